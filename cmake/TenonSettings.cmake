@@ -1,0 +1,55 @@
+# Settings that every target of this repository shares. SPDX-License-Identifier: Apache-2.0
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+endif()
+find_program(TENON_CCACHE ccache)
+if(TENON_CCACHE)
+  foreach(language C CXX CUDA)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${TENON_CCACHE}")
+    endif()
+  endforeach()
+endif()
+
+# Without extensions GCC contracts no a * b + c into a fused multiply-add, so results follow the source.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+
+add_compile_options(
+  "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror>")
+if(TENON_SANITIZE)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${TENON_SANITIZE};-fno-sanitize-recover=all>"
+                      "$<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>")
+  add_link_options("-fsanitize=${TENON_SANITIZE}")
+endif()
+
+# The include law as include paths: a folder of links for each part of the tree, so that a target sees the parts that
+# it may include and no other ("core/error.h" is <root of core>/core/error.h). Plugins get none of these.
+function(tenon_include_root name path)
+  set(root "${PROJECT_BINARY_DIR}/include/${name}")
+  cmake_path(GET path PARENT_PATH parent)
+  file(MAKE_DIRECTORY "${root}/${parent}")
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${path}" "${root}/${path}" SYMBOLIC)
+  set(TENON_ROOT_${name} "${root}" PARENT_SCOPE)
+endfunction()
+tenon_include_root(core core)
+tenon_include_root(host host)
+tenon_include_root(cli host/cli)
+tenon_include_root(tests tests)

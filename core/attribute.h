@@ -1,0 +1,67 @@
+// Attribute values and their static description, in owning form. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/attribute.h>
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tenon {
+
+// Absent, bool, int, float, string, or a list of the last three.
+using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>,
+                           std::vector<double>, std::vector<std::string>>;
+using Values = std::map<std::string, Value>;  // by attribute name
+
+// Throws TN_INVALID for an unknown kind or a null pointer.
+[[nodiscard]] Value value_from(const tn_value& value);
+[[nodiscard]] nlohmann::json to_json(const Value& value);
+// Throws TN_INVALID for null, objects and mixed lists. A list of integers and floats is a list of floats.
+[[nodiscard]] Value value_from_json(const nlohmann::json& json);
+
+// The owning form of tn_attribute, made from a plugin's table or from its manifest.
+struct Attribute {
+  std::string name;
+  std::string doc;
+  int32_t kind = 0;
+  bool required = false;
+  Value initial;
+  std::optional<double> minimum;
+  std::optional<double> maximum;
+  std::vector<std::string> choices;
+
+  static Attribute from(const tn_attribute& attribute);
+  bool operator==(const Attribute&) const = default;
+};
+
+// The closest of `known` to `name` when it is close enough to be a slip of the pen, else empty.
+[[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
+// "; did you mean \"x\"?", or "; known: a, b" when nothing is near, or "" when nothing is known.
+[[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known);
+
+// Checks `given` against `declared` and fills defaults in. Errors name the attribute, what was expected and what was
+// given; an unknown name gets a suggestion. An int is accepted for a float, a single value for a list of its kind.
+[[nodiscard]] std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values& given);
+
+// A tn_attributes over resolved values. Borrows `declared` and the values it was made from; fixed in place.
+class AttributesView {
+ public:
+  AttributesView(const std::vector<Attribute>& declared, const std::vector<Value>& values);
+  AttributesView(const AttributesView&) = delete;
+  AttributesView& operator=(const AttributesView&) = delete;
+  [[nodiscard]] const tn_attributes* get() const { return &view_; }
+
+ private:
+  std::vector<tn_attribute> declared_;
+  std::vector<const tn_attribute*> pointers_;
+  std::vector<tn_value> values_;
+  std::vector<std::vector<const char*>> strings_;
+  tn_attributes view_ = {};
+};
+
+}  // namespace tenon

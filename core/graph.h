@@ -1,0 +1,118 @@
+// The primitive graph: what a machine computes, as data. Nodes are primitives in an order that can be run; values
+// are tensors. Layers record into it, differentiate appends to it, the planner reads it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/builder.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/program.h"
+#include "core/shape.h"
+
+namespace tenon {
+
+using ValueId = int32_t;  // -1: none
+constexpr ValueId kNoValue = -1;
+
+struct GraphValue {
+  Spec spec;
+  int32_t producer = -1;       // node; -1: comes from outside (a feed, a parameter, a scalar)
+  ValueId alias_of = kNoValue; // a view shares the memory of this value
+  std::string name;            // for people: "hidden", "hidden.weight"
+};
+
+enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kView, kNative };
+[[nodiscard]] const char* primitive_name(Primitive primitive);
+
+// A native kernel inside the graph. Its meaning is the host's; the graph carries it along.
+struct NativeCall {
+  std::shared_ptr<const void> site;  // what the host needs to prepare the call
+  uint64_t backward_inputs = 0;      // layer inputs and parameters that backward reads, one bit each
+  uint64_t backward_outputs = 0;
+  bool differentiable = false;
+};
+
+struct Node {
+  Primitive primitive = Primitive::kPointwise;
+  std::vector<ValueId> inputs;   // kNoValue where an optional operand is absent
+  std::vector<ValueId> outputs;  // kNoValue where nothing is requested
+  int32_t layer = -1;            // which layer it serves: index into Graph::layers
+  std::vector<int32_t> fused;    // layers of the nodes that were joined into this one, its own first; else empty
+  bool backward = false;
+
+  // kPointwise. The grid: the first `leading` dimensions of the whole shape are rows.
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const Program> author_gradient;  // or null
+  Dim rows = tn_dim_constant(1), columns = tn_dim_constant(1);
+  Shape whole;
+  int32_t leading = 0;
+
+  uint32_t flags = 0;  // kGemm: TN_TRANSPOSE_*
+  double alpha = 1;    // kGemm
+  NativeCall native;   // kNative
+};
+
+struct Graph {
+  std::vector<GraphValue> values;
+  std::vector<Node> nodes;
+  std::vector<std::string> layers;  // names, for people
+
+  [[nodiscard]] const Spec& spec(ValueId value) const { return values[static_cast<size_t>(value)].spec; }
+  // The value whose memory this one is.
+  [[nodiscard]] ValueId root(ValueId value) const;
+
+  ValueId add_external(Spec spec, std::string name);
+  ValueId add_value(Spec spec, int32_t producer, std::string name = {});
+};
+
+// Appends primitives to a graph, checking shapes. Every function throws TN_INVALID with both shapes.
+class GraphWriter {
+ public:
+  // New nodes belong to layer number `layer`.
+  GraphWriter(Graph& graph, int32_t layer, bool backward, tn_dtype compute)
+      : graph_(graph), layer_(layer), backward_(backward), compute_(compute) {}
+
+  ValueId gemm(ValueId a, ValueId b, uint32_t flags, double alpha);
+  std::vector<ValueId> pointwise(std::shared_ptr<const Program> program, const std::vector<ValueId>& inputs,
+                                 int32_t leading, std::shared_ptr<const Program> author_gradient = nullptr);
+  // The same over a grid that is already known: for gradients, whose operands need not have the whole shape.
+  std::vector<ValueId> pointwise_on(std::shared_ptr<const Program> program, const std::vector<ValueId>& inputs,
+                                    const Shape& whole, int32_t leading);
+  ValueId gather(ValueId table, ValueId ids);
+  ValueId scatter_add(ValueId rows, ValueId ids, const Dim& height);
+  ValueId view(ValueId value, const Shape& shape);
+  // x converted to the compute type: scale * x + offset.
+  ValueId convert(ValueId value, double scale, double offset);
+  std::vector<ValueId> native(NativeCall call, const std::vector<ValueId>& inputs, const std::vector<Spec>& outputs);
+
+ private:
+  Node& append(Primitive primitive, std::vector<ValueId> inputs);
+  ValueId output(Spec spec);
+
+  Graph& graph_;
+  int32_t layer_;
+  bool backward_;
+  tn_dtype compute_;
+};
+
+// Where backward begins: a value and its gradient.
+struct GradientSeed {
+  ValueId value;
+  ValueId gradient;
+};
+
+// Appends the nodes that compute the gradients of `wanted`, and only those; gives the gradient of each, kNoValue
+// where nothing depends on it. Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
+std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
+                                         const std::vector<ValueId>& wanted, tn_dtype compute);
+
+// Joins pointwise nodes that follow one another on the same grid into one program each. `kept` are values that must
+// stay readable. Drops nodes whose outputs nobody needs.
+void fuse(Graph& graph, const std::vector<ValueId>& kept);
+
+}  // namespace tenon

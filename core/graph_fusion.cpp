@@ -1,0 +1,181 @@
+// Joining of neighbouring pointwise nodes, and removal of what nobody reads. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/graph.h"
+
+namespace tenon {
+
+namespace {
+
+size_t at(ValueId value) { return static_cast<size_t>(value); }
+
+// A program whose meaning does not depend on how its elements are cut into rows and columns.
+bool is_flat(const Program& program) {
+  for (const uint8_t extent : program.extents)
+    if (extent == TN_PER_ROW || extent == TN_PER_COLUMN) return false;
+  return true;
+}
+
+bool same_grid(const Node& a, const Node& b) { return same(a.rows, b.rows) && same(a.columns, b.columns); }
+
+class Fusion {
+ public:
+  Fusion(Graph& graph, const std::vector<ValueId>& kept) : graph_(graph), kept_(graph.values.size(), false) {
+    for (const ValueId value : kept)
+      if (value != kNoValue) kept_[at(value)] = kept_[at(graph.root(value))] = true;
+  }
+
+  void run() {
+    remove_dead();
+    std::vector<Node> old = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (Node& node : old) place(std::move(node));
+    drop_internal_outputs();
+    remove_dead();
+  }
+
+ private:
+  void remove_dead() {
+    std::vector<bool> read = kept_;
+    std::vector<Node> alive;
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      Node& node = graph_.nodes[i];
+      const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                      [&](ValueId value) { return value != kNoValue && read[at(value)]; });
+      if (!needed) continue;
+      for (const ValueId input : node.inputs)
+        if (input != kNoValue) read[at(input)] = true;
+      alive.push_back(std::move(node));
+    }
+    std::reverse(alive.begin(), alive.end());
+    graph_.nodes = std::move(alive);
+    renumber();
+  }
+
+  void renumber() {
+    for (GraphValue& value : graph_.values) value.producer = -1;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i)
+      for (const ValueId output : graph_.nodes[i].outputs)
+        if (output != kNoValue) graph_.values[at(output)].producer = static_cast<int32_t>(i);
+  }
+
+  // Puts a node at the end, or joins it with an earlier one: everything it reads must be made before or by that one.
+  void place(Node node) {
+    if (node.primitive == Primitive::kPointwise) {
+      int32_t newest = -1;  // the last node that makes something this one reads
+      for (const ValueId input : node.inputs) newest = std::max(newest, graph_.values[at(input)].producer);
+      for (size_t i = graph_.nodes.size(); i-- > 0 && static_cast<int32_t>(i) >= newest;)
+        if (joinable(graph_.nodes[i], node)) {
+          join(graph_.nodes[i], node);
+          for (const ValueId output : graph_.nodes[i].outputs)
+            graph_.values[at(output)].producer = static_cast<int32_t>(i);
+          return;
+        }
+    }
+    const auto number = static_cast<int32_t>(graph_.nodes.size());
+    for (const ValueId output : node.outputs)
+      if (output != kNoValue) graph_.values[at(output)].producer = number;
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  [[nodiscard]] bool joinable(const Node& earlier, const Node& later) const {
+    if (earlier.primitive != Primitive::kPointwise || earlier.backward != later.backward) return false;
+    const bool flat = is_flat(*earlier.program) || is_flat(*later.program);
+    if (!same_grid(earlier, later) && !(flat && same(elements(earlier.whole), elements(later.whole)))) return false;
+    bool shares = false;
+    for (size_t i = 0; i < later.inputs.size(); ++i) {
+      const ValueId input = later.inputs[i];
+      shares = shares || std::find(earlier.inputs.begin(), earlier.inputs.end(), input) != earlier.inputs.end();
+      const auto made = std::find(earlier.outputs.begin(), earlier.outputs.end(), input);
+      if (made == earlier.outputs.end()) continue;
+      const auto output = static_cast<size_t>(made - earlier.outputs.begin());
+      const tn_program_output& value = earlier.program->outputs[output];
+      if (earlier.program->instructions[at(value.value)].kind != TN_FLOAT || value.dtype != TN_COMPUTE) return false;
+      if (later.program->inputs[i].kind != TN_FLOAT) return false;
+      if (earlier.program->output_extent(output) != later.program->inputs[i].extent) return false;
+      shares = true;
+    }
+    return shares;
+  }
+
+  void join(Node& earlier, const Node& later) {
+    ProgramWriter writer;
+    std::vector<ValueId> inputs = earlier.inputs;
+    std::vector<int32_t> first_inputs;
+    for (const tn_program_input& input : earlier.program->inputs)
+      first_inputs.push_back(writer.input(input.extent, input.kind));
+    const std::vector<int32_t> first = writer.inline_program(*earlier.program, first_inputs);
+    std::vector<int32_t> second_inputs;
+    for (size_t i = 0; i < later.inputs.size(); ++i)
+      second_inputs.push_back(operand(writer, earlier, first_inputs, first, later, i, inputs));
+    const std::vector<int32_t> second = writer.inline_program(*later.program, second_inputs);
+    for (const tn_program_output& output : earlier.program->outputs) writer.output(first[at(output.value)], output.dtype);
+    for (const tn_program_output& output : later.program->outputs) writer.output(second[at(output.value)], output.dtype);
+
+    if (is_flat(*earlier.program)) {  // then the other one's cut into rows and columns holds for both
+      earlier.rows = later.rows;
+      earlier.columns = later.columns;
+      earlier.whole = later.whole;
+      earlier.leading = later.leading;
+    }
+    const TrimmedProgram trimmed = trim_inputs(writer.finish());
+    earlier.inputs.clear();
+    for (const int32_t kept : trimmed.kept) earlier.inputs.push_back(inputs[at(kept)]);
+    earlier.program = std::make_shared<Program>(trimmed.program);
+    earlier.outputs.insert(earlier.outputs.end(), later.outputs.begin(), later.outputs.end());
+    if (earlier.fused.empty()) earlier.fused = {earlier.layer};
+    if (std::find(earlier.fused.begin(), earlier.fused.end(), later.layer) == earlier.fused.end())
+      earlier.fused.push_back(later.layer);
+  }
+
+  // The value in the joined program that the later node's input number `i` is.
+  int32_t operand(ProgramWriter& writer, const Node& earlier, const std::vector<int32_t>& first_inputs,
+                  const std::vector<int32_t>& first, const Node& later, size_t i, std::vector<ValueId>& inputs) {
+    const tn_program_input& wanted = later.program->inputs[i];
+    for (size_t j = 0; j < earlier.outputs.size(); ++j)
+      if (earlier.outputs[j] == later.inputs[i]) return first[at(earlier.program->outputs[j].value)];
+    for (size_t j = 0; j < earlier.inputs.size(); ++j) {
+      const tn_program_input& have = earlier.program->inputs[j];
+      if (earlier.inputs[j] == later.inputs[i] && have.extent == wanted.extent && have.kind == wanted.kind)
+        return first_inputs[j];
+    }
+    inputs.push_back(later.inputs[i]);
+    return writer.input(wanted.extent, wanted.kind);
+  }
+
+  // Outputs of joined programs that nobody reads any more.
+  void drop_internal_outputs() {
+    std::vector<bool> read = kept_;
+    for (const Node& node : graph_.nodes)
+      for (const ValueId input : node.inputs)
+        if (input != kNoValue) read[at(input)] = true;
+    for (Node& node : graph_.nodes) {
+      if (node.primitive != Primitive::kPointwise) continue;
+      Program program = *node.program;
+      std::vector<ValueId> outputs;
+      program.outputs.clear();
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (!read[at(node.outputs[i])]) continue;
+        outputs.push_back(node.outputs[i]);
+        program.outputs.push_back(node.program->outputs[i]);
+      }
+      if (outputs.size() == node.outputs.size() || outputs.empty()) continue;
+      const TrimmedProgram trimmed = trim_inputs(program);
+      std::vector<ValueId> inputs;
+      for (const int32_t kept : trimmed.kept) inputs.push_back(node.inputs[at(kept)]);
+      node.inputs = std::move(inputs);
+      node.outputs = std::move(outputs);
+      node.program = std::make_shared<Program>(trimmed.program);
+    }
+  }
+
+  Graph& graph_;
+  std::vector<bool> kept_;
+};
+
+}  // namespace
+
+void fuse(Graph& graph, const std::vector<ValueId>& kept) { Fusion(graph, kept).run(); }
+
+}  // namespace tenon

@@ -1,0 +1,185 @@
+// Derivative rules of the primitives. SPDX-License-Identifier: Apache-2.0
+#include "core/error.h"
+#include "core/graph.h"
+
+namespace tenon {
+
+namespace {
+
+class Differentiator {
+ public:
+  Differentiator(Graph& graph, const std::vector<ValueId>& wanted, tn_dtype compute)
+      : graph_(graph), compute_(compute), needed_(graph.values.size(), false), gradients_(graph.values.size(), kNoValue) {
+    for (const ValueId value : wanted) needed_[index(value)] = true;
+    for (const Node& node : graph.nodes)
+      for (const ValueId input : node.inputs)
+        if (input != kNoValue && needed_[index(input)])
+          for (const ValueId output : node.outputs)
+            if (output != kNoValue && is_float(graph.spec(output).dtype)) needed_[index(output)] = true;
+  }
+
+  void run(const std::vector<GradientSeed>& seeds) {
+    for (const GradientSeed& seed : seeds) add(seed.value, seed.gradient, -1);
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      const Node node = graph_.nodes[i];  // a copy: the rules append to the graph
+      bool reached = false;
+      for (const ValueId output : node.outputs) reached = reached || (output != kNoValue && gradient(output) != kNoValue);
+      if (reached) step(node);
+    }
+  }
+
+  [[nodiscard]] ValueId gradient(ValueId value) const { return gradients_[index(value)]; }
+
+ private:
+  static size_t index(ValueId value) { return static_cast<size_t>(value); }
+  [[nodiscard]] bool needed(ValueId value) const { return value != kNoValue && needed_[index(value)]; }
+  GraphWriter writer(int32_t layer) { return {graph_, layer, true, compute_}; }
+
+  // Adds a contribution to the gradient of a value.
+  void add(ValueId value, ValueId contribution, int32_t layer) {
+    if (!needed(value)) return;
+    ValueId& sum = gradients_[index(value)];
+    if (sum == kNoValue) {
+      sum = contribution;
+      return;
+    }
+    ProgramWriter program;
+    program.output(program.apply(TN_OP_ADD, program.input(TN_FULL), program.input(TN_FULL)));
+    sum = writer(layer).pointwise(std::make_shared<Program>(program.finish()), {sum, contribution}, 0)[0];
+  }
+
+  void step(const Node& node) {
+    switch (node.primitive) {
+      case Primitive::kPointwise: return pointwise(node);
+      case Primitive::kGemm: return gemm(node);
+      case Primitive::kGather: {
+        if (!needed(node.inputs[0])) return;
+        const Dim height = graph_.spec(node.inputs[0]).shape[0];
+        return add(node.inputs[0],
+                   writer(node.layer).scatter_add(gradient(node.outputs[0]), node.inputs[1], height), node.layer);
+      }
+      case Primitive::kScatterAdd:
+        if (!needed(node.inputs[0])) return;
+        return add(node.inputs[0], writer(node.layer).gather(gradient(node.outputs[0]), node.inputs[1]), node.layer);
+      case Primitive::kView:
+        if (!needed(node.inputs[0])) return;
+        return add(node.inputs[0],
+                   writer(node.layer).view(gradient(node.outputs[0]), graph_.spec(node.inputs[0]).shape), node.layer);
+      case Primitive::kNative: return native(node);
+    }
+  }
+
+  void pointwise(const Node& node) {
+    std::vector<int32_t> wanted;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.program->inputs[i].kind == TN_FLOAT && needed(node.inputs[i])) wanted.push_back(static_cast<int32_t>(i));
+    if (wanted.empty()) return;
+    std::vector<bool> given;
+    for (const ValueId output : node.outputs) given.push_back(output != kNoValue && gradient(output) != kNoValue);
+    const Program derived = node.author_gradient
+                                ? restrict_gradient(*node.author_gradient, *node.program, given, wanted)
+                                : derive_gradient(*node.program, given, wanted);
+    const auto operand = [&](int32_t input) {
+      const auto at = static_cast<size_t>(input);
+      const size_t first_output = node.inputs.size();
+      const size_t first_gradient = first_output + node.outputs.size();
+      return at < first_output     ? node.inputs[at]
+             : at < first_gradient ? node.outputs[at - first_output]
+                                   : gradient(node.outputs[at - first_gradient]);
+    };
+    // A gradient that is one of the operands unchanged needs no copy.
+    Program computed = derived;
+    computed.outputs.clear();
+    std::vector<ValueId> contributions(wanted.size(), kNoValue);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const tn_instruction& in = derived.instructions[static_cast<size_t>(derived.outputs[i].value)];
+      if (in.op == TN_OP_INPUT && derived.inputs[static_cast<size_t>(in.a)].kind == TN_FLOAT)
+        contributions[i] = operand(in.a);
+      else
+        computed.outputs.push_back(derived.outputs[i]);
+    }
+    if (!computed.outputs.empty()) {
+      const TrimmedProgram trimmed = trim_inputs(computed);
+      std::vector<ValueId> inputs;
+      for (const int32_t kept : trimmed.kept) inputs.push_back(operand(kept));
+      const std::vector<ValueId> made = writer(node.layer).pointwise_on(std::make_shared<Program>(trimmed.program),
+                                                                        inputs, node.whole, node.leading);
+      size_t next = 0;
+      for (ValueId& contribution : contributions)
+        if (contribution == kNoValue) contribution = made[next++];
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const ValueId input = node.inputs[static_cast<size_t>(wanted[i])];
+      // A PER_ROW operand may carry trailing ones that its gradient has not.
+      add(input, writer(node.layer).view(contributions[i], graph_.spec(input).shape), node.layer);
+    }
+  }
+
+  // C = alpha op(A) op(B); dA = alpha dC op(B)^T, dB = alpha op(A)^T dC, each transposed where A or B is stored so.
+  void gemm(const Node& node) {
+    const bool ta = (node.flags & TN_TRANSPOSE_A) != 0;
+    const bool tb = (node.flags & TN_TRANSPOSE_B) != 0;
+    const ValueId a = node.inputs[0];
+    const ValueId b = node.inputs[1];
+    const ValueId dc = gradient(node.outputs[0]);
+    const auto flags = [](bool first, bool second) {
+      return static_cast<uint32_t>((first ? TN_TRANSPOSE_A : 0) | (second ? TN_TRANSPOSE_B : 0));
+    };
+    if (needed(a))
+      add(a, ta ? writer(node.layer).gemm(b, dc, flags(tb, true), node.alpha)
+                : writer(node.layer).gemm(dc, b, flags(false, !tb), node.alpha), node.layer);
+    if (needed(b))
+      add(b, tb ? writer(node.layer).gemm(dc, a, flags(true, ta), node.alpha)
+                : writer(node.layer).gemm(a, dc, flags(!ta, false), node.alpha), node.layer);
+  }
+
+  // Backward of a native kernel: inputs, parameters, outputs, gradients of outputs; kNoValue where not read.
+  void native(const Node& node) {
+    bool any = false;
+    for (const ValueId input : node.inputs) any = any || needed(input);
+    if (!any) return;
+    const std::string& layer = graph_.layers[static_cast<size_t>(node.layer)];
+    if (!node.native.differentiable) fail(TN_UNSUPPORTED, "layer \"", layer, "\": its kernel has no backward");
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      inputs.push_back((node.native.backward_inputs >> i & 1U) != 0 ? node.inputs[i] : kNoValue);
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      inputs.push_back((node.native.backward_outputs >> i & 1U) != 0 ? node.outputs[i] : kNoValue);
+    for (const ValueId output : node.outputs) inputs.push_back(gradient(output));
+    Node backward;
+    backward.primitive = Primitive::kNative;
+    backward.inputs = std::move(inputs);
+    backward.layer = node.layer;
+    backward.backward = true;
+    backward.native = node.native;
+    const auto number = static_cast<int32_t>(graph_.nodes.size());
+    graph_.nodes.push_back(backward);
+    for (const ValueId input : node.inputs) {
+      ValueId made = kNoValue;
+      if (needed(input)) {
+        const Spec spec = graph_.spec(input);
+        made = graph_.add_value(spec, number);
+        add(input, made, node.layer);
+      }
+      graph_.nodes[static_cast<size_t>(number)].outputs.push_back(made);
+    }
+  }
+
+  Graph& graph_;
+  tn_dtype compute_;
+  std::vector<bool> needed_;        // on a path from a wanted value; only values that existed at the start
+  std::vector<ValueId> gradients_;  // likewise
+};
+
+}  // namespace
+
+std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
+                                         const std::vector<ValueId>& wanted, tn_dtype compute) {
+  Differentiator differentiator(graph, wanted, compute);
+  differentiator.run(seeds);
+  std::map<ValueId, ValueId> result;
+  for (const ValueId value : wanted) result[value] = differentiator.gradient(value);
+  return result;
+}
+
+}  // namespace tenon

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model_file.h"
+
+#include <sodium/crypto_hash_sha256.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/checked.h"
+#include "core/model_header.h"
+#include "core/shape.h"
+
+namespace tenon {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "values are written as they lie in memory");
+
+constexpr const char* kFormat = "format";
+constexpr const char* kOurs = "tenon";
+constexpr const char* kTopology = "tenon.topology";
+constexpr const char* kChecksum = "tenon.sha256";
+constexpr uint64_t kChunk = uint64_t{1} << 20;  // bytes read at a time
+
+// libsodium's hash is a pure function and needs no sodium_init, which would touch process-wide state.
+class Sha256 {
+ public:
+  Sha256() { crypto_hash_sha256_init(&state_); }
+  void update(const void* data, uint64_t bytes) {
+    if (bytes != 0) crypto_hash_sha256_update(&state_, static_cast<const unsigned char*>(data), bytes);
+  }
+  // In lower-case hex. Called once.
+  [[nodiscard]] std::string finish() {
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_final(&state_, digest);
+    std::string hex;
+    for (const unsigned char byte : digest) {
+      hex += "0123456789abcdef"[byte >> 4];
+      hex += "0123456789abcdef"[byte & 15];
+    }
+    return hex;
+  }
+
+ private:
+  crypto_hash_sha256_state state_;
+};
+
+// A file whose header was read and checked, and whose data was not.
+struct OpenModel {
+  std::unique_ptr<InputFile> input;
+  std::string name;  // for messages
+  ModelFile file;
+  uint64_t data_begin = 0;
+  uint64_t data_bytes = 0;
+  Sha256 hash;  // over the canonical header; the data comes next
+};
+
+// Takes the checksum and the topology out of the metadata and begins the hash.
+void interpret(OpenModel& model, ModelHeader header) {
+  ModelFile& file = model.file;
+  const auto checksum = header.metadata.find(kChecksum);
+  if (checksum != header.metadata.end()) {
+    file.sha256 = checksum->second;
+    header.metadata.erase(checksum);
+    if (file.sha256.empty()) fail(TN_BAD_DATA, model.name, ": ", kChecksum, " is empty");
+    const std::string canonical = canonical_json(header);
+    model.hash.update(canonical.data(), canonical.size());
+  } else if (const auto format = header.metadata.find(kFormat);
+             format != header.metadata.end() && format->second == kOurs) {
+    fail(TN_BAD_DATA, model.name, ": metadata says format \"", kOurs, "\" but there is no ", kChecksum);
+  }
+  if (const auto topology = header.metadata.find(kTopology); topology != header.metadata.end()) {
+    file.topology = std::move(topology->second);
+    header.metadata.erase(topology);
+  }
+  file.metadata = std::move(header.metadata);
+  file.tensors = std::move(header.tensors);
+}
+
+OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
+  OpenModel model;
+  model.name = quoted(path.string());
+  model.input = files.open(path);
+  const uint64_t size = model.input->size();
+  unsigned char prefix[8] = {};
+  if (size < sizeof prefix)
+    fail(TN_BAD_DATA, model.name, ": ", size, " bytes; a model file begins with the 8 bytes of its header's length");
+  model.input->read(0, prefix, sizeof prefix);
+  uint64_t length = 0;
+  for (size_t i = sizeof prefix; i-- > 0;) length = length << 8 | prefix[i];
+  if (length > kMaxModelHeader)
+    fail(TN_BAD_DATA, model.name, ": not a model file, or damaged: its header would have ", length, " bytes; at most ",
+         kMaxModelHeader, " are allowed");
+  if (length > size - sizeof prefix)
+    fail(TN_BAD_DATA, model.name, ": the header has ", length, " bytes; the file holds ", size - sizeof prefix,
+         " after the length");
+  std::string json(length, '\0');
+  model.input->read(sizeof prefix, json.data(), length);
+  model.data_begin = sizeof prefix + length;
+  model.data_bytes = size - model.data_begin;
+  interpret(model, parse_model_header(json, model.data_bytes, model.name));
+  return model;
+}
+
+// Compares the checksum after all data went through the hash.
+void verify(OpenModel& model) {
+  if (model.file.sha256.empty()) return;
+  const std::string actual = model.hash.finish();
+  if (model.file.sha256 != actual)
+    fail(TN_BAD_DATA, model.name, ": damaged: ", kChecksum, " is ", quoted(model.file.sha256), ", the content has \"",
+         actual, "\"");
+  model.file.verified = true;
+}
+
+// Joins complaints: the first ten, then how many more.
+class Complaints {
+ public:
+  void add(const std::string& complaint) {
+    if (++count_ <= kShown) all_ += (count_ > 1 ? "; " : "") + complaint;
+  }
+  void raise(const std::string& file) const {
+    if (count_ == 0) return;
+    fail(TN_INVALID, file, " does not fit the parameters: ", all_,
+         count_ > kShown ? text("; and ", count_ - kShown, " more") : "");
+  }
+
+ private:
+  static constexpr size_t kShown = 10;
+  size_t count_ = 0;
+  std::string all_;
+};
+
+void check_fit(const OpenModel& model, const ParameterSet& set) {
+  Complaints complaints;
+  std::vector<bool> found(set.entries().size());
+  for (const ModelTensor& tensor : model.file.tensors) {
+    if (!set.contains(tensor.name)) continue;
+    const size_t index = set.index(tensor.name);
+    const ParameterEntry& entry = set.entries()[index];
+    found[index] = true;
+    if (tensor.dtype != entry.dtype || tensor.shape != entry.shape)
+      complaints.add(text("tensor ", quoted(tensor.name), " is ", tensor.type, " ", to_string(tensor.shape),
+                          ", expected ", dtype_name(entry.dtype), " ", to_string(entry.shape),
+                          entry.owner.empty() ? "" : " (layer " + quoted(entry.owner) + ")"));
+  }
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!found[i]) complaints.add("tensor " + quoted(set.entries()[i].name) + " is missing");
+  for (const ModelTensor& tensor : model.file.tensors)
+    if (!set.contains(tensor.name)) complaints.add("tensor " + quoted(tensor.name) + " is not among the parameters");
+  complaints.raise(model.name);
+}
+
+}  // namespace
+
+ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path) {
+  OpenModel model = open_model(files, path);
+  if (!model.file.sha256.empty()) {
+    std::string chunk(std::min(kChunk, model.data_bytes), '\0');
+    for (uint64_t done = 0; done < model.data_bytes; done += chunk.size()) {
+      chunk.resize(std::min(kChunk, model.data_bytes - done));
+      model.input->read(model.data_begin + done, chunk.data(), chunk.size());
+      model.hash.update(chunk.data(), chunk.size());
+    }
+  }
+  verify(model);
+  return std::move(model.file);
+}
+
+ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
+                     const ModelFile* expected) {
+  OpenModel model = open_model(files, path);
+  check_fit(model, set);
+  const Buffer values(set.allocator(), model.data_bytes);
+  for (uint64_t done = 0, bytes = 0; done < model.data_bytes; done += bytes) {
+    bytes = std::min(kChunk, model.data_bytes - done);
+    model.input->read(model.data_begin + done, values.data() + done, bytes);
+    model.hash.update(values.data() + done, bytes);
+  }
+  verify(model);
+  if (expected != nullptr && !(*expected == model.file))
+    fail(TN_BAD_DATA, model.name, ": the file has changed since it was first read");
+  for (const ModelTensor& tensor : model.file.tensors)
+    if (tensor.bytes != 0) std::memcpy(set.data(tensor.name), values.data() + tensor.offset, tensor.bytes);
+  set.mark_changed();
+  return std::move(model.file);
+}
+
+void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
+                 const ParameterSet& set, const std::vector<std::string>& names) {
+  std::vector<bool> wanted(set.entries().size());
+  for (const std::string& name : names) {
+    const size_t index = set.index(name);
+    if (wanted[index]) fail(TN_INVALID, quoted(name), " is to be saved twice");
+    wanted[index] = true;
+  }
+  const auto check_length = [&](uint64_t length) {
+    if (length > kMaxModelHeader)
+      fail(TN_INVALID, quoted(path.string()), ": the header would have ", length, " bytes; at most ", kMaxModelHeader,
+           " are allowed");
+  };
+  check_length(topology_json.size());
+  ModelHeader header;
+  header.metadata = {{kFormat, kOurs}, {kTopology, topology_json}};
+  std::vector<const float*> values;
+  uint64_t end = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i]) continue;
+    const ParameterEntry& entry = set.entries()[i];
+    const uint64_t bytes = entry.count * sizeof(float);
+    header.tensors.push_back({entry.name, "F32", entry.dtype, entry.shape, end, bytes});
+    values.push_back(set.data(entry));
+    end = checked_add(end, bytes, "size of the model");
+  }
+
+  Sha256 hash;
+  const std::string canonical = canonical_json(header);
+  hash.update(canonical.data(), canonical.size());
+  for (size_t i = 0; i < values.size(); ++i) hash.update(values[i], header.tensors[i].bytes);
+  header.metadata[kChecksum] = hash.finish();
+
+  std::string json = canonical_json(header);
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  check_length(json.size());
+  unsigned char prefix[8];
+  for (size_t i = 0; i < sizeof prefix; ++i) prefix[i] = static_cast<unsigned char>(json.size() >> (8 * i));
+  const std::unique_ptr<FileSystem::Output> output = files.replace(path);
+  output->write(prefix, sizeof prefix);
+  output->write(json.data(), json.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    if (header.tensors[i].bytes != 0) output->write(values[i], header.tensors[i].bytes);
+  output->commit();
+}
+
+}  // namespace tenon

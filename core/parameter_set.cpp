@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/parameter_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "core/attribute.h"
+#include "core/checked.h"
+#include "core/philox.h"
+#include "core/shape.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr uint64_t kAlignment = 64 / sizeof(float);  // elements
+
+// "parameter \"hidden.weight\" of layer \"hidden\""
+std::string described(const char* kind, const std::string& name, const std::string& owner) {
+  return text(kind, " \"", name, "\"", owner.empty() ? "" : " of layer \"" + owner + "\"");
+}
+
+const char* kind_of(bool buffer) { return buffer ? "buffer" : "parameter"; }
+
+std::string described(const ParameterDeclaration& declaration) {
+  return described(kind_of(declaration.buffer), declaration.name, declaration.owner);
+}
+
+// Names become keys of model files, so they must be text.
+void check_name(const ParameterDeclaration& declaration) {
+  if (declaration.name.empty()) fail(TN_INVALID, described(declaration), " has an empty name");
+  try {
+    (void)nlohmann::json(declaration.name).dump();
+  } catch (const nlohmann::json::exception&) {
+    fail(TN_INVALID, "the name of a ", kind_of(declaration.buffer), " of layer \"", declaration.owner,
+         "\" is not valid UTF-8");
+  }
+  if (declaration.name == "__metadata__" || declaration.name.find('\0') != std::string::npos)
+    fail(TN_INVALID, described(declaration), " has a name that model files cannot hold");
+}
+
+void check_initializer(const ParameterDeclaration& declaration) {
+  const tn_initializer& initializer = declaration.initializer;
+  const auto fits = [](double x) { return std::abs(x) <= std::numeric_limits<float>::max(); };  // false for NaN
+  const bool two = initializer.kind != TN_INIT_CONSTANT;
+  if (initializer.kind < TN_INIT_CONSTANT || initializer.kind > TN_INIT_NORMAL)
+    fail(TN_INVALID, described(declaration), " has an unknown initializer kind ", initializer.kind);
+  // Box and Muller's method reaches less than 9 standard deviations.
+  const double reach = initializer.kind == TN_INIT_NORMAL ? std::abs(initializer.a) + 9 * std::abs(initializer.b) : 0;
+  if (!fits(initializer.a) || (two && !fits(initializer.b)) || !fits(reach))
+    fail(TN_INVALID, described(declaration), " has an initializer that no ", dtype_name(TN_F32),
+         " can hold: ", initializer.a, ", ", initializer.b);
+  if (initializer.kind == TN_INIT_UNIFORM && initializer.a > initializer.b)
+    fail(TN_INVALID, described(declaration), " is to be uniform in [a, b) with a = ", initializer.a,
+         " above b = ", initializer.b);
+  if (initializer.kind == TN_INIT_NORMAL && initializer.b < 0)
+    fail(TN_INVALID, described(declaration), " is to be normal with a negative standard deviation ", initializer.b);
+}
+
+// A checked entry without a place.
+ParameterEntry entry_of(const ParameterDeclaration& declaration) {
+  check_name(declaration);
+  const tn_dtype dtype = declaration.dtype == TN_COMPUTE ? TN_F32 : declaration.dtype;
+  if (dtype != TN_F32)
+    fail(TN_UNSUPPORTED, described(declaration), " has type ", dtype_name(dtype), "; values are kept as ",
+         dtype_name(TN_F32));
+  if (declaration.shape.size() > TN_MAX_RANK)
+    fail(TN_INVALID, described(declaration), " has ", declaration.shape.size(), " dimensions; at most ", TN_MAX_RANK,
+         " are possible");
+  const std::string size = "size of " + described(declaration) + " " + to_string(declaration.shape);
+  int64_t count = 1;
+  for (const int64_t dimension : declaration.shape) {
+    if (dimension < 0)
+      fail(TN_INVALID, described(declaration), " has a negative dimension: ", to_string(declaration.shape));
+    count = checked_multiply(count, dimension, size.c_str());
+  }
+  check_initializer(declaration);
+  ParameterEntry entry;
+  entry.name = declaration.name;
+  entry.shape = declaration.shape;
+  entry.dtype = dtype;
+  entry.buffer = declaration.buffer;
+  entry.owner = declaration.owner;
+  entry.rate_multiplier = declaration.rate_multiplier;
+  entry.decay_multiplier = declaration.decay_multiplier;
+  entry.count = static_cast<uint64_t>(count);
+  return entry;
+}
+
+void check_shared(const ParameterEntry& first, const ParameterEntry& second) {
+  if (first.shape == second.shape && first.dtype == second.dtype && first.buffer == second.buffer) return;
+  const auto said = [](const ParameterEntry& entry) {
+    return text("layer \"", entry.owner, "\" declares a ", kind_of(entry.buffer), " ", dtype_name(entry.dtype), " ",
+                to_string(entry.shape));
+  };
+  fail(TN_INVALID, "\"", first.name, "\" cannot be shared: ", said(first), ", ", said(second));
+}
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo): stable between machines and versions, unlike std::hash.
+uint64_t stream_of(const std::string& name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+// Block k of the stream gives elements 2k and 2k + 1.
+void initialize(const tn_initializer& initializer, const Philox& philox, float* values, uint64_t count) {
+  const double a = initializer.a;
+  const double b = initializer.b;
+  if (initializer.kind == TN_INIT_CONSTANT) {
+    for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<float>(a);
+    return;
+  }
+  // Rounding to fp32 must not reach the open end of the interval.
+  const float last = std::nextafter(static_cast<float>(b), static_cast<float>(a));
+  const auto uniform = [&](double u) { return std::min(static_cast<float>(a + (b - a) * u), last); };
+  for (uint64_t i = 0; i < count; i += 2) {
+    const Philox::Block block = philox.block(i / 2);
+    const double u = unit_interval(block[0], block[1]);
+    const double v = unit_interval(block[2], block[3]);
+    float pair[2] = {uniform(u), uniform(v)};
+    if (initializer.kind == TN_INIT_NORMAL) {  // Box and Muller, 1958; 1 - u is never 0
+      const double radius = b * std::sqrt(-2 * std::log(1 - u));
+      const double angle = 2 * std::numbers::pi * v;
+      pair[0] = static_cast<float>(a + radius * std::cos(angle));
+      pair[1] = static_cast<float>(a + radius * std::sin(angle));
+    }
+    values[i] = pair[0];
+    if (i + 1 < count) values[i + 1] = pair[1];
+  }
+}
+
+}  // namespace
+
+std::string to_string(const std::vector<int64_t>& shape) {
+  std::string result = "[";
+  for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + std::to_string(shape[i]);
+  return result + "]";
+}
+
+std::shared_ptr<ParameterSet> ParameterSet::create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
+                                                   std::shared_ptr<Allocator> allocator) {
+  const std::shared_ptr<ParameterSet> set(new ParameterSet(std::move(allocator)));
+  set->add(declarations, seed);
+  set->version_ = 1;
+  return set;
+}
+
+void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed) {
+  // All is prepared in copies, which take the place of the members in the end: nothing can fail then.
+  std::vector<ParameterEntry> entries = entries_;
+  std::map<std::string, size_t> by_name = by_name_;
+  std::vector<ParameterSlab> slabs = slabs_;
+  std::vector<tn_initializer> initializers;  // of the new entries
+  uint64_t elements[2] = {0, 0};             // of the new slab of each kind
+  for (const ParameterDeclaration& declaration : declarations) {
+    ParameterEntry entry = entry_of(declaration);
+    const auto [known, fresh] = by_name.emplace(entry.name, entries.size());
+    if (!fresh) {
+      check_shared(entries[known->second], entry);
+      continue;
+    }
+    const std::string size = "size of the set at " + described(declaration);
+    entry.offset = elements[entry.buffer];
+    const uint64_t padded = checked_add(entry.count, kAlignment - 1, size.c_str()) / kAlignment * kAlignment;
+    elements[entry.buffer] = checked_add(entry.offset, padded, size.c_str());
+    (void)checked_multiply(elements[entry.buffer], uint64_t{sizeof(float)}, size.c_str());
+    entries.push_back(std::move(entry));
+    initializers.push_back(declaration.initializer);
+  }
+  if (initializers.empty()) return;
+
+  size_t slab_of[2] = {0, 0};
+  std::vector<Buffer> memory;
+  for (const bool buffer : {false, true}) {
+    slab_of[buffer] = slabs.size();
+    bool used = false;
+    for (size_t i = entries_.size(); i < entries.size(); ++i) used = used || entries[i].buffer == buffer;
+    if (!used) continue;
+    const uint64_t bytes = elements[buffer] * sizeof(float);
+    memory.emplace_back(allocator_, bytes);
+    if (bytes != 0) std::memset(memory.back().data(), 0, bytes);
+    slabs.push_back({reinterpret_cast<float*>(memory.back().data()), elements[buffer], buffer});
+  }
+  for (size_t i = entries_.size(); i < entries.size(); ++i) {
+    ParameterEntry& entry = entries[i];
+    entry.slab = slab_of[entry.buffer];
+    if (entry.count == 0) continue;
+    initialize(initializers[i - entries_.size()], Philox(seed, stream_of(entry.name)),
+               slabs[entry.slab].data + entry.offset, entry.count);
+  }
+
+  memory_.reserve(memory_.size() + memory.size());
+  for (Buffer& block : memory) memory_.push_back(std::move(block));
+  entries_.swap(entries);
+  by_name_.swap(by_name);
+  slabs_.swap(slabs);
+  mark_changed();
+}
+
+size_t ParameterSet::index(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return found->second;
+  std::vector<std::string> known;
+  for (const ParameterEntry& entry : entries_) known.push_back(entry.name);
+  fail(TN_NOT_FOUND, "no parameter or buffer is called \"", name, "\"", suggestion(name, known));
+}
+
+float* ParameterSet::data(const ParameterEntry& entry) const {
+  float* const slab = slabs_[entry.slab].data;
+  return slab == nullptr ? nullptr : slab + entry.offset;
+}
+
+void ParameterSet::set(const std::string& name, tn_dtype dtype, const std::vector<int64_t>& shape, const void* values) {
+  const ParameterEntry& entry = find(name);
+  if (dtype != entry.dtype || shape != entry.shape)
+    fail(TN_INVALID, described(kind_of(entry.buffer), name, entry.owner), " is ", dtype_name(entry.dtype), " ",
+         to_string(entry.shape), "; given ", dtype_name(dtype), " ", to_string(shape));
+  if (entry.count == 0) return;
+  if (values == nullptr) fail(TN_MISUSE, "null values for ", described(kind_of(entry.buffer), name, entry.owner));
+  std::memcpy(data(entry), values, entry.count * sizeof(float));
+  mark_changed();
+}
+
+}  // namespace tenon

@@ -1,0 +1,102 @@
+// The ParameterSet: the one place where parameters and buffers live, shared by any number of machines.
+//
+// Layout: entries lie in slabs of host memory, parameters and buffers in different ones, each entry 64-byte aligned
+// with zero padding behind it, so that an update or an all-reduce is a short list of ranges. `create` makes at most
+// one slab of each kind; every `add` makes at most one more of each. Memory never moves and entries are never removed
+// or renumbered while the set lives: pointers into slabs and entry numbers stay valid, references to entries do until
+// the next `add`. Not thread-safe: the host serialises the calls. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/layer.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/seams.h"
+
+namespace tenon {
+
+// What one layer asks for.
+struct ParameterDeclaration {
+  std::string name;            // full: "hidden.weight"
+  std::vector<int64_t> shape;  // at most TN_MAX_RANK dimensions; none: one element
+  tn_dtype dtype = TN_F32;     // TN_COMPUTE counts as TN_F32, the type in which values are kept
+  tn_initializer initializer = {};
+  bool buffer = false;  // kept but not trained
+  std::string owner;    // name of the layer, for messages
+  double rate_multiplier = 1;
+  double decay_multiplier = 1;
+};
+
+struct ParameterEntry {
+  std::string name;
+  std::vector<int64_t> shape;
+  tn_dtype dtype = TN_F32;
+  bool buffer = false;
+  std::string owner;  // the layer that declared it first
+  double rate_multiplier = 1;
+  double decay_multiplier = 1;
+  size_t slab = 0;      // index into ParameterSet::slabs()
+  uint64_t offset = 0;  // elements from the start of the slab; a multiple of 16
+  uint64_t count = 0;   // elements, padding not included
+};
+
+struct ParameterSlab {
+  float* data = nullptr;         // null where the slab is empty
+  uint64_t padded_elements = 0;  // elements, padding included: a multiple of 16
+  bool buffer = false;
+};
+
+class ParameterSet {
+ public:
+  // Derives the entries in the order of their first declaration and initialises them. The values of an entry depend
+  // on `seed` and its name alone. One name declared several times with the same shape, type and kind is one entry, to
+  // which the first declaration gives initializer and multipliers; with another shape, type or kind it is TN_INVALID
+  // naming both layers. TN_UNSUPPORTED for a type other than fp32. On failure nothing is left behind.
+  static std::shared_ptr<ParameterSet> create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
+                                              std::shared_ptr<Allocator> allocator);
+  ParameterSet(const ParameterSet&) = delete;
+  ParameterSet& operator=(const ParameterSet&) = delete;
+
+  // Extends the set by the same rules. Entries that exist are shared and keep their values. All or nothing.
+  void add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed);
+
+  [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
+  [[nodiscard]] const std::vector<ParameterSlab>& slabs() const { return slabs_; }
+
+  [[nodiscard]] bool contains(const std::string& name) const { return by_name_.contains(name); }
+  // The entry's number; throws TN_NOT_FOUND with a suggestion.
+  [[nodiscard]] size_t index(const std::string& name) const;
+  [[nodiscard]] const ParameterEntry& find(const std::string& name) const { return entries_[index(name)]; }
+
+  // The values of an entry, [count]. Whoever writes through it calls mark_changed when done.
+  [[nodiscard]] float* data(const ParameterEntry& entry) const;
+  [[nodiscard]] float* data(const std::string& name) const { return data(find(name)); }
+  // Copies values in. Shape and type must be those of the entry; TN_INVALID names both otherwise.
+  void set(const std::string& name, tn_dtype dtype, const std::vector<int64_t>& shape, const void* values);
+
+  // Grows at every change of values or entries (set, add, load, a machine's commit, an update), by which replicas and
+  // packed copies know that they are stale.
+  [[nodiscard]] uint64_t version() const { return version_; }
+  void mark_changed() { ++version_; }
+
+  [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
+
+ private:
+  explicit ParameterSet(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
+
+  std::shared_ptr<Allocator> allocator_;
+  std::vector<ParameterEntry> entries_;
+  std::map<std::string, size_t> by_name_;
+  std::vector<ParameterSlab> slabs_;
+  std::vector<Buffer> memory_;  // of slabs_, in the same order
+  uint64_t version_ = 1;
+};
+
+// "[784, 128]"
+[[nodiscard]] std::string to_string(const std::vector<int64_t>& shape);
+
+}  // namespace tenon

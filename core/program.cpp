@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/program.h"
+
+#include <bit>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace tenon {
+
+namespace {
+
+struct Operation {
+  int operands;       // how many of a, b, c are values
+  uint8_t accepts;    // bits of the kinds allowed for the operands
+  int8_t result;      // kind of the result; -1: that of the operands
+};
+constexpr uint8_t kFloats = 1U << TN_FLOAT;
+constexpr uint8_t kInts = 1U << TN_INT;
+constexpr uint8_t kBools = 1U << TN_LOGICAL;
+
+// What an opcode expects. TN_OP_SELECT and the sources are checked apart.
+Operation operation(uint16_t op) {
+  switch (op) {
+    case TN_OP_INPUT:
+    case TN_OP_CONSTANT:
+    case TN_OP_ROW:
+    case TN_OP_COLUMN: return {0, 0, -1};
+    case TN_OP_CAST: return {1, kFloats | kInts | kBools, -1};
+    case TN_OP_STOP: return {1, kFloats | kInts | kBools, -1};
+    case TN_OP_ADD:
+    case TN_OP_SUB:
+    case TN_OP_MUL:
+    case TN_OP_MIN:
+    case TN_OP_MAX: return {2, kFloats | kInts, -1};
+    case TN_OP_DIV: return {2, kFloats, -1};
+    case TN_OP_NEG:
+    case TN_OP_ABS: return {1, kFloats | kInts, -1};
+    case TN_OP_SQRT:
+    case TN_OP_EXP:
+    case TN_OP_EXPM1:
+    case TN_OP_LOG:
+    case TN_OP_LOG1P:
+    case TN_OP_TANH:
+    case TN_OP_ERF: return {1, kFloats, -1};
+    case TN_OP_EQUAL:
+    case TN_OP_LESS:
+    case TN_OP_LESS_EQUAL: return {2, kFloats | kInts, TN_LOGICAL};
+    case TN_OP_AND:
+    case TN_OP_OR: return {2, kBools, -1};
+    case TN_OP_NOT: return {1, kBools, -1};
+    case TN_OP_SELECT: return {3, kFloats | kInts | kBools, -1};
+    case TN_OP_REDUCE_SUM: return {1, kFloats, -1};
+    case TN_OP_REDUCE_MAX:
+    case TN_OP_REDUCE_MIN: return {1, kFloats | kInts, -1};
+    default: return {-1, 0, -1};
+  }
+}
+
+bool is_reduction(uint16_t op) { return op >= TN_OP_REDUCE_SUM && op <= TN_OP_REDUCE_MIN; }
+
+constexpr size_t kMaxInstructions = 65536;
+
+// Checks instruction `index` against the ones before it, completes its kind, and gives its extent.
+uint8_t check_instruction(Program& program, size_t index) {
+  tn_instruction& in = program.instructions[index];
+  const auto bad = [&](const auto&... why) {
+    fail(TN_INVALID, "program instruction ", index, " (opcode ", in.op, "): ", why...);
+  };
+  const Operation op = operation(in.op);
+  if (op.operands < 0) bad("unknown opcode");
+  if (in.kind > TN_LOGICAL) bad("unknown kind ", int{in.kind});
+  const int32_t operands[3] = {in.a, in.b, in.c};
+  uint8_t extent = TN_SCALAR;
+  for (int i = 0; i < op.operands; ++i) {
+    if (operands[i] < 0 || static_cast<size_t>(operands[i]) >= index)
+      bad("operand ", i, " is value ", operands[i], ", which is not an earlier one");
+    const auto from = static_cast<size_t>(operands[i]);
+    extent = cover(extent, program.extents[from]);
+    const uint8_t kind = program.instructions[from].kind;
+    if (in.op == TN_OP_SELECT) {
+      if (kind != (i == 0 ? uint8_t{TN_LOGICAL} : in.kind)) bad("operand ", i, " has the wrong kind ", int{kind});
+      continue;
+    }
+    if (((1U << kind) & op.accepts) == 0) bad("operand ", i, " has the wrong kind ", int{kind});
+    if (i > 0 && kind != program.instructions[static_cast<size_t>(in.a)].kind) bad("operands of different kinds");
+  }
+  if (in.op == TN_OP_INPUT) {
+    if (in.a < 0 || static_cast<size_t>(in.a) >= program.inputs.size()) bad("there is no input ", in.a);
+    const tn_program_input& input = program.inputs[static_cast<size_t>(in.a)];
+    if (in.kind != input.kind) bad("the input has kind ", int{input.kind});
+    return input.extent;
+  }
+  if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
+    if (in.kind != TN_INT) bad("an index is an int");
+    return in.op == TN_OP_ROW ? TN_PER_ROW : TN_PER_COLUMN;
+  }
+  if (op.operands > 0 && in.op != TN_OP_CAST && in.op != TN_OP_SELECT) {
+    const uint8_t expected = op.result >= 0 ? static_cast<uint8_t>(op.result)
+                                            : program.instructions[static_cast<size_t>(in.a)].kind;
+    if (in.kind != expected) bad("kind ", int{in.kind}, " where the operation gives ", int{expected});
+  }
+  if (is_reduction(in.op)) {
+    if (in.extent > TN_FULL || in.extent == extent || cover(in.extent, extent) != extent)
+      bad("cannot reduce extent ", int{extent}, " to ", int{in.extent});
+    return in.extent;
+  }
+  return extent;
+}
+
+}  // namespace
+
+uint8_t cover(uint8_t a, uint8_t b) {
+  if (a == b || b == TN_SCALAR) return a;
+  if (a == TN_SCALAR) return b;
+  return TN_FULL;
+}
+
+tn_program Program::view() const {
+  tn_program view = {};
+  view.size = sizeof view;
+  view.instructions_count = static_cast<uint32_t>(instructions.size());
+  view.instructions = instructions.data();
+  view.inputs_count = static_cast<uint32_t>(inputs.size());
+  view.outputs_count = static_cast<uint32_t>(outputs.size());
+  view.inputs = inputs.data();
+  view.outputs = outputs.data();
+  return view;
+}
+
+Program Program::from(const tn_program& given) {
+  if (given.instructions_count > kMaxInstructions)
+    fail(TN_INVALID, "a program of ", given.instructions_count, " instructions; at most ", kMaxInstructions);
+  if ((given.instructions_count > 0 && given.instructions == nullptr) ||
+      (given.inputs_count > 0 && given.inputs == nullptr) || (given.outputs_count > 0 && given.outputs == nullptr))
+    fail(TN_INVALID, "a program with a null list");
+  Program program;
+  program.instructions.assign(given.instructions, given.instructions + given.instructions_count);
+  program.inputs.assign(given.inputs, given.inputs + given.inputs_count);
+  program.outputs.assign(given.outputs, given.outputs + given.outputs_count);
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    if (program.inputs[i].extent > TN_FULL || program.inputs[i].kind > TN_LOGICAL)
+      fail(TN_INVALID, "program input ", i, " has an unknown extent or kind");
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const uint8_t extent = check_instruction(program, i);
+    program.extents.push_back(extent);
+    program.instructions[i].extent = extent;
+  }
+  for (size_t i = 0; i < program.outputs.size(); ++i)
+    if (program.outputs[i].value < 0 || static_cast<size_t>(program.outputs[i].value) >= program.instructions.size())
+      fail(TN_INVALID, "program output ", i, " is value ", program.outputs[i].value, ", which does not exist");
+  return program;
+}
+
+int32_t ProgramWriter::append(const tn_instruction& instruction, uint8_t extent) {
+  const Key key{instruction.op, instruction.kind, extent, instruction.a, instruction.b, instruction.c,
+                std::bit_cast<uint64_t>(instruction.number)};
+  const auto [entry, fresh] = known_.try_emplace(key, static_cast<int32_t>(program_.instructions.size()));
+  if (fresh) {
+    program_.instructions.push_back(instruction);
+    program_.instructions.back().extent = extent;
+    program_.extents.push_back(extent);
+  }
+  return entry->second;
+}
+
+int32_t ProgramWriter::input(uint8_t extent, uint8_t kind) {
+  const auto number = static_cast<int32_t>(program_.inputs.size());
+  program_.inputs.push_back({extent, kind, 0});
+  return append({TN_OP_INPUT, kind, 0, number, -1, -1, 0}, extent);
+}
+
+int32_t ProgramWriter::constant(double number, uint8_t kind) {
+  return append({TN_OP_CONSTANT, kind, 0, -1, -1, -1, number}, TN_SCALAR);
+}
+
+bool ProgramWriter::is_constant(int32_t value, double number) const {
+  const tn_instruction& in = program_.instructions[static_cast<size_t>(value)];
+  return in.op == TN_OP_CONSTANT && in.number == number;
+}
+
+// The value that op(a, b) simply is, or -1. Multiplication by zero is kept: 0 * NaN is NaN.
+int32_t ProgramWriter::folded(uint16_t op, int32_t a, int32_t b) const {
+  const auto keeps = [&](int32_t value, int32_t other) { return cover(extent(value), extent(other)) == extent(value); };
+  if (op == TN_OP_ADD && is_constant(a, 0) && keeps(b, a)) return b;
+  if ((op == TN_OP_ADD || op == TN_OP_SUB) && is_constant(b, 0) && keeps(a, b)) return a;
+  if (op == TN_OP_MUL && is_constant(a, 1) && keeps(b, a)) return b;
+  if ((op == TN_OP_MUL || op == TN_OP_DIV) && is_constant(b, 1) && keeps(a, b)) return a;
+  return -1;
+}
+
+int32_t ProgramWriter::apply(uint16_t op, int32_t a, int32_t b, int32_t c) {
+  if (const int32_t simple = folded(op, a, b); simple >= 0) return simple;
+  const Operation what = operation(op);
+  uint8_t result = kind(op == TN_OP_SELECT ? b : a);
+  if (what.result >= 0) result = static_cast<uint8_t>(what.result);
+  uint8_t extent = this->extent(a);
+  if (b >= 0) extent = cover(extent, this->extent(b));
+  if (c >= 0) extent = cover(extent, this->extent(c));
+  return append({op, result, 0, a, b, c, 0}, extent);
+}
+
+int32_t ProgramWriter::cast(int32_t a, uint8_t to) {
+  return kind(a) == to ? a : append({TN_OP_CAST, to, 0, a, -1, -1, 0}, extent(a));
+}
+
+int32_t ProgramWriter::reduce(uint16_t op, int32_t a, uint8_t to) {
+  return append({op, kind(a), to, a, -1, -1, 0}, to);
+}
+
+int32_t ProgramWriter::expand(int32_t a, uint8_t to) {
+  if (cover(extent(a), to) == extent(a)) return a;
+  // A condition that is always true and has the missing extent: an index equals itself.
+  int32_t spread = -1;
+  for (const uint16_t index : {uint16_t{TN_OP_ROW}, uint16_t{TN_OP_COLUMN}}) {
+    const uint8_t axis = index == TN_OP_ROW ? TN_PER_ROW : TN_PER_COLUMN;
+    if (cover(to, axis) != to || cover(extent(a), axis) == extent(a)) continue;
+    const int32_t position = append({index, TN_INT, 0, -1, -1, -1, 0}, axis);
+    const int32_t always = apply(TN_OP_EQUAL, position, position);
+    spread = spread < 0 ? always : apply(TN_OP_OR, spread, always);
+  }
+  return apply(TN_OP_SELECT, spread, a, a);
+}
+
+std::vector<int32_t> ProgramWriter::inline_program(const Program& program, const std::vector<int32_t>& inputs) {
+  std::vector<int32_t> values;
+  values.reserve(program.instructions.size());
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    tn_instruction in = program.instructions[i];
+    if (in.op == TN_OP_INPUT) {
+      values.push_back(inputs[static_cast<size_t>(in.a)]);
+      continue;
+    }
+    const int operands = operation(in.op).operands;
+    if (operands > 0) in.a = values[static_cast<size_t>(in.a)];
+    if (operands > 1) in.b = values[static_cast<size_t>(in.b)];
+    if (operands > 2) in.c = values[static_cast<size_t>(in.c)];
+    values.push_back(append(in, program.extents[i]));
+  }
+  return values;
+}
+
+namespace {
+
+// The operands of an instruction that are values, by reference so that they can be renumbered.
+std::vector<int32_t*> operands_of(tn_instruction& in) {
+  std::vector<int32_t*> list;
+  const int count = operation(in.op).operands;
+  if (count > 0) list.push_back(&in.a);
+  if (count > 1) list.push_back(&in.b);
+  if (count > 2) list.push_back(&in.c);
+  return list;
+}
+
+Program without_dead(const Program& program) {
+  std::vector<bool> live(program.instructions.size(), false);
+  for (const tn_program_output& output : program.outputs) live[static_cast<size_t>(output.value)] = true;
+  for (size_t i = program.instructions.size(); i-- > 0;) {
+    if (!live[i]) continue;
+    tn_instruction in = program.instructions[i];
+    for (const int32_t* operand : operands_of(in)) live[static_cast<size_t>(*operand)] = true;
+  }
+  Program result;
+  result.inputs = program.inputs;
+  std::vector<int32_t> number(program.instructions.size(), -1);
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    if (!live[i]) continue;
+    number[i] = static_cast<int32_t>(result.instructions.size());
+    tn_instruction in = program.instructions[i];
+    for (int32_t* operand : operands_of(in)) *operand = number[static_cast<size_t>(*operand)];
+    result.instructions.push_back(in);
+    result.extents.push_back(program.extents[i]);
+  }
+  for (const tn_program_output& output : program.outputs)
+    result.outputs.push_back({number[static_cast<size_t>(output.value)], output.dtype});
+  return result;
+}
+
+}  // namespace
+
+Program ProgramWriter::finish() const { return without_dead(program_); }
+
+TrimmedProgram trim_inputs(const Program& program) {
+  TrimmedProgram result{without_dead(program), {}};
+  std::vector<int32_t> number(program.inputs.size(), -1);
+  for (const tn_instruction& in : result.program.instructions)
+    if (in.op == TN_OP_INPUT) number[static_cast<size_t>(in.a)] = 0;
+  result.program.inputs.clear();
+  for (size_t i = 0; i < number.size(); ++i) {
+    if (number[i] < 0) continue;
+    number[i] = static_cast<int32_t>(result.kept.size());
+    result.kept.push_back(static_cast<int32_t>(i));
+    result.program.inputs.push_back(program.inputs[i]);
+  }
+  for (tn_instruction& in : result.program.instructions)
+    if (in.op == TN_OP_INPUT) in.a = number[static_cast<size_t>(in.a)];
+  return result;
+}
+
+}  // namespace tenon

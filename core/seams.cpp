@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/seams.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;  // bytes for one call of the system
+
+class SystemAllocator final : public Allocator {
+ public:
+  void* allocate(uint64_t bytes) override {
+    if (bytes == 0) return nullptr;
+    void* memory = nullptr;
+    if (bytes <= static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max()) - kAlignment)
+      memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    if (memory == nullptr) fail(TN_OUT_OF_MEMORY, "no memory for ", bytes, " bytes");
+    return memory;
+  }
+  void release(void* memory, uint64_t) noexcept override { std::free(memory); }
+};
+
+[[noreturn]] void fail_system(const std::filesystem::path& path, const char* what, int error) {
+  const bool absent = error == ENOENT || error == ENOTDIR;
+  const tn_status code = absent ? TN_NOT_FOUND : error == ENOMEM ? TN_OUT_OF_MEMORY : TN_IO;
+  fail(code, path.string(), ": cannot ", what, ": ", std::generic_category().message(error));
+}
+
+// A call that is made again when a signal interrupts it.
+template <typename Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  [[nodiscard]] int get() const { return number_; }
+  // The result of close; 0 when it is closed already.
+  int close() { return number_ < 0 ? 0 : ::close(std::exchange(number_, -1)); }
+
+ private:
+  int number_;
+};
+
+class SystemInput final : public InputFile {
+ public:
+  // O_NONBLOCK: to open a named pipe must not wait for its other end.
+  explicit SystemInput(const std::filesystem::path& path)
+      : path_(path), file_(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); })) {
+    struct stat status = {};
+    if (file_.get() < 0 || ::fstat(file_.get(), &status) != 0) fail_system(path_, "open it", errno);
+    if (!S_ISREG(status.st_mode)) fail(TN_INVALID, path_.string(), ": not a regular file");
+    size_ = static_cast<uint64_t>(status.st_size);
+  }
+
+  [[nodiscard]] uint64_t size() const override { return size_; }
+
+  void read(uint64_t offset, void* to, uint64_t bytes) override {
+    if (offset > size_ || bytes > size_ - offset) fail_short(offset, bytes, size_);
+    for (uint64_t done = 0; done < bytes;) {
+      const auto part = static_cast<size_t>(std::min(bytes - done, kMostAtOnce));
+      const ssize_t got = uninterrupted(
+          [&] { return ::pread(file_.get(), static_cast<char*>(to) + done, part, static_cast<off_t>(offset + done)); });
+      if (got < 0) fail_system(path_, "read it", errno);
+      if (got == 0) fail_short(offset, bytes, offset + done);  // it became shorter since it was opened
+      done += static_cast<uint64_t>(got);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail_short(uint64_t offset, uint64_t bytes, uint64_t size) const {
+    fail(TN_BAD_DATA, path_.string(), ": expected ", bytes, " bytes at byte ", offset, "; the file ends at byte ",
+         size);
+  }
+
+  std::filesystem::path path_;
+  Descriptor file_;
+  uint64_t size_ = 0;
+};
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.parent_path();
+  return folder.empty() ? std::filesystem::path(".") : folder;
+}
+
+// A new empty file in the folder of `path`, removed when this goes, unless it was renamed before.
+class Temporary {
+ public:
+  // The number of the process keeps two processes apart, `number` two files of one process.
+  explicit Temporary(const std::filesystem::path& path) {
+    const std::string stem = path.filename().string().substr(0, 200);  // the system takes names of 255 bytes
+    for (int number = 0; file_.get() < 0; ++number) {
+      path_ = folder_of(path) / text(".", stem, ".", ::getpid(), "-", number, ".tmp");
+      file_ = Descriptor(
+          uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
+      if (file_.get() < 0 && (errno != EEXIST || number == 10000))
+        fail_system(path, "make a temporary file beside it", errno);
+    }
+  }
+  ~Temporary() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  [[nodiscard]] int file() const { return file_.get(); }
+  int close() { return file_.close(); }
+  int rename(const std::filesystem::path& to) {
+    const int result = ::rename(path_.c_str(), to.c_str());
+    if (result == 0) path_.clear();
+    return result;
+  }
+
+ private:
+  std::filesystem::path path_;  // empty once it is renamed
+  Descriptor file_;
+};
+
+// Where a file of this name really lies: a link to a file stays, and what it leads to is replaced.
+std::filesystem::path destination(const std::filesystem::path& path) {
+  if (!path.has_filename()) fail(TN_INVALID, "\"", path.string(), "\" names no file");
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real;
+}
+
+class SystemOutput final : public FileSystem::Output {
+ public:
+  explicit SystemOutput(const std::filesystem::path& path) : path_(refuse_special(destination(path))), made_(path_) {
+    struct stat old = {}, made = {};
+    const bool replaces = ::stat(path_.c_str(), &old) == 0 && ::fstat(made_.file(), &made) == 0;
+    if (replaces && old.st_mode != made.st_mode && ::fchmod(made_.file(), old.st_mode & 07777) != 0)
+      fail_system(path_, "keep its permissions", errno);
+  }
+
+  void write(const void* from, uint64_t bytes) override {
+    require_whole();
+    for (uint64_t done = 0; done < bytes;) {
+      const auto part = static_cast<size_t>(std::min(bytes - done, kMostAtOnce));
+      const ssize_t put =
+          uninterrupted([&] { return ::write(made_.file(), static_cast<const char*>(from) + done, part); });
+      if (put < 0) fail_broken("write it");
+      done += static_cast<uint64_t>(put);
+    }
+  }
+
+  void commit() override {
+    require_whole();
+    if (uninterrupted([&] { return ::fsync(made_.file()); }) != 0) fail_broken("write it to the disk");
+    if (made_.close() != 0) fail_broken("close it");
+    if (made_.rename(path_) != 0) fail_broken("give the finished file its name");
+    whole_ = false;
+    const Descriptor folder(uninterrupted([&] { return ::open(folder_of(path_).c_str(), O_RDONLY | O_CLOEXEC); }));
+    // EINVAL: a file system that cannot sync folders.
+    if (folder.get() < 0 || (uninterrupted([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL))
+      fail_system(path_, "write its folder to the disk", errno);
+  }
+
+ private:
+  static std::filesystem::path refuse_special(std::filesystem::path path) {
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+      fail(TN_INVALID, path.string(), ": not a regular file");
+    return path;
+  }
+  void require_whole() const {
+    if (!whole_) fail(TN_MISUSE, path_.string(), ": already committed, or an earlier write failed");
+  }
+  [[noreturn]] void fail_broken(const char* what) {
+    const int error = errno;
+    whole_ = false;
+    fail_system(path_, what, error);
+  }
+
+  std::filesystem::path path_;
+  Temporary made_;
+  bool whole_ = true;  // everything so far was written, and it is not committed
+};
+
+class SystemFiles final : public FileSystem {
+ public:
+  std::unique_ptr<InputFile> open(const std::filesystem::path& path) override {
+    return std::make_unique<SystemInput>(path);
+  }
+  std::unique_ptr<Output> replace(const std::filesystem::path& path) override {
+    return std::make_unique<SystemOutput>(path);
+  }
+};
+
+class SystemClock final : public Clock {
+ public:
+  double now() override {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Allocator> system_allocator() { return std::make_shared<SystemAllocator>(); }
+std::shared_ptr<FileSystem> system_files() { return std::make_shared<SystemFiles>(); }
+std::shared_ptr<Clock> system_clock() { return std::make_shared<SystemClock>(); }
+
+Buffer::Buffer(std::shared_ptr<Allocator> allocator, uint64_t bytes)
+    : allocator_(std::move(allocator)), data_(static_cast<std::byte*>(allocator_->allocate(bytes))), bytes_(bytes) {}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : allocator_(std::move(other.allocator_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  allocator_ = std::move(other.allocator_);
+  data_ = std::exchange(other.data_, nullptr);
+  bytes_ = std::exchange(other.bytes_, 0);
+  return *this;
+}
+
+void Buffer::reset() noexcept {
+  if (data_ != nullptr) allocator_->release(data_, bytes_);
+  allocator_.reset();
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+}  // namespace tenon

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/shape.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+
+namespace tenon {
+
+bool same(const Dim& a, const Dim& b) {
+  return a.symbol == b.symbol && a.offset == b.offset &&
+         (a.symbol == TN_SYMBOL_NONE || a.coefficient == b.coefficient);
+}
+
+bool same(const Shape& a, const Shape& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) { return same(x, y); });
+}
+
+Dim multiply(const Dim& a, const Dim& b) {
+  if (a.symbol != TN_SYMBOL_NONE && b.symbol != TN_SYMBOL_NONE)
+    fail(TN_UNSUPPORTED, "the product of two varying dimensions ", to_string(a), " and ", to_string(b));
+  const Dim& varying = a.symbol != TN_SYMBOL_NONE ? a : b;
+  const int64_t factor = a.symbol != TN_SYMBOL_NONE ? b.offset : a.offset;
+  Dim product = varying;
+  product.coefficient = checked_multiply(varying.coefficient, factor, "dimension");
+  product.offset = checked_multiply(varying.offset, factor, "dimension");
+  product.bound = varying.bound == TN_UNBOUNDED ? TN_UNBOUNDED : checked_multiply(varying.bound, factor, "dimension");
+  return product;
+}
+
+Dim elements(const Dim* dims, size_t count) {
+  Dim product = tn_dim_constant(1);
+  for (size_t i = 0; i < count; ++i) product = multiply(product, dims[i]);
+  return product;
+}
+
+Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds) {
+  Shape result = shape;
+  for (Dim& dim : result) {
+    if (dim.symbol == TN_SYMBOL_NONE) continue;
+    const auto symbol = static_cast<size_t>(dim.symbol);
+    const int64_t bound = symbol < bounds.size() ? bounds[symbol] : TN_UNBOUNDED;
+    dim.bound = bound == TN_UNBOUNDED
+                    ? TN_UNBOUNDED
+                    : checked_add(checked_multiply(dim.coefficient, bound, "dimension"), dim.offset, "dimension");
+  }
+  return result;
+}
+
+std::string to_string(const Dim& dim) {
+  if (dim.symbol == TN_SYMBOL_NONE) return std::to_string(dim.offset);
+  std::string name = dim.symbol == TN_SYMBOL_SAMPLES ? "samples" : text("rows", dim.symbol);
+  if (dim.coefficient != 1) name = text(dim.coefficient, "*", name);
+  if (dim.offset != 0) name = text(name, "+", dim.offset);
+  return name;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string result = "[";
+  for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + to_string(shape[i]);
+  return result + "]";
+}
+
+namespace {
+
+struct DtypeName {
+  tn_dtype dtype;
+  const char* name;
+  const char* brief;
+};
+constexpr DtypeName kDtypes[] = {
+    {TN_COMPUTE, "compute", "compute"}, {TN_F32, "float32", "f32"},    {TN_F64, "float64", "f64"},
+    {TN_F16, "float16", "f16"},         {TN_BF16, "bfloat16", "bf16"}, {TN_I8, "int8", "i8"},
+    {TN_I16, "int16", "i16"},           {TN_I32, "int32", "i32"},      {TN_I64, "int64", "i64"},
+    {TN_U8, "uint8", "u8"},             {TN_U16, "uint16", "u16"},     {TN_U32, "uint32", "u32"},
+    {TN_BOOL, "bool", "bool"}};
+
+}  // namespace
+
+std::string dtype_name(tn_dtype dtype) {
+  for (const DtypeName& entry : kDtypes)
+    if (entry.dtype == dtype) return entry.name;
+  return text("dtype(code ", tn_dtype_code(dtype), ", bits ", tn_dtype_bits(dtype), ")");
+}
+
+tn_dtype dtype_from_name(const std::string& name) {
+  std::string known;
+  for (const DtypeName& entry : kDtypes) {
+    if (name == entry.name || name == entry.brief) return entry.dtype;
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  fail(TN_INVALID, "unknown element type \"", name, "\"; known: ", known);
+}
+
+bool is_float(tn_dtype dtype) {
+  return dtype == TN_COMPUTE || tn_dtype_code(dtype) == 2 || tn_dtype_code(dtype) == 4;
+}
+
+bool is_integer(tn_dtype dtype) { return dtype != TN_COMPUTE && tn_dtype_code(dtype) <= 1; }
+
+tn_spec Spec::view() const {
+  tn_spec view = {};
+  view.size = sizeof view;
+  view.dtype = dtype;
+  view.storage = storage;
+  view.rank = static_cast<int32_t>(shape.size());
+  view.dims = shape.data();
+  view.levels = levels;
+  return view;
+}
+
+Spec Spec::from(const tn_spec& spec) {
+  if (spec.rank < 0 || spec.rank > TN_MAX_RANK)
+    fail(TN_INVALID, "rank ", spec.rank, " is not between 0 and ", TN_MAX_RANK);
+  if (spec.rank > 0 && spec.dims == nullptr) fail(TN_INVALID, "a shape of rank ", spec.rank, " without dimensions");
+  for (int32_t i = 0; i < spec.rank; ++i) {
+    const Dim& dim = spec.dims[i];
+    const bool sound = dim.symbol == TN_SYMBOL_NONE ? dim.offset >= 0 : dim.symbol > 0 && dim.coefficient >= 0;
+    if (!sound) fail(TN_INVALID, "dimension ", i, " is negative: ", to_string(dim));
+  }
+  return Spec{spec.dtype, Shape(spec.dims, spec.dims + spec.rank), spec.storage, spec.levels};
+}
+
+std::string to_string(const Spec& spec) { return dtype_name(spec.dtype) + " " + to_string(spec.shape); }
+
+}  // namespace tenon

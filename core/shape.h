@@ -1,0 +1,51 @@
+// Symbolic shapes and tensor specifications. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+using Dim = tn_dim;
+using Shape = std::vector<Dim>;
+
+// Equal as formulas; bounds do not count.
+[[nodiscard]] bool same(const Dim& a, const Dim& b);
+[[nodiscard]] bool same(const Shape& a, const Shape& b);
+
+// The product of two dimensions of which at most one is symbolic; fails with TN_UNSUPPORTED otherwise.
+[[nodiscard]] Dim multiply(const Dim& a, const Dim& b);
+[[nodiscard]] Dim elements(const Dim* dims, size_t count);
+[[nodiscard]] inline Dim elements(const Shape& shape) { return elements(shape.data(), shape.size()); }
+
+// The same shape with every symbol's bound put in: bounds[symbol], TN_UNBOUNDED where not known.
+[[nodiscard]] Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds);
+
+// "[samples, 784]"
+[[nodiscard]] std::string to_string(const Shape& shape);
+[[nodiscard]] std::string to_string(const Dim& dim);
+// "float32"
+[[nodiscard]] std::string dtype_name(tn_dtype dtype);
+// The type of a name as above or short ("f32", "u8", "i64"); 0 (TN_COMPUTE) for "compute"; fails naming it otherwise.
+[[nodiscard]] tn_dtype dtype_from_name(const std::string& name);
+[[nodiscard]] bool is_float(tn_dtype dtype);   // TN_COMPUTE included
+[[nodiscard]] bool is_integer(tn_dtype dtype); // signed, unsigned
+
+// The owning form of tn_spec.
+struct Spec {
+  tn_dtype dtype = TN_COMPUTE;
+  Shape shape;
+  int32_t storage = TN_DENSE;
+  uint32_t levels = 0;
+
+  // A view for the plugin interface, valid while this Spec is unchanged.
+  [[nodiscard]] tn_spec view() const;
+  static Spec from(const tn_spec& spec);
+};
+// "float32 [samples, 784]"
+[[nodiscard]] std::string to_string(const Spec& spec);
+
+}  // namespace tenon

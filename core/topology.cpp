@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/topology.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "core/error.h"
+
+namespace tenon {
+
+Expression resolved(Expression expression) {
+  while (expression.layer != nullptr && expression.layer->expanded()) expression = expression.layer->expansion;
+  return expression;
+}
+
+std::string expression_name(const Expression& expression) {
+  if (expression.layer == nullptr) return "";
+  return expression.output == 0 ? expression.layer->name : text(expression.layer->name, ":", expression.output);
+}
+
+namespace {
+
+// Depth-first without recursion, so that a chain of a million layers does not end the stack.
+template <typename Next>
+std::vector<LayerRef> in_order(const std::vector<Expression>& outputs, Next next) {
+  std::vector<LayerRef> order;
+  std::unordered_set<const Layer*> seen;
+  struct Visit {
+    LayerRef layer;
+    std::vector<LayerRef> before;
+    size_t done = 0;
+  };
+  std::vector<Visit> path;
+  const auto enter = [&](const LayerRef& layer) {
+    if (layer != nullptr && seen.insert(layer.get()).second) path.push_back({layer, next(*layer), 0});
+  };
+  for (const Expression& output : outputs) {
+    enter(output.layer);
+    while (!path.empty()) {
+      Visit& visit = path.back();
+      if (visit.done < visit.before.size()) {
+        enter(LayerRef(visit.before[visit.done++]));
+        continue;
+      }
+      order.push_back(visit.layer);
+      path.pop_back();
+    }
+  }
+  return order;
+}
+
+void check_names(const std::vector<LayerRef>& layers) {
+  std::map<std::string, const Layer*> known;
+  for (const LayerRef& layer : layers) {
+    const auto [entry, fresh] = known.try_emplace(layer->name, layer.get());
+    if (!fresh)
+      fail(TN_INVALID, "two different layers are named \"", layer->name, "\" (types ", entry->second->type, " and ",
+           layer->type, ")");
+  }
+}
+
+}  // namespace
+
+Topology Topology::trace(std::vector<Expression> outputs) {
+  Topology topology;
+  topology.outputs = std::move(outputs);
+  if (topology.outputs.empty()) fail(TN_INVALID, "a topology needs at least one output layer");
+  topology.layers = in_order(topology.outputs, [](const Layer& layer) {
+    std::vector<LayerRef> before;
+    for (const Expression& input : layer.inputs) before.push_back(input.layer);
+    return before;
+  });
+  check_names(topology.layers);
+  topology.leaves = in_order(topology.outputs, [](const Layer& layer) {
+    std::vector<LayerRef> before;
+    if (layer.expanded()) {
+      before.push_back(layer.expansion.layer);
+      return before;
+    }
+    for (const Expression& input : layer.inputs) before.push_back(input.layer);
+    return before;
+  });
+  std::erase_if(topology.leaves, [](const LayerRef& layer) { return layer->expanded(); });
+  return topology;
+}
+
+std::vector<ParameterDeclaration> Topology::declarations() const {
+  std::vector<ParameterDeclaration> result;
+  const auto add = [&](const Layer& layer, const LayerParameter& parameter, bool buffer) {
+    ParameterDeclaration declaration;
+    declaration.name = parameter.name;
+    for (const Dim& dim : parameter.spec.shape) declaration.shape.push_back(dim.offset);
+    declaration.dtype = parameter.spec.dtype == TN_COMPUTE ? TN_F32 : parameter.spec.dtype;
+    declaration.initializer = parameter.initializer;
+    declaration.buffer = buffer;
+    declaration.owner = layer.name;
+    declaration.rate_multiplier = parameter.rate_multiplier;
+    declaration.decay_multiplier = parameter.decay_multiplier;
+    result.push_back(std::move(declaration));
+  };
+  for (const LayerRef& leaf : leaves) {
+    for (const LayerParameter& parameter : leaf->parameters) add(*leaf, parameter, false);
+    for (const LayerParameter& buffer : leaf->buffers) add(*leaf, buffer, true);
+  }
+  return result;
+}
+
+nlohmann::json Topology::to_json() const {
+  nlohmann::json result = {{"version", 1}, {"layers", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
+  for (const LayerRef& layer : layers) {
+    nlohmann::json entry = {{"name", layer->name}, {"type", layer->type}};
+    if (layer->data) {
+      const DataSource& data = *layer->data;
+      entry["dtype"] = dtype_name(data.dtype);
+      entry["shape"] = data.shape;
+      entry["index_limit"] = data.index_limit;
+      entry["scale"] = data.scale;
+      entry["offset"] = data.offset;
+    } else {
+      entry["inputs"] = nlohmann::json::array();
+      for (const Expression& input : layer->inputs) entry["inputs"].push_back(expression_name(input));
+      entry["attributes"] = nlohmann::json::object();
+      for (const auto& [name, value] : layer->given) entry["attributes"][name] = tenon::to_json(value);
+      // Spelled out, so that sharing by name survives even where the name was generated.
+      entry["attributes"]["parameter_name"] = layer->parameter_name;
+    }
+    result["layers"].push_back(std::move(entry));
+  }
+  for (const Expression& output : outputs) result["outputs"].push_back(expression_name(output));
+  return result;
+}
+
+}  // namespace tenon

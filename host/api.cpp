@@ -1,0 +1,148 @@
+// The public C API: library, host, and what its other files share. SPDX-License-Identifier: Apache-2.0
+#include "host/api.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace tenon::api {
+
+tn_status set_error(tn_error* error, tn_status code, const char* message) noexcept {
+  if (error == nullptr || error->size < sizeof(tn_error)) return code;
+  error->code = code;
+  const size_t length = std::min(std::strlen(message), sizeof error->message - 1);
+  std::memcpy(error->message, message, length);
+  error->message[length] = '\0';
+  return code;
+}
+
+std::string string(const char* text, const char* argument) { return &required(text, argument); }
+
+Values values(const tn_named_value* attributes, uint32_t count) {
+  if (count > 0) required(attributes, "attributes");
+  Values result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string name = string(attributes[i].name, "attribute name");
+    if (!result.emplace(name, value_from(attributes[i].value)).second)
+      fail(TN_INVALID, "attribute \"", name, "\" is given twice");
+  }
+  return result;
+}
+
+std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
+  if (count > 0) required(layers, argument);
+  std::vector<Expression> result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool absent = layers[i].index == 0 && layers[i].generation == 0;
+    result.push_back(absent ? Expression{} : host.layers.at(layers[i]));
+  }
+  return result;
+}
+
+tn_array array(const ArrayView& view) {
+  tn_array result = {};
+  result.dtype = view.dtype;
+  result.rank = static_cast<int32_t>(view.shape.size());
+  std::copy(view.shape.begin(), view.shape.end(), result.shape);
+  result.data = const_cast<void*>(view.data);
+  return result;
+}
+
+ArrayView view(const tn_array& array) {
+  if (array.rank < 0 || array.rank > TN_MAX_RANK) fail(TN_INVALID, "an array of rank ", array.rank);
+  return {array.dtype, {array.shape, array.shape + array.rank}, array.data};
+}
+
+std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }
+
+namespace {
+
+// The application's allocator behind ours.
+class GivenAllocator : public Allocator {
+ public:
+  explicit GivenAllocator(const tn_allocator& table) : table_(table) {}
+  void* allocate(uint64_t bytes) override {
+    if (bytes == 0) return nullptr;
+    void* memory = table_.allocate(table_.self, bytes, 64);
+    if (memory == nullptr) fail(TN_OUT_OF_MEMORY, "the application's allocator has no ", bytes, " bytes");
+    return memory;
+  }
+  void release(void* memory, uint64_t bytes) noexcept override { table_.release(table_.self, memory, bytes); }
+
+ private:
+  tn_allocator table_;
+};
+
+// tenon/plugins beside the library this function lives in.
+std::filesystem::path default_plugin_path() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&tn_version), &info) == 0 || info.dli_fname == nullptr) return {};
+  return std::filesystem::absolute(info.dli_fname).parent_path() / "tenon" / "plugins";
+}
+
+HostOptions host_options(const tn_host_options* given) {
+  HostOptions options;
+  const tn_host_options none = {};
+  const tn_host_options& from = given == nullptr ? none : sized(given, "options");
+  if (from.threads < 0 || from.threads > 1024) fail(TN_INVALID, "threads is ", from.threads, "; expected 0 to 1024");
+  options.threads = from.threads;
+  if (from.plugin_paths == nullptr) {
+    options.plugin_paths = {default_plugin_path()};
+  } else {
+    for (uint32_t i = 0; i < from.plugin_paths_count; ++i)
+      options.plugin_paths.emplace_back(string(from.plugin_paths[i], "plugin path"));
+  }
+  if (from.allocator != nullptr) {
+    const tn_allocator& table = sized(from.allocator, "options.allocator");
+    if (table.allocate == nullptr || table.release == nullptr) fail(TN_MISUSE, "options.allocator lacks a function");
+    options.allocator = std::make_shared<GivenAllocator>(table);
+  }
+  if (from.log != nullptr)
+    options.log = [log = from.log, user = from.log_user](int32_t level, const char* message) {
+      log(user, level, message);
+    };
+  return options;
+}
+
+}  // namespace
+}  // namespace tenon::api
+
+namespace api = tenon::api;
+
+const char* tn_version(void) { return TENON_VERSION; }
+const char* tn_status_text(tn_status status) { return tenon::status_text(status); }
+
+tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error) {
+  return api::guarded(error, [&] {
+    api::required(host, "host");
+    *host = new tn_host(api::host_options(options));
+  });
+}
+
+void tn_host_destroy(tn_host* host) { delete host; }
+
+tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
+  return api::call(host, error, [&](tenon::Host& it) {
+    api::sized(counters, "counters");
+    counters->threads = it.pool.threads();
+    counters->bytes_now = it.allocator->now();
+    counters->bytes_peak = it.allocator->peak();
+    counters->workers_computed = it.pool.workers_computed();
+  });
+}
+
+tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {
+  return api::call(host, error, [&](tenon::Host& it) {
+    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+    const std::string json = it.registry.list().dump();
+    write(user, json.data(), json.size());
+  });
+}
+
+tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error) {
+  return api::call(host, error, [&](tenon::Host& it) { it.registry.add(api::required(plugin, "plugin")); });
+}

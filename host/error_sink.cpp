@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/error_sink.h"
+
+#include "core/error.h"
+#include "core/shape.h"
+
+namespace tenon {
+
+ErrorSink::ErrorSink(std::string who) : who_(std::move(who)) {
+  errors_.size = sizeof errors_;
+  errors_.self = this;
+  errors_.report = [](void* self, const tn_error_report* report) {
+    if (report != nullptr) static_cast<ErrorSink*>(self)->report(*report);
+  };
+}
+
+void ErrorSink::report(const tn_error_report& report) noexcept try {
+  std::string message;
+  if (report.port != nullptr) message += std::string(report.port) + ": ";
+  message += report.message != nullptr ? report.message : status_text(report.code);
+  const auto shown = [](const tn_spec* spec) {
+    try {
+      return to_string(Spec::from(*spec));
+    } catch (const Error&) {
+      return std::string("no valid specification");
+    }
+  };
+  if (report.expected != nullptr && report.actual != nullptr)
+    message += " (expected " + shown(report.expected) + ", got " + shown(report.actual) + ")";
+  else if (report.expected != nullptr)
+    message += " (expected " + shown(report.expected) + ")";
+  else if (report.actual != nullptr)
+    message += " (got " + shown(report.actual) + ")";
+  const std::lock_guard lock(mutex_);
+  message_ = std::move(message);
+} catch (...) {  // a report that cannot be rendered is lost; check() still names the status
+}
+
+void ErrorSink::check(tn_status status) {
+  std::string message;
+  {
+    const std::lock_guard lock(mutex_);
+    message.swap(message_);
+  }
+  if (status == TN_OK) return;
+  const bool known = status > TN_OK && status <= TN_INTERNAL;
+  if (message.empty()) message = known ? std::string(status_text(status)) + ", without a reason" : text("status ", status);
+  throw Error(known ? status : tn_status{TN_PLUGIN_FAULT}, who_ + ": " + message);
+}
+
+}  // namespace tenon

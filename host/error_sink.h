@@ -1,0 +1,34 @@
+// Collects what a component reports, and turns it into an Error. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/services.h>
+
+#include <mutex>
+#include <string>
+
+namespace tenon {
+
+// Fixed in place: components hold on to get(). Thread-safe.
+class ErrorSink {
+ public:
+  // who: what is being talked to, for the message: `layer "hidden" (fc)`.
+  explicit ErrorSink(std::string who);
+  ErrorSink(const ErrorSink&) = delete;
+  ErrorSink& operator=(const ErrorSink&) = delete;
+
+  [[nodiscard]] const tn_errors* get() const { return &errors_; }
+
+  // Nothing for TN_OK. Otherwise throws Error: "<who>: <port>: <message> (expected ..., got ...)" from the last report,
+  // or a text that names the status when there was none. A status that is none is TN_PLUGIN_FAULT. Clears the report.
+  void check(tn_status status);
+
+ private:
+  void report(const tn_error_report& report) noexcept;
+
+  std::string who_;
+  tn_errors errors_ = {};
+  std::mutex mutex_;
+  std::string message_;  // empty: nothing was reported
+};
+
+}  // namespace tenon

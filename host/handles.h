@@ -1,0 +1,67 @@
+// Typed handles {index, generation}: a stale or foreign handle is found out, never followed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace tenon {
+
+template <typename T>
+class HandleTable {
+ public:
+  // first_generation differs between hosts and kinds, so that a handle of another host does not fit by chance.
+  HandleTable(const char* kind, uint32_t first_generation) : kind_(kind), next_generation_(first_generation) {}
+
+  template <typename Handle>
+  Handle add(T value) {
+    const uint32_t generation = draw();
+    if (free_.empty()) {
+      entries_.push_back({generation, std::move(value)});
+      return {static_cast<uint32_t>(entries_.size() - 1), generation};
+    }
+    const uint32_t index = free_.back();
+    entries_[index] = {generation, std::move(value)};
+    free_.pop_back();
+    return {index, generation};
+  }
+
+  template <typename Handle>
+  T& at(Handle handle) {
+    if (handle.index >= entries_.size() || !entries_[handle.index].value ||
+        entries_[handle.index].generation != handle.generation)
+      fail(TN_MISUSE, "the ", kind_, " handle {", handle.index, ", ", handle.generation,
+           "} is stale or of another host");
+    return *entries_[handle.index].value;
+  }
+
+  // Takes the object out; the handle is stale from now on.
+  template <typename Handle>
+  T take(Handle handle) {
+    T value = std::move(at(handle));
+    free_.push_back(handle.index);
+    entries_[handle.index].value.reset();
+    return value;
+  }
+
+ private:
+  struct Entry {
+    uint32_t generation = 0;
+    std::optional<T> value;
+  };
+  uint32_t draw() {
+    if (++next_generation_ == 0) ++next_generation_;  // 0 is never a generation: a zeroed handle fits nothing
+    return next_generation_;
+  }
+
+  const char* kind_;
+  uint32_t next_generation_;
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace tenon

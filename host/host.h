@@ -1,0 +1,99 @@
+// The host: everything that one application's use of Tenon hangs off. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <tenon/tenon.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/seams.h"
+#include "host/device.h"
+#include "host/handles.h"
+#include "host/layers.h"
+#include "host/machine.h"
+#include "host/reader.h"
+#include "host/registry.h"
+#include "host/services.h"
+#include "host/thread_pool.h"
+#include "host/trainer.h"
+#include "host/updating.h"
+
+namespace tenon {
+
+struct HostOptions {
+  int32_t threads = 0;
+  std::vector<std::filesystem::path> plugin_paths;
+  std::shared_ptr<Allocator> allocator;  // null: the system's
+  std::shared_ptr<FileSystem> files;     // likewise
+  std::shared_ptr<Clock> clock;
+  LogFunction log;
+};
+
+// Counts what passes through another allocator.
+class CountingAllocator : public Allocator {
+ public:
+  explicit CountingAllocator(std::shared_ptr<Allocator> inner) : inner_(std::move(inner)) {}
+  void* allocate(uint64_t bytes) override;
+  void release(void* memory, uint64_t bytes) noexcept override;
+  [[nodiscard]] uint64_t now() const;
+  [[nodiscard]] uint64_t peak() const;
+
+ private:
+  std::shared_ptr<Allocator> inner_;
+  mutable std::mutex mutex_;
+  uint64_t now_ = 0, peak_ = 0;
+};
+
+// A reader while it is put together: samples until it is cut into minibatches.
+struct ReaderStage {
+  std::unique_ptr<Reader> samples;
+  std::unique_ptr<BatchReader> batches;
+
+  [[nodiscard]] const Reader& reader() const { return batches ? batches->reader() : *samples; }
+};
+
+class Host {
+ public:
+  explicit Host(const HostOptions& options);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  // The device of a kind, opened at its first use and kept.
+  std::shared_ptr<Device> device(const std::string& kind);
+
+  // Serialises the calls on a host; a handler may call back in. TN_MISUSE in a forked child.
+  [[nodiscard]] std::unique_lock<std::recursive_mutex> enter();
+
+  std::shared_ptr<CountingAllocator> allocator;
+  std::shared_ptr<FileSystem> files;
+  std::shared_ptr<Clock> clock;
+  Services services;
+  ThreadPool pool;
+  Registry registry;
+  LayerFactory factory;
+
+  HandleTable<Expression> layers;
+  HandleTable<std::shared_ptr<ParameterSet>> parameters;
+  HandleTable<std::unique_ptr<Machine>> machines;
+  HandleTable<std::shared_ptr<Updater>> updaters;
+  HandleTable<std::shared_ptr<ReaderStage>> readers;
+
+  // Keeps metrics for the application to look at, until the next ones.
+  const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);
+
+ private:
+  std::recursive_mutex mutex_;
+  pid_t process_;
+  std::map<std::string, std::shared_ptr<Device>> devices_;
+  std::vector<MetricValue> lent_;
+  std::vector<tn_metric> lent_metrics_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,724 @@
+// Tenon's public API for C++17 and later: RAII and exceptions over tenon.h. Header-only; nothing but C crosses into
+// the library, so any compiler and standard library will do.
+//
+//   tenon::Host host;
+//   auto pixel = host.data({"pixel", TN_U8, {28, 28}, -1, 1.0 / 255});
+//   auto label = host.data({"label", TN_U8, {}, 10});
+//   auto cost = host.layer("cross_entropy", {host.layer("fc", {pixel}, {{"size", 10}}), label},
+//                          {{"from_logits", true}});
+//
+// Objects keep their host alive and are released when the last copy goes. Every failure is a tenon::Error; nothing
+// has changed then. The inline namespace keeps these classes apart from any other `tenon` in the same program.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENON_TENON_HPP
+#define TENON_TENON_HPP
+
+#include <tenon/tenon.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tenon {
+inline namespace v0 {
+
+class Error : public std::runtime_error {
+ public:
+  Error(tn_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  [[nodiscard]] tn_status code() const noexcept { return code_; }
+
+ private:
+  tn_status code_;
+};
+
+// The value of an attribute. Numbers, texts and braced lists convert by themselves.
+class Value {
+ public:
+  using Held = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                            std::vector<std::string>>;
+
+  template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
+  Value(Number number) {
+    if constexpr (std::is_same_v<Number, bool>)
+      held_ = number;
+    else if constexpr (std::is_integral_v<Number>)
+      held_ = static_cast<int64_t>(number);
+    else
+      held_ = static_cast<double>(number);
+  }
+  Value(const char* text) : held_(std::string(text)) {}
+  Value(std::string text) : held_(std::move(text)) {}
+  Value(std::vector<int64_t> list) : held_(std::move(list)) {}
+  Value(std::vector<double> list) : held_(std::move(list)) {}
+  Value(std::vector<std::string> list) : held_(std::move(list)) {}
+
+  [[nodiscard]] const Held& held() const { return held_; }
+
+ private:
+  Held held_;
+};
+
+struct Attribute {
+  std::string name;
+  Value value;
+};
+using Attributes = std::vector<Attribute>;
+
+// A view of a dense row-major array in host memory, borrowed as its source states.
+struct Array {
+  tn_dtype dtype = TN_F32;
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+
+  [[nodiscard]] int64_t count() const {
+    int64_t result = 1;
+    for (const int64_t extent : shape) result *= extent;
+    return result;
+  }
+};
+
+struct Metric {
+  std::string name;
+  double value = 0;
+};
+
+struct HostOptions {
+  int threads = 0;                        // compute threads, the caller's included; 0: the cores this process may use
+  std::vector<std::string> plugin_paths;  // folders; none: tenon/plugins beside libtenon.so
+  const tn_allocator* allocator = nullptr;  // null: the system's
+  // Lines for a log; level: 0 debug, 1 info, 2 warning, 3 error. Any thread. What it throws is dropped.
+  std::function<void(int level, const char* message)> log;
+};
+
+// What is fed under a name.
+struct DataOptions {
+  std::string name;
+  tn_dtype dtype = TN_F32;
+  std::vector<int64_t> shape;  // of one sample
+  int64_t index_limit = -1;    // integers are in [0, index_limit); -1: not known
+  double scale = 1;            // integers that flow into a float port become scale * x + offset
+  double offset = 0;
+};
+
+namespace detail {
+
+inline void check(tn_status status, const tn_error& error) {
+  if (status == TN_OK) return;
+  throw Error(status, error.message[0] != '\0' ? error.message : tn_status_text(status));
+}
+
+// call(&error) -> status; throws unless it is TN_OK.
+template <typename Call>
+void checked(Call call) {
+  tn_error error;
+  error.size = sizeof error;
+  error.code = TN_OK;
+  error.message[0] = '\0';
+  const tn_status status = call(&error);
+  check(status, error);
+}
+
+// call(write, user, &error) -> status; gives the text that was written.
+template <typename Call>
+std::string written(Call call) {
+  struct Sink {
+    std::string text;
+    std::exception_ptr failure;  // out of memory; must not pass through C
+  } sink;
+  const tn_write write = [](void* user, const char* text, size_t length) {
+    auto& to = *static_cast<Sink*>(user);
+    try {
+      to.text.append(text, length);
+    } catch (...) {
+      to.failure = std::current_exception();
+    }
+  };
+  checked([&](tn_error* error) { return call(write, static_cast<void*>(&sink), error); });
+  if (sink.failure) std::rethrow_exception(sink.failure);
+  return std::move(sink.text);
+}
+
+inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
+
+// Attributes in C form; borrows from `attributes`.
+class NamedValues {
+ public:
+  explicit NamedValues(const Attributes& attributes) : lists_(attributes.size()) {
+    for (size_t i = 0; i < attributes.size(); ++i) {
+      tn_named_value value = {};
+      value.name = attributes[i].name.c_str();
+      value.value.count = 1;
+      std::visit([&](const auto& held) { fill(value.value, held, lists_[i]); }, attributes[i].value.held());
+      values_.push_back(value);
+    }
+  }
+  [[nodiscard]] const tn_named_value* data() const { return values_.data(); }
+  [[nodiscard]] uint32_t size() const { return count_of(values_.size()); }
+
+ private:
+  using Texts = std::vector<const char*>;
+  static void fill(tn_value& to, bool held, Texts&) { to.kind = TN_ATTR_BOOL, to.as.i = held ? 1 : 0; }
+  static void fill(tn_value& to, int64_t held, Texts&) { to.kind = TN_ATTR_INT, to.as.i = held; }
+  static void fill(tn_value& to, double held, Texts&) { to.kind = TN_ATTR_FLOAT, to.as.f = held; }
+  static void fill(tn_value& to, const std::string& held, Texts&) { to.kind = TN_ATTR_STRING, to.as.s = held.c_str(); }
+  static void fill(tn_value& to, const std::vector<int64_t>& held, Texts&) {
+    to.kind = TN_ATTR_INTS, to.count = count_of(held.size()), to.as.ints = held.data();
+  }
+  static void fill(tn_value& to, const std::vector<double>& held, Texts&) {
+    to.kind = TN_ATTR_FLOATS, to.count = count_of(held.size()), to.as.floats = held.data();
+  }
+  static void fill(tn_value& to, const std::vector<std::string>& held, Texts& texts) {
+    for (const std::string& text : held) texts.push_back(text.c_str());
+    to.kind = TN_ATTR_STRINGS, to.count = count_of(held.size()), to.as.strings = texts.data();
+  }
+
+  std::vector<tn_named_value> values_;
+  std::vector<Texts> lists_;
+};
+
+inline tn_array c_array(const Array& array) {
+  if (array.shape.size() > 8) throw Error(TN_INVALID, "an array has more than 8 dimensions");
+  tn_array result = {};
+  result.dtype = array.dtype;
+  result.rank = static_cast<int32_t>(array.shape.size());
+  for (size_t i = 0; i < array.shape.size(); ++i) result.shape[i] = array.shape[i];
+  result.data = const_cast<void*>(array.data);  // inputs are not written through
+  return result;
+}
+inline Array array_from(const tn_array& array) {
+  return {array.dtype, std::vector<int64_t>(array.shape, array.shape + array.rank), array.data};
+}
+inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count) {
+  std::vector<Metric> result;
+  for (uint32_t i = 0; i < count; ++i) result.push_back({metrics[i].name, metrics[i].value});
+  return result;
+}
+
+using HostRef = std::shared_ptr<tn_host>;
+
+// A handle that is released with its last copy. Destroying the host first is impossible: it is held.
+template <typename Handle, tn_status (*kRelease)(tn_host*, Handle, tn_error*)>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(HostRef host, Handle handle) : state_(std::make_shared<State>(std::move(host), handle)) {}
+
+  [[nodiscard]] explicit operator bool() const { return state_ != nullptr; }
+  [[nodiscard]] tn_host* host() const { return state().host.get(); }
+  [[nodiscard]] const HostRef& host_ref() const { return state().host; }
+  [[nodiscard]] Handle handle() const { return state_ == nullptr ? Handle{} : state_->handle; }
+  // The handle has become stale elsewhere; nothing is left to release.
+  void forget() {
+    state().live = false;
+    state_.reset();
+  }
+
+ private:
+  struct State {
+    State(HostRef of, Handle made) : host(std::move(of)), handle(made) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+      if (live) kRelease(host.get(), handle, nullptr);
+    }
+    HostRef host;
+    Handle handle;
+    bool live = true;
+  };
+  State& state() const {
+    if (state_ == nullptr) throw Error(TN_MISUSE, "an empty tenon object was used");
+    return *state_;
+  }
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace detail
+
+// One output of a layer; as an output it names the model that leads to it.
+class Layer : public detail::Owned<tn_layer, tn_layer_release> {
+ public:
+  using Owned::Owned;
+  // JSON; tn_layer_describe states its form.
+  [[nodiscard]] std::string describe() const {
+    return detail::written([this](tn_write write, void* user, tn_error* error) {
+      return tn_layer_describe(host(), handle(), write, user, error);
+    });
+  }
+};
+using Layers = std::vector<Layer>;
+
+namespace detail {
+inline std::vector<tn_layer> handles(const Layers& layers) {
+  std::vector<tn_layer> result;
+  for (const Layer& layer : layers) result.push_back(layer.handle());
+  return result;
+}
+}  // namespace detail
+
+class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
+ public:
+  using Owned::Owned;
+  [[nodiscard]] std::string describe() const {
+    return detail::written([this](tn_write write, void* user, tn_error* error) {
+      return tn_parameters_describe(host(), handle(), write, user, error);
+    });
+  }
+  // Borrowed until the set is trained, changed or released.
+  [[nodiscard]] Array get(const std::string& name) const {
+    tn_array array = {};
+    detail::checked([&](tn_error* error) {
+      return tn_parameters_get(host(), handle(), name.c_str(), &array, error);
+    });
+    return detail::array_from(array);
+  }
+  void set(const std::string& name, const Array& values) const {
+    const tn_array array = detail::c_array(values);
+    detail::checked([&](tn_error* error) {
+      return tn_parameters_set(host(), handle(), name.c_str(), &array, error);
+    });
+  }
+  // Writes the topology that leads to `outputs` and its parameters as one file.
+  void save(const Layers& outputs, const std::string& path) const {
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    detail::checked([&](tn_error* error) {
+      return tn_model_save(host(), handle(), list.data(), detail::count_of(list.size()), path.c_str(), error);
+    });
+  }
+};
+
+struct Model {
+  Layers outputs;
+  Parameters parameters;
+};
+
+struct MachineOptions {
+  int64_t max_samples = 1;
+  bool training = false;  // backward is possible
+  bool keep_all = false;  // every layer's output can be read
+  tn_dtype compute = TN_F32;
+  std::string device;  // empty: cpu
+};
+
+struct Feed {
+  std::string name;  // of the data layer
+  Array values;      // [samples, shape of a sample...]
+};
+
+class Machine : public detail::Owned<tn_machine, tn_machine_release> {
+ public:
+  using Owned::Owned;
+  void forward(const std::vector<Feed>& feeds) const {
+    std::vector<tn_feed> list;
+    for (const Feed& feed : feeds) list.push_back({feed.name.c_str(), detail::c_array(feed.values)});
+    detail::checked([&](tn_error* error) {
+      return tn_machine_forward(host(), handle(), list.data(), detail::count_of(list.size()), error);
+    });
+  }
+  void backward() const {
+    detail::checked([this](tn_error* error) { return tn_machine_backward(host(), handle(), error); });
+  }
+  // Both are borrowed until the next call on this machine.
+  [[nodiscard]] Array output(const Layer& layer) const {
+    tn_array array = {};
+    detail::checked([&](tn_error* error) {
+      return tn_machine_output(host(), handle(), layer.handle(), &array, error);
+    });
+    return detail::array_from(array);
+  }
+  [[nodiscard]] Array gradient(const std::string& parameter) const {
+    tn_array array = {};
+    detail::checked([&](tn_error* error) {
+      return tn_machine_gradient(host(), handle(), parameter.c_str(), &array, error);
+    });
+    return detail::array_from(array);
+  }
+  [[nodiscard]] double cost() const {
+    double result = 0;
+    detail::checked([&](tn_error* error) { return tn_machine_cost(host(), handle(), &result, error); });
+    return result;
+  }
+  // Over the last forward.
+  [[nodiscard]] std::vector<Metric> metrics() const {
+    const tn_metric* list = nullptr;
+    uint32_t count = 0;
+    detail::checked([&](tn_error* error) { return tn_machine_metrics(host(), handle(), &list, &count, error); });
+    return detail::metrics_from(list, count);
+  }
+  // JSON: the call array with layers, groups and bytes.
+  [[nodiscard]] std::string plan() const {
+    return detail::written([this](tn_write write, void* user, tn_error* error) {
+      return tn_machine_plan(host(), handle(), write, user, error);
+    });
+  }
+};
+
+class Updater : public detail::Owned<tn_updater, tn_updater_release> {
+ public:
+  using Owned::Owned;
+  void update(const Machine& machine) const {
+    detail::checked([&](tn_error* error) { return tn_updater_update(host(), handle(), machine.handle(), error); });
+  }
+  void set_learning_rate(double rate) const {
+    detail::checked([&](tn_error* error) { return tn_updater_set_learning_rate(host(), handle(), rate, error); });
+  }
+  // JSON: {type, learning_rate, slot_bytes}.
+  [[nodiscard]] std::string describe(const Parameters& parameters) const {
+    return detail::written([&](tn_write write, void* user, tn_error* error) {
+      return tn_updater_describe(host(), handle(), parameters.handle(), write, user, error);
+    });
+  }
+};
+
+// A stream of samples. The wrappers consume the reader they are called on: std::move(reader).batch(128). When one
+// fails, the reader is as it was.
+class Reader : public detail::Owned<tn_reader, tn_reader_release> {
+ public:
+  using Owned::Owned;
+  // A new order in each pass. buffer 0: over all samples.
+  [[nodiscard]] Reader shuffle(uint64_t seed, int64_t buffer = 0) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_shuffle(host(), handle(), buffer, seed, made, error);
+    });
+  }
+  [[nodiscard]] Reader batch(int64_t samples, bool drop_last = false) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_batch(host(), handle(), samples, drop_last ? 1 : 0, made, error);
+    });
+  }
+  [[nodiscard]] Reader first_n(int64_t samples) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_first_n(host(), handle(), samples, made, error);
+    });
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::written([this](tn_write write, void* user, tn_error* error) {
+      return tn_reader_describe(host(), handle(), write, user, error);
+    });
+  }
+  // The next minibatch: one array per slot, borrowed until the next call on this reader; empty at the end of a pass.
+  [[nodiscard]] std::vector<Array> next(size_t slots) const {
+    std::vector<tn_array> arrays(slots);
+    bool end = false;
+    detail::checked([&](tn_error* error) {
+      const tn_status status = tn_reader_next(host(), handle(), arrays.data(), detail::count_of(slots), error);
+      end = status == TN_END;
+      return end ? static_cast<tn_status>(TN_OK) : status;
+    });
+    std::vector<Array> result;
+    for (size_t i = 0; i < slots && !end; ++i) result.push_back(detail::array_from(arrays[i]));
+    return result;
+  }
+
+ private:
+  template <typename Call>
+  Reader wrapped(Call call) {
+    tn_reader made = {};
+    detail::checked([&](tn_error* error) { return call(&made, error); });
+    Reader result(host_ref(), made);
+    forget();
+    return result;
+  }
+};
+
+// What a handler is told, valid during the handler, and what it may answer.
+class Event {
+ public:
+  explicit Event(tn_event* event)
+      : event_(event), metrics_(detail::metrics_from(event->metrics, event->metrics_count)) {}
+
+  [[nodiscard]] int kind() const { return event_->kind; }  // TN_END_PASS and so on
+  [[nodiscard]] int64_t pass() const { return event_->pass; }
+  [[nodiscard]] int64_t batch() const { return event_->batch; }
+  [[nodiscard]] int64_t samples() const { return event_->samples; }
+  [[nodiscard]] double cost() const { return event_->cost; }
+  [[nodiscard]] const std::vector<Metric>& metrics() const { return metrics_; }
+  [[nodiscard]] double seconds() const { return event_->seconds; }
+  [[nodiscard]] double learning_rate() const { return event_->learning_rate; }
+  void set_learning_rate(double rate) const { event_->learning_rate = rate; }
+  // Ends the training after this event.
+  void stop() const { event_->stop = 1; }
+
+ private:
+  tn_event* event_;
+  std::vector<Metric> metrics_;
+};
+using EventHandler = std::function<void(Event&)>;
+
+struct TrainOptions {
+  Layers outputs;  // costs, metrics, and any layer to compute beside them
+  Parameters parameters;
+  Updater updater;  // train only
+  Reader reader;    // of minibatches
+  std::vector<std::pair<std::string, std::string>> feeding;  // slot, data layer; where the names differ
+  int64_t passes = 1;                                        // train only
+  uint64_t seed = 0;                                         // of random numbers inside the model
+  EventHandler handler;                                      // what it throws ends the call and comes out of it
+  std::string device;                                        // empty: cpu
+};
+
+struct TestResult {
+  double cost = 0;
+  int64_t samples = 0;
+  double seconds = 0;
+  std::vector<Metric> metrics;
+};
+
+namespace detail {
+
+// tn_train_options over TrainOptions, which it borrows; carries exceptions of the handler around C.
+class Run {
+ public:
+  explicit Run(const TrainOptions& options) : handler_(options.handler), outputs_(handles(options.outputs)) {
+    for (const auto& [slot, layer] : options.feeding) feeding_.push_back({slot.c_str(), layer.c_str()});
+    options_.size = sizeof options_;
+    options_.outputs = outputs_.data();
+    options_.outputs_count = count_of(outputs_.size());
+    options_.parameters = options.parameters.handle();
+    options_.updater = options.updater.handle();
+    options_.reader = options.reader.handle();
+    options_.feeding = feeding_.data();
+    options_.feeding_count = count_of(feeding_.size());
+    options_.passes = options.passes;
+    options_.seed = options.seed;
+    options_.device = options.device.empty() ? nullptr : options.device.c_str();
+    options_.user = this;
+    if (handler_) options_.handler = [](void* user, tn_event* event) { static_cast<Run*>(user)->handle(event); };
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  [[nodiscard]] const tn_train_options* get() const { return &options_; }
+  // Call after the C function: what the handler threw comes first.
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  // Runs `work`, keeping what it throws; false if it threw.
+  template <typename Work>
+  bool keep(Work work) {
+    try {
+      work();
+      return true;
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+      return false;
+    }
+  }
+
+ private:
+  void handle(tn_event* event) {
+    if (failure_) return;
+    const bool sound = keep([&] {
+      Event wrapped(event);
+      handler_(wrapped);
+    });
+    if (!sound) event->stop = 1;
+  }
+
+  const EventHandler& handler_;
+  std::vector<tn_layer> outputs_;
+  std::vector<tn_feeding> feeding_;
+  tn_train_options options_ = {};
+  std::exception_ptr failure_;
+};
+
+}  // namespace detail
+
+inline void train(const TrainOptions& options) {
+  detail::Run run(options);
+  detail::checked([&](tn_error* error) {
+    const tn_status status = tn_train(options.parameters.host(), run.get(), error);
+    run.rethrow();
+    return status;
+  });
+}
+
+inline TestResult test(const TrainOptions& options) {
+  detail::Run run(options);
+  tn_test_result result = {};
+  result.size = sizeof result;
+  detail::checked([&](tn_error* error) {
+    const tn_status status = tn_test(options.parameters.host(), run.get(), &result, error);
+    run.rethrow();
+    return status;
+  });
+  return {result.cost, result.samples, result.seconds, detail::metrics_from(result.metrics, result.metrics_count)};
+}
+
+// `sink` gets the outputs of each minibatch, borrowed during the call; it returns false to end the pass early.
+inline void infer(const TrainOptions& options, const std::function<bool(const std::vector<Array>&)>& sink) {
+  struct Target {
+    detail::Run run;
+    const std::function<bool(const std::vector<Array>&)>& sink;
+  } target{detail::Run(options), sink};
+  const auto receive = [](void* user, const tn_array* outputs, uint32_t count) -> int32_t {
+    auto& to = *static_cast<Target*>(user);
+    bool more = false;
+    to.run.keep([&] {
+      std::vector<Array> arrays;
+      for (uint32_t i = 0; i < count; ++i) arrays.push_back(detail::array_from(outputs[i]));
+      more = to.sink(arrays);
+    });
+    return more ? 0 : 1;
+  };
+  detail::checked([&](tn_error* error) {
+    const tn_status status = tn_infer(options.parameters.host(), target.run.get(), receive, &target, error);
+    target.run.rethrow();
+    return status;
+  });
+}
+
+class Host {
+ public:
+  explicit Host(const HostOptions& options = {}) {
+    auto log = std::make_shared<std::function<void(int, const char*)>>(options.log);
+    std::vector<const char*> paths;
+    for (const std::string& path : options.plugin_paths) paths.push_back(path.c_str());
+    tn_host_options c = {};
+    c.size = sizeof c;
+    c.threads = options.threads;
+    c.plugin_paths = paths.empty() ? nullptr : paths.data();
+    c.plugin_paths_count = detail::count_of(paths.size());
+    c.allocator = options.allocator;
+    c.log_user = log.get();
+    if (*log) {
+      c.log = [](void* user, int32_t level, const char* message) {
+        try {
+          (*static_cast<std::function<void(int, const char*)>*>(user))(level, message);
+        } catch (...) {  // a log must not break the work it tells of
+        }
+      };
+    }
+    tn_host* made = nullptr;
+    detail::checked([&](tn_error* error) { return tn_host_create(&c, &made, error); });
+    host_ = detail::HostRef(made, [log](tn_host* host) { tn_host_destroy(host); });
+  }
+
+  [[nodiscard]] tn_host* get() const { return host_.get(); }
+
+  // JSON array of all plugins found; runs no plugin code.
+  [[nodiscard]] std::string plugins() const {
+    return detail::written([this](tn_write write, void* user, tn_error* error) {
+      return tn_host_plugins(get(), write, user, error);
+    });
+  }
+  void add_plugin(const struct tn_plugin* plugin) const {
+    detail::checked([&](tn_error* error) { return tn_host_add_plugin(get(), plugin, error); });
+  }
+  [[nodiscard]] tn_host_counters count() const {
+    tn_host_counters counters = {};
+    counters.size = sizeof counters;
+    detail::checked([&](tn_error* error) { return tn_host_count(get(), &counters, error); });
+    return counters;
+  }
+
+  [[nodiscard]] Layer data(const DataOptions& options) const {
+    tn_data_options c = {};
+    c.size = sizeof c;
+    c.dtype = options.dtype;
+    c.name = options.name.c_str();
+    c.shape = options.shape.data();
+    c.rank = static_cast<int32_t>(options.shape.size());
+    c.index_limit = options.index_limit;
+    c.scale = options.scale;
+    c.offset = options.offset;
+    return made<Layer, tn_layer>([&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
+  }
+  // name empty: generated.
+  [[nodiscard]] Layer layer(const std::string& type, const Layers& inputs, const Attributes& attributes = {},
+                            const std::string& name = {}) const {
+    const std::vector<tn_layer> list = detail::handles(inputs);
+    const detail::NamedValues values(attributes);
+    tn_layer_options c = {};
+    c.size = sizeof c;
+    c.inputs_count = detail::count_of(list.size());
+    c.type = type.c_str();
+    c.name = name.empty() ? nullptr : name.c_str();
+    c.inputs = list.data();
+    c.attributes = values.data();
+    c.attributes_count = values.size();
+    return made<Layer, tn_layer>([&](tn_layer* to, tn_error* error) { return tn_layer_create(get(), &c, to, error); });
+  }
+  [[nodiscard]] Parameters parameters(const Layers& outputs, uint64_t seed) const {
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    return made<Parameters, tn_parameters>([&](tn_parameters* to, tn_error* error) {
+      return tn_parameters_create(get(), list.data(), detail::count_of(list.size()), seed, to, error);
+    });
+  }
+  [[nodiscard]] Model load(const std::string& path) const {
+    std::vector<tn_layer> list(16);
+    tn_parameters set = {};
+    uint32_t count = detail::count_of(list.size());
+    detail::checked([&](tn_error* error) {
+      tn_status status = tn_model_load(get(), path.c_str(), list.data(), &count, &set, error);
+      if (status != TN_NEED_CAPACITY) return status;
+      list.resize(count);
+      return tn_model_load(get(), path.c_str(), list.data(), &count, &set, error);
+    });
+    Model result;
+    result.parameters = Parameters(host_, set);
+    for (uint32_t i = 0; i < count; ++i) result.outputs.emplace_back(host_, list[i]);
+    return result;
+  }
+  // JSON of a model file; loads no plugin.
+  [[nodiscard]] std::string describe_model(const std::string& path) const {
+    return detail::written([&](tn_write write, void* user, tn_error* error) {
+      return tn_model_describe(get(), path.c_str(), write, user, error);
+    });
+  }
+  [[nodiscard]] Machine machine(const Parameters& parameters, const Layers& outputs,
+                                const MachineOptions& options) const {
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    tn_machine_options c = {};
+    c.size = sizeof c;
+    c.compute = options.compute;
+    c.max_samples = options.max_samples;
+    c.training = options.training ? 1 : 0;
+    c.keep_all = options.keep_all ? 1 : 0;
+    c.device = options.device.empty() ? nullptr : options.device.c_str();
+    return made<Machine, tn_machine>([&](tn_machine* to, tn_error* error) {
+      return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
+    });
+  }
+  [[nodiscard]] Updater updater(const std::string& type, const Attributes& attributes = {}) const {
+    const detail::NamedValues values(attributes);
+    return made<Updater, tn_updater>([&](tn_updater* to, tn_error* error) {
+      return tn_updater_create(get(), type.c_str(), values.data(), values.size(), to, error);
+    });
+  }
+  // Relative paths among the attributes start from `directory`; empty: the working directory.
+  [[nodiscard]] Reader reader(const std::string& type, const Attributes& attributes, const std::string& directory = {},
+                              uint32_t shard = 0, uint32_t shards = 1) const {
+    const detail::NamedValues values(attributes);
+    tn_reader_options c = {};
+    c.size = sizeof c;
+    c.attributes_count = values.size();
+    c.type = type.c_str();
+    c.attributes = values.data();
+    c.directory = directory.empty() ? nullptr : directory.c_str();
+    c.shard = shard;
+    c.shards = shards;
+    return made<Reader, tn_reader>([&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
+  }
+
+ private:
+  template <typename Object, typename Handle, typename Call>
+  Object made(Call call) const {
+    Handle handle = {};
+    detail::checked([&](tn_error* error) { return call(&handle, error); });
+    return Object(host_, handle);
+  }
+
+  detail::HostRef host_;
+};
+
+}  // namespace v0
+}  // namespace tenon
+#endif

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/layers.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "host/barrier.h"
+#include "host/error_sink.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr const char* kParameterName = "parameter_name";
+constexpr const char* kAct = "act";
+constexpr const char* kParameterPrefix = "param.";
+
+std::string quoted(const std::string& name, const std::string& type) { return "layer \"" + name + "\" (" + type + ")"; }
+
+// One multiplier attribute, "param.weight.decay", split.
+struct Multiplier {
+  std::string suffix;
+  std::string key;
+};
+std::optional<Multiplier> multiplier_of(const std::string& name) {
+  const std::string prefix = kParameterPrefix;
+  const size_t dot = name.rfind('.');
+  if (name.rfind(prefix, 0) != 0 || dot <= prefix.size()) return std::nullopt;
+  return Multiplier{name.substr(prefix.size(), dot - prefix.size()), name.substr(dot + 1)};
+}
+
+std::string string_of(const Value& value, const std::string& name) {
+  if (const auto* s = std::get_if<std::string>(&value); s != nullptr && !s->empty()) return *s;
+  fail(TN_INVALID, "attribute \"", name, "\": expected a string that is not empty, got ", to_json(value).dump());
+}
+
+double number_of(const Value& value, const std::string& name) {
+  if (const auto* f = std::get_if<double>(&value)) return *f;
+  if (const auto* i = std::get_if<int64_t>(&value)) return static_cast<double>(*i);
+  fail(TN_INVALID, "attribute \"", name, "\": expected a number, got ", to_json(value).dump());
+}
+
+// Making of one layer.
+class Making {
+ public:
+  Making(Registry& registry, const LayerType& type, Layer layer)
+      : registry_(registry), type_(type), layer_(std::move(layer)), sink_(quoted(layer_.name, layer_.type)) {}
+
+  Expression run() {
+    try {
+      take_attributes();
+      check_inputs();
+    } catch (const Error& error) {
+      throw Error(error.code(), quoted(layer_.name, layer_.type) + ": " + error.message());
+    }
+    const AttributesView attributes(type_.description.attributes, layer_.attributes);
+    plan(attributes);
+    apply_multipliers();
+    expand(attributes);
+    if (!act_.empty()) activate();
+    return {std::make_shared<const Layer>(std::move(layer_)), 0};
+  }
+
+ private:
+  void take_attributes() {
+    const LayerDescription& description = type_.description;
+    std::vector<std::string> known{kParameterName, kAct};
+    for (const Attribute& attribute : description.attributes) known.push_back(attribute.name);
+    Values own;
+    for (const auto& [name, value] : layer_.given) {
+      if (name == kParameterName) {
+        layer_.parameter_name = string_of(value, name);
+      } else if (name == kAct) {
+        act_ = string_of(value, name);
+      } else if (const auto multiplier = multiplier_of(name)) {
+        check_multiplier(*multiplier, name);
+      } else if (std::find(known.begin(), known.end(), name) == known.end()) {
+        fail(TN_INVALID, "unknown attribute \"", name, "\"", suggestion(name, known));
+      } else {
+        own[name] = value;
+      }
+    }
+    layer_.attributes = resolve(description.attributes, own);
+  }
+
+  void check_multiplier(const Multiplier& multiplier, const std::string& name) const {
+    const std::vector<std::string>& suffixes = type_.description.parameters;
+    if (std::find(suffixes.begin(), suffixes.end(), multiplier.suffix) == suffixes.end())
+      fail(TN_INVALID, "attribute \"", name, "\": no parameter \"", multiplier.suffix, "\"",
+           suggestion(multiplier.suffix, suffixes));
+    const std::vector<std::string> keys{"learning_rate", "decay"};
+    if (std::find(keys.begin(), keys.end(), multiplier.key) == keys.end())
+      fail(TN_INVALID, "attribute \"", name, "\": unknown key \"", multiplier.key, "\"",
+           suggestion(multiplier.key, keys));
+  }
+
+  // The port that input number `input` is connected to.
+  [[nodiscard]] const Port& port(size_t input) const {
+    const std::vector<Port>& ports = type_.description.inputs;
+    return ports[std::min(input, ports.size() - 1)];
+  }
+
+  void check_inputs() {
+    const std::vector<Port>& ports = type_.description.inputs;
+    const bool variadic = !ports.empty() && (ports.back().flags & TN_PORT_VARIADIC) != 0;
+    const size_t given = layer_.inputs.size();
+    if (given > ports.size() && !variadic) fail(TN_INVALID, "expected ", ports.size(), " inputs, got ", given);
+    for (size_t i = 0; i < std::max(given, ports.size()); ++i) {
+      const bool absent = i >= given || layer_.inputs[i].layer == nullptr;
+      if (absent && (port(i).flags & TN_PORT_OPTIONAL) == 0)
+        fail(TN_INVALID, "input \"", port(i).name, "\" is missing; expected ", ports.size(), " inputs, got ", given);
+      if (absent) continue;
+      const Spec& spec = layer_.inputs[i].layer->outputs.at(layer_.inputs[i].output);
+      if ((port(i).flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype))
+        fail(TN_INVALID, "input \"", port(i).name, "\": expected integers, got ", to_string(spec), " of layer \"",
+             layer_.inputs[i].layer->name, "\"");
+    }
+    layer_.index_limits.assign(given, -1);
+    for (size_t i = 0; i < given; ++i) {
+      if (layer_.inputs[i].layer == nullptr) {
+        input_specs_.emplace_back();
+        continue;
+      }
+      Spec spec = layer_.inputs[i].layer->outputs.at(layer_.inputs[i].output);
+      const bool takes_integers = (port(i).flags & (TN_PORT_INTEGER | TN_PORT_ANY)) != 0;
+      if (!is_float(spec.dtype) && !takes_integers) spec.dtype = TN_COMPUTE;  // converted where it enters
+      input_specs_.push_back(spec);
+    }
+    for (const Spec& spec : input_specs_) views_.push_back(spec.view());
+    for (size_t i = 0; i < given; ++i)
+      pointers_.push_back(layer_.inputs[i].layer == nullptr ? nullptr : &views_[i]);
+  }
+
+  void plan(const AttributesView& attributes) {
+    outputs_.resize(type_.description.outputs.size());
+    tn_planner planner = {};
+    planner.size = sizeof planner;
+    planner.inputs_count = static_cast<uint32_t>(pointers_.size());
+    planner.self = this;
+    planner.errors = sink_.get();
+    planner.attributes = attributes.get();
+    planner.inputs = pointers_.data();
+    planner.output = [](void* self, uint32_t number, const tn_spec* spec) {
+      auto& making = *static_cast<Making*>(self);
+      return guarded(making.sink_, [&] { making.plan_output(number, spec); });
+    };
+    planner.parameter = [](void* self, const tn_parameter* parameter) {
+      auto& making = *static_cast<Making*>(self);
+      return making.declare(parameter, making.layer_.parameters);
+    };
+    planner.buffer = [](void* self, const tn_parameter* parameter) {
+      auto& making = *static_cast<Making*>(self);
+      return making.declare(parameter, making.layer_.buffers);
+    };
+    planner.index_limit = [](void* self, uint32_t input, int64_t limit) {
+      auto& making = *static_cast<Making*>(self);
+      return guarded(making.sink_, [&] {
+        if (input >= making.layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
+        making.layer_.index_limits[input] = limit;
+      });
+    };
+    planner.state = [](void* self, uint32_t count) {
+      auto& making = *static_cast<Making*>(self);
+      return guarded(making.sink_, [&] {
+        if (making.layer_.role != TN_ROLE_METRIC) fail(TN_PLUGIN_FAULT, "only a metric has a state");
+        making.layer_.state_count = count;
+      });
+    };
+    sink_.check(type_.table.plan(&planner));
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (!outputs_[i])
+        fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": plan did not declare output \"",
+             type_.description.outputs[i].name, "\"");
+      layer_.outputs.push_back(*outputs_[i]);
+    }
+    check_cost();
+  }
+
+  void check_cost() const {
+    if (layer_.role != TN_ROLE_COST) return;
+    const bool one_per_sample = !layer_.outputs.empty() && layer_.outputs[0].shape.size() == 1 &&
+                                layer_.outputs[0].shape[0].symbol == TN_SYMBOL_SAMPLES;
+    if (!one_per_sample)
+      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": a cost has one value per sample; its inputs give ",
+           layer_.outputs.empty() ? "nothing" : to_string(layer_.outputs[0].shape));
+  }
+
+  void plan_output(uint32_t number, const tn_spec* spec) {
+    if (number >= outputs_.size() || spec == nullptr) fail(TN_PLUGIN_FAULT, "plan declares output ", number);
+    outputs_[number] = Spec::from(*spec);
+  }
+
+  int32_t declare(const tn_parameter* given, std::vector<LayerParameter>& list) {
+    const tn_status status = guarded(sink_, [&] {
+      if (given == nullptr || given->suffix == nullptr || given->spec == nullptr)
+        fail(TN_PLUGIN_FAULT, "plan declares a parameter without suffix or shape");
+      const std::vector<std::string>& known = type_.description.parameters;
+      if (std::find(known.begin(), known.end(), given->suffix) == known.end())
+        fail(TN_PLUGIN_FAULT, "plan declares parameter \"", given->suffix, "\", which its description lacks");
+      LayerParameter parameter;
+      parameter.name = layer_.parameter_name + "." + given->suffix;
+      parameter.spec = Spec::from(*given->spec);
+      parameter.initializer = given->initializer;
+      parameter.flags = given->flags;
+      for (const Dim& dim : parameter.spec.shape)
+        if (dim.symbol != TN_SYMBOL_NONE)
+          fail(TN_PLUGIN_FAULT, "parameter \"", parameter.name, "\" has a varying shape ", to_string(parameter.spec));
+      list.push_back(std::move(parameter));
+    });
+    return status == TN_OK ? static_cast<int32_t>(list.size() - 1) : -1;
+  }
+
+  void apply_multipliers() {
+    for (const auto& [name, value] : layer_.given) {
+      const auto multiplier = multiplier_of(name);
+      if (!multiplier) continue;
+      for (LayerParameter& parameter : layer_.parameters) {
+        if (parameter.name != layer_.parameter_name + "." + multiplier->suffix) continue;
+        (multiplier->key == "decay" ? parameter.decay_multiplier : parameter.rate_multiplier) = number_of(value, name);
+      }
+    }
+  }
+
+  // ---- expansion
+
+  void expand(const AttributesView& attributes) {
+    if (type_.table.expand == nullptr) return;
+    for (const Expression& input : layer_.inputs) refs_.push_back(input);
+    tn_expander expander = {};
+    expander.size = sizeof expander;
+    expander.inputs_count = static_cast<uint32_t>(pointers_.size());
+    expander.self = this;
+    expander.errors = sink_.get();
+    expander.attributes = attributes.get();
+    expander.inputs = pointers_.data();
+    expander.input = [](void* self, uint32_t input) -> tn_ref {
+      const auto& making = *static_cast<Making*>(self);
+      return input < making.layer_.inputs.size() ? static_cast<tn_ref>(input) : -1;
+    };
+    expander.layer = [](void* self, const tn_expansion_layer* layer) -> tn_ref {
+      auto& making = *static_cast<Making*>(self);
+      const tn_status status = guarded(making.sink_, [&] { making.add_inner(layer); });
+      return status == TN_OK ? static_cast<tn_ref>(making.refs_.size() - 1) : -1;
+    };
+    expander.output = [](void* self, tn_ref value) {
+      auto& making = *static_cast<Making*>(self);
+      return guarded(making.sink_, [&] { making.layer_.expansion = making.ref(value); });
+    };
+    const tn_status status = type_.table.expand(&expander);
+    if (status == TN_UNSUPPORTED) {
+      layer_.expansion = {};
+      return;
+    }
+    sink_.check(status);
+    if (!layer_.expanded()) fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": expand gave no output");
+    const Spec& made = layer_.expansion.layer->outputs.at(layer_.expansion.output);
+    if (layer_.outputs.size() != 1 || !same(made.shape, layer_.outputs[0].shape))
+      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": plan and expand disagree on the output: ",
+           layer_.outputs.empty() ? "none" : to_string(layer_.outputs[0]), " and ", to_string(made));
+    layer_.parameters.clear();
+    layer_.buffers.clear();
+  }
+
+  [[nodiscard]] const Expression& ref(tn_ref value) const {
+    if (value < 0 || static_cast<size_t>(value) >= refs_.size()) fail(TN_PLUGIN_FAULT, "expand uses value ", value);
+    return refs_[static_cast<size_t>(value)];
+  }
+
+  void add_inner(const tn_expansion_layer* given) {
+    if (given == nullptr || given->type == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer without a type");
+    std::vector<Expression> inputs;
+    for (uint32_t i = 0; i < given->inputs_count; ++i) inputs.push_back(ref(given->inputs[i]));
+    Values attributes;
+    for (uint32_t i = 0; i < given->attributes_count; ++i)
+      attributes[given->attribute_names[i]] = value_from(given->attribute_values[i]);
+    refs_.push_back(inner(given->type, std::move(inputs), std::move(attributes),
+                          given->suffix == nullptr ? layer_.parameter_name
+                                                   : layer_.parameter_name + "." + given->suffix));
+  }
+
+  // A layer inside this one; its name tells where it comes from.
+  Expression inner(const std::string& type, std::vector<Expression> inputs, Values attributes,
+                   const std::string& parameter_name) {
+    const LayerType& component = registry_.layer(type);
+    Layer layer;
+    layer.name = layer_.name + "/" + type;
+    const uint64_t count = inner_names_[layer.name]++;
+    if (count > 0) layer.name += "_" + std::to_string(count);
+    layer.type = type;
+    layer.role = component.description.role;
+    layer.parameter_name = parameter_name;
+    layer.inputs = std::move(inputs);
+    layer.given = std::move(attributes);
+    return Making(registry_, component, std::move(layer)).run();
+  }
+
+  // act = "relu": the layer becomes a name for relu(itself).
+  void activate() {
+    if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
+      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"act\" needs a layer with one output");
+    Layer base = layer_;
+    base.name = layer_.name + "/" + layer_.type;
+    layer_.expansion = inner(act_, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name);
+    layer_.outputs = layer_.expansion.layer->outputs;
+    layer_.parameters.clear();
+    layer_.buffers.clear();
+  }
+
+  Registry& registry_;
+  const LayerType& type_;
+  Layer layer_;
+  ErrorSink sink_;
+  std::string act_;
+  std::vector<Spec> input_specs_;
+  std::vector<tn_spec> views_;
+  std::vector<const tn_spec*> pointers_;
+  std::vector<std::optional<Spec>> outputs_;
+  std::vector<Expression> refs_;  // expand: inputs, then inner layers
+  std::map<std::string, uint64_t> inner_names_;
+};
+
+}  // namespace
+
+LayerRef LayerFactory::data(const std::string& name, DataSource source) {
+  if (name.empty()) fail(TN_INVALID, "a data layer needs a name");
+  if (source.shape.size() + 1 > TN_MAX_RANK)
+    fail(TN_INVALID, "data layer \"", name, "\": rank ", source.shape.size(), " is above ", TN_MAX_RANK - 1);
+  Spec spec;
+  spec.dtype = source.dtype;
+  spec.shape.push_back(tn_dim_symbol(TN_SYMBOL_SAMPLES));
+  for (const int64_t extent : source.shape) {
+    if (extent < 0) fail(TN_INVALID, "data layer \"", name, "\": negative dimension ", extent);
+    spec.shape.push_back(tn_dim_constant(extent));
+  }
+  Layer layer;
+  layer.name = name;
+  layer.type = "data";
+  layer.outputs = {spec};
+  layer.data = std::move(source);
+  return std::make_shared<const Layer>(std::move(layer));
+}
+
+Expression LayerFactory::layer(const std::string& type, const std::string& name, std::vector<Expression> inputs,
+                               const Values& attributes) {
+  const LayerType& component = registry_.layer(type);
+  Layer layer;
+  layer.name = name.empty() ? type + "_" + std::to_string(drawn_[type]++) : name;
+  layer.type = type;
+  layer.role = component.description.role;
+  layer.parameter_name = layer.name;
+  layer.inputs = std::move(inputs);
+  layer.given = attributes;
+  return Making(registry_, component, std::move(layer)).run();
+}
+
+namespace {
+
+// A layer by the name that expression_name gives.
+Expression find_expression(const std::map<std::string, LayerRef>& layers, const std::string& name) {
+  if (name.empty()) return {};
+  const auto whole = layers.find(name);
+  if (whole != layers.end()) return {whole->second, 0};
+  const size_t colon = name.rfind(':');
+  const auto entry = colon == std::string::npos ? layers.end() : layers.find(name.substr(0, colon));
+  if (entry == layers.end()) fail(TN_BAD_DATA, "topology: layer \"", name, "\" is used before it is described");
+  const std::string number = name.substr(colon + 1);
+  const bool digits = !number.empty() && number.size() < 6 &&
+                      std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const auto output = digits ? static_cast<uint32_t>(std::stoul(number)) : ~0U;
+  if (output >= entry->second->outputs.size()) fail(TN_BAD_DATA, "topology: no output \"", name, "\"");
+  return {entry->second, output};
+}
+
+}  // namespace
+
+std::vector<Expression> LayerFactory::from_json(const nlohmann::json& json) try {
+  if (json.at("version").get<int64_t>() != 1) fail(TN_UNSUPPORTED, "topology version ", json.at("version").dump());
+  std::map<std::string, LayerRef> layers;
+  for (const nlohmann::json& entry : json.at("layers")) {
+    const auto name = entry.at("name").get<std::string>();
+    const auto type = entry.at("type").get<std::string>();
+    LayerRef made;
+    if (entry.contains("dtype")) {
+      DataSource source;
+      source.dtype = dtype_from_name(entry.at("dtype").get<std::string>());
+      source.shape = entry.at("shape").get<std::vector<int64_t>>();
+      source.index_limit = entry.at("index_limit").get<int64_t>();
+      source.scale = entry.at("scale").get<double>();
+      source.offset = entry.at("offset").get<double>();
+      made = data(name, std::move(source));
+    } else {
+      std::vector<Expression> inputs;
+      for (const nlohmann::json& input : entry.at("inputs"))
+        inputs.push_back(find_expression(layers, input.get<std::string>()));
+      Values attributes;
+      for (const auto& [key, value] : entry.at("attributes").items()) attributes[key] = value_from_json(value);
+      made = layer(type, name, std::move(inputs), attributes).layer;
+    }
+    if (!layers.emplace(name, std::move(made)).second) fail(TN_BAD_DATA, "topology: two layers named \"", name, "\"");
+  }
+  std::vector<Expression> outputs;
+  for (const nlohmann::json& output : json.at("outputs"))
+    outputs.push_back(find_expression(layers, output.get<std::string>()));
+  return outputs;
+} catch (const nlohmann::json::exception& error) {
+  fail(TN_BAD_DATA, "topology: ", error.what());
+}
+
+}  // namespace tenon

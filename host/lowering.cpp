@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/lowering.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "core/error.h"
+#include "host/barrier.h"
+#include "host/error_sink.h"
+
+namespace tenon {
+
+ValueId Lowered::value_of(const Expression& expression) const {
+  const Expression leaf = resolved(expression);
+  const auto found = outputs.find({leaf.layer.get(), leaf.output});
+  return found == outputs.end() ? kNoValue : found->second;
+}
+
+namespace {
+
+std::string described(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
+
+class Lowering {
+ public:
+  Lowering(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
+           const std::vector<int64_t>& bounds)
+      : topology_(topology), registry_(registry), device_(device), compute_(compute), bounds_(bounds) {}
+
+  Lowered run() {
+    for (const LayerRef& leaf : topology_.leaves) {
+      layer_index_ = static_cast<int32_t>(result_.graph.layers.size());
+      result_.graph.layers.push_back(leaf->name);
+      if (leaf->data)
+        feed(*leaf);
+      else
+        body(leaf);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] Spec concrete(Spec spec) const {
+    if (spec.dtype == TN_COMPUTE) spec.dtype = compute_;
+    return spec;
+  }
+  GraphWriter writer() { return {result_.graph, layer_index_, false, compute_}; }
+
+  void feed(const Layer& layer) {
+    Feed feed;
+    feed.name = layer.name;
+    feed.spec = concrete(layer.outputs[0]);
+    feed.value = result_.graph.add_external(feed.spec, layer.name);
+    feed.index_limit = layer.data->index_limit;
+    feed.limited_by = layer.name;
+    result_.outputs[{&layer, 0}] = feed.value;
+    result_.feeds.push_back(std::move(feed));
+  }
+
+  void limit_index(const Expression& input, int64_t limit, const Layer& by) {
+    const Expression source = resolved(input);
+    if (!source.layer->data) return;
+    for (Feed& feed : result_.feeds) {
+      if (feed.name != source.layer->name || (feed.index_limit >= 0 && feed.index_limit <= limit)) continue;
+      feed.index_limit = limit;
+      feed.limited_by = by.name;
+    }
+  }
+
+  void body(const LayerRef& ref) {
+    const Layer& layer = *ref;
+    layer_ = &layer;
+    type_ = &registry_.layer(layer.type);
+    inputs_.clear();
+    for (size_t i = 0; i < layer.inputs.size(); ++i) {
+      inputs_.push_back(layer.inputs[i].layer == nullptr ? kNoValue : entering(layer.inputs[i], i));
+      if (layer.index_limits[i] >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
+    }
+    parameters_.clear();
+    for (const LayerParameter& parameter : layer.parameters) parameters_.push_back(use(parameter));
+    buffer_uses_.clear();
+    for (const LayerParameter& buffer : layer.buffers) buffer_uses_.push_back(use_buffer(buffer));
+    outputs_.assign(layer.outputs.size(), kNoValue);
+    states_.assign(layer.state_count, kNoValue);
+    if (!native(ref)) record();
+    check_outputs();
+    if (layer.role == TN_ROLE_METRIC) result_.metrics.push_back({ref, states_});
+  }
+
+  // The value at input number `i`; integers are converted where the port takes floats.
+  ValueId entering(const Expression& input, size_t i) {
+    const ValueId value = result_.value_of(input);
+    const std::vector<Port>& ports = type_->description.inputs;
+    const uint32_t flags = ports[std::min(i, ports.size() - 1)].flags;
+    const tn_dtype dtype = result_.graph.spec(value).dtype;
+    if (dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 || ((flags & TN_PORT_ANY) != 0 && !is_float(dtype)))
+      return value;
+    ValueId& converted = converted_[value];
+    if (converted == ValueId{}) {
+      const Expression source = resolved(input);
+      const bool scaled = source.layer->data && !is_float(dtype);
+      converted = 1 + writer().convert(value, scaled ? source.layer->data->scale : 1,
+                                       scaled ? source.layer->data->offset : 0);
+    }
+    return converted - 1;
+  }
+
+  ValueId stored(const LayerParameter& parameter) {
+    Spec spec = parameter.spec;
+    if (spec.dtype == TN_COMPUTE) spec.dtype = TN_F32;  // the set's own type
+    return result_.graph.add_external(spec, parameter.name);
+  }
+  ValueId in_compute_type(ValueId value) {
+    return result_.graph.spec(value).dtype == compute_ ? value : writer().convert(value, 1, 0);
+  }
+
+  ValueId use(const LayerParameter& parameter) {
+    for (const ParameterUse& known : result_.parameters)
+      if (known.name == parameter.name) return known.computed;
+    const ValueId value = stored(parameter);
+    result_.parameters.push_back({parameter.name, value, in_compute_type(value), kNoValue});
+    return result_.parameters.back().computed;
+  }
+
+  size_t use_buffer(const LayerParameter& buffer) {
+    for (size_t i = 0; i < result_.buffers.size(); ++i)
+      if (result_.buffers[i].name == buffer.name) return i;
+    const ValueId value = stored(buffer);
+    result_.buffers.push_back({buffer.name, value, in_compute_type(value), kNoValue});
+    return result_.buffers.size() - 1;
+  }
+
+  void check_outputs() {
+    const Layer& layer = *layer_;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const std::string& port = type_->description.outputs[i].name;
+      if (outputs_[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no output \"", port, "\"");
+      const Spec planned = concrete(layer.outputs[i]);
+      const Spec& made = result_.graph.spec(outputs_[i]);
+      if (!same(planned.shape, made.shape) || planned.dtype != made.dtype)
+        fail(TN_PLUGIN_FAULT, described(layer), ": output \"", port, "\" was planned as ", to_string(planned),
+             " but lower gave ", to_string(made));
+      std::string& name = result_.graph.values[static_cast<size_t>(outputs_[i])].name;
+      if (name.empty()) name = layer.name;
+      result_.outputs[{&layer, static_cast<uint32_t>(i)}] = outputs_[i];
+    }
+    for (size_t i = 0; i < states_.size(); ++i)
+      if (states_[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no state ", i);
+  }
+
+  // ---- native kernels
+
+  bool native(const LayerRef& ref) {
+    const bool needs_kernel = type_->table.lower == nullptr;
+    for (const Kernel* kernel : registry_.kernels(ref->type, device_, compute_)) {
+      if (!needs_kernel && kernel->table.score <= 0) continue;
+      auto site = make_site(ref, *kernel);
+      if (kernel->table.supports(&site->site) != TN_OK) continue;
+      tn_kernel_needs needs = {};
+      needs.size = sizeof needs;
+      ErrorSink(described(*ref)).check(kernel->table.query(&site->site, &needs));
+      NativeCall call;
+      call.site = site;
+      call.backward_inputs = needs.backward_inputs;
+      call.backward_outputs = needs.backward_outputs;
+      call.differentiable = true;
+      std::vector<ValueId> operands = inputs_;
+      operands.insert(operands.end(), parameters_.begin(), parameters_.end());
+      std::vector<Spec> made;
+      for (const Spec& spec : ref->outputs) made.push_back(concrete(spec));
+      outputs_ = writer().native(std::move(call), operands, made);
+      return true;
+    }
+    if (needs_kernel)
+      fail(TN_UNSUPPORTED, described(*ref), ": it has native kernels only, and none for device \"", device_, "\" and ",
+           dtype_name(compute_));
+    return false;
+  }
+
+  std::shared_ptr<KernelSite> make_site(const LayerRef& ref, const Kernel& kernel) {
+    auto site = std::make_shared<KernelSite>();
+    site->kernel = &kernel;
+    site->layer = ref;
+    for (const ValueId input : inputs_) site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.spec(input));
+    for (const Spec& output : ref->outputs) site->outputs.push_back(concrete(output));
+    for (const ValueId parameter : parameters_) site->parameters.push_back(result_.graph.spec(parameter));
+    for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
+      for (Spec& spec : *list) {
+        spec.shape = bounded(spec.shape, bounds_);
+        site->views.push_back(spec.view());
+      }
+    size_t view = 0;
+    for (const ValueId input : inputs_) {
+      site->input_pointers.push_back(input == kNoValue ? nullptr : &site->views[view]);
+      ++view;
+    }
+    for (size_t i = 0; i < site->outputs.size(); ++i) site->output_pointers.push_back(&site->views[view++]);
+    for (size_t i = 0; i < site->parameters.size(); ++i) site->parameter_pointers.push_back(&site->views[view++]);
+    site->attributes = std::make_unique<AttributesView>(type_->description.attributes, ref->attributes);
+    site->site.size = sizeof site->site;
+    site->site.compute = compute_;
+    site->site.attributes = site->attributes->get();
+    site->site.inputs_count = static_cast<uint32_t>(site->input_pointers.size());
+    site->site.outputs_count = static_cast<uint32_t>(site->output_pointers.size());
+    site->site.parameters_count = static_cast<uint32_t>(site->parameter_pointers.size());
+    site->site.inputs = site->input_pointers.data();
+    site->site.outputs = site->output_pointers.data();
+    site->site.parameters = site->parameter_pointers.data();
+    return site;
+  }
+
+  // ---- recorded bodies
+
+  void record() {
+    ErrorSink sink(described(*layer_));
+    sink_ = &sink;
+    status_ = TN_OK;
+    specs_.clear();
+    tn_builder builder = {};
+    builder.size = sizeof builder;
+    builder.self = this;
+    builder.errors = sink.get();
+    set_sources(builder);
+    set_primitives(builder);
+    set_results(builder);
+    const AttributesView attributes(type_->description.attributes, layer_->attributes);
+    const tn_status status = type_->table.lower(attributes.get(), &builder);
+    sink_->check(status != TN_OK ? status : status_);
+    sink_ = nullptr;
+  }
+
+  // Runs a builder call that gives one value; -1 after any failure.
+  template <typename Work>
+  static tn_ref recorded(void* self, Work&& work) noexcept {
+    auto& lowering = *static_cast<Lowering*>(self);
+    tn_ref result = -1;
+    const tn_status status = guarded(*lowering.sink_, [&] { result = work(lowering); });
+    if (status != TN_OK && lowering.status_ == TN_OK) lowering.status_ = status;
+    return result;
+  }
+  template <typename Work>
+  static tn_status done(void* self, Work&& work) noexcept {
+    recorded(self, [&](Lowering& lowering) {
+      work(lowering);
+      return tn_ref{0};
+    });
+    return static_cast<Lowering*>(self)->status_;
+  }
+  [[nodiscard]] bool known(tn_ref value) const {
+    if (value < 0) return false;
+    if (static_cast<size_t>(value) >= result_.graph.values.size()) fail(TN_PLUGIN_FAULT, "lower uses value ", value);
+    return true;
+  }
+
+  static void set_sources(tn_builder& builder) {
+    builder.status = [](void* self) { return static_cast<Lowering*>(self)->status_; };
+    builder.input = [](void* self, uint32_t port, uint32_t index) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        const size_t at = size_t{port} + index;
+        return at < lowering.inputs_.size() ? lowering.inputs_[at] : kNoValue;
+      });
+    };
+    builder.parameter = [](void* self, uint32_t index) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (index >= lowering.parameters_.size()) fail(TN_PLUGIN_FAULT, "lower uses parameter ", index);
+        return lowering.parameters_[index];
+      });
+    };
+    builder.buffer = [](void* self, uint32_t index) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (index >= lowering.buffer_uses_.size()) fail(TN_PLUGIN_FAULT, "lower uses buffer ", index);
+        return lowering.result_.buffers[lowering.buffer_uses_[index]].computed;
+      });
+    };
+    builder.spec = [](void* self, tn_ref value) -> const tn_spec* {
+      auto& lowering = *static_cast<Lowering*>(self);
+      if (value < 0 || static_cast<size_t>(value) >= lowering.result_.graph.values.size()) return nullptr;
+      lowering.specs_.push_back({lowering.result_.graph.spec(value), {}});
+      lowering.specs_.back().second = lowering.specs_.back().first.view();
+      return &lowering.specs_.back().second;
+    };
+  }
+
+  static void set_primitives(tn_builder& builder) {
+    builder.gemm = [](void* self, tn_ref a, tn_ref b, uint32_t flags, double alpha) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (!lowering.known(a) || !lowering.known(b)) return -1;
+        return lowering.writer().gemm(a, b, flags, alpha);
+      });
+    };
+    builder.pointwise = [](void* self, const tn_pointwise* call, tn_ref* outputs) {
+      return done(self, [&](Lowering& lowering) { lowering.pointwise(*call, outputs); });
+    };
+    builder.gather = [](void* self, tn_ref table, tn_ref ids) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (!lowering.known(table) || !lowering.known(ids)) return -1;
+        return lowering.writer().gather(table, ids);
+      });
+    };
+    builder.scatter_add = [](void* self, tn_ref rows, tn_ref ids, const tn_dim* height) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (!lowering.known(rows) || !lowering.known(ids)) return -1;
+        return lowering.writer().scatter_add(rows, ids, *height);
+      });
+    };
+    builder.view = [](void* self, tn_ref value, const tn_dim* dims, int32_t rank) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (!lowering.known(value)) return -1;
+        tn_spec spec = {};
+        spec.rank = rank;
+        spec.dims = dims;
+        return lowering.writer().view(value, Spec::from(spec).shape);
+      });
+    };
+  }
+
+  static void set_results(tn_builder& builder) {
+    builder.output = [](void* self, uint32_t port, tn_ref value) {
+      return done(self, [&](Lowering& lowering) {
+        if (!lowering.known(value)) return;
+        if (port >= lowering.outputs_.size()) fail(TN_PLUGIN_FAULT, "lower gives output ", port);
+        lowering.outputs_[port] = value;
+      });
+    };
+    builder.buffer_next = [](void* self, uint32_t index, tn_ref value) {
+      return done(self, [&](Lowering& lowering) { lowering.next_buffer(index, value); });
+    };
+    builder.state = [](void* self, uint32_t index, tn_ref value) {
+      return done(self, [&](Lowering& lowering) {
+        if (!lowering.known(value)) return;
+        if (index >= lowering.states_.size()) fail(TN_PLUGIN_FAULT, "lower gives state ", index);
+        const Spec& spec = lowering.result_.graph.spec(value);
+        if (!same(elements(spec.shape), tn_dim_constant(1)) || !is_float(spec.dtype))
+          fail(TN_PLUGIN_FAULT, "state ", index, " is ", to_string(spec), "; expected one float");
+        lowering.states_[index] = value;
+      });
+    };
+  }
+
+  void pointwise(const tn_pointwise& call, tn_ref* outputs) {
+    if (call.program == nullptr || outputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without program or outputs");
+    std::fill_n(outputs, call.program->outputs_count, -1);
+    auto program = std::make_shared<Program>(Program::from(*call.program));
+    std::shared_ptr<Program> gradient;
+    if (call.gradient != nullptr) {
+      gradient = std::make_shared<Program>(Program::from(*call.gradient));
+      check_author_gradient(*gradient, *program);
+    }
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < program->inputs.size(); ++i) {
+      if (!known(call.inputs[i])) return;
+      inputs.push_back(call.inputs[i]);
+    }
+    const std::vector<ValueId> made = writer().pointwise(program, inputs, call.leading, gradient);
+    std::copy(made.begin(), made.end(), outputs);
+  }
+
+  void next_buffer(uint32_t index, tn_ref value) {
+    if (!known(value)) return;
+    if (index >= buffer_uses_.size()) fail(TN_PLUGIN_FAULT, "lower gives buffer ", index);
+    BufferUse& use = result_.buffers[buffer_uses_[index]];
+    const Spec& kept = result_.graph.spec(use.stored);
+    if (!same(kept.shape, result_.graph.spec(value).shape))
+      fail(TN_PLUGIN_FAULT, "buffer \"", use.name, "\" is ", to_string(kept), " and its next value ",
+           to_string(result_.graph.spec(value)));
+    use.next = value;
+  }
+
+  const Topology& topology_;
+  Registry& registry_;
+  const std::string& device_;
+  tn_dtype compute_;
+  const std::vector<int64_t>& bounds_;
+  Lowered result_;
+  std::map<ValueId, ValueId> converted_;  // integer value -> 1 + its float form; 0: not made yet
+
+  // Of the layer at hand.
+  int32_t layer_index_ = 0;
+  const Layer* layer_ = nullptr;
+  const LayerType* type_ = nullptr;
+  std::vector<ValueId> inputs_, parameters_, outputs_, states_;
+  std::vector<size_t> buffer_uses_;
+  std::deque<std::pair<Spec, tn_spec>> specs_;  // lent by builder.spec
+  ErrorSink* sink_ = nullptr;
+  tn_status status_ = TN_OK;
+};
+
+}  // namespace
+
+Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
+              const std::vector<int64_t>& bounds) {
+  return Lowering(topology, registry, device, compute, bounds).run();
+}
+
+}  // namespace tenon

@@ -1,0 +1,72 @@
+// From layers to primitives: each leaf of a topology records its body into one graph. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/kernel.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/topology.h"
+#include "host/registry.h"
+
+namespace tenon {
+
+// A layer as a native kernel sees it, with bounds filled in; owns everything that it points to.
+struct KernelSite {
+  const Kernel* kernel = nullptr;
+  LayerRef layer;
+  std::vector<Spec> inputs, outputs, parameters;
+  std::vector<tn_spec> views;
+  std::vector<const tn_spec*> input_pointers, output_pointers, parameter_pointers;
+  std::unique_ptr<AttributesView> attributes;
+  tn_kernel_site site = {};
+};
+
+// What a data layer needs at feed time.
+struct Feed {
+  std::string name;
+  ValueId value = kNoValue;  // as fed
+  Spec spec;
+  int64_t index_limit = -1;  // the smallest that any layer needs; -1: none
+  std::string limited_by;    // the layer that needs it
+};
+
+struct ParameterUse {
+  std::string name;
+  ValueId stored = kNoValue;    // external: as it lies in the set
+  ValueId computed = kNoValue;  // in the compute type; the same value where the types agree
+  ValueId gradient = kNoValue;  // filled in when the machine is differentiated
+};
+
+struct BufferUse {
+  std::string name;
+  ValueId stored = kNoValue;
+  ValueId computed = kNoValue;
+  ValueId next = kNoValue;  // kNoValue: the layer leaves it as it is
+};
+
+struct MetricUse {
+  LayerRef layer;
+  std::vector<ValueId> state;  // one scalar per declared accumulator
+};
+
+struct Lowered {
+  Graph graph;
+  std::vector<Feed> feeds;
+  std::vector<ParameterUse> parameters;
+  std::vector<BufferUse> buffers;
+  std::vector<MetricUse> metrics;
+  std::map<std::pair<const Layer*, uint32_t>, ValueId> outputs;  // of every leaf
+
+  [[nodiscard]] ValueId value_of(const Expression& expression) const;  // follows expansions; kNoValue if not here
+};
+
+// bounds[symbol]: the largest size, for native kernels. Errors name the layer.
+Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
+              const std::vector<int64_t>& bounds);
+
+}  // namespace tenon

@@ -1,0 +1,126 @@
+// The gradient machine: a topology bound to a ParameterSet and a device. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/parameter_set.h"
+#include "core/topology.h"
+#include "host/device.h"
+#include "host/lowering.h"
+#include "host/planner.h"
+
+namespace tenon {
+
+struct MachineOptions {
+  tn_dtype compute = TN_F32;
+  int64_t max_samples = 0;
+  bool training = false;
+  bool keep_all = false;
+  uint64_t seed = 0;
+};
+
+// A dense array in host memory that is lent: a feed going in, a value coming out.
+struct ArrayView {
+  tn_dtype dtype = 0;
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+};
+
+struct NamedArray {
+  std::string name;
+  ArrayView array;
+};
+
+// Parameters that lie behind one another, in the set and in the machine's gradients alike, with equal multipliers.
+struct GradientRun {
+  float* parameters = nullptr;
+  const void* gradients = nullptr;
+  uint64_t gradient_offset = 0;  // bytes into the machine's gradients
+  tn_dtype gradient_dtype = TN_F32;
+  size_t slab = 0;        // of the set
+  uint64_t offset = 0;    // elements into the slab
+  uint64_t elements = 0;  // padding between entries included
+  double rate_multiplier = 1, decay_multiplier = 1;
+  std::vector<size_t> entries;  // numbers in the set
+};
+
+class Machine {
+ public:
+  Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
+          const tn_parallel* parallel, const MachineOptions& options);
+
+  // Checks everything that is fed, then runs. On failure the outputs are those of no minibatch.
+  void forward(const std::vector<NamedArray>& feeds);
+  // Adds to the gradients since the last update. On failure these are dropped.
+  void backward();
+
+  [[nodiscard]] int64_t samples() const { return samples_; }
+  [[nodiscard]] double cost() const;  // summed over the cost outputs, each the mean over samples
+  // TN_NOT_KEPT where the layer's value was not kept, naming how to keep it.
+  [[nodiscard]] ArrayView output(const Expression& expression) const;
+  [[nodiscard]] ArrayView gradient(const std::string& parameter) const;
+  // What the metric added up over the last minibatch.
+  [[nodiscard]] std::vector<double> metric_state(const LayerRef& metric) const;
+  [[nodiscard]] const std::vector<MetricUse>& metrics() const { return lowered_.metrics; }
+  [[nodiscard]] bool has_cost() const { return !costs_.empty(); }
+
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+  [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const { return set_; }
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
+  [[nodiscard]] const tn_parallel* parallel() const { return parallel_; }
+
+  // For updaters. Whether backward has run since the last update.
+  [[nodiscard]] bool has_gradients() const { return accumulated_; }
+  [[nodiscard]] const std::vector<GradientRun>& gradient_runs() const { return runs_; }
+  // Ends a step: buffers take their next values, and new gradients begin.
+  void commit();
+
+  [[nodiscard]] nlohmann::json describe() const;
+
+ private:
+  struct Sections {  // offsets into memory_, bytes
+    uint64_t control = 0, feeds = 0, gradients = 0, arena = 0, workspace = 0, total = 0;
+  };
+  struct Control;
+
+  void compile(Registry& registry, const MachineOptions& options);
+  void add_costs(Graph& graph);
+  std::vector<ValueId> kept_values(const Graph& graph, bool keep_all) const;
+  void differentiate_parameters(Graph& graph);
+  ValueId own_value(Graph& graph, ValueId value) const;
+  void place_gradients(std::vector<std::pair<ValueId, uint64_t>>& gradients, uint64_t& bytes);
+  void allocate(const MemoryPlan& plan, uint64_t gradient_bytes);
+  void bind(const MemoryPlan& plan, const std::vector<std::pair<ValueId, uint64_t>>& gradients);
+  int64_t check_feeds(const std::vector<NamedArray>& feeds) const;
+  void check_indices(const Feed& feed, const ArrayView& array) const;
+  void begin_step(int64_t samples);
+  [[nodiscard]] double scalar(ValueId value) const;
+  [[nodiscard]] ArrayView view(ValueId value) const;
+  [[nodiscard]] bool is_kept(ValueId value) const;
+
+  Topology topology_;
+  std::shared_ptr<ParameterSet> set_;
+  std::shared_ptr<Device> device_;
+  const tn_parallel* parallel_;
+  MachineOptions options_;
+  std::vector<int64_t> bounds_;  // per symbol
+
+  Lowered lowered_;  // its graph has moved into calls_
+  ValueId inverse_samples_ = kNoValue;
+  std::vector<std::pair<ValueId, ValueId>> costs_;  // per sample, mean
+  std::vector<ValueId> kept_;
+  std::vector<GradientRun> runs_;
+  std::unique_ptr<CallArray> calls_;
+  Sections sections_;
+  MemoryPlan memory_plan_;
+  DeviceMemory memory_;
+  Control* control_ = nullptr;
+  ErrorSink errors_;
+  tn_execution execution_ = {};
+  int64_t samples_ = -1;  // of the last forward; -1: none, or it failed
+  bool accumulated_ = false;
+};
+
+}  // namespace tenon

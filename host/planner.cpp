@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/planner.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "host/lowering.h"
+
+namespace tenon {
+
+namespace {
+
+size_t at(ValueId value) { return static_cast<size_t>(value); }
+
+// The product of the leading batch dimensions of a gemm operand.
+Dim batch_of(const Shape& shape) { return elements(shape.data(), shape.size() - 2); }
+
+}  // namespace
+
+CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds)
+    : graph_(std::move(graph)), device_(std::move(device)), bounds_(std::move(bounds)) {
+  make_tensors();
+  makers_.assign(graph_.values.size(), {~size_t{0}, 0});
+  for (size_t node = 0; node < graph_.nodes.size(); ++node)
+    if (graph_.nodes[node].primitive != Primitive::kView) prepare(node);
+}
+
+void CallArray::make_tensors() {
+  tensors_.resize(graph_.values.size());
+  shapes_.resize(graph_.values.size());
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    const Spec& spec = graph_.values[i].spec;
+    for (const Dim& dim : spec.shape) {
+      shapes_[i].push_back(bound(dim).bound);
+      if (dim.symbol != TN_SYMBOL_NONE && (varying_.empty() || varying_.back() != static_cast<ValueId>(i)))
+        varying_.push_back(static_cast<ValueId>(i));
+    }
+    tn_tensor& tensor = tensors_[i];
+    tensor = {};
+    tensor.size = sizeof tensor;
+    tensor.storage = spec.storage;
+    tensor.alignment = 64;
+    tensor.dl.device = {static_cast<DLDeviceType>(device_->table().description->dlpack_type), 0};
+    tensor.dl.ndim = static_cast<int32_t>(spec.shape.size());
+    tensor.dl.dtype = {static_cast<uint8_t>(tn_dtype_code(spec.dtype)), static_cast<uint8_t>(tn_dtype_bits(spec.dtype)),
+                       1};
+    tensor.dl.shape = shapes_[i].data();
+  }
+}
+
+Dim CallArray::bound(const Dim& dim) const { return bounded({dim}, bounds_)[0]; }
+
+std::string CallArray::who(const Node& node) const {
+  std::vector<int32_t> layers = node.fused;
+  if (layers.empty()) layers.push_back(node.layer);
+  std::string names;
+  for (const int32_t layer : layers)
+    if (layer >= 0) names += (names.empty() ? "\"" : ", \"") + graph_.layers[static_cast<size_t>(layer)] + "\"";
+  return (names.empty() ? std::string("the machine") : "layer " + names) + " (" + primitive_name(node.primitive) +
+         (node.backward ? ", backward)" : ")");
+}
+
+void CallArray::prepare(size_t number) {
+  const Node& node = graph_.nodes[number];
+  Call& call = calls_.emplace_back();
+  call.node = number;
+  call.kernel = device_->plugin();
+  ErrorSink errors(who(node));
+  switch (node.primitive) {
+    case Primitive::kPointwise: prepare_pointwise(node, call, errors); break;
+    case Primitive::kGemm: prepare_gemm(node, call, errors); break;
+    case Primitive::kGather:
+    case Primitive::kScatterAdd: prepare_gather(node, call, errors); break;
+    case Primitive::kNative: prepare_native(node, call, errors); break;
+    case Primitive::kView: break;
+  }
+  if (call.prepared.get()->run == nullptr) fail(TN_PLUGIN_FAULT, who(node), ": ", call.kernel, " prepared no function");
+  for (const ValueId input : node.inputs) call.inputs.push_back(input == kNoValue ? nullptr : &tensors_[at(input)]);
+  for (const ValueId output : node.outputs) {
+    if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
+    call.outputs.push_back(output == kNoValue ? nullptr : &tensors_[at(output)]);
+    call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : TN_REQUEST_WRITE);
+  }
+  workspace_bytes_ = std::max(workspace_bytes_, call.prepared.get()->workspace_bytes);
+}
+
+template <typename Table>
+const Table& CallArray::table(const char* id) const {
+  const auto* found = device_->primitives<Table>(id);
+  if (found == nullptr || found->prepare == nullptr)
+    fail(TN_UNSUPPORTED, "device \"", device_->kind(), "\" does not offer ", id);
+  return *found;
+}
+
+void CallArray::prepare_pointwise(const Node& node, Call& call, ErrorSink& errors) {
+  const auto& primitives = table<tn_pointwise_table>(TN_POINTWISE);
+  const tn_program program = node.program->view();
+  std::vector<tn_dtype> inputs;
+  std::vector<tn_dtype> outputs;
+  for (const ValueId input : node.inputs) inputs.push_back(graph_.spec(input).dtype);
+  for (const ValueId output : node.outputs) outputs.push_back(graph_.spec(output).dtype);
+  // The type of float values: that of any 64-bit operand, so that fp64 machines lose nothing.
+  const auto is_f64 = [](tn_dtype dtype) { return dtype == TN_F64; };
+  const bool wide = std::any_of(outputs.begin(), outputs.end(), is_f64);
+  tn_pointwise_site site = {};
+  site.size = sizeof site;
+  site.compute = wide ? TN_F64 : TN_F32;
+  site.program = &program;
+  site.extents = node.program->extents.data();
+  site.inputs = inputs.data();
+  site.outputs = outputs.data();
+  site.rows = bound(node.rows);
+  site.columns = bound(node.columns);
+  errors.check(primitives.prepare(device_->instance(), device_->services(), errors.get(), &site, call.prepared.get()));
+}
+
+void CallArray::prepare_gemm(const Node& node, Call& call, ErrorSink& errors) {
+  const auto& primitives = table<tn_gemm_table>(TN_GEMM);
+  const Shape& a = graph_.spec(node.inputs[0]).shape;
+  const Shape& c = graph_.spec(node.outputs[0]).shape;
+  tn_gemm gemm = {};
+  gemm.size = sizeof gemm;
+  gemm.dtype = graph_.spec(node.outputs[0]).dtype;
+  gemm.batch = bound(batch_of(c));
+  gemm.m = bound(c[c.size() - 2]);
+  gemm.n = bound(c[c.size() - 1]);
+  gemm.k = bound(a[a.size() - ((node.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)]);
+  gemm.flags = node.flags;
+  gemm.alpha = node.alpha;
+  errors.check(primitives.prepare(device_->instance(), device_->services(), errors.get(), &gemm, call.prepared.get()));
+}
+
+void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) {
+  const auto& primitives = table<tn_gather_table>(TN_GATHER);
+  const bool scatter = node.primitive == Primitive::kScatterAdd;
+  const Spec& tall = graph_.spec(scatter ? node.outputs[0] : node.inputs[0]);
+  const Spec& ids = graph_.spec(node.inputs[1]);
+  tn_gather gather = {};
+  gather.size = sizeof gather;
+  gather.dtype = tall.dtype;
+  gather.ids = ids.dtype;
+  gather.scatter = scatter ? 1 : 0;
+  gather.height = bound(tall.shape[0]);
+  gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1));
+  gather.count = bound(elements(ids.shape));
+  errors.check(
+      primitives.prepare(device_->instance(), device_->services(), errors.get(), &gather, call.prepared.get()));
+}
+
+void CallArray::prepare_native(const Node& node, Call& call, ErrorSink& errors) {
+  const auto& site = *static_cast<const KernelSite*>(node.native.site.get());
+  call.kernel = site.kernel->table.name;
+  errors.check(site.kernel->table.prepare(device_->services(), errors.get(), device_->instance(), &site.site,
+                                          node.backward ? TN_BACKWARD : TN_FORWARD, call.prepared.get()));
+}
+
+void CallArray::seal(void* workspace) {
+  for (Call& call : calls_) {
+    call.call.size = sizeof call.call;
+    call.call.inputs_count = static_cast<uint32_t>(call.inputs.size());
+    call.call.outputs_count = static_cast<uint32_t>(call.outputs.size());
+    call.call.inputs = call.inputs.data();
+    call.call.outputs = call.outputs.data();
+    call.call.requests = call.requests.data();
+    call.call.workspace = workspace;
+    call.call.node = call.node;
+  }
+}
+
+void CallArray::resize(const std::vector<int64_t>& symbols) {
+  for (const ValueId value : varying_) {
+    const Shape& shape = graph_.spec(value).shape;
+    for (size_t i = 0; i < shape.size(); ++i) shapes_[at(value)][i] = tn_dim_value(&shape[i], symbols.data());
+  }
+}
+
+void CallArray::request(ValueId value, uint8_t request) {
+  const auto& [call, output] = makers_[at(value)];
+  if (call < calls_.size()) calls_[call].requests[output] = request;
+}
+
+void CallArray::run(bool backward, const tn_execution& execution, ErrorSink& errors) const {
+  for (const Call& call : calls_) {
+    if (graph_.nodes[call.node].backward != backward) continue;
+    const tn_prepared& prepared = *call.prepared;
+    const tn_status status = prepared.run(prepared.binding, &execution, &call.call);
+    if (status == TN_OK) continue;
+    try {
+      errors.check(status);
+    } catch (const Error& error) {
+      throw Error(error.code(), who(graph_.nodes[call.node]) + ": " + error.message());
+    }
+  }
+}
+
+nlohmann::json CallArray::describe() const {
+  nlohmann::json list = nlohmann::json::array();
+  const auto total = [&](const std::vector<ValueId>& values) {
+    uint64_t bytes = 0;
+    for (const ValueId value : values)
+      if (value != kNoValue) bytes += bytes_of(graph_.spec(value), bounds_);
+    return bytes;
+  };
+  for (const Call& call : calls_) {
+    const Node& node = graph_.nodes[call.node];
+    nlohmann::json layers = nlohmann::json::array();
+    for (const int32_t layer : node.fused.empty() ? std::vector<int32_t>{node.layer} : node.fused)
+      layers.push_back(layer < 0 ? std::string() : graph_.layers[static_cast<size_t>(layer)]);
+    nlohmann::json outputs = nlohmann::json::array();
+    for (const ValueId output : node.outputs)
+      if (output != kNoValue) outputs.push_back(to_string(graph_.spec(output)));
+    list.push_back({{"phase", node.backward ? "backward" : "forward"},
+                    {"layers", layers},
+                    {"call", primitive_name(node.primitive)},
+                    {"kernel", call.kernel},
+                    {"operations", node.program ? node.program->instructions.size() : 1},
+                    {"outputs", outputs},
+                    {"reads", total(node.inputs)},
+                    {"writes", total(node.outputs)},
+                    {"workspace", (*call.prepared).workspace_bytes}});
+  }
+  return list;
+}
+
+}  // namespace tenon

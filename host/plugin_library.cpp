@@ -1,0 +1,56 @@
+// Loads plugin files. SPDX-License-Identifier: Apache-2.0
+#define BOOST_DLL_USE_STD_FS
+#include "host/plugin_library.h"
+
+#include <dlfcn.h>
+
+#include <boost/dll/shared_library.hpp>
+
+#include "core/error.h"
+
+namespace tenon {
+
+namespace {
+
+// The loader's own words, and the manifest's hint where it is a library of its list that is missing.
+std::string load_failure(const Manifest& note) {
+  const char* reason = ::dlerror();  // of this thread; Boost.DLL keeps only "bad file descriptor"
+  std::string result = reason == nullptr ? "the system loader gave no reason" : reason;
+  for (const NeededLibrary& library : note.libraries)
+    if (!library.hint.empty() && result.find(library.name) != std::string::npos)
+      result += "; it needs " + library.name + ": " + library.hint;
+  return result;
+}
+
+}  // namespace
+
+const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note) {
+  namespace dll = boost::dll;
+  if (!file.is_absolute()) fail(TN_INTERNAL, "the path of plugin ", file.string(), " is not absolute");
+  // RTLD_NODELETE pins the image, so that tables and strings stay when this handle goes.
+  const auto mode = static_cast<dll::load_mode::type>(static_cast<unsigned>(dll::load_mode::rtld_now) |
+                                                      static_cast<unsigned>(dll::load_mode::rtld_local) |
+                                                      static_cast<unsigned>(RTLD_NODELETE));
+  dll::fs::error_code error;
+  dll::shared_library library;
+  library.load(file, mode, error);
+  if (error) fail(TN_REFUSED, "it could not be loaded: ", load_failure(note));
+  if (!library.has(TN_ENTRY_NAME))
+    fail(TN_REFUSED, "it does not export the symbol ", TN_ENTRY_NAME, "; a plugin is built with tenon_add_plugin");
+  const tn_plugin* plugin = nullptr;
+  try {
+    plugin = library.get<const tn_plugin*()>(TN_ENTRY_NAME)();
+  } catch (...) {
+    fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " threw an exception");
+  }
+  if (plugin == nullptr) fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " gave no descriptor");
+  if (plugin->size < offsetof(tn_plugin, abi) + sizeof plugin->abi)
+    fail(TN_REFUSED, "its descriptor of ", plugin->size, " bytes ends before \"abi\"");
+  check_abi({plugin->abi.major, plugin->abi.built, plugin->abi.required});
+  const std::string differs = difference(note, describe(*plugin));
+  if (!differs.empty())
+    fail(TN_REFUSED, "its code is not what its note says: ", differs, "; build it again with tenon_add_plugin");
+  return *plugin;
+}
+
+}  // namespace tenon

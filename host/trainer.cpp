@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/trainer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace tenon {
+
+PassResult::PassResult(const Machine& machine, Registry& registry) {
+  for (const MetricUse& use : machine.metrics())
+    metrics_.push_back({use.layer, &registry.layer(use.layer->type), std::vector<double>(use.state.size(), 0.0)});
+}
+
+void PassResult::clear() {
+  for (Metric& metric : metrics_) std::fill(metric.state.begin(), metric.state.end(), 0.0);
+  cost_sum_ = 0;
+  samples_ = 0;
+}
+
+void PassResult::add(const Machine& machine) {
+  for (Metric& metric : metrics_) {
+    const std::vector<double> state = machine.metric_state(metric.layer);
+    for (size_t i = 0; i < state.size(); ++i) metric.state[i] += state[i];
+  }
+  cost_sum_ += machine.cost() * static_cast<double>(machine.samples());
+  samples_ += machine.samples();
+}
+
+double PassResult::cost() const { return samples_ == 0 ? 0 : cost_sum_ / static_cast<double>(samples_); }
+
+std::vector<MetricValue> PassResult::metrics() const {
+  struct Named {
+    std::string layer;
+    MetricValue metric;
+  };
+  std::vector<Named> all;
+  for (const Metric& metric : metrics_) {
+    std::vector<MetricValue> values;
+    const AttributesView attributes(metric.type->description.attributes, metric.layer->attributes);
+    const tn_status status = metric.type->table.finalize(
+        attributes.get(), metric.state.data(),
+        [](void* self, const char* name, double value) {
+          static_cast<std::vector<MetricValue>*>(self)->push_back({name == nullptr ? "" : name, value});
+        },
+        &values);
+    if (status != TN_OK)
+      fail(TN_PLUGIN_FAULT, "metric \"", metric.layer->name, "\": finalize answered ", status_text(status));
+    for (MetricValue& value : values) all.push_back({metric.layer->name, std::move(value)});
+  }
+  std::vector<MetricValue> result;
+  for (const Named& named : all) {
+    const auto same_name = [&](const Named& other) { return other.metric.name == named.metric.name; };
+    const bool unique = std::count_if(all.begin(), all.end(), same_name) == 1;
+    result.push_back({unique ? named.metric.name : named.layer + "." + named.metric.name, named.metric.value});
+  }
+  return result;
+}
+
+Feeder::Feeder(const Topology& topology, const BatchReader& reader, const std::map<std::string, std::string>& feeding) {
+  const std::vector<Slot>& slots = reader.reader().slots();
+  std::vector<std::string> names;
+  for (const Slot& slot : slots) names.push_back(slot.name);
+  for (const auto& [slot, layer] : feeding)
+    if (std::find(names.begin(), names.end(), slot) == names.end())
+      fail(TN_INVALID, "feeding: the reader has no slot \"", slot, "\"", suggestion(slot, names));
+  for (const LayerRef& layer : topology.layers) {
+    if (!layer->data) continue;
+    const auto feeds_layer = [&](const std::string& slot) {
+      const auto mapped = feeding.find(slot);
+      return (mapped == feeding.end() ? slot : mapped->second) == layer->name;
+    };
+    const auto slot = std::find_if(names.begin(), names.end(), feeds_layer);
+    if (slot == names.end())
+      fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it", suggestion(layer->name, names));
+    links_.push_back({static_cast<size_t>(slot - names.begin()), layer->name});
+  }
+}
+
+std::vector<NamedArray> Feeder::feeds(const BatchReader& reader, int64_t samples) const {
+  std::vector<NamedArray> feeds;
+  for (const Link& link : links_) {
+    const Slot& slot = reader.reader().slots()[link.slot];
+    NamedArray feed{link.data_layer, {slot.dtype, {samples}, reader.data(link.slot)}};
+    feed.array.shape.insert(feed.array.shape.end(), slot.shape.begin(), slot.shape.end());
+    feeds.push_back(std::move(feed));
+  }
+  return feeds;
+}
+
+namespace {
+
+// One training run: the state that events are made from.
+class Training {
+ public:
+  Training(const TrainRequest& request, Updater& updater, const EventHandler& handler)
+      : request_(request), updater_(updater), handler_(handler),
+        feeder_(request.machine.topology(), request.reader, request.feeding),
+        pass_result_(request.machine, request.registry), batch_result_(request.machine, request.registry) {}
+
+  void run(int64_t passes) {
+    pass_began_ = request_.clock.now();
+    bool going = send(EventKind::kBeginTraining, nullptr);
+    for (pass_ = 0; going && pass_ < passes; ++pass_) going = run_pass();
+    pass_ = std::max<int64_t>(pass_ - 1, 0);
+    send(EventKind::kEndTraining, &pass_result_);
+  }
+
+ private:
+  bool run_pass() {
+    pass_result_.clear();
+    pass_began_ = request_.clock.now();
+    batch_ = 0;
+    bool going = send(EventKind::kBeginPass, nullptr);
+    for (; going; ++batch_) {
+      const int64_t samples = request_.reader.next();
+      if (samples == 0) return send(EventKind::kEndPass, &pass_result_);
+      going = run_iteration(samples);
+    }
+    return false;
+  }
+
+  bool run_iteration(int64_t samples) {
+    if (!send(EventKind::kBeginIteration, nullptr)) return false;
+    request_.machine.forward(feeder_.feeds(request_.reader, samples));
+    request_.machine.backward();
+    updater_.update(request_.machine);
+    batch_result_.clear();
+    batch_result_.add(request_.machine);
+    pass_result_.add(request_.machine);
+    return send(EventKind::kEndIteration, &batch_result_);
+  }
+
+  // False when the handler asks to stop.
+  bool send(EventKind kind, const PassResult* result) {
+    if (!handler_) return true;
+    Event event;
+    event.kind = kind;
+    event.pass = pass_;
+    event.batch = batch_;
+    event.learning_rate = updater_.learning_rate();
+    event.seconds = request_.clock.now() - pass_began_;
+    if (result != nullptr) {
+      event.samples = result->samples();
+      event.cost = result->cost();
+      event.metrics = result->metrics();
+    }
+    handler_(event);
+    if (event.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(event.learning_rate);
+    return !event.stop;
+  }
+
+  const TrainRequest& request_;
+  Updater& updater_;
+  const EventHandler& handler_;
+  Feeder feeder_;
+  PassResult pass_result_, batch_result_;
+  int64_t pass_ = 0, batch_ = 0;
+  double pass_began_ = 0;
+};
+
+// Calls `each` after the forward of every minibatch of one pass, until it answers false.
+template <typename Each>
+void one_pass(const TrainRequest& request, Each&& each) {
+  const Feeder feeder(request.machine.topology(), request.reader, request.feeding);
+  while (const int64_t samples = request.reader.next()) {
+    request.machine.forward(feeder.feeds(request.reader, samples));
+    if (!each()) return;
+  }
+}
+
+}  // namespace
+
+void train(const TrainRequest& request, Updater& updater, int64_t passes, const EventHandler& handler) {
+  if (passes < 0) fail(TN_INVALID, "passes is ", passes, "; expected at least 0");
+  Training(request, updater, handler).run(passes);
+}
+
+TestResult test(const TrainRequest& request) {
+  PassResult result(request.machine, request.registry);
+  const double began = request.clock.now();
+  one_pass(request, [&] {
+    result.add(request.machine);
+    return true;
+  });
+  return {result.cost(), result.samples(), request.clock.now() - began, result.metrics()};
+}
+
+void infer(const TrainRequest& request, const std::function<bool(const Machine&)>& sink) {
+  one_pass(request, [&] { return sink(request.machine); });
+}
+
+}  // namespace tenon

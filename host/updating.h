@@ -1,0 +1,55 @@
+// Updaters at work: a recorded program run over the parameters of a set. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/attribute.h"
+#include "core/program.h"
+#include "host/machine.h"
+#include "host/registry.h"
+
+namespace tenon {
+
+// One updater with its attributes. The slots and the step count belong to the pair of updater and ParameterSet.
+class Updater {
+ public:
+  // Records the program. Errors name the updater and the attribute.
+  Updater(const UpdaterType& type, const Values& attributes);
+  ~Updater();
+  Updater(const Updater&) = delete;
+  Updater& operator=(const Updater&) = delete;
+
+  // Changes the machine's parameters by its gradients, then begins new gradients. A machine without gradients (an
+  // empty minibatch) is left as it is. On failure no step is counted.
+  void update(Machine& machine);
+
+  [[nodiscard]] const std::string& type() const { return type_.description.type; }
+  [[nodiscard]] double learning_rate() const { return learning_rate_; }
+  void set_learning_rate(double rate);
+  // Bytes of slots for a set: kept once per set, from its first update on.
+  [[nodiscard]] uint64_t slot_bytes(const ParameterSet& set) const;
+
+ private:
+  struct State;
+  struct Binding;
+  friend struct UpdateRecording;
+
+  void check_program() const;
+  State& state_for(const std::shared_ptr<ParameterSet>& set);
+  Binding& binding_for(State& state, Machine& machine, ErrorSink& sink);
+
+  const UpdaterType& type_;
+  std::vector<Value> attributes_;
+  double learning_rate_ = 0;
+  std::vector<std::pair<std::string, double>> slots_;  // name, first value
+  Program program_;
+  std::vector<int32_t> scalars_;
+  int32_t grain_ = TN_GRAIN_ELEMENT;
+  bool recorded_ = false;
+  std::vector<std::unique_ptr<State>> states_;  // one per set
+};
+
+}  // namespace tenon

@@ -1,0 +1,166 @@
+// The device "cpu": the complete reference. All work is done when a call returns, so streams and events are names
+// only. Memory comes from the host, which counts it.
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu.h"
+
+#include <dlpack/dlpack.h>
+#include <tenon/plugin.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace {
+
+struct Device {
+  const tn_memory* memory;  // the host's, as long as the device
+};
+
+Device* as_device(void* device) { return static_cast<Device*>(device); }
+
+// An empty tensor still has an address.
+uint64_t at_least_one(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
+
+int32_t count(const tn_errors*) { return 1; }
+
+tn_status open(const tn_services* services, const tn_errors* errors, int32_t index, void** device) {
+  if (index != 0) return tn_fail(errors, TN_NOT_FOUND, "index", "there is only one cpu device, number 0");
+  const auto* memory = static_cast<const tn_memory*>(services->extension(services->self, TN_MEMORY));
+  if (memory == nullptr)
+    return tn_fail(errors, TN_UNSUPPORTED, nullptr, "the host does not offer the service tenon.memory/1");
+  auto* made = new (std::nothrow) Device{memory};
+  if (made == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for the device itself");
+  *device = made;
+  return TN_OK;
+}
+
+void close(void* device) { delete as_device(device); }
+
+// The processor's own name, as far as `size` goes.
+void write_name(char* name, size_t size) {
+  std::snprintf(name, size, "CPU");
+#if defined(__x86_64__)
+  unsigned int words[12] = {};
+  for (unsigned int i = 0; i < 3; ++i)
+    if (__get_cpuid(0x80000002U + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]) == 0)
+      return;
+  char text[sizeof words + 1] = {};
+  std::memcpy(text, words, sizeof words);
+  const char* start = text + std::strspn(text, " ");
+  if (*start != '\0') std::snprintf(name, size, "%s", start);
+#endif
+}
+
+tn_status properties(void*, tn_device_properties* properties) {
+  if (TN_HAS(properties, tn_device_properties, host_memory)) properties->host_memory = 1;
+  if (TN_HAS(properties, tn_device_properties, name)) write_name(properties->name, sizeof properties->name);
+  if (TN_HAS(properties, tn_device_properties, memory_bytes)) {
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long bytes = sysconf(_SC_PAGESIZE);
+    properties->memory_bytes =
+        pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : 0;
+  }
+  return TN_OK;
+}
+
+void* allocate(void* device, const tn_errors* errors, uint64_t bytes) {
+  const tn_memory& memory = *as_device(device)->memory;
+  void* made = memory.allocate(memory.self, at_least_one(bytes));
+  if (made == nullptr) {
+    char message[80];
+    std::snprintf(message, sizeof message, "the host gave no memory for %llu bytes",
+                  static_cast<unsigned long long>(bytes));
+    tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, message);
+  }
+  return made;
+}
+
+void release(void* device, void* memory, uint64_t bytes) {
+  const tn_memory& from = *as_device(device)->memory;
+  if (memory != nullptr) from.release(from.self, memory, at_least_one(bytes));
+}
+
+tn_status copy(void*, void*, void* to, const void* from, uint64_t bytes, int32_t) {
+  if (bytes > 0) std::memmove(to, from, bytes);
+  return TN_OK;
+}
+
+tn_status fill(void*, void*, void* memory, uint8_t value, uint64_t bytes) {
+  if (bytes > 0) std::memset(memory, value, bytes);
+  return TN_OK;
+}
+
+// Streams and events hold nothing: every one is the device itself.
+tn_status make_handle(void* device, void** handle) {
+  *handle = device;
+  return TN_OK;
+}
+void drop_handle(void*, void*) {}
+tn_status stream_wait(void*, const tn_errors*, void*) { return TN_OK; }
+tn_status event_order(void*, void*, void*) { return TN_OK; }
+
+const void* extension(const char* id) {
+  if (std::strcmp(id, TN_GEMM) == 0) return tenon::cpu::gemm_table();
+  if (std::strcmp(id, TN_POINTWISE) == 0) return tenon::cpu::pointwise_table();
+  if (std::strcmp(id, TN_GATHER) == 0) return tenon::cpu::gather_table();
+  return nullptr;
+}
+
+constexpr const char* kTables[] = {TN_GEMM, TN_POINTWISE, TN_GATHER, nullptr};
+
+constexpr tn_device_description kDescription = {sizeof(tn_device_description), kDLCPU, "cpu",
+                                                "The processor, with every primitive; the reference for other devices",
+                                                kTables};
+
+constexpr tn_device_type kDevice = {sizeof(tn_device_type),
+                                    0,
+                                    &kDescription,
+                                    &count,
+                                    &open,
+                                    &close,
+                                    &properties,
+                                    &allocate,
+                                    &release,
+                                    &copy,
+                                    &fill,
+                                    &make_handle,
+                                    &drop_handle,
+                                    &stream_wait,
+                                    &make_handle,
+                                    &drop_handle,
+                                    &event_order,
+                                    &event_order,
+                                    &extension};
+
+constexpr const tn_device_type* kDevices[] = {&kDevice};
+
+constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
+                               0,
+                               {TN_ABI_MAJOR, TN_ABI_MINOR, 1, 0},
+                               "tenon.cpu",
+                               "0.1.0",
+                               "The device cpu: OpenBLAS products, vectorised pointwise programs, gather and scatter",
+                               "Apache-2.0",
+                               "",
+                               0,
+                               0,
+                               nullptr,
+                               nullptr,
+                               0,
+                               0,
+                               nullptr,
+                               nullptr,
+                               1,
+                               0,
+                               kDevices,
+                               nullptr};
+
+}  // namespace
+
+extern "C" const tn_plugin* tenon_plugin(void) { return &kPlugin; }

@@ -1,0 +1,196 @@
+// "tenon.gather/1": rows of a table by number, and their sum back into a table. Ids are checked before anything is
+// written. The order of additions to an element is that of the ids, however the table is shared out.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "cpu.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+struct Gather {
+  tn_gather site;
+  int64_t element_bytes;
+};
+
+// One run, as its tasks see it.
+struct Run {
+  const Gather* gather;
+  int64_t height, width, count;
+  const uint8_t* from;
+  uint8_t* to;
+  const void* ids;
+  bool add;
+  int64_t strips, ranges;             // scatter: tasks are column strips of height ranges
+  std::atomic<int64_t>* first_wrong;  // position of the first id that is outside the table
+
+  [[nodiscard]] int64_t id(int64_t position) const {
+    return gather->site.ids == TN_I32 ? static_cast<const int32_t*>(ids)[position]
+                                      : static_cast<const int64_t*>(ids)[position];
+  }
+};
+
+constexpr int64_t kIdsPerTask = 16384;
+constexpr int64_t kBytesPerTask = 65536;
+
+uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
+
+template <class T>
+void add_row(uint8_t* to, const uint8_t* from, int64_t count) {
+  T* sum = reinterpret_cast<T*>(to);
+  const T* value = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0; i < count; ++i) sum[i] += value[i];
+}
+
+// Adds `bytes` of a row of f32 or f64.
+void add_bytes(tn_dtype dtype, uint8_t* to, const uint8_t* from, int64_t bytes) {
+  if (dtype == TN_F32) {
+    add_row<float>(to, from, bytes / 4);
+  } else {
+    add_row<double>(to, from, bytes / 8);
+  }
+}
+
+void check_ids(void* argument, int64_t index, int32_t) {
+  const Run& run = *static_cast<const Run*>(argument);
+  const int64_t last = std::min((index + 1) * kIdsPerTask, run.count);
+  for (int64_t i = index * kIdsPerTask; i < last; ++i) {
+    if (run.id(i) >= 0 && run.id(i) < run.height) continue;
+    int64_t known = run.first_wrong->load();
+    while (i < known && !run.first_wrong->compare_exchange_weak(known, i)) {
+    }
+    return;
+  }
+}
+
+int64_t rows_per_task(const Run& run) {
+  return std::max<int64_t>(1, kBytesPerTask / std::max<int64_t>(1, run.width * run.gather->element_bytes));
+}
+
+void gather_rows(void* argument, int64_t index, int32_t) {
+  const Run& run = *static_cast<const Run*>(argument);
+  const int64_t bytes = run.width * run.gather->element_bytes;
+  const int64_t step = rows_per_task(run);
+  const int64_t last = std::min((index + 1) * step, run.count);
+  for (int64_t i = index * step; i < last; ++i) {
+    const uint8_t* from = run.from + run.id(i) * bytes;
+    if (run.add) {
+      add_bytes(run.gather->site.dtype, run.to + i * bytes, from, bytes);
+    } else {
+      std::memcpy(run.to + i * bytes, from, static_cast<size_t>(bytes));
+    }
+  }
+}
+
+// Part `index` of `parts` of [0, size), in whole steps.
+struct Part {
+  int64_t first, last;
+};
+Part part_of(int64_t size, int64_t parts, int64_t index, int64_t step) {
+  const int64_t length = ((size + parts - 1) / parts + step - 1) / step * step;
+  return {std::min(index * length, size), std::min((index + 1) * length, size)};
+}
+
+void scatter_part(void* argument, int64_t index, int32_t) {
+  const Run& run = *static_cast<const Run*>(argument);
+  const int64_t element = run.gather->element_bytes;
+  const int64_t row_bytes = run.width * element;
+  const Part rows = part_of(run.height, run.ranges, index / run.strips, 1);
+  const Part columns = part_of(run.width, run.strips, index % run.strips, 64 / element);  // whole cache lines
+  const int64_t offset = columns.first * element;
+  const int64_t bytes = (columns.last - columns.first) * element;
+  if (bytes == 0) return;
+  if (!run.add)
+    for (int64_t r = rows.first; r < rows.last; ++r)
+      std::memset(run.to + r * row_bytes + offset, 0, static_cast<size_t>(bytes));
+  for (int64_t i = 0; i < run.count; ++i) {
+    const int64_t id = run.id(i);
+    if (id < rows.first || id >= rows.last) continue;
+    add_bytes(run.gather->site.dtype, run.to + id * row_bytes + offset, run.from + i * row_bytes + offset, bytes);
+  }
+}
+
+tn_status report_wrong_id(const tn_errors* errors, const Run& run) {
+  const int64_t position = run.first_wrong->load();
+  char message[128];
+  std::snprintf(message, sizeof message, "id %lld at position %lld is outside the table of %lld rows",
+                static_cast<long long>(run.id(position)), static_cast<long long>(position),
+                static_cast<long long>(run.height));
+  return tn_fail(errors, TN_BAD_DATA, "ids", message);
+}
+
+tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
+  const auto& gather = *static_cast<const Gather*>(binding);
+  const tn_errors* errors = execution->errors;
+  if (call->inputs_count != 2 || call->outputs_count != 1 || call->inputs[0] == nullptr || call->inputs[1] == nullptr)
+    return tn_fail(errors, TN_MISUSE, nullptr, "a gather call needs values, ids and one output");
+  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
+  if (call->outputs[0] == nullptr) return tn_fail(errors, TN_MISUSE, "outputs", "a gather call without its output");
+  const tn_parallel& parallel = *execution->parallel;
+  std::atomic<int64_t> first_wrong(INT64_MAX);
+  Run run = {&gather,
+             tn_dim_value(&gather.site.height, execution->symbols),
+             tn_dim_value(&gather.site.width, execution->symbols),
+             tn_dim_value(&gather.site.count, execution->symbols),
+             data(*call->inputs[0]),
+             data(*call->outputs[0]),
+             data(*call->inputs[1]),
+             call->requests[0] == TN_REQUEST_ADD,
+             1,
+             1,
+             &first_wrong};
+  if (run.add && gather.site.dtype != TN_F32 && gather.site.dtype != TN_F64)
+    return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu adds gathered rows of float32 and float64 only");
+  if (run.height < 0 || run.width < 0 || run.count < 0)
+    return tn_fail(errors, TN_MISUSE, nullptr, "a gather call of negative size");
+  parallel.for_each(parallel.self, (run.count + kIdsPerTask - 1) / kIdsPerTask, &check_ids, &run);
+  if (first_wrong.load() != INT64_MAX) return report_wrong_id(errors, run);
+  if (run.width == 0) return TN_OK;
+  if (gather.site.scatter == 0) {
+    const int64_t step = rows_per_task(run);
+    parallel.for_each(parallel.self, (run.count + step - 1) / step, &gather_rows, &run);
+    return TN_OK;
+  }
+  // Strips of 256 bytes or more; where that gives few, ranges of the height too. Each task reads all ids.
+  constexpr int64_t kTasks = 16;
+  const int64_t row_bytes = run.width * gather.element_bytes;
+  run.strips = std::clamp<int64_t>(row_bytes / 256, 1, kTasks);
+  const bool large = (run.count + run.height) * row_bytes > 4 * kBytesPerTask;
+  if (large) run.ranges = std::clamp<int64_t>(kTasks / run.strips, 1, std::max<int64_t>(run.height, 1));
+  if (!large) run.strips = 1;
+  parallel.for_each(parallel.self, run.strips * run.ranges, &scatter_part, &run);
+  return TN_OK;
+}
+
+void destroy(void* binding) { delete static_cast<Gather*>(binding); }
+
+tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gather* gather, tn_prepared* prepared) {
+  if (gather->ids != TN_I32 && gather->ids != TN_I64)
+    return tn_fail(errors, TN_UNSUPPORTED, "ids", "ids must be int32 or int64");
+  if (gather->scatter != 0 && gather->dtype != TN_F32 && gather->dtype != TN_F64)
+    return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu adds rows of float32 and float64 only");
+  const int64_t bytes = tn_dtype_bytes(gather->dtype);
+  if (bytes == 0) return tn_fail(errors, TN_UNSUPPORTED, "dtype", "elements without a size cannot be gathered");
+  auto* binding = new (std::nothrow) Gather{*gather, bytes};
+  if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a gather binding");
+  prepared->traits = 0;
+  prepared->binding = binding;
+  prepared->workspace_bytes = 0;
+  prepared->run = &run;
+  prepared->destroy = &destroy;
+  return TN_OK;
+}
+
+constexpr tn_gather_table kTable = {sizeof(tn_gather_table), 0, &prepare};
+
+}  // namespace
+
+const tn_gather_table* gather_table() { return &kTable; }
+
+}  // namespace tenon::cpu

@@ -1,0 +1,212 @@
+// "tenon.gemm/1" on OpenBLAS, which runs single threaded: the host's threads share out tiles of C.
+//
+// The grid of tiles follows from the shape alone, so the bits do not depend on the number of threads. Measured on one
+// core (Zen 5, f32, GFLOP/s of a peak near 235): OpenBLAS packs A and B in every call, which costs narrow tiles dearly,
+// but below M N K = 1e6 it has kernels that do not pack. With C = 128 x 128 and K = 784, tiles of 8 x 128 reach 220,
+// of 16 x 128 (packed) 122, the whole 189. Where only A is transposed 32 x 32 is best (229 against 168 with 8 x 128);
+// where only B is, those kernels are used up to 1200 elements of a tile (8 x 128: 208). For large K or wide C the
+// packed form on large tiles wins: 1024^3 on 512 x 1024 tiles 200, on 32 x 32 101.
+// SPDX-License-Identifier: Apache-2.0
+#include <cblas.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <thread>
+
+#include "blas_core.h"
+#include "cpu.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+// OpenBLAS keeps a table of buffers for running calls in the process and ends it when 128 overlap. This image's
+// OpenBLAS is shared by all hosts in the process, and so must be the count.
+constexpr int kMostCalls = 64;
+std::atomic<int> running_calls{0};
+
+class CallPermit {
+ public:
+  CallPermit() {
+    while (running_calls.fetch_add(1) >= kMostCalls) {
+      running_calls.fetch_sub(1);
+      std::this_thread::yield();
+    }
+  }
+  ~CallPermit() { running_calls.fetch_sub(1); }
+  CallPermit(const CallPermit&) = delete;
+  CallPermit& operator=(const CallPermit&) = delete;
+};
+
+struct Tiles {
+  int64_t rows, columns;  // of C
+};
+
+constexpr int64_t kSmall = 1000000;  // most M N K of a product without packing
+
+// Tiles for the kernels that do not pack; {0, 0} where these would not be used or not be fast.
+Tiles small_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
+  const bool a = (flags & TN_TRANSPOSE_A) != 0;
+  const bool b = (flags & TN_TRANSPOSE_B) != 0;
+  if (b && !a && k < 32) return {0, 0};
+  if (a && b) return {0, 0};
+  // Without packing, B is read anew for every tile: it should lie in the second-level cache.
+  constexpr int64_t kCachedB = 131072;
+  if (n * k > 2 * kCachedB) return m < 8 && m * k <= kSmall ? Tiles{m, std::max<int64_t>(1, kSmall / (m * k))} : Tiles{0, 0};
+  const int64_t most = std::min(kSmall / k, b ? int64_t{1200} : kSmall);  // elements of a tile
+  if (a) return most >= 1024 ? Tiles{32, 32} : Tiles{0, 0};
+  if (n * 8 > most) return n >= 64 && most >= 1024 && !b ? Tiles{16, 64} : b && most >= 1024 ? Tiles{8, 128} : Tiles{0, 0};
+  const int64_t rows = b ? most / n / 8 * 8 : std::clamp<int64_t>(most / n / 8 * 8, 8, 32);
+  return {std::min<int64_t>(rows, 64), n};
+}
+
+// Tiles for the packed form: halved until there are eight, or until they are small enough for many threads, and not
+// below what pays for packing.
+Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
+  constexpr double kLarge = 512.0 * 512.0 * 512.0;
+  Tiles tiles = {m, n};
+  int64_t count = 1;
+  while (count < 8 || static_cast<double>(tiles.rows) * static_cast<double>(tiles.columns) * static_cast<double>(k) > kLarge) {
+    const bool rows = tiles.rows >= 256 && 2 * tiles.rows >= tiles.columns;
+    if (!rows && tiles.columns < 512) {
+      if (tiles.rows < 256) break;
+    }
+    if (rows || tiles.columns < 512) {
+      tiles.rows = (tiles.rows + 1) / 2;
+    } else {
+      tiles.columns = (tiles.columns + 1) / 2;
+    }
+    count *= 2;
+  }
+  return tiles;
+}
+
+Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
+  // Less than this is not worth sharing.
+  if (m * n * k <= 65536) return {m, n};
+  if (has_small_kernels()) {
+    const Tiles small = small_tiles(m, n, k, flags);
+    if (small.rows > 0) return small;
+  }
+  return packed_tiles(m, n, k);
+}
+
+struct Run {
+  const tn_gemm* gemm;
+  int64_t m, n, k;
+  int64_t row_tiles, column_tiles;
+  Tiles tiles;
+  bool add;
+  const uint8_t* a;
+  const uint8_t* b;
+  uint8_t* c;
+};
+
+void product(const Run& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+  const bool ta = (run.gemm->flags & TN_TRANSPOSE_A) != 0;
+  const bool tb = (run.gemm->flags & TN_TRANSPOSE_B) != 0;
+  const int64_t a = batch * run.m * run.k + (ta ? row : row * run.k);
+  const int64_t b = batch * run.k * run.n + (tb ? column * run.k : column);
+  const int64_t c = batch * run.m * run.n + row * run.n + column;
+  const auto op_a = ta ? CblasTrans : CblasNoTrans;
+  const auto op_b = tb ? CblasTrans : CblasNoTrans;
+  const auto m = static_cast<blasint>(rows);
+  const auto n = static_cast<blasint>(columns);
+  const auto k = static_cast<blasint>(run.k);
+  const auto lda = static_cast<blasint>(ta ? run.m : run.k);
+  const auto ldb = static_cast<blasint>(tb ? run.k : run.n);
+  const auto ldc = static_cast<blasint>(run.n);
+  const CallPermit permit;
+  if (run.gemm->dtype == TN_F32) {
+    const auto* pa = reinterpret_cast<const float*>(run.a);
+    const auto* pb = reinterpret_cast<const float*>(run.b);
+    cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, k, static_cast<float>(run.gemm->alpha), pa + a, lda, pb + b, ldb,
+                run.add ? 1.0F : 0.0F, reinterpret_cast<float*>(run.c) + c, ldc);
+  } else {
+    const auto* pa = reinterpret_cast<const double*>(run.a);
+    const auto* pb = reinterpret_cast<const double*>(run.b);
+    cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, k, run.gemm->alpha, pa + a, lda, pb + b, ldb, run.add ? 1.0 : 0.0,
+                reinterpret_cast<double*>(run.c) + c, ldc);
+  }
+}
+
+void run_tile(void* argument, int64_t index, int32_t) {
+  const Run& run = *static_cast<const Run*>(argument);
+  const int64_t column = index % run.column_tiles * run.tiles.columns;
+  const int64_t row = index / run.column_tiles % run.row_tiles * run.tiles.rows;
+  const int64_t batch = index / run.column_tiles / run.row_tiles;
+  product(run, batch, row, column, std::min(run.tiles.rows, run.m - row), std::min(run.tiles.columns, run.n - column));
+}
+
+uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
+
+tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
+  const auto& gemm = *static_cast<const tn_gemm*>(binding);
+  const tn_errors* errors = execution->errors;
+  if (call->inputs_count != 2 || call->outputs_count != 1 || call->inputs[0] == nullptr || call->inputs[1] == nullptr)
+    return tn_fail(errors, TN_MISUSE, nullptr, "a product needs two inputs and one output");
+  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
+  if (call->outputs[0] == nullptr) return tn_fail(errors, TN_MISUSE, "outputs", "a product without its output");
+  const int64_t batch = tn_dim_value(&gemm.batch, execution->symbols);
+  Run run = {&gemm,
+             tn_dim_value(&gemm.m, execution->symbols),
+             tn_dim_value(&gemm.n, execution->symbols),
+             tn_dim_value(&gemm.k, execution->symbols),
+             1,
+             1,
+             {0, 0},
+             call->requests[0] == TN_REQUEST_ADD,
+             data(*call->inputs[0]),
+             data(*call->inputs[1]),
+             data(*call->outputs[0])};
+  if (batch < 0 || run.m < 0 || run.n < 0 || run.k < 0)
+    return tn_fail(errors, TN_MISUSE, nullptr, "a product of negative size");
+  constexpr int64_t kMost = std::numeric_limits<blasint>::max();
+  if (std::max({run.m, run.n, run.k}) > kMost)
+    return tn_fail(errors, TN_UNSUPPORTED, nullptr, "a product with a side of more than 2^31 - 1");
+  if (batch == 0 || run.m == 0 || run.n == 0) return TN_OK;
+  if (run.k == 0) {  // an empty sum
+    const uint64_t bytes = static_cast<uint64_t>(batch * run.m * run.n) * tn_dtype_bytes(gemm.dtype);
+    if (!run.add) std::memset(run.c, 0, bytes);
+    return TN_OK;
+  }
+  run.tiles = choose_tiles(run.m, run.n, run.k, gemm.flags);
+  run.row_tiles = (run.m + run.tiles.rows - 1) / run.tiles.rows;
+  run.column_tiles = (run.n + run.tiles.columns - 1) / run.tiles.columns;
+  const int64_t count = batch * run.row_tiles * run.column_tiles;
+  if (count == 1) {
+    run_tile(&run, 0, 0);
+  } else {
+    execution->parallel->for_each(execution->parallel->self, count, &run_tile, &run);
+  }
+  return TN_OK;
+}
+
+void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
+
+tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
+  if (gemm->dtype != TN_F32 && gemm->dtype != TN_F64)
+    return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu multiplies matrices of float32 and float64 only");
+  if ((gemm->flags & ~uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}) != 0)
+    return tn_fail(errors, TN_UNSUPPORTED, "flags", "the cpu knows no such form of a product");
+  auto* binding = new (std::nothrow) tn_gemm(*gemm);
+  if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
+  prepared->traits = 0;
+  prepared->binding = binding;
+  prepared->workspace_bytes = 0;
+  prepared->run = &run;
+  prepared->destroy = &destroy;
+  return TN_OK;
+}
+
+constexpr tn_gemm_table kTable = {sizeof(tn_gemm_table), 0, &prepare};
+
+}  // namespace
+
+const tn_gemm_table* gemm_table() { return &kTable; }
+
+}  // namespace tenon::cpu

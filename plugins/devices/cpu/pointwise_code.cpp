@@ -1,0 +1,476 @@
+// Turns passes into calls of block kernels. SPDX-License-Identifier: Apache-2.0
+#include "pointwise_code.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace tenon::cpu {
+
+namespace {
+
+int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+Span span_of(uint8_t extent) {
+  switch (extent) {
+    case TN_SCALAR: return Span::kOne;
+    case TN_PER_COLUMN: return Span::kColumns;
+    case TN_PER_ROW: return Span::kRows;
+    default: return Span::kElements;
+  }
+}
+
+bool is_math(uint16_t operation) { return operation >= TN_OP_SQRT && operation <= TN_OP_ERF; }
+bool is_reduction(uint16_t operation) { return operation >= TN_OP_REDUCE_SUM && operation <= TN_OP_REDUCE_MIN; }
+
+// Cost of an operation on an element, in simple operations.
+int64_t cost_of(uint16_t operation) {
+  if (operation == TN_OP_SQRT || operation == TN_OP_DIV || is_reduction(operation)) return 4;
+  return is_math(operation) ? 10 : 1;
+}
+
+// A constant as a lane; the low bytes come first in memory.
+uint64_t constant_lane(const Node& n, bool wide) {
+  if (n.kind == TN_LOGICAL) return n.number != 0 ? ~uint64_t{0} : 0;
+  if (n.kind == TN_FLOAT)
+    return wide ? std::bit_cast<uint64_t>(n.number) : std::bit_cast<uint32_t>(static_cast<float>(n.number));
+  const double end = wide ? 0x1p63 : 0x1p31;
+  const int64_t most = wide ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max();
+  if (n.number != n.number) return 0;
+  const int64_t whole = n.number >= end ? most : n.number < -end ? -most - 1 : static_cast<int64_t>(n.number);
+  return static_cast<uint64_t>(whole);
+}
+
+class Generator {
+ public:
+  Generator(const tn_pointwise_site& site, Isa isa, const Pass& pass, Binding& binding, tn_dtype* missing)
+      : site_(site), isa_(isa), pass_(pass), binding_(binding), missing_(missing), wide_(site.compute == TN_F64),
+        lane_(wide_ ? 8 : 4), shared_(binding.shared_bytes) {}
+
+  void run() {
+    choose_tiles();
+    count_uses();
+    stage_.assign(pass_.nodes.size(), -1);
+    tile_.assign(pass_.nodes.size(), -1);
+    scratch_ = kPositionBytes;
+    for (size_t i = 0; i < pass_.nodes.size(); ++i) emit(static_cast<int32_t>(i));
+    for (const OutputSink& sink : pass_.outputs) store(sink);
+    find_hazards();
+    code_.scratch_bytes = round_up(scratch_, 64);
+    for (size_t i = 0; i < code_.slots.size(); ++i) {
+      if (code_.slots[i].moves == Moves::kBlock) code_.block_slots.push_back(static_cast<int32_t>(i));
+      if (code_.slots[i].moves == Moves::kTile) code_.tile_slots.push_back(static_cast<int32_t>(i));
+    }
+  }
+  Code code() && { return std::move(code_); }
+  [[nodiscard]] int64_t shared_bytes() const { return shared_; }
+
+ private:
+  struct Operand {
+    int32_t slot;
+    bool one;
+  };
+
+  [[nodiscard]] const Node& node(int32_t i) const { return pass_.nodes[static_cast<size_t>(i)]; }
+  int32_t& stage(int32_t i) { return stage_[static_cast<size_t>(i)]; }
+
+  void choose_tiles();
+  void count_uses();
+  void emit(int32_t i);
+  int32_t load(const Node& n);
+  int32_t input_slot(int32_t input, uint8_t extent, int64_t bytes);
+  Operand operand(int32_t i, uint8_t consumer);
+  int32_t tile_slot(int32_t i);
+  int32_t spread(int32_t i);
+  void accumulate(int32_t i, const ReductionSink& sink);
+  void store(const OutputSink& sink);
+  void find_hazards();
+
+  // The list that calls on values of an extent belong to.
+  std::vector<Call>& calls(uint8_t extent) {
+    switch (extent) {
+      case TN_SCALAR: return code_.scalar_calls;
+      case TN_PER_COLUMN: return code_.column_calls;
+      case TN_PER_ROW: return code_.by_row ? code_.tile_calls : code_.row_calls;
+      default: return code_.tile_calls;
+    }
+  }
+  int32_t add(const Slot& slot) {
+    code_.slots.push_back(slot);
+    return static_cast<int32_t>(code_.slots.size()) - 1;
+  }
+  int64_t scratch(int64_t bytes) {
+    const int64_t offset = scratch_;
+    scratch_ += round_up(bytes, 64) + kRegisterSlack;
+    return offset;
+  }
+  [[nodiscard]] int64_t tile_bytes() const { return code_.tile_rows * code_.tile_columns * lane_; }
+  int32_t make_register(uint8_t extent);
+  int64_t take_tile();
+  // One more reader of a value in the tile is done; frees its register after the last.
+  void release(int32_t i);
+
+  const tn_pointwise_site& site_;
+  const Isa isa_;
+  const Pass& pass_;
+  Binding& binding_;
+  tn_dtype* const missing_;
+  const bool wide_;
+  const int64_t lane_;
+  int64_t shared_;
+  int64_t scratch_ = 0;
+  Code code_;
+  std::vector<int32_t> stage_;  // slot of each node where its own extent is computed
+  std::vector<int32_t> tile_;   // slot of a PER_ROW or PER_COLUMN node as FULL operations read it
+  std::vector<int> uses_;       // readers within the tile that are still to come
+  std::vector<int64_t> owned_;  // offset of the tile register that a node occupies, or -1
+  std::vector<int64_t> free_;   // tile registers not in use
+};
+
+void Generator::choose_tiles() {
+  code_.grid = pass_.grid;
+  code_.flat = pass_.flat;
+  code_.by_row = pass_.by_row;
+  code_.most_row_chunks = 256;
+  if (pass_.flat) {
+    code_.tile_columns = kTileElements;
+    return;
+  }
+  const int64_t columns = site_.columns.offset;
+  code_.columns = columns;
+  code_.whole_rows = pass_.by_row || columns <= 2 * kTileElements;
+  code_.tile_columns = code_.whole_rows ? columns : kTileElements;
+  if (code_.tile_columns < kTileElements) code_.tile_rows = columns == 0 ? kBlockRows : (kTileElements + columns - 1) / columns;
+  code_.block_rows = pass_.by_row ? code_.tile_rows : round_up(kBlockRows, code_.tile_rows);
+  const bool by_column = std::any_of(pass_.reductions.begin(), pass_.reductions.end(), [&](const ReductionSink& r) {
+    return binding_.result_extents[static_cast<size_t>(r.result)] == TN_PER_COLUMN;
+  });
+  // Partial results of a column reduction are rows of their own: about a MiB of them at most.
+  if (by_column) code_.most_row_chunks = std::clamp<int64_t>((int64_t{1} << 18) / std::max<int64_t>(columns, 1), 8, 256);
+}
+
+void Generator::count_uses() {
+  uses_.assign(pass_.nodes.size(), 0);
+  owned_.assign(pass_.nodes.size(), -1);
+  for (const Node& n : pass_.nodes) {
+    if (n.extent == TN_FULL) code_.cost += cost_of(n.operation);
+    if (n.extent != TN_FULL && !is_reduction(n.operation)) continue;
+    for (int k = 0; k < operands_count(n.operation); ++k) ++uses_[static_cast<size_t>(n.operands[k])];
+    if (is_reduction(n.operation)) code_.cost += cost_of(n.operation);
+  }
+  for (const OutputSink& sink : pass_.outputs) ++uses_[static_cast<size_t>(sink.node)];
+  for (const ReductionSink& sink : pass_.reductions) ++uses_[static_cast<size_t>(sink.node)];
+}
+
+int64_t Generator::take_tile() {
+  if (free_.empty()) return scratch(tile_bytes());
+  const int64_t offset = free_.back();
+  free_.pop_back();
+  return offset;
+}
+
+void Generator::release(int32_t i) {
+  if (--uses_[static_cast<size_t>(i)] != 0 || owned_[static_cast<size_t>(i)] < 0) return;
+  free_.push_back(owned_[static_cast<size_t>(i)]);
+  owned_[static_cast<size_t>(i)] = -1;
+}
+
+int32_t Generator::make_register(uint8_t extent) {
+  Slot slot;
+  switch (extent) {
+    case TN_SCALAR:
+      slot.home = Home::kShared;
+      slot.offset = shared_;
+      shared_ += 8;
+      break;
+    case TN_PER_COLUMN:
+      slot.from_chunk = true;
+      slot.column_bytes = lane_;
+      slot.offset = scratch((code_.whole_rows ? code_.columns : std::min(code_.columns, kChunkColumns)) * lane_);
+      break;
+    case TN_PER_ROW:
+      slot.from_block = true;
+      slot.row_bytes = lane_;
+      slot.offset = scratch(code_.block_rows * lane_);
+      break;
+    default: slot.offset = take_tile();
+  }
+  return add(slot);
+}
+
+int32_t Generator::input_slot(int32_t input, uint8_t extent, int64_t bytes) {
+  Slot slot;
+  slot.home = Home::kInput;
+  slot.index = input;
+  if (extent == TN_PER_ROW) slot.moves = Moves::kBlock;
+  if (extent == TN_FULL) slot.moves = Moves::kTile;
+  if (extent == TN_PER_ROW) slot.row_bytes = bytes;
+  if (extent == TN_FULL) slot.row_bytes = bytes * code_.columns;
+  if (extent == TN_PER_COLUMN || extent == TN_FULL) slot.column_bytes = bytes;
+  if (extent == TN_FULL) code_.stream_bytes += bytes;
+  return add(slot);
+}
+
+// The slot of an input: its memory itself where the elements are lanes already, else a register that it is loaded to.
+int32_t Generator::load(const Node& n) {
+  const tn_dtype dtype = site_.inputs[n.index];
+  const int32_t memory = input_slot(n.index, n.extent, tn_dtype_bytes(dtype));
+  const tn_dtype integer = wide_ ? TN_I64 : TN_I32;
+  if ((n.kind == TN_FLOAT && dtype == site_.compute) || (n.kind == TN_INT && dtype == integer)) return memory;
+  const Kernel kernel = load_kernel(isa_, wide_, n.kind, dtype);
+  if (kernel == nullptr) *missing_ = dtype;
+  const int32_t to = make_register(n.extent);
+  calls(n.extent).push_back({kernel, span_of(n.extent), to, memory, memory, memory});
+  return to;
+}
+
+void Generator::emit(int32_t i) {
+  const Node& n = node(i);
+  if (n.operation == kLoad) {
+    stage(i) = load(n);
+  } else if (n.operation == kConstant) {
+    Slot slot;
+    slot.home = Home::kConstant;
+    slot.offset = static_cast<int64_t>(binding_.constants.size() * sizeof(uint64_t));
+    binding_.constants.push_back(constant_lane(n, wide_));
+    stage(i) = add(slot);
+  } else if (n.operation == kResult) {
+    Slot slot;
+    slot.home = Home::kShared;
+    slot.offset = binding_.results[static_cast<size_t>(n.index)];
+    if (n.extent != TN_SCALAR) slot.column_bytes = lane_;
+    if (n.extent == TN_FULL) slot.moves = Moves::kTile;
+    stage(i) = add(slot);
+  } else if (n.operation == kIndex) {
+    Slot start;
+    start.offset = static_cast<int64_t>(n.extent == TN_PER_ROW      ? offsetof(Position, row)
+                                        : n.extent == TN_PER_COLUMN ? offsetof(Position, chunk_column)
+                                                                    : offsetof(Position, tile_column));
+    const int32_t from = add(start);
+    stage(i) = make_register(n.extent);
+    calls(n.extent).push_back({index_kernel(isa_, wide_), span_of(n.extent), stage(i), from, from, from});
+  } else {
+    Operand operands[3] = {{0, false}, {0, false}, {0, false}};
+    const int count = operands_count(n.operation);
+    const uint8_t consumer = is_reduction(n.operation) ? uint8_t{TN_FULL} : n.extent;
+    for (int k = 0; k < count; ++k) operands[k] = operand(n.operands[k], consumer);
+    if (consumer == TN_FULL)
+      for (int k = 0; k < count; ++k) release(n.operands[k]);
+    stage(i) = make_register(n.extent);
+    KernelKey key = {isa_, wide_, n.operation, node(n.operands[0]).kind, n.kind, 0};
+    for (int k = 0; k < count; ++k) key.broadcast |= static_cast<uint8_t>(operands[k].one ? 1U << k : 0U);
+    Kernel kernel = is_math(n.operation) ? math_kernel(key) : arithmetic_kernel(key);
+    if (is_reduction(n.operation)) kernel = row_kernel(isa_, wide_, n.operation, n.kind);
+    calls(n.extent).push_back(
+        {kernel, span_of(n.extent), stage(i), operands[0].slot, operands[1].slot, operands[2].slot});
+  }
+  const Slot& slot = code_.slots[static_cast<size_t>(stage(i))];
+  if (n.extent == TN_FULL && slot.home == Home::kScratch) owned_[static_cast<size_t>(i)] = slot.offset;
+  for (const ReductionSink& sink : pass_.reductions)
+    if (sink.node == i) accumulate(i, sink);
+}
+
+// A value as a call on values of the extent `consumer` reads it.
+Generator::Operand Generator::operand(int32_t i, uint8_t consumer) {
+  const uint8_t extent = node(i).extent;
+  if (extent == consumer) return {stage(i), false};
+  if (extent == TN_SCALAR) return {stage(i), true};
+  if (code_.tile_rows > 1) return {spread(i), false};
+  return {tile_slot(i), extent == TN_PER_ROW};
+}
+
+int32_t Generator::tile_slot(int32_t i) {
+  int32_t& slot = tile_[static_cast<size_t>(i)];
+  if (slot >= 0) return slot;
+  Slot moving = code_.slots[static_cast<size_t>(stage(i))];
+  moving.moves = Moves::kTile;
+  const bool fixed = node(i).extent == TN_PER_ROW ? code_.by_row : code_.whole_rows;
+  slot = fixed ? stage(i) : add(moving);
+  return slot;
+}
+
+// A PER_ROW value over the tile's rows, anew for every tile; a PER_COLUMN value under each other, once per chunk.
+int32_t Generator::spread(int32_t i) {
+  int32_t& slot = tile_[static_cast<size_t>(i)];
+  if (slot >= 0) return slot;
+  Slot made;
+  if (node(i).extent == TN_PER_COLUMN) {
+    made.offset = scratch(tile_bytes());
+    slot = add(made);
+    code_.column_calls.push_back(
+        {spread_columns_kernel(isa_, wide_), Span::kRows, slot, stage(i), stage(i), stage(i)});
+    return slot;
+  }
+  Slot moving = code_.slots[static_cast<size_t>(stage(i))];
+  moving.moves = Moves::kTile;
+  const int32_t from = code_.by_row ? stage(i) : add(moving);
+  made.offset = take_tile();
+  owned_[static_cast<size_t>(i)] = made.offset;
+  slot = add(made);
+  code_.tile_calls.push_back({spread_rows_kernel(isa_, wide_), Span::kRows, slot, from, from, from});
+  ++code_.cost;
+  return slot;
+}
+
+// Adds the tile to an accumulator of the tile's shape; it is folded when the chunk is done. Where a tile is one row,
+// the chunk's partial result of a column reduction is the accumulator.
+void Generator::accumulate(int32_t i, const ReductionSink& sink) {
+  const uint8_t result_extent = binding_.result_extents[static_cast<size_t>(sink.result)];
+  const uint8_t extent = node(i).extent;
+  // What a pass over columns alone reduces is FULL there, and its result SCALAR.
+  Reduction reduction = {sink.operation, node(i).kind, result_extent, sink.result, -1, 0, 0};
+  Slot slot;
+  if (result_extent == TN_PER_COLUMN && code_.tile_rows == 1) {
+    slot.home = Home::kPartial;
+    slot.index = static_cast<int32_t>(code_.reductions.size());
+    slot.column_bytes = lane_;
+    if (!code_.whole_rows) slot.moves = Moves::kTile;
+  } else {
+    reduction.length = extent == TN_PER_ROW ? code_.tile_rows : code_.tile_rows * code_.tile_columns;
+    reduction.accumulator = scratch(reduction.length * lane_);
+    slot.offset = reduction.accumulator;
+  }
+  const int64_t column_chunks =
+      code_.flat ? code_.most_row_chunks : code_.whole_rows ? 1 : (code_.columns + kChunkColumns - 1) / kChunkColumns;
+  reduction.partial = shared_ = round_up(shared_, 64);
+  shared_ += result_extent == TN_PER_COLUMN ? code_.most_row_chunks * code_.columns * lane_
+                                            : (code_.flat ? 1 : code_.most_row_chunks) * column_chunks * 8;
+  const int32_t to = add(slot);
+  const uint16_t join = sink.operation == TN_OP_REDUCE_SUM   ? TN_OP_ADD
+                        : sink.operation == TN_OP_REDUCE_MAX ? TN_OP_MAX
+                                                             : TN_OP_MIN;
+  const KernelKey key = {isa_, wide_, join, node(i).kind, node(i).kind, 0};
+  calls(extent).push_back({arithmetic_kernel(key), span_of(extent), to, to, stage(i), stage(i)});
+  code_.reductions.push_back(reduction);
+  release(i);
+}
+
+void Generator::store(const OutputSink& sink) {
+  const Node& n = node(sink.node);
+  const tn_dtype given = site_.outputs[sink.output];
+  const tn_dtype dtype = given == TN_COMPUTE ? site_.compute : given;
+  Slot slot;
+  slot.home = Home::kOutput;
+  slot.index = sink.output;
+  const int64_t bytes = tn_dtype_bytes(dtype);
+  if (n.extent == TN_PER_ROW) slot.row_bytes = bytes;
+  if (n.extent == TN_FULL) slot.row_bytes = bytes * code_.columns;
+  if (n.extent == TN_FULL) slot.column_bytes = bytes;
+  if (n.extent != TN_SCALAR) slot.moves = Moves::kTile;
+  if (n.extent == TN_FULL) code_.stream_bytes += bytes;
+
+  Store made;
+  made.write = store_kernel(isa_, wide_, n.kind, dtype, false);
+  made.add = store_kernel(isa_, wide_, n.kind, dtype, true);
+  if (made.write == nullptr) *missing_ = dtype;
+  made.span = span_of(n.extent);
+  made.slot = add(slot);
+  made.output = sink.output;
+  made.value = stage(sink.node);
+  if (code_.slots[static_cast<size_t>(made.value)].home == Home::kInput) {
+    // Other outputs may be the same memory as this input: it is read before anything is stored.
+    const int32_t to = make_register(n.extent);
+    const KernelKey key = {isa_, wide_, kCopy, n.kind, n.kind, 0};
+    calls(n.extent).push_back({arithmetic_kernel(key), span_of(n.extent), to, made.value, made.value, made.value});
+    stage(sink.node) = made.value = to;
+  }
+  const tn_dtype integer = wide_ ? TN_I64 : TN_I32;
+  const bool as_is = (n.kind == TN_FLOAT && dtype == site_.compute) || (n.kind == TN_INT && dtype == integer);
+  const bool again = std::any_of(code_.stores.begin(), code_.stores.end(),
+                                 [&](const Store& s) { return s.value == made.value; });
+  Slot& value = code_.slots[static_cast<size_t>(made.value)];
+  if (n.extent == TN_FULL && as_is && !again && value.home == Home::kScratch) {
+    made.direct = true;
+    made.spill = value.offset;
+  }
+  code_.stores.push_back(std::move(made));
+}
+
+// The inputs that are read after a direct output was written to the tile.
+void Generator::find_hazards() {
+  for (Store& store : code_.stores) {
+    if (!store.direct) continue;
+    bool written = false;
+    for (const Call& call : code_.tile_calls) {
+      if (written)
+        for (const int32_t operand : {call.a, call.b, call.c}) {
+          const Slot& slot = code_.slots[static_cast<size_t>(operand)];
+          if (slot.home == Home::kInput && slot.column_bytes != 0) store.hazards.push_back(slot.index);
+        }
+      written |= call.out == store.value;
+    }
+    std::sort(store.hazards.begin(), store.hazards.end());
+    store.hazards.erase(std::unique(store.hazards.begin(), store.hazards.end()), store.hazards.end());
+  }
+}
+
+}  // namespace
+
+Walk walk(const Code& code, int64_t rows, int64_t columns) {
+  // A chunk is worth a few microseconds: much more than handing it out costs, and enough of them to share.
+  constexpr int64_t kChunkCost = 32768;
+  // Where the tensors are larger than this, they come from memory.
+  constexpr int64_t kCached = int64_t{16} << 20;
+  Walk w = {};
+  const int64_t elements = rows * std::max<int64_t>(columns, code.by_row ? 1 : 0);
+  const int64_t chunks = std::clamp<int64_t>(elements * code.cost / kChunkCost, 1, 256);
+  w.tile_columns = code.tile_columns;
+  if (!code.whole_rows && elements * code.stream_bytes > kCached) w.tile_columns = kTileElementsInMemory;
+  if (code.flat) {
+    w.rows = 1;
+    w.columns = rows * columns;
+    w.chunk_rows = 1;
+    w.row_chunks = 1;
+    w.chunk_columns = round_up((w.columns + chunks - 1) / chunks, kTileElements);
+    w.column_chunks = w.columns == 0 ? 0 : (w.columns + w.chunk_columns - 1) / w.chunk_columns;
+    return w;
+  }
+  w.rows = rows;
+  w.columns = columns;
+  w.chunk_columns = code.whole_rows ? columns : std::min(columns, kChunkColumns);
+  w.column_chunks = code.whole_rows ? 1 : (columns + w.chunk_columns - 1) / w.chunk_columns;
+  const int64_t row_chunks = std::clamp<int64_t>(chunks / w.column_chunks, 1, code.most_row_chunks);
+  w.chunk_rows = round_up((rows + row_chunks - 1) / row_chunks, code.tile_rows);
+  w.row_chunks = rows == 0 ? 0 : (rows + w.chunk_rows - 1) / w.chunk_rows;
+  return w;
+}
+
+Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing) {
+  *missing = TN_COMPUTE;
+  const Schedule plan = schedule(site);
+  Binding binding;
+  binding.rows = site.rows;
+  binding.columns = site.columns;
+  binding.wide = site.compute == TN_F64;
+  binding.inputs_count = site.program->inputs_count;
+  binding.outputs_count = site.program->outputs_count;
+  // First in the shared memory: one byte for each output, then the results; behind them each pass has its own.
+  int64_t shared = round_up(static_cast<int64_t>(binding.outputs_count), 64);
+  for (const Result& result : plan.results) {
+    binding.results.push_back(shared);
+    binding.result_extents.push_back(result.extent);
+    shared += result.extent == TN_PER_COLUMN ? round_up(site.columns.offset * 8, 64) : 64;
+  }
+  binding.shared_bytes = shared;
+  int64_t most = shared;
+  for (const Pass& pass : plan.passes) {
+    Generator generator(site, isa, pass, binding, missing);
+    generator.run();
+    most = std::max(most, generator.shared_bytes());
+    binding.passes.push_back(std::move(generator).code());
+    const Code& code = binding.passes.back();
+    for (const Slot& slot : code.slots)
+      if (slot.home == Home::kInput) binding.inputs_read.push_back(slot.index);
+    const int64_t pointers = static_cast<int64_t>(code.slots.size() * 2 * sizeof(uintptr_t));
+    binding.scratch_bytes = std::max(binding.scratch_bytes, code.scratch_bytes + round_up(pointers, 64));
+  }
+  binding.shared_bytes = round_up(most, 64);
+  // Scratch for 64 workers, less where rows are so long that it would take more than 16 MiB.
+  binding.workers = static_cast<int32_t>(
+      std::clamp<int64_t>((int64_t{1} << 24) / std::max<int64_t>(binding.scratch_bytes, 1), 8, 64));
+  return binding;
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,401 @@
+// Arithmetic, comparison, selection, and what moves values along rows and columns. SPDX-License-Identifier: Apache-2.0
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pointwise_kernels.cpp"
+#include "pointwise_targets.h"
+// Highway's order: the targets first.
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "pointwise_loops-inl.h"
+#include "pointwise_program.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+
+template <class V>
+using Lane = hn::TFromV<V>;
+
+struct Plus {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    return hn::Add(a, b);
+  }
+};
+struct Minus {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    return hn::Sub(a, b);
+  }
+};
+struct Times {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    return hn::Mul(a, b);
+  }
+};
+struct Over {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    return hn::Div(a, b);
+  }
+};
+// A NaN on either side gives NaN: one in training must not be hidden by a relu.
+template <bool kMax>
+struct Extreme {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    if constexpr (std::is_floating_point_v<Lane<V>>) {
+      const auto first = kMax ? hn::Lt(b, a) : hn::Lt(a, b);
+      return hn::IfThenElse(hn::Or(first, hn::IsNaN(a)), a, b);
+    } else {
+      return kMax ? hn::Max(a, b) : hn::Min(a, b);
+    }
+  }
+};
+struct Negate {
+  template <class V>
+  static HWY_INLINE V run(V a) {
+    return hn::Neg(a);
+  }
+};
+struct Absolute {
+  template <class V>
+  static HWY_INLINE V run(V a) {
+    return hn::Abs(a);
+  }
+};
+struct MulAdd {
+  template <class V>
+  static HWY_INLINE V run(V a, V b, V c) {
+    return hn::MulAdd(a, b, c);
+  }
+};
+struct MulSub {
+  template <class V>
+  static HWY_INLINE V run(V a, V b, V c) {
+    return hn::MulSub(a, b, c);
+  }
+};
+struct NegMulAdd {
+  template <class V>
+  static HWY_INLINE V run(V a, V b, V c) {
+    return hn::NegMulAdd(a, b, c);
+  }
+};
+
+template <class T, class M>
+HWY_INLINE auto as_lanes(M mask) {
+  const hn::RebindToSigned<Tag<T>> di;
+  return hn::VecFromMask(di, hn::RebindMask(di, mask));
+}
+struct Equal {
+  template <class V>
+  static HWY_INLINE auto run(V a, V b) {
+    return as_lanes<Lane<V>>(hn::Eq(a, b));
+  }
+};
+struct Less {
+  template <class V>
+  static HWY_INLINE auto run(V a, V b) {
+    return as_lanes<Lane<V>>(hn::Lt(a, b));
+  }
+};
+struct LessEqual {
+  template <class V>
+  static HWY_INLINE auto run(V a, V b) {
+    if constexpr (std::is_floating_point_v<Lane<V>>) return as_lanes<Lane<V>>(hn::Le(a, b));
+    if constexpr (!std::is_floating_point_v<Lane<V>>) return hn::Not(as_lanes<Lane<V>>(hn::Lt(b, a)));
+  }
+};
+struct Both {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    return hn::And(a, b);
+  }
+};
+struct Either {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    return hn::Or(a, b);
+  }
+};
+struct Not {
+  template <class V>
+  static HWY_INLINE V run(V a) {
+    return hn::Not(a);
+  }
+};
+struct Select {
+  template <class V>
+  static HWY_INLINE V run(V a, V b, V c) {
+    return hn::IfThenElse(hn::MaskFromVec(a), b, c);
+  }
+};
+
+// Lane by lane where Highway has no vector form on every target.
+template <class To, class From>
+HWY_INLINE Vector<To> lane_by_lane(Vector<From> a) {
+  constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(From);
+  HWY_ALIGN From from[kLanes] = {};
+  HWY_ALIGN To to[kLanes];
+  hn::Store(a, Tag<From>(), from);
+  for (size_t i = 0; i < kLanes; ++i) {
+    if constexpr (std::is_integral_v<To>) {
+      constexpr From kEnd = static_cast<From>(uint64_t{1} << (8 * sizeof(To) - 1));
+      to[i] = from[i] >= kEnd    ? std::numeric_limits<To>::max()
+              : from[i] >= -kEnd ? static_cast<To>(from[i])
+                                 : std::numeric_limits<To>::min();
+    } else {
+      to[i] = static_cast<To>(from[i]);
+    }
+  }
+  return hn::Load(Tag<To>(), to);
+}
+template <class T>
+struct Truncate {
+  using I = hwy::MakeSigned<T>;
+  static HWY_INLINE Vector<I> run(Vector<T> a) {
+    if constexpr (sizeof(T) == 4) return hn::ConvertTo(Tag<I>(), a);
+    return lane_by_lane<I, T>(a);
+  }
+};
+template <class T>
+struct ToFloat {
+  using I = hwy::MakeSigned<T>;
+  static HWY_INLINE Vector<T> run(Vector<I> a) {
+    if constexpr (sizeof(T) == 4) return hn::ConvertTo(Tag<T>(), a);
+    return lane_by_lane<T, I>(a);
+  }
+};
+template <class T>
+struct BoolTo {  // 1 or 0
+  using I = hwy::MakeSigned<T>;
+  static HWY_INLINE Vector<T> run(Vector<I> a) {
+    return hn::IfThenElseZero(hn::RebindMask(Tag<T>(), hn::MaskFromVec(a)), hn::Set(Tag<T>(), T{1}));
+  }
+};
+struct NotZero {
+  template <class V>
+  static HWY_INLINE auto run(V a) {
+    return as_lanes<Lane<V>>(hn::Not(hn::Eq(a, hn::Zero(hn::DFromV<V>()))));
+  }
+};
+
+template <class T>
+Kernel choose_cast(uint8_t kind, uint8_t to) {
+  using I = hwy::MakeSigned<T>;
+  if (kind == TN_FLOAT && to == TN_INT) return &unary<T, Truncate<T>>;
+  if (kind == TN_FLOAT && to == TN_LOGICAL) return &unary<T, NotZero>;
+  if (kind == TN_INT && to == TN_FLOAT) return &unary<I, ToFloat<T>>;
+  if (kind == TN_INT && to == TN_LOGICAL) return &unary<I, NotZero>;
+  if (kind == TN_LOGICAL && to == TN_FLOAT) return &unary<I, BoolTo<T>>;
+  if (kind == TN_LOGICAL && to == TN_INT) return &unary<I, BoolTo<I>>;
+  return nullptr;
+}
+
+// Copies, or fills with one element.
+template <class T, bool kOne>
+void copy(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
+  if (count == 0) return;
+  if constexpr (kOne) {
+    std::fill_n(static_cast<T*>(out), count, *static_cast<const T*>(a));
+  } else {
+    std::memmove(out, a, static_cast<size_t>(count) * sizeof(T));
+  }
+}
+
+// Operations that floats and ints share.
+template <class T>
+Kernel choose_number(const KernelKey& key) {
+  switch (key.operation) {
+    case TN_OP_ADD: return choose_binary<T, Plus>(key.broadcast);
+    case TN_OP_SUB: return choose_binary<T, Minus>(key.broadcast);
+    case TN_OP_MUL: return choose_binary<T, Times>(key.broadcast);
+    case TN_OP_MIN: return choose_binary<T, Extreme<false>>(key.broadcast);
+    case TN_OP_MAX: return choose_binary<T, Extreme<true>>(key.broadcast);
+    case TN_OP_NEG: return &unary<T, Negate>;
+    case TN_OP_ABS: return &unary<T, Absolute>;
+    case TN_OP_EQUAL: return choose_binary<T, Equal>(key.broadcast);
+    case TN_OP_LESS: return choose_binary<T, Less>(key.broadcast);
+    case TN_OP_LESS_EQUAL: return choose_binary<T, LessEqual>(key.broadcast);
+    default: return nullptr;
+  }
+}
+
+template <class T>
+Kernel choose_arithmetic(const KernelKey& key) {
+  using I = hwy::MakeSigned<T>;
+  switch (key.operation) {
+    case TN_OP_CAST: return choose_cast<T>(key.kind, key.to);
+    case TN_OP_SELECT: return choose_ternary<I, Select>(key.broadcast);
+    case kCopy: return (key.broadcast & 1U) != 0 ? &copy<I, true> : &copy<I, false>;
+    default: break;
+  }
+  if (key.kind == TN_INT) return choose_number<I>(key);
+  if (key.kind == TN_LOGICAL) {
+    switch (key.operation) {
+      case TN_OP_AND: return choose_binary<I, Both>(key.broadcast);
+      case TN_OP_OR: return choose_binary<I, Either>(key.broadcast);
+      case TN_OP_NOT: return &unary<I, Not>;
+      default: return nullptr;
+    }
+  }
+  switch (key.operation) {
+    case TN_OP_DIV: return choose_binary<T, Over>(key.broadcast);
+    case kMulAdd: return choose_ternary<T, MulAdd>(key.broadcast);
+    case kMulSub: return choose_ternary<T, MulSub>(key.broadcast);
+    case kNegMulAdd: return choose_ternary<T, NegMulAdd>(key.broadcast);
+    default: return choose_number<T>(key);
+  }
+}
+
+template <class T>
+struct Sum {
+  static constexpr T kIdentity = T{0};
+  using Function = Plus;
+  static HWY_INLINE T fold(Vector<T> v) { return hn::GetLane(hn::SumOfLanes(Tag<T>(), v)); }
+  static HWY_INLINE T join(T a, T b) { return a + b; }
+};
+template <class T, bool kMax>
+struct Most {
+  static constexpr T kInfinite =
+      std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  static constexpr T kLowest = std::is_floating_point_v<T> ? -kInfinite : std::numeric_limits<T>::min();
+  static constexpr T kIdentity = kMax ? kLowest : kInfinite;
+  using Function = Extreme<kMax>;
+  static HWY_INLINE T fold(Vector<T> v) {
+    const Tag<T> d;
+    if constexpr (std::is_floating_point_v<T>)
+      if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<T>::quiet_NaN();
+    return hn::GetLane(kMax ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v));
+  }
+  static HWY_INLINE T join(T a, T b) {
+    return (kMax ? b < a : a < b) || a != a ? a : b;
+  }
+};
+
+// out[row] = reduction of a[row, :]. Rows of up to two vectors go element by element, which overlaps from row to row
+// and needs no fold; longer ones use four accumulators, folded at the end. The order depends on `columns` alone.
+template <class T, template <class> class Reduction>
+void reduce_rows(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
+  using R = Reduction<T>;
+  T* const to = static_cast<T*>(out);
+  const T* from = static_cast<const T*>(a);
+  const int64_t step = lanes<T>();
+  const Tag<T> d;
+  for (int64_t row = 0; row < count; ++row, from += columns) {
+    if (columns <= 2 * step) {
+      T value = R::kIdentity;
+      for (int64_t i = 0; i < columns; ++i) value = R::join(value, from[i]);
+      to[row] = value;
+      continue;
+    }
+    Vector<T> v0 = hn::Set(d, R::kIdentity), v1 = v0, v2 = v0, v3 = v0;
+    int64_t i = 0;
+    for (; i + 4 * step <= columns; i += 4 * step) {
+      v0 = R::Function::run(v0, hn::LoadU(d, from + i));
+      v1 = R::Function::run(v1, hn::LoadU(d, from + i + step));
+      v2 = R::Function::run(v2, hn::LoadU(d, from + i + 2 * step));
+      v3 = R::Function::run(v3, hn::LoadU(d, from + i + 3 * step));
+    }
+    for (; i + step <= columns; i += step) v0 = R::Function::run(v0, hn::LoadU(d, from + i));
+    if (i < columns) {
+      const auto present = hn::FirstN(d, static_cast<size_t>(columns - i));
+      v1 = hn::IfThenElse(present, R::Function::run(v1, load_part(from + i, columns - i)), v1);
+    }
+    to[row] = R::fold(R::Function::run(R::Function::run(v0, v1), R::Function::run(v2, v3)));
+  }
+}
+
+template <class T>
+using Maximum = Most<T, true>;
+template <class T>
+using Minimum = Most<T, false>;
+
+template <class T>
+Kernel choose_row(uint16_t operation, uint8_t kind) {
+  using I = hwy::MakeSigned<T>;
+  if (operation == TN_OP_REDUCE_SUM) return kind == TN_FLOAT ? &reduce_rows<T, Sum> : nullptr;
+  const bool max = operation == TN_OP_REDUCE_MAX;
+  if (kind == TN_FLOAT) return max ? &reduce_rows<T, Maximum> : &reduce_rows<T, Minimum>;
+  return max ? &reduce_rows<I, Maximum> : &reduce_rows<I, Minimum>;
+}
+
+// out[row, :] = a[row]. Whole vectors are stored; what runs past a row is overwritten by the next one.
+template <class T>
+void spread_rows(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
+  T* to = static_cast<T*>(out);
+  const T* const from = static_cast<const T*>(a);
+  const int64_t step = lanes<T>();
+  const Tag<T> d;
+  for (int64_t row = 0; row < count; ++row, to += columns) {
+    const Vector<T> value = hn::Set(d, from[row]);
+    for (int64_t i = 0; i < columns; i += step) hn::StoreU(value, d, to + i);
+  }
+}
+
+// out[row, :] = a[:]. The first row is copied exactly, the others from it.
+template <class T>
+void spread_columns(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
+  T* const first = static_cast<T*>(out);
+  if (count == 0 || columns == 0) return;
+  std::memcpy(first, a, static_cast<size_t>(columns) * sizeof(T));
+  for (int64_t row = 1; row < count; ++row)
+    std::memcpy(first + row * columns, first, static_cast<size_t>(columns) * sizeof(T));
+}
+
+template <class T>
+void index(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
+  using I = hwy::MakeSigned<T>;
+  I* const to = static_cast<I*>(out);
+  const I start = static_cast<I>(*static_cast<const int64_t*>(a));
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<I>(start + static_cast<I>(i));
+}
+
+}  // namespace
+
+Kernel find_arithmetic(const KernelKey& key) {
+  return key.wide ? choose_arithmetic<double>(key) : choose_arithmetic<float>(key);
+}
+Kernel find_row(bool wide, uint16_t operation, uint8_t kind) {
+  return wide ? choose_row<double>(operation, kind) : choose_row<float>(operation, kind);
+}
+Kernel find_spread_rows(bool wide) { return wide ? &spread_rows<double> : &spread_rows<float>; }
+Kernel find_spread_columns(bool wide) { return wide ? &spread_columns<double> : &spread_columns<float>; }
+Kernel find_index(bool wide) { return wide ? &index<double> : &index<float>; }
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+Isa detect_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  // Exactly what Highway's AVX2 and AVX3 code is compiled to use.
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+  return avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kBaseline;
+#else
+  return Isa::kBaseline;
+#endif
+}
+
+Kernel arithmetic_kernel(const KernelKey& key) { TENON_CHOOSE(key.isa, find_arithmetic(key)); }
+Kernel row_kernel(Isa isa, bool wide, uint16_t operation, uint8_t kind) {
+  TENON_CHOOSE(isa, find_row(wide, operation, kind));
+}
+Kernel spread_rows_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_spread_rows(wide)); }
+Kernel spread_columns_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_spread_columns(wide)); }
+Kernel index_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_index(wide)); }
+
+}  // namespace tenon::cpu
+#endif

@@ -1,0 +1,317 @@
+// Runs the code of a pointwise program: passes one after the other, the chunks of a pass in parallel.
+// SPDX-License-Identifier: Apache-2.0
+#include "pointwise_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pointwise_reduce.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+// Addresses are computed as integers: a base may lie before the memory it leads to (a register of the rows from the
+// block's first one on), which a pointer must not.
+using Address = uintptr_t;
+
+Address address(const void* memory) { return reinterpret_cast<Address>(memory); }
+void* pointer(Address a) { return reinterpret_cast<void*>(a); }  // NOLINT(performance-no-int-to-ptr)
+Address moved(Address from, int64_t bytes) { return from + static_cast<Address>(bytes); }
+
+const void* data(const tn_tensor& tensor) {
+  return pointer(address(tensor.dl.data) + static_cast<Address>(tensor.dl.byte_offset));
+}
+
+// `count` and `columns` of the calls, by Span.
+struct Counts {
+  int64_t by_span[4];
+  int64_t columns;
+};
+
+void execute(const std::vector<Call>& calls, const Address* slots, const Counts& counts) {
+  for (const Call& call : calls)
+    call.kernel(pointer(slots[call.out]), pointer(slots[call.a]), pointer(slots[call.b]), pointer(slots[call.c]),
+                counts.by_span[static_cast<size_t>(call.span)], counts.columns);
+}
+
+// One run of one pass.
+class PassRun {
+ public:
+  PassRun(const Binding& binding, const Code& code, const tn_call& call, const Walk& walk)
+      : binding_(binding), code_(code), call_(call), walk_(walk), lane_(binding.wide ? 8 : 4),
+        shared_(static_cast<uint8_t*>(call.workspace)), scratch_(shared_ + binding.shared_bytes) {}
+
+  void run(const tn_parallel& parallel);
+
+ private:
+  // The place in the grid, and the slots' pointers, of the chunk that one worker is in.
+  struct Chunk {
+    uint8_t* scratch;
+    Address* slots;
+    Address* bases;
+    int64_t row_chunk, column_chunk;
+    int64_t first_row, last_row, first_column, last_column;
+    int64_t block;
+  };
+
+  void run_chunk(int64_t index, int32_t worker) const;
+  void run_tile(Chunk& chunk, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+  void store_tile(const Chunk& chunk, const Counts& counts) const;
+  [[nodiscard]] Chunk open_chunk(int64_t index, uint8_t* scratch) const;
+  [[nodiscard]] Address base(const Slot& slot, const Chunk& chunk) const;
+  void point(Chunk& chunk, int32_t slot, int64_t row, int64_t column) const;
+  void reset_accumulators(const Chunk& chunk) const;
+  void fold_accumulators(const Chunk& chunk) const;
+  void combine(const tn_parallel& parallel) const;
+  void run_scalars() const;
+  [[nodiscard]] Fold fold(const Reduction& r) const { return {r.operation, r.kind, binding_.wide}; }
+  // Is the output computed in its own memory?
+  [[nodiscard]] bool is_direct(const Store& store) const {
+    return store.direct && shared_[static_cast<size_t>(store.output)] != 0;
+  }
+  uint8_t* partial_row(const Reduction& r, int64_t row_chunk) const {
+    return shared_ + r.partial + row_chunk * code_.columns * lane_;
+  }
+
+  const Binding& binding_;
+  const Code& code_;
+  const tn_call& call_;
+  const Walk walk_;
+  const int64_t lane_;
+  uint8_t* const shared_;
+  uint8_t* const scratch_;
+};
+
+Address PassRun::base(const Slot& slot, const Chunk& chunk) const {
+  const auto index = static_cast<size_t>(slot.index);
+  switch (slot.home) {
+    case Home::kScratch: return moved(address(chunk.scratch), slot.offset);
+    case Home::kShared: return moved(address(shared_), slot.offset);
+    case Home::kConstant: return moved(address(binding_.constants.data()), slot.offset);
+    case Home::kInput: return address(data(*call_.inputs[index]));
+    case Home::kOutput: return call_.outputs[index] == nullptr ? 0 : address(data(*call_.outputs[index]));
+    case Home::kPartial: return address(partial_row(code_.reductions[index], chunk.row_chunk));
+  }
+  return 0;
+}
+
+void PassRun::point(Chunk& chunk, int32_t slot, int64_t row, int64_t column) const {
+  const Slot& s = code_.slots[static_cast<size_t>(slot)];
+  const int64_t r = row - (s.from_block ? chunk.block : 0);
+  const int64_t c = column - (s.from_chunk ? chunk.first_column : 0);
+  chunk.slots[slot] = moved(chunk.bases[slot], r * s.row_bytes + c * s.column_bytes);
+}
+
+PassRun::Chunk PassRun::open_chunk(int64_t index, uint8_t* scratch) const {
+  Chunk chunk = {};
+  chunk.scratch = scratch;
+  chunk.slots = reinterpret_cast<Address*>(scratch + code_.scratch_bytes);
+  chunk.bases = chunk.slots + code_.slots.size();
+  chunk.row_chunk = walk_.column_chunks == 0 ? 0 : index / walk_.column_chunks;
+  chunk.column_chunk = walk_.column_chunks == 0 ? 0 : index % walk_.column_chunks;
+  chunk.first_row = chunk.row_chunk * walk_.chunk_rows;
+  chunk.last_row = std::min(chunk.first_row + walk_.chunk_rows, walk_.rows);
+  chunk.first_column = chunk.column_chunk * walk_.chunk_columns;
+  chunk.last_column = std::min(chunk.first_column + walk_.chunk_columns, walk_.columns);
+  chunk.block = chunk.first_row;
+  for (size_t i = 0; i < code_.slots.size(); ++i) {
+    chunk.bases[i] = base(code_.slots[i], chunk);
+    point(chunk, static_cast<int32_t>(i), chunk.first_row, chunk.first_column);
+  }
+  return chunk;
+}
+
+void PassRun::reset_accumulators(const Chunk& chunk) const {
+  for (const Reduction& r : code_.reductions) {
+    if (r.accumulator >= 0) {
+      fill_identity(fold(r), chunk.scratch + r.accumulator, r.length);
+    } else {
+      fill_identity(fold(r), partial_row(r, chunk.row_chunk) + chunk.first_column * lane_,
+                    chunk.last_column - chunk.first_column);
+    }
+  }
+}
+
+void PassRun::fold_accumulators(const Chunk& chunk) const {
+  for (const Reduction& r : code_.reductions) {
+    if (r.accumulator < 0) continue;
+    const uint8_t* lanes = chunk.scratch + r.accumulator;
+    if (r.extent == TN_PER_COLUMN) {
+      fold_columns(fold(r), lanes, code_.tile_rows, code_.columns, partial_row(r, chunk.row_chunk));
+    } else {
+      const int64_t number = chunk.row_chunk * walk_.column_chunks + chunk.column_chunk;
+      fold_scalar(fold(r), lanes, r.length, shared_ + r.partial + 8 * number);
+    }
+  }
+}
+
+void PassRun::store_tile(const Chunk& chunk, const Counts& counts) const {
+  for (const Store& s : code_.stores) {
+    const uint8_t request = call_.requests[s.output];
+    if (request == TN_REQUEST_NONE || is_direct(s)) continue;
+    const Kernel kernel = request == TN_REQUEST_ADD ? s.add : s.write;
+    const void* value = pointer(chunk.slots[s.value]);
+    kernel(pointer(chunk.slots[s.slot]), value, value, value, counts.by_span[static_cast<size_t>(s.span)],
+           counts.columns);
+  }
+}
+
+void PassRun::run_tile(Chunk& chunk, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+  for (const int32_t slot : code_.tile_slots) point(chunk, slot, row, column);
+  for (const Store& s : code_.stores)
+    if (is_direct(s)) chunk.slots[s.value] = chunk.slots[s.slot];
+  reinterpret_cast<Position*>(chunk.scratch)->tile_column = column;
+  const Counts counts = {{1, columns, rows, rows * columns}, columns};
+  execute(code_.tile_calls, chunk.slots, counts);
+  store_tile(chunk, counts);
+}
+
+void PassRun::run_chunk(int64_t index, int32_t worker) const {
+  Chunk chunk = open_chunk(index, scratch_ + worker * binding_.scratch_bytes);
+  const int64_t columns = chunk.last_column - chunk.first_column;
+  auto* position = reinterpret_cast<Position*>(chunk.scratch);
+  position->chunk_column = chunk.first_column;
+  execute(code_.column_calls, chunk.slots, {{1, columns, code_.tile_rows, 0}, columns});
+  reset_accumulators(chunk);
+  for (int64_t block = chunk.first_row; block < chunk.last_row; block += code_.block_rows) {
+    const int64_t last = std::min(block + code_.block_rows, chunk.last_row);
+    chunk.block = position->row = block;
+    for (const int32_t slot : code_.block_slots) point(chunk, slot, block, chunk.first_column);
+    execute(code_.row_calls, chunk.slots, {{1, columns, last - block, 0}, columns});
+    for (int64_t row = block; row < last; row += code_.tile_rows) {
+      const int64_t rows = std::min(code_.tile_rows, last - row);
+      if (code_.whole_rows) {
+        run_tile(chunk, row, rows, chunk.first_column, columns);
+        continue;
+      }
+      for (int64_t c = chunk.first_column; c < chunk.last_column; c += walk_.tile_columns)
+        run_tile(chunk, row, rows, c, std::min(walk_.tile_columns, chunk.last_column - c));
+    }
+  }
+  fold_accumulators(chunk);
+}
+
+// The results of the pass's reductions, from the partial results of all chunks.
+void PassRun::combine(const tn_parallel& parallel) const {
+  constexpr int64_t kStrip = 512;         // columns of a task
+  constexpr int64_t kWorthwhile = 65536;  // partial results that are worth more than one
+  for (const Reduction& r : code_.reductions) {
+    uint8_t* const result = shared_ + binding_.results[static_cast<size_t>(r.result)];
+    if (r.extent == TN_SCALAR) {
+      combine_scalars(fold(r), shared_ + r.partial, walk_.row_chunks * walk_.column_chunks, result);
+      continue;
+    }
+    struct Task {
+      const PassRun* run;
+      const Reduction* reduction;
+      uint8_t* result;
+    } task = {this, &r, result};
+    const auto strip = [](void* argument, int64_t index, int32_t) {
+      const Task& t = *static_cast<const Task*>(argument);
+      const int64_t columns = t.run->code_.columns;
+      combine_columns(t.run->fold(*t.reduction), t.run->shared_ + t.reduction->partial, t.run->walk_.row_chunks, columns,
+                      index * kStrip, std::min((index + 1) * kStrip, columns), t.result);
+    };
+    const int64_t strips = (code_.columns + kStrip - 1) / kStrip;
+    if (strips > 1 && walk_.row_chunks * code_.columns >= kWorthwhile) {
+      parallel.for_each(parallel.self, strips, strip, &task);
+    } else {
+      for (int64_t i = 0; i < strips; ++i) strip(&task, i, 0);
+    }
+  }
+}
+
+// SCALAR values, by the caller alone: chunks only read them.
+void PassRun::run_scalars() const {
+  if (code_.scalar_calls.empty() && code_.grid != Grid::kScalar) return;
+  const Chunk chunk = open_chunk(0, scratch_);
+  const Counts counts = {{1, 1, 1, 1}, 1};
+  execute(code_.scalar_calls, chunk.slots, counts);
+  if (code_.grid == Grid::kScalar) store_tile(chunk, counts);
+}
+
+void PassRun::run(const tn_parallel& parallel) {
+  run_scalars();
+  if (code_.grid == Grid::kScalar) return;
+  const int64_t chunks = walk_.row_chunks * walk_.column_chunks;
+  struct Task {
+    const PassRun* run;
+    int64_t chunks, stride;
+  } task = {this, chunks, binding_.workers};
+  if (chunks == 1) {
+    run_chunk(0, 0);
+  } else if (chunks > 1 && parallel.workers <= binding_.workers) {
+    parallel.for_each(
+        parallel.self, chunks,
+        [](void* argument, int64_t index, int32_t worker) {
+          static_cast<const Task*>(argument)->run->run_chunk(index, worker);
+        },
+        &task);
+  } else if (chunks > 1) {
+    // More workers than scratch: a task is a scratch memory with every so-many-th chunk.
+    parallel.for_each(
+        parallel.self, std::min<int64_t>(chunks, binding_.workers),
+        [](void* argument, int64_t index, int32_t) {
+          const Task& t = *static_cast<const Task*>(argument);
+          for (int64_t i = index; i < t.chunks; i += t.stride) t.run->run_chunk(i, static_cast<int32_t>(index));
+        },
+        &task);
+  }
+  combine(parallel);
+}
+
+// Marks the outputs that are computed in their own memory: not those to add to, and not those whose memory is an
+// input that the tile reads once more after they were written.
+void mark_direct(const Binding& binding, const tn_call& call) {
+  auto* const direct = static_cast<uint8_t*>(call.workspace);
+  std::memset(direct, 0, call.outputs_count);
+  for (const Code& code : binding.passes) {
+    for (const Store& s : code.stores) {
+      if (!s.direct || call.requests[s.output] != TN_REQUEST_WRITE) continue;
+      const void* to = data(*call.outputs[s.output]);
+      const bool safe = std::none_of(s.hazards.begin(), s.hazards.end(),
+                                     [&](int32_t input) { return data(*call.inputs[input]) == to; });
+      direct[s.output] = safe ? 1 : 0;
+    }
+  }
+}
+
+bool is_wanted(const Code& code, const tn_call& call) {
+  return !code.reductions.empty() || std::any_of(code.stores.begin(), code.stores.end(), [&](const Store& s) {
+    return call.requests[s.output] != TN_REQUEST_NONE;
+  });
+}
+
+tn_status check(const Binding& binding, const tn_execution& execution, const tn_call& call) {
+  if (call.inputs_count != binding.inputs_count || call.outputs_count != binding.outputs_count)
+    return tn_fail(execution.errors, TN_MISUSE, nullptr, "a pointwise call with another number of operands");
+  for (const int32_t input : binding.inputs_read)
+    if (call.inputs[input] == nullptr)
+      return tn_fail(execution.errors, TN_MISUSE, "inputs", "a pointwise call without one of its inputs");
+  for (uint32_t i = 0; i < call.outputs_count; ++i)
+    if (call.requests[i] != TN_REQUEST_NONE && call.outputs[i] == nullptr)
+      return tn_fail(execution.errors, TN_MISUSE, "outputs", "a pointwise call without an output that it requests");
+  return TN_OK;
+}
+
+}  // namespace
+
+tn_status run_pointwise(const Binding& binding, const tn_execution& execution, const tn_call& call) {
+  if (const tn_status status = check(binding, execution, call); status != TN_OK) return status;
+  const int64_t rows = tn_dim_value(&binding.rows, execution.symbols);
+  const int64_t columns = tn_dim_value(&binding.columns, execution.symbols);
+  if (rows < 0 || columns < 0)
+    return tn_fail(execution.errors, TN_MISUSE, nullptr, "a pointwise call over a negative number of rows or columns");
+  mark_direct(binding, call);
+  for (const Code& code : binding.passes) {
+    if (!is_wanted(code, call)) continue;
+    int64_t r = rows, c = columns;
+    if (code.grid == Grid::kRows) c = 1;
+    if (code.grid == Grid::kColumns) r = 1;
+    PassRun(binding, code, call, walk(code, r, c)).run(*execution.parallel);
+  }
+  return TN_OK;
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,32 @@
+// Which instruction sets Highway compiles for, and how one is chosen. Include before any Highway header.
+//
+// Highway's own dispatcher lives in libhwy, which Debian ships only as a shared library. The kernels need nothing
+// else of it, so the choice among the compiled namespaces is made here and the plugin needs no libhwy at run time.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#endif
+
+#include <hwy/detect_targets.h>
+
+#include "pointwise_kernels.h"
+
+#if HWY_TARGETS & HWY_AVX3
+#define TENON_CHOOSE_AVX512(isa, call) \
+  if ((isa) == ::tenon::cpu::Isa::kAvx512) return N_AVX3::call;
+#else
+#define TENON_CHOOSE_AVX512(isa, call)
+#endif
+#if HWY_TARGETS & HWY_AVX2
+#define TENON_CHOOSE_AVX2(isa, call) \
+  if ((isa) >= ::tenon::cpu::Isa::kAvx2) return N_AVX2::call;
+#else
+#define TENON_CHOOSE_AVX2(isa, call)
+#endif
+// Returns `call` from the namespace compiled for `isa`, or the best one below it.
+#define TENON_CHOOSE(isa, call)  \
+  TENON_CHOOSE_AVX512(isa, call) \
+  TENON_CHOOSE_AVX2(isa, call)   \
+  return HWY_STATIC_DISPATCH(call)

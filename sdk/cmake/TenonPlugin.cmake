@@ -1,0 +1,102 @@
+# tenon_add_plugin: builds one plugin. SPDX-License-Identifier: MIT
+#
+#   tenon_add_plugin(<kind> <name> <source>... [LIBRARIES <library>...] [INCLUDES <folder>...])
+#
+# kind: layers, updaters, readers or devices. Makes lib/tenon/plugins/<kind>/<name>.so in three steps:
+#   1. the sources are compiled to objects;
+#   2. the objects and the manifest writer become a program that runs during the build, reads the descriptor behind
+#      tenon_plugin(), refuses what no host would accept, and writes the manifest: <name>.manifest.json to look at,
+#      and a C file that puts the same text into an ELF note;
+#   3. the objects and the note are linked to the plugin.
+# The plugin exports tenon_plugin and nothing else, and must leave nothing undefined but what its libraries have.
+# INCLUDES are searched as system folders, without warnings.
+#
+# Targets: tenon_<kind>_<name> is the plugin, tenon_<kind>_<name>_objects its objects, for properties of your own.
+# The global property TENON_PLUGINS lists all plugins of the build.
+#
+# Variables, read at the call
+#   TENON_STATIC_RUNTIME            ON (default): the C++ runtime is linked in, so that the plugin runs on any system
+#   TENON_PLUGIN_OUTPUT_DIRECTORY   default: lib/tenon/plugins in the build folder
+#   TENON_PLUGIN_INSTALL_DIRECTORY  default: <libdir>/tenon/plugins; empty: the plugin is not installed
+
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH _tenon_sdk)
+if(NOT TARGET tenon_manifest_writer)
+  add_library(tenon_manifest_writer OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/attributes.c"
+              "${_tenon_sdk}/manifest/manifest.c" "${_tenon_sdk}/manifest/text.c")
+  set_target_properties(tenon_manifest_writer PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
+  target_link_libraries(tenon_manifest_writer PRIVATE TenonSDK::sdk)
+endif()
+
+function(_tenon_plugin_language result)
+  set(language C)
+  foreach(source IN LISTS ARGN)
+    if(NOT source MATCHES "\\.[ch]$")
+      set(language CXX)
+    endif()
+  endforeach()
+  set(${result} ${language} PARENT_SCOPE)
+endfunction()
+
+function(tenon_add_plugin kind name)
+  cmake_parse_arguments(PARSE_ARGV 2 plugin "" "" "LIBRARIES;INCLUDES")
+  set(sources ${plugin_UNPARSED_ARGUMENTS})
+  if(NOT kind MATCHES "^(layers|updaters|readers|devices)$")
+    message(FATAL_ERROR "tenon_add_plugin: the kind \"${kind}\" is none of layers, updaters, readers, devices")
+  endif()
+  if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
+    message(FATAL_ERROR "tenon_add_plugin: the name \"${name}\" must be lower case letters, digits and _")
+  endif()
+  if(NOT sources)
+    message(FATAL_ERROR "tenon_add_plugin(${kind} ${name}): no sources are given")
+  endif()
+  if(NOT DEFINED TENON_STATIC_RUNTIME)
+    set(TENON_STATIC_RUNTIME ON)
+  endif()
+  if(NOT DEFINED TENON_PLUGIN_OUTPUT_DIRECTORY)
+    set(TENON_PLUGIN_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/tenon/plugins")
+  endif()
+  if(NOT DEFINED TENON_PLUGIN_INSTALL_DIRECTORY)
+    include(GNUInstallDirs)
+    set(TENON_PLUGIN_INSTALL_DIRECTORY "${CMAKE_INSTALL_LIBDIR}/tenon/plugins")
+  endif()
+  _tenon_plugin_language(language ${sources})
+  set(map "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map")
+  set(plugin "tenon_${kind}_${name}")
+  set(manifest "${CMAKE_CURRENT_BINARY_DIR}/${kind}_${name}.manifest")
+
+  add_library(${plugin}_objects OBJECT ${sources})
+  target_compile_features(${plugin}_objects PRIVATE c_std_99)
+  if(language STREQUAL "CXX")
+    target_compile_features(${plugin}_objects PRIVATE cxx_std_17)
+  endif()
+  target_link_libraries(${plugin}_objects PRIVATE TenonSDK::sdk ${plugin_LIBRARIES})
+  target_include_directories(${plugin}_objects SYSTEM PRIVATE ${plugin_INCLUDES})
+  set_target_properties(${plugin}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON VISIBILITY_INLINES_HIDDEN ON
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
+  # A unique symbol would be shared between plugins and keep the file mapped for ever.
+  target_compile_options(${plugin}_objects PRIVATE
+    "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>")
+
+  add_executable(${plugin}_writer $<TARGET_OBJECTS:${plugin}_objects> $<TARGET_OBJECTS:tenon_manifest_writer>)
+  target_link_libraries(${plugin}_writer PRIVATE ${plugin_LIBRARIES})
+  set_target_properties(${plugin}_writer PROPERTIES LINKER_LANGUAGE ${language}
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
+  add_custom_command(OUTPUT "${manifest}.c" "${manifest}.json"
+    COMMAND ${plugin}_writer "${manifest}.c" "${manifest}.json"
+    DEPENDS ${plugin}_writer VERBATIM COMMENT "Writing the manifest of ${kind}/${name}")
+
+  # The note is one string of up to a few hundred KiB; only compilers of long ago would mind.
+  set_source_files_properties("${manifest}.c" PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")
+  add_library(${plugin} MODULE $<TARGET_OBJECTS:${plugin}_objects> "${manifest}.c")
+  target_link_libraries(${plugin} PRIVATE ${plugin_LIBRARIES})
+  target_link_options(${plugin} PRIVATE "LINKER:--version-script=${map}" "LINKER:--exclude-libs,ALL"
+    "LINKER:-z,defs" "$<$<BOOL:${TENON_STATIC_RUNTIME}>:-static-libgcc>"
+    "$<$<AND:$<BOOL:${TENON_STATIC_RUNTIME}>,$<STREQUAL:${language},CXX>>:-static-libstdc++>")
+  set_target_properties(${plugin} PROPERTIES OUTPUT_NAME "${name}" PREFIX "" SUFFIX ".so" LINKER_LANGUAGE ${language}
+    LIBRARY_OUTPUT_DIRECTORY "${TENON_PLUGIN_OUTPUT_DIRECTORY}/${kind}" LINK_DEPENDS "${map}"
+    INSTALL_RPATH "")
+  if(TENON_PLUGIN_INSTALL_DIRECTORY)
+    install(TARGETS ${plugin} LIBRARY DESTINATION "${TENON_PLUGIN_INSTALL_DIRECTORY}/${kind}")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TENON_PLUGINS ${plugin})
+endfunction()

@@ -1,0 +1,99 @@
+/* Tenon SDK: status codes, element types, growth rules, thread tags. SPDX-License-Identifier: MIT
+ *
+ * Rules that hold in every SDK header
+ * - Pure C99. A plugin imports nothing from the host: all that crosses is a table of function pointers.
+ * - A struct whose first member is `uint32_t size` may grow at its end. It crosses by pointer only, its maker
+ *   writes sizeof into `size`, and its reader asks TN_HAS before touching a member newer than ABI 0.1.
+ *   A struct without `size` is frozen for ever and may cross by value in arrays.
+ * - Strings are NUL-terminated UTF-8. Reserved members are zero.
+ * - Ownership has three forms: the caller's buffer; borrowed until the moment that is stated; a handle with its
+ *   own destroy. Memory that one side allocated is never freed by the other.
+ * - A function returns a tn_status (or a count or index, negative on failure) and reports why through the error
+ *   sink it was given. It never throws, aborts, prints or exits.
+ *
+ * Thread tags, written in brackets above each function pointer
+ *   [load]   while the host loads or describes a plugin; one call at a time in the process
+ *   [setup]  building, planning, preparing; one call at a time per host
+ *   [run]    inside a step; one call at a time per binding, several bindings at once; must not allocate, lock,
+ *            synchronise with a device, or read device values on the host
+ *   [io]     reader work; one call at a time per instance, on any thread
+ *   [any]    any thread, any number at once
+ */
+#ifndef TENON_BASE_H
+#define TENON_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The interface version these headers describe. Minor: something was appended. Major: something old broke. */
+#define TN_ABI_MAJOR 0
+#define TN_ABI_MINOR 1
+
+/* What a plugin says of itself: built with {major, built}, and needs at least {major, required}. Frozen. */
+typedef struct tn_abi {
+  uint16_t major;
+  uint16_t built;    /* minor version of the headers it was compiled with */
+  uint16_t required; /* oldest host minor it can run on */
+  uint16_t reserved;
+} tn_abi;
+
+/* Does the sized struct *p, made by the other side, hold `member`? */
+#define TN_HAS(p, type, member) ((p)->size >= offsetof(type, member) + sizeof((p)->member))
+
+typedef int32_t tn_status;
+enum {
+  TN_OK = 0,
+  TN_INVALID = 1,       /* an argument, attribute or shape is wrong */
+  TN_MISUSE = 2,        /* a call out of order, a stale or foreign handle, a null pointer */
+  TN_NOT_FOUND = 3,     /* no such file, type, name */
+  TN_UNSUPPORTED = 4,   /* understood, but not offered here */
+  TN_BAD_DATA = 5,      /* a data or model file is damaged or not what it says */
+  TN_BAD_CONFIG = 6,    /* a job or plugin-set file is wrong */
+  TN_OUT_OF_MEMORY = 7,
+  TN_IO = 8,            /* the system refused to read or write */
+  TN_REFUSED = 9,       /* a plugin was not admitted */
+  TN_NEED_CAPACITY = 10,/* the caller's buffer is too small; nothing was consumed */
+  TN_END = 11,          /* a reader's pass is over; not a failure */
+  TN_CANCELLED = 12,
+  TN_NOT_KEPT = 13,     /* the value exists while a step runs but was not declared as kept */
+  TN_PLUGIN_FAULT = 14, /* a plugin broke its contract */
+  TN_INTERNAL = 15      /* a defect in this project */
+};
+
+/* Element type: the three fields of a DLDataType packed as code | bits << 8 | lanes << 16. */
+typedef uint32_t tn_dtype;
+#define TN_DTYPE(code, bits) ((tn_dtype)(code) | ((tn_dtype)(bits) << 8) | ((tn_dtype)1 << 16))
+#define TN_COMPUTE ((tn_dtype)0) /* the float type in which the machine computes; the host puts it in */
+#define TN_I8 TN_DTYPE(0, 8)
+#define TN_I16 TN_DTYPE(0, 16)
+#define TN_I32 TN_DTYPE(0, 32)
+#define TN_I64 TN_DTYPE(0, 64)
+#define TN_U8 TN_DTYPE(1, 8)
+#define TN_U16 TN_DTYPE(1, 16)
+#define TN_U32 TN_DTYPE(1, 32)
+#define TN_F16 TN_DTYPE(2, 16)
+#define TN_F32 TN_DTYPE(2, 32)
+#define TN_F64 TN_DTYPE(2, 64)
+#define TN_BF16 TN_DTYPE(4, 16)
+#define TN_BOOL TN_DTYPE(6, 8)
+
+static inline uint32_t tn_dtype_code(tn_dtype t) { return t & 0xffu; }
+static inline uint32_t tn_dtype_bits(tn_dtype t) { return (t >> 8) & 0xffu; }
+static inline uint32_t tn_dtype_bytes(tn_dtype t) { return (tn_dtype_bits(t) + 7u) / 8u; }
+
+/* Traits of a kernel or reader: what the host must know before it schedules the call. Bits. */
+enum {
+  TN_TRAIT_OWN_THREADS = 1,   /* starts compute threads of its own; the host gives it one thread */
+  TN_TRAIT_HOST_CALLBACK = 2, /* calls back into the application; never captured */
+  TN_TRAIT_CAPTURABLE = 4,    /* reads sizes and scalars from device memory only */
+  TN_TRAIT_NONDETERMINISTIC = 8
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* Tenon SDK: recording a layer's body as primitives. SPDX-License-Identifier: MIT */
+#ifndef TENON_BUILDER_H
+#define TENON_BUILDER_H
+
+#include <tenon/program.h>
+#include <tenon/services.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A value in the recording. Negative: the call failed and reported why; every later call that is given a
+ * negative value fails quietly, so a body may be written without checks and return `builder->status(self)`. */
+typedef int32_t tn_ref;
+
+enum { TN_TRANSPOSE_A = 1, TN_TRANSPOSE_B = 2 };
+
+/* One application of a pointwise program. */
+typedef struct tn_pointwise {
+  uint32_t size;
+  /* The grid's rows are the first `leading` dimensions of the FULL operands multiplied together, its columns the
+   * rest. FULL operands have the whole shape, PER_ROW operands its leading part (optionally followed by ones),
+   * PER_COLUMN operands the rest, SCALAR operands one element. Outputs get shapes by the same rule. When no
+   * operand is FULL, the shape is that of PER_ROW operands followed by that of PER_COLUMN operands. */
+  int32_t leading;
+  const tn_program* program;
+  const tn_ref* inputs; /* [program->inputs_count] */
+  /* Null: the host derives the gradient. Else the author's own: a program whose inputs are the inputs of
+   * `program`, then its outputs, then the gradients of its outputs; and whose outputs are the gradients of the
+   * inputs in order (a constant 0 for integer inputs). What it does not read is not saved. */
+  const tn_program* gradient;
+} tn_pointwise;
+
+/* The recorder. [setup], valid until the lower call that was given it returns. Nothing runs: each call notes a
+ * primitive. Shapes are checked at once. Derivatives come from the host's rules. */
+typedef struct tn_builder {
+  uint32_t size;
+  uint32_t reserved;
+  void* self;
+  const tn_errors* errors;
+  /* TN_OK, or the code of the first failure. */
+  tn_status (*status)(void* self);
+  /* The value at an input port; -1 without failure for an absent optional one. For a variadic port `index` counts
+   * within it, else 0. */
+  tn_ref (*input)(void* self, uint32_t port, uint32_t index);
+  /* The parameter or buffer that plan declared as number `index`. */
+  tn_ref (*parameter)(void* self, uint32_t index);
+  tn_ref (*buffer)(void* self, uint32_t index);
+  /* Shape and type of a value, borrowed until lower returns; null for a negative ref. */
+  const tn_spec* (*spec)(void* self, tn_ref value);
+  /* alpha * op(a) op(b) with a [M, K] and b [K, N] after the transpositions (TN_TRANSPOSE_*): [M, N]. Both may
+   * have equal leading batch dimensions. */
+  tn_ref (*gemm)(void* self, tn_ref a, tn_ref b, uint32_t flags, double alpha);
+  /* Applies a program; writes program->outputs_count values to outputs. */
+  tn_status (*pointwise)(void* self, const tn_pointwise* call, tn_ref* outputs);
+  /* out[i, ...] = table[ids[i], ...]: table [V, D...], ids integer [n...]: [n..., D...]. */
+  tn_ref (*gather)(void* self, tn_ref table, tn_ref ids);
+  /* out[v, ...] = sum of rows[i, ...] where ids[i] == v, in the order of i; out has `height` rows. */
+  tn_ref (*scatter_add)(void* self, tn_ref rows, tn_ref ids, const tn_dim* height);
+  /* The same elements in another shape. The number of elements must be equal for every size of the symbols. */
+  tn_ref (*view)(void* self, tn_ref value, const tn_dim* dims, int32_t rank);
+  /* Declares what an output port is. Every output port must be given once. */
+  tn_status (*output)(void* self, uint32_t port, tn_ref value);
+  /* The value a buffer takes when the host commits the step. */
+  tn_status (*buffer_next)(void* self, uint32_t index, tn_ref value);
+  /* Metrics: adds a SCALAR float value to number `index` of the host-owned fp64 state. */
+  tn_status (*state)(void* self, uint32_t index, tn_ref value);
+} tn_builder;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

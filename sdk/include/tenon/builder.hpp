@@ -1,0 +1,97 @@
+/* Tenon SDK for C++17: recording a layer's body. SPDX-License-Identifier: MIT */
+#ifndef TENON_BUILDER_HPP
+#define TENON_BUILDER_HPP
+
+#include <tenon/builder.h>
+
+#include <tenon/base.hpp>
+#include <tenon/expression.hpp>
+
+namespace tn {
+
+// A value in the recording. Copies are the same value; valid until lower returns.
+class Tensor {
+ public:
+  Spec spec() const { return Spec(*builder_->spec(builder_->self, ref_)); }
+  // The same elements in another shape.
+  Tensor view(const Spec& shape) const {
+    const tn_spec spec = shape.get();
+    return made(builder_, builder_->view(builder_->self, ref_, spec.dims, spec.rank));
+  }
+  tn_ref ref() const { return ref_; }
+
+ private:
+  friend class Builder;
+  Tensor(const tn_builder* builder, tn_ref ref) : builder_(builder), ref_(ref) {}
+  // Throws where the host could not make it.
+  static Tensor made(const tn_builder* builder, tn_ref ref) {
+    if (ref >= 0) return {builder, ref};
+    const tn_status status = builder->status(builder->self);
+    if (status != TN_OK) throw Reported(status);
+    throw Failure(TN_PLUGIN_FAULT, "", "lower asks for a value that is not there");
+  }
+
+  const tn_builder* builder_;
+  tn_ref ref_;
+};
+
+// Records primitives; tenon/builder.h says what each does. A call that fails throws, and the host keeps the reason.
+class Builder {
+ public:
+  explicit Builder(const tn_builder& builder) : builder_(&builder) {}
+
+  Tensor input(uint32_t port, uint32_t index = 0) { return made(builder_->input(builder_->self, port, index)); }
+  // Nothing where an optional input is not connected.
+  std::optional<Tensor> optional_input(uint32_t port, uint32_t index = 0) {
+    const tn_ref ref = builder_->input(builder_->self, port, index);
+    if (ref < 0 && builder_->status(builder_->self) == TN_OK) return std::nullopt;
+    return made(ref);
+  }
+  Tensor parameter(uint32_t index) { return made(builder_->parameter(builder_->self, index)); }
+  Tensor buffer(uint32_t index) { return made(builder_->buffer(builder_->self, index)); }
+
+  // alpha * op(a) op(b); flags: TN_TRANSPOSE_A, TN_TRANSPOSE_B.
+  Tensor gemm(const Tensor& a, const Tensor& b, uint32_t flags = 0, double alpha = 1) {
+    return made(builder_->gemm(builder_->self, a.ref(), b.ref(), flags, alpha));
+  }
+  Tensor gather(const Tensor& table, const Tensor& ids) {
+    return made(builder_->gather(builder_->self, table.ref(), ids.ref()));
+  }
+  Tensor scatter_add(const Tensor& rows, const Tensor& ids, const Dim& height) {
+    return made(builder_->scatter_add(builder_->self, rows.ref(), ids.ref(), &height));
+  }
+  // Applies a program: the first `leading` dimensions are rows. With `gradient`, the author's own; else derived.
+  std::vector<Tensor> pointwise(const Program& program, std::initializer_list<Tensor> inputs, int32_t leading = 1,
+                                const GradientProgram* gradient = nullptr) {
+    std::vector<tn_ref> refs;
+    for (const Tensor& input : inputs) refs.push_back(input.ref());
+    tn_pointwise call = {};
+    call.size = sizeof call;
+    call.leading = leading;
+    call.program = program.get();
+    call.inputs = refs.data();
+    call.gradient = gradient == nullptr ? nullptr : gradient->get();
+    if (refs.size() != call.program->inputs_count)
+      throw std::invalid_argument("a program of " + std::to_string(call.program->inputs_count) +
+                                  " inputs is applied to " + std::to_string(refs.size()) + " values");
+    std::vector<tn_ref> made_refs(call.program->outputs_count, -1);
+    check(builder_->pointwise(builder_->self, &call, made_refs.data()));
+    std::vector<Tensor> outputs;
+    for (const tn_ref ref : made_refs) outputs.push_back(made(ref));
+    return outputs;
+  }
+
+  void output(uint32_t port, const Tensor& value) { check(builder_->output(builder_->self, port, value.ref())); }
+  void buffer_next(uint32_t index, const Tensor& value) {
+    check(builder_->buffer_next(builder_->self, index, value.ref()));
+  }
+  void state(uint32_t index, const Tensor& value) { check(builder_->state(builder_->self, index, value.ref())); }
+
+ private:
+  Tensor made(tn_ref ref) { return Tensor::made(builder_, ref); }
+
+  const tn_builder* builder_;
+};
+
+}  // namespace tn
+#endif

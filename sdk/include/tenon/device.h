@@ -1,0 +1,135 @@
+/* Tenon SDK: devices: memory, streams, and one nullable table per family of primitives. SPDX-License-Identifier: MIT */
+#ifndef TENON_DEVICE_H
+#define TENON_DEVICE_H
+
+#include <tenon/builder.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_device_properties {
+  uint32_t size;
+  uint32_t host_memory; /* 1: the host may read and write the device's memory directly */
+  char name[128];
+  uint64_t memory_bytes; /* 0: not known */
+} tn_device_properties;
+
+typedef struct tn_device_description {
+  uint32_t size;
+  int32_t dlpack_type; /* DLDeviceType of its pointers */
+  const char* kind;    /* "cpu", "cuda" */
+  const char* doc;
+  const char* const* tables; /* null-terminated list of the ids that extension answers */
+} tn_device_description;
+
+/* The core of a device. Work is ordered within a stream; `stream` null means the device's own first stream. */
+typedef struct tn_device_type {
+  uint32_t size;
+  uint32_t reserved;
+  const tn_device_description* description;
+  /* [setup] Devices present; 0 when there is none. A negative status on failure. */
+  int32_t (*count)(const tn_errors* errors);
+  /* [setup] Opens device number `index`. */
+  tn_status (*open)(const tn_services* services, const tn_errors* errors, int32_t index, void** device);
+  /* [setup] Frees it; all its streams and memory were freed before. */
+  void (*close)(void* device);
+  /* [any] Fills `properties`, which comes with size set. */
+  tn_status (*properties)(void* device, tn_device_properties* properties);
+  /* [setup] 64-byte aligned device memory, or null with a report. */
+  void* (*allocate)(void* device, const tn_errors* errors, uint64_t bytes);
+  /* [setup] */
+  void (*release)(void* device, void* memory, uint64_t bytes);
+  /* [run] Copies in stream order. Host memory must stay until the stream has passed. kind: TN_COPY_*. */
+  tn_status (*copy)(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind);
+  /* [run] Sets bytes in stream order. */
+  tn_status (*fill)(void* device, void* stream, void* memory, uint8_t value, uint64_t bytes);
+  /* [setup] */
+  tn_status (*stream_create)(void* device, void** stream);
+  void (*stream_destroy)(void* device, void* stream);
+  /* [any] Blocks until the stream is empty; reports a failure of earlier work. Never called inside a step. */
+  tn_status (*stream_wait)(void* device, const tn_errors* errors, void* stream);
+  /* [setup] Events order work between streams. */
+  tn_status (*event_create)(void* device, void** event);
+  void (*event_destroy)(void* device, void* event);
+  /* [run] */
+  tn_status (*event_record)(void* device, void* event, void* stream);
+  tn_status (*event_wait)(void* device, void* event, void* stream);
+  /* [any] Tables by id: the primitive families below and what later versions add; null where not offered. */
+  const void* (*extension)(const char* id);
+} tn_device_type;
+
+enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
+
+/* Primitive tables. Each has one prepare: [setup], several bindings at once, `prepared` comes with size set and the
+ * rest zero, TN_UNSUPPORTED with a report that says what is missing. The runs are [run]. All tensors are dense and
+ * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols. */
+
+/* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. */
+#define TN_GEMM "tenon.gemm/1"
+typedef struct tn_gemm {
+  uint32_t size;
+  tn_dtype dtype;
+  tn_dim batch, m, n, k;
+  uint32_t flags; /* TN_TRANSPOSE_*: how A and B are stored */
+  uint32_t reserved;
+  double alpha;
+} tn_gemm;
+typedef struct tn_gemm_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+                       tn_prepared* prepared);
+} tn_gemm_table;
+
+/* "tenon.pointwise/1": inputs and outputs are those of the program. The program was validated by the host. An
+ * output may be the same memory as an input of the same extent and element size. */
+#define TN_POINTWISE "tenon.pointwise/1"
+typedef struct tn_pointwise_site {
+  uint32_t size;
+  tn_dtype compute;           /* TN_F32 or TN_F64: type of float values */
+  const tn_program* program;  /* borrowed until prepare returns */
+  const uint8_t* extents;     /* [instructions_count] extent of every value, derived by the host */
+  const tn_dtype* inputs;     /* [inputs_count] element types in memory */
+  const tn_dtype* outputs;    /* [outputs_count] */
+  tn_dim rows, columns;       /* columns is constant or, where rows is the constant 1, anything */
+} tn_pointwise_site;
+typedef struct tn_pointwise_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
+                       const tn_pointwise_site* site, tn_prepared* prepared);
+} tn_pointwise_table;
+
+/* "tenon.gather/1": rows of a table [height, width] by ids [count].
+ *   gather:      inputs table, ids; outputs [count, width]
+ *   scatter_add: inputs rows [count, width], ids; outputs [height, width], summed in the order of the ids
+ * An id outside [0, height) ends the step with TN_BAD_DATA naming it; memory is never touched outside the table. */
+#define TN_GATHER "tenon.gather/1"
+typedef struct tn_gather {
+  uint32_t size;
+  tn_dtype dtype;
+  tn_dtype ids; /* TN_I32 or TN_I64 */
+  uint32_t scatter; /* 0: gather, 1: scatter_add */
+  tn_dim height, width, count;
+} tn_gather;
+typedef struct tn_gather_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors, const tn_gather* gather,
+                       tn_prepared* prepared);
+} tn_gather_table;
+
+/* "tenon.native/1": handles of the device's own library, for plugins that share its streams. */
+#define TN_NATIVE "tenon.native/1"
+typedef struct tn_native_table {
+  uint32_t size;
+  uint32_t reserved;
+  /* [any] A CUstream, for instance; borrowed until the stream is destroyed. */
+  void* (*stream)(void* device, void* stream);
+} tn_native_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,148 @@
+/* Tenon SDK: layer types and metrics. SPDX-License-Identifier: MIT */
+#ifndef TENON_LAYER_H
+#define TENON_LAYER_H
+
+#include <tenon/attribute.h>
+#include <tenon/builder.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  TN_PORT_OPTIONAL = 1,
+  TN_PORT_VARIADIC = 2, /* one or more values; last port only */
+  TN_PORT_INTEGER = 4,  /* integer elements (labels, ids); else float */
+  TN_PORT_ANY = 8       /* integer or float */
+};
+
+/* Static description of one input or output. */
+typedef struct tn_port {
+  uint32_t size;
+  uint32_t flags;
+  const char* name;
+  const char* doc; /* one line: meaning and shape */
+} tn_port;
+
+/* How a parameter or buffer gets its first values. Frozen. */
+enum { TN_INIT_CONSTANT = 0 /* a */, TN_INIT_UNIFORM = 1 /* [a, b) */, TN_INIT_NORMAL = 2 /* mean a, std b */ };
+typedef struct tn_initializer {
+  int32_t kind;
+  int32_t reserved;
+  double a, b;
+} tn_initializer;
+
+enum { TN_PARAMETER_ROWS_GRADIENT = 1 /* its gradient may be stored as TN_ROWS */ };
+
+/* A parameter or buffer that a layer needs. Its full name is "<parameter name of the layer>.<suffix>". */
+typedef struct tn_parameter {
+  uint32_t size;
+  uint32_t flags;
+  const char* suffix; /* one of the declared ones of the description */
+  const tn_spec* spec; /* constant dimensions; dtype TN_COMPUTE for what follows the machine */
+  tn_initializer initializer;
+} tn_parameter;
+
+/* Given to plan: what the layer sees and where it writes its answer. [setup], valid until plan returns. */
+typedef struct tn_planner {
+  uint32_t size;
+  uint32_t inputs_count; /* values connected, the variadic port's included */
+  void* self;
+  const tn_errors* errors;
+  const tn_attributes* attributes;
+  const tn_spec* const* inputs; /* [inputs_count] in port order; null where an optional one is absent */
+  /* Declares the shape and type of an output port. Copies. Required once for each. */
+  tn_status (*output)(void* self, uint32_t port, const tn_spec* spec);
+  /* Declares a parameter (a buffer). Copies. Returns its index, or a negative number on failure. */
+  int32_t (*parameter)(void* self, const tn_parameter* parameter);
+  int32_t (*buffer)(void* self, const tn_parameter* buffer);
+  /* Says that the integers at input `input` are used as indices below `limit` (and not below 0). The host checks
+   * what is fed. */
+  tn_status (*index_limit)(void* self, uint32_t input, int64_t limit);
+  /* Metrics: declares `count` fp64 accumulators, zero at the start of a pass. */
+  tn_status (*state)(void* self, uint32_t count);
+} tn_planner;
+
+/* A layer inside an expansion. */
+typedef struct tn_expansion_layer {
+  uint32_t size;
+  uint32_t inputs_count;
+  const char* type;
+  /* Null: the new layer carries the parameter name of the expanded one. Else it is appended after a dot. */
+  const char* suffix;
+  const tn_ref* inputs; /* [inputs_count] refs of this expander */
+  uint32_t attributes_count;
+  uint32_t reserved;
+  const char* const* attribute_names; /* [attributes_count] */
+  const tn_value* attribute_values;   /* [attributes_count] */
+} tn_expansion_layer;
+
+/* Given to expand. [setup], valid until expand returns. */
+typedef struct tn_expander {
+  uint32_t size;
+  uint32_t inputs_count;
+  void* self;
+  const tn_errors* errors;
+  const tn_attributes* attributes;
+  const tn_spec* const* inputs;
+  /* The value at input number `input`. */
+  tn_ref (*input)(void* self, uint32_t input);
+  /* Adds another layer by type name; gives its first output, or a negative number on failure. */
+  tn_ref (*layer)(void* self, const tn_expansion_layer* layer);
+  /* Says that the expanded layer's output is `value`. Required once. */
+  tn_status (*output)(void* self, tn_ref value);
+} tn_expander;
+
+/* The role of a layer type. */
+enum {
+  TN_ROLE_LAYER = 0,
+  TN_ROLE_COST = 1,  /* output 0 holds one value per sample; the host reduces it */
+  TN_ROLE_METRIC = 2 /* has no outputs; its recorded body calls builder->state */
+};
+
+/* Everything static about a layer type; goes into the manifest. */
+typedef struct tn_layer_description {
+  uint32_t size;
+  int32_t role;
+  const char* type; /* lower case, digits, underscore; "vendor.name" outside this project */
+  const char* doc;  /* one paragraph: the formula and its source */
+  uint32_t inputs_count;
+  uint32_t outputs_count;
+  const tn_port* const* inputs;
+  const tn_port* const* outputs;
+  uint32_t attributes_count;
+  uint32_t parameters_count;
+  const tn_attribute* const* attributes;
+  const char* const* parameters; /* suffixes that may be declared, buffers included */
+  uint32_t state_version;        /* metrics and buffers: changes when their meaning does */
+  uint32_t reserved;
+} tn_layer_description;
+
+/* A named number in a metric's answer is given to this. Name and value are copied. */
+typedef void (*tn_metric_result)(void* self, const char* name, double value);
+
+/* A layer type. Tables are immutable and live as long as the plugin is mapped.
+ * Legal order for one layer: plan (expand | lower*). Everything is pure: same arguments, same answer. */
+typedef struct tn_layer_type {
+  uint32_t size;
+  uint32_t reserved;
+  const tn_layer_description* description;
+  /* [setup] Shapes, parameters, buffers. No batch size, no device. On failure: reports the port with expected and
+   * actual shape; nothing that was declared counts. */
+  tn_status (*plan)(const tn_planner* planner);
+  /* [setup] Optional. Replaces the layer by others, after plan succeeded. Return TN_UNSUPPORTED, without a report,
+   * where these attributes need no expansion; lower is then used. */
+  tn_status (*expand)(const tn_expander* expander);
+  /* [setup] Records the body. Optional where native kernels carry the layer. */
+  tn_status (*lower)(const tn_attributes* attributes, const tn_builder* builder);
+  /* [any] Metrics: named values from the merged state. `state` has as many doubles as plan declared and may be all
+   * zero. Required for TN_ROLE_METRIC, null otherwise. */
+  tn_status (*finalize)(const tn_attributes* attributes, const double* state, tn_metric_result result, void* self);
+  /* [any] Optional power by id, or null. */
+  const void* (*extension)(const char* id);
+} tn_layer_type;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

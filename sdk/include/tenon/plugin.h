@@ -1,0 +1,73 @@
+/* Tenon SDK: the one exported symbol and the descriptor behind it. SPDX-License-Identifier: MIT
+ *
+ * A plugin is one shared object with one exported symbol and an ELF note, written by tenon_add_plugin, that repeats
+ * the descriptor as JSON. The host reads the note without running code, decides, loads, and compares. */
+#ifndef TENON_PLUGIN_H
+#define TENON_PLUGIN_H
+
+#include <tenon/device.h>
+#include <tenon/kernel.h>
+#include <tenon/layer.h>
+#include <tenon/reader.h>
+#include <tenon/updater.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A shared library the plugin needs beyond libc, and what to tell a person who lacks it. */
+typedef struct tn_library {
+  uint32_t size;
+  uint32_t reserved;
+  const char* name; /* "libcuda.so.1" */
+  const char* hint; /* "install the NVIDIA driver" */
+} tn_library;
+
+/* Immutable; valid while the plugin is mapped. Lists are arrays of pointers. */
+typedef struct tn_plugin {
+  uint32_t size;
+  uint32_t reserved;
+  tn_abi abi;
+  const char* id;      /* reverse domain or "tenon.<name>"; one per plugin */
+  const char* version; /* of the plugin: "1.2.3" */
+  const char* doc;     /* one line */
+  const char* license; /* SPDX expression */
+  const char* isa;     /* CPU features that must be present, comma separated, or "" */
+  uint32_t layers_count;
+  uint32_t kernels_count;
+  const tn_layer_type* const* layers; /* metrics and costs included */
+  const tn_kernel* const* kernels;
+  uint32_t updaters_count;
+  uint32_t readers_count;
+  const tn_updater_type* const* updaters;
+  const tn_reader_type* const* readers;
+  uint32_t devices_count;
+  uint32_t libraries_count;
+  const tn_device_type* const* devices;
+  const tn_library* const* libraries;
+} tn_plugin;
+
+/* [load] The exported symbol. Returns the descriptor; null is refused. Does nothing else: no allocation, no
+ * threads, no device is touched. */
+#define TN_ENTRY tenon_plugin
+#define TN_ENTRY_NAME "tenon_plugin"
+typedef const tn_plugin* (*tn_entry)(void);
+
+#if defined(__GNUC__)
+#define TN_EXPORT __attribute__((visibility("default")))
+#else
+#define TN_EXPORT
+#endif
+
+TN_EXPORT const tn_plugin* tenon_plugin(void);
+
+/* The note: section and owner name, type, and the most its JSON may take. */
+#define TN_NOTE_SECTION ".note.tenon"
+#define TN_NOTE_OWNER "Tenon"
+#define TN_NOTE_TYPE 1
+#define TN_NOTE_LIMIT 65536
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,104 @@
+/* Tenon SDK for C++17: the descriptor. SPDX-License-Identifier: MIT
+ *
+ *   void describe(tn::Plugin& plugin) {
+ *     plugin.about("vendor.double", "1.0.0", "one line", "MIT");
+ *     plugin.layer<Double>();
+ *   }
+ *   const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }
+ */
+#ifndef TENON_PLUGIN_HPP
+#define TENON_PLUGIN_HPP
+
+#include <tenon/plugin.h>
+
+#include <tenon/layer.hpp>
+#include <tenon/updater.hpp>
+
+namespace tn {
+
+// Filled by describe. Strings are literals, tables static.
+class Plugin {
+ public:
+  Plugin() {
+    table_.size = sizeof table_;
+    table_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, kRequiredMinor, 0};
+    table_.isa = "";
+  }
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+
+  // id: reverse domain; version: "1.2.3"; doc: one line; license: an SPDX expression.
+  void about(const char* id, const char* version, const char* doc, const char* license) {
+    table_.id = id;
+    table_.version = version;
+    table_.doc = doc;
+    table_.license = license;
+  }
+  // CPU features that must be present, comma separated.
+  void isa(const char* features) { table_.isa = features; }
+  // The oldest host that will do, where the plugin needs more than these wrappers.
+  void requires_minor(uint16_t minor) { table_.abi.required = minor; }
+  void library(const char* name, const char* hint) { libraries_.add({sizeof(tn_library), 0, name, hint}); }
+
+  // Costs and metrics are layers.
+  template <typename T>
+  void layer() {
+    layers_.add(layer_type<T>());
+  }
+  template <typename T>
+  void updater() {
+    updaters_.add(updater_type<T>());
+  }
+  void kernel(const tn_kernel* kernel) { kernels_.add(kernel); }
+  void reader(const tn_reader_type* reader) { readers_.add(reader); }
+  void device(const tn_device_type* device) { devices_.add(device); }
+
+  const tn_plugin* get() {
+    table_.layers_count = layers_.count();
+    table_.layers = layers_.data();
+    table_.kernels_count = kernels_.count();
+    table_.kernels = kernels_.data();
+    table_.updaters_count = updaters_.count();
+    table_.updaters = updaters_.data();
+    table_.readers_count = readers_.count();
+    table_.readers = readers_.data();
+    table_.devices_count = devices_.count();
+    table_.devices = devices_.data();
+    table_.libraries_count = libraries_.count();
+    table_.libraries = libraries_.data();
+    return &table_;
+  }
+
+ private:
+  static constexpr uint16_t kRequiredMinor = 1;  // what these wrappers need
+
+  detail::Pointers<tn_layer_type, 256> layers_;
+  detail::Pointers<tn_kernel, 256> kernels_;
+  detail::Pointers<tn_updater_type, 64> updaters_;
+  detail::Pointers<tn_reader_type, 64> readers_;
+  detail::Pointers<tn_device_type, 16> devices_;
+  detail::List<tn_library, 32> libraries_;
+  tn_plugin table_ = {};
+};
+
+// The descriptor that `describe` fills, made at the first call; null, which hosts refuse, when it throws.
+template <void (*describe)(Plugin&)>
+const tn_plugin* entry() noexcept {
+  struct Made {
+    Made() {
+      describe(plugin);
+      table = plugin.get();
+    }
+    Plugin plugin;
+    const tn_plugin* table = nullptr;
+  };
+  try {
+    static const Made made;
+    return made.table;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace tn
+#endif

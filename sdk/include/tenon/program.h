@@ -1,0 +1,106 @@
+/* Tenon SDK: pointwise programs, formulas written once. SPDX-License-Identifier: MIT
+ *
+ * A program runs over a grid of R rows and C columns. It is a list of instructions in single-assignment form:
+ * instruction i makes value i, and its operands a, b, c are numbers of earlier values. Every value has an extent:
+ *
+ *   TN_SCALAR       one value for the grid
+ *   TN_PER_COLUMN   C values, the same for every row      (a bias, a scale)
+ *   TN_PER_ROW      R values, the same for every column   (a label, a row's sum)
+ *   TN_FULL         R * C values
+ *
+ * An elementwise instruction has the smallest extent that covers those of its operands (PER_ROW with PER_COLUMN
+ * gives FULL). A reduction folds an operand to the smaller extent that it names, and later instructions read
+ * the result as any other value: reductions end stages, so softmax, layer_norm and cross_entropy are one program.
+ *
+ * Every value has a kind: float (computed in the machine's compute type), int or bool. Operands of one
+ * instruction have one kind unless noted; TN_OP_CAST converts.
+ *
+ * Sums are accumulated in an order that follows from R and C alone, never from the number of threads.
+ */
+#ifndef TENON_PROGRAM_H
+#define TENON_PROGRAM_H
+
+#include <tenon/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TN_SCALAR = 0, TN_PER_COLUMN = 1, TN_PER_ROW = 2, TN_FULL = 3 };
+enum { TN_FLOAT = 0, TN_INT = 1, TN_LOGICAL = 2 };
+
+enum {
+  TN_OP_INPUT = 1,    /* program input number a */
+  TN_OP_CONSTANT = 2, /* `number`, of any kind */
+  TN_OP_ROW = 3,      /* int, PER_ROW: the row's index, from 0 */
+  TN_OP_COLUMN = 4,   /* int, PER_COLUMN: the column's index, from 0 */
+  TN_OP_CAST = 5,     /* a in another kind: float to int truncates towards 0, anything to bool is a != 0 */
+  TN_OP_STOP = 6,     /* a, through which no derivative flows */
+
+  TN_OP_ADD = 10,
+  TN_OP_SUB = 11,
+  TN_OP_MUL = 12,
+  TN_OP_DIV = 13, /* float */
+  TN_OP_MIN = 14, /* the derivative of MIN and MAX goes to a where both are equal */
+  TN_OP_MAX = 15,
+  TN_OP_NEG = 16,
+  TN_OP_ABS = 17, /* derivative 0 at 0 */
+
+  TN_OP_SQRT = 20, /* from here to ERF: float */
+  TN_OP_EXP = 21,
+  TN_OP_EXPM1 = 22, /* exp(a) - 1 */
+  TN_OP_LOG = 23,
+  TN_OP_LOG1P = 24, /* log(1 + a) */
+  TN_OP_TANH = 25,
+  TN_OP_ERF = 26,
+
+  TN_OP_EQUAL = 30, /* comparisons: float or int operands, bool result, derivative 0 */
+  TN_OP_LESS = 31,
+  TN_OP_LESS_EQUAL = 32,
+  TN_OP_AND = 33, /* bool */
+  TN_OP_OR = 34,
+  TN_OP_NOT = 35,
+  TN_OP_SELECT = 36, /* a (bool) ? b : c */
+
+  TN_OP_REDUCE_SUM = 40, /* reductions of a to `extent`; float, or int for MIN and MAX */
+  TN_OP_REDUCE_MAX = 41, /* over no elements: -infinity, +infinity; the derivative is shared between equals */
+  TN_OP_REDUCE_MIN = 42
+};
+
+/* One instruction. Frozen. */
+typedef struct tn_instruction {
+  uint16_t op;
+  uint8_t kind;   /* TN_FLOAT ...: kind of the result */
+  uint8_t extent; /* reductions: target extent; TN_OP_INPUT and others: ignored, the host derives it */
+  int32_t a, b, c;
+  double number;
+} tn_instruction;
+
+/* One input. Frozen. Any element type is accepted and converted to `kind` when it is loaded. */
+typedef struct tn_program_input {
+  uint8_t extent;
+  uint8_t kind;
+  uint16_t reserved;
+} tn_program_input;
+
+/* One output: value number `value`, stored as dtype with the value's own extent. Frozen. */
+typedef struct tn_program_output {
+  int32_t value;
+  tn_dtype dtype; /* TN_COMPUTE: the machine's compute type */
+} tn_program_output;
+
+/* A program. The arrays are borrowed as long as the struct; the host copies what it keeps. */
+typedef struct tn_program {
+  uint32_t size;
+  uint32_t instructions_count;
+  const tn_instruction* instructions;
+  uint32_t inputs_count;
+  uint32_t outputs_count;
+  const tn_program_input* inputs;
+  const tn_program_output* outputs;
+} tn_program;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

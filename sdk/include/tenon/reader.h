@@ -1,0 +1,94 @@
+/* Tenon SDK: readers of data. SPDX-License-Identifier: MIT
+ *
+ * A reader yields samples of named slots into memory that the host gives. Shuffling, batching and prefetching are
+ * wrappers of the host. Legal order for one instance: open (schema | samples | read_at | next | position | seek)* close */
+#ifndef TENON_READER_H
+#define TENON_READER_H
+
+#include <tenon/attribute.h>
+#include <tenon/services.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One slot of a sample. Borrowed until close. */
+typedef struct tn_slot {
+  uint32_t size;
+  tn_dtype dtype; /* as stored: bytes stay TN_U8 until the device converts them */
+  const char* name;
+  int32_t storage;
+  int32_t rank;          /* of one sample */
+  const int64_t* shape;  /* [rank] of one sample */
+  int64_t index_limit;   /* integers are in [0, index_limit); -1: not known */
+} tn_slot;
+
+typedef struct tn_reader_schema {
+  uint32_t size;
+  uint32_t slots_count;
+  const tn_slot* const* slots;
+} tn_reader_schema;
+
+typedef struct tn_reader_open {
+  uint32_t size;
+  uint32_t shard;  /* this instance yields the samples i with i % shards == shard */
+  uint32_t shards; /* at least 1 */
+  uint32_t reserved;
+  const tn_services* services;
+  const tn_errors* errors; /* valid until close; also used by the later calls */
+  const tn_attributes* attributes;
+  /* Paths among the attributes are absolute or relative to this directory. */
+  const char* directory;
+  /* The host sets it to non-zero to ask a long call to return TN_CANCELLED soon. Valid until close. */
+  const volatile int32_t* cancel;
+} tn_reader_open;
+
+/* Where samples go. One buffer per slot in schema order, each with room for `capacity` samples laid end to end. */
+typedef struct tn_reader_buffers {
+  uint32_t size;
+  uint32_t slots_count;
+  int64_t capacity;
+  void* const* data;
+} tn_reader_buffers;
+
+typedef struct tn_reader_description {
+  uint32_t size;
+  uint32_t attributes_count;
+  const char* type;
+  const char* doc;
+  const tn_attribute* const* attributes;
+  uint32_t traits;
+  uint32_t reserved;
+} tn_reader_description;
+
+typedef struct tn_reader_type {
+  uint32_t size;
+  uint32_t reserved;
+  const tn_reader_description* description;
+  /* [io] Opens the data and checks it as a whole where that is cheap. On failure reports file and reason and
+   * leaves *instance alone. */
+  tn_status (*open)(const tn_reader_open* open, void** instance);
+  /* [io] Frees the instance. */
+  void (*close)(void* instance);
+  /* [any] Slots; borrowed until close. */
+  const tn_reader_schema* (*schema)(void* instance);
+  /* [any] Samples in this shard, or -1 when not known (an online reader). */
+  int64_t (*samples)(void* instance);
+  /* [io] Optional: samples by index within the shard, in the order given. Indices are in [0, samples). */
+  tn_status (*read_at)(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers);
+  /* [io] The next samples in order, at most buffers->capacity; *count says how many. TN_END with *count 0 after the
+   * last one; the call after that begins the next pass. TN_NEED_CAPACITY consumes nothing. A damaged record is
+   * TN_BAD_DATA naming file and record. */
+  tn_status (*next)(void* instance, const tn_reader_buffers* buffers, int64_t* count);
+  /* [io] Samples consumed by next in this pass. */
+  int64_t (*position)(void* instance);
+  /* [io] Makes `position` the next sample of a pass. */
+  tn_status (*seek)(void* instance, int64_t position);
+  /* [any] Optional power by id, or null. */
+  const void* (*extension)(const char* id);
+} tn_reader_type;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* Tenon SDK: symbolic shapes, tensor specifications, tensors. SPDX-License-Identifier: MIT */
+#ifndef TENON_TENSOR_H
+#define TENON_TENSOR_H
+
+#include <dlpack/dlpack.h>
+#include <tenon/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TN_MAX_RANK 8
+
+/* Symbols a dimension can depend on. A machine is planned once for the bounds and runs any size below. */
+enum {
+  TN_SYMBOL_NONE = 0,    /* a constant: the value is `offset` */
+  TN_SYMBOL_SAMPLES = 1, /* samples in the minibatch */
+  TN_SYMBOL_FIRST_ROWS = 2 /* this and above: rows of each ragged level, numbered by the host */
+};
+#define TN_UNBOUNDED ((int64_t)-1)
+
+/* One dimension: value = coefficient * symbol + offset, never more than bound. Frozen. */
+typedef struct tn_dim {
+  int64_t coefficient;
+  int64_t offset;
+  int64_t bound; /* TN_UNBOUNDED until a machine is planned; for a constant, the constant */
+  int32_t symbol;
+  int32_t reserved;
+} tn_dim;
+
+static inline tn_dim tn_dim_constant(int64_t n) {
+  tn_dim d = {0, 0, 0, TN_SYMBOL_NONE, 0};
+  d.offset = n;
+  d.bound = n;
+  return d;
+}
+static inline tn_dim tn_dim_symbol(int32_t symbol) {
+  tn_dim d = {1, 0, TN_UNBOUNDED, 0, 0};
+  d.symbol = symbol;
+  return d;
+}
+/* The value of a dimension for the current symbols (tn_execution.symbols). */
+static inline int64_t tn_dim_value(const tn_dim* d, const int64_t* symbols) {
+  return d->symbol == TN_SYMBOL_NONE ? d->offset : d->coefficient * symbols[d->symbol] + d->offset;
+}
+
+/* How the elements are stored. */
+enum {
+  TN_DENSE = 0,
+  TN_ROWS = 1,   /* a sparse gradient: some rows of a [height, ...] tensor */
+  TN_RAGGED = 2, /* sequences end to end, never padded */
+  TN_CSR = 3     /* sparse input rows */
+};
+
+/* What is known of a tensor before it has memory. dims is borrowed as long as the spec is. */
+typedef struct tn_spec {
+  uint32_t size;
+  tn_dtype dtype;
+  int32_t storage;
+  int32_t rank;        /* 0 (one element) to TN_MAX_RANK */
+  const tn_dim* dims;
+  uint32_t layout;     /* 0: row-major */
+  uint32_t levels;     /* TN_RAGGED: 1 = sequences, 2 = sub-sequences; else 0 */
+} tn_spec;
+
+/* Parts of the storages that are not dense; all pointers are device memory. `dl` of the tensor holds the values. */
+typedef struct tn_rows {
+  uint32_t size;
+  uint32_t reserved;
+  int64_t capacity;     /* rows that fit */
+  const int64_t* count; /* rows in use */
+  const int64_t* ids;   /* [capacity] which row of the full tensor each value row is */
+} tn_rows;
+typedef struct tn_ragged {
+  uint32_t size;
+  uint32_t levels;
+  int64_t capacity[2];       /* per level: sequences that fit */
+  const int64_t* offsets[2]; /* per level: [capacity + 1] start rows; the last one in use is the end */
+} tn_ragged;
+typedef struct tn_csr {
+  uint32_t size;
+  uint32_t has_values;   /* 0: every present entry is 1 and dl.data is null */
+  int64_t capacity;      /* entries that fit */
+  const int64_t* indptr; /* [samples + 1] */
+  const int64_t* ids;    /* [capacity] column of each entry */
+} tn_csr;
+
+enum { TN_TENSOR_READ_ONLY = 1 };
+
+/* A tensor with memory. The host owns the struct, the memory and the shape array, and rewrites them between
+ * calls, never during one. dl.shape holds the current sizes; dl.strides is null (row-major). */
+typedef struct tn_tensor {
+  uint32_t size;
+  int32_t storage;
+  uint32_t layout;
+  uint32_t alignment; /* bytes; dl.data is at least so aligned */
+  uint64_t flags;
+  DLTensor dl;
+  const void* part; /* tn_rows, tn_ragged or tn_csr, by storage; null for dense */
+} tn_tensor;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* Tenon SDK: updaters. SPDX-License-Identifier: MIT
+ *
+ * An updater is a pointwise program. The host owns parameters, gradients, slots and the step counter, and runs the
+ * program over ranges of all parameters at once. */
+#ifndef TENON_UPDATER_H
+#define TENON_UPDATER_H
+
+#include <tenon/attribute.h>
+#include <tenon/program.h>
+#include <tenon/services.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Device scalars that the host offers to the program. All are floats; all but the multipliers change per step. */
+enum {
+  TN_SCALAR_LEARNING_RATE = 0,   /* after the schedule */
+  TN_SCALAR_STEP = 1,            /* updates done so far, this one included: 1 in the first; one count for all tensors */
+  TN_SCALAR_RATE_MULTIPLIER = 2, /* of this parameter, 1 unless the user set it */
+  TN_SCALAR_DECAY_MULTIPLIER = 3 /* of this parameter, 1 unless the user set it */
+};
+
+/* The smallest piece that may be updated on its own; what sharding may cut. A program with reductions needs
+ * TN_GRAIN_TENSOR: it then runs once for each tensor. */
+enum { TN_GRAIN_ELEMENT = 0, TN_GRAIN_ROW = 1, TN_GRAIN_TENSOR = 2 };
+
+/* Records the program. [setup], valid until record returns. */
+typedef struct tn_update_recorder {
+  uint32_t size;
+  uint32_t reserved;
+  void* self;
+  const tn_errors* errors;
+  const tn_attributes* attributes;
+  /* Declares the next slot: one float per parameter element, kept by the host, saved in checkpoints, with the
+   * given first value. Returns its index. */
+  int32_t (*slot)(void* self, const char* name, double initial);
+  /* Gives the program. Copies. Required once.
+   *   inputs:  0 parameter (FULL), 1 gradient (FULL), then the slots in order (FULL), then `scalars` (SCALAR)
+   *   outputs: 0 new parameter, then the new slots in order */
+  tn_status (*program)(void* self, const tn_program* program, const int32_t* scalars, uint32_t scalars_count,
+                       int32_t grain);
+} tn_update_recorder;
+
+typedef struct tn_updater_description {
+  uint32_t size;
+  uint32_t attributes_count;
+  const char* type;
+  const char* doc; /* the formula and its source */
+  const tn_attribute* const* attributes;
+  uint32_t state_version; /* changes when the meaning of a slot does */
+  uint32_t reserved;
+} tn_updater_description;
+
+typedef struct tn_updater_type {
+  uint32_t size;
+  uint32_t reserved;
+  const tn_updater_description* description;
+  /* [setup] Declares slots, then the program. Pure. */
+  tn_status (*record)(const tn_update_recorder* recorder);
+  /* [any] Optional power by id, or null. */
+  const void* (*extension)(const char* id);
+} tn_updater_type;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

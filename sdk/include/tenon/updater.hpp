@@ -1,0 +1,180 @@
+/* Tenon SDK for C++17: updaters. SPDX-License-Identifier: MIT
+ *
+ *   struct Descent {
+ *     static void describe(tn::UpdaterDescription& d);
+ *     static void record(tn::UpdateRecorder& update) {
+ *       update.parameter_next(update.parameter() - update.learning_rate() * update.gradient());
+ *     }
+ *   };
+ *
+ * By convention an updater declares an attribute `learning_rate`; the host puts it, after the schedule, into the
+ * scalar that learning_rate() reads. */
+#ifndef TENON_UPDATER_HPP
+#define TENON_UPDATER_HPP
+
+#include <tenon/updater.h>
+
+#include <tenon/attribute.hpp>
+#include <tenon/expression.hpp>
+
+namespace tn {
+
+// Filled by describe. Strings are literals.
+class UpdaterDescription {
+ public:
+  UpdaterDescription() {
+    table_.size = sizeof table_;
+    table_.state_version = 1;
+  }
+  UpdaterDescription(const UpdaterDescription&) = delete;
+  UpdaterDescription& operator=(const UpdaterDescription&) = delete;
+
+  // doc: the formula and its source.
+  void type(const char* name, const char* doc) {
+    table_.type = name;
+    table_.doc = doc;
+  }
+  void attribute(const Attribute& attribute) { attributes_.add(attribute); }
+  // Changes when the meaning of a slot does.
+  void state_version(uint32_t version) { table_.state_version = version; }
+
+  const tn_updater_description* get() {
+    table_.attributes_count = attributes_.count();
+    table_.attributes = attributes_.data();
+    return &table_;
+  }
+
+ private:
+  detail::AttributeList<64> attributes_;
+  tn_updater_description table_ = {};
+};
+
+// A slot's current value, and the slot's number for its next one.
+struct Slot : Float {
+  Slot(const Float& current, uint32_t index) : Float(current), number(index) {}
+  uint32_t number;
+};
+
+// Writes the update as a formula over one element. Every slot and the parameter need a next value.
+class UpdateRecorder {
+ public:
+  explicit UpdateRecorder(const tn_update_recorder& recorder)
+      : recorder_(recorder), parameter_(program_.full()), gradient_(program_.full()) {}
+
+  Attributes attributes() const { return Attributes(recorder_.attributes); }
+  Float parameter() const { return parameter_; }
+  Float gradient() const { return gradient_; }
+  // One more number per parameter element, kept by the host.
+  Slot slot(const char* name, double initial) {
+    const int32_t index = recorder_.slot(recorder_.self, name, initial);
+    if (index < 0) throw Reported(TN_INVALID);
+    slots_.push_back(inputs_++);
+    next_.emplace_back();
+    return {program_.full(), static_cast<uint32_t>(slots_.size() - 1)};
+  }
+
+  // The host's scalars; read them only where they are used.
+  Float learning_rate() { return scalar(TN_SCALAR_LEARNING_RATE); }
+  Float step() { return scalar(TN_SCALAR_STEP); }
+  Float rate_multiplier() { return scalar(TN_SCALAR_RATE_MULTIPLIER); }
+  Float decay_multiplier() { return scalar(TN_SCALAR_DECAY_MULTIPLIER); }
+
+  void parameter_next(const Float& value) { parameter_next_ = value; }
+  void slot_next(const Slot& slot, const Float& value) { next_.at(slot.number) = value; }
+  // TN_GRAIN_*: the smallest piece that may be updated on its own; an element unless said.
+  void grain(int32_t grain) { grain_ = grain; }
+
+  // Hands the program over; called by the wrapper after record.
+  void finish() {
+    if (!parameter_next_) throw std::invalid_argument("record gave no next value of the parameter");
+    program_.output(*parameter_next_);
+    for (const std::optional<Float>& next : next_) {
+      if (!next) throw std::invalid_argument("record gave no next value of a slot");
+      program_.output(*next);
+    }
+    tn_program program = *program_.get();
+    const std::vector<int32_t> order = final_numbers();
+    std::vector<tn_instruction> instructions(program.instructions, program.instructions + program.instructions_count);
+    for (tn_instruction& in : instructions)
+      if (in.op == TN_OP_INPUT) in.a = order[static_cast<size_t>(in.a)];
+    std::vector<tn_program_input> inputs(program.inputs_count);
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[static_cast<size_t>(order[i])] = program.inputs[i];
+    program.instructions = instructions.data();
+    program.inputs = inputs.data();
+    check(recorder_.program(recorder_.self, &program, scalars_.data(), static_cast<uint32_t>(scalars_.size()), grain_));
+  }
+
+ private:
+  Float scalar(int32_t which) {
+    for (size_t i = 0; i < scalars_.size(); ++i)
+      if (scalars_[i] == which) return scalar_values_[i];
+    scalars_.push_back(which);
+    scalar_inputs_.push_back(inputs_++);
+    scalar_values_.push_back(program_.scalar());
+    return scalar_values_.back();
+  }
+  // Inputs were numbered as they were asked for; the host wants parameter, gradient, slots, scalars.
+  std::vector<int32_t> final_numbers() const {
+    std::vector<int32_t> order(inputs_);
+    order[1] = 1;
+    int32_t next = 2;
+    for (const size_t input : slots_) order[input] = next++;
+    for (const size_t input : scalar_inputs_) order[input] = next++;
+    return order;
+  }
+
+  const tn_update_recorder& recorder_;
+  Program program_;
+  Float parameter_;
+  Float gradient_;
+  size_t inputs_ = 2;             // asked for so far
+  std::vector<size_t> slots_;     // input number of each slot
+  std::vector<int32_t> scalars_;  // TN_SCALAR_*
+  std::vector<size_t> scalar_inputs_;
+  std::vector<Float> scalar_values_;
+  std::optional<Float> parameter_next_;
+  std::vector<std::optional<Float>> next_;  // of each slot
+  int32_t grain_ = TN_GRAIN_ELEMENT;
+};
+
+namespace detail {
+
+// Description and table of an updater type; immutable once made.
+template <typename T>
+class UpdaterTable {
+ public:
+  UpdaterTable() {
+    T::describe(description_);
+    table_.size = sizeof table_;
+    table_.description = description_.get();
+    table_.record = &record;
+  }
+  const tn_updater_type* get() const { return &table_; }
+  static const UpdaterTable& instance() {
+    static const UpdaterTable table;
+    return table;
+  }
+
+ private:
+  static tn_status record(const tn_update_recorder* recorder) {
+    return guarded(recorder->errors, [&] {
+      UpdateRecorder wrapped(*recorder);
+      T::record(wrapped);
+      wrapped.finish();
+    });
+  }
+
+  UpdaterDescription description_;
+  tn_updater_type table_ = {};
+};
+
+}  // namespace detail
+
+// The C table of an updater type, made at the first call; valid while the plugin is mapped.
+template <typename T>
+const tn_updater_type* updater_type() {
+  return detail::UpdaterTable<T>::instance().get();
+}
+
+}  // namespace tn
+#endif

@@ -1,0 +1,350 @@
+/* The manifest writer: linked with a plugin's objects and run while the plugin is built. Reads the descriptor behind
+ * tenon_plugin(), refuses what no host would accept, and writes the manifest as JSON and as an ELF note in C.
+ * Use: <program> NOTE.c MANIFEST.json. SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attributes.h"
+#include "text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Refuses a table in which a function is missing. */
+#define CHECK_FUNCTION(t, table, member)                                               \
+  do {                                                                                 \
+    if ((table)->member == NULL) refuse(t, "the function \"%s\" is missing", #member); \
+  } while (0)
+
+static void check_unique(const text* t, const char* what, const char* name, const char* earlier) {
+  if (strcmp(name, earlier) == 0) refuse(t, "the %s \"%s\" comes twice", what, name);
+}
+
+static void write_ports(text* t, const char* member, const tn_port* const* ports, uint32_t count) {
+  const uint32_t known = TN_PORT_OPTIONAL | TN_PORT_VARIADIC | TN_PORT_INTEGER | TN_PORT_ANY;
+  check_list(t, member, ports, count);
+  json_open(t, member, '[');
+  for (uint32_t i = 0; i < count; ++i) {
+    const tn_port* port = ports[i];
+    check_entry(t, member, port, i);
+    check_size(t, "port", port->size, sizeof *port);
+    check_word(t, member, port->name);
+    if (port->doc == NULL || *port->doc == '\0') refuse(t, "port \"%s\" has no doc line", port->name);
+    if ((port->flags & ~known) != 0) refuse(t, "port \"%s\" has unknown flags 0x%" PRIx32, port->name, port->flags);
+    if ((port->flags & TN_PORT_VARIADIC) != 0 && i + 1 < count)
+      refuse(t, "port \"%s\" is variadic, but not the last of its %s", port->name, member);
+    for (uint32_t j = 0; j < i; ++j) check_unique(t, "port", port->name, ports[j]->name);
+    json_open(t, NULL, '{');
+    json_string(t, "name", port->name);
+    json_string(t, "doc", port->doc);
+    json_integer(t, "flags", port->flags);
+    json_close(t, '}');
+  }
+  json_close(t, ']');
+}
+
+static void write_parameters(text* t, const char* const* suffixes, uint32_t count) {
+  check_list(t, "parameters", suffixes, count);
+  json_open(t, "parameters", '[');
+  for (uint32_t i = 0; i < count; ++i) {
+    check_word(t, "parameters", suffixes[i]);
+    for (uint32_t j = 0; j < i; ++j) check_unique(t, "parameter", suffixes[i], suffixes[j]);
+    json_string(t, NULL, suffixes[i]);
+  }
+  json_close(t, ']');
+}
+
+static int has_kernel(const tn_plugin* plugin, const char* type) {
+  for (uint32_t i = 0; i < plugin->kernels_count; ++i)
+    if (plugin->kernels[i] != NULL && plugin->kernels[i]->type != NULL && strcmp(plugin->kernels[i]->type, type) == 0)
+      return 1;
+  return 0;
+}
+
+static void check_layer(const text* t, const tn_plugin* plugin, const tn_layer_type* table) {
+  const tn_layer_description* d = table->description;
+  const int metric = d->role == TN_ROLE_METRIC;
+  CHECK_FUNCTION(t, table, plan);
+  if (table->lower == NULL && table->expand == NULL && !has_kernel(plugin, d->type))
+    refuse(t, "it has no body: neither \"lower\" nor \"expand\", nor a kernel in this plugin");
+  if (d->role < TN_ROLE_LAYER || d->role > TN_ROLE_METRIC) refuse(t, "its role %" PRId32 " is unknown", d->role);
+  if (metric) CHECK_FUNCTION(t, table, finalize);
+  if (!metric && table->finalize != NULL) refuse(t, "\"finalize\" is for metrics alone");
+  if (metric != (d->outputs_count == 0))
+    refuse(t, metric ? "a metric has no outputs, but %" PRIu32 " are declared" : "it has no output (%" PRIu32 ")",
+           d->outputs_count);
+}
+
+static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* table) {
+  check_size(t, "layer type", table->size, sizeof *table);
+  const tn_layer_description* d = table->description;
+  if (d == NULL) refuse(t, "the description of a layer type is null");
+  check_size(t, "layer description", d->size, sizeof *d);
+  check_type(t, "layer type", d->type);
+  set_owner(t, "plugin \"%s\", layer type \"%s\"", plugin->id, d->type);
+  check_layer(t, plugin, table);
+  json_open(t, NULL, '{');
+  json_string(t, "type", d->type);
+  json_integer(t, "role", d->role);
+  json_string(t, "doc", d->doc);
+  write_ports(t, "inputs", d->inputs, d->inputs_count);
+  write_ports(t, "outputs", d->outputs, d->outputs_count);
+  write_attributes(t, d->attributes, d->attributes_count);
+  write_parameters(t, d->parameters, d->parameters_count);
+  json_integer(t, "state_version", d->state_version);
+  json_close(t, '}');
+}
+
+static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_type* table) {
+  check_size(t, "updater type", table->size, sizeof *table);
+  const tn_updater_description* d = table->description;
+  if (d == NULL) refuse(t, "the description of an updater type is null");
+  check_size(t, "updater description", d->size, sizeof *d);
+  check_type(t, "updater type", d->type);
+  set_owner(t, "plugin \"%s\", updater type \"%s\"", plugin->id, d->type);
+  CHECK_FUNCTION(t, table, record);
+  json_open(t, NULL, '{');
+  json_string(t, "type", d->type);
+  json_string(t, "doc", d->doc);
+  write_attributes(t, d->attributes, d->attributes_count);
+  json_integer(t, "state_version", d->state_version);
+  json_close(t, '}');
+}
+
+static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type* table) {
+  check_size(t, "reader type", table->size, sizeof *table);
+  const tn_reader_description* d = table->description;
+  if (d == NULL) refuse(t, "the description of a reader type is null");
+  check_size(t, "reader description", d->size, sizeof *d);
+  check_type(t, "reader type", d->type);
+  set_owner(t, "plugin \"%s\", reader type \"%s\"", plugin->id, d->type);
+  CHECK_FUNCTION(t, table, open);
+  CHECK_FUNCTION(t, table, close);
+  CHECK_FUNCTION(t, table, schema);
+  CHECK_FUNCTION(t, table, samples);
+  CHECK_FUNCTION(t, table, next);
+  CHECK_FUNCTION(t, table, position);
+  CHECK_FUNCTION(t, table, seek);
+  json_open(t, NULL, '{');
+  json_string(t, "type", d->type);
+  json_string(t, "doc", d->doc);
+  write_attributes(t, d->attributes, d->attributes_count);
+  json_integer(t, "traits", d->traits);
+  json_close(t, '}');
+}
+
+static void check_device(const text* t, const tn_device_type* table) {
+  CHECK_FUNCTION(t, table, count);
+  CHECK_FUNCTION(t, table, open);
+  CHECK_FUNCTION(t, table, close);
+  CHECK_FUNCTION(t, table, properties);
+  CHECK_FUNCTION(t, table, allocate);
+  CHECK_FUNCTION(t, table, release);
+  CHECK_FUNCTION(t, table, copy);
+  CHECK_FUNCTION(t, table, fill);
+  CHECK_FUNCTION(t, table, stream_create);
+  CHECK_FUNCTION(t, table, stream_destroy);
+  CHECK_FUNCTION(t, table, stream_wait);
+  CHECK_FUNCTION(t, table, event_create);
+  CHECK_FUNCTION(t, table, event_destroy);
+  CHECK_FUNCTION(t, table, event_record);
+  CHECK_FUNCTION(t, table, event_wait);
+  CHECK_FUNCTION(t, table, extension);
+}
+
+static void write_device(text* t, const tn_plugin* plugin, const tn_device_type* table) {
+  check_size(t, "device type", table->size, sizeof *table);
+  const tn_device_description* d = table->description;
+  if (d == NULL) refuse(t, "the description of a device is null");
+  check_size(t, "device description", d->size, sizeof *d);
+  check_type(t, "device kind", d->kind);
+  set_owner(t, "plugin \"%s\", device \"%s\"", plugin->id, d->kind);
+  check_device(t, table);
+  json_open(t, NULL, '{');
+  json_string(t, "kind", d->kind);
+  json_string(t, "doc", d->doc);
+  json_integer(t, "dlpack_type", d->dlpack_type);
+  json_open(t, "tables", '[');
+  for (const char* const* id = d->tables; id != NULL && *id != NULL; ++id) {
+    check_characters(t, "an id of tables", *id, "._/-");
+    if (table->extension(*id) == NULL) refuse(t, "it lists the table \"%s\", but its extension has none", *id);
+    for (const char* const* other = d->tables; other != id; ++other) check_unique(t, "table", *id, *other);
+    json_string(t, NULL, *id);
+  }
+  json_close(t, ']');
+  json_close(t, '}');
+}
+
+static void write_dtype(text* t, tn_dtype dtype) {
+  static const struct {
+    tn_dtype dtype;
+    const char* name;
+  } names[] = {{TN_F32, "float32"}, {TN_F64, "float64"}, {TN_F16, "float16"}, {TN_BF16, "bfloat16"}};
+  for (size_t i = 0; i < COUNT(names); ++i)
+    if (names[i].dtype == dtype) {
+      json_string(t, NULL, names[i].name);
+      return;
+    }
+  refuse(t, "0x%" PRIx32 " is no type to compute in; known: float32, float64, float16, bfloat16", dtype);
+}
+
+static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
+  check_size(t, "kernel", k->size, sizeof *k);
+  check_characters(t, "the name of a kernel", k->name, "._-");
+  set_owner(t, "plugin \"%s\", kernel \"%s\"", plugin->id, k->name);
+  check_type(t, "layer type", k->type);
+  check_type(t, "device kind", k->device);
+  CHECK_FUNCTION(t, k, supports);
+  CHECK_FUNCTION(t, k, query);
+  CHECK_FUNCTION(t, k, prepare);
+  if (k->dtypes_count == 0) refuse(t, "it computes in no type: \"dtypes\" is empty");
+  check_list(t, "dtypes", k->dtypes, k->dtypes_count);
+  json_open(t, NULL, '{');
+  json_string(t, "type", k->type);
+  json_string(t, "device", k->device);
+  json_string(t, "name", k->name);
+  json_open(t, "dtypes", '[');
+  for (uint32_t i = 0; i < k->dtypes_count; ++i) write_dtype(t, k->dtypes[i]);
+  json_close(t, ']');
+  json_integer(t, "score", k->score);
+  json_close(t, '}');
+}
+
+static void write_library(text* t, const tn_library* library) {
+  check_size(t, "library", library->size, sizeof *library);
+  check_characters(t, "the name of a library", library->name, "._+-");
+  if (library->hint == NULL || *library->hint == '\0') refuse(t, "library \"%s\" has no hint", library->name);
+  json_open(t, NULL, '{');
+  json_string(t, "name", library->name);
+  json_string(t, "hint", library->hint);
+  json_close(t, '}');
+}
+
+/* One list of the descriptor: each entry by `write`, names unique. The owner is the plugin again after each. */
+#define WRITE_LIST(t, plugin, member, what, name, write)                                                            \
+  do {                                                                                                              \
+    check_list(t, #member, (plugin)->member, (plugin)->member##_count);                                             \
+    json_open(t, #member, '[');                                                                                     \
+    for (uint32_t i = 0; i < (plugin)->member##_count; ++i) {                                                       \
+      check_entry(t, #member, (plugin)->member[i], i);                                                              \
+      write;                                                                                                        \
+      set_owner(t, "plugin \"%s\"", (plugin)->id);                                                                  \
+      for (uint32_t j = 0; j < i; ++j) check_unique(t, what, (plugin)->member[i]->name, (plugin)->member[j]->name); \
+    }                                                                                                               \
+    json_close(t, ']');                                                                                             \
+  } while (0)
+
+/* A kernel is known by layer type, device and name together. */
+static void check_kernels(const text* t, const tn_plugin* plugin) {
+  for (uint32_t i = 0; i < plugin->kernels_count; ++i)
+    for (uint32_t j = 0; j < i; ++j) {
+      const tn_kernel *a = plugin->kernels[i], *b = plugin->kernels[j];
+      if (strcmp(a->name, b->name) == 0 && strcmp(a->type, b->type) == 0 && strcmp(a->device, b->device) == 0)
+        refuse(t, "the kernel \"%s\" comes twice", a->name);
+    }
+}
+
+static void check_plugin(const text* t, const tn_plugin* plugin) {
+  check_size(t, "descriptor", plugin->size, sizeof *plugin);
+  check_characters(t, "id", plugin->id, "._-");
+  if (strchr(plugin->id, '.') == NULL)
+    refuse(t, "its id \"%s\" must be a reverse domain, such as \"org.example.name\"", plugin->id);
+  check_characters(t, "version", plugin->version, ".+~-");
+  check_characters(t, "license", plugin->license, ".+-() ");
+  if (plugin->doc == NULL || *plugin->doc == '\0') refuse(t, "it has no doc line");
+  if (plugin->abi.major != TN_ABI_MAJOR || plugin->abi.built != TN_ABI_MINOR)
+    refuse(t, "its \"abi\" says that it was built with %u.%u; these headers are %d.%d", plugin->abi.major,
+           plugin->abi.built, TN_ABI_MAJOR, TN_ABI_MINOR);
+  if (plugin->abi.required > plugin->abi.built)
+    refuse(t, "its \"abi\" requires %u.%u, which is newer than what it is built with", plugin->abi.major,
+           plugin->abi.required);
+}
+
+static void write_manifest(text* t, const tn_plugin* plugin) {
+  if (plugin == NULL) refuse(t, "tenon_plugin() returned null");
+  check_plugin(t, plugin);
+  set_owner(t, "plugin \"%s\"", plugin->id);
+  json_open(t, NULL, '{');
+  json_integer(t, "note", 1);
+  json_open(t, "abi", '{');
+  json_integer(t, "major", plugin->abi.major);
+  json_integer(t, "built", plugin->abi.built);
+  json_integer(t, "required", plugin->abi.required);
+  json_close(t, '}');
+  json_string(t, "id", plugin->id);
+  json_string(t, "version", plugin->version);
+  json_string(t, "doc", plugin->doc);
+  json_string(t, "license", plugin->license);
+  json_string(t, "isa", plugin->isa);
+  WRITE_LIST(t, plugin, layers, "layer type", description->type, write_layer(t, plugin, plugin->layers[i]));
+  WRITE_LIST(t, plugin, updaters, "updater type", description->type, write_updater(t, plugin, plugin->updaters[i]));
+  WRITE_LIST(t, plugin, readers, "reader type", description->type, write_reader(t, plugin, plugin->readers[i]));
+  WRITE_LIST(t, plugin, devices, "device", description->kind, write_device(t, plugin, plugin->devices[i]));
+  check_list(t, "kernels", plugin->kernels, plugin->kernels_count);
+  json_open(t, "kernels", '[');
+  for (uint32_t i = 0; i < plugin->kernels_count; ++i) {
+    check_entry(t, "kernels", plugin->kernels[i], i);
+    write_kernel(t, plugin, plugin->kernels[i]);
+    set_owner(t, "plugin \"%s\"", plugin->id);
+  }
+  json_close(t, ']');
+  check_kernels(t, plugin);
+  WRITE_LIST(t, plugin, libraries, "library", name, write_library(t, plugin->libraries[i]));
+  json_close(t, '}');
+  if (t->length > sizeof t->bytes)
+    refuse(t, "its manifest takes %zu bytes; at most %d fit the note. Shorten doc lines", t->length, TN_NOTE_LIMIT);
+}
+
+static void put_words(FILE* file, const char* bytes, size_t length) {
+  for (size_t i = 0; i < length; ++i)
+    fprintf(file, "%s%u",
+            i % 24 != 0 ? ","
+            : i == 0    ? "    \"  .byte "
+                        : "\\n\"\n    \"  .byte ",
+            (unsigned)(unsigned char)bytes[i]);
+  fputs("\\n\"\n", file);
+}
+
+/* The note in assembly, which alone can say that the section is one (SHT_NOTE), so that it lands in PT_NOTE. */
+static void put_note(FILE* file, const char* bytes, size_t length) {
+  fputs(
+      "/* The manifest as an ELF note; written by tenon_add_plugin. SPDX-License-Identifier: MIT */\n"
+      "typedef int tenon_note_follows;\n__asm__(\n",
+      file);
+  fprintf(file, "    \"  .pushsection " TN_NOTE_SECTION ",\\\"a\\\",%%note\\n\"\n");
+  fprintf(file, "    \"  .balign 4\\n  .long %zu,%zu,%d\\n\"\n", sizeof TN_NOTE_OWNER, length, TN_NOTE_TYPE);
+  fprintf(file, "    \"  .asciz \\\"" TN_NOTE_OWNER "\\\"\\n  .balign 4\\n\"\n");
+  put_words(file, bytes, length);
+  fputs("    \"  .balign 4\\n  .popsection\\n\");\n", file);
+}
+
+static void put_json(FILE* file, const char* bytes, size_t length) {
+  fwrite(bytes, 1, length, file);
+  fputc('\n', file);
+}
+
+static int write_file(const char* path, void (*put)(FILE*, const char*, size_t), const text* t) {
+  FILE* file = fopen(path, "wb");
+  if (file == NULL) return 0;
+  put(file, t->bytes, t->length);
+  const int failed = ferror(file);
+  return fclose(file) == 0 && !failed;
+}
+
+int main(int count, char** arguments) {
+  static text manifest; /* too large for a stack; this is a program of one thread */
+  if (count != 3) {
+    fprintf(stderr, "usage: %s NOTE.c MANIFEST.json\n", arguments[0]);
+    return EXIT_FAILURE;
+  }
+  set_owner(&manifest, "the plugin");
+  write_manifest(&manifest, tenon_plugin());
+  for (int i = 1; i < 3; ++i)
+    if (!write_file(arguments[i], i == 1 ? put_note : put_json, &manifest)) {
+      fprintf(stderr, "error: cannot write %s\n", arguments[i]);
+      remove(arguments[i]);
+      return EXIT_FAILURE;
+    }
+  return EXIT_SUCCESS;
+}

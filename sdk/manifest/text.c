@@ -1,0 +1,169 @@
+/* The manifest writer's JSON text, and how it refuses. SPDX-License-Identifier: MIT */
+#include "text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void refuse(const text* t, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "error: %s: ", t->owner);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+  exit(EXIT_FAILURE);
+}
+
+void set_owner(text* t, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(t->owner, sizeof t->owner, format, arguments);
+  va_end(arguments);
+}
+
+static void put(text* t, char byte) {
+  if (t->length < sizeof t->bytes) t->bytes[t->length] = byte;
+  ++t->length;
+}
+
+static void put_all(text* t, const char* bytes) {
+  while (*bytes != '\0') put(t, *bytes++);
+}
+
+/* Strings end in a quote, so a last byte that opens something is never part of one. */
+static void begin(text* t, const char* key) {
+  if (t->length > 0 && t->length <= sizeof t->bytes && strchr("{[", t->bytes[t->length - 1]) == NULL) put(t, ',');
+  if (key == NULL) return;
+  put(t, '"');
+  put_all(t, key);
+  put_all(t, "\":");
+}
+
+void json_open(text* t, const char* key, char bracket) {
+  begin(t, key);
+  put(t, bracket);
+}
+
+void json_close(text* t, char bracket) { put(t, bracket); }
+
+void json_null(text* t, const char* key) {
+  begin(t, key);
+  put_all(t, "null");
+}
+
+void json_bool(text* t, const char* key, int value) {
+  begin(t, key);
+  put_all(t, value ? "true" : "false");
+}
+
+void json_integer(text* t, const char* key, int64_t value) {
+  char digits[24];
+  snprintf(digits, sizeof digits, "%" PRId64, value);
+  begin(t, key);
+  put_all(t, digits);
+}
+
+void json_number(text* t, const char* key, double value, int whole) {
+  char digits[40];
+  int precision = 15;
+  if (!isfinite(value)) refuse(t, "\"%s\" is %g, which is no number", key == NULL ? "initial" : key, value);
+  if (whole && floor(value) == value && fabs(value) < 9007199254740992.0) {
+    json_integer(t, key, (int64_t)value);
+    return;
+  }
+  do snprintf(digits, sizeof digits, "%.*g", precision, value);
+  while (strtod(digits, NULL) != value && ++precision <= 17);
+  begin(t, key);
+  put_all(t, digits);
+  if (strpbrk(digits, ".e") == NULL) put_all(t, ".0");
+}
+
+/* Bytes of the UTF-8 character at `at`, 0 where there is none. Shortest form only, no surrogates. */
+static int character_bytes(const unsigned char* at) {
+  const int bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+  for (int i = 1; i < bytes; ++i)
+    if ((at[i] & 0xc0) != 0x80) return 0;
+  if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f)) return 0;
+  if ((at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f)) return 0;
+  return bytes;
+}
+
+static void put_character(text* t, const unsigned char* at, int bytes) {
+  if (*at == '\n' || *at == '\t') {
+    put_all(t, *at == '\n' ? "\\n" : "\\t");
+    return;
+  }
+  if (*at == '"' || *at == '\\') put(t, '\\');
+  for (int i = 0; i < bytes; ++i) put(t, (char)at[i]);
+}
+
+void json_string(text* t, const char* key, const char* value) {
+  const char* member = key == NULL ? "an entry of a list" : key;
+  if (value == NULL) refuse(t, "\"%s\" is null", member);
+  begin(t, key);
+  put(t, '"');
+  for (const unsigned char* at = (const unsigned char*)value; *at != '\0';) {
+    const int bytes = character_bytes(at);
+    if (bytes == 0) refuse(t, "\"%s\" is not UTF-8: byte 0x%02x", member, *at);
+    if ((*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f)
+      refuse(t, "\"%s\" holds the control character 0x%02x", member, *at);
+    put_character(t, at, bytes);
+    at += bytes;
+  }
+  put(t, '"');
+}
+
+void check_list(const text* t, const char* member, const void* list, uint32_t count) {
+  if (list == NULL && count > 0) refuse(t, "\"%s\" is null, but counts %" PRIu32, member, count);
+}
+
+void check_entry(const text* t, const char* member, const void* entry, uint32_t index) {
+  if (entry == NULL) refuse(t, "entry %" PRIu32 " of \"%s\" is null", index, member);
+}
+
+void check_size(const text* t, const char* what, uint32_t size, size_t expected) {
+  if (size != expected)
+    refuse(t, "\"size\" of its %s is %" PRIu32 ", but the struct has %zu bytes", what, size, expected);
+}
+
+static int is_lower(char c) { return c >= 'a' && c <= 'z'; }
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* The end of the word at `at`, or `at` where none begins. */
+static const char* word_end(const char* at) {
+  if (is_lower(*at)) do
+      ++at;
+    while (is_lower(*at) || is_digit(*at) || *at == '_');
+  return at;
+}
+
+void check_word(const text* t, const char* what, const char* name) {
+  if (name == NULL) refuse(t, "the name of an entry of its %s is null", what);
+  const char* end = word_end(name);
+  if (end == name || *end != '\0')
+    refuse(t, "%s: the name \"%s\" must be lower case letters, digits and _, a letter first", what, name);
+}
+
+void check_type(const text* t, const char* what, const char* name) {
+  if (name == NULL) refuse(t, "\"%s\" is null", what);
+  const char* end = word_end(name);
+  const char* start = name;
+  if (end != start && *end == '.') {
+    start = end + 1;
+    end = word_end(start);
+  }
+  if (end == start || *end != '\0')
+    refuse(t, "the %s \"%s\" must be lower case letters, digits and _, after at most one \"vendor.\"", what, name);
+}
+
+void check_characters(const text* t, const char* what, const char* name, const char* others) {
+  if (name == NULL) refuse(t, "\"%s\" is null", what);
+  if (*name == '\0') refuse(t, "\"%s\" is empty", what);
+  for (const char* at = name; *at != '\0'; ++at)
+    if (!is_lower(*at) && !is_digit(*at) && !(*at >= 'A' && *at <= 'Z') && strchr(others, *at) == NULL)
+      refuse(t, "\"%s\" is \"%s\"; only letters, digits and the characters %s are allowed", what, name, others);
+}

@@ -1,0 +1,50 @@
+/* The manifest writer's JSON text, and how it refuses. A JSON library would be one more thing that every plugin
+ * author must install; what is needed here is small. SPDX-License-Identifier: MIT */
+#ifndef TENON_MANIFEST_TEXT_H
+#define TENON_MANIFEST_TEXT_H
+
+#include <tenon/plugin.h>
+
+/* The text so far. Bytes beyond the limit are counted and dropped. */
+typedef struct text {
+  char owner[256]; /* the component being written, for messages: layer type "relu" */
+  size_t length;
+  char bytes[TN_NOTE_LIMIT];
+} text;
+
+#if defined(__GNUC__)
+#define TEXT_FORMAT(at) __attribute__((format(printf, at, at + 1)))
+#define TEXT_NO_RETURN __attribute__((noreturn))
+#else
+#define TEXT_FORMAT(at)
+#define TEXT_NO_RETURN
+#endif
+
+/* Ends the program: one line on standard error that names the owner. This is a build step; nothing was written. */
+TEXT_NO_RETURN void refuse(const text* t, const char* format, ...) TEXT_FORMAT(2);
+void set_owner(text* t, const char* format, ...) TEXT_FORMAT(2);
+
+/* Values. key is null inside a list. Commas are put in where they belong. */
+void json_open(text* t, const char* key, char bracket);
+void json_close(text* t, char bracket);
+void json_null(text* t, const char* key);
+void json_bool(text* t, const char* key, int value);
+void json_integer(text* t, const char* key, int64_t value);
+/* Reads back as the same double and, unless `whole`, cannot be taken for an integer. Refuses what is not finite. */
+void json_number(text* t, const char* key, double value, int whole);
+/* Refuses null, what is not UTF-8, and control characters but newline and tab, which would reach a terminal. */
+void json_string(text* t, const char* key, const char* value);
+
+/* A list of pointers, its own and those in it, must not be null. */
+void check_list(const text* t, const char* member, const void* list, uint32_t count);
+void check_entry(const text* t, const char* member, const void* entry, uint32_t index);
+/* A struct's size must be the one in the headers, with which the plugin was compiled as well. */
+void check_size(const text* t, const char* what, uint32_t size, size_t expected);
+/* Lower case letters, digits and _, a letter first. */
+void check_word(const text* t, const char* what, const char* name);
+/* A word, or "vendor.word". */
+void check_type(const text* t, const char* what, const char* name);
+/* Not null, not empty, letters and digits of ASCII and what is in `others`. */
+void check_characters(const text* t, const char* what, const char* name, const char* others);
+
+#endif

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/memory_seams.h"
+
+namespace tenon {
+namespace {
+
+using test::CountingAllocator;
+using test::error_of;
+using test::MemoryFiles;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kPath = "model.safetensors";
+
+std::shared_ptr<CountingAllocator> memory() { return std::make_shared<CountingAllocator>(); }
+
+ParameterDeclaration declare(const std::string& name, std::vector<int64_t> shape, bool buffer = false) {
+  return {name, std::move(shape), TN_F32, {TN_INIT_NORMAL, 0, 0, 1}, buffer, "hidden", 1, 1};
+}
+
+// 2 * 2 + 2 floats with the values of docs/model-file.md, or random ones.
+std::shared_ptr<ParameterSet> example(uint64_t seed = 0, std::shared_ptr<Allocator> allocator = memory()) {
+  auto set =
+      ParameterSet::create({declare("hidden.weight", {2, 2}), declare("hidden.bias", {2})}, seed, std::move(allocator));
+  if (seed != 0) return set;
+  const float weight[] = {1.5f, -2, 0.25f, 3};
+  const float bias[] = {0.5f, -0.5f};
+  set->set("hidden.weight", TN_F32, {2, 2}, weight);
+  set->set("hidden.bias", TN_F32, {2}, bias);
+  return set;
+}
+
+const std::vector<std::string> kNames = {"hidden.weight", "hidden.bias"};
+const std::string kTopology = R"({"layers":[]})";
+
+std::string bytes_of(const ParameterSet& set, const std::vector<std::string>& names = kNames,
+                     const std::string& topology = kTopology) {
+  MemoryFiles files;
+  write_model(files, kPath, topology, set, names);
+  return files.files.at(kPath);
+}
+
+std::vector<float> all_values(const ParameterSet& set) {
+  std::vector<float> values;
+  for (const ParameterEntry& entry : set.entries())
+    values.insert(values.end(), set.data(entry), set.data(entry) + entry.count);
+  return values;
+}
+
+// The worked example of docs/model-file.md, which a program in another language wrote by that page.
+const std::string kExample = std::string("\x20\x01\0\0\0\0\0\0", 8) +
+                             R"({"__metadata__":{"format":"tenon",)"
+                             R"("tenon.sha256":"a794ee84febc04fa2e5dd1e06658ba6488b3ef259e5c96c98f9aa3febc85766d",)"
+                             R"("tenon.topology":"{\"layers\":[]}"},)"
+                             R"("hidden.bias":{"data_offsets":[16,24],"dtype":"F32","shape":[2]},)"
+                             R"("hidden.weight":{"data_offsets":[0,16],"dtype":"F32","shape":[2,2]}}   )" +
+                             std::string("\0\0\xc0\x3f\0\0\0\xc0\0\0\x80\x3e\0\0\x40\x40\0\0\0\x3f\0\0\0\xbf", 24);
+
+TEST(ModelFile, WritesTheWorkedExample) {
+  EXPECT_EQ(bytes_of(*example()), kExample);
+  EXPECT_EQ(bytes_of(*example(), {"hidden.bias", "hidden.weight"}), kExample);  // the set gives the order
+}
+
+TEST(ModelFile, ReadsBackWhatItWrote) {
+  const std::string topology = "{\"name\":\"\u00e9\\\"\x7f\n\t\"}";
+  const auto set = ParameterSet::create(
+      {declare("w", {300, 1000}), declare("mean", {5}, true), declare("scalar", {}), declare("none", {0, 3})}, 7,
+      memory());
+  MemoryFiles files;
+  write_model(files, kPath, topology, *set, {"w", "mean", "scalar", "none"});
+  const ModelFile file = read_model_header(files, kPath);
+  EXPECT_TRUE(file.verified);
+  EXPECT_EQ(file.topology, topology);
+  EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"format", "tenon"}}));
+  ASSERT_EQ(file.tensors.size(), 4u);
+  EXPECT_EQ(file.tensors[0], (ModelTensor{"w", "F32", TN_F32, {300, 1000}, 0, 1'200'000}));
+  EXPECT_EQ(file.tensors[1], (ModelTensor{"mean", "F32", TN_F32, {5}, 1'200'000, 20}));
+
+  // A set with another order and other values gets exactly these.
+  const auto other = ParameterSet::create(
+      {declare("none", {0, 3}), declare("scalar", {}), declare("w", {300, 1000}), declare("mean", {5}, true)}, 8,
+      memory());
+  const uint64_t version = other->version();
+  EXPECT_EQ(load_model(files, kPath, *other, &file), file);
+  EXPECT_EQ(other->version(), version + 1);
+  for (const ParameterEntry& entry : set->entries())
+    EXPECT_EQ(std::vector<float>(set->data(entry), set->data(entry) + entry.count),
+              std::vector<float>(other->data(entry.name), other->data(entry.name) + entry.count))
+        << entry.name;
+}
+
+TEST(ModelFile, WritesASelection) {
+  const auto set = example();
+  MemoryFiles files;
+  write_model(files, kPath, "", *set, {"hidden.bias"});
+  const ModelFile file = read_model_header(files, kPath);
+  ASSERT_EQ(file.tensors.size(), 1u);
+  EXPECT_EQ(file.tensors[0].name, "hidden.bias");
+  write_model(files, kPath, "{}", *set, {});
+  EXPECT_TRUE(read_model_header(files, kPath).verified);
+}
+
+TEST(ModelFile, RefusesToWriteWhatIsWrong) {
+  const auto set = example();
+  MemoryFiles files;
+  const auto write = [&](const std::string& topology, const std::vector<std::string>& names) {
+    return error_of([&] { write_model(files, kPath, topology, *set, names); });
+  };
+  EXPECT_EQ(write("{}", {"hidden.wieght"}).code(), TN_NOT_FOUND);
+  EXPECT_EQ(write("{}", {"hidden.bias", "hidden.bias"}).code(), TN_INVALID);
+  EXPECT_EQ(write("\xff", {}).code(), TN_INVALID);
+  EXPECT_EQ(write(std::string(kMaxModelHeader + 1, ' '), {}).code(), TN_INVALID);
+  EXPECT_EQ(files.calls, 0);
+}
+
+TEST(ModelFile, RefusesEveryTruncationAndExtension) {
+  MemoryFiles files;
+  for (size_t size = 0; size < kExample.size(); ++size) {
+    files.files[kPath] = kExample.substr(0, size);
+    EXPECT_EQ(error_of([&] { (void)read_model_header(files, kPath); }).code(), TN_BAD_DATA) << size;
+  }
+  files.files[kPath] = kExample + '\0';
+  EXPECT_EQ(error_of([&] { (void)read_model_header(files, kPath); }).code(), TN_BAD_DATA);
+}
+
+TEST(ModelFile, NoticesEverySingleByteChange) {
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  const ModelFile original = read_model_header(files, kPath);
+  EXPECT_TRUE(original.verified);
+  size_t accepted = 0;
+  for (size_t at = 0; at < kExample.size(); ++at) {
+    for (int change = 1; change < 256; ++change) {
+      std::string changed = kExample;
+      changed[at] = static_cast<char>(changed[at] ^ change);
+      files.files[kPath] = changed;
+      ModelFile parsed;
+      const Error error = error_of([&] { parsed = read_model_header(files, kPath); });
+      if (error.code() == TN_OK) {
+        ++accepted;
+        ASSERT_EQ(parsed, original) << "byte " << at << " to " << static_cast<int>(changed[at]);
+      } else {
+        ASSERT_EQ(error.code(), TN_BAD_DATA) << "byte " << at << ": " << error.message();
+        ASSERT_THAT(error.message(), HasSubstr(kPath));
+      }
+    }
+  }
+  EXPECT_LT(accepted, 10u);  // no byte of this file is free
+}
+
+// Written by the public Python implementation, safetensors 0.8.0.
+TEST(ModelFile, ReadsAForeignFile) {
+  MemoryFiles files;
+  files.files[kPath] = std::string("\xf0\0\0\0\0\0\0\0", 8) +
+                       "{\"__metadata__\":{\"format\":\"pt\",\"note\":\"\u00e9\"},"
+                       R"("hidden.bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                       R"("hidden.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]},)"
+                       R"("counts":{"dtype":"U8","shape":[3],"data_offsets":[20,23]}}      )" +
+                       std::string("\0\0\0\x3f\0\0\xc0\x3f\0\0\0\xc0\0\0\x80\x3e\0\0\x40\x40\1\2\3", 23);
+  const ModelFile file = read_model_header(files, kPath);
+  EXPECT_FALSE(file.verified);
+  EXPECT_EQ(file.topology, "");
+  EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"format", "pt"}, {"note", "\u00e9"}}));
+  ASSERT_EQ(file.tensors.size(), 3u);
+  EXPECT_EQ(file.tensors[2], (ModelTensor{"counts", "U8", TN_U8, {3}, 20, 3}));
+
+  const auto set = example(5);
+  const Error error = error_of([&] { (void)load_model(files, kPath, *set); });
+  EXPECT_EQ(error.code(), TN_INVALID);
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr("tensor \"hidden.bias\" is F32 [1], expected float32 [2] (layer \"hidden\")"),
+                    HasSubstr("\"counts\" is not among"), Not(HasSubstr("hidden.weight"))));
+}
+
+TEST(ModelFile, LoadsNothingThatDoesNotFit) {
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  const auto set = ParameterSet::create({declare("hidden.weight", {2, 2}), declare("other", {2})}, 5, memory());
+  const std::vector<float> old = all_values(*set);
+  const Error error = error_of([&] { (void)load_model(files, kPath, *set); });
+  EXPECT_EQ(error.code(), TN_INVALID);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr(kPath), HasSubstr("\"other\" is missing"),
+                                     HasSubstr("\"hidden.bias\" is not among the parameters")));
+  EXPECT_EQ(set->version(), 1u);
+  EXPECT_EQ(all_values(*set), old);
+}
+
+TEST(ModelFile, LoadsNothingOnFailure) {
+  const auto allocator = memory();
+  const auto set = example(5, allocator);
+  const std::vector<float> old = all_values(*set);
+  const uint64_t held = allocator->held;
+  const auto unchanged = [&] { return all_values(*set) == old && set->version() == 1 && allocator->held == held; };
+
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  files.files[kPath].back() = 0;
+  EXPECT_EQ(error_of([&] { (void)load_model(files, kPath, *set); }).code(), TN_BAD_DATA);
+  EXPECT_TRUE(unchanged());
+
+  files.files[kPath] = kExample;
+  const ModelFile first = read_model_header(files, kPath);
+  files.files[kPath] = bytes_of(*example(6));
+  EXPECT_THAT(error_of([&] { (void)load_model(files, kPath, *set, &first); }).message(), HasSubstr("has changed"));
+  EXPECT_TRUE(unchanged());
+
+  allocator->fail_at = allocator->calls;
+  EXPECT_EQ(error_of([&] { (void)load_model(files, kPath, *set); }).code(), TN_OUT_OF_MEMORY);
+  EXPECT_TRUE(unchanged());
+
+  files.files[kPath] = kExample;
+  for (int k = 0;; ++k) {
+    files.calls = 0;
+    files.fail_at = k;
+    const Error error = error_of([&] { (void)load_model(files, kPath, *set); });
+    if (error.code() == TN_OK) {
+      EXPECT_EQ(k, 4);  // open, then length, header and data
+      break;
+    }
+    EXPECT_EQ(error.code(), TN_IO);
+    EXPECT_TRUE(unchanged()) << k;
+  }
+  EXPECT_EQ(all_values(*set), all_values(*example()));
+  files.fail_at = -1;
+  EXPECT_EQ(error_of([&] { (void)load_model(files, "absent", *set); }).code(), TN_NOT_FOUND);
+}
+
+TEST(ModelFile, FailedWriteKeepsTheOldFile) {
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  const auto set = example(5);
+  for (int k = 0;; ++k) {
+    files.calls = 0;
+    files.fail_at = k;
+    const Error error = error_of([&] { write_model(files, kPath, "{}", *set, kNames); });
+    if (error.code() == TN_OK) {
+      EXPECT_EQ(k, 6);  // replace, four writes, commit
+      break;
+    }
+    EXPECT_EQ(error.code(), TN_IO);
+    EXPECT_EQ(files.files.at(kPath), kExample) << k;
+    EXPECT_EQ(files.files.size(), 1u);
+  }
+  EXPECT_NE(files.files.at(kPath), kExample);
+}
+
+// More than one chunk of data, with a change in the last byte of each part that is read at once.
+TEST(ModelFile, ChecksumCoversAllChunks) {
+  const auto set = ParameterSet::create({declare("w", {700'000})}, 3, memory());
+  const std::string good = bytes_of(*set, {"w"});
+  MemoryFiles files;
+  files.files[kPath] = good;
+  EXPECT_TRUE(read_model_header(files, kPath).verified);
+  const size_t data = good.size() - 2'800'000;
+  for (const size_t at : {data, data + (1u << 20) - 1, data + (1u << 20), good.size() - 1}) {
+    files.files[kPath] = good;
+    files.files[kPath][at] = static_cast<char>(good[at] ^ 1);
+    EXPECT_EQ(error_of([&] { (void)read_model_header(files, kPath); }).code(), TN_BAD_DATA) << at;
+  }
+}
+
+TEST(ModelFile, LivesOnDisk) {
+  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tenon_model_file_test.safetensors";
+  const std::shared_ptr<FileSystem> files = system_files();
+  write_model(*files, path, kTopology, *example(5), kNames);
+  write_model(*files, path, kTopology, *example(), kNames);
+  EXPECT_EQ(std::filesystem::file_size(path), kExample.size());
+  const auto set = example(6);
+  EXPECT_TRUE(load_model(*files, path, *set).verified);
+  EXPECT_EQ(all_values(*set), all_values(*example()));
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/parameter_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/philox.h"
+#include "tests/support/memory_seams.h"
+
+namespace tenon {
+namespace {
+
+using test::CountingAllocator;
+using test::error_of;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+ParameterDeclaration declare(const std::string& name, std::vector<int64_t> shape, tn_initializer initializer = {},
+                             bool buffer = false, const std::string& owner = "layer") {
+  ParameterDeclaration declaration;
+  declaration.name = name;
+  declaration.shape = std::move(shape);
+  declaration.initializer = initializer;
+  declaration.buffer = buffer;
+  declaration.owner = owner;
+  return declaration;
+}
+
+constexpr tn_initializer kUniform = {TN_INIT_UNIFORM, 0, -2, 3};
+constexpr tn_initializer kNormal = {TN_INIT_NORMAL, 0, 0.5, 2};
+
+std::shared_ptr<ParameterSet> make(const std::vector<ParameterDeclaration>& declarations, uint64_t seed = 1) {
+  return ParameterSet::create(declarations, seed, std::make_shared<CountingAllocator>());
+}
+
+std::vector<float> values(const ParameterSet& set, const std::string& name) {
+  const ParameterEntry& entry = set.find(name);
+  return {set.data(entry), set.data(entry) + entry.count};
+}
+
+TEST(ParameterSet, LaysEntriesOutInAlignedSlabs) {
+  const auto set =
+      make({declare("b", {17}, {TN_INIT_CONSTANT, 0, 5, 0}), declare("mean", {3}, {}, true),
+            declare("a", {}, {TN_INIT_CONSTANT, 0, 7, 0}), declare("empty", {0, 4}), declare("c", {2, 8}, kUniform)});
+  ASSERT_EQ(set->slabs().size(), 2u);
+  EXPECT_FALSE(set->slabs()[0].buffer);
+  EXPECT_TRUE(set->slabs()[1].buffer);
+  EXPECT_EQ(set->slabs()[0].padded_elements, 32u + 16u + 16u);
+  EXPECT_EQ(set->slabs()[1].padded_elements, 16u);
+  std::vector<std::string> order;
+  for (const ParameterEntry& entry : set->entries()) {
+    order.push_back(entry.name);
+    EXPECT_EQ(entry.slab, entry.buffer ? 1u : 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(set->data(entry)) % 64, 0u);
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"b", "mean", "a", "empty", "c"}));
+  EXPECT_EQ(set->find("a").offset, 32u);
+  EXPECT_EQ(set->find("c").offset, 48u);
+  EXPECT_THAT(values(*set, "b"), Each(5.0f));
+  EXPECT_EQ(values(*set, "a"), std::vector<float>{7});
+  const float* slab = set->slabs()[0].data;
+  EXPECT_THAT(std::vector<float>(slab + 17, slab + 32), Each(0.0f));
+}
+
+TEST(ParameterSet, SharesByName) {
+  const auto set = make({declare("w", {2, 2}, {TN_INIT_CONSTANT, 0, 1, 0}), declare("v", {1}),
+                         declare("w", {2, 2}, {TN_INIT_CONSTANT, 0, 9, 0})});
+  EXPECT_EQ(set->entries().size(), 2u);
+  EXPECT_THAT(values(*set, "w"), Each(1.0f));
+}
+
+TEST(ParameterSet, RefusesToShareWhatDiffers) {
+  const auto conflict = [](ParameterDeclaration second) {
+    return error_of([&] { make({declare("D.weight", {784, 128}, {}, false, "first"), std::move(second)}); });
+  };
+  const Error shape = conflict(declare("D.weight", {784, 10}, {}, false, "second"));
+  EXPECT_EQ(shape.code(), TN_INVALID);
+  EXPECT_THAT(shape.message(), AllOf(HasSubstr("\"D.weight\""), HasSubstr("\"first\""), HasSubstr("[784, 128]"),
+                                     HasSubstr("\"second\""), HasSubstr("[784, 10]")));
+  const Error kind = conflict(declare("D.weight", {784, 128}, {}, true, "second"));
+  EXPECT_EQ(kind.code(), TN_INVALID);
+  EXPECT_THAT(kind.message(), AllOf(HasSubstr("a parameter"), HasSubstr("a buffer")));
+}
+
+TEST(ParameterSet, ValuesDependOnSeedAndNameAlone) {
+  const auto one = make({declare("a", {33}, kNormal), declare("b", {33}, kNormal)});
+  const auto two = make({declare("b", {33}, kNormal), declare("c", {5}, kUniform), declare("a", {33}, kNormal)});
+  const auto other = make({declare("a", {33}, kNormal)}, 2);
+  EXPECT_EQ(values(*one, "a"), values(*two, "a"));
+  EXPECT_EQ(values(*one, "b"), values(*two, "b"));
+  EXPECT_NE(values(*one, "a"), values(*one, "b"));
+  EXPECT_NE(values(*one, "a"), values(*other, "a"));
+}
+
+// The rule itself, so that a set made by one version can be made again by the next.
+TEST(ParameterSet, DrawsFromTheStreamOfTheName) {
+  const auto set = make({declare("foobar", {3}, kUniform)}, 42);
+  const Philox philox(42, 0x85944171f73967e8u);  // FNV-1a of "foobar", from its authors' test vectors
+  const Philox::Block first = philox.block(0);
+  const Philox::Block second = philox.block(1);
+  const auto scaled = [](double u) { return static_cast<float>(-2 + 5 * u); };
+  EXPECT_EQ(values(*set, "foobar"),
+            (std::vector<float>{scaled(unit_interval(first[0], first[1])), scaled(unit_interval(first[2], first[3])),
+                                scaled(unit_interval(second[0], second[1]))}));
+}
+
+struct Moments {
+  double mean = 0, variance = 0, kurtosis = 0, neighbours = 0;  // neighbours: correlation of pairs
+};
+Moments moments(const std::vector<float>& x) {
+  Moments m;
+  const auto n = static_cast<double>(x.size());
+  for (const float v : x) m.mean += v / n;
+  for (const float v : x) m.variance += std::pow(v - m.mean, 2) / n;
+  for (const float v : x) m.kurtosis += std::pow(v - m.mean, 4) / n / (m.variance * m.variance);
+  for (size_t i = 0; i + 1 < x.size(); i += 2)
+    m.neighbours += (x[i] - m.mean) * (x[i + 1] - m.mean) / m.variance / n * 2;
+  return m;
+}
+
+// Tolerances: five standard errors for 200,000 draws.
+TEST(ParameterSet, UniformIsUniform) {
+  const std::vector<float> x = values(*make({declare("w", {200, 1000}, kUniform)}), "w");
+  const Moments m = moments(x);
+  EXPECT_NEAR(m.mean, 0.5, 0.017);
+  EXPECT_NEAR(m.variance, 25.0 / 12, 0.022);
+  EXPECT_NEAR(m.kurtosis, 1.8, 0.02);
+  EXPECT_NEAR(m.neighbours, 0, 0.016);
+  EXPECT_GE(*std::min_element(x.begin(), x.end()), -2.0f);
+  EXPECT_LT(*std::max_element(x.begin(), x.end()), 3.0f);
+}
+
+TEST(ParameterSet, NormalIsNormal) {
+  const std::vector<float> x = values(*make({declare("w", {200, 1000}, kNormal)}), "w");
+  const Moments m = moments(x);
+  EXPECT_NEAR(m.mean, 0.5, 0.023);
+  EXPECT_NEAR(m.variance, 4, 0.064);
+  EXPECT_NEAR(m.kurtosis, 3, 0.055);
+  EXPECT_NEAR(m.neighbours, 0, 0.016);
+  const auto inside = std::count_if(x.begin(), x.end(), [](float v) { return std::abs(v - 0.5f) < 2; });
+  EXPECT_NEAR(static_cast<double>(inside) / static_cast<double>(x.size()), std::erf(1 / std::numbers::sqrt2), 0.0053);
+}
+
+TEST(ParameterSet, UniformNeverReachesItsEnd) {
+  const float end = std::nextafter(1.0f, 2.0f);
+  EXPECT_THAT(values(*make({declare("w", {1000}, {TN_INIT_UNIFORM, 0, 1, end})}), "w"), Each(1.0f));
+  EXPECT_THAT(values(*make({declare("w", {10}, {TN_INIT_UNIFORM, 0, 1, 1})}), "w"), Each(1.0f));
+}
+
+TEST(ParameterSet, RefusesBadDeclarations) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  ParameterDeclaration integer = declare("w", {2});
+  integer.dtype = TN_I32;
+  const struct {
+    ParameterDeclaration declaration;
+    tn_status code;
+    const char* says;
+  } cases[] = {
+      {declare("", {2}), TN_INVALID, "empty name"},
+      {declare("\xff", {2}), TN_INVALID, "UTF-8"},
+      {declare("__metadata__", {2}), TN_INVALID, "__metadata__"},
+      {declare("w", {2, -1}), TN_INVALID, "[2, -1]"},
+      {declare("w", {1, 1, 1, 1, 1, 1, 1, 1, 1}), TN_INVALID, "9 dimensions"},
+      {declare("w", {int64_t{1} << 32, int64_t{1} << 32}), TN_INVALID, "too large"},
+      {declare("w", {std::numeric_limits<int64_t>::max()}), TN_INVALID, "too large"},
+      {declare("w", {int64_t{1} << 40}), TN_OUT_OF_MEMORY, "no memory"},
+      {integer, TN_UNSUPPORTED, "int32"},
+      {declare("w", {2}, {7, 0, 0, 0}), TN_INVALID, "kind 7"},
+      {declare("w", {2}, {TN_INIT_CONSTANT, 0, kNaN, 0}), TN_INVALID, "float32"},
+      {declare("w", {2}, {TN_INIT_CONSTANT, 0, 1e39, 0}), TN_INVALID, "float32"},
+      {declare("w", {2}, {TN_INIT_UNIFORM, 0, 2, 1}), TN_INVALID, "above"},
+      {declare("w", {2}, {TN_INIT_NORMAL, 0, 0, -1}), TN_INVALID, "negative"},
+      {declare("w", {2}, {TN_INIT_NORMAL, 0, 0, 1e38}), TN_INVALID, "float32"},
+  };
+  for (const auto& bad : cases) {
+    const auto allocator = std::make_shared<CountingAllocator>();
+    const Error error = error_of([&] {
+      (void)ParameterSet::create({declare("good", {4}), bad.declaration}, 1, allocator);
+    });
+    EXPECT_EQ(error.code(), bad.code) << bad.says;
+    EXPECT_THAT(error.message(), HasSubstr(bad.says));
+    EXPECT_EQ(allocator->held, 0u) << bad.says;
+  }
+}
+
+TEST(ParameterSet, MissesWithASuggestion) {
+  const auto set = make({declare("hidden.weight", {2})});
+  const Error error = error_of([&] { (void)set->find("hidden.wieght"); });
+  EXPECT_EQ(error.code(), TN_NOT_FOUND);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("hidden.wieght"), HasSubstr("\"hidden.weight\"")));
+}
+
+TEST(ParameterSet, SetChecksAndCounts) {
+  const auto set = make({declare("w", {2, 2})});
+  const float given[] = {1, 2, 3, 4};
+  const uint64_t before = set->version();
+  const Error shape = error_of([&] { set->set("w", TN_F32, {4}, given); });
+  EXPECT_EQ(shape.code(), TN_INVALID);
+  EXPECT_THAT(shape.message(), AllOf(HasSubstr("\"w\""), HasSubstr("[2, 2]"), HasSubstr("[4]")));
+  EXPECT_EQ(error_of([&] { set->set("w", TN_F64, {2, 2}, given); }).code(), TN_INVALID);
+  EXPECT_EQ(error_of([&] { set->set("v", TN_F32, {2, 2}, given); }).code(), TN_NOT_FOUND);
+  EXPECT_EQ(error_of([&] { set->set("w", TN_F32, {2, 2}, nullptr); }).code(), TN_MISUSE);
+  EXPECT_EQ(set->version(), before);
+  EXPECT_THAT(values(*set, "w"), Each(0.0f));
+  set->set("w", TN_F32, {2, 2}, given);
+  EXPECT_EQ(set->version(), before + 1);
+  EXPECT_EQ(values(*set, "w"), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(ParameterSet, GrowsWithoutMoving) {
+  const auto set = make({declare("a", {20}, kNormal)}, 1);
+  const float* const data = set->data("a");
+  const std::vector<float> old = values(*set, "a");
+  const uint64_t version = set->version();
+  set->add({declare("b", {20}, kNormal), declare("a", {20}, kUniform), declare("m", {3}, {}, true)}, 1);
+  EXPECT_GT(set->version(), version);
+  EXPECT_EQ(set->data("a"), data);
+  EXPECT_EQ(values(*set, "a"), old);
+  EXPECT_EQ(set->slabs().size(), 3u);
+  EXPECT_EQ(set->find("b").slab, 1u);
+  EXPECT_EQ(set->find("m").slab, 2u);
+  EXPECT_EQ(values(*set, "b"), values(*make({declare("b", {20}, kNormal)}, 1), "b"));
+  const uint64_t grown = set->version();
+  set->add({declare("b", {20})}, 1);  // nothing new
+  EXPECT_EQ(set->version(), grown);
+  EXPECT_EQ(set->slabs().size(), 3u);
+}
+
+TEST(ParameterSet, GrowsWhollyOrNotAtAll) {
+  const auto allocator = std::make_shared<CountingAllocator>();
+  const auto set = ParameterSet::create({declare("a", {20}, kNormal)}, 1, allocator);
+  const std::vector<float> old = values(*set, "a");
+  const uint64_t held = allocator->held;
+  const std::vector<ParameterDeclaration> more = {declare("b", {20}), declare("m", {3}, {}, true)};
+  for (int k = 0; k < 2; ++k) {
+    allocator->fail_at = allocator->calls + k;
+    EXPECT_EQ(error_of([&] { set->add(more, 1); }).code(), TN_OUT_OF_MEMORY);
+    EXPECT_EQ(allocator->held, held);
+  }
+  EXPECT_EQ(error_of([&] { set->add({declare("b", {20}), declare("a", {21})}, 1); }).code(), TN_INVALID);
+  EXPECT_EQ(set->entries().size(), 1u);
+  EXPECT_EQ(set->slabs().size(), 1u);
+  EXPECT_FALSE(set->contains("b"));
+  EXPECT_EQ(set->version(), 1u);
+  EXPECT_EQ(values(*set, "a"), old);
+  set->add(more, 1);
+  EXPECT_EQ(set->entries().size(), 3u);
+}
+
+TEST(ParameterSet, CreateLeavesNothingBehindWithoutMemory) {
+  for (int k = 0; k < 2; ++k) {
+    const auto allocator = std::make_shared<CountingAllocator>();
+    allocator->fail_at = k;
+    const Error error = error_of([&] {
+      (void)ParameterSet::create({declare("a", {20}), declare("m", {3}, {}, true)}, 1, allocator);
+    });
+    EXPECT_EQ(error.code(), TN_OUT_OF_MEMORY);
+    EXPECT_EQ(allocator->held, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cfenv>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/support/memory_seams.h"
+
+namespace tenon {
+namespace {
+
+using Body = std::function<void(int64_t index, int32_t worker)>;
+
+void for_each(const ThreadPool& pool, int64_t count, Body body) {
+  const tn_parallel* parallel = pool.parallel();
+  parallel->for_each(
+      parallel->self, count,
+      [](void* argument, int64_t index, int32_t worker) { (*static_cast<Body*>(argument))(index, worker); }, &body);
+}
+
+TEST(ThreadPool, RunsEachIndexOnce) {
+  for (const int32_t threads : {1, 2, 3, 8}) {
+    const ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    EXPECT_EQ(pool.parallel()->workers, threads);
+    for (const int64_t count : {0, 1, 2, 7, 100, 10000}) {
+      std::vector<std::atomic<int>> runs(static_cast<size_t>(count));
+      std::atomic<bool> known_worker{true};
+      for_each(pool, count, [&](int64_t index, int32_t worker) {
+        if (worker < 0 || worker >= threads) known_worker = false;
+        ++runs[static_cast<size_t>(index)];
+      });
+      EXPECT_TRUE(known_worker);
+      for (const auto& run : runs) ASSERT_EQ(run.load(), 1) << threads << " threads, " << count << " tasks";
+    }
+  }
+}
+
+// What a region wrote is seen after it, and the next one may reuse it: many short regions, with gaps that let the
+// workers park and without.
+TEST(ThreadPool, RegionsFollowEachOther) {
+  const ThreadPool pool(4);
+  int64_t total = 0;  // not atomic: the pool orders it
+  std::vector<int64_t> parts(64);
+  for (int region = 0; region < 3000; ++region) {
+    for_each(pool, 64, [&](int64_t index, int32_t) { parts[static_cast<size_t>(index)] = index + region; });
+    for (const int64_t part : parts) total += part;
+    if (region % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(total, 3000 * (63 * 64 / 2) + 64LL * (2999 * 3000 / 2));
+}
+
+TEST(ThreadPool, CountsTheWorkersThatComputed) {
+  const ThreadPool pool(2);
+  EXPECT_EQ(pool.workers_computed(), 0u);
+  for_each(pool, 1, [](int64_t, int32_t worker) { EXPECT_EQ(worker, 0); });
+  EXPECT_EQ(pool.workers_computed(), 1u);
+  // Each task waits until the other one runs, so two workers must take them.
+  std::atomic<int> present{0};
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  for_each(pool, 2, [&](int64_t, int32_t) {
+    ++present;
+    while (present.load() < 2) std::this_thread::yield();
+    const std::lock_guard<std::mutex> lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(ids.size(), 2u);
+  EXPECT_EQ(ids.count(std::this_thread::get_id()), 1u);
+  EXPECT_EQ(pool.workers_computed(), 2u);
+}
+
+TEST(ThreadPool, OneSlowTaskDoesNotHoldTheOthersBack) {
+  const ThreadPool pool(2);
+  constexpr int64_t kTasks = 20;
+  std::atomic<int64_t> done{0};
+  for_each(pool, kTasks, [&](int64_t index, int32_t) {
+    if (index == 0)  // ends only when all the others have run, which with a fixed half each would be never
+      while (done.load() < kTasks - 1) std::this_thread::yield();
+    ++done;
+  });
+  EXPECT_EQ(done.load(), kTasks);
+}
+
+TEST(ThreadPool, NestedCallsRunInlineAsTheSameWorker) {
+  const ThreadPool pool(3);
+  std::atomic<int64_t> inner{0};
+  std::atomic<bool> same{true};
+  for (const int64_t outer : {1, 50}) {
+    inner = 0;
+    for_each(pool, outer, [&](int64_t, int32_t worker) {
+      const std::thread::id self = std::this_thread::get_id();
+      for_each(pool, 10, [&](int64_t, int32_t inner_worker) {
+        if (inner_worker != worker || std::this_thread::get_id() != self) same = false;
+        ++inner;
+      });
+    });
+    EXPECT_EQ(inner.load(), outer * 10);
+  }
+  EXPECT_TRUE(same);
+}
+
+TEST(ThreadPool, SetsAndRestoresTheFloatingPointMode) {
+  const ThreadPool pool(2);
+  const int before = std::fegetround();
+  for (const int64_t count : {1, 64}) {
+    ASSERT_EQ(std::fesetround(FE_DOWNWARD), 0);
+    for_each(pool, count, [](int64_t, int32_t) { std::fesetround(FE_UPWARD); });  // tasks that forget to put it back
+    EXPECT_EQ(std::fegetround(), FE_DOWNWARD);
+    std::atomic<int> wrong{0};
+    for_each(pool, count, [&](int64_t, int32_t) {
+      const volatile float smallest = std::numeric_limits<float>::min(), one = 1.0f, tiny = 1e-10f;
+      if (std::fegetround() != FE_TONEAREST || one - tiny != 1.0f || smallest / 2 == 0.0f) ++wrong;
+    });
+    EXPECT_EQ(wrong.load(), 0);
+    EXPECT_EQ(std::fegetround(), FE_DOWNWARD);
+  }
+  std::fesetround(before);
+}
+
+TEST(ThreadPool, RefusesABadNumberOfThreads) {
+  EXPECT_EQ(test::error_of([] { const ThreadPool pool(-1); }).message(), "threads must be between 0 and 4096, got -1");
+  EXPECT_EQ(test::error_of([] { const ThreadPool pool(1 << 20); }).code(), TN_INVALID);
+  const ThreadPool pool(0);
+  EXPECT_GE(pool.threads(), 1);
+}
+
+TEST(ThreadPool, AChildAfterForkCanDropIt) {
+  auto pool = std::make_unique<ThreadPool>(3);
+  for_each(*pool, 10, [](int64_t, int32_t) {});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // joining threads that are not there would never end
+    pool.reset();
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,284 @@
+// Training through the public API on real data. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/fashion.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string bytes_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Trains on a part of Fashion-MNIST and saves; gives the file's bytes. The last minibatch is a short one.
+std::string trained(int threads, uint64_t* workers = nullptr, uint64_t seed = 5) {
+  const Host host = make_host(threads);
+  const Perceptron model = perceptron(host);
+  TrainOptions options;
+  options.outputs = model.outputs();
+  options.parameters = host.parameters(options.outputs, seed);
+  options.updater = host.updater("adam", {});
+  options.reader = fashion(host, "train", 1000, 128, seed);
+  options.passes = 2;
+  train(options);
+  if (workers != nullptr) *workers = host.count().workers_computed;
+  const std::string path = testing::TempDir() + "tenon_training_" + std::to_string(threads) + ".safetensors";
+  options.parameters.save({model.prediction}, path);
+  std::string bytes = bytes_of_file(path);
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+TEST(Training, OneSeedGivesOneFileForAnyThreads) {
+  uint64_t workers = 0;
+  const std::string one = trained(1, &workers);
+  EXPECT_EQ(workers, 1U);
+  ASSERT_GT(one.size(), 400'000U);
+  EXPECT_EQ(one, trained(1));
+  EXPECT_EQ(one, trained(2, &workers));
+  EXPECT_GE(workers, 2U);
+  EXPECT_EQ(one, trained(3));
+  EXPECT_EQ(one, trained(8));
+  EXPECT_NE(one, trained(2, nullptr, 6));
+}
+
+TEST(Training, LearnsAndTellsEvents) {
+  const Host host = make_host(2);
+  const Perceptron model = perceptron(host);
+  TrainOptions options;
+  options.outputs = model.outputs();
+  options.parameters = host.parameters(options.outputs, 1);
+  options.updater = host.updater("adam", {});
+  options.reader = fashion(host, "train", 600, 256, 1);
+  options.passes = 2;
+  std::vector<int> kinds;
+  std::vector<double> costs;
+  int64_t samples = 0;
+  options.handler = [&](Event& event) {
+    kinds.push_back(event.kind());
+    if (event.kind() == TN_END_ITERATION) samples += event.samples();
+    if (event.kind() == TN_END_PASS) {
+      costs.push_back(event.cost());
+      EXPECT_EQ(event.samples(), 600);
+      ASSERT_EQ(event.metrics().size(), 1U);
+      EXPECT_EQ(event.metrics()[0].name, "accuracy");
+    }
+  };
+  train(options);
+  const std::vector<int> pass = {TN_BEGIN_PASS,      TN_BEGIN_ITERATION, TN_END_ITERATION, TN_BEGIN_ITERATION,
+                                 TN_END_ITERATION,   TN_BEGIN_ITERATION, TN_END_ITERATION, TN_END_PASS};
+  std::vector<int> expected = {TN_BEGIN_TRAINING};
+  for (int i = 0; i < 2; ++i) expected.insert(expected.end(), pass.begin(), pass.end());
+  expected.push_back(TN_END_TRAINING);
+  EXPECT_EQ(kinds, expected);
+  EXPECT_EQ(samples, 1200);
+  ASSERT_EQ(costs.size(), 2U);
+  EXPECT_LT(costs[1], 0.8 * costs[0]);
+
+  TrainOptions testing_options = options;
+  testing_options.reader = fashion(host, "t10k", 1000, 128, 1);
+  testing_options.handler = nullptr;
+  const TestResult result = v0::test(testing_options);
+  EXPECT_EQ(result.samples, 1000);
+  EXPECT_GT(result.metrics.at(0).value, 0.5);
+}
+
+TEST(Training, HandlersStopTestAndChangeTheRate) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 16);
+  TrainOptions options;
+  options.outputs = model.outputs();
+  options.parameters = host.parameters(options.outputs, 1);
+  options.updater = host.updater("sgd", {{"learning_rate", 0.1}});
+  options.reader = fashion(host, "train", 512, 128, 1);
+  options.passes = 100;
+  int iterations = 0;
+  int64_t tested = 0;
+  options.handler = [&](Event& event) {
+    if (event.kind() != TN_END_ITERATION) return;
+    if (++iterations == 2) event.set_learning_rate(0);
+    if (iterations == 3) {
+      EXPECT_EQ(event.learning_rate(), 0);
+    }
+    if (iterations == 4) {
+      TrainOptions inner = options;
+      inner.handler = nullptr;
+      inner.reader = fashion(host, "t10k", 256, 64, 1);
+      tested = v0::test(inner).samples;
+    }
+    if (iterations == 5) event.stop();
+  };
+  train(options);
+  EXPECT_EQ(iterations, 5);
+  EXPECT_EQ(tested, 256);
+}
+
+TEST(Training, TwoMachinesShareTheSet) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 16);
+  const Parameters parameters = host.parameters(model.outputs(), 1);
+  MachineOptions options;
+  options.max_samples = 2;
+  options.training = true;
+  const Machine trained = host.machine(parameters, {model.cost}, options);
+  options.training = false;
+  const Machine other = host.machine(parameters, {model.prediction}, options);
+  const std::vector<uint8_t> images(2 * 784, 100);
+  const std::vector<uint8_t> labels = {3, 4};
+  const Feed image{"image", {TN_U8, {2, 28, 28}, images.data()}};
+  const auto predict = [&] {
+    other.forward({image});
+    const Array output = other.output(model.prediction);
+    const auto* data = static_cast<const float*>(output.data);
+    return std::vector<float>(data, data + output.count());
+  };
+  const std::vector<float> before = predict();
+  EXPECT_EQ(before, predict());
+  const Updater updater = host.updater("sgd", {{"learning_rate", 0.5}});
+  trained.forward({image, {"label", {TN_U8, {2}, labels.data()}}});
+  trained.backward();
+  updater.update(trained);
+  EXPECT_NE(before, predict());
+}
+
+// The bytes that a plan states are the bytes that the allocator is asked for.
+TEST(Plan, BytesAreThoseOfTheAllocator) {
+  struct Job {
+    int64_t hidden, batch;
+    bool training;
+  };
+  for (const Job& job : {Job{128, 128, true}, Job{32, 7, true}, Job{300, 64, false}}) {
+    const Host host = make_host(2);
+    const Perceptron model = perceptron(host, job.hidden);
+    const uint64_t empty = host.count().bytes_now;
+    const Parameters parameters = host.parameters(model.outputs(), 1);
+    const uint64_t with_parameters = host.count().bytes_now;
+    MachineOptions options;
+    options.max_samples = job.batch;
+    options.training = job.training;
+    const Machine machine = host.machine(parameters, model.outputs(), options);
+    const nlohmann::json plan = nlohmann::json::parse(machine.plan());
+    EXPECT_EQ(plan["bytes"]["parameters"], with_parameters - empty);
+    EXPECT_EQ(plan["bytes"]["machine"], host.count().bytes_now - with_parameters);
+    uint64_t sum = 0;
+    for (const char* part : {"control", "feeds", "gradients", "arena", "workspace"})
+      sum += plan["bytes"][part].get<uint64_t>();
+    EXPECT_EQ(plan["bytes"]["machine"], sum);
+    EXPECT_GE(plan["bytes"]["arena"], plan["bytes"]["live_bound"]);
+
+    std::vector<uint8_t> images(static_cast<size_t>(job.batch) * 784, 1);
+    std::vector<uint8_t> labels(static_cast<size_t>(job.batch), 1);
+    const uint64_t planned = host.count().bytes_now;
+    machine.forward({{"image", {TN_U8, {job.batch, 28, 28}, images.data()}}, {"label", {TN_U8, {job.batch}, labels.data()}}});
+    if (job.training) {
+      machine.backward();
+      const Updater updater = host.updater("adam", {});
+      updater.update(machine);
+      EXPECT_EQ(host.count().bytes_now - planned,
+                nlohmann::json::parse(updater.describe(parameters))["slot_bytes"].get<uint64_t>() +
+                    nlohmann::json::parse(updater.describe(parameters)).value("workspace_bytes", uint64_t{0}));
+    } else {
+      EXPECT_EQ(host.count().bytes_now, planned);
+    }
+  }
+}
+
+TEST(Plan, ListsLayersCallsAndGroups) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host);
+  const Parameters parameters = host.parameters(model.outputs(), 1);
+  MachineOptions options;
+  options.max_samples = 128;
+  options.training = true;
+  const nlohmann::json plan = nlohmann::json::parse(host.machine(parameters, model.outputs(), options).plan());
+  std::vector<std::string> layers;
+  for (const auto& layer : plan["layers"]) layers.push_back(layer["name"]);
+  EXPECT_THAT(layers, ElementsAre("image", "hidden/fc", "hidden/relu", "prediction", "label", "cost", "accuracy"));
+  int gemms = 0;
+  bool joined = false;
+  for (const auto& call : plan["calls"]) {
+    gemms += call["call"] == "gemm" ? 1 : 0;
+    joined = joined || call["layers"] == nlohmann::json({"hidden/fc", "hidden/relu"});
+  }
+  EXPECT_EQ(gemms, 5) << "two forward; the first layer's input needs no gradient";
+  EXPECT_TRUE(joined) << plan["calls"].dump(1);
+}
+
+TEST(Errors, NameTheThing) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 8);
+  const auto message = [](const auto& work) -> std::string {
+    try {
+      work();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto layer = [&](const std::string& type, const Layers& inputs, const Attributes& attributes) {
+    return message([&] { static_cast<void>(host.layer(type, inputs, attributes, "mine")); });
+  };
+  EXPECT_THAT(layer("relo", {model.image}, {}), HasSubstr("did you mean \"relu\""));
+  EXPECT_THAT(layer("fc", {model.image}, {{"sise", 3}}), HasSubstr("did you mean \"size\""));
+  EXPECT_THAT(layer("fc", {model.image}, {}), testing::AllOf(HasSubstr("size"), HasSubstr("\"mine\"")));
+  EXPECT_THAT(layer("fc", {model.image}, {{"size", 0}}), HasSubstr("size"));
+  EXPECT_THAT(layer("fc", {model.image}, {{"size", "big"}}), HasSubstr("size"));
+  EXPECT_THAT(layer("fc", {}, {{"size", 1}}), HasSubstr("mine"));
+  EXPECT_THAT(layer("cross_entropy", {model.prediction, model.prediction}, {}),
+              testing::AllOf(HasSubstr("label"), HasSubstr("integers")));
+  EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"act", "rely"}}), HasSubstr("did you mean \"relu\""));
+  EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"param.weigth.decay", 0}}),
+              HasSubstr("did you mean \"weight\""));
+
+  const Parameters parameters = host.parameters(model.outputs(), 1);
+  MachineOptions options;
+  options.max_samples = 4;
+  const Machine machine = host.machine(parameters, model.outputs(), options);
+  const std::vector<uint8_t> images(4 * 784, 1);
+  const std::vector<uint8_t> labels = {1, 2, 10, 3};
+  const Feed image{"image", {TN_U8, {4, 28, 28}, images.data()}};
+  EXPECT_THAT(message([&] { machine.forward({image}); }), HasSubstr("\"label\" is not fed"));
+  EXPECT_THAT(message([&] { machine.forward({image, {"label", {TN_U8, {4}, labels.data()}}}); }),
+              testing::AllOf(HasSubstr("\"label\""), HasSubstr("sample 2"), HasSubstr("10"), HasSubstr("0 to 9")));
+  EXPECT_THAT(message([&] { machine.forward({image, {"label", {TN_U8, {3}, labels.data()}}}); }), HasSubstr("samples"));
+  EXPECT_THAT(message([&] { machine.forward({{"image", {TN_U8, {4, 28, 27}, images.data()}}}); }),
+              testing::AllOf(HasSubstr("[samples, 28, 28]"), HasSubstr("[4, 28, 27]")));
+  EXPECT_THAT(message([&] { machine.backward(); }), HasSubstr("training"));
+  EXPECT_THAT(message([&] { static_cast<void>(machine.output(model.prediction)); }), HasSubstr("keep_all"));
+
+  const Host other = make_host(1);
+  EXPECT_EQ(tn_layer_release(other.get(), model.cost.handle(), nullptr), TN_MISUSE);
+}
+
+TEST(Models, AreReadBack) {
+  const std::string path = testing::TempDir() + "tenon_model_round.safetensors";
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 16);
+  const Parameters parameters = host.parameters(model.outputs(), 9);
+  parameters.save({model.prediction}, path);
+  const Host other = make_host(1);
+  const Model loaded = other.load(path);
+  ASSERT_EQ(loaded.outputs.size(), 1U);
+  EXPECT_EQ(nlohmann::json::parse(loaded.parameters.describe()), nlohmann::json::parse(parameters.describe()));
+  const Array a = parameters.get("hidden.weight");
+  const Array b = loaded.parameters.get("hidden.weight");
+  EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<size_t>(a.count()) * 4), 0);
+  const std::string again = testing::TempDir() + "tenon_model_again.safetensors";
+  loaded.parameters.save(loaded.outputs, again);
+  EXPECT_EQ(bytes_of_file(path), bytes_of_file(again));
+  std::filesystem::remove(path);
+  std::filesystem::remove(again);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/layer_check.h"
+
+namespace tenon::test {
+namespace {
+
+std::vector<double> softmax_rows(std::vector<double> x, size_t columns) {
+  for (size_t row = 0; row < x.size(); row += columns) {
+    double sum = 0;
+    for (size_t i = row; i < row + columns; ++i) sum += std::exp(x[i]);
+    for (size_t i = row; i < row + columns; ++i) x[i] = std::exp(x[i]) / sum;
+  }
+  return x;
+}
+
+TEST(Softmax, OverTheLastDimension) {
+  for (const int64_t columns : {1, 2, 10, 301}) {
+    LayerCase layer;
+    layer.type = "softmax";
+    layer.inputs = {{{columns}, 0, -5, 5}};
+    layer.output_shape = {columns};
+    layer.formula = [columns](const FormulaArguments& a) {
+      return softmax_rows(a.inputs[0], static_cast<size_t>(columns));
+    };
+    layer.samples = {1, 5};
+    EXPECT_GT(check_layer(layer), 0);
+  }
+}
+
+// With a size it is fc, then softmax: it has parameters, and no plugin includes another.
+TEST(Softmax, WithSizeHasParameters) {
+  LayerCase layer;
+  layer.type = "softmax";
+  layer.attributes = {{"size", 4}};
+  layer.inputs = {{{3}}};
+  layer.output_shape = {4};
+  layer.formula = [](const FormulaArguments& a) {
+    std::vector<double> y(static_cast<size_t>(a.samples) * 4);
+    for (size_t i = 0; i < y.size(); ++i) {
+      y[i] = a.parameters.at("bias")[i % 4];
+      for (size_t k = 0; k < 3; ++k) y[i] += a.inputs[0][i / 4 * 3 + k] * a.parameters.at("weight")[k * 4 + i % 4];
+    }
+    return softmax_rows(y, 4);
+  };
+  EXPECT_GT(check_layer(layer), 0);
+}
+
+}  // namespace
+}  // namespace tenon::test

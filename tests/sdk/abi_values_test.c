@@ -1,0 +1,152 @@
+/* The plugin interface: the value of every constant, in pure C. A plugin that was built yesterday has these numbers in
+ * it: lines may be added, never changed. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <string.h>
+#include <tenon/plugin.h>
+
+#define IS(name, value) static_assert((name) == (value), #name)
+
+/* tenon/base.h */
+IS(TN_OK, 0);
+IS(TN_INVALID, 1);
+IS(TN_MISUSE, 2);
+IS(TN_NOT_FOUND, 3);
+IS(TN_UNSUPPORTED, 4);
+IS(TN_BAD_DATA, 5);
+IS(TN_BAD_CONFIG, 6);
+IS(TN_OUT_OF_MEMORY, 7);
+IS(TN_IO, 8);
+IS(TN_REFUSED, 9);
+IS(TN_NEED_CAPACITY, 10);
+IS(TN_END, 11);
+IS(TN_CANCELLED, 12);
+IS(TN_NOT_KEPT, 13);
+IS(TN_PLUGIN_FAULT, 14);
+IS(TN_INTERNAL, 15);
+IS(TN_TRAIT_OWN_THREADS, 1);
+IS(TN_TRAIT_HOST_CALLBACK, 2);
+IS(TN_TRAIT_CAPTURABLE, 4);
+IS(TN_TRAIT_NONDETERMINISTIC, 8);
+IS(TN_COMPUTE, 0);
+IS(TN_I8, 67584);
+IS(TN_I16, 69632);
+IS(TN_I32, 73728);
+IS(TN_I64, 81920);
+IS(TN_U8, 67585);
+IS(TN_U16, 69633);
+IS(TN_U32, 73729);
+IS(TN_F16, 69634);
+IS(TN_F32, 73730);
+IS(TN_F64, 81922);
+IS(TN_BF16, 69636);
+IS(TN_BOOL, 67590);
+
+/* tenon/tensor.h */
+IS(TN_SYMBOL_NONE, 0);
+IS(TN_SYMBOL_SAMPLES, 1);
+IS(TN_SYMBOL_FIRST_ROWS, 2);
+IS(TN_DENSE, 0);
+IS(TN_ROWS, 1);
+IS(TN_RAGGED, 2);
+IS(TN_CSR, 3);
+IS(TN_TENSOR_READ_ONLY, 1);
+
+/* tenon/attribute.h */
+IS(TN_ATTR_BOOL, 1);
+IS(TN_ATTR_INT, 2);
+IS(TN_ATTR_FLOAT, 3);
+IS(TN_ATTR_STRING, 4);
+IS(TN_ATTR_INTS, 5);
+IS(TN_ATTR_FLOATS, 6);
+IS(TN_ATTR_STRINGS, 7);
+IS(TN_ATTR_REQUIRED, 1);
+
+/* tenon/program.h */
+IS(TN_SCALAR, 0);
+IS(TN_PER_COLUMN, 1);
+IS(TN_PER_ROW, 2);
+IS(TN_FULL, 3);
+IS(TN_FLOAT, 0);
+IS(TN_INT, 1);
+IS(TN_LOGICAL, 2);
+IS(TN_OP_INPUT, 1);
+IS(TN_OP_CONSTANT, 2);
+IS(TN_OP_ROW, 3);
+IS(TN_OP_COLUMN, 4);
+IS(TN_OP_CAST, 5);
+IS(TN_OP_STOP, 6);
+IS(TN_OP_ADD, 10);
+IS(TN_OP_SUB, 11);
+IS(TN_OP_MUL, 12);
+IS(TN_OP_DIV, 13);
+IS(TN_OP_MIN, 14);
+IS(TN_OP_MAX, 15);
+IS(TN_OP_NEG, 16);
+IS(TN_OP_ABS, 17);
+IS(TN_OP_SQRT, 20);
+IS(TN_OP_EXP, 21);
+IS(TN_OP_EXPM1, 22);
+IS(TN_OP_LOG, 23);
+IS(TN_OP_LOG1P, 24);
+IS(TN_OP_TANH, 25);
+IS(TN_OP_ERF, 26);
+IS(TN_OP_EQUAL, 30);
+IS(TN_OP_LESS, 31);
+IS(TN_OP_LESS_EQUAL, 32);
+IS(TN_OP_AND, 33);
+IS(TN_OP_OR, 34);
+IS(TN_OP_NOT, 35);
+IS(TN_OP_SELECT, 36);
+IS(TN_OP_REDUCE_SUM, 40);
+IS(TN_OP_REDUCE_MAX, 41);
+IS(TN_OP_REDUCE_MIN, 42);
+
+/* tenon/services.h */
+IS(TN_REQUEST_NONE, 0);
+IS(TN_REQUEST_WRITE, 1);
+IS(TN_REQUEST_ADD, 2);
+
+/* tenon/builder.h */
+IS(TN_TRANSPOSE_A, 1);
+IS(TN_TRANSPOSE_B, 2);
+
+/* tenon/layer.h */
+IS(TN_PORT_OPTIONAL, 1);
+IS(TN_PORT_VARIADIC, 2);
+IS(TN_PORT_INTEGER, 4);
+IS(TN_PORT_ANY, 8);
+IS(TN_INIT_CONSTANT, 0);
+IS(TN_INIT_UNIFORM, 1);
+IS(TN_INIT_NORMAL, 2);
+IS(TN_PARAMETER_ROWS_GRADIENT, 1);
+IS(TN_ROLE_LAYER, 0);
+IS(TN_ROLE_COST, 1);
+IS(TN_ROLE_METRIC, 2);
+
+/* tenon/kernel.h */
+IS(TN_FORWARD, 0);
+IS(TN_BACKWARD, 1);
+
+/* tenon/updater.h */
+IS(TN_SCALAR_LEARNING_RATE, 0);
+IS(TN_SCALAR_STEP, 1);
+IS(TN_SCALAR_RATE_MULTIPLIER, 2);
+IS(TN_SCALAR_DECAY_MULTIPLIER, 3);
+IS(TN_GRAIN_ELEMENT, 0);
+IS(TN_GRAIN_ROW, 1);
+IS(TN_GRAIN_TENSOR, 2);
+
+/* tenon/device.h */
+IS(TN_COPY_TO_DEVICE, 0);
+IS(TN_COPY_TO_HOST, 1);
+IS(TN_COPY_ON_DEVICE, 2);
+
+static int differ(const char* a, const char* b) { return strcmp(a, b) != 0; }
+
+int main(void) {
+  return differ(TN_ENTRY_NAME, "tenon_plugin") || differ(TN_NOTE_SECTION, ".note.tenon") ||
+         differ(TN_NOTE_OWNER, "Tenon") || TN_NOTE_TYPE != 1 || TN_NOTE_LIMIT != 65536 ||
+         differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_GEMM, "tenon.gemm/1") ||
+         differ(TN_POINTWISE, "tenon.pointwise/1") || differ(TN_GATHER, "tenon.gather/1") ||
+         differ(TN_NATIVE, "tenon.native/1");
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# What a shared object exports and leaves open: exports.sh <nm> plugin|library <file>
+#   plugin:  exactly the symbol tenon_plugin, and no undefined symbol of ours
+#   library: tn_* alone, and some
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+
+nm="$1" kind="$2" file="$3"
+# nm prints value, letter, name; a version may follow the name.
+defined="$("$nm" -D --defined-only "$file" | awk '{ sub(/@.*/, "", $3); print $3 }')"
+if [[ "$kind" == plugin ]]; then
+  if [[ "$defined" != tenon_plugin ]]; then
+    printf '%s must export tenon_plugin alone; it exports:\n%s\n' "$file" "$defined"
+    exit 1
+  fi
+  if ours="$("$nm" -D --undefined-only "$file" | grep -E ' _?_?(tn_|tenon|_ZN?K?5tenon|_ZN?K?2tn)')"; then
+    printf '%s needs symbols of the host:\n%s\n' "$file" "$ours"
+    exit 1
+  fi
+else
+  if other="$(grep -v '^tn_' <<<"$defined")"; then
+    printf '%s must export tn_* alone; it exports also:\n%s\n' "$file" "$other"
+    exit 1
+  fi
+  grep -qx tn_version <<<"$defined"
+fi

@@ -1,0 +1,219 @@
+// Formulas written as C++ expressions: what they record, what they refuse. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <tenon/expression.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "core/program.h"
+#include "tests/support/program_reference.h"
+
+namespace {
+
+using tn::Float;
+using tn::GradientProgram;
+using tn::Int;
+using tn::Logical;
+using tn::Program;
+using Values = std::vector<std::vector<double>>;
+
+// The outputs over a grid of 2 rows and 3 columns, after the host accepted the program.
+Values evaluate(const Program& program, const Values& inputs) {
+  const tenon::Program checked = tenon::Program::from(*program.get());
+  for (size_t i = 0; i < checked.instructions.size(); ++i)
+    EXPECT_EQ(program.get()->instructions[i].extent, checked.extents[i]) << "instruction " << i;
+  return tenon::reference::evaluate(*program.get(), 2, 3, inputs);
+}
+
+const std::vector<double> kX = {-1.5, -0.25, 0, 0.25, 2, 3};
+const std::vector<double> kY = {2, -0.25, 1, 0.5, -3, 3};
+
+// Records `formula` of two full values and compares it with `expected` of doubles, element by element.
+template <typename Formula, typename Expected>
+void expect_same(Formula formula, Expected expected) {
+  Program p;
+  const Float x = p.full();
+  const Float y = p.full();
+  p.output(formula(x, y));
+  const Values outputs = evaluate(p, {kX, kY});
+  for (size_t i = 0; i < kX.size(); ++i) {
+    const double wanted = expected(kX[i], kY[i]);
+    if (std::isnan(wanted))
+      EXPECT_TRUE(std::isnan(outputs[0][i])) << "element " << i;
+    else
+      EXPECT_DOUBLE_EQ(outputs[0][i], wanted) << "element " << i;
+  }
+}
+#define EXPECT_SAME(expression)                                          \
+  expect_same([](const auto& x, const auto& y) { return (expression); }, \
+              [](double x, double y) {                                   \
+                static_cast<void>(y);                                    \
+                return static_cast<double>(expression);                  \
+              })
+
+double to_float(bool value) { return value ? 1 : 0; }
+double select(bool condition, double a, double b) { return condition ? a : b; }
+double min(double a, double b) { return a < b ? a : b; }
+double max(double a, double b) { return a < b ? b : a; }
+
+TEST(Expression, ArithmeticMeansWhatItSays) {
+  EXPECT_SAME(x + y * 2 - x / (y + 0.125));
+  EXPECT_SAME(-x - (1 - y));
+  EXPECT_SAME(min(x, y) + 3 * max(x, 0.5) + abs(y));
+}
+
+TEST(Expression, FunctionsMeanWhatTheySay) {
+  using std::erf, std::exp, std::expm1, std::log, std::log1p, std::sqrt, std::tanh;
+  EXPECT_SAME(exp(x) + expm1(y));
+  EXPECT_SAME(log(x * x + 1) + log1p(y * y));
+  EXPECT_SAME(sqrt(y + 4) + tanh(x) + erf(y));
+}
+
+TEST(Expression, ComparisonsAndLogicMeanWhatTheySay) {
+  EXPECT_SAME(to_float(x == y) + 2 * to_float(x != y) + 4 * to_float(x < y));
+  EXPECT_SAME(to_float(x <= y) + 2 * to_float(x > y) + 4 * to_float(x >= 0));
+  EXPECT_SAME(to_float((x > 0 && y > 0) || !(x < y)));
+  EXPECT_SAME(select(x > 0, x, 0.1 * x));
+  EXPECT_SAME(select(x > y, 1.0, 0.0));
+}
+
+TEST(Expression, ReductionsNameTheExtentThatRemains) {
+  Program p;
+  const Float x = p.full();
+  p.output(sum_per_row(x));
+  p.output(max_per_column(x));
+  p.output(min_all(x));
+  p.output(sum_all(sum_per_column(x)));
+  p.output(max_per_row(select(x > 0, p.column(), -1)));
+  const Values outputs = evaluate(p, {kX});
+  EXPECT_EQ(outputs[0], (std::vector<double>{-1.75, 5.25}));
+  EXPECT_EQ(outputs[1], (std::vector<double>{0.25, 2, 3}));
+  EXPECT_EQ(outputs[2], std::vector<double>{-1.5});
+  EXPECT_EQ(outputs[3], std::vector<double>{3.5});
+  EXPECT_EQ(outputs[4], (std::vector<double>{-1, 2}));
+}
+
+TEST(Expression, ExtentsFollowFromTheOperands) {
+  Program p;
+  const Float x = p.full();
+  const Float bias = p.per_column();
+  const Int label = p.per_row<Int>();
+  const Float scale = p.scalar();
+  p.output(x * scale + bias);
+  p.output(p.column() == label);
+  p.output(p.row() * 10 + label);
+  const Values outputs = evaluate(p, {kX, {1, 2, 3}, {2, 0}, {2}});
+  EXPECT_EQ(outputs[0], (std::vector<double>{-2, 1.5, 3, 1.5, 6, 9}));
+  EXPECT_EQ(outputs[1], (std::vector<double>{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(outputs[2], (std::vector<double>{2, 10}));
+  EXPECT_EQ(p.get()->outputs[0].dtype, TN_COMPUTE);
+  EXPECT_EQ(p.get()->outputs[1].dtype, TN_BOOL);
+  EXPECT_EQ(p.get()->outputs[2].dtype, TN_I64);
+}
+
+TEST(Expression, CastsConvert) {
+  Program p;
+  const Float x = p.full();
+  p.output(to_float(to_int(x)));
+  p.output(to_float(to_logical(x)));
+  p.output(to_int(to_logical(to_int(x))));
+  const Values outputs = evaluate(p, {kX});
+  EXPECT_EQ(outputs[0], (std::vector<double>{-1, 0, 0, 0, 2, 3}));
+  EXPECT_EQ(outputs[1], (std::vector<double>{1, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(outputs[2], (std::vector<double>{1, 0, 0, 0, 1, 1}));
+}
+
+TEST(Expression, NoDerivativeFlowsThroughStop) {
+  Program p;
+  const Float x = p.full();
+  p.output(x * stop(x));
+  const tenon::Program gradient = tenon::derive_gradient(tenon::Program::from(*p.get()), {true}, {0});
+  const std::vector<double> ones(6, 1.0);
+  EXPECT_EQ(tenon::reference::evaluate(gradient.view(), 2, 3, {kX, ones, ones})[0], kX);  // and not 2 x
+}
+
+TEST(Expression, EqualConstantsAreOneInstruction) {
+  Program p;
+  const Float x = p.full();
+  p.output((x + 2) * 2 + 2.0 * x);
+  int constants = 0;
+  for (uint32_t i = 0; i < p.get()->instructions_count; ++i)
+    constants += p.get()->instructions[i].op == TN_OP_CONSTANT ? 1 : 0;
+  EXPECT_EQ(constants, 1);
+}
+
+TEST(Expression, MayBeMovedWhileItIsWritten) {
+  Program first;
+  const Float x = first.full();
+  Program second = std::move(first);
+  second.output(x + 1);
+  EXPECT_EQ(evaluate(second, {kX})[0][5], 4);
+}
+
+TEST(Expression, GradientProgramsReadInputsResultsAndGradients) {
+  Program forward;
+  const Float x = forward.full();
+  const Int label = forward.per_row<Int>();
+  forward.output(sum_per_row(select(forward.column() == label, x, 0.0)));
+  GradientProgram backward(forward);
+  backward.output(select(backward.column() == backward.input<Int>(1), backward.result_gradient(), 0.0));
+  backward.output(0.0);
+  const tenon::Program checked = tenon::Program::from(*backward.get());
+  EXPECT_NO_THROW(tenon::check_author_gradient(checked, tenon::Program::from(*forward.get())));
+  const Values outputs = evaluate(backward, {kX, {2, 0}, {7, 7}, {10, 20}});
+  EXPECT_EQ(outputs[0], (std::vector<double>{0, 0, 10, 20, 0, 0}));
+
+  EXPECT_THROW(backward.input<Float>(1), std::invalid_argument);
+  EXPECT_THROW(backward.input<Int>(2), std::invalid_argument);
+  EXPECT_THROW(backward.result(1), std::invalid_argument);
+  EXPECT_THROW(backward.result_gradient(1), std::invalid_argument);
+}
+
+TEST(Expression, MisuseThrows) {
+  Program p, q;
+  const Float x = p.full();
+  const Float y = q.full();
+  EXPECT_THROW(x + y, std::invalid_argument);
+  EXPECT_THROW(p.output(y), std::invalid_argument);
+  EXPECT_THROW(Float(1) + Float(2), std::invalid_argument);
+  EXPECT_THROW(sum_all(Float(1)), std::invalid_argument);
+  EXPECT_THROW(sum_per_row(p.per_row()), std::invalid_argument);
+  EXPECT_THROW(sum_per_row(p.per_column()), std::invalid_argument);
+  EXPECT_THROW(Int((int64_t{1} << 53) + 1), std::invalid_argument);
+  EXPECT_NO_THROW(Int(-(int64_t{1} << 53)));
+}
+
+// ---- what must not compile
+
+template <typename A, typename B, typename = void>
+struct Adds : std::false_type {};
+template <typename A, typename B>
+struct Adds<A, B, std::void_t<decltype(std::declval<A>() + std::declval<B>())>> : std::true_type {};
+template <typename A, typename B, typename = void>
+struct Compares : std::false_type {};
+template <typename A, typename B>
+struct Compares<A, B, std::void_t<decltype(std::declval<A>() == std::declval<B>())>> : std::true_type {};
+template <typename A, typename B, typename = void>
+struct Divides : std::false_type {};
+template <typename A, typename B>
+struct Divides<A, B, std::void_t<decltype(std::declval<A>() / std::declval<B>())>> : std::true_type {};
+template <typename A, typename B, typename = void>
+struct Ands : std::false_type {};
+template <typename A, typename B>
+struct Ands<A, B, std::void_t<decltype(std::declval<A>() && std::declval<B>())>> : std::true_type {};
+template <typename A, typename = void>
+struct HasExp : std::false_type {};
+template <typename A>
+struct HasExp<A, std::void_t<decltype(exp(std::declval<A>()))>> : std::true_type {};
+
+static_assert(Adds<Float, Float>::value && Adds<Float, int>::value && Adds<double, Float>::value);
+static_assert(Adds<Int, int>::value && !Adds<Int, double>::value && !Adds<Int, Float>::value);
+static_assert(!Adds<Float, Logical>::value && !Adds<Logical, Logical>::value && !Adds<Float, bool>::value);
+static_assert(Compares<Int, Int>::value && !Compares<Int, Float>::value && !Compares<Logical, Logical>::value);
+static_assert(Divides<Float, double>::value && !Divides<Int, Int>::value);
+static_assert(Ands<Logical, bool>::value && !Ands<Logical, Float>::value && !Ands<Float, Float>::value);
+static_assert(HasExp<Float>::value && !HasExp<Int>::value && !HasExp<Logical>::value);
+static_assert(!std::is_convertible_v<Int, Float> && !std::is_convertible_v<Float, Logical>);
+
+}  // namespace

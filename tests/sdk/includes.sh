@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The include law as the compiler sees it: includes.sh <compiler> <file of -I options> <source> <good> <bad>...
+# The source with the good header compiles; with each bad one it fails, and because that header is not found.
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+
+compiler="$1" folders="$2" source="$3"
+compile() { "$compiler" -std=c++20 -fsyntax-only "@$folders" "-DTENON_HEADER=<$1>" "$source" 2>&1; }
+
+if ! output="$(compile "$4")"; then
+  printf '<%s> must compile with %s:\n%s\n' "$4" "$folders" "$output"
+  exit 1
+fi
+for bad in "${@:5}"; do
+  if output="$(compile "$bad")"; then
+    printf '<%s> must not compile with %s\n' "$bad" "$folders"
+    exit 1
+  fi
+  # GCC and clang: "core/error.h: No such file or directory", "'core/error.h' file not found".
+  if ! grep -qE "fatal error: '?$bad('? file not found|: No such file)" <<<"$output"; then
+    printf '<%s> fails for another reason with %s:\n%s\n' "$bad" "$folders" "$output"
+    exit 1
+  fi
+done

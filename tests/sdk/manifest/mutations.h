@@ -1,0 +1,99 @@
+/* One wrong point each; part of rich.c. SPDX-License-Identifier: Apache-2.0 */
+#ifndef TENON_TESTS_SDK_MUTATIONS_H
+#define TENON_TESTS_SDK_MUTATIONS_H
+
+static char long_doc[TN_NOTE_LIMIT];
+
+#define MUTATION(name, change)     \
+  if (strcmp(wanted, name) == 0) { \
+    change;                        \
+    return;                        \
+  }
+
+static void mutate_plugin(const char* wanted) {
+  MUTATION("plugin_size", plugin.size -= 8)
+  MUTATION("plugin_id_null", plugin.id = NULL)
+  MUTATION("plugin_id_space", plugin.id = "tenon.a b")
+  MUTATION("plugin_id_plain", plugin.id = "rich")
+  MUTATION("plugin_version", plugin.version = "")
+  MUTATION("plugin_doc", plugin.doc = NULL)
+  MUTATION("plugin_license", plugin.license = NULL)
+  MUTATION("plugin_isa", plugin.isa = NULL)
+  MUTATION("plugin_abi", plugin.abi.major = 9)
+  MUTATION("plugin_required", plugin.abi.required = TN_ABI_MINOR + 1)
+  MUTATION("layers_null", plugin.layers = NULL)
+  MUTATION("layer_null", layers[1] = NULL)
+  MUTATION("layer_twice", metric_description.type = "test_rich")
+  MUTATION("kernel_twice", plugin.kernels_count = 2)
+  MUTATION("kernel_dtype", kernel.dtypes = (const tn_dtype[]){TN_F32, TN_F32, TN_F32, TN_I32}, twin = kernel)
+  MUTATION("kernel_dtypes", kernel.dtypes_count = 0)
+  MUTATION("kernel_name", kernel.name = "a\nb")
+  MUTATION("kernel_prepare", kernel.prepare = NULL)
+  MUTATION("library_hint", library.hint = NULL)
+  MUTATION("library_path", library.name = "/usr/lib/libc.so.6")
+  MUTATION("updater_record", updater.record = NULL)
+  MUTATION("updater_type", updater_description.type = "Test")
+  MUTATION("reader_next", reader.next = NULL)
+  MUTATION("reader_size", reader_description.size = 0)
+  MUTATION("too_long", memset(long_doc, 'x', sizeof long_doc - 1), layer_description.doc = long_doc)
+}
+
+static void mutate_layer(const char* wanted) {
+  MUTATION("layer_type_null", layer_description.type = NULL)
+  MUTATION("layer_type_case", layer_description.type = "Relu")
+  MUTATION("layer_type_dots", layer_description.type = "a.b.c")
+  MUTATION("layer_type_empty", layer_description.type = "")
+  MUTATION("layer_description", layer.description = NULL)
+  MUTATION("layer_plan", layer.plan = NULL)
+  MUTATION("layer_body", layer.lower = NULL)
+  MUTATION("layer_finalize", layer.finalize = finalize)
+  MUTATION("layer_role", layer_description.role = 7)
+  MUTATION("layer_outputs", layer_description.outputs_count = 0)
+  MUTATION("layer_doc_utf8", layer_description.doc = "bad \xc3 byte")
+  MUTATION("layer_doc_escape", layer_description.doc = "\x1b[31m")
+  MUTATION("metric_finalize", metric.finalize = NULL)
+  MUTATION("metric_outputs", (metric_description.outputs = out_ports, metric_description.outputs_count = 1))
+  MUTATION("port_name", out.name = "the out")
+  MUTATION("port_twice", rest.name = "first")
+  MUTATION("port_variadic", first.flags = TN_PORT_VARIADIC)
+  MUTATION("port_flags", first.flags = 64)
+  MUTATION("port_doc", first.doc = "")
+  MUTATION("suffix_twice", suffixes[1] = "weight")
+  MUTATION("suffix_dot", suffixes[1] = "a.b")
+  MUTATION("suffix_null", suffixes[1] = NULL)
+}
+
+static void mutate_attribute(const char* wanted) {
+  MUTATION("attribute_null", attributes[3] = NULL)
+  MUTATION("attribute_name", rate.name = "1st")
+  MUTATION("attribute_twice", rate.name = "flag")
+  MUTATION("attribute_kind", rate.kind = 8)
+  MUTATION("attribute_size", rate.size = 4)
+  MUTATION("attribute_doc", rate.doc = NULL)
+  MUTATION("attribute_flags", rate.flags = 2)
+  MUTATION("initial_kind", rate.initial.kind = TN_ATTR_INT)
+  MUTATION("initial_count", rate.initial.count = 0)
+  MUTATION("initial_nan", (rate.has_range = 0, rate.initial.as.f = NAN))
+  MUTATION("initial_low", rate.initial.as.f = -1)
+  MUTATION("initial_high", count.maximum = -8, count.minimum = -9)
+  MUTATION("initial_choice", word.initial.as.s = "d")
+  MUTATION("initial_text_null", word.initial.as.s = NULL)
+  MUTATION("initial_list_null", whole.initial.as.ints = NULL)
+  MUTATION("initial_required", count.flags = TN_ATTR_REQUIRED)
+  MUTATION("range_order", rate.has_range = 3, rate.maximum = -1)
+  MUTATION("range_infinite", rate.minimum = -INFINITY)
+  MUTATION("range_fraction", count.maximum = 0.5)
+  MUTATION("range_text", word.has_range = 1)
+  MUTATION("choices_number", rate.choices = choices)
+  MUTATION("choices_none", word.choices = choices + 3)
+}
+
+static void mutate(void) {
+  const char* wanted = getenv("TENON_TEST_MUTATION");
+  if (wanted == NULL) return;
+  mutate_plugin(wanted);
+  mutate_layer(wanted);
+  mutate_attribute(wanted);
+}
+
+#endif

@@ -1,0 +1,103 @@
+#!/ usr / bin / env bash
+#The manifest writer refuses each wrong descriptor with a message that names the point : refusals.sh < program>
+#SPDX - License - Identifier : Apache - 2.0
+set - euo pipefail
+
+          program = "$1" folder = "$(mktemp -d)" trap 'rm -rf "$folder"' EXIT failed = 0
+#refused < mutation> < text of the message>
+    refused() {
+  rm - f "$folder"/*
+  if TENON_TEST_MUTATION="$1" "$program" "$folder/note.c" "$folder/note.json" 2>"$folder/error"; then
+    echo "$1: not refused"
+    failed=1
+  elif [[ "$(wc -l <"$folder/error")" != 1 ]] || ! grep -qF -- "$2" "$folder/error"; then
+    echo "$1: the message is not one line with: $2"
+    cat "$folder/error"
+    failed=1
+  elif [[ -e "$folder/note.c" || -e "$folder/note.json" ]]; then
+    echo "$1: refused, but something was written"
+    failed=1
+  fi
+}
+
+# Without a mutation it is sound, so that each refusal has the one cause.
+"$program" "$folder/note.c" "$folder/note.json"
+grep -qF '"initial":[0.1,0.33333333333333331,-0.0,1e+300,2.2250738585072014e-308,1.7976931348623157e+308,' "$folder/note.json"
+grep -qF '"initial":[-9223372036854775808,-1,0,9223372036854775807]' "$folder/note.json"
+grep -qF '"initial":-7,"minimum":-7,"maximum":1000000000000000,' "$folder/note.json"
+grep -qF '"initial":3.0,"minimum":0.0,"maximum":null,' "$folder/note.json"
+grep -qF 'quote \" backslash \\ newline \n tab \t omega Ω ??/ %d' "$folder/note.json"
+
+layer='plugin "tenon.test.rich", layer type "test_rich": '
+refused plugin_size 'the plugin: "size" of its descriptor'
+refused plugin_id_null 'the plugin: "id" is null'
+refused plugin_id_space '"id" is "tenon.a b"'
+refused plugin_id_plain 'reverse domain'
+refused plugin_version '"version" is empty'
+refused plugin_doc 'it has no doc line'
+refused plugin_license '"license" is null'
+refused plugin_isa '"isa" is null'
+refused plugin_abi 'built with 9.'
+refused plugin_required 'newer than what it is built with'
+refused layers_null '"layers" is null, but counts 2'
+refused layer_null 'entry 1 of "layers" is null'
+refused layer_twice 'plugin "tenon.test.rich": the layer type "test_rich" comes twice'
+refused kernel_twice 'the kernel "rich.relu-1" comes twice'
+refused kernel_dtype 'kernel "rich.relu-1": 0x12000 is no type to compute in'
+refused kernel_dtypes '"dtypes" is empty'
+refused kernel_name 'the name of a kernel'
+refused kernel_prepare 'the function "prepare" is missing'
+refused library_hint 'library "libc.so.6" has no hint'
+refused library_path 'the name of a library'
+refused updater_record 'updater type "test_updater": the function "record" is missing'
+refused updater_type 'the updater type "Test" must be lower case'
+refused reader_next 'reader type "test_reader": the function "next" is missing'
+refused reader_size '"size" of its reader description is 0'
+refused too_long 'at most 65536 fit the note'
+
+refused layer_type_null '"layer type" is null'
+refused layer_type_case 'the layer type "Relu" must be lower case'
+refused layer_type_dots 'the layer type "a.b.c" must be'
+refused layer_type_empty 'the layer type "" must be'
+refused layer_description 'the description of a layer type is null'
+refused layer_plan "${layer}the function \"plan\" is missing"
+refused layer_body "${layer}it has no body"
+refused layer_finalize '"finalize" is for metrics alone'
+refused layer_role 'its role 7 is unknown'
+refused layer_outputs 'it has no output'
+refused layer_doc_utf8 '"doc" is not UTF-8: byte 0xc3'
+refused layer_doc_escape '"doc" holds the control character 0x1b'
+refused metric_finalize 'layer type "vendor.test_metric": the function "finalize" is missing'
+refused metric_outputs 'a metric has no outputs, but 1 are declared'
+refused port_name 'outputs: the name "the out" must be'
+refused port_twice 'the port "first" comes twice'
+refused port_variadic 'port "first" is variadic, but not the last of its inputs'
+refused port_flags 'port "first" has unknown flags 0x40'
+refused port_doc 'port "first" has no doc line'
+refused suffix_twice 'the parameter "weight" comes twice'
+refused suffix_dot 'parameters: the name "a.b" must be'
+refused suffix_null 'parameters is null'
+
+refused attribute_null 'entry 3 of "attributes" is null'
+refused attribute_name 'attribute: the name "1st" must be'
+refused attribute_twice 'attribute "flag" comes twice'
+refused attribute_kind 'attribute "rate": its kind 8 is unknown'
+refused attribute_size '"size" of its attribute is 4'
+refused attribute_doc 'attribute "rate": it has no doc line'
+refused attribute_flags 'attribute "rate": it has unknown flags 0x2'
+refused initial_kind 'attribute "rate": it has kind 3, its default kind 2'
+refused initial_count 'attribute "rate": its default is one value, but counts 0'
+refused initial_nan '"initial" is nan'
+refused initial_low 'attribute "rate": its default -1 lies outside its own range'
+refused initial_high 'attribute "count": its default -7 lies outside its own range'
+refused initial_choice 'attribute "word": its default "d" is none of its choices'
+refused initial_text_null 'attribute "word": its default is a null text'
+refused initial_list_null 'attribute "whole": its default is null, but counts 4'
+refused initial_required 'attribute "count": it is required'
+refused range_order 'attribute "rate": its minimum 0 is above its maximum -1'
+refused range_infinite 'attribute "rate": its minimum is not finite'
+refused range_fraction 'attribute "count": its maximum 0.5 is no whole number'
+refused range_text 'attribute "word": it has a range, but is no number'
+refused choices_number 'attribute "rate": choices are for texts'
+refused choices_none 'attribute "word": its choices are empty'
+exit $failed

@@ -1,0 +1,226 @@
+/* A plugin with one of everything that a manifest can say, and values that are hard to write. Compiled a second time
+ * with TENON_TEST_MUTATIONS, it is wrong in the one point that the environment variable TENON_TEST_MUTATION names.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/plugin.h>
+
+static const int64_t ints[] = {INT64_MIN, -1, 0, INT64_MAX};
+static const double floats[] = {0.1, 1.0 / 3.0, -0.0, 1e300, DBL_MIN, DBL_MAX, 5e-324, 123456789.0};
+static const char* texts[] = {"a", "b", "a"};
+static const char* choices[] = {"a", "b", "c", NULL};
+
+static tn_attribute flag = {.size = sizeof(tn_attribute),
+                            .kind = TN_ATTR_BOOL,
+                            .name = "flag",
+                            .doc = "a bool",
+                            .initial = {TN_ATTR_BOOL, 1, {.i = 1}}};
+static tn_attribute count = {.size = sizeof(tn_attribute),
+                             .kind = TN_ATTR_INT,
+                             .name = "count",
+                             .doc = "an int",
+                             .has_range = 3,
+                             .minimum = -7,
+                             .maximum = 1e15,
+                             .initial = {TN_ATTR_INT, 1, {.i = -7}}};
+static tn_attribute rate = {.size = sizeof(tn_attribute),
+                            .kind = TN_ATTR_FLOAT,
+                            .name = "rate",
+                            .doc = "a float",
+                            .has_range = 1,
+                            .minimum = 0,
+                            .initial = {TN_ATTR_FLOAT, 1, {.f = 3}}};
+static tn_attribute word = {.size = sizeof(tn_attribute),
+                            .kind = TN_ATTR_STRING,
+                            .name = "word",
+                            .doc =
+                                "quote \" backslash \\ newline \n tab \t omega \xce\xa9 ?"
+                                "?/ %d",
+                            .choices = choices,
+                            .initial = {TN_ATTR_STRING, 1, {.s = "c"}}};
+static tn_attribute whole = {.size = sizeof(tn_attribute),
+                             .kind = TN_ATTR_INTS,
+                             .name = "whole",
+                             .doc = "ints",
+                             .initial = {TN_ATTR_INTS, 4, {.ints = ints}}};
+static tn_attribute real = {.size = sizeof(tn_attribute),
+                            .kind = TN_ATTR_FLOATS,
+                            .name = "real",
+                            .doc = "floats",
+                            .initial = {TN_ATTR_FLOATS, 8, {.floats = floats}}};
+static tn_attribute words = {.size = sizeof(tn_attribute),
+                             .kind = TN_ATTR_STRINGS,
+                             .name = "words",
+                             .doc = "strings",
+                             .choices = choices,
+                             .initial = {TN_ATTR_STRINGS, 3, {.strings = texts}}};
+static tn_attribute needed = {
+    .size = sizeof(tn_attribute), .kind = TN_ATTR_INT, .name = "needed", .doc = "required", .flags = TN_ATTR_REQUIRED};
+static const tn_attribute* attributes[] = {&flag, &count, &rate, &word, &whole, &real, &words, &needed};
+
+static tn_port first = {.size = sizeof(tn_port), .name = "first", .doc = "the first", .flags = TN_PORT_ANY};
+static tn_port rest = {.size = sizeof(tn_port), .name = "rest", .doc = "all others", .flags = TN_PORT_VARIADIC};
+static tn_port out = {.size = sizeof(tn_port), .name = "out", .doc = "the sum"};
+static const tn_port* in_ports[] = {&first, &rest};
+static const tn_port* out_ports[] = {&out};
+static const char* suffixes[] = {"weight", "bias_2"};
+
+static tn_status plan(const tn_planner* p) { return tn_fail(p->errors, TN_UNSUPPORTED, NULL, "for tests alone"); }
+static tn_status lower(const tn_attributes* a, const tn_builder* b) {
+  (void)a;
+  return tn_fail(b->errors, TN_UNSUPPORTED, NULL, "for tests alone");
+}
+static tn_status finalize(const tn_attributes* a, const double* state, tn_metric_result result, void* self) {
+  (void)a;
+  result(self, "value", state[0]);
+  return TN_OK;
+}
+
+static tn_layer_description layer_description = {.size = sizeof(tn_layer_description),
+                                                 .role = TN_ROLE_COST,
+                                                 .type = "test_rich",
+                                                 .doc = "Every kind of attribute.",
+                                                 .inputs_count = 2,
+                                                 .outputs_count = 1,
+                                                 .inputs = in_ports,
+                                                 .outputs = out_ports,
+                                                 .attributes_count = 8,
+                                                 .parameters_count = 2,
+                                                 .attributes = attributes,
+                                                 .parameters = suffixes,
+                                                 .state_version = 4000000000u};
+static tn_layer_description metric_description = {.size = sizeof(tn_layer_description),
+                                                  .role = TN_ROLE_METRIC,
+                                                  .type = "vendor.test_metric",
+                                                  .doc = "A metric.",
+                                                  .inputs_count = 1,
+                                                  .inputs = in_ports};
+static tn_layer_type layer = {
+    .size = sizeof(tn_layer_type), .description = &layer_description, .plan = plan, .lower = lower};
+static tn_layer_type metric = {.size = sizeof(tn_layer_type),
+                               .description = &metric_description,
+                               .plan = plan,
+                               .lower = lower,
+                               .finalize = finalize};
+static const tn_layer_type* layers[] = {&layer, &metric};
+
+static tn_status record(const tn_update_recorder* r) {
+  return tn_fail(r->errors, TN_UNSUPPORTED, NULL, "for tests alone");
+}
+static tn_updater_description updater_description = {.size = sizeof(tn_updater_description),
+                                                     .type = "test_updater",
+                                                     .doc = "An updater.",
+                                                     .attributes_count = 1,
+                                                     .attributes = attributes,
+                                                     .state_version = 2};
+static tn_updater_type updater = {
+    .size = sizeof(tn_updater_type), .description = &updater_description, .record = record};
+static const tn_updater_type* updaters[] = {&updater};
+
+static tn_status reader_open(const tn_reader_open* open, void** instance) {
+  (void)instance;
+  return tn_fail(open->errors, TN_UNSUPPORTED, NULL, "for tests alone");
+}
+static void reader_close(void* instance) { (void)instance; }
+static const tn_reader_schema* schema(void* instance) {
+  (void)instance;
+  return NULL;
+}
+static int64_t samples(void* instance) {
+  (void)instance;
+  return -1;
+}
+static tn_status next(void* instance, const tn_reader_buffers* buffers, int64_t* got) {
+  (void)instance;
+  (void)buffers;
+  *got = 0;
+  return TN_END;
+}
+static tn_status seek(void* instance, int64_t position) {
+  (void)instance;
+  (void)position;
+  return TN_OK;
+}
+static tn_reader_description reader_description = {.size = sizeof(tn_reader_description),
+                                                   .type = "test_reader",
+                                                   .doc = "A reader.",
+                                                   .attributes_count = 1,
+                                                   .attributes = attributes,
+                                                   .traits = TN_TRAIT_OWN_THREADS};
+static tn_reader_type reader = {.size = sizeof(tn_reader_type),
+                                .description = &reader_description,
+                                .open = reader_open,
+                                .close = reader_close,
+                                .schema = schema,
+                                .samples = samples,
+                                .next = next,
+                                .position = samples,
+                                .seek = seek};
+static const tn_reader_type* readers[] = {&reader};
+
+static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
+  (void)site;
+  (void)needs;
+  return TN_UNSUPPORTED;
+}
+static tn_status supports(const tn_kernel_site* site) {
+  (void)site;
+  return TN_UNSUPPORTED;
+}
+static tn_status prepare(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
+                         int32_t direction, tn_prepared* prepared) {
+  (void)services;
+  (void)device;
+  (void)site;
+  (void)direction;
+  (void)prepared;
+  return tn_fail(errors, TN_UNSUPPORTED, NULL, "for tests alone");
+}
+static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16};
+static tn_kernel kernel = {.size = sizeof(tn_kernel),
+                           .score = -3,
+                           .type = "relu",
+                           .device = "cpu",
+                           .name = "rich.relu-1",
+                           .dtypes_count = 4,
+                           .dtypes = dtypes,
+                           .supports = supports,
+                           .query = query,
+                           .prepare = prepare};
+static tn_kernel twin;
+static const tn_kernel* kernels[] = {&kernel, &twin};
+
+static tn_library library = {.size = sizeof(tn_library), .name = "libc.so.6", .hint = "it is there"};
+static const tn_library* libraries[] = {&library};
+
+static tn_plugin plugin = {.size = sizeof(tn_plugin),
+                           .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 1, 0},
+                           .id = "tenon.test.rich",
+                           .version = "1.2.3-rc.1+5",
+                           .doc = "One of everything",
+                           .license = "MIT OR Apache-2.0",
+                           .isa = "",
+                           .layers_count = 2,
+                           .kernels_count = 1,
+                           .layers = layers,
+                           .kernels = kernels,
+                           .updaters_count = 1,
+                           .readers_count = 1,
+                           .updaters = updaters,
+                           .readers = readers,
+                           .libraries_count = 1,
+                           .libraries = libraries};
+
+#ifdef TENON_TEST_MUTATIONS
+#include "mutations.h"
+#else
+static void mutate(void) {}
+#endif
+
+const tn_plugin* tenon_plugin(void) {
+  twin = kernel;
+  mutate();
+  return &plugin;
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# An author's first hour: install Tenon, take the template out of it, build it elsewhere, look at what came out.
+#   template.sh <cmake> <build folder> <work folder> <C++ compiler> <exports.sh> <nm>
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+
+cmake="$1" build="$2" work="$3" compiler="$4" exports="$5" nm="$6"
+rm -rf "$work"
+mkdir -p "$work"
+"$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
+for file in bin/tenon lib/libtenon.so include/tenon/tenon.h include/tenon/tenon.hpp include/tenon/plugin.hpp; do
+  # The library folder has another name on some systems.
+  if [[ -z "$(find "$work/prefix" -path "*/${file#lib/}" -print -quit)" ]]; then
+    echo "not installed: $file"
+    exit 1
+  fi
+done
+
+cp -r "$work/prefix/share/tenon/sdk/template" "$work/source"
+"$cmake" -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror"
+"$cmake" --build "$work/build"
+plugin="$work/build/lib/tenon/plugins/layers/swish.so"
+bash "$exports" "$nm" plugin "$plugin"
+if grep -rlE "$build/|$work/source" "$plugin"; then
+  echo "the plugin names the folder that it was built in"
+  exit 1
+fi
+
+# Put beside the others it is found, by the installed program, from its note.
+plugins="$(dirname "$(find "$work/prefix" -type d -path '*/tenon/plugins/layers' -print -quit)")"
+cp "$plugin" "$plugins/layers/"
+"$work/prefix/bin/tenon" plugins list >"$work/list"
+grep -q swish "$work/list" || {
+  echo "tenon plugins list does not show the new plugin:"
+  cat "$work/list"
+  exit 1
+}

@@ -1,0 +1,136 @@
+// A reader type whose samples are made up, for tests of what the host does with readers. Sample i of all has two slots:
+// "id" int64 [] = i, and "value" float32 [3] = i, i + 0.25, i + 0.5. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/reader.h>
+
+#include <cstring>
+#include <vector>
+
+#include "host/registry.h"
+
+namespace tenon::test {
+
+// What a test sets before and sees after; must outlive the readers over it.
+struct MemoryData {
+  int64_t samples = 0;  // of all shards
+  bool sized = true;    // whether the reader says how many there are
+  bool ends = true;     // false: an online reader, samples go on for ever
+  bool seeks = true;
+  int64_t most = INT64_MAX;  // samples that one call of next gives
+  int64_t fail_at = -1;      // the number of the call of next or read_at that fails with TN_IO, from 0; -1: none
+  int64_t calls = 0;         // of next and read_at
+  int64_t opened = 0;        // instances that were not closed
+
+  tn_status answer = TN_OK;    // of next, instead of samples, unless TN_OK
+  int64_t count_offset = 0;    // added to what next says it gave
+  bool empty_instance = false;
+  int64_t says_samples = -2;  // answer of samples; -2: the truth
+
+  int64_t value_shape[1] = {3};
+  tn_slot id = {sizeof(tn_slot), TN_I64, "id", TN_DENSE, 0, nullptr, -1};
+  tn_slot value = {sizeof(tn_slot), TN_F32, "value", TN_DENSE, 1, value_shape, -1};
+  const tn_slot* slots[2] = {&id, &value};
+  tn_reader_schema schema = {sizeof(tn_reader_schema), 2, slots};
+  const tn_reader_schema* schema_given = &schema;
+
+  MemoryData() = default;
+  explicit MemoryData(int64_t how_many) : samples(how_many) {}
+  MemoryData(const MemoryData&) = delete;
+  MemoryData& operator=(const MemoryData&) = delete;
+};
+
+class MemoryInstance {
+ public:
+  static tn_status open(const tn_reader_open* open, void** instance) {
+    auto& data = *reinterpret_cast<MemoryData*>(tn_int(open->attributes, "data", 0));
+    if (data.empty_instance) return TN_OK;
+    ++data.opened;
+    *instance = new MemoryInstance(data, *open);
+    return TN_OK;
+  }
+  static void close(void* instance) {
+    --of(instance).data_.opened;
+    delete &of(instance);
+  }
+  static const tn_reader_schema* schema(void* instance) { return of(instance).data_.schema_given; }
+  static int64_t samples(void* instance) {
+    const MemoryInstance& it = of(instance);
+    if (it.data_.says_samples != -2) return it.data_.says_samples;
+    return it.data_.sized && it.data_.ends ? it.mine() : -1;
+  }
+  static tn_status read_at(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers) {
+    MemoryInstance& it = of(instance);
+    if (it.data_.calls++ == it.data_.fail_at) return it.broken();
+    for (int64_t i = 0; i < count; ++i) it.put(indices[i], buffers, i);
+    return TN_OK;
+  }
+  static tn_status next(void* instance, const tn_reader_buffers* buffers, int64_t* count) {
+    MemoryInstance& it = of(instance);
+    *count = 0;
+    if (it.data_.calls++ == it.data_.fail_at) return it.broken();
+    if (it.data_.answer != TN_OK) return it.data_.answer;
+    if (it.data_.ends && it.position_ == it.mine()) {
+      it.position_ = 0;
+      return TN_END;
+    }
+    while (*count < buffers->capacity && *count < it.data_.most && (!it.data_.ends || it.position_ < it.mine()))
+      it.put(it.position_++, buffers, (*count)++);
+    *count += it.data_.count_offset;
+    return TN_OK;
+  }
+  static int64_t position(void* instance) { return of(instance).position_; }
+  static tn_status seek(void* instance, int64_t position) {
+    MemoryInstance& it = of(instance);
+    if (!it.data_.seeks) return tn_fail(it.errors_, TN_UNSUPPORTED, nullptr, "cannot seek");
+    it.position_ = position;
+    return TN_OK;
+  }
+
+ private:
+  MemoryInstance(MemoryData& data, const tn_reader_open& open)
+      : data_(data), shard_(open.shard), shards_(open.shards), errors_(open.errors) {}
+
+  static MemoryInstance& of(void* instance) { return *static_cast<MemoryInstance*>(instance); }
+  [[nodiscard]] int64_t mine() const { return (data_.samples - shard_ + shards_ - 1) / shards_; }
+  [[nodiscard]] tn_status broken() const { return tn_fail(errors_, TN_IO, "records.bin", "cannot read it"); }
+  void put(int64_t index, const tn_reader_buffers* buffers, int64_t to) const {
+    const int64_t id = index * shards_ + shard_;
+    const auto base = static_cast<float>(id);
+    const float value[3] = {base, base + 0.25F, base + 0.5F};
+    std::memcpy(static_cast<int64_t*>(buffers->data[0]) + to, &id, sizeof id);
+    std::memcpy(static_cast<float*>(buffers->data[1]) + 3 * to, value, sizeof value);
+  }
+
+  MemoryData& data_;
+  int64_t shard_, shards_;
+  const tn_errors* errors_;
+  int64_t position_ = 0;
+};
+
+// The type; `indexed`: with read_at.
+inline ReaderType memory_reader_type(bool indexed) {
+  ReaderType type;
+  type.plugin = "test.memory";
+  type.description.type = "memory";
+  Attribute data;
+  data.name = "data";
+  data.kind = TN_ATTR_INT;
+  data.required = true;
+  type.description.attributes = {data};
+  type.table.size = sizeof type.table;
+  type.table.open = MemoryInstance::open;
+  type.table.close = MemoryInstance::close;
+  type.table.schema = MemoryInstance::schema;
+  type.table.samples = MemoryInstance::samples;
+  type.table.read_at = indexed ? MemoryInstance::read_at : nullptr;
+  type.table.next = MemoryInstance::next;
+  type.table.position = MemoryInstance::position;
+  type.table.seek = MemoryInstance::seek;
+  return type;
+}
+
+// The attributes that make a reader of that type read `data`.
+inline Values memory_attributes(MemoryData& data) { return {{"data", static_cast<int64_t>(reinterpret_cast<intptr_t>(&data))}}; }
+
+}  // namespace tenon::test

@@ -1,0 +1,9 @@
+/* The default of an attribute is another in the code than in the note. SPDX-License-Identifier: Apache-2.0 */
+#include "../parts.h"
+
+TEST_MARKER("bad_differs")
+TEST_NOTE(TEST_JSON(TEST_ABI, "bad_differs", "", "[]"))
+TEST_PLAN
+TEST_LAYER_OF("bad_differs", plan, sizeof(tn_layer_type), 4)
+TEST_PLUGIN(0, 1, "bad_differs", "")
+TEST_ENTRY

@@ -1,0 +1,9 @@
+/* The note asks for less than the code does. SPDX-License-Identifier: Apache-2.0 */
+#include "../parts.h"
+
+TEST_MARKER("bad_hidden_minor")
+TEST_NOTE(TEST_JSON(TEST_ABI, "bad_hidden_minor", "", "[]"))
+TEST_PLAN
+TEST_LAYER("bad_hidden_minor", plan)
+TEST_PLUGIN(0, 98, "bad_hidden_minor", "")
+TEST_ENTRY

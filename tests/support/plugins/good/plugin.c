@@ -1,0 +1,9 @@
+/* A sound plugin, which the bad ones differ from in one point each. SPDX-License-Identifier: Apache-2.0 */
+#include "../parts.h"
+
+TEST_MARKER("good")
+TEST_NOTE(TEST_JSON(TEST_ABI, "good", "", "[]"))
+TEST_PLAN
+TEST_LAYER("good", plan)
+TEST_PLUGIN(0, 1, "good", "")
+TEST_ENTRY

@@ -1,0 +1,15 @@
+// Layers that the harness puts around the one it checks. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/plugin.h>
+
+namespace tenon::test {
+
+// Two layer types, for tn_host_add_plugin:
+//   test_input  values of the parameter "values" [rows, shape...] picked by integer ids [samples]: [samples, shape...].
+//               Its parameter's gradient is the gradient of the layer's input. Attributes: rows, shape.
+//   test_cost   sum over all elements of a sample of value * weight; two inputs of one shape. Its gradient is the
+//               weight.
+const tn_plugin& test_layers();
+
+}  // namespace tenon::test

@@ -1,0 +1,209 @@
+// Updaters against the published formulas in plain fp64: 50 steps, three tensors. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <tenon/tenon.hpp>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "tests/support/test_layers.h"
+
+namespace tenon::test {
+namespace {
+
+constexpr int64_t kSamples = 4;
+constexpr int kSteps = 50;
+const std::vector<std::vector<int64_t>> kShapes = {{5}, {3, 4}, {1}};  // of one sample; the tensors have 20, 48, 4
+
+struct Tensor {
+  std::vector<double> value, first, second;  // parameter and moments
+};
+// One step of one tensor. t counts from 1.
+using Rule = std::function<void(Tensor&, const std::vector<double>& gradient, double t)>;
+
+// Three parameters whose gradients are fed: the cost of test_cost has its weight as derivative.
+class Model {
+ public:
+  explicit Model(int threads) : host_(HostOptions{threads, {TENON_PLUGINS}, nullptr, {}}) {
+    host_.add_plugin(&test_layers());
+    DataOptions ids;
+    ids.name = "ids";
+    ids.dtype = TN_I32;
+    const Layer ids_layer = host_.data(ids);
+    for (size_t i = 0; i < kShapes.size(); ++i) {
+      const std::string number = std::to_string(i);
+      const Layer input =
+          host_.layer("test_input", {ids_layer}, {{"rows", kSamples}, {"shape", kShapes[i]}}, "x" + number);
+      DataOptions weight;
+      weight.name = "w" + number;
+      weight.shape = kShapes[i];
+      outputs_.push_back(host_.layer("test_cost", {input, host_.data(weight)}, {}, "cost" + number));
+    }
+    parameters_ = host_.parameters(outputs_, 1);
+    MachineOptions options;
+    options.max_samples = kSamples;
+    options.training = true;
+    machine_ = host_.machine(parameters_, outputs_, options);
+  }
+
+  [[nodiscard]] Updater updater(const std::string& type, const Attributes& attributes) const {
+    return host_.updater(type, attributes);
+  }
+  void set(size_t i, const std::vector<float>& values) const {
+    parameters_.set(name(i), {TN_F32, parameters_.get(name(i)).shape, values.data()});
+  }
+  [[nodiscard]] std::vector<double> get(size_t i) const {
+    const Array array = parameters_.get(name(i));
+    const auto* data = static_cast<const float*>(array.data);
+    return {data, data + array.count()};
+  }
+  void step(const Updater& updater, const std::vector<std::vector<float>>& weights) const {
+    const std::vector<int32_t> ids = {0, 1, 2, 3};
+    std::vector<Feed> feeds = {{"ids", {TN_I32, {kSamples}, ids.data()}}};
+    for (size_t i = 0; i < kShapes.size(); ++i) {
+      std::vector<int64_t> shape = kShapes[i];
+      shape.insert(shape.begin(), kSamples);
+      feeds.push_back({"w" + std::to_string(i), {TN_F32, shape, weights[i].data()}});
+    }
+    machine_.forward(feeds);
+    machine_.backward();
+    updater.update(machine_);
+  }
+
+ private:
+  static std::string name(size_t i) { return "x" + std::to_string(i) + ".values"; }
+  Host host_;
+  Layers outputs_;
+  Parameters parameters_;
+  Machine machine_;
+};
+
+// The largest difference to the formula, relative to how far the parameters moved.
+double distance_to(const Rule& rule, const std::string& type, const Attributes& attributes, bool count_per_tensor,
+                   int threads = 2) {
+  const Model model(threads);
+  const Updater updater = model.updater(type, attributes);
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<float> draw(-1, 1);
+  std::vector<Tensor> tensors(kShapes.size());
+  std::vector<std::vector<double>> began(kShapes.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<float> values(model.get(i).size());
+    for (float& value : values) value = draw(random);
+    model.set(i, values);
+    tensors[i].value.assign(values.begin(), values.end());
+    tensors[i].first.assign(values.size(), 0.0);
+    tensors[i].second.assign(values.size(), 0.0);
+    began[i] = tensors[i].value;
+  }
+  double t = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<std::vector<float>> weights;
+    if (!count_per_tensor) ++t;
+    for (Tensor& tensor : tensors) {
+      std::vector<float> weight(tensor.value.size());
+      for (float& value : weight) value = draw(random);
+      std::vector<double> gradient(weight.begin(), weight.end());
+      for (double& value : gradient) value /= kSamples;
+      if (count_per_tensor) ++t;
+      rule(tensor, gradient, t);
+      weights.push_back(std::move(weight));
+    }
+    model.step(updater, weights);
+  }
+  double worst = 0;
+  double moved = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::vector<double> got = model.get(i);
+    for (size_t j = 0; j < got.size(); ++j) {
+      worst = std::max(worst, std::abs(got[j] - tensors[i].value[j]));
+      moved = std::max(moved, std::abs(tensors[i].value[j] - began[i][j]));
+    }
+  }
+  return worst / moved;
+}
+
+constexpr double kTolerance = 5e-5;  // fp32 parameters around 1 after 50 roundings, against moves of about 0.05 or more
+
+Rule sgd(double rate, double momentum, bool nesterov, double decay) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const double g = gradient[i] + decay * x.value[i];
+      x.first[i] = t == 1 ? g : momentum * x.first[i] + g;
+      x.value[i] -= rate * (nesterov ? g + momentum * x.first[i] : x.first[i]);
+    }
+  };
+}
+
+// Kingma & Ba 2015, algorithm 1; decoupled: Loshchilov & Hutter 2019, algorithm 2.
+Rule adam(double rate, double decay, bool decoupled) {
+  constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const double g = gradient[i] + (decoupled ? 0 : decay * x.value[i]);
+      x.first[i] = kBeta1 * x.first[i] + (1 - kBeta1) * g;
+      x.second[i] = kBeta2 * x.second[i] + (1 - kBeta2) * g * g;
+      const double first = x.first[i] / (1 - std::pow(kBeta1, t));
+      const double second = x.second[i] / (1 - std::pow(kBeta2, t));
+      const double shrink = decoupled ? rate * decay * x.value[i] : 0;
+      x.value[i] -= rate * first / (std::sqrt(second) + kEpsilon) + shrink;
+    }
+  };
+}
+
+TEST(Sgd, FollowsTheFormula) {
+  EXPECT_LT(distance_to(sgd(0.1, 0, false, 0), "sgd", {{"learning_rate", 0.1}}, false), kTolerance);
+  EXPECT_LT(distance_to(sgd(0.1, 0.9, false, 0), "sgd", {{"learning_rate", 0.1}, {"momentum", 0.9}}, false), kTolerance);
+  EXPECT_LT(distance_to(sgd(0.1, 0.9, true, 0), "sgd",
+                        {{"learning_rate", 0.1}, {"momentum", 0.9}, {"nesterov", true}}, false), kTolerance);
+  EXPECT_LT(distance_to(sgd(0.1, 0.5, false, 0.01), "sgd",
+                        {{"learning_rate", 0.1}, {"momentum", 0.5}, {"weight_decay", 0.01}}, false), kTolerance);
+}
+
+TEST(Sgd, OtherFormulasAreToldApart) {
+  EXPECT_GT(distance_to(sgd(0.1001, 0, false, 0), "sgd", {{"learning_rate", 0.1}}, false), kTolerance);
+  EXPECT_GT(distance_to(sgd(0.1, 0.9, true, 0), "sgd", {{"learning_rate", 0.1}, {"momentum", 0.9}}, false), kTolerance);
+}
+
+TEST(Sgd, NesterovNeedsMomentum) {
+  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  try {
+    static_cast<void>(host.updater("sgd", {{"nesterov", true}}));
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_INVALID);
+    EXPECT_NE(std::string(error.what()).find("nesterov"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Adam, FollowsTheFormula) {
+  const Attributes plain = {{"learning_rate", 0.01}};
+  EXPECT_LT(distance_to(adam(0.01, 0, false), "adam", plain, false), kTolerance);
+  EXPECT_LT(distance_to(adam(0.01, 0.1, false), "adam", {{"learning_rate", 0.01}, {"weight_decay", 0.1}}, false),
+            kTolerance);
+  EXPECT_LT(distance_to(adam(0.01, 0.1, true), "adam",
+                        {{"learning_rate", 0.01}, {"weight_decay", 0.1}, {"decoupled", true}}, false), kTolerance);
+}
+
+// tiny-dnn's mistake: the power of beta advanced once per tensor. With one tensor nobody notices.
+TEST(Adam, BiasCorrectionAdvancesPerStep) {
+  EXPECT_GT(distance_to(adam(0.01, 0, false), "adam", {{"learning_rate", 0.01}}, true), kTolerance);
+}
+
+TEST(Updaters, UnknownAttributesAndTypesAreNamed) {
+  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  const auto message = [&](const std::string& type, const Attributes& attributes) -> std::string {
+    try {
+      static_cast<void>(host.updater(type, attributes));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("adam", {{"beta3", 0.9}}).find("beta3"), std::string::npos);
+  EXPECT_NE(message("adam", {{"learning_rat", 0.9}}).find("did you mean \"learning_rate\""), std::string::npos);
+  EXPECT_NE(message("adm", {}).find("did you mean \"adam\""), std::string::npos) << message("adm", {});
+}
+
+}  // namespace
+}  // namespace tenon::test
