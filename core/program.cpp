@@ -110,11 +110,8 @@ uint8_t check_instruction(Program& program, size_t index) {
 
 }  // namespace
 
-uint8_t cover(uint8_t a, uint8_t b) {
-  if (a == b || b == TN_SCALAR) return a;
-  if (a == TN_SCALAR) return b;
-  return TN_FULL;
-}
+// PER_COLUMN and PER_ROW are one bit each, FULL is both.
+uint8_t cover(uint8_t a, uint8_t b) { return a | b; }
 
 tn_program Program::view() const {
   tn_program view = {};

@@ -105,7 +105,8 @@ tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters p
     const tenon::Updater& described = *it.updaters.at(updater);
     const std::string text = nlohmann::json{{"type", described.type()},
                                             {"learning_rate", described.learning_rate()},
-                                            {"slot_bytes", described.slot_bytes(*it.parameters.at(parameters))}}
+                                            {"slot_bytes", described.slot_bytes(*it.parameters.at(parameters))},
+                                            {"workspace_bytes", described.workspace_bytes(it.parameters.at(parameters))}}
                                  .dump();
     write(user, text.data(), text.size());
   });

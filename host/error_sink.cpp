@@ -44,7 +44,10 @@ void ErrorSink::check(tn_status status) {
   }
   if (status == TN_OK) return;
   const bool known = status > TN_OK && status <= TN_INTERNAL;
-  if (message.empty()) message = known ? std::string(status_text(status)) + ", without a reason" : text("status ", status);
+  if (!known)
+    message = text("unknown status ", status, message.empty() ? "" : ": ", message);
+  else if (message.empty())
+    message = text(status_text(status), ", without a reason");
   throw Error(known ? status : tn_status{TN_PLUGIN_FAULT}, who_ + ": " + message);
 }
 

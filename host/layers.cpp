@@ -126,7 +126,7 @@ class Making {
       }
       Spec spec = layer_.inputs[i].layer->outputs.at(layer_.inputs[i].output);
       const bool takes_integers = (port(i).flags & (TN_PORT_INTEGER | TN_PORT_ANY)) != 0;
-      if (!is_float(spec.dtype) && !takes_integers) spec.dtype = TN_COMPUTE;  // converted where it enters
+      if (is_float(spec.dtype) || !takes_integers) spec.dtype = TN_COMPUTE;  // converted where it enters
       input_specs_.push_back(spec);
     }
     for (const Spec& spec : input_specs_) views_.push_back(spec.view());
@@ -294,7 +294,17 @@ class Making {
     layer.parameter_name = parameter_name;
     layer.inputs = std::move(inputs);
     layer.given = std::move(attributes);
+    if (parameter_name == layer_.parameter_name) hand_down_multipliers(component.description, layer.given);
     return Making(registry_, component, std::move(layer)).run();
+  }
+
+  // Multipliers of parameters that an inner layer holds in this one's name.
+  void hand_down_multipliers(const LayerDescription& inner, Values& attributes) const {
+    for (const auto& [name, value] : layer_.given) {
+      const auto multiplier = multiplier_of(name);
+      const auto holds = [&](const std::string& suffix) { return multiplier && multiplier->suffix == suffix; };
+      if (std::any_of(inner.parameters.begin(), inner.parameters.end(), holds)) attributes.emplace(name, value);
+    }
   }
 
   // act = "relu": the layer becomes a name for relu(itself).

@@ -49,7 +49,7 @@ struct ReaderDescription {
 };
 
 // A component ready to be called: its description, and a full-size copy of its table in which every function that
-// the plugin lacks is a stub answering TN_UNSUPPORTED (null where null has a meaning of its own: expand, lower,
+// the plugin lacks is a placeholder answering TN_UNSUPPORTED (null where null has a meaning of its own: expand, lower,
 // finalize, read_at, extension, destroy). Lives as long as the registry.
 template <typename Description, typename Table>
 struct Component {

@@ -154,6 +154,14 @@ uint64_t Updater::slot_bytes(const ParameterSet& set) const {
   return bytes;
 }
 
+uint64_t Updater::workspace_bytes(const std::shared_ptr<ParameterSet>& set) const {
+  uint64_t bytes = 0;
+  for (const auto& state : states_)
+    if (state->set.lock() == set)
+      for (const auto& binding : state->bindings) bytes += binding->workspace.size();
+  return bytes;
+}
+
 Updater::State& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
   std::erase_if(states_, [](const auto& state) { return state->set.expired(); });
   const auto found =

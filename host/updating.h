@@ -31,6 +31,8 @@ class Updater {
   void set_learning_rate(double rate);
   // Bytes of slots for a set: kept once per set, from its first update on.
   [[nodiscard]] uint64_t slot_bytes(const ParameterSet& set) const;
+  // Bytes of workspace held at present for machines on a set.
+  [[nodiscard]] uint64_t workspace_bytes(const std::shared_ptr<ParameterSet>& set) const;
 
  private:
   struct State;

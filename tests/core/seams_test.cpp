@@ -34,7 +34,9 @@ class Seams : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  static void put(const fs::path& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
+  static void put(const fs::path& path, const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+  }
   static std::string get(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -100,7 +102,8 @@ TEST_F(Seams, ReadsAnyRangeAndNothingBeyond) {
   input->read(10, three, 0);
   const Error error = error_of([&] { input->read(8, three, 3); });
   EXPECT_EQ(error.code(), TN_BAD_DATA);
-  EXPECT_THAT(error.message(), HasSubstr((folder_ / "a").string() + ": expected 3 bytes at byte 8; the file ends at byte 10"));
+  EXPECT_THAT(error.message(),
+              HasSubstr((folder_ / "a").string() + ": expected 3 bytes at byte 8; the file ends at byte 10"));
   EXPECT_EQ(error_of([&] { input->read(UINT64_MAX, three, 2); }).code(), TN_BAD_DATA);
   fs::resize_file(folder_ / "a", 5);  // behind our back
   EXPECT_EQ(error_of([&] { input->read(4, three, 3); }).code(), TN_BAD_DATA);
@@ -173,18 +176,17 @@ TEST_F(Seams, ReplaceRefusesWhatIsNoFile) {
 TEST_F(Seams, AFullDiskLeavesTheOldFile) {
   put(folder_ / "model", "old");
   const auto output = files_->replace(folder_ / "model");
-  // The limit on the size of files makes a real write fail as a full disk does.
-  EXPECT_EXIT(
-      {
-        std::signal(SIGXFSZ, SIG_IGN);
-        const rlimit limit = {1000, 1000};
-        setrlimit(RLIMIT_FSIZE, &limit);
-        const std::string big(5000, 'x');
-        const tn_status code = error_of([&] { output->write(big.data(), big.size()); }).code();
-        const tn_status after = error_of([&] { output->commit(); }).code();
-        std::_Exit(code == TN_IO && after == TN_MISUSE ? 0 : 1);
-      },
-      ::testing::ExitedWithCode(0), "");
+  // In a process of its own: the limit on the size of files makes a real write fail as a full disk does.
+  const auto write_too_much = [&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string big(5000, 'x');
+    const tn_status written = error_of([&] { output->write(big.data(), big.size()); }).code();
+    const tn_status committed = error_of([&] { output->commit(); }).code();
+    std::_Exit(written == TN_IO && committed == TN_MISUSE ? 0 : 1);
+  };
+  EXPECT_EXIT(write_too_much(), ::testing::ExitedWithCode(0), "");
   EXPECT_EQ(get(folder_ / "model"), "old");
 }
 

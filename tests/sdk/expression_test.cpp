@@ -45,12 +45,10 @@ void expect_same(Formula formula, Expected expected) {
       EXPECT_DOUBLE_EQ(outputs[0][i], wanted) << "element " << i;
   }
 }
-#define EXPECT_SAME(expression)                                          \
-  expect_same([](const auto& x, const auto& y) { return (expression); }, \
-              [](double x, double y) {                                   \
-                static_cast<void>(y);                                    \
-                return static_cast<double>(expression);                  \
-              })
+// The formula is compiled twice, once to be recorded and once as plain arithmetic.
+#define EXPECT_SAME(expression)                                                                            \
+  expect_same([]([[maybe_unused]] const auto& x, [[maybe_unused]] const auto& y) { return (expression); }, \
+              []([[maybe_unused]] double x, [[maybe_unused]] double y) { return static_cast<double>(expression); })
 
 double to_float(bool value) { return value ? 1 : 0; }
 double select(bool condition, double a, double b) { return condition ? a : b; }

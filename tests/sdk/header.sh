@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # One header, alone, in each of its languages, without a warning, by the build's compiler and by clang if there is one:
-#   header.sh <compiler> <clang or CLANG-NOTFOUND> <header> "<language>;..." <option>...
+#   header.sh <compiler> <clang or CLANG-NOTFOUND> <header> <language>,... <option>...
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
 header="$3"
-IFS=';' read -ra languages <<<"$4"
+IFS=',' read -ra languages <<<"$4"
 for compiler in "$1" "$2"; do
   [[ "$compiler" != *-NOTFOUND && -n "$compiler" ]] || continue
   for language in "${languages[@]}"; do

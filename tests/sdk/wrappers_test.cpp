@@ -227,7 +227,8 @@ TEST(LayerType, OnlyADeclinedExpansionIsUnsupported) {
 }
 
 TEST(Attributes, ReadingWhatIsNotThereThrows) {
-  tn_attribute declared = tn::int_attribute("size").get();
+  const tn::Attribute size = tn::int_attribute("size");
+  const tn_attribute declared = size.get();
   const tn_attribute* list[1] = {&declared};
   tn_value value = tn::int_value(5);
   const tn_attributes table = {sizeof table, 1, list, &value};

@@ -42,7 +42,7 @@ inline Reader fashion(const Host& host, const std::string& prefix, int64_t sampl
   return host
       .reader("idx", {{"files", std::vector<std::string>{kFashion + prefix + "-images-idx3-ubyte.gz",
                                                          kFashion + prefix + "-labels-idx1-ubyte.gz"}},
-                      {"slots", std::vector<std::string>{"image", "label"}}})
+                      {"names", std::vector<std::string>{"image", "label"}}})
       .first_n(samples)
       .shuffle(seed)
       .batch(batch);

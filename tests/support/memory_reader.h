@@ -22,8 +22,8 @@ struct MemoryData {
   int64_t calls = 0;         // of next and read_at
   int64_t opened = 0;        // instances that were not closed
 
-  tn_status answer = TN_OK;    // of next, instead of samples, unless TN_OK
-  int64_t count_offset = 0;    // added to what next says it gave
+  tn_status answer = TN_OK;  // of next, instead of samples, unless TN_OK
+  int64_t count_offset = 0;  // added to what next says it gave
   bool empty_instance = false;
   int64_t says_samples = -2;  // answer of samples; -2: the truth
 
@@ -131,6 +131,8 @@ inline ReaderType memory_reader_type(bool indexed) {
 }
 
 // The attributes that make a reader of that type read `data`.
-inline Values memory_attributes(MemoryData& data) { return {{"data", static_cast<int64_t>(reinterpret_cast<intptr_t>(&data))}}; }
+inline Values memory_attributes(MemoryData& data) {
+  return {{"data", static_cast<int64_t>(reinterpret_cast<intptr_t>(&data))}};
+}
 
 }  // namespace tenon::test

@@ -223,7 +223,8 @@ TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_
 TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
 TENON_API tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double learning_rate,
                                                  tn_error* error);
-/* JSON: {type, learning_rate, slot_bytes}: the bytes of slots that the updater keeps for these parameters. */
+/* JSON: {type, learning_rate, slot_bytes, workspace_bytes}: what the updater keeps for these parameters: slots from
+ * its first update on, and the workspace that it holds at present. */
 TENON_API tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write,
                                         void* user, tn_error* error);
 TENON_API tn_status tn_updater_release(tn_host* host, tn_updater updater, tn_error* error);

@@ -54,9 +54,9 @@ std::vector<std::string> slot_names(const tn_attributes* attributes, size_t file
   if (names.empty() && files == 1) return {"image"};
   if (names.empty() && files == 2) return {"image", "label"};
   if (names.size() != files)
-    throw Failure{TN_INVALID, "names",
-                  "expected " + std::to_string(files) + " names, one for each file, got " +
-                      std::to_string(names.size())};
+    throw Failure{
+        TN_INVALID, "names",
+        "expected " + std::to_string(files) + " names, one for each file, got " + std::to_string(names.size())};
   for (auto name = names.begin(); name != names.end(); ++name) {
     if (name->empty()) throw Failure{TN_INVALID, "names", "a name is empty"};
     if (std::find(names.begin(), name, *name) != name)
@@ -156,7 +156,7 @@ tn_status read_samples(const Instance& reader, const int64_t* indices, int64_t c
       throw Failure{
           TN_INVALID, "indices",
           "sample " + std::to_string(indices[i]) + " does not exist; there are " + std::to_string(reader.samples)};
-  constexpr int64_t kAhead = 4;  // samples; their places are far apart, so the processor cannot foresee them
+  constexpr int64_t kAhead = 8;  // samples; their places are far apart, so the processor cannot foresee them
   for (size_t slot = 0; slot < reader.files.size(); ++slot) {
     const File& file = reader.files[slot];
     auto* to = static_cast<uint8_t*>(buffers->data[slot]);

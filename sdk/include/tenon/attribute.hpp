@@ -55,7 +55,8 @@ class Attribute {
   }
 
   // For C, once the attribute has come to its final place.
-  tn_attribute get() const {
+  tn_attribute get() const&& = delete;
+  tn_attribute get() const& {
     tn_attribute table = table_;
     table.choices = choices_[0] == nullptr ? nullptr : choices_;
     return table;

@@ -77,8 +77,9 @@ class Spec {
     return result;
   }
 
-  // For C; borrowed while this is unchanged.
-  tn_spec get() const {
+  // For C; borrowed while this is unchanged, so not to be had of a temporary.
+  tn_spec get() const&& = delete;
+  tn_spec get() const& {
     tn_spec spec = {};
     spec.size = sizeof spec;
     spec.dtype = dtype_;
@@ -127,10 +128,16 @@ class Failure : public std::exception {
     report.code = code_;
     report.message = message_.c_str();
     report.port = port_.empty() ? nullptr : port_.c_str();
-    const tn_spec expected = expected_.value_or(Spec()).get();
-    const tn_spec actual = actual_.value_or(Spec()).get();
-    report.expected = expected_ ? &expected : nullptr;
-    report.actual = actual_ ? &actual : nullptr;
+    tn_spec expected = {};
+    tn_spec actual = {};
+    if (expected_) {
+      expected = expected_->get();
+      report.expected = &expected;
+    }
+    if (actual_) {
+      actual = actual_->get();
+      report.actual = &actual;
+    }
     errors->report(errors->self, &report);
     return code_;
   }

@@ -4,9 +4,9 @@
 
 static char long_doc[TN_NOTE_LIMIT];
 
-#define MUTATION(name, change)     \
+#define MUTATION(name, ...)        \
   if (strcmp(wanted, name) == 0) { \
-    change;                        \
+    __VA_ARGS__;                   \
     return;                        \
   }
 

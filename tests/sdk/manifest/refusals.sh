@@ -1,11 +1,15 @@
-#!/ usr / bin / env bash
-#The manifest writer refuses each wrong descriptor with a message that names the point : refusals.sh < program>
-#SPDX - License - Identifier : Apache - 2.0
-set - euo pipefail
+#!/usr/bin/env bash
+# The manifest writer refuses each wrong descriptor with a message that names the point: refusals.sh <program>
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
 
-          program = "$1" folder = "$(mktemp -d)" trap 'rm -rf "$folder"' EXIT failed = 0
-#refused < mutation> < text of the message>
-    refused() {
+program="$1"
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+failed=0
+
+# refused <mutation> <text of the message>
+refused() {
   rm - f "$folder"/*
   if TENON_TEST_MUTATION="$1" "$program" "$folder/note.c" "$folder/note.json" 2>"$folder/error"; then
     echo "$1: not refused"
@@ -22,7 +26,7 @@ set - euo pipefail
 
 # Without a mutation it is sound, so that each refusal has the one cause.
 "$program" "$folder/note.c" "$folder/note.json"
-grep -qF '"initial":[0.1,0.33333333333333331,-0.0,1e+300,2.2250738585072014e-308,1.7976931348623157e+308,' "$folder/note.json"
+grep -qF '"initial":[0.1,0.3333333333333333,-0.0,1e+300,2.2250738585072014e-308,1.7976931348623157e+308,' "$folder/note.json"
 grep -qF '"initial":[-9223372036854775808,-1,0,9223372036854775807]' "$folder/note.json"
 grep -qF '"initial":-7,"minimum":-7,"maximum":1000000000000000,' "$folder/note.json"
 grep -qF '"initial":3.0,"minimum":0.0,"maximum":null,' "$folder/note.json"

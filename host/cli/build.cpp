@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/build.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/cli.h"
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+// The host's message knows the layer and the attribute; this adds where it was written. `keys` are the job's own
+// keys beside the attributes.
+[[noreturn]] void rethrow_at(const Error& error, const JobType& type, const std::string& what,
+                             const std::vector<std::string>& keys) {
+  const std::string message = error.what();
+  const std::string prefix = message.find(what) == std::string::npos ? what + ": " : "";
+  for (const auto& [name, place] : type.places) {
+    if (message.find("attribute \"" + name + "\"") == std::string::npos) continue;
+    const std::string key = nearest(name, keys);
+    if (message.find("unknown attribute \"" + name + "\"; did you mean") == std::string::npos && !key.empty() &&
+        message.find("unknown attribute \"" + name + "\"") != std::string::npos)
+      throw Failure(kBadConfig, place + ": " + what + ": unknown key \"" + name + "\"; did you mean \"" + key + "\"?");
+    throw Failure(exit_code(error.code()), place + ": " + prefix + message);
+  }
+  throw Failure(exit_code(error.code()), type.place + ": " + prefix + message);
+}
+
+tn_dtype dtype_of(const std::string& name) {
+  static const std::map<std::string, tn_dtype> kNames = {
+      {"float32", TN_F32}, {"float64", TN_F64}, {"float16", TN_F16}, {"bfloat16", TN_BF16}, {"int8", TN_I8},
+      {"int16", TN_I16},   {"int32", TN_I32},   {"int64", TN_I64},   {"uint8", TN_U8},      {"uint16", TN_U16},
+      {"uint32", TN_U32},  {"bool", TN_BOOL}};
+  const auto found = kNames.find(name);
+  if (found == kNames.end()) throw Failure(kInternal, "the library describes a slot of unknown type \"" + name + "\"");
+  return found->second;
+}
+
+void read_schema(OpenReader& open) {
+  const json schema = json::parse(open.reader.describe());
+  open.samples = schema.at("samples").get<int64_t>();
+  for (const json& entry : schema.at("slots")) {
+    Slot slot;
+    slot.name = entry.at("name").get<std::string>();
+    slot.dtype_name = entry.at("dtype").get<std::string>();
+    slot.dtype = dtype_of(slot.dtype_name);
+    slot.shape = entry.at("shape").get<std::vector<int64_t>>();
+    slot.index_limit = entry.at("index_limit").get<int64_t>();
+    open.slots.push_back(std::move(slot));
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<Slot>& slots) {
+  std::vector<std::string> result;
+  for (const Slot& slot : slots) result.push_back(slot.name);
+  return result;
+}
+
+void check_slots(const JobReader& reader, const OpenReader& open) {
+  const std::vector<std::string> known = names_of(open.slots);
+  for (const JobSlot& slot : reader.slots)
+    if (std::find(known.begin(), known.end(), slot.slot) == known.end())
+      throw Failure(kBadConfig, slot.place + ": [reader." + reader.name + "]: the reader has no slot \"" + slot.slot +
+                                    "\"" + suggestion(slot.slot, known));
+}
+
+// The data layer that a slot feeds.
+JobSlot use_of(const JobReader& reader, const std::string& slot) {
+  for (const JobSlot& use : reader.slots)
+    if (use.slot == slot) return use;
+  JobSlot result;
+  result.slot = result.layer = slot;
+  return result;
+}
+
+std::string shape_text(const Slot& slot) {
+  std::string result = slot.dtype_name + " [";
+  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
+  return result + "]";
+}
+
+}  // namespace
+
+OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order) {
+  OpenReader open;
+  open.batch = reader.batch;
+  const std::string what = "[reader." + reader.name + "]";
+  try {
+    open.reader = host.reader(reader.type, reader.attributes, job.directory);
+    if (reader.first_n) open.reader = std::move(open.reader).first_n(*reader.first_n);
+    if (reader.shuffle && !in_order)
+      open.reader = std::move(open.reader).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);
+    read_schema(open);
+    check_slots(reader, open);
+    const bool drop_last = reader.drop_last && !in_order;
+    if (drop_last && open.samples >= 0) open.samples -= open.samples % open.batch;
+    open.reader = std::move(open.reader).batch(reader.batch, drop_last);
+  } catch (const Error& error) {
+    rethrow_at(error, reader, what, {"type", "batch", "shuffle", "drop_last", "first_n", "slots"});
+  }
+  for (const JobSlot& slot : reader.slots)
+    if (slot.slot != slot.layer) open.feeding.emplace_back(slot.slot, slot.layer);
+  return open;
+}
+
+Topology::Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open)
+    : host_(host), job_(job), reader_(reader), open_(open) {}
+
+const JobLayer* Topology::find(const std::string& name) const {
+  const auto found = std::find_if(job_.layers.begin(), job_.layers.end(),
+                                  [&](const JobLayer& layer) { return layer.name == name; });
+  return found == job_.layers.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Topology::names() const {
+  std::vector<std::string> result;
+  for (const JobLayer& layer : job_.layers) result.push_back(layer.name);
+  return result;
+}
+
+std::string Topology::unknown(const std::string& name) const {
+  return "the job has no layer \"" + name + "\"" + suggestion(name, names());
+}
+
+Layer Topology::layer(const std::string& name) {
+  const auto made = made_.find(name);
+  if (made != made_.end()) return made->second;
+  const JobLayer* layer = find(name);
+  if (layer == nullptr) throw Failure(kBadConfig, unknown(name));
+  return made_[name] = make(*layer);
+}
+
+Layers Topology::layers(const std::vector<std::string>& names) {
+  Layers result;
+  for (const std::string& name : names) result.push_back(layer(name));
+  return result;
+}
+
+Layer Topology::make(const JobLayer& layer) {
+  const auto begin = std::find(path_.begin(), path_.end(), layer.name);
+  if (begin != path_.end()) {
+    std::string cycle;
+    for (auto step = begin; step != path_.end(); ++step) cycle += "\"" + *step + "\" needs ";
+    throw Failure(kBadConfig, layer.inputs_place + ": the layers form a cycle: " + cycle + "\"" + layer.name + "\"");
+  }
+  path_.push_back(layer.name);
+  Layers inputs;
+  for (const std::string& name : layer.inputs) inputs.push_back(input(layer, name));
+  path_.pop_back();
+  try {
+    return host_.layer(layer.type, inputs, layer.attributes, layer.name);
+  } catch (const Error& error) {
+    rethrow_at(error, layer, "layer \"" + layer.name + "\"", {"name", "type", "inputs"});
+  }
+}
+
+Layer Topology::input(const JobLayer& layer, const std::string& name) {
+  return find(name) != nullptr ? this->layer(name) : data(layer, name);
+}
+
+Layer Topology::data(const JobLayer& user, const std::string& name) {
+  const auto made = data_.find(name);
+  if (made != data_.end()) return made->second.layer;
+  std::vector<std::string> known = names();
+  for (const Slot& slot : open_.slots) {
+    const JobSlot use = use_of(reader_, slot.name);
+    known.push_back(use.layer);
+    if (use.layer != name) continue;
+    DataOptions options;
+    options.name = name;
+    options.dtype = slot.dtype;
+    options.shape = slot.shape;
+    options.index_limit = slot.index_limit;
+    options.scale = use.scale;
+    options.offset = use.offset;
+    DataLayer& data = data_[name];
+    data.slot = slot;
+    return data.layer = host_.data(options);
+  }
+  throw Failure(kBadConfig, user.inputs_place + ": layer \"" + user.name + "\": input \"" + name +
+                                "\" is no layer of the job, and no slot of [reader." + reader_.name + "] feeds it" +
+                                suggestion(name, known));
+}
+
+std::vector<std::string> Topology::outputs() const {
+  for (const std::string& name : job_.outputs)
+    if (find(name) == nullptr)
+      throw Failure(kBadConfig, job_.outputs_place + ": key \"outputs\": " + unknown(name));
+  if (!job_.outputs.empty()) return job_.outputs;
+  std::vector<std::string> result;
+  for (const JobLayer& layer : job_.layers) {
+    const auto uses = [&](const JobLayer& other) {
+      return std::find(other.inputs.begin(), other.inputs.end(), layer.name) != other.inputs.end();
+    };
+    if (std::none_of(job_.layers.begin(), job_.layers.end(), uses)) result.push_back(layer.name);
+  }
+  // Every layer is used by another one: a cycle. Making any of them says which.
+  return result.empty() ? names() : result;
+}
+
+Role Topology::role(const std::string& name) {
+  const json role = json::parse(layer(name).describe()).at("role");
+  if (role == "cost") return Role::kCost;
+  return role == "metric" ? Role::kMetric : Role::kLayer;
+}
+
+std::vector<std::string> Topology::measured() {
+  std::vector<std::string> result;
+  for (const std::string& name : outputs())
+    if (role(name) != Role::kLayer) result.push_back(name);
+  return result;
+}
+
+void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) const {
+  for (const auto& [name, data] : data_) {
+    const auto feeds = [&, layer = name](const Slot& slot) { return use_of(reader, slot.name).layer == layer; };
+    const auto slot = std::find_if(open.slots.begin(), open.slots.end(), feeds);
+    const std::string what = reader.place + ": [reader." + reader.name + "]: ";
+    if (slot == open.slots.end())
+      throw Failure(kBadConfig, what + "no slot feeds data layer \"" + name + "\"" +
+                                    suggestion(name, names_of(open.slots)));
+    if (slot->dtype != data.slot.dtype || slot->shape != data.slot.shape)
+      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + shape_text(*slot) + ", but data layer \"" +
+                                    name + "\" is " + shape_text(data.slot) + " in [reader." + reader_.name + "]");
+  }
+}
+
+Updater make_updater(const Host& host, const Job& job) {
+  if (!job.updater) throw Failure(kBadConfig, job.path + ": training needs an [updater]");
+  try {
+    return host.updater(job.updater->type, job.updater->attributes);
+  } catch (const Error& error) {
+    rethrow_at(error, *job.updater, "[updater]", {"type"});
+  }
+}
+
+const JobReader& reader_of(const Job& job, const std::string& name) {
+  if (name == "train" && job.train) return *job.train;
+  if (name == "test" && job.test) return *job.test;
+  throw Failure(kBadConfig, job.path + ": the job has no [reader." + name + "]");
+}
+
+}  // namespace tenon::cli

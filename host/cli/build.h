@@ -1,0 +1,84 @@
+// From a job to the library's objects: reader, topology, updater. Failures name the place in the job.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "host/cli/job.h"
+
+namespace tenon::cli {
+
+struct Slot {
+  std::string name;
+  tn_dtype dtype = TN_F32;
+  std::string dtype_name;
+  std::vector<int64_t> shape;  // of one sample
+  int64_t index_limit = -1;
+};
+
+// A reader of minibatches, as the job describes it.
+struct OpenReader {
+  Reader reader;
+  std::vector<Slot> slots;
+  int64_t samples = -1;  // in a pass; -1: not known
+  int64_t batch = 1;
+  std::vector<std::pair<std::string, std::string>> feeding;
+
+  // Minibatches in a pass; -1: not known.
+  [[nodiscard]] int64_t batches() const { return samples < 0 ? -1 : (samples + batch - 1) / batch; }
+};
+
+// in_order: without shuffle and without dropping anything, for verbs that answer per sample.
+[[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order);
+
+enum class Role { kLayer, kCost, kMetric };
+
+// The layers of a job, made when they are asked for, together with those they need.
+class Topology {
+ public:
+  // `reader`: whose slots are the data layers.
+  Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open);
+
+  // A layer of the job by name.
+  [[nodiscard]] Layer layer(const std::string& name);
+  [[nodiscard]] Layers layers(const std::vector<std::string>& names);
+  // What the job names as outputs, or every layer that no other uses.
+  [[nodiscard]] std::vector<std::string> outputs() const;
+  [[nodiscard]] Role role(const std::string& name);
+  // Those among outputs() that are costs or metrics. A topology without any cost is no failure here.
+  [[nodiscard]] std::vector<std::string> measured();
+  [[nodiscard]] bool has_layer(const std::string& name) const { return find(name) != nullptr; }
+  // That the job has no such layer, and which one may be meant.
+  [[nodiscard]] std::string unknown(const std::string& name) const;
+  // Refuses another reader whose slots are not like those that the data layers were made from.
+  void check_fed_by(const JobReader& reader, const OpenReader& open) const;
+
+ private:
+  struct DataLayer {
+    Layer layer;
+    Slot slot;
+  };
+
+  [[nodiscard]] const JobLayer* find(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> names() const;
+  Layer make(const JobLayer& layer);
+  Layer input(const JobLayer& layer, const std::string& name);
+  Layer data(const JobLayer& user, const std::string& name);
+
+  const Host& host_;
+  const Job& job_;
+  const JobReader& reader_;
+  const OpenReader& open_;
+  std::map<std::string, Layer> made_;
+  std::map<std::string, DataLayer> data_;
+  std::vector<std::string> path_;  // layers that are being made, each an input of the one before
+};
+
+[[nodiscard]] Updater make_updater(const Host& host, const Job& job);
+
+// The reader called `name`; Failure where the job has none.
+[[nodiscard]] const JobReader& reader_of(const Job& job, const std::string& name);
+
+}  // namespace tenon::cli

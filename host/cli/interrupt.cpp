@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/interrupt.h"
+
+namespace tenon::cli {
+
+namespace {
+
+volatile std::sig_atomic_t noted = 0;  // all that a signal handler may touch
+
+void note(int signal) { noted = signal; }
+
+// A signal that the program was started to ignore, as in the background, stays ignored.
+void install(int signal, const struct sigaction& action, struct sigaction& before) {
+  sigaction(signal, &action, &before);
+  if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  noted = 0;
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // reads and writes go on
+  sigemptyset(&action.sa_mask);
+  install(SIGINT, action, before_int_);
+  install(SIGTERM, action, before_term_);
+}
+
+Interrupt::~Interrupt() {
+  sigaction(SIGINT, &before_int_, nullptr);
+  sigaction(SIGTERM, &before_term_, nullptr);
+}
+
+int Interrupt::signal() const { return noted; }
+
+}  // namespace tenon::cli

@@ -1,0 +1,23 @@
+// Ctrl-C and SIGTERM as a wish to stop, for work that can end cleanly. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <csignal>
+
+namespace tenon::cli {
+
+// While one lives, the first such signal is only noted; the second one ends the process as it would without.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  // The signal's number, or 0.
+  [[nodiscard]] int signal() const;
+
+ private:
+  struct sigaction before_int_, before_term_;
+};
+
+}  // namespace tenon::cli

@@ -1,0 +1,111 @@
+// The program tenon: finds the verb, runs it, and turns what went wrong into a message and an exit code.
+// SPDX-License-Identifier: Apache-2.0
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "host/cli/cli.h"
+#include "host/cli/console.h"
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"train", run_train, "train the model of a job file"},
+    {"test", run_test, "measure a saved model on the job's test data"},
+    {"infer", run_infer, "print a saved model's predictions"},
+    {"plan", run_plan, "show what would run where, and the bytes it takes"},
+    {"plugins list", run_plugins_list, "list the plugins that are found"},
+    {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},
+    {"model show", run_model_show, "describe a model file"},
+    {"version", run_version, "print the version"},
+};
+
+// All verbs, or those whose names begin with `group`.
+void print_help(std::ostream& out, const std::string& group = "") {
+  out << "usage: tenon <verb> [options] ...\n\nverbs:\n";
+  for (const Verb& verb : kVerbs) {
+    const std::string name = verb.name;
+    if (name.rfind(group, 0) != 0) continue;
+    out << "  " << name << std::string(14 - name.size(), ' ') << verb.help << "\n";
+  }
+  out << "\n'tenon <verb> --help' tells more.\n";
+}
+
+// How many of the arguments the verb's name takes; 0 when they are another one's.
+size_t words_of(const Verb& verb, const Arguments& arguments) {
+  const std::string name = verb.name;
+  if (!arguments.empty() && arguments[0] == name) return 1;
+  if (arguments.size() > 1 && arguments[0] + " " + arguments[1] == name) return 2;
+  return 0;
+}
+
+bool is_help(const std::string& argument) { return argument == "--help" || argument == "-h" || argument == "help"; }
+
+// "plugins" alone, or a slip.
+int no_verb(const Arguments& arguments) {
+  std::string given = arguments[0];
+  std::vector<std::string> names, group;
+  for (const Verb& verb : kVerbs) {
+    const std::string name = verb.name;
+    names.push_back(name);
+    if (name.rfind(given + " ", 0) == 0) group.push_back(name);
+  }
+  if (!group.empty()) {
+    if (arguments.size() > 1 && is_help(arguments[1])) {
+      print_help(std::cout, given + " ");
+      return kDone;
+    }
+    if (arguments.size() > 1) given += " " + arguments[1];
+    names = group;
+  }
+  throw Failure(kUsage, "unknown verb \"" + given + "\"" + suggestion(given, names));
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.empty()) {
+    print_help(std::cerr);
+    return kUsage;
+  }
+  if (is_help(arguments[0])) {
+    print_help(std::cout);
+    return kDone;
+  }
+  if (arguments[0] == "--version") return run_version({});
+  for (const Verb& verb : kVerbs)
+    if (const size_t words = words_of(verb, arguments); words > 0)
+      return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words), arguments.end()});
+  return no_verb(arguments);
+}
+
+int report(int exit, const std::string& message) {
+  std::cout.flush();
+  std::cerr << "tenon: " << plain(message) << std::endl;
+  return exit;
+}
+
+int guarded(const Arguments& arguments) {
+  try {
+    const int exit = run(arguments);
+    if (!std::cout.flush()) return report(kIo, "cannot write to standard output");
+    return exit;
+  } catch (const Failure& failure) {
+    return report(failure.exit(), failure.what());
+  } catch (const Error& error) {
+    return report(exit_code(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    return report(kSystem, "out of memory");
+  } catch (const std::exception& error) {
+    return report(kInternal, std::string("internal error: ") + error.what());
+  }
+}
+
+}  // namespace
+
+}  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  return tenon::cli::guarded(tenon::cli::Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

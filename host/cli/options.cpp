@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/options.h"
+
+#include <filesystem>
+#include <iostream>
+
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace po = boost::program_options;
+
+Options::Options(std::string verb, std::vector<std::string> operands, std::string about)
+    : list("options"), verb_(std::move(verb)), operands_(std::move(operands)), about_(std::move(about)) {
+  list.add_options()("help,h", po::bool_switch(&help_), "show this text and exit");
+}
+
+void Options::fail(const std::string& message) const {
+  throw Failure(kUsage, message + "; see 'tenon " + verb_ + " --help'");
+}
+
+void Options::print_help() const {
+  std::cout << "usage: tenon " << verb_ << " [options]";
+  for (const std::string& operand : operands_) std::cout << " " << operand;
+  std::cout << "\n\n" << about_ << "\n\n" << list;
+}
+
+bool Options::parse(const Arguments& arguments) {
+  try {
+    parse_checked(arguments);
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> known;
+    for (const auto& option : list.options()) known.push_back("--" + option->long_name());
+    std::string name = error.get_option_name();
+    if (name.rfind("--", 0) != 0) name.insert(0, name.rfind('-', 0) == 0 ? "-" : "--");
+    const std::string near = nearest(name, known);
+    fail("unknown option \"" + name + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  } catch (const po::error& error) {
+    fail(error.what());
+  }
+  if (help_) {
+    print_help();
+    return false;
+  }
+  if (given_.size() < operands_.size()) fail("expected " + operands_[given_.size()]);
+  if (given_.size() > operands_.size()) fail("unexpected \"" + given_[operands_.size()] + "\"");
+  for (size_t i = 0; i < given_.size(); ++i)
+    if (given_[i].empty()) fail("expected " + operands_[i] + ", got an empty text");
+  return true;
+}
+
+void Options::parse_checked(const Arguments& arguments) {
+  po::options_description all;
+  all.add(list).add_options()("\n", po::value<std::vector<std::string>>(&given_));  // a name that nobody can type
+  const po::positional_options_description positions = po::positional_options_description().add("\n", -1);
+  namespace style = po::command_line_style;
+  po::variables_map values;
+  po::store(po::command_line_parser(arguments)
+                .options(all)
+                .positional(positions)
+                .style(style::unix_style & ~style::allow_guessing)
+                .run(),
+            values);
+  po::notify(values);
+}
+
+void JobOptions::add_to(Options& options) {
+  options.list.add_options()("set", po::value(&sets)->value_name("KEY=VALUE"),
+                             "override a key of the job, such as updater.learning_rate=0.01 or "
+                             "layer.hidden.size=64; may be repeated")(
+      "threads", po::value(&threads)->value_name("N"), "compute threads; 0: all cores this process may use");
+  add_plugins_option(options, plugins);
+}
+
+void JobOptions::add_log_to(Options& options) {
+  options.list.add_options()("quiet,q", po::bool_switch(&quiet), "print results and errors only")(
+      "log-format", po::value(&log_format)->value_name("FORMAT"),
+      "text (default), or json: one object per event and line on standard output");
+}
+
+void JobOptions::add_seed_to(Options& options) {
+  options.list.add_options()("seed", po::value(&seed)->value_name("N"), "seed of everything random");
+}
+
+Job JobOptions::load(const Options& options, const std::string& path) const {
+  if (threads != -1 && (threads < 0 || threads > kMostThreads))
+    options.fail("--threads: expected 0 to " + std::to_string(kMostThreads) + ", got " + std::to_string(threads));
+  if (seed < -1) options.fail("--seed: expected at least 0, got " + std::to_string(seed));
+  if (passes != -1 && passes < 1) options.fail("--passes: expected at least 1, got " + std::to_string(passes));
+  Job job = load_job(path, sets);
+  if (threads >= 0) job.threads = threads;
+  if (seed >= 0) job.seed = seed;
+  if (passes > 0) job.passes = passes;
+  return job;
+}
+
+LogFormat JobOptions::format(const Options& options) const {
+  if (log_format == "text") return LogFormat::kText;
+  if (log_format == "json") return LogFormat::kJson;
+  options.fail("--log-format: expected text or json, got \"" + log_format + "\"");
+}
+
+void add_plugins_option(Options& options, std::vector<std::string>& plugins) {
+  options.list.add_options()("plugins", po::value(&plugins)->value_name("DIR"),
+                             "search this folder and those below it for plugins, instead of the installed ones; may "
+                             "be repeated");
+}
+
+Host make_host(const std::vector<std::string>& plugins, int64_t threads) {
+  for (const std::string& folder : plugins) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(folder, error))
+      throw Failure(kNotFound, "--plugins: there is no folder \"" + folder + "\"");
+  }
+  HostOptions options;
+  options.threads = static_cast<int>(threads);
+  options.plugin_paths = plugins;
+  return Host(options);
+}
+
+}  // namespace tenon::cli

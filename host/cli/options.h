@@ -1,0 +1,66 @@
+// Command lines: the options of one verb, those that verbs share, --help, and mistakes with a suggestion.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/cli/cli.h"
+#include "host/cli/job.h"
+
+namespace tenon::cli {
+
+// The options of one verb. Add options to `list`, then parse.
+class Options {
+ public:
+  // operands: names of what must follow the options, one word each: {"JOB.toml"}.
+  Options(std::string verb, std::vector<std::string> operands, std::string about);
+
+  boost::program_options::options_description list;
+
+  // False when --help was asked for and printed. Throws Failure(kUsage).
+  bool parse(const Arguments& arguments);
+  [[nodiscard]] const std::string& operand(size_t number) const { return given_[number]; }
+  // The given path as a path that does not depend on options.
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  void print_help() const;
+  void parse_checked(const Arguments& arguments);
+
+  std::string verb_;
+  std::vector<std::string> operands_;
+  std::string about_;
+  std::vector<std::string> given_;
+  bool help_ = false;
+};
+
+enum class LogFormat { kText, kJson };
+
+// What every verb that runs a job understands.
+struct JobOptions {
+  std::vector<std::string> sets;
+  std::vector<std::string> plugins;
+  int64_t threads = -1;  // -1: as the job says; likewise below
+  int64_t seed = -1;
+  int64_t passes = -1;
+  bool quiet = false;
+  std::string log_format = "text";
+
+  void add_to(Options& options);       // --set, --plugins, --threads
+  void add_log_to(Options& options);   // --quiet, --log-format
+  void add_seed_to(Options& options);  // --seed
+  // The job with these options in place.
+  [[nodiscard]] Job load(const Options& options, const std::string& path) const;
+  [[nodiscard]] LogFormat format(const Options& options) const;
+};
+
+// --plugins alone, for verbs without a job.
+void add_plugins_option(Options& options, std::vector<std::string>& plugins);
+
+// A host for these plugin folders (none: the default one), each of which must exist.
+[[nodiscard]] Host make_host(const std::vector<std::string>& plugins, int64_t threads);
+
+}  // namespace tenon::cli

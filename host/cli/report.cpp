@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+json metrics_json(const std::vector<Metric>& metrics) {
+  json result = json::object();
+  for (const Metric& metric : metrics) result[metric.name] = number(metric.value);
+  return result;
+}
+
+std::string rate_text(int64_t samples, double seconds) {
+  return seconds > 0 ? std::to_string(std::llround(static_cast<double>(samples) / seconds)) + " samples/s" : "";
+}
+
+}  // namespace
+
+std::string shown(double cost, const std::vector<Metric>& metrics) {
+  std::string result = "cost " + shown(cost);
+  for (const Metric& metric : metrics) result += "  " + metric.name + " " + shown(metric.value);
+  return result;
+}
+
+Report::Report(Console& console, int64_t passes, int64_t samples)
+    : console_(console), passes_(passes), samples_(samples) {}
+
+std::string Report::pass_label(int64_t pass) const {
+  const std::string of = std::to_string(passes_);
+  const std::string number = std::to_string(pass);
+  return "pass " + std::string(of.size() - std::min(of.size(), number.size()), ' ') + number + "/" + of;
+}
+
+std::string Report::position() const {
+  return "pass " + std::to_string(passes_done_ + 1) + ", batch " + std::to_string(batches_done_);
+}
+
+void Report::tell(const Event& told) {
+  switch (told.kind()) {
+    case TN_BEGIN_TRAINING:
+      event("begin_training", told, false);
+      break;
+    case TN_BEGIN_PASS:
+      batches_done_ = pass_samples_ = 0;
+      pass_cost_ = 0;
+      event("begin_pass", told, false);
+      break;
+    case TN_END_ITERATION:
+      end_iteration(told);
+      break;
+    case TN_END_PASS:
+      end_pass(told);
+      break;
+    case TN_END_TRAINING:
+      event("end_training", told, true);
+      break;
+    default:
+      break;
+  }
+}
+
+void Report::end_iteration(const Event& told) {
+  ++batches_done_;
+  pass_samples_ += told.samples();
+  pass_cost_ += told.cost() * static_cast<double>(told.samples());
+  if (!std::isfinite(told.cost()) && !warned_) {
+    console_.warn("the cost is not a finite number since " + position());
+    warned_ = true;
+  }
+  event("end_iteration", told, true);
+  if (!console_.bar_is_due()) return;
+  const auto done = static_cast<double>(pass_samples_);
+  const auto whole = static_cast<double>(samples_);
+  std::string after = "cost " + shown(pass_cost_ / done) + "  " + rate_text(pass_samples_, told.seconds());
+  if (samples_ > 0 && told.seconds() > 0) {
+    const double left = whole * static_cast<double>(passes_ - told.pass()) - done;
+    after += "  ETA " + shown_seconds(std::max(left, 0.0) * told.seconds() / done);
+  }
+  console_.bar(pass_label(told.pass() + 1), samples_ > 0 ? done / whole : -1, after);
+}
+
+void Report::end_pass(const Event& told) {
+  passes_done_ = told.pass() + 1;
+  event("end_pass", told, true);
+  console_.line(pass_label(passes_done_) + "  " + shown(told.cost(), told.metrics()) + "  " +
+                rate_text(told.samples(), told.seconds()));
+}
+
+// Passes and batches count from 1 here, as in the lines for people.
+void Report::event(const char* name, const Event& told, bool with_result) {
+  if (!console_.json()) return;
+  const bool in_iteration = told.kind() == TN_END_ITERATION;
+  json object = {{"event", name},
+                 {"pass", told.kind() == TN_BEGIN_TRAINING ? 0 : told.pass() + 1},
+                 {"batch", in_iteration ? told.batch() + 1 : told.kind() == TN_BEGIN_TRAINING ? 0 : batches_done_},
+                 {"samples", told.samples()},
+                 {"cost", with_result ? number(told.cost()) : json(nullptr)},
+                 {"metrics", with_result ? metrics_json(told.metrics()) : json::object()},
+                 {"seconds", number(told.seconds())},
+                 {"learning_rate", number(told.learning_rate())}};
+  if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
+  console_.event(object);
+}
+
+void Report::test(const TestResult& result, int64_t passes_done, const std::string& label) {
+  console_.event({{"event", "test"},
+                  {"pass", passes_done},
+                  {"batch", 0},
+                  {"samples", result.samples},
+                  {"cost", number(result.cost)},
+                  {"metrics", metrics_json(result.metrics)},
+                  {"seconds", number(result.seconds)},
+                  {"test", {{"cost", number(result.cost)}, {"metrics", metrics_json(result.metrics)}}}});
+  console_.line(label + "  " + shown(result.cost, result.metrics) + "  (" + std::to_string(result.samples) +
+                " samples, " + shown_seconds(result.seconds) + ")");
+}
+
+void Report::saved(const std::string& path) {
+  console_.event({{"event", "saved"}, {"pass", passes_done_}, {"batch", 0}, {"cost", nullptr}, {"metrics", json::object()},
+                  {"path", path}});
+  console_.line("saved " + path);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,46 @@
+// What a person or a log processor is told of training and testing. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "host/cli/console.h"
+
+namespace tenon::cli {
+
+// "cost 0.5312  accuracy 0.8134"
+[[nodiscard]] std::string shown(double cost, const std::vector<Metric>& metrics);
+
+class Report {
+ public:
+  // batches: in a pass, -1 when not known. samples: likewise.
+  Report(Console& console, int64_t passes, int64_t samples);
+
+  // Tells of one event of the training.
+  void tell(const Event& event);
+  // passes: how many are done.
+  void test(const TestResult& result, int64_t passes_done, const std::string& label);
+  void saved(const std::string& path);
+
+  [[nodiscard]] int64_t passes_done() const { return passes_done_; }
+  // "pass 3, batch 120": how far it got.
+  [[nodiscard]] std::string position() const;
+
+ private:
+  void end_iteration(const Event& event);
+  void end_pass(const Event& event);
+  void event(const char* name, const Event& event, bool with_result);
+  [[nodiscard]] std::string pass_label(int64_t pass) const;
+
+  Console& console_;
+  int64_t passes_;
+  int64_t samples_;        // of a pass
+  int64_t passes_done_ = 0;
+  int64_t batches_done_ = 0;  // of the present pass
+  int64_t pass_samples_ = 0;
+  double pass_cost_ = 0;  // sum over samples
+  bool warned_ = false;
+};
+
+}  // namespace tenon::cli

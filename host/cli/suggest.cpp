@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/suggest.h"
+
+#include <algorithm>
+
+namespace tenon::cli {
+
+namespace {
+
+// Insertions, deletions and changes that turn a into b (Levenshtein); two neighbours in the wrong order count once.
+size_t edits(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) table[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) table[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = table[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      table[i][j] = std::min({table[i - 1][j] + 1, table[i][j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        table[i][j] = std::min(table[i][j], table[i - 2][j - 2] + 1);
+    }
+  }
+  return table[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string nearest(const std::string& name, const std::vector<std::string>& known) {
+  constexpr size_t kLongest = 64;  // longer names are no slips, and the table above is quadratic
+  std::string best;
+  if (name.size() > kLongest) return best;
+  size_t fewest = (name.size() + 2) / 3 + 1;  // a third of the letters may be wrong
+  for (const std::string& candidate : known) {
+    if (candidate.size() > kLongest) continue;
+    const size_t count = edits(name, candidate);
+    if (count < fewest && count < std::max(name.size(), candidate.size())) {
+      fewest = count;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known);
+  if (!near.empty()) return "; did you mean \"" + near + "\"?";
+  std::string result;
+  for (const std::string& candidate : known) result += (result.empty() ? "; known: " : ", ") + candidate;
+  return result;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/toml_tree.h"
+
+#include <algorithm>
+
+#include "host/cli/cli.h"
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace {
+
+constexpr const char* kSetPrefix = "--set ";
+
+// A value written on the command line says so; a file has lines.
+Place place_from(const std::string& path, size_t line) {
+  return path.rfind(kSetPrefix, 0) == 0 ? path : path + ":" + std::to_string(line);
+}
+Place place_from(const toml::source_region& region) {
+  return place_from(region.path ? *region.path : std::string(), region.begin.line);
+}
+
+// Values of one array, all of one kind.
+template <typename Element>
+std::optional<std::vector<Element>> all(const toml::array& array) {
+  std::vector<Element> result;
+  for (const toml::node& entry : array) {
+    const auto value = entry.value_exact<Element>();
+    if (!value) return std::nullopt;
+    result.push_back(*value);
+  }
+  return result;
+}
+
+std::optional<double> number_of(const toml::node& node) {
+  if (const auto integer = node.value_exact<int64_t>()) return static_cast<double>(*integer);
+  return node.value_exact<double>();
+}
+
+// Integers and floats together are floats.
+std::optional<std::vector<double>> all_numbers(const toml::array& array) {
+  std::vector<double> result;
+  for (const toml::node& entry : array) {
+    const auto number = number_of(entry);
+    if (!number) return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
+}
+
+std::optional<Value> value_of(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return Value(*text);
+  if (const auto flag = node.value_exact<bool>()) return Value(*flag);
+  if (const auto integer = node.value_exact<int64_t>()) return Value(*integer);
+  if (const auto number = node.value_exact<double>()) return Value(*number);
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return std::nullopt;
+  if (auto integers = all<int64_t>(*array)) return Value(std::move(*integers));
+  if (auto numbers = all_numbers(*array)) return Value(std::move(*numbers));
+  if (auto texts = all<std::string>(*array)) return Value(std::move(*texts));
+  return std::nullopt;
+}
+
+bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+
+// The line of the first character above ASCII outside of quoted texts and comments; 0 for none. `text` is sound
+// otherwise.
+size_t line_of_stray(std::string_view text) {
+  size_t line = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!is_ascii(c)) return line;
+    size_t end = i;  // the last character of what begins here
+    if (c == '#') {
+      end = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '"' || c == '\'') {
+      const std::string three(3, c);
+      const std::string quote = text.substr(i, 3) == three ? three : std::string(1, c);
+      end = i + quote.size();
+      while (end < text.size() && text.substr(end, quote.size()) != quote) end += c == '"' && text[end] == '\\' ? 2 : 1;
+      end = std::min(end + quote.size(), text.size()) - 1;
+      if (quote == three)  // up to two quotes more belong to the text
+        while (end + 1 < text.size() && text[end + 1] == c) ++end;
+    }
+    line += static_cast<size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(i),
+                                           text.begin() + static_cast<std::ptrdiff_t>(end) + 1, '\n'));
+    i = end;
+  }
+  return 0;
+}
+
+toml::table parse_any(std::string_view text, const std::string& path) {
+  try {
+    return toml::parse(text, path);
+  } catch (const toml::parse_error& error) {
+    throw Failure(kBadConfig, place_from(error.source()) + ": " + std::string(error.description()));
+  }
+}
+
+// toml++ 3.3 relies on there being no character above ASCII where only ASCII may stand. So the text is first parsed
+// with each of its bytes spelled in ASCII; when that is sound, it is easy to say where the characters are.
+void check_characters(std::string_view text, const std::string& path) {
+  if (std::all_of(text.begin(), text.end(), is_ascii)) return;
+  std::string spelled;
+  for (const char c : text) {
+    if (is_ascii(c))
+      spelled += c;
+    else
+      spelled += "x" + std::to_string(static_cast<unsigned char>(c));
+  }
+  (void)parse_any(spelled, path);
+  const size_t line = line_of_stray(text);
+  if (line > 0)
+    throw Failure(kBadConfig, place_from(path, line) +
+                                  ": a character outside ASCII may stand only in a quoted text or in a comment");
+}
+
+}  // namespace
+
+Place place_of(const toml::node& node) { return place_from(node.source()); }
+
+std::string kind_of(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "a list";
+    case toml::node_type::string:
+      return "the text \"" + *node.value<std::string>() + "\"";
+    case toml::node_type::integer:
+      return "the integer " + std::to_string(*node.value<int64_t>());
+    case toml::node_type::floating_point:
+      return "a number with a fraction";
+    case toml::node_type::boolean:
+      return *node.value<bool>() ? "true" : "false";
+    default:
+      return "a date or time";
+  }
+}
+
+toml::table parse_toml(std::string_view text, const std::string& path) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
+  check_characters(text, path);
+  return parse_any(text, path);
+}
+
+void Section::fail(const Place& place, const std::string& message) const {
+  throw Failure(kBadConfig, place + ": " + (what_.empty() ? "" : what_ + ": ") + message);
+}
+
+void Section::wrong(const std::string& key, const toml::node& node, const std::string& expected) const {
+  fail(place_of(node), "key \"" + key + "\": expected " + expected + ", got " + kind_of(node));
+}
+
+const toml::node* Section::find(const std::string& key) {
+  asked_.insert(key);
+  return table_.get(key);
+}
+
+std::optional<std::string> Section::string(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->value_exact<std::string>();
+  if (!value) wrong(key, *node, "a text");
+  if (value->empty() || value->find('\0') != std::string::npos) wrong(key, *node, "a text that is not empty");
+  return value;
+}
+
+std::optional<int64_t> Section::integer(const std::string& key, int64_t minimum, int64_t maximum) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->value_exact<int64_t>();
+  if (!value || *value < minimum || *value > maximum) {
+    const bool open = maximum == INT64_MAX;
+    wrong(key, *node, "an integer " + (open ? "of at least " + std::to_string(minimum)
+                                            : "from " + std::to_string(minimum) + " to " + std::to_string(maximum)));
+  }
+  return value;
+}
+
+std::optional<double> Section::number(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto value = number_of(*node);
+  if (!value) wrong(key, *node, "a number");
+  return value;
+}
+
+std::optional<bool> Section::boolean(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  if (!node->is_boolean()) wrong(key, *node, "true or false");
+  return node->value<bool>();
+}
+
+std::optional<std::vector<std::string>> Section::strings(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  std::optional<std::vector<std::string>> result;
+  if (const auto one = node->value_exact<std::string>()) result = {*one};
+  if (const toml::array* array = node->as_array()) result = all<std::string>(*array);
+  const auto bad = [](const std::string& text) { return text.empty() || text.find('\0') != std::string::npos; };
+  if (!result || std::any_of(result->begin(), result->end(), bad)) wrong(key, *node, "a list of names");
+  return result;
+}
+
+const toml::table* Section::table(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return nullptr;
+  if (!node->is_table()) wrong(key, *node, "a table");
+  return node->as_table();
+}
+
+void Section::missing(const std::string& key) const {
+  // A slip in the key itself is the likelier story.
+  for (const auto& [present, node] : table_) {
+    const std::string name(present.str());
+    if (!asked_.contains(name) && !nearest(name, {key}).empty())
+      fail(place_of(node), "unknown key \"" + name + "\"; did you mean \"" + key + "\"?");
+  }
+  fail(place_, "key \"" + key + "\" is missing");
+}
+
+void Section::finish() const {
+  for (const auto& [key, node] : table_) {
+    const std::string name(key.str());
+    if (!asked_.contains(name)) fail(place_of(node), "unknown key \"" + name + "\"" + suggestion(name, known()));
+  }
+}
+
+void Section::take_attributes(JobType& to) const {
+  const auto take = [&](const auto& self, const toml::table& table, const std::string& prefix) -> void {
+    for (const auto& [key, node] : table) {
+      const std::string name(key.str());
+      if (prefix.empty() && asked_.contains(name)) continue;
+      const std::string full = prefix + name;
+      if (name.empty() || full.find('\0') != std::string::npos) fail(place_of(node), "a key is empty");
+      if (const toml::table* inner = node.as_table()) {
+        self(self, *inner, full + ".");
+        continue;
+      }
+      std::optional<Value> value = value_of(node);
+      if (!value) wrong(full, node, "true, false, a number, a text, or a list of numbers or of texts");
+      to.attributes.push_back({full, std::move(*value)});
+      to.places[full] = place_of(node);
+    }
+  };
+  take(take, table_, "");
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,216 @@
+// tenon infer: what layers of a saved model answer for each sample, on standard output.
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/build.h"
+#include "host/cli/console.h"
+#include "host/cli/interrupt.h"
+#include "host/cli/model.h"
+#include "host/cli/options.h"
+
+namespace tenon::cli {
+
+namespace {
+
+// Appends numbers in the fewest digits that read back as the same value. `nan`: what stands for a value that is no
+// finite number.
+class Numbers {
+ public:
+  Numbers(const Array& array, const char* nan) : array_(array), nan_(nan) {}
+
+  void append(std::string& to, int64_t index) const {
+    switch (array_.dtype) {
+      case TN_F32:
+        return real<float>(to, index);
+      case TN_F64:
+        return real<double>(to, index);
+      case TN_I8:
+        return put(to, static_cast<int>(at<int8_t>(index)));
+      case TN_I16:
+        return put(to, at<int16_t>(index));
+      case TN_I32:
+        return put(to, at<int32_t>(index));
+      case TN_I64:
+        return put(to, at<int64_t>(index));
+      case TN_U8:
+      case TN_BOOL:
+        return put(to, static_cast<int>(at<uint8_t>(index)));
+      case TN_U16:
+        return put(to, at<uint16_t>(index));
+      case TN_U32:
+        return put(to, at<uint32_t>(index));
+      default:
+        throw Failure(kBadConfig, "outputs of this element type cannot be printed");
+    }
+  }
+
+ private:
+  template <typename Element>
+  [[nodiscard]] Element at(int64_t index) const {
+    Element element;
+    std::memcpy(&element, static_cast<const char*>(array_.data) + static_cast<size_t>(index) * sizeof element,
+                sizeof element);
+    return element;
+  }
+  template <typename Number>
+  static void put(std::string& to, Number number) {
+    char text[40];
+    to.append(text, std::to_chars(text, text + sizeof text, number).ptr);
+  }
+  template <typename Real>
+  void real(std::string& to, int64_t index) const {
+    const auto value = at<Real>(index);
+    if (std::isfinite(value))
+      put(to, value);
+    else
+      to += nan_;
+  }
+
+  const Array& array_;
+  const char* nan_;
+};
+
+int64_t per_sample(const Array& array) { return array.shape[0] == 0 ? 0 : array.count() / array.shape[0]; }
+
+class Writer {
+ public:
+  Writer(std::vector<std::string> names, bool csv) : names_(std::move(names)), csv_(csv) {}
+
+  void write(const std::vector<Array>& outputs) {
+    if (csv_ && sample_ == 0) heading(outputs);
+    text_.clear();
+    for (int64_t row = 0; row < outputs.at(0).shape.at(0); ++row, ++sample_) csv_ ? csv(outputs, row) : json(outputs, row);
+    if (!(std::cout << text_)) throw Failure(kIo, "cannot write to standard output");
+  }
+  [[nodiscard]] int64_t samples() const { return sample_; }
+
+ private:
+  void heading(const std::vector<Array>& outputs) const {
+    std::cout << "sample";
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool one = outputs[i].shape.size() == 1;
+      for (int64_t k = 0; k < per_sample(outputs[i]); ++k)
+        std::cout << "," << quoted(one ? names_[i] : names_[i] + "." + std::to_string(k));
+    }
+    std::cout << "\n";
+  }
+  // RFC 4180
+  static std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string result = "\"";
+    for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
+    return result + "\"";
+  }
+
+  void csv(const std::vector<Array>& outputs, int64_t row) {
+    text_ += std::to_string(sample_);
+    for (const Array& array : outputs) {
+      const Numbers numbers(array, "nan");
+      const int64_t count = per_sample(array);
+      for (int64_t k = 0; k < count; ++k) {
+        text_ += ',';
+        numbers.append(text_, row * count + k);
+      }
+    }
+    text_ += '\n';
+  }
+
+  void json(const std::vector<Array>& outputs, int64_t row) {
+    text_ += "{\"sample\":" + std::to_string(sample_);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      text_ += "," + nlohmann::json(names_[i]).dump() + ":";
+      int64_t index = row * per_sample(outputs[i]);
+      nested(outputs[i], 1, index, Numbers(outputs[i], "null"));
+    }
+    text_ += "}\n";
+  }
+  // Lists within lists, as the shape of one sample says.
+  void nested(const Array& array, size_t dimension, int64_t& index, const Numbers& numbers) {
+    if (dimension == array.shape.size()) return numbers.append(text_, index++);
+    text_ += '[';
+    for (int64_t k = 0; k < array.shape[dimension]; ++k) {
+      if (k > 0) text_ += ',';
+      nested(array, dimension + 1, index, numbers);
+    }
+    text_ += ']';
+  }
+
+  std::vector<std::string> names_;
+  bool csv_;
+  int64_t sample_ = 0;
+  std::string text_;
+};
+
+// Without --output: the outputs of the job that are no costs and no metrics.
+std::vector<std::string> chosen(Topology& topology, const Job& job, std::vector<std::string> given) {
+  for (const std::string& name : given) {
+    if (!topology.has_layer(name)) throw Failure(kUsage, "--output: " + topology.unknown(name));
+    if (topology.role(name) == Role::kMetric)
+      throw Failure(kUsage, "--output: layer \"" + name + "\" is a metric and has no value per sample");
+  }
+  if (!given.empty()) return given;
+  for (const std::string& name : topology.outputs())
+    if (topology.role(name) == Role::kLayer) given.push_back(name);
+  if (given.empty())
+    throw Failure(kUsage, job.path + ": none of the outputs is a prediction; name a layer with --output NAME");
+  return given;
+}
+
+struct InferArguments {
+  JobOptions common;
+  std::string model, reader = "test", format = "json";
+  std::vector<std::string> outputs;
+};
+
+int infer_job(const InferArguments& given, const Job& job, bool csv) {
+  Console console(LogFormat::kText, given.common.quiet);
+  const Host host = make_host(given.common.plugins, job.threads);
+  const OpenReader open = open_reader(host, job, reader_of(job, given.reader), true);
+  Topology topology(host, job, reader_of(job, given.reader), open);
+  const std::vector<std::string> names = chosen(topology, job, given.outputs);
+  TrainOptions run;
+  run.outputs = topology.layers(names);
+  run.parameters = load_model(host, job, given.model).parameters;
+  run.reader = open.reader;
+  run.feeding = open.feeding;
+  run.device = job.device;
+  const Interrupt interrupt;
+  Writer writer(names, csv);
+  infer(run, [&](const std::vector<Array>& outputs) {
+    writer.write(outputs);
+    if (console.bar_is_due())
+      console.bar("infer",
+                  open.samples > 0 ? static_cast<double>(writer.samples()) / static_cast<double>(open.samples) : -1,
+                  std::to_string(writer.samples()) + " samples");
+    return interrupt.signal() == 0;
+  });
+  return interrupt.signal() == 0 ? kDone : kSignalled + interrupt.signal();
+}
+
+}  // namespace
+
+int run_infer(const Arguments& arguments) {
+  InferArguments given;
+  Options options("infer", {"JOB.toml"},
+                  "Prints what a saved model answers for each sample of the job's test data, in the order of the data:\n"
+                  "one JSON object, or one line of CSV, per sample.");
+  namespace po = boost::program_options;
+  options.list.add_options()("model", po::value(&given.model)->value_name("FILE"),
+                             "the model file; default: where the job saves it")(
+      "output", po::value(&given.outputs)->value_name("NAME"),
+      "the layer to print; may be repeated; default: the job's outputs that are no costs and no metrics")(
+      "reader", po::value(&given.reader)->value_name("NAME"), "train or test (default): where the samples come from")(
+      "format", po::value(&given.format)->value_name("FORMAT"), "json (default) or csv")(
+      "quiet,q", po::bool_switch(&given.common.quiet), "no progress bar");
+  given.common.add_to(options);
+  if (!options.parse(arguments)) return kDone;
+  if (given.format != "json" && given.format != "csv")
+    options.fail("--format: expected json or csv, got \"" + given.format + "\"");
+  return infer_job(given, given.common.load(options, options.operand(0)), given.format == "csv");
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,87 @@
+// tenon model show: what a model file holds; loads no plugin. SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/console.h"
+#include "host/cli/options.h"
+#include "host/cli/table.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+std::string inline_json(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+// "size 128, act relu"; what the topology repeats for every layer is left out.
+std::string attributes_of(const json& layer) {
+  std::string result;
+  if (!layer.contains("attributes")) return result;
+  for (const auto& [name, value] : layer.at("attributes").items()) {
+    if (name == "parameter_name" && value == layer.at("name")) continue;
+    result += (result.empty() ? "" : ", ") + name + " " + inline_json(value);
+  }
+  return result;
+}
+
+void print_topology(const json& topology) {
+  Table table({"layer", "type", "inputs", "attributes"});
+  for (const json& layer : topology.at("layers")) {
+    std::string inputs;
+    if (layer.contains("inputs"))
+      for (const json& input : layer.at("inputs")) inputs += (inputs.empty() ? "" : ", ") + input.get<std::string>();
+    std::string attributes = attributes_of(layer);
+    if (layer.contains("dtype"))
+      attributes = layer.at("dtype").get<std::string>() + " " + layer.at("shape").dump();
+    table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), inputs, attributes});
+  }
+  table.print(std::cout);
+  std::string outputs;
+  for (const json& output : topology.at("outputs")) outputs += (outputs.empty() ? "" : ", ") + output.get<std::string>();
+  std::cout << "\noutputs: " << plain(outputs) << "\n\n";
+}
+
+void print(const json& model) {
+  const bool verified = model.at("verified").get<bool>();
+  std::cout << (verified ? "verified: the checksum is right" : "not verified: the file carries no checksum of Tenon")
+            << "\n\n";
+  if (model.at("topology").is_object())
+    print_topology(model.at("topology"));
+  else
+    std::cout << "no topology: the file holds tensors only\n\n";
+  Table table({"tensor", "type", "shape", ">bytes"});
+  uint64_t total = 0;
+  for (const json& tensor : model.at("tensors")) {
+    const auto bytes = tensor.at("bytes").get<uint64_t>();
+    total += bytes;
+    table.row({tensor.at("name").get<std::string>(), tensor.at("dtype").get<std::string>(), tensor.at("shape").dump(),
+               std::to_string(bytes)});
+  }
+  table.print(std::cout);
+  std::cout << "\n" << model.at("tensors").size() << " tensors, " << total << " bytes (" << shown_bytes(total) << ")\n";
+  for (const auto& [key, value] : model.at("metadata").items()) std::cout << plain(key + ": " + inline_json(value)) << "\n";
+}
+
+}  // namespace
+
+int run_model_show(const Arguments& arguments) {
+  bool as_json = false;
+  Options options("model show", {"FILE"},
+                  "Describes a model file: whether its checksum is right, its layers, its tensors. Runs no plugin code.");
+  options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
+  if (!options.parse(arguments)) return kDone;
+  const json model = json::parse(make_host({}, 1).describe_model(options.operand(0)));
+  if (as_json) {
+    std::cout << model.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+    return kDone;
+  }
+  try {
+    print(model);
+  } catch (const json::exception&) {
+    throw Failure(kBadData, options.operand(0) + ": the topology is not in the form that docs/model-file.md describes");
+  }
+  return kDone;
+}
+
+}  // namespace tenon::cli

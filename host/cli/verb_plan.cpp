@@ -1,0 +1,100 @@
+// tenon plan: what training would run where, and the bytes it takes. SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/build.h"
+#include "host/cli/console.h"
+#include "host/cli/options.h"
+#include "host/cli/table.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+// "hidden/fc + hidden/relu", so that a joined group is seen at once.
+std::string joined(const json& layers, const std::map<std::string, std::string>& types, bool as_types) {
+  std::string result;
+  for (const json& layer : layers) {
+    std::string name = layer.get<std::string>();
+    if (as_types) {
+      const auto type = types.find(name);
+      name = type == types.end() ? "" : type->second;
+    }
+    if (name.empty()) name = "-";
+    result += (result.empty() ? "" : " + ") + name;
+  }
+  return result.empty() ? "-" : result;
+}
+
+std::string outputs_of(const json& call) {
+  std::string result;
+  for (const json& output : call.at("outputs")) result += (result.empty() ? "" : ", ") + output.get<std::string>();
+  return result;
+}
+
+void print(const json& plan) {
+  std::map<std::string, std::string> types;
+  for (const json& layer : plan.at("layers"))
+    types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
+  std::cout << "device " << plan.at("device").get<std::string>() << ", compute " << plan.at("compute").get<std::string>()
+            << ", minibatches of at most " << plan.at("max_samples") << " samples, "
+            << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
+  Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
+  for (const json& call : plan.at("calls"))
+    table.row({call.at("phase").get<std::string>(), joined(call.at("layers"), types, false),
+               joined(call.at("layers"), types, true), call.at("call").get<std::string>(),
+               call.at("kernel").get<std::string>(), call.at("layers").dump() == "[]" ? "0" : std::to_string(call.at("layers").size()),
+               std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
+               std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
+  table.print(std::cout);
+  std::cout << "\n";
+  Table bytes({"memory", ">bytes", ""});
+  const json& parts = plan.at("bytes");
+  for (const char* part : {"parameters", "slots", "control", "feeds", "gradients", "arena", "workspace", "machine"})
+    if (parts.contains(part)) {
+      const auto size = parts.at(part).get<uint64_t>();
+      bytes.row({part, std::to_string(size), size < 1024 ? "" : shown_bytes(size)});
+    }
+  bytes.print(std::cout);
+  std::cout << "\n\"machine\" is the sum from \"control\" to \"workspace\": the one block that a machine asks for.\n";
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  JobOptions common;
+  bool as_json = false, inference = false;
+  Options options("plan", {"JOB.toml"},
+                  "Shows the calls that training the job would make, which layers were joined into one call, and the\n"
+                  "bytes it takes. Nothing is trained.");
+  namespace po = boost::program_options;
+  options.list.add_options()("json", po::bool_switch(&as_json), "print JSON, as docs/plan.md describes it")(
+      "inference", po::bool_switch(&inference), "plan the computation of the outputs instead, without training");
+  common.add_to(options);
+  if (!options.parse(arguments)) return kDone;
+  const Job job = common.load(options, options.operand(0));
+  const Host host = make_host(common.plugins, job.threads);
+  const JobReader& reader = reader_of(job, inference && job.test ? "test" : "train");
+  const OpenReader open = open_reader(host, job, reader, inference);
+  Topology topology(host, job, reader, open);
+  const Layers outputs = topology.layers(topology.outputs());
+  const Parameters parameters = host.parameters(outputs, static_cast<uint64_t>(job.seed));
+  MachineOptions wanted;
+  wanted.max_samples = open.batch;
+  wanted.training = !inference;
+  wanted.device = job.device;
+  const Layers computed = inference ? outputs : topology.layers(topology.measured());
+  json plan = json::parse(host.machine(parameters, computed, wanted).plan());
+  if (!inference)
+    plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");
+  if (as_json)
+    std::cout << plan.dump(2) << "\n";
+  else
+    print(plan);
+  return kDone;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,173 @@
+// tenon plugins info: all that a plugin says of itself, without running it. SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/options.h"
+#include "host/cli/suggest.h"
+#include "host/cli/table.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kWidth = 100;
+
+struct Kind {
+  const char* list;  // in the manifest
+  const char* word;
+  const char* name;  // key of a component's name
+};
+constexpr Kind kKinds[] = {{"layers", "layer", "type"},
+                           {"updaters", "updater", "type"},
+                           {"readers", "reader", "type"},
+                           {"devices", "device", "kind"}};
+
+// The manifest writes the numbers of <tenon/attribute.h> and <tenon/layer.h>.
+std::string named(const json& number, std::initializer_list<const char*> names) {
+  const int64_t index = number.is_number_integer() ? number.get<int64_t>() : -1;
+  return index >= 0 && index < static_cast<int64_t>(names.size()) ? names.begin()[index] : number.dump();
+}
+
+std::string type_of(const json& attribute) {
+  std::string result =
+      named(attribute.at("kind"), {"", "bool", "int", "float", "text", "ints", "floats", "texts"});
+  const auto bound = [&](const char* key, const char* sign) {
+    if (attribute.contains(key) && !attribute.at(key).is_null()) result += std::string(" ") + sign + " " + attribute.at(key).dump();
+  };
+  bound("minimum", ">=");
+  bound("maximum", "<=");
+  if (attribute.contains("choices") && !attribute.at("choices").empty())
+    for (const json& choice : attribute.at("choices"))
+      result += (&choice == &attribute.at("choices").front() ? ": " : " | ") + choice.get<std::string>();
+  return result;
+}
+
+std::string default_of(const json& attribute) {
+  if (attribute.value("required", false)) return "required";
+  if (!attribute.contains("initial") || attribute.at("initial").is_null()) return "-";
+  return attribute.at("initial").dump();
+}
+
+void print_list(const json& component, const char* key, const char* word) {
+  if (!component.contains(key)) return;
+  for (const json& port : component.at(key)) {
+    const int64_t flags = port.value("flags", int64_t{0});
+    std::string notes;
+    constexpr const char* kFlags[] = {"optional", "one or more", "integers", "integers or floats"};  // TN_PORT_*
+    for (size_t i = 0; i < std::size(kFlags); ++i)
+      if ((flags >> i & 1) != 0) notes += std::string(notes.empty() ? " (" : ", ") + kFlags[i];
+    if (!notes.empty()) notes += ")";
+    std::cout << "  " << word << " " << port.at("name").get<std::string>() << notes << ": "
+              << port.value("doc", "") << "\n";
+  }
+}
+
+void print_component(const Kind& kind, const json& component) {
+  std::cout << "\n" << kind.word << " " << component.at(kind.name).get<std::string>();
+  if (component.contains("role")) {
+    const std::string role = named(component.at("role"), {"", "cost", "metric"});
+    if (!role.empty()) std::cout << " (" << role << ")";
+  }
+  std::cout << "\n  " << wrapped(component.value("doc", ""), kWidth, "  ") << "\n";
+  print_list(component, "inputs", "input");
+  print_list(component, "outputs", "output");
+  if (component.contains("parameters") && !component.at("parameters").empty()) {
+    std::cout << "  parameters";
+    for (const json& suffix : component.at("parameters")) std::cout << " " << suffix.get<std::string>();
+    std::cout << "\n";
+  }
+  if (!component.contains("attributes") || component.at("attributes").empty()) return;
+  Table table({"  attribute", "type", "default", "meaning"});
+  for (const json& attribute : component.at("attributes"))
+    table.row({"  " + attribute.at("name").get<std::string>(), type_of(attribute), default_of(attribute),
+               attribute.value("doc", "")});
+  table.print(std::cout);
+}
+
+void print_plugin(const json& plugin, const std::string& only) {
+  const json& manifest = plugin.at("manifest");
+  const json& abi = manifest.at("abi");
+  std::cout << manifest.at("id").get<std::string>() << " " << manifest.value("version", "") << ": "
+            << manifest.value("doc", "") << "\n";
+  std::cout << "  file " << plugin.at("file").get<std::string>() << "\n  license " << manifest.value("license", "-")
+            << "; interface " << abi.at("major") << "." << abi.at("built") << ", needs at least " << abi.at("major")
+            << "." << abi.at("required") << "\n";
+  if (const std::string isa = manifest.value("isa", ""); !isa.empty()) std::cout << "  needs CPU features " << isa << "\n";
+  if (manifest.contains("libraries"))
+    for (const json& library : manifest.at("libraries"))
+      std::cout << "  needs library " << library.at("name").get<std::string>() << ": " << library.value("hint", "") << "\n";
+  for (const Kind& kind : kKinds) {
+    if (!manifest.contains(kind.list)) continue;
+    for (const json& component : manifest.at(kind.list))
+      if (only.empty() || component.at(kind.name) == only) print_component(kind, component);
+  }
+  if (!manifest.contains("kernels")) return;
+  for (const json& kernel : manifest.at("kernels"))
+    if (only.empty() || kernel.at("type") == only)
+      std::cout << "\nkernel " << kernel.value("name", "") << " for layer " << kernel.at("type").get<std::string>()
+                << " on " << kernel.at("device").get<std::string>() << ", score " << kernel.value("score", 0) << "\n";
+}
+
+// Whether the plugin is called so, or its file; `names` gathers what it could have been.
+bool is_called(const json& plugin, const std::string& name, std::vector<std::string>& names) {
+  const std::filesystem::path file = plugin.at("file").get<std::string>();
+  names.push_back(file.filename().string());
+  if (plugin.at("manifest").is_object() && plugin.at("manifest").contains("id"))
+    names.push_back(plugin.at("manifest").at("id").get<std::string>());
+  return name == names.back() || name == file.filename().string() || name == file.string();
+}
+
+bool offers(const json& plugin, const std::string& name, std::vector<std::string>& names) {
+  bool result = false;
+  for (const Kind& kind : kKinds) {
+    if (!plugin.at("manifest").is_object() || !plugin.at("manifest").contains(kind.list)) continue;
+    for (const json& component : plugin.at("manifest").at(kind.list)) {
+      names.push_back(component.at(kind.name).get<std::string>());
+      result = result || names.back() == name;
+    }
+  }
+  return result;
+}
+
+void show(const json& plugin, const std::string& only, bool as_json) {
+  if (as_json) {
+    std::cout << plugin.dump(2) << "\n";
+  } else if (plugin.at("status") == "refused") {
+    throw Failure(kRefused, plugin.at("file").get<std::string>() + ": refused: " + plugin.at("reason").get<std::string>());
+  } else {
+    print_plugin(plugin, only);
+  }
+}
+
+}  // namespace
+
+int run_plugins_info(const Arguments& arguments) {
+  std::vector<std::string> folders;
+  bool as_json = false;
+  Options options("plugins info", {"NAME"},
+                  "Describes a plugin, by id or file name, or the plugin that offers a layer, updater, reader or device\n"
+                  "of that name: inputs, attributes, defaults. Runs no plugin code.");
+  options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON: file, status, manifest");
+  add_plugins_option(options, folders);
+  if (!options.parse(arguments)) return kDone;
+  const std::string& name = options.operand(0);
+  const json plugins = json::parse(make_host(folders, 1).plugins());
+  std::vector<std::string> names;
+  bool found = false;
+  for (const json& plugin : plugins) {
+    const bool called = is_called(plugin, name, names);
+    if (!called && !offers(plugin, name, names)) continue;
+    if (found && !as_json) std::cout << "\n";
+    show(plugin, called ? "" : name, as_json);
+    found = true;
+  }
+  if (found) return kDone;
+  const std::string near = nearest(name, names);
+  throw Failure(kNotFound, "no plugin and no type is called \"" + name + "\"" +
+                               (near.empty() ? "; see 'tenon plugins list'" : "; did you mean \"" + near + "\"?"));
+}
+
+}  // namespace tenon::cli

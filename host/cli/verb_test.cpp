@@ -1,0 +1,39 @@
+// tenon test: a saved model on the job's test data. SPDX-License-Identifier: Apache-2.0
+#include "host/cli/build.h"
+#include "host/cli/console.h"
+#include "host/cli/model.h"
+#include "host/cli/options.h"
+#include "host/cli/report.h"
+
+namespace tenon::cli {
+
+int run_test(const Arguments& arguments) {
+  JobOptions common;
+  std::string model, reader = "test";
+  Options options("test", {"JOB.toml"},
+                  "Measures a saved model: costs and metrics of the job over one pass of its test data.");
+  namespace po = boost::program_options;
+  options.list.add_options()("model", po::value(&model)->value_name("FILE"),
+                             "the model file; default: where the job saves it")(
+      "reader", po::value(&reader)->value_name("NAME"), "train or test (default): the reader to measure on");
+  common.add_to(options);
+  common.add_log_to(options);
+  if (!options.parse(arguments)) return kDone;
+  const LogFormat format = common.format(options);
+  const Job job = common.load(options, options.operand(0));
+  Console console(format, common.quiet);
+  const Host host = make_host(common.plugins, job.threads);
+  const OpenReader open = open_reader(host, job, reader_of(job, reader), true);
+  Topology topology(host, job, reader_of(job, reader), open);
+  TrainOptions run;
+  run.outputs = topology.layers(topology.measured());
+  if (run.outputs.empty()) throw Failure(kBadConfig, job.path + ": there is no cost and no metric among the outputs");
+  run.parameters = load_model(host, job, model).parameters;
+  run.reader = open.reader;
+  run.feeding = open.feeding;
+  run.device = job.device;
+  Report(console, 0, open.samples).test(test(run), 0, "test");
+  return kDone;
+}
+
+}  // namespace tenon::cli

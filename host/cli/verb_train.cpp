@@ -1,0 +1,153 @@
+// tenon train: trains, saves, tests. SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "host/cli/build.h"
+#include "host/cli/console.h"
+#include "host/cli/interrupt.h"
+#include "host/cli/options.h"
+#include "host/cli/report.h"
+
+namespace tenon::cli {
+
+namespace {
+
+struct TrainArguments {
+  JobOptions common;
+  std::string save;
+  bool no_save = false;
+  int64_t test_every = 0;
+};
+
+// A path that cannot be written is better known before the training than after it.
+void check_save_path(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw Failure(kNotFound, "cannot save to \"" + path + "\": there is no folder \"" + folder + "\"");
+  if (std::filesystem::is_directory(path, error))
+    throw Failure(kIo, "cannot save to \"" + path + "\": it is a folder");
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Failure(kIo, "cannot save to \"" + path + "\": folder \"" + folder + "\" does not permit it");
+}
+
+class Training {
+ public:
+  Training(const TrainArguments& arguments, Job job, LogFormat format)
+      : arguments_(arguments), job_(std::move(job)), console_(format, arguments.common.quiet),
+        save_(save_path()), host_(make_host(arguments.common.plugins, job_.threads)),
+        train_(open_reader(host_, job_, reader_of(job_, "train"), false)),
+        topology_(host_, job_, *job_.train, train_), report_(console_, job_.passes, train_.samples) {
+    if (save_) check_save_path(*save_);
+    outputs_ = topology_.layers(topology_.outputs());
+    const std::vector<std::string> measured = topology_.measured();
+    if (std::none_of(measured.begin(), measured.end(),
+                     [&](const std::string& name) { return topology_.role(name) == Role::kCost; }))
+      throw Failure(kBadConfig, job_.path + ": training needs a cost among the outputs");
+    if (job_.test) {
+      test_ = open_reader(host_, job_, *job_.test, true);
+      topology_.check_fed_by(*job_.test, *test_);
+    } else if (arguments.test_every > 0) {
+      (void)reader_of(job_, "test");  // says that it is missing
+    }
+    options_.outputs = topology_.layers(measured);
+    options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+    options_.updater = make_updater(host_, job_);
+    options_.reader = train_.reader;
+    options_.feeding = train_.feeding;
+    options_.passes = job_.passes;
+    options_.seed = static_cast<uint64_t>(job_.seed);
+    options_.device = job_.device;
+  }
+
+  int run() {
+    std::optional<Interrupt> interrupt(std::in_place);
+    options_.handler = [&](Event& event) {
+      report_.tell(event);
+      if (interrupt->signal() != 0) event.stop();
+      const bool due = arguments_.test_every > 0 && event.kind() == TN_END_PASS &&
+                       report_.passes_done() % arguments_.test_every == 0 && report_.passes_done() < job_.passes;
+      if (due && interrupt->signal() == 0) report_.test(test(), report_.passes_done(), "  test");
+    };
+    train(options_);
+    if (interrupt->signal() != 0 && report_.passes_done() < job_.passes) return interrupted(interrupt->signal());
+    if (save_) save();
+    interrupt.reset();  // the test changes nothing and may just end
+    if (test_) report_.test(test(), report_.passes_done(), "test");
+    if (!save_) console_.note("nothing saved");
+    return kDone;
+  }
+
+ private:
+  [[nodiscard]] std::optional<std::string> save_path() const {
+    if (arguments_.no_save) return std::nullopt;
+    return arguments_.save.empty() ? job_.save : arguments_.save;
+  }
+
+  void save() {
+    options_.parameters.save(outputs_, *save_);
+    report_.saved(*save_);
+  }
+
+  // A half-trained model must not replace a good one unless that was asked for.
+  int interrupted(int signal) {
+    const std::string where = "interrupted in " + report_.position() + ": ";
+    if (arguments_.save.empty()) {
+      console_.warn(where + "nothing saved; with --save FILE what was trained so far is saved");
+    } else {
+      console_.warn(where + "saving what was trained so far");
+      save();
+    }
+    return kSignalled + signal;
+  }
+
+  [[nodiscard]] TestResult test() {
+    TrainOptions options = options_;
+    options.reader = test_->reader;
+    options.feeding = test_->feeding;
+    options.handler = nullptr;
+    return tenon::test(options);
+  }
+
+  const TrainArguments& arguments_;
+  Job job_;
+  Console console_;
+  std::optional<std::string> save_;
+  Host host_;
+  OpenReader train_;
+  Topology topology_;
+  Report report_;
+  std::optional<OpenReader> test_;
+  Layers outputs_;
+  TrainOptions options_;
+};
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  TrainArguments given;
+  Options options("train", {"JOB.toml"},
+                  "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
+                  "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
+                  "is then saved only where --save says so.");
+  namespace po = boost::program_options;
+  options.list.add_options()("passes", po::value(&given.common.passes)->value_name("N"), "passes over the data");
+  given.common.add_seed_to(options);
+  options.list.add_options()("save", po::value(&given.save)->value_name("FILE"),
+                             "where to save the model, instead of the job's key \"save\"")(
+      "no-save", po::bool_switch(&given.no_save), "save nothing")(
+      "test-every", po::value(&given.test_every)->value_name("N"), "also test after every N passes");
+  given.common.add_to(options);
+  given.common.add_log_to(options);
+  if (!options.parse(arguments)) return kDone;
+  if (given.no_save && !given.save.empty()) options.fail("--save and --no-save exclude each other");
+  if (given.test_every < 0) options.fail("--test-every: expected at least 0, got " + std::to_string(given.test_every));
+  const LogFormat format = given.common.format(options);
+  return Training(given, given.common.load(options, options.operand(0)), format).run();
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,107 @@
+// An open GPU. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/device.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler.h"
+#include "driver.h"
+
+namespace tenon::cuda {
+
+// The driver and the GPU's primary context, held as long as anything needs them.
+class Context {
+ public:
+  Context(Driver driver, CUdevice device);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Driver driver;
+  [[nodiscard]] CUdevice device() const { return device_; }
+  [[nodiscard]] CUcontext handle() const { return handle_; }
+
+ private:
+  const CUdevice device_;
+  CUcontext handle_ = nullptr;
+};
+
+// Makes the context the calling thread's current one, and puts back what it found: the application may use CUDA too.
+class Current {
+ public:
+  explicit Current(const Context& context)
+      : driver_(context.driver), result_(driver_.cuCtxPushCurrent(context.handle())) {}
+  ~Current() {
+    CUcontext popped = nullptr;
+    if (result_ == CUDA_SUCCESS) driver_.cuCtxPopCurrent(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  // Calls `function` if the context could be made current.
+  template <typename Function>
+  [[nodiscard]] CUresult call(const Function& function) const {
+    return result_ == CUDA_SUCCESS ? function() : result_;
+  }
+
+ private:
+  const Driver& driver_;
+  const CUresult result_;
+};
+
+// Compiled kernels.
+class Module {
+ public:
+  Module(std::shared_ptr<const Context> context, const std::string& image, size_t kernels);
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  [[nodiscard]] const std::vector<CUfunction>& kernels() const { return kernels_; }
+  [[nodiscard]] const Context& context() const { return *context_; }
+
+ private:
+  const std::shared_ptr<const Context> context_;
+  CUmodule handle_ = nullptr;
+  std::vector<CUfunction> kernels_;
+};
+
+class Device {
+ public:
+  // Throws tn::Failure: TN_NOT_FOUND names the library or the device that is missing.
+  explicit Device(int32_t index);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] const Context& context() const { return *context_; }
+  [[nodiscard]] const Driver& driver() const { return context_->driver; }
+  // Null is the device's own first stream.
+  [[nodiscard]] CUstream stream(void* given) const { return given == nullptr ? first_ : static_cast<CUstream>(given); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }
+
+  // The kernels of a text, compiled when it is first seen and kept until the device is closed.
+  [[nodiscard]] std::shared_ptr<const Module> module(const std::string& text, size_t kernels);
+
+  // Calls without an error sink leave their failure here, for the next wait to report. Gives its status.
+  tn_status note(CUresult result, const char* function);
+  // Throws the failure that was noted, if any, and forgets it.
+  void raise_noted();
+
+ private:
+  std::shared_ptr<const Context> context_;
+  std::unique_ptr<Compiler> compiler_;
+  int capability_ = 0;
+  CUstream first_ = nullptr;
+  std::string name_;
+  uint64_t memory_bytes_ = 0;
+  std::map<std::string, std::shared_ptr<const Module>> modules_;
+  std::atomic<const char*> noted_function_{nullptr};
+  std::atomic<CUresult> noted_result_{CUDA_SUCCESS};
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+namespace tenon::cuda {
+
+int operands_count(uint16_t operation) {
+  switch (operation) {
+    case kLoad:
+    case kConstant:
+    case kIndex:
+      return 0;
+    case TN_OP_ADD:
+    case TN_OP_SUB:
+    case TN_OP_MUL:
+    case TN_OP_DIV:
+    case TN_OP_MIN:
+    case TN_OP_MAX:
+    case TN_OP_EQUAL:
+    case TN_OP_LESS:
+    case TN_OP_LESS_EQUAL:
+    case TN_OP_AND:
+    case TN_OP_OR:
+      return 2;
+    case TN_OP_SELECT:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+bool Plan::is_leaf(const Kernel& kernel, int32_t value) const {
+  if (node(value).global) return true;
+  return node(value).kept >= 0 && std::find(kernel.keeps.begin(), kernel.keeps.end(), value) == kernel.keeps.end();
+}
+
+std::vector<bool> Plan::closure(const Kernel& kernel) const {
+  std::vector<bool> seen(nodes.size(), false);
+  std::vector<int32_t> open = kernel.keeps;
+  for (const int32_t value : kernel.partials) open.push_back(node(value).operands[0]);
+  for (const int32_t output : kernel.outputs) open.push_back(outputs[static_cast<size_t>(output)]);
+  while (!open.empty()) {
+    const int32_t value = open.back();
+    open.pop_back();
+    if (seen[static_cast<size_t>(value)]) continue;
+    seen[static_cast<size_t>(value)] = true;
+    if (is_leaf(kernel, value)) continue;
+    for (int i = 0; i < operands_count(node(value).operation); ++i) open.push_back(node(value).operands[i]);
+  }
+  return seen;
+}
+
+namespace {
+
+bool is_one(const tn_dim& dim) { return dim.symbol == TN_SYMBOL_NONE && dim.offset == 1; }
+
+class Planner {
+ public:
+  explicit Planner(const tn_pointwise_site& site) : program_(*site.program) {
+    read(site);
+    mark_live();
+    keep_rows();
+    for (int32_t depth = 0; depth < deepest_; ++depth) reduce(depth);
+    write();
+    for (Kernel& kernel : plan_.kernels)
+      if (kernel.grid == Grid::kRows && !is_by_row(kernel)) kernel.grid = Grid::kElements;
+    for (const Kernel& kernel : plan_.kernels)
+      for (const int32_t value : kernel.partials)
+        plan_.slots[static_cast<size_t>(plan_.node(value).partial)].maker = kernel.grid;
+  }
+  Plan take() { return std::move(plan_); }
+
+ private:
+  void read(const tn_pointwise_site& site);
+  void mark_live();
+  void keep_rows();
+  void reduce(int32_t depth);
+  void combine(int32_t depth, uint8_t extent, Grid grid);
+  void write();
+  void place(const std::vector<int32_t>& outputs, Grid grid, std::initializer_list<uint8_t> extents);
+
+  [[nodiscard]] Node& node(int32_t value) { return plan_.nodes[static_cast<size_t>(value)]; }
+  [[nodiscard]] bool holds(const Kernel& kernel, uint8_t extent, bool only_inputs) const;
+  [[nodiscard]] bool is_by_row(const Kernel& kernel) const;
+  [[nodiscard]] Grid grid_of(int32_t reduction) const;
+  int32_t slot(SlotShape shape) {
+    plan_.slots.push_back({shape, Grid::kOne});
+    return static_cast<int32_t>(plan_.slots.size()) - 1;
+  }
+  void append(Kernel kernel) {
+    if (!kernel.partials.empty() || !kernel.keeps.empty() || !kernel.outputs.empty())
+      plan_.kernels.push_back(std::move(kernel));
+  }
+
+  const tn_program& program_;
+  int32_t deepest_ = 0;
+  Plan plan_;
+};
+
+// The nodes in normal form; instructions that change nothing are the value that they are given.
+void Planner::read(const tn_pointwise_site& site) {
+  std::array<uint8_t, 4> extents = {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL};
+  if (is_one(site.rows)) {
+    extents = {TN_SCALAR, TN_FULL, TN_SCALAR, TN_FULL};
+  } else if (is_one(site.columns)) {
+    extents = {TN_SCALAR, TN_SCALAR, TN_FULL, TN_FULL};
+  }
+  std::vector<int32_t> alias;
+  for (uint32_t i = 0; i < program_.instructions_count; ++i) {
+    const tn_instruction& in = program_.instructions[i];
+    Node made;
+    made.operation = in.op;
+    made.kind = in.kind;
+    made.extent = extents[site.extents[i]];
+    made.number = in.number;
+    if (in.op == TN_OP_INPUT) {
+      made.operation = kLoad;
+      made.index = in.a;
+    } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
+      made.operation = made.extent == TN_SCALAR ? kConstant : kIndex;  // the only row, the only column: number 0
+      made.number = 0;
+    } else {
+      const int32_t operands[3] = {in.a, in.b, in.c};
+      for (int k = 0; k < operands_count(made.operation); ++k) {
+        made.operands[k] = alias[static_cast<size_t>(operands[k])];
+        made.depth = std::max(made.depth, node(made.operands[k]).depth);
+      }
+    }
+    int32_t same = static_cast<int32_t>(i);
+    if (made.operands[0] >= 0) {
+      const Node& first = node(made.operands[0]);
+      if (made.operation == TN_OP_STOP || (made.operation == TN_OP_CAST && made.kind == first.kind) ||
+          (is_reduction(made.operation) && made.extent == first.extent))
+        same = made.operands[0];
+    }
+    made.global = same == static_cast<int32_t>(i) && is_reduction(made.operation) && made.extent != TN_PER_ROW;
+    if (made.global) ++made.depth;
+    plan_.nodes.push_back(made);
+    alias.push_back(same);
+  }
+  for (uint32_t i = 0; i < program_.outputs_count; ++i)
+    plan_.outputs.push_back(alias[static_cast<size_t>(program_.outputs[i].value)]);
+}
+
+void Planner::mark_live() {
+  for (const int32_t value : plan_.outputs) {
+    node(value).live = true;
+    deepest_ = std::max(deepest_, node(value).depth);
+  }
+  for (size_t i = plan_.nodes.size(); i-- > 0;) {
+    const Node& each = plan_.nodes[i];
+    if (!each.live) continue;
+    for (int k = 0; k < operands_count(each.operation); ++k) node(each.operands[k]).live = true;
+  }
+  for (Node& each : plan_.nodes) {
+    if (!each.live || !each.global) continue;
+    each.kept = slot(each.extent == TN_SCALAR ? SlotShape::kOne : SlotShape::kColumns);
+    each.partial = slot(each.extent == TN_SCALAR ? SlotShape::kParts : SlotShape::kStrips);
+  }
+}
+
+// Gives slots to the reductions along a row that a reduction to PER_COLUMN reads.
+void Planner::keep_rows() {
+  Kernel down;
+  down.grid = Grid::kStrips;
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const Node& each = plan_.nodes[i];
+    if (each.live && each.global && each.extent == TN_PER_COLUMN) down.partials.push_back(static_cast<int32_t>(i));
+  }
+  // One at a time from the last on: what is kept is a leaf, behind which nothing need be kept.
+  for (size_t i = plan_.nodes.size(); i-- > 0;) {
+    if (!is_reduction(plan_.nodes[i].operation) || plan_.nodes[i].extent != TN_PER_ROW) continue;
+    if (plan_.closure(down)[i]) plan_.nodes[i].kept = slot(SlotShape::kRows);
+  }
+}
+
+bool Planner::holds(const Kernel& kernel, uint8_t extent, bool only_inputs) const {
+  const std::vector<bool> seen = plan_.closure(kernel);
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (seen[i] && plan_.nodes[i].extent == extent && (!only_inputs || plan_.nodes[i].operation == kLoad)) return true;
+  return false;
+}
+
+// Whether a kernel over the full grid must see whole rows.
+bool Planner::is_by_row(const Kernel& kernel) const {
+  for (const int32_t output : kernel.outputs)
+    if (plan_.node(plan_.outputs[static_cast<size_t>(output)]).extent == TN_PER_ROW) return true;
+  for (const int32_t value : kernel.partials)
+    if (plan_.node(plan_.node(value).operands[0]).extent == TN_PER_ROW) return true;
+  const std::vector<bool> seen = plan_.closure(kernel);
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (seen[i] && is_reduction(plan_.nodes[i].operation) && !plan_.is_leaf(kernel, static_cast<int32_t>(i)))
+      return true;
+  return false;
+}
+
+// The kernel that makes the partial results of a global reduction.
+Grid Planner::grid_of(int32_t reduction) const {
+  const Node& made = plan_.node(reduction);
+  if (made.extent == TN_PER_COLUMN) return Grid::kStrips;
+  Kernel alone;
+  alone.partials = {reduction};
+  switch (plan_.node(made.operands[0]).extent) {
+    case TN_PER_COLUMN:
+      return Grid::kColumnVector;
+    case TN_PER_ROW:
+      return holds(alone, TN_FULL, false) ? Grid::kRows : Grid::kRowVector;
+    default:
+      return Grid::kRows;
+  }
+}
+
+// The reductions over values of one depth. Reductions along rows that are kept come first, then those that read them.
+void Planner::reduce(int32_t depth) {
+  std::array<Kernel, 4> kernels;
+  const std::array<Grid, 4> grids = {Grid::kRows, Grid::kStrips, Grid::kRowVector, Grid::kColumnVector};
+  for (size_t k = 0; k < grids.size(); ++k) {
+    kernels[k].grid = grids[k];
+    kernels[k].depth = depth;
+  }
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const Node& each = plan_.nodes[i];
+    const auto value = static_cast<int32_t>(i);
+    if (!each.live || !is_reduction(each.operation)) continue;
+    if (!each.global && each.kept >= 0 && each.depth == depth) kernels[0].keeps.push_back(value);
+    if (!each.global || each.depth != depth + 1) continue;
+    const Grid grid = grid_of(value);
+    for (size_t k = 0; k < grids.size(); ++k)
+      if (grids[k] == grid) kernels[k].partials.push_back(value);
+  }
+  for (Kernel& kernel : kernels) append(std::move(kernel));
+  combine(depth + 1, TN_SCALAR, Grid::kOne);
+  combine(depth + 1, TN_PER_COLUMN, Grid::kColumnVector);
+}
+
+void Planner::combine(int32_t depth, uint8_t extent, Grid grid) {
+  Kernel kernel;
+  kernel.grid = grid;
+  kernel.depth = depth;
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const Node& each = plan_.nodes[i];
+    if (each.live && each.global && each.depth == depth && each.extent == extent)
+      kernel.keeps.push_back(static_cast<int32_t>(i));
+  }
+  append(std::move(kernel));
+}
+
+void Planner::write() {
+  std::array<std::vector<int32_t>, 4> groups;
+  for (size_t i = 0; i < plan_.outputs.size(); ++i)
+    groups[plan_.node(plan_.outputs[i]).extent].push_back(static_cast<int32_t>(i));
+  // Where one PER_ROW output comes from FULL values, all are written there: a kernel over the rows that followed
+  // could read what was overwritten.
+  Kernel rows;
+  rows.outputs = groups[TN_PER_ROW];
+  if (holds(rows, TN_FULL, false)) {
+    groups[TN_FULL].insert(groups[TN_FULL].end(), groups[TN_PER_ROW].begin(), groups[TN_PER_ROW].end());
+    groups[TN_PER_ROW].clear();
+    place(groups[TN_FULL], Grid::kRows, {TN_FULL, TN_PER_ROW});
+  } else {
+    place(groups[TN_FULL], Grid::kRows, {TN_FULL});
+  }
+  place(groups[TN_PER_ROW], Grid::kRowVector, {TN_PER_ROW});
+  place(groups[TN_PER_COLUMN], Grid::kColumnVector, {TN_PER_COLUMN});
+  place(groups[TN_SCALAR], Grid::kOne, {TN_SCALAR});
+}
+
+// Adds the outputs to the first kernel that can compute them and has no reader of inputs of these extents behind it.
+void Planner::place(const std::vector<int32_t>& outputs, Grid grid, std::initializer_list<uint8_t> extents) {
+  if (outputs.empty()) return;
+  Kernel made;
+  made.grid = grid;
+  made.outputs = outputs;
+  for (const int32_t output : outputs)
+    made.depth = std::max(made.depth, plan_.node(plan_.outputs[static_cast<size_t>(output)]).depth);
+  size_t first = plan_.kernels.size();
+  while (first > 0) {
+    bool reads = false;
+    for (const uint8_t extent : extents) reads = reads || holds(plan_.kernels[first - 1], extent, true);
+    if (reads) break;
+    --first;
+  }
+  for (size_t k = first > 0 ? first - 1 : 0; k < plan_.kernels.size(); ++k) {
+    Kernel& kernel = plan_.kernels[k];
+    if (kernel.grid != grid || kernel.depth < made.depth) continue;
+    kernel.outputs = outputs;
+    return;
+  }
+  plan_.kernels.push_back(std::move(made));
+}
+
+}  // namespace
+
+Plan make_plan(const tn_pointwise_site& site) { return Planner(site).take(); }
+
+}  // namespace tenon::cuda

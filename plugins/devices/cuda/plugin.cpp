@@ -1,0 +1,206 @@
+// The device "cuda": NVIDIA GPUs through the driver interface. The driver and NVRTC are opened when a device is, so
+// that this file loads, and answers how many devices there are, on any system.
+// SPDX-License-Identifier: Apache-2.0
+#include <tenon/plugin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "device.h"
+#include "pointwise.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+Device& of(void* device) { return *static_cast<Device*>(device); }
+
+CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+// Makes the device's context current, calls, and notes a failure.
+template <typename Function>
+tn_status noted(void* device, const char* name, const Function& function) {
+  const Current current(of(device).context());
+  return of(device).note(current.call(function), name);
+}
+
+int32_t count(const tn_errors* errors) {
+  int present = 0;
+  const tn_status status = tn::guarded(errors, [&] {
+    const Driver driver = load_driver();
+    if (!driver.library.is_open()) return;
+    const CUresult started = driver.cuInit(0);
+    if (started == CUDA_ERROR_NO_DEVICE || started == CUDA_ERROR_STUB_LIBRARY) return;
+    check(driver, started, "cuInit");
+    check(driver, driver.cuDeviceGetCount(&present), "cuDeviceGetCount");
+  });
+  return status == TN_OK ? present : -status;
+}
+
+tn_status open(const tn_services*, const tn_errors* errors, int32_t index, void** device) {
+  return tn::guarded(errors, [&] { *device = new Device(index); });
+}
+
+void close(void* device) { delete static_cast<Device*>(device); }
+
+tn_status properties(void* device, tn_device_properties* properties) {
+  properties->host_memory = 0;
+  const std::string& name = of(device).name();
+  const size_t length = std::min(name.size(), sizeof properties->name - 1);
+  std::memcpy(properties->name, name.data(), length);
+  properties->name[length] = '\0';
+  properties->memory_bytes = of(device).memory_bytes();
+  return TN_OK;
+}
+
+void* allocate(void* device, const tn_errors* errors, uint64_t bytes) {
+  CUdeviceptr memory = 0;
+  const Driver& driver = of(device).driver();
+  const Current current(of(device).context());
+  const CUresult result = current.call([&] { return driver.cuMemAlloc(&memory, std::max<uint64_t>(bytes, 1)); });
+  const tn_status status = tn::guarded(errors, [&] {
+    if (result == CUDA_SUCCESS) return;
+    throw tn::Failure(
+        status_of(result), "",
+        std::to_string(bytes) + " bytes on " + of(device).name() + ": " + describe(driver, result, "cuMemAlloc"));
+  });
+  return status == TN_OK ? reinterpret_cast<void*>(memory) : nullptr;
+}
+
+void release(void* device, void* memory, uint64_t) {
+  if (memory == nullptr) return;
+  noted(device, "cuMemFree", [&] { return of(device).driver().cuMemFree(address(memory)); });
+}
+
+tn_status copy(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind) {
+  const Driver& driver = of(device).driver();
+  const CUstream queue = of(device).stream(stream);
+  if (bytes == 0) return TN_OK;
+  switch (kind) {
+    case TN_COPY_TO_DEVICE:
+      return noted(device, "cuMemcpyHtoDAsync",
+                   [&] { return driver.cuMemcpyHtoDAsync(address(to), from, bytes, queue); });
+    case TN_COPY_TO_HOST:
+      return noted(device, "cuMemcpyDtoHAsync",
+                   [&] { return driver.cuMemcpyDtoHAsync(to, address(from), bytes, queue); });
+    case TN_COPY_ON_DEVICE:
+      return noted(device, "cuMemcpyDtoDAsync",
+                   [&] { return driver.cuMemcpyDtoDAsync(address(to), address(from), bytes, queue); });
+    default:
+      return TN_INVALID;
+  }
+}
+
+tn_status fill(void* device, void* stream, void* memory, uint8_t value, uint64_t bytes) {
+  if (bytes == 0) return TN_OK;
+  return noted(device, "cuMemsetD8Async", [&] {
+    return of(device).driver().cuMemsetD8Async(address(memory), value, bytes, of(device).stream(stream));
+  });
+}
+
+tn_status stream_create(void* device, void** stream) {
+  return noted(device, "cuStreamCreate", [&] {
+    return of(device).driver().cuStreamCreate(reinterpret_cast<CUstream*>(stream), CU_STREAM_NON_BLOCKING);
+  });
+}
+
+void stream_destroy(void* device, void* stream) {
+  if (stream == nullptr) return;
+  noted(device, "cuStreamDestroy", [&] { return of(device).driver().cuStreamDestroy(static_cast<CUstream>(stream)); });
+}
+
+tn_status stream_wait(void* device, const tn_errors* errors, void* stream) {
+  const Driver& driver = of(device).driver();
+  const Current current(of(device).context());
+  const CUresult result = current.call([&] { return driver.cuStreamSynchronize(of(device).stream(stream)); });
+  return tn::guarded(errors, [&] {
+    of(device).raise_noted();
+    check(driver, result, "cuStreamSynchronize");
+  });
+}
+
+tn_status event_create(void* device, void** event) {
+  return noted(device, "cuEventCreate", [&] {
+    return of(device).driver().cuEventCreate(reinterpret_cast<CUevent*>(event), CU_EVENT_DISABLE_TIMING);
+  });
+}
+
+void event_destroy(void* device, void* event) {
+  if (event == nullptr) return;
+  noted(device, "cuEventDestroy", [&] { return of(device).driver().cuEventDestroy(static_cast<CUevent>(event)); });
+}
+
+tn_status event_record(void* device, void* event, void* stream) {
+  return noted(device, "cuEventRecord", [&] {
+    return of(device).driver().cuEventRecord(static_cast<CUevent>(event), of(device).stream(stream));
+  });
+}
+
+tn_status event_wait(void* device, void* event, void* stream) {
+  return noted(device, "cuStreamWaitEvent", [&] {
+    return of(device).driver().cuStreamWaitEvent(of(device).stream(stream), static_cast<CUevent>(event), 0);
+  });
+}
+
+void* native_stream(void* device, void* stream) { return of(device).stream(stream); }
+
+const tn_native_table kNativeTable = {sizeof(tn_native_table), 0, &native_stream};
+
+const void* extension(const char* id) {
+  if (std::strcmp(id, TN_POINTWISE) == 0) return &kPointwiseTable;
+  if (std::strcmp(id, TN_NATIVE) == 0) return &kNativeTable;
+  return nullptr;
+}
+
+const char* const kTables[] = {TN_POINTWISE, TN_NATIVE, nullptr};
+const tn_device_description kDescription = {sizeof(tn_device_description), kDLCUDA, "cuda",
+                                            "NVIDIA GPUs; kernels are compiled when a machine is planned", kTables};
+const tn_device_type kDevice = {sizeof(tn_device_type),
+                                0,
+                                &kDescription,
+                                &count,
+                                &open,
+                                &close,
+                                &properties,
+                                &allocate,
+                                &release,
+                                &copy,
+                                &fill,
+                                &stream_create,
+                                &stream_destroy,
+                                &stream_wait,
+                                &event_create,
+                                &event_destroy,
+                                &event_record,
+                                &event_wait,
+                                &extension};
+const tn_device_type* const kDevices[] = {&kDevice};
+const tn_library kDriver = {sizeof(tn_library), 0, kDriverName, kDriverHint};
+const tn_library kCompiler = {sizeof(tn_library), 0, kCompilerName, kCompilerHint};
+const tn_library* const kLibraries[] = {&kDriver, &kCompiler};
+const tn_plugin kPlugin = {sizeof(tn_plugin),
+                           0,
+                           {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                           "tenon.cuda",
+                           "0.1.0",
+                           "the device cuda: NVIDIA GPUs",
+                           "Apache-2.0",
+                           "",
+                           0,
+                           0,
+                           nullptr,
+                           nullptr,
+                           0,
+                           0,
+                           nullptr,
+                           nullptr,
+                           1,
+                           2,
+                           kDevices,
+                           kLibraries};
+
+}  // namespace
+
+}  // namespace tenon::cuda
+
+extern "C" const tn_plugin* tenon_plugin(void) { return &tenon::cuda::kPlugin; }

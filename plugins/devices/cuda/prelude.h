@@ -1,0 +1,170 @@
+// What the generated kernels have in common. It stands behind the lines that choose F (float values), I (int values)
+// and U (I without sign), and needs no header, since a compiler at run time has none.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace tenon::cuda {
+
+// Element types, conversion, integer arithmetic that wraps.
+inline constexpr const char* kElementsText = R"cuda(
+typedef long long Int64;
+struct Half { unsigned short bits; };
+struct Brain { unsigned short bits; };
+struct Truth { unsigned char byte; };
+
+template <class T> struct Ends;
+template <> struct Ends<signed char> { static __device__ Int64 low() { return -128; } static __device__ Int64 high() { return 127; } };
+template <> struct Ends<short> { static __device__ Int64 low() { return -32768; } static __device__ Int64 high() { return 32767; } };
+template <> struct Ends<int> { static __device__ Int64 low() { return -2147483647 - 1; } static __device__ Int64 high() { return 2147483647; } };
+template <> struct Ends<Int64> { static __device__ Int64 low() { return -9223372036854775807LL - 1; } static __device__ Int64 high() { return 9223372036854775807LL; } };
+template <> struct Ends<unsigned char> { static __device__ Int64 low() { return 0; } static __device__ Int64 high() { return 255; } };
+template <> struct Ends<unsigned short> { static __device__ Int64 low() { return 0; } static __device__ Int64 high() { return 65535; } };
+template <> struct Ends<unsigned int> { static __device__ Int64 low() { return 0; } static __device__ Int64 high() { return 4294967295LL; } };
+template <> struct Ends<float> { static __device__ float low() { return -high(); } static __device__ float high() { return __uint_as_float(0x7f800000u); } };
+template <> struct Ends<double> { static __device__ double low() { return -high(); } static __device__ double high() { return __longlong_as_double(0x7ff0000000000000LL); } };
+
+// The nearest number that To can hold, after truncation towards 0; NaN gives 0.
+template <class To, class From> __device__ To nearest_of_float(From x) {
+  if (x >= (From)Ends<To>::high()) return (To)Ends<To>::high();
+  if (x <= (From)Ends<To>::low()) return (To)Ends<To>::low();
+  return x == x ? (To)x : To(0);
+}
+template <class To> __device__ To nearest(float x) { return nearest_of_float<To>(x); }
+template <class To> __device__ To nearest(double x) { return nearest_of_float<To>(x); }
+template <class To> __device__ To nearest(Int64 x) {
+  return x < Ends<To>::low() ? (To)Ends<To>::low() : x > Ends<To>::high() ? (To)Ends<To>::high() : (To)x;
+}
+template <class To> __device__ To nearest(int x) { return nearest<To>((Int64)x); }
+
+// Halves by arithmetic: a product re-biases the exponent, subnormals included; infinity and NaN are set right after.
+__device__ float decode_half(Half h) {
+  const float size = __uint_as_float((h.bits & 0x7fffu) << 13) * 5.192296858534828e33f;
+  const unsigned ends = size >= 65536.0f ? 0x7f800000u : 0u;
+  return __uint_as_float(__float_as_uint(size) | ends | (h.bits & 0x8000u) << 16);
+}
+// Rounded to nearest, ties to even.
+__device__ Half encode_half(float x) {
+  const unsigned all = __float_as_uint(x);
+  const unsigned size = all & 0x7fffffffu;
+  unsigned bits;
+  if (size > 0x7f800000u) bits = 0x7e00u;
+  else if (size >= 0x477ff000u) bits = 0x7c00u;
+  else if (size < 0x38800000u) bits = __float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000u;
+  else bits = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
+  return Half{(unsigned short)(bits | (all >> 16 & 0x8000u))};
+}
+__device__ Brain encode_brain(float x) {
+  const unsigned bits = __float_as_uint(x);
+  if (x != x) return Brain{(unsigned short)(bits >> 16 | 0x40u)};
+  return Brain{(unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+
+template <class E> __device__ E decode(E e) { return e; }
+__device__ int decode(signed char e) { return e; }
+__device__ int decode(short e) { return e; }
+__device__ int decode(unsigned char e) { return e; }
+__device__ int decode(unsigned short e) { return e; }
+__device__ Int64 decode(unsigned int e) { return e; }
+__device__ int decode(Truth e) { return e.byte != 0; }
+__device__ float decode(Half e) { return decode_half(e); }
+__device__ float decode(Brain e) { return __uint_as_float((unsigned)e.bits << 16); }
+
+// Element to value and back.
+template <class V> struct Value { template <class E> static __device__ V of(E e) { return (V)decode(e); } };
+template <> struct Value<I> { template <class E> static __device__ I of(E e) { return nearest<I>(decode(e)); } };
+template <> struct Value<bool> { template <class E> static __device__ bool of(E e) { return decode(e) != 0; } };
+template <class E> struct Element {
+  template <class V> static __device__ E of(V v) { return nearest<E>(v); }
+  static __device__ E of(bool v) { return E(v ? 1 : 0); }
+};
+template <> struct Element<float> { template <class V> static __device__ float of(V v) { return (float)v; } };
+template <> struct Element<double> { template <class V> static __device__ double of(V v) { return (double)v; } };
+template <> struct Element<Half> { template <class V> static __device__ Half of(V v) { return encode_half((float)v); } };
+template <> struct Element<Brain> { template <class V> static __device__ Brain of(V v) { return encode_brain((float)v); } };
+template <> struct Element<Truth> { template <class V> static __device__ Truth of(V v) { return Truth{(unsigned char)(v != V(0))}; } };
+
+__device__ I wrap_add(I a, I b) { return (I)((U)a + (U)b); }
+__device__ I wrap_sub(I a, I b) { return (I)((U)a - (U)b); }
+__device__ I wrap_mul(I a, I b) { return (I)((U)a * (U)b); }
+__device__ F added(F a, F b) { return a + b; }
+__device__ I added(I a, I b) { return wrap_add(a, b); }
+__device__ bool added(bool a, bool b) { return a || b; }
+
+template <class V, class E> __device__ V read(const void* from, Int64 at) { return Value<V>::of(((const E*)from)[at]); }
+// request: 0 nothing, 1 write, 2 add to what is there.
+template <class E, class V> __device__ void store(void* to, Int64 at, V value, int request) {
+  if (request == 0) return;
+  E* const place = (E*)to + at;
+  *place = Element<E>::of(request == 2 ? added(value, Value<V>::of(*place)) : value);
+}
+)cuda";
+
+// Sizes and reductions. A block has 256 threads.
+inline constexpr const char* kReductionsText = R"cuda(
+struct Extent { Int64 coefficient, offset, symbol; };
+__device__ Int64 size_of(const Extent& e, const Int64* symbols) {
+  const Int64 size = e.symbol == 0 ? e.offset : e.coefficient * symbols[e.symbol] + e.offset;
+  return size < 0 ? 0 : size;
+}
+__device__ Int64 pieces(Int64 count, Int64 length, Int64 most) {
+  const Int64 n = (count + length - 1) / length;
+  return n < 1 ? 1 : n > most ? most : n;
+}
+__device__ Int64 divide(Int64 a, Int64 b) {
+  return ((a | b) >> 32) == 0 ? (Int64)((unsigned)a / (unsigned)b) : a / b;
+}
+
+// NaN on either side gives NaN.
+template <class T> __device__ T most(T a, T b) { return a != a || b < a ? a : b; }
+template <class T> __device__ T least(T a, T b) { return a != a || a < b ? a : b; }
+struct Sum {
+  template <class T> static __device__ T start() { return T(0); }
+  template <class T> static __device__ T join(T a, T b) { return a + b; }
+};
+struct Max {
+  template <class T> static __device__ T start() { return (T)Ends<T>::low(); }
+  template <class T> static __device__ T join(T a, T b) { return most(a, b); }
+};
+struct Min {
+  template <class T> static __device__ T start() { return (T)Ends<T>::high(); }
+  template <class T> static __device__ T join(T a, T b) { return least(a, b); }
+};
+
+// Folds over threads that all call it; all get the same bits.
+template <class R, class T> __device__ T across_warp(T v) {
+  for (int step = 16; step > 0; step >>= 1) v = R::join(v, __shfl_xor_sync(0xffffffffu, v, step));
+  return __shfl_sync(0xffffffffu, v, 0);
+}
+template <class R, class T> __device__ T across_block(T v) {
+  __shared__ T part[8];
+  v = across_warp<R>(v);
+  __syncthreads();  // what an earlier call left there was read
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+  __syncthreads();
+  v = part[0];
+  for (int k = 1; k < 8; ++k) v = R::join(v, part[k]);
+  return v;
+}
+// Over the eight threads of one column; the result is that of the first.
+template <class R, class T> __device__ T across_strip(T v) {
+  __shared__ T part[256];
+  __syncthreads();
+  part[threadIdx.x] = v;
+  __syncthreads();
+  if (threadIdx.x < 32)
+    for (int k = 1; k < 8; ++k) v = R::join(v, part[threadIdx.x + 32 * k]);
+  return v;
+}
+template <class R, class T> __device__ T fold_parts(const void* slot, Int64 count) {
+  T v = R::template start<T>();
+  for (Int64 k = threadIdx.x; k < count; k += 256) v = R::join(v, ((const T*)slot)[k]);
+  return across_block<R>(v);
+}
+template <class R, class T> __device__ T fold_strips(const void* slot, Int64 c, Int64 columns, Int64 strips) {
+  T v = R::template start<T>();
+  for (Int64 s = 0; s < strips; ++s) v = R::join(v, ((const T*)slot)[s * columns + c]);
+  return v;
+}
+)cuda";
+
+}  // namespace tenon::cuda

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "prelude.h"
+
+namespace tenon::cuda {
+
+const char* element_name(tn_dtype dtype) {
+  switch (dtype) {
+    case TN_I8:
+      return "signed char";
+    case TN_I16:
+      return "short";
+    case TN_I32:
+      return "int";
+    case TN_I64:
+      return "Int64";
+    case TN_U8:
+      return "unsigned char";
+    case TN_U16:
+      return "unsigned short";
+    case TN_U32:
+      return "unsigned int";
+    case TN_F16:
+      return "Half";
+    case TN_BF16:
+      return "Brain";
+    case TN_F32:
+      return "float";
+    case TN_F64:
+      return "double";
+    case TN_BOOL:
+      return "Truth";
+    default:
+      return nullptr;
+  }
+}
+
+namespace {
+
+tn_dtype element_type(const tn_pointwise_site& site, tn_dtype dtype) {
+  return dtype == TN_COMPUTE ? site.compute : dtype;
+}
+
+std::string text(int64_t number) { return std::to_string(number); }
+std::string name(int32_t value) { return "v" + text(value); }
+std::string accumulator(int32_t value) { return "s" + text(value); }
+
+const char* kind_name(uint8_t kind) { return kind == TN_FLOAT ? "F" : kind == TN_INT ? "I" : "bool"; }
+const char* fold_name(uint16_t operation) {
+  return operation == TN_OP_REDUCE_SUM ? "Sum" : operation == TN_OP_REDUCE_MAX ? "Max" : "Min";
+}
+
+// The nearest int of a constant's number; NaN gives 0.
+int64_t to_int(double number, bool wide) {
+  const double end = wide ? 0x1p63 : 0x1p31;
+  const int64_t most = wide ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max();
+  if (number >= end) return most;
+  if (number <= -end) return -most - 1;
+  return number == number ? static_cast<int64_t>(number) : 0;
+}
+
+// By its bits, so that nothing is lost and every number has a text.
+std::string constant(double number, uint8_t kind, bool wide) {
+  char out[64];
+  if (kind == TN_LOGICAL) return number != 0 ? "true" : "false";
+  if (kind == TN_INT) {
+    std::snprintf(out, sizeof out, "(I)0x%llxull", static_cast<unsigned long long>(to_int(number, wide)));
+  } else if (wide) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof bits);
+    std::snprintf(out, sizeof out, "__longlong_as_double((Int64)0x%llxull)", static_cast<unsigned long long>(bits));
+  } else {
+    const auto narrow = static_cast<float>(number);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    std::snprintf(out, sizeof out, "__uint_as_float(0x%xu)", static_cast<unsigned>(bits));
+  }
+  return out;
+}
+
+class Lines {
+ public:
+  void add(const std::string& line) {
+    if (!line.empty() && line[0] == '}') --depth_;
+    text_.append(static_cast<size_t>(2 * depth_), ' ').append(line).push_back('\n');
+    if (!line.empty() && line.back() == '{') ++depth_;
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  int depth_ = 0;
+  std::string text_;
+};
+
+// Writes one kernel.
+class KernelWriter {
+ public:
+  KernelWriter(const tn_pointwise_site& site, const Plan& plan, const Kernel& kernel, int64_t group, Lines& lines)
+      : site_(site), plan_(plan), kernel_(kernel), seen_(plan.closure(kernel)), group_(group), lines_(lines) {}
+
+  void write(size_t number) {
+    lines_.add("extern \"C\" __global__ void __launch_bounds__(256) kernel" + std::to_string(number) +
+               "(const Arguments a) {");
+    lines_.add("const Int64 rows = size_of(a.rows, a.symbols), columns = size_of(a.columns, a.symbols);");
+    lines_.add("const Int64 strips = pieces(rows, " + text(kStripRows) + ", " + text(kMostStrips) + ");");
+    switch (kernel_.grid) {
+      case Grid::kRows:
+        rows();
+        break;
+      case Grid::kStrips:
+        strips();
+        break;
+      case Grid::kOne:
+        one();
+        break;
+      default:
+        linear();
+    }
+    lines_.add("}");
+  }
+
+ private:
+  void linear();
+  void rows();
+  void sweep(const std::vector<int32_t>& ranks, int32_t sweep, int32_t sweeps);
+  void strips();
+  void one();
+
+  [[nodiscard]] bool keeps(int32_t value) const {
+    return std::find(kernel_.keeps.begin(), kernel_.keeps.end(), value) != kernel_.keeps.end();
+  }
+  [[nodiscard]] int32_t output_value(int32_t output) const { return plan_.outputs[static_cast<size_t>(output)]; }
+  [[nodiscard]] std::string at(uint8_t extent) const;
+  [[nodiscard]] std::string expression(int32_t value) const;
+  [[nodiscard]] std::string number_expression(const Node& node, const std::string& a, const std::string& b) const;
+  [[nodiscard]] std::string cast_expression(const Node& node, const std::string& a) const;
+  void define(int32_t value) {
+    lines_.add(std::string("const ") + kind_name(plan_.node(value).kind) + " " + name(value) + " = " +
+               expression(value) + ";");
+  }
+  void define_all(uint8_t extent, const std::vector<bool>& among) {
+    for (size_t i = 0; i < among.size(); ++i)
+      if (among[i] && plan_.nodes[i].extent == extent) define(static_cast<int32_t>(i));
+  }
+  void start(int32_t value) { start_as(value, accumulator(value)); }
+  void start_as(int32_t value, const std::string& variable) {
+    const Node& node = plan_.node(value);
+    lines_.add(std::string(kind_name(node.kind)) + " " + variable + " = " + fold_name(node.operation) + "::start<" +
+               kind_name(node.kind) + ">();");
+  }
+  void join(int32_t value) {
+    lines_.add(accumulator(value) + " = " + fold_name(plan_.node(value).operation) + "::join(" + accumulator(value) +
+               ", " + name(plan_.node(value).operands[0]) + ");");
+  }
+  void store(int32_t output) {
+    const Node& node = plan_.node(output_value(output));
+    lines_.add(std::string("store<") + element_name(element_type(site_, site_.outputs[output])) + ">(a.outputs[" +
+               text(output) + "], " + at(node.extent) + ", " + name(output_value(output)) + ", a.requests[" +
+               text(output) + "]);");
+  }
+  void keep(int32_t value, int32_t slot, const std::string& index, const std::string& what) {
+    lines_.add(std::string("((") + kind_name(plan_.node(value).kind) + "*)a.slots[" + text(slot) + "])[" + index +
+               "] = " + what + ";");
+  }
+  void begin_parts() {
+    lines_.add(std::string("const Int64 blocks = ") +
+               (kernel_.partials.empty() ? "tiles" : "pieces(tiles, 1, " + text(kMostParts) + ")") + ";");
+    lines_.add("for (Int64 block = blockIdx.x; block < blocks; block += gridDim.x) {");
+    for (const int32_t value : kernel_.partials) start(value);
+    lines_.add("for (Int64 tile = block; tile < tiles; tile += blocks) {");
+  }
+  void end_parts() {
+    lines_.add("}");
+    for (const int32_t value : kernel_.partials) {
+      lines_.add(accumulator(value) + " = across_block<" + fold_name(plan_.node(value).operation) + ">(" +
+                 accumulator(value) + ");");
+      lines_.add("if (threadIdx.x == 0)");
+      keep(value, plan_.node(value).partial, "block", accumulator(value));
+    }
+    lines_.add("}");
+  }
+
+  const tn_pointwise_site& site_;
+  const Plan& plan_;
+  const Kernel& kernel_;
+  const std::vector<bool> seen_;
+  const int64_t group_;
+  Lines& lines_;
+};
+
+// Where an element lies, in the variables of the loops.
+std::string KernelWriter::at(uint8_t extent) const {
+  switch (extent) {
+    case TN_SCALAR:
+      return "0";
+    case TN_PER_COLUMN:
+      return "c";
+    case TN_PER_ROW:
+      return "r";
+    default:
+      return "i";
+  }
+}
+
+std::string KernelWriter::cast_expression(const Node& node, const std::string& a) const {
+  const uint8_t from = plan_.node(node.operands[0]).kind;
+  if (node.kind == TN_LOGICAL) return a + " != 0";
+  if (from == TN_LOGICAL) return std::string("(") + kind_name(node.kind) + ")(" + a + " ? 1 : 0)";
+  return node.kind == TN_INT ? "nearest<I>(" + a + ")" : "(F)" + a;
+}
+
+// Arithmetic on floats and ints.
+std::string KernelWriter::number_expression(const Node& node, const std::string& a, const std::string& b) const {
+  const bool is_int = node.kind == TN_INT;
+  const std::string suffix = site_.compute == TN_F64 ? "(" : "f(";
+  switch (node.operation) {
+    case TN_OP_ADD:
+      return is_int ? "wrap_add(" + a + ", " + b + ")" : a + " + " + b;
+    case TN_OP_SUB:
+      return is_int ? "wrap_sub(" + a + ", " + b + ")" : a + " - " + b;
+    case TN_OP_MUL:
+      return is_int ? "wrap_mul(" + a + ", " + b + ")" : a + " * " + b;
+    case TN_OP_DIV:
+      return a + " / " + b;
+    case TN_OP_MIN:
+      return "least(" + a + ", " + b + ")";
+    case TN_OP_MAX:
+      return "most(" + a + ", " + b + ")";
+    case TN_OP_NEG:
+      return is_int ? "wrap_sub(0, " + a + ")" : "-" + a;
+    case TN_OP_ABS:
+      return is_int ? a + " < 0 ? wrap_sub(0, " + a + ") : " + a : "fabs" + suffix + a + ")";
+    case TN_OP_SQRT:
+      return "sqrt" + suffix + a + ")";
+    case TN_OP_EXP:
+      return "exp" + suffix + a + ")";
+    case TN_OP_EXPM1:
+      return "expm1" + suffix + a + ")";
+    case TN_OP_LOG:
+      return "log" + suffix + a + ")";
+    case TN_OP_LOG1P:
+      return "log1p" + suffix + a + ")";
+    case TN_OP_TANH:
+      return "tanh" + suffix + a + ")";
+    default:
+      return "erf" + suffix + a + ")";
+  }
+}
+
+std::string KernelWriter::expression(int32_t value) const {
+  const Node& node = plan_.node(value);
+  const std::string kind = kind_name(node.kind);
+  const auto operand = [&](int k) { return name(node.operands[k]); };
+  if (node.global && keeps(value)) {
+    const std::string fold = std::string(fold_name(node.operation)) + ", " + kind + ">(a.slots[" + text(node.partial);
+    if (node.extent == TN_PER_COLUMN) return "fold_strips<" + fold + "], c, columns, strips)";
+    const Grid maker = plan_.slots[static_cast<size_t>(node.partial)].maker;
+    const char* const count = maker == Grid::kRowVector      ? "rows, "
+                              : maker == Grid::kColumnVector ? "columns, "
+                              : maker == Grid::kRows         ? "rows, "
+                                                             : "rows * columns, ";
+    return "fold_parts<" + fold + "], pieces(" + count + text(maker == Grid::kRows ? kThreads / group_ : kTile) + ", " +
+           text(kMostParts) + "))";
+  }
+  if (plan_.is_leaf(kernel_, value))
+    return "((const " + kind + "*)a.slots[" + text(node.kept) + "])[" + at(node.extent) + "]";
+  switch (node.operation) {
+    case kLoad:
+      return "read<" + kind + ", " + element_name(element_type(site_, site_.inputs[node.index])) + ">(a.inputs[" +
+             text(node.index) + "], " + at(node.extent) + ")";
+    case kConstant:
+      return constant(node.number, node.kind, site_.compute == TN_F64);
+    case kIndex:
+      return "(I)" + at(node.extent);
+    case TN_OP_CAST:
+      return cast_expression(node, operand(0));
+    case TN_OP_EQUAL:
+      return operand(0) + " == " + operand(1);
+    case TN_OP_LESS:
+      return operand(0) + " < " + operand(1);
+    case TN_OP_LESS_EQUAL:
+      return operand(0) + " <= " + operand(1);
+    case TN_OP_AND:
+      return operand(0) + " && " + operand(1);
+    case TN_OP_OR:
+      return operand(0) + " || " + operand(1);
+    case TN_OP_NOT:
+      return "!" + operand(0);
+    case TN_OP_SELECT:
+      return operand(0) + " ? " + operand(1) + " : " + operand(2);
+    default:
+      return number_expression(node, operand(0), node.operands[1] >= 0 ? operand(1) : "");
+  }
+}
+
+// A thread per element, row or column; a thread loads what it needs for four of them before it stores anything, since
+// the compiler must take every store for a change of every input.
+void KernelWriter::linear() {
+  const bool full = kernel_.grid == Grid::kElements;
+  const bool by_row = kernel_.grid == Grid::kRowVector;
+  const std::string index = full ? "i" : by_row ? "r" : "c";
+  const char* const count = full ? "rows * columns" : by_row ? "rows" : "columns";
+  const auto inner = [&](size_t i) { return seen_[i] && plan_.nodes[i].extent != TN_SCALAR; };
+  const auto loaded = [&](size_t i) { return inner(i) && plan_.nodes[i].operation == kLoad; };
+  const auto begin_four = [&] {
+    lines_.add("#pragma unroll");
+    lines_.add("for (int k = 0; k < 4; ++k) {");
+    lines_.add("const Int64 " + index + " = tile * " + text(kTile) + " + k * 256 + threadIdx.x;");
+    lines_.add("if (" + index + " >= count) break;");
+    bool grid = false;
+    for (size_t i = 0; i < seen_.size(); ++i) grid = grid || (full && inner(i) && plan_.nodes[i].extent != TN_FULL);
+    if (grid) lines_.add("const Int64 r = divide(i, columns), c = i - r * columns;");
+  };
+  define_all(TN_SCALAR, seen_);
+  lines_.add(std::string("const Int64 count = ") + count + ", tiles = (count + " + text(kTile - 1) + ") / " +
+             text(kTile) + ";");
+  begin_parts();
+  bool any = false;
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    if (!loaded(i)) continue;
+    any = true;
+    lines_.add(std::string(kind_name(plan_.nodes[i].kind)) + " x" + std::to_string(i) + "[4];");
+  }
+  if (any) {
+    begin_four();
+    for (size_t i = 0; i < seen_.size(); ++i)
+      if (loaded(i)) lines_.add("x" + std::to_string(i) + "[k] = " + expression(static_cast<int32_t>(i)) + ";");
+    lines_.add("}");
+  }
+  begin_four();
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const auto value = static_cast<int32_t>(i);
+    if (loaded(i))
+      lines_.add(std::string("const ") + kind_name(plan_.nodes[i].kind) + " " + name(value) + " = x" + text(value) +
+                 "[k];");
+    else if (inner(i))
+      define(value);
+  }
+  for (const int32_t value : kernel_.partials) join(value);
+  for (const int32_t value : kernel_.keeps) keep(value, plan_.node(value).kept, index, name(value));
+  for (const int32_t output : kernel_.outputs) store(output);
+  lines_.add("}");
+  end_parts();
+}
+
+// A warp or a block per row. Each reduction along the row ends a sweep over its columns; what a later sweep needs of
+// FULL values it computes again. A thread sees the same columns in every sweep, and the last one writes.
+void KernelWriter::rows() {
+  std::vector<int32_t> ranks(seen_.size(), 0);
+  int32_t sweeps = 0;
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const Node& node = plan_.nodes[i];
+    if (!seen_[i] || plan_.is_leaf(kernel_, static_cast<int32_t>(i))) continue;
+    for (int k = 0; k < operands_count(node.operation); ++k)
+      ranks[i] = std::max(ranks[i], ranks[static_cast<size_t>(node.operands[k])]);
+    if (is_reduction(node.operation)) ++ranks[i];
+    sweeps = std::max(sweeps, ranks[i]);
+  }
+  define_all(TN_SCALAR, seen_);
+  const std::string group = text(group_), groups = text(kThreads / group_);
+  lines_.add("const int lane = threadIdx.x % " + group + ";");
+  lines_.add("const Int64 tiles = (rows + " + groups + " - 1) / " + groups + ";");
+  begin_parts();
+  lines_.add("const Int64 r = tile * " + groups + " + threadIdx.x / " + group + ";");
+  lines_.add("if (r < rows) {");
+  for (int32_t k = 0; k <= sweeps; ++k) {
+    for (size_t i = 0; i < seen_.size(); ++i) {
+      const auto value = static_cast<int32_t>(i);
+      const Node& node = plan_.nodes[i];
+      if (!seen_[i] || node.extent != TN_PER_ROW || ranks[i] != k) continue;
+      if (!is_reduction(node.operation) || plan_.is_leaf(kernel_, value)) define(value);
+    }
+    sweep(ranks, k, sweeps);
+  }
+  lines_.add(group_ == kWarp ? "__syncwarp();" : "__syncthreads();");  // all have read the row's own values
+  lines_.add("if (lane == 0) {");
+  for (const int32_t value : kernel_.partials)
+    if (plan_.node(plan_.node(value).operands[0]).extent == TN_PER_ROW) join(value);
+  for (const int32_t value : kernel_.keeps) keep(value, plan_.node(value).kept, "r", name(value));
+  for (const int32_t output : kernel_.outputs)
+    if (plan_.node(output_value(output)).extent == TN_PER_ROW) store(output);
+  lines_.add("}");
+  lines_.add("}");
+  end_parts();
+}
+
+// One sweep over a row's columns: the reductions of its rank, partial results, and in the last one the outputs.
+void KernelWriter::sweep(const std::vector<int32_t>& ranks, int32_t sweep, int32_t sweeps) {
+  std::vector<int32_t> reductions, partials, outputs;
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const auto value = static_cast<int32_t>(i);
+    if (seen_[i] && is_reduction(plan_.nodes[i].operation) && !plan_.is_leaf(kernel_, value) && ranks[i] == sweep + 1)
+      reductions.push_back(value);
+  }
+  for (const int32_t value : kernel_.partials) {
+    const int32_t operand = plan_.node(value).operands[0];
+    if (plan_.node(operand).extent == TN_FULL && ranks[static_cast<size_t>(operand)] == sweep)
+      partials.push_back(value);
+  }
+  if (sweep == sweeps)
+    for (const int32_t output : kernel_.outputs)
+      if (plan_.node(output_value(output)).extent == TN_FULL) outputs.push_back(output);
+  if (reductions.empty() && partials.empty() && outputs.empty()) return;
+
+  std::vector<bool> needed(seen_.size(), false);
+  const auto need = [&](int32_t value) { needed[static_cast<size_t>(value)] = true; };
+  for (const int32_t value : reductions) need(plan_.node(value).operands[0]);
+  for (const int32_t value : partials) need(plan_.node(value).operands[0]);
+  for (const int32_t output : outputs) need(output_value(output));
+  for (size_t i = needed.size(); i-- > 0;) {
+    const uint8_t extent = plan_.nodes[i].extent;
+    needed[i] = needed[i] && (extent == TN_FULL || extent == TN_PER_COLUMN);
+    if (!needed[i] || plan_.is_leaf(kernel_, static_cast<int32_t>(i))) continue;
+    for (int k = 0; k < operands_count(plan_.nodes[i].operation); ++k) need(plan_.nodes[i].operands[k]);
+  }
+  for (const int32_t value : reductions) start(value);
+  lines_.add("for (Int64 c = lane; c < columns; c += " + text(group_) + ") {");
+  lines_.add("const Int64 i = r * columns + c;");
+  for (size_t i = 0; i < needed.size(); ++i)
+    if (needed[i]) define(static_cast<int32_t>(i));
+  for (const int32_t value : reductions) join(value);
+  for (const int32_t value : partials) join(value);
+  for (const int32_t output : outputs) store(output);
+  lines_.add("}");
+  for (const int32_t value : reductions) {
+    const Node& node = plan_.node(value);
+    lines_.add(std::string("const ") + kind_name(node.kind) + " " + name(value) + " = " +
+               (group_ == kWarp ? "across_warp<" : "across_block<") + fold_name(node.operation) + ">(" +
+               accumulator(value) + ");");
+  }
+}
+
+// 32 columns and eight rows at a time of a strip of rows.
+void KernelWriter::strips() {
+  define_all(TN_SCALAR, seen_);
+  lines_.add("const Int64 blocks = (columns + 31) / 32 * strips, length = (rows + strips - 1) / strips;");
+  lines_.add("for (Int64 block = blockIdx.x; block < blocks; block += gridDim.x) {");
+  lines_.add("const Int64 strip = block % strips, c = block / strips * 32 + threadIdx.x % 32;");
+  lines_.add("const Int64 end = (strip + 1) * length < rows ? (strip + 1) * length : rows;");
+  for (const int32_t value : kernel_.partials) start(value);
+  lines_.add("if (c < columns) {");
+  define_all(TN_PER_COLUMN, seen_);
+  lines_.add("for (Int64 r = strip * length + threadIdx.x / 32; r < end; r += 8) {");
+  lines_.add("const Int64 i = r * columns + c;");
+  for (size_t i = 0; i < seen_.size(); ++i)
+    if (seen_[i] && (plan_.nodes[i].extent == TN_PER_ROW || plan_.nodes[i].extent == TN_FULL))
+      define(static_cast<int32_t>(i));
+  for (const int32_t value : kernel_.partials) join(value);
+  lines_.add("}");
+  lines_.add("}");
+  for (const int32_t value : kernel_.partials) {
+    lines_.add(accumulator(value) + " = across_strip<" + fold_name(plan_.node(value).operation) + ">(" +
+               accumulator(value) + ");");
+    lines_.add("if (threadIdx.x < 32 && c < columns)");
+    keep(value, plan_.node(value).partial, "strip * columns + c", accumulator(value));
+  }
+  lines_.add("}");
+}
+
+// One block folds partial results; its first thread does the rest.
+void KernelWriter::one() {
+  for (const int32_t value : kernel_.keeps) define(value);
+  lines_.add("if (threadIdx.x == 0) {");
+  for (size_t i = 0; i < seen_.size(); ++i)
+    if (seen_[i] && !keeps(static_cast<int32_t>(i))) define(static_cast<int32_t>(i));
+  for (const int32_t value : kernel_.keeps) keep(value, plan_.node(value).kept, "0", name(value));
+  for (const int32_t output : kernel_.outputs) store(output);
+  lines_.add("}");
+}
+
+std::string list_member(const char* type, const char* member, size_t count) {
+  return count == 0 ? "" : std::string("  ") + type + " " + member + "[" + std::to_string(count) + "];\n";
+}
+
+}  // namespace
+
+Source generate(const tn_pointwise_site& site, tn_dtype* missing) {
+  const tn_program& program = *site.program;
+  Source source;
+  for (uint32_t i = 0; i < program.inputs_count + program.outputs_count; ++i) {
+    const tn_dtype dtype = i < program.inputs_count ? site.inputs[i] : site.outputs[i - program.inputs_count];
+    if (element_name(element_type(site, dtype)) != nullptr) continue;
+    *missing = dtype;
+    return source;
+  }
+  const Plan plan = make_plan(site);
+  source.slots = plan.slots;
+  const tn_dim& columns = site.columns;
+  if (columns.symbol == TN_SYMBOL_NONE && columns.offset <= kWarpColumns) source.group = kWarp;
+  source.text = site.compute == TN_F64 ? "typedef double F;\ntypedef long long I;\ntypedef unsigned long long U;\n"
+                                       : "typedef float F;\ntypedef int I;\ntypedef unsigned int U;\n";
+  source.text += kElementsText;
+  source.text += kReductionsText;
+  source.text += "\nstruct Arguments {\n  const Int64* symbols;\n  Extent rows, columns;\n" +
+                 list_member("const void*", "inputs", program.inputs_count) +
+                 list_member("void*", "outputs", program.outputs_count) +
+                 list_member("void*", "slots", plan.slots.size()) +
+                 list_member("unsigned char", "requests", program.outputs_count) + "};\n\n";
+  Lines lines;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    KernelWriter(site, plan, plan.kernels[k], source.group, lines).write(k);
+    source.grids.push_back(plan.kernels[k].grid);
+  }
+  source.text += lines.text();
+  return source;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,218 @@
+// Derivatives of pointwise programs against finite differences of the reference interpreter, opcode by opcode.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/error.h"
+#include "core/program.h"
+#include "tests/support/program_reference.h"
+
+namespace tenon {
+namespace {
+
+using Values = std::vector<std::vector<double>>;
+
+struct Grid {
+  int64_t rows, columns;
+};
+
+Values random_inputs(const Program& program, const Grid& grid, double low, double high, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> draw(low, high);
+  Values inputs;
+  for (const tn_program_input& input : program.inputs) {
+    inputs.emplace_back(static_cast<size_t>(reference::elements(input.extent, grid.rows, grid.columns)));
+    for (double& value : inputs.back()) value = input.kind == TN_FLOAT ? draw(random) : static_cast<double>(random() % 3);
+  }
+  return inputs;
+}
+
+double weighted(const Program& program, const Grid& grid, const Values& inputs, const Values& weights) {
+  const Values outputs = reference::evaluate(program.view(), grid.rows, grid.columns, inputs);
+  double sum = 0;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (size_t k = 0; k < outputs[i].size(); ++k) sum += outputs[i][k] * weights[i][k];
+  return sum;
+}
+
+// Compares derive_gradient with central differences for all float inputs; gives the number of elements compared.
+size_t check(const Program& program, const Grid& grid, double low = 0.2, double high = 2.0) {
+  Values inputs = random_inputs(program, grid, low, high, 42);
+  Values weights;
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> draw(-1, 1);
+  for (const std::vector<double>& output : reference::evaluate(program.view(), grid.rows, grid.columns, inputs)) {
+    weights.emplace_back(output.size());
+    for (double& weight : weights.back()) weight = draw(random);
+  }
+  std::vector<int32_t> wanted;
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    if (program.inputs[i].kind == TN_FLOAT) wanted.push_back(static_cast<int32_t>(i));
+  const Program gradient = derive_gradient(program, std::vector<bool>(program.outputs.size(), true), wanted);
+  EXPECT_NO_THROW(Program::from(gradient.view()));  // it keeps every rule itself
+  Values arguments = inputs;
+  for (const std::vector<double>& output : reference::evaluate(program.view(), grid.rows, grid.columns, inputs))
+    arguments.push_back(output);
+  arguments.insert(arguments.end(), weights.begin(), weights.end());
+  const Values derived = reference::evaluate(gradient.view(), grid.rows, grid.columns, arguments);
+
+  size_t compared = 0;
+  for (size_t w = 0; w < wanted.size(); ++w) {
+    std::vector<double>& input = inputs[static_cast<size_t>(wanted[w])];
+    EXPECT_EQ(derived[w].size(), input.size());
+    for (size_t k = 0; k < input.size() && k < derived[w].size(); ++k, ++compared) {
+      const double kept = input[k];
+      constexpr double kStep = 1e-6;
+      input[k] = kept + kStep;
+      const double above = weighted(program, grid, inputs, weights);
+      input[k] = kept - kStep;
+      const double below = weighted(program, grid, inputs, weights);
+      input[k] = kept;
+      EXPECT_NEAR(derived[w][k], (above - below) / (2 * kStep), 2e-8 * std::max(1.0, std::abs(derived[w][k])) + 2e-8)
+          << "input " << wanted[w] << " element " << k;
+    }
+  }
+  return compared;
+}
+
+Program unary(uint16_t op) {
+  ProgramWriter writer;
+  writer.output(writer.apply(op, writer.input(TN_FULL)));
+  return writer.finish();
+}
+
+TEST(ProgramGradient, EveryUnaryOperation) {
+  for (const uint16_t op : {TN_OP_NEG, TN_OP_ABS, TN_OP_SQRT, TN_OP_EXP, TN_OP_EXPM1, TN_OP_LOG, TN_OP_LOG1P,
+                            TN_OP_TANH, TN_OP_ERF}) {
+    SCOPED_TRACE(op);
+    EXPECT_EQ(check(unary(op), {3, 4}), 12U);
+  }
+  EXPECT_EQ(check(unary(TN_OP_ABS), {2, 2}, -2.0, -0.2), 4U);
+}
+
+// Every pair of extents: an operand that is spread gets the sum over what it was spread along.
+TEST(ProgramGradient, EveryBinaryOperationAndExtent) {
+  for (const uint16_t op : {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV, TN_OP_MIN, TN_OP_MAX})
+    for (const uint8_t a : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL})
+      for (const uint8_t b : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL}) {
+        SCOPED_TRACE(testing::Message() << "op " << op << " extents " << int{a} << " " << int{b});
+        ProgramWriter writer;
+        const int32_t x = writer.input(a);
+        writer.output(writer.apply(op, x, writer.input(b)));
+        EXPECT_GT(check(writer.finish(), {3, 2}), 0U);
+      }
+}
+
+TEST(ProgramGradient, EveryReduction) {
+  for (const uint16_t op : {TN_OP_REDUCE_SUM, TN_OP_REDUCE_MAX, TN_OP_REDUCE_MIN})
+    for (const uint8_t to : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW}) {
+      SCOPED_TRACE(testing::Message() << "op " << op << " to " << int{to});
+      ProgramWriter writer;
+      const int32_t x = writer.input(TN_FULL);
+      const int32_t reduced = writer.reduce(op, writer.apply(TN_OP_MUL, x, x), to);
+      writer.output(writer.apply(TN_OP_MUL, reduced, x));  // read by a later stage, at full extent
+      EXPECT_EQ(check(writer.finish(), {3, 5}), 15U);
+    }
+}
+
+// The sum of a scalar that stands for a full grid counts every element of it.
+TEST(ProgramGradient, CountsWhatABroadcastStandsFor) {
+  ProgramWriter writer;
+  const int32_t x = writer.input(TN_FULL);
+  const int32_t b = writer.input(TN_PER_COLUMN);
+  const int32_t c = writer.input(TN_PER_ROW);
+  const int32_t sum = writer.apply(TN_OP_ADD, writer.apply(TN_OP_ADD, x, b), c);
+  writer.output(writer.reduce(TN_OP_REDUCE_SUM, sum, TN_SCALAR));
+  EXPECT_EQ(check(writer.finish(), {4, 3}), 12U + 3U + 4U);
+}
+
+TEST(ProgramGradient, SelectAndStop) {
+  ProgramWriter writer;
+  const int32_t x = writer.input(TN_FULL);
+  const int32_t y = writer.input(TN_FULL);
+  const int32_t label = writer.input(TN_PER_ROW, TN_INT);
+  const int32_t column = writer.apply(TN_OP_EQUAL, label, writer.cast(writer.constant(1), TN_INT));
+  const int32_t chosen = writer.apply(TN_OP_SELECT, column, writer.apply(TN_OP_MUL, x, y), y);
+  writer.output(chosen);
+  EXPECT_EQ(check(writer.finish(), {4, 3}), 24U);
+
+  ProgramWriter stopped;
+  const int32_t z = stopped.input(TN_FULL);
+  stopped.output(stopped.apply(TN_OP_MUL, z, stopped.apply(TN_OP_STOP, z)));
+  const Program gradient = derive_gradient(stopped.finish(), {true}, {0});
+  const Values result = reference::evaluate(gradient.view(), 1, 1, {{3.0}, {9.0}, {1.0}});
+  EXPECT_EQ(result[0][0], 3.0) << "only the path that is not stopped";
+}
+
+TEST(ProgramGradient, SoftmaxCrossEntropyAndLayerNorm) {
+  ProgramWriter softmax;
+  const int32_t x = softmax.input(TN_FULL);
+  const int32_t label = softmax.input(TN_PER_ROW, TN_INT);
+  const int32_t shifted = softmax.apply(TN_OP_SUB, x, softmax.reduce(TN_OP_REDUCE_MAX, x, TN_PER_ROW));
+  const int32_t log_sum =
+      softmax.apply(TN_OP_LOG, softmax.reduce(TN_OP_REDUCE_SUM, softmax.apply(TN_OP_EXP, shifted), TN_PER_ROW));
+  const int32_t zeros = softmax.cast(label, TN_FLOAT);
+  softmax.output(softmax.apply(TN_OP_SUB, log_sum, softmax.apply(TN_OP_MUL, zeros, log_sum)));
+  softmax.output(softmax.apply(TN_OP_SUB, shifted, log_sum));
+  EXPECT_EQ(check(softmax.finish(), {3, 4}), 12U);
+
+  ProgramWriter norm;
+  const int32_t v = norm.input(TN_FULL);
+  const int32_t gain = norm.input(TN_PER_COLUMN);
+  const int32_t scale = norm.constant(1.0 / 5);
+  const auto mean = [&](int32_t of) { return norm.apply(TN_OP_MUL, norm.reduce(TN_OP_REDUCE_SUM, of, TN_PER_ROW), scale); };
+  const int32_t centred = norm.apply(TN_OP_SUB, v, mean(v));
+  const int32_t variance = mean(norm.apply(TN_OP_MUL, centred, centred));
+  const int32_t deviation = norm.apply(TN_OP_SQRT, norm.apply(TN_OP_ADD, variance, norm.constant(1e-5)));
+  norm.output(norm.apply(TN_OP_MUL, norm.apply(TN_OP_DIV, centred, deviation), gain));
+  EXPECT_EQ(check(norm.finish(), {3, 5}), 20U);
+}
+
+TEST(ProgramGradient, TiesShareTheMaximum) {
+  ProgramWriter writer;
+  writer.output(writer.reduce(TN_OP_REDUCE_MAX, writer.input(TN_FULL), TN_PER_ROW));
+  const Program gradient = derive_gradient(writer.finish(), {true}, {0});
+  const Values result = reference::evaluate(gradient.view(), 1, 3, {{2, 2, 1}, {2}, {1}});
+  EXPECT_EQ(result[0], (std::vector<double>{0.5, 0.5, 0}));
+}
+
+TEST(ProgramGradient, OnlyWhatIsWantedAndGiven) {
+  ProgramWriter writer;
+  const int32_t x = writer.input(TN_FULL);
+  const int32_t y = writer.input(TN_FULL);
+  writer.output(writer.apply(TN_OP_MUL, x, y));
+  writer.output(writer.apply(TN_OP_EXP, x));
+  const Program forward = writer.finish();
+  const TrimmedProgram product = trim_inputs(derive_gradient(forward, {true, false}, {0}));
+  EXPECT_EQ(product.kept, (std::vector<int32_t>{1, 4})) << "y and the gradient of the first output";
+  EXPECT_EQ(product.program.outputs.size(), 1U);
+}
+
+TEST(Program, RefusesWhatIsWrong) {
+  const tn_program_input input = {TN_FULL, TN_FLOAT, 0};
+  const tn_program_output output = {0, TN_COMPUTE};
+  const auto refused = [&](const std::vector<tn_instruction>& code, const char* why) {
+    const tn_program program = {sizeof(tn_program), static_cast<uint32_t>(code.size()), code.data(), 1, 1, &input, &output};
+    try {
+      static_cast<void>(Program::from(program));
+      ADD_FAILURE() << "accepted: " << why;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_INVALID);
+    }
+  };
+  const tn_instruction x = {TN_OP_INPUT, TN_FLOAT, 0, 0, -1, -1, 0};
+  refused({{TN_OP_INPUT, TN_FLOAT, 0, 1, -1, -1, 0}}, "no such input");
+  refused({{TN_OP_NEG, TN_FLOAT, 0, 0, -1, -1, 0}}, "operand is not earlier");
+  refused({x, {TN_OP_ADD, TN_FLOAT, 0, 0, -1, -1, 0}}, "missing operand");
+  refused({x, {999, TN_FLOAT, 0, 0, -1, -1, 0}}, "unknown opcode");
+  refused({x, {TN_OP_NEG, TN_INT, 0, 0, -1, -1, 0}}, "wrong kind of result");
+  refused({x, {TN_OP_AND, TN_LOGICAL, 0, 0, 0, -1, 0}}, "wrong kind of operand");
+  refused({x, {TN_OP_REDUCE_SUM, TN_FLOAT, TN_FULL, 0, -1, -1, 0}}, "a reduction that reduces nothing");
+  refused({x, {TN_OP_SELECT, TN_FLOAT, 0, 0, 0, 0, 0}}, "a condition that is a float");
+  refused({x, {TN_OP_NEG, 7, 0, 0, -1, -1, 0}}, "unknown kind");
+  refused({}, "an output that does not exist");
+}
+
+}  // namespace
+}  // namespace tenon

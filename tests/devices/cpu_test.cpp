@@ -1,0 +1,93 @@
+// The core of the device "cpu": descriptor, memory, copies, streams. SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/cpu_device.h"
+
+namespace tenon::test {
+namespace {
+
+TEST(Cpu, DescribesItself) {
+  const CpuDevice device;
+  const tn_plugin& plugin = *device.plugin();
+  EXPECT_STREQ(plugin.id, "tenon.cpu");
+  ASSERT_EQ(plugin.devices_count, 1U);
+  EXPECT_EQ(plugin.layers_count + plugin.kernels_count + plugin.updaters_count + plugin.readers_count, 0U);
+  const tn_device_description& description = *device.type()->description;
+  EXPECT_STREQ(description.kind, "cpu");
+  EXPECT_EQ(description.dlpack_type, kDLCPU);
+  for (const char* const* id = description.tables; *id != nullptr; ++id)
+    EXPECT_NE(device.type()->extension(*id), nullptr) << *id;
+  EXPECT_EQ(device.type()->extension("tenon.pointwise/2"), nullptr);
+  EXPECT_EQ(device.type()->count(device.errors()), 1);
+}
+
+TEST(Cpu, HasOnlyDeviceZero) {
+  CpuDevice device;
+  void* other = nullptr;
+  EXPECT_EQ(device.type()->open(device.services(), device.errors(), 1, &other), TN_NOT_FOUND);
+  EXPECT_EQ(other, nullptr);
+  EXPECT_EQ(device.port, "index");
+}
+
+TEST(Cpu, PropertiesGoAsFarAsTheStructThatIsGiven) {
+  const CpuDevice device;
+  tn_device_properties properties = {};
+  properties.size = sizeof properties;
+  ASSERT_EQ(device.type()->properties(device.device(), &properties), TN_OK);
+  EXPECT_EQ(properties.host_memory, 1U);
+  EXPECT_NE(properties.name[0], '\0');
+  EXPECT_GT(properties.memory_bytes, uint64_t{1} << 20);
+  tn_device_properties old = {};
+  old.size = offsetof(tn_device_properties, memory_bytes);
+  ASSERT_EQ(device.type()->properties(device.device(), &old), TN_OK);
+  EXPECT_EQ(old.memory_bytes, 0U);
+  EXPECT_STREQ(old.name, properties.name);
+}
+
+TEST(Cpu, MemoryIsTheHostsAndCounted) {
+  CpuDevice device;
+  for (const uint64_t bytes : {0, 1, 1000, 1 << 20}) {
+    void* memory = device.type()->allocate(device.device(), device.errors(), bytes);
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0U);
+    EXPECT_EQ(device.allocated().at(memory), std::max<uint64_t>(bytes, 1));
+    device.type()->release(device.device(), memory, bytes);
+  }
+  EXPECT_TRUE(device.allocated().empty());
+  device.refuse_memory = true;
+  EXPECT_EQ(device.type()->allocate(device.device(), device.errors(), 12345), nullptr);
+  EXPECT_EQ(device.code, TN_OUT_OF_MEMORY);
+  EXPECT_NE(device.message.find("12345"), std::string::npos);
+}
+
+TEST(Cpu, CopiesAndFillsInStreamsAndEvents) {
+  const CpuDevice device;
+  const tn_device_type& type = *device.type();
+  void *stream = nullptr, *event = nullptr;
+  ASSERT_EQ(type.stream_create(device.device(), &stream), TN_OK);
+  ASSERT_EQ(type.event_create(device.device(), &event), TN_OK);
+  EXPECT_NE(stream, nullptr);
+  Guarded a(1000), b(1000);
+  EXPECT_EQ(type.fill(device.device(), stream, a.data(), 7, 1000), TN_OK);
+  EXPECT_EQ(type.copy(device.device(), stream, b.data(), a.data(), 999, TN_COPY_TO_HOST), TN_OK);
+  EXPECT_EQ(type.event_record(device.device(), event, stream), TN_OK);
+  EXPECT_EQ(type.event_wait(device.device(), event, nullptr), TN_OK);
+  EXPECT_EQ(type.stream_wait(device.device(), device.errors(), stream), TN_OK);
+  EXPECT_EQ(b.data()[998], 7);
+  EXPECT_EQ(b.data()[999], 0xcd);
+  EXPECT_TRUE(a.intact() && b.intact());
+  EXPECT_EQ(type.copy(device.device(), nullptr, nullptr, nullptr, 0, TN_COPY_ON_DEVICE), TN_OK);
+  type.event_destroy(device.device(), event);
+  type.stream_destroy(device.device(), stream);
+}
+
+// A host without the service that memory comes from is told so.
+TEST(Cpu, NeedsTheHostsMemory) {
+  CpuDevice device;
+  const tn_services services = {sizeof services, TN_ABI_MAJOR, TN_ABI_MINOR, nullptr,
+                                [](void*, const char*) -> const void* { return nullptr; }};
+  void* other = nullptr;
+  EXPECT_EQ(device.type()->open(&services, device.errors(), 0, &other), TN_UNSUPPORTED);
+  EXPECT_NE(device.message.find("tenon.memory/1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::test

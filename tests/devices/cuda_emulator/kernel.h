@@ -1,0 +1,172 @@
+// Runs CUDA kernels on the CPU, for tests: included in front of a kernel's text, which a C++ compiler then takes. The
+// threads of a block are fibers that run one at a time, each until it waits for others; the order in which they are
+// resumed changes from round to round. Where all wait and none can go on, the launch fails.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(threads)
+
+namespace emulator {
+
+struct Barrier {
+  unsigned arrived = 0;
+  unsigned generation = 0;
+};
+
+struct Fiber {
+  ucontext_t context;
+  bool done;
+};
+
+constexpr size_t kStackBytes = 128 << 10;
+
+inline ucontext_t scheduler;
+inline std::vector<Fiber> fibers;
+// Freed when the kernels are unloaded.
+inline struct Stacks {
+  ~Stacks() {
+    if (memory != nullptr) munmap(memory, 1024 * kStackBytes);
+  }
+  char* memory = nullptr;
+} stacks;
+inline unsigned current = 0;
+inline unsigned long progress = 0;
+inline Barrier block_barrier;
+inline Barrier warp_barriers[32];
+inline unsigned char exchanged[1024][16];
+inline void (*start)(void*) = nullptr;
+inline void* start_argument = nullptr;
+
+struct Index {
+  unsigned x;
+};
+
+}  // namespace emulator
+
+inline emulator::Index threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulator {
+
+inline void yield() {
+  const unsigned self = current;
+  swapcontext(&fibers[self].context, &scheduler);
+}
+
+inline void wait(Barrier& barrier, unsigned threads) {
+  const unsigned generation = barrier.generation;
+  ++progress;
+  if (++barrier.arrived == threads) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+  } else {
+    while (barrier.generation == generation) yield();
+  }
+}
+
+inline void wait_for_warp() { wait(warp_barriers[threadIdx.x / 32], 32); }
+
+template <class T>
+T exchange(T value, unsigned thread) {
+  std::memcpy(exchanged[threadIdx.x], &value, sizeof value);
+  wait_for_warp();
+  std::memcpy(&value, exchanged[thread], sizeof value);
+  wait_for_warp();
+  return value;
+}
+
+inline void enter() {
+  start(start_argument);
+  fibers[current].done = true;
+  ++progress;
+  for (;;) yield();
+}
+
+inline void resume(unsigned thread) {
+  if (fibers[thread].done) return;
+  current = thread;
+  threadIdx.x = thread;
+  swapcontext(&scheduler, &fibers[thread].context);
+}
+
+// Whether every thread of the block came to its end.
+inline bool run_block(unsigned threads) {
+  if (stacks.memory == nullptr) {
+    void* const memory =
+        mmap(nullptr, 1024 * kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    stacks.memory = static_cast<char*>(memory);
+  }
+  fibers.resize(threads);
+  block_barrier = {};
+  for (Barrier& barrier : warp_barriers) barrier = {};
+  for (unsigned i = 0; i < threads; ++i) {
+    fibers[i].done = false;
+    getcontext(&fibers[i].context);
+    fibers[i].context.uc_stack.ss_sp = stacks.memory + i * kStackBytes;
+    fibers[i].context.uc_stack.ss_size = kStackBytes;
+    makecontext(&fibers[i].context, &enter, 0);
+  }
+  for (unsigned round = blockIdx.x;; ++round) {
+    const unsigned long before = progress;
+    for (unsigned i = 0; i < threads; ++i) resume(round % 2 == 0 ? i : threads - 1 - i);
+    bool done = true;
+    for (const Fiber& fiber : fibers) done = done && fiber.done;
+    if (done) return true;
+    if (progress == before) return false;
+  }
+}
+
+// Blocks run from the last to the first: nothing may rely on their order.
+template <class Arguments>
+int run(void (*kernel)(Arguments), unsigned blocks, unsigned threads, const void* arguments) {
+  struct Bound {
+    void (*kernel)(Arguments);
+    Arguments arguments;
+  };
+  Bound bound = {kernel, {}};
+  std::memcpy(static_cast<void*>(&bound.arguments), arguments, sizeof(Arguments));
+  start = [](void* self) { static_cast<Bound*>(self)->kernel(static_cast<Bound*>(self)->arguments); };
+  start_argument = &bound;
+  blockDim.x = threads;
+  gridDim.x = blocks;
+  for (unsigned block = blocks; block-- > 0;) {
+    blockIdx.x = block;
+    if (!run_block(threads)) return 1;
+  }
+  return 0;
+}
+
+}  // namespace emulator
+
+inline void __syncthreads() { emulator::wait(emulator::block_barrier, blockDim.x); }
+inline void __syncwarp() { emulator::wait_for_warp(); }
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return emulator::exchange(value, threadIdx.x ^ static_cast<unsigned>(mask));
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return emulator::exchange(value, threadIdx.x / 32 * 32 + static_cast<unsigned>(lane));
+}
+
+template <class To, class From>
+To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From), "bits of one size");
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+inline float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
+inline unsigned __float_as_uint(float number) { return bits_as<unsigned>(number); }
+inline double __longlong_as_double(long long bits) { return bits_as<double>(bits); }

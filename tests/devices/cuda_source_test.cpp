@@ -1,0 +1,139 @@
+// What can be tested of the device "cuda" without a GPU: the generated kernels compile, for every opcode and kind of
+// reduction, and the plugin loads, describes itself, and says what is missing. SPDX-License-Identifier: Apache-2.0
+#include "plugins/devices/cuda/source.h"
+
+#include <set>
+
+#include "plugins/devices/cuda/compiler.h"
+#include "tests/devices/cuda_device.h"
+#include "tests/devices/cuda_programs.h"
+
+namespace tenon::test {
+namespace {
+
+cuda::Source source_of(const PointwiseCase& c) {
+  const CudaSite site(c, c.rows);
+  tn_dtype missing = 0;
+  cuda::Source source = cuda::generate(site.get(), &missing);
+  EXPECT_EQ(missing, 0U);
+  return source;
+}
+
+size_t count_of(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+const CudaProgram& named(const std::vector<CudaProgram>& programs, const std::string& name) {
+  for (const CudaProgram& program : programs)
+    if (program.name == name) return program;
+  throw std::invalid_argument(name);
+}
+
+TEST(CudaSource, ProgramsHoldEveryOpcode) {
+  std::set<int> seen;
+  for (const CudaProgram& program : CudaPrograms::all())
+    for (const tn_instruction& in : program.run.program.instructions) seen.insert(in.op);
+  for (int op = TN_OP_INPUT; op <= TN_OP_REDUCE_MIN; ++op) {
+    const bool known = op <= TN_OP_STOP || (op >= TN_OP_ADD && op <= TN_OP_ABS) ||
+                       (op >= TN_OP_SQRT && op <= TN_OP_ERF) || (op >= TN_OP_EQUAL && op <= TN_OP_SELECT) ||
+                       op >= TN_OP_REDUCE_SUM;
+    EXPECT_EQ(seen.count(op), known ? 1U : 0U) << "opcode " << op;
+  }
+}
+
+TEST(CudaSource, FusesIntoFewKernels) {
+  const std::vector<CudaProgram> programs = CudaPrograms::all();
+  for (const char* const name : {"softmax of 10", "softmax's gradient of 1500", "layer norm of 300", "cross entropy",
+                                 "cross entropy's gradient", "adam", "rows in place"})
+    EXPECT_EQ(source_of(named(programs, name).run).grids.size(), 1U) << name;
+  // Partial results, then their sum with the output.
+  EXPECT_EQ(source_of(named(programs, "columns of 100 rows").run).grids.size(), 2U);
+  EXPECT_EQ(source_of(named(programs, "norm clipping").run).grids.size(), 3U);
+}
+
+// So that one compiled module serves every size.
+TEST(CudaSource, TextDoesNotDependOnSizes) {
+  PointwiseCase c = named(CudaPrograms::all(), "softmax of 300").run;
+  const std::string text = source_of(c).text;
+  c.columns = 400;
+  c.rows = 77;
+  EXPECT_EQ(source_of(c).text, text);
+}
+
+TEST(CudaSource, NamesTheMissingElementType) {
+  PointwiseCase c = named(CudaPrograms::all(), "adam").run;
+  c.input_types[1] = TN_DTYPE(5, 64);
+  const CudaSite site(c, c.rows);
+  tn_dtype missing = 0;
+  static_cast<void>(cuda::generate(site.get(), &missing));
+  EXPECT_EQ(missing, TN_DTYPE(5, 64));
+}
+
+TEST(CudaSource, Compiles) {
+  const cuda::Compiler compiler(0);
+  if (!compiler.is_open()) GTEST_SKIP() << "no NVRTC: " << compiler.why();
+  for (const CudaProgram& program : CudaPrograms::all()) {
+    SCOPED_TRACE(program.name);
+    const cuda::Source source = source_of(program.run);
+    EXPECT_EQ(count_of(source.text, "__global__"), source.grids.size());
+    try {
+      // 9.0 gives machine code; 9.9, which no compiler knows, gives PTX for the newest GPU before it.
+      EXPECT_EQ(compiler.compile(source.text, 90).substr(1, 3), "ELF");
+      const std::string ptx = compiler.compile(source.text, 99);
+      EXPECT_NE(ptx.find(".target sm_90"), std::string::npos);
+      EXPECT_EQ(count_of(ptx, ".entry kernel"), source.grids.size());
+      EXPECT_EQ(count_of(ptx, "atom."), 0U) << "atomics have no fixed order";
+    } catch (const std::exception& error) {
+      FAIL() << error.what() << "\n" << source.text;
+    }
+  }
+}
+
+TEST(CudaSource, ReportsWhatTheCompilerSays) {
+  const cuda::Compiler compiler(0);
+  if (!compiler.is_open()) GTEST_SKIP() << "no NVRTC: " << compiler.why();
+  try {
+    static_cast<void>(compiler.compile("this is no C++", 90));
+    FAIL() << "nonsense compiled";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("tenon_pointwise.cu(1)"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(static_cast<void>(compiler.compile("", 10)), std::exception);  // older than all it knows
+}
+
+TEST(CudaPlugin, DescribesItself) {
+  const CudaPlugin plugin;
+  EXPECT_STREQ(plugin.plugin()->id, "tenon.cuda");
+  ASSERT_EQ(plugin.plugin()->devices_count, 1U);
+  const tn_device_description& description = *plugin.type()->description;
+  EXPECT_STREQ(description.kind, "cuda");
+  EXPECT_EQ(description.dlpack_type, kDLCUDA);
+  for (const char* const* id = description.tables; *id != nullptr; ++id)
+    EXPECT_NE(plugin.type()->extension(*id), nullptr) << *id;
+  EXPECT_EQ(plugin.type()->extension("tenon.gemm/1"), nullptr);
+  ASSERT_EQ(plugin.plugin()->libraries_count, 2U);
+  EXPECT_STREQ(plugin.plugin()->libraries[0]->name, "libcuda.so.1");
+}
+
+// With and without a driver.
+TEST(CudaPlugin, SaysWhatIsMissing) {
+  CudaPlugin plugin;
+  const int32_t count = plugin.type()->count(plugin.errors());
+  ASSERT_GE(count, 0) << plugin.message;
+  EXPECT_EQ(plugin.message, "");
+  void* device = nullptr;
+  for (const int32_t index : {count, -1}) {
+    EXPECT_EQ(plugin.type()->open(plugin.services(), plugin.errors(), index, &device), TN_NOT_FOUND);
+    EXPECT_EQ(plugin.code, TN_NOT_FOUND);
+    const bool driver = plugin.message.find("device number " + std::to_string(index)) != std::string::npos;
+    const bool no_driver = plugin.message.find("libcuda.so.1") != std::string::npos &&
+                           plugin.message.find(plugin.plugin()->libraries[0]->hint) != std::string::npos;
+    EXPECT_TRUE(driver || (count == 0 && no_driver)) << plugin.message;
+  }
+  EXPECT_EQ(device, nullptr);
+}
+
+}  // namespace
+}  // namespace tenon::test

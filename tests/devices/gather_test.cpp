@@ -1,0 +1,118 @@
+// Gather and scatter-add on the device "cpu". SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/cpu_device.h"
+
+namespace tenon::test {
+namespace {
+
+struct Lookup {
+  int64_t height, width, count;
+  bool scatter = false;
+  tn_dtype dtype = TN_F32;
+  tn_dtype ids = TN_I64;
+};
+
+class Gather : public testing::Test {
+ protected:
+  tn_status prepare(const Lookup& l, tn_prepared* prepared) {
+    tn_gather gather = {};
+    gather.size = sizeof gather;
+    gather.dtype = l.dtype;
+    gather.ids = l.ids;
+    gather.scatter = l.scatter ? 1 : 0;
+    gather.height = tn_dim_constant(l.height);
+    gather.width = tn_dim_constant(l.width);
+    gather.count = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    return device_.table<tn_gather_table>(TN_GATHER)->prepare(device_.device(), device_.services(), device_.errors(),
+                                                              &gather, prepared);
+  }
+
+  tn_status run(const Lookup& l, const std::vector<double>& ids, const std::vector<double>& values, Guarded& out,
+                uint8_t request, int32_t workers) {
+    PreparedCall call(device_);
+    EXPECT_EQ(prepare(l, &call.prepared), TN_OK);
+    Guarded in = write_all(l.dtype, values), numbers = write_all(l.ids, ids);
+    const tn_status status =
+        call.run({in.data(), numbers.data()}, {out.data()}, {request}, {0, l.count}, workers, static_cast<uint64_t>(workers));
+    EXPECT_TRUE(in.intact() && numbers.intact() && out.intact());
+    return status;
+  }
+
+  // Against the definition; sums of many addends must have the bits of adding in the order of the ids.
+  void check(const Lookup& l) {
+    std::mt19937_64 random(5);
+    std::vector<double> ids(static_cast<size_t>(l.count)), values;
+    for (double& id : ids) id = static_cast<double>(random() % static_cast<uint64_t>(l.height));
+    const int64_t rows_in = l.scatter ? l.count : l.height, rows_out = l.scatter ? l.height : l.count;
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (int64_t i = 0; i < rows_in * l.width; ++i) values.push_back(l.dtype == TN_I16 ? static_cast<double>(i % 1000) : static_cast<double>(uniform(random)));
+    for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
+      if (request == TN_REQUEST_ADD && l.dtype == TN_I16) continue;
+      std::vector<double> want(static_cast<size_t>(rows_out * l.width), request == TN_REQUEST_ADD ? 0.5 : 0);
+      for (int64_t i = 0; i < l.count; ++i)
+        for (int64_t c = 0; c < l.width; ++c) {
+          const int64_t id = static_cast<int64_t>(ids[static_cast<size_t>(i)]);
+          const auto from = static_cast<size_t>((l.scatter ? i : id) * l.width + c);
+          double& to = want[static_cast<size_t>((l.scatter ? id : i) * l.width + c)];
+          to = l.dtype == TN_F32 ? static_cast<float>(to) + static_cast<float>(values[from]) : to + values[from];
+        }
+      for (const int32_t workers : {1, 2, 3, 8}) {
+        Guarded out = write_all(l.dtype, std::vector<double>(want.size(), request == TN_REQUEST_ADD ? 0.5 : 9));
+        ASSERT_EQ(run(l, ids, values, out, request, workers), TN_OK) << device_.message;
+        ASSERT_TRUE(read_all(l.dtype, out) == want) << workers << " workers, request " << int{request};
+      }
+    }
+  }
+
+  CpuDevice device_;
+};
+
+TEST_F(Gather, Gathers) {
+  check({1, 1, 1});
+  check({10, 3, 7, false, TN_F64, TN_I32});
+  check({100, 17, 5000});
+  check({5, 4000, 33, false, TN_I16, TN_I32});
+  check({9, 4, 0});
+  check({9, 0, 4});
+}
+
+TEST_F(Gather, ScattersInTheOrderOfTheIds) {
+  check({1, 1, 1, true});
+  check({3, 5, 1000, true});  // many addends for an element
+  check({3, 700, 500, true, TN_F32, TN_I32});
+  check({70000, 3, 40000, true, TN_F64});
+  check({1000, 64, 20000, true});
+  check({9, 4, 0, true});
+}
+
+TEST_F(Gather, RefusesAnIdOutsideTheTableAndTouchesNothing) {
+  for (const bool scatter : {false, true})
+    for (const double wrong : {-1.0, 10.0, 1e9}) {
+      const Lookup l = {10, 4, 40000, scatter, TN_F32, wrong < 0 ? TN_I32 : TN_I64};
+      std::vector<double> ids(40000, 3);
+      ids[20001] = wrong;
+      ids[39999] = 77;
+      const int64_t rows_in = scatter ? l.count : l.height, rows_out = scatter ? l.height : l.count;
+      Guarded out(static_cast<size_t>(rows_out * l.width * 4));
+      const std::vector<uint8_t> before = out.bytes();
+      const std::vector<double> values(static_cast<size_t>(rows_in * l.width), 1);
+      EXPECT_EQ(run(l, ids, values, out, TN_REQUEST_WRITE, 3), TN_BAD_DATA);
+      const std::string id = std::to_string(static_cast<int64_t>(wrong));
+      EXPECT_EQ(device_.message, "id " + id + " at position 20001 is outside the table of 10 rows");
+      EXPECT_TRUE(out.bytes() == before);
+    }
+}
+
+TEST_F(Gather, RefusesOtherTypes) {
+  tn_prepared prepared = {};
+  EXPECT_EQ(prepare({2, 2, 2, true, TN_I32}, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(device_.port, "dtype");
+  EXPECT_EQ(prepare({2, 2, 2, false, TN_F32, TN_F32}, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(device_.port, "ids");
+  PreparedCall call(device_);
+  ASSERT_EQ(prepare({2, 1, 1, false, TN_U8}, &call.prepared), TN_OK);
+  Guarded table = write_all(TN_U8, {1, 2}), ids = write_all(TN_I64, {0}), out(1);
+  EXPECT_EQ(call.run({table.data(), ids.data()}, {out.data()}, {TN_REQUEST_ADD}, {0, 1}, 1), TN_UNSUPPORTED);
+}
+
+}  // namespace
+}  // namespace tenon::test

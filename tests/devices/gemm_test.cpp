@@ -1,0 +1,139 @@
+// Products on the device "cpu" against plain sums in fp64. SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/cpu_device.h"
+
+namespace tenon::test {
+namespace {
+
+struct Product {
+  int64_t batch, m, n, k;
+  uint32_t flags = 0;
+  double alpha = 1;
+  tn_dtype dtype = TN_F32;
+  uint8_t request = TN_REQUEST_WRITE;
+};
+
+std::ostream& operator<<(std::ostream& out, const Product& p) {
+  return out << p.batch << " x " << p.m << " " << p.n << " " << p.k << " flags " << p.flags << " alpha " << p.alpha
+             << (p.dtype == TN_F32 ? " f32" : " f64") << " request " << int{p.request};
+}
+
+std::vector<double> random_numbers(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<double> numbers(static_cast<size_t>(count));
+  for (double& number : numbers) number = static_cast<float>(uniform(random));
+  return numbers;
+}
+
+class Gemm : public testing::Test {
+ protected:
+  tn_status prepare(const Product& p, tn_prepared* prepared) {
+    tn_gemm gemm = {};
+    gemm.size = sizeof gemm;
+    gemm.dtype = p.dtype;
+    gemm.batch = tn_dim_constant(p.batch);
+    gemm.m = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    gemm.n = tn_dim_constant(p.n);
+    gemm.k = tn_dim_constant(p.k);
+    gemm.flags = p.flags;
+    gemm.alpha = p.alpha;
+    return device_.table<tn_gemm_table>(TN_GEMM)->prepare(device_.device(), device_.services(), device_.errors(), &gemm,
+                                                          prepared);
+  }
+
+  // C before the call is NaN where it must not be read, else the numbers of seed 3.
+  Guarded run(const Product& p, int32_t workers) {
+    PreparedCall call(device_);
+    EXPECT_EQ(prepare(p, &call.prepared), TN_OK);
+    Guarded a = write_all(p.dtype, random_numbers(p.batch * p.m * p.k, 1));
+    Guarded b = write_all(p.dtype, random_numbers(p.batch * p.k * p.n, 2));
+    Guarded c = write_all(p.dtype, held(p));
+    EXPECT_EQ(call.run({a.data(), b.data()}, {c.data()}, {p.request}, {0, p.m}, workers, static_cast<uint64_t>(workers)),
+              TN_OK);
+    EXPECT_TRUE(a.intact() && b.intact() && c.intact());
+    return c;
+  }
+
+  static std::vector<double> held(const Product& p) {
+    if (p.request == TN_REQUEST_ADD) return random_numbers(p.batch * p.m * p.n, 3);
+    return std::vector<double>(static_cast<size_t>(p.batch * p.m * p.n), NAN);
+  }
+
+  void check(const Product& p) {
+    SCOPED_TRACE(testing::Message() << p);
+    const Guarded c = run(p, 1);
+    for (const int32_t workers : {2, 3, 8}) ASSERT_TRUE(run(p, workers).bytes() == c.bytes()) << workers << " workers";
+    const std::vector<double> got = read_all(p.dtype, c), before = held(p);
+    const std::vector<double> a = random_numbers(p.batch * p.m * p.k, 1), b = random_numbers(p.batch * p.k * p.n, 2);
+    for (int64_t s = 0; s < p.batch; ++s)
+      for (int64_t i = 0; i < p.m; ++i)
+        for (int64_t j = 0; j < p.n; ++j) {
+          double sum = 0;
+          for (int64_t l = 0; l < p.k; ++l) {
+            const int64_t at = s * p.m * p.k + ((p.flags & TN_TRANSPOSE_A) != 0 ? l * p.m + i : i * p.k + l);
+            const int64_t bt = s * p.k * p.n + ((p.flags & TN_TRANSPOSE_B) != 0 ? j * p.k + l : l * p.n + j);
+            sum += a[static_cast<size_t>(at)] * b[static_cast<size_t>(bt)];
+          }
+          const auto at = static_cast<size_t>((s * p.m + i) * p.n + j);
+          const double want = p.alpha * sum + (p.request == TN_REQUEST_ADD ? before[at] : 0);
+          const double unit = p.dtype == TN_F32 ? 6e-8 : 1.2e-16;
+          ASSERT_NEAR(got[at], want, unit * (4 + static_cast<double>(p.k))) << s << " " << i << " " << j;
+        }
+  }
+
+  CpuDevice device_;
+};
+
+TEST_F(Gemm, EveryFormOfEverySize) {
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},    {1, 128, 784}, {3, 5, 7},      {17, 1, 33},  {128, 10, 128}, {64, 65, 1},
+                                   {33, 128, 784}, {130, 70, 50}, {100, 300, 40}, {5, 700, 90}, {40, 33, 1100}, {300, 3, 2}};
+  for (const auto& [m, n, k] : kSizes)
+    for (uint32_t flags = 0; flags < 4; ++flags)
+      for (const tn_dtype dtype : {TN_F32, TN_F64})
+        for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
+          check({1, m, n, k, flags, request == TN_REQUEST_ADD ? -0.5 : 1, dtype, request});
+          if (HasFatalFailure()) return;
+        }
+}
+
+TEST_F(Gemm, LargeProductsInTiles) {
+  check({1, 260, 520, 300, 0});
+  check({1, 520, 260, 300, TN_TRANSPOSE_A});
+  check({1, 300, 600, 64, TN_TRANSPOSE_B, 2, TN_F64, TN_REQUEST_ADD});
+}
+
+TEST_F(Gemm, Batches) {
+  for (uint32_t flags = 0; flags < 4; ++flags) check({7, 20, 30, 40, flags});
+  check({1000, 2, 3, 4, 0});
+}
+
+TEST_F(Gemm, NothingToDo) {
+  for (const Product& p : {Product{0, 3, 4, 5}, Product{2, 0, 4, 5}, Product{2, 3, 0, 5}}) check(p);
+  check({2, 3, 4, 0});  // an empty sum is zero, and overwrites NaN
+  check({2, 3, 4, 0, 0, 1, TN_F64, TN_REQUEST_ADD});
+}
+
+TEST_F(Gemm, DoesNothingWithoutARequest) {
+  PreparedCall call(device_);
+  ASSERT_EQ(prepare({1, 2, 2, 2}, &call.prepared), TN_OK);
+  Guarded a(16), b(16);
+  EXPECT_EQ(call.run({a.data(), b.data()}, {nullptr}, {TN_REQUEST_NONE}, {0, 2}, 1), TN_OK);
+  EXPECT_EQ(call.run({a.data()}, {nullptr}, {TN_REQUEST_WRITE}, {0, 2}, 1), TN_MISUSE);
+}
+
+TEST_F(Gemm, RefusesOtherTypesAndForms) {
+  tn_prepared prepared = {};
+  EXPECT_EQ(prepare({1, 2, 2, 2, 0, 1, TN_I32}, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(device_.port, "dtype");
+  EXPECT_EQ(prepare({1, 2, 2, 2, 4}, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(device_.port, "flags");
+}
+
+// More products at once than OpenBLAS has buffers for.
+TEST_F(Gemm, ManyAtOnce) {
+  const Product p = {300, 130, 130, 130, TN_TRANSPOSE_A | TN_TRANSPOSE_B};
+  EXPECT_TRUE(run(p, 200).bytes() == run(p, 1).bytes());
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,165 @@
+// The program on bad input: what it says, and its exit code. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/host/cli/program.h"
+
+namespace tenon::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class MistakesTest : public ProgramTest {
+ protected:
+  // Runs the program, which must fail with this code, print no result and change no file; gives what it says.
+  std::string failure(int exit, const std::string& arguments) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit, exit) << arguments << "\n" << outcome.error;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_THAT(outcome.error, testing::StartsWith("tenon: ")) << arguments;
+    EXPECT_FALSE(std::filesystem::exists(path("model.safetensors"))) << arguments;
+    return outcome.error;
+  }
+  std::string changed(int exit, const std::string& from, const std::string& to,
+                      const std::string& verb = "train") const {
+    change(from, to);
+    return failure(exit, verb + " job.toml");
+  }
+};
+
+TEST_F(MistakesTest, CommandLine) {
+  EXPECT_EQ(run("").exit, 64);
+  EXPECT_THAT(failure(64, "trian job.toml"), HasSubstr("did you mean \"train\"?"));
+  EXPECT_THAT(failure(64, "plugins"), HasSubstr("plugins list"));
+  EXPECT_THAT(failure(64, "plugins lst"), HasSubstr("did you mean \"plugins list\"?"));
+  EXPECT_THAT(failure(64, "train"), HasSubstr("expected JOB.toml"));
+  EXPECT_THAT(failure(64, "train job.toml more"), HasSubstr("unexpected \"more\""));
+  EXPECT_THAT(failure(64, "train ''"), HasSubstr("JOB.toml"));
+  EXPECT_THAT(failure(64, "train job.toml --pases 3"), HasSubstr("did you mean \"--passes\"?"));
+  EXPECT_THAT(failure(64, "train job.toml --pass 3"), HasSubstr("--pass"));
+  EXPECT_THAT(failure(64, "train job.toml --passes"), HasSubstr("--passes"));
+  EXPECT_THAT(failure(64, "train job.toml --passes many"), HasSubstr("many"));
+  EXPECT_THAT(failure(64, "train job.toml --passes 0"), HasSubstr("expected at least 1, got 0"));
+  EXPECT_THAT(failure(64, "train job.toml --seed -3"), HasSubstr("expected at least 0"));
+  EXPECT_THAT(failure(64, "train job.toml --threads 1000000"), HasSubstr("expected 0 to"));
+  EXPECT_THAT(failure(64, "train job.toml --log-format xml"), HasSubstr("expected text or json"));
+  EXPECT_THAT(failure(64, "train job.toml --save a --no-save"), HasSubstr("exclude each other"));
+  EXPECT_THAT(failure(64, "infer job.toml --format xml"), HasSubstr("expected json or csv"));
+  EXPECT_THAT(failure(64, "train job.toml --set layer.hiden.size=3"), HasSubstr("did you mean \"hidden\"?"));
+  EXPECT_THAT(failure(64, "train job.toml --set passes"), HasSubstr("expected key=value"));
+  EXPECT_THAT(failure(78, "train job.toml --set pases=3"), HasSubstr("--set pases=3: unknown key \"pases\""));
+}
+
+TEST_F(MistakesTest, Files) {
+  EXPECT_THAT(failure(66, "train nowhere.toml"), HasSubstr("nowhere.toml"));
+  EXPECT_THAT(failure(66, "train job.toml --plugins nowhere"), HasSubstr("no folder \"nowhere\""));
+  EXPECT_THAT(failure(66, "train job.toml --save nowhere/model"), HasSubstr("no folder \"nowhere\""));
+  EXPECT_THAT(failure(74, "train job.toml --save ."), HasSubstr("it is a folder"));
+  EXPECT_THAT(failure(66, "test job.toml"), HasSubstr("model.safetensors"));
+  EXPECT_THAT(failure(66, "model show nowhere"), HasSubstr("nowhere"));
+  EXPECT_THAT(changed(66, "train-images", "nowhere-images"), AllOf(HasSubstr("nowhere-images"), HasSubstr("job.toml:")));
+  EXPECT_THAT(changed(66, "test-labels", "nowhere-labels"), HasSubstr("[reader.test]")) << "found before the training";
+}
+
+TEST_F(MistakesTest, DamagedData) {
+  write("train-images", read("train-images").substr(0, 500));
+  EXPECT_THAT(failure(65, "train job.toml"), HasSubstr("train-images"));
+  write("train-images", "no images");
+  EXPECT_THAT(failure(65, "train job.toml"), HasSubstr("train-images"));
+  write("train-images", "");
+  EXPECT_THAT(failure(65, "train job.toml"), HasSubstr("train-images"));
+}
+
+TEST_F(MistakesTest, LabelOutOfRange) {
+  write_images("train", 60, 17);
+  EXPECT_THAT(failure(65, "train job.toml"), AllOf(HasSubstr("label"), HasSubstr("17")));
+}
+
+TEST_F(MistakesTest, DamagedModel) {
+  ASSERT_EQ(run("train job.toml --passes 1 --save good").exit, 0);
+  std::string bytes = read("good");
+  write("short", bytes.substr(0, bytes.size() / 2));
+  bytes[bytes.size() - 3] ^= 1;
+  write("flipped", bytes);
+  write("text", "no model");
+  for (const char* file : {"short", "flipped", "text"}) {
+    EXPECT_THAT(failure(65, std::string("model show ") + file), HasSubstr(file));
+    EXPECT_THAT(failure(65, std::string("test job.toml --model ") + file), HasSubstr(file));
+    EXPECT_THAT(failure(65, std::string("infer job.toml --model ") + file), HasSubstr(file));
+  }
+}
+
+TEST_F(MistakesTest, ModelOfAnotherShape) {
+  ASSERT_EQ(run("train job.toml --passes 1 --save good").exit, 0);
+  EXPECT_THAT(failure(78, "test job.toml --model good --set layer.hidden.size=9"), HasSubstr("hidden.weight"));
+}
+
+TEST_F(MistakesTest, JobKeys) {
+  EXPECT_THAT(changed(78, "passes", "pases"), HasSubstr("job.toml:1: unknown key \"pases\"; did you mean \"passes\"?"));
+  EXPECT_THAT(changed(78, "passes = 4", "passes = \"4\""), HasSubstr("job.toml:1: key \"passes\": expected an integer"));
+  EXPECT_THAT(changed(78, "size = 8", "sise = 8"),
+              AllOf(HasSubstr("job.toml:9: layer \"hidden\""), HasSubstr("did you mean \"size\"?")));
+  EXPECT_THAT(changed(78, "size = 8", "size = \"eight\""),
+              AllOf(HasSubstr("job.toml:9: layer \"hidden\""), HasSubstr("expected an integer")));
+  EXPECT_THAT(changed(78, "size = 8", "size = 0"), HasSubstr("at least 1, got 0"));
+  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]\nsize", "input = [\"pixel\"]\nsize"),
+              HasSubstr("did you mean \"inputs\"?"));
+  EXPECT_THAT(changed(78, "learning_rate = 0.05", "learningrate = 0.05"),
+              AllOf(HasSubstr("job.toml:51: [updater]"), HasSubstr("did you mean \"learning_rate\"?")));
+  EXPECT_THAT(changed(78, "batch = 8", "bacth = 8"), HasSubstr("did you mean \"batch\"?"));
+  EXPECT_THAT(changed(78, "files = [\"train", "file = [\"train"), HasSubstr("did you mean \"files\"?"));
+  EXPECT_THAT(changed(78, "slots.image", "slots.imgae"), HasSubstr("did you mean \"image\"?"));
+  EXPECT_THAT(changed(78, "passes = 4", "passes = = 4"), HasSubstr("job.toml:1: "));
+}
+
+TEST_F(MistakesTest, UnknownTypes) {
+  EXPECT_THAT(changed(66, "type = \"fc\"", "type = \"cf\""),
+              AllOf(HasSubstr("job.toml:5: "), HasSubstr("\"cf\""), HasSubstr("did you mean \"fc\"?")));
+  EXPECT_THAT(changed(66, "type = \"adam\"", "type = \"adm\""), HasSubstr("did you mean \"adam\"?"));
+  EXPECT_THAT(changed(66, "type = \"idx\"", "type = \"idxx\""), HasSubstr("did you mean \"idx\"?"));
+  EXPECT_THAT(changed(66, "act = \"relu\"", "act = \"rleu\""), HasSubstr("did you mean \"relu\"?"));
+  EXPECT_THAT(changed(66, "passes = 4", "passes = 4\ndevice = \"cpuu\""), HasSubstr("cpuu"));
+  EXPECT_THAT(failure(66, "plugins info acuracy"), HasSubstr("did you mean \"accuracy\"?"));
+}
+
+TEST_F(MistakesTest, Topology) {
+  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"pixle\"]"),
+              AllOf(HasSubstr("job.toml:8: layer \"hidden\": input \"pixle\""), HasSubstr("did you mean \"pixel\"?")));
+  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"score\"]"),
+              HasSubstr("the layers form a cycle: "));
+  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"hidden\"]"),
+              HasSubstr("\"hidden\" needs \"hidden\""));
+  EXPECT_THAT(changed(78, "name = \"score\"", "name = \"hidden\""), HasSubstr("the name is taken"));
+  EXPECT_THAT(changed(78, "inputs = [\"score\", \"label\"]", "inputs = [\"score\"]"),
+              AllOf(HasSubstr("layer \"cost\""), HasSubstr("label")));
+  EXPECT_THAT(changed(78, "seed = 3", "outputs = [\"cots\"]"), HasSubstr("job.toml:2: key \"outputs\""));
+  EXPECT_THAT(changed(78, "seed = 3", "outputs = [\"prediction\"]"), HasSubstr("needs a cost"));
+}
+
+TEST_F(MistakesTest, MissingSections) {
+  EXPECT_THAT(changed(78, "[updater]\ntype = \"adam\"\nlearning_rate = 0.05\n", ""), HasSubstr("needs an [updater]"));
+  EXPECT_THAT(changed(78, "[reader.test]\ntype = \"idx\"\nfiles = [\"test-images\", \"test-labels\"]\n", "", "test"),
+              HasSubstr("no [reader.test]"));
+  write("job.toml", "");
+  EXPECT_THAT(failure(78, "train job.toml"), HasSubstr("key \"layer\" is missing"));
+}
+
+TEST_F(MistakesTest, ReadersMustAgree) {
+  EXPECT_THAT(changed(78, "files = [\"test-images\", \"test-labels\"]", "files = [\"test-images\", \"test-images\"]"),
+              AllOf(HasSubstr("[reader.test]"), HasSubstr("label")));
+}
+
+TEST_F(MistakesTest, NothingDrivesTheTerminal) {
+  EXPECT_THAT(changed(78, "passes = 4", "\"\\u001b[31m\" = 4"), Not(HasSubstr("\x1b")));
+}
+
+TEST_F(MistakesTest, FullDisk) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const Outcome outcome = shell("\"$TENON\" train job.toml --no-save >/dev/full");
+  EXPECT_EQ(outcome.exit, 74) << outcome.error;
+  EXPECT_THAT(outcome.error, HasSubstr("standard output"));
+}
+
+}  // namespace
+}  // namespace tenon::cli

@@ -1,0 +1,210 @@
+// The program's verbs on good input. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/host/cli/program.h"
+
+namespace tenon::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::vector<std::string> lines(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> result;
+  for (std::string line; std::getline(in, line);) result.push_back(line);
+  return result;
+}
+
+class VerbsTest : public ProgramTest {
+ protected:
+  Outcome done(const std::string& arguments) const {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit, 0) << arguments << "\n" << outcome.error;
+    return outcome;
+  }
+  std::vector<json> events(const std::string& arguments) const {
+    std::vector<json> result;
+    for (const std::string& line : lines(done(arguments + " --log-format json").out)) {
+      result.push_back(json::parse(line));
+      for (const char* key : {"event", "pass", "batch", "cost", "metrics"})
+        EXPECT_TRUE(result.back().contains(key)) << line;
+    }
+    return result;
+  }
+};
+
+TEST_F(VerbsTest, TrainPrintsOneLineForEachPass) {
+  const Outcome outcome = done("train job.toml");
+  const std::vector<std::string> text = lines(outcome.out);
+  ASSERT_EQ(text.size(), 6U) << outcome.out;
+  EXPECT_THAT(text[0], testing::ContainsRegex("^pass 1/4  cost [0-9.]+  accuracy [0-9.]+  [0-9]+ samples/s$"));
+  EXPECT_THAT(text[3], StartsWith("pass 4/4  cost "));
+  EXPECT_EQ(text[4], "saved ./model.safetensors");
+  EXPECT_THAT(text[5], testing::ContainsRegex("^test  cost [0-9.]+  accuracy [0-9.]+  \\(21 samples, [0-9.]+ s\\)$"));
+  EXPECT_EQ(outcome.error, "") << "no bar where there is no terminal";
+}
+
+TEST_F(VerbsTest, TrainLearns) {
+  const std::vector<json> told = events("train job.toml --passes 30 --no-save");
+  EXPECT_GT(told.back().at("test").at("metrics").at("accuracy").get<double>(), 0.95);
+  EXPECT_LT(told.back().at("test").at("cost").get<double>(), 0.3);
+}
+
+TEST_F(VerbsTest, JsonEventsInOrder) {
+  const std::vector<json> told = events("train job.toml --passes 2");
+  std::vector<std::string> names;
+  for (const json& event : told)
+    if (event.at("event") != "end_iteration") names.push_back(event.at("event"));
+  EXPECT_THAT(names, testing::ElementsAre("begin_training", "begin_pass", "end_pass", "begin_pass", "end_pass",
+                                          "end_training", "saved", "test"));
+  EXPECT_EQ(told.size(), names.size() + 16);  // 60 samples in minibatches of 8, twice
+  EXPECT_EQ(told[2].at("event"), "end_iteration");
+  EXPECT_EQ(told[2].at("pass"), 1);
+  EXPECT_EQ(told[2].at("batch"), 1);
+  EXPECT_EQ(told[2].at("samples"), 8);
+  EXPECT_EQ(told[9].at("batch"), 8);
+  EXPECT_EQ(told[9].at("samples"), 4);
+  EXPECT_EQ(told[10].at("event"), "end_pass");
+  EXPECT_EQ(told[10].at("samples"), 60);
+}
+
+TEST_F(VerbsTest, SameSeedSameFileForAnyNumberOfThreads) {
+  done("train job.toml --save a.safetensors --threads 1");
+  done("train job.toml --save b.safetensors --threads 2");
+  done("train job.toml --save c.safetensors --seed 4");
+  EXPECT_EQ(read("a.safetensors"), read("b.safetensors"));
+  EXPECT_NE(read("a.safetensors"), read("c.safetensors"));
+}
+
+TEST_F(VerbsTest, PathsOfTheJobAreRelativeToItsFile) {
+  const Outcome outcome = done("train ../$(basename \"$PWD\")/job.toml --set save=other.safetensors --passes 1");
+  EXPECT_THAT(outcome.out, HasSubstr("other.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(path("other.safetensors")));
+  EXPECT_FALSE(std::filesystem::exists(path("model.safetensors")));
+}
+
+TEST_F(VerbsTest, TestAgreesWithTheTestAfterTraining) {
+  const json after = events("train job.toml").back().at("test");
+  EXPECT_EQ(events("test job.toml").back().at("test"), after);
+  EXPECT_EQ(events("test job.toml --model model.safetensors --threads 2").back().at("test"), after);
+  EXPECT_EQ(events("test job.toml --reader train").back().at("samples"), 60);
+}
+
+TEST_F(VerbsTest, TestEveryTellsOfTestsWhileTraining) {
+  int tests = 0;
+  for (const json& event : events("train job.toml --test-every 1 --no-save")) tests += event.at("event") == "test";
+  EXPECT_EQ(tests, 4);
+}
+
+TEST_F(VerbsTest, InferPrintsEverySampleInOrder) {
+  done("train job.toml --passes 30");
+  const std::vector<std::string> text = lines(done("infer job.toml").out);
+  ASSERT_EQ(text.size(), 21U);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const json sample = json::parse(text[i]);
+    EXPECT_EQ(sample.at("sample"), i);
+    const auto probabilities = sample.at("prediction").get<std::vector<double>>();
+    ASSERT_EQ(probabilities.size(), 3U);
+    EXPECT_NEAR(probabilities[0] + probabilities[1] + probabilities[2], 1, 1e-5);
+    EXPECT_GT(probabilities[i % 3], 0.5) << "sample " << i;
+  }
+  // Minibatches of another size, shuffled, without the short last one: the same answers, but for rounding.
+  EXPECT_EQ(lines(done("infer job.toml --set reader.test.shuffle=true --set reader.test.drop_last=true").out), text);
+}
+
+TEST_F(VerbsTest, InferAsCsvAndOtherLayers) {
+  done("train job.toml --passes 1");
+  const std::vector<std::string> text =
+      lines(done("infer job.toml --format csv --output cost --output score --set reader.test.first_n=2").out);
+  ASSERT_EQ(text.size(), 3U);
+  EXPECT_EQ(text[0], "sample,cost,score.0,score.1,score.2");
+  EXPECT_THAT(text[1], StartsWith("0,"));
+  EXPECT_EQ(std::count(text[1].begin(), text[1].end(), ','), 4);
+}
+
+TEST_F(VerbsTest, InferNeedsNoLabelsForAPrediction) {
+  done("train job.toml --passes 1");
+  const Outcome with = done("infer job.toml --output prediction");
+  const Outcome without = done("infer job.toml --output prediction --set 'reader.test.files=[\"test-images\"]'");
+  EXPECT_EQ(with.out, without.out);
+}
+
+TEST_F(VerbsTest, SetChangesTheModel) {
+  done("train job.toml --passes 1 --set layer.hidden.size=5 --set layer.hidden.act=tanh");
+  EXPECT_THAT(done("model show model.safetensors").out, HasSubstr("[16,5]"));
+}
+
+TEST_F(VerbsTest, Plan) {
+  const std::string text = done("plan job.toml").out;
+  for (const char* part : {"hidden", "fc", "backward", "gradients", "arena", "slots", "parameters"})
+    EXPECT_THAT(text, HasSubstr(part));
+  const json plan = json::parse(done("plan job.toml --json").out);
+  EXPECT_EQ(plan.at("max_samples"), 8);
+  EXPECT_TRUE(plan.at("training").get<bool>());
+  const json& bytes = plan.at("bytes");
+  EXPECT_EQ(bytes.at("slots").get<int64_t>(), 2 * bytes.at("parameters").get<int64_t>()) << "Adam keeps two moments";
+  EXPECT_EQ(bytes.at("machine").get<int64_t>(),
+            bytes.at("control").get<int64_t>() + bytes.at("feeds").get<int64_t>() +
+                bytes.at("gradients").get<int64_t>() + bytes.at("arena").get<int64_t>() +
+                bytes.at("workspace").get<int64_t>());
+  EXPECT_FALSE(json::parse(done("plan job.toml --json --inference").out).at("training").get<bool>());
+}
+
+TEST_F(VerbsTest, PluginsListAndInfo) {
+  const std::string list = done("plugins list").out;
+  for (const char* part : {"fc", "adam", "idx", "cpu"}) EXPECT_THAT(list, HasSubstr(part));
+  EXPECT_GT(json::parse(done("plugins list --json").out).size(), 5U);
+  const std::string info = done("plugins info fc").out;
+  EXPECT_THAT(info, HasSubstr("size"));
+  EXPECT_THAT(info, HasSubstr("required"));
+  EXPECT_THAT(done("plugins info idx").out, HasSubstr("files"));
+  EXPECT_EQ(json::parse(done("plugins info adam --json").out).at("status"), "found") << "described without loading";
+}
+
+TEST_F(VerbsTest, ModelShow) {
+  done("train job.toml --passes 1");
+  const std::string text = done("model show model.safetensors").out;
+  for (const char* part : {"verified", "hidden.weight", "[16,8]", "cross_entropy", "outputs: cost, accuracy, prediction"})
+    EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_TRUE(json::parse(done("model show model.safetensors --json").out).at("verified").get<bool>());
+}
+
+TEST_F(VerbsTest, EveryVerbHasHelp) {
+  for (const char* verb : {"train", "test", "infer", "plan", "plugins list", "plugins info", "model show", "version"}) {
+    const Outcome outcome = done(std::string(verb) + " --help");
+    EXPECT_THAT(outcome.out, StartsWith(std::string("usage: tenon ") + verb));
+    EXPECT_THAT(done("--help").out, HasSubstr(std::string("  ") + verb));
+  }
+  EXPECT_THAT(done("version").out, testing::ContainsRegex("^tenon [0-9]+\\.[0-9]+\\.[0-9]+"));
+  EXPECT_THAT(done("plugins --help").out, HasSubstr("plugins info"));
+}
+
+// Sends SIGTERM in the second pass of a training that would take for ever.
+std::string interrupted(const std::string& options) {
+  return "\"$TENON\" train job.toml --passes 1000000000 " + options +
+         " >told & pid=$!\n"
+         "for i in $(seq 600); do grep -q 'pass *2/' told && break; sleep 0.05; done\n"
+         "kill -TERM $pid; wait $pid";
+}
+
+TEST_F(VerbsTest, InterruptedTrainingSavesNothingByItself) {
+  const Outcome outcome = shell(interrupted(""));
+  EXPECT_EQ(outcome.exit, 143) << outcome.error;
+  EXPECT_THAT(outcome.error, HasSubstr("interrupted in pass "));
+  EXPECT_FALSE(std::filesystem::exists(path("model.safetensors")));
+}
+
+TEST_F(VerbsTest, InterruptedTrainingSavesWhereItIsTold) {
+  const Outcome outcome = shell(interrupted("--save kept.safetensors"));
+  EXPECT_EQ(outcome.exit, 143) << outcome.error;
+  done("model show kept.safetensors");
+  done("test job.toml --model kept.safetensors");
+}
+
+}  // namespace
+}  // namespace tenon::cli

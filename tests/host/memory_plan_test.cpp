@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "host/planner.h"
+
+namespace tenon {
+namespace {
+
+Spec floats(int64_t n) { return {TN_F32, {tn_dim_constant(n)}, TN_DENSE, 0}; }
+
+// Random graphs: values that live at the same time never overlap, and the arena is near the bound.
+TEST(MemoryPlan, LivingValuesNeverOverlap) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    Graph graph;
+    std::vector<ValueId> made{graph.add_external(floats(10), "in")};
+    for (int i = 0; i < 30; ++i) {
+      Node node;
+      for (int k = 0; k < 2; ++k) node.inputs.push_back(made[random() % made.size()]);
+      graph.nodes.push_back(node);
+      const ValueId output = graph.add_value(floats(1 + random() % 500), i);
+      graph.nodes.back().outputs = {output};
+      made.push_back(output);
+    }
+    std::vector<bool> placed(graph.values.size(), false);
+    placed[0] = true;
+    const MemoryPlan plan = plan_memory(graph, placed, {made.back()}, {});
+    std::vector<size_t> last(graph.values.size(), 0);
+    for (size_t node = 0; node < graph.nodes.size(); ++node) {
+      last[static_cast<size_t>(graph.nodes[node].outputs[0])] = node;
+      for (const ValueId input : graph.nodes[node].inputs) last[static_cast<size_t>(input)] = node;
+    }
+    last[static_cast<size_t>(made.back())] = graph.nodes.size();
+    EXPECT_EQ(plan.offsets[0], MemoryPlan::kNotHere);
+    for (size_t a = 1; a < graph.values.size(); ++a)
+      for (size_t b = a + 1; b < graph.values.size(); ++b) {
+        if (last[a] < b - 1) continue;  // a is dead before node b - 1 makes b
+        const uint64_t a_end = plan.offsets[a] + bytes_of(graph.values[a].spec, {});
+        const uint64_t b_end = plan.offsets[b] + bytes_of(graph.values[b].spec, {});
+        EXPECT_TRUE(a_end <= plan.offsets[b] || b_end <= plan.offsets[a]) << a << " and " << b;
+      }
+    EXPECT_GE(plan.bytes, plan.live_bound);
+    EXPECT_LE(static_cast<double>(plan.bytes), 1.5 * static_cast<double>(plan.live_bound));
+  }
+}
+
+// A view keeps what it looks at alive.
+TEST(MemoryPlan, ViewsKeepTheirRootAlive) {
+  Graph graph;
+  graph.add_external(floats(4), "in");
+  const ValueId base = graph.add_value(floats(100), 0);
+  const ValueId view = graph.add_value(floats(100), 1);
+  graph.values[static_cast<size_t>(view)].alias_of = base;
+  const ValueId other = graph.add_value(floats(100), 2);
+  const ValueId end = graph.add_value(floats(1), 3);
+  graph.nodes.resize(4);
+  graph.nodes[0].outputs = {base};
+  graph.nodes[1].inputs = {base}, graph.nodes[1].outputs = {view};
+  graph.nodes[2].outputs = {other};
+  graph.nodes[3].inputs = {view, other}, graph.nodes[3].outputs = {end};
+  const MemoryPlan plan = plan_memory(graph, {true, false, false, false, false}, {end}, {});
+  EXPECT_NE(plan.offsets[static_cast<size_t>(base)], plan.offsets[static_cast<size_t>(other)]);
+  EXPECT_EQ(plan.offsets[static_cast<size_t>(view)], MemoryPlan::kNotHere);
+}
+
+}  // namespace
+}  // namespace tenon
