@@ -12,8 +12,8 @@ using tenon::ReaderStage;
 
 namespace {
 
-// Replaces the samples of a reader that has not been cut into minibatches yet; the old handle becomes stale. On
-// failure the reader is as it was, except that a wrapper's failure to be made loses it with its handle.
+// Puts a wrapper around a reader that has not been cut into minibatches yet; the old handle becomes stale. On failure
+// the reader is as it was.
 template <typename Wrap>
 tn_reader wrapped(Host& host, tn_reader of, const char* wrapper, Wrap&& wrap) {
   const std::shared_ptr<ReaderStage> stage = host.readers.at(of);
@@ -93,7 +93,7 @@ tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_
   return api::call(host, error, [&](Host& it) {
     if (buffer < 0) tenon::fail(TN_INVALID, "buffer is ", buffer, "; expected at least 0");
     api::required(reader, "reader") = wrapped(it, of, "shuffle", [&](ReaderStage& stage) {
-      stage.samples = tenon::shuffle(std::move(stage.samples), buffer, seed, it.allocator);
+      stage.samples = tenon::shuffle(stage.samples, buffer, seed, it.allocator);
     });
   });
 }
@@ -103,7 +103,7 @@ tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t 
   return api::call(host, error, [&](Host& it) {
     if (samples < 1) tenon::fail(TN_INVALID, "batch: samples is ", samples, "; expected at least 1");
     api::required(reader, "reader") = wrapped(it, of, "batch", [&](ReaderStage& stage) {
-      stage.batches = std::make_unique<tenon::BatchReader>(std::move(stage.samples), samples, drop_last != 0,
+      stage.batches = std::make_unique<tenon::BatchReader>(stage.samples, samples, drop_last != 0,
                                                            it.allocator);
     });
   });
@@ -113,7 +113,7 @@ tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_rea
   return api::call(host, error, [&](Host& it) {
     if (samples < 0) tenon::fail(TN_INVALID, "first_n: samples is ", samples, "; expected at least 0");
     api::required(reader, "reader") = wrapped(it, of, "first_n", [&](ReaderStage& stage) {
-      stage.samples = tenon::first_n(std::move(stage.samples), samples);
+      stage.samples = tenon::first_n(stage.samples, samples);
     });
   });
 }
@@ -142,7 +142,7 @@ tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint
       tenon::fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots.size(), " slots");
     api::required(values, "values");
     if (!stage.batches)
-      stage.batches = std::make_unique<tenon::BatchReader>(std::move(stage.samples), 1, false, it.allocator);
+      stage.batches = std::make_unique<tenon::BatchReader>(stage.samples, 1, false, it.allocator);
     const int64_t samples = stage.batches->next();
     ended = samples == 0;
     for (size_t i = 0; !ended && i < slots.size(); ++i) {

@@ -53,7 +53,7 @@ class CountingAllocator : public Allocator {
 
 // A reader while it is put together: samples until it is cut into minibatches.
 struct ReaderStage {
-  std::unique_ptr<Reader> samples;
+  std::shared_ptr<Reader> samples;
   std::unique_ptr<BatchReader> batches;
 
   [[nodiscard]] const Reader& reader() const { return batches ? batches->reader() : *samples; }

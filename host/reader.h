@@ -46,17 +46,19 @@ class Reader {
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
                                     uint32_t shard, uint32_t shards, const tn_services* services,
                                     const volatile int32_t* cancel = nullptr);
+// Wrappers share the reader they are given, which from then on is theirs to read; when one cannot be made, the
+// reader is as it was.
 // A new order in each pass, from seed and pass alone (Philox). An exact permutation where `of` is indexed, else a
 // buffer of `buffer` samples; buffer 0 with a reader that is not indexed needs a known size.
-std::unique_ptr<Reader> shuffle(std::unique_ptr<Reader> of, int64_t buffer, uint64_t seed,
+std::unique_ptr<Reader> shuffle(std::shared_ptr<Reader> of, int64_t buffer, uint64_t seed,
                                 std::shared_ptr<Allocator> allocator);
 // The first `samples` samples of each pass.
-std::unique_ptr<Reader> first_n(std::unique_ptr<Reader> of, int64_t samples);
+std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples);
 
 // Cuts a reader into minibatches, in memory of its own.
 class BatchReader {
  public:
-  BatchReader(std::unique_ptr<Reader> of, int64_t samples, bool drop_last, std::shared_ptr<Allocator> allocator);
+  BatchReader(std::shared_ptr<Reader> of, int64_t samples, bool drop_last, std::shared_ptr<Allocator> allocator);
 
   [[nodiscard]] const Reader& reader() const { return *of_; }
   [[nodiscard]] int64_t batch_samples() const { return batch_; }
@@ -67,7 +69,7 @@ class BatchReader {
   [[nodiscard]] const void* data(size_t slot) const { return buffers_[slot].data(); }
 
  private:
-  std::unique_ptr<Reader> of_;
+  std::shared_ptr<Reader> of_;
   int64_t batch_;
   bool drop_last_;
   std::vector<Buffer> buffers_;

@@ -57,9 +57,9 @@ class Shuffled : public Reader {
   }
 
  protected:
-  Shuffled(std::unique_ptr<Reader> of, uint64_t seed) : of_(std::move(of)), seed_(seed) {}
+  Shuffled(std::shared_ptr<Reader> of, uint64_t seed) : of_(std::move(of)), seed_(seed) {}
 
-  std::unique_ptr<Reader> of_;
+  std::shared_ptr<Reader> of_;
   uint64_t seed_;
   int64_t pass_ = 0;
   int64_t position_ = 0;
@@ -67,7 +67,7 @@ class Shuffled : public Reader {
 
 class IndexedShuffle final : public Shuffled {
  public:
-  IndexedShuffle(std::unique_ptr<Reader> of, uint64_t seed, std::shared_ptr<Allocator> allocator)
+  IndexedShuffle(std::shared_ptr<Reader> of, uint64_t seed, std::shared_ptr<Allocator> allocator)
       : Shuffled(std::move(of), seed),
         memory_(std::move(allocator), checked_multiply(static_cast<uint64_t>(size()), uint64_t{8}, "shuffle")) {}
 
@@ -113,7 +113,7 @@ class IndexedShuffle final : public Shuffled {
 // depend on how many are asked for at a time.
 class BufferShuffle final : public Shuffled {
  public:
-  BufferShuffle(std::unique_ptr<Reader> of, int64_t buffer, uint64_t seed, const std::shared_ptr<Allocator>& allocator)
+  BufferShuffle(std::shared_ptr<Reader> of, int64_t buffer, uint64_t seed, const std::shared_ptr<Allocator>& allocator)
       : Shuffled(std::move(of), seed),
         room_(buffer),
         buffers_(buffers_for(*of_, buffer, allocator)),
@@ -188,7 +188,7 @@ class BufferShuffle final : public Shuffled {
 
 class FirstN final : public Reader {
  public:
-  FirstN(std::unique_ptr<Reader> of, int64_t samples) : of_(std::move(of)), samples_(samples) {}
+  FirstN(std::shared_ptr<Reader> of, int64_t samples) : of_(std::move(of)), samples_(samples) {}
 
   [[nodiscard]] const std::vector<Slot>& slots() const override { return of_->slots(); }
   [[nodiscard]] int64_t size() const override { return of_->size() < 0 ? -1 : std::min(samples_, of_->size()); }
@@ -234,7 +234,7 @@ class FirstN final : public Reader {
     }
   }
 
-  std::unique_ptr<Reader> of_;
+  std::shared_ptr<Reader> of_;
   int64_t samples_;
   int64_t pass_ = 0;
   int64_t position_ = 0;
@@ -242,7 +242,7 @@ class FirstN final : public Reader {
 
 }  // namespace
 
-std::unique_ptr<Reader> shuffle(std::unique_ptr<Reader> of, int64_t buffer, uint64_t seed,
+std::unique_ptr<Reader> shuffle(std::shared_ptr<Reader> of, int64_t buffer, uint64_t seed,
                                 std::shared_ptr<Allocator> allocator) {
   if (buffer < 0) fail(TN_INVALID, "shuffle: buffer is ", buffer, "; expected at least 0");
   if (of->indexed()) return std::make_unique<IndexedShuffle>(std::move(of), seed, std::move(allocator));
@@ -253,12 +253,12 @@ std::unique_ptr<Reader> shuffle(std::unique_ptr<Reader> of, int64_t buffer, uint
   return std::make_unique<BufferShuffle>(std::move(of), room, seed, allocator);
 }
 
-std::unique_ptr<Reader> first_n(std::unique_ptr<Reader> of, int64_t samples) {
+std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples) {
   if (samples < 0) fail(TN_INVALID, "first_n: samples is ", samples, "; expected at least 0");
   return std::make_unique<FirstN>(std::move(of), samples);
 }
 
-BatchReader::BatchReader(std::unique_ptr<Reader> of, int64_t samples, bool drop_last,
+BatchReader::BatchReader(std::shared_ptr<Reader> of, int64_t samples, bool drop_last,
                          std::shared_ptr<Allocator> allocator)
     : of_(std::move(of)), batch_(samples), drop_last_(drop_last) {
   if (samples < 1) fail(TN_INVALID, "batch: samples is ", samples, "; expected at least 1");

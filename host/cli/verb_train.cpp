@@ -78,7 +78,7 @@ class Training {
     if (save_) save();
     interrupt.reset();  // the test changes nothing and may just end
     if (test_) report_.test(test(), report_.passes_done(), "test");
-    if (!save_) console_.note("nothing saved");
+    if (!save_ && !arguments_.no_save) console_.note("nothing saved: neither the job nor --save names a file");
     return kDone;
   }
 

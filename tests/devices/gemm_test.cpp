@@ -77,7 +77,7 @@ class Gemm : public testing::Test {
           const auto at = static_cast<size_t>((s * p.m + i) * p.n + j);
           const double want = p.alpha * sum + (p.request == TN_REQUEST_ADD ? before[at] : 0);
           const double unit = p.dtype == TN_F32 ? 6e-8 : 1.2e-16;
-          ASSERT_NEAR(got[at], want, unit * (4 + static_cast<double>(p.k))) << s << " " << i << " " << j;
+          ASSERT_NEAR(got[at], want, unit * (8 + 2 * static_cast<double>(p.k))) << s << " " << i << " " << j;
         }
   }
 

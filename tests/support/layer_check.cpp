@@ -42,7 +42,7 @@ class Bench {
  public:
   Bench(const LayerCase& layer, int threads, int64_t samples)
       : case_(layer), samples_(samples), random_(static_cast<uint64_t>(samples) * 7919 + 17),
-        host_(HostOptions{threads, {TENON_PLUGINS}, nullptr, {}}) {
+        host_(HostOptions{threads, paths(layer), nullptr, {}}) {
     host_.add_plugin(&test_layers());
     ids_.resize(static_cast<size_t>(samples));
     std::iota(ids_.begin(), ids_.end(), 0);
@@ -104,6 +104,12 @@ class Bench {
   [[nodiscard]] static std::string input_parameter(size_t i) { return "x" + std::to_string(i) + ".values"; }
 
  private:
+  static std::vector<std::string> paths(const LayerCase& layer) {
+    std::vector<std::string> result = layer.plugin_paths;
+    result.insert(result.begin(), TENON_PLUGINS);
+    return result;
+  }
+
   void build() {
     Layers inputs;
     integers_.resize(case_.inputs.size());

@@ -39,6 +39,7 @@ struct LayerCase {
   bool cost = false;
   std::vector<int64_t> output_shape;            // of one sample; not for costs
   std::vector<int64_t> samples = {1, 2, 7, 33};  // minibatch sizes to try
+  std::vector<std::string> plugin_paths;         // beside Tenon's own plugins
 };
 
 // Reports through GoogleTest; gives the number of single checks that were made.

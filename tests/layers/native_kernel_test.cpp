@@ -1,0 +1,48 @@
+// A layer in pure C that consists of native kernels alone (tests/support/plugins/c_scale): it goes through the same
+// harness as any other. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/layer_check.h"
+
+namespace tenon::test {
+namespace {
+
+const std::string kTestLayers = std::string(TENON_TEST_PLUGINS) + "/layers";
+
+TEST(NativeKernel, PassesTheHarness) {
+  LayerCase layer;
+  layer.type = "test_scale";
+  layer.attributes = {{"factor", -1.5}};
+  layer.inputs = {{{2, 3}}};
+  layer.output_shape = {2, 3};
+  layer.plugin_paths = {kTestLayers};
+  layer.formula = [](const FormulaArguments& a) {
+    std::vector<double> y = a.inputs[0];
+    for (double& value : y) value *= -1.5;
+    return y;
+  };
+  EXPECT_GT(check_layer(layer), 0);
+}
+
+TEST(NativeKernel, IsShownInThePlan) {
+  const Host host(HostOptions{1, {TENON_PLUGINS, kTestLayers}, nullptr, {}});
+  DataOptions data;
+  data.name = "x";
+  data.shape = {4};
+  const Layer scaled = host.layer("test_scale", {host.data(data)}, {{"factor", 2.0}}, "scaled");
+  MachineOptions options;
+  options.max_samples = 3;
+  const Machine machine = host.machine(host.parameters({scaled}, 1), {scaled}, options);
+  const nlohmann::json plan = nlohmann::json::parse(machine.plan());
+  ASSERT_EQ(plan["calls"].size(), 1U);
+  EXPECT_EQ(plan["calls"][0]["call"], "native");
+  const std::vector<float> x = {1, 2, 3, 4};
+  machine.forward({{"x", {TN_F32, {1, 4}, x.data()}}});
+  const auto* y = static_cast<const float*>(machine.output(scaled).data);
+  EXPECT_EQ((std::vector<float>{y, y + 4}), (std::vector<float>{2, 4, 6, 8}));
+}
+
+}  // namespace
+}  // namespace tenon::test
