@@ -9,12 +9,18 @@ namespace tenon {
 
 const char* primitive_name(Primitive primitive) {
   switch (primitive) {
-    case Primitive::kPointwise: return "pointwise";
-    case Primitive::kGemm: return "gemm";
-    case Primitive::kGather: return "gather";
-    case Primitive::kScatterAdd: return "scatter_add";
-    case Primitive::kView: return "view";
-    case Primitive::kNative: return "native";
+    case Primitive::kPointwise:
+      return "pointwise";
+    case Primitive::kGemm:
+      return "gemm";
+    case Primitive::kGather:
+      return "gather";
+    case Primitive::kScatterAdd:
+      return "scatter_add";
+    case Primitive::kView:
+      return "view";
+    case Primitive::kNative:
+      return "native";
   }
   return "unknown";
 }
@@ -85,10 +91,14 @@ const char* extent_name(uint8_t extent) {
 Shape shape_of_extent(const Shape& whole, size_t leading, uint8_t extent) {
   const auto split = whole.begin() + static_cast<std::ptrdiff_t>(leading);
   switch (extent) {
-    case TN_FULL: return whole;
-    case TN_PER_ROW: return {whole.begin(), split};
-    case TN_PER_COLUMN: return {split, whole.end()};
-    default: return {};
+    case TN_FULL:
+      return whole;
+    case TN_PER_ROW:
+      return {whole.begin(), split};
+    case TN_PER_COLUMN:
+      return {split, whole.end()};
+    default:
+      return {};
   }
 }
 
@@ -200,8 +210,7 @@ ValueId GraphWriter::convert(ValueId value, double scale, double offset) {
   if (scale != 1) x = writer.apply(TN_OP_MUL, x, writer.constant(scale));
   if (offset != 0) x = writer.apply(TN_OP_ADD, x, writer.constant(offset));
   writer.output(x);
-  return pointwise(std::make_shared<Program>(writer.finish()), {value},
-                   graph_.spec(value).shape.empty() ? 0 : 1)[0];
+  return pointwise(std::make_shared<Program>(writer.finish()), {value}, graph_.spec(value).shape.empty() ? 0 : 1)[0];
 }
 
 std::vector<ValueId> GraphWriter::native(NativeCall call, const std::vector<ValueId>& inputs,

@@ -21,9 +21,9 @@ constexpr ValueId kNoValue = -1;
 
 struct GraphValue {
   Spec spec;
-  int32_t producer = -1;       // node; -1: comes from outside (a feed, a parameter, a scalar)
-  ValueId alias_of = kNoValue; // a view shares the memory of this value
-  std::string name;            // for people: "hidden", "hidden.weight"
+  int32_t producer = -1;        // node; -1: comes from outside (a feed, a parameter, a scalar)
+  ValueId alias_of = kNoValue;  // a view shares the memory of this value
+  std::string name;             // for people: "hidden", "hidden.weight"
 };
 
 enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kView, kNative };

@@ -110,8 +110,10 @@ class Fusion {
     for (size_t i = 0; i < later.inputs.size(); ++i)
       second_inputs.push_back(operand(writer, earlier, first_inputs, first, later, i, inputs));
     const std::vector<int32_t> second = writer.inline_program(*later.program, second_inputs);
-    for (const tn_program_output& output : earlier.program->outputs) writer.output(first[at(output.value)], output.dtype);
-    for (const tn_program_output& output : later.program->outputs) writer.output(second[at(output.value)], output.dtype);
+    for (const tn_program_output& output : earlier.program->outputs)
+      writer.output(first[at(output.value)], output.dtype);
+    for (const tn_program_output& output : later.program->outputs)
+      writer.output(second[at(output.value)], output.dtype);
 
     if (is_flat(*earlier.program)) {  // then the other one's cut into rows and columns holds for both
       earlier.rows = later.rows;

@@ -9,7 +9,10 @@ namespace {
 class Differentiator {
  public:
   Differentiator(Graph& graph, const std::vector<ValueId>& wanted, tn_dtype compute)
-      : graph_(graph), compute_(compute), needed_(graph.values.size(), false), gradients_(graph.values.size(), kNoValue) {
+      : graph_(graph),
+        compute_(compute),
+        needed_(graph.values.size(), false),
+        gradients_(graph.values.size(), kNoValue) {
     for (const ValueId value : wanted) needed_[index(value)] = true;
     for (const Node& node : graph.nodes)
       for (const ValueId input : node.inputs)
@@ -23,7 +26,8 @@ class Differentiator {
     for (size_t i = graph_.nodes.size(); i-- > 0;) {
       const Node node = graph_.nodes[i];  // a copy: the rules append to the graph
       bool reached = false;
-      for (const ValueId output : node.outputs) reached = reached || (output != kNoValue && gradient(output) != kNoValue);
+      for (const ValueId output : node.outputs)
+        reached = reached || (output != kNoValue && gradient(output) != kNoValue);
       if (reached) step(node);
     }
   }
@@ -50,13 +54,15 @@ class Differentiator {
 
   void step(const Node& node) {
     switch (node.primitive) {
-      case Primitive::kPointwise: return pointwise(node);
-      case Primitive::kGemm: return gemm(node);
+      case Primitive::kPointwise:
+        return pointwise(node);
+      case Primitive::kGemm:
+        return gemm(node);
       case Primitive::kGather: {
         if (!needed(node.inputs[0])) return;
         const Dim height = graph_.spec(node.inputs[0]).shape[0];
-        return add(node.inputs[0],
-                   writer(node.layer).scatter_add(gradient(node.outputs[0]), node.inputs[1], height), node.layer);
+        return add(node.inputs[0], writer(node.layer).scatter_add(gradient(node.outputs[0]), node.inputs[1], height),
+                   node.layer);
       }
       case Primitive::kScatterAdd:
         if (!needed(node.inputs[0])) return;
@@ -65,7 +71,8 @@ class Differentiator {
         if (!needed(node.inputs[0])) return;
         return add(node.inputs[0],
                    writer(node.layer).view(gradient(node.outputs[0]), graph_.spec(node.inputs[0]).shape), node.layer);
-      case Primitive::kNative: return native(node);
+      case Primitive::kNative:
+        return native(node);
     }
   }
 
@@ -102,8 +109,8 @@ class Differentiator {
       const TrimmedProgram trimmed = trim_inputs(computed);
       std::vector<ValueId> inputs;
       for (const int32_t kept : trimmed.kept) inputs.push_back(operand(kept));
-      const std::vector<ValueId> made = writer(node.layer).pointwise_on(std::make_shared<Program>(trimmed.program),
-                                                                        inputs, node.whole, node.leading);
+      const std::vector<ValueId> made =
+          writer(node.layer).pointwise_on(std::make_shared<Program>(trimmed.program), inputs, node.whole, node.leading);
       size_t next = 0;
       for (ValueId& contribution : contributions)
         if (contribution == kNoValue) contribution = made[next++];
@@ -126,11 +133,15 @@ class Differentiator {
       return static_cast<uint32_t>((first ? TN_TRANSPOSE_A : 0) | (second ? TN_TRANSPOSE_B : 0));
     };
     if (needed(a))
-      add(a, ta ? writer(node.layer).gemm(b, dc, flags(tb, true), node.alpha)
-                : writer(node.layer).gemm(dc, b, flags(false, !tb), node.alpha), node.layer);
+      add(a,
+          ta ? writer(node.layer).gemm(b, dc, flags(tb, true), node.alpha)
+             : writer(node.layer).gemm(dc, b, flags(false, !tb), node.alpha),
+          node.layer);
     if (needed(b))
-      add(b, tb ? writer(node.layer).gemm(dc, a, flags(true, ta), node.alpha)
-                : writer(node.layer).gemm(a, dc, flags(!ta, false), node.alpha), node.layer);
+      add(b,
+          tb ? writer(node.layer).gemm(dc, a, flags(true, ta), node.alpha)
+             : writer(node.layer).gemm(a, dc, flags(!ta, false), node.alpha),
+          node.layer);
   }
 
   // Backward of a native kernel: inputs, parameters, outputs, gradients of outputs; kNoValue where not read.

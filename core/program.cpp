@@ -11,9 +11,9 @@ namespace tenon {
 namespace {
 
 struct Operation {
-  int operands;       // how many of a, b, c are values
-  uint8_t accepts;    // bits of the kinds allowed for the operands
-  int8_t result;      // kind of the result; -1: that of the operands
+  int operands;     // how many of a, b, c are values
+  uint8_t accepts;  // bits of the kinds allowed for the operands
+  int8_t result;    // kind of the result; -1: that of the operands
 };
 constexpr uint8_t kFloats = 1U << TN_FLOAT;
 constexpr uint8_t kInts = 1U << TN_INT;
@@ -25,35 +25,49 @@ Operation operation(uint16_t op) {
     case TN_OP_INPUT:
     case TN_OP_CONSTANT:
     case TN_OP_ROW:
-    case TN_OP_COLUMN: return {0, 0, -1};
-    case TN_OP_CAST: return {1, kFloats | kInts | kBools, -1};
-    case TN_OP_STOP: return {1, kFloats | kInts | kBools, -1};
+    case TN_OP_COLUMN:
+      return {0, 0, -1};
+    case TN_OP_CAST:
+      return {1, kFloats | kInts | kBools, -1};
+    case TN_OP_STOP:
+      return {1, kFloats | kInts | kBools, -1};
     case TN_OP_ADD:
     case TN_OP_SUB:
     case TN_OP_MUL:
     case TN_OP_MIN:
-    case TN_OP_MAX: return {2, kFloats | kInts, -1};
-    case TN_OP_DIV: return {2, kFloats, -1};
+    case TN_OP_MAX:
+      return {2, kFloats | kInts, -1};
+    case TN_OP_DIV:
+      return {2, kFloats, -1};
     case TN_OP_NEG:
-    case TN_OP_ABS: return {1, kFloats | kInts, -1};
+    case TN_OP_ABS:
+      return {1, kFloats | kInts, -1};
     case TN_OP_SQRT:
     case TN_OP_EXP:
     case TN_OP_EXPM1:
     case TN_OP_LOG:
     case TN_OP_LOG1P:
     case TN_OP_TANH:
-    case TN_OP_ERF: return {1, kFloats, -1};
+    case TN_OP_ERF:
+      return {1, kFloats, -1};
     case TN_OP_EQUAL:
     case TN_OP_LESS:
-    case TN_OP_LESS_EQUAL: return {2, kFloats | kInts, TN_LOGICAL};
+    case TN_OP_LESS_EQUAL:
+      return {2, kFloats | kInts, TN_LOGICAL};
     case TN_OP_AND:
-    case TN_OP_OR: return {2, kBools, -1};
-    case TN_OP_NOT: return {1, kBools, -1};
-    case TN_OP_SELECT: return {3, kFloats | kInts | kBools, -1};
-    case TN_OP_REDUCE_SUM: return {1, kFloats, -1};
+    case TN_OP_OR:
+      return {2, kBools, -1};
+    case TN_OP_NOT:
+      return {1, kBools, -1};
+    case TN_OP_SELECT:
+      return {3, kFloats | kInts | kBools, -1};
+    case TN_OP_REDUCE_SUM:
+      return {1, kFloats, -1};
     case TN_OP_REDUCE_MAX:
-    case TN_OP_REDUCE_MIN: return {1, kFloats | kInts, -1};
-    default: return {-1, 0, -1};
+    case TN_OP_REDUCE_MIN:
+      return {1, kFloats | kInts, -1};
+    default:
+      return {-1, 0, -1};
   }
 }
 
@@ -96,8 +110,8 @@ uint8_t check_instruction(Program& program, size_t index) {
     return in.op == TN_OP_ROW ? TN_PER_ROW : TN_PER_COLUMN;
   }
   if (op.operands > 0 && in.op != TN_OP_CAST && in.op != TN_OP_SELECT) {
-    const uint8_t expected = op.result >= 0 ? static_cast<uint8_t>(op.result)
-                                            : program.instructions[static_cast<size_t>(in.a)].kind;
+    const uint8_t expected =
+        op.result >= 0 ? static_cast<uint8_t>(op.result) : program.instructions[static_cast<size_t>(in.a)].kind;
     if (in.kind != expected) bad("kind ", int{in.kind}, " where the operation gives ", int{expected});
   }
   if (is_reduction(in.op)) {
@@ -150,7 +164,12 @@ Program Program::from(const tn_program& given) {
 }
 
 int32_t ProgramWriter::append(const tn_instruction& instruction, uint8_t extent) {
-  const Key key{instruction.op, instruction.kind, extent, instruction.a, instruction.b, instruction.c,
+  const Key key{instruction.op,
+                instruction.kind,
+                extent,
+                instruction.a,
+                instruction.b,
+                instruction.c,
                 std::bit_cast<uint64_t>(instruction.number)};
   const auto [entry, fresh] = known_.try_emplace(key, static_cast<int32_t>(program_.instructions.size()));
   if (fresh) {

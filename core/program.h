@@ -46,9 +46,7 @@ class ProgramWriter {
   void output(int32_t value, tn_dtype dtype = TN_COMPUTE) { program_.outputs.push_back({value, dtype}); }
 
   [[nodiscard]] uint8_t extent(int32_t value) const { return program_.extents[static_cast<size_t>(value)]; }
-  [[nodiscard]] uint8_t kind(int32_t value) const {
-    return program_.instructions[static_cast<size_t>(value)].kind;
-  }
+  [[nodiscard]] uint8_t kind(int32_t value) const { return program_.instructions[static_cast<size_t>(value)].kind; }
   // Copies every instruction of `program`, its inputs replaced by the given values; gives the new number of each.
   std::vector<int32_t> inline_program(const Program& program, const std::vector<int32_t>& inputs);
 
@@ -83,8 +81,8 @@ struct TrimmedProgram {
 
 // The same for an author's gradient program (tn_pointwise.gradient): keeps the outputs in `wanted`, replaces
 // gradients that are not given by zero. Checked against `forward` when it was recorded.
-[[nodiscard]] Program restrict_gradient(const Program& author, const Program& forward,
-                                        const std::vector<bool>& given, const std::vector<int32_t>& wanted);
+[[nodiscard]] Program restrict_gradient(const Program& author, const Program& forward, const std::vector<bool>& given,
+                                        const std::vector<int32_t>& wanted);
 
 // Throws TN_INVALID when `author` does not have the inputs and outputs that a gradient of `forward` must have.
 void check_author_gradient(const Program& author, const Program& forward);

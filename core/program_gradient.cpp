@@ -41,9 +41,15 @@ class Reverse {
   // y: the instruction's own value; g: its adjoint.
   void step(const tn_instruction& in, int32_t y, int32_t g, uint8_t extent) {
     switch (in.op) {
-      case TN_OP_ADD: add(in.a, g, extent); return add(in.b, g, extent);
-      case TN_OP_SUB: add(in.a, g, extent); return add(in.b, writer_.apply(TN_OP_NEG, g), extent);
-      case TN_OP_MUL: add(in.a, mul(g, value(in.b)), extent); return add(in.b, mul(g, value(in.a)), extent);
+      case TN_OP_ADD:
+        add(in.a, g, extent);
+        return add(in.b, g, extent);
+      case TN_OP_SUB:
+        add(in.a, g, extent);
+        return add(in.b, writer_.apply(TN_OP_NEG, g), extent);
+      case TN_OP_MUL:
+        add(in.a, mul(g, value(in.b)), extent);
+        return add(in.b, mul(g, value(in.a)), extent);
       case TN_OP_DIV: {
         const int32_t share = div(g, value(in.b));
         add(in.a, share, extent);
@@ -61,27 +67,36 @@ class Reverse {
         add(in.b, select(value(in.a), g, zero()), extent);
         return add(in.c, select(value(in.a), zero(), g), extent);
       }
-      case TN_OP_REDUCE_SUM: return add(in.a, g, forward_.extents[static_cast<size_t>(in.a)]);
+      case TN_OP_REDUCE_SUM:
+        return add(in.a, g, forward_.extents[static_cast<size_t>(in.a)]);
       case TN_OP_REDUCE_MAX:
-      case TN_OP_REDUCE_MIN: return reduce_extreme(in, y, g);
-      default: return unary(in, y, g, extent);
+      case TN_OP_REDUCE_MIN:
+        return reduce_extreme(in, y, g);
+      default:
+        return unary(in, y, g, extent);
     }
   }
 
   void unary(const tn_instruction& in, int32_t y, int32_t g, uint8_t extent) {
     const int32_t x = in.a >= 0 && in.op != TN_OP_INPUT ? value(in.a) : -1;
     switch (in.op) {
-      case TN_OP_NEG: return add(in.a, writer_.apply(TN_OP_NEG, g), extent);
+      case TN_OP_NEG:
+        return add(in.a, writer_.apply(TN_OP_NEG, g), extent);
       case TN_OP_ABS: {
         const int32_t above = writer_.apply(TN_OP_LESS, zero(), x);
         const int32_t below = writer_.apply(TN_OP_LESS, x, zero());
         return add(in.a, select(above, g, select(below, writer_.apply(TN_OP_NEG, g), zero())), extent);
       }
-      case TN_OP_SQRT: return add(in.a, div(mul(g, writer_.constant(0.5)), y), extent);
-      case TN_OP_EXP: return add(in.a, mul(g, y), extent);
-      case TN_OP_EXPM1: return add(in.a, mul(g, writer_.apply(TN_OP_ADD, y, writer_.constant(1))), extent);
-      case TN_OP_LOG: return add(in.a, div(g, x), extent);
-      case TN_OP_LOG1P: return add(in.a, div(g, writer_.apply(TN_OP_ADD, x, writer_.constant(1))), extent);
+      case TN_OP_SQRT:
+        return add(in.a, div(mul(g, writer_.constant(0.5)), y), extent);
+      case TN_OP_EXP:
+        return add(in.a, mul(g, y), extent);
+      case TN_OP_EXPM1:
+        return add(in.a, mul(g, writer_.apply(TN_OP_ADD, y, writer_.constant(1))), extent);
+      case TN_OP_LOG:
+        return add(in.a, div(g, x), extent);
+      case TN_OP_LOG1P:
+        return add(in.a, div(g, writer_.apply(TN_OP_ADD, x, writer_.constant(1))), extent);
       case TN_OP_TANH:
         return add(in.a, mul(g, writer_.apply(TN_OP_SUB, writer_.constant(1), mul(y, y))), extent);
       case TN_OP_ERF: {
@@ -92,7 +107,8 @@ class Reverse {
         if (forward_.instructions[static_cast<size_t>(in.a)].kind == TN_FLOAT && in.kind == TN_FLOAT)
           add(in.a, g, extent);
         return;
-      default: return;  // sources, comparisons, logic and TN_OP_STOP: no derivative flows
+      default:
+        return;  // sources, comparisons, logic and TN_OP_STOP: no derivative flows
     }
   }
 
@@ -157,8 +173,8 @@ void check_author_gradient(const Program& author, const Program& forward) {
     const size_t j = input ? 0 : (i - forward.inputs.size()) % forward.outputs.size();
     const uint8_t extent = input ? forward.inputs[i].extent : forward.output_extent(j);
     if (author.inputs[i].extent != extent)
-      fail(TN_INVALID, "input ", i, " of the gradient program has extent ", int{author.inputs[i].extent},
-           "; expected ", int{extent});
+      fail(TN_INVALID, "input ", i, " of the gradient program has extent ", int{author.inputs[i].extent}, "; expected ",
+           int{extent});
   }
   for (size_t i = 0; i < forward.inputs.size(); ++i) {
     const uint8_t extent = author.output_extent(i);

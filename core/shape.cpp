@@ -8,8 +8,7 @@
 namespace tenon {
 
 bool same(const Dim& a, const Dim& b) {
-  return a.symbol == b.symbol && a.offset == b.offset &&
-         (a.symbol == TN_SYMBOL_NONE || a.coefficient == b.coefficient);
+  return a.symbol == b.symbol && a.offset == b.offset && (a.symbol == TN_SYMBOL_NONE || a.coefficient == b.coefficient);
 }
 
 bool same(const Shape& a, const Shape& b) {
@@ -68,12 +67,13 @@ struct DtypeName {
   const char* name;
   const char* brief;
 };
-constexpr DtypeName kDtypes[] = {
-    {TN_COMPUTE, "compute", "compute"}, {TN_F32, "float32", "f32"},    {TN_F64, "float64", "f64"},
-    {TN_F16, "float16", "f16"},         {TN_BF16, "bfloat16", "bf16"}, {TN_I8, "int8", "i8"},
-    {TN_I16, "int16", "i16"},           {TN_I32, "int32", "i32"},      {TN_I64, "int64", "i64"},
-    {TN_U8, "uint8", "u8"},             {TN_U16, "uint16", "u16"},     {TN_U32, "uint32", "u32"},
-    {TN_BOOL, "bool", "bool"}};
+constexpr DtypeName kDtypes[] = {{TN_COMPUTE, "compute", "compute"}, {TN_F32, "float32", "f32"},
+                                 {TN_F64, "float64", "f64"},         {TN_F16, "float16", "f16"},
+                                 {TN_BF16, "bfloat16", "bf16"},      {TN_I8, "int8", "i8"},
+                                 {TN_I16, "int16", "i16"},           {TN_I32, "int32", "i32"},
+                                 {TN_I64, "int64", "i64"},           {TN_U8, "uint8", "u8"},
+                                 {TN_U16, "uint16", "u16"},          {TN_U32, "uint32", "u32"},
+                                 {TN_BOOL, "bool", "bool"}};
 
 }  // namespace
 
@@ -92,9 +92,7 @@ tn_dtype dtype_from_name(const std::string& name) {
   fail(TN_INVALID, "unknown element type \"", name, "\"; known: ", known);
 }
 
-bool is_float(tn_dtype dtype) {
-  return dtype == TN_COMPUTE || tn_dtype_code(dtype) == 2 || tn_dtype_code(dtype) == 4;
-}
+bool is_float(tn_dtype dtype) { return dtype == TN_COMPUTE || tn_dtype_code(dtype) == 2 || tn_dtype_code(dtype) == 4; }
 
 bool is_integer(tn_dtype dtype) { return dtype != TN_COMPUTE && tn_dtype_code(dtype) <= 1; }
 

@@ -31,8 +31,8 @@ using Shape = std::vector<Dim>;
 [[nodiscard]] std::string dtype_name(tn_dtype dtype);
 // The type of a name as above or short ("f32", "u8", "i64"); 0 (TN_COMPUTE) for "compute"; fails naming it otherwise.
 [[nodiscard]] tn_dtype dtype_from_name(const std::string& name);
-[[nodiscard]] bool is_float(tn_dtype dtype);   // TN_COMPUTE included
-[[nodiscard]] bool is_integer(tn_dtype dtype); // signed, unsigned
+[[nodiscard]] bool is_float(tn_dtype dtype);    // TN_COMPUTE included
+[[nodiscard]] bool is_integer(tn_dtype dtype);  // signed, unsigned
 
 // The owning form of tn_spec.
 struct Spec {

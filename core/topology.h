@@ -30,7 +30,7 @@ struct DataSource {
   tn_dtype dtype = TN_COMPUTE;  // as fed
   std::vector<int64_t> shape;   // of one sample
   int64_t index_limit = -1;
-  double scale = 1, offset = 0; // integers become scale * x + offset where they flow into a float port
+  double scale = 1, offset = 0;  // integers become scale * x + offset where they flow into a float port
 };
 
 // A parameter or buffer that a layer declared; number i of each kind is index i of the builder.

@@ -53,8 +53,7 @@ tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* par
 }
 
 tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error) {
-  return api::call(host, error,
-                   [&](Host& it) { api::required(cost, "cost") = it.machines.at(machine)->cost(); });
+  return api::call(host, error, [&](Host& it) { api::required(cost, "cost") = it.machines.at(machine)->cost(); });
 }
 
 tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric** metrics, uint32_t* count,
@@ -103,11 +102,12 @@ tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters p
   return api::call(host, error, [&](Host& it) {
     if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
     const tenon::Updater& described = *it.updaters.at(updater);
-    const std::string text = nlohmann::json{{"type", described.type()},
-                                            {"learning_rate", described.learning_rate()},
-                                            {"slot_bytes", described.slot_bytes(*it.parameters.at(parameters))},
-                                            {"workspace_bytes", described.workspace_bytes(it.parameters.at(parameters))}}
-                                 .dump();
+    const std::string text =
+        nlohmann::json{{"type", described.type()},
+                       {"learning_rate", described.learning_rate()},
+                       {"slot_bytes", described.slot_bytes(*it.parameters.at(parameters))},
+                       {"workspace_bytes", described.workspace_bytes(it.parameters.at(parameters))}}
+            .dump();
     write(user, text.data(), text.size());
   });
 }

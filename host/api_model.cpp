@@ -109,13 +109,11 @@ tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t 
     for (uint32_t i = 0; i < outputs_count; ++i)
       for (tenon::ParameterDeclaration& declaration : topology_of(it, outputs + i, 1).declarations())
         declarations.push_back(std::move(declaration));
-    *parameters =
-        it.parameters.add<tn_parameters>(tenon::ParameterSet::create(declarations, seed, it.allocator));
+    *parameters = it.parameters.add<tn_parameters>(tenon::ParameterSet::create(declarations, seed, it.allocator));
   });
 }
 
-tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user,
-                                 tn_error* error) {
+tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     nlohmann::json json = nlohmann::json::array();
     for (const tenon::ParameterEntry& entry : it.parameters.at(parameters)->entries())

@@ -103,8 +103,7 @@ tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t 
   return api::call(host, error, [&](Host& it) {
     if (samples < 1) tenon::fail(TN_INVALID, "batch: samples is ", samples, "; expected at least 1");
     api::required(reader, "reader") = wrapped(it, of, "batch", [&](ReaderStage& stage) {
-      stage.batches = std::make_unique<tenon::BatchReader>(stage.samples, samples, drop_last != 0,
-                                                           it.allocator);
+      stage.batches = std::make_unique<tenon::BatchReader>(stage.samples, samples, drop_last != 0, it.allocator);
     });
   });
 }
@@ -112,9 +111,8 @@ tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t 
 tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     if (samples < 0) tenon::fail(TN_INVALID, "first_n: samples is ", samples, "; expected at least 0");
-    api::required(reader, "reader") = wrapped(it, of, "first_n", [&](ReaderStage& stage) {
-      stage.samples = tenon::first_n(stage.samples, samples);
-    });
+    api::required(reader, "reader") =
+        wrapped(it, of, "first_n", [&](ReaderStage& stage) { stage.samples = tenon::first_n(stage.samples, samples); });
   });
 }
 
@@ -141,8 +139,7 @@ tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint
     if (values_count != slots.size())
       tenon::fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots.size(), " slots");
     api::required(values, "values");
-    if (!stage.batches)
-      stage.batches = std::make_unique<tenon::BatchReader>(stage.samples, 1, false, it.allocator);
+    if (!stage.batches) stage.batches = std::make_unique<tenon::BatchReader>(stage.samples, 1, false, it.allocator);
     const int64_t samples = stage.batches->next();
     ended = samples == 0;
     for (size_t i = 0; !ended && i < slots.size(); ++i) {

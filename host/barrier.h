@@ -12,9 +12,7 @@ namespace tenon {
 // Calls `work`; an exception is reported to the sink and becomes its status. For callbacks that a plugin calls.
 template <typename Work>
 tn_status guarded(ErrorSink& sink, Work&& work) noexcept {
-  const auto report = [&](tn_status code, const char* message) {
-    return tn_fail(sink.get(), code, nullptr, message);
-  };
+  const auto report = [&](tn_status code, const char* message) { return tn_fail(sink.get(), code, nullptr, message); };
   try {
     work();
     return TN_OK;

@@ -37,7 +37,8 @@ DeviceMemory::~DeviceMemory() {
 }
 
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
-    : device_(std::move(other.device_)), data_(std::exchange(other.data_, nullptr)),
+    : device_(std::move(other.device_)),
+      data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {

@@ -46,11 +46,18 @@ uint64_t CountingAllocator::peak() const {
 
 Host::Host(const HostOptions& options)
     : allocator(std::make_shared<CountingAllocator>(or_else(options.allocator, &system_allocator))),
-      files(or_else(options.files, &system_files)), clock(or_else(options.clock, &system_clock)),
-      services(allocator, options.log), pool(options.threads), registry(options.plugin_paths, files),
-      factory(registry), layers("layer", first_generation()), parameters("parameters", first_generation()),
-      machines("machine", first_generation()), updaters("updater", first_generation()),
-      readers("reader", first_generation()), process_(getpid()) {}
+      files(or_else(options.files, &system_files)),
+      clock(or_else(options.clock, &system_clock)),
+      services(allocator, options.log),
+      pool(options.threads),
+      registry(options.plugin_paths, files),
+      factory(registry),
+      layers("layer", first_generation()),
+      parameters("parameters", first_generation()),
+      machines("machine", first_generation()),
+      updaters("updater", first_generation()),
+      readers("reader", first_generation()),
+      process_(getpid()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   std::shared_ptr<Device>& device = devices_[kind];

@@ -130,8 +130,7 @@ class Making {
       input_specs_.push_back(spec);
     }
     for (const Spec& spec : input_specs_) views_.push_back(spec.view());
-    for (size_t i = 0; i < given; ++i)
-      pointers_.push_back(layer_.inputs[i].layer == nullptr ? nullptr : &views_[i]);
+    for (size_t i = 0; i < given; ++i) pointers_.push_back(layer_.inputs[i].layer == nullptr ? nullptr : &views_[i]);
   }
 
   void plan(const AttributesView& attributes) {
@@ -258,8 +257,9 @@ class Making {
     if (!layer_.expanded()) fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": expand gave no output");
     const Spec& made = layer_.expansion.layer->outputs.at(layer_.expansion.output);
     if (layer_.outputs.size() != 1 || !same(made.shape, layer_.outputs[0].shape))
-      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": plan and expand disagree on the output: ",
-           layer_.outputs.empty() ? "none" : to_string(layer_.outputs[0]), " and ", to_string(made));
+      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type),
+           ": plan and expand disagree on the output: ", layer_.outputs.empty() ? "none" : to_string(layer_.outputs[0]),
+           " and ", to_string(made));
     layer_.parameters.clear();
     layer_.buffers.clear();
   }
@@ -276,9 +276,9 @@ class Making {
     Values attributes;
     for (uint32_t i = 0; i < given->attributes_count; ++i)
       attributes[given->attribute_names[i]] = value_from(given->attribute_values[i]);
-    refs_.push_back(inner(given->type, std::move(inputs), std::move(attributes),
-                          given->suffix == nullptr ? layer_.parameter_name
-                                                   : layer_.parameter_name + "." + given->suffix));
+    refs_.push_back(
+        inner(given->type, std::move(inputs), std::move(attributes),
+              given->suffix == nullptr ? layer_.parameter_name : layer_.parameter_name + "." + given->suffix));
   }
 
   // A layer inside this one; its name tells where it comes from.

@@ -98,8 +98,8 @@ class Lowering {
     if (converted == ValueId{}) {
       const Expression source = resolved(input);
       const bool scaled = source.layer->data && !is_float(dtype);
-      converted = 1 + writer().convert(value, scaled ? source.layer->data->scale : 1,
-                                       scaled ? source.layer->data->offset : 0);
+      converted =
+          1 + writer().convert(value, scaled ? source.layer->data->scale : 1, scaled ? source.layer->data->offset : 0);
     }
     return converted - 1;
   }

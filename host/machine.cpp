@@ -26,13 +26,20 @@ uint64_t lines(uint64_t bytes) { return checked_add(bytes, kLine - 1, "bytes") /
 int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
   switch (dtype) {
     case TN_U8:
-    case TN_BOOL: return static_cast<const uint8_t*>(data)[index];
-    case TN_I8: return static_cast<const int8_t*>(data)[index];
-    case TN_I16: return static_cast<const int16_t*>(data)[index];
-    case TN_U16: return static_cast<const uint16_t*>(data)[index];
-    case TN_I32: return static_cast<const int32_t*>(data)[index];
-    case TN_U32: return static_cast<const uint32_t*>(data)[index];
-    default: return static_cast<const int64_t*>(data)[index];
+    case TN_BOOL:
+      return static_cast<const uint8_t*>(data)[index];
+    case TN_I8:
+      return static_cast<const int8_t*>(data)[index];
+    case TN_I16:
+      return static_cast<const int16_t*>(data)[index];
+    case TN_U16:
+      return static_cast<const uint16_t*>(data)[index];
+    case TN_I32:
+      return static_cast<const int32_t*>(data)[index];
+    case TN_U32:
+      return static_cast<const uint32_t*>(data)[index];
+    default:
+      return static_cast<const int64_t*>(data)[index];
   }
 }
 
@@ -40,8 +47,12 @@ int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
 
 Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
                  std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options)
-    : topology_(std::move(topology)), set_(std::move(set)), device_(std::move(device)), parallel_(parallel),
-      options_(options), errors_("device \"" + device_->kind() + "\"") {
+    : topology_(std::move(topology)),
+      set_(std::move(set)),
+      device_(std::move(device)),
+      parallel_(parallel),
+      options_(options),
+      errors_("device \"" + device_->kind() + "\"") {
   if (options.max_samples < 1) fail(TN_INVALID, "max_samples is ", options.max_samples, "; expected at least 1");
   if (options.compute != TN_F32 && options.compute != TN_F64)
     fail(TN_UNSUPPORTED, "compute type ", dtype_name(options.compute), "; expected float32 or float64");
@@ -88,7 +99,8 @@ void Machine::add_costs(Graph& graph) {
     const Expression leaf = resolved(output);
     if (leaf.layer->role != TN_ROLE_COST || leaf.output != 0) continue;
     const ValueId per_sample = lowered_.value_of(leaf);
-    const bool seen = std::any_of(costs_.begin(), costs_.end(), [&](const auto& cost) { return cost.first == per_sample; });
+    const bool seen =
+        std::any_of(costs_.begin(), costs_.end(), [&](const auto& cost) { return cost.first == per_sample; });
     if (seen) continue;
     const auto layer = std::find(topology_.leaves.begin(), topology_.leaves.end(), leaf.layer);
     GraphWriter nodes(graph, static_cast<int32_t>(layer - topology_.leaves.begin()), false, options_.compute);
@@ -106,7 +118,8 @@ std::vector<ValueId> Machine::kept_values(const Graph& graph, bool keep_all) con
   for (const ParameterUse& parameter : lowered_.parameters) kept.push_back(parameter.gradient);
   if (keep_all)
     for (const auto& [layer, value] : lowered_.outputs) kept.push_back(value);
-  std::erase_if(kept, [&](ValueId value) { return value == kNoValue || static_cast<size_t>(value) >= graph.values.size(); });
+  std::erase_if(kept,
+                [&](ValueId value) { return value == kNoValue || static_cast<size_t>(value) >= graph.values.size(); });
   return kept;
 }
 
@@ -156,9 +169,9 @@ void Machine::place_gradients(std::vector<std::pair<ValueId, uint64_t>>& gradien
     const ParameterEntry& entry = set_->entries()[number];
     gradients.emplace_back(gradient, bytes);
     GradientRun* last = runs_.empty() ? nullptr : &runs_.back();
-    const bool joins = last != nullptr && last->slab == entry.slab && last->offset + padded(last->elements) == entry.offset &&
-                       last->rate_multiplier == entry.rate_multiplier &&
-                       last->decay_multiplier == entry.decay_multiplier;
+    const bool joins =
+        last != nullptr && last->slab == entry.slab && last->offset + padded(last->elements) == entry.offset &&
+        last->rate_multiplier == entry.rate_multiplier && last->decay_multiplier == entry.decay_multiplier;
     if (!joins) {
       GradientRun run;
       run.parameters = set_->data(entry);
@@ -316,7 +329,8 @@ void Machine::commit() {
     const uint64_t count = set_->find(buffer.name).count;
     float* kept = set_->data(buffer.name);
     const void* next = calls_->memory(buffer.next);
-    if (options_.compute == TN_F32) std::memcpy(kept, next, count * sizeof(float));
+    if (options_.compute == TN_F32)
+      std::memcpy(kept, next, count * sizeof(float));
     else
       std::transform(static_cast<const double*>(next), static_cast<const double*>(next) + count, kept,
                      [](double value) { return static_cast<float>(value); });

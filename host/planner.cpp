@@ -68,12 +68,21 @@ void CallArray::prepare(size_t number) {
   call.kernel = device_->plugin();
   ErrorSink errors(who(node));
   switch (node.primitive) {
-    case Primitive::kPointwise: prepare_pointwise(node, call, errors); break;
-    case Primitive::kGemm: prepare_gemm(node, call, errors); break;
+    case Primitive::kPointwise:
+      prepare_pointwise(node, call, errors);
+      break;
+    case Primitive::kGemm:
+      prepare_gemm(node, call, errors);
+      break;
     case Primitive::kGather:
-    case Primitive::kScatterAdd: prepare_gather(node, call, errors); break;
-    case Primitive::kNative: prepare_native(node, call, errors); break;
-    case Primitive::kView: break;
+    case Primitive::kScatterAdd:
+      prepare_gather(node, call, errors);
+      break;
+    case Primitive::kNative:
+      prepare_native(node, call, errors);
+      break;
+    case Primitive::kView:
+      break;
   }
   if (call.prepared.get()->run == nullptr) fail(TN_PLUGIN_FAULT, who(node), ": ", call.kernel, " prepared no function");
   for (const ValueId input : node.inputs) call.inputs.push_back(input == kNoValue ? nullptr : &tensors_[at(input)]);

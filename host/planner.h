@@ -78,9 +78,9 @@ class CallArray {
   Graph graph_;
   std::shared_ptr<Device> device_;
   std::vector<int64_t> bounds_;
-  std::vector<tn_tensor> tensors_;              // one per value
-  std::vector<std::vector<int64_t>> shapes_;    // current sizes; the tensors point in here
-  std::vector<ValueId> varying_;                // values with a symbolic dimension
+  std::vector<tn_tensor> tensors_;                 // one per value
+  std::vector<std::vector<int64_t>> shapes_;       // current sizes; the tensors point in here
+  std::vector<ValueId> varying_;                   // values with a symbolic dimension
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: call, output; call ~0: none
   std::deque<Call> calls_;
   uint64_t workspace_bytes_ = 0;

@@ -72,7 +72,8 @@ Feeder::Feeder(const Topology& topology, const BatchReader& reader, const std::m
     };
     const auto slot = std::find_if(names.begin(), names.end(), feeds_layer);
     if (slot == names.end())
-      fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it", suggestion(layer->name, names));
+      fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it",
+           suggestion(layer->name, names));
     links_.push_back({static_cast<size_t>(slot - names.begin()), layer->name});
   }
 }
@@ -94,9 +95,12 @@ namespace {
 class Training {
  public:
   Training(const TrainRequest& request, Updater& updater, const EventHandler& handler)
-      : request_(request), updater_(updater), handler_(handler),
+      : request_(request),
+        updater_(updater),
+        handler_(handler),
         feeder_(request.machine.topology(), request.reader, request.feeding),
-        pass_result_(request.machine, request.registry), batch_result_(request.machine, request.registry) {}
+        pass_result_(request.machine, request.registry),
+        batch_result_(request.machine, request.registry) {}
 
   void run(int64_t passes) {
     pass_began_ = request_.clock.now();

@@ -207,8 +207,7 @@ std::vector<GradientRun> stretches_of(const Machine& machine, int32_t grain) {
       const uint64_t within = entry.offset - run.offset;
       GradientRun part = run;
       part.parameters = run.parameters + within;
-      part.gradients =
-          static_cast<const std::byte*>(run.gradients) + within * tn_dtype_bytes(run.gradient_dtype);
+      part.gradients = static_cast<const std::byte*>(run.gradients) + within * tn_dtype_bytes(run.gradient_dtype);
       part.offset = entry.offset;
       part.elements = entry.count;
       part.entries = {number};
@@ -265,13 +264,14 @@ void Updater::Binding::Stretch::connect(const GradientRun& run, const Program& p
   add(TN_F32, run.parameters, &elements);
   add(run.gradient_dtype, const_cast<void*>(run.gradients), &elements);
   add_slots();
-  for (size_t i = tensors.size(); i < program.inputs.size(); ++i)
-    add(TN_F32, &scalars[i - 2 - slots.size()], &one);
+  for (size_t i = tensors.size(); i < program.inputs.size(); ++i) add(TN_F32, &scalars[i - 2 - slots.size()], &one);
   add(TN_F32, run.parameters, &elements);
   add_slots();
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (i < program.inputs.size()) inputs.push_back(&tensors[i]);
-    else outputs.push_back(&tensors[i]);
+    if (i < program.inputs.size())
+      inputs.push_back(&tensors[i]);
+    else
+      outputs.push_back(&tensors[i]);
   }
   requests.assign(outputs.size(), TN_REQUEST_WRITE);
   call.size = sizeof call;

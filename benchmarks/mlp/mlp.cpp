@@ -2,22 +2,19 @@
 // machine's own limit: the same gemms alone on one core, probed in the same run. SPDX-License-Identifier: Apache-2.0
 //
 //   mlp [rounds]     prints medians over interleaved rounds, in microseconds per step
-#include <tenon/tenon.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <tenon/tenon.hpp>
 
 namespace {
 
 constexpr int64_t kBatch = 128;
 constexpr int kSteps = 400;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 class Bench {
  public:

@@ -43,11 +43,16 @@ class Interpreter {
         for (size_t i = 0; i < outputs.size(); ++i) at(node.outputs[i]) = outputs[i];
         return;
       }
-      case Primitive::kGemm: return gemm(node);
+      case Primitive::kGemm:
+        return gemm(node);
       case Primitive::kGather:
-      case Primitive::kScatterAdd: return rows(node);
-      case Primitive::kView: at(node.outputs[0]) = at(node.inputs[0]); return;
-      case Primitive::kNative: FAIL() << "no native kernels here";
+      case Primitive::kScatterAdd:
+        return rows(node);
+      case Primitive::kView:
+        at(node.outputs[0]) = at(node.inputs[0]);
+        return;
+      case Primitive::kNative:
+        FAIL() << "no native kernels here";
     }
   }
 
@@ -83,8 +88,10 @@ class Interpreter {
     for (size_t i = 0; i < ids.size(); ++i)
       for (size_t c = 0; c < width; ++c) {
         const size_t row = static_cast<size_t>(ids[i]) * width + c;
-        if (scatter) out[row] += from[i * width + c];
-        else out[i * width + c] = from[row];
+        if (scatter)
+          out[row] += from[i * width + c];
+        else
+          out[i * width + c] = from[row];
       }
   }
 
@@ -154,7 +161,8 @@ void check(Built built) {
   EXPECT_LE(joined.nodes.size(), graph.nodes.size());
   const auto after = derive(joined);
   for (const ValueId value : kept)
-    EXPECT_EQ(derived[static_cast<size_t>(value)], after[static_cast<size_t>(value)]) << "fusion changed value " << value;
+    EXPECT_EQ(derived[static_cast<size_t>(value)], after[static_cast<size_t>(value)])
+        << "fusion changed value " << value;
 
   for (const ValueId input : built.inputs) {
     const ValueId gradient = gradients.at(input);

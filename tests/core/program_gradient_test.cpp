@@ -23,7 +23,8 @@ Values random_inputs(const Program& program, const Grid& grid, double low, doubl
   Values inputs;
   for (const tn_program_input& input : program.inputs) {
     inputs.emplace_back(static_cast<size_t>(reference::elements(input.extent, grid.rows, grid.columns)));
-    for (double& value : inputs.back()) value = input.kind == TN_FLOAT ? draw(random) : static_cast<double>(random() % 3);
+    for (double& value : inputs.back())
+      value = input.kind == TN_FLOAT ? draw(random) : static_cast<double>(random() % 3);
   }
   return inputs;
 }
@@ -83,8 +84,8 @@ Program unary(uint16_t op) {
 }
 
 TEST(ProgramGradient, EveryUnaryOperation) {
-  for (const uint16_t op : {TN_OP_NEG, TN_OP_ABS, TN_OP_SQRT, TN_OP_EXP, TN_OP_EXPM1, TN_OP_LOG, TN_OP_LOG1P,
-                            TN_OP_TANH, TN_OP_ERF}) {
+  for (const uint16_t op :
+       {TN_OP_NEG, TN_OP_ABS, TN_OP_SQRT, TN_OP_EXP, TN_OP_EXPM1, TN_OP_LOG, TN_OP_LOG1P, TN_OP_TANH, TN_OP_ERF}) {
     SCOPED_TRACE(op);
     EXPECT_EQ(check(unary(op), {3, 4}), 12U);
   }
@@ -161,7 +162,9 @@ TEST(ProgramGradient, SoftmaxCrossEntropyAndLayerNorm) {
   const int32_t v = norm.input(TN_FULL);
   const int32_t gain = norm.input(TN_PER_COLUMN);
   const int32_t scale = norm.constant(1.0 / 5);
-  const auto mean = [&](int32_t of) { return norm.apply(TN_OP_MUL, norm.reduce(TN_OP_REDUCE_SUM, of, TN_PER_ROW), scale); };
+  const auto mean = [&](int32_t of) {
+    return norm.apply(TN_OP_MUL, norm.reduce(TN_OP_REDUCE_SUM, of, TN_PER_ROW), scale);
+  };
   const int32_t centred = norm.apply(TN_OP_SUB, v, mean(v));
   const int32_t variance = mean(norm.apply(TN_OP_MUL, centred, centred));
   const int32_t deviation = norm.apply(TN_OP_SQRT, norm.apply(TN_OP_ADD, variance, norm.constant(1e-5)));
@@ -193,7 +196,8 @@ TEST(Program, RefusesWhatIsWrong) {
   const tn_program_input input = {TN_FULL, TN_FLOAT, 0};
   const tn_program_output output = {0, TN_COMPUTE};
   const auto refused = [&](const std::vector<tn_instruction>& code, const char* why) {
-    const tn_program program = {sizeof(tn_program), static_cast<uint32_t>(code.size()), code.data(), 1, 1, &input, &output};
+    const tn_program program = {
+        sizeof(tn_program), static_cast<uint32_t>(code.size()), code.data(), 1, 1, &input, &output};
     try {
       static_cast<void>(Program::from(program));
       ADD_FAILURE() << "accepted: " << why;

@@ -39,9 +39,9 @@ TEST(Mapping, OnlyWhatIsUsed) {
   options.updater = host.updater("sgd", {});
   options.reader = fashion(host, "t10k", 64, 32, 1);
   train(options);
-  EXPECT_THAT(mapped(), testing::UnorderedElementsAre("devices/cpu", "layers/fc", "layers/activations",
-                                                      "layers/cross_entropy", "layers/accuracy", "updaters/sgd",
-                                                      "readers/idx"));
+  EXPECT_THAT(mapped(),
+              testing::UnorderedElementsAre("devices/cpu", "layers/fc", "layers/activations", "layers/cross_entropy",
+                                            "layers/accuracy", "updaters/sgd", "readers/idx"));
 }
 
 }  // namespace

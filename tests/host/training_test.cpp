@@ -75,8 +75,8 @@ TEST(Training, LearnsAndTellsEvents) {
     }
   };
   train(options);
-  const std::vector<int> pass = {TN_BEGIN_PASS,      TN_BEGIN_ITERATION, TN_END_ITERATION, TN_BEGIN_ITERATION,
-                                 TN_END_ITERATION,   TN_BEGIN_ITERATION, TN_END_ITERATION, TN_END_PASS};
+  const std::vector<int> pass = {TN_BEGIN_PASS,    TN_BEGIN_ITERATION, TN_END_ITERATION, TN_BEGIN_ITERATION,
+                                 TN_END_ITERATION, TN_BEGIN_ITERATION, TN_END_ITERATION, TN_END_PASS};
   std::vector<int> expected = {TN_BEGIN_TRAINING};
   for (int i = 0; i < 2; ++i) expected.insert(expected.end(), pass.begin(), pass.end());
   expected.push_back(TN_END_TRAINING);
@@ -179,7 +179,8 @@ TEST(Plan, BytesAreThoseOfTheAllocator) {
     std::vector<uint8_t> images(static_cast<size_t>(job.batch) * 784, 1);
     std::vector<uint8_t> labels(static_cast<size_t>(job.batch), 1);
     const uint64_t planned = host.count().bytes_now;
-    machine.forward({{"image", {TN_U8, {job.batch, 28, 28}, images.data()}}, {"label", {TN_U8, {job.batch}, labels.data()}}});
+    machine.forward(
+        {{"image", {TN_U8, {job.batch, 28, 28}, images.data()}}, {"label", {TN_U8, {job.batch}, labels.data()}}});
     if (job.training) {
       machine.backward();
       const Updater updater = host.updater("adam", {});
@@ -248,10 +249,14 @@ TEST(Errors, NameTheThing) {
   const std::vector<uint8_t> labels = {1, 2, 10, 3};
   const Feed image{"image", {TN_U8, {4, 28, 28}, images.data()}};
   EXPECT_THAT(message([&] { machine.forward({image}); }), HasSubstr("\"label\" is not fed"));
-  EXPECT_THAT(message([&] { machine.forward({image, {"label", {TN_U8, {4}, labels.data()}}}); }),
+  EXPECT_THAT(message([&] {
+                machine.forward({image, {"label", {TN_U8, {4}, labels.data()}}});
+              }),
               testing::AllOf(HasSubstr("\"label\""), HasSubstr("sample 2"), HasSubstr("10"), HasSubstr("0 to 9")));
   EXPECT_THAT(message([&] { machine.forward({image, {"label", {TN_U8, {3}, labels.data()}}}); }), HasSubstr("samples"));
-  EXPECT_THAT(message([&] { machine.forward({{"image", {TN_U8, {4, 28, 27}, images.data()}}}); }),
+  EXPECT_THAT(message([&] {
+                machine.forward({{"image", {TN_U8, {4, 28, 27}, images.data()}}});
+              }),
               testing::AllOf(HasSubstr("[samples, 28, 28]"), HasSubstr("[4, 28, 27]")));
   EXPECT_THAT(message([&] { machine.backward(); }), HasSubstr("training"));
   EXPECT_THAT(message([&] { static_cast<void>(machine.output(model.prediction)); }), HasSubstr("keep_all"));

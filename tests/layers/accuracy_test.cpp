@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+
 #include <tenon/tenon.hpp>
 
 #include "tests/support/test_layers.h"
@@ -24,7 +25,8 @@ class Accuracy : public testing::Test {
 
   double measure(const std::vector<float>& values, const std::vector<int64_t>& labels) {
     const auto samples = static_cast<int64_t>(labels.size());
-    machine_.forward({{"prediction", {TN_F32, {samples, 3}, values.data()}}, {"label", {TN_I64, {samples}, labels.data()}}});
+    machine_.forward(
+        {{"prediction", {TN_F32, {samples, 3}, values.data()}}, {"label", {TN_I64, {samples}, labels.data()}}});
     const std::vector<Metric> metrics = machine_.metrics();
     EXPECT_EQ(metrics.size(), 1U);
     EXPECT_EQ(metrics.at(0).name, "accuracy");

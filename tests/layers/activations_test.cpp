@@ -24,16 +24,24 @@ LayerCase elementwise(const std::string& type, const Attributes& attributes, dou
 }
 
 TEST(Activations, Relu) {
-  EXPECT_GT(check_layer(elementwise("relu", {}, [](double x) { return x > 0 ? x : 0; }, 0)), 0);
+  EXPECT_GT(check_layer(elementwise(
+                "relu", {}, [](double x) { return x > 0 ? x : 0; }, 0)),
+            0);
 }
 TEST(Activations, LeakyRelu) {
-  EXPECT_GT(check_layer(elementwise("leaky_relu", {{"slope", 0.1}}, [](double x) { return x > 0 ? x : 0.1 * x; }, 0)), 0);
+  EXPECT_GT(check_layer(elementwise(
+                "leaky_relu", {{"slope", 0.1}}, [](double x) { return x > 0 ? x : 0.1 * x; }, 0)),
+            0);
 }
 TEST(Activations, Sigmoid) {
-  EXPECT_GT(check_layer(elementwise("sigmoid", {}, [](double x) { return 1 / (1 + std::exp(-x)); }, NAN)), 0);
+  EXPECT_GT(check_layer(elementwise(
+                "sigmoid", {}, [](double x) { return 1 / (1 + std::exp(-x)); }, NAN)),
+            0);
 }
 TEST(Activations, Tanh) {
-  EXPECT_GT(check_layer(elementwise("tanh", {}, [](double x) { return std::tanh(x); }, NAN)), 0);
+  EXPECT_GT(check_layer(elementwise(
+                "tanh", {}, [](double x) { return std::tanh(x); }, NAN)),
+            0);
 }
 
 }  // namespace

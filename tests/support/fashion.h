@@ -1,9 +1,8 @@
 // The main job's model and data, made through the public API. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/tenon.hpp>
-
 #include <string>
+#include <tenon/tenon.hpp>
 
 namespace tenon::test {
 

@@ -41,7 +41,9 @@ bool agree(const std::vector<double>& a, const std::vector<double>& b, double to
 class Bench {
  public:
   Bench(const LayerCase& layer, int threads, int64_t samples)
-      : case_(layer), samples_(samples), random_(static_cast<uint64_t>(samples) * 7919 + 17),
+      : case_(layer),
+        samples_(samples),
+        random_(static_cast<uint64_t>(samples) * 7919 + 17),
         host_(HostOptions{threads, paths(layer), nullptr, {}}) {
     host_.add_plugin(&test_layers());
     ids_.resize(static_cast<size_t>(samples));

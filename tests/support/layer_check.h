@@ -1,14 +1,14 @@
 // The harness that proves a layer. A test declares shapes, attributes and the formula in plain fp64; check_layer does
 // the rest: forward against the formula, gradients against finite differences of the formula, mutants of the gradient
-// that must be found out, batch 0 and 1 and odd sizes, every thread count, repetition. SPDX-License-Identifier: Apache-2.0
+// that must be found out, batch 0 and 1 and odd sizes, every thread count, repetition. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
-
-#include <tenon/tenon.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <tenon/tenon.hpp>
 #include <vector>
 
 namespace tenon::test {
@@ -37,7 +37,7 @@ struct LayerCase {
   std::vector<CheckedInput> inputs;
   Formula formula;
   bool cost = false;
-  std::vector<int64_t> output_shape;            // of one sample; not for costs
+  std::vector<int64_t> output_shape;             // of one sample; not for costs
   std::vector<int64_t> samples = {1, 2, 7, 33};  // minibatch sizes to try
   std::vector<std::string> plugin_paths;         // beside Tenon's own plugins
 };

@@ -15,10 +15,14 @@ namespace tenon::reference {
 
 inline int64_t elements(uint8_t extent, int64_t rows, int64_t columns) {
   switch (extent) {
-    case TN_SCALAR: return 1;
-    case TN_PER_COLUMN: return columns;
-    case TN_PER_ROW: return rows;
-    default: return rows * columns;
+    case TN_SCALAR:
+      return 1;
+    case TN_PER_COLUMN:
+      return columns;
+    case TN_PER_ROW:
+      return rows;
+    default:
+      return rows * columns;
   }
 }
 
@@ -28,7 +32,8 @@ inline int operands_count(uint16_t op) {
     case TN_OP_INPUT:
     case TN_OP_CONSTANT:
     case TN_OP_ROW:
-    case TN_OP_COLUMN: return 0;
+    case TN_OP_COLUMN:
+      return 0;
     case TN_OP_CAST:
     case TN_OP_STOP:
     case TN_OP_NEG:
@@ -43,9 +48,12 @@ inline int operands_count(uint16_t op) {
     case TN_OP_NOT:
     case TN_OP_REDUCE_SUM:
     case TN_OP_REDUCE_MAX:
-    case TN_OP_REDUCE_MIN: return 1;
-    case TN_OP_SELECT: return 3;
-    default: return 2;
+    case TN_OP_REDUCE_MIN:
+      return 1;
+    case TN_OP_SELECT:
+      return 3;
+    default:
+      return 2;
   }
 }
 
@@ -69,40 +77,62 @@ inline std::vector<uint8_t> derive_extents(const tn_program& program) {
 inline double apply(uint16_t op, uint8_t kind, double a, double b, double c) {
   const bool nan = std::isnan(a) || std::isnan(b);
   switch (op) {
-    case TN_OP_CAST: return kind == TN_FLOAT ? a : kind == TN_INT ? std::trunc(a) : a != 0 ? 1 : 0;
-    case TN_OP_STOP: return a;
-    case TN_OP_ADD: return a + b;
-    case TN_OP_SUB: return a - b;
-    case TN_OP_MUL: return a * b;
-    case TN_OP_DIV: return a / b;
-    case TN_OP_MIN: return nan ? std::numeric_limits<double>::quiet_NaN() : std::min(a, b);
-    case TN_OP_MAX: return nan ? std::numeric_limits<double>::quiet_NaN() : std::max(a, b);
-    case TN_OP_NEG: return -a;
-    case TN_OP_ABS: return std::fabs(a);
-    case TN_OP_SQRT: return std::sqrt(a);
-    case TN_OP_EXP: return std::exp(a);
-    case TN_OP_EXPM1: return std::expm1(a);
-    case TN_OP_LOG: return std::log(a);
-    case TN_OP_LOG1P: return std::log1p(a);
-    case TN_OP_TANH: return std::tanh(a);
-    case TN_OP_ERF: return std::erf(a);
-    case TN_OP_EQUAL: return a == b ? 1 : 0;
-    case TN_OP_LESS: return a < b ? 1 : 0;
-    case TN_OP_LESS_EQUAL: return a <= b ? 1 : 0;
-    case TN_OP_AND: return a != 0 && b != 0 ? 1 : 0;
-    case TN_OP_OR: return a != 0 || b != 0 ? 1 : 0;
-    case TN_OP_NOT: return a != 0 ? 0 : 1;
-    case TN_OP_SELECT: return a != 0 ? b : c;
-    default: throw std::invalid_argument("the reference does not know this opcode");
+    case TN_OP_CAST:
+      return kind == TN_FLOAT ? a : kind == TN_INT ? std::trunc(a) : a != 0 ? 1 : 0;
+    case TN_OP_STOP:
+      return a;
+    case TN_OP_ADD:
+      return a + b;
+    case TN_OP_SUB:
+      return a - b;
+    case TN_OP_MUL:
+      return a * b;
+    case TN_OP_DIV:
+      return a / b;
+    case TN_OP_MIN:
+      return nan ? std::numeric_limits<double>::quiet_NaN() : std::min(a, b);
+    case TN_OP_MAX:
+      return nan ? std::numeric_limits<double>::quiet_NaN() : std::max(a, b);
+    case TN_OP_NEG:
+      return -a;
+    case TN_OP_ABS:
+      return std::fabs(a);
+    case TN_OP_SQRT:
+      return std::sqrt(a);
+    case TN_OP_EXP:
+      return std::exp(a);
+    case TN_OP_EXPM1:
+      return std::expm1(a);
+    case TN_OP_LOG:
+      return std::log(a);
+    case TN_OP_LOG1P:
+      return std::log1p(a);
+    case TN_OP_TANH:
+      return std::tanh(a);
+    case TN_OP_ERF:
+      return std::erf(a);
+    case TN_OP_EQUAL:
+      return a == b ? 1 : 0;
+    case TN_OP_LESS:
+      return a < b ? 1 : 0;
+    case TN_OP_LESS_EQUAL:
+      return a <= b ? 1 : 0;
+    case TN_OP_AND:
+      return a != 0 && b != 0 ? 1 : 0;
+    case TN_OP_OR:
+      return a != 0 || b != 0 ? 1 : 0;
+    case TN_OP_NOT:
+      return a != 0 ? 0 : 1;
+    case TN_OP_SELECT:
+      return a != 0 ? b : c;
+    default:
+      throw std::invalid_argument("the reference does not know this opcode");
   }
 }
 
 // Position, within a value of `extent`, of what belongs to row r and column c.
 inline size_t position(uint8_t extent, int64_t r, int64_t c, int64_t columns) {
-  const int64_t at = extent == TN_SCALAR       ? 0
-                     : extent == TN_PER_COLUMN ? c
-                     : extent == TN_PER_ROW    ? r
-                                               : r * columns + c;
+  const int64_t at = extent == TN_SCALAR ? 0 : extent == TN_PER_COLUMN ? c : extent == TN_PER_ROW ? r : r * columns + c;
   return static_cast<size_t>(at);
 }
 

@@ -95,10 +95,34 @@ struct Tables {
   tn_plugin plugin = {};
 
   Tables() {
-    input_description = {sizeof input_description, TN_ROLE_LAYER, "test_input", "picks rows of a parameter",
-                         1, 1, input_inputs, outputs, 2, 1, input_attributes, suffixes, 0, 0};
-    cost_description = {sizeof cost_description, TN_ROLE_COST, "test_cost", "sum of value * weight",
-                        2, 1, cost_inputs, outputs, 0, 0, nullptr, nullptr, 0, 0};
+    input_description = {sizeof input_description,
+                         TN_ROLE_LAYER,
+                         "test_input",
+                         "picks rows of a parameter",
+                         1,
+                         1,
+                         input_inputs,
+                         outputs,
+                         2,
+                         1,
+                         input_attributes,
+                         suffixes,
+                         0,
+                         0};
+    cost_description = {sizeof cost_description,
+                        TN_ROLE_COST,
+                        "test_cost",
+                        "sum of value * weight",
+                        2,
+                        1,
+                        cost_inputs,
+                        outputs,
+                        0,
+                        0,
+                        nullptr,
+                        nullptr,
+                        0,
+                        0};
     input_type.size = cost_type.size = sizeof(tn_layer_type);
     input_type.description = &input_description;
     input_type.plan = plan_input;

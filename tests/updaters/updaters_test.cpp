@@ -1,10 +1,10 @@
 // Updaters against the published formulas in plain fp64: 50 steps, three tensors. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <tenon/tenon.hpp>
 
 #include <cmath>
 #include <functional>
 #include <random>
+#include <tenon/tenon.hpp>
 
 #include "tests/support/test_layers.h"
 
@@ -153,11 +153,14 @@ Rule adam(double rate, double decay, bool decoupled) {
 
 TEST(Sgd, FollowsTheFormula) {
   EXPECT_LT(distance_to(sgd(0.1, 0, false, 0), "sgd", {{"learning_rate", 0.1}}, false), kTolerance);
-  EXPECT_LT(distance_to(sgd(0.1, 0.9, false, 0), "sgd", {{"learning_rate", 0.1}, {"momentum", 0.9}}, false), kTolerance);
-  EXPECT_LT(distance_to(sgd(0.1, 0.9, true, 0), "sgd",
-                        {{"learning_rate", 0.1}, {"momentum", 0.9}, {"nesterov", true}}, false), kTolerance);
+  EXPECT_LT(distance_to(sgd(0.1, 0.9, false, 0), "sgd", {{"learning_rate", 0.1}, {"momentum", 0.9}}, false),
+            kTolerance);
+  EXPECT_LT(distance_to(sgd(0.1, 0.9, true, 0), "sgd", {{"learning_rate", 0.1}, {"momentum", 0.9}, {"nesterov", true}},
+                        false),
+            kTolerance);
   EXPECT_LT(distance_to(sgd(0.1, 0.5, false, 0.01), "sgd",
-                        {{"learning_rate", 0.1}, {"momentum", 0.5}, {"weight_decay", 0.01}}, false), kTolerance);
+                        {{"learning_rate", 0.1}, {"momentum", 0.5}, {"weight_decay", 0.01}}, false),
+            kTolerance);
 }
 
 TEST(Sgd, OtherFormulasAreToldApart) {
@@ -182,7 +185,8 @@ TEST(Adam, FollowsTheFormula) {
   EXPECT_LT(distance_to(adam(0.01, 0.1, false), "adam", {{"learning_rate", 0.01}, {"weight_decay", 0.1}}, false),
             kTolerance);
   EXPECT_LT(distance_to(adam(0.01, 0.1, true), "adam",
-                        {{"learning_rate", 0.01}, {"weight_decay", 0.1}, {"decoupled", true}}, false), kTolerance);
+                        {{"learning_rate", 0.01}, {"weight_decay", 0.1}, {"decoupled", true}}, false),
+            kTolerance);
 }
 
 // tiny-dnn's mistake: the power of beta advanced once per tensor. With one tensor nobody notices.

@@ -37,11 +37,21 @@ typedef void (*tn_write)(void* user, const char* text, size_t length);
 typedef struct tn_host tn_host;
 struct tn_plugin;
 
-typedef struct tn_layer { uint32_t index, generation; } tn_layer;           /* an expression: one output of a layer */
-typedef struct tn_parameters { uint32_t index, generation; } tn_parameters; /* a ParameterSet */
-typedef struct tn_machine { uint32_t index, generation; } tn_machine;       /* a gradient machine */
-typedef struct tn_updater { uint32_t index, generation; } tn_updater;
-typedef struct tn_reader { uint32_t index, generation; } tn_reader;
+typedef struct tn_layer {
+  uint32_t index, generation;
+} tn_layer; /* an expression: one output of a layer */
+typedef struct tn_parameters {
+  uint32_t index, generation;
+} tn_parameters; /* a ParameterSet */
+typedef struct tn_machine {
+  uint32_t index, generation;
+} tn_machine; /* a gradient machine */
+typedef struct tn_updater {
+  uint32_t index, generation;
+} tn_updater;
+typedef struct tn_reader {
+  uint32_t index, generation;
+} tn_reader;
 
 /* A named attribute. */
 typedef struct tn_named_value {
@@ -113,13 +123,13 @@ TENON_API tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* pl
 /* A data layer: what is fed under `name`. */
 typedef struct tn_data_options {
   uint32_t size;
-  tn_dtype dtype;       /* as fed; TN_COMPUTE: the machine's compute type */
+  tn_dtype dtype; /* as fed; TN_COMPUTE: the machine's compute type */
   const char* name;
   const int64_t* shape; /* of one sample */
   int32_t rank;
   int32_t reserved;
-  int64_t index_limit;  /* integers are in [0, index_limit); -1: not known */
-  double scale;         /* integers that flow into a float port become scale * x + offset on the device; 0: 1 */
+  int64_t index_limit; /* integers are in [0, index_limit); -1: not known */
+  double scale;        /* integers that flow into a float port become scale * x + offset on the device; 0: 1 */
   double offset;
 } tn_data_options;
 TENON_API tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error);
@@ -153,8 +163,8 @@ TENON_API tn_status tn_parameters_describe(tn_host* host, tn_parameters paramete
 TENON_API tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char* name, tn_array* values,
                                       tn_error* error);
 /* Copies values in; shape and dtype must match. */
-TENON_API tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name,
-                                      const tn_array* values, tn_error* error);
+TENON_API tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
+                                      tn_error* error);
 TENON_API tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_error* error);
 
 /* Writes topology and parameters as one safetensors file: to a temporary name, synced, then renamed. */
@@ -176,11 +186,11 @@ typedef struct tn_metric {
 
 typedef struct tn_machine_options {
   uint32_t size;
-  tn_dtype compute;     /* TN_F32 (also 0) or TN_F64; F64 computes on a copy converted from the set at each forward */
-  int64_t max_samples;  /* bound of the minibatch; must be at least 1 */
-  uint32_t training;    /* 1: backward is possible */
-  uint32_t keep_all;    /* 1: every layer's output can be read; else outputs, costs and metrics only */
-  const char* device;   /* null: "cpu" */
+  tn_dtype compute;    /* TN_F32 (also 0) or TN_F64; F64 computes on a copy converted from the set at each forward */
+  int64_t max_samples; /* bound of the minibatch; must be at least 1 */
+  uint32_t training;   /* 1: backward is possible */
+  uint32_t keep_all;   /* 1: every layer's output can be read; else outputs, costs and metrics only */
+  const char* device;  /* null: "cpu" */
 } tn_machine_options;
 
 /* One data layer's minibatch: shape [samples, shape of a sample...]. */
@@ -236,11 +246,11 @@ typedef struct tn_reader_options {
   uint32_t attributes_count;
   const char* type;
   const tn_named_value* attributes;
-  const char* directory; /* what relative paths start from; null: the working directory */
+  const char* directory;  /* what relative paths start from; null: the working directory */
   uint32_t shard, shards; /* shards 0: 1 */
 } tn_reader_options;
 TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
-                                   tn_error* error);
+                                     tn_error* error);
 /* Wrappers. Each consumes `of`, whose handle becomes stale, and makes a new reader.
  * shuffle: a new order in every pass, from the seed and the pass alone; an exact permutation where the reader can
  * read by index, else a buffer of `buffer` samples. buffer 0: the whole shard. */
@@ -250,8 +260,7 @@ TENON_API tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffe
 TENON_API tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
                                     tn_error* error);
 /* The first `samples` samples of each pass. */
-TENON_API tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader,
-                                      tn_error* error);
+TENON_API tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error);
 /* JSON: {samples, slots: [{name, dtype, shape, index_limit}]}. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
 /* The next minibatch (one sample where there is no batch wrapper): values[i] is slot i, borrowed until the next call
@@ -282,8 +291,8 @@ typedef struct tn_event {
   double cost;     /* mean over samples */
   const tn_metric* metrics;
   uint32_t metrics_count;
-  int32_t stop;    /* set to 1: training ends after this event */
-  double seconds;  /* since the pass began */
+  int32_t stop;   /* set to 1: training ends after this event */
+  double seconds; /* since the pass began */
   double learning_rate;
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
@@ -304,8 +313,8 @@ typedef struct tn_train_options {
   const tn_feeding* feeding;
   uint32_t feeding_count;
   uint32_t reserved;
-  int64_t passes; /* train only */
-  uint64_t seed;  /* of random numbers inside the model */
+  int64_t passes;           /* train only */
+  uint64_t seed;            /* of random numbers inside the model */
   tn_event_handler handler; /* or null */
   void* user;
   const char* device; /* null: "cpu" */

@@ -41,10 +41,10 @@ typedef struct tn_attribute {
   uint32_t size;
   int32_t kind;
   const char* name;
-  const char* doc;            /* one line: meaning, unit */
-  uint32_t flags;             /* TN_ATTR_REQUIRED */
-  uint32_t has_range;         /* bit 0: minimum holds, bit 1: maximum holds (both inclusive); lists: each entry */
-  tn_value initial;           /* the default; kind 0 where there is none (then absent or required) */
+  const char* doc;    /* one line: meaning, unit */
+  uint32_t flags;     /* TN_ATTR_REQUIRED */
+  uint32_t has_range; /* bit 0: minimum holds, bit 1: maximum holds (both inclusive); lists: each entry */
+  tn_value initial;   /* the default; kind 0 where there is none (then absent or required) */
   double minimum;
   double maximum;
   const char* const* choices; /* null-terminated list of allowed strings, or null */

@@ -47,17 +47,17 @@ typedef struct tn_abi {
 typedef int32_t tn_status;
 enum {
   TN_OK = 0,
-  TN_INVALID = 1,       /* an argument, attribute or shape is wrong */
-  TN_MISUSE = 2,        /* a call out of order, a stale or foreign handle, a null pointer */
-  TN_NOT_FOUND = 3,     /* no such file, type, name */
-  TN_UNSUPPORTED = 4,   /* understood, but not offered here */
-  TN_BAD_DATA = 5,      /* a data or model file is damaged or not what it says */
-  TN_BAD_CONFIG = 6,    /* a job or plugin-set file is wrong */
+  TN_INVALID = 1,     /* an argument, attribute or shape is wrong */
+  TN_MISUSE = 2,      /* a call out of order, a stale or foreign handle, a null pointer */
+  TN_NOT_FOUND = 3,   /* no such file, type, name */
+  TN_UNSUPPORTED = 4, /* understood, but not offered here */
+  TN_BAD_DATA = 5,    /* a data or model file is damaged or not what it says */
+  TN_BAD_CONFIG = 6,  /* a job or plugin-set file is wrong */
   TN_OUT_OF_MEMORY = 7,
-  TN_IO = 8,            /* the system refused to read or write */
-  TN_REFUSED = 9,       /* a plugin was not admitted */
-  TN_NEED_CAPACITY = 10,/* the caller's buffer is too small; nothing was consumed */
-  TN_END = 11,          /* a reader's pass is over; not a failure */
+  TN_IO = 8,             /* the system refused to read or write */
+  TN_REFUSED = 9,        /* a plugin was not admitted */
+  TN_NEED_CAPACITY = 10, /* the caller's buffer is too small; nothing was consumed */
+  TN_END = 11,           /* a reader's pass is over; not a failure */
   TN_CANCELLED = 12,
   TN_NOT_KEPT = 13,     /* the value exists while a step runs but was not declared as kept */
   TN_PLUGIN_FAULT = 14, /* a plugin broke its contract */

@@ -87,12 +87,12 @@ typedef struct tn_gemm_table {
 #define TN_POINTWISE "tenon.pointwise/1"
 typedef struct tn_pointwise_site {
   uint32_t size;
-  tn_dtype compute;           /* TN_F32 or TN_F64: type of float values */
-  const tn_program* program;  /* borrowed until prepare returns */
-  const uint8_t* extents;     /* [instructions_count] extent of every value, derived by the host */
-  const tn_dtype* inputs;     /* [inputs_count] element types in memory */
-  const tn_dtype* outputs;    /* [outputs_count] */
-  tn_dim rows, columns;       /* columns is constant or, where rows is the constant 1, anything */
+  tn_dtype compute;          /* TN_F32 or TN_F64: type of float values */
+  const tn_program* program; /* borrowed until prepare returns */
+  const uint8_t* extents;    /* [instructions_count] extent of every value, derived by the host */
+  const tn_dtype* inputs;    /* [inputs_count] element types in memory */
+  const tn_dtype* outputs;   /* [outputs_count] */
+  tn_dim rows, columns;      /* columns is constant or, where rows is the constant 1, anything */
 } tn_pointwise_site;
 typedef struct tn_pointwise_table {
   uint32_t size;
@@ -109,7 +109,7 @@ typedef struct tn_pointwise_table {
 typedef struct tn_gather {
   uint32_t size;
   tn_dtype dtype;
-  tn_dtype ids; /* TN_I32 or TN_I64 */
+  tn_dtype ids;     /* TN_I32 or TN_I64 */
   uint32_t scatter; /* 0: gather, 1: scatter_add */
   tn_dim height, width, count;
 } tn_gather;

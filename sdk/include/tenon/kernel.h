@@ -42,13 +42,13 @@ enum { TN_FORWARD = 0, TN_BACKWARD = 1 };
 
 typedef struct tn_kernel {
   uint32_t size;
-  int32_t score;           /* higher wins among kernels that support a site; the recorded body has score 0 */
-  const char* type;        /* the layer type */
-  const char* device;      /* the device kind, "cpu" */
-  const char* name;        /* shown by `plan` */
+  int32_t score;      /* higher wins among kernels that support a site; the recorded body has score 0 */
+  const char* type;   /* the layer type */
+  const char* device; /* the device kind, "cpu" */
+  const char* name;   /* shown by `plan` */
   uint32_t dtypes_count;
   uint32_t reserved;
-  const tn_dtype* dtypes;  /* compute types offered */
+  const tn_dtype* dtypes; /* compute types offered */
   /* [setup] TN_OK, or TN_UNSUPPORTED without a report. */
   tn_status (*supports)(const tn_kernel_site* site);
   /* [setup] Fills `needs`, which comes with size set and the rest zero. */

@@ -38,7 +38,7 @@ enum { TN_PARAMETER_ROWS_GRADIENT = 1 /* its gradient may be stored as TN_ROWS *
 typedef struct tn_parameter {
   uint32_t size;
   uint32_t flags;
-  const char* suffix; /* one of the declared ones of the description */
+  const char* suffix;  /* one of the declared ones of the description */
   const tn_spec* spec; /* constant dimensions; dtype TN_COMPUTE for what follows the machine */
   tn_initializer initializer;
 } tn_parameter;

@@ -1,7 +1,8 @@
 /* Tenon SDK: readers of data. SPDX-License-Identifier: MIT
  *
  * A reader yields samples of named slots into memory that the host gives. Shuffling, batching and prefetching are
- * wrappers of the host. Legal order for one instance: open (schema | samples | read_at | next | position | seek)* close */
+ * wrappers of the host. Legal order for one instance: open (schema | samples | read_at | next | position | seek)* close
+ */
 #ifndef TENON_READER_H
 #define TENON_READER_H
 
@@ -18,9 +19,9 @@ typedef struct tn_slot {
   tn_dtype dtype; /* as stored: bytes stay TN_U8 until the device converts them */
   const char* name;
   int32_t storage;
-  int32_t rank;          /* of one sample */
-  const int64_t* shape;  /* [rank] of one sample */
-  int64_t index_limit;   /* integers are in [0, index_limit); -1: not known */
+  int32_t rank;         /* of one sample */
+  const int64_t* shape; /* [rank] of one sample */
+  int64_t index_limit;  /* integers are in [0, index_limit); -1: not known */
 } tn_slot;
 
 typedef struct tn_reader_schema {

@@ -93,10 +93,10 @@ typedef struct tn_random {
 typedef struct tn_execution {
   uint32_t size;
   uint32_t reserved;
-  void* device;              /* the instance the device's open made */
-  void* stream;              /* enqueue here; never synchronise */
-  const int64_t* symbols;    /* device memory: current value of each symbol */
-  const tn_random* random;   /* device memory */
+  void* device;            /* the instance the device's open made */
+  void* stream;            /* enqueue here; never synchronise */
+  const int64_t* symbols;  /* device memory: current value of each symbol */
+  const tn_random* random; /* device memory */
   const tn_parallel* parallel;
   const tn_errors* errors;
 } tn_execution;

@@ -13,8 +13,8 @@ extern "C" {
 
 /* Symbols a dimension can depend on. A machine is planned once for the bounds and runs any size below. */
 enum {
-  TN_SYMBOL_NONE = 0,    /* a constant: the value is `offset` */
-  TN_SYMBOL_SAMPLES = 1, /* samples in the minibatch */
+  TN_SYMBOL_NONE = 0,      /* a constant: the value is `offset` */
+  TN_SYMBOL_SAMPLES = 1,   /* samples in the minibatch */
   TN_SYMBOL_FIRST_ROWS = 2 /* this and above: rows of each ragged level, numbered by the host */
 };
 #define TN_UNBOUNDED ((int64_t)-1)
@@ -57,10 +57,10 @@ typedef struct tn_spec {
   uint32_t size;
   tn_dtype dtype;
   int32_t storage;
-  int32_t rank;        /* 0 (one element) to TN_MAX_RANK */
+  int32_t rank; /* 0 (one element) to TN_MAX_RANK */
   const tn_dim* dims;
-  uint32_t layout;     /* 0: row-major */
-  uint32_t levels;     /* TN_RAGGED: 1 = sequences, 2 = sub-sequences; else 0 */
+  uint32_t layout; /* 0: row-major */
+  uint32_t levels; /* TN_RAGGED: 1 = sequences, 2 = sub-sequences; else 0 */
 } tn_spec;
 
 /* Parts of the storages that are not dense; all pointers are device memory. `dl` of the tensor holds the values. */
