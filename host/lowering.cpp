@@ -165,6 +165,10 @@ class Lowering {
       call.differentiable = true;
       std::vector<ValueId> operands = inputs_;
       operands.insert(operands.end(), parameters_.begin(), parameters_.end());
+      constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
+      if (operands.size() > kMaskBits || ref->outputs.size() > kMaskBits)
+        fail(TN_UNSUPPORTED, described(*ref), ": a native kernel with ", operands.size(), " inputs and parameters and ",
+             ref->outputs.size(), " outputs; at most ", kMaskBits, " of each");
       std::vector<Spec> made;
       for (const Spec& spec : ref->outputs) made.push_back(concrete(spec));
       outputs_ = writer().native(std::move(call), operands, made);

@@ -13,6 +13,15 @@ namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
+nlohmann::json trait_names(uint32_t traits) {
+  nlohmann::json names = nlohmann::json::array();
+  if ((traits & TN_TRAIT_OWN_THREADS) != 0) names.push_back("own_threads");
+  if ((traits & TN_TRAIT_HOST_CALLBACK) != 0) names.push_back("host_callback");
+  if ((traits & TN_TRAIT_CAPTURABLE) != 0) names.push_back("capturable");
+  if ((traits & TN_TRAIT_NONDETERMINISTIC) != 0) names.push_back("nondeterministic");
+  return names;
+}
+
 // The product of the leading batch dimensions of a gemm operand.
 Dim batch_of(const Shape& shape) { return elements(shape.data(), shape.size() - 2); }
 
@@ -227,7 +236,8 @@ nlohmann::json CallArray::describe() const {
                     {"outputs", outputs},
                     {"reads", total(node.inputs)},
                     {"writes", total(node.outputs)},
-                    {"workspace", (*call.prepared).workspace_bytes}});
+                    {"workspace", (*call.prepared).workspace_bytes},
+                    {"traits", trait_names((*call.prepared).traits)}});
   }
   return list;
 }

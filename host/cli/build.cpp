@@ -32,9 +32,9 @@ using nlohmann::json;
 
 tn_dtype dtype_of(const std::string& name) {
   static const std::map<std::string, tn_dtype> kNames = {
-      {"float32", TN_F32}, {"float64", TN_F64}, {"float16", TN_F16}, {"bfloat16", TN_BF16}, {"int8", TN_I8},
-      {"int16", TN_I16},   {"int32", TN_I32},   {"int64", TN_I64},   {"uint8", TN_U8},      {"uint16", TN_U16},
-      {"uint32", TN_U32},  {"bool", TN_BOOL}};
+      {"float32", TN_F32}, {"float64", TN_F64}, {"float16", TN_F16}, {"bfloat16", TN_BF16},
+      {"int8", TN_I8},     {"int16", TN_I16},   {"int32", TN_I32},   {"int64", TN_I64},
+      {"uint8", TN_U8},    {"uint16", TN_U16},  {"uint32", TN_U32},  {"bool", TN_BOOL}};
   const auto found = kNames.find(name);
   if (found == kNames.end()) throw Failure(kInternal, "the library describes a slot of unknown type \"" + name + "\"");
   return found->second;
@@ -111,8 +111,8 @@ Topology::Topology(const Host& host, const Job& job, const JobReader& reader, co
     : host_(host), job_(job), reader_(reader), open_(open) {}
 
 const JobLayer* Topology::find(const std::string& name) const {
-  const auto found = std::find_if(job_.layers.begin(), job_.layers.end(),
-                                  [&](const JobLayer& layer) { return layer.name == name; });
+  const auto found =
+      std::find_if(job_.layers.begin(), job_.layers.end(), [&](const JobLayer& layer) { return layer.name == name; });
   return found == job_.layers.end() ? nullptr : &*found;
 }
 
@@ -188,8 +188,7 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
 
 std::vector<std::string> Topology::outputs() const {
   for (const std::string& name : job_.outputs)
-    if (find(name) == nullptr)
-      throw Failure(kBadConfig, job_.outputs_place + ": key \"outputs\": " + unknown(name));
+    if (find(name) == nullptr) throw Failure(kBadConfig, job_.outputs_place + ": key \"outputs\": " + unknown(name));
   if (!job_.outputs.empty()) return job_.outputs;
   std::vector<std::string> result;
   for (const JobLayer& layer : job_.layers) {
@@ -221,11 +220,12 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
     const auto slot = std::find_if(open.slots.begin(), open.slots.end(), feeds);
     const std::string what = reader.place + ": [reader." + reader.name + "]: ";
     if (slot == open.slots.end())
-      throw Failure(kBadConfig, what + "no slot feeds data layer \"" + name + "\"" +
-                                    suggestion(name, names_of(open.slots)));
+      throw Failure(kBadConfig,
+                    what + "no slot feeds data layer \"" + name + "\"" + suggestion(name, names_of(open.slots)));
     if (slot->dtype != data.slot.dtype || slot->shape != data.slot.shape)
-      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + shape_text(*slot) + ", but data layer \"" +
-                                    name + "\" is " + shape_text(data.slot) + " in [reader." + reader_.name + "]");
+      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + shape_text(*slot) +
+                                    ", but data layer \"" + name + "\" is " + shape_text(data.slot) + " in [reader." +
+                                    reader_.name + "]");
   }
 }
 

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/tenon.hpp>
-
 #include <stdexcept>
 #include <string>
+#include <tenon/tenon.hpp>
 #include <vector>
 
 namespace tenon::cli {

@@ -43,8 +43,11 @@ std::string printed(const char* form, Numbers... numbers) {
 }  // namespace
 
 Console::Console(LogFormat format, bool quiet)
-    : format_(format), quiet_(quiet), terminal_(understands_control(STDERR_FILENO)),
-      color_(terminal_ && !is_set("NO_COLOR")), next_bar_(Clock::now() + kBarEvery) {}
+    : format_(format),
+      quiet_(quiet),
+      terminal_(understands_control(STDERR_FILENO)),
+      color_(terminal_ && !is_set("NO_COLOR")),
+      next_bar_(Clock::now() + kBarEvery) {}
 
 void Console::line(const std::string& text) {
   if (json()) return;

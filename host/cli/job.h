@@ -2,13 +2,12 @@
 // of a type is kept as it is written and checked by the host. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/tenon.hpp>
-
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tenon/tenon.hpp>
 #include <vector>
 
 namespace tenon::cli {
@@ -55,8 +54,8 @@ struct Job {
   int64_t passes = 1;
   int64_t seed = 0;
   int64_t threads = 0;
-  std::string device;               // empty: cpu
-  std::optional<std::string> save;  // made absolute or relative to the working directory
+  std::string device;                // empty: cpu
+  std::optional<std::string> save;   // made absolute or relative to the working directory
   std::vector<std::string> outputs;  // empty: every layer that no other uses
   Place outputs_place;
   std::vector<JobLayer> layers;

@@ -3,11 +3,24 @@
 
 #include <string>
 
+#include "host/cli/cli.h"
 #include "host/cli/job.h"
 
 namespace tenon::cli {
 
 // given: the path of --model, or empty for the job's own.
-[[nodiscard]] Model load_model(const Host& host, const Job& job, const std::string& given);
+[[nodiscard]] std::string model_path(const Job& job, const std::string& given);
+
+// Runs `work`, which uses parameters of the file at `path` with the layers of the job. Where these do not fit each
+// other, the failure names the file.
+template <typename Work>
+auto with_model(const std::string& path, Work work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (std::string(error.what()).rfind("parameter ", 0) != 0) throw;
+    throw Failure(exit_code(error.code()), path + " does not fit the job: " + error.what());
+  }
+}
 
 }  // namespace tenon::cli

@@ -98,7 +98,9 @@ void Report::event(const char* name, const Event& told, bool with_result) {
   const bool in_iteration = told.kind() == TN_END_ITERATION;
   json object = {{"event", name},
                  {"pass", told.kind() == TN_BEGIN_TRAINING ? 0 : told.pass() + 1},
-                 {"batch", in_iteration ? told.batch() + 1 : told.kind() == TN_BEGIN_TRAINING ? 0 : batches_done_},
+                 {"batch", in_iteration                       ? told.batch() + 1
+                           : told.kind() == TN_BEGIN_TRAINING ? 0
+                                                              : batches_done_},
                  {"samples", told.samples()},
                  {"cost", with_result ? number(told.cost()) : json(nullptr)},
                  {"metrics", with_result ? metrics_json(told.metrics()) : json::object()},
@@ -122,7 +124,11 @@ void Report::test(const TestResult& result, int64_t passes_done, const std::stri
 }
 
 void Report::saved(const std::string& path) {
-  console_.event({{"event", "saved"}, {"pass", passes_done_}, {"batch", 0}, {"cost", nullptr}, {"metrics", json::object()},
+  console_.event({{"event", "saved"},
+                  {"pass", passes_done_},
+                  {"batch", 0},
+                  {"cost", nullptr},
+                  {"metrics", json::object()},
                   {"path", path}});
   console_.line("saved " + path);
 }

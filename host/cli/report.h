@@ -35,7 +35,7 @@ class Report {
 
   Console& console_;
   int64_t passes_;
-  int64_t samples_;        // of a pass
+  int64_t samples_;  // of a pass
   int64_t passes_done_ = 0;
   int64_t batches_done_ = 0;  // of the present pass
   int64_t pass_samples_ = 0;

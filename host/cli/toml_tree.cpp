@@ -173,8 +173,9 @@ std::optional<int64_t> Section::integer(const std::string& key, int64_t minimum,
   const auto value = node->value_exact<int64_t>();
   if (!value || *value < minimum || *value > maximum) {
     const bool open = maximum == INT64_MAX;
-    wrong(key, *node, "an integer " + (open ? "of at least " + std::to_string(minimum)
-                                            : "from " + std::to_string(minimum) + " to " + std::to_string(maximum)));
+    wrong(key, *node,
+          "an integer " + (open ? "of at least " + std::to_string(minimum)
+                                : "from " + std::to_string(minimum) + " to " + std::to_string(maximum)));
   }
   return value;
 }

@@ -83,7 +83,8 @@ class Writer {
   void write(const std::vector<Array>& outputs) {
     if (csv_ && sample_ == 0) heading(outputs);
     text_.clear();
-    for (int64_t row = 0; row < outputs.at(0).shape.at(0); ++row, ++sample_) csv_ ? csv(outputs, row) : json(outputs, row);
+    for (int64_t row = 0; row < outputs.at(0).shape.at(0); ++row, ++sample_)
+      csv_ ? csv(outputs, row) : json(outputs, row);
     if (!(std::cout << text_)) throw Failure(kIo, "cannot write to standard output");
   }
   [[nodiscard]] int64_t samples() const { return sample_; }
@@ -174,20 +175,22 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
   const std::vector<std::string> names = chosen(topology, job, given.outputs);
   TrainOptions run;
   run.outputs = topology.layers(names);
-  run.parameters = load_model(host, job, given.model).parameters;
+  const std::string path = model_path(job, given.model);
+  run.parameters = host.load(path).parameters;
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;
   const Interrupt interrupt;
   Writer writer(names, csv);
-  infer(run, [&](const std::vector<Array>& outputs) {
+  const auto receive = [&](const std::vector<Array>& outputs) {
     writer.write(outputs);
+    const auto done = static_cast<double>(writer.samples());
     if (console.bar_is_due())
-      console.bar("infer",
-                  open.samples > 0 ? static_cast<double>(writer.samples()) / static_cast<double>(open.samples) : -1,
+      console.bar("infer", open.samples > 0 ? done / static_cast<double>(open.samples) : -1,
                   std::to_string(writer.samples()) + " samples");
     return interrupt.signal() == 0;
-  });
+  };
+  with_model(path, [&] { infer(run, receive); });
   return interrupt.signal() == 0 ? kDone : kSignalled + interrupt.signal();
 }
 
@@ -195,9 +198,10 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
 
 int run_infer(const Arguments& arguments) {
   InferArguments given;
-  Options options("infer", {"JOB.toml"},
-                  "Prints what a saved model answers for each sample of the job's test data, in the order of the data:\n"
-                  "one JSON object, or one line of CSV, per sample.");
+  Options options(
+      "infer", {"JOB.toml"},
+      "Prints what a saved model answers for each sample of the job's test data, in the order of the data:\n"
+      "one JSON object, or one line of CSV, per sample.");
   namespace po = boost::program_options;
   options.list.add_options()("model", po::value(&given.model)->value_name("FILE"),
                              "the model file; default: where the job saves it")(

@@ -32,13 +32,13 @@ void print_topology(const json& topology) {
     if (layer.contains("inputs"))
       for (const json& input : layer.at("inputs")) inputs += (inputs.empty() ? "" : ", ") + input.get<std::string>();
     std::string attributes = attributes_of(layer);
-    if (layer.contains("dtype"))
-      attributes = layer.at("dtype").get<std::string>() + " " + layer.at("shape").dump();
+    if (layer.contains("dtype")) attributes = layer.at("dtype").get<std::string>() + " " + layer.at("shape").dump();
     table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), inputs, attributes});
   }
   table.print(std::cout);
   std::string outputs;
-  for (const json& output : topology.at("outputs")) outputs += (outputs.empty() ? "" : ", ") + output.get<std::string>();
+  for (const json& output : topology.at("outputs"))
+    outputs += (outputs.empty() ? "" : ", ") + output.get<std::string>();
   std::cout << "\noutputs: " << plain(outputs) << "\n\n";
 }
 
@@ -60,15 +60,17 @@ void print(const json& model) {
   }
   table.print(std::cout);
   std::cout << "\n" << model.at("tensors").size() << " tensors, " << total << " bytes (" << shown_bytes(total) << ")\n";
-  for (const auto& [key, value] : model.at("metadata").items()) std::cout << plain(key + ": " + inline_json(value)) << "\n";
+  for (const auto& [key, value] : model.at("metadata").items())
+    std::cout << plain(key + ": " + inline_json(value)) << "\n";
 }
 
 }  // namespace
 
 int run_model_show(const Arguments& arguments) {
   bool as_json = false;
-  Options options("model show", {"FILE"},
-                  "Describes a model file: whether its checksum is right, its layers, its tensors. Runs no plugin code.");
+  Options options(
+      "model show", {"FILE"},
+      "Describes a model file: whether its checksum is right, its layers, its tensors. Runs no plugin code.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
   if (!options.parse(arguments)) return kDone;
   const json model = json::parse(make_host({}, 1).describe_model(options.operand(0)));

@@ -39,14 +39,15 @@ void print(const json& plan) {
   std::map<std::string, std::string> types;
   for (const json& layer : plan.at("layers"))
     types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
-  std::cout << "device " << plan.at("device").get<std::string>() << ", compute " << plan.at("compute").get<std::string>()
-            << ", minibatches of at most " << plan.at("max_samples") << " samples, "
-            << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
+  std::cout << "device " << plan.at("device").get<std::string>() << ", compute "
+            << plan.at("compute").get<std::string>() << ", minibatches of at most " << plan.at("max_samples")
+            << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
   for (const json& call : plan.at("calls"))
     table.row({call.at("phase").get<std::string>(), joined(call.at("layers"), types, false),
                joined(call.at("layers"), types, true), call.at("call").get<std::string>(),
-               call.at("kernel").get<std::string>(), call.at("layers").dump() == "[]" ? "0" : std::to_string(call.at("layers").size()),
+               call.at("kernel").get<std::string>(),
+               call.at("layers").dump() == "[]" ? "0" : std::to_string(call.at("layers").size()),
                std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
                std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
   table.print(std::cout);
@@ -88,8 +89,7 @@ int run_plan(const Arguments& arguments) {
   wanted.device = job.device;
   const Layers computed = inference ? outputs : topology.layers(topology.measured());
   json plan = json::parse(host.machine(parameters, computed, wanted).plan());
-  if (!inference)
-    plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");
+  if (!inference) plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");
   if (as_json)
     std::cout << plan.dump(2) << "\n";
   else

@@ -32,10 +32,10 @@ std::string named(const json& number, std::initializer_list<const char*> names) 
 }
 
 std::string type_of(const json& attribute) {
-  std::string result =
-      named(attribute.at("kind"), {"", "bool", "int", "float", "text", "ints", "floats", "texts"});
+  std::string result = named(attribute.at("kind"), {"", "bool", "int", "float", "text", "ints", "floats", "texts"});
   const auto bound = [&](const char* key, const char* sign) {
-    if (attribute.contains(key) && !attribute.at(key).is_null()) result += std::string(" ") + sign + " " + attribute.at(key).dump();
+    if (attribute.contains(key) && !attribute.at(key).is_null())
+      result += std::string(" ") + sign + " " + attribute.at(key).dump();
   };
   bound("minimum", ">=");
   bound("maximum", "<=");
@@ -60,8 +60,8 @@ void print_list(const json& component, const char* key, const char* word) {
     for (size_t i = 0; i < std::size(kFlags); ++i)
       if ((flags >> i & 1) != 0) notes += std::string(notes.empty() ? " (" : ", ") + kFlags[i];
     if (!notes.empty()) notes += ")";
-    std::cout << "  " << word << " " << port.at("name").get<std::string>() << notes << ": "
-              << port.value("doc", "") << "\n";
+    std::cout << "  " << word << " " << port.at("name").get<std::string>() << notes << ": " << port.value("doc", "")
+              << "\n";
   }
 }
 
@@ -95,10 +95,12 @@ void print_plugin(const json& plugin, const std::string& only) {
   std::cout << "  file " << plugin.at("file").get<std::string>() << "\n  license " << manifest.value("license", "-")
             << "; interface " << abi.at("major") << "." << abi.at("built") << ", needs at least " << abi.at("major")
             << "." << abi.at("required") << "\n";
-  if (const std::string isa = manifest.value("isa", ""); !isa.empty()) std::cout << "  needs CPU features " << isa << "\n";
+  if (const std::string isa = manifest.value("isa", ""); !isa.empty())
+    std::cout << "  needs CPU features " << isa << "\n";
   if (manifest.contains("libraries"))
     for (const json& library : manifest.at("libraries"))
-      std::cout << "  needs library " << library.at("name").get<std::string>() << ": " << library.value("hint", "") << "\n";
+      std::cout << "  needs library " << library.at("name").get<std::string>() << ": " << library.value("hint", "")
+                << "\n";
   for (const Kind& kind : kKinds) {
     if (!manifest.contains(kind.list)) continue;
     for (const json& component : manifest.at(kind.list))
@@ -136,7 +138,8 @@ void show(const json& plugin, const std::string& only, bool as_json) {
   if (as_json) {
     std::cout << plugin.dump(2) << "\n";
   } else if (plugin.at("status") == "refused") {
-    throw Failure(kRefused, plugin.at("file").get<std::string>() + ": refused: " + plugin.at("reason").get<std::string>());
+    throw Failure(kRefused,
+                  plugin.at("file").get<std::string>() + ": refused: " + plugin.at("reason").get<std::string>());
   } else {
     print_plugin(plugin, only);
   }
@@ -147,10 +150,12 @@ void show(const json& plugin, const std::string& only, bool as_json) {
 int run_plugins_info(const Arguments& arguments) {
   std::vector<std::string> folders;
   bool as_json = false;
-  Options options("plugins info", {"NAME"},
-                  "Describes a plugin, by id or file name, or the plugin that offers a layer, updater, reader or device\n"
-                  "of that name: inputs, attributes, defaults. Runs no plugin code.");
-  options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON: file, status, manifest");
+  Options options(
+      "plugins info", {"NAME"},
+      "Describes a plugin, by id or file name, or the plugin that offers a layer, updater, reader or device\n"
+      "of that name: inputs, attributes, defaults. Runs no plugin code.");
+  options.list.add_options()("json", boost::program_options::bool_switch(&as_json),
+                             "print JSON: file, status, manifest");
   add_plugins_option(options, folders);
   if (!options.parse(arguments)) return kDone;
   const std::string& name = options.operand(0);

@@ -18,7 +18,8 @@ std::string offers(const json& manifest) {
     std::string names;
     if (manifest.contains(kind))
       for (const json& entry : manifest.at(kind))
-        names += (names.empty() ? "" : ", ") + entry.at(std::string(kind) == "devices" ? "kind" : "type").get<std::string>();
+        names +=
+            (names.empty() ? "" : ", ") + entry.at(std::string(kind) == "devices" ? "kind" : "type").get<std::string>();
     if (!names.empty()) result += (result.empty() ? "" : "; ") + std::string(kind) + " " + names;
   }
   return result;
@@ -40,7 +41,8 @@ void print(const json& plugins) {
   if (refused > 0) std::cout << "\nrefused:\n";
   for (const json& plugin : plugins)
     if (plugin.at("status") == "refused")
-      std::cout << "  " << plugin.at("file").get<std::string>() << ": " << plugin.at("reason").get<std::string>() << "\n";
+      std::cout << "  " << plugin.at("file").get<std::string>() << ": " << plugin.at("reason").get<std::string>()
+                << "\n";
 }
 
 }  // namespace
@@ -48,8 +50,9 @@ void print(const json& plugins) {
 int run_plugins_list(const Arguments& arguments) {
   std::vector<std::string> folders;
   bool as_json = false;
-  Options options("plugins list", {}, "Lists the plugins that are found, and those that are refused with the reason.\n"
-                                      "Runs no plugin code.");
+  Options options("plugins list", {},
+                  "Lists the plugins that are found, and those that are refused with the reason.\n"
+                  "Runs no plugin code.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
   add_plugins_option(options, folders);
   if (!options.parse(arguments)) return kDone;

@@ -28,11 +28,12 @@ int run_test(const Arguments& arguments) {
   TrainOptions run;
   run.outputs = topology.layers(topology.measured());
   if (run.outputs.empty()) throw Failure(kBadConfig, job.path + ": there is no cost and no metric among the outputs");
-  run.parameters = load_model(host, job, model).parameters;
+  const std::string path = model_path(job, model);
+  run.parameters = host.load(path).parameters;
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;
-  Report(console, 0, open.samples).test(test(run), 0, "test");
+  Report(console, 0, open.samples).test(with_model(path, [&] { return test(run); }), 0, "test");
   return kDone;
 }
 

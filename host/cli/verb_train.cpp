@@ -29,8 +29,7 @@ void check_save_path(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
     throw Failure(kNotFound, "cannot save to \"" + path + "\": there is no folder \"" + folder + "\"");
-  if (std::filesystem::is_directory(path, error))
-    throw Failure(kIo, "cannot save to \"" + path + "\": it is a folder");
+  if (std::filesystem::is_directory(path, error)) throw Failure(kIo, "cannot save to \"" + path + "\": it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     throw Failure(kIo, "cannot save to \"" + path + "\": folder \"" + folder + "\" does not permit it");
 }
@@ -38,10 +37,14 @@ void check_save_path(const std::string& path) {
 class Training {
  public:
   Training(const TrainArguments& arguments, Job job, LogFormat format)
-      : arguments_(arguments), job_(std::move(job)), console_(format, arguments.common.quiet),
-        save_(save_path()), host_(make_host(arguments.common.plugins, job_.threads)),
+      : arguments_(arguments),
+        job_(std::move(job)),
+        console_(format, arguments.common.quiet),
+        save_(save_path()),
+        host_(make_host(arguments.common.plugins, job_.threads)),
         train_(open_reader(host_, job_, reader_of(job_, "train"), false)),
-        topology_(host_, job_, *job_.train, train_), report_(console_, job_.passes, train_.samples) {
+        topology_(host_, job_, *job_.train, train_),
+        report_(console_, job_.passes, train_.samples) {
     if (save_) check_save_path(*save_);
     outputs_ = topology_.layers(topology_.outputs());
     const std::vector<std::string> measured = topology_.measured();

@@ -56,7 +56,7 @@ class Seams : public ::testing::Test {
 
 TEST_F(Seams, MemoryIsAlignedAndRefusalNamesTheBytes) {
   const auto allocator = system_allocator();
-  for (const uint64_t bytes : {1, 63, 64, 65, 1000000}) {
+  for (const uint64_t bytes : {1u, 63u, 64u, 65u, 1000000u}) {
     const Buffer buffer(allocator, bytes);
     ASSERT_NE(buffer.data(), nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u);

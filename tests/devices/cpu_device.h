@@ -24,7 +24,8 @@ namespace tenon::test {
 // tn_parallel with real threads, made anew for each region; tasks are handed out in random order.
 class RandomPool {
  public:
-  RandomPool(int32_t workers, uint64_t seed) : random_(seed), parallel_{sizeof(tn_parallel), workers, this, &for_each} {}
+  RandomPool(int32_t workers, uint64_t seed)
+      : random_(seed), parallel_{sizeof(tn_parallel), workers, this, &for_each} {}
   RandomPool(const RandomPool&) = delete;
   RandomPool& operator=(const RandomPool&) = delete;
   [[nodiscard]] const tn_parallel* parallel() const { return &parallel_; }
@@ -93,16 +94,26 @@ inline double read_element(tn_dtype dtype, const uint8_t* at) {
     return static_cast<double>(value);
   };
   switch (dtype) {
-    case TN_I8: return as(int8_t{});
-    case TN_I16: return as(int16_t{});
-    case TN_I32: return as(int32_t{});
-    case TN_I64: return as(int64_t{});
-    case TN_U8: return as(uint8_t{});
-    case TN_U16: return as(uint16_t{});
-    case TN_U32: return as(uint32_t{});
-    case TN_F32: return as(float{});
-    case TN_F64: return as(double{});
-    case TN_BOOL: return *at;
+    case TN_I8:
+      return as(int8_t{});
+    case TN_I16:
+      return as(int16_t{});
+    case TN_I32:
+      return as(int32_t{});
+    case TN_I64:
+      return as(int64_t{});
+    case TN_U8:
+      return as(uint8_t{});
+    case TN_U16:
+      return as(uint16_t{});
+    case TN_U32:
+      return as(uint32_t{});
+    case TN_F32:
+      return as(float{});
+    case TN_F64:
+      return as(double{});
+    case TN_BOOL:
+      return *at;
     case TN_F16: {
       uint16_t bits;
       std::memcpy(&bits, at, 2);
@@ -116,7 +127,8 @@ inline double read_element(tn_dtype dtype, const uint8_t* at) {
       std::memcpy(&value, &wide, 4);
       return value;
     }
-    default: throw std::invalid_argument("no such element type");
+    default:
+      throw std::invalid_argument("no such element type");
   }
 }
 
@@ -126,16 +138,27 @@ inline void write_element(tn_dtype dtype, uint8_t* at, double number) {
     std::memcpy(at, &value, sizeof value);
   };
   switch (dtype) {
-    case TN_I8: return as(int8_t{});
-    case TN_I16: return as(int16_t{});
-    case TN_I32: return as(int32_t{});
-    case TN_I64: return as(int64_t{});
-    case TN_U8: return as(uint8_t{});
-    case TN_U16: return as(uint16_t{});
-    case TN_U32: return as(uint32_t{});
-    case TN_F32: return as(float{});
-    case TN_F64: return as(double{});
-    case TN_BOOL: *at = number != 0 ? 1 : 0; return;
+    case TN_I8:
+      return as(int8_t{});
+    case TN_I16:
+      return as(int16_t{});
+    case TN_I32:
+      return as(int32_t{});
+    case TN_I64:
+      return as(int64_t{});
+    case TN_U8:
+      return as(uint8_t{});
+    case TN_U16:
+      return as(uint16_t{});
+    case TN_U32:
+      return as(uint32_t{});
+    case TN_F32:
+      return as(float{});
+    case TN_F64:
+      return as(double{});
+    case TN_BOOL:
+      *at = number != 0 ? 1 : 0;
+      return;
     case TN_F16: {  // normal numbers that a half can hold
       int exponent = 0;
       const double fraction = std::frexp(std::fabs(number), &exponent);
@@ -152,7 +175,8 @@ inline void write_element(tn_dtype dtype, uint8_t* at, double number) {
       std::memcpy(at, &upper, 2);
       return;
     }
-    default: throw std::invalid_argument("no such element type");
+    default:
+      throw std::invalid_argument("no such element type");
   }
 }
 
@@ -259,8 +283,8 @@ class PreparedCall {
       if (is_input) in.push_back(&tensors[i]);
       if (!is_input) out.push_back(requests[i - inputs.size()] == TN_REQUEST_NONE ? nullptr : &tensors[i]);
     }
-    const tn_execution execution = {
-        sizeof(tn_execution), 0, device_.device(), nullptr, symbols.data(), nullptr, pool.parallel(), device_.errors()};
+    const tn_execution execution = {sizeof(tn_execution), 0,       device_.device(), nullptr,
+                                    symbols.data(),       nullptr, pool.parallel(),  device_.errors()};
     const tn_call call = {sizeof(tn_call),
                           static_cast<uint32_t>(in.size()),
                           static_cast<uint32_t>(out.size()),

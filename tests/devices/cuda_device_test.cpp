@@ -36,12 +36,11 @@ class CudaRun {
     const std::vector<int64_t> values = {0, c.rows, c.columns};
     const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
     symbols.emplace_back(device_, std::vector<uint8_t>(first, first + values.size() * sizeof values[0]));
-    for (size_t i = 0; i < c.inputs.size(); ++i)
-      inputs.emplace_back(device_, bytes_of(input_type(c, i), c.inputs[i]));
+    for (size_t i = 0; i < c.inputs.size(); ++i) inputs.emplace_back(device_, bytes_of(input_type(c, i), c.inputs[i]));
     for (size_t k = 0; k < c.program.outputs.size(); ++k) {
       const int64_t count = reference::elements(c.program.output_extent(k), c.rows, c.columns);
-      outputs.emplace_back(device_, bytes_of(output_type(c, k),
-                                             std::vector<double>(static_cast<size_t>(count), held(c, k))));
+      outputs.emplace_back(device_,
+                           bytes_of(output_type(c, k), std::vector<double>(static_cast<size_t>(count), held(c, k))));
     }
     std::vector<tn_tensor> tensors(inputs.size() + outputs.size());
     std::vector<const tn_tensor*> in;
@@ -200,7 +199,8 @@ TEST(CudaPointwise, BoundsDoNotMatter) {
     PointwiseCase fewer = program.run;
     fewer.rows = 3;
     for (size_t i = 0; i < fewer.inputs.size(); ++i)
-      fewer.inputs[i].resize(static_cast<size_t>(reference::elements(fewer.program.inputs[i].extent, 3, fewer.columns)));
+      fewer.inputs[i].resize(
+          static_cast<size_t>(reference::elements(fewer.program.inputs[i].extent, 3, fewer.columns)));
     expect_close(fewer, wide.run(fewer, stream), 1e-4);
     device.type()->stream_destroy(device.device(), stream);
   }

@@ -31,8 +31,8 @@ class Gather : public testing::Test {
     PreparedCall call(device_);
     EXPECT_EQ(prepare(l, &call.prepared), TN_OK);
     Guarded in = write_all(l.dtype, values), numbers = write_all(l.ids, ids);
-    const tn_status status =
-        call.run({in.data(), numbers.data()}, {out.data()}, {request}, {0, l.count}, workers, static_cast<uint64_t>(workers));
+    const tn_status status = call.run({in.data(), numbers.data()}, {out.data()}, {request}, {0, l.count}, workers,
+                                      static_cast<uint64_t>(workers));
     EXPECT_TRUE(in.intact() && numbers.intact() && out.intact());
     return status;
   }
@@ -44,7 +44,8 @@ class Gather : public testing::Test {
     for (double& id : ids) id = static_cast<double>(random() % static_cast<uint64_t>(l.height));
     const int64_t rows_in = l.scatter ? l.count : l.height, rows_out = l.scatter ? l.height : l.count;
     std::uniform_real_distribution<float> uniform(-1, 1);
-    for (int64_t i = 0; i < rows_in * l.width; ++i) values.push_back(l.dtype == TN_I16 ? static_cast<double>(i % 1000) : static_cast<double>(uniform(random)));
+    for (int64_t i = 0; i < rows_in * l.width; ++i)
+      values.push_back(l.dtype == TN_I16 ? static_cast<double>(i % 1000) : static_cast<double>(uniform(random)));
     for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
       if (request == TN_REQUEST_ADD && l.dtype == TN_I16) continue;
       std::vector<double> want(static_cast<size_t>(rows_out * l.width), request == TN_REQUEST_ADD ? 0.5 : 0);

@@ -48,8 +48,9 @@ class Gemm : public testing::Test {
     Guarded a = write_all(p.dtype, random_numbers(p.batch * p.m * p.k, 1));
     Guarded b = write_all(p.dtype, random_numbers(p.batch * p.k * p.n, 2));
     Guarded c = write_all(p.dtype, held(p));
-    EXPECT_EQ(call.run({a.data(), b.data()}, {c.data()}, {p.request}, {0, p.m}, workers, static_cast<uint64_t>(workers)),
-              TN_OK);
+    EXPECT_EQ(
+        call.run({a.data(), b.data()}, {c.data()}, {p.request}, {0, p.m}, workers, static_cast<uint64_t>(workers)),
+        TN_OK);
     EXPECT_TRUE(a.intact() && b.intact() && c.intact());
     return c;
   }
@@ -85,8 +86,9 @@ class Gemm : public testing::Test {
 };
 
 TEST_F(Gemm, EveryFormOfEverySize) {
-  constexpr int64_t kSizes[][3] = {{1, 1, 1},    {1, 128, 784}, {3, 5, 7},      {17, 1, 33},  {128, 10, 128}, {64, 65, 1},
-                                   {33, 128, 784}, {130, 70, 50}, {100, 300, 40}, {5, 700, 90}, {40, 33, 1100}, {300, 3, 2}};
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},      {1, 128, 784}, {3, 5, 7},      {17, 1, 33},
+                                   {128, 10, 128}, {64, 65, 1},   {33, 128, 784}, {130, 70, 50},
+                                   {100, 300, 40}, {5, 700, 90},  {40, 33, 1100}, {300, 3, 2}};
   for (const auto& [m, n, k] : kSizes)
     for (uint32_t flags = 0; flags < 4; ++flags)
       for (const tn_dtype dtype : {TN_F32, TN_F64})
@@ -97,6 +99,10 @@ TEST_F(Gemm, EveryFormOfEverySize) {
 }
 
 TEST_F(Gemm, LargeProductsInTiles) {
+  for (uint32_t flags = 0; flags < 4; ++flags) {  // one row, one column
+    check({2, 1, 900, 700, flags, 0.5, TN_F32, TN_REQUEST_ADD});
+    check({2, 900, 1, 700, flags});
+  }
   check({1, 260, 520, 300, 0});
   check({1, 520, 260, 300, TN_TRANSPOSE_A});
   check({1, 300, 600, 64, TN_TRANSPOSE_B, 2, TN_F64, TN_REQUEST_ADD});

@@ -13,11 +13,12 @@ struct PointwiseCase {
   int64_t rows = 1, columns = 1;
   tn_dtype compute = TN_F32;
   std::vector<std::vector<double>> inputs = {};
-  std::vector<tn_dtype> input_types = {};   // empty: the compute type
-  std::vector<uint8_t> requests = {};       // empty: WRITE
-  std::vector<int32_t> aliases = {};        // per output: the input that is the same memory, or -1; empty: none
-  bool rows_vary = true;                    // rows are a symbol, not a constant
+  std::vector<tn_dtype> input_types = {};  // empty: the compute type
+  std::vector<uint8_t> requests = {};      // empty: WRITE
+  std::vector<int32_t> aliases = {};       // per output: the input that is the same memory, or -1; empty: none
+  bool rows_vary = true;                   // rows are a symbol, not a constant
   bool columns_vary = false;
+  bool bounded = false;  // what varies has these very sizes as its bounds
 };
 
 struct PointwiseOutcome {
@@ -52,6 +53,8 @@ inline tn_status prepare(CpuDevice& device, const PointwiseCase& c, tn_prepared*
   site.outputs = outputs.data();
   site.rows = c.rows_vary ? tn_dim_symbol(TN_SYMBOL_SAMPLES) : tn_dim_constant(c.rows);
   site.columns = c.columns_vary ? tn_dim_symbol(TN_SYMBOL_FIRST_ROWS) : tn_dim_constant(c.columns);
+  if (c.bounded) site.rows.bound = c.rows;
+  if (c.bounded) site.columns.bound = c.columns;
   return device.table<tn_pointwise_table>(TN_POINTWISE)
       ->prepare(device.device(), device.services(), device.errors(), &site, prepared);
 }

@@ -17,10 +17,13 @@ class RandomProgram {
     while (c.rows * c.columns > 60000) c.rows /= 2;
     c.rows_vary = c.rows != 1 || pick(2) == 0;
     if (!c.rows_vary) c.columns_vary = pick(2) == 0;
+    c.bounded = pick(2) == 0;
     c.compute = pick(2) == 0 ? TN_F32 : TN_F64;
-    constexpr tn_dtype kNumbers[] = {TN_F32, TN_F64, TN_F32, TN_F64, TN_I32, TN_I64, TN_U8, TN_I8, TN_I16, TN_F16, TN_BF16};
+    constexpr tn_dtype kNumbers[] = {TN_F32, TN_F64, TN_F32, TN_F64, TN_I32, TN_I64,
+                                     TN_U8,  TN_I8,  TN_I16, TN_F16, TN_BF16};
     for (size_t i = 0, n = 1 + pick(5); i < n; ++i) {
-      const auto extent = static_cast<uint8_t>(pick(5) == 0 ? pick(4) : static_cast<size_t>(TN_FULL) - pick(2) * pick(4));
+      const auto extent =
+          static_cast<uint8_t>(pick(5) == 0 ? pick(4) : static_cast<size_t>(TN_FULL) - pick(2) * pick(4));
       const auto kind = static_cast<uint8_t>(pick(5) == 0 ? TN_LOGICAL : pick(4) == 0 ? TN_INT : TN_FLOAT);
       values_.push_back(writer_.input(extent, kind));
       c.input_types.push_back(kind == TN_LOGICAL ? (pick(2) == 0 ? TN_BOOL : TN_U8)
@@ -38,9 +41,9 @@ class RandomProgram {
       const int32_t value = values_[values_.size() - 1 - pick(values_.size())];
       constexpr tn_dtype kOutputs[] = {TN_F32, TN_F64, TN_I32, TN_I64};
       const tn_dtype type = writer_.kind(value) == TN_LOGICAL ? TN_BOOL
-                            : pick(3) == 0                   ? kOutputs[pick(4)]
-                            : writer_.kind(value) == TN_INT  ? (c.compute == TN_F32 ? TN_I32 : TN_I64)
-                                                             : TN_COMPUTE;
+                            : pick(3) == 0                    ? kOutputs[pick(4)]
+                            : writer_.kind(value) == TN_INT   ? (c.compute == TN_F32 ? TN_I32 : TN_I64)
+                                                              : TN_COMPUTE;
       writer_.output(value, type);
       types.push_back(type);
     }
@@ -72,14 +75,22 @@ class RandomProgram {
     int32_t made = -1;
     switch (pick(15)) {
       case 0:
-      case 1: made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB, any(number), any(number))); break;
+      case 1:
+        made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB, any(number), any(number)));
+        break;
       case 2:
         made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB,
                                    writer_.apply(TN_OP_MUL, any(TN_FLOAT), any(TN_FLOAT)), any(TN_FLOAT)));
         break;
-      case 3: made = small(writer_.apply(TN_OP_MUL, any(number), any(number))); break;
-      case 4: made = writer_.apply(pick(2) == 0 ? TN_OP_MIN : TN_OP_MAX, any(number), any(number)); break;
-      case 5: made = writer_.apply(pick(2) == 0 ? TN_OP_NEG : TN_OP_ABS, any(number)); break;
+      case 3:
+        made = small(writer_.apply(TN_OP_MUL, any(number), any(number)));
+        break;
+      case 4:
+        made = writer_.apply(pick(2) == 0 ? TN_OP_MIN : TN_OP_MAX, any(number), any(number));
+        break;
+      case 5:
+        made = writer_.apply(pick(2) == 0 ? TN_OP_NEG : TN_OP_ABS, any(number));
+        break;
       case 6: {
         constexpr uint16_t kComparisons[] = {TN_OP_EQUAL, TN_OP_LESS, TN_OP_LESS_EQUAL};
         made = writer_.apply(kComparisons[pick(3)], any(number), any(number));
@@ -96,14 +107,17 @@ class RandomProgram {
         made = writer_.apply(TN_OP_SELECT, any(TN_LOGICAL), any(kind), any(kind));
         break;
       }
-      case 9: made = writer_.cast(values_[pick(values_.size())], static_cast<uint8_t>(pick(3))); break;
+      case 9:
+        made = writer_.cast(values_[pick(values_.size())], static_cast<uint8_t>(pick(3)));
+        break;
       case 10: {
         ProgramWriter& w = writer_;
         const int32_t row = pick(2) == 0 ? w.expand(w.constant(1, TN_INT), TN_PER_ROW) : any(TN_INT);
         made = w.expand(small(row), pick(2) == 0 ? uint8_t{TN_PER_COLUMN} : uint8_t{TN_FULL});
         break;
       }
-      default: made = reduction(number);
+      default:
+        made = reduction(number);
     }
     values_.push_back(made);
   }
@@ -123,7 +137,7 @@ class RandomProgram {
 
   void choose_requests(PointwiseCase& c) {
     for (size_t k = 0; k < c.program.outputs.size(); ++k) {
-      c.requests.push_back(static_cast<uint8_t>(pick(5) == 0 ? TN_REQUEST_NONE
+      c.requests.push_back(static_cast<uint8_t>(pick(5) == 0   ? TN_REQUEST_NONE
                                                 : pick(3) == 0 ? TN_REQUEST_ADD
                                                                : TN_REQUEST_WRITE));
       if (output_type(c, k) == TN_BOOL && c.requests[k] == TN_REQUEST_ADD) c.requests[k] = TN_REQUEST_WRITE;

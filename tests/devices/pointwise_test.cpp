@@ -16,7 +16,8 @@ std::vector<double> random_numbers(int64_t count, double low, double high, uint6
 std::vector<double> random_labels(int64_t count, int64_t classes, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<double> labels(static_cast<size_t>(count));
-  for (double& label : labels) label = static_cast<double>(random() % static_cast<uint64_t>(std::max<int64_t>(classes, 1)));
+  for (double& label : labels)
+    label = static_cast<double>(random() % static_cast<uint64_t>(std::max<int64_t>(classes, 1)));
   return labels;
 }
 
@@ -50,8 +51,8 @@ class Pointwise : public testing::Test {
 struct Size {
   int64_t rows, columns;
 };
-constexpr Size kSizes[] = {{0, 0},   {0, 5},    {5, 0},    {1, 1},    {1, 7},     {7, 1},    {3, 10},
-                           {128, 10}, {25, 33},  {2, 255},  {3, 256},  {4, 257},   {9, 511},  {5, 513},
+constexpr Size kSizes[] = {{0, 0},    {0, 5},    {5, 0},    {1, 1},     {1, 7},     {7, 1},    {3, 10},
+                           {128, 10}, {25, 33},  {2, 255},  {3, 256},   {4, 257},   {9, 511},  {5, 513},
                            {2, 9001}, {700, 31}, {4000, 3}, {1, 70001}, {70001, 1}, {300, 300}};
 
 constexpr uint16_t kUnary[] = {TN_OP_NEG, TN_OP_ABS,   TN_OP_SQRT, TN_OP_EXP, TN_OP_EXPM1,
@@ -76,7 +77,10 @@ TEST_F(Pointwise, BinaryOperationsOfEveryPairOfExtents) {
           ProgramWriter w;
           const int32_t x = w.input(a), y = w.input(b);
           w.output(w.apply(op, x, y));
-          check({w.finish(), size.rows, size.columns, TN_F32,
+          check({w.finish(),
+                 size.rows,
+                 size.columns,
+                 TN_F32,
                  {random_numbers(reference::elements(a, size.rows, size.columns), -3, 3, 1),
                   random_numbers(reference::elements(b, size.rows, size.columns), 0.5, 3, 2)}});
         }
@@ -95,7 +99,10 @@ TEST_F(Pointwise, ComparisonsLogicAndSelectOfFloatsAndInts) {
         w.output(w.cast(w.apply(TN_OP_OR, less, equal), TN_FLOAT));
         w.output(w.cast(w.apply(TN_OP_SELECT, less, x, y), TN_FLOAT));
         w.output(w.cast(w.apply(TN_OP_SELECT, equal, y, w.constant(9, kind)), TN_FLOAT));
-        check({w.finish(), size.rows, size.columns, TN_F32,
+        check({w.finish(),
+               size.rows,
+               size.columns,
+               TN_F32,
                {random_labels(size.rows * size.columns, 4, 3),
                 random_labels(reference::elements(extent, size.rows, size.columns), 4, 4)}},
               0, 0);
@@ -112,7 +119,10 @@ TEST_F(Pointwise, CastsTruncateAndIndicesCount) {
   const int32_t sum = w.apply(TN_OP_ADD, w.input(TN_FULL, TN_INT), w.apply(TN_OP_MUL, row_index(w), column_index(w)));
   w.output(sum, TN_I32);
   for (const Size& size : {Size{4, 7}, Size{130, 5}, Size{3, 900}})
-    check({w.finish(), size.rows, size.columns, TN_F32,
+    check({w.finish(),
+           size.rows,
+           size.columns,
+           TN_F32,
            {random_numbers(size.rows * size.columns, -9, 9, 5), random_labels(size.rows * size.columns, 9, 6)}},
           0, 0);
 }
@@ -147,8 +157,7 @@ Program cross_entropy() {
   const int32_t cost = w.apply(TN_OP_SUB, w.apply(TN_OP_LOG, sum), chosen);
   w.output(p);
   w.output(cost);
-  const int32_t gradient =
-      w.apply(TN_OP_MUL, w.apply(TN_OP_SUB, p, w.cast(hit, TN_FLOAT)), scale);
+  const int32_t gradient = w.apply(TN_OP_MUL, w.apply(TN_OP_SUB, p, w.cast(hit, TN_FLOAT)), scale);
   w.output(gradient);
   w.output(w.reduce(TN_OP_REDUCE_SUM, gradient, TN_PER_COLUMN));
   w.output(w.apply(TN_OP_MUL, w.reduce(TN_OP_REDUCE_SUM, cost, TN_SCALAR), scale));
@@ -157,9 +166,14 @@ Program cross_entropy() {
 
 TEST_F(Pointwise, SoftmaxWithCrossEntropy) {
   for (const Size& size : kSizes) {
-    PointwiseCase c = {cross_entropy(), size.rows, size.columns, TN_F32,
-                       {random_numbers(size.rows * size.columns, -8, 8, 9), random_numbers(size.columns, -1, 1, 10),
-                        random_labels(size.rows, size.columns, 11), {0.125}}};
+    PointwiseCase c = {cross_entropy(),
+                       size.rows,
+                       size.columns,
+                       TN_F32,
+                       {random_numbers(size.rows * size.columns, -8, 8, 9),
+                        random_numbers(size.columns, -1, 1, 10),
+                        random_labels(size.rows, size.columns, 11),
+                        {0.125}}};
     c.input_types = {TN_F32, TN_F32, TN_I64, TN_F32};
     check(c, 2e-5, 5e-6);
   }
@@ -182,7 +196,10 @@ TEST_F(Pointwise, Normalisations) {
       w.output(w.apply(TN_OP_MUL, w.apply(TN_OP_DIV, off, w.apply(TN_OP_SQRT, variance)), gamma));
       w.output(mean);
       w.output(variance);
-      check({w.finish(), size.rows, size.columns, TN_F32,
+      check({w.finish(),
+             size.rows,
+             size.columns,
+             TN_F32,
              {random_numbers(size.rows * size.columns, -2, 3, 12), random_numbers(size.columns, 0.5, 2, 13)}},
             1e-4, 1e-5);
     }
@@ -207,9 +224,15 @@ Program adam() {
 
 TEST_F(Pointwise, AdamInPlaceEqualsAdamInNewMemory) {
   for (const int64_t n : {int64_t{1}, int64_t{255}, int64_t{10000}, int64_t{2000003}}) {
-    PointwiseCase c = {adam(), 1, n, TN_F32,
-                       {random_numbers(n, -1, 1, 14), random_numbers(n, -1, 1, 15), random_numbers(n, -1, 1, 16),
-                        random_numbers(n, 0, 1, 17), {0.01}}};
+    PointwiseCase c = {adam(),
+                       1,
+                       n,
+                       TN_F32,
+                       {random_numbers(n, -1, 1, 14),
+                        random_numbers(n, -1, 1, 15),
+                        random_numbers(n, -1, 1, 16),
+                        random_numbers(n, 0, 1, 17),
+                        {0.01}}};
     c.rows_vary = false;
     c.columns_vary = true;
     const PointwiseOutcome fresh = run_case(device_, c, 3);
@@ -239,8 +262,15 @@ TEST_F(Pointwise, SharedMemoryOutlivesLaterPasses) {
     w.output(w.apply(TN_OP_MUL, column, w.constant(2)));
     w.output(w.apply(TN_OP_MUL, row, w.constant(3)));
     w.output(w.apply(TN_OP_ADD, w.apply(TN_OP_ADD, column, row), sum));
-    check({w.finish(), kRows, kColumns, TN_F32,
-           {numbers(kRows * kColumns, 1), numbers(kColumns, 2), numbers(kRows, 3)}, {}, {}, {1, 2, -1}}, 0, 0);
+    check({w.finish(),
+           kRows,
+           kColumns,
+           TN_F32,
+           {numbers(kRows * kColumns, 1), numbers(kColumns, 2), numbers(kRows, 3)},
+           {},
+           {},
+           {1, 2, -1}},
+          0, 0);
   }
   {  // PER_ROW from FULL, read by a later pass over the rows
     ProgramWriter w;
@@ -248,14 +278,15 @@ TEST_F(Pointwise, SharedMemoryOutlivesLaterPasses) {
     const int32_t sum = w.reduce(TN_OP_REDUCE_SUM, row, TN_SCALAR);
     w.output(w.apply(TN_OP_ADD, row, w.reduce(TN_OP_REDUCE_MAX, x, TN_PER_ROW)));
     w.output(w.reduce(TN_OP_REDUCE_MIN, w.apply(TN_OP_SUB, row, sum), TN_SCALAR));
-    check({w.finish(), kRows, kColumns, TN_F32, {numbers(kRows * kColumns, 1), numbers(kRows, 3)}, {}, {}, {1, -1}},
-          0, 0);
+    check({w.finish(), kRows, kColumns, TN_F32, {numbers(kRows * kColumns, 1), numbers(kRows, 3)}, {}, {}, {1, -1}}, 0,
+          0);
   }
   {  // two outputs that trade places
     ProgramWriter w;
     w.output(w.input(TN_FULL));
     w.output(w.input(TN_FULL));
-    PointwiseCase c = {w.finish(), kRows, kColumns, TN_F32, {numbers(kRows * kColumns, 1), numbers(kRows * kColumns, 2)}};
+    PointwiseCase c = {
+        w.finish(), kRows, kColumns, TN_F32, {numbers(kRows * kColumns, 1), numbers(kRows * kColumns, 2)}};
     std::swap(c.program.outputs[0], c.program.outputs[1]);
     c.aliases = {0, 1};
     check(c, 0, 0);
@@ -303,9 +334,14 @@ TEST_F(Pointwise, NanAndInfinityPass) {
 
 TEST_F(Pointwise, RequestsWriteAddAndNone) {
   for (const Size& size : {Size{30, 10}, Size{6, 700}}) {
-    PointwiseCase c = {cross_entropy(), size.rows, size.columns, TN_F32,
-                       {random_numbers(size.rows * size.columns, -8, 8, 9), random_numbers(size.columns, -1, 1, 10),
-                        random_labels(size.rows, size.columns, 11), {0.5}}};
+    PointwiseCase c = {cross_entropy(),
+                       size.rows,
+                       size.columns,
+                       TN_F32,
+                       {random_numbers(size.rows * size.columns, -8, 8, 9),
+                        random_numbers(size.columns, -1, 1, 10),
+                        random_labels(size.rows, size.columns, 11),
+                        {0.5}}};
     c.input_types = {TN_F32, TN_F64, TN_U16, TN_F64};
     c.requests = {TN_REQUEST_ADD, TN_REQUEST_NONE, TN_REQUEST_WRITE, TN_REQUEST_ADD, TN_REQUEST_ADD};
     check(c, 2e-5, 5e-6);
@@ -322,7 +358,8 @@ TEST_F(Pointwise, ConvertsEveryElementType) {
       SCOPED_TRACE(testing::Message() << "type " << std::hex << type << " kind " << int{kind});
       ProgramWriter w;
       w.output(w.input(TN_FULL, kind), type);
-      PointwiseCase c = {w.finish(), 3, 37, TN_F32, {random_labels(111, kind == TN_LOGICAL || type == TN_BOOL ? 2 : 100, 18)}};
+      PointwiseCase c = {
+          w.finish(), 3, 37, TN_F32, {random_labels(111, kind == TN_LOGICAL || type == TN_BOOL ? 2 : 100, 18)}};
       c.input_types = {type};
       check(c, 0, 0);
       c.requests = {TN_REQUEST_ADD};
@@ -337,7 +374,8 @@ TEST_F(Pointwise, RoundsToHalfAndSaturatesInts) {
   w.output(x, TN_BF16);
   w.output(x, TN_U8);
   w.output(x, TN_I32);
-  PointwiseCase c = {w.finish(), 1, 8, TN_F32, {{1 + 0x1p-11, 1 + 3 * 0x1p-11, 1e9, 0x1p-24, 0x1.8p-25, -70000, NAN, -0x1p-14}}};
+  PointwiseCase c = {
+      w.finish(), 1, 8, TN_F32, {{1 + 0x1p-11, 1 + 3 * 0x1p-11, 1e9, 0x1p-24, 0x1.8p-25, -70000, NAN, -0x1p-14}}};
   const PointwiseOutcome got = run_case(device_, c, 1);
   const std::vector<double> half = {1, 1 + 0x1p-9, INFINITY, 0x1p-24, 0x1p-24, -INFINITY, NAN, -0x1p-14};
   const std::vector<double> brain = {1, 1, 0x1.dcp29, 0x1p-24, 0x1.8p-25, -70144, NAN, -0x1p-14};
@@ -363,9 +401,12 @@ TEST_F(Pointwise, LongSumsKeepTheirDigits) {
 }
 
 TEST_F(Pointwise, ManyWorkersShareScratch) {
-  const PointwiseCase c = {cross_entropy(), 3000, 40, TN_F32,
-                           {random_numbers(120000, -8, 8, 9), random_numbers(40, -1, 1, 10),
-                            random_labels(3000, 40, 11), {0.5}}};
+  const PointwiseCase c = {
+      cross_entropy(),
+      3000,
+      40,
+      TN_F32,
+      {random_numbers(120000, -8, 8, 9), random_numbers(40, -1, 1, 10), random_labels(3000, 40, 11), {0.5}}};
   EXPECT_TRUE(run_case(device_, c, 100).bytes == run_case(device_, c, 1).bytes);
 }
 

@@ -199,7 +199,7 @@ TEST_F(Idx, RefusesDamagedHeaders) {
 
 TEST_F(Idx, RefusesTooFewAndTooManyValues) {
   const Bytes whole = header(8, {5, 2, 3}) + ramp(30);
-  for (const size_t missing : {1, 6, 29, 30})
+  for (const size_t missing : {1u, 6u, 29u, 30u})
     expect_refused(whole.substr(0, whole.size() - missing),
                    "truncated: expected 30 bytes of values for uint8 [5, 2, 3], got " + std::to_string(30 - missing));
   expect_refused(whole + "x", "holds more than the 30 bytes of values that its header says, uint8 [5, 2, 3]");

@@ -91,8 +91,8 @@ struct Metric {
 };
 
 struct HostOptions {
-  int threads = 0;                        // compute threads, the caller's included; 0: the cores this process may use
-  std::vector<std::string> plugin_paths;  // folders; none: tenon/plugins beside libtenon.so
+  int threads = 0;                          // compute threads, the caller's included; 0: the cores this process may use
+  std::vector<std::string> plugin_paths;    // folders; none: tenon/plugins beside libtenon.so
   const tn_allocator* allocator = nullptr;  // null: the system's
   // Lines for a log; level: 0 debug, 1 info, 2 warning, 3 error. Any thread. What it throws is dropped.
   std::function<void(int level, const char* message)> log;
@@ -274,16 +274,12 @@ class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
   // Borrowed until the set is trained, changed or released.
   [[nodiscard]] Array get(const std::string& name) const {
     tn_array array = {};
-    detail::checked([&](tn_error* error) {
-      return tn_parameters_get(host(), handle(), name.c_str(), &array, error);
-    });
+    detail::checked([&](tn_error* error) { return tn_parameters_get(host(), handle(), name.c_str(), &array, error); });
     return detail::array_from(array);
   }
   void set(const std::string& name, const Array& values) const {
     const tn_array array = detail::c_array(values);
-    detail::checked([&](tn_error* error) {
-      return tn_parameters_set(host(), handle(), name.c_str(), &array, error);
-    });
+    detail::checked([&](tn_error* error) { return tn_parameters_set(host(), handle(), name.c_str(), &array, error); });
   }
   // Writes the topology that leads to `outputs` and its parameters as one file.
   void save(const Layers& outputs, const std::string& path) const {
@@ -328,16 +324,14 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
   // Both are borrowed until the next call on this machine.
   [[nodiscard]] Array output(const Layer& layer) const {
     tn_array array = {};
-    detail::checked([&](tn_error* error) {
-      return tn_machine_output(host(), handle(), layer.handle(), &array, error);
-    });
+    detail::checked(
+        [&](tn_error* error) { return tn_machine_output(host(), handle(), layer.handle(), &array, error); });
     return detail::array_from(array);
   }
   [[nodiscard]] Array gradient(const std::string& parameter) const {
     tn_array array = {};
-    detail::checked([&](tn_error* error) {
-      return tn_machine_gradient(host(), handle(), parameter.c_str(), &array, error);
-    });
+    detail::checked(
+        [&](tn_error* error) { return tn_machine_gradient(host(), handle(), parameter.c_str(), &array, error); });
     return detail::array_from(array);
   }
   [[nodiscard]] double cost() const {
@@ -394,9 +388,8 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
     });
   }
   [[nodiscard]] Reader first_n(int64_t samples) && {
-    return wrapped([&](tn_reader* made, tn_error* error) {
-      return tn_reader_first_n(host(), handle(), samples, made, error);
-    });
+    return wrapped(
+        [&](tn_reader* made, tn_error* error) { return tn_reader_first_n(host(), handle(), samples, made, error); });
   }
   [[nodiscard]] std::string describe() const {
     return detail::written([this](tn_write write, void* user, tn_error* error) {
@@ -455,8 +448,8 @@ using EventHandler = std::function<void(Event&)>;
 struct TrainOptions {
   Layers outputs;  // costs, metrics, and any layer to compute beside them
   Parameters parameters;
-  Updater updater;  // train only
-  Reader reader;    // of minibatches
+  Updater updater;                                           // train only
+  Reader reader;                                             // of minibatches
   std::vector<std::pair<std::string, std::string>> feeding;  // slot, data layer; where the names differ
   int64_t passes = 1;                                        // train only
   uint64_t seed = 0;                                         // of random numbers inside the model
@@ -605,9 +598,8 @@ class Host {
 
   // JSON array of all plugins found; runs no plugin code.
   [[nodiscard]] std::string plugins() const {
-    return detail::written([this](tn_write write, void* user, tn_error* error) {
-      return tn_host_plugins(get(), write, user, error);
-    });
+    return detail::written(
+        [this](tn_write write, void* user, tn_error* error) { return tn_host_plugins(get(), write, user, error); });
   }
   void add_plugin(const struct tn_plugin* plugin) const {
     detail::checked([&](tn_error* error) { return tn_host_add_plugin(get(), plugin, error); });
@@ -705,7 +697,8 @@ class Host {
     c.directory = directory.empty() ? nullptr : directory.c_str();
     c.shard = shard;
     c.shards = shards;
-    return made<Reader, tn_reader>([&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
+    return made<Reader, tn_reader>(
+        [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
   }
 
  private:

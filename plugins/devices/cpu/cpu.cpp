@@ -63,8 +63,7 @@ tn_status properties(void*, tn_device_properties* properties) {
   if (TN_HAS(properties, tn_device_properties, memory_bytes)) {
     const long pages = sysconf(_SC_PHYS_PAGES);
     const long bytes = sysconf(_SC_PAGESIZE);
-    properties->memory_bytes =
-        pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : 0;
+    properties->memory_bytes = pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : 0;
   }
   return TN_OK;
 }

@@ -49,17 +49,18 @@ struct Tiles {
 constexpr int64_t kSmall = 1000000;  // most M N K of a product without packing
 
 // Tiles for the kernels that do not pack; {0, 0} where these would not be used or not be fast.
-Tiles small_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
+Tiles small_tiles(int64_t n, int64_t k, uint32_t flags) {
   const bool a = (flags & TN_TRANSPOSE_A) != 0;
   const bool b = (flags & TN_TRANSPOSE_B) != 0;
   if (b && !a && k < 32) return {0, 0};
   if (a && b) return {0, 0};
   // Without packing, B is read anew for every tile: it should lie in the second-level cache.
   constexpr int64_t kCachedB = 131072;
-  if (n * k > 2 * kCachedB) return m < 8 && m * k <= kSmall ? Tiles{m, std::max<int64_t>(1, kSmall / (m * k))} : Tiles{0, 0};
+  if (n * k > 2 * kCachedB) return {0, 0};
   const int64_t most = std::min(kSmall / k, b ? int64_t{1200} : kSmall);  // elements of a tile
   if (a) return most >= 1024 ? Tiles{32, 32} : Tiles{0, 0};
-  if (n * 8 > most) return n >= 64 && most >= 1024 && !b ? Tiles{16, 64} : b && most >= 1024 ? Tiles{8, 128} : Tiles{0, 0};
+  if (n * 8 > most)
+    return n >= 64 && most >= 1024 && !b ? Tiles{16, 64} : b && most >= 1024 ? Tiles{8, 128} : Tiles{0, 0};
   const int64_t rows = b ? most / n / 8 * 8 : std::clamp<int64_t>(most / n / 8 * 8, 8, 32);
   return {std::min<int64_t>(rows, 64), n};
 }
@@ -70,12 +71,13 @@ Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
   constexpr double kLarge = 512.0 * 512.0 * 512.0;
   Tiles tiles = {m, n};
   int64_t count = 1;
-  while (count < 8 || static_cast<double>(tiles.rows) * static_cast<double>(tiles.columns) * static_cast<double>(k) > kLarge) {
-    const bool rows = tiles.rows >= 256 && 2 * tiles.rows >= tiles.columns;
-    if (!rows && tiles.columns < 512) {
-      if (tiles.rows < 256) break;
-    }
-    if (rows || tiles.columns < 512) {
+  const auto is_large = [&] {
+    return static_cast<double>(tiles.rows) * static_cast<double>(tiles.columns) * static_cast<double>(k) > kLarge;
+  };
+  while (count < 8 || is_large()) {
+    const bool can_rows = tiles.rows >= 256, can_columns = tiles.columns >= 512;
+    if (!can_rows && !can_columns) break;
+    if (can_rows && (2 * tiles.rows >= tiles.columns || !can_columns)) {
       tiles.rows = (tiles.rows + 1) / 2;
     } else {
       tiles.columns = (tiles.columns + 1) / 2;
@@ -88,8 +90,12 @@ Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
 Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
   // Less than this is not worth sharing.
   if (m * n * k <= 65536) return {m, n};
+  // One row or column: a mebi of what is stored to a tile.
+  const int64_t share = std::max<int64_t>(64, (int64_t{1} << 18) / k / 64 * 64);
+  if (m == 1) return {1, std::min(share, n)};
+  if (n == 1) return {std::min(share, m), 1};
   if (has_small_kernels()) {
-    const Tiles small = small_tiles(m, n, k, flags);
+    const Tiles small = small_tiles(n, k, flags);
     if (small.rows > 0) return small;
   }
   return packed_tiles(m, n, k);
@@ -134,11 +140,41 @@ void product(const Run& run, int64_t batch, int64_t row, int64_t column, int64_t
   }
 }
 
+// One row or one column of C: a matrix times a vector, which needs no packing. `first` to `last` are elements of C.
+void vector_product(const Run& run, int64_t batch, int64_t first, int64_t last) {
+  const bool is_row = run.m == 1;
+  const uint32_t flag = is_row ? TN_TRANSPOSE_B : TN_TRANSPOSE_A;
+  const bool along = (run.gemm->flags & flag) != 0 ? !is_row : is_row;  // is the sum over the rows of what is stored?
+  const int64_t length = is_row ? run.n : run.m;
+  const int64_t element = tn_dtype_bytes(run.gemm->dtype);
+  const uint8_t* matrix =
+      (is_row ? run.b : run.a) + (batch * length * run.k + (along ? first : first * run.k)) * element;
+  const uint8_t* vector = (is_row ? run.a : run.b) + batch * run.k * element;
+  uint8_t* to = run.c + (batch * length + first) * element;
+  // Not left to BLAS, where 0 * NaN could be NaN.
+  if (!run.add) std::memset(to, 0, static_cast<size_t>((last - first) * element));
+  const auto op = along ? CblasTrans : CblasNoTrans;
+  const auto rows = static_cast<blasint>(along ? run.k : last - first);
+  const auto columns = static_cast<blasint>(along ? last - first : run.k);
+  const auto ld = static_cast<blasint>(along ? length : run.k);
+  const CallPermit permit;
+  if (run.gemm->dtype == TN_F32) {
+    cblas_sgemv(CblasRowMajor, op, rows, columns, static_cast<float>(run.gemm->alpha),
+                reinterpret_cast<const float*>(matrix), ld, reinterpret_cast<const float*>(vector), 1, 1.0F,
+                reinterpret_cast<float*>(to), 1);
+  } else {
+    cblas_dgemv(CblasRowMajor, op, rows, columns, run.gemm->alpha, reinterpret_cast<const double*>(matrix), ld,
+                reinterpret_cast<const double*>(vector), 1, 1.0, reinterpret_cast<double*>(to), 1);
+  }
+}
+
 void run_tile(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const int64_t column = index % run.column_tiles * run.tiles.columns;
   const int64_t row = index / run.column_tiles % run.row_tiles * run.tiles.rows;
   const int64_t batch = index / run.column_tiles / run.row_tiles;
+  if (run.m == 1) return vector_product(run, batch, column, std::min(column + run.tiles.columns, run.n));
+  if (run.n == 1) return vector_product(run, batch, row, std::min(row + run.tiles.rows, run.m));
   product(run, batch, row, column, std::min(run.tiles.rows, run.m - row), std::min(run.tiles.columns, run.n - column));
 }
 

@@ -49,8 +49,7 @@ tn_status prepare_checked(const tn_errors* errors, const tn_pointwise_site& site
   if (!is_complete(*binding))
     return tn_fail(errors, TN_UNSUPPORTED, "program", "the program has an operation that the cpu does not know");
   prepared->traits = 0;
-  prepared->workspace_bytes =
-      static_cast<uint64_t>(binding->shared_bytes + binding->workers * binding->scratch_bytes);
+  prepared->workspace_bytes = static_cast<uint64_t>(binding->shared_bytes + binding->workers * binding->scratch_bytes);
   prepared->run = &run;
   prepared->destroy = &destroy;
   prepared->binding = binding.release();

@@ -15,21 +15,19 @@ int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step
 
 Span span_of(uint8_t extent) {
   switch (extent) {
-    case TN_SCALAR: return Span::kOne;
-    case TN_PER_COLUMN: return Span::kColumns;
-    case TN_PER_ROW: return Span::kRows;
-    default: return Span::kElements;
+    case TN_SCALAR:
+      return Span::kOne;
+    case TN_PER_COLUMN:
+      return Span::kColumns;
+    case TN_PER_ROW:
+      return Span::kRows;
+    default:
+      return Span::kElements;
   }
 }
 
 bool is_math(uint16_t operation) { return operation >= TN_OP_SQRT && operation <= TN_OP_ERF; }
 bool is_reduction(uint16_t operation) { return operation >= TN_OP_REDUCE_SUM && operation <= TN_OP_REDUCE_MIN; }
-
-// Cost of an operation on an element, in simple operations.
-int64_t cost_of(uint16_t operation) {
-  if (operation == TN_OP_SQRT || operation == TN_OP_DIV || is_reduction(operation)) return 4;
-  return is_math(operation) ? 10 : 1;
-}
 
 // A constant as a lane; the low bytes come first in memory.
 uint64_t constant_lane(const Node& n, bool wide) {
@@ -46,11 +44,20 @@ uint64_t constant_lane(const Node& n, bool wide) {
 class Generator {
  public:
   Generator(const tn_pointwise_site& site, Isa isa, const Pass& pass, Binding& binding, tn_dtype* missing)
-      : site_(site), isa_(isa), pass_(pass), binding_(binding), missing_(missing), wide_(site.compute == TN_F64),
-        lane_(wide_ ? 8 : 4), shared_(binding.shared_bytes) {}
+      : site_(site),
+        isa_(isa),
+        pass_(pass),
+        binding_(binding),
+        missing_(missing),
+        wide_(site.compute == TN_F64),
+        lane_(wide_ ? 8 : 4),
+        shared_(binding.shared_bytes) {}
 
   void run() {
-    choose_tiles();
+    const bool by_column = std::any_of(pass_.reductions.begin(), pass_.reductions.end(), [&](const ReductionSink& r) {
+      return binding_.result_extents[static_cast<size_t>(r.result)] == TN_PER_COLUMN;
+    });
+    choose_tiles(site_, pass_, by_column, code_);
     count_uses();
     stage_.assign(pass_.nodes.size(), -1);
     tile_.assign(pass_.nodes.size(), -1);
@@ -76,7 +83,6 @@ class Generator {
   [[nodiscard]] const Node& node(int32_t i) const { return pass_.nodes[static_cast<size_t>(i)]; }
   int32_t& stage(int32_t i) { return stage_[static_cast<size_t>(i)]; }
 
-  void choose_tiles();
   void count_uses();
   void emit(int32_t i);
   int32_t load(const Node& n);
@@ -91,10 +97,14 @@ class Generator {
   // The list that calls on values of an extent belong to.
   std::vector<Call>& calls(uint8_t extent) {
     switch (extent) {
-      case TN_SCALAR: return code_.scalar_calls;
-      case TN_PER_COLUMN: return code_.column_calls;
-      case TN_PER_ROW: return code_.by_row ? code_.tile_calls : code_.row_calls;
-      default: return code_.tile_calls;
+      case TN_SCALAR:
+        return code_.scalar_calls;
+      case TN_PER_COLUMN:
+        return code_.column_calls;
+      case TN_PER_ROW:
+        return code_.by_row ? code_.tile_calls : code_.row_calls;
+      default:
+        return code_.tile_calls;
     }
   }
   int32_t add(const Slot& slot) {
@@ -129,36 +139,12 @@ class Generator {
   std::vector<int64_t> free_;   // tile registers not in use
 };
 
-void Generator::choose_tiles() {
-  code_.grid = pass_.grid;
-  code_.flat = pass_.flat;
-  code_.by_row = pass_.by_row;
-  code_.most_row_chunks = 256;
-  if (pass_.flat) {
-    code_.tile_columns = kTileElements;
-    return;
-  }
-  const int64_t columns = site_.columns.offset;
-  code_.columns = columns;
-  code_.whole_rows = pass_.by_row || columns <= 2 * kTileElements;
-  code_.tile_columns = code_.whole_rows ? columns : kTileElements;
-  if (code_.tile_columns < kTileElements) code_.tile_rows = columns == 0 ? kBlockRows : (kTileElements + columns - 1) / columns;
-  code_.block_rows = pass_.by_row ? code_.tile_rows : round_up(kBlockRows, code_.tile_rows);
-  const bool by_column = std::any_of(pass_.reductions.begin(), pass_.reductions.end(), [&](const ReductionSink& r) {
-    return binding_.result_extents[static_cast<size_t>(r.result)] == TN_PER_COLUMN;
-  });
-  // Partial results of a column reduction are rows of their own: about a MiB of them at most.
-  if (by_column) code_.most_row_chunks = std::clamp<int64_t>((int64_t{1} << 18) / std::max<int64_t>(columns, 1), 8, 256);
-}
-
 void Generator::count_uses() {
   uses_.assign(pass_.nodes.size(), 0);
   owned_.assign(pass_.nodes.size(), -1);
   for (const Node& n : pass_.nodes) {
-    if (n.extent == TN_FULL) code_.cost += cost_of(n.operation);
     if (n.extent != TN_FULL && !is_reduction(n.operation)) continue;
     for (int k = 0; k < operands_count(n.operation); ++k) ++uses_[static_cast<size_t>(n.operands[k])];
-    if (is_reduction(n.operation)) code_.cost += cost_of(n.operation);
   }
   for (const OutputSink& sink : pass_.outputs) ++uses_[static_cast<size_t>(sink.node)];
   for (const ReductionSink& sink : pass_.reductions) ++uses_[static_cast<size_t>(sink.node)];
@@ -195,7 +181,8 @@ int32_t Generator::make_register(uint8_t extent) {
       slot.row_bytes = lane_;
       slot.offset = scratch(code_.block_rows * lane_);
       break;
-    default: slot.offset = take_tile();
+    default:
+      slot.offset = take_tile();
   }
   return add(slot);
 }
@@ -299,8 +286,7 @@ int32_t Generator::spread(int32_t i) {
   if (node(i).extent == TN_PER_COLUMN) {
     made.offset = scratch(tile_bytes());
     slot = add(made);
-    code_.column_calls.push_back(
-        {spread_columns_kernel(isa_, wide_), Span::kRows, slot, stage(i), stage(i), stage(i)});
+    code_.column_calls.push_back({spread_columns_kernel(isa_, wide_), Span::kRows, slot, stage(i), stage(i), stage(i)});
     return slot;
   }
   Slot moving = code_.slots[static_cast<size_t>(stage(i))];
@@ -310,7 +296,6 @@ int32_t Generator::spread(int32_t i) {
   owned_[static_cast<size_t>(i)] = made.offset;
   slot = add(made);
   code_.tile_calls.push_back({spread_rows_kernel(isa_, wide_), Span::kRows, slot, from, from, from});
-  ++code_.cost;
   return slot;
 }
 
@@ -332,11 +317,10 @@ void Generator::accumulate(int32_t i, const ReductionSink& sink) {
     reduction.accumulator = scratch(reduction.length * lane_);
     slot.offset = reduction.accumulator;
   }
-  const int64_t column_chunks =
-      code_.flat ? code_.most_row_chunks : code_.whole_rows ? 1 : (code_.columns + kChunkColumns - 1) / kChunkColumns;
   reduction.partial = shared_ = round_up(shared_, 64);
   shared_ += result_extent == TN_PER_COLUMN ? code_.most_row_chunks * code_.columns * lane_
-                                            : (code_.flat ? 1 : code_.most_row_chunks) * column_chunks * 8;
+             : code_.flat                   ? code_.most_chunks * 8
+                                            : code_.most_row_chunks * column_chunks(code_) * 8;
   const int32_t to = add(slot);
   const uint16_t join = sink.operation == TN_OP_REDUCE_SUM   ? TN_OP_ADD
                         : sink.operation == TN_OP_REDUCE_MAX ? TN_OP_MAX
@@ -378,8 +362,8 @@ void Generator::store(const OutputSink& sink) {
   }
   const tn_dtype integer = wide_ ? TN_I64 : TN_I32;
   const bool as_is = (n.kind == TN_FLOAT && dtype == site_.compute) || (n.kind == TN_INT && dtype == integer);
-  const bool again = std::any_of(code_.stores.begin(), code_.stores.end(),
-                                 [&](const Store& s) { return s.value == made.value; });
+  const bool again =
+      std::any_of(code_.stores.begin(), code_.stores.end(), [&](const Store& s) { return s.value == made.value; });
   Slot& value = code_.slots[static_cast<size_t>(made.value)];
   if (n.extent == TN_FULL && as_is && !again && value.home == Home::kScratch) {
     made.direct = true;
@@ -407,35 +391,6 @@ void Generator::find_hazards() {
 }
 
 }  // namespace
-
-Walk walk(const Code& code, int64_t rows, int64_t columns) {
-  // A chunk is worth a few microseconds: much more than handing it out costs, and enough of them to share.
-  constexpr int64_t kChunkCost = 32768;
-  // Where the tensors are larger than this, they come from memory.
-  constexpr int64_t kCached = int64_t{16} << 20;
-  Walk w = {};
-  const int64_t elements = rows * std::max<int64_t>(columns, code.by_row ? 1 : 0);
-  const int64_t chunks = std::clamp<int64_t>(elements * code.cost / kChunkCost, 1, 256);
-  w.tile_columns = code.tile_columns;
-  if (!code.whole_rows && elements * code.stream_bytes > kCached) w.tile_columns = kTileElementsInMemory;
-  if (code.flat) {
-    w.rows = 1;
-    w.columns = rows * columns;
-    w.chunk_rows = 1;
-    w.row_chunks = 1;
-    w.chunk_columns = round_up((w.columns + chunks - 1) / chunks, kTileElements);
-    w.column_chunks = w.columns == 0 ? 0 : (w.columns + w.chunk_columns - 1) / w.chunk_columns;
-    return w;
-  }
-  w.rows = rows;
-  w.columns = columns;
-  w.chunk_columns = code.whole_rows ? columns : std::min(columns, kChunkColumns);
-  w.column_chunks = code.whole_rows ? 1 : (columns + w.chunk_columns - 1) / w.chunk_columns;
-  const int64_t row_chunks = std::clamp<int64_t>(chunks / w.column_chunks, 1, code.most_row_chunks);
-  w.chunk_rows = round_up((rows + row_chunks - 1) / row_chunks, code.tile_rows);
-  w.row_chunks = rows == 0 ? 0 : (rows + w.chunk_rows - 1) / w.chunk_rows;
-  return w;
-}
 
 Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing) {
   *missing = TN_COMPUTE;
@@ -467,9 +422,13 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing) {
     binding.scratch_bytes = std::max(binding.scratch_bytes, code.scratch_bytes + round_up(pointers, 64));
   }
   binding.shared_bytes = round_up(most, 64);
-  // Scratch for 64 workers, less where rows are so long that it would take more than 16 MiB.
-  binding.workers = static_cast<int32_t>(
-      std::clamp<int64_t>((int64_t{1} << 24) / std::max<int64_t>(binding.scratch_bytes, 1), 8, 64));
+  // Scratch for as many workers as there are chunks, at most 64; less where rows are so long that it would take more
+  // than 16 MiB.
+  int64_t chunks = 1;
+  for (const Code& code : binding.passes)
+    chunks = std::max(chunks, code.flat ? code.most_chunks : code.most_row_chunks * column_chunks(code));
+  const int64_t affordable = std::max<int64_t>((int64_t{1} << 24) / std::max<int64_t>(binding.scratch_bytes, 1), 8);
+  binding.workers = static_cast<int32_t>(std::min({chunks, affordable, int64_t{64}}));
   return binding;
 }
 

@@ -22,6 +22,8 @@ namespace tenon::cpu {
 
 // Elements of a tile: what spreads the cost of a call, and leaves the registers in the first-level cache.
 constexpr int64_t kTileElements = 256;
+// Elements of a tile of some whole rows, which has more calls: on a few values per row, and to spread them.
+constexpr int64_t kRowsTileElements = 512;
 // Tiles where the tensors do not fit into the caches: shorter, so that the registers leave room for what streams.
 constexpr int64_t kTileElementsInMemory = 128;
 // Rows of a block whose PER_ROW values are computed together.
@@ -80,26 +82,27 @@ struct Store {
 struct Reduction {
   uint16_t operation;
   uint8_t kind;
-  uint8_t extent;        // SCALAR or PER_COLUMN
+  uint8_t extent;  // SCALAR or PER_COLUMN
   int32_t result;
-  int64_t accumulator;   // offset in the scratch; -1: the partial result itself is the accumulator
-  int64_t length;        // elements of the accumulator
-  int64_t partial;       // offset in the shared memory
+  int64_t accumulator;  // offset in the scratch; -1: the partial result itself is the accumulator
+  int64_t length;       // elements of the accumulator
+  int64_t partial;      // offset in the shared memory
 };
 
 struct Code {
   Grid grid = Grid::kScalar;
   bool flat = true;
   bool by_row = false;
-  bool whole_rows = false;   // a tile is some rows
-  int64_t columns = 0;       // of the grid; unknown (0) where flat
-  int64_t tile_rows = 1;     // most rows of a tile
-  int64_t tile_columns = 0;  // most columns of a tile
-  int64_t stream_bytes = 0;  // of FULL tensors, per element of the grid
-  int64_t cost = 1;          // of an element, in simple operations
-  int64_t block_rows = 1;    // rows whose PER_ROW values are computed together
-  int64_t most_row_chunks = 1;
-  int64_t scratch_bytes = 0;  // without the pointers, which follow
+  bool whole_rows = false;      // a tile is some rows
+  int64_t columns = 0;          // of the grid; unknown (0) where flat
+  int64_t tile_rows = 1;        // most rows of a tile
+  int64_t tile_columns = 0;     // most columns of a tile
+  int64_t stream_bytes = 0;     // of FULL tensors, per element of the grid
+  int64_t cost = 1;             // of an element, in simple operations
+  int64_t block_rows = 1;       // rows whose PER_ROW values are computed together
+  int64_t most_chunks = 1;      // of the grid at its bounds
+  int64_t most_row_chunks = 1;  // of them, above each other
+  int64_t scratch_bytes = 0;    // without the pointers, which follow
   std::vector<Slot> slots;
   std::vector<int32_t> block_slots, tile_slots;  // those that move
   std::vector<Call> scalar_calls, column_calls, row_calls, tile_calls;
@@ -138,6 +141,10 @@ struct Walk {
   int64_t row_chunks, column_chunks;
   int64_t tile_columns;
 };
+// Chunks beside each other, in a grid that is not flat.
+[[nodiscard]] int64_t column_chunks(const Code& code);
+// Sets everything in `code` that describes tiles and chunks; `by_column`: the pass reduces to PER_COLUMN.
+void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, Code& code);
 [[nodiscard]] Walk walk(const Code& code, int64_t rows, int64_t columns);
 
 // Throws nothing but std::bad_alloc and std::length_error. `missing` is set to the first element type that is not

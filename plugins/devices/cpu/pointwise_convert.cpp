@@ -4,10 +4,12 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise_convert.cpp"
-#include "pointwise_targets.h"
-// Highway's order: the targets first.
+// clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "pointwise_targets.h"
+// clang-format on
 
 #ifndef TENON_CPU_POINTWISE_CONVERT_ELEMENTS
 #define TENON_CPU_POINTWISE_CONVERT_ELEMENTS
@@ -104,8 +106,7 @@ HWY_INLINE E encode(From number) {
 }
 
 template <class T, uint8_t kKind>
-using LaneOf = std::conditional_t<kKind == TN_FLOAT, T,
-                                  std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+using LaneOf = std::conditional_t<kKind == TN_FLOAT, T, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
 
 template <class T, uint8_t kKind, class E>
 HWY_INLINE LaneOf<T, kKind> lane(E element) {
@@ -151,29 +152,46 @@ Kernel choose_direction(Direction direction) {
 template <class T, uint8_t kKind>
 Kernel choose_element(tn_dtype dtype, Direction direction) {
   switch (dtype) {
-    case TN_I8: return choose_direction<T, kKind, int8_t>(direction);
-    case TN_I16: return choose_direction<T, kKind, int16_t>(direction);
-    case TN_I32: return choose_direction<T, kKind, int32_t>(direction);
-    case TN_I64: return choose_direction<T, kKind, int64_t>(direction);
-    case TN_U8: return choose_direction<T, kKind, uint8_t>(direction);
-    case TN_U16: return choose_direction<T, kKind, uint16_t>(direction);
-    case TN_U32: return choose_direction<T, kKind, uint32_t>(direction);
-    case TN_F16: return choose_direction<T, kKind, Half>(direction);
-    case TN_BF16: return choose_direction<T, kKind, Brain>(direction);
-    case TN_F32: return choose_direction<T, kKind, float>(direction);
-    case TN_F64: return choose_direction<T, kKind, double>(direction);
-    case TN_BOOL: return choose_direction<T, kKind, Truth>(direction);
-    default: return nullptr;
+    case TN_I8:
+      return choose_direction<T, kKind, int8_t>(direction);
+    case TN_I16:
+      return choose_direction<T, kKind, int16_t>(direction);
+    case TN_I32:
+      return choose_direction<T, kKind, int32_t>(direction);
+    case TN_I64:
+      return choose_direction<T, kKind, int64_t>(direction);
+    case TN_U8:
+      return choose_direction<T, kKind, uint8_t>(direction);
+    case TN_U16:
+      return choose_direction<T, kKind, uint16_t>(direction);
+    case TN_U32:
+      return choose_direction<T, kKind, uint32_t>(direction);
+    case TN_F16:
+      return choose_direction<T, kKind, Half>(direction);
+    case TN_BF16:
+      return choose_direction<T, kKind, Brain>(direction);
+    case TN_F32:
+      return choose_direction<T, kKind, float>(direction);
+    case TN_F64:
+      return choose_direction<T, kKind, double>(direction);
+    case TN_BOOL:
+      return choose_direction<T, kKind, Truth>(direction);
+    default:
+      return nullptr;
   }
 }
 
 template <class T>
 Kernel choose_kind(uint8_t kind, tn_dtype dtype, Direction direction) {
   switch (kind) {
-    case TN_FLOAT: return choose_element<T, TN_FLOAT>(dtype, direction);
-    case TN_INT: return choose_element<T, TN_INT>(dtype, direction);
-    case TN_LOGICAL: return choose_element<T, TN_LOGICAL>(dtype, direction);
-    default: return nullptr;
+    case TN_FLOAT:
+      return choose_element<T, TN_FLOAT>(dtype, direction);
+    case TN_INT:
+      return choose_element<T, TN_INT>(dtype, direction);
+    case TN_LOGICAL:
+      return choose_element<T, TN_LOGICAL>(dtype, direction);
+    default:
+      return nullptr;
   }
 }
 

@@ -1,10 +1,12 @@
 // Arithmetic, comparison, selection, and what moves values along rows and columns. SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise_kernels.cpp"
-#include "pointwise_targets.h"
-// Highway's order: the targets first.
+// clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "pointwise_targets.h"
+// clang-format on
 
 #include <algorithm>
 #include <cmath>
@@ -108,8 +110,11 @@ struct Less {
 struct LessEqual {
   template <class V>
   static HWY_INLINE auto run(V a, V b) {
-    if constexpr (std::is_floating_point_v<Lane<V>>) return as_lanes<Lane<V>>(hn::Le(a, b));
-    if constexpr (!std::is_floating_point_v<Lane<V>>) return hn::Not(as_lanes<Lane<V>>(hn::Lt(b, a)));
+    if constexpr (std::is_floating_point_v<Lane<V>>) {
+      return as_lanes<Lane<V>>(hn::Le(a, b));
+    } else {
+      return hn::Not(as_lanes<Lane<V>>(hn::Lt(b, a)));
+    }
   }
 };
 struct Both {
@@ -213,17 +218,28 @@ void copy(void* out, const void* a, const void*, const void*, int64_t count, int
 template <class T>
 Kernel choose_number(const KernelKey& key) {
   switch (key.operation) {
-    case TN_OP_ADD: return choose_binary<T, Plus>(key.broadcast);
-    case TN_OP_SUB: return choose_binary<T, Minus>(key.broadcast);
-    case TN_OP_MUL: return choose_binary<T, Times>(key.broadcast);
-    case TN_OP_MIN: return choose_binary<T, Extreme<false>>(key.broadcast);
-    case TN_OP_MAX: return choose_binary<T, Extreme<true>>(key.broadcast);
-    case TN_OP_NEG: return &unary<T, Negate>;
-    case TN_OP_ABS: return &unary<T, Absolute>;
-    case TN_OP_EQUAL: return choose_binary<T, Equal>(key.broadcast);
-    case TN_OP_LESS: return choose_binary<T, Less>(key.broadcast);
-    case TN_OP_LESS_EQUAL: return choose_binary<T, LessEqual>(key.broadcast);
-    default: return nullptr;
+    case TN_OP_ADD:
+      return choose_binary<T, Plus>(key.broadcast);
+    case TN_OP_SUB:
+      return choose_binary<T, Minus>(key.broadcast);
+    case TN_OP_MUL:
+      return choose_binary<T, Times>(key.broadcast);
+    case TN_OP_MIN:
+      return choose_binary<T, Extreme<false>>(key.broadcast);
+    case TN_OP_MAX:
+      return choose_binary<T, Extreme<true>>(key.broadcast);
+    case TN_OP_NEG:
+      return &unary<T, Negate>;
+    case TN_OP_ABS:
+      return &unary<T, Absolute>;
+    case TN_OP_EQUAL:
+      return choose_binary<T, Equal>(key.broadcast);
+    case TN_OP_LESS:
+      return choose_binary<T, Less>(key.broadcast);
+    case TN_OP_LESS_EQUAL:
+      return choose_binary<T, LessEqual>(key.broadcast);
+    default:
+      return nullptr;
   }
 }
 
@@ -231,26 +247,39 @@ template <class T>
 Kernel choose_arithmetic(const KernelKey& key) {
   using I = hwy::MakeSigned<T>;
   switch (key.operation) {
-    case TN_OP_CAST: return choose_cast<T>(key.kind, key.to);
-    case TN_OP_SELECT: return choose_ternary<I, Select>(key.broadcast);
-    case kCopy: return (key.broadcast & 1U) != 0 ? &copy<I, true> : &copy<I, false>;
-    default: break;
+    case TN_OP_CAST:
+      return choose_cast<T>(key.kind, key.to);
+    case TN_OP_SELECT:
+      return choose_ternary<I, Select>(key.broadcast);
+    case kCopy:
+      return (key.broadcast & 1U) != 0 ? &copy<I, true> : &copy<I, false>;
+    default:
+      break;
   }
   if (key.kind == TN_INT) return choose_number<I>(key);
   if (key.kind == TN_LOGICAL) {
     switch (key.operation) {
-      case TN_OP_AND: return choose_binary<I, Both>(key.broadcast);
-      case TN_OP_OR: return choose_binary<I, Either>(key.broadcast);
-      case TN_OP_NOT: return &unary<I, Not>;
-      default: return nullptr;
+      case TN_OP_AND:
+        return choose_binary<I, Both>(key.broadcast);
+      case TN_OP_OR:
+        return choose_binary<I, Either>(key.broadcast);
+      case TN_OP_NOT:
+        return &unary<I, Not>;
+      default:
+        return nullptr;
     }
   }
   switch (key.operation) {
-    case TN_OP_DIV: return choose_binary<T, Over>(key.broadcast);
-    case kMulAdd: return choose_ternary<T, MulAdd>(key.broadcast);
-    case kMulSub: return choose_ternary<T, MulSub>(key.broadcast);
-    case kNegMulAdd: return choose_ternary<T, NegMulAdd>(key.broadcast);
-    default: return choose_number<T>(key);
+    case TN_OP_DIV:
+      return choose_binary<T, Over>(key.broadcast);
+    case kMulAdd:
+      return choose_ternary<T, MulAdd>(key.broadcast);
+    case kMulSub:
+      return choose_ternary<T, MulSub>(key.broadcast);
+    case kNegMulAdd:
+      return choose_ternary<T, NegMulAdd>(key.broadcast);
+    default:
+      return choose_number<T>(key);
   }
 }
 
@@ -259,7 +288,6 @@ struct Sum {
   static constexpr T kIdentity = T{0};
   using Function = Plus;
   static HWY_INLINE T fold(Vector<T> v) { return hn::GetLane(hn::SumOfLanes(Tag<T>(), v)); }
-  static HWY_INLINE T join(T a, T b) { return a + b; }
 };
 template <class T, bool kMax>
 struct Most {
@@ -274,41 +302,45 @@ struct Most {
       if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<T>::quiet_NaN();
     return hn::GetLane(kMax ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v));
   }
-  static HWY_INLINE T join(T a, T b) {
-    return (kMax ? b < a : a < b) || a != a ? a : b;
-  }
 };
 
-// out[row] = reduction of a[row, :]. Rows of up to two vectors go element by element, which overlaps from row to row
-// and needs no fold; longer ones use four accumulators, folded at the end. The order depends on `columns` alone.
+// One row of more than a vector: four accumulators, folded at the end. The order depends on `columns` alone.
+template <class T, class R>
+HWY_INLINE T reduce_row(const T* from, int64_t columns) {
+  const Tag<T> d;
+  const int64_t step = lanes<T>();
+  Vector<T> v0 = hn::Set(d, R::kIdentity), v1 = v0, v2 = v0, v3 = v0;
+  int64_t i = 0;
+  for (; i + 4 * step <= columns; i += 4 * step) {
+    v0 = R::Function::run(v0, hn::LoadU(d, from + i));
+    v1 = R::Function::run(v1, hn::LoadU(d, from + i + step));
+    v2 = R::Function::run(v2, hn::LoadU(d, from + i + 2 * step));
+    v3 = R::Function::run(v3, hn::LoadU(d, from + i + 3 * step));
+  }
+  for (; i + step <= columns; i += step) v0 = R::Function::run(v0, hn::LoadU(d, from + i));
+  if (i < columns) {
+    const auto present = hn::FirstN(d, static_cast<size_t>(columns - i));
+    v1 = hn::IfThenElse(present, R::Function::run(v1, load_part(from + i, columns - i)), v1);
+  }
+  return R::fold(R::Function::run(R::Function::run(v0, v1), R::Function::run(v2, v3)));
+}
+
+// out[row] = reduction of a[row, :].
 template <class T, template <class> class Reduction>
 void reduce_rows(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
   using R = Reduction<T>;
   T* const to = static_cast<T*>(out);
   const T* from = static_cast<const T*>(a);
-  const int64_t step = lanes<T>();
   const Tag<T> d;
-  for (int64_t row = 0; row < count; ++row, from += columns) {
-    if (columns <= 2 * step) {
-      T value = R::kIdentity;
-      for (int64_t i = 0; i < columns; ++i) value = R::join(value, from[i]);
-      to[row] = value;
-      continue;
-    }
-    Vector<T> v0 = hn::Set(d, R::kIdentity), v1 = v0, v2 = v0, v3 = v0;
-    int64_t i = 0;
-    for (; i + 4 * step <= columns; i += 4 * step) {
-      v0 = R::Function::run(v0, hn::LoadU(d, from + i));
-      v1 = R::Function::run(v1, hn::LoadU(d, from + i + step));
-      v2 = R::Function::run(v2, hn::LoadU(d, from + i + 2 * step));
-      v3 = R::Function::run(v3, hn::LoadU(d, from + i + 3 * step));
-    }
-    for (; i + step <= columns; i += step) v0 = R::Function::run(v0, hn::LoadU(d, from + i));
-    if (i < columns) {
-      const auto present = hn::FirstN(d, static_cast<size_t>(columns - i));
-      v1 = hn::IfThenElse(present, R::Function::run(v1, load_part(from + i, columns - i)), v1);
-    }
-    to[row] = R::fold(R::Function::run(R::Function::run(v0, v1), R::Function::run(v2, v3)));
+  if (columns == 0) {
+    std::fill_n(to, count, R::kIdentity);
+  } else if (columns <= lanes<T>()) {
+    const auto present = hn::FirstN(d, static_cast<size_t>(columns));
+    const Vector<T> identity = hn::Set(d, R::kIdentity);
+    for (int64_t row = 0; row < count; ++row, from += columns)
+      to[row] = R::fold(hn::IfThenElse(present, load_part(from, columns), identity));
+  } else {
+    for (int64_t row = 0; row < count; ++row, from += columns) to[row] = reduce_row<T, R>(from, columns);
   }
 }
 

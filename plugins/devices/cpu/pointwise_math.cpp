@@ -8,15 +8,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise_math.cpp"
-#include "pointwise_targets.h"
-// Highway's order: the targets first.
+// clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <cmath>
-#include <limits>
+#include "pointwise_targets.h"
+// clang-format on
 
 #include <hwy/contrib/math/math-inl.h>
+
+#include <cmath>
+#include <limits>
 
 #include "pointwise_loops-inl.h"
 #include "pointwise_program.h"
@@ -96,9 +98,11 @@ struct ErrorFunction {
       for (T& each : lane) each = std::erf(each);
       return hn::Load(Tag<T>(), lane);
     } else {
-      constexpr double kSmall[] = {1.128379166, -0.3761262667, 0.1128359472,   -0.02685421201,
+      constexpr double kSmall[] = {1.128379166,    -0.3761262667,    0.1128359472,  -0.02685421201,
                                    0.005189087423, -0.0008016864287, 7.875875063e-5};
-      constexpr double kLarge[] = {0.999593048, 0.003267270355, -0.01225283041, 0.02818740627, -0.04365147857, 0.04638958373, -0.03186845073, 0.009579305634, 0.006637864139, -0.01041184524, 0.004667028807, 0.001542911075, -0.002032798774, 9.497238351e-5, 0.0002580060988};
+      constexpr double kLarge[] = {0.999593048,    0.003267270355, -0.01225283041,  0.02818740627,  -0.04365147857,
+                                   0.04638958373,  -0.03186845073, 0.009579305634,  0.006637864139, -0.01041184524,
+                                   0.004667028807, 0.001542911075, -0.002032798774, 9.497238351e-5, 0.0002580060988};
       const Vector<T> size = hn::Abs(x);
       const Vector<T> small = hn::Mul(x, polynomial(hn::Mul(x, x), kSmall));
       const Vector<T> at = hn::Mul(hn::Sub(size, constant<T>(2.5)), constant<T>(1 / 1.5));
@@ -119,14 +123,22 @@ struct ErrorFunction {
 template <class T>
 Kernel choose_math(uint16_t operation) {
   switch (operation) {
-    case TN_OP_SQRT: return &unary<T, Root<T>>;
-    case TN_OP_EXP: return &unary<T, Exponential<T>>;
-    case TN_OP_EXPM1: return &unary<T, ExponentialMinus1<T>>;
-    case TN_OP_LOG: return &unary<T, Logarithm<T>>;
-    case TN_OP_LOG1P: return &unary<T, Logarithm1<T>>;
-    case TN_OP_TANH: return &unary<T, HyperbolicTangent<T>>;
-    case TN_OP_ERF: return &unary<T, ErrorFunction<T>>;
-    default: return nullptr;
+    case TN_OP_SQRT:
+      return &unary<T, Root<T>>;
+    case TN_OP_EXP:
+      return &unary<T, Exponential<T>>;
+    case TN_OP_EXPM1:
+      return &unary<T, ExponentialMinus1<T>>;
+    case TN_OP_LOG:
+      return &unary<T, Logarithm<T>>;
+    case TN_OP_LOG1P:
+      return &unary<T, Logarithm1<T>>;
+    case TN_OP_TANH:
+      return &unary<T, HyperbolicTangent<T>>;
+    case TN_OP_ERF:
+      return &unary<T, ErrorFunction<T>>;
+    default:
+      return nullptr;
   }
 }
 

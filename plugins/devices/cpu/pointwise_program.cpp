@@ -11,7 +11,8 @@ int operands_count(uint16_t operation) {
     case kLoad:
     case kConstant:
     case kIndex:
-    case kResult: return 0;
+    case kResult:
+      return 0;
     case TN_OP_ADD:
     case TN_OP_SUB:
     case TN_OP_MUL:
@@ -22,12 +23,15 @@ int operands_count(uint16_t operation) {
     case TN_OP_LESS:
     case TN_OP_LESS_EQUAL:
     case TN_OP_AND:
-    case TN_OP_OR: return 2;
+    case TN_OP_OR:
+      return 2;
     case TN_OP_SELECT:
     case kMulAdd:
     case kMulSub:
-    case kNegMulAdd: return 3;
-    default: return 1;
+    case kNegMulAdd:
+      return 3;
+    default:
+      return 1;
   }
 }
 
@@ -158,7 +162,8 @@ void Splitter::number_results() {
   }
   for (size_t i = nodes_.size(); i-- > 0;) {
     if (!live[i]) continue;
-    for (int k = 0; k < operands_count(nodes_[i].operation); ++k) live[static_cast<size_t>(nodes_[i].operands[k])] = true;
+    for (int k = 0; k < operands_count(nodes_[i].operation); ++k)
+      live[static_cast<size_t>(nodes_[i].operands[k])] = true;
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (results_[i] == kNotGlobal || !live[i]) continue;

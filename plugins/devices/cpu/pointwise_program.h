@@ -55,7 +55,7 @@ enum class Grid : uint8_t { kScalar, kColumns, kRows, kFull };
 // In a pass over columns or rows alone, and in a flat one, the grid is one row and the extents are SCALAR and FULL.
 struct Pass {
   Grid grid = Grid::kScalar;
-  bool flat = true;   // rows and columns do not matter: one row of all elements
+  bool flat = true;     // rows and columns do not matter: one row of all elements
   bool by_row = false;  // rows are reduced, or PER_ROW values leave: a tile holds whole rows
   std::vector<Node> nodes;
   std::vector<OutputSink> outputs;

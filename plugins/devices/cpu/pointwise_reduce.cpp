@@ -103,8 +103,8 @@ void combine_scalars(const Fold& fold, const void* partials, int64_t count, void
   });
 }
 
-void combine_columns(const Fold& fold, const void* partials, int64_t rows, int64_t columns, int64_t first,
-                     int64_t last, void* result) {
+void combine_columns(const Fold& fold, const void* partials, int64_t rows, int64_t columns, int64_t first, int64_t last,
+                     void* result) {
   visit(fold, [&](auto reduction, auto lane) {
     using T = decltype(lane);
     join_columns<decltype(reduction)>(static_cast<const T*>(partials), rows, columns, first, last,

@@ -22,7 +22,7 @@ void fold_columns(const Fold& fold, const void* lanes, int64_t rows, int64_t col
 // Partial scalars to the result's lane.
 void combine_scalars(const Fold& fold, const void* partials, int64_t count, void* result);
 // Rows of partial results to columns [first, last) of the result.
-void combine_columns(const Fold& fold, const void* partials, int64_t rows, int64_t columns, int64_t first,
-                     int64_t last, void* result);
+void combine_columns(const Fold& fold, const void* partials, int64_t rows, int64_t columns, int64_t first, int64_t last,
+                     void* result);
 
 }  // namespace tenon::cpu

@@ -39,8 +39,13 @@ void execute(const std::vector<Call>& calls, const Address* slots, const Counts&
 class PassRun {
  public:
   PassRun(const Binding& binding, const Code& code, const tn_call& call, const Walk& walk)
-      : binding_(binding), code_(code), call_(call), walk_(walk), lane_(binding.wide ? 8 : 4),
-        shared_(static_cast<uint8_t*>(call.workspace)), scratch_(shared_ + binding.shared_bytes) {}
+      : binding_(binding),
+        code_(code),
+        call_(call),
+        walk_(walk),
+        lane_(binding.wide ? 8 : 4),
+        shared_(static_cast<uint8_t*>(call.workspace)),
+        scratch_(shared_ + binding.shared_bytes) {}
 
   void run(const tn_parallel& parallel);
 
@@ -86,12 +91,18 @@ class PassRun {
 Address PassRun::base(const Slot& slot, const Chunk& chunk) const {
   const auto index = static_cast<size_t>(slot.index);
   switch (slot.home) {
-    case Home::kScratch: return moved(address(chunk.scratch), slot.offset);
-    case Home::kShared: return moved(address(shared_), slot.offset);
-    case Home::kConstant: return moved(address(binding_.constants.data()), slot.offset);
-    case Home::kInput: return address(data(*call_.inputs[index]));
-    case Home::kOutput: return call_.outputs[index] == nullptr ? 0 : address(data(*call_.outputs[index]));
-    case Home::kPartial: return address(partial_row(code_.reductions[index], chunk.row_chunk));
+    case Home::kScratch:
+      return moved(address(chunk.scratch), slot.offset);
+    case Home::kShared:
+      return moved(address(shared_), slot.offset);
+    case Home::kConstant:
+      return moved(address(binding_.constants.data()), slot.offset);
+    case Home::kInput:
+      return address(data(*call_.inputs[index]));
+    case Home::kOutput:
+      return call_.outputs[index] == nullptr ? 0 : address(data(*call_.outputs[index]));
+    case Home::kPartial:
+      return address(partial_row(code_.reductions[index], chunk.row_chunk));
   }
   return 0;
 }
@@ -210,8 +221,8 @@ void PassRun::combine(const tn_parallel& parallel) const {
     const auto strip = [](void* argument, int64_t index, int32_t) {
       const Task& t = *static_cast<const Task*>(argument);
       const int64_t columns = t.run->code_.columns;
-      combine_columns(t.run->fold(*t.reduction), t.run->shared_ + t.reduction->partial, t.run->walk_.row_chunks, columns,
-                      index * kStrip, std::min((index + 1) * kStrip, columns), t.result);
+      combine_columns(t.run->fold(*t.reduction), t.run->shared_ + t.reduction->partial, t.run->walk_.row_chunks,
+                      columns, index * kStrip, std::min((index + 1) * kStrip, columns), t.result);
     };
     const int64_t strips = (code_.columns + kStrip - 1) / kStrip;
     if (strips > 1 && walk_.row_chunks * code_.columns >= kWorthwhile) {

@@ -2,88 +2,13 @@
 #include "source.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <limits>
 
+#include "expression.h"
 #include "prelude.h"
 
 namespace tenon::cuda {
 
-const char* element_name(tn_dtype dtype) {
-  switch (dtype) {
-    case TN_I8:
-      return "signed char";
-    case TN_I16:
-      return "short";
-    case TN_I32:
-      return "int";
-    case TN_I64:
-      return "Int64";
-    case TN_U8:
-      return "unsigned char";
-    case TN_U16:
-      return "unsigned short";
-    case TN_U32:
-      return "unsigned int";
-    case TN_F16:
-      return "Half";
-    case TN_BF16:
-      return "Brain";
-    case TN_F32:
-      return "float";
-    case TN_F64:
-      return "double";
-    case TN_BOOL:
-      return "Truth";
-    default:
-      return nullptr;
-  }
-}
-
 namespace {
-
-tn_dtype element_type(const tn_pointwise_site& site, tn_dtype dtype) {
-  return dtype == TN_COMPUTE ? site.compute : dtype;
-}
-
-std::string text(int64_t number) { return std::to_string(number); }
-std::string name(int32_t value) { return "v" + text(value); }
-std::string accumulator(int32_t value) { return "s" + text(value); }
-
-const char* kind_name(uint8_t kind) { return kind == TN_FLOAT ? "F" : kind == TN_INT ? "I" : "bool"; }
-const char* fold_name(uint16_t operation) {
-  return operation == TN_OP_REDUCE_SUM ? "Sum" : operation == TN_OP_REDUCE_MAX ? "Max" : "Min";
-}
-
-// The nearest int of a constant's number; NaN gives 0.
-int64_t to_int(double number, bool wide) {
-  const double end = wide ? 0x1p63 : 0x1p31;
-  const int64_t most = wide ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max();
-  if (number >= end) return most;
-  if (number <= -end) return -most - 1;
-  return number == number ? static_cast<int64_t>(number) : 0;
-}
-
-// By its bits, so that nothing is lost and every number has a text.
-std::string constant(double number, uint8_t kind, bool wide) {
-  char out[64];
-  if (kind == TN_LOGICAL) return number != 0 ? "true" : "false";
-  if (kind == TN_INT) {
-    std::snprintf(out, sizeof out, "(I)0x%llxull", static_cast<unsigned long long>(to_int(number, wide)));
-  } else if (wide) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &number, sizeof bits);
-    std::snprintf(out, sizeof out, "__longlong_as_double((Int64)0x%llxull)", static_cast<unsigned long long>(bits));
-  } else {
-    const auto narrow = static_cast<float>(number);
-    uint32_t bits = 0;
-    std::memcpy(&bits, &narrow, sizeof bits);
-    std::snprintf(out, sizeof out, "__uint_as_float(0x%xu)", static_cast<unsigned>(bits));
-  }
-  return out;
-}
 
 class Lines {
  public:
@@ -103,7 +28,13 @@ class Lines {
 class KernelWriter {
  public:
   KernelWriter(const tn_pointwise_site& site, const Plan& plan, const Kernel& kernel, int64_t group, Lines& lines)
-      : site_(site), plan_(plan), kernel_(kernel), seen_(plan.closure(kernel)), group_(group), lines_(lines) {}
+      : site_(site),
+        plan_(plan),
+        kernel_(kernel),
+        seen_(plan.closure(kernel)),
+        expressions_(site, plan, kernel, group),
+        group_(group),
+        lines_(lines) {}
 
   void write(size_t number) {
     lines_.add("extern \"C\" __global__ void __launch_bounds__(256) kernel" + std::to_string(number) +
@@ -133,27 +64,19 @@ class KernelWriter {
   void strips();
   void one();
 
-  [[nodiscard]] bool keeps(int32_t value) const {
-    return std::find(kernel_.keeps.begin(), kernel_.keeps.end(), value) != kernel_.keeps.end();
-  }
   [[nodiscard]] int32_t output_value(int32_t output) const { return plan_.outputs[static_cast<size_t>(output)]; }
-  [[nodiscard]] std::string at(uint8_t extent) const;
-  [[nodiscard]] std::string expression(int32_t value) const;
-  [[nodiscard]] std::string number_expression(const Node& node, const std::string& a, const std::string& b) const;
-  [[nodiscard]] std::string cast_expression(const Node& node, const std::string& a) const;
   void define(int32_t value) {
     lines_.add(std::string("const ") + kind_name(plan_.node(value).kind) + " " + name(value) + " = " +
-               expression(value) + ";");
+               expressions_.of(value) + ";");
   }
   void define_all(uint8_t extent, const std::vector<bool>& among) {
     for (size_t i = 0; i < among.size(); ++i)
       if (among[i] && plan_.nodes[i].extent == extent) define(static_cast<int32_t>(i));
   }
-  void start(int32_t value) { start_as(value, accumulator(value)); }
-  void start_as(int32_t value, const std::string& variable) {
+  void start(int32_t value) {
     const Node& node = plan_.node(value);
-    lines_.add(std::string(kind_name(node.kind)) + " " + variable + " = " + fold_name(node.operation) + "::start<" +
-               kind_name(node.kind) + ">();");
+    lines_.add(std::string(kind_name(node.kind)) + " " + accumulator(value) + " = " + fold_name(node.operation) +
+               "::start<" + kind_name(node.kind) + ">();");
   }
   void join(int32_t value) {
     lines_.add(accumulator(value) + " = " + fold_name(plan_.node(value).operation) + "::join(" + accumulator(value) +
@@ -161,9 +84,9 @@ class KernelWriter {
   }
   void store(int32_t output) {
     const Node& node = plan_.node(output_value(output));
-    lines_.add(std::string("store<") + element_name(element_type(site_, site_.outputs[output])) + ">(a.outputs[" +
-               text(output) + "], " + at(node.extent) + ", " + name(output_value(output)) + ", a.requests[" +
-               text(output) + "]);");
+    lines_.add(std::string("store<") + element_name(site_, site_.outputs[output]) + ">(a.outputs[" + text(output) +
+               "], " + position(node.extent) + ", " + name(output_value(output)) + ", a.requests[" + text(output) +
+               "]);");
   }
   void keep(int32_t value, int32_t slot, const std::string& index, const std::string& what) {
     lines_.add(std::string("((") + kind_name(plan_.node(value).kind) + "*)a.slots[" + text(slot) + "])[" + index +
@@ -191,114 +114,10 @@ class KernelWriter {
   const Plan& plan_;
   const Kernel& kernel_;
   const std::vector<bool> seen_;
+  const Expressions expressions_;
   const int64_t group_;
   Lines& lines_;
 };
-
-// Where an element lies, in the variables of the loops.
-std::string KernelWriter::at(uint8_t extent) const {
-  switch (extent) {
-    case TN_SCALAR:
-      return "0";
-    case TN_PER_COLUMN:
-      return "c";
-    case TN_PER_ROW:
-      return "r";
-    default:
-      return "i";
-  }
-}
-
-std::string KernelWriter::cast_expression(const Node& node, const std::string& a) const {
-  const uint8_t from = plan_.node(node.operands[0]).kind;
-  if (node.kind == TN_LOGICAL) return a + " != 0";
-  if (from == TN_LOGICAL) return std::string("(") + kind_name(node.kind) + ")(" + a + " ? 1 : 0)";
-  return node.kind == TN_INT ? "nearest<I>(" + a + ")" : "(F)" + a;
-}
-
-// Arithmetic on floats and ints.
-std::string KernelWriter::number_expression(const Node& node, const std::string& a, const std::string& b) const {
-  const bool is_int = node.kind == TN_INT;
-  const std::string suffix = site_.compute == TN_F64 ? "(" : "f(";
-  switch (node.operation) {
-    case TN_OP_ADD:
-      return is_int ? "wrap_add(" + a + ", " + b + ")" : a + " + " + b;
-    case TN_OP_SUB:
-      return is_int ? "wrap_sub(" + a + ", " + b + ")" : a + " - " + b;
-    case TN_OP_MUL:
-      return is_int ? "wrap_mul(" + a + ", " + b + ")" : a + " * " + b;
-    case TN_OP_DIV:
-      return a + " / " + b;
-    case TN_OP_MIN:
-      return "least(" + a + ", " + b + ")";
-    case TN_OP_MAX:
-      return "most(" + a + ", " + b + ")";
-    case TN_OP_NEG:
-      return is_int ? "wrap_sub(0, " + a + ")" : "-" + a;
-    case TN_OP_ABS:
-      return is_int ? a + " < 0 ? wrap_sub(0, " + a + ") : " + a : "fabs" + suffix + a + ")";
-    case TN_OP_SQRT:
-      return "sqrt" + suffix + a + ")";
-    case TN_OP_EXP:
-      return "exp" + suffix + a + ")";
-    case TN_OP_EXPM1:
-      return "expm1" + suffix + a + ")";
-    case TN_OP_LOG:
-      return "log" + suffix + a + ")";
-    case TN_OP_LOG1P:
-      return "log1p" + suffix + a + ")";
-    case TN_OP_TANH:
-      return "tanh" + suffix + a + ")";
-    default:
-      return "erf" + suffix + a + ")";
-  }
-}
-
-std::string KernelWriter::expression(int32_t value) const {
-  const Node& node = plan_.node(value);
-  const std::string kind = kind_name(node.kind);
-  const auto operand = [&](int k) { return name(node.operands[k]); };
-  if (node.global && keeps(value)) {
-    const std::string fold = std::string(fold_name(node.operation)) + ", " + kind + ">(a.slots[" + text(node.partial);
-    if (node.extent == TN_PER_COLUMN) return "fold_strips<" + fold + "], c, columns, strips)";
-    const Grid maker = plan_.slots[static_cast<size_t>(node.partial)].maker;
-    const char* const count = maker == Grid::kRowVector      ? "rows, "
-                              : maker == Grid::kColumnVector ? "columns, "
-                              : maker == Grid::kRows         ? "rows, "
-                                                             : "rows * columns, ";
-    return "fold_parts<" + fold + "], pieces(" + count + text(maker == Grid::kRows ? kThreads / group_ : kTile) + ", " +
-           text(kMostParts) + "))";
-  }
-  if (plan_.is_leaf(kernel_, value))
-    return "((const " + kind + "*)a.slots[" + text(node.kept) + "])[" + at(node.extent) + "]";
-  switch (node.operation) {
-    case kLoad:
-      return "read<" + kind + ", " + element_name(element_type(site_, site_.inputs[node.index])) + ">(a.inputs[" +
-             text(node.index) + "], " + at(node.extent) + ")";
-    case kConstant:
-      return constant(node.number, node.kind, site_.compute == TN_F64);
-    case kIndex:
-      return "(I)" + at(node.extent);
-    case TN_OP_CAST:
-      return cast_expression(node, operand(0));
-    case TN_OP_EQUAL:
-      return operand(0) + " == " + operand(1);
-    case TN_OP_LESS:
-      return operand(0) + " < " + operand(1);
-    case TN_OP_LESS_EQUAL:
-      return operand(0) + " <= " + operand(1);
-    case TN_OP_AND:
-      return operand(0) + " && " + operand(1);
-    case TN_OP_OR:
-      return operand(0) + " || " + operand(1);
-    case TN_OP_NOT:
-      return "!" + operand(0);
-    case TN_OP_SELECT:
-      return operand(0) + " ? " + operand(1) + " : " + operand(2);
-    default:
-      return number_expression(node, operand(0), node.operands[1] >= 0 ? operand(1) : "");
-  }
-}
 
 // A thread per element, row or column; a thread loads what it needs for four of them before it stores anything, since
 // the compiler must take every store for a change of every input.
@@ -331,7 +150,7 @@ void KernelWriter::linear() {
   if (any) {
     begin_four();
     for (size_t i = 0; i < seen_.size(); ++i)
-      if (loaded(i)) lines_.add("x" + std::to_string(i) + "[k] = " + expression(static_cast<int32_t>(i)) + ";");
+      if (loaded(i)) lines_.add("x" + std::to_string(i) + "[k] = " + expressions_.of(static_cast<int32_t>(i)) + ";");
     lines_.add("}");
   }
   begin_four();
@@ -469,7 +288,7 @@ void KernelWriter::one() {
   for (const int32_t value : kernel_.keeps) define(value);
   lines_.add("if (threadIdx.x == 0) {");
   for (size_t i = 0; i < seen_.size(); ++i)
-    if (seen_[i] && !keeps(static_cast<int32_t>(i))) define(static_cast<int32_t>(i));
+    if (seen_[i] && !expressions_.keeps(static_cast<int32_t>(i))) define(static_cast<int32_t>(i));
   for (const int32_t value : kernel_.keeps) keep(value, plan_.node(value).kept, "0", name(value));
   for (const int32_t output : kernel_.outputs) store(output);
   lines_.add("}");
@@ -486,7 +305,7 @@ Source generate(const tn_pointwise_site& site, tn_dtype* missing) {
   Source source;
   for (uint32_t i = 0; i < program.inputs_count + program.outputs_count; ++i) {
     const tn_dtype dtype = i < program.inputs_count ? site.inputs[i] : site.outputs[i - program.inputs_count];
-    if (element_name(element_type(site, dtype)) != nullptr) continue;
+    if (element_name(site, dtype) != nullptr) continue;
     *missing = dtype;
     return source;
   }

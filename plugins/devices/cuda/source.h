@@ -43,7 +43,4 @@ struct Source {
 // Sets *missing to the first element type that is not offered, where there is one; the text is then of no use.
 [[nodiscard]] Source generate(const tn_pointwise_site& site, tn_dtype* missing);
 
-// The C++ type of an element in memory; null where it is not offered.
-[[nodiscard]] const char* element_name(tn_dtype dtype);
-
 }  // namespace tenon::cuda

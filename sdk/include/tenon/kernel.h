@@ -29,7 +29,7 @@ typedef struct tn_kernel_site {
 typedef struct tn_kernel_needs {
   uint32_t size;
   uint32_t traits;          /* TN_TRAIT_* */
-  uint64_t backward_inputs; /* inputs that backward reads */
+  uint64_t backward_inputs; /* layer inputs, then parameters, that backward reads; at most 64 */
   uint64_t backward_outputs;
 } tn_kernel_needs;
 

@@ -217,7 +217,8 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
                                << "\nextern \"C\" int emulate(void* kernel, unsigned blocks, unsigned threads, const "
                                   "void* arguments) {\n  return emulator::run(reinterpret_cast<void (*)(Arguments)>("
                                   "kernel), blocks, threads, arguments);\n}\n";
-  const std::string command = EMULATED_COMPILER " -std=c++17 -O1 -w -fPIC -shared -fno-gnu-unique -fvisibility-inlines-hidden -o '" +
+  const std::string command = EMULATED_COMPILER
+                              " -std=c++17 -O1 -w -fPIC -shared -fno-gnu-unique -fvisibility-inlines-hidden -o '" +
                               base + ".so' '" + base + ".cpp'";
   const bool built = std::system(command.c_str()) == 0;
   void* const library = built ? dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
@@ -235,9 +236,9 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   void* const kernel = dlsym(module->library, name);
   void* const launch = dlsym(module->library, "emulate");
   if (kernel == nullptr || launch == nullptr) return CUDA_ERROR_NOT_FOUND;
-  *function = &module->functions
-                   .try_emplace(name, CUfunc_st{kernel, reinterpret_cast<decltype(CUfunc_st::launch)>(launch)})
-                   .first->second;
+  *function =
+      &module->functions.try_emplace(name, CUfunc_st{kernel, reinterpret_cast<decltype(CUfunc_st::launch)>(launch)})
+           .first->second;
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,

@@ -1,6 +1,6 @@
 // Runs CUDA kernels on the CPU, for tests: included in front of a kernel's text, which a C++ compiler then takes. The
-// threads of a block are fibers that run one at a time, each until it waits for others; the order in which they are
-// resumed changes from round to round. Where all wait and none can go on, the launch fails.
+// threads of a block are fibers that run one at a time, each until it waits for others. Where all wait and none can go
+// on, the launch fails.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -42,6 +42,7 @@ inline struct Stacks {
 } stacks;
 inline unsigned current = 0;
 inline unsigned long progress = 0;
+inline unsigned long draw = 1;
 inline Barrier block_barrier;
 inline Barrier warp_barriers[32];
 inline unsigned char exchanged[1024][16];
@@ -92,11 +93,13 @@ inline void enter() {
   for (;;) yield();
 }
 
-inline void resume(unsigned thread) {
-  if (fibers[thread].done) return;
+// Whether the thread came to its end.
+inline bool resume(unsigned thread) {
+  if (fibers[thread].done) return false;
   current = thread;
   threadIdx.x = thread;
   swapcontext(&scheduler, &fibers[thread].context);
+  return fibers[thread].done;
 }
 
 // Whether every thread of the block came to its end.
@@ -117,14 +120,26 @@ inline bool run_block(unsigned threads) {
     fibers[i].context.uc_stack.ss_size = kStackBytes;
     makecontext(&fibers[i].context, &enter, 0);
   }
-  for (unsigned round = blockIdx.x;; ++round) {
+  // One warp after another, drawn by chance, runs as far as it can alone: whoever forgot to wait for the other warps
+  // is ahead of them.
+  const unsigned warps = (threads + 31) / 32;
+  for (unsigned left = threads, idle = 0; left > 0;) {
+    draw = draw * 6364136223846793005UL + 1442695040888963407UL;
+    const unsigned first = idle > 0 ? idle - 1 : static_cast<unsigned>(draw >> 33) % warps;
     const unsigned long before = progress;
-    for (unsigned i = 0; i < threads; ++i) resume(round % 2 == 0 ? i : threads - 1 - i);
-    bool done = true;
-    for (const Fiber& fiber : fibers) done = done && fiber.done;
-    if (done) return true;
-    if (progress == before) return false;
+    unsigned long seen;
+    do {
+      seen = progress;
+      for (unsigned k = 0; k < 32; ++k) {
+        const unsigned lane = draw >> 60 < 8 ? k : 31 - k;
+        if (first * 32 + lane < threads && resume(first * 32 + lane)) --left;
+      }
+    } while (progress != seen);
+    // Where it could not go on, all are asked in turn.
+    idle = progress != before ? 0 : idle + 1;
+    if (idle > warps) return false;
   }
+  return true;
 }
 
 // Blocks run from the last to the first: nothing may rely on their order.

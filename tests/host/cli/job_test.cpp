@@ -115,8 +115,7 @@ TEST(JobTest, TestReaderTakesBatchAndSlotsFromTrain) {
 }
 
 TEST(JobTest, UnknownKeysNameLineAndNearestKey) {
-  EXPECT_EQ(refused(changed("passes", "pases")),
-            "jobs/mlp.toml:1: unknown key \"pases\"; did you mean \"passes\"?");
+  EXPECT_EQ(refused(changed("passes", "pases")), "jobs/mlp.toml:1: unknown key \"pases\"; did you mean \"passes\"?");
   EXPECT_EQ(refused(changed("batch = 64", "bacth = 64")),
             "jobs/mlp.toml:22: [reader.train]: unknown key \"bacth\"; did you mean \"batch\"?");
   EXPECT_THAT(refused(changed("scale = 0.5", "scael = 0.5")), HasSubstr("slot \"image\": unknown key \"scael\"; did"));
@@ -133,7 +132,8 @@ TEST(JobTest, WrongKindsNameKeyAndBoth) {
   EXPECT_THAT(refused(changed("shuffle = true", "shuffle = 0")), HasSubstr("key \"shuffle\""));
   EXPECT_THAT(refused(changed("shuffle = true", "shuffle = \"yes\"")), HasSubstr("expected true, false, or"));
   EXPECT_THAT(refused(changed("inputs = [\"pixel\"]", "inputs = [1]")), HasSubstr("expected a list of names"));
-  EXPECT_THAT(refused(changed("size = 128", "size = 1979-05-27")), HasSubstr("\"size\": expected true, false, a number"));
+  EXPECT_THAT(refused(changed("size = 128", "size = 1979-05-27")),
+              HasSubstr("\"size\": expected true, false, a number"));
   EXPECT_THAT(refused(changed("size = 128", "size = [1, \"a\"]")), HasSubstr("got a list"));
   EXPECT_THAT(refused(changed("scale = 0.5", "scale = 0")), HasSubstr("scale not 0"));
   EXPECT_THAT(refused("layer = 3"), HasSubstr("expected [[layer]] tables"));
@@ -169,7 +169,8 @@ TEST(JobTest, SyntaxErrorsNameTheLine) {
   EXPECT_THAT(refused(std::string(100000, '[')), HasSubstr("jobs/mlp.toml:1: "));
   EXPECT_THAT(refused("a = " + std::string(100000, '[')), HasSubstr("jobs/mlp.toml:1: "));
   EXPECT_THAT(refused("[[[a]]]"), HasSubstr("jobs/mlp.toml:1: "));
-  EXPECT_THAT(refused("# \xC3\xA9\nx = '\xC3\xA9'\n\xC3\xA9 = 1\n"), HasSubstr("jobs/mlp.toml:3: a character outside ASCII"));
+  EXPECT_THAT(refused("# \xC3\xA9\nx = '\xC3\xA9'\n\xC3\xA9 = 1\n"),
+              HasSubstr("jobs/mlp.toml:3: a character outside ASCII"));
   EXPECT_THAT(refused("x = \"\"\"\n\\\"\xC3\xA9\n\"\"\" # \xC3\xA9\n\xFF"), HasSubstr("jobs/mlp.toml:4: "));
   EXPECT_THAT(refused("x = '''a'''''\n\xC3\xA9 = 1"), HasSubstr("jobs/mlp.toml:2: "));
   EXPECT_EQ(parse("\xEF\xBB\xBF# caf\xC3\xA9\n" + std::string(kJob)).passes, 3);
@@ -181,9 +182,10 @@ TEST(JobTest, Files) {
 }
 
 TEST(SetTest, Overrides) {
-  const Job job = parse(kJob, {"passes=9", "layer.hidden.size=64", "layer.hidden.act=relu", "updater.learning_rate=0.25",
-                               "reader.train.batch=8", "reader.train.slots.image.scale=2.0", "outputs=[\"hidden\"]",
-                               "layer.cost.from_logits=false", "layer.hidden.param.bias.decay=0", "save=b.safetensors"});
+  const Job job =
+      parse(kJob, {"passes=9", "layer.hidden.size=64", "layer.hidden.act=relu", "updater.learning_rate=0.25",
+                   "reader.train.batch=8", "reader.train.slots.image.scale=2.0", "outputs=[\"hidden\"]",
+                   "layer.cost.from_logits=false", "layer.hidden.param.bias.decay=0", "save=b.safetensors"});
   EXPECT_EQ(job.passes, 9);
   EXPECT_EQ(attribute<int64_t>(job.layers[0], "size"), 64);
   EXPECT_EQ(attribute<std::string>(job.layers[0], "act"), "relu");

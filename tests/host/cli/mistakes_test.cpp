@@ -58,7 +58,8 @@ TEST_F(MistakesTest, Files) {
   EXPECT_THAT(failure(74, "train job.toml --save ."), HasSubstr("it is a folder"));
   EXPECT_THAT(failure(66, "test job.toml"), HasSubstr("model.safetensors"));
   EXPECT_THAT(failure(66, "model show nowhere"), HasSubstr("nowhere"));
-  EXPECT_THAT(changed(66, "train-images", "nowhere-images"), AllOf(HasSubstr("nowhere-images"), HasSubstr("job.toml:")));
+  EXPECT_THAT(changed(66, "train-images", "nowhere-images"),
+              AllOf(HasSubstr("nowhere-images"), HasSubstr("job.toml:")));
   EXPECT_THAT(changed(66, "test-labels", "nowhere-labels"), HasSubstr("[reader.test]")) << "found before the training";
 }
 
@@ -92,12 +93,14 @@ TEST_F(MistakesTest, DamagedModel) {
 
 TEST_F(MistakesTest, ModelOfAnotherShape) {
   ASSERT_EQ(run("train job.toml --passes 1 --save good").exit, 0);
-  EXPECT_THAT(failure(78, "test job.toml --model good --set layer.hidden.size=9"), HasSubstr("hidden.weight"));
+  EXPECT_THAT(failure(78, "test job.toml --model good --set layer.hidden.size=9"),
+              AllOf(HasSubstr("good does not fit"), HasSubstr("hidden.weight")));
 }
 
 TEST_F(MistakesTest, JobKeys) {
   EXPECT_THAT(changed(78, "passes", "pases"), HasSubstr("job.toml:1: unknown key \"pases\"; did you mean \"passes\"?"));
-  EXPECT_THAT(changed(78, "passes = 4", "passes = \"4\""), HasSubstr("job.toml:1: key \"passes\": expected an integer"));
+  EXPECT_THAT(changed(78, "passes = 4", "passes = \"4\""),
+              HasSubstr("job.toml:1: key \"passes\": expected an integer"));
   EXPECT_THAT(changed(78, "size = 8", "sise = 8"),
               AllOf(HasSubstr("job.toml:9: layer \"hidden\""), HasSubstr("did you mean \"size\"?")));
   EXPECT_THAT(changed(78, "size = 8", "size = \"eight\""),
@@ -106,7 +109,7 @@ TEST_F(MistakesTest, JobKeys) {
   EXPECT_THAT(changed(78, "inputs = [\"pixel\"]\nsize", "input = [\"pixel\"]\nsize"),
               HasSubstr("did you mean \"inputs\"?"));
   EXPECT_THAT(changed(78, "learning_rate = 0.05", "learningrate = 0.05"),
-              AllOf(HasSubstr("job.toml:51: [updater]"), HasSubstr("did you mean \"learning_rate\"?")));
+              AllOf(HasSubstr("job.toml:47: [updater]"), HasSubstr("did you mean \"learning_rate\"?")));
   EXPECT_THAT(changed(78, "batch = 8", "bacth = 8"), HasSubstr("did you mean \"batch\"?"));
   EXPECT_THAT(changed(78, "files = [\"train", "file = [\"train"), HasSubstr("did you mean \"files\"?"));
   EXPECT_THAT(changed(78, "slots.image", "slots.imgae"), HasSubstr("did you mean \"image\"?"));
@@ -126,10 +129,8 @@ TEST_F(MistakesTest, UnknownTypes) {
 TEST_F(MistakesTest, Topology) {
   EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"pixle\"]"),
               AllOf(HasSubstr("job.toml:8: layer \"hidden\": input \"pixle\""), HasSubstr("did you mean \"pixel\"?")));
-  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"score\"]"),
-              HasSubstr("the layers form a cycle: "));
-  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"hidden\"]"),
-              HasSubstr("\"hidden\" needs \"hidden\""));
+  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"score\"]"), HasSubstr("the layers form a cycle: "));
+  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"hidden\"]"), HasSubstr("\"hidden\" needs \"hidden\""));
   EXPECT_THAT(changed(78, "name = \"score\"", "name = \"hidden\""), HasSubstr("the name is taken"));
   EXPECT_THAT(changed(78, "inputs = [\"score\", \"label\"]", "inputs = [\"score\"]"),
               AllOf(HasSubstr("layer \"cost\""), HasSubstr("label")));

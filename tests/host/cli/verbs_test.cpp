@@ -44,7 +44,7 @@ TEST_F(VerbsTest, TrainPrintsOneLineForEachPass) {
   ASSERT_EQ(text.size(), 6U) << outcome.out;
   EXPECT_THAT(text[0], testing::ContainsRegex("^pass 1/4  cost [0-9.]+  accuracy [0-9.]+  [0-9]+ samples/s$"));
   EXPECT_THAT(text[3], StartsWith("pass 4/4  cost "));
-  EXPECT_EQ(text[4], "saved ./model.safetensors");
+  EXPECT_EQ(text[4], "saved model.safetensors");
   EXPECT_THAT(text[5], testing::ContainsRegex("^test  cost [0-9.]+  accuracy [0-9.]+  \\(21 samples, [0-9.]+ s\\)$"));
   EXPECT_EQ(outcome.error, "") << "no bar where there is no terminal";
 }
@@ -148,10 +148,10 @@ TEST_F(VerbsTest, Plan) {
   EXPECT_TRUE(plan.at("training").get<bool>());
   const json& bytes = plan.at("bytes");
   EXPECT_EQ(bytes.at("slots").get<int64_t>(), 2 * bytes.at("parameters").get<int64_t>()) << "Adam keeps two moments";
-  EXPECT_EQ(bytes.at("machine").get<int64_t>(),
-            bytes.at("control").get<int64_t>() + bytes.at("feeds").get<int64_t>() +
-                bytes.at("gradients").get<int64_t>() + bytes.at("arena").get<int64_t>() +
-                bytes.at("workspace").get<int64_t>());
+  EXPECT_EQ(bytes.at("machine").get<int64_t>(), bytes.at("control").get<int64_t>() + bytes.at("feeds").get<int64_t>() +
+                                                    bytes.at("gradients").get<int64_t>() +
+                                                    bytes.at("arena").get<int64_t>() +
+                                                    bytes.at("workspace").get<int64_t>());
   EXPECT_FALSE(json::parse(done("plan job.toml --json --inference").out).at("training").get<bool>());
 }
 
@@ -169,7 +169,8 @@ TEST_F(VerbsTest, PluginsListAndInfo) {
 TEST_F(VerbsTest, ModelShow) {
   done("train job.toml --passes 1");
   const std::string text = done("model show model.safetensors").out;
-  for (const char* part : {"verified", "hidden.weight", "[16,8]", "cross_entropy", "outputs: cost, accuracy, prediction"})
+  for (const char* part :
+       {"verified", "hidden.weight", "[16,8]", "cross_entropy", "outputs: cost, accuracy, prediction"})
     EXPECT_THAT(text, HasSubstr(part));
   EXPECT_TRUE(json::parse(done("model show model.safetensors --json").out).at("verified").get<bool>());
 }

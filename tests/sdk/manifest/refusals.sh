@@ -10,7 +10,7 @@ failed=0
 
 # refused <mutation> <text of the message>
 refused() {
-  rm - f "$folder"/*
+  rm -f "$folder"/*
   if TENON_TEST_MUTATION="$1" "$program" "$folder/note.c" "$folder/note.json" 2>"$folder/error"; then
     echo "$1: not refused"
     failed=1

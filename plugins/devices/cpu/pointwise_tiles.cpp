@@ -1,0 +1,88 @@
+// Tiles and chunks: how a pass walks its grid. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "pointwise_code.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+bool is_reduction(uint16_t operation) { return operation >= TN_OP_REDUCE_SUM && operation <= TN_OP_REDUCE_MIN; }
+
+// Cost of an operation on an element, in simple operations.
+int64_t cost_of(uint16_t operation) {
+  if (operation == TN_OP_SQRT || operation == TN_OP_DIV || is_reduction(operation)) return 4;
+  return operation >= TN_OP_EXP && operation <= TN_OP_ERF ? 10 : 1;
+}
+
+// A chunk is worth a few microseconds: much more than handing it out costs, and enough of them to share.
+constexpr int64_t kChunkCost = 32768;
+constexpr int64_t kMostChunks = 256;
+
+int64_t chunks_for(int64_t rows, int64_t columns, const Code& code) {
+  const int64_t elements = rows * std::max<int64_t>(columns, code.by_row ? 1 : 0);
+  return std::clamp<int64_t>(elements * code.cost / kChunkCost, 1, kMostChunks);
+}
+
+}  // namespace
+
+int64_t column_chunks(const Code& code) {
+  return code.whole_rows ? 1 : (code.columns + kChunkColumns - 1) / kChunkColumns;
+}
+
+void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, Code& code) {
+  code.grid = pass.grid;
+  code.flat = pass.flat;
+  code.by_row = pass.by_row;
+  for (const Node& n : pass.nodes)
+    if (n.extent == TN_FULL || is_reduction(n.operation)) code.cost += cost_of(n.operation);
+  const int64_t most_rows = pass.grid == Grid::kColumns ? 1 : site.rows.bound;
+  const int64_t most_columns = pass.grid == Grid::kRows ? 1 : site.columns.bound;
+  code.most_chunks = most_rows < 0 || most_columns < 0 ? kMostChunks : chunks_for(most_rows, most_columns, code);
+  code.most_row_chunks = code.most_chunks;
+  if (pass.flat) {
+    code.tile_columns = kTileElements;
+    return;
+  }
+  const int64_t columns = site.columns.offset;
+  code.columns = columns;
+  code.whole_rows = pass.by_row || columns <= 2 * kTileElements;
+  code.tile_columns = code.whole_rows ? columns : kTileElements;
+  if (columns == 0) code.tile_rows = kBlockRows;
+  if (columns > 0 && columns < kTileElements) code.tile_rows = (kRowsTileElements + columns - 1) / columns;
+  code.block_rows = pass.by_row ? code.tile_rows : round_up(kBlockRows, code.tile_rows);
+  // Partial results of a column reduction are rows of their own: about a MiB of them at most.
+  constexpr int64_t kPartials = int64_t{1} << 18;
+  const int64_t affordable = std::max<int64_t>(kPartials / std::max<int64_t>(columns, 1), 8);
+  if (by_column) code.most_row_chunks = std::min(code.most_row_chunks, affordable);
+}
+
+Walk walk(const Code& code, int64_t rows, int64_t columns) {
+  // Where the tensors are larger than this, they come from memory.
+  constexpr int64_t kCached = int64_t{16} << 20;
+  Walk w = {};
+  const int64_t chunks = std::min(chunks_for(rows, columns, code), code.most_chunks);
+  w.tile_columns = code.tile_columns;
+  if (!code.whole_rows && rows * columns * code.stream_bytes > kCached) w.tile_columns = kTileElementsInMemory;
+  if (code.flat) {
+    w.rows = 1;
+    w.columns = rows * columns;
+    w.chunk_rows = 1;
+    w.row_chunks = 1;
+    w.chunk_columns = round_up((w.columns + chunks - 1) / chunks, kTileElements);
+    w.column_chunks = w.columns == 0 ? 0 : (w.columns + w.chunk_columns - 1) / w.chunk_columns;
+    return w;
+  }
+  w.rows = rows;
+  w.columns = columns;
+  w.chunk_columns = code.whole_rows ? columns : std::min(columns, kChunkColumns);
+  w.column_chunks = column_chunks(code);
+  const int64_t row_chunks = std::clamp<int64_t>(chunks / w.column_chunks, 1, code.most_row_chunks);
+  w.chunk_rows = round_up((rows + row_chunks - 1) / row_chunks, code.tile_rows);
+  w.row_chunks = rows == 0 ? 0 : (rows + w.chunk_rows - 1) / w.chunk_rows;
+  return w;
+}
+
+}  // namespace tenon::cpu

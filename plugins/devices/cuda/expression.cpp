@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expression.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "source.h"
+
+namespace tenon::cuda {
+
+const char* kind_name(uint8_t kind) { return kind == TN_FLOAT ? "F" : kind == TN_INT ? "I" : "bool"; }
+
+const char* fold_name(uint16_t operation) {
+  return operation == TN_OP_REDUCE_SUM ? "Sum" : operation == TN_OP_REDUCE_MAX ? "Max" : "Min";
+}
+
+const char* element_name(const tn_pointwise_site& site, tn_dtype dtype) {
+  switch (dtype == TN_COMPUTE ? site.compute : dtype) {
+    case TN_I8:
+      return "signed char";
+    case TN_I16:
+      return "short";
+    case TN_I32:
+      return "int";
+    case TN_I64:
+      return "Int64";
+    case TN_U8:
+      return "unsigned char";
+    case TN_U16:
+      return "unsigned short";
+    case TN_U32:
+      return "unsigned int";
+    case TN_F16:
+      return "Half";
+    case TN_BF16:
+      return "Brain";
+    case TN_F32:
+      return "float";
+    case TN_F64:
+      return "double";
+    case TN_BOOL:
+      return "Truth";
+    default:
+      return nullptr;
+  }
+}
+
+const char* position(uint8_t extent) {
+  switch (extent) {
+    case TN_SCALAR:
+      return "0";
+    case TN_PER_COLUMN:
+      return "c";
+    case TN_PER_ROW:
+      return "r";
+    default:
+      return "i";
+  }
+}
+
+namespace {
+
+// The nearest int of a constant's number; NaN gives 0.
+int64_t to_int(double number, bool wide) {
+  const double end = wide ? 0x1p63 : 0x1p31;
+  const int64_t most = wide ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max();
+  if (number >= end) return most;
+  if (number <= -end) return -most - 1;
+  return number == number ? static_cast<int64_t>(number) : 0;
+}
+
+// By its bits, so that nothing is lost and every number has a text.
+std::string constant(double number, uint8_t kind, bool wide) {
+  char out[64];
+  if (kind == TN_LOGICAL) return number != 0 ? "true" : "false";
+  if (kind == TN_INT) {
+    std::snprintf(out, sizeof out, "(I)0x%llxull", static_cast<unsigned long long>(to_int(number, wide)));
+  } else if (wide) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof bits);
+    std::snprintf(out, sizeof out, "__longlong_as_double((Int64)0x%llxull)", static_cast<unsigned long long>(bits));
+  } else {
+    const auto narrow = static_cast<float>(number);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    std::snprintf(out, sizeof out, "__uint_as_float(0x%xu)", static_cast<unsigned>(bits));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool Expressions::keeps(int32_t value) const {
+  return std::find(kernel_.keeps.begin(), kernel_.keeps.end(), value) != kernel_.keeps.end();
+}
+
+std::string Expressions::cast(const Node& node, const std::string& a) const {
+  const uint8_t from = plan_.node(node.operands[0]).kind;
+  if (node.kind == TN_LOGICAL) return a + " != 0";
+  if (from == TN_LOGICAL) return std::string("(") + kind_name(node.kind) + ")(" + a + " ? 1 : 0)";
+  return node.kind == TN_INT ? "nearest<I>(" + a + ")" : "(F)" + a;
+}
+
+// Arithmetic on floats and ints.
+std::string Expressions::arithmetic(const Node& node, const std::string& a, const std::string& b) const {
+  const bool is_int = node.kind == TN_INT;
+  const std::string suffix = site_.compute == TN_F64 ? "(" : "f(";
+  switch (node.operation) {
+    case TN_OP_ADD:
+      return is_int ? "wrap_add(" + a + ", " + b + ")" : a + " + " + b;
+    case TN_OP_SUB:
+      return is_int ? "wrap_sub(" + a + ", " + b + ")" : a + " - " + b;
+    case TN_OP_MUL:
+      return is_int ? "wrap_mul(" + a + ", " + b + ")" : a + " * " + b;
+    case TN_OP_DIV:
+      return a + " / " + b;
+    case TN_OP_MIN:
+      return "least(" + a + ", " + b + ")";
+    case TN_OP_MAX:
+      return "most(" + a + ", " + b + ")";
+    case TN_OP_NEG:
+      return is_int ? "wrap_sub(0, " + a + ")" : "-" + a;
+    case TN_OP_ABS:
+      return is_int ? a + " < 0 ? wrap_sub(0, " + a + ") : " + a : "fabs" + suffix + a + ")";
+    case TN_OP_SQRT:
+      return "sqrt" + suffix + a + ")";
+    case TN_OP_EXP:
+      return "exp" + suffix + a + ")";
+    case TN_OP_EXPM1:
+      return "expm1" + suffix + a + ")";
+    case TN_OP_LOG:
+      return "log" + suffix + a + ")";
+    case TN_OP_LOG1P:
+      return "log1p" + suffix + a + ")";
+    case TN_OP_TANH:
+      return "tanh" + suffix + a + ")";
+    default:
+      return "erf" + suffix + a + ")";
+  }
+}
+
+// A global reduction from its partial results.
+std::string Expressions::folded(const Node& node) const {
+  const std::string fold =
+      std::string(fold_name(node.operation)) + ", " + kind_name(node.kind) + ">(a.slots[" + text(node.partial) + "], ";
+  if (node.extent == TN_PER_COLUMN) return "fold_strips<" + fold + "c, columns, strips)";
+  const Grid maker = plan_.slots[static_cast<size_t>(node.partial)].maker;
+  const char* const count = maker == Grid::kElements       ? "rows * columns, "
+                            : maker == Grid::kColumnVector ? "columns, "
+                                                           : "rows, ";
+  return "fold_parts<" + fold + "pieces(" + count + text(maker == Grid::kRows ? kThreads / group_ : kTile) + ", " +
+         text(kMostParts) + "))";
+}
+
+std::string Expressions::of(int32_t value) const {
+  const Node& node = plan_.node(value);
+  if (node.global && keeps(value)) return folded(node);
+  if (plan_.is_leaf(kernel_, value))
+    return std::string("((const ") + kind_name(node.kind) + "*)a.slots[" + text(node.kept) + "])[" +
+           position(node.extent) + "]";
+  return computed(node);
+}
+
+std::string Expressions::computed(const Node& node) const {
+  const auto operand = [&](int k) { return name(node.operands[k]); };
+  switch (node.operation) {
+    case kLoad:
+      return std::string("read<") + kind_name(node.kind) + ", " + element_name(site_, site_.inputs[node.index]) +
+             ">(a.inputs[" + text(node.index) + "], " + position(node.extent) + ")";
+    case kConstant:
+      return constant(node.number, node.kind, site_.compute == TN_F64);
+    case kIndex:
+      return std::string("(I)") + position(node.extent);
+    case TN_OP_CAST:
+      return cast(node, operand(0));
+    case TN_OP_EQUAL:
+      return operand(0) + " == " + operand(1);
+    case TN_OP_LESS:
+      return operand(0) + " < " + operand(1);
+    case TN_OP_LESS_EQUAL:
+      return operand(0) + " <= " + operand(1);
+    case TN_OP_AND:
+      return operand(0) + " && " + operand(1);
+    case TN_OP_OR:
+      return operand(0) + " || " + operand(1);
+    case TN_OP_NOT:
+      return "!" + operand(0);
+    case TN_OP_SELECT:
+      return operand(0) + " ? " + operand(1) + " : " + operand(2);
+    default:
+      return arithmetic(node, operand(0), node.operands[1] >= 0 ? operand(1) : "");
+  }
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,49 @@
+// The text of single values in a generated kernel. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/device.h>
+
+#include <string>
+
+#include "plan.h"
+
+namespace tenon::cuda {
+
+[[nodiscard]] inline std::string text(int64_t number) { return std::to_string(number); }
+// The variables of a value, and of what a reduction has joined so far.
+[[nodiscard]] inline std::string name(int32_t value) { return "v" + text(value); }
+[[nodiscard]] inline std::string accumulator(int32_t value) { return "s" + text(value); }
+// Type of a value, and how a reduction joins two.
+[[nodiscard]] const char* kind_name(uint8_t kind);
+[[nodiscard]] const char* fold_name(uint16_t operation);
+// The C++ type of an element in memory; null where it is not offered.
+[[nodiscard]] const char* element_name(const tn_pointwise_site& site, tn_dtype dtype);
+
+// Expressions of one kernel. They use the loops' variables: r, c, and i, the element's position.
+class Expressions {
+ public:
+  // group: threads that share a row in Grid::kRows.
+  Expressions(const tn_pointwise_site& site, const Plan& plan, const Kernel& kernel, int64_t group)
+      : site_(site), plan_(plan), kernel_(kernel), group_(group) {}
+
+  // How the kernel comes by a value: read, folded from partial results, or computed from its operands' variables.
+  [[nodiscard]] std::string of(int32_t value) const;
+  // Whether the kernel completes this reduction.
+  [[nodiscard]] bool keeps(int32_t value) const;
+
+ private:
+  [[nodiscard]] std::string folded(const Node& node) const;
+  [[nodiscard]] std::string computed(const Node& node) const;
+  [[nodiscard]] std::string cast(const Node& node, const std::string& a) const;
+  [[nodiscard]] std::string arithmetic(const Node& node, const std::string& a, const std::string& b) const;
+
+  const tn_pointwise_site& site_;
+  const Plan& plan_;
+  const Kernel& kernel_;
+  const int64_t group_;
+};
+
+// Where an element of this extent lies.
+[[nodiscard]] const char* position(uint8_t extent);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,170 @@
+// The C++ wrapper: lifetimes, errors, exceptions that pass through C. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "tests/support/fashion.h"
+
+namespace tenon::test {
+namespace {
+
+template <typename Action>
+tn_status code_of(Action action) {
+  try {
+    action();
+  } catch (const v0::Error& error) {
+    EXPECT_STRNE(error.what(), "");
+    return error.code();
+  }
+  return TN_OK;
+}
+
+class WrapperTest : public testing::Test {
+ protected:
+  [[nodiscard]] TrainOptions training() const {
+    TrainOptions options;
+    options.outputs = model_.outputs();
+    options.parameters = host_.parameters(options.outputs, 1);
+    options.updater = host_.updater("sgd", {{"learning_rate", 0.1}});
+    options.reader = fashion(host_, "t10k", 96, 32, 1);
+    return options;
+  }
+
+  Host host_ = make_host(1);
+  Perceptron model_ = perceptron(host_, 4);
+};
+
+TEST_F(WrapperTest, ErrorsCarryCodeAndMessage) {
+  try {
+    (void)host_.layer("cf", {});
+    FAIL();
+  } catch (const v0::Error& error) {
+    EXPECT_EQ(error.code(), TN_NOT_FOUND);
+    EXPECT_NE(std::string(error.what()).find("\"cf\""), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(code_of([&] { (void)host_.layer("fc", {model_.image}, {{"size", 1.5}}); }), TN_INVALID);
+  EXPECT_EQ(code_of([&] { (void)host_.load("/nowhere"); }), TN_NOT_FOUND);
+}
+
+TEST_F(WrapperTest, EmptyObjectsAreMisuse) {
+  EXPECT_EQ(code_of([] { (void)Layer().describe(); }), TN_MISUSE);
+  EXPECT_EQ(code_of([] { train({}); }), TN_MISUSE);
+  EXPECT_EQ(code_of([] { (void)Reader().batch(1); }), TN_MISUSE);
+  EXPECT_FALSE(Machine());
+}
+
+TEST_F(WrapperTest, HandlerExceptionsComeOutOfTrain) {
+  TrainOptions options = training();
+  struct Stop {};
+  int calls = 0;
+  options.handler = [&](v0::Event& event) {
+    ++calls;
+    if (event.kind() == TN_END_ITERATION) throw Stop();
+  };
+  EXPECT_THROW(train(options), Stop);
+  EXPECT_EQ(calls, 4) << "begin training, pass and iteration, end of iteration; none after it";
+  options.handler = nullptr;
+  EXPECT_EQ(test(options).samples, 96 - 32) << "the host goes on, and so does the reader";
+}
+
+TEST_F(WrapperTest, HandlersChangeTheRateAndStop) {
+  TrainOptions options = training();
+  options.passes = 5;
+  double seen = 0;
+  int iterations = 0;
+  options.handler = [&](v0::Event& event) {
+    if (event.kind() != TN_END_ITERATION) return;
+    seen = event.learning_rate();
+    EXPECT_EQ(event.metrics().at(0).name, "accuracy");
+    event.set_learning_rate(0.5);
+    if (++iterations == 2) event.stop();
+  };
+  train(options);
+  EXPECT_EQ(iterations, 2);
+  EXPECT_EQ(seen, 0.5);
+}
+
+TEST_F(WrapperTest, SinkEndsInferOrThrows) {
+  TrainOptions options = training();
+  options.outputs = {model_.prediction};
+  int batches = 0;
+  infer(options, [&](const std::vector<Array>& outputs) {
+    EXPECT_EQ(outputs.at(0).shape, (std::vector<int64_t>{32, 10}));
+    EXPECT_EQ(outputs.at(0).count(), 320);
+    return ++batches < 2;
+  });
+  EXPECT_EQ(batches, 2);
+  struct Stop {};
+  EXPECT_THROW(infer(options, [](const std::vector<Array>&) -> bool { throw Stop(); }), Stop);
+}
+
+TEST_F(WrapperTest, ReadersSurviveAWrapperThatFails) {
+  Reader reader =
+      host_.reader("idx", {{"files", std::vector<std::string>{kFashion + "t10k-labels-idx1-ubyte.gz"}}}).first_n(5);
+  EXPECT_EQ(code_of([&] { (void)std::move(reader).batch(0); }), TN_INVALID);
+  Reader batches = std::move(reader).batch(3);
+  EXPECT_FALSE(reader);  // NOLINT(bugprone-use-after-move): that it is empty is the point
+  EXPECT_EQ(batches.next(1).at(0).shape, std::vector<int64_t>{3});
+  EXPECT_EQ(batches.next(1).at(0).shape, std::vector<int64_t>{2});
+  EXPECT_TRUE(batches.next(1).empty());
+  EXPECT_EQ(batches.next(1).at(0).shape, std::vector<int64_t>{3}) << "the next pass";
+}
+
+TEST_F(WrapperTest, ObjectsKeepTheirHost) {
+  std::optional<Host> host(make_host(1));
+  const Perceptron model = perceptron(*host, 4);
+  Parameters parameters = host->parameters(model.outputs(), 1);
+  host.reset();
+  const Parameters copy = parameters;
+  parameters = Parameters();
+  EXPECT_EQ(copy.get("hidden.bias").shape, std::vector<int64_t>{4});
+}
+
+TEST_F(WrapperTest, ForeignAndStaleHandlesAreMisuse) {
+  const Host other = make_host(1);
+  EXPECT_EQ(code_of([&] { (void)other.parameters(model_.outputs(), 1); }), TN_MISUSE);
+}
+
+TEST_F(WrapperTest, ParametersGoInAndOut) {
+  const Parameters parameters = host_.parameters(model_.outputs(), 1);
+  const std::vector<float> values{1, 2, 3, 4};
+  parameters.set("hidden.bias", {TN_F32, {4}, values.data()});
+  const Array read = parameters.get("hidden.bias");
+  ASSERT_EQ(read.count(), 4);
+  EXPECT_EQ(static_cast<const float*>(read.data)[2], 3);
+  EXPECT_EQ(code_of([&] { parameters.set("hidden.bias", {TN_F32, {2, 2}, values.data()}); }), TN_INVALID);
+  EXPECT_EQ(code_of([&] {
+              parameters.set("hidden.bias", {TN_F32, std::vector<int64_t>(9, 1), values.data()});
+            }),
+            TN_INVALID);
+}
+
+TEST_F(WrapperTest, ModelsWithManyOutputs) {
+  Layers outputs;
+  for (int i = 0; i < 20; ++i)
+    outputs.push_back(host_.layer("relu", {model_.prediction}, {}, "output" + std::to_string(i)));
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / ("tenon_hpp_test_" + std::to_string(getpid()) + ".safetensors");
+  const Parameters parameters = host_.parameters(outputs, 7);
+  parameters.save(outputs, path.string());
+  const Model model = host_.load(path.string());
+  std::filesystem::remove(path);
+  ASSERT_EQ(model.outputs.size(), outputs.size());
+  EXPECT_NE(model.outputs[19].describe().find("output19"), std::string::npos);
+  const Array before = parameters.get("hidden.weight"), after = model.parameters.get("hidden.weight");
+  ASSERT_EQ(before.shape, after.shape);
+  EXPECT_EQ(static_cast<const float*>(before.data)[100], static_cast<const float*>(after.data)[100]);
+}
+
+TEST_F(WrapperTest, LogMayThrow) {
+  HostOptions options;
+  options.plugin_paths = {TENON_PLUGINS};
+  options.log = [](int, const char*) { throw std::runtime_error("a log that fails"); };
+  const Host host(options);
+  EXPECT_NO_THROW((void)perceptron(host, 4));
+}
+
+}  // namespace
+}  // namespace tenon::test
