@@ -58,11 +58,12 @@ Tiles small_tiles(int64_t n, int64_t k, uint32_t flags) {
   constexpr int64_t kCachedB = 131072;
   if (n * k > 2 * kCachedB) return {0, 0};
   const int64_t most = std::min(kSmall / k, b ? int64_t{1200} : kSmall);  // elements of a tile
-  if (a) return most >= 1024 ? Tiles{32, 32} : Tiles{0, 0};
-  if (n * 8 > most)
-    return n >= 64 && most >= 1024 && !b ? Tiles{16, 64} : b && most >= 1024 ? Tiles{8, 128} : Tiles{0, 0};
-  const int64_t rows = b ? most / n / 8 * 8 : std::clamp<int64_t>(most / n / 8 * 8, 8, 32);
-  return {std::min<int64_t>(rows, 64), n};
+  constexpr Tiles kNone = {0, 0};
+  if (a) return most >= 1024 ? Tiles{32, 32} : kNone;
+  if (n * 8 <= most) return {std::min<int64_t>(most / n / 8 * 8, b ? 64 : 32), n};
+  if (most < 1024) return kNone;
+  if (b) return {8, 128};
+  return n >= 64 ? Tiles{16, 64} : kNone;
 }
 
 // Tiles for the packed form: halved until there are eight, or until they are small enough for many threads, and not
@@ -89,8 +90,8 @@ Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
 
 Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
   // Less than this is not worth sharing.
-  if (m * n * k <= 65536) return {m, n};
-  // One row or column: a mebi of what is stored to a tile.
+  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= 65536) return {m, n};
+  // One row or column: 2^18 elements of the matrix to a tile.
   const int64_t share = std::max<int64_t>(64, (int64_t{1} << 18) / k / 64 * 64);
   if (m == 1) return {1, std::min(share, n)};
   if (n == 1) return {std::min(share, m), 1};

@@ -86,6 +86,9 @@ class Generator {
   void count_uses();
   void emit(int32_t i);
   int32_t load(const Node& n);
+  Slot known(const Node& n);
+  int32_t index(const Node& n);
+  int32_t operation(const Node& n);
   int32_t input_slot(int32_t input, uint8_t extent, int64_t bytes);
   Operand operand(int32_t i, uint8_t consumer);
   int32_t tile_slot(int32_t i);
@@ -215,48 +218,71 @@ int32_t Generator::load(const Node& n) {
 
 void Generator::emit(int32_t i) {
   const Node& n = node(i);
-  if (n.operation == kLoad) {
-    stage(i) = load(n);
-  } else if (n.operation == kConstant) {
-    Slot slot;
-    slot.home = Home::kConstant;
-    slot.offset = static_cast<int64_t>(binding_.constants.size() * sizeof(uint64_t));
-    binding_.constants.push_back(constant_lane(n, wide_));
-    stage(i) = add(slot);
-  } else if (n.operation == kResult) {
-    Slot slot;
-    slot.home = Home::kShared;
-    slot.offset = binding_.results[static_cast<size_t>(n.index)];
-    if (n.extent != TN_SCALAR) slot.column_bytes = lane_;
-    if (n.extent == TN_FULL) slot.moves = Moves::kTile;
-    stage(i) = add(slot);
-  } else if (n.operation == kIndex) {
-    Slot start;
-    start.offset = static_cast<int64_t>(n.extent == TN_PER_ROW      ? offsetof(Position, row)
-                                        : n.extent == TN_PER_COLUMN ? offsetof(Position, chunk_column)
-                                                                    : offsetof(Position, tile_column));
-    const int32_t from = add(start);
-    stage(i) = make_register(n.extent);
-    calls(n.extent).push_back({index_kernel(isa_, wide_), span_of(n.extent), stage(i), from, from, from});
-  } else {
-    Operand operands[3] = {{0, false}, {0, false}, {0, false}};
-    const int count = operands_count(n.operation);
-    const uint8_t consumer = is_reduction(n.operation) ? uint8_t{TN_FULL} : n.extent;
-    for (int k = 0; k < count; ++k) operands[k] = operand(n.operands[k], consumer);
-    if (consumer == TN_FULL)
-      for (int k = 0; k < count; ++k) release(n.operands[k]);
-    stage(i) = make_register(n.extent);
-    KernelKey key = {isa_, wide_, n.operation, node(n.operands[0]).kind, n.kind, 0};
-    for (int k = 0; k < count; ++k) key.broadcast |= static_cast<uint8_t>(operands[k].one ? 1U << k : 0U);
-    Kernel kernel = is_math(n.operation) ? math_kernel(key) : arithmetic_kernel(key);
-    if (is_reduction(n.operation)) kernel = row_kernel(isa_, wide_, n.operation, n.kind);
-    calls(n.extent).push_back(
-        {kernel, span_of(n.extent), stage(i), operands[0].slot, operands[1].slot, operands[2].slot});
+  switch (n.operation) {
+    case kLoad:
+      stage(i) = load(n);
+      break;
+    case kConstant:
+    case kResult:
+      stage(i) = add(known(n));
+      break;
+    case kIndex:
+      stage(i) = index(n);
+      break;
+    default:
+      stage(i) = operation(n);
   }
   const Slot& slot = code_.slots[static_cast<size_t>(stage(i))];
   if (n.extent == TN_FULL && slot.home == Home::kScratch) owned_[static_cast<size_t>(i)] = slot.offset;
   for (const ReductionSink& sink : pass_.reductions)
     if (sink.node == i) accumulate(i, sink);
+}
+
+// What was computed before the pass: a constant, or the result of an earlier reduction.
+Slot Generator::known(const Node& n) {
+  Slot slot;
+  if (n.operation == kConstant) {
+    slot.home = Home::kConstant;
+    slot.offset = static_cast<int64_t>(binding_.constants.size() * sizeof(uint64_t));
+    binding_.constants.push_back(constant_lane(n, wide_));
+    return slot;
+  }
+  slot.home = Home::kShared;
+  slot.offset = binding_.results[static_cast<size_t>(n.index)];
+  if (n.extent != TN_SCALAR) slot.column_bytes = lane_;
+  if (n.extent == TN_FULL) slot.moves = Moves::kTile;
+  return slot;
+}
+
+int32_t Generator::index(const Node& n) {
+  Slot start;
+  start.offset = static_cast<int64_t>(n.extent == TN_PER_ROW      ? offsetof(Position, row)
+                                      : n.extent == TN_PER_COLUMN ? offsetof(Position, chunk_column)
+                                                                  : offsetof(Position, tile_column));
+  const int32_t from = add(start);
+  const int32_t to = make_register(n.extent);
+  calls(n.extent).push_back({index_kernel(isa_, wide_), span_of(n.extent), to, from, from, from});
+  return to;
+}
+
+int32_t Generator::operation(const Node& n) {
+  const int count = operands_count(n.operation);
+  const uint8_t consumer = is_reduction(n.operation) ? uint8_t{TN_FULL} : n.extent;
+  KernelKey key = {isa_, wide_, n.operation, node(n.operands[0]).kind, n.kind, 0};
+  int32_t from[3] = {-1, -1, -1};
+  for (int k = 0; k < count; ++k) {
+    const Operand read = operand(n.operands[k], consumer);
+    from[k] = read.slot;
+    key.broadcast |= static_cast<uint8_t>(read.one ? 1U << k : 0U);
+  }
+  for (int k = count; k < 3; ++k) from[k] = from[0];
+  if (consumer == TN_FULL)
+    for (int k = 0; k < count; ++k) release(n.operands[k]);
+  const int32_t to = make_register(n.extent);  // may be the register of an operand that was read for the last time
+  Kernel kernel = is_math(n.operation) ? math_kernel(key) : arithmetic_kernel(key);
+  if (is_reduction(n.operation)) kernel = row_kernel(isa_, wide_, n.operation, n.kind);
+  calls(n.extent).push_back({kernel, span_of(n.extent), to, from[0], from[1], from[2]});
+  return to;
 }
 
 // A value as a call on values of the extent `consumer` reads it.
@@ -418,8 +444,7 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing) {
     const Code& code = binding.passes.back();
     for (const Slot& slot : code.slots)
       if (slot.home == Home::kInput) binding.inputs_read.push_back(slot.index);
-    const int64_t pointers = static_cast<int64_t>(code.slots.size() * 2 * sizeof(uintptr_t));
-    binding.scratch_bytes = std::max(binding.scratch_bytes, code.scratch_bytes + round_up(pointers, 64));
+    binding.scratch_bytes = std::max(binding.scratch_bytes, code.scratch_bytes + round_up(slot_bytes(code), 64));
   }
   binding.shared_bytes = round_up(most, 64);
   // Scratch for as many workers as there are chunks, at most 64; less where rows are so long that it would take more

@@ -21,11 +21,11 @@
 namespace tenon::cpu {
 
 // Elements of a tile: what spreads the cost of a call, and leaves the registers in the first-level cache.
-constexpr int64_t kTileElements = 256;
-// Elements of a tile of some whole rows, which has more calls: on a few values per row, and to spread them.
-constexpr int64_t kRowsTileElements = 512;
-// Tiles where the tensors do not fit into the caches: shorter, so that the registers leave room for what streams.
+constexpr int64_t kTileElements = 512;
+// Tiles where the tensors come from memory: with more, the streams run 1.3 times slower.
 constexpr int64_t kTileElementsInMemory = 128;
+// Rows from this length on make a tile of their own: values per row and per column then need no spreading.
+constexpr int64_t kLongRow = 256;
 // Rows of a block whose PER_ROW values are computed together.
 constexpr int64_t kBlockRows = 64;
 // Columns of a chunk, where it need not hold whole rows.
@@ -110,13 +110,24 @@ struct Code {
   std::vector<Reduction> reductions;
 };
 
-// The first bytes of a worker's scratch: positions that index kernels read. The slots' pointers are the last ones.
+// The first bytes of a worker's scratch: positions that index kernels read. What moves is in the last ones.
 struct Position {
   int64_t row;  // the block's first
   int64_t chunk_column;
   int64_t tile_column;
 };
 constexpr int64_t kPositionBytes = 64;
+
+// A slot that moves, and by how much from one tile to the next.
+struct Step {
+  int64_t slot;
+  int64_t bytes;
+};
+// What a chunk keeps of its slots behind the registers: pointers, their bases, and steps.
+[[nodiscard]] inline int64_t slot_bytes(const Code& code) {
+  const size_t steps = code.tile_slots.size() + code.stores.size();
+  return static_cast<int64_t>(code.slots.size() * 2 * sizeof(uintptr_t) + steps * sizeof(Step));
+}
 
 // The code of all passes with the memory that one call needs.
 struct Binding {

@@ -1,4 +1,4 @@
-// Arithmetic, comparison, selection, and what moves values along rows and columns. SPDX-License-Identifier: Apache-2.0
+// Arithmetic, comparison, selection and casts over runs. SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise_kernels.cpp"
 // clang-format off: Highway needs this order
@@ -19,15 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 
-template <class V>
-using Lane = hn::TFromV<V>;
-
-struct Plus {
-  template <class V>
-  static HWY_INLINE V run(V a, V b) {
-    return hn::Add(a, b);
-  }
-};
 struct Minus {
   template <class V>
   static HWY_INLINE V run(V a, V b) {
@@ -44,19 +35,6 @@ struct Over {
   template <class V>
   static HWY_INLINE V run(V a, V b) {
     return hn::Div(a, b);
-  }
-};
-// A NaN on either side gives NaN: one in training must not be hidden by a relu.
-template <bool kMax>
-struct Extreme {
-  template <class V>
-  static HWY_INLINE V run(V a, V b) {
-    if constexpr (std::is_floating_point_v<Lane<V>>) {
-      const auto first = kMax ? hn::Lt(b, a) : hn::Lt(a, b);
-      return hn::IfThenElse(hn::Or(first, hn::IsNaN(a)), a, b);
-    } else {
-      return kMax ? hn::Max(a, b) : hn::Min(a, b);
-    }
   }
 };
 struct Negate {
@@ -283,123 +261,11 @@ Kernel choose_arithmetic(const KernelKey& key) {
   }
 }
 
-template <class T>
-struct Sum {
-  static constexpr T kIdentity = T{0};
-  using Function = Plus;
-  static HWY_INLINE T fold(Vector<T> v) { return hn::GetLane(hn::SumOfLanes(Tag<T>(), v)); }
-};
-template <class T, bool kMax>
-struct Most {
-  static constexpr T kInfinite =
-      std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  static constexpr T kLowest = std::is_floating_point_v<T> ? -kInfinite : std::numeric_limits<T>::min();
-  static constexpr T kIdentity = kMax ? kLowest : kInfinite;
-  using Function = Extreme<kMax>;
-  static HWY_INLINE T fold(Vector<T> v) {
-    const Tag<T> d;
-    if constexpr (std::is_floating_point_v<T>)
-      if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<T>::quiet_NaN();
-    return hn::GetLane(kMax ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v));
-  }
-};
-
-// One row of more than a vector: four accumulators, folded at the end. The order depends on `columns` alone.
-template <class T, class R>
-HWY_INLINE T reduce_row(const T* from, int64_t columns) {
-  const Tag<T> d;
-  const int64_t step = lanes<T>();
-  Vector<T> v0 = hn::Set(d, R::kIdentity), v1 = v0, v2 = v0, v3 = v0;
-  int64_t i = 0;
-  for (; i + 4 * step <= columns; i += 4 * step) {
-    v0 = R::Function::run(v0, hn::LoadU(d, from + i));
-    v1 = R::Function::run(v1, hn::LoadU(d, from + i + step));
-    v2 = R::Function::run(v2, hn::LoadU(d, from + i + 2 * step));
-    v3 = R::Function::run(v3, hn::LoadU(d, from + i + 3 * step));
-  }
-  for (; i + step <= columns; i += step) v0 = R::Function::run(v0, hn::LoadU(d, from + i));
-  if (i < columns) {
-    const auto present = hn::FirstN(d, static_cast<size_t>(columns - i));
-    v1 = hn::IfThenElse(present, R::Function::run(v1, load_part(from + i, columns - i)), v1);
-  }
-  return R::fold(R::Function::run(R::Function::run(v0, v1), R::Function::run(v2, v3)));
-}
-
-// out[row] = reduction of a[row, :].
-template <class T, template <class> class Reduction>
-void reduce_rows(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
-  using R = Reduction<T>;
-  T* const to = static_cast<T*>(out);
-  const T* from = static_cast<const T*>(a);
-  const Tag<T> d;
-  if (columns == 0) {
-    std::fill_n(to, count, R::kIdentity);
-  } else if (columns <= lanes<T>()) {
-    const auto present = hn::FirstN(d, static_cast<size_t>(columns));
-    const Vector<T> identity = hn::Set(d, R::kIdentity);
-    for (int64_t row = 0; row < count; ++row, from += columns)
-      to[row] = R::fold(hn::IfThenElse(present, load_part(from, columns), identity));
-  } else {
-    for (int64_t row = 0; row < count; ++row, from += columns) to[row] = reduce_row<T, R>(from, columns);
-  }
-}
-
-template <class T>
-using Maximum = Most<T, true>;
-template <class T>
-using Minimum = Most<T, false>;
-
-template <class T>
-Kernel choose_row(uint16_t operation, uint8_t kind) {
-  using I = hwy::MakeSigned<T>;
-  if (operation == TN_OP_REDUCE_SUM) return kind == TN_FLOAT ? &reduce_rows<T, Sum> : nullptr;
-  const bool max = operation == TN_OP_REDUCE_MAX;
-  if (kind == TN_FLOAT) return max ? &reduce_rows<T, Maximum> : &reduce_rows<T, Minimum>;
-  return max ? &reduce_rows<I, Maximum> : &reduce_rows<I, Minimum>;
-}
-
-// out[row, :] = a[row]. Whole vectors are stored; what runs past a row is overwritten by the next one.
-template <class T>
-void spread_rows(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
-  T* to = static_cast<T*>(out);
-  const T* const from = static_cast<const T*>(a);
-  const int64_t step = lanes<T>();
-  const Tag<T> d;
-  for (int64_t row = 0; row < count; ++row, to += columns) {
-    const Vector<T> value = hn::Set(d, from[row]);
-    for (int64_t i = 0; i < columns; i += step) hn::StoreU(value, d, to + i);
-  }
-}
-
-// out[row, :] = a[:]. The first row is copied exactly, the others from it.
-template <class T>
-void spread_columns(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
-  T* const first = static_cast<T*>(out);
-  if (count == 0 || columns == 0) return;
-  std::memcpy(first, a, static_cast<size_t>(columns) * sizeof(T));
-  for (int64_t row = 1; row < count; ++row)
-    std::memcpy(first + row * columns, first, static_cast<size_t>(columns) * sizeof(T));
-}
-
-template <class T>
-void index(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
-  using I = hwy::MakeSigned<T>;
-  I* const to = static_cast<I*>(out);
-  const I start = static_cast<I>(*static_cast<const int64_t*>(a));
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<I>(start + static_cast<I>(i));
-}
-
 }  // namespace
 
 Kernel find_arithmetic(const KernelKey& key) {
   return key.wide ? choose_arithmetic<double>(key) : choose_arithmetic<float>(key);
 }
-Kernel find_row(bool wide, uint16_t operation, uint8_t kind) {
-  return wide ? choose_row<double>(operation, kind) : choose_row<float>(operation, kind);
-}
-Kernel find_spread_rows(bool wide) { return wide ? &spread_rows<double> : &spread_rows<float>; }
-Kernel find_spread_columns(bool wide) { return wide ? &spread_columns<double> : &spread_columns<float>; }
-Kernel find_index(bool wide) { return wide ? &index<double> : &index<float>; }
 
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -422,12 +288,6 @@ Isa detect_isa() {
 }
 
 Kernel arithmetic_kernel(const KernelKey& key) { TENON_CHOOSE(key.isa, find_arithmetic(key)); }
-Kernel row_kernel(Isa isa, bool wide, uint16_t operation, uint8_t kind) {
-  TENON_CHOOSE(isa, find_row(wide, operation, kind));
-}
-Kernel spread_rows_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_spread_rows(wide)); }
-Kernel spread_columns_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_spread_columns(wide)); }
-Kernel index_kernel(Isa isa, bool wide) { TENON_CHOOSE(isa, find_index(wide)); }
 
 }  // namespace tenon::cpu
 #endif

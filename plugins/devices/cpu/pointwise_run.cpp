@@ -45,7 +45,9 @@ class PassRun {
         walk_(walk),
         lane_(binding.wide ? 8 : 4),
         shared_(static_cast<uint8_t*>(call.workspace)),
-        scratch_(shared_ + binding.shared_bytes) {}
+        scratch_(shared_ + binding.shared_bytes) {
+    for (const Store& s : code.stores) stores_ |= call.requests[s.output] != TN_REQUEST_NONE && !is_direct(s);
+  }
 
   void run(const tn_parallel& parallel);
 
@@ -55,13 +57,17 @@ class PassRun {
     uint8_t* scratch;
     Address* slots;
     Address* bases;
+    Step* steps;
+    int64_t steps_count;
     int64_t row_chunk, column_chunk;
     int64_t first_row, last_row, first_column, last_column;
     int64_t block;
   };
 
   void run_chunk(int64_t index, int32_t worker) const;
-  void run_tile(Chunk& chunk, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+  void run_block(Chunk& chunk, int64_t last) const;
+  void run_tile(const Chunk& chunk, int64_t rows, int64_t column, int64_t columns) const;
+  void point_tile(Chunk& chunk, int64_t row) const;
   void store_tile(const Chunk& chunk, const Counts& counts) const;
   [[nodiscard]] Chunk open_chunk(int64_t index, uint8_t* scratch) const;
   [[nodiscard]] Address base(const Slot& slot, const Chunk& chunk) const;
@@ -86,6 +92,7 @@ class PassRun {
   const int64_t lane_;
   uint8_t* const shared_;
   uint8_t* const scratch_;
+  bool stores_ = false;  // does a tile end in stores?
 };
 
 Address PassRun::base(const Slot& slot, const Chunk& chunk) const {
@@ -130,6 +137,14 @@ PassRun::Chunk PassRun::open_chunk(int64_t index, uint8_t* scratch) const {
     chunk.bases[i] = base(code_.slots[i], chunk);
     point(chunk, static_cast<int32_t>(i), chunk.first_row, chunk.first_column);
   }
+  chunk.steps = reinterpret_cast<Step*>(chunk.bases + code_.slots.size());
+  const auto add_step = [&](int32_t slot, const Slot& like) {
+    const int64_t bytes = code_.whole_rows ? code_.tile_rows * like.row_bytes : walk_.tile_columns * like.column_bytes;
+    if (bytes != 0) chunk.steps[chunk.steps_count++] = {slot, bytes};
+  };
+  for (const int32_t slot : code_.tile_slots) add_step(slot, code_.slots[static_cast<size_t>(slot)]);
+  for (const Store& s : code_.stores)
+    if (is_direct(s)) add_step(s.value, code_.slots[static_cast<size_t>(s.slot)]);
   return chunk;
 }
 
@@ -168,14 +183,37 @@ void PassRun::store_tile(const Chunk& chunk, const Counts& counts) const {
   }
 }
 
-void PassRun::run_tile(Chunk& chunk, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-  for (const int32_t slot : code_.tile_slots) point(chunk, slot, row, column);
-  for (const Store& s : code_.stores)
-    if (is_direct(s)) chunk.slots[s.value] = chunk.slots[s.slot];
+void PassRun::run_tile(const Chunk& chunk, int64_t rows, int64_t column, int64_t columns) const {
   reinterpret_cast<Position*>(chunk.scratch)->tile_column = column;
   const Counts counts = {{1, columns, rows, rows * columns}, columns};
   execute(code_.tile_calls, chunk.slots, counts);
-  store_tile(chunk, counts);
+  if (stores_) store_tile(chunk, counts);
+  for (const Step* step = chunk.steps; step != chunk.steps + chunk.steps_count; ++step)
+    chunk.slots[step->slot] = moved(chunk.slots[step->slot], step->bytes);
+}
+
+// Points what moves at the first tile of a row; outputs that are computed in place move with their memory.
+void PassRun::point_tile(Chunk& chunk, int64_t row) const {
+  for (const int32_t slot : code_.tile_slots) point(chunk, slot, row, chunk.first_column);
+  for (const Store& s : code_.stores)
+    if (is_direct(s)) chunk.slots[s.value] = chunk.slots[s.slot];
+}
+
+// The rows of a block from chunk.block to `last`.
+void PassRun::run_block(Chunk& chunk, int64_t last) const {
+  const int64_t columns = chunk.last_column - chunk.first_column;
+  for (const int32_t slot : code_.block_slots) point(chunk, slot, chunk.block, chunk.first_column);
+  execute(code_.row_calls, chunk.slots, {{1, columns, last - chunk.block, 0}, columns});
+  point_tile(chunk, chunk.block);
+  for (int64_t row = chunk.block; row < last; row += code_.tile_rows) {
+    if (code_.whole_rows) {
+      run_tile(chunk, std::min(code_.tile_rows, last - row), chunk.first_column, columns);
+      continue;
+    }
+    if (row != chunk.block) point_tile(chunk, row);
+    for (int64_t c = chunk.first_column; c < chunk.last_column; c += walk_.tile_columns)
+      run_tile(chunk, 1, c, std::min(walk_.tile_columns, chunk.last_column - c));
+  }
 }
 
 void PassRun::run_chunk(int64_t index, int32_t worker) const {
@@ -185,20 +223,11 @@ void PassRun::run_chunk(int64_t index, int32_t worker) const {
   position->chunk_column = chunk.first_column;
   execute(code_.column_calls, chunk.slots, {{1, columns, code_.tile_rows, 0}, columns});
   reset_accumulators(chunk);
-  for (int64_t block = chunk.first_row; block < chunk.last_row; block += code_.block_rows) {
-    const int64_t last = std::min(block + code_.block_rows, chunk.last_row);
-    chunk.block = position->row = block;
-    for (const int32_t slot : code_.block_slots) point(chunk, slot, block, chunk.first_column);
-    execute(code_.row_calls, chunk.slots, {{1, columns, last - block, 0}, columns});
-    for (int64_t row = block; row < last; row += code_.tile_rows) {
-      const int64_t rows = std::min(code_.tile_rows, last - row);
-      if (code_.whole_rows) {
-        run_tile(chunk, row, rows, chunk.first_column, columns);
-        continue;
-      }
-      for (int64_t c = chunk.first_column; c < chunk.last_column; c += walk_.tile_columns)
-        run_tile(chunk, row, rows, c, std::min(walk_.tile_columns, chunk.last_column - c));
-    }
+  while (chunk.block < chunk.last_row) {
+    position->row = chunk.block;
+    const int64_t last = std::min(chunk.block + code_.block_rows, chunk.last_row);
+    run_block(chunk, last);
+    chunk.block = last;
   }
   fold_accumulators(chunk);
 }

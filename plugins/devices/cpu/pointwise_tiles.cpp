@@ -51,7 +51,7 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   code.whole_rows = pass.by_row || columns <= 2 * kTileElements;
   code.tile_columns = code.whole_rows ? columns : kTileElements;
   if (columns == 0) code.tile_rows = kBlockRows;
-  if (columns > 0 && columns < kTileElements) code.tile_rows = (kRowsTileElements + columns - 1) / columns;
+  if (columns > 0 && columns < kLongRow) code.tile_rows = (kTileElements + columns - 1) / columns;
   code.block_rows = pass.by_row ? code.tile_rows : round_up(kBlockRows, code.tile_rows);
   // Partial results of a column reduction are rows of their own: about a MiB of them at most.
   constexpr int64_t kPartials = int64_t{1} << 18;
@@ -61,7 +61,7 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
 
 Walk walk(const Code& code, int64_t rows, int64_t columns) {
   // Where the tensors are larger than this, they come from memory.
-  constexpr int64_t kCached = int64_t{16} << 20;
+  constexpr int64_t kCached = int64_t{32} << 20;
   Walk w = {};
   const int64_t chunks = std::min(chunks_for(rows, columns, code), code.most_chunks);
   w.tile_columns = code.tile_columns;

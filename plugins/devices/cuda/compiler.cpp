@@ -56,9 +56,9 @@ std::string Compiler::compile(const std::string& text, int capability) const {
     check(nvrtcGetProgramLogSize(program.get(), &size), "nvrtcGetProgramLogSize");
     std::string log(size, '\0');
     check(nvrtcGetProgramLog(program.get(), log.data()), "nvrtcGetProgramLog");
-    throw tn::Failure(
-        TN_INTERNAL, "",
-        std::string("the generated kernels do not compile: ") + nvrtcGetErrorString(result) + ": " + log.c_str());
+    while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
+    throw tn::Failure(TN_INTERNAL, "",
+                      std::string("the generated kernels do not compile: ") + nvrtcGetErrorString(result) + ": " + log);
   }
   const bool is_code = target.compare(0, 3, "sm_") == 0;
   size_t size = 0;

@@ -13,13 +13,13 @@ constexpr const char* kCompilerName = "libnvrtc.so.13";
 constexpr const char* kCompilerHint =
     "install the run-time compiler NVRTC of the CUDA Toolkit, version 12 or 13 (libnvrtc.so.12 serves too)";
 
-#define TENON_NVRTC_FUNCTIONS(X)                                                                               \
-  X(nvrtcVersion)                                                                                              \
-  X(nvrtcGetErrorString)                                                                                       \
-  X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs) X(nvrtcCreateProgram) X(nvrtcDestroyProgram)          \
-      X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetPTXSize) X(nvrtcGetPTX) \
-          X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
-#define TENON_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
+// clang-format off
+#define TENON_NVRTC_FUNCTIONS(X) \
+  X(nvrtcVersion) X(nvrtcGetErrorString) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs) \
+  X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) \
+  X(nvrtcGetProgramLog) X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
+// clang-format on
+#define TENON_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses)
 
 class Compiler {
  public:

@@ -3,7 +3,7 @@
 
 namespace tenon::cuda {
 
-Context::Context(Driver of, CUdevice device) : driver(std::move(of)), device_(device) {
+Context::Context(Driver functions, CUdevice device) : driver(std::move(functions)), device_(device) {
   check(driver, driver.cuDevicePrimaryCtxRetain(&handle_, device_), "cuDevicePrimaryCtxRetain");
 }
 

@@ -17,7 +17,7 @@ namespace tenon::cuda {
 // The driver and the GPU's primary context, held as long as anything needs them.
 class Context {
  public:
-  Context(Driver driver, CUdevice device);
+  Context(Driver functions, CUdevice device);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

@@ -14,16 +14,16 @@ constexpr const char* kDriverName = "libcuda.so.1";
 constexpr const char* kDriverHint = "install the NVIDIA driver for this machine's GPU";
 
 // cuda.h renames functions to their newest form (cuMemAlloc_v2); the table's members go by the same names.
-#define TENON_CUDA_FUNCTIONS(X)                                                                                        \
-  X(cuInit)                                                                                                            \
-  X(cuDriverGetVersion)                                                                                                \
-  X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceTotalMem)      \
-      X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxPushCurrent)             \
-          X(cuCtxPopCurrent) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) \
-              X(cuMemsetD8Async) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamWaitEvent)      \
-                  X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuModuleLoadData) X(cuModuleUnload)            \
-                      X(cuModuleGetFunction) X(cuLaunchKernel)
-#define TENON_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+// clang-format off
+#define TENON_CUDA_FUNCTIONS(X) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) \
+  X(cuDeviceGetName) X(cuDeviceTotalMem) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) \
+  X(cuDevicePrimaryCtxRelease) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuMemAlloc) X(cuMemFree) \
+  X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuStreamCreate) \
+  X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuEventCreate) X(cuEventDestroy) \
+  X(cuEventRecord) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel)
+// clang-format on
+#define TENON_CUDA_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses)
 
 struct Driver {
   Library library;

@@ -129,7 +129,7 @@ void Planner::read(const tn_pointwise_site& site) {
         made.depth = std::max(made.depth, node(made.operands[k]).depth);
       }
     }
-    int32_t same = static_cast<int32_t>(i);
+    auto same = static_cast<int32_t>(i);
     if (made.operands[0] >= 0) {
       const Node& first = node(made.operands[0]);
       if (made.operation == TN_OP_STOP || (made.operation == TN_OP_CAST && made.kind == first.kind) ||

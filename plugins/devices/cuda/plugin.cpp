@@ -37,7 +37,7 @@ int32_t count(const tn_errors* errors) {
   return status == TN_OK ? present : -status;
 }
 
-tn_status open(const tn_services*, const tn_errors* errors, int32_t index, void** device) {
+tn_status open(const tn_services* /*services*/, const tn_errors* errors, int32_t index, void** device) {
   return tn::guarded(errors, [&] { *device = new Device(index); });
 }
 
@@ -64,17 +64,17 @@ void* allocate(void* device, const tn_errors* errors, uint64_t bytes) {
         status_of(result), "",
         std::to_string(bytes) + " bytes on " + of(device).name() + ": " + describe(driver, result, "cuMemAlloc"));
   });
-  return status == TN_OK ? reinterpret_cast<void*>(memory) : nullptr;
+  return status == TN_OK ? reinterpret_cast<void*>(memory) : nullptr;  // NOLINT(performance-no-int-to-ptr)
 }
 
-void release(void* device, void* memory, uint64_t) {
+void release(void* device, void* memory, uint64_t /*bytes*/) {
   if (memory == nullptr) return;
   noted(device, "cuMemFree", [&] { return of(device).driver().cuMemFree(address(memory)); });
 }
 
 tn_status copy(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind) {
   const Driver& driver = of(device).driver();
-  const CUstream queue = of(device).stream(stream);
+  CUstream queue = of(device).stream(stream);
   if (bytes == 0) return TN_OK;
   switch (kind) {
     case TN_COPY_TO_DEVICE:
@@ -144,60 +144,60 @@ tn_status event_wait(void* device, void* event, void* stream) {
 
 void* native_stream(void* device, void* stream) { return of(device).stream(stream); }
 
-const tn_native_table kNativeTable = {sizeof(tn_native_table), 0, &native_stream};
+constexpr tn_native_table kNativeTable = {sizeof(tn_native_table), 0, &native_stream};
 
 const void* extension(const char* id) {
-  if (std::strcmp(id, TN_POINTWISE) == 0) return &kPointwiseTable;
+  if (std::strcmp(id, TN_POINTWISE) == 0) return pointwise_table();
   if (std::strcmp(id, TN_NATIVE) == 0) return &kNativeTable;
   return nullptr;
 }
 
-const char* const kTables[] = {TN_POINTWISE, TN_NATIVE, nullptr};
-const tn_device_description kDescription = {sizeof(tn_device_description), kDLCUDA, "cuda",
-                                            "NVIDIA GPUs; kernels are compiled when a machine is planned", kTables};
-const tn_device_type kDevice = {sizeof(tn_device_type),
-                                0,
-                                &kDescription,
-                                &count,
-                                &open,
-                                &close,
-                                &properties,
-                                &allocate,
-                                &release,
-                                &copy,
-                                &fill,
-                                &stream_create,
-                                &stream_destroy,
-                                &stream_wait,
-                                &event_create,
-                                &event_destroy,
-                                &event_record,
-                                &event_wait,
-                                &extension};
-const tn_device_type* const kDevices[] = {&kDevice};
-const tn_library kDriver = {sizeof(tn_library), 0, kDriverName, kDriverHint};
-const tn_library kCompiler = {sizeof(tn_library), 0, kCompilerName, kCompilerHint};
-const tn_library* const kLibraries[] = {&kDriver, &kCompiler};
-const tn_plugin kPlugin = {sizeof(tn_plugin),
-                           0,
-                           {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
-                           "tenon.cuda",
-                           "0.1.0",
-                           "the device cuda: NVIDIA GPUs",
-                           "Apache-2.0",
-                           "",
-                           0,
-                           0,
-                           nullptr,
-                           nullptr,
-                           0,
-                           0,
-                           nullptr,
-                           nullptr,
-                           1,
-                           2,
-                           kDevices,
-                           kLibraries};
+constexpr const char* kTables[] = {TN_POINTWISE, TN_NATIVE, nullptr};
+constexpr tn_device_description kDescription = {sizeof(tn_device_description), kDLCUDA, "cuda",
+                                                "NVIDIA GPUs; kernels are compiled when a machine is planned", kTables};
+constexpr tn_device_type kDevice = {sizeof(tn_device_type),
+                                    0,
+                                    &kDescription,
+                                    &count,
+                                    &open,
+                                    &close,
+                                    &properties,
+                                    &allocate,
+                                    &release,
+                                    &copy,
+                                    &fill,
+                                    &stream_create,
+                                    &stream_destroy,
+                                    &stream_wait,
+                                    &event_create,
+                                    &event_destroy,
+                                    &event_record,
+                                    &event_wait,
+                                    &extension};
+constexpr const tn_device_type* kDevices[] = {&kDevice};
+constexpr tn_library kDriver = {sizeof(tn_library), 0, kDriverName, kDriverHint};
+constexpr tn_library kCompiler = {sizeof(tn_library), 0, kCompilerName, kCompilerHint};
+constexpr const tn_library* kLibraries[] = {&kDriver, &kCompiler};
+constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
+                               0,
+                               {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                               "tenon.cuda",
+                               "0.1.0",
+                               "the device cuda: NVIDIA GPUs",
+                               "Apache-2.0",
+                               "",
+                               0,
+                               0,
+                               nullptr,
+                               nullptr,
+                               0,
+                               0,
+                               nullptr,
+                               nullptr,
+                               1,
+                               2,
+                               kDevices,
+                               kLibraries};
 
 }  // namespace
 

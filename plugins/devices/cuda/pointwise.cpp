@@ -161,7 +161,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
     arguments[at] = call->outputs[i] == nullptr ? static_cast<unsigned char>(TN_REQUEST_NONE) : call->requests[i];
 
   const Driver& driver = binding.device->driver();
-  const CUstream stream = binding.device->stream(execution->stream);
+  CUstream stream = binding.device->stream(execution->stream);
   void* parameters[] = {arguments.data()};
   const Current current(binding.device->context());
   for (size_t k = 0; k < binding.blocks.size(); ++k) {
@@ -176,7 +176,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
 
 void destroy(void* self) { delete static_cast<Binding*>(self); }
 
-tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_pointwise_site* site,
+tn_status prepare(void* device, const tn_services* /*services*/, const tn_errors* errors, const tn_pointwise_site* site,
                   tn_prepared* prepared) {
   return tn::guarded(errors, [&] {
     uint64_t workspace_bytes = 0;
@@ -191,6 +191,9 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
 
 }  // namespace
 
-const tn_pointwise_table kPointwiseTable = {sizeof(tn_pointwise_table), 0, &prepare};
+const tn_pointwise_table* pointwise_table() {
+  static constexpr tn_pointwise_table kTable = {sizeof(tn_pointwise_table), 0, &prepare};
+  return &kTable;
+}
 
 }  // namespace tenon::cuda

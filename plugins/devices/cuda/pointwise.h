@@ -5,6 +5,6 @@
 
 namespace tenon::cuda {
 
-extern const tn_pointwise_table kPointwiseTable;
+[[nodiscard]] const tn_pointwise_table* pointwise_table();
 
 }  // namespace tenon::cuda

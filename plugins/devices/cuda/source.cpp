@@ -14,13 +14,13 @@ class Lines {
  public:
   void add(const std::string& line) {
     if (!line.empty() && line[0] == '}') --depth_;
-    text_.append(static_cast<size_t>(2 * depth_), ' ').append(line).push_back('\n');
+    text_.append(2 * depth_, ' ').append(line).push_back('\n');
     if (!line.empty() && line.back() == '{') ++depth_;
   }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
-  int depth_ = 0;
+  size_t depth_ = 0;
   std::string text_;
 };
 
