@@ -3,6 +3,7 @@
 #define TENON_TESTS_SDK_MUTATIONS_H
 
 static char long_doc[TN_NOTE_LIMIT];
+static const tn_dtype wrong_dtypes[] = {TN_F32, TN_F32, TN_F32, TN_I32};
 
 #define MUTATION(name, ...)        \
   if (strcmp(wanted, name) == 0) { \
@@ -25,9 +26,9 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("layer_null", layers[1] = NULL)
   MUTATION("layer_twice", metric_description.type = "test_rich")
   MUTATION("kernel_twice", plugin.kernels_count = 2)
-  MUTATION("kernel_dtype", kernel.dtypes = (const tn_dtype[]){TN_F32, TN_F32, TN_F32, TN_I32}, twin = kernel)
+  MUTATION("kernel_dtype", kernel.dtypes = wrong_dtypes, twin = kernel)
   MUTATION("kernel_dtypes", kernel.dtypes_count = 0)
-  MUTATION("kernel_name", kernel.name = "a\nb")
+  MUTATION("kernel_name", kernel.name = "a b")
   MUTATION("kernel_prepare", kernel.prepare = NULL)
   MUTATION("library_hint", library.hint = NULL)
   MUTATION("library_path", library.name = "/usr/lib/libc.so.6")
@@ -80,12 +81,12 @@ static void mutate_attribute(const char* wanted) {
   MUTATION("initial_text_null", word.initial.as.s = NULL)
   MUTATION("initial_list_null", whole.initial.as.ints = NULL)
   MUTATION("initial_required", count.flags = TN_ATTR_REQUIRED)
-  MUTATION("range_order", rate.has_range = 3, rate.maximum = -1)
+  MUTATION("range_order", rate.has_range = 3, rate.maximum = -1, rate.initial.kind = 0)
   MUTATION("range_infinite", rate.minimum = -INFINITY)
   MUTATION("range_fraction", count.maximum = 0.5)
   MUTATION("range_text", word.has_range = 1)
   MUTATION("choices_number", rate.choices = choices)
-  MUTATION("choices_none", word.choices = choices + 3)
+  MUTATION("choices_none", word.choices = choices + 3, word.initial.kind = 0)
 }
 
 static void mutate(void) {
