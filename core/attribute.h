@@ -22,7 +22,7 @@ using Values = std::map<std::string, Value>;  // by attribute name
 [[nodiscard]] Value value_from(const tn_value& value);
 [[nodiscard]] nlohmann::json to_json(const Value& value);
 // Throws TN_INVALID for null, objects and mixed lists. A list of integers and floats is a list of floats.
-[[nodiscard]] Value value_from_json(const nlohmann::json& json);
+[[nodiscard]] Value value_from_json(const nlohmann::json& value);
 
 // The owning form of tn_attribute, made from a plugin's table or from its manifest.
 struct Attribute {

@@ -112,8 +112,9 @@ bool reads_as(const Shape& shape, const Shape& expected) {
 
 }  // namespace
 
-std::vector<ValueId> GraphWriter::pointwise(std::shared_ptr<const Program> program, const std::vector<ValueId>& inputs,
-                                            int32_t leading, std::shared_ptr<const Program> author_gradient) {
+std::vector<ValueId> GraphWriter::pointwise(const std::shared_ptr<const Program>& program,
+                                            const std::vector<ValueId>& inputs, int32_t leading,
+                                            std::shared_ptr<const Program> author_gradient) {
   if (leading < 0) fail(TN_INVALID, "pointwise: leading is ", leading);
   const auto lead = static_cast<size_t>(leading);
   const auto first_with = [&](uint8_t extent) -> const Shape* {
@@ -130,12 +131,12 @@ std::vector<ValueId> GraphWriter::pointwise(std::shared_ptr<const Program> progr
     if (const Shape* columns = first_with(TN_PER_COLUMN)) whole.insert(whole.end(), columns->begin(), columns->end());
   }
   if (whole.size() < lead) fail(TN_INVALID, "pointwise: ", leading, " leading dimensions of ", to_string(whole));
-  auto outputs = pointwise_on(std::move(program), inputs, whole, leading);
+  auto outputs = pointwise_on(program, inputs, whole, leading);
   graph_.nodes.back().author_gradient = std::move(author_gradient);
   return outputs;
 }
 
-std::vector<ValueId> GraphWriter::pointwise_on(std::shared_ptr<const Program> program,
+std::vector<ValueId> GraphWriter::pointwise_on(const std::shared_ptr<const Program>& program,
                                                const std::vector<ValueId>& inputs, const Shape& whole,
                                                int32_t leading) {
   const auto lead = static_cast<size_t>(leading);

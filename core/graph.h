@@ -78,10 +78,10 @@ class GraphWriter {
       : graph_(graph), layer_(layer), backward_(backward), compute_(compute) {}
 
   ValueId gemm(ValueId a, ValueId b, uint32_t flags, double alpha);
-  std::vector<ValueId> pointwise(std::shared_ptr<const Program> program, const std::vector<ValueId>& inputs,
+  std::vector<ValueId> pointwise(const std::shared_ptr<const Program>& program, const std::vector<ValueId>& inputs,
                                  int32_t leading, std::shared_ptr<const Program> author_gradient = nullptr);
   // The same over a grid that is already known: for gradients, whose operands need not have the whole shape.
-  std::vector<ValueId> pointwise_on(std::shared_ptr<const Program> program, const std::vector<ValueId>& inputs,
+  std::vector<ValueId> pointwise_on(const std::shared_ptr<const Program>& program, const std::vector<ValueId>& inputs,
                                     const Shape& whole, int32_t leading);
   ValueId gather(ValueId table, ValueId ids);
   ValueId scatter_add(ValueId rows, ValueId ids, const Dim& height);

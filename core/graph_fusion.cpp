@@ -79,7 +79,7 @@ class Fusion {
     graph_.nodes.push_back(std::move(node));
   }
 
-  [[nodiscard]] bool joinable(const Node& earlier, const Node& later) const {
+  [[nodiscard]] static bool joinable(const Node& earlier, const Node& later) {
     if (earlier.primitive != Primitive::kPointwise || earlier.backward != later.backward) return false;
     const bool flat = is_flat(*earlier.program) || is_flat(*later.program);
     if (!same_grid(earlier, later) && !(flat && same(elements(earlier.whole), elements(later.whole)))) return false;
@@ -132,7 +132,7 @@ class Fusion {
   }
 
   // The value in the joined program that the later node's input number `i` is.
-  int32_t operand(ProgramWriter& writer, const Node& earlier, const std::vector<int32_t>& first_inputs,
+  static int32_t operand(ProgramWriter& writer, const Node& earlier, const std::vector<int32_t>& first_inputs,
                   const std::vector<int32_t>& first, const Node& later, size_t i, std::vector<ValueId>& inputs) {
     const tn_program_input& wanted = later.program->inputs[i];
     for (size_t j = 0; j < earlier.outputs.size(); ++j)

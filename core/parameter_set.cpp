@@ -144,7 +144,7 @@ std::string to_string(const std::vector<int64_t>& shape) {
 
 std::shared_ptr<ParameterSet> ParameterSet::create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
                                                    std::shared_ptr<Allocator> allocator) {
-  const std::shared_ptr<ParameterSet> set(new ParameterSet(std::move(allocator)));
+  std::shared_ptr<ParameterSet> set(new ParameterSet(std::move(allocator)));
   set->add(declarations, seed);
   set->version_ = 1;
   return set;

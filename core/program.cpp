@@ -28,7 +28,6 @@ Operation operation(uint16_t op) {
     case TN_OP_COLUMN:
       return {0, 0, -1};
     case TN_OP_CAST:
-      return {1, kFloats | kInts | kBools, -1};
     case TN_OP_STOP:
       return {1, kFloats | kInts | kBools, -1};
     case TN_OP_ADD:
@@ -86,7 +85,7 @@ uint8_t check_instruction(Program& program, size_t index) {
   if (in.kind > TN_LOGICAL) bad("unknown kind ", int{in.kind});
   const int32_t operands[3] = {in.a, in.b, in.c};
   uint8_t extent = TN_SCALAR;
-  for (int i = 0; i < op.operands; ++i) {
+  for (int i = 0; i < std::min(op.operands, 3); ++i) {
     if (operands[i] < 0 || static_cast<size_t>(operands[i]) >= index)
       bad("operand ", i, " is value ", operands[i], ", which is not an earlier one");
     const auto from = static_cast<size_t>(operands[i]);

@@ -25,7 +25,7 @@ struct Program {
   // A view for the plugin interface, valid while this Program is unchanged.
   [[nodiscard]] tn_program view() const;
   // Copies and checks; TN_INVALID names the instruction and what is wrong with it.
-  static Program from(const tn_program& program);
+  static Program from(const tn_program& given);
 
   [[nodiscard]] uint8_t output_extent(size_t output) const {
     return extents[static_cast<size_t>(outputs[output].value)];
@@ -39,10 +39,10 @@ class ProgramWriter {
   int32_t constant(double number, uint8_t kind = TN_FLOAT);
   // Elementwise operations; the result's kind follows from the operation.
   int32_t apply(uint16_t op, int32_t a, int32_t b = -1, int32_t c = -1);
-  int32_t cast(int32_t a, uint8_t kind);
-  int32_t reduce(uint16_t op, int32_t a, uint8_t extent);
+  int32_t cast(int32_t a, uint8_t to);
+  int32_t reduce(uint16_t op, int32_t a, uint8_t to);
   // The value with a larger extent.
-  int32_t expand(int32_t a, uint8_t extent);
+  int32_t expand(int32_t a, uint8_t to);
   void output(int32_t value, tn_dtype dtype = TN_COMPUTE) { program_.outputs.push_back({value, dtype}); }
 
   [[nodiscard]] uint8_t extent(int32_t value) const { return program_.extents[static_cast<size_t>(value)]; }
