@@ -17,6 +17,8 @@ const char* primitive_name(Primitive primitive) {
       return "gather";
     case Primitive::kScatterAdd:
       return "scatter_add";
+    case Primitive::kMove:
+      return "move";
     case Primitive::kView:
       return "view";
     case Primitive::kNative:

@@ -26,8 +26,20 @@ struct GraphValue {
   std::string name;             // for people: "hidden", "hidden.weight"
 };
 
-enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kView, kNative };
+enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kMove, kView, kNative };
 [[nodiscard]] const char* primitive_name(Primitive primitive);
+
+// A box that is copied: tn_move_part.
+struct MovePart {
+  uint32_t input = 0;             // among the node's
+  Shape box;                      // in the order of the input's dimensions, like `from`
+  std::vector<int64_t> from, to;  // where it begins in the input and in the output
+  std::vector<int32_t> axes;      // the output's dimension that each of the input's becomes
+};
+struct Move {
+  std::vector<MovePart> parts;
+  bool fill = false;  // the rest of the output is zero
+};
 
 // A native kernel inside the graph. Its meaning is the host's; the graph carries it along.
 struct NativeCall {
@@ -52,9 +64,10 @@ struct Node {
   Shape whole;
   int32_t leading = 0;
 
-  uint32_t flags = 0;  // kGemm: TN_TRANSPOSE_*
-  double alpha = 1;    // kGemm
-  NativeCall native;   // kNative
+  uint32_t flags = 0;                // kGemm: TN_TRANSPOSE_*
+  double alpha = 1;                  // kGemm
+  NativeCall native;                 // kNative
+  std::shared_ptr<const Move> move;  // kMove
 };
 
 struct Graph {
@@ -85,6 +98,12 @@ class GraphWriter {
                                     const Shape& whole, int32_t leading);
   ValueId gather(ValueId table, ValueId ids);
   ValueId scatter_add(ValueId rows, ValueId ids, const Dim& height);
+  ValueId concat(const std::vector<ValueId>& values, int32_t axis);
+  ValueId slice(ValueId value, int32_t axis, int64_t start, int64_t length);
+  ValueId pad(ValueId value, int32_t axis, int64_t before, int64_t after);
+  ValueId transpose(ValueId value, const std::vector<int32_t>& axes);
+  // What part `part` of `node` takes from the gradient of its output: the gradient of its input, zero elsewhere.
+  ValueId move_back(const Node& node, const MovePart& part, ValueId gradient);
   ValueId view(ValueId value, const Shape& shape);
   // x converted to the compute type: scale * x + offset.
   ValueId convert(ValueId value, double scale, double offset);
@@ -93,6 +112,7 @@ class GraphWriter {
  private:
   Node& append(Primitive primitive, std::vector<ValueId> inputs);
   ValueId output(Spec spec);
+  ValueId move(Move move, std::vector<ValueId> inputs, Shape shape);
 
   Graph& graph_;
   int32_t layer_;

@@ -67,6 +67,12 @@ class Differentiator {
       case Primitive::kScatterAdd:
         if (!needed(node.inputs[0])) return;
         return add(node.inputs[0], writer(node.layer).gather(gradient(node.outputs[0]), node.inputs[1]), node.layer);
+      case Primitive::kMove:
+        for (const MovePart& part : node.move->parts)
+          if (needed(node.inputs[part.input]))
+            add(node.inputs[part.input], writer(node.layer).move_back(node, part, gradient(node.outputs[0])),
+                node.layer);
+        return;
       case Primitive::kView:
         if (!needed(node.inputs[0])) return;
         return add(node.inputs[0],

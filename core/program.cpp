@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/program.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -26,6 +27,7 @@ Operation operation(uint16_t op) {
     case TN_OP_CONSTANT:
     case TN_OP_ROW:
     case TN_OP_COLUMN:
+    case TN_OP_UNIFORM:
       return {0, 0, -1};
     case TN_OP_CAST:
     case TN_OP_STOP:
@@ -108,6 +110,12 @@ uint8_t check_instruction(Program& program, size_t index) {
     if (in.kind != TN_INT) bad("an index is an int");
     return in.op == TN_OP_ROW ? TN_PER_ROW : TN_PER_COLUMN;
   }
+  if (in.op == TN_OP_UNIFORM) {
+    if (in.kind != TN_FLOAT) bad("a draw is a float");
+    if (in.extent > TN_FULL) bad("unknown extent ", int{in.extent});
+    if (in.a < 0) bad("draw ", in.a, "; expected a number from 0");
+    return in.extent;
+  }
   if (op.operands > 0 && in.op != TN_OP_CAST && in.op != TN_OP_SELECT) {
     const uint8_t expected =
         op.result >= 0 ? static_cast<uint8_t>(op.result) : program.instructions[static_cast<size_t>(in.a)].kind;
@@ -125,6 +133,11 @@ uint8_t check_instruction(Program& program, size_t index) {
 
 // PER_COLUMN and PER_ROW are one bit each, FULL is both.
 uint8_t cover(uint8_t a, uint8_t b) { return a | b; }
+
+bool Program::draws() const {
+  return std::any_of(instructions.begin(), instructions.end(),
+                     [](const tn_instruction& in) { return in.op == TN_OP_UNIFORM; });
+}
 
 tn_program Program::view() const {
   tn_program view = {};
@@ -187,6 +200,10 @@ int32_t ProgramWriter::input(uint8_t extent, uint8_t kind) {
 
 int32_t ProgramWriter::constant(double number, uint8_t kind) {
   return append({TN_OP_CONSTANT, kind, 0, -1, -1, -1, number}, TN_SCALAR);
+}
+
+int32_t ProgramWriter::uniform(int32_t draw, uint8_t extent) {
+  return append({TN_OP_UNIFORM, TN_FLOAT, 0, draw, -1, -1, 0}, extent);
 }
 
 bool ProgramWriter::is_constant(int32_t value, double number) const {

@@ -22,6 +22,8 @@ struct Program {
   std::vector<tn_program_output> outputs;
   std::vector<uint8_t> extents;
 
+  // Whether it draws random numbers.
+  [[nodiscard]] bool draws() const;
   // A view for the plugin interface, valid while this Program is unchanged.
   [[nodiscard]] tn_program view() const;
   // Copies and checks; TN_INVALID names the instruction and what is wrong with it.
@@ -37,6 +39,7 @@ class ProgramWriter {
  public:
   int32_t input(uint8_t extent, uint8_t kind = TN_FLOAT);
   int32_t constant(double number, uint8_t kind = TN_FLOAT);
+  int32_t uniform(int32_t draw, uint8_t extent);
   // Elementwise operations; the result's kind follows from the operation.
   int32_t apply(uint16_t op, int32_t a, int32_t b = -1, int32_t c = -1);
   int32_t cast(int32_t a, uint8_t to);

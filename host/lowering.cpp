@@ -23,8 +23,13 @@ std::string described(const Layer& layer) { return "layer \"" + layer.name + "\"
 class Lowering {
  public:
   Lowering(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
-           const std::vector<int64_t>& bounds)
-      : topology_(topology), registry_(registry), device_(device), compute_(compute), bounds_(bounds) {}
+           const std::vector<int64_t>& bounds, bool training)
+      : topology_(topology),
+        registry_(registry),
+        device_(device),
+        compute_(compute),
+        bounds_(bounds),
+        training_(training) {}
 
   Lowered run() {
     for (const LayerRef& leaf : topology_.leaves) {
@@ -221,10 +226,12 @@ class Lowering {
     specs_.clear();
     tn_builder builder = {};
     builder.size = sizeof builder;
+    builder.training = training_ ? 1 : 0;
     builder.self = this;
     builder.errors = sink.get();
     set_sources(builder);
     set_primitives(builder);
+    set_moves(builder);
     set_results(builder);
     const AttributesView attributes(type_->description.attributes, layer_->attributes);
     const tn_status status = type_->table.lower(attributes.get(), &builder);
@@ -317,6 +324,30 @@ class Lowering {
     };
   }
 
+  static void set_moves(tn_builder& builder) {
+    builder.concat = [](void* self, const tn_ref* values, uint32_t count, int32_t axis) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (!std::all_of(values, values + count, [&](tn_ref value) { return lowering.known(value); })) return -1;
+        return lowering.writer().concat({values, values + count}, axis);
+      });
+    };
+    builder.slice = [](void* self, tn_ref value, int32_t axis, int64_t start, int64_t length) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        return lowering.known(value) ? lowering.writer().slice(value, axis, start, length) : -1;
+      });
+    };
+    builder.pad = [](void* self, tn_ref value, int32_t axis, int64_t before, int64_t after) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        return lowering.known(value) ? lowering.writer().pad(value, axis, before, after) : -1;
+      });
+    };
+    builder.transpose = [](void* self, tn_ref value, const int32_t* axes, int32_t rank) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        return lowering.known(value) ? lowering.writer().transpose(value, {axes, axes + std::max(rank, 0)}) : -1;
+      });
+    };
+  }
+
   static void set_results(tn_builder& builder) {
     builder.output = [](void* self, uint32_t port, tn_ref value) {
       return done(self, [&](Lowering& lowering) {
@@ -349,6 +380,7 @@ class Lowering {
       gradient = std::make_shared<Program>(Program::from(*call.gradient));
       check_author_gradient(*gradient, *program);
     }
+    number_draws(*program, gradient.get());
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < program->inputs.size(); ++i) {
       if (!known(call.inputs[i])) return;
@@ -356,6 +388,20 @@ class Lowering {
     }
     const std::vector<ValueId> made = writer().pointwise(program, inputs, call.leading, gradient);
     std::copy(made.begin(), made.end(), outputs);
+  }
+
+  // Gives every draw of a program a number that no other program of the machine has; its gradient draws the same.
+  void number_draws(Program& program, Program* gradient) {
+    std::map<int32_t, int32_t> numbers;
+    for (Program* each : {&program, gradient}) {
+      if (each == nullptr) continue;
+      for (tn_instruction& in : each->instructions)
+        if (in.op == TN_OP_UNIFORM) {
+          const auto [number, fresh] = numbers.try_emplace(in.a, draws_);
+          if (fresh) ++draws_;
+          in.a = number->second;
+        }
+    }
   }
 
   void next_buffer(uint32_t index, tn_ref value) {
@@ -374,7 +420,9 @@ class Lowering {
   const std::string& device_;
   tn_dtype compute_;
   const std::vector<int64_t>& bounds_;
+  const bool training_;
   Lowered result_;
+  int32_t draws_ = 0;                     // random draws that were given a number
   std::map<ValueId, ValueId> converted_;  // integer value -> 1 + its float form; 0: not made yet
 
   // Of the layer at hand.
@@ -391,8 +439,8 @@ class Lowering {
 }  // namespace
 
 Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
-              const std::vector<int64_t>& bounds) {
-  return Lowering(topology, registry, device, compute, bounds).run();
+              const std::vector<int64_t>& bounds, bool training) {
+  return Lowering(topology, registry, device, compute, bounds, training).run();
 }
 
 }  // namespace tenon

@@ -68,6 +68,6 @@ struct Lowered {
 
 // bounds[symbol]: the largest size, for native kernels. Errors name the layer.
 Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
-              const std::vector<int64_t>& bounds);
+              const std::vector<int64_t>& bounds, bool training);
 
 }  // namespace tenon

@@ -69,7 +69,7 @@ void Machine::compile(Registry& registry, const MachineOptions& options) {
     if (const ParameterEntry& entry = set_->find(declaration.name); entry.shape != declaration.shape)
       fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner, "\" needs ",
            to_string(declaration.shape), ", the set holds ", to_string(entry.shape));
-  lowered_ = lower(topology_, registry, device_->kind(), options.compute, bounds_);
+  lowered_ = lower(topology_, registry, device_->kind(), options.compute, bounds_, options.training);
   Graph graph = std::move(lowered_.graph);
   add_costs(graph);
   if (options.training) differentiate_parameters(graph);

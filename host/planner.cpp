@@ -87,6 +87,9 @@ void CallArray::prepare(size_t number) {
     case Primitive::kScatterAdd:
       prepare_gather(node, call, errors);
       break;
+    case Primitive::kMove:
+      prepare_move(node, call, errors);
+      break;
     case Primitive::kNative:
       prepare_native(node, call, errors);
       break;
@@ -164,6 +167,31 @@ void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) 
   gather.count = bound(elements(ids.shape));
   errors.check(
       primitives.prepare(device_->instance(), device_->services(), errors.get(), &gather, call.prepared.get()));
+}
+
+void CallArray::prepare_move(const Node& node, Call& call, ErrorSink& errors) {
+  const auto& primitives = table<tn_move_table>(TN_MOVE);
+  const Shape to = bounded(graph_.spec(node.outputs[0]).shape, bounds_);
+  std::vector<std::pair<Shape, Shape>> shapes;  // of each part: its input, its box
+  for (const MovePart& part : node.move->parts)
+    shapes.emplace_back(bounded(graph_.spec(node.inputs[part.input]).shape, bounds_), bounded(part.box, bounds_));
+  std::vector<tn_move_part> parts;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const MovePart& part = node.move->parts[i];
+    parts.push_back({sizeof(tn_move_part), part.input, shapes[i].first.data(), shapes[i].second.data(),
+                     part.from.data(), part.to.data(), part.axes.data()});
+  }
+  std::vector<const tn_move_part*> pointers;
+  for (const tn_move_part& part : parts) pointers.push_back(&part);
+  tn_move move = {};
+  move.size = sizeof move;
+  move.dtype = graph_.spec(node.outputs[0]).dtype;
+  move.rank = static_cast<int32_t>(to.size());
+  move.parts_count = static_cast<uint32_t>(parts.size());
+  move.to = to.data();
+  move.parts = pointers.data();
+  move.fill = node.move->fill ? 1 : 0;
+  errors.check(primitives.prepare(device_->instance(), device_->services(), errors.get(), &move, call.prepared.get()));
 }
 
 void CallArray::prepare_native(const Node& node, Call& call, ErrorSink& errors) {

@@ -69,6 +69,7 @@ class CallArray {
   void prepare_pointwise(const Node& node, Call& call, ErrorSink& errors);
   void prepare_gemm(const Node& node, Call& call, ErrorSink& errors);
   void prepare_gather(const Node& node, Call& call, ErrorSink& errors);
+  void prepare_move(const Node& node, Call& call, ErrorSink& errors);
   void prepare_native(const Node& node, Call& call, ErrorSink& errors);
   template <typename Table>
   const Table& table(const char* id) const;

@@ -124,6 +124,7 @@ void Updater::check_program() const {
          slots_.size(), " slots and ", scalars_.size(), " scalars");
   if (program_.outputs.size() != 1 + slots_.size())
     fail(TN_PLUGIN_FAULT, "the program has ", program_.outputs.size(), " outputs; expected ", 1 + slots_.size());
+  if (program_.draws()) fail(TN_UNSUPPORTED, "the program draws random numbers, which updaters are not given");
   if (scalars_.size() > kMaxScalars) fail(TN_PLUGIN_FAULT, "the program reads ", scalars_.size(), " scalars");
   for (size_t i = 0; i < program_.inputs.size(); ++i)
     if (program_.inputs[i].kind != TN_FLOAT || program_.inputs[i].extent != (i < fulls ? TN_FULL : TN_SCALAR))

@@ -21,6 +21,9 @@
 
 namespace tenon::test {
 
+// What the calls of the tests draw their random numbers from.
+inline constexpr tn_random kTestStep = {0x9876543210abcdef, 0x100000005};
+
 // tn_parallel with real threads, made anew for each region; tasks are handed out in random order.
 class RandomPool {
  public:
@@ -283,8 +286,8 @@ class PreparedCall {
       if (is_input) in.push_back(&tensors[i]);
       if (!is_input) out.push_back(requests[i - inputs.size()] == TN_REQUEST_NONE ? nullptr : &tensors[i]);
     }
-    const tn_execution execution = {sizeof(tn_execution), 0,       device_.device(), nullptr,
-                                    symbols.data(),       nullptr, pool.parallel(),  device_.errors()};
+    const tn_execution execution = {sizeof(tn_execution), 0,          device_.device(), nullptr,
+                                    symbols.data(),       &kTestStep, pool.parallel(),  device_.errors()};
     const tn_call call = {sizeof(tn_call),
                           static_cast<uint32_t>(in.size()),
                           static_cast<uint32_t>(out.size()),

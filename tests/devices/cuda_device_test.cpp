@@ -65,6 +65,9 @@ class CudaRun {
     execution.size = sizeof execution;
     execution.device = device_.device();
     execution.stream = stream;
+    const auto* const step = reinterpret_cast<const uint8_t*>(&kTestStep);
+    symbols.emplace_back(device_, std::vector<uint8_t>(step, step + sizeof kTestStep));
+    execution.random = static_cast<const tn_random*>(symbols[1].data());
     execution.symbols = static_cast<const int64_t*>(symbols[0].data());
     execution.errors = device_.errors();
     tn_call call = {};

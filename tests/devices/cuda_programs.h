@@ -88,6 +88,12 @@ class CudaPrograms {
       for (const uint16_t op : {TN_OP_SQRT, TN_OP_LOG}) writer_.output(apply(op, size));
       finish("functions" + suffix);
 
+      start(6, 77, compute);
+      a = input(TN_FULL);
+      for (const uint8_t extent : {TN_FULL, TN_PER_ROW, TN_PER_COLUMN, TN_SCALAR})
+        writer_.output(apply(TN_OP_ADD, writer_.uniform(extent, extent), apply(TN_OP_MUL, a, number(0))));
+      finish("draws" + suffix);
+
       start(5, 33, compute);
       a = input(TN_FULL), b = input(TN_FULL);
       const int32_t less = apply(TN_OP_LESS, a, b), level = apply(TN_OP_LESS_EQUAL, b, number(0.5));

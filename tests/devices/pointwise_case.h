@@ -97,7 +97,7 @@ inline PointwiseOutcome run_case(CpuDevice& device, const PointwiseCase& c, int3
 // What the outputs must hold after the call.
 inline std::vector<std::vector<double>> expected(const PointwiseCase& c) {
   const tn_program program = c.program.view();
-  std::vector<std::vector<double>> result = reference::evaluate(program, c.rows, c.columns, c.inputs);
+  std::vector<std::vector<double>> result = reference::evaluate(program, c.rows, c.columns, c.inputs, kTestStep);
   for (size_t k = 0; k < result.size(); ++k)
     for (size_t i = 0; i < result[k].size(); ++i) {
       const double before = alias(c, k) >= 0 ? c.inputs[static_cast<size_t>(alias(c, k))][i] : held(c, k);

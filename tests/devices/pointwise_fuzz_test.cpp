@@ -73,7 +73,7 @@ class RandomProgram {
   void step() {
     const uint8_t number = pick(3) == 0 ? TN_INT : TN_FLOAT;
     int32_t made = -1;
-    switch (pick(15)) {
+    switch (pick(16)) {
       case 0:
       case 1:
         made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB, any(number), any(number)));
@@ -114,6 +114,12 @@ class RandomProgram {
         ProgramWriter& w = writer_;
         const int32_t row = pick(2) == 0 ? w.expand(w.constant(1, TN_INT), TN_PER_ROW) : any(TN_INT);
         made = w.expand(small(row), pick(2) == 0 ? uint8_t{TN_PER_COLUMN} : uint8_t{TN_FULL});
+        break;
+      }
+      case 11: {  // a draw of eight whole numbers, the same for both compute types
+        const auto extent = static_cast<uint8_t>(pick(4));
+        const int32_t draw = writer_.uniform(static_cast<int32_t>(pick(3)), extent);
+        made = writer_.cast(writer_.cast(writer_.apply(TN_OP_MUL, draw, writer_.constant(8)), TN_INT), TN_FLOAT);
         break;
       }
       default:

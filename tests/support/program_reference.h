@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/program.h>
+#include <tenon/services.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +34,7 @@ inline int operands_count(uint16_t op) {
     case TN_OP_CONSTANT:
     case TN_OP_ROW:
     case TN_OP_COLUMN:
+    case TN_OP_UNIFORM:
       return 0;
     case TN_OP_CAST:
     case TN_OP_STOP:
@@ -68,7 +70,7 @@ inline std::vector<uint8_t> derive_extents(const tn_program& program) {
     const int32_t operands[3] = {in.a, in.b, in.c};
     // PER_COLUMN and PER_ROW are one bit each, FULL is both: the smallest extent that covers two is their union.
     for (int k = 0; k < operands_count(in.op); ++k) extent |= extents[static_cast<size_t>(operands[k])];
-    if (in.op >= TN_OP_REDUCE_SUM && in.op <= TN_OP_REDUCE_MIN) extent = in.extent;
+    if ((in.op >= TN_OP_REDUCE_SUM && in.op <= TN_OP_REDUCE_MIN) || in.op == TN_OP_UNIFORM) extent = in.extent;
     extents.push_back(extent);
   }
   return extents;
@@ -136,9 +138,26 @@ inline size_t position(uint8_t extent, int64_t r, int64_t c, int64_t columns) {
   return static_cast<size_t>(at);
 }
 
+// What tenon/program.h says of TN_OP_UNIFORM, one element at a time.
+inline double uniform(const tn_random& random, uint32_t draw, uint64_t element) {
+  uint32_t c[4] = {static_cast<uint32_t>(element / 4), draw, static_cast<uint32_t>(random.step),
+                   static_cast<uint32_t>(random.step >> 32)};
+  uint32_t key[2] = {static_cast<uint32_t>(random.seed), static_cast<uint32_t>(random.seed >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
+    const uint32_t next[4] = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(p1),
+                              static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(p0)};
+    std::copy(next, next + 4, c);
+    key[0] += 0x9E3779B9U;
+    key[1] += 0xBB67AE85U;
+  }
+  return static_cast<double>(c[element % 4] >> 8) * 0x1p-24;
+}
+
 // The outputs of a program, each with as many elements as its value's extent has. inputs[i] has as many as its own.
 inline std::vector<std::vector<double>> evaluate(const tn_program& program, int64_t rows, int64_t columns,
-                                                 const std::vector<std::vector<double>>& inputs) {
+                                                 const std::vector<std::vector<double>>& inputs,
+                                                 const tn_random& random = {}) {
   const std::vector<uint8_t> extents = derive_extents(program);
   std::vector<std::vector<double>> values;
   for (uint32_t i = 0; i < program.instructions_count; ++i) {
@@ -151,6 +170,8 @@ inline std::vector<std::vector<double>> evaluate(const tn_program& program, int6
       if (value.size() != count) throw std::invalid_argument("an input of another size than its extent");
     } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
       for (size_t k = 0; k < count; ++k) value[k] = static_cast<double>(k);
+    } else if (in.op == TN_OP_UNIFORM) {
+      for (size_t k = 0; k < count; ++k) value[k] = uniform(random, static_cast<uint32_t>(in.a), k);
     } else if (in.op >= TN_OP_REDUCE_SUM && in.op <= TN_OP_REDUCE_MIN) {
       const uint8_t from = extents[static_cast<size_t>(in.a)];
       const std::vector<double>& a = values[static_cast<size_t>(in.a)];

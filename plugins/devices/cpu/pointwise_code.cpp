@@ -88,6 +88,7 @@ class Generator {
   int32_t load(const Node& n);
   Slot known(const Node& n);
   int32_t index(const Node& n);
+  int32_t uniform(const Node& n);
   int32_t operation(const Node& n);
   int32_t input_slot(int32_t input, uint8_t extent, int64_t bytes);
   Operand operand(int32_t i, uint8_t consumer);
@@ -229,6 +230,9 @@ void Generator::emit(int32_t i) {
     case kIndex:
       stage(i) = index(n);
       break;
+    case TN_OP_UNIFORM:
+      stage(i) = uniform(n);
+      break;
     default:
       stage(i) = operation(n);
   }
@@ -262,6 +266,25 @@ int32_t Generator::index(const Node& n) {
   const int32_t from = add(start);
   const int32_t to = make_register(n.extent);
   calls(n.extent).push_back({index_kernel(isa_, wide_), span_of(n.extent), to, from, from, from});
+  return to;
+}
+
+int32_t Generator::uniform(const Node& n) {
+  Slot start;
+  start.offset = static_cast<int64_t>(n.extent == TN_SCALAR       ? offsetof(Position, zero)
+                                      : n.extent == TN_PER_ROW    ? offsetof(Position, row)
+                                      : n.extent == TN_PER_COLUMN ? offsetof(Position, chunk_column)
+                                                                  : offsetof(Position, element));
+  Slot random;
+  random.offset = offsetof(Position, random);
+  Slot draw;
+  draw.home = Home::kConstant;
+  draw.offset = static_cast<int64_t>(binding_.constants.size() * sizeof(uint64_t));
+  binding_.constants.push_back(static_cast<uint32_t>(n.index));
+  const int32_t operands[3] = {add(random), add(draw), add(start)};
+  const int32_t to = make_register(n.extent);
+  calls(n.extent).push_back(
+      {uniform_kernel(isa_, wide_), span_of(n.extent), to, operands[0], operands[1], operands[2]});
   return to;
 }
 

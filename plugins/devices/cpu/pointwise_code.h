@@ -12,6 +12,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tenon/services.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -110,13 +112,17 @@ struct Code {
   std::vector<Reduction> reductions;
 };
 
-// The first bytes of a worker's scratch: positions that index kernels read. What moves is in the last ones.
+// The first bytes of a worker's scratch: where the chunk is, for index kernels and draws.
 struct Position {
   int64_t row;  // the block's first
   int64_t chunk_column;
   int64_t tile_column;
+  int64_t element;  // the tile's first, counted row by row
+  int64_t zero;
+  tn_random random;  // of the step
 };
 constexpr int64_t kPositionBytes = 64;
+static_assert(sizeof(Position) <= kPositionBytes);
 
 // A slot that moves, and by how much from one tile to the next.
 struct Step {

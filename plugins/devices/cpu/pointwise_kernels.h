@@ -41,6 +41,9 @@ struct KernelKey {
 // out[i] = *a + i, with a an int64_t.
 [[nodiscard]] Kernel index_kernel(Isa isa, bool wide);
 
+// out[i] = draw *b of element *c + i, with a the step's tn_random, b a uint32_t and c an int64_t (TN_OP_UNIFORM).
+[[nodiscard]] Kernel uniform_kernel(Isa isa, bool wide);
+
 // Memory of an element type to lanes of a kind and back; `add` adds to what the memory holds. An int lane that
 // cannot hold a number takes the nearest it can.
 [[nodiscard]] Kernel load_kernel(Isa isa, bool wide, uint8_t kind, tn_dtype dtype);

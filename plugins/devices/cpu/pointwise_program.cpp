@@ -12,6 +12,7 @@ int operands_count(uint16_t operation) {
     case kConstant:
     case kIndex:
     case kResult:
+    case TN_OP_UNIFORM:
       return 0;
     case TN_OP_ADD:
     case TN_OP_SUB:
@@ -105,6 +106,8 @@ Node Splitter::translate(const tn_instruction& in, uint8_t extent) const {
   made.number = in.number;
   if (in.op == TN_OP_INPUT) {
     made.operation = kLoad;
+    made.index = in.a;
+  } else if (in.op == TN_OP_UNIFORM) {
     made.index = in.a;
   } else if (in.op == TN_OP_CONSTANT) {
     made.operation = kConstant;

@@ -19,6 +19,7 @@ enum Operation : uint16_t {
   kLoad = 1,        // program input number `index`
   kConstant = 2,    // `number`
   kIndex = 3,       // position along the axis of the node's extent
+  // TN_OP_UNIFORM keeps its number; `index` is the draw.
   kResult = 4,      // global reduction number `index`, of an earlier phase
   kCopy = 99,       // a, with the node's extent
   kMulAdd = 100,    // a * b + c, rounded once where the processor can

@@ -38,10 +38,11 @@ void execute(const std::vector<Call>& calls, const Address* slots, const Counts&
 // One run of one pass.
 class PassRun {
  public:
-  PassRun(const Binding& binding, const Code& code, const tn_call& call, const Walk& walk)
+  PassRun(const Binding& binding, const Code& code, const tn_call& call, const tn_random& random, const Walk& walk)
       : binding_(binding),
         code_(code),
         call_(call),
+        random_(random),
         walk_(walk),
         lane_(binding.wide ? 8 : 4),
         shared_(static_cast<uint8_t*>(call.workspace)),
@@ -66,7 +67,7 @@ class PassRun {
 
   void run_chunk(int64_t index, int32_t worker) const;
   void run_block(Chunk& chunk, int64_t last) const;
-  void run_tile(const Chunk& chunk, int64_t rows, int64_t column, int64_t columns) const;
+  void run_tile(const Chunk& chunk, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
   void point_tile(Chunk& chunk, int64_t row) const;
   void store_tile(const Chunk& chunk, const Counts& counts) const;
   [[nodiscard]] Chunk open_chunk(int64_t index, uint8_t* scratch) const;
@@ -88,6 +89,7 @@ class PassRun {
   const Binding& binding_;
   const Code& code_;
   const tn_call& call_;
+  const tn_random random_;
   const Walk walk_;
   const int64_t lane_;
   uint8_t* const shared_;
@@ -133,6 +135,7 @@ PassRun::Chunk PassRun::open_chunk(int64_t index, uint8_t* scratch) const {
   chunk.first_column = chunk.column_chunk * walk_.chunk_columns;
   chunk.last_column = std::min(chunk.first_column + walk_.chunk_columns, walk_.columns);
   chunk.block = chunk.first_row;
+  *reinterpret_cast<Position*>(scratch) = {chunk.first_row, chunk.first_column, chunk.first_column, 0, 0, random_};
   for (size_t i = 0; i < code_.slots.size(); ++i) {
     chunk.bases[i] = base(code_.slots[i], chunk);
     point(chunk, static_cast<int32_t>(i), chunk.first_row, chunk.first_column);
@@ -183,8 +186,10 @@ void PassRun::store_tile(const Chunk& chunk, const Counts& counts) const {
   }
 }
 
-void PassRun::run_tile(const Chunk& chunk, int64_t rows, int64_t column, int64_t columns) const {
-  reinterpret_cast<Position*>(chunk.scratch)->tile_column = column;
+void PassRun::run_tile(const Chunk& chunk, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+  auto* position = reinterpret_cast<Position*>(chunk.scratch);
+  position->tile_column = column;
+  position->element = row * walk_.columns + column;
   const Counts counts = {{1, columns, rows, rows * columns}, columns};
   execute(code_.tile_calls, chunk.slots, counts);
   if (stores_) store_tile(chunk, counts);
@@ -207,12 +212,12 @@ void PassRun::run_block(Chunk& chunk, int64_t last) const {
   point_tile(chunk, chunk.block);
   for (int64_t row = chunk.block; row < last; row += code_.tile_rows) {
     if (code_.whole_rows) {
-      run_tile(chunk, std::min(code_.tile_rows, last - row), chunk.first_column, columns);
+      run_tile(chunk, row, std::min(code_.tile_rows, last - row), chunk.first_column, columns);
       continue;
     }
     if (row != chunk.block) point_tile(chunk, row);
     for (int64_t c = chunk.first_column; c < chunk.last_column; c += walk_.tile_columns)
-      run_tile(chunk, 1, c, std::min(walk_.tile_columns, chunk.last_column - c));
+      run_tile(chunk, row, 1, c, std::min(walk_.tile_columns, chunk.last_column - c));
   }
 }
 
@@ -220,7 +225,6 @@ void PassRun::run_chunk(int64_t index, int32_t worker) const {
   Chunk chunk = open_chunk(index, scratch_ + worker * binding_.scratch_bytes);
   const int64_t columns = chunk.last_column - chunk.first_column;
   auto* position = reinterpret_cast<Position*>(chunk.scratch);
-  position->chunk_column = chunk.first_column;
   execute(code_.column_calls, chunk.slots, {{1, columns, code_.tile_rows, 0}, columns});
   reset_accumulators(chunk);
   while (chunk.block < chunk.last_row) {
@@ -349,7 +353,7 @@ tn_status run_pointwise(const Binding& binding, const tn_execution& execution, c
     int64_t r = rows, c = columns;
     if (code.grid == Grid::kRows) c = 1;
     if (code.grid == Grid::kColumns) r = 1;
-    PassRun(binding, code, call, walk(code, r, c)).run(*execution.parallel);
+    PassRun(binding, code, call, *execution.random, walk(code, r, c)).run(*execution.parallel);
   }
   return TN_OK;
 }

@@ -12,6 +12,7 @@ int operands_count(uint16_t operation) {
     case kLoad:
     case kConstant:
     case kIndex:
+    case TN_OP_UNIFORM:
       return 0;
     case TN_OP_ADD:
     case TN_OP_SUB:
@@ -118,6 +119,8 @@ void Planner::read(const tn_pointwise_site& site) {
     made.number = in.number;
     if (in.op == TN_OP_INPUT) {
       made.operation = kLoad;
+      made.index = in.a;
+    } else if (in.op == TN_OP_UNIFORM) {
       made.index = in.a;
     } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
       made.operation = made.extent == TN_SCALAR ? kConstant : kIndex;  // the only row, the only column: number 0

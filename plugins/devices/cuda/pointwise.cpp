@@ -34,7 +34,7 @@ struct Binding {
 };
 
 // Numbers that do not change from call to call lie at their places from the start.
-constexpr size_t kExtentsAt = sizeof(void*);
+constexpr size_t kExtentsAt = 2 * sizeof(void*);  // behind the symbols and the random state
 constexpr size_t kPointersAt = kExtentsAt + 2 * sizeof(Extent);
 
 // The bounds of a grid, its elements counted without overflow.
@@ -150,6 +150,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
     return tn_fail(execution->errors, TN_MISUSE, nullptr, "the call has other operands than what was prepared");
   std::vector<unsigned char>& arguments = binding.arguments;
   set(arguments, 0, execution->symbols);
+  set(arguments, sizeof(void*), execution->random);
   size_t at = kPointersAt;
   for (uint32_t i = 0; i < call->inputs_count; ++i, at += sizeof(void*)) set(arguments, at, data_of(call->inputs[i]));
   for (uint32_t i = 0; i < call->outputs_count; ++i, at += sizeof(void*)) set(arguments, at, data_of(call->outputs[i]));

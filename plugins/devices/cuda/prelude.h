@@ -114,6 +114,24 @@ __device__ Int64 divide(Int64 a, Int64 b) {
   return ((a | b) >> 32) == 0 ? (Int64)((unsigned)a / (unsigned)b) : a / b;
 }
 
+// TN_OP_UNIFORM: Philox4x32-10.
+struct Random { unsigned long long seed, step; };
+__device__ float uniform(const Random* random, unsigned draw, Int64 element) {
+  unsigned c0 = (unsigned)(element / 4), c1 = draw, c2 = (unsigned)random->step, c3 = (unsigned)(random->step >> 32);
+  unsigned key0 = (unsigned)random->seed, key1 = (unsigned)(random->seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
+    c0 = (unsigned)(p1 >> 32) ^ c1 ^ key0;
+    c1 = (unsigned)p1;
+    c2 = (unsigned)(p0 >> 32) ^ c3 ^ key1;
+    c3 = (unsigned)p0;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  const unsigned word = element % 4 == 0 ? c0 : element % 4 == 1 ? c1 : element % 4 == 2 ? c2 : c3;
+  return (float)(word >> 8) * 5.9604644775390625e-08f;
+}
+
 // NaN on either side gives NaN.
 template <class T> __device__ T most(T a, T b) { return a != a || b < a ? a : b; }
 template <class T> __device__ T least(T a, T b) { return a != a || a < b ? a : b; }

@@ -317,7 +317,7 @@ Source generate(const tn_pointwise_site& site, tn_dtype* missing) {
                                        : "typedef float F;\ntypedef int I;\ntypedef unsigned int U;\n";
   source.text += kElementsText;
   source.text += kReductionsText;
-  source.text += "\nstruct Arguments {\n  const Int64* symbols;\n  Extent rows, columns;\n" +
+  source.text += "\nstruct Arguments {\n  const Int64* symbols;\n  const Random* random;\n  Extent rows, columns;\n" +
                  list_member("const void*", "inputs", program.inputs_count) +
                  list_member("void*", "outputs", program.outputs_count) +
                  list_member("void*", "slots", plan.slots.size()) +

@@ -35,7 +35,8 @@ typedef struct tn_pointwise {
  * primitive. Shapes are checked at once. Derivatives come from the host's rules. */
 typedef struct tn_builder {
   uint32_t size;
-  uint32_t reserved;
+  uint32_t
+      training; /* 1: the machine trains; 0: it only answers, and what is there for training falls away (dropout) */
   void* self;
   const tn_errors* errors;
   /* TN_OK, or the code of the first failure. */
@@ -65,6 +66,15 @@ typedef struct tn_builder {
   tn_status (*buffer_next)(void* self, uint32_t index, tn_ref value);
   /* Metrics: adds a SCALAR float value to number `index` of the host-owned fp64 state. */
   tn_status (*state)(void* self, uint32_t index, tn_ref value);
+  /* The values behind one another along `axis`; of equal shape elsewhere, of one element type, constant along `axis`.
+   */
+  tn_ref (*concat)(void* self, const tn_ref* values, uint32_t count, int32_t axis);
+  /* Elements [start, start + length) along `axis`, which is constant. */
+  tn_ref (*slice)(void* self, tn_ref value, int32_t axis, int64_t start, int64_t length);
+  /* `before` zeros before and `after` behind the elements along `axis`, which is constant. */
+  tn_ref (*pad)(void* self, tn_ref value, int32_t axis, int64_t before, int64_t after);
+  /* Dimension i of the result is dimension axes[i] of the value; axes is a permutation of as many as it has. */
+  tn_ref (*transpose)(void* self, tn_ref value, const int32_t* axes, int32_t rank);
 } tn_builder;
 
 #ifdef __cplusplus

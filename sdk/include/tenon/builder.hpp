@@ -40,6 +40,9 @@ class Builder {
  public:
   explicit Builder(const tn_builder& builder) : builder_(&builder) {}
 
+  // Whether the machine trains; otherwise what is there for training alone falls away (dropout).
+  bool training() const { return builder_->training != 0; }
+
   Tensor input(uint32_t port, uint32_t index = 0) { return made(builder_->input(builder_->self, port, index)); }
   // Nothing where an optional input is not connected.
   std::optional<Tensor> optional_input(uint32_t port, uint32_t index = 0) {
@@ -60,8 +63,31 @@ class Builder {
   Tensor scatter_add(const Tensor& rows, const Tensor& ids, const Dim& height) {
     return made(builder_->scatter_add(builder_->self, rows.ref(), ids.ref(), &height));
   }
+  // The values behind one another along an axis, which is constant.
+  Tensor concat(const std::vector<Tensor>& values, int32_t axis) {
+    std::vector<tn_ref> refs;
+    for (const Tensor& value : values) refs.push_back(value.ref());
+    return made(builder_->concat(builder_->self, refs.data(), static_cast<uint32_t>(refs.size()), axis));
+  }
+  // Elements [start, start + length) along an axis, which is constant.
+  Tensor slice(const Tensor& value, int32_t axis, int64_t start, int64_t length) {
+    return made(builder_->slice(builder_->self, value.ref(), axis, start, length));
+  }
+  // Zeros before and behind the elements along an axis, which is constant.
+  Tensor pad(const Tensor& value, int32_t axis, int64_t before, int64_t after) {
+    return made(builder_->pad(builder_->self, value.ref(), axis, before, after));
+  }
+  // Dimension i of the result is dimension axes[i] of the value.
+  Tensor transpose(const Tensor& value, const std::vector<int32_t>& axes) {
+    return made(builder_->transpose(builder_->self, value.ref(), axes.data(), static_cast<int32_t>(axes.size())));
+  }
+
   // Applies a program: the first `leading` dimensions are rows. With `gradient`, the author's own; else derived.
   std::vector<Tensor> pointwise(const Program& program, std::initializer_list<Tensor> inputs, int32_t leading = 1,
+                                const GradientProgram* gradient = nullptr) {
+    return pointwise(program, std::vector<Tensor>(inputs), leading, gradient);
+  }
+  std::vector<Tensor> pointwise(const Program& program, const std::vector<Tensor>& inputs, int32_t leading = 1,
                                 const GradientProgram* gradient = nullptr) {
     std::vector<tn_ref> refs;
     for (const Tensor& input : inputs) refs.push_back(input.ref());

@@ -120,6 +120,36 @@ typedef struct tn_gather_table {
                        tn_prepared* prepared);
 } tn_gather_table;
 
+/* "tenon.move/1": boxes of row-major tensors of one element type, copied into one (concat, slice, pad, transpose).
+ * Element x of a part's box goes from its place `from_start + x` in input number `input` to the place y in the output,
+ * where y[axes[i]] = to_start[axes[i]] + x[i]. The boxes do not overlap in the output. */
+#define TN_MOVE "tenon.move/1"
+typedef struct tn_move_part {
+  uint32_t size;
+  uint32_t input;
+  const tn_dim* from;        /* [rank] the input's shape */
+  const tn_dim* box;         /* [rank] in the order of the input's dimensions */
+  const int64_t* from_start; /* [rank] in the order of the input's dimensions */
+  const int64_t* to_start;   /* [rank] in the order of the output's */
+  const int32_t* axes;       /* [rank] the output's dimension that each of the input's becomes */
+} tn_move_part;
+typedef struct tn_move {
+  uint32_t size;
+  tn_dtype dtype;
+  int32_t rank; /* of all, at most TN_MAX_RANK */
+  uint32_t parts_count;
+  const tn_dim* to; /* [rank] the output's shape */
+  const tn_move_part* const* parts;
+  uint32_t fill; /* 1: the boxes do not cover the output, and a WRITE makes the rest 0 */
+  uint32_t reserved;
+} tn_move;
+typedef struct tn_move_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors, const tn_move* move,
+                       tn_prepared* prepared);
+} tn_move_table;
+
 /* "tenon.native/1": handles of the device's own library, for plugins that share its streams. */
 #define TN_NATIVE "tenon.native/1"
 typedef struct tn_native_table {

@@ -226,6 +226,8 @@ class Program {
   // The index of the row (PER_ROW) and of the column (PER_COLUMN), from 0.
   Int row() { return source<Int>(TN_OP_ROW, TN_PER_ROW); }
   Int column() { return source<Int>(TN_OP_COLUMN, TN_PER_COLUMN); }
+  // Draw `number` of the program: a random number in [0, 1) for each element; with the same number, the same values.
+  Float uniform(int32_t number, uint8_t extent = TN_FULL) { return source<Float>(TN_OP_UNIFORM, extent, number); }
   // Seldom needed: numbers of C++ become constants where they meet a value.
   Float constant(double number) { return Float(detail::Handle(*recording_, recording_->constant(number, TN_FLOAT))); }
 

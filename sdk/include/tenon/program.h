@@ -15,6 +15,13 @@
  * Every value has a kind: float (computed in the machine's compute type), int or bool. Operands of one
  * instruction have one kind unless noted; TN_OP_CAST converts.
  *
+ * A draw (TN_OP_UNIFORM) gives the same numbers whenever it is evaluated within one step, in the gradient as in the
+ * program, on every device and in every compute type: multiples of 2^-24 from Philox4x32-10 (Salmon et al., "Parallel
+ * random numbers: as easy as 1, 2, 3", 2011) with the seed as key and the counter {low 32 bits of e / 4, draw, low 32
+ * bits of step, high 32 bits of step}, of which element e, counted row by row, takes the high 24 bits of word e % 4.
+ * The host gives every draw of a machine a number of its own; an author counts from 0 in each program, and equal
+ * numbers are equal draws.
+ *
  * Sums are accumulated in an order that follows from R and C alone, never from the number of threads.
  */
 #ifndef TENON_PROGRAM_H
@@ -36,6 +43,7 @@ enum {
   TN_OP_COLUMN = 4,   /* int, PER_COLUMN: the column's index, from 0 */
   TN_OP_CAST = 5,     /* a in another kind: float to int truncates towards 0, anything to bool is a != 0 */
   TN_OP_STOP = 6,     /* a, through which no derivative flows */
+  TN_OP_UNIFORM = 7,  /* float: draw number a of the program, `extent` independent numbers in [0, 1); see below */
 
   TN_OP_ADD = 10,
   TN_OP_SUB = 11,
