@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kParameterName = "parameter_name";
 constexpr const char* kAct = "act";
+constexpr const char* kDropRate = "drop_rate";
 constexpr const char* kParameterPrefix = "param.";
 
 std::string quoted(const std::string& name, const std::string& type) { return "layer \"" + name + "\" (" + type + ")"; }
@@ -61,13 +62,14 @@ class Making {
     apply_multipliers();
     expand(attributes);
     if (!act_.empty()) activate();
+    if (drop_rate_ > 0) drop();
     return {std::make_shared<const Layer>(std::move(layer_)), 0};
   }
 
  private:
   void take_attributes() {
     const LayerDescription& description = type_.description;
-    std::vector<std::string> known{kParameterName, kAct};
+    std::vector<std::string> known{kParameterName, kAct, kDropRate};
     for (const Attribute& attribute : description.attributes) known.push_back(attribute.name);
     Values own;
     for (const auto& [name, value] : layer_.given) {
@@ -75,6 +77,10 @@ class Making {
         layer_.parameter_name = string_of(value, name);
       } else if (name == kAct) {
         act_ = string_of(value, name);
+      } else if (name == kDropRate) {
+        drop_rate_ = number_of(value, name);
+        if (!(drop_rate_ >= 0 && drop_rate_ < 1))
+          fail(TN_INVALID, "attribute \"", name, "\": ", drop_rate_, " is not in [0, 1)");
       } else if (const auto multiplier = multiplier_of(name)) {
         check_multiplier(*multiplier, name);
       } else if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -319,11 +325,30 @@ class Making {
     layer_.buffers.clear();
   }
 
+  // drop_rate: elements of the output are dropped where it is made, in the last layer of an expansion.
+  void drop() {
+    if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
+      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"drop_rate\" needs a layer with one output");
+    if (!layer_.expanded()) {
+      layer_.drop_rate = drop_rate_;
+      return;
+    }
+    const Expression made = resolved(layer_.expansion);
+    const bool own = std::none_of(layer_.inputs.begin(), layer_.inputs.end(),
+                                  [&](const Expression& input) { return resolved(input).layer == made.layer; });
+    if (!own || made.layer->outputs.size() != 1)
+      fail(TN_UNSUPPORTED, quoted(layer_.name, layer_.type), ": attribute \"drop_rate\" needs an output of its own");
+    Layer last = *made.layer;
+    last.drop_rate = drop_rate_;
+    layer_.expansion = {std::make_shared<const Layer>(std::move(last)), 0};
+  }
+
   Registry& registry_;
   const LayerType& type_;
   Layer layer_;
   ErrorSink sink_;
   std::string act_;
+  double drop_rate_ = 0;
   std::vector<Spec> input_specs_;
   std::vector<tn_spec> views_;
   std::vector<const tn_spec*> pointers_;

@@ -144,12 +144,22 @@ class Lowering {
       if (!same(planned.shape, made.shape) || planned.dtype != made.dtype)
         fail(TN_PLUGIN_FAULT, described(layer), ": output \"", port, "\" was planned as ", to_string(planned),
              " but lower gave ", to_string(made));
+      if (layer.drop_rate > 0 && training_) outputs_[i] = dropped(outputs_[i], layer.drop_rate);
       std::string& name = result_.graph.values[static_cast<size_t>(outputs_[i])].name;
       if (name.empty()) name = layer.name;
       result_.outputs[{&layer, static_cast<uint32_t>(i)}] = outputs_[i];
     }
     for (size_t i = 0; i < states_.size(); ++i)
       if (states_[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no state ", i);
+  }
+
+  // The host attribute drop_rate, in training: each element is 0 with that probability, else 1 / (1 - rate) of itself.
+  ValueId dropped(ValueId value, double rate) {
+    ProgramWriter program;
+    const int32_t goes = program.apply(TN_OP_LESS, program.uniform(draws_++, TN_FULL), program.constant(rate));
+    const int32_t kept = program.apply(TN_OP_MUL, program.input(TN_FULL), program.constant(1 / (1 - rate)));
+    program.output(program.apply(TN_OP_SELECT, goes, program.constant(0), kept));
+    return writer().pointwise(std::make_shared<Program>(program.finish()), {value}, 1)[0];
   }
 
   // ---- native kernels

@@ -3,45 +3,67 @@
 
 namespace {
 
-enum { kInput = 0, kOutput = 0, kWeight = 0, kBias = 1 };  // ports, parameters
+// Suffixes are part of the static description, so there is an end to them.
+constexpr const char* kWeights[] = {"weight",   "weight_1", "weight_2", "weight_3",
+                                    "weight_4", "weight_5", "weight_6", "weight_7"};
+constexpr uint32_t kMostInputs = 8;
 
 struct FullyConnected {
   static void describe(tn::LayerDescription& d) {
     d.type("fc",
            "Fully connected: output = x weight + bias, where x is the input flattened to [samples, D], weight is "
-           "[D, size] and bias is [size]. The weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, "
-           "\"Understanding the difficulty of training deep feedforward neural networks\", 2010, equation 16), the "
-           "bias at 0.");
-    d.input("input", "[samples, ...]; all dimensions after the first are flattened");
+           "[D, size] and bias is [size]; of several inputs the sum of x_i weight_i + bias, where the second weight is "
+           "called weight_1. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, \"Understanding the "
+           "difficulty of training deep feedforward neural networks\", 2010, equation 16), the bias at 0.");
+    d.input("inputs", "[samples, ...]; all dimensions after the first are flattened", TN_PORT_VARIADIC);
     d.output("output", "[samples, size]");
     d.attribute(tn::int_attribute("size").required().at_least(1).doc("number of outputs for each sample"));
     d.attribute(tn::bool_attribute("bias", true).doc("whether a bias is added"));
-    d.parameter("weight");
+    for (const char* suffix : kWeights) d.parameter(suffix);
     d.parameter("bias");
   }
 
   static void plan(tn::Planner& planner) {
-    const tn::Spec input = planner.input(kInput);
-    if (input.rank() == 0) throw planner.bad_input(kInput, "must have a dimension for the samples");
-    const int64_t depth = planner.elements(kInput, 1);
     const int64_t size = planner.attributes().integer("size");
-    planner.output(kOutput, tn::Spec({input[0], size}));
-    planner.parameter("weight", tn::Spec({depth, size}), tn::glorot_uniform(depth, size));
+    if (planner.inputs_count() > kMostInputs)
+      throw tn::Failure(TN_UNSUPPORTED, "inputs", "are " + std::to_string(planner.inputs_count()) + "; at most " +
+                                                      std::to_string(kMostInputs) + " are offered");
+    for (uint32_t i = 0; i < planner.inputs_count(); ++i) {
+      const tn::Spec input = planner.input(i);
+      if (input.rank() == 0) throw planner.bad_input(i, "must have a dimension for the samples");
+      if (!input[0].same(planner.input(0)[0]))
+        throw planner.bad_input(i, "has another number of rows than the first").expected(planner.input(0));
+      const int64_t depth = planner.elements(i, 1);
+      planner.parameter(kWeights[i], tn::Spec({depth, size}), tn::glorot_uniform(depth, size));
+    }
+    planner.output(0, tn::Spec({planner.input(0)[0], size}));
     if (planner.attributes().flag("bias")) planner.parameter("bias", tn::Spec({size}), tn::constant_initializer(0));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const tn::Tensor weight = body.parameter(kWeight);
-    tn::Tensor x = body.input(kInput);
-    if (x.spec().rank() != 2) x = x.view(tn::Spec({x.spec()[0], weight.spec()[0]}));
-    tn::Tensor y = body.gemm(x, weight);
-    if (attributes.flag("bias")) {
-      tn::Program add;
-      const tn::Float sum = add.full();
-      add.output(sum + add.per_column());
-      y = body.pointwise(add, {y, body.parameter(kBias)}).front();
+    std::vector<tn::Tensor> products;
+    for (uint32_t i = 0;; ++i) {
+      const std::optional<tn::Tensor> input = body.optional_input(0, i);
+      if (!input) break;
+      products.push_back(product(body, *input, body.parameter(i)));
     }
-    body.output(kOutput, y);
+    if (products.size() == 1 && !attributes.flag("bias")) return body.output(0, products.front());
+    tn::Program add;
+    tn::Float sum = add.full();
+    for (size_t i = 1; i < products.size(); ++i) sum = sum + add.full();
+    if (attributes.flag("bias")) {
+      add.output(sum + add.per_column());
+      products.push_back(body.parameter(static_cast<uint32_t>(products.size())));
+    } else {
+      add.output(sum);
+    }
+    body.output(0, body.pointwise(add, products).front());
+  }
+
+  // The input, flattened, times its weight.
+  static tn::Tensor product(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& weight) {
+    const bool flat = input.spec().rank() == 2;
+    return body.gemm(flat ? input : input.view(tn::Spec({input.spec()[0], weight.spec()[0]})), weight);
   }
 };
 
