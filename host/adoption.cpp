@@ -119,18 +119,18 @@ tn_kernel adopt(const tn_kernel& from) {
 
 }  // namespace
 
-Components adopt(const tn_plugin& plugin, const Manifest& manifest) {
+Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags) {
+  const Origin origin{manifest.id, tags};
   Components result;
   for (size_t i = 0; i < manifest.layers.size(); ++i)
-    result.layers.push_back({manifest.id, manifest.layers[i], adopt(*plugin.layers[i])});
+    result.layers.push_back({origin, manifest.layers[i], adopt(*plugin.layers[i])});
   for (size_t i = 0; i < manifest.updaters.size(); ++i)
-    result.updaters.push_back({manifest.id, manifest.updaters[i], adopt(*plugin.updaters[i])});
+    result.updaters.push_back({origin, manifest.updaters[i], adopt(*plugin.updaters[i])});
   for (size_t i = 0; i < manifest.readers.size(); ++i)
-    result.readers.push_back({manifest.id, manifest.readers[i], adopt(*plugin.readers[i])});
+    result.readers.push_back({origin, manifest.readers[i], adopt(*plugin.readers[i])});
   for (size_t i = 0; i < manifest.devices.size(); ++i)
-    result.devices.push_back({manifest.id, manifest.devices[i].kind, adopt(*plugin.devices[i])});
-  for (size_t i = 0; i < manifest.kernels.size(); ++i)
-    result.kernels.push_back({manifest.id, adopt(*plugin.kernels[i])});
+    result.devices.push_back({origin, manifest.devices[i].kind, adopt(*plugin.devices[i])});
+  for (size_t i = 0; i < manifest.kernels.size(); ++i) result.kernels.push_back({origin, adopt(*plugin.kernels[i])});
   return result;
 }
 

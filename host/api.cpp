@@ -20,6 +20,13 @@ tn_status set_error(tn_error* error, tn_status code, const char* message) noexce
   return code;
 }
 
+std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument) {
+  if (count > 0) required(texts, argument);
+  std::vector<std::string> result;
+  for (uint32_t i = 0; i < count; ++i) result.push_back(string(texts[i], argument));
+  return result;
+}
+
 std::string string(const char* text, const char* argument) { return &required(text, argument); }
 
 Values values(const tn_named_value* attributes, uint32_t count) {
@@ -87,9 +94,17 @@ std::filesystem::path default_plugin_path() {
 HostOptions host_options(const tn_host_options* given) {
   HostOptions options;
   const tn_host_options none = {};
-  const tn_host_options& from = given == nullptr ? none : sized(given, "options");
+  const tn_host_options from = given == nullptr ? none : sized(given, "options");
   if (from.threads < 0 || from.threads > 1024) fail(TN_INVALID, "threads is ", from.threads, "; expected 0 to 1024");
   options.threads = from.threads;
+  if (from.check_threads > TN_CHECK_OFF)
+    fail(TN_INVALID, "check_threads is ", from.check_threads, "; expected 0 (by the build), 1 (on) or 2 (off)");
+#ifdef NDEBUG
+  constexpr bool kDebug = false;
+#else
+  constexpr bool kDebug = true;
+#endif
+  options.check_threads = from.check_threads == TN_CHECK_ON || (kDebug && from.check_threads == TN_CHECK_DEFAULT);
   if (from.plugin_paths == nullptr) {
     options.plugin_paths = {default_plugin_path()};
   } else {
@@ -97,7 +112,7 @@ HostOptions host_options(const tn_host_options* given) {
       options.plugin_paths.emplace_back(string(from.plugin_paths[i], "plugin path"));
   }
   if (from.allocator != nullptr) {
-    const tn_allocator& table = sized(from.allocator, "options.allocator");
+    const tn_allocator table = sized(from.allocator, "options.allocator");
     if (table.allocate == nullptr || table.release == nullptr) fail(TN_MISUSE, "options.allocator lacks a function");
     options.allocator = std::make_shared<GivenAllocator>(table);
   }
@@ -127,11 +142,12 @@ void tn_host_destroy(tn_host* host) { delete host; }
 
 tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
   return api::call(host, error, [&](tenon::Host& it) {
-    api::sized(counters, "counters");
-    counters->threads = it.pool.threads();
-    counters->bytes_now = it.allocator->now();
-    counters->bytes_peak = it.allocator->peak();
-    counters->workers_computed = it.pool.workers_computed();
+    tn_host_counters made = {};
+    made.threads = it.pool.threads();
+    made.bytes_now = it.allocator->now();
+    made.bytes_peak = it.allocator->peak();
+    made.workers_computed = it.pool.workers_computed();
+    api::give(counters, "counters", made);
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <tenon/tenon.h>
 
+#include <algorithm>
+#include <cstring>
 #include <new>
 #include <string>
 #include <vector>
@@ -42,6 +44,7 @@ tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
   return guarded(error, [&] {
     const auto lock = host->host.enter();
     work(host->host);
+    if (host->host.tags) host->host.tags->check();
   });
 }
 
@@ -51,13 +54,33 @@ T& required(T* pointer, const char* argument) {
   if (pointer == nullptr) fail(TN_MISUSE, argument, " is null");
   return *pointer;
 }
-// The same for a struct that begins with its size.
+// A struct that begins with its size, as this version knows it. An application built with older headers gives less:
+// what is missing is zero. One built with newer headers gives more, which must be zero: what this version does not
+// know must not be asked of it.
 template <typename T>
-const T& sized(const T* pointer, const char* argument) {
-  if (required(pointer, argument).size != sizeof(T))
-    fail(TN_MISUSE, argument, ".size is ", pointer->size, "; this version knows ", sizeof(T));
-  return *pointer;
+T sized(const T* pointer, const char* argument) {
+  constexpr uint32_t kMost = 4096;
+  const uint32_t size = required(pointer, argument).size;
+  if (size < sizeof(uint32_t) || size > kMost) fail(TN_MISUSE, argument, ".size is ", size, "; it was not set");
+  T result = {};
+  std::memcpy(static_cast<void*>(&result), pointer, std::min<size_t>(size, sizeof(T)));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(pointer);
+  for (size_t i = sizeof(T); i < size; ++i)
+    if (bytes[i] != 0)
+      fail(TN_UNSUPPORTED, argument, " sets a field that this version does not know (byte ", i, " of ", size, ")");
+  result.size = sizeof(T);
+  return result;
 }
+// The other way: fills as much of the caller's struct as it has room for.
+template <typename T>
+void give(T* to, const char* argument, T made) {
+  constexpr uint32_t kMost = 4096;
+  const uint32_t size = required(to, argument).size;
+  if (size < sizeof(uint32_t) || size > kMost) fail(TN_MISUSE, argument, ".size is ", size, "; it was not set");
+  made.size = size;
+  std::memcpy(static_cast<void*>(to), &made, std::min<size_t>(size, sizeof(T)));
+}
+std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument);
 std::string string(const char* text, const char* argument);  // TN_MISUSE for null
 Values values(const tn_named_value* attributes, uint32_t count);
 std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument);

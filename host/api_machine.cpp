@@ -10,16 +10,18 @@ using tenon::Machine;
 tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_layer* outputs, uint32_t outputs_count,
                             const tn_machine_options* options, tn_machine* machine, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tn_machine_options& given = api::sized(options, "options");
+    const tn_machine_options given = api::sized(options, "options");
     api::required(machine, "machine");
     tenon::MachineOptions wanted;
     wanted.compute = given.compute == TN_COMPUTE ? TN_F32 : given.compute;
     wanted.max_samples = given.max_samples;
     wanted.training = given.training != 0;
     wanted.keep_all = given.keep_all != 0;
+    wanted.seed = given.seed;
+    wanted.immutable = api::strings(given.immutable, given.immutable_count, "options.immutable");
     *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(
         tenon::Topology::trace(api::expressions(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters),
-        it.registry, it.device(api::device_kind(given.device)), it.pool.parallel(), wanted));
+        it.registry, it.device(api::device_kind(given.device)), it.parallel, wanted));
   });
 }
 
@@ -95,6 +97,14 @@ tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_valu
 
 tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error) {
   return api::call(host, error, [&](Host& it) { it.updaters.at(updater)->update(*it.machines.at(machine)); });
+}
+
+tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
+                                  tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const tenon::Topology model = tenon::Topology::trace({it.layers.at(output)});
+    it.updaters.at(updater)->update(*it.machines.at(machine), &model);
+  });
 }
 
 tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,

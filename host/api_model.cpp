@@ -42,7 +42,7 @@ nlohmann::json parse_topology(const std::string& text, const std::string& path) 
 
 tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tn_data_options& given = api::sized(options, "options");
+    const tn_data_options given = api::sized(options, "options");
     api::required(layer, "layer");
     tenon::DataSource source;
     source.dtype = given.dtype;
@@ -58,7 +58,7 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
 
 tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_layer* layer, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tn_layer_options& given = api::sized(options, "options");
+    const tn_layer_options given = api::sized(options, "options");
     api::required(layer, "layer");
     *layer = it.layers.add<tn_layer>(
         it.factory.layer(api::string(given.type, "options.type"), given.name == nullptr ? "" : given.name,
@@ -89,6 +89,17 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
         if (leaf.get() == &described || leaf->name.rfind(described.name + "/", 0) == 0)
           json["parameters"].push_back(parameter.name);
     write_json(json, write, user);
+  });
+}
+
+tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(output, "output");
+    const Expression of = it.layers.at(layer);
+    const size_t count = of.layer->outputs.size();
+    if (number >= count)
+      tenon::fail(TN_NOT_FOUND, "layer \"", of.layer->name, "\" has no output ", number, "; it has ", count);
+    *output = it.layers.add<tn_layer>(Expression{of.layer, number});
   });
 }
 

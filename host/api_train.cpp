@@ -40,9 +40,10 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   wanted.max_samples = run.reader->batches->batch_samples();
   wanted.training = training;
   wanted.seed = options.seed;
-  run.machine = std::make_unique<Machine>(tenon::Topology::trace(run.outputs), host.parameters.at(options.parameters),
-                                          host.registry, host.device(api::device_kind(options.device)),
-                                          host.pool.parallel(), wanted);
+  if (training) wanted.immutable = api::strings(options.immutable, options.immutable_count, "options.immutable");
+  run.machine =
+      std::make_unique<Machine>(tenon::Topology::trace(run.outputs), host.parameters.at(options.parameters),
+                                host.registry, host.device(api::device_kind(options.device)), host.parallel, wanted);
   std::map<std::string, std::string> feeding;
   if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
   for (uint32_t i = 0; i < options.feeding_count; ++i)
@@ -77,7 +78,7 @@ void tell(const tn_train_options& options, tenon::Event& event) {
 
 tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tn_reader_options& given = api::sized(options, "options");
+    const tn_reader_options given = api::sized(options, "options");
     api::required(reader, "reader");
     auto stage = std::make_shared<ReaderStage>();
     stage->samples = tenon::open_reader(it.registry.reader(api::string(given.type, "options.type")),
@@ -159,7 +160,7 @@ tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error) {
 
 tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tn_train_options& given = api::sized(options, "options");
+    const tn_train_options given = api::sized(options, "options");
     const std::shared_ptr<tenon::Updater> updater = it.updaters.at(given.updater);
     const Run run = prepare(it, given, true);
     tenon::EventHandler handler;
@@ -170,16 +171,18 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
 
 tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result* result, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tn_train_options& given = api::sized(options, "options");
+    const tn_train_options given = api::sized(options, "options");
     api::sized(result, "result");
     const Run run = prepare(it, given, false);
     tenon::TestResult tested = tenon::test(*run.request);
-    result->cost = tested.cost;
-    result->samples = tested.samples;
-    result->seconds = tested.seconds;
     const std::vector<tn_metric>& metrics = it.lend(std::move(tested.metrics));
-    result->metrics = metrics.data();
-    result->metrics_count = static_cast<uint32_t>(metrics.size());
+    tn_test_result made = {};
+    made.cost = tested.cost;
+    made.samples = tested.samples;
+    made.seconds = tested.seconds;
+    made.metrics = metrics.data();
+    made.metrics_count = static_cast<uint32_t>(metrics.size());
+    api::give(result, "result", made);
   });
 }
 
@@ -187,7 +190,7 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
                    int32_t (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                    tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tn_train_options& given = api::sized(options, "options");
+    const tn_train_options given = api::sized(options, "options");
     if (sink == nullptr) tenon::fail(TN_MISUSE, "sink is null");
     const Run run = prepare(it, given, false);
     tenon::infer(*run.request, [&](const Machine& machine) {

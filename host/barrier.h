@@ -27,4 +27,14 @@ tn_status guarded(ErrorSink& sink, Work&& work) noexcept {
   }
 }
 
+// The same for a callback of a table that was lent (Loan): `self` is what the plugin gave back, and `work` gets the
+// object behind it, whose sink() takes the report. TN_PLUGIN_FAULT where the plugin may not call it now.
+template <typename Object, typename Work>
+tn_status lent(void* self, Work&& work) noexcept {
+  const LentUse use(self);
+  auto* const object = use.object<Object>();
+  if (object == nullptr) return TN_PLUGIN_FAULT;
+  return guarded(object->sink(), [&] { work(*object); });
+}
+
 }  // namespace tenon

@@ -8,32 +8,54 @@
 
 namespace tenon {
 
-Device::Device(const DeviceType& type, const tn_services* services, int32_t index) : type_(type), services_(services) {
-  ErrorSink sink("device \"" + type.kind + "\"");
-  const int32_t present = type.table.count(sink.get());
+Device::Device(const DeviceType& type, const tn_services* services, int32_t index)
+    : type_(type), who_("device \"" + type.kind + "\""), services_(services) {
+  ErrorSink sink(who_, type.tags);
+  const tn_device_type& table = type.table;
+  const int32_t present = call_plugin(type, who_, {Tag::kSetup, "count"}, table.count, sink.get());
   if (present < 0) sink.check(TN_PLUGIN_FAULT);
-  if (index < 0 || index >= present)
-    fail(TN_NOT_FOUND, "device \"", type.kind, "\" number ", index, ": ", present, " present");
-  sink.check(type.table.open(services, sink.get(), index, &instance_));
-  properties_.size = sizeof properties_;
-  const tn_status status = type.table.properties(instance_, &properties_);
-  if (status != TN_OK) {
-    type.table.close(instance_);
-    sink.check(status);
+  if (index < 0 || index >= present) fail(TN_NOT_FOUND, who_, " number ", index, ": ", present, " present");
+  bool open = true;
+  try {
+    const tn_status opened =
+        call_plugin(type, who_, {Tag::kSetup, "open"}, table.open, services, sink.get(), index, &instance_);
+    open = opened == TN_OK;
+    sink.check(opened);
+    properties_.size = sizeof properties_;
+    sink.check(call_plugin(type, who_, {Tag::kAny, "properties"}, table.properties, instance_, &properties_));
+  } catch (...) {
+    if (open) close();
+    throw;
   }
 }
 
-Device::~Device() { type_.table.close(instance_); }
+Device::~Device() { close(); }
 
-DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes) : device_(std::move(device)), bytes_(bytes) {
+void Device::close() noexcept { free_by_plugin(type_, who_, {Tag::kSetup, "close"}, type_.table.close, instance_); }
+
+void Device::copy(void* to, const void* from, uint64_t bytes, int32_t kind) {
+  ErrorSink sink(who_, type_.tags);
+  sink.check(
+      call_plugin(type_, who_, {Tag::kRun, "copy", this}, type_.table.copy, instance_, nullptr, to, from, bytes, kind));
+}
+
+// Delegates, so that the destructor frees what was allocated when this throws.
+DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes) : DeviceMemory() {
+  device_ = std::move(device);
+  bytes_ = bytes;
   if (bytes == 0) return;
-  ErrorSink sink("device \"" + device_->kind() + "\"");
-  data_ = static_cast<std::byte*>(device_->table().allocate(device_->instance(), sink.get(), bytes));
+  ErrorSink sink(device_->who(), device_->origin().tags);
+  const auto allocate = [](const tn_device_type* table, void* instance, const tn_errors* errors, uint64_t size,
+                           std::byte** to) { *to = static_cast<std::byte*>(table->allocate(instance, errors, size)); };
+  call_plugin(device_->origin(), device_->who(), {Tag::kSetup, "allocate"}, +allocate, &device_->table(),
+              device_->instance(), sink.get(), bytes, &data_);
   if (data_ == nullptr) sink.check(TN_OUT_OF_MEMORY);
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (data_ != nullptr) device_->table().release(device_->instance(), data_, bytes_);
+  if (data_ == nullptr) return;
+  free_by_plugin(device_->origin(), device_->who(), {Tag::kSetup, "release"}, device_->table().release,
+                 device_->instance(), static_cast<void*>(data_), bytes_);
 }
 
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
@@ -49,14 +71,8 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 }
 
 Prepared::~Prepared() {
-  if (prepared_.destroy != nullptr && prepared_.binding != nullptr) prepared_.destroy(prepared_.binding);
-}
-
-Prepared::Prepared(Prepared&& other) noexcept : prepared_(other.prepared_) { other.prepared_ = {}; }
-
-Prepared& Prepared::operator=(Prepared&& other) noexcept {
-  std::swap(prepared_, other.prepared_);
-  return *this;
+  if (prepared_.destroy != nullptr && prepared_.binding != nullptr)
+    free_by_plugin(*by_, who_, {Tag::kSetup, "destroy"}, prepared_.destroy, prepared_.binding);
 }
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "host/error_sink.h"
 #include "host/registry.h"
 
 namespace tenon {
@@ -19,19 +20,26 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] const std::string& kind() const { return type_.kind; }
-  [[nodiscard]] const std::string& plugin() const { return type_.plugin; }
+  [[nodiscard]] const std::string& who() const { return who_; }  // `device "cpu"`, for messages
+  [[nodiscard]] const Origin& origin() const { return type_; }
   [[nodiscard]] const tn_device_type& table() const { return type_.table; }
   [[nodiscard]] void* instance() const { return instance_; }
   [[nodiscard]] const tn_services* services() const { return services_; }
   [[nodiscard]] bool host_memory() const { return properties_.host_memory != 0; }
+  // Copies in the order of the device's first stream. kind: TN_COPY_*.
+  void copy(void* to, const void* from, uint64_t bytes, int32_t kind);
   // A primitive table by id, or null where the device does not offer it.
   template <typename Table>
   [[nodiscard]] const Table* primitives(const char* id) const {
-    return type_.table.extension == nullptr ? nullptr : static_cast<const Table*>(type_.table.extension(id));
+    if (type_.table.extension == nullptr) return nullptr;
+    return static_cast<const Table*>(call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, id));
   }
 
  private:
+  void close() noexcept;
+
   const DeviceType& type_;
+  std::string who_;
   const tn_services* services_;
   void* instance_ = nullptr;
   tn_device_properties properties_ = {};
@@ -57,20 +65,30 @@ class DeviceMemory {
   uint64_t bytes_ = 0;
 };
 
-// Owns a prepared call.
+// A call that a component prepared; owns its binding.
 class Prepared {
  public:
   Prepared() { prepared_.size = sizeof prepared_; }
   ~Prepared();
-  Prepared(Prepared&& other) noexcept;
-  Prepared& operator=(Prepared&& other) noexcept;
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
-  [[nodiscard]] tn_prepared* get() { return &prepared_; }
+  // Has `function`, a prepare of `by` without its last argument, prepare the call. Once. `by` must outlive this.
+  template <typename... Parameters, typename... Arguments>
+  void prepare(const Origin& by, ErrorSink& errors, tn_status (*function)(Parameters...), Arguments... arguments) {
+    by_ = &by;
+    who_ = errors.who();
+    errors.check(call_plugin(by, who_, {Tag::kSetup, "prepare"}, function, arguments..., &prepared_));
+  }
+  tn_status run(const tn_execution& execution, const tn_call& call) const {
+    return call_plugin(*by_, who_, {Tag::kRun, "run", this}, prepared_.run, prepared_.binding, &execution, &call);
+  }
   [[nodiscard]] const tn_prepared& operator*() const { return prepared_; }
+  [[nodiscard]] const tn_prepared* operator->() const { return &prepared_; }
 
  private:
+  const Origin* by_ = nullptr;
+  std::string who_;
   tn_prepared prepared_ = {};
 };
 

@@ -6,11 +6,12 @@
 
 namespace tenon {
 
-ErrorSink::ErrorSink(std::string who) : who_(std::move(who)) {
-  errors_.size = sizeof errors_;
-  errors_.self = this;
-  errors_.report = [](void* self, const tn_error_report* report) {
-    if (report != nullptr) static_cast<ErrorSink*>(self)->report(*report);
+ErrorSink::ErrorSink(std::string who, ThreadTags* tags)
+    : who_(std::move(who)), errors_(tags, this, "error sink", who_, true) {
+  errors_->report = [](void* self, const tn_error_report* report) {
+    const LentUse use(self);
+    auto* const sink = use.object<ErrorSink>();
+    if (sink != nullptr && report != nullptr) sink->report(*report);
   };
 }
 

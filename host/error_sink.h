@@ -6,17 +6,20 @@
 #include <mutex>
 #include <string>
 
+#include "host/thread_tags.h"
+
 namespace tenon {
 
 // Fixed in place: components hold on to get(). Thread-safe.
 class ErrorSink {
  public:
-  // who: what is being talked to, for the message: `layer "hidden" (fc)`.
-  explicit ErrorSink(std::string who);
+  // who: what is being talked to, for the message: `layer "hidden" (fc)`. tags: null where nothing is checked.
+  explicit ErrorSink(std::string who, ThreadTags* tags = nullptr);
   ErrorSink(const ErrorSink&) = delete;
   ErrorSink& operator=(const ErrorSink&) = delete;
 
-  [[nodiscard]] const tn_errors* get() const { return &errors_; }
+  [[nodiscard]] const tn_errors* get() const { return errors_.get(); }
+  [[nodiscard]] const std::string& who() const { return who_; }
 
   // Nothing for TN_OK. Otherwise throws Error: "<who>: <port>: <message> (expected ..., got ...)" from the last report,
   // or a text that names the status when there was none. A status that is none is TN_PLUGIN_FAULT. Clears the report.
@@ -26,9 +29,9 @@ class ErrorSink {
   void report(const tn_error_report& report) noexcept;
 
   std::string who_;
-  tn_errors errors_ = {};
   std::mutex mutex_;
   std::string message_;  // empty: nothing was reported
+  Loan<tn_errors> errors_;
 };
 
 }  // namespace tenon

@@ -22,6 +22,7 @@
 #include "host/registry.h"
 #include "host/services.h"
 #include "host/thread_pool.h"
+#include "host/thread_tags.h"
 #include "host/trainer.h"
 #include "host/updating.h"
 
@@ -34,6 +35,7 @@ struct HostOptions {
   std::shared_ptr<FileSystem> files;     // likewise
   std::shared_ptr<Clock> clock;
   LogFunction log;
+  bool check_threads = false;  // whether thread tags are checked
 };
 
 // Counts what passes through another allocator.
@@ -74,8 +76,10 @@ class Host {
   std::shared_ptr<CountingAllocator> allocator;
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Clock> clock;
+  std::unique_ptr<ThreadTags> tags;  // null: not checked
   Services services;
   ThreadPool pool;
+  const tn_parallel* parallel;  // the pool, as plugins get it
   Registry registry;
   LayerFactory factory;
 

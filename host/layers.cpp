@@ -48,7 +48,10 @@ double number_of(const Value& value, const std::string& name) {
 class Making {
  public:
   Making(Registry& registry, const LayerType& type, Layer layer)
-      : registry_(registry), type_(type), layer_(std::move(layer)), sink_(quoted(layer_.name, layer_.type)) {}
+      : registry_(registry),
+        type_(type),
+        layer_(std::move(layer)),
+        sink_(quoted(layer_.name, layer_.type), type.tags) {}
 
   Expression run() {
     try {
@@ -65,6 +68,8 @@ class Making {
     if (drop_rate_ > 0) drop();
     return {std::make_shared<const Layer>(std::move(layer_)), 0};
   }
+
+  ErrorSink& sink() { return sink_; }  // of the callbacks
 
  private:
   void take_attributes() {
@@ -139,42 +144,44 @@ class Making {
     for (size_t i = 0; i < given; ++i) pointers_.push_back(layer_.inputs[i].layer == nullptr ? nullptr : &views_[i]);
   }
 
+  template <typename Function, typename Argument>
+  tn_status call(const char* name, Function* function, Argument* argument) {
+    return call_plugin(type_, sink_.who(), {Tag::kSetup, name}, function, argument);
+  }
+
   void plan(const AttributesView& attributes) {
     outputs_.resize(type_.description.outputs.size());
-    tn_planner planner = {};
-    planner.size = sizeof planner;
-    planner.inputs_count = static_cast<uint32_t>(pointers_.size());
-    planner.self = this;
-    planner.errors = sink_.get();
-    planner.attributes = attributes.get();
-    planner.inputs = pointers_.data();
-    planner.output = [](void* self, uint32_t number, const tn_spec* spec) {
-      auto& making = *static_cast<Making*>(self);
-      return guarded(making.sink_, [&] { making.plan_output(number, spec); });
+    const Loan<tn_planner> planner(type_.tags, this, "planner", sink_.who());
+    planner->inputs_count = static_cast<uint32_t>(pointers_.size());
+    planner->errors = sink_.get();
+    planner->attributes = attributes.get();
+    planner->inputs = pointers_.data();
+    planner->output = [](void* self, uint32_t number, const tn_spec* spec) {
+      return lent<Making>(self, [&](Making& making) { making.plan_output(number, spec); });
     };
-    planner.parameter = [](void* self, const tn_parameter* parameter) {
-      auto& making = *static_cast<Making*>(self);
-      return making.declare(parameter, making.layer_.parameters);
+    planner->parameter = [](void* self, const tn_parameter* parameter) {
+      int32_t index = -1;
+      lent<Making>(self, [&](Making& making) { index = making.declare(parameter, making.layer_.parameters); });
+      return index;
     };
-    planner.buffer = [](void* self, const tn_parameter* parameter) {
-      auto& making = *static_cast<Making*>(self);
-      return making.declare(parameter, making.layer_.buffers);
+    planner->buffer = [](void* self, const tn_parameter* parameter) {
+      int32_t index = -1;
+      lent<Making>(self, [&](Making& making) { index = making.declare(parameter, making.layer_.buffers); });
+      return index;
     };
-    planner.index_limit = [](void* self, uint32_t input, int64_t limit) {
-      auto& making = *static_cast<Making*>(self);
-      return guarded(making.sink_, [&] {
+    planner->index_limit = [](void* self, uint32_t input, int64_t limit) {
+      return lent<Making>(self, [&](Making& making) {
         if (input >= making.layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
         making.layer_.index_limits[input] = limit;
       });
     };
-    planner.state = [](void* self, uint32_t count) {
-      auto& making = *static_cast<Making*>(self);
-      return guarded(making.sink_, [&] {
+    planner->state = [](void* self, uint32_t count) {
+      return lent<Making>(self, [&](Making& making) {
         if (making.layer_.role != TN_ROLE_METRIC) fail(TN_PLUGIN_FAULT, "only a metric has a state");
         making.layer_.state_count = count;
       });
     };
-    sink_.check(type_.table.plan(&planner));
+    sink_.check(call("plan", type_.table.plan, planner.get()));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!outputs_[i])
         fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": plan did not declare output \"",
@@ -198,24 +205,23 @@ class Making {
     outputs_[number] = Spec::from(*spec);
   }
 
-  int32_t declare(const tn_parameter* given, std::vector<LayerParameter>& list) {
-    const tn_status status = guarded(sink_, [&] {
-      if (given == nullptr || given->suffix == nullptr || given->spec == nullptr)
-        fail(TN_PLUGIN_FAULT, "plan declares a parameter without suffix or shape");
-      const std::vector<std::string>& known = type_.description.parameters;
-      if (std::find(known.begin(), known.end(), given->suffix) == known.end())
-        fail(TN_PLUGIN_FAULT, "plan declares parameter \"", given->suffix, "\", which its description lacks");
-      LayerParameter parameter;
-      parameter.name = layer_.parameter_name + "." + given->suffix;
-      parameter.spec = Spec::from(*given->spec);
-      parameter.initializer = given->initializer;
-      parameter.flags = given->flags;
-      for (const Dim& dim : parameter.spec.shape)
-        if (dim.symbol != TN_SYMBOL_NONE)
-          fail(TN_PLUGIN_FAULT, "parameter \"", parameter.name, "\" has a varying shape ", to_string(parameter.spec));
-      list.push_back(std::move(parameter));
-    });
-    return status == TN_OK ? static_cast<int32_t>(list.size() - 1) : -1;
+  // Gives its number in the list.
+  int32_t declare(const tn_parameter* given, std::vector<LayerParameter>& list) const {
+    if (given == nullptr || given->suffix == nullptr || given->spec == nullptr)
+      fail(TN_PLUGIN_FAULT, "plan declares a parameter without suffix or shape");
+    const std::vector<std::string>& known = type_.description.parameters;
+    if (std::find(known.begin(), known.end(), given->suffix) == known.end())
+      fail(TN_PLUGIN_FAULT, "plan declares parameter \"", given->suffix, "\", which its description lacks");
+    LayerParameter parameter;
+    parameter.name = layer_.parameter_name + "." + given->suffix;
+    parameter.spec = Spec::from(*given->spec);
+    parameter.initializer = given->initializer;
+    parameter.flags = given->flags;
+    for (const Dim& dim : parameter.spec.shape)
+      if (dim.symbol != TN_SYMBOL_NONE)
+        fail(TN_PLUGIN_FAULT, "parameter \"", parameter.name, "\" has a varying shape ", to_string(parameter.spec));
+    list.push_back(std::move(parameter));
+    return static_cast<int32_t>(list.size() - 1);
   }
 
   void apply_multipliers() {
@@ -234,27 +240,30 @@ class Making {
   void expand(const AttributesView& attributes) {
     if (type_.table.expand == nullptr) return;
     for (const Expression& input : layer_.inputs) refs_.push_back(input);
-    tn_expander expander = {};
-    expander.size = sizeof expander;
-    expander.inputs_count = static_cast<uint32_t>(pointers_.size());
-    expander.self = this;
-    expander.errors = sink_.get();
-    expander.attributes = attributes.get();
-    expander.inputs = pointers_.data();
-    expander.input = [](void* self, uint32_t input) -> tn_ref {
-      const auto& making = *static_cast<Making*>(self);
-      return input < making.layer_.inputs.size() ? static_cast<tn_ref>(input) : -1;
+    const Loan<tn_expander> expander(type_.tags, this, "expander", sink_.who());
+    expander->inputs_count = static_cast<uint32_t>(pointers_.size());
+    expander->errors = sink_.get();
+    expander->attributes = attributes.get();
+    expander->inputs = pointers_.data();
+    expander->input = [](void* self, uint32_t input) {
+      tn_ref ref = -1;
+      lent<Making>(self, [&](const Making& making) {
+        if (input < making.layer_.inputs.size()) ref = static_cast<tn_ref>(input);
+      });
+      return ref;
     };
-    expander.layer = [](void* self, const tn_expansion_layer* layer) -> tn_ref {
-      auto& making = *static_cast<Making*>(self);
-      const tn_status status = guarded(making.sink_, [&] { making.add_inner(layer); });
-      return status == TN_OK ? static_cast<tn_ref>(making.refs_.size() - 1) : -1;
+    expander->layer = [](void* self, const tn_expansion_layer* layer) {
+      tn_ref ref = -1;
+      lent<Making>(self, [&](Making& making) {
+        making.add_inner(layer);
+        ref = static_cast<tn_ref>(making.refs_.size() - 1);
+      });
+      return ref;
     };
-    expander.output = [](void* self, tn_ref value) {
-      auto& making = *static_cast<Making*>(self);
-      return guarded(making.sink_, [&] { making.layer_.expansion = making.ref(value); });
+    expander->output = [](void* self, tn_ref value) {
+      return lent<Making>(self, [&](Making& making) { making.layer_.expansion = making.ref(value); });
     };
-    const tn_status status = type_.table.expand(&expander);
+    const tn_status status = call("expand", type_.table.expand, expander.get());
     if (status == TN_UNSUPPORTED) {
       layer_.expansion = {};
       return;

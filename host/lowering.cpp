@@ -169,10 +169,11 @@ class Lowering {
     for (const Kernel* kernel : registry_.kernels(ref->type, device_, compute_)) {
       if (!needs_kernel && kernel->table.score <= 0) continue;
       auto site = make_site(ref, *kernel);
-      if (kernel->table.supports(&site->site) != TN_OK) continue;
+      const std::string who = described(*ref);
+      if (call_plugin(*kernel, who, {Tag::kSetup, "supports"}, kernel->table.supports, &site->site) != TN_OK) continue;
       tn_kernel_needs needs = {};
       needs.size = sizeof needs;
-      ErrorSink(described(*ref)).check(kernel->table.query(&site->site, &needs));
+      ErrorSink(who).check(call_plugin(*kernel, who, {Tag::kSetup, "query"}, kernel->table.query, &site->site, &needs));
       NativeCall call;
       call.site = site;
       call.backward_inputs = needs.backward_inputs;
@@ -230,41 +231,41 @@ class Lowering {
   // ---- recorded bodies
 
   void record() {
-    ErrorSink sink(described(*layer_));
+    ErrorSink sink(described(*layer_), type_->tags);
     sink_ = &sink;
     status_ = TN_OK;
     specs_.clear();
-    tn_builder builder = {};
-    builder.size = sizeof builder;
+    const Loan<tn_builder> loan(type_->tags, this, "builder", sink.who());
+    tn_builder& builder = *loan.get();
     builder.training = training_ ? 1 : 0;
-    builder.self = this;
     builder.errors = sink.get();
     set_sources(builder);
     set_primitives(builder);
     set_moves(builder);
     set_results(builder);
     const AttributesView attributes(type_->description.attributes, layer_->attributes);
-    const tn_status status = type_->table.lower(attributes.get(), &builder);
+    const tn_status status =
+        call_plugin(*type_, sink.who(), {Tag::kSetup, "lower"}, type_->table.lower, attributes.get(), &builder);
     sink_->check(status != TN_OK ? status : status_);
     sink_ = nullptr;
   }
 
-  // Runs a builder call that gives one value; -1 after any failure.
-  template <typename Work>
-  static tn_ref recorded(void* self, Work&& work) noexcept {
-    auto& lowering = *static_cast<Lowering*>(self);
-    tn_ref result = -1;
-    const tn_status status = guarded(*lowering.sink_, [&] { result = work(lowering); });
-    if (status != TN_OK && lowering.status_ == TN_OK) lowering.status_ = status;
-    return result;
-  }
+  // Runs a builder call; gives the first failure of all so far.
   template <typename Work>
   static tn_status done(void* self, Work&& work) noexcept {
-    recorded(self, [&](Lowering& lowering) {
-      work(lowering);
-      return tn_ref{0};
-    });
-    return static_cast<Lowering*>(self)->status_;
+    const LentUse use(self);
+    auto* const lowering = use.object<Lowering>();
+    if (lowering == nullptr) return TN_PLUGIN_FAULT;
+    const tn_status status = guarded(*lowering->sink_, [&] { work(*lowering); });
+    if (status != TN_OK && lowering->status_ == TN_OK) lowering->status_ = status;
+    return lowering->status_;
+  }
+  // The same for one that gives a value; -1 when it failed.
+  template <typename Work>
+  static tn_ref recorded(void* self, Work&& work) noexcept {
+    tn_ref result = -1;
+    done(self, [&](Lowering& lowering) { result = work(lowering); });
+    return result;
   }
   [[nodiscard]] bool known(tn_ref value) const {
     if (value < 0) return false;
@@ -273,7 +274,7 @@ class Lowering {
   }
 
   static void set_sources(tn_builder& builder) {
-    builder.status = [](void* self) { return static_cast<Lowering*>(self)->status_; };
+    builder.status = [](void* self) { return done(self, [](Lowering&) {}); };
     builder.input = [](void* self, uint32_t port, uint32_t index) {
       return recorded(self, [&](Lowering& lowering) -> tn_ref {
         const size_t at = size_t{port} + index;
@@ -293,11 +294,14 @@ class Lowering {
       });
     };
     builder.spec = [](void* self, tn_ref value) -> const tn_spec* {
-      auto& lowering = *static_cast<Lowering*>(self);
-      if (value < 0 || static_cast<size_t>(value) >= lowering.result_.graph.values.size()) return nullptr;
-      lowering.specs_.push_back({lowering.result_.graph.spec(value), {}});
-      lowering.specs_.back().second = lowering.specs_.back().first.view();
-      return &lowering.specs_.back().second;
+      const tn_spec* spec = nullptr;
+      done(self, [&](Lowering& lowering) {
+        if (value < 0 || static_cast<size_t>(value) >= lowering.result_.graph.values.size()) return;
+        lowering.specs_.push_back({lowering.result_.graph.spec(value), {}});
+        lowering.specs_.back().second = lowering.specs_.back().first.view();
+        spec = &lowering.specs_.back().second;
+      });
+      return spec;
     };
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/checked.h"
 #include "core/error.h"
@@ -52,7 +53,7 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
       device_(std::move(device)),
       parallel_(parallel),
       options_(options),
-      errors_("device \"" + device_->kind() + "\"") {
+      errors_(device_->who(), device_->origin().tags) {
   if (options.max_samples < 1) fail(TN_INVALID, "max_samples is ", options.max_samples, "; expected at least 1");
   if (options.compute != TN_F32 && options.compute != TN_F64)
     fail(TN_UNSUPPORTED, "compute type ", dtype_name(options.compute), "; expected float32 or float64");
@@ -69,6 +70,7 @@ void Machine::compile(Registry& registry, const MachineOptions& options) {
     if (const ParameterEntry& entry = set_->find(declaration.name); entry.shape != declaration.shape)
       fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner, "\" needs ",
            to_string(declaration.shape), ", the set holds ", to_string(entry.shape));
+  check_immutable();
   lowered_ = lower(topology_, registry, device_->kind(), options.compute, bounds_, options.training);
   Graph graph = std::move(lowered_.graph);
   add_costs(graph);
@@ -76,16 +78,37 @@ void Machine::compile(Registry& registry, const MachineOptions& options) {
   kept_ = kept_values(graph, options.keep_all);
   fuse(graph, kept_);
 
-  std::vector<std::pair<ValueId, uint64_t>> gradients;  // value, byte offset
-  uint64_t gradient_bytes = 0;
-  place_gradients(gradients, gradient_bytes);
+  const uint64_t gradient_bytes = place_gradients();
   std::vector<bool> placed(graph.values.size(), false);
   for (size_t i = 0; i < graph.values.size(); ++i) placed[i] = graph.values[i].producer < 0;
-  for (const auto& [value, offset] : gradients) placed[static_cast<size_t>(value)] = true;
+  for (const PlacedGradient& gradient : gradients_) placed[static_cast<size_t>(gradient.value)] = true;
   memory_plan_ = plan_memory(graph, placed, kept_, bounds_);
   calls_ = std::make_unique<CallArray>(std::move(graph), device_, bounds_);
   allocate(memory_plan_, gradient_bytes);
-  bind(memory_plan_, gradients);
+  bind(memory_plan_);
+}
+
+namespace {
+
+// Whether `name` is `of` or lies below it: "D.weight" below "D".
+bool is_below(const std::string& name, const std::string& of) {
+  return name == of || (name.size() > of.size() && name.compare(0, of.size(), of) == 0 && name[of.size()] == '.');
+}
+
+}  // namespace
+
+bool Machine::is_frozen(const std::string& name) const {
+  return std::any_of(options_.immutable.begin(), options_.immutable.end(),
+                     [&](const std::string& frozen) { return is_below(name, frozen); });
+}
+
+void Machine::check_immutable() const {
+  std::vector<std::string> names;
+  for (const ParameterDeclaration& declaration : topology_.declarations()) names.push_back(declaration.name);
+  for (const std::string& frozen : options_.immutable)
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_below(name, frozen); }))
+      fail(TN_NOT_FOUND, "immutable parameter \"", frozen, "\": the topology has none of that name",
+           suggestion(frozen, names));
 }
 
 // Every cost output is reduced at the root: the mean over samples.
@@ -114,7 +137,8 @@ std::vector<ValueId> Machine::kept_values(const Graph& graph, bool keep_all) con
   for (const MetricUse& metric : lowered_.metrics) kept.insert(kept.end(), metric.state.begin(), metric.state.end());
   for (const Expression& output : topology_.outputs)
     if (resolved(output).layer->role != TN_ROLE_METRIC) kept.push_back(lowered_.value_of(output));
-  for (const BufferUse& buffer : lowered_.buffers) kept.push_back(buffer.next);
+  for (const BufferUse& buffer : lowered_.buffers)
+    if (!is_frozen(buffer.name)) kept.push_back(buffer.next);
   for (const ParameterUse& parameter : lowered_.parameters) kept.push_back(parameter.gradient);
   if (keep_all)
     for (const auto& [layer, value] : lowered_.outputs) kept.push_back(value);
@@ -136,9 +160,11 @@ void Machine::differentiate_parameters(Graph& graph) {
     seeds.push_back({per_sample, nodes.pointwise_on(spread, {inverse_samples_}, graph.spec(per_sample).shape, 1)[0]});
   }
   std::vector<ValueId> wanted;
-  for (const ParameterUse& parameter : lowered_.parameters) wanted.push_back(parameter.computed);
+  for (const ParameterUse& parameter : lowered_.parameters)
+    if (!is_frozen(parameter.name)) wanted.push_back(parameter.computed);
   const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options_.compute);
   for (ParameterUse& parameter : lowered_.parameters) {
+    if (is_frozen(parameter.name)) continue;
     const ValueId gradient = gradients.at(parameter.computed);
     if (gradient != kNoValue) parameter.gradient = own_value(graph, gradient);
   }
@@ -158,36 +184,56 @@ ValueId Machine::own_value(Graph& graph, ValueId value) const {
   return GraphWriter(graph, layer, true, options_.compute).convert(value, 1, 0);
 }
 
+namespace {
+
+uint64_t padded(uint64_t count) { return (count + 15) / 16 * 16; }
+
+}  // namespace
+
 // Gradients lie in the order of the set, padded like it, so that neighbours there are neighbours here.
-void Machine::place_gradients(std::vector<std::pair<ValueId, uint64_t>>& gradients, uint64_t& bytes) {
-  const uint64_t element = tn_dtype_bytes(options_.compute);
+uint64_t Machine::place_gradients() {
   std::map<size_t, ValueId> by_entry;
   for (const ParameterUse& use : lowered_.parameters)
     if (use.gradient != kNoValue) by_entry[set_->index(use.name)] = use.gradient;
-  const auto padded = [](uint64_t count) { return (count + 15) / 16 * 16; };
+  uint64_t bytes = 0;
   for (const auto& [number, gradient] : by_entry) {
-    const ParameterEntry& entry = set_->entries()[number];
-    gradients.emplace_back(gradient, bytes);
-    GradientRun* last = runs_.empty() ? nullptr : &runs_.back();
-    const bool joins =
-        last != nullptr && last->slab == entry.slab && last->offset + padded(last->elements) == entry.offset &&
-        last->rate_multiplier == entry.rate_multiplier && last->decay_multiplier == entry.decay_multiplier;
+    gradients_.push_back({gradient, number, bytes});
+    bytes += padded(set_->entries()[number].count) * tn_dtype_bytes(options_.compute);
+  }
+  return bytes;
+}
+
+std::vector<GradientRun> Machine::gradient_runs(const Topology* model) const {
+  std::set<std::string> used;
+  if (model != nullptr)
+    for (const ParameterDeclaration& declaration : model->declarations()) used.insert(declaration.name);
+  std::vector<GradientRun> runs;
+  uint64_t end = 0;  // bytes into the gradients behind the last run
+  for (const PlacedGradient& gradient : gradients_) {
+    const ParameterEntry& entry = set_->entries()[gradient.entry];
+    if (model != nullptr && !used.contains(entry.name)) continue;
+    GradientRun* last = runs.empty() ? nullptr : &runs.back();
+    const bool joins = last != nullptr && end == gradient.offset && last->slab == entry.slab &&
+                       last->offset + padded(last->elements) == entry.offset &&
+                       last->rate_multiplier == entry.rate_multiplier &&
+                       last->decay_multiplier == entry.decay_multiplier;
     if (!joins) {
       GradientRun run;
       run.parameters = set_->data(entry);
-      run.gradient_offset = bytes;
+      run.gradients = memory_.data() + sections_.gradients + gradient.offset;
       run.gradient_dtype = options_.compute;
       run.slab = entry.slab;
       run.offset = entry.offset;
       run.rate_multiplier = entry.rate_multiplier;
       run.decay_multiplier = entry.decay_multiplier;
-      runs_.push_back(std::move(run));
-      last = &runs_.back();
+      runs.push_back(std::move(run));
+      last = &runs.back();
     }
     last->elements = entry.offset - last->offset + entry.count;
-    last->entries.push_back(number);
-    bytes += padded(entry.count) * element;
+    last->entries.push_back(gradient.entry);
+    end = gradient.offset + padded(entry.count) * tn_dtype_bytes(options_.compute);
   }
+  return runs;
 }
 
 void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
@@ -208,7 +254,7 @@ void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
   std::memset(memory_.data() + sections_.gradients, 0, gradient_bytes);
 }
 
-void Machine::bind(const MemoryPlan& plan, const std::vector<std::pair<ValueId, uint64_t>>& gradients) {
+void Machine::bind(const MemoryPlan& plan) {
   std::byte* base = memory_.data();
   control_ = new (base + sections_.control) Control{};
   control_->random.seed = options_.seed;
@@ -220,8 +266,8 @@ void Machine::bind(const MemoryPlan& plan, const std::vector<std::pair<ValueId, 
   }
   for (const ParameterUse& use : lowered_.parameters) calls_->bind(use.stored, set_->data(use.name));
   for (const BufferUse& use : lowered_.buffers) calls_->bind(use.stored, set_->data(use.name));
-  for (const auto& [value, offset] : gradients) calls_->bind(value, base + sections_.gradients + offset);
-  for (GradientRun& run : runs_) run.gradients = base + sections_.gradients + run.gradient_offset;
+  for (const PlacedGradient& gradient : gradients_)
+    calls_->bind(gradient.value, base + sections_.gradients + gradient.offset);
   const Graph& graph = calls_->graph();
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (plan.offsets[i] != MemoryPlan::kNotHere)
@@ -323,9 +369,13 @@ void Machine::backward() {
   accumulated_ = true;
 }
 
-void Machine::commit() {
+void Machine::commit(const Topology* model) {
+  std::set<std::string> used;
+  if (model != nullptr)
+    for (const ParameterDeclaration& declaration : model->declarations()) used.insert(declaration.name);
   for (const BufferUse& buffer : lowered_.buffers) {
-    if (buffer.next == kNoValue || samples_ <= 0) continue;
+    if (buffer.next == kNoValue || samples_ <= 0 || is_frozen(buffer.name)) continue;
+    if (model != nullptr && !used.contains(buffer.name)) continue;
     const uint64_t count = set_->find(buffer.name).count;
     float* kept = set_->data(buffer.name);
     const void* next = calls_->memory(buffer.next);

@@ -19,6 +19,8 @@ struct MachineOptions {
   bool training = false;
   bool keep_all = false;
   uint64_t seed = 0;
+  // Parameters without gradient and buffers that keep their values; a name means everything below it too.
+  std::vector<std::string> immutable;
 };
 
 // A dense array in host memory that is lent: a feed going in, a value coming out.
@@ -37,7 +39,6 @@ struct NamedArray {
 struct GradientRun {
   float* parameters = nullptr;
   const void* gradients = nullptr;
-  uint64_t gradient_offset = 0;  // bytes into the machine's gradients
   tn_dtype gradient_dtype = TN_F32;
   size_t slab = 0;        // of the set
   uint64_t offset = 0;    // elements into the slab
@@ -73,9 +74,10 @@ class Machine {
 
   // For updaters. Whether backward has run since the last update.
   [[nodiscard]] bool has_gradients() const { return accumulated_; }
-  [[nodiscard]] const std::vector<GradientRun>& gradient_runs() const { return runs_; }
-  // Ends a step: buffers take their next values, and new gradients begin.
-  void commit();
+  // All of them, or those that `model` uses.
+  [[nodiscard]] std::vector<GradientRun> gradient_runs(const Topology* model = nullptr) const;
+  // Ends a step: buffers (of `model`, or all) take their next values, and new gradients begin.
+  void commit(const Topology* model = nullptr);
 
   [[nodiscard]] nlohmann::json describe() const;
 
@@ -87,12 +89,14 @@ class Machine {
 
   void compile(Registry& registry, const MachineOptions& options);
   void add_costs(Graph& graph);
+  [[nodiscard]] bool is_frozen(const std::string& name) const;
+  void check_immutable() const;
   std::vector<ValueId> kept_values(const Graph& graph, bool keep_all) const;
   void differentiate_parameters(Graph& graph);
   ValueId own_value(Graph& graph, ValueId value) const;
-  void place_gradients(std::vector<std::pair<ValueId, uint64_t>>& gradients, uint64_t& bytes);
+  uint64_t place_gradients();
   void allocate(const MemoryPlan& plan, uint64_t gradient_bytes);
-  void bind(const MemoryPlan& plan, const std::vector<std::pair<ValueId, uint64_t>>& gradients);
+  void bind(const MemoryPlan& plan);
   int64_t check_feeds(const std::vector<NamedArray>& feeds) const;
   void check_indices(const Feed& feed, const ArrayView& array) const;
   void begin_step(int64_t samples);
@@ -111,7 +115,12 @@ class Machine {
   ValueId inverse_samples_ = kNoValue;
   std::vector<std::pair<ValueId, ValueId>> costs_;  // per sample, mean
   std::vector<ValueId> kept_;
-  std::vector<GradientRun> runs_;
+  struct PlacedGradient {
+    ValueId value = kNoValue;
+    size_t entry = 0;     // of the set
+    uint64_t offset = 0;  // bytes into the gradients
+  };
+  std::vector<PlacedGradient> gradients_;  // in the order of the set
   std::unique_ptr<CallArray> calls_;
   Sections sections_;
   MemoryPlan memory_plan_;

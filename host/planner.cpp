@@ -74,8 +74,8 @@ void CallArray::prepare(size_t number) {
   const Node& node = graph_.nodes[number];
   Call& call = calls_.emplace_back();
   call.node = number;
-  call.kernel = device_->plugin();
-  ErrorSink errors(who(node));
+  call.kernel = device_->origin().plugin;
+  ErrorSink errors(who(node), device_->origin().tags);
   switch (node.primitive) {
     case Primitive::kPointwise:
       prepare_pointwise(node, call, errors);
@@ -96,14 +96,14 @@ void CallArray::prepare(size_t number) {
     case Primitive::kView:
       break;
   }
-  if (call.prepared.get()->run == nullptr) fail(TN_PLUGIN_FAULT, who(node), ": ", call.kernel, " prepared no function");
+  if (call.prepared->run == nullptr) fail(TN_PLUGIN_FAULT, who(node), ": ", call.kernel, " prepared no function");
   for (const ValueId input : node.inputs) call.inputs.push_back(input == kNoValue ? nullptr : &tensors_[at(input)]);
   for (const ValueId output : node.outputs) {
     if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
     call.outputs.push_back(output == kNoValue ? nullptr : &tensors_[at(output)]);
     call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : TN_REQUEST_WRITE);
   }
-  workspace_bytes_ = std::max(workspace_bytes_, call.prepared.get()->workspace_bytes);
+  workspace_bytes_ = std::max(workspace_bytes_, call.prepared->workspace_bytes);
 }
 
 template <typename Table>
@@ -112,6 +112,12 @@ const Table& CallArray::table(const char* id) const {
   if (found == nullptr || found->prepare == nullptr)
     fail(TN_UNSUPPORTED, "device \"", device_->kind(), "\" does not offer ", id);
   return *found;
+}
+
+template <typename Function, typename Site>
+void CallArray::prepare_by(Function* function, const Site* site, Call& call, ErrorSink& errors) const {
+  call.prepared.prepare(device_->origin(), errors, function, device_->instance(), device_->services(), errors.get(),
+                        site);
 }
 
 void CallArray::prepare_pointwise(const Node& node, Call& call, ErrorSink& errors) {
@@ -133,7 +139,7 @@ void CallArray::prepare_pointwise(const Node& node, Call& call, ErrorSink& error
   site.outputs = outputs.data();
   site.rows = bound(node.rows);
   site.columns = bound(node.columns);
-  errors.check(primitives.prepare(device_->instance(), device_->services(), errors.get(), &site, call.prepared.get()));
+  prepare_by(primitives.prepare, &site, call, errors);
 }
 
 void CallArray::prepare_gemm(const Node& node, Call& call, ErrorSink& errors) {
@@ -149,7 +155,7 @@ void CallArray::prepare_gemm(const Node& node, Call& call, ErrorSink& errors) {
   gemm.k = bound(a[a.size() - ((node.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)]);
   gemm.flags = node.flags;
   gemm.alpha = node.alpha;
-  errors.check(primitives.prepare(device_->instance(), device_->services(), errors.get(), &gemm, call.prepared.get()));
+  prepare_by(primitives.prepare, &gemm, call, errors);
 }
 
 void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) {
@@ -165,8 +171,7 @@ void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) 
   gather.height = bound(tall.shape[0]);
   gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1));
   gather.count = bound(elements(ids.shape));
-  errors.check(
-      primitives.prepare(device_->instance(), device_->services(), errors.get(), &gather, call.prepared.get()));
+  prepare_by(primitives.prepare, &gather, call, errors);
 }
 
 void CallArray::prepare_move(const Node& node, Call& call, ErrorSink& errors) {
@@ -191,14 +196,14 @@ void CallArray::prepare_move(const Node& node, Call& call, ErrorSink& errors) {
   move.to = to.data();
   move.parts = pointers.data();
   move.fill = node.move->fill ? 1 : 0;
-  errors.check(primitives.prepare(device_->instance(), device_->services(), errors.get(), &move, call.prepared.get()));
+  prepare_by(primitives.prepare, &move, call, errors);
 }
 
 void CallArray::prepare_native(const Node& node, Call& call, ErrorSink& errors) {
   const auto& site = *static_cast<const KernelSite*>(node.native.site.get());
   call.kernel = site.kernel->table.name;
-  errors.check(site.kernel->table.prepare(device_->services(), errors.get(), device_->instance(), &site.site,
-                                          node.backward ? TN_BACKWARD : TN_FORWARD, call.prepared.get()));
+  call.prepared.prepare(*site.kernel, errors, site.kernel->table.prepare, device_->services(), errors.get(),
+                        device_->instance(), &site.site, node.backward ? TN_BACKWARD : TN_FORWARD);
 }
 
 void CallArray::seal(void* workspace) {
@@ -229,8 +234,7 @@ void CallArray::request(ValueId value, uint8_t request) {
 void CallArray::run(bool backward, const tn_execution& execution, ErrorSink& errors) const {
   for (const Call& call : calls_) {
     if (graph_.nodes[call.node].backward != backward) continue;
-    const tn_prepared& prepared = *call.prepared;
-    const tn_status status = prepared.run(prepared.binding, &execution, &call.call);
+    const tn_status status = call.prepared.run(execution, call.call);
     if (status == TN_OK) continue;
     try {
       errors.check(status);
@@ -264,8 +268,8 @@ nlohmann::json CallArray::describe() const {
                     {"outputs", outputs},
                     {"reads", total(node.inputs)},
                     {"writes", total(node.outputs)},
-                    {"workspace", (*call.prepared).workspace_bytes},
-                    {"traits", trait_names((*call.prepared).traits)}});
+                    {"workspace", call.prepared->workspace_bytes},
+                    {"traits", trait_names(call.prepared->traits)}});
   }
   return list;
 }

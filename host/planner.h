@@ -73,6 +73,8 @@ class CallArray {
   void prepare_native(const Node& node, Call& call, ErrorSink& errors);
   template <typename Table>
   const Table& table(const char* id) const;
+  template <typename Function, typename Site>
+  void prepare_by(Function* function, const Site* site, Call& call, ErrorSink& errors) const;
   [[nodiscard]] std::string who(const Node& node) const;
   [[nodiscard]] Dim bound(const Dim& dim) const;
 

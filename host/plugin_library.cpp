@@ -24,7 +24,7 @@ std::string load_failure(const Manifest& note) {
 
 }  // namespace
 
-const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note) {
+const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note, ThreadTags* tags) {
   namespace dll = boost::dll;
   if (!file.is_absolute()) fail(TN_INTERNAL, "the path of plugin ", file.string(), " is not absolute");
   // RTLD_NODELETE pins the image, so that tables and strings stay when this handle goes.
@@ -39,7 +39,10 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
     fail(TN_REFUSED, "it does not export the symbol ", TN_ENTRY_NAME, "; a plugin is built with tenon_add_plugin");
   const tn_plugin* plugin = nullptr;
   try {
-    plugin = library.get<const tn_plugin*()>(TN_ENTRY_NAME)();
+    const tn_entry entry = &library.get<const tn_plugin*()>(TN_ENTRY_NAME);
+    plugin = call_plugin({note.id, tags}, "the entry", {Tag::kLoad, TN_ENTRY_NAME}, entry);
+  } catch (const Error&) {
+    throw;
   } catch (...) {
     fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " threw an exception");
   }

@@ -14,8 +14,9 @@ namespace tenon {
 
 // Loads `file` (absolute) and gives its descriptor, which lives until the process ends: a plugin is never unmapped.
 // In this order, each with its own refusal: load, find the symbol, call it, compare the interface, compare the rest
-// with `note`. A load that fails for want of a library carries the hint of the manifest. TN_REFUSED.
-[[nodiscard]] const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note);
+// with `note`. A load that fails for want of a library carries the hint of the manifest. TN_REFUSED. tags: null where
+// nothing is checked.
+[[nodiscard]] const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note, ThreadTags* tags);
 
 // The manifest that a descriptor stands for, checked as one. TN_REFUSED names component and member where a table is
 // too short or lacks what cannot be missing.
@@ -29,7 +30,7 @@ struct Components {
   std::vector<DeviceType> devices;
   std::vector<Kernel> kernels;
 };
-// `manifest` is what describe gave for `plugin`.
-[[nodiscard]] Components adopt(const tn_plugin& plugin, const Manifest& manifest);
+// `manifest` is what describe gave for `plugin`; the components carry `tags`.
+[[nodiscard]] Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags);
 
 }  // namespace tenon

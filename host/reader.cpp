@@ -25,17 +25,17 @@ class PluginReader final : public Reader {
  public:
   PluginReader(const ReaderType& type, const Values& attributes, const std::string& directory, uint32_t shard,
                uint32_t shards, const tn_services* services, const volatile int32_t* cancel)
-      : type_(type), who_("reader \"" + type.description.type + "\""), sink_(who_) {
+      : type_(type), who_("reader \"" + type.description.type + "\""), sink_(who_, type.tags) {
     if (shards < 1 || shard >= shards) fail(TN_INVALID, who_, ": shard ", shard, " of ", shards, " does not exist");
-    open(attributes, directory, shard, shards, services, cancel);
     try {
+      open(attributes, directory, shard, shards, services, cancel);
       adopt_schema();
     } catch (...) {
-      type_.table.close(instance_);
+      close();
       throw;
     }
   }
-  ~PluginReader() override { type_.table.close(instance_); }
+  ~PluginReader() override { close(); }
   PluginReader(const PluginReader&) = delete;
   PluginReader& operator=(const PluginReader&) = delete;
 
@@ -48,7 +48,7 @@ class PluginReader final : public Reader {
     if (capacity < 1) fail(TN_INVALID, who_, ": capacity is ", capacity, "; expected at least 1");
     const tn_reader_buffers room = room_in(buffers, capacity);
     int64_t count = 0;
-    const tn_status status = type_.table.next(instance_, &room, &count);
+    const tn_status status = call_plugin(type_, who_, io("next"), type_.table.next, instance_, &room, &count);
     if (status == TN_END) {
       sink_.check(TN_OK);  // an unread report must not be taken for the next failure
       if (count != 0) fault("next gave ", count, " samples together with TN_END; expected none");
@@ -73,14 +73,14 @@ class PluginReader final : public Reader {
         fail(TN_INVALID, who_, ": sample ", indices[i], " does not exist; there are ", size_);
     if (count <= 0) return;
     const tn_reader_buffers room = room_in(buffers, count);
-    sink_.check(type_.table.read_at(instance_, indices, count, &room));
+    sink_.check(call_plugin(type_, who_, io("read_at"), type_.table.read_at, instance_, indices, count, &room));
   }
 
   void seek(int64_t, int64_t position) override {
     if (position < 0 || (size_ >= 0 && position > size_))
       fail(TN_INVALID, who_, ": no position ", position, " in a pass of ", size_ >= 0 ? text(size_) : "unknown",
            " samples");
-    sink_.check(type_.table.seek(instance_, position));
+    sink_.check(call_plugin(type_, who_, io("seek"), type_.table.seek, instance_, position));
     begin(position);
   }
 
@@ -88,6 +88,12 @@ class PluginReader final : public Reader {
   template <typename... Parts>
   [[noreturn]] void fault(const Parts&... parts) const {
     fail(TN_PLUGIN_FAULT, who_, " of plugin \"", type_.plugin, "\": ", parts...);
+  }
+
+  [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
+
+  void close() noexcept {
+    if (instance_ != nullptr) free_by_plugin(type_, who_, io("close"), type_.table.close, instance_);
   }
 
   void begin(int64_t position) {
@@ -113,12 +119,14 @@ class PluginReader final : public Reader {
     open.attributes = view.get();
     open.directory = directory.c_str();
     open.cancel = cancel != nullptr ? cancel : &never_;
-    sink_.check(type_.table.open(&open, &instance_));
+    const tn_status status = call_plugin(type_, who_, io("open"), type_.table.open, &open, &instance_);
+    if (status != TN_OK) instance_ = nullptr;  // there is none to close
+    sink_.check(status);
     if (instance_ == nullptr) fault("open succeeded and gave no instance");
   }
 
   void adopt_schema() {
-    const tn_reader_schema* schema = type_.table.schema(instance_);
+    const tn_reader_schema* schema = call_plugin(type_, who_, {Tag::kAny, "schema"}, type_.table.schema, instance_);
     if (schema == nullptr || !TN_HAS(schema, tn_reader_schema, slots)) fault("the schema is missing or too short");
     if (schema->slots_count < 1 || schema->slots_count > kMostSlots || schema->slots == nullptr)
       fault("the schema has ", schema->slots_count, " slots; expected 1 to ", kMostSlots);
@@ -127,7 +135,7 @@ class PluginReader final : public Reader {
       for (uint32_t j = 0; j < i; ++j)
         if (slots_[j].name == slots_[i].name) fault("two slots are named \"", slots_[i].name, "\"");
     }
-    size_ = type_.table.samples(instance_);
+    size_ = call_plugin(type_, who_, {Tag::kAny, "samples"}, type_.table.samples, instance_);
     if (size_ < -1) fault("samples answered ", size_, "; expected -1 or more");
   }
 

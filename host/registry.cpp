@@ -113,6 +113,7 @@ struct Registry::State {
 
   std::vector<Folder> folders;
   std::shared_ptr<FileSystem> files;
+  ThreadTags* tags = nullptr;
   std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then what was added
   Owners owners;                                 // who offers a name; a plugin refused when it was loaded stays here
 };
@@ -189,7 +190,7 @@ void Registry::State::load(Plugin& plugin) {
     try {
       if (read_note(*files->open(plugin.path)) != plugin.note)
         fail(TN_REFUSED, "it has changed since it was found; make a new host to use the new file");
-      plugin.components = adopt(load_plugin(plugin.path, *plugin.manifest), *plugin.manifest);
+      plugin.components = adopt(load_plugin(plugin.path, *plugin.manifest, tags), *plugin.manifest, tags);
       plugin.loaded = true;
       return;
     } catch (const Error& refusal) {
@@ -242,8 +243,10 @@ Plugin& Registry::State::find(Kind kind, const std::string& name) {
   return *found->second;
 }
 
-Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> files) : state_(std::make_unique<State>()) {
+Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags)
+    : state_(std::make_unique<State>()) {
   state_->files = std::move(files);
+  state_->tags = tags;
   for (const fs::path& path : paths) {
     std::error_code error;
     const fs::path absolute = fs::absolute(path, error);
@@ -264,7 +267,7 @@ void Registry::add(const tn_plugin& plugin) {
     fail(refusal.code(), "the application's plugin: ", refusal.message());
   }
   if (const std::string taken = state_->conflict(*added); !taken.empty()) fail(TN_INVALID, taken);
-  added->components = adopt(plugin, *added->manifest);
+  added->components = adopt(plugin, *added->manifest, state_->tags);
   added->loaded = true;
   state_->claim(std::move(added));
 }

@@ -12,6 +12,7 @@
 
 #include "core/attribute.h"
 #include "core/seams.h"
+#include "host/thread_tags.h"
 
 namespace tenon {
 
@@ -52,29 +53,26 @@ struct ReaderDescription {
 // the plugin lacks is a placeholder answering TN_UNSUPPORTED (null where null has a meaning of its own: expand, lower,
 // finalize, read_at, extension, destroy). Lives as long as the registry.
 template <typename Description, typename Table>
-struct Component {
-  std::string plugin;  // id of the plugin it comes from
+struct Component : Origin {
   Description description;
   Table table = {};
 };
 using LayerType = Component<LayerDescription, tn_layer_type>;
 using UpdaterType = Component<UpdaterDescription, tn_updater_type>;
 using ReaderType = Component<ReaderDescription, tn_reader_type>;
-struct DeviceType {
-  std::string plugin;
+struct DeviceType : Origin {
   std::string kind;
   tn_device_type table = {};
 };
-struct Kernel {
-  std::string plugin;
+struct Kernel : Origin {
   tn_kernel table = {};
 };
 
 class Registry {
  public:
   // Scans `paths` (folders, with sub-folders) for *.so files and reads their notes; runs no plugin code. A file that
-  // is refused is remembered with the reason.
-  Registry(std::vector<std::filesystem::path> paths, std::shared_ptr<FileSystem> files);
+  // is refused is remembered with the reason. tags: of all components; null where nothing is checked.
+  Registry(std::vector<std::filesystem::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags = nullptr);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;

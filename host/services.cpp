@@ -3,10 +3,12 @@
 
 #include <cstring>
 
+#include "host/thread_tags.h"
+
 namespace tenon {
 
-Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log)
-    : allocator_(std::move(allocator)), log_function_(std::move(log)) {
+Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, ThreadTags* tags)
+    : allocator_(std::move(allocator)), log_function_(std::move(log)), tags_(tags) {
   services_.size = sizeof services_;
   services_.abi_major = TN_ABI_MAJOR;
   services_.abi_minor = TN_ABI_MINOR;
@@ -31,14 +33,18 @@ Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log)
   memory_.size = sizeof memory_;
   memory_.self = this;
   memory_.allocate = [](void* self, uint64_t bytes) -> void* {
+    const auto& services = *static_cast<const Services*>(self);
+    if (services.tags_ != nullptr) services.tags_->expect({Tag::kSetup, Tag::kIo}, "tenon.memory/1 allocate");
     try {
-      return static_cast<const Services*>(self)->allocator_->allocate(bytes);
+      return services.allocator_->allocate(bytes);
     } catch (...) {
       return nullptr;
     }
   };
   memory_.release = [](void* self, void* memory, uint64_t bytes) {
-    if (memory != nullptr) static_cast<const Services*>(self)->allocator_->release(memory, bytes);
+    const auto& services = *static_cast<const Services*>(self);
+    if (services.tags_ != nullptr) services.tags_->expect({Tag::kSetup, Tag::kIo}, "tenon.memory/1 release");
+    if (memory != nullptr) services.allocator_->release(memory, bytes);
   };
 }
 

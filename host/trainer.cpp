@@ -38,14 +38,20 @@ std::vector<MetricValue> PassResult::metrics() const {
   for (const Metric& metric : metrics_) {
     std::vector<MetricValue> values;
     const AttributesView attributes(metric.type->description.attributes, metric.layer->attributes);
-    const tn_status status = metric.type->table.finalize(
-        attributes.get(), metric.state.data(),
-        [](void* self, const char* name, double value) {
-          static_cast<std::vector<MetricValue>*>(self)->push_back({name == nullptr ? "" : name, value});
-        },
-        &values);
-    if (status != TN_OK)
-      fail(TN_PLUGIN_FAULT, "metric \"", metric.layer->name, "\": finalize answered ", status_text(status));
+    const std::string who = "metric \"" + metric.layer->name + "\"";
+    struct Results {
+      uint32_t size;
+      void* self;
+    };
+    const Loan<Results> results(metric.type->tags, &values, "metric's result", who);
+    const tn_metric_result result = [](void* self, const char* name, double value) {
+      const LentUse use(self);
+      auto* const list = use.object<std::vector<MetricValue>>();
+      if (list != nullptr) list->push_back({name == nullptr ? "" : name, value});
+    };
+    const tn_status status = call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize,
+                                         attributes.get(), metric.state.data(), result, results->self);
+    if (status != TN_OK) fail(TN_PLUGIN_FAULT, who, ": finalize answered ", status_text(status));
     for (MetricValue& value : values) all.push_back({metric.layer->name, std::move(value)});
   }
   std::vector<MetricValue> result;

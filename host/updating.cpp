@@ -7,81 +7,37 @@
 #include "core/error.h"
 #include "host/barrier.h"
 #include "host/error_sink.h"
+#include "host/update_calls.h"
 
 namespace tenon {
-
-namespace {
-
-constexpr size_t kMaxScalars = 16;
-
-tn_tensor flat_tensor(tn_dtype dtype, void* data, const int64_t* shape, int32_t device_type) {
-  tn_tensor tensor = {};
-  tensor.size = sizeof tensor;
-  tensor.alignment = 64;
-  tensor.dl.data = data;
-  tensor.dl.device = {static_cast<DLDeviceType>(device_type), 0};
-  tensor.dl.ndim = 1;
-  tensor.dl.dtype = {static_cast<uint8_t>(tn_dtype_code(dtype)), static_cast<uint8_t>(tn_dtype_bits(dtype)), 1};
-  tensor.dl.shape = const_cast<int64_t*>(shape);
-  return tensor;
-}
-
-}  // namespace
-
-// One slab's worth of slots: slot number -> memory in the layout of the slab. Empty for slabs of buffers.
-using SlabSlots = std::vector<Buffer>;
-
-// The prepared calls for one machine.
-struct Updater::Binding {
-  struct Stretch {
-    Prepared prepared;
-    float scalars[kMaxScalars];
-    double rate_multiplier = 1, decay_multiplier = 1;
-    int64_t elements = 0;
-    int64_t one = 1;
-    std::vector<tn_tensor> tensors;  // inputs, then outputs
-    std::vector<const tn_tensor*> inputs;
-    std::vector<tn_tensor*> outputs;
-    std::vector<uint8_t> requests;
-    tn_call call = {};
-
-    void connect(const GradientRun& run, const Program& program, const SlabSlots& slots, int32_t device_type);
-  };
-  std::vector<GradientRun> runs;  // what it was made for
-  std::vector<std::unique_ptr<Stretch>> stretches;
-  DeviceMemory workspace;
-
-  Binding(Machine& machine, const Program& program, int32_t grain, const std::vector<SlabSlots>& slots,
-          ErrorSink& sink);
-};
 
 struct Updater::State {
   std::weak_ptr<ParameterSet> set;
   std::vector<SlabSlots> slots;  // one per slab of the set
   uint64_t step = 0;
-  std::vector<std::unique_ptr<Binding>> bindings;  // most recent last
+  std::vector<std::unique_ptr<UpdateCalls>> calls;  // most recent last
 };
 
 // What record writes into.
 struct UpdateRecording {
   Updater& updater;
-  ErrorSink sink;
+  ErrorSink& errors;
 
-  explicit UpdateRecording(Updater& made) : updater(made), sink("updater \"" + made.type() + "\"") {}
+  ErrorSink& sink() { return errors; }
 
   static int32_t slot(void* self, const char* name, double initial) {
-    auto& recording = *static_cast<UpdateRecording*>(self);
-    const tn_status status = guarded(recording.sink, [&] {
+    int32_t index = -1;
+    lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
       if (name == nullptr) fail(TN_PLUGIN_FAULT, "a slot without a name");
       recording.updater.slots_.emplace_back(name, initial);
+      index = static_cast<int32_t>(recording.updater.slots_.size() - 1);
     });
-    return status == TN_OK ? static_cast<int32_t>(recording.updater.slots_.size() - 1) : -1;
+    return index;
   }
 
   static tn_status program(void* self, const tn_program* program, const int32_t* scalars, uint32_t count,
                            int32_t grain) {
-    auto& recording = *static_cast<UpdateRecording*>(self);
-    return guarded(recording.sink, [&] {
+    return lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
       if (program == nullptr || (count > 0 && scalars == nullptr)) fail(TN_PLUGIN_FAULT, "record gave a null program");
       Updater& updater = recording.updater;
       updater.program_ = Program::from(*program);
@@ -93,9 +49,25 @@ struct UpdateRecording {
   }
 };
 
+namespace {
+
+// An unknown attribute is named with what it may have meant, the host's own included.
+void check_names(const std::vector<Attribute>& declared, const Values& given) {
+  std::vector<std::string> known = UpdaterOptions::names();
+  for (const Attribute& attribute : declared) known.push_back(attribute.name);
+  for (const auto& [name, value] : given)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail(TN_INVALID, "unknown attribute \"", name, "\"", suggestion(name, known));
+}
+
+}  // namespace
+
 Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type) {
   try {
-    attributes_ = resolve(type.description.attributes, attributes);
+    Values own = attributes;
+    options_ = UpdaterOptions::take(own);
+    check_names(type.description.attributes, own);
+    attributes_ = resolve(type.description.attributes, own);
   } catch (const Error& error) {
     throw Error(error.code(), "updater \"" + type.description.type + "\": " + error.message());
   }
@@ -103,16 +75,16 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
     if (type.description.attributes[i].name == "learning_rate")
       if (const auto* rate = std::get_if<double>(&attributes_[i])) learning_rate_ = *rate;
   const AttributesView view(type.description.attributes, attributes_);
-  UpdateRecording recording(*this);
-  tn_update_recorder recorder = {};
-  recorder.size = sizeof recorder;
-  recorder.self = &recording;
-  recorder.errors = recording.sink.get();
-  recorder.attributes = view.get();
-  recorder.slot = &UpdateRecording::slot;
-  recorder.program = &UpdateRecording::program;
-  recording.sink.check(type.table.record(&recorder));
+  ErrorSink sink("updater \"" + this->type() + "\"", type.tags);
+  UpdateRecording recording{*this, sink};
+  const Loan<tn_update_recorder> recorder(type.tags, &recording, "recorder", sink.who());
+  recorder->errors = sink.get();
+  recorder->attributes = view.get();
+  recorder->slot = &UpdateRecording::slot;
+  recorder->program = &UpdateRecording::program;
+  sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
   if (!recorded_) fail(TN_PLUGIN_FAULT, "updater \"", this->type(), "\" recorded no program");
+  if (options_.changes_gradient()) program_ = with_options(program_, options_, slots_.size(), scalars_);
 }
 
 Updater::~Updater() = default;
@@ -125,7 +97,6 @@ void Updater::check_program() const {
   if (program_.outputs.size() != 1 + slots_.size())
     fail(TN_PLUGIN_FAULT, "the program has ", program_.outputs.size(), " outputs; expected ", 1 + slots_.size());
   if (program_.draws()) fail(TN_UNSUPPORTED, "the program draws random numbers, which updaters are not given");
-  if (scalars_.size() > kMaxScalars) fail(TN_PLUGIN_FAULT, "the program reads ", scalars_.size(), " scalars");
   for (size_t i = 0; i < program_.inputs.size(); ++i)
     if (program_.inputs[i].kind != TN_FLOAT || program_.inputs[i].extent != (i < fulls ? TN_FULL : TN_SCALAR))
       fail(TN_PLUGIN_FAULT, "program input ", i, " has the wrong extent or kind");
@@ -159,7 +130,7 @@ uint64_t Updater::workspace_bytes(const std::shared_ptr<ParameterSet>& set) cons
   uint64_t bytes = 0;
   for (const auto& state : states_)
     if (state->set.lock() == set)
-      for (const auto& binding : state->bindings) bytes += binding->workspace.size();
+      for (const auto& calls : state->calls) bytes += calls->workspace_bytes();
   return bytes;
 }
 
@@ -188,135 +159,29 @@ Updater::State& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
   return *state;
 }
 
-namespace {
-
-bool same_runs(const std::vector<GradientRun>& a, const std::vector<GradientRun>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const GradientRun& x, const GradientRun& y) {
-    return x.parameters == y.parameters && x.gradients == y.gradients && x.elements == y.elements &&
-           x.gradient_dtype == y.gradient_dtype && x.rate_multiplier == y.rate_multiplier &&
-           x.decay_multiplier == y.decay_multiplier;
-  });
-}
-
-// The stretches of a machine's parameters that one call may cover: whole runs, or one tensor each.
-std::vector<GradientRun> stretches_of(const Machine& machine, int32_t grain) {
-  if (grain == TN_GRAIN_ELEMENT) return machine.gradient_runs();
-  std::vector<GradientRun> result;
-  for (const GradientRun& run : machine.gradient_runs())
-    for (const size_t number : run.entries) {
-      const ParameterEntry& entry = machine.set()->entries()[number];
-      const uint64_t within = entry.offset - run.offset;
-      GradientRun part = run;
-      part.parameters = run.parameters + within;
-      part.gradients = static_cast<const std::byte*>(run.gradients) + within * tn_dtype_bytes(run.gradient_dtype);
-      part.offset = entry.offset;
-      part.elements = entry.count;
-      part.entries = {number};
-      result.push_back(std::move(part));
-    }
-  return result;
-}
-
-}  // namespace
-
-// Prepares one call per stretch; in place: outputs are the memory of the inputs.
-Updater::Binding::Binding(Machine& machine, const Program& program, int32_t grain, const std::vector<SlabSlots>& slots,
-                          ErrorSink& sink)
-    : runs(machine.gradient_runs()) {
-  Device& device = *machine.device();
-  const auto* table = device.primitives<tn_pointwise_table>(TN_POINTWISE);
-  if (table == nullptr) fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_POINTWISE);
-  uint64_t workspace_bytes = 0;
-  for (const GradientRun& run : stretches_of(machine, grain)) {
-    auto made = std::make_unique<Stretch>();
-    made->elements = static_cast<int64_t>(run.elements);
-    made->rate_multiplier = run.rate_multiplier;
-    made->decay_multiplier = run.decay_multiplier;
-    std::vector<tn_dtype> inputs(program.inputs.size(), TN_F32);
-    inputs[1] = run.gradient_dtype;
-    const std::vector<tn_dtype> outputs(program.outputs.size(), TN_F32);
-    const tn_program view = program.view();
-    tn_pointwise_site site = {};
-    site.size = sizeof site;
-    site.compute = TN_F32;
-    site.program = &view;
-    site.extents = program.extents.data();
-    site.inputs = inputs.data();
-    site.outputs = outputs.data();
-    site.rows = tn_dim_constant(1);
-    site.columns = tn_dim_constant(made->elements);
-    sink.check(table->prepare(device.instance(), device.services(), sink.get(), &site, made->prepared.get()));
-    workspace_bytes = std::max(workspace_bytes, made->prepared.get()->workspace_bytes);
-    made->connect(run, program, slots[run.slab], device.table().description->dlpack_type);
-    stretches.push_back(std::move(made));
-  }
-  workspace = DeviceMemory(machine.device(), workspace_bytes);
-  for (auto& stretch : stretches) stretch->call.workspace = workspace.data();
-}
-
-void Updater::Binding::Stretch::connect(const GradientRun& run, const Program& program, const SlabSlots& slots,
-                                        int32_t device_type) {
-  const auto add = [&](tn_dtype dtype, void* data, const int64_t* shape) {
-    tensors.push_back(flat_tensor(dtype, data, shape, device_type));
-  };
-  const auto add_slots = [&] {
-    for (const Buffer& slot : slots) add(TN_F32, reinterpret_cast<float*>(slot.data()) + run.offset, &elements);
-  };
-  add(TN_F32, run.parameters, &elements);
-  add(run.gradient_dtype, const_cast<void*>(run.gradients), &elements);
-  add_slots();
-  for (size_t i = tensors.size(); i < program.inputs.size(); ++i) add(TN_F32, &scalars[i - 2 - slots.size()], &one);
-  add(TN_F32, run.parameters, &elements);
-  add_slots();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (i < program.inputs.size())
-      inputs.push_back(&tensors[i]);
-    else
-      outputs.push_back(&tensors[i]);
-  }
-  requests.assign(outputs.size(), TN_REQUEST_WRITE);
-  call.size = sizeof call;
-  call.inputs_count = static_cast<uint32_t>(inputs.size());
-  call.outputs_count = static_cast<uint32_t>(outputs.size());
-  call.inputs = inputs.data();
-  call.outputs = outputs.data();
-  call.requests = requests.data();
-}
-
-Updater::Binding& Updater::binding_for(State& state, Machine& machine, ErrorSink& sink) {
+UpdateCalls& Updater::calls_for(State& state, Machine& machine, std::vector<GradientRun> runs, ErrorSink& sink) {
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
-  for (const auto& binding : state.bindings)
-    if (same_runs(binding->runs, machine.gradient_runs())) return *binding;
-  auto made = std::make_unique<Binding>(machine, program_, grain_, state.slots, sink);
-  if (state.bindings.size() == kKept) state.bindings.erase(state.bindings.begin());
-  state.bindings.push_back(std::move(made));
-  return *state.bindings.back();
+  for (const auto& calls : state.calls)
+    if (calls->is_for(runs)) return *calls;
+  const UpdatePlan plan = {program_, scalars_, grain_, options_.clip_norm};
+  auto made = std::make_unique<UpdateCalls>(machine, std::move(runs), plan, state.slots, sink);
+  if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
+  state.calls.push_back(std::move(made));
+  return *state.calls.back();
 }
 
-void Updater::update(Machine& machine) {
+void Updater::update(Machine& machine, const Topology* model) {
   if (!machine.has_gradients()) return;
-  ErrorSink sink("updater \"" + type() + "\"");
+  ErrorSink sink("updater \"" + type() + "\"", type_.tags);
   State& state = state_for(machine.set());
-  const Binding& binding = binding_for(state, machine, sink);
-  const int64_t symbols[2] = {0, 0};
-  const tn_random random = {};
-  tn_execution execution = {};
-  execution.size = sizeof execution;
-  execution.device = machine.device()->instance();
-  execution.symbols = symbols;
-  execution.random = &random;
-  execution.parallel = machine.parallel();
-  execution.errors = sink.get();
-  const auto step = static_cast<double>(state.step + 1);
-  for (const auto& stretch : binding.stretches) {
-    const double offered[4] = {learning_rate_, step, stretch->rate_multiplier, stretch->decay_multiplier};
-    for (size_t i = 0; i < scalars_.size(); ++i)
-      stretch->scalars[i] = static_cast<float>(offered[static_cast<size_t>(scalars_[i])]);
-    const tn_prepared& prepared = *stretch->prepared;
-    sink.check(prepared.run(prepared.binding, &execution, &stretch->call));
+  std::vector<GradientRun> runs = machine.gradient_runs(model);
+  if (!runs.empty()) {
+    const uint64_t step = state.step + 1;
+    UpdateCalls& calls = calls_for(state, machine, std::move(runs), sink);
+    calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink);
+    state.step = step;
   }
-  ++state.step;
-  machine.commit();
+  machine.commit(model);
 }
 
 }  // namespace tenon

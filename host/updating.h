@@ -10,8 +10,11 @@
 #include "core/program.h"
 #include "host/machine.h"
 #include "host/registry.h"
+#include "host/updater_options.h"
 
 namespace tenon {
+
+class UpdateCalls;
 
 // One updater with its attributes. The slots and the step count belong to the pair of updater and ParameterSet.
 class Updater {
@@ -23,8 +26,9 @@ class Updater {
   Updater& operator=(const Updater&) = delete;
 
   // Changes the machine's parameters by its gradients, then begins new gradients. A machine without gradients (an
-  // empty minibatch) is left as it is. On failure no step is counted.
-  void update(Machine& machine);
+  // empty minibatch) is left as it is. With a model, only what that uses changes and the other gradients are dropped.
+  // On failure no step is counted.
+  void update(Machine& machine, const Topology* model = nullptr);
 
   [[nodiscard]] const std::string& type() const { return type_.description.type; }
   [[nodiscard]] double learning_rate() const { return learning_rate_; }
@@ -36,15 +40,15 @@ class Updater {
 
  private:
   struct State;
-  struct Binding;
   friend struct UpdateRecording;
 
   void check_program() const;
   State& state_for(const std::shared_ptr<ParameterSet>& set);
-  Binding& binding_for(State& state, Machine& machine, ErrorSink& sink);
+  UpdateCalls& calls_for(State& state, Machine& machine, std::vector<GradientRun> runs, ErrorSink& sink);
 
   const UpdaterType& type_;
   std::vector<Value> attributes_;
+  UpdaterOptions options_;
   double learning_rate_ = 0;
   std::vector<std::pair<std::string, double>> slots_;  // name, first value
   Program program_;

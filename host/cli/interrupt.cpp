@@ -32,6 +32,6 @@ Interrupt::~Interrupt() {
   sigaction(SIGTERM, &before_term_, nullptr);
 }
 
-int Interrupt::signal() const { return noted; }
+int Interrupt::signal() { return noted; }
 
 }  // namespace tenon::cli

@@ -14,7 +14,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   // The signal's number, or 0.
-  [[nodiscard]] int signal() const;
+  [[nodiscard]] static int signal();
 
  private:
   struct sigaction before_int_, before_term_;

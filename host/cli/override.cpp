@@ -20,7 +20,7 @@ bool is_word(const std::string& text) {
 
 class Override {
  public:
-  explicit Override(const std::string& argument) : argument_(argument), table_(parse()) {
+  explicit Override(std::string argument) : argument_(std::move(argument)), table_(parse()) {
     toml::table* table = &table_;
     while (true) {
       if (table->size() != 1) fail("expected one key and one value");

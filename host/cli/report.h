@@ -18,7 +18,7 @@ class Report {
   Report(Console& console, int64_t passes, int64_t samples);
 
   // Tells of one event of the training.
-  void tell(const Event& event);
+  void tell(const Event& told);
   // passes: how many are done.
   void test(const TestResult& result, int64_t passes_done, const std::string& label);
   void saved(const std::string& path);
@@ -28,9 +28,9 @@ class Report {
   [[nodiscard]] std::string position() const;
 
  private:
-  void end_iteration(const Event& event);
-  void end_pass(const Event& event);
-  void event(const char* name, const Event& event, bool with_result);
+  void end_iteration(const Event& told);
+  void end_pass(const Event& told);
+  void event(const char* name, const Event& told, bool with_result);
   [[nodiscard]] std::string pass_label(int64_t pass) const;
 
   Console& console_;

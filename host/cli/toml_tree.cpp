@@ -161,7 +161,7 @@ const toml::node* Section::find(const std::string& key) {
 std::optional<std::string> Section::string(const std::string& key) {
   const toml::node* node = find(key);
   if (node == nullptr) return std::nullopt;
-  const auto value = node->value_exact<std::string>();
+  auto value = node->value_exact<std::string>();
   if (!value) wrong(key, *node, "a text");
   if (value->empty() || value->find('\0') != std::string::npos) wrong(key, *node, "a text that is not empty");
   return value;

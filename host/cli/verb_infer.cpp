@@ -188,10 +188,10 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
     if (console.bar_is_due())
       console.bar("infer", open.samples > 0 ? done / static_cast<double>(open.samples) : -1,
                   std::to_string(writer.samples()) + " samples");
-    return interrupt.signal() == 0;
+    return Interrupt::signal() == 0;
   };
   with_model(path, [&] { infer(run, receive); });
-  return interrupt.signal() == 0 ? kDone : kSignalled + interrupt.signal();
+  return Interrupt::signal() == 0 ? kDone : kSignalled + interrupt.signal();
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ class Interpreter {
       case Primitive::kGather:
       case Primitive::kScatterAdd:
         return rows(node);
+      case Primitive::kMove:
+        return move(node);
       case Primitive::kView:
         at(node.outputs[0]) = at(node.inputs[0]);
         return;
@@ -93,6 +95,32 @@ class Interpreter {
         else
           out[i * width + c] = from[row];
       }
+  }
+
+  void move(const Node& node) {
+    const auto steps = [&](ValueId value) {
+      const Shape& shape = graph_.spec(value).shape;
+      std::vector<size_t> result(shape.size(), 1);
+      for (size_t i = shape.size(); i-- > 1;) result[i - 1] = result[i] * static_cast<size_t>(value_of(shape[i]));
+      return result;
+    };
+    const std::vector<size_t> to = steps(node.outputs[0]);
+    std::vector<double>& out = at(node.outputs[0]);
+    out.assign(static_cast<size_t>(count_of(graph_.spec(node.outputs[0]).shape)), 0);
+    for (const MovePart& part : node.move->parts) {
+      const std::vector<size_t> from = steps(node.inputs[part.input]);
+      for (int64_t n = 0; n < count_of(part.box); ++n) {
+        size_t source = 0, target = 0;
+        for (size_t i = part.box.size(), rest = static_cast<size_t>(n); i-- > 0;) {
+          const auto size = static_cast<size_t>(value_of(part.box[i]));
+          const auto axis = static_cast<size_t>(part.axes[i]);
+          source += (static_cast<size_t>(part.from[i]) + rest % size) * from[i];
+          target += (static_cast<size_t>(part.to[axis]) + rest % size) * to[axis];
+          rest /= size;
+        }
+        out[target] = at(node.inputs[part.input])[source];
+      }
+    }
   }
 
   const Graph& graph_;
@@ -213,6 +241,23 @@ TEST(GraphGradient, GatherAndScatterAdd) {
     built.output = scatter ? writer.scatter_add(x, built.ids, fixed(4)) : writer.gather(x, built.ids);
     check(std::move(built));
   }
+}
+
+TEST(GraphGradient, Moves) {
+  const auto with = [](const std::vector<Shape>& shapes, const auto& make) {
+    Built built;
+    for (const Shape& shape : shapes) built.inputs.push_back(built.graph.add_external(f64(shape), "x"));
+    GraphWriter writer(built.graph, 0, false, TN_F64);
+    built.output = make(writer, built.inputs);
+    check(std::move(built));
+  };
+  using Inputs = std::vector<ValueId>;
+  with({{samples(), fixed(2)}, {samples(), fixed(3)}}, [](GraphWriter& w, const Inputs& x) {
+    return w.concat({x[0], x[1], x[0]}, 1);  // a value that comes twice gets both gradients
+  });
+  with({{samples(), fixed(5), fixed(2)}},
+       [](GraphWriter& w, const Inputs& x) { return w.pad(w.slice(x[0], 1, 1, 3), 2, 2, 1); });
+  with({{samples(), fixed(3), fixed(4)}}, [](GraphWriter& w, const Inputs& x) { return w.transpose(x[0], {2, 0, 1}); });
 }
 
 TEST(GraphGradient, ViewsAndSharedValues) {

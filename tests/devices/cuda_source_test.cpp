@@ -35,7 +35,7 @@ TEST(CudaSource, ProgramsHoldEveryOpcode) {
   for (const CudaProgram& program : CudaPrograms::all())
     for (const tn_instruction& in : program.run.program.instructions) seen.insert(in.op);
   for (int op = TN_OP_INPUT; op <= TN_OP_REDUCE_MIN; ++op) {
-    const bool known = op <= TN_OP_STOP || (op >= TN_OP_ADD && op <= TN_OP_ABS) ||
+    const bool known = op <= TN_OP_UNIFORM || (op >= TN_OP_ADD && op <= TN_OP_ABS) ||
                        (op >= TN_OP_SQRT && op <= TN_OP_ERF) || (op >= TN_OP_EQUAL && op <= TN_OP_SELECT) ||
                        op >= TN_OP_REDUCE_SUM;
     EXPECT_EQ(seen.count(op), known ? 1U : 0U) << "opcode " << op;

@@ -4,89 +4,28 @@
 #include <cmath>
 #include <functional>
 #include <random>
-#include <tenon/tenon.hpp>
 
-#include "tests/support/test_layers.h"
+#include "tests/support/update_model.h"
 
 namespace tenon::test {
 namespace {
 
-constexpr int64_t kSamples = 4;
 constexpr int kSteps = 50;
-const std::vector<std::vector<int64_t>> kShapes = {{5}, {3, 4}, {1}};  // of one sample; the tensors have 20, 48, 4
-
 struct Tensor {
   std::vector<double> value, first, second;  // parameter and moments
 };
 // One step of one tensor. t counts from 1.
 using Rule = std::function<void(Tensor&, const std::vector<double>& gradient, double t)>;
 
-// Three parameters whose gradients are fed: the cost of test_cost has its weight as derivative.
-class Model {
- public:
-  explicit Model(int threads) : host_(HostOptions{threads, {TENON_PLUGINS}, nullptr, {}}) {
-    host_.add_plugin(&test_layers());
-    DataOptions ids;
-    ids.name = "ids";
-    ids.dtype = TN_I32;
-    const Layer ids_layer = host_.data(ids);
-    for (size_t i = 0; i < kShapes.size(); ++i) {
-      const std::string number = std::to_string(i);
-      const Layer input =
-          host_.layer("test_input", {ids_layer}, {{"rows", kSamples}, {"shape", kShapes[i]}}, "x" + number);
-      DataOptions weight;
-      weight.name = "w" + number;
-      weight.shape = kShapes[i];
-      outputs_.push_back(host_.layer("test_cost", {input, host_.data(weight)}, {}, "cost" + number));
-    }
-    parameters_ = host_.parameters(outputs_, 1);
-    MachineOptions options;
-    options.max_samples = kSamples;
-    options.training = true;
-    machine_ = host_.machine(parameters_, outputs_, options);
-  }
-
-  [[nodiscard]] Updater updater(const std::string& type, const Attributes& attributes) const {
-    return host_.updater(type, attributes);
-  }
-  void set(size_t i, const std::vector<float>& values) const {
-    parameters_.set(name(i), {TN_F32, parameters_.get(name(i)).shape, values.data()});
-  }
-  [[nodiscard]] std::vector<double> get(size_t i) const {
-    const Array array = parameters_.get(name(i));
-    const auto* data = static_cast<const float*>(array.data);
-    return {data, data + array.count()};
-  }
-  void step(const Updater& updater, const std::vector<std::vector<float>>& weights) const {
-    const std::vector<int32_t> ids = {0, 1, 2, 3};
-    std::vector<Feed> feeds = {{"ids", {TN_I32, {kSamples}, ids.data()}}};
-    for (size_t i = 0; i < kShapes.size(); ++i) {
-      std::vector<int64_t> shape = kShapes[i];
-      shape.insert(shape.begin(), kSamples);
-      feeds.push_back({"w" + std::to_string(i), {TN_F32, shape, weights[i].data()}});
-    }
-    machine_.forward(feeds);
-    machine_.backward();
-    updater.update(machine_);
-  }
-
- private:
-  static std::string name(size_t i) { return "x" + std::to_string(i) + ".values"; }
-  Host host_;
-  Layers outputs_;
-  Parameters parameters_;
-  Machine machine_;
-};
-
 // The largest difference to the formula, relative to how far the parameters moved.
 double distance_to(const Rule& rule, const std::string& type, const Attributes& attributes, bool count_per_tensor,
                    int threads = 2) {
-  const Model model(threads);
+  const UpdateModel model(threads);
   const Updater updater = model.updater(type, attributes);
   std::mt19937_64 random(11);
   std::uniform_real_distribution<float> draw(-1, 1);
-  std::vector<Tensor> tensors(kShapes.size());
-  std::vector<std::vector<double>> began(kShapes.size());
+  std::vector<Tensor> tensors(UpdateModel::kShapes.size());
+  std::vector<std::vector<double>> began(UpdateModel::kShapes.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::vector<float> values(model.get(i).size());
     for (float& value : values) value = draw(random);
@@ -104,7 +43,7 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
       std::vector<float> weight(tensor.value.size());
       for (float& value : weight) value = draw(random);
       std::vector<double> gradient(weight.begin(), weight.end());
-      for (double& value : gradient) value /= kSamples;
+      for (double& value : gradient) value /= UpdateModel::kSamples;
       if (count_per_tensor) ++t;
       rule(tensor, gradient, t);
       weights.push_back(std::move(weight));

@@ -84,13 +84,23 @@ typedef struct tn_allocator {
   void (*release)(void* self, void* memory, uint64_t bytes);
 } tn_allocator;
 
+/* Whether the host checks the thread tags of the plugin interface: what a plugin calls from where, and what it goes on
+ * using after it had to be given back. A breach ends the call with TN_PLUGIN_FAULT that names component and function;
+ * calling the host from inside a plugin's function is TN_MISUSE. Meant for those who write and test plugins: it takes
+ * a lock and some memory at each call of a plugin. */
+enum {
+  TN_CHECK_DEFAULT = 0, /* on where the library was built without NDEBUG */
+  TN_CHECK_ON = 1,
+  TN_CHECK_OFF = 2
+};
+
 typedef struct tn_host_options {
   uint32_t size;
   int32_t threads;                 /* compute threads, the caller's included; 0: the cores this process may use */
   const char* const* plugin_paths; /* folders that are searched, with their sub-folders; null: the folder
                                       tenon/plugins beside libtenon.so */
   uint32_t plugin_paths_count;
-  uint32_t reserved;
+  uint32_t check_threads;        /* TN_CHECK_* */
   const tn_allocator* allocator; /* null: the system's. Copied. */
   /* Lines for a log. level: 0 debug, 1 info, 2 warning, 3 error. Null: none. Any thread. */
   void (*log)(void* user, int32_t level, const char* message);
@@ -148,6 +158,8 @@ typedef struct tn_layer_options {
 TENON_API tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_layer* layer, tn_error* error);
 /* JSON: {name, type, role: "layer" | "cost" | "metric", inputs, attributes, shape, dtype, parameters}. */
 TENON_API tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void* user, tn_error* error);
+/* Another output of a layer that has several, counted from 0: a handle that is used like a layer's. */
+TENON_API tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error);
 /* The handle becomes stale; the layer lives on inside the layers, sets and machines that use it. */
 TENON_API tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* error);
 
@@ -191,6 +203,12 @@ typedef struct tn_machine_options {
   uint32_t training;   /* 1: backward is possible */
   uint32_t keep_all;   /* 1: every layer's output can be read; else outputs, costs and metrics only */
   const char* device;  /* null: "cpu" */
+  uint64_t seed;       /* of random numbers inside the model */
+  /* Parameters that get no gradient, and buffers that keep their values: a name means itself and everything below it
+   * ("D": "D", "D.weight"). Nothing is computed that would serve them alone. */
+  const char* const* immutable;
+  uint32_t immutable_count;
+  uint32_t reserved;
 } tn_machine_options;
 
 /* One data layer's minibatch: shape [samples, shape of a sample...]. */
@@ -231,6 +249,9 @@ TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_
 /* Changes the machine's parameters by its gradients and begins new gradients. Slots belong to the pair of updater
  * and ParameterSet. */
 TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
+/* The same for the parameters alone that the model of `output` uses; the other gradients are dropped. */
+TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
+                                            tn_error* error);
 TENON_API tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double learning_rate,
                                                  tn_error* error);
 /* JSON: {type, learning_rate, slot_bytes, workspace_bytes}: what the updater keeps for these parameters: slots from
@@ -312,12 +333,13 @@ typedef struct tn_train_options {
   tn_reader reader;   /* of minibatches */
   const tn_feeding* feeding;
   uint32_t feeding_count;
-  uint32_t reserved;
+  uint32_t immutable_count;
   int64_t passes;           /* train only */
   uint64_t seed;            /* of random numbers inside the model */
   tn_event_handler handler; /* or null */
   void* user;
   const char* device; /* null: "cpu" */
+  const char* const* immutable; /* train only: as in tn_machine_options */
 } tn_train_options;
 
 typedef struct tn_test_result {

@@ -96,6 +96,7 @@ struct HostOptions {
   const tn_allocator* allocator = nullptr;  // null: the system's
   // Lines for a log; level: 0 debug, 1 info, 2 warning, 3 error. Any thread. What it throws is dropped.
   std::function<void(int level, const char* message)> log;
+  uint32_t check_threads = TN_CHECK_DEFAULT;  // TN_CHECK_*: whether thread tags are checked
 };
 
 // What is fed under a name.
@@ -252,6 +253,12 @@ class Layer : public detail::Owned<tn_layer, tn_layer_release> {
       return tn_layer_describe(host(), handle(), write, user, error);
     });
   }
+  // Another output of a layer that has several, counted from 0; used like a layer.
+  [[nodiscard]] Layer output(uint32_t number) const {
+    tn_layer made = {};
+    detail::checked([&](tn_error* error) { return tn_layer_output(host(), handle(), number, &made, error); });
+    return {host_ref(), made};
+  }
 };
 using Layers = std::vector<Layer>;
 
@@ -301,6 +308,9 @@ struct MachineOptions {
   bool keep_all = false;  // every layer's output can be read
   tn_dtype compute = TN_F32;
   std::string device;  // empty: cpu
+  uint64_t seed = 0;   // of random numbers inside the model
+  // Parameters that get no gradient, and buffers that keep their values; a name means everything below it too.
+  std::vector<std::string> immutable;
 };
 
 struct Feed {
@@ -357,6 +367,12 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
 class Updater : public detail::Owned<tn_updater, tn_updater_release> {
  public:
   using Owned::Owned;
+  // Updates what the model of `output` uses, and drops the other gradients.
+  void update(const Machine& machine, const Layer& output) const {
+    detail::checked([&](tn_error* error) {
+      return tn_updater_update_model(host(), handle(), machine.handle(), output.handle(), error);
+    });
+  }
   void update(const Machine& machine) const {
     detail::checked([&](tn_error* error) { return tn_updater_update(host(), handle(), machine.handle(), error); });
   }
@@ -455,6 +471,7 @@ struct TrainOptions {
   uint64_t seed = 0;                                         // of random numbers inside the model
   EventHandler handler;                                      // what it throws ends the call and comes out of it
   std::string device;                                        // empty: cpu
+  std::vector<std::string> immutable_parameters;             // train only; a name means everything below it too
 };
 
 struct TestResult {
@@ -481,6 +498,9 @@ class Run {
     options_.feeding_count = count_of(feeding_.size());
     options_.passes = options.passes;
     options_.seed = options.seed;
+    for (const std::string& name : options.immutable_parameters) immutable_.push_back(name.c_str());
+    options_.immutable = immutable_.data();
+    options_.immutable_count = count_of(immutable_.size());
     options_.device = options.device.empty() ? nullptr : options.device.c_str();
     options_.user = this;
     if (handler_) options_.handler = [](void* user, tn_event* event) { static_cast<Run*>(user)->handle(event); };
@@ -518,6 +538,7 @@ class Run {
   const EventHandler& handler_;
   std::vector<tn_layer> outputs_;
   std::vector<tn_feeding> feeding_;
+  std::vector<const char*> immutable_;
   tn_train_options options_ = {};
   std::exception_ptr failure_;
 };
@@ -579,6 +600,7 @@ class Host {
     c.threads = options.threads;
     c.plugin_paths = paths.empty() ? nullptr : paths.data();
     c.plugin_paths_count = detail::count_of(paths.size());
+    c.check_threads = options.check_threads;
     c.allocator = options.allocator;
     c.log_user = log.get();
     if (*log) {
@@ -675,6 +697,11 @@ class Host {
     c.training = options.training ? 1 : 0;
     c.keep_all = options.keep_all ? 1 : 0;
     c.device = options.device.empty() ? nullptr : options.device.c_str();
+    c.seed = options.seed;
+    std::vector<const char*> immutable;
+    for (const std::string& name : options.immutable) immutable.push_back(name.c_str());
+    c.immutable = immutable.data();
+    c.immutable_count = detail::count_of(immutable.size());
     return made<Machine, tn_machine>([&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });

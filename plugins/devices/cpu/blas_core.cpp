@@ -13,8 +13,8 @@
 
 extern "C" {
 // Names that the linker's --wrap prescribes.
-char* __real_getenv(const char* name);  // NOLINT(bugprone-reserved-identifier)
-char* __wrap_getenv(const char* name);  // NOLINT(bugprone-reserved-identifier)
+char* __real_getenv(const char* name);  // NOLINT
+char* __wrap_getenv(const char* name);  // NOLINT
 }
 
 namespace tenon::cpu {

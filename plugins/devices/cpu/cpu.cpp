@@ -47,9 +47,10 @@ void write_name(char* name, size_t size) {
   std::snprintf(name, size, "CPU");
 #if defined(__x86_64__)
   unsigned int words[12] = {};
-  for (unsigned int i = 0; i < 3; ++i)
-    if (__get_cpuid(0x80000002U + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]) == 0)
-      return;
+  for (unsigned int i = 0; i < 3; ++i) {
+    unsigned int* const w = words + size_t{4} * i;
+    if (__get_cpuid(0x80000002U + i, &w[0], &w[1], &w[2], &w[3]) == 0) return;
+  }
   char text[sizeof words + 1] = {};
   std::memcpy(text, words, sizeof words);
   const char* start = text + std::strspn(text, " ");

@@ -77,7 +77,7 @@ class Splitter {
   void place_outputs();
   void emit_phase(size_t phase);
   void emit(const Plan& plan, Grid grid);
-  void fuse(Pass& pass) const;
+  static void fuse(Pass& pass);
 
   // The values that must be computed for `value` in one pass, marked in `seen`; global reductions are leaves.
   void close(int32_t value, std::vector<bool>& seen) const;
@@ -288,7 +288,7 @@ void Splitter::emit(const Plan& plan, Grid grid) {
 }
 
 // Joins a product with the one sum that reads it, where both have one extent (else the product is hoisted anyway).
-void Splitter::fuse(Pass& pass) const {
+void Splitter::fuse(Pass& pass) {
   std::vector<int> uses(pass.nodes.size(), 0);
   for (const Node& each : pass.nodes)
     for (int k = 0; k < operands_count(each.operation); ++k) ++uses[static_cast<size_t>(each.operands[k])];

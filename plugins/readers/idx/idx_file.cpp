@@ -58,7 +58,7 @@ class Decoder {
   File run() {
     read_header();
     read_values();
-    uint8_t extra;
+    uint8_t extra = 0;
     if (stream_.read(&extra, 1) != 0)
       fail(TN_BAD_DATA,
            "holds more than the " + digits(all_bytes_) + " bytes of values that its header says, " + described());

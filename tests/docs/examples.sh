@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The applications in examples/, built as an embedder would build them, from an installed Tenon, and run on small data:
+#   examples.sh <cmake> <source folder> <build folder> <work folder> <C compiler> <C++ compiler> <python>
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+
+cmake="$1" source="$2" build="$3" work="$4" c="$5" cxx="$6" python="$7"
+warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
+rm -rf "$work"
+mkdir -p "$work"
+"$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
+"$python" -B "$source/tests/docs/data.py" "$work/data"
+
+for example in embed_c embed_cpp; do
+  "$cmake" -S "$source/examples/$example" -B "$work/$example" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
+    -DCMAKE_C_COMPILER="$c" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$warnings" -DCMAKE_CXX_FLAGS="$warnings" \
+    --no-warn-unused-cli >"$work/$example.log"
+  "$cmake" --build "$work/$example"
+done
+
+# expect <file> <text>: a program printed it.
+expect() {
+  grep -qE -- "$2" "$1" || {
+    printf 'expected "%s" in:\n' "$2"
+    cat "$1"
+    exit 1
+  }
+}
+
+"$work/embed_c/embed_c" "$work/c.safetensors" >"$work/c.out"
+expect "$work/c.out" '^step 1000  cost 0\.[01]'
+expect "$work/c.out" '^6[0-4] of 64 new points were told right'
+"$work/embed_cpp/embed_cpp" "$work/data" "$work/cpp.safetensors" 5 >"$work/cpp.out"
+expect "$work/cpp.out" '^pass 5  cost 0\.'
+expect "$work/cpp.out" '^test  cost .* accuracy (1\.0000|0\.9[0-9]*)  \(200 samples\)'
+expect "$work/cpp.out" '^image 4 '
+
+# The installed program reads what they wrote.
+"$work/prefix/bin/tenon" model show "$work/cpp.safetensors" >"$work/show.out"
+expect "$work/show.out" 'hidden.weight'
+
+# What is wrong is said and is an exit code, not a crash.
+if "$work/embed_cpp/embed_cpp" "$work/nowhere" "$work/cpp.safetensors" 2>"$work/error"; then
+  echo "embed_cpp succeeded without data"
+  exit 1
+fi
+expect "$work/error" '^embed_cpp: reader "idx": .*nowhere'

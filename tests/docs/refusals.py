@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""The checks of the documents must be able to fail: each wrong document below is found out, by its own complaint.
+  refusals.py FOLDER     works in FOLDER
+SPDX-License-Identifier: Apache-2.0"""
+import pathlib
+import shutil
+import sys
+
+import documents
+import snippets
+
+FENCE = "```"
+WRONG = {  # document: part of the complaint
+    f"{FENCE}cpp\nint i;\n{FENCE}\n": "README.md:1: a block of cpp without",
+    f"{FENCE}toml\npasses = 1\n{FENCE}\n": "a block of toml without",
+    f"<!-- snippet: toml -->\n\n{FENCE}toml\npasses = 1\n{FENCE}\n": "a block of toml without",
+    f"<!-- snippet: haskell -->\n{FENCE}c\nint i;\n{FENCE}\n": "unknown kind of snippet \"haskell\"",
+    f"<!-- snippet: cpp app -->\n{FENCE}c\nint i;\n{FENCE}\n": "a snippet \"cpp\" in a block of c",
+    f"<!-- snippet: cpp tool -->\n{FENCE}cpp\nint i;\n{FENCE}\n": "must be followed by plugin or app",
+    f"<!-- snippet: file core/a.h -->\n{FENCE}c\nint b;\n{FENCE}\n": "differs from core/a.h",
+    f"<!-- snippet: file core/a.h part -->\n{FENCE}c\nint a;\nint a2;\n{FENCE}\n": "differs from core/a.h part",
+    f"<!-- snippet: file core/a.h other -->\n{FENCE}c\nint a;\n{FENCE}\n": "has 0 lines \"docs: other\"",
+    f"<!-- snippet: file core/b.h -->\n{FENCE}c\nint a;\n{FENCE}\n": "core/b.h",
+    "[there](docs/none.md)\n": "the link docs/none.md leads nowhere",
+    "[there](#nowhere)\n": "has no heading for #nowhere",
+    "`core/b.h`\n": "there is no core/... `core/b.h`",
+    "`core/{a,b}.h`\n": "`core/b.h`",
+    "`build/bin/tool`\n": "`bin/tool`",
+    "`tests/<name>/a_test.cpp`\n": "`tests/*/a_test.cpp`",
+    "`tenon/none.h`\n": "`tenon/none.h`",
+}
+RIGHT = f"""# A title: `code`
+[here](#a-title-code) [there](docs/page.md#heading) `core/{{a,a}}.h` `core/*.h` `bin/x` `<core/b.h>`
+<!-- snippet: file core/a.h part -->
+{FENCE}c
+int a;
+{FENCE}
+{FENCE}sh
+anything
+{FENCE}
+"""
+# Prints something else; is no job; does not end well.
+BROKEN = {
+    f"<!-- snippet: output echo one two -->\n{FENCE}text\none  three\n{FENCE}\n": "prints\none two",
+    f"<!-- snippet: sh run -->\n{FENCE}sh\nfalse\ntrue\n{FENCE}\n": "ended with 1",
+    f"<!-- snippet: manifest layers/none -->\n{FENCE}json\n{{}}\n{FENCE}\n": "no plugin layers/none was built",
+}
+
+
+def make_tree(root):
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in ("docs", "core", "build", "tests"):
+        (root / folder).mkdir(parents=True)
+    (root / "docs/page.md").write_text("## Heading\n")
+    (root / "core/a.h").write_text("// docs: part\n  int a;\n// docs: end\n")
+
+
+def main(root):
+    failures = []
+    make_tree(root)
+    for text, expected in WRONG.items():
+        (root / "README.md").write_text(text)
+        complaints = documents.check(root, root / "build")
+        if len(complaints) != 1 or expected not in complaints[0]:
+            failures.append(f"expected one complaint with: {expected}\ngot: {complaints}\nof: {text}")
+    (root / "README.md").write_text(RIGHT)
+    failures += documents.check(root, root / "build")
+    (root / "data").mkdir()
+    for text, expected in BROKEN.items():
+        (root / "README.md").write_text(text)
+        shutil.rmtree(root / "walks", ignore_errors=True)
+        try:
+            snippets.Walkthrough(root, "README.md").check(documents.all_blocks(root)[0])
+            failures.append(f"not found out: {text}")
+        except snippets.Broken as broken:
+            if expected not in str(broken):
+                failures.append(f"expected: {expected}\ngot: {broken}")
+    if failures:
+        sys.exit("\n".join(failures))
+    print(f"{len(WRONG) + len(BROKEN)} wrong documents were found out")
+
+
+main(pathlib.Path(sys.argv[1]).resolve())

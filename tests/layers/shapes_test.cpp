@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/support/layer_check.h"
+
+namespace tenon::test {
+namespace {
+
+using Values = std::vector<double>;
+using Shape = std::vector<int64_t>;
+
+LayerCase shaped(const std::string& type, const Attributes& attributes, const std::vector<Shape>& inputs,
+                 const Shape& output, const Formula& formula) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = attributes;
+  for (const Shape& shape : inputs) layer.inputs.push_back({shape});
+  layer.output_shape = output;
+  layer.formula = formula;
+  return layer;
+}
+
+TEST(Shapes, Reshape) {
+  const auto same = [](const FormulaArguments& a) { return a.inputs[0]; };
+  EXPECT_GT(check_layer(shaped("reshape", {{"shape", Shape{2, -1}}}, {{3, 4}}, {2, 6}, same)), 0);
+  EXPECT_GT(check_layer(shaped("reshape", {{"shape", Shape{12}}}, {{3, 4}}, {12}, same)), 0);
+}
+
+TEST(Shapes, Transpose) {
+  const auto formula = [](const FormulaArguments& a) {
+    Values y;
+    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i)
+      for (size_t k = 0; k < 4; ++k)
+        for (size_t j = 0; j < 3; ++j) y.push_back(a.inputs[0][(i * 3 + j) * 4 + k]);
+    return y;
+  };
+  EXPECT_GT(check_layer(shaped("transpose", {{"axes", Shape{0, 2, 1}}}, {{3, 4}}, {4, 3}, formula)), 0);
+}
+
+TEST(Shapes, Concat) {
+  // Along the last axis: rows of 2, 3 and 2; the first input comes twice.
+  const auto last = [](const FormulaArguments& a) {
+    Values y;
+    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i) {
+      y.insert(y.end(), &a.inputs[0][i * 2], &a.inputs[0][i * 2] + 2);
+      y.insert(y.end(), &a.inputs[1][i * 3], &a.inputs[1][i * 3] + 3);
+    }
+    return y;
+  };
+  EXPECT_GT(check_layer(shaped("concat", {}, {{2}, {3}}, {5}, last)), 0);
+  const auto middle = [](const FormulaArguments& a) {
+    Values y;
+    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i) {
+      y.insert(y.end(), &a.inputs[0][i * 6], &a.inputs[0][i * 6] + 6);
+      y.insert(y.end(), &a.inputs[1][i * 3], &a.inputs[1][i * 3] + 3);
+    }
+    return y;
+  };
+  EXPECT_GT(check_layer(shaped("concat", {{"axis", 1}}, {{2, 3}, {1, 3}}, {3, 3}, middle)), 0);
+}
+
+TEST(Shapes, Slice) {
+  const auto formula = [](const FormulaArguments& a) {
+    Values y;
+    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i)
+      y.insert(y.end(), &a.inputs[0][i * 12 + 3], &a.inputs[0][i * 12 + 3] + 6);
+    return y;
+  };
+  EXPECT_GT(check_layer(shaped("slice", {{"axis", 1}, {"start", 1}, {"length", 2}}, {{4, 3}}, {2, 3}, formula)), 0);
+}
+
+// The parts put together again in another order.
+TEST(Shapes, Split) {
+  Host host({2, {TENON_PLUGINS}, nullptr, {}});
+  DataOptions data;
+  data.name = "x";
+  data.dtype = TN_F32;
+  data.shape = {6};
+  const Layer parts = host.layer("split3", {host.data(data)}, {}, "parts");
+  const Layer back = host.layer("concat", {parts.output(2), parts.output(0), parts.output(1)}, {}, "back");
+  const Parameters none = host.parameters({back}, 1);
+  MachineOptions options;
+  options.max_samples = 2;
+  options.training = false;
+  const Machine machine = host.machine(none, {back}, options);
+  const std::vector<float> x{0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15};
+  machine.forward({{"x", {TN_F32, {2, 6}, x.data()}}});
+  const Array y = machine.output(back);
+  EXPECT_EQ(y.shape, (Shape{2, 6}));
+  const auto* values = static_cast<const float*>(y.data);
+  EXPECT_EQ(std::vector<float>(values, values + 12), (std::vector<float>{4, 5, 0, 1, 2, 3, 14, 15, 10, 11, 12, 13}));
+}
+
+TEST(Shapes, ErrorsNameWhatDoesNotFit) {
+  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  const auto data = [&](const char* name, const Shape& shape) {
+    DataOptions options;
+    options.name = name;
+    options.dtype = TN_F32;
+    options.shape = shape;
+    return host.data(options);
+  };
+  const Layer x = data("x", {3, 4}), y = data("y", {2, 5});
+  const auto message = [&](const std::string& type, const Layers& inputs, const Attributes& attributes) {
+    try {
+      (void)host.layer(type, inputs, attributes, "bad");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_INVALID);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(message("reshape", {x}, {{"shape", Shape{5, -1}}}).find("12 elements of a sample"), std::string::npos);
+  EXPECT_NE(message("transpose", {x}, {{"axes", Shape{0, 1, 1}}}).find("permutation"), std::string::npos);
+  EXPECT_NE(message("transpose", {x}, {{"axes", Shape{1, 0, 2}}}).find("axes"), std::string::npos);
+  EXPECT_NE(message("concat", {x, y}, {}).find("[samples, 3, 5]"), std::string::npos);
+  EXPECT_NE(message("concat", {x}, {{"axis", 0}}).find("no axis 0"), std::string::npos);
+  EXPECT_NE(message("slice", {x}, {{"start", 3}, {"length", 2}}).find("has 4 elements along axis 2"),
+            std::string::npos);
+  EXPECT_NE(message("split2", {y}, {}).find("not 2 equal parts"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::test

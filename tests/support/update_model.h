@@ -1,0 +1,80 @@
+// Three parameters whose gradients are fed: what updaters are tested with. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <tenon/tenon.hpp>
+#include <vector>
+
+#include "tests/support/test_layers.h"
+
+namespace tenon::test {
+
+// The cost of test_cost has its weight as derivative, so the gradients are the weights that are fed / kSamples.
+class UpdateModel {
+ public:
+  static constexpr int64_t kSamples = 4;
+  inline static const std::vector<std::vector<int64_t>> kShapes = {
+      {5}, {3, 4}, {1}};  // of one sample; 20, 48, 4 in all
+
+  explicit UpdateModel(int threads, const std::vector<std::string>& immutable = {})
+      : host_(HostOptions{threads, {TENON_PLUGINS}, nullptr, {}}) {
+    host_.add_plugin(&test_layers());
+    DataOptions ids;
+    ids.name = "ids";
+    ids.dtype = TN_I32;
+    const Layer ids_layer = host_.data(ids);
+    for (size_t i = 0; i < kShapes.size(); ++i) {
+      const std::string number = std::to_string(i);
+      const Layer input =
+          host_.layer("test_input", {ids_layer}, {{"rows", kSamples}, {"shape", kShapes[i]}}, "x" + number);
+      DataOptions weight;
+      weight.name = "w" + number;
+      weight.shape = kShapes[i];
+      outputs_.push_back(host_.layer("test_cost", {input, host_.data(weight)}, {}, "cost" + number));
+    }
+    parameters_ = host_.parameters(outputs_, 1);
+    MachineOptions options;
+    options.max_samples = kSamples;
+    options.training = true;
+    options.immutable = immutable;
+    machine_ = host_.machine(parameters_, outputs_, options);
+  }
+
+  [[nodiscard]] Updater updater(const std::string& type, const Attributes& attributes) const {
+    return host_.updater(type, attributes);
+  }
+  void set(size_t i, const std::vector<float>& values) const {
+    parameters_.set(name(i), {TN_F32, parameters_.get(name(i)).shape, values.data()});
+  }
+  [[nodiscard]] std::vector<double> get(size_t i) const {
+    const Array array = parameters_.get(name(i));
+    const auto* data = static_cast<const float*>(array.data);
+    return {data, data + array.count()};
+  }
+  void step(const Updater& updater, const std::vector<std::vector<float>>& weights) const {
+    backward(weights);
+    updater.update(machine_);
+  }
+  void backward(const std::vector<std::vector<float>>& weights) const {
+    const std::vector<int32_t> ids = {0, 1, 2, 3};
+    std::vector<Feed> feeds = {{"ids", {TN_I32, {kSamples}, ids.data()}}};
+    for (size_t i = 0; i < kShapes.size(); ++i) {
+      std::vector<int64_t> shape = kShapes[i];
+      shape.insert(shape.begin(), kSamples);
+      feeds.push_back({"w" + std::to_string(i), {TN_F32, shape, weights[i].data()}});
+    }
+    machine_.forward(feeds);
+    machine_.backward();
+  }
+  [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] const Layer& output(size_t i) const { return outputs_[i]; }
+
+ private:
+  static std::string name(size_t i) { return "x" + std::to_string(i) + ".values"; }
+  Host host_;
+  Layers outputs_;
+  Parameters parameters_;
+  Machine machine_;
+};
+
+}  // namespace tenon::test
