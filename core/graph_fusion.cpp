@@ -133,7 +133,7 @@ class Fusion {
 
   // The value in the joined program that the later node's input number `i` is.
   static int32_t operand(ProgramWriter& writer, const Node& earlier, const std::vector<int32_t>& first_inputs,
-                  const std::vector<int32_t>& first, const Node& later, size_t i, std::vector<ValueId>& inputs) {
+                         const std::vector<int32_t>& first, const Node& later, size_t i, std::vector<ValueId>& inputs) {
     const tn_program_input& wanted = later.program->inputs[i];
     for (size_t j = 0; j < earlier.outputs.size(); ++j)
       if (earlier.outputs[j] == later.inputs[i]) return first[at(earlier.program->outputs[j].value)];

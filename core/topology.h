@@ -54,7 +54,7 @@ struct Layer {
   std::vector<Spec> outputs;
   std::vector<LayerParameter> parameters, buffers;
   std::vector<int64_t> index_limits;  // per input; -1: none
-  double drop_rate = 0;                // of output 0, in training
+  double drop_rate = 0;               // of output 0, in training
   uint32_t state_count = 0;           // metrics
   std::optional<DataSource> data;
   Expression expansion;  // set: the layer is only a name for this

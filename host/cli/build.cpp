@@ -31,10 +31,10 @@ using nlohmann::json;
 }
 
 tn_dtype dtype_of(const std::string& name) {
-  static const std::map<std::string, tn_dtype> names = {
-      {"float32", TN_F32}, {"float64", TN_F64}, {"float16", TN_F16}, {"bfloat16", TN_BF16},
-      {"int8", TN_I8},     {"int16", TN_I16},   {"int32", TN_I32},   {"int64", TN_I64},
-      {"uint8", TN_U8},    {"uint16", TN_U16},  {"uint32", TN_U32},  {"bool", TN_BOOL}};
+  static const std::map<std::string, tn_dtype> names = {{"float32", TN_F32},   {"float64", TN_F64}, {"float16", TN_F16},
+                                                        {"bfloat16", TN_BF16}, {"int8", TN_I8},     {"int16", TN_I16},
+                                                        {"int32", TN_I32},     {"int64", TN_I64},   {"uint8", TN_U8},
+                                                        {"uint16", TN_U16},    {"uint32", TN_U32},  {"bool", TN_BOOL}};
   const auto found = names.find(name);
   if (found == names.end()) throw Failure(kInternal, "the library describes a slot of unknown type \"" + name + "\"");
   return found->second;

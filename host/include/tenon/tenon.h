@@ -338,7 +338,7 @@ typedef struct tn_train_options {
   uint64_t seed;            /* of random numbers inside the model */
   tn_event_handler handler; /* or null */
   void* user;
-  const char* device; /* null: "cpu" */
+  const char* device;           /* null: "cpu" */
   const char* const* immutable; /* train only: as in tn_machine_options */
 } tn_train_options;
 

@@ -16,9 +16,9 @@ namespace tenon::cpu {
 
 // Operations of a pass: the opcodes of tenon/program.h (without STOP and INPUT and those listed here) and these.
 enum Operation : uint16_t {
-  kLoad = 1,        // program input number `index`
-  kConstant = 2,    // `number`
-  kIndex = 3,       // position along the axis of the node's extent
+  kLoad = 1,      // program input number `index`
+  kConstant = 2,  // `number`
+  kIndex = 3,     // position along the axis of the node's extent
   // TN_OP_UNIFORM keeps its number; `index` is the draw.
   kResult = 4,      // global reduction number `index`, of an earlier phase
   kCopy = 99,       // a, with the node's extent

@@ -28,7 +28,7 @@ HWY_INLINE Words high_product(Words a, Words b) {
   return hn::Set(Tag<uint32_t>(), static_cast<uint32_t>(uint64_t{hn::GetLane(a)} * hn::GetLane(b) >> 32));
 #else
   const Tag<uint32_t> d;
-  const hn::Repartition<uint64_t, Tag<uint32_t>> d64;
+  const hn::Repartition<uint64_t, Tag<uint32_t> > d64;
   const auto odd_to_even = [&](Words v) { return hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, v))); };
   const Words even = hn::BitCast(d, hn::ShiftRight<32>(hn::MulEven(a, b)));
   const Words odd = hn::BitCast(d, hn::MulEven(odd_to_even(a), b));

@@ -26,8 +26,9 @@ struct FullyConnected {
   static void plan(tn::Planner& planner) {
     const int64_t size = planner.attributes().integer("size");
     if (planner.inputs_count() > kMostInputs)
-      throw tn::Failure(TN_UNSUPPORTED, "inputs", "are " + std::to_string(planner.inputs_count()) + "; at most " +
-                                                      std::to_string(kMostInputs) + " are offered");
+      throw tn::Failure(TN_UNSUPPORTED, "inputs",
+                        "are " + std::to_string(planner.inputs_count()) + "; at most " + std::to_string(kMostInputs) +
+                            " are offered");
     for (uint32_t i = 0; i < planner.inputs_count(); ++i) {
       const tn::Spec input = planner.input(i);
       if (input.rank() == 0) throw planner.bad_input(i, "must have a dimension for the samples");

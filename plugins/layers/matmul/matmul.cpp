@@ -5,9 +5,10 @@ namespace {
 
 struct MatMul {
   static void describe(tn::LayerDescription& d) {
-    d.type("matmul",
-           "For every sample (and every further leading dimension) the matrix product output = scale op(a) op(b), where "
-           "op transposes if told to.");
+    d.type(
+        "matmul",
+        "For every sample (and every further leading dimension) the matrix product output = scale op(a) op(b), where "
+        "op transposes if told to.");
     d.input("a", "[samples, ..., M, K]; transposed, [samples, ..., K, M]");
     d.input("b", "[samples, ..., K, N]; transposed, [samples, ..., N, K]");
     d.output("output", "[samples, ..., M, N]");

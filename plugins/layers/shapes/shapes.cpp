@@ -50,8 +50,10 @@ struct Reshape {
     for (const int64_t size : wanted) result.push_back(size < 0 && fits ? elements / known : size);
     if (!fits)
       throw tn::Failure(TN_INVALID, "shape",
-                        "does not hold the " + std::to_string(elements) + " elements of a sample, or leaves more than "
-                        "one dimension open").actual(input);
+                        "does not hold the " + std::to_string(elements) +
+                            " elements of a sample, or leaves more than "
+                            "one dimension open")
+          .actual(input);
     return result;
   }
 
