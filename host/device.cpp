@@ -39,20 +39,24 @@ void Device::copy(void* to, const void* from, uint64_t bytes, int32_t kind) {
       call_plugin(type_, who_, {Tag::kRun, "copy", this}, type_.table.copy, instance_, nullptr, to, from, bytes, kind));
 }
 
-// Delegates, so that the destructor frees what was allocated when this throws.
-DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes) : DeviceMemory() {
-  device_ = std::move(device);
-  bytes_ = bytes;
+DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes) : device_(std::move(device)), bytes_(bytes) {
   if (bytes == 0) return;
   ErrorSink sink(device_->who(), device_->origin().tags);
   const auto allocate = [](const tn_device_type* table, void* instance, const tn_errors* errors, uint64_t size,
                            std::byte** to) { *to = static_cast<std::byte*>(table->allocate(instance, errors, size)); };
-  call_plugin(device_->origin(), device_->who(), {Tag::kSetup, "allocate"}, +allocate, &device_->table(),
-              device_->instance(), sink.get(), bytes, &data_);
+  try {
+    call_plugin(device_->origin(), device_->who(), {Tag::kSetup, "allocate"}, +allocate, &device_->table(),
+                device_->instance(), sink.get(), bytes, &data_);
+  } catch (...) {
+    release();
+    throw;
+  }
   if (data_ == nullptr) sink.check(TN_OUT_OF_MEMORY);
 }
 
-DeviceMemory::~DeviceMemory() {
+DeviceMemory::~DeviceMemory() { release(); }
+
+void DeviceMemory::release() noexcept {
   if (data_ == nullptr) return;
   free_by_plugin(device_->origin(), device_->who(), {Tag::kSetup, "release"}, device_->table().release,
                  device_->instance(), static_cast<void*>(data_), bytes_);

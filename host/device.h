@@ -60,6 +60,8 @@ class DeviceMemory {
   [[nodiscard]] uint64_t size() const { return bytes_; }
 
  private:
+  void release() noexcept;
+
   std::shared_ptr<Device> device_;
   std::byte* data_ = nullptr;
   uint64_t bytes_ = 0;

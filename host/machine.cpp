@@ -346,6 +346,7 @@ void Machine::forward(const std::vector<NamedArray>& feeds) {
       if (given.name == feed.name) check_indices(feed, given.array);
   begin_step(samples);
   samples_ = -1;
+  fresh_ = false;
   for (const Feed& feed : lowered_.feeds)
     for (const NamedArray& given : feeds) {
       if (given.name != feed.name || samples == 0) continue;
@@ -355,11 +356,13 @@ void Machine::forward(const std::vector<NamedArray>& feeds) {
     }
   if (samples > 0) calls_->run(false, execution_, errors_);
   samples_ = samples;
+  fresh_ = true;
 }
 
 void Machine::backward() {
   if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no backward");
-  if (samples_ < 0) fail(TN_MISUSE, "backward needs a forward that succeeded before it");
+  if (!fresh_) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
+  fresh_ = false;
   if (samples_ == 0) return;
   const uint8_t request = accumulated_ ? TN_REQUEST_ADD : TN_REQUEST_WRITE;
   for (const ParameterUse& use : lowered_.parameters)

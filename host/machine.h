@@ -54,7 +54,8 @@ class Machine {
 
   // Checks everything that is fed, then runs. On failure the outputs are those of no minibatch.
   void forward(const std::vector<NamedArray>& feeds);
-  // Adds to the gradients since the last update. On failure these are dropped.
+  // Adds to the gradients since the last update. On failure these are dropped. Once for each forward, whose values it
+  // overwrites.
   void backward();
 
   [[nodiscard]] int64_t samples() const { return samples_; }
@@ -129,6 +130,7 @@ class Machine {
   ErrorSink errors_;
   tn_execution execution_ = {};
   int64_t samples_ = -1;  // of the last forward; -1: none, or it failed
+  bool fresh_ = false;  // a forward succeeded, and no backward has overwritten its values yet
   bool accumulated_ = false;
 };
 

@@ -11,8 +11,8 @@ namespace {
 constexpr uint64_t kLine = 64;
 
 struct Life {
-  ValueId value = kNoValue;
-  size_t first = 0, last = 0;  // node numbers, both inclusive
+  std::vector<ValueId> values;  // the first one, then those that take its place when it is read for the last time
+  size_t first = 0, last = 0;   // node numbers, both inclusive
   uint64_t bytes = 0;
   uint64_t offset = 0;
 };
@@ -38,6 +38,49 @@ uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
   return checked_add(bytes, kLine - 1, "tensor bytes") / kLine * kLine;
 }
 
+namespace {
+
+// Who reads what for the last time, by root.
+std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>& kept) {
+  std::vector<size_t> last(graph.values.size(), 0);
+  const auto read = [&](ValueId value, size_t by) {
+    if (value == kNoValue) return;
+    size_t& known = last[static_cast<size_t>(graph.root(value))];
+    known = std::max(known, by);
+  };
+  for (size_t node = 0; node < graph.nodes.size(); ++node)
+    for (const ValueId input : graph.nodes[node].inputs) read(input, node);
+  for (const ValueId value : kept) read(value, graph.nodes.size());
+  return last;
+}
+
+// The input of a pointwise node whose memory its output number `output` may take: the node is its last reader, it has
+// the output's extent and size, and nothing else of the node shares it. Devices allow that (tenon.pointwise/1).
+ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
+                    const std::vector<bool>& placed, const std::vector<ValueId>& taken,
+                    const std::vector<int64_t>& bounds) {
+  const Node& node = graph.nodes[number];
+  if (node.primitive != Primitive::kPointwise || !node.program) return kNoValue;
+  const Spec& made = graph.spec(node.outputs[output]);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId input = node.inputs[i];
+    const ValueId root = graph.root(input);
+    const auto at = static_cast<size_t>(root);
+    if (placed[at] || graph.values[at].producer < 0 || last[at] != number) continue;
+    if (std::find(taken.begin(), taken.end(), root) != taken.end()) continue;
+    const auto same_root = [&](ValueId other) { return other != kNoValue && graph.root(other) == root; };
+    if (std::count_if(node.inputs.begin(), node.inputs.end(), same_root) != 1) continue;
+    const Spec& spec = graph.spec(input);
+    if (node.program->inputs[i].extent == node.program->output_extent(output) &&
+        tn_dtype_bytes(spec.dtype) == tn_dtype_bytes(made.dtype) &&
+        bytes_of(graph.spec(root), bounds) == bytes_of(made, bounds))
+      return root;
+  }
+  return kNoValue;
+}
+
+}  // namespace
+
 // Largest first, each at the lowest offset that is free during its whole life (Pisarchyk & Lee, "Efficient memory
 // management for deep neural net inference", 2020, greedy by size).
 MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, const std::vector<ValueId>& kept,
@@ -50,11 +93,22 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
     const auto root = static_cast<size_t>(graph.root(value));
     return life_of[root] == ~size_t{0} ? nullptr : &lives[life_of[root]];
   };
+  const std::vector<size_t> last = last_readers(graph, kept);
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    for (const ValueId output : graph.nodes[node].outputs) {
+    std::vector<ValueId> taken;  // inputs whose memory an output of this node has
+    for (size_t i = 0; i < graph.nodes[node].outputs.size(); ++i) {
+      const ValueId output = graph.nodes[node].outputs[i];
       if (output == kNoValue || placed[static_cast<size_t>(output)] || graph.root(output) != output) continue;
+      const ValueId before = in_place_of(graph, node, i, last, placed, taken, bounds);
+      if (before != kNoValue) {
+        taken.push_back(before);
+        life_of[static_cast<size_t>(output)] = life_of[static_cast<size_t>(before)];
+        lives[life_of[static_cast<size_t>(output)]].values.push_back(output);
+        lives[life_of[static_cast<size_t>(output)]].last = node;
+        continue;
+      }
       life_of[static_cast<size_t>(output)] = lives.size();
-      lives.push_back({output, node, node, bytes_of(graph.spec(output), bounds), 0});
+      lives.push_back({{output}, node, node, bytes_of(graph.spec(output), bounds), 0});
     }
     for (const ValueId input : graph.nodes[node].inputs)
       if (Life* life = input == kNoValue ? nullptr : live_root(input)) life->last = node;
@@ -75,7 +129,7 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
       offset = std::max(offset, neighbour->offset + neighbour->bytes);
     }
     lives[i].offset = offset;
-    plan.offsets[static_cast<size_t>(lives[i].value)] = offset;
+    for (const ValueId value : lives[i].values) plan.offsets[static_cast<size_t>(value)] = offset;
     plan.bytes = std::max(plan.bytes, checked_add(offset, lives[i].bytes, "arena bytes"));
   }
   return plan;

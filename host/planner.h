@@ -22,7 +22,8 @@ struct MemoryPlan {
 };
 
 // placed[value]: it has memory of its own (a feed, a parameter, a gradient). kept: must stay readable after the last
-// node. A value lives from its node to the last one that reads it or a view of it.
+// node. A value lives from its node to the last one that reads it or a view of it; what a pointwise node reads for the
+// last time gives its memory to an output of equal extent and size.
 [[nodiscard]] MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed,
                                      const std::vector<ValueId>& kept, const std::vector<int64_t>& bounds);
 

@@ -54,7 +54,7 @@ ThreadTags::Call::~Call() {
   Call** at = &tags_.calls_;
   while (*at != this) at = &(*at)->outer_;
   *at = outer_;
-  if (code_ != TN_OK) tags_.keep(lock, code_, std::move(message_));
+  if (code_ != TN_OK) tags_.keep(lock, code_, message_);
 }
 
 void ThreadTags::Call::check() {
@@ -111,7 +111,7 @@ void ThreadTags::blame(std::unique_lock<std::mutex>& lock, const std::string& wh
 } catch (...) {  // the code, where it was set, remains
 }
 
-void ThreadTags::keep(std::unique_lock<std::mutex>& lock, tn_status code, std::string message) noexcept try {
+void ThreadTags::keep(std::unique_lock<std::mutex>& lock, tn_status code, const std::string& message) noexcept try {
   if (code_ == TN_OK) {
     code_ = code;
     message_ = message;

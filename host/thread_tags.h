@@ -108,7 +108,7 @@ class ThreadTags {
   [[nodiscard]] Call* newest(std::thread::id thread) const;
   void refuse_overlap(Call& call) const;
   void blame(std::unique_lock<std::mutex>& lock, const std::string& what) noexcept;
-  void keep(std::unique_lock<std::mutex>& lock, tn_status code, std::string message) noexcept;
+  void keep(std::unique_lock<std::mutex>& lock, tn_status code, const std::string& message) noexcept;
 
   LogFunction log_;
   std::mutex mutex_;

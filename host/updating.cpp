@@ -39,12 +39,12 @@ struct UpdateRecording {
                            int32_t grain) {
     return lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
       if (program == nullptr || (count > 0 && scalars == nullptr)) fail(TN_PLUGIN_FAULT, "record gave a null program");
-      Updater& updater = recording.updater;
-      updater.program_ = Program::from(*program);
-      updater.scalars_.assign(scalars, scalars + count);
-      updater.grain_ = grain;
-      updater.check_program();
-      updater.recorded_ = true;
+      Updater& made = recording.updater;
+      made.program_ = Program::from(*program);
+      made.scalars_.assign(scalars, scalars + count);
+      made.grain_ = grain;
+      made.check_program();
+      made.recorded_ = true;
     });
   }
 };

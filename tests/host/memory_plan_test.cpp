@@ -65,5 +65,28 @@ TEST(MemoryPlan, ViewsKeepTheirRootAlive) {
   EXPECT_EQ(plan.offsets[static_cast<size_t>(view)], MemoryPlan::kNotHere);
 }
 
+// x -> y -> z where each is read for the last time: one place for all. w is read again and keeps its own.
+TEST(MemoryPlan, WhatIsReadForTheLastTimeGivesItsPlace) {
+  ProgramWriter writer;
+  writer.output(writer.apply(TN_OP_EXP, writer.input(TN_FULL)));
+  const auto program = std::make_shared<Program>(writer.finish());
+  Graph graph;
+  GraphWriter nodes(graph, 0, false, TN_F32);
+  const auto apply = [&](ValueId value) { return nodes.pointwise(program, {value}, 0)[0]; };
+  const ValueId in = graph.add_external(floats(100), "in");
+  const ValueId x = apply(in), y = apply(x), z = apply(y);
+  const ValueId w = apply(z), v = apply(w), again = apply(w);
+  const std::vector<bool> placed = {true, false, false, false, false, false, false};
+  const MemoryPlan plan = plan_memory(graph, placed, {v, again}, {});
+  const auto offset = [&](ValueId value) { return plan.offsets[static_cast<size_t>(value)]; };
+  EXPECT_EQ(offset(x), offset(y));
+  EXPECT_EQ(offset(x), offset(z));
+  EXPECT_EQ(offset(x), offset(w));
+  EXPECT_NE(offset(w), offset(v));
+  EXPECT_EQ(offset(w), offset(again));
+  EXPECT_EQ(plan.bytes, plan.live_bound);
+  EXPECT_EQ(plan.bytes, 2 * bytes_of(floats(100), {}));
+}
+
 }  // namespace
 }  // namespace tenon

@@ -253,6 +253,7 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench) {
     EXPECT_TRUE(agree(gradient, expected, kGradientTolerance)) << layer.type << ": gradient of " << parameter;
     EXPECT_TRUE(agree(as_doubles(narrow.gradient(parameter)), expected, 1e-4)) << layer.type << ": fp32 " << parameter;
     checks += 2;
+    bench.forward(machine, TN_F64, samples);
     machine.backward();  // adds: the second backward doubles what the first one wrote
     const std::vector<double> twice = as_doubles(machine.gradient(parameter));
     std::vector<double> doubled = gradient;

@@ -224,7 +224,8 @@ TENON_API tn_status tn_machine_create(tn_host* host, tn_parameters parameters, c
  * max_samples; 0 is allowed and computes nothing. */
 TENON_API tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                                        tn_error* error);
-/* Adds the gradients of the summed costs (mean over samples each) to those since the last update. */
+/* Adds the gradients of the summed costs (mean over samples each) to those since the last update. Once after each
+ * forward, whose inner values it overwrites; what is kept stays readable. */
 TENON_API tn_status tn_machine_backward(tn_host* host, tn_machine machine, tn_error* error);
 /* A layer's output of the last forward, borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values,
