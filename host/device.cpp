@@ -76,7 +76,7 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 
 Prepared::~Prepared() {
   if (prepared_.destroy != nullptr && prepared_.binding != nullptr)
-    free_by_plugin(*by_, who_, {Tag::kSetup, "destroy"}, prepared_.destroy, prepared_.binding);
+    free_by_plugin(by_, who_, {Tag::kSetup, "destroy"}, prepared_.destroy, prepared_.binding);
 }
 
 }  // namespace tenon

@@ -75,23 +75,23 @@ class Prepared {
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
-  // Has `function`, a prepare of `by` without its last argument, prepare the call. Once. `by` must outlive this.
+  // Has `function`, a prepare of `by` without its last argument, prepare the call. Once.
   template <typename... Parameters, typename... Arguments>
   void prepare(const Origin& by, ErrorSink& errors, tn_status (*function)(Parameters...), Arguments... arguments) {
-    by_ = &by;
+    by_ = by;
     who_ = errors.who();
     errors.check(call_plugin(by, who_, {Tag::kSetup, "prepare"}, function, arguments..., &prepared_));
   }
   tn_status run(const tn_execution& execution, const tn_call& call) const {
-    return call_plugin(*by_, who_, {Tag::kRun, "run", this}, prepared_.run, prepared_.binding, &execution, &call);
+    return call_plugin(by_, who_, {Tag::kRun, "run", this}, prepared_.run, prepared_.binding, &execution, &call);
   }
   [[nodiscard]] const tn_prepared& operator*() const { return prepared_; }
   [[nodiscard]] const tn_prepared* operator->() const { return &prepared_; }
 
  private:
-  const Origin* by_ = nullptr;
-  std::string who_;
   tn_prepared prepared_ = {};
+  Origin by_;
+  std::string who_;
 };
 
 }  // namespace tenon
