@@ -33,7 +33,7 @@ nlohmann::json parse_topology(const std::string& text, const std::string& path) 
     deep = deep || depth > kMaxDepth;
     return !deep;
   };
-  const nlohmann::json json = nlohmann::json::parse(text, guard, false);
+  nlohmann::json json = nlohmann::json::parse(text, guard, false);
   if (deep || json.is_discarded()) tenon::fail(TN_BAD_DATA, path, ": the topology is not sound JSON");
   return json;
 }

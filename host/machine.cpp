@@ -469,6 +469,7 @@ nlohmann::json Machine::describe() const {
           {"training", options_.training},
           {"layers", layers},
           {"calls", calls_->describe()},
+          {"saved", calls_->describe_saved()},
           {"bytes",
            {{"parameters", parameter_bytes},
             {"control", sections_.feeds - sections_.control},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "host/lowering.h"
@@ -242,6 +243,29 @@ void CallArray::run(bool backward, const tn_execution& execution, ErrorSink& err
       throw Error(error.code(), who(graph_.nodes[call.node]) + ": " + error.message());
     }
   }
+}
+
+nlohmann::json CallArray::describe_saved() const {
+  std::set<ValueId> saved;
+  for (const Node& node : graph_.nodes) {
+    if (!node.backward) continue;
+    for (const ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      const ValueId root = graph_.root(input);
+      const int32_t producer = graph_.values[at(root)].producer;
+      if (producer >= 0 && !graph_.nodes[static_cast<size_t>(producer)].backward) saved.insert(root);
+    }
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (const ValueId value : saved) {
+    const Node& maker = graph_.nodes[static_cast<size_t>(graph_.values[at(value)].producer)];
+    const std::string& name = graph_.values[at(value)].name;
+    list.push_back(
+        {{"layer", !name.empty() || maker.layer < 0 ? name : graph_.layers[static_cast<size_t>(maker.layer)]},
+         {"value", to_string(graph_.spec(value))},
+         {"bytes", bytes_of(graph_.spec(value), bounds_)}});
+  }
+  return list;
 }
 
 nlohmann::json CallArray::describe() const {

@@ -54,6 +54,8 @@ class CallArray {
 
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds.
   [[nodiscard]] nlohmann::json describe() const;
+  // What the forward calls make and the backward ones read: one object per value: layer, value, bytes at the bounds.
+  [[nodiscard]] nlohmann::json describe_saved() const;
 
  private:
   struct Call {

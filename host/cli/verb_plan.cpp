@@ -60,6 +60,14 @@ void print(const json& plan) {
       bytes.row({part, std::to_string(size), size < 1024 ? "" : shown_bytes(size)});
     }
   bytes.print(std::cout);
+  uint64_t saved = 0;
+  std::string values;
+  for (const json& value : plan.at("saved")) {
+    saved += value.at("bytes").get<uint64_t>();
+    values += "\n  " + value.at("layer").get<std::string>() + ": " + value.at("value").get<std::string>();
+  }
+  if (saved > 0)
+    std::cout << "\nThe backward calls read " << saved << " bytes that the forward ones saved:" << values << "\n";
   std::cout << "\n\"machine\" is the sum from \"control\" to \"workspace\": the one block that a machine asks for.\n";
 }
 

@@ -175,6 +175,7 @@ TEST(Plan, BytesAreThoseOfTheAllocator) {
       sum += plan["bytes"][part].get<uint64_t>();
     EXPECT_EQ(plan["bytes"]["machine"], sum);
     EXPECT_GE(plan["bytes"]["arena"], plan["bytes"]["live_bound"]);
+    EXPECT_LE(plan["bytes"]["arena"].get<double>(), 1.1 * plan["bytes"]["live_bound"].get<double>());
 
     std::vector<uint8_t> images(static_cast<size_t>(job.batch) * 784, 1);
     std::vector<uint8_t> labels(static_cast<size_t>(job.batch), 1);
@@ -213,6 +214,12 @@ TEST(Plan, ListsLayersCallsAndGroups) {
   }
   EXPECT_EQ(gemms, 5) << "two forward; the first layer's input needs no gradient";
   EXPECT_TRUE(joined) << plan["calls"].dump(1);
+  std::vector<std::string> saved;
+  for (const auto& value : plan["saved"])
+    saved.push_back(value["layer"].get<std::string>() + " " + value["value"].get<std::string>());
+  EXPECT_THAT(saved, ElementsAre("hidden/fc float32 [samples, 28, 28]", "hidden/relu float32 [samples, 128]",
+                                 "prediction float32 [samples, 10]"))
+      << "the image as floats, the activation, and what the cost is made from";
 }
 
 TEST(Errors, NameTheThing) {
