@@ -9,7 +9,7 @@
 namespace tenon {
 
 Expression resolved(Expression expression) {
-  while (expression.layer != nullptr && expression.layer->expanded()) expression = expression.layer->expansion;
+  while (expression.layer != nullptr && expression.layer->expanded()) expression = expression.layer->expansion.at(expression.output);
   return expression;
 }
 
@@ -74,7 +74,7 @@ Topology Topology::trace(std::vector<Expression> outputs) {
   topology.leaves = in_order(topology.outputs, [](const Layer& layer) {
     std::vector<LayerRef> before;
     if (layer.expanded()) {
-      before.push_back(layer.expansion.layer);
+      for (const Expression& expansion : layer.expansion) before.push_back(expansion.layer);
       return before;
     }
     for (const Expression& input : layer.inputs) before.push_back(input.layer);

@@ -57,9 +57,9 @@ struct Layer {
   double drop_rate = 0;               // of output 0, in training
   uint32_t state_count = 0;           // metrics
   std::optional<DataSource> data;
-  Expression expansion;  // set: the layer is only a name for this
+  std::vector<Expression> expansion;  // not empty: the layer is only a name for these, one for each output
 
-  [[nodiscard]] bool expanded() const { return expansion.layer != nullptr; }
+  [[nodiscard]] bool expanded() const { return !expansion.empty(); }
 };
 
 // The layer that computes an expression: expansions followed to their end.

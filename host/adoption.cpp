@@ -108,7 +108,7 @@ tn_device_type adopt(const tn_device_type& from) {
 tn_kernel adopt(const tn_kernel& from) {
   tn_kernel table = full_size(from);
   fill(
-      table.supports, +[](const tn_kernel_site*) -> tn_status { return TN_UNSUPPORTED; });
+      table.supports, +[](const tn_kernel_site*, int32_t*) -> tn_status { return TN_UNSUPPORTED; });
   fill(
       table.query, +[](const tn_kernel_site*, tn_kernel_needs*) -> tn_status { return TN_UNSUPPORTED; });
   fill(

@@ -260,8 +260,23 @@ class Making {
       });
       return ref;
     };
-    expander->output = [](void* self, tn_ref value) {
-      return lent<Making>(self, [&](Making& making) { making.layer_.expansion = making.ref(value); });
+    expander->output_of = [](void* self, tn_ref first, uint32_t number) {
+      tn_ref ref = -1;
+      lent<Making>(self, [&](Making& making) {
+        const Expression of = making.ref(first);
+        if (of.layer == nullptr || number >= of.layer->outputs.size())
+          fail(TN_PLUGIN_FAULT, "expand uses output ", number, " of value ", first);
+        making.refs_.push_back({of.layer, number});
+        ref = static_cast<tn_ref>(making.refs_.size() - 1);
+      });
+      return ref;
+    };
+    expander->output = [](void* self, uint32_t port, tn_ref value) {
+      return lent<Making>(self, [&](Making& making) {
+        if (port >= making.layer_.outputs.size()) fail(TN_PLUGIN_FAULT, "expand gives output ", port);
+        making.layer_.expansion.resize(making.layer_.outputs.size());
+        making.layer_.expansion[port] = making.ref(value);
+      });
     };
     const tn_status status = call("expand", type_.table.expand, expander.get());
     if (status == TN_UNSUPPORTED) {
@@ -269,14 +284,22 @@ class Making {
       return;
     }
     sink_.check(status);
-    if (!layer_.expanded()) fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": expand gave no output");
-    const Spec& made = layer_.expansion.layer->outputs.at(layer_.expansion.output);
-    if (layer_.outputs.size() != 1 || !same(made.shape, layer_.outputs[0].shape))
-      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type),
-           ": plan and expand disagree on the output: ", layer_.outputs.empty() ? "none" : to_string(layer_.outputs[0]),
-           " and ", to_string(made));
+    layer_.expansion.resize(layer_.outputs.size());
+    if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": nothing to expand to");
+    for (size_t i = 0; i < layer_.outputs.size(); ++i) check_expansion(i);
     layer_.parameters.clear();
     layer_.buffers.clear();
+  }
+
+  void check_expansion(size_t number) const {
+    const Expression& given = layer_.expansion[number];
+    const std::string& port = type_.description.outputs[number].name;
+    if (given.layer == nullptr)
+      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": expand gave no output \"", port, "\"");
+    const Spec& made = given.layer->outputs.at(given.output);
+    if (!same(made.shape, layer_.outputs[number].shape))
+      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": plan and expand disagree on output \"", port,
+           "\": ", to_string(layer_.outputs[number]), " and ", to_string(made));
   }
 
   [[nodiscard]] const Expression& ref(tn_ref value) const {
@@ -328,8 +351,8 @@ class Making {
       fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"act\" needs a layer with one output");
     Layer base = layer_;
     base.name = layer_.name + "/" + layer_.type;
-    layer_.expansion = inner(act_, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name);
-    layer_.outputs = layer_.expansion.layer->outputs;
+    layer_.expansion = {inner(act_, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name)};
+    layer_.outputs = layer_.expansion[0].layer->outputs;
     layer_.parameters.clear();
     layer_.buffers.clear();
   }
@@ -342,14 +365,14 @@ class Making {
       layer_.drop_rate = drop_rate_;
       return;
     }
-    const Expression made = resolved(layer_.expansion);
+    const Expression made = resolved(layer_.expansion[0]);
     const bool own = std::none_of(layer_.inputs.begin(), layer_.inputs.end(),
                                   [&](const Expression& input) { return resolved(input).layer == made.layer; });
     if (!own || made.layer->outputs.size() != 1)
       fail(TN_UNSUPPORTED, quoted(layer_.name, layer_.type), ": attribute \"drop_rate\" needs an output of its own");
     Layer last = *made.layer;
     last.drop_rate = drop_rate_;
-    layer_.expansion = {std::make_shared<const Layer>(std::move(last)), 0};
+    layer_.expansion[0] = {std::make_shared<const Layer>(std::move(last)), 0};
   }
 
   Registry& registry_;

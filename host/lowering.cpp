@@ -164,13 +164,28 @@ class Lowering {
 
   // ---- native kernels
 
+  // The kernel with the highest score among those that support the layer; null where the recorded body, which has
+  // score 0, is better or there is none.
+  std::shared_ptr<KernelSite> best_kernel(const LayerRef& ref, bool needs_kernel) {
+    std::shared_ptr<KernelSite> best;
+    int32_t best_score = 0;
+    for (const Kernel* kernel : registry_.kernels(ref->type, device_, compute_)) {
+      auto site = make_site(ref, *kernel);
+      int32_t score = kernel->table.score;
+      const tn_status status =
+          call_plugin(*kernel, described(*ref), {Tag::kSetup, "supports"}, kernel->table.supports, &site->site, &score);
+      if (status != TN_OK || (!needs_kernel && score <= 0) || (best && score <= best_score)) continue;
+      best = std::move(site);
+      best_score = score;
+    }
+    return best;
+  }
+
   bool native(const LayerRef& ref) {
     const bool needs_kernel = type_->table.lower == nullptr;
-    for (const Kernel* kernel : registry_.kernels(ref->type, device_, compute_)) {
-      if (!needs_kernel && kernel->table.score <= 0) continue;
-      auto site = make_site(ref, *kernel);
+    if (const std::shared_ptr<KernelSite> site = best_kernel(ref, needs_kernel)) {
+      const Kernel* kernel = site->kernel;
       const std::string who = described(*ref);
-      if (call_plugin(*kernel, who, {Tag::kSetup, "supports"}, kernel->table.supports, &site->site) != TN_OK) continue;
       tn_kernel_needs needs = {};
       needs.size = sizeof needs;
       ErrorSink(who).check(call_plugin(*kernel, who, {Tag::kSetup, "query"}, kernel->table.query, &site->site, &needs));

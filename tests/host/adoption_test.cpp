@@ -106,7 +106,7 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   const tn_reader_type& reader = found.reader("own").table;
   EXPECT_EQ(reader.next(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reader.read_at, nullptr);
-  EXPECT_EQ(kernels[0]->table.supports(nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(kernels[0]->table.supports(nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(kernels[0]->table.prepare(nullptr, &errors, nullptr, nullptr, 0, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reports, 5);
 }

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -51,8 +53,10 @@ class Bench {
     build();
   }
 
-  [[nodiscard]] Machine machine(tn_dtype compute, bool training = true) const {
+  [[nodiscard]] Machine machine(tn_dtype compute, bool training = true,
+                                const std::vector<std::string>& immutable = {}) const {
     MachineOptions options;
+    options.immutable = immutable;
     options.max_samples = samples_;
     options.training = training;
     options.compute = compute;
@@ -68,12 +72,14 @@ class Bench {
         shape.insert(shape.begin(), samples);
         feeds.push_back({"input" + std::to_string(i), {TN_I32, shape, integers_[i].data()}});
       }
-    std::vector<float> narrow(weights_.begin(), weights_.end());
-    if (!case_.cost) {
-      std::vector<int64_t> shape = case_.output_shape;
+    std::vector<std::vector<float>> narrow;
+    for (const std::vector<double>& weights : weights_) narrow.emplace_back(weights.begin(), weights.end());
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      if (!is_weighted(i)) continue;
+      std::vector<int64_t> shape = output_shape(i);
       shape.insert(shape.begin(), samples);
-      const void* data = compute == TN_F64 ? static_cast<const void*>(weights_.data()) : narrow.data();
-      feeds.push_back({"weight", {compute, shape, data}});
+      const void* data = compute == TN_F64 ? static_cast<const void*>(weights_[i].data()) : narrow[i].data();
+      feeds.push_back({weight_name(i), {compute, shape, data}});
     }
     machine.forward(feeds);
   }
@@ -95,10 +101,27 @@ class Bench {
 
   // The cost that the machine reports, from the formula.
   [[nodiscard]] double cost(const FormulaArguments& arguments) const {
-    const std::vector<double> output = case_.formula(arguments);
     double sum = 0;
-    for (size_t i = 0; i < output.size(); ++i) sum += output[i] * (case_.cost ? 1.0 : weights_[i]);
+    for (size_t k = 0; k < weights_.size(); ++k) {
+      const std::vector<double> output = formula(k)(arguments);
+      for (size_t i = 0; i < output.size(); ++i) sum += output[i] * (is_weighted(k) ? weights_[k][i] : 1.0);
+    }
     return sum / static_cast<double>(samples_);
+  }
+
+  [[nodiscard]] size_t outputs_count() const { return weights_.size(); }
+  [[nodiscard]] const Formula& formula(size_t output) const {
+    return output == 0 ? case_.formula : case_.more_outputs[output - 1].formula;
+  }
+  // A layer that stands for output number `output` of the layer under test.
+  [[nodiscard]] Layer output(size_t output) const { return under_test_.output(static_cast<uint32_t>(output)); }
+  // Every parameter with a gradient: those behind float inputs and the layer's own.
+  [[nodiscard]] std::vector<std::string> trained() const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < case_.inputs.size(); ++i)
+      if (case_.inputs[i].integers_below == 0) names.push_back(input_parameter(i));
+    for (const std::string& suffix : suffixes_) names.push_back("under_test." + suffix);
+    return names;
   }
 
   [[nodiscard]] const Layer& under_test() const { return under_test_; }
@@ -112,21 +135,31 @@ class Bench {
     return result;
   }
 
+  // Output 0 of a cost is its own cost; any other output is made one by a weight for each element.
+  [[nodiscard]] bool is_weighted(size_t output) const { return output > 0 || !case_.cost; }
+  static std::string weight_name(size_t output) { return "weight" + (output == 0 ? "" : std::to_string(output)); }
+  [[nodiscard]] const std::vector<int64_t>& output_shape(size_t output) const {
+    return output == 0 ? case_.output_shape : case_.more_outputs[output - 1].shape;
+  }
+
   void build() {
     Layers inputs;
     integers_.resize(case_.inputs.size());
     for (size_t i = 0; i < case_.inputs.size(); ++i) inputs.push_back(input(i));
     under_test_ = host_.layer(case_.type, inputs, case_.attributes, "under_test");
     outputs_ = {under_test_};
-    if (!case_.cost) {
+    weights_.resize(1 + case_.more_outputs.size());
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      if (!is_weighted(i)) continue;
       DataOptions weight;
-      weight.name = "weight";
+      weight.name = weight_name(i);
       weight.dtype = TN_COMPUTE;
-      weight.shape = case_.output_shape;
-      outputs_.push_back(host_.layer("test_cost", {under_test_, host_.data(weight)}, {}, "cost"));
+      weight.shape = output_shape(i);
+      const std::string number = i == 0 ? "" : std::to_string(i);
+      outputs_.push_back(host_.layer("test_cost", {output(i), host_.data(weight)}, {}, "cost" + number));
       std::uniform_real_distribution<double> draw(-1, 1);
-      weights_.resize(static_cast<size_t>(samples_ * product(case_.output_shape)));
-      for (double& value : weights_) value = static_cast<float>(draw(random_));
+      weights_[i].resize(static_cast<size_t>(samples_ * product(output_shape(i))));
+      for (double& value : weights_[i]) value = static_cast<float>(draw(random_));
     }
     parameters_ = host_.parameters(outputs_, 3);
     fill_parameters();
@@ -193,7 +226,7 @@ class Bench {
   Layers outputs_;
   Parameters parameters_;
   std::vector<std::vector<int32_t>> integers_;
-  std::vector<double> weights_;
+  std::vector<std::vector<double>> weights_;  // of each output; empty for the output of a cost
   std::vector<std::string> suffixes_;
 };
 
@@ -251,7 +284,8 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench) {
     const std::vector<double> gradient = as_doubles(machine.gradient(parameter));
     const std::vector<double> expected = finite_differences(bench, arguments, values);
     EXPECT_TRUE(agree(gradient, expected, kGradientTolerance)) << layer.type << ": gradient of " << parameter;
-    EXPECT_TRUE(agree(as_doubles(narrow.gradient(parameter)), expected, 1e-4)) << layer.type << ": fp32 " << parameter;
+    EXPECT_TRUE(agree(as_doubles(narrow.gradient(parameter)), expected, layer.gradient_tolerance))
+        << layer.type << ": fp32 " << parameter;
     checks += 2;
     bench.forward(machine, TN_F64, samples);
     machine.backward();  // adds: the second backward doubles what the first one wrote
@@ -269,19 +303,42 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench) {
   return checks;
 }
 
+// Whatever is asked for beside it, a gradient is the same: each one alone, the others frozen.
+int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t samples) {
+  const std::vector<std::string> names = bench.trained();
+  if (names.size() < 2) return 0;
+  const Machine all = bench.machine(TN_F64);
+  bench.forward(all, TN_F64, samples);
+  all.backward();
+  for (const std::string& name : names) {
+    std::vector<std::string> others = names;
+    std::erase(others, name);
+    const Machine one = bench.machine(TN_F64, true, others);
+    bench.forward(one, TN_F64, samples);
+    one.backward();
+    EXPECT_TRUE(agree(as_doubles(one.gradient(name)), as_doubles(all.gradient(name)), 1e-12))
+        << layer.type << ": gradient of " << name << " alone";
+  }
+  return static_cast<int64_t>(names.size());
+}
+
 int64_t check_forward(const LayerCase& layer, const Bench& bench) {
   const FormulaArguments arguments = bench.arguments();
-  const std::vector<double> expected = layer.formula(arguments);
-  for (const auto& [compute, tolerance] : {std::pair{TN_F64, 1e-12}, std::pair{TN_F32, 2e-6}}) {
-    const Machine machine = bench.machine(compute);
-    for (int repeat = 0; repeat < 2; ++repeat) {
-      bench.forward(machine, compute, arguments.samples);
-      EXPECT_TRUE(agree(as_doubles(machine.output(bench.under_test())), expected, tolerance))
-          << layer.type << ": forward, " << (compute == TN_F64 ? "fp64" : "fp32") << ", samples " << arguments.samples;
-      EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-4 * std::max(1.0, std::abs(machine.cost())));
+  int64_t checks = 0;
+  for (const auto& [compute, tolerance] : {std::pair{TN_F64, 1e-12}, std::pair{TN_F32, layer.tolerance}})
+    for (const bool training : {true, false}) {
+      const Machine machine = bench.machine(compute, training);
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        bench.forward(machine, compute, arguments.samples);
+        for (size_t k = 0; k < bench.outputs_count(); ++k, ++checks)
+          EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), tolerance))
+              << layer.type << ": output " << k << (training ? " in training, " : ", ")
+              << (compute == TN_F64 ? "fp64" : "fp32") << ", samples " << arguments.samples;
+        EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-4 * std::max(1.0, std::abs(machine.cost())));
+        ++checks;
+      }
     }
-  }
-  return 8;
+  return checks;
 }
 
 // An empty minibatch costs nothing; fewer samples than the machine was made for give the same values.
@@ -308,13 +365,10 @@ std::vector<double> bits(const LayerCase& layer, int threads, int64_t samples) {
   bench.forward(machine, TN_F32, samples);
   machine.backward();
   std::vector<double> all = as_doubles(machine.output(bench.under_test()));
-  const auto append = [&](const std::string& name) {
+  for (const std::string& name : bench.trained()) {
     const std::vector<double> values = as_doubles(machine.gradient(name));
     all.insert(all.end(), values.begin(), values.end());
-  };
-  for (size_t i = 0; i < layer.inputs.size(); ++i)
-    if (layer.inputs[i].integers_below == 0) append(Bench::input_parameter(i));
-  for (const std::string& suffix : bench.suffixes()) append("under_test." + suffix);
+  }
   return all;
 }
 
@@ -326,6 +380,7 @@ int64_t check_layer(const LayerCase& layer) {
     const Bench bench(layer, 2, samples);
     checks += check_forward(layer, bench);
     checks += check_gradients(layer, bench);
+    checks += check_requests(layer, bench, samples);
     checks += check_smaller(layer, bench, samples);
   }
   const int64_t samples = layer.samples.back();
@@ -336,6 +391,11 @@ int64_t check_layer(const LayerCase& layer) {
         << layer.type << ": " << threads << " threads give other bits than one";
     ++checks;
   }
+  static std::atomic<int64_t> total{0};
+  total += checks;
+  testing::Test::RecordProperty("checks_" + layer.type, std::to_string(checks));
+  std::printf("[  CHECKS  ] %s: %lld (%lld so far)\n", layer.type.c_str(), static_cast<long long>(checks),
+              static_cast<long long>(total));
   return checks;
 }
 

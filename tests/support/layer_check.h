@@ -1,7 +1,7 @@
 // The harness that proves a layer. A test declares shapes, attributes and the formula in plain fp64; check_layer does
-// the rest: forward against the formula, gradients against finite differences of the formula, mutants of the gradient
-// that must be found out, batch 0 and 1 and odd sizes, every thread count, repetition. SPDX-License-Identifier:
-// Apache-2.0
+// the rest: forward against the formula, in training and not; gradients against finite differences of the formula, all
+// at once and each alone; mutants of the gradient that must be found out; batch 0 and 1 and odd sizes; every thread
+// count; repetition. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,12 @@ struct FormulaArguments {
 // The output, [samples, shape...] row-major. For a cost one value per sample.
 using Formula = std::function<std::vector<double>(const FormulaArguments&)>;
 
+// An output behind the first one. Where it is not differentiable the formula is a step, away from its kinks.
+struct MoreOutput {
+  std::vector<int64_t> shape;  // of one sample
+  Formula formula;
+};
+
 struct LayerCase {
   std::string type;
   Attributes attributes;
@@ -40,9 +46,14 @@ struct LayerCase {
   std::vector<int64_t> output_shape;             // of one sample; not for costs
   std::vector<int64_t> samples = {1, 2, 7, 33};  // minibatch sizes to try
   std::vector<std::string> plugin_paths;         // beside Tenon's own plugins
+  std::vector<MoreOutput> more_outputs;          // output 1 and so on
+  // Allowed error of fp32, relative to the largest element; of fp64 it is 1e-12, and 1e-6 for gradients.
+  double tolerance = 2e-6;
+  double gradient_tolerance = 1e-4;
 };
 
-// Reports through GoogleTest; gives the number of single checks that were made.
+// Reports through GoogleTest; gives the number of single checks that were made, prints it with the sum of all calls so
+// far, and records it as a property of the test, "checks_<type>".
 int64_t check_layer(const LayerCase& layer);
 
 }  // namespace tenon::test

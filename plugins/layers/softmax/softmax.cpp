@@ -35,7 +35,7 @@ struct Softmax {
     if (!expander.attributes().has("size")) return false;
     const int64_t size = expander.attributes().integer("size");
     const tn_ref connected = expander.layer("fc", {expander.input(0)}, {{"size", tn::int_value(size)}});
-    expander.output(expander.layer("softmax", {connected}));
+    expander.output(0, expander.layer("softmax", {connected}));
     return true;
   }
 

@@ -12,7 +12,7 @@
  *   sink it was given. It never throws, aborts, prints or exits.
  *
  * Thread tags, written in brackets above each function pointer
- *   [load]   while the host loads or describes a plugin; one call at a time in the process
+ *   [load]   while a host loads or describes a plugin; other hosts may do so at the same moment
  *   [setup]  building, planning, preparing; one call at a time per host
  *   [run]    inside a step; one call at a time per binding, several bindings at once; must not allocate, lock,
  *            synchronise with a device, or read device values on the host

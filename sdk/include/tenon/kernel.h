@@ -49,8 +49,9 @@ typedef struct tn_kernel {
   uint32_t dtypes_count;
   uint32_t reserved;
   const tn_dtype* dtypes; /* compute types offered */
-  /* [setup] TN_OK, or TN_UNSUPPORTED without a report. */
-  tn_status (*supports)(const tn_kernel_site* site);
+  /* [setup] TN_OK, or TN_UNSUPPORTED without a report. *score comes with the table's score and may be changed for this
+   * site: a kernel that is fast for large sizes alone says so here. */
+  tn_status (*supports)(const tn_kernel_site* site, int32_t* score);
   /* [setup] Fills `needs`, which comes with size set and the rest zero. */
   tn_status (*query)(const tn_kernel_site* site, tn_kernel_needs* needs);
   /* [setup] Makes a binding for `direction`. `prepared` comes with size set and the rest zero. Several bindings

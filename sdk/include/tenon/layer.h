@@ -89,8 +89,10 @@ typedef struct tn_expander {
   tn_ref (*input)(void* self, uint32_t input);
   /* Adds another layer by type name; gives its first output, or a negative number on failure. */
   tn_ref (*layer)(void* self, const tn_expansion_layer* layer);
-  /* Says that the expanded layer's output is `value`. Required once. */
-  tn_status (*output)(void* self, tn_ref value);
+  /* Output number `number` of the layer whose first output is `first`; a negative number on failure. */
+  tn_ref (*output_of)(void* self, tn_ref first, uint32_t number);
+  /* Says that output `port` of the expanded layer is `value`. Required once for each. */
+  tn_status (*output)(void* self, uint32_t port, tn_ref value);
 } tn_expander;
 
 /* The role of a layer type. */

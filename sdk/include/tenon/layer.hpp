@@ -222,7 +222,9 @@ class Expander {
     layer.attribute_values = values.data();
     return made(expander_.layer(expander_.self, &layer));
   }
-  void output(tn_ref value) { check(expander_.output(expander_.self, value)); }
+  // Another output of a layer that was added, by its first one.
+  tn_ref output_of(tn_ref first, uint32_t number) { return made(expander_.output_of(expander_.self, first, number)); }
+  void output(uint32_t port, tn_ref value) { check(expander_.output(expander_.self, port, value)); }
 
  private:
   static tn_ref made(tn_ref ref) {

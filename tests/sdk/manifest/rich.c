@@ -165,7 +165,8 @@ static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
   (void)needs;
   return TN_UNSUPPORTED;
 }
-static tn_status supports(const tn_kernel_site* site) {
+static tn_status supports(const tn_kernel_site* site, int32_t* score) {
+  (void)score;
   (void)site;
   return TN_UNSUPPORTED;
 }

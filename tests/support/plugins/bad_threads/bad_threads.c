@@ -74,7 +74,7 @@ static tn_status expand(const tn_expander* expander) {
   if (is(how, "use_expander")) kept.expander->input(kept.expander->self, 0);
   const tn_ref x = expander->input(expander->self, 0);
   const tn_expansion_layer inner = {.size = sizeof inner, .inputs_count = 1, .type = "test_threads_body", .inputs = &x};
-  return expander->output(expander->self, expander->layer(expander->self, &inner));
+  return expander->output(expander->self, 0, expander->layer(expander->self, &inner));
 }
 
 static tn_status lower(const tn_attributes* given, const tn_builder* builder) {
@@ -167,7 +167,8 @@ static void destroy(void* self) {
   memory->release(memory->self, self, sizeof(binding));
 }
 
-static tn_status supports(const tn_kernel_site* site) {
+static tn_status supports(const tn_kernel_site* site, int32_t* score) {
+  (void)score;
   return site->inputs[0]->dtype == site->compute ? TN_OK : TN_UNSUPPORTED;
 }
 static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {

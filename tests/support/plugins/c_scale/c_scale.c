@@ -82,7 +82,8 @@ static void destroy(void* self) {
   memory->release(memory->self, self, sizeof(binding));
 }
 
-static tn_status supports(const tn_kernel_site* site) {
+static tn_status supports(const tn_kernel_site* site, int32_t* score) {
+  (void)score;
   const tn_spec* in = site->inputs[IN];
   return in->storage == TN_DENSE && in->layout == 0 && (in->dtype == site->compute || in->dtype == TN_COMPUTE)
              ? TN_OK

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "tests/support/layer_check.h"
+
+namespace tenon::test {
+namespace {
+
+using Shape = std::vector<int64_t>;
+using Join = std::function<double(const std::vector<double>&)>;
+
+double sum(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
+double mean(const std::vector<double>& x) { return sum(x) / static_cast<double>(x.size()); }
+double largest(const std::vector<double>& x) { return *std::max_element(x.begin(), x.end()); }
+
+// Along `axis` of one sample's shape; negative: all elements.
+LayerCase reduced(const std::string& type, const Shape& shape, int axis, const Attributes& attributes,
+                  const Join& join) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = attributes;
+  layer.inputs = {{shape}};
+  size_t outer = 1, length = 1, inner = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const auto size = static_cast<size_t>(shape[i]);
+    const int at = static_cast<int>(i);
+    (axis < 0 || at == axis ? length : at < axis ? outer : inner) *= size;
+    if (axis >= 0 && at != axis) layer.output_shape.push_back(shape[i]);
+  }
+  layer.formula = [=](const FormulaArguments& a) {
+    std::vector<double> y;
+    for (size_t o = 0; o < static_cast<size_t>(a.samples) * outer; ++o)
+      for (size_t i = 0; i < inner; ++i) {
+        std::vector<double> line;
+        for (size_t k = 0; k < length; ++k) line.push_back(a.inputs[0][(o * length + k) * inner + i]);
+        y.push_back(join(line));
+      }
+    return y;
+  };
+  return layer;
+}
+
+TEST(Reductions, OverTheLastAxis) {
+  EXPECT_GT(check_layer(reduced("sum", {2, 7}, 1, {{"axis", -1}}, sum)), 0);
+  EXPECT_GT(check_layer(reduced("mean", {2, 7}, 1, {{"axis", 2}}, mean)), 0);
+  EXPECT_GT(check_layer(reduced("max", {2, 7}, 1, {{"axis", -1}}, largest)), 0);
+}
+TEST(Reductions, OverAnAxisBetween) {
+  EXPECT_GT(check_layer(reduced("sum", {3, 2, 2}, 0, {{"axis", 1}}, sum)), 0);
+  EXPECT_GT(check_layer(reduced("mean", {3, 2, 2}, 1, {{"axis", -2}}, mean)), 0);
+  EXPECT_GT(check_layer(reduced("max", {5, 2}, 0, {{"axis", 1}}, largest)), 0);
+}
+TEST(Reductions, OverAllOfASample) {
+  EXPECT_GT(check_layer(reduced("sum", {2, 3}, -1, {}, sum)), 0);
+  EXPECT_GT(check_layer(reduced("mean", {301}, -1, {}, mean)), 0);
+  EXPECT_GT(check_layer(reduced("max", {2, 3}, -1, {}, largest)), 0);
+  EXPECT_GT(check_layer(reduced("mean", {}, -1, {}, mean)), 0);
+}
+
+// All elements equal: the formula's differences would not do, so the shares are stated.
+TEST(Reductions, EqualsShareTheDerivativeOfMax) {
+  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  DataOptions data;
+  data.name = "x", data.dtype = TN_F32, data.shape = {4};
+  const Layer spread = host.layer("scale_shift", {host.data(data)}, {{"learnable", true}}, "spread");
+  const Layer cost = host.layer("max", {spread}, {}, "top");
+  const Layer error = host.layer("should_be_false", {cost}, {}, "cost");
+  MachineOptions options;
+  options.training = true;
+  options.max_samples = 1;
+  const Machine machine = host.machine(host.parameters({error}, 1), {error}, options);
+  const float x[] = {0, 0, -1, 0};
+  machine.forward({{"x", {TN_F32, {1, 4}, x}}});
+  machine.backward();  // the derivative of softplus at 0 is 1/2, in three shares
+  const auto* shares = static_cast<const float*>(machine.gradient("spread.shift").data);
+  for (const int i : {0, 1, 3}) EXPECT_NEAR(shares[i], 0.5 / 3, 1e-7);
+  EXPECT_EQ(shares[2], 0);
+}
+
+TEST(Reductions, WhatIsNotOfferedIsSaid) {
+  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  DataOptions data;
+  data.name = "x", data.dtype = TN_F32, data.shape = {3, 4};
+  const Layer x = host.data(data);
+  const auto message = [&](int64_t axis, tn_status code) -> std::string {
+    try {
+      (void)host.layer("sum", {x}, {{"axis", axis}}, "bad");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message(0, TN_UNSUPPORTED).find("axis 0, the samples"), std::string::npos);
+  EXPECT_NE(message(-3, TN_UNSUPPORTED).find("axis 0, the samples"), std::string::npos);
+  EXPECT_NE(message(3, TN_INVALID).find("no axis 3"), std::string::npos);
+  EXPECT_NE(message(-4, TN_INVALID).find("[samples, 3, 4]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::test
