@@ -6,6 +6,7 @@
 #include <tenon/builder.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -64,6 +65,9 @@ struct Node {
   Shape whole;
   int32_t leading = 0;
 
+  // kGemm with a program is a product and its epilogue: inputs are A, B and those of the program without number
+  // `product`, which is C; outputs are C and the program's.
+  int32_t product = -1;
   uint32_t flags = 0;                // kGemm: TN_TRANSPOSE_*
   double alpha = 1;                  // kGemm
   NativeCall native;                 // kNative
@@ -130,6 +134,10 @@ struct GradientSeed {
 // where nothing depends on it. Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
                                          const std::vector<ValueId>& wanted, tn_dtype compute);
+
+// Makes a pointwise node the epilogue of the gemm whose result it reads, where `better` says so of the two. After fuse.
+using EpilogueChoice = std::function<bool(const Node& gemm, const Node& pointwise, int32_t product)>;
+void attach_epilogues(Graph& graph, const EpilogueChoice& better);
 
 // Joins pointwise nodes that follow one another on the same grid into one program each. `kept` are values that must
 // stay readable. Drops nodes whose outputs nobody needs.

@@ -77,6 +77,9 @@ void Machine::compile(Registry& registry, const MachineOptions& options) {
   if (options.training) differentiate_parameters(graph);
   kept_ = kept_values(graph, options.keep_all);
   fuse(graph, kept_);
+  attach_epilogues(graph, [&](const Node& gemm, const Node& pointwise, int32_t product) {
+    return prefers_epilogue(*device_, graph, bounds_, gemm, pointwise, product);
+  });
 
   const uint64_t gradient_bytes = place_gradients();
   std::vector<bool> placed(graph.values.size(), false);

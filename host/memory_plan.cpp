@@ -79,6 +79,22 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
   return kNoValue;
 }
 
+// The product of a gemm with an epilogue, where nobody else reads it: a result of its size may take its memory.
+ValueId on_product(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
+                   const std::vector<bool>& placed, const std::vector<ValueId>& taken,
+                   const std::vector<int64_t>& bounds) {
+  const Node& node = graph.nodes[number];
+  if (node.primitive != Primitive::kGemm || !node.program || output == 0) return kNoValue;
+  const ValueId product = node.outputs[0];
+  const auto at = static_cast<size_t>(product);
+  if (placed[at] || last[at] > number || std::find(taken.begin(), taken.end(), product) != taken.end()) return kNoValue;
+  const Spec& made = graph.spec(node.outputs[output]);
+  const bool fits = node.program->output_extent(output - 1) == TN_FULL &&
+                    tn_dtype_bytes(graph.spec(product).dtype) == tn_dtype_bytes(made.dtype) &&
+                    bytes_of(graph.spec(product), bounds) == bytes_of(made, bounds);
+  return fits ? product : kNoValue;
+}
+
 }  // namespace
 
 // Largest first, each at the lowest offset that is free during its whole life (Pisarchyk & Lee, "Efficient memory
@@ -99,7 +115,8 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
     for (size_t i = 0; i < graph.nodes[node].outputs.size(); ++i) {
       const ValueId output = graph.nodes[node].outputs[i];
       if (output == kNoValue || placed[static_cast<size_t>(output)] || graph.root(output) != output) continue;
-      const ValueId before = in_place_of(graph, node, i, last, placed, taken, bounds);
+      ValueId before = in_place_of(graph, node, i, last, placed, taken, bounds);
+      if (before == kNoValue) before = on_product(graph, node, i, last, placed, taken, bounds);
       if (before != kNoValue) {
         taken.push_back(before);
         life_of[static_cast<size_t>(output)] = life_of[static_cast<size_t>(before)];

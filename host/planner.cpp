@@ -23,6 +23,8 @@ nlohmann::json trait_names(uint32_t traits) {
   return names;
 }
 
+Dim bound(const Dim& dim, const std::vector<int64_t>& bounds) { return bounded({dim}, bounds)[0]; }
+
 // The product of the leading batch dimensions of a gemm operand.
 Dim batch_of(const Shape& shape) { return elements(shape.data(), shape.size() - 2); }
 
@@ -42,7 +44,7 @@ void CallArray::make_tensors() {
   for (size_t i = 0; i < graph_.values.size(); ++i) {
     const Spec& spec = graph_.values[i].spec;
     for (const Dim& dim : spec.shape) {
-      shapes_[i].push_back(bound(dim).bound);
+      shapes_[i].push_back(bound(dim, bounds_).bound);
       if (dim.symbol != TN_SYMBOL_NONE && (varying_.empty() || varying_.back() != static_cast<ValueId>(i)))
         varying_.push_back(static_cast<ValueId>(i));
     }
@@ -58,8 +60,6 @@ void CallArray::make_tensors() {
     tensor.dl.shape = shapes_[i].data();
   }
 }
-
-Dim CallArray::bound(const Dim& dim) const { return bounded({dim}, bounds_)[0]; }
 
 std::string CallArray::who(const Node& node) const {
   std::vector<int32_t> layers = node.fused;
@@ -121,42 +121,85 @@ void CallArray::prepare_by(Function* function, const Site* site, Call& call, Err
                         site);
 }
 
+namespace {
+
+// A pointwise site with what it points to. `inputs` are the program's own.
+struct PointwiseSite {
+  tn_program program;
+  std::vector<tn_dtype> inputs, outputs;
+  tn_pointwise_site site = {};
+
+  PointwiseSite(const Graph& graph, const Node& node, const std::vector<ValueId>& operands,
+                const std::vector<ValueId>& results, const std::vector<int64_t>& bounds)
+      : program(node.program->view()) {
+    for (const ValueId input : operands) inputs.push_back(graph.spec(input).dtype);
+    for (const ValueId output : results) outputs.push_back(graph.spec(output).dtype);
+    // The type of float values: that of any 64-bit operand, so that fp64 machines lose nothing.
+    const bool wide = std::any_of(outputs.begin(), outputs.end(), [](tn_dtype dtype) { return dtype == TN_F64; });
+    site.size = sizeof site;
+    site.compute = wide ? TN_F64 : TN_F32;
+    site.program = &program;
+    site.extents = node.program->extents.data();
+    site.inputs = inputs.data();
+    site.outputs = outputs.data();
+    site.rows = bound(node.rows, bounds);
+    site.columns = bound(node.columns, bounds);
+  }
+  PointwiseSite(const PointwiseSite&) = delete;
+  PointwiseSite& operator=(const PointwiseSite&) = delete;
+};
+
+tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
+  const Shape& a = graph.spec(node.inputs[0]).shape;
+  const Shape& c = graph.spec(node.outputs[0]).shape;
+  tn_gemm gemm = {};
+  gemm.size = sizeof gemm;
+  gemm.dtype = graph.spec(node.outputs[0]).dtype;
+  gemm.batch = bound(batch_of(c), bounds);
+  gemm.m = bound(c[c.size() - 2], bounds);
+  gemm.n = bound(c[c.size() - 1], bounds);
+  gemm.k = bound(a[a.size() - ((node.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)], bounds);
+  gemm.flags = node.flags;
+  gemm.alpha = node.alpha;
+  return gemm;
+}
+
+}  // namespace
+
+bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& gemm,
+                      const Node& pointwise, int32_t product) {
+  const auto* table = device.primitives<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
+  if (table == nullptr || table->supports == nullptr || table->prepare == nullptr) return false;
+  const tn_gemm first = gemm_of(graph, gemm, bounds);
+  const PointwiseSite second(graph, pointwise, pointwise.inputs, pointwise.outputs, bounds);
+  const tn_gemm_epilogue epilogue = {sizeof epilogue, product, &first, &second.site};
+  return call_plugin(device.origin(), device.who(), {Tag::kSetup, "supports"}, table->supports, device.instance(),
+                     &epilogue) == TN_OK;
+}
+
 void CallArray::prepare_pointwise(const Node& node, Call& call, ErrorSink& errors) {
   const auto& primitives = table<tn_pointwise_table>(TN_POINTWISE);
-  const tn_program program = node.program->view();
-  std::vector<tn_dtype> inputs;
-  std::vector<tn_dtype> outputs;
-  for (const ValueId input : node.inputs) inputs.push_back(graph_.spec(input).dtype);
-  for (const ValueId output : node.outputs) outputs.push_back(graph_.spec(output).dtype);
-  // The type of float values: that of any 64-bit operand, so that fp64 machines lose nothing.
-  const auto is_f64 = [](tn_dtype dtype) { return dtype == TN_F64; };
-  const bool wide = std::any_of(outputs.begin(), outputs.end(), is_f64);
-  tn_pointwise_site site = {};
-  site.size = sizeof site;
-  site.compute = wide ? TN_F64 : TN_F32;
-  site.program = &program;
-  site.extents = node.program->extents.data();
-  site.inputs = inputs.data();
-  site.outputs = outputs.data();
-  site.rows = bound(node.rows);
-  site.columns = bound(node.columns);
-  prepare_by(primitives.prepare, &site, call, errors);
+  const PointwiseSite site(graph_, node, node.inputs, node.outputs, bounds_);
+  call.prepared.prepare(device_->origin(), errors, primitives.prepare, device_->instance(), device_->services(),
+                        errors.get(), &site.site);
 }
 
 void CallArray::prepare_gemm(const Node& node, Call& call, ErrorSink& errors) {
-  const auto& primitives = table<tn_gemm_table>(TN_GEMM);
-  const Shape& a = graph_.spec(node.inputs[0]).shape;
-  const Shape& c = graph_.spec(node.outputs[0]).shape;
-  tn_gemm gemm = {};
-  gemm.size = sizeof gemm;
-  gemm.dtype = graph_.spec(node.outputs[0]).dtype;
-  gemm.batch = bound(batch_of(c));
-  gemm.m = bound(c[c.size() - 2]);
-  gemm.n = bound(c[c.size() - 1]);
-  gemm.k = bound(a[a.size() - ((node.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)]);
-  gemm.flags = node.flags;
-  gemm.alpha = node.alpha;
-  prepare_by(primitives.prepare, &gemm, call, errors);
+  const tn_gemm gemm = gemm_of(graph_, node, bounds_);
+  if (!node.program) {
+    const auto& primitives = table<tn_gemm_table>(TN_GEMM);
+    call.prepared.prepare(device_->origin(), errors, primitives.prepare, device_->instance(), device_->services(),
+                          errors.get(), &gemm);
+    return;
+  }
+  const auto& primitives = table<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
+  std::vector<ValueId> inputs(node.inputs.begin() + 2, node.inputs.end());
+  inputs.insert(inputs.begin() + node.product, node.outputs[0]);
+  const std::vector<ValueId> outputs(node.outputs.begin() + 1, node.outputs.end());
+  const PointwiseSite site(graph_, node, inputs, outputs, bounds_);
+  const tn_gemm_epilogue epilogue = {sizeof epilogue, node.product, &gemm, &site.site};
+  call.prepared.prepare(device_->origin(), errors, primitives.prepare, device_->instance(), device_->services(),
+                        errors.get(), &epilogue);
 }
 
 void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) {
@@ -169,9 +212,9 @@ void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) 
   gather.dtype = tall.dtype;
   gather.ids = ids.dtype;
   gather.scatter = scatter ? 1 : 0;
-  gather.height = bound(tall.shape[0]);
-  gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1));
-  gather.count = bound(elements(ids.shape));
+  gather.height = bound(tall.shape[0], bounds_);
+  gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
+  gather.count = bound(elements(ids.shape), bounds_);
   prepare_by(primitives.prepare, &gather, call, errors);
 }
 

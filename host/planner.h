@@ -30,6 +30,10 @@ struct MemoryPlan {
 // Bytes of a value at the bounds, rounded up to whole cache lines.
 [[nodiscard]] uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds);
 
+// Whether the device would rather run `pointwise` as the epilogue of `gemm`.
+[[nodiscard]] bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
+                                    const Node& gemm, const Node& pointwise, int32_t product);
+
 // The calls of a machine. Built in three steps: construct (prepares every call), bind every value, seal.
 class CallArray {
  public:
@@ -79,7 +83,6 @@ class CallArray {
   template <typename Function, typename Site>
   void prepare_by(Function* function, const Site* site, Call& call, ErrorSink& errors) const;
   [[nodiscard]] std::string who(const Node& node) const;
-  [[nodiscard]] Dim bound(const Dim& dim) const;
 
   Graph graph_;
   std::shared_ptr<Device> device_;

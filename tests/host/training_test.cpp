@@ -242,8 +242,8 @@ TEST(Errors, NameTheThing) {
   EXPECT_THAT(layer("fc", {model.image}, {{"size", 0}}), HasSubstr("size"));
   EXPECT_THAT(layer("fc", {model.image}, {{"size", "big"}}), HasSubstr("size"));
   EXPECT_THAT(layer("fc", {}, {{"size", 1}}), HasSubstr("mine"));
-  EXPECT_THAT(layer("cross_entropy", {model.prediction, model.prediction}, {}),
-              testing::AllOf(HasSubstr("label"), HasSubstr("integers")));
+  EXPECT_THAT(layer("cross_entropy", {model.prediction, model.image}, {}),
+              testing::AllOf(HasSubstr("label"), HasSubstr("one value for each row")));
   EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"act", "rely"}}), HasSubstr("did you mean \"relu\""));
   EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"param.weigth.decay", 0}}),
               HasSubstr("did you mean \"weight\""));

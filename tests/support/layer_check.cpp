@@ -151,6 +151,7 @@ class Bench {
     weights_.resize(1 + case_.more_outputs.size());
     for (size_t i = 0; i < weights_.size(); ++i) {
       if (!is_weighted(i)) continue;
+      if (i > 0) outputs_.push_back(output(i));
       DataOptions weight;
       weight.name = weight_name(i);
       weight.dtype = TN_COMPUTE;

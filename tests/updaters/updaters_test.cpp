@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kSteps = 50;
 struct Tensor {
-  std::vector<double> value, first, second;  // parameter and moments
+  std::vector<double> value, first, second, third;  // parameter and slots
 };
 // One step of one tensor. t counts from 1.
 using Rule = std::function<void(Tensor&, const std::vector<double>& gradient, double t)>;
@@ -33,6 +33,7 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
     tensors[i].value.assign(values.begin(), values.end());
     tensors[i].first.assign(values.size(), 0.0);
     tensors[i].second.assign(values.size(), 0.0);
+    tensors[i].third.assign(values.size(), 0.0);
     began[i] = tensors[i].value;
   }
   double t = 0;
@@ -131,6 +132,134 @@ TEST(Adam, FollowsTheFormula) {
 // tiny-dnn's mistake: the power of beta advanced once per tensor. With one tensor nobody notices.
 TEST(Adam, BiasCorrectionAdvancesPerStep) {
   EXPECT_GT(distance_to(adam(0.01, 0, false), "adam", {{"learning_rate", 0.01}}, true), kTolerance);
+}
+
+// The rules below work on one element: its value, its slots, the gradient and the step.
+using ElementRule = std::function<void(double& x, double& a, double& b, double& c, double gradient, double t)>;
+Rule each(const ElementRule& rule, double decay = 0) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    for (size_t i = 0; i < gradient.size(); ++i)
+      rule(x.value[i], x.first[i], x.second[i], x.third[i], gradient[i] + decay * x.value[i], t);
+  };
+}
+
+// Duchi, Hazan & Singer 2011.
+Rule adagrad(double rate, double initial, double decay) {
+  const auto rule = [=](double& x, double& v, double&, double&, double g, double t) {
+    v = (t == 1 ? initial : v) + g * g;
+    x -= rate * g / (std::sqrt(v) + 1e-10);
+  };
+  return each(rule, decay);
+}
+
+// Tieleman & Hinton 2012; Graves 2013.
+Rule rmsprop(double rate, bool centered, double momentum, double decay) {
+  constexpr double kRho = 0.9;
+  const auto rule = [=](double& x, double& v, double& m, double& b, double g, double) {
+    v = kRho * v + (1 - kRho) * g * g;
+    m = kRho * m + (1 - kRho) * g;
+    b = momentum * b + g / (std::sqrt(centered ? std::max(v - m * m, 0.0) : v) + 1e-8);
+    x -= rate * b;
+  };
+  return each(rule, decay);
+}
+
+// Zeiler 2012, algorithm 1.
+Rule adadelta(double rate, double rho, double decay) {
+  constexpr double kEpsilon = 1e-6;
+  const auto rule = [=](double& x, double& v, double& u, double&, double g, double) {
+    v = rho * v + (1 - rho) * g * g;
+    const double step = std::sqrt(u + kEpsilon) / std::sqrt(v + kEpsilon) * g;
+    u = rho * u + (1 - rho) * step * step;
+    x -= rate * step;
+  };
+  return each(rule, decay);
+}
+
+// Kingma & Ba 2015, algorithm 2.
+Rule adamax(double rate, double beta1, double decay) {
+  const auto rule = [=](double& x, double& m, double& u, double&, double g, double t) {
+    m = beta1 * m + (1 - beta1) * g;
+    u = std::max(0.999 * u, std::abs(g) + 1e-8);
+    x -= rate / (1 - std::pow(beta1, t)) * m / u;
+  };
+  return each(rule, decay);
+}
+
+void expect_follows(const Rule& rule, const std::string& type, const Attributes& attributes) {
+  for (const int threads : {1, 2}) EXPECT_LT(distance_to(rule, type, attributes, false, threads), kTolerance) << type;
+}
+
+TEST(Adagrad, FollowsTheFormula) {
+  expect_follows(adagrad(0.05, 0, 0), "adagrad", {{"learning_rate", 0.05}});
+  expect_follows(adagrad(0.05, 0.5, 0.01), "adagrad",
+                 {{"learning_rate", 0.05}, {"initial_sum", 0.5}, {"weight_decay", 0.01}});
+  EXPECT_GT(distance_to(adagrad(0.05, 0.001, 0), "adagrad", {{"learning_rate", 0.05}}, false), kTolerance);
+}
+
+TEST(RmsProp, FollowsTheFormula) {
+  const Attributes plain = {{"learning_rate", 0.01}};
+  expect_follows(rmsprop(0.01, false, 0, 0), "rmsprop", plain);
+  expect_follows(rmsprop(0.01, false, 0.9, 0.01), "rmsprop",
+                 {{"learning_rate", 0.01}, {"momentum", 0.9}, {"weight_decay", 0.01}});
+  EXPECT_GT(distance_to(rmsprop(0.01, true, 0, 0), "rmsprop", plain, false), kTolerance);
+}
+
+// The first variance is that of one number shrunk by rho, so nothing is divided by 0.
+TEST(RmsProp, CenteredFollowsTheFormula) {
+  expect_follows(rmsprop(0.01, true, 0, 0), "rmsprop", {{"learning_rate", 0.01}, {"centered", true}});
+  expect_follows(rmsprop(0.01, true, 0.5, 0), "rmsprop",
+                 {{"learning_rate", 0.01}, {"centered", true}, {"momentum", 0.5}});
+}
+
+TEST(Adadelta, FollowsTheFormula) {
+  expect_follows(adadelta(1, 0.95, 0), "adadelta", {});
+  expect_follows(adadelta(0.5, 0.8, 0.01), "adadelta", {{"learning_rate", 0.5}, {"rho", 0.8}, {"weight_decay", 0.01}});
+  EXPECT_GT(distance_to(adadelta(1, 0.9, 0), "adadelta", {}, false), kTolerance);
+}
+
+TEST(Adamax, FollowsTheFormula) {
+  expect_follows(adamax(0.01, 0.9, 0), "adamax", {{"learning_rate", 0.01}});
+  expect_follows(adamax(0.01, 0, 0.05), "adamax", {{"learning_rate", 0.01}, {"beta1", 0.0}, {"weight_decay", 0.05}});
+  EXPECT_GT(distance_to(adamax(0.01, 0.9, 0), "adamax", {{"learning_rate", 0.01}}, true), kTolerance);
+}
+
+// An element that never had a gradient stays where it is.
+TEST(Updaters, NoGradientIsNoStep) {
+  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "sgd"}) {
+    const UpdateModel model(1);
+    const Updater updater = model.updater(type, {});
+    std::vector<std::vector<float>> nothing;
+    std::vector<std::vector<double>> before;
+    for (size_t i = 0; i < UpdateModel::kShapes.size(); ++i) {
+      model.set(i, std::vector<float>(model.get(i).size(), 0.25F));
+      nothing.emplace_back(model.get(i).size(), 0.0F);
+      before.push_back(model.get(i));
+    }
+    for (int i = 0; i < 3; ++i) model.step(updater, nothing);
+    for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(model.get(i), before[i]) << type;
+  }
+}
+
+TEST(Updaters, RangesAreChecked) {
+  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  const auto refused = [&](const std::string& type, const std::string& attribute, double value) {
+    try {
+      static_cast<void>(host.updater(type, {{attribute, value}}));
+      ADD_FAILURE() << type << " takes " << attribute << " = " << value;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_INVALID);
+      EXPECT_NE(std::string(error.what()).find(attribute), std::string::npos) << error.what();
+    }
+  };
+  refused("adagrad", "initial_sum", -1);
+  refused("rmsprop", "rho", 1);
+  refused("rmsprop", "momentum", 1.5);
+  refused("adadelta", "epsilon", 0);
+  refused("adadelta", "rho", 1);
+  refused("adamax", "beta1", 1);
+  refused("adamax", "beta2", 1);
+  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax"}) refused(type, "weight_decay", -0.1);
 }
 
 TEST(Updaters, UnknownAttributesAndTypesAreNamed) {

@@ -15,8 +15,8 @@
 
 extern "C" {
 // Names that the linker's --wrap prescribes.
-char* __real_getenv(const char* name);  // NOLINT
-char* __wrap_getenv(const char* name);  // NOLINT
+char* __real_getenv(const char* name);         // NOLINT
+char* __wrap_getenv(const char* name);         // NOLINT
 void* __real_blas_memory_alloc(int position);  // NOLINT
 void* __wrap_blas_memory_alloc(int position);  // NOLINT
 void __wrap_blas_memory_free(void* buffer);    // NOLINT

@@ -1,4 +1,5 @@
-// Which of OpenBLAS's kernels this process uses, and the packing buffers of concurrent calls (blas_core.cpp). SPDX-License-Identifier: Apache-2.0
+// Which of OpenBLAS's kernels this process uses, and the packing buffers of concurrent calls (blas_core.cpp).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace tenon::cpu {

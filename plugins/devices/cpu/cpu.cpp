@@ -107,13 +107,14 @@ tn_status event_order(void*, void*, void*) { return TN_OK; }
 
 const void* extension(const char* id) {
   if (std::strcmp(id, TN_GEMM) == 0) return tenon::cpu::gemm_table();
+  if (std::strcmp(id, TN_GEMM_EPILOGUE) == 0) return tenon::cpu::gemm_epilogue_table();
   if (std::strcmp(id, TN_POINTWISE) == 0) return tenon::cpu::pointwise_table();
   if (std::strcmp(id, TN_GATHER) == 0) return tenon::cpu::gather_table();
   if (std::strcmp(id, TN_MOVE) == 0) return tenon::cpu::move_table();
   return nullptr;
 }
 
-constexpr const char* kTables[] = {TN_GEMM, TN_POINTWISE, TN_GATHER, TN_MOVE, nullptr};
+constexpr const char* kTables[] = {TN_GEMM, TN_GEMM_EPILOGUE, TN_POINTWISE, TN_GATHER, TN_MOVE, nullptr};
 
 constexpr tn_device_description kDescription = {sizeof(tn_device_description), kDLCPU, "cpu",
                                                 "The processor, with every primitive; the reference for other devices",

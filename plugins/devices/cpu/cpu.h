@@ -6,6 +6,7 @@
 namespace tenon::cpu {
 
 [[nodiscard]] const tn_gemm_table* gemm_table();
+[[nodiscard]] const tn_gemm_epilogue_table* gemm_epilogue_table();
 [[nodiscard]] const tn_pointwise_table* pointwise_table();
 [[nodiscard]] const tn_gather_table* gather_table();
 [[nodiscard]] const tn_move_table* move_table();

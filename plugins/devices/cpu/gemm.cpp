@@ -7,6 +7,8 @@
 // where only B is, those kernels are used up to 1200 elements of a tile (8 x 128: 208). For large K or wide C the
 // packed form on large tiles wins: 1024^3 on 512 x 1024 tiles 200, on 32 x 32 101.
 // SPDX-License-Identifier: Apache-2.0
+#include "gemm.h"
+
 #include <cblas.h>
 
 #include <algorithm>
@@ -40,10 +42,6 @@ class CallPermit {
   ~CallPermit() { running_calls.fetch_sub(1); }
   CallPermit(const CallPermit&) = delete;
   CallPermit& operator=(const CallPermit&) = delete;
-};
-
-struct Tiles {
-  int64_t rows, columns;  // of C
 };
 
 constexpr int64_t kSmall = 1000000;  // most M N K of a product without packing
@@ -88,6 +86,8 @@ Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
   return tiles;
 }
 
+}  // namespace
+
 Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
   // Less than this is not worth sharing.
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= 65536) return {m, n};
@@ -102,18 +102,9 @@ Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
   return packed_tiles(m, n, k);
 }
 
-struct Run {
-  const tn_gemm* gemm;
-  int64_t m, n, k;
-  int64_t row_tiles, column_tiles;
-  Tiles tiles;
-  bool add;
-  const uint8_t* a;
-  const uint8_t* b;
-  uint8_t* c;
-};
+namespace {
 
-void product(const Run& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+void multiply(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
   const bool ta = (run.gemm->flags & TN_TRANSPOSE_A) != 0;
   const bool tb = (run.gemm->flags & TN_TRANSPOSE_B) != 0;
   const int64_t a = batch * run.m * run.k + (ta ? row : row * run.k);
@@ -142,7 +133,7 @@ void product(const Run& run, int64_t batch, int64_t row, int64_t column, int64_t
 }
 
 // One row or one column of C: a matrix times a vector, which needs no packing. `first` to `last` are elements of C.
-void vector_product(const Run& run, int64_t batch, int64_t first, int64_t last) {
+void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t last) {
   const bool is_row = run.m == 1;
   const uint32_t flag = is_row ? TN_TRANSPOSE_B : TN_TRANSPOSE_A;
   const bool along = (run.gemm->flags & flag) != 0 ? !is_row : is_row;  // is the sum over the rows of what is stored?
@@ -169,52 +160,102 @@ void vector_product(const Run& run, int64_t batch, int64_t first, int64_t last) 
   }
 }
 
-void run_tile(void* argument, int64_t index, int32_t) {
-  const Run& run = *static_cast<const Run*>(argument);
-  const int64_t column = index % run.column_tiles * run.tiles.columns;
-  const int64_t row = index / run.column_tiles % run.row_tiles * run.tiles.rows;
-  const int64_t batch = index / run.column_tiles / run.row_tiles;
-  if (run.m == 1) return vector_product(run, batch, column, std::min(column + run.tiles.columns, run.n));
-  if (run.n == 1) return vector_product(run, batch, row, std::min(row + run.tiles.rows, run.m));
-  product(run, batch, row, column, std::min(run.tiles.rows, run.m - row), std::min(run.tiles.columns, run.n - column));
-}
-
 uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
 
-tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
-  const auto& gemm = *static_cast<const tn_gemm*>(binding);
-  const tn_errors* errors = execution->errors;
-  if (call->inputs_count != 2 || call->outputs_count != 1 || call->inputs[0] == nullptr || call->inputs[1] == nullptr)
+// The tiles of a call, numbered batch by batch and row by row.
+struct Run {
+  Product product;
+  int64_t row_tiles, column_tiles;
+};
+
+void run_tile(void* argument, int64_t index, int32_t) {
+  const Run& run = *static_cast<const Run*>(argument);
+  const Product& p = run.product;
+  const int64_t column = index % run.column_tiles * p.tiles.columns;
+  const int64_t row = index / run.column_tiles % run.row_tiles * p.tiles.rows;
+  const int64_t batch = index / run.column_tiles / run.row_tiles;
+  if (p.m == 1) return multiply_vector(p, batch, column, std::min(column + p.tiles.columns, p.n));
+  if (p.n == 1) return multiply_vector(p, batch, row, std::min(row + p.tiles.rows, p.m));
+  multiply(p, batch, row, column, std::min(p.tiles.rows, p.m - row), std::min(p.tiles.columns, p.n - column));
+}
+
+void fill_zero(const Product& p, int64_t first, int64_t last) {
+  const int64_t row_bytes = p.n * tn_dtype_bytes(p.gemm->dtype);
+  if (!p.add) std::memset(p.c + first * row_bytes, 0, static_cast<size_t>((last - first) * row_bytes));
+}
+
+}  // namespace
+
+void multiply_rows(const Product& p, int64_t first, int64_t last) {
+  if (p.k == 0) return fill_zero(p, first, last);  // an empty sum
+  while (first < last) {
+    const int64_t batch = first / p.m, row = first % p.m;
+    const int64_t end = std::min(p.m, row + last - first);
+    first += end - row;
+    if (p.m == 1) {
+      multiply_vector(p, batch, 0, p.n);
+    } else if (p.n == 1) {
+      multiply_vector(p, batch, row, end);
+    } else {
+      for (int64_t r = row; r < end; r += p.tiles.rows)
+        for (int64_t c = 0; c < p.n; c += p.tiles.columns)
+          multiply(p, batch, r, c, std::min(p.tiles.rows, end - r), std::min(p.tiles.columns, p.n - c));
+    }
+  }
+}
+
+tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const tn_call& call, Product* product) {
+  const tn_errors* errors = execution.errors;
+  if (call.inputs[0] == nullptr || call.inputs[1] == nullptr)
     return tn_fail(errors, TN_MISUSE, nullptr, "a product needs two inputs and one output");
-  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
-  if (call->outputs[0] == nullptr) return tn_fail(errors, TN_MISUSE, "outputs", "a product without its output");
-  const int64_t batch = tn_dim_value(&gemm.batch, execution->symbols);
-  Run run = {&gemm,
-             tn_dim_value(&gemm.m, execution->symbols),
-             tn_dim_value(&gemm.n, execution->symbols),
-             tn_dim_value(&gemm.k, execution->symbols),
-             1,
-             1,
-             {0, 0},
-             call->requests[0] == TN_REQUEST_ADD,
-             data(*call->inputs[0]),
-             data(*call->inputs[1]),
-             data(*call->outputs[0])};
-  if (batch < 0 || run.m < 0 || run.n < 0 || run.k < 0)
+  if (call.outputs[0] == nullptr) return tn_fail(errors, TN_MISUSE, "outputs", "a product without its output");
+  Product& p = *product;
+  p = {&gemm,
+       tn_dim_value(&gemm.batch, execution.symbols),
+       tn_dim_value(&gemm.m, execution.symbols),
+       tn_dim_value(&gemm.n, execution.symbols),
+       tn_dim_value(&gemm.k, execution.symbols),
+       {0, 0},
+       call.requests[0] == TN_REQUEST_ADD,
+       data(*call.inputs[0]),
+       data(*call.inputs[1]),
+       data(*call.outputs[0])};
+  if (p.batch < 0 || p.m < 0 || p.n < 0 || p.k < 0)
     return tn_fail(errors, TN_MISUSE, nullptr, "a product of negative size");
   constexpr int64_t kMost = std::numeric_limits<blasint>::max();
-  if (std::max({run.m, run.n, run.k}) > kMost)
+  if (std::max({p.m, p.n, p.k}) > kMost)
     return tn_fail(errors, TN_UNSUPPORTED, nullptr, "a product with a side of more than 2^31 - 1");
-  if (batch == 0 || run.m == 0 || run.n == 0) return TN_OK;
-  if (run.k == 0) {  // an empty sum
-    const uint64_t bytes = static_cast<uint64_t>(batch * run.m * run.n) * tn_dtype_bytes(gemm.dtype);
-    if (!run.add) std::memset(run.c, 0, bytes);
+  if (p.k > 0) p.tiles = choose_tiles(p.m, p.n, p.k, gemm.flags);
+  return TN_OK;
+}
+
+tn_status check_gemm(const tn_errors* errors, const tn_gemm& gemm) {
+  if (gemm.dtype != TN_F32 && gemm.dtype != TN_F64)
+    return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu multiplies matrices of float32 and float64 only");
+  if ((gemm.flags & ~uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}) != 0)
+    return tn_fail(errors, TN_UNSUPPORTED, "flags", "the cpu knows no such form of a product");
+  return TN_OK;
+}
+
+namespace {
+
+tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
+  if (call->inputs_count != 2 || call->outputs_count != 1)
+    return tn_fail(execution->errors, TN_MISUSE, nullptr, "a product needs two inputs and one output");
+  if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
+  Run run = {{}, 1, 1};
+  Product& p = run.product;
+  if (const tn_status status = make_product(*static_cast<const tn_gemm*>(binding), *execution, *call, &p);
+      status != TN_OK)
+    return status;
+  if (p.batch == 0 || p.m == 0 || p.n == 0) return TN_OK;
+  if (p.k == 0) {
+    fill_zero(p, 0, p.batch * p.m);
     return TN_OK;
   }
-  run.tiles = choose_tiles(run.m, run.n, run.k, gemm.flags);
-  run.row_tiles = (run.m + run.tiles.rows - 1) / run.tiles.rows;
-  run.column_tiles = (run.n + run.tiles.columns - 1) / run.tiles.columns;
-  const int64_t count = batch * run.row_tiles * run.column_tiles;
+  run.row_tiles = (p.m + p.tiles.rows - 1) / p.tiles.rows;
+  run.column_tiles = (p.n + p.tiles.columns - 1) / p.tiles.columns;
+  const int64_t count = p.batch * run.row_tiles * run.column_tiles;
   if (count == 1) {
     run_tile(&run, 0, 0);
   } else {
@@ -226,10 +267,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }
 
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gemm* gemm, tn_prepared* prepared) {
-  if (gemm->dtype != TN_F32 && gemm->dtype != TN_F64)
-    return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu multiplies matrices of float32 and float64 only");
-  if ((gemm->flags & ~uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}) != 0)
-    return tn_fail(errors, TN_UNSUPPORTED, "flags", "the cpu knows no such form of a product");
+  if (const tn_status status = check_gemm(errors, *gemm); status != TN_OK) return status;
   auto* binding = new (std::nothrow) tn_gemm(*gemm);
   if (binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product's binding");
   prepared->traits = 0;

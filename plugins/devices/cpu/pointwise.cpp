@@ -17,15 +17,6 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 
 void destroy(void* binding) { delete static_cast<Binding*>(binding); }
 
-// Has every call a kernel? A validated program of this version has; a newer host may know more of them.
-bool is_complete(const Binding& binding) {
-  for (const Code& code : binding.passes)
-    for (const auto* calls : {&code.scalar_calls, &code.column_calls, &code.row_calls, &code.tile_calls})
-      for (const Call& call : *calls)
-        if (call.kernel == nullptr) return false;
-  return true;
-}
-
 tn_status check(const tn_errors* errors, const tn_pointwise_site& site) {
   if (site.compute != TN_F32 && site.compute != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "compute", "the cpu computes in float32 and float64 only");
@@ -49,7 +40,7 @@ tn_status prepare_checked(const tn_errors* errors, const tn_pointwise_site& site
   if (!is_complete(*binding))
     return tn_fail(errors, TN_UNSUPPORTED, "program", "the program has an operation that the cpu does not know");
   prepared->traits = 0;
-  prepared->workspace_bytes = static_cast<uint64_t>(binding->shared_bytes + binding->workers * binding->scratch_bytes);
+  prepared->workspace_bytes = workspace_bytes(*binding);
   prepared->run = &run;
   prepared->destroy = &destroy;
   prepared->binding = binding.release();

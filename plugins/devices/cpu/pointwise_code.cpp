@@ -43,10 +43,12 @@ uint64_t constant_lane(const Node& n, bool wide) {
 
 class Generator {
  public:
-  Generator(const tn_pointwise_site& site, Isa isa, const Pass& pass, Binding& binding, tn_dtype* missing)
+  Generator(const tn_pointwise_site& site, Isa isa, const Pass& pass, int64_t chunk_rows, Binding& binding,
+            tn_dtype* missing)
       : site_(site),
         isa_(isa),
         pass_(pass),
+        chunk_rows_(chunk_rows),
         binding_(binding),
         missing_(missing),
         wide_(site.compute == TN_F64),
@@ -57,7 +59,7 @@ class Generator {
     const bool by_column = std::any_of(pass_.reductions.begin(), pass_.reductions.end(), [&](const ReductionSink& r) {
       return binding_.result_extents[static_cast<size_t>(r.result)] == TN_PER_COLUMN;
     });
-    choose_tiles(site_, pass_, by_column, code_);
+    choose_tiles(site_, pass_, by_column, chunk_rows_, code_);
     count_uses();
     stage_.assign(pass_.nodes.size(), -1);
     tile_.assign(pass_.nodes.size(), -1);
@@ -129,6 +131,7 @@ class Generator {
   const tn_pointwise_site& site_;
   const Isa isa_;
   const Pass& pass_;
+  const int64_t chunk_rows_;
   Binding& binding_;
   tn_dtype* const missing_;
   const bool wide_;
@@ -441,7 +444,7 @@ void Generator::find_hazards() {
 
 }  // namespace
 
-Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing) {
+Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int64_t chunk_rows) {
   *missing = TN_COMPUTE;
   const Schedule plan = schedule(site);
   Binding binding;
@@ -460,7 +463,7 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing) {
   binding.shared_bytes = shared;
   int64_t most = shared;
   for (const Pass& pass : plan.passes) {
-    Generator generator(site, isa, pass, binding, missing);
+    Generator generator(site, isa, pass, chunk_rows, binding, missing);
     generator.run();
     most = std::max(most, generator.shared_bytes());
     binding.passes.push_back(std::move(generator).code());
@@ -478,6 +481,14 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing) {
   const int64_t affordable = std::max<int64_t>((int64_t{1} << 24) / std::max<int64_t>(binding.scratch_bytes, 1), 8);
   binding.workers = static_cast<int32_t>(std::min({chunks, affordable, int64_t{64}}));
   return binding;
+}
+
+bool is_complete(const Binding& binding) {
+  for (const Code& code : binding.passes)
+    for (const auto* calls : {&code.scalar_calls, &code.column_calls, &code.row_calls, &code.tile_calls})
+      for (const Call& call : *calls)
+        if (call.kernel == nullptr) return false;
+  return true;
 }
 
 }  // namespace tenon::cpu

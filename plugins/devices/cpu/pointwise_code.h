@@ -101,6 +101,7 @@ struct Code {
   int64_t tile_columns = 0;     // most columns of a tile
   int64_t stream_bytes = 0;     // of FULL tensors, per element of the grid
   int64_t cost = 1;             // of an element, in simple operations
+  int64_t chunk_rows = 0;       // rows of a chunk where they are prescribed: those of a product's tile
   int64_t block_rows = 1;       // rows whose PER_ROW values are computed together
   int64_t most_chunks = 1;      // of the grid at its bounds
   int64_t most_row_chunks = 1;  // of them, above each other
@@ -151,6 +152,12 @@ struct Binding {
   int32_t workers = 1;        // with scratch memory of their own; more than these share it by turns
 };
 
+// Has every call a kernel? A validated program of this version has; a newer host may know more of them.
+[[nodiscard]] bool is_complete(const Binding& binding);
+[[nodiscard]] inline uint64_t workspace_bytes(const Binding& binding) {
+  return static_cast<uint64_t>(binding.shared_bytes + binding.workers * binding.scratch_bytes);
+}
+
 // Rows or columns of a chunk follow from the grid alone, never from the number of workers.
 struct Walk {
   int64_t rows, columns;              // of the grid; a flat one is one row
@@ -160,12 +167,14 @@ struct Walk {
 };
 // Chunks beside each other, in a grid that is not flat.
 [[nodiscard]] int64_t column_chunks(const Code& code);
-// Sets everything in `code` that describes tiles and chunks; `by_column`: the pass reduces to PER_COLUMN.
-void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, Code& code);
+// Sets everything in `code` that describes tiles and chunks; `by_column`: the pass reduces to PER_COLUMN. chunk_rows:
+// about how many rows a chunk of a pass over the whole grid must have; 0: as is best.
+void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, int64_t chunk_rows, Code& code);
 [[nodiscard]] Walk walk(const Code& code, int64_t rows, int64_t columns);
 
 // Throws nothing but std::bad_alloc and std::length_error. `missing` is set to the first element type that is not
 // offered, when there is one.
-[[nodiscard]] Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing);
+// chunk_rows: as above.
+[[nodiscard]] Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int64_t chunk_rows = 0);
 
 }  // namespace tenon::cpu

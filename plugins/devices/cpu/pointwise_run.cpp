@@ -38,12 +38,15 @@ void execute(const std::vector<Call>& calls, const Address* slots, const Counts&
 // One run of one pass.
 class PassRun {
  public:
-  PassRun(const Binding& binding, const Code& code, const tn_call& call, const tn_random& random, const Walk& walk)
+  PassRun(const Binding& binding, const Code& code, const tn_call& call, const tn_random& random, const Walk& walk,
+          const RowMaker* maker, int64_t rows)
       : binding_(binding),
         code_(code),
         call_(call),
         random_(random),
         walk_(walk),
+        maker_(maker),
+        rows_(rows),
         lane_(binding.wide ? 8 : 4),
         shared_(static_cast<uint8_t*>(call.workspace)),
         scratch_(shared_ + binding.shared_bytes) {
@@ -91,6 +94,8 @@ class PassRun {
   const tn_call& call_;
   const tn_random random_;
   const Walk walk_;
+  const RowMaker* const maker_;  // null: nothing is to be made
+  const int64_t rows_;           // of the grid, in a flat one too
   const int64_t lane_;
   uint8_t* const shared_;
   uint8_t* const scratch_;
@@ -222,6 +227,8 @@ void PassRun::run_block(Chunk& chunk, int64_t last) const {
 }
 
 void PassRun::run_chunk(int64_t index, int32_t worker) const {
+  if (maker_ != nullptr && code_.chunk_rows > 0)
+    maker_->make(maker_->self, index * code_.chunk_rows, std::min((index + 1) * code_.chunk_rows, rows_));
   Chunk chunk = open_chunk(index, scratch_ + worker * binding_.scratch_bytes);
   const int64_t columns = chunk.last_column - chunk.first_column;
   auto* position = reinterpret_cast<Position*>(chunk.scratch);
@@ -341,7 +348,8 @@ tn_status check(const Binding& binding, const tn_execution& execution, const tn_
 
 }  // namespace
 
-tn_status run_pointwise(const Binding& binding, const tn_execution& execution, const tn_call& call) {
+tn_status run_pointwise(const Binding& binding, const tn_execution& execution, const tn_call& call,
+                        const RowMaker* maker) {
   if (const tn_status status = check(binding, execution, call); status != TN_OK) return status;
   const int64_t rows = tn_dim_value(&binding.rows, execution.symbols);
   const int64_t columns = tn_dim_value(&binding.columns, execution.symbols);
@@ -349,11 +357,11 @@ tn_status run_pointwise(const Binding& binding, const tn_execution& execution, c
     return tn_fail(execution.errors, TN_MISUSE, nullptr, "a pointwise call over a negative number of rows or columns");
   mark_direct(binding, call);
   for (const Code& code : binding.passes) {
-    if (!is_wanted(code, call)) continue;
+    if (!is_wanted(code, call) && (maker == nullptr || code.chunk_rows == 0)) continue;
     int64_t r = rows, c = columns;
     if (code.grid == Grid::kRows) c = 1;
     if (code.grid == Grid::kColumns) r = 1;
-    PassRun(binding, code, call, *execution.random, walk(code, r, c)).run(*execution.parallel);
+    PassRun(binding, code, call, *execution.random, walk(code, r, c), maker, r).run(*execution.parallel);
   }
   return TN_OK;
 }

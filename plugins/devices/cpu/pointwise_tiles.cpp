@@ -32,7 +32,7 @@ int64_t column_chunks(const Code& code) {
   return code.whole_rows ? 1 : (code.columns + kChunkColumns - 1) / kChunkColumns;
 }
 
-void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, Code& code) {
+void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_column, int64_t chunk_rows, Code& code) {
   code.grid = pass.grid;
   code.flat = pass.flat;
   code.by_row = pass.by_row;
@@ -42,6 +42,11 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   const int64_t most_columns = pass.grid == Grid::kRows ? 1 : site.columns.bound;
   code.most_chunks = most_rows < 0 || most_columns < 0 ? kMostChunks : chunks_for(most_rows, most_columns, code);
   code.most_row_chunks = code.most_chunks;
+  const bool prescribed = chunk_rows > 0 && pass.grid == Grid::kFull;
+  if (prescribed) {
+    code.chunk_rows = std::max(chunk_rows, (most_rows + kMostChunks - 1) / kMostChunks);
+    code.most_chunks = code.most_row_chunks = (most_rows + code.chunk_rows - 1) / code.chunk_rows;
+  }
   if (pass.flat) {
     code.tile_columns = kTileElements;
     return;
@@ -56,8 +61,31 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   // Partial results of a column reduction are rows of their own: about a MiB of them at most.
   constexpr int64_t kPartials = int64_t{1} << 18;
   const int64_t affordable = std::max<int64_t>(kPartials / std::max<int64_t>(columns, 1), 8);
-  if (by_column) code.most_row_chunks = std::min(code.most_row_chunks, affordable);
+  if (by_column && !prescribed) code.most_row_chunks = std::min(code.most_row_chunks, affordable);
+  if (prescribed) {
+    const int64_t fewest = by_column ? (most_rows + affordable - 1) / affordable : 1;
+    code.chunk_rows = round_up(std::max(code.chunk_rows, fewest), code.tile_rows);
+    code.most_chunks = code.most_row_chunks = (most_rows + code.chunk_rows - 1) / code.chunk_rows;
+  }
 }
+
+namespace {
+
+// Chunks of code.chunk_rows whole rows.
+Walk walk_rows(const Code& code, int64_t rows, int64_t columns, int64_t tile_columns) {
+  Walk w = {};
+  w.tile_columns = tile_columns;
+  const int64_t chunks = (rows + code.chunk_rows - 1) / code.chunk_rows;
+  w.rows = code.flat ? 1 : rows;
+  w.columns = code.flat ? rows * columns : columns;
+  w.chunk_rows = code.flat ? 1 : code.chunk_rows;
+  w.chunk_columns = code.flat ? code.chunk_rows * columns : columns;
+  w.row_chunks = code.flat ? 1 : chunks;
+  w.column_chunks = code.flat ? chunks : 1;
+  return w;
+}
+
+}  // namespace
 
 Walk walk(const Code& code, int64_t rows, int64_t columns) {
   // Where the tensors are larger than this, they come from memory.
@@ -66,6 +94,7 @@ Walk walk(const Code& code, int64_t rows, int64_t columns) {
   const int64_t chunks = std::min(chunks_for(rows, columns, code), code.most_chunks);
   w.tile_columns = code.tile_columns;
   if (!code.whole_rows && rows * columns * code.stream_bytes > kCached) w.tile_columns = kTileElementsInMemory;
+  if (code.chunk_rows > 0) return walk_rows(code, rows, columns, w.tile_columns);
   if (code.flat) {
     w.rows = 1;
     w.columns = rows * columns;

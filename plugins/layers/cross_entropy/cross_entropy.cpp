@@ -3,6 +3,8 @@
 
 namespace {
 
+using tn::Float;
+
 enum { kInput = 0, kLabel = 1 };
 
 // Keeps the logarithm finite. Small enough to matter only where a probability has all but vanished, large enough that
@@ -15,39 +17,75 @@ struct CrossEntropy {
            "Cross-entropy of a prediction and a label, one cost for each sample: -log(max(p[label], 1e-30)) for "
            "probabilities p; below 1e-30 the derivative is 0. With from_logits the input is x before the softmax, and "
            "the cost is log(sum_k exp(x_k - m)) + m - x[label], where m is the largest x_k: the same number, "
-           "without over- or underflow, and with the derivative softmax(x) - onehot(label) at once.");
+           "without over- or underflow, and with the derivative softmax(x) - onehot(label) at once. The label may be a "
+           "distribution q as well: the cost is then the sum over the classes k of q_k times the cost of label k, and "
+           "it is differentiable in both.");
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, classes]: probabilities, or with from_logits any numbers");
-    d.input("label", "[samples]: the number of the right class, from 0", TN_PORT_ANY);
+    d.input("label",
+            "[samples], integers: the number of the right class, from 0; or [samples, classes]: a distribution",
+            TN_PORT_ANY);
     d.output("output", "[samples]: the cost of each");
     d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a softmax"));
   }
 
   static void plan(tn::Planner& planner) {
     const tn::Spec input = planner.input_of_rank(kInput, 2, "[samples, classes]");
-    const tn::Spec samples = input.leading(1);
     const int64_t classes = planner.elements(kInput, 1);
-    if (!planner.input(kLabel).is_integer())
-      throw planner.bad_input(kLabel, "distributions as labels are not offered; must be integers", TN_UNSUPPORTED)
-          .expected(tn::Spec({input[0]}, TN_I64));
-    planner.require_per_row(kLabel, samples);
-    planner.index_limit(kLabel, classes);
+    if (planner.input(kLabel).is_integer()) {
+      planner.require_per_row(kLabel, input.leading(1));
+      planner.index_limit(kLabel, classes);
+    } else if (!planner.input(kLabel).same_shape(input)) {
+      throw planner.bad_input(kLabel, "are not integers, so they must be a distribution for each sample")
+          .expected(input);
+    }
     planner.output(0, tn::Spec({input[0]}));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    const tn::Tensor input = body.input(kInput);
+    const tn::Tensor label = body.input(kLabel);
+    const bool logits = attributes.flag("from_logits");
+    body.output(0, label.spec().is_integer() ? of_labels(body, input, label, logits)
+                                             : of_distributions(body, input, label, logits));
+  }
+
+ private:
+  static tn::Tensor of_labels(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& labels, bool logits) {
     tn::Program cost;
-    const tn::Float x = cost.full();
+    const Float x = cost.full();
     const tn::Int label = cost.per_row<tn::Int>();
-    if (attributes.flag("from_logits")) {
+    if (logits) {
       // A shift by a constant: what flows through the maximum adds up to nothing, so it is stopped.
-      const tn::Float shifted = x - stop(max_per_row(x));
+      const Float shifted = x - stop(max_per_row(x));
       cost.output(log(sum_per_row(exp(shifted))) - sum_per_row(select(cost.column() == label, shifted, 0.0)));
     } else {
-      const tn::Float p = sum_per_row(select(cost.column() == label, x, 0.0));
+      const Float p = sum_per_row(select(cost.column() == label, x, 0.0));
       cost.output(-log(max(p, kLeastProbability)));
     }
-    body.output(0, body.pointwise(cost, {body.input(kInput), body.input(kLabel)}).front());
+    return body.pointwise(cost, {input, labels}).front();
+  }
+
+  static tn::Tensor of_distributions(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& labels,
+                                     bool logits) {
+    tn::Program cost;
+    const Float x = cost.full();
+    cost.output(-sum_per_row(cost.full() * log_probability(x, logits)));
+    tn::GradientProgram backward(cost);
+    const Float p = backward.input(kInput);
+    const Float q = backward.input(kLabel);
+    const Float dy = backward.result_gradient();
+    const Float log_p = log_probability(p, logits);
+    backward.output(logits ? dy * (exp(log_p) * sum_per_row(q) - q)
+                           : select(p > kLeastProbability, -(dy * q / p), 0.0));
+    backward.output(-(dy * log_p));
+    return body.pointwise(cost, {input, labels}, 1, &backward).front();
+  }
+
+  static Float log_probability(const Float& x, bool logits) {
+    if (!logits) return log(max(x, kLeastProbability));
+    const Float shifted = x - max_per_row(x);
+    return shifted - log(sum_per_row(exp(shifted)));
   }
 };
 

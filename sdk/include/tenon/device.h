@@ -101,6 +101,26 @@ typedef struct tn_pointwise_table {
                        const tn_pointwise_site* site, tn_prepared* prepared);
 } tn_pointwise_table;
 
+/* "tenon.gemm_epilogue/1": a product, and a program that reads it while it lies in the cache. The program's grid is that
+ * of C: batch * m rows, n columns. inputs: A, B, then the program's inputs in order without number `product`, which is
+ * C; outputs: C, then the program's. C has memory of its own and what it holds afterwards is the product if its request
+ * is WRITE, else anything; output 1 and above may be the memory of C as of any input. */
+#define TN_GEMM_EPILOGUE "tenon.gemm_epilogue/1"
+typedef struct tn_gemm_epilogue {
+  uint32_t size;
+  int32_t product; /* number of the program's input that is C; FULL */
+  const tn_gemm* gemm;
+  const tn_pointwise_site* site; /* inputs and outputs as the program has them, C among the inputs */
+} tn_gemm_epilogue;
+typedef struct tn_gemm_epilogue_table {
+  uint32_t size;
+  uint32_t reserved;
+  /* [setup] TN_OK where one call is better than two; TN_UNSUPPORTED, without a report, where it is not or cannot be. */
+  tn_status (*supports)(void* device, const tn_gemm_epilogue* epilogue);
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
+                       const tn_gemm_epilogue* epilogue, tn_prepared* prepared);
+} tn_gemm_epilogue_table;
+
 /* "tenon.gather/1": rows of a table [height, width] by ids [count].
  *   gather:      inputs table, ids; outputs [count, width]
  *   scatter_add: inputs rows [count, width], ids; outputs [height, width], summed in the order of the ids

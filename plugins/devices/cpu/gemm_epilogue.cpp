@@ -1,0 +1,113 @@
+// "tenon.gemm_epilogue/1": the chunks of a pointwise program are rows of a product, each multiplied just before the
+// program reads it, while it is in the cache. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "cpu.h"
+#include "gemm.h"
+#include "pointwise_run.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+struct Epilogue {
+  tn_gemm gemm;
+  size_t product;
+  Binding program;
+  // The program's own call; run puts the pointers in, which is why it may not run twice at once.
+  std::vector<const tn_tensor*> inputs;
+};
+
+// About how many rows of C make a chunk: those of a tile, or as many as give work for a few microseconds.
+int64_t chunk_rows(const tn_gemm& gemm) {
+  constexpr double kWorthwhile = 1e6;  // multiplications
+  const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
+  const auto row = static_cast<double>(n) * static_cast<double>(k);
+  const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
+  const int64_t tile = m > 0 && n > 0 && k > 0 ? choose_tiles(m, n, k, gemm.flags).rows : 1;
+  return std::max({tile, least, int64_t{1}});
+}
+
+tn_status supports(void*, const tn_gemm_epilogue* epilogue) {
+  try {
+    const tn_gemm& gemm = *epilogue->gemm;
+    const tn_pointwise_site& site = *epilogue->site;
+    const bool bounded = gemm.m.bound >= 0 && gemm.n.bound > 0 && gemm.k.bound >= 0 && gemm.batch.bound >= 0 &&
+                         site.rows.bound >= 0 && site.columns.symbol == TN_SYMBOL_NONE;
+    if (!bounded || site.columns.offset > kChunkColumns || site.compute != gemm.dtype) return TN_UNSUPPORTED;
+    // A later pass over the whole grid would read the product again.
+    const Schedule plan = schedule(site);
+    const auto full = [](const Pass& pass) { return pass.grid == Grid::kFull; };
+    return std::count_if(plan.passes.begin(), plan.passes.end(), full) == 1 ? TN_OK : TN_UNSUPPORTED;
+  } catch (const std::exception&) {
+    return TN_UNSUPPORTED;
+  }
+}
+
+void make_rows(const void* self, int64_t first, int64_t last) {
+  multiply_rows(*static_cast<const Product*>(self), first, last);
+}
+
+tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
+  Epilogue& epilogue = *static_cast<Epilogue*>(self);
+  if (call->inputs_count != 1 + epilogue.program.inputs_count ||
+      call->outputs_count != 1 + epilogue.program.outputs_count)
+    return tn_fail(execution->errors, TN_MISUSE, nullptr, "a product with an epilogue and another number of operands");
+  Product product = {};
+  const tn_status status = make_product(epilogue.gemm, *execution, *call, &product);
+  if (status != TN_OK) return status;
+  std::copy(call->inputs + 2, call->inputs + 2 + epilogue.product, epilogue.inputs.begin());
+  epilogue.inputs[epilogue.product] = call->outputs[0];
+  std::copy(call->inputs + 2 + epilogue.product, call->inputs + call->inputs_count,
+            epilogue.inputs.begin() + static_cast<std::ptrdiff_t>(epilogue.product) + 1);
+  tn_call program = *call;
+  program.inputs = epilogue.inputs.data();
+  program.inputs_count = epilogue.program.inputs_count;
+  program.outputs = call->outputs + 1;
+  program.outputs_count = epilogue.program.outputs_count;
+  program.requests = call->requests + 1;
+  const RowMaker maker = {&make_rows, &product};
+  return run_pointwise(epilogue.program, *execution, program, &maker);
+}
+
+void destroy(void* self) { delete static_cast<Epilogue*>(self); }
+
+tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
+                  tn_prepared* prepared) {
+  if (const tn_status status = check_gemm(errors, *given->gemm); status != TN_OK) return status;
+  if (given->product < 0 || static_cast<uint32_t>(given->product) >= given->site->program->inputs_count ||
+      supports(device, given) != TN_OK)
+    return tn_fail(errors, TN_UNSUPPORTED, "program", "the cpu cannot run this program as an epilogue");
+  try {
+    tn_dtype missing = TN_COMPUTE;
+    auto epilogue =
+        std::make_unique<Epilogue>(Epilogue{*given->gemm,
+                                            static_cast<size_t>(given->product),
+                                            generate(*given->site, detect_isa(), &missing, chunk_rows(*given->gemm)),
+                                            {}});
+    if (missing != TN_COMPUTE || !is_complete(epilogue->program))
+      return tn_fail(errors, TN_UNSUPPORTED, "program",
+                     "the program has a type or an operation that the cpu does not know");
+    epilogue->inputs.resize(epilogue->program.inputs_count);
+    prepared->workspace_bytes = workspace_bytes(epilogue->program);
+    prepared->binding = epilogue.release();
+  } catch (const std::exception&) {
+    return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a product with an epilogue");
+  }
+  prepared->traits = 0;
+  prepared->run = &run;
+  prepared->destroy = &destroy;
+  return TN_OK;
+}
+
+constexpr tn_gemm_epilogue_table kTable = {sizeof(tn_gemm_epilogue_table), 0, &supports, &prepare};
+
+}  // namespace
+
+const tn_gemm_epilogue_table* gemm_epilogue_table() { return &kTable; }
+
+}  // namespace tenon::cpu

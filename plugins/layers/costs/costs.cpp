@@ -1,0 +1,309 @@
+// Costs beside cross_entropy: of regression, of binary labels, of what should be true, false or less (with its metric),
+// and of distributions. Own gradients stand where a derived one would be wrong at a kink or longer.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <tenon/plugin.hpp>
+
+namespace {
+
+using tn::Attributes;
+using tn::Float;
+using tn::GradientProgram;
+
+// The smallest probability whose logarithm is taken, as in cross_entropy.
+constexpr double kLeastProbability = 1e-30;
+
+// The shape without ones at its end, so that [samples] and [samples, 1] are the same.
+tn::Spec without_ones(const tn::Spec& spec) {
+  int32_t rank = spec.rank();
+  while (rank > 1 && spec[rank - 1].same(1)) --rank;
+  return spec.leading(rank);
+}
+
+// Inputs that have one shape, up to ones at the end.
+void plan_values(tn::Planner& planner) {
+  const tn::Spec input = planner.input(0);
+  if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
+  planner.elements(0, 1);
+  for (uint32_t i = 1; i < planner.inputs_count(); ++i)
+    if (!without_ones(planner.input(i)).same_shape(without_ones(input)))
+      throw planner.bad_input(i, "must have the shape of the first input").expected(input);
+}
+std::vector<tn::Tensor> values_of(tn::Builder& body, uint32_t count) {
+  const tn::Spec shape = body.input(0).spec();
+  std::vector<tn::Tensor> values;
+  for (uint32_t i = 0; i < count; ++i) {
+    const tn::Tensor input = body.input(i);
+    values.push_back(input.spec().same_shape(shape) ? input : input.view(shape));
+  }
+  return values;
+}
+
+// A cost of such inputs: a sample costs the sum over its values.
+struct CostOfValues {
+  static void describe_output(tn::LayerDescription& d) { d.output("output", "[samples]: the cost of each"); }
+
+  static void plan(tn::Planner& planner) {
+    plan_values(planner);
+    planner.output(0, tn::Spec({planner.input(0)[0]}));
+  }
+
+  static void record(tn::Builder& body, const tn::Program& cost, const GradientProgram* gradient = nullptr) {
+    body.output(0, body.pointwise(cost, values_of(body, cost.get()->inputs_count), 1, gradient).front());
+  }
+};
+
+// log(1 + exp(z)), which neither overflows nor loses small values, and its derivative.
+Float softplus(const Float& z) { return max(z, 0) + log1p(exp(-abs(z))); }
+Float softplus_slope(const Float& z) { return 1 / (1 + exp(-z)); }
+
+// ---- regression
+
+struct SquareError : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("square_error",
+           "Squared error, one cost for each sample: sum_k (input_k - label_k)^2 over its values, without a factor "
+           "1/2 (Legendre, \"Nouvelles methodes pour la determination des orbites des cometes\", 1805). "
+           "Differentiable in both inputs.");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: the prediction");
+    d.input("label", "the shape of the input: what is right");
+    describe_output(d);
+  }
+  static void lower(const Attributes&, tn::Builder& body) {
+    tn::Program cost;
+    const Float input = cost.full();
+    const Float error = input - cost.full();
+    cost.output(sum_per_row(error * error));
+    record(body, cost);
+  }
+};
+
+struct Huber : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("huber",
+           "Huber's cost, one for each sample: the sum over its values of e^2 / 2 where |e| <= delta, else of delta "
+           "(|e| - delta / 2), with e = input - label (Huber, \"Robust estimation of a location parameter\", 1964). "
+           "The derivative is e, cut to [-delta, delta]. Differentiable in both inputs.");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: the prediction");
+    d.input("label", "the shape of the input: what is right");
+    describe_output(d);
+    d.attribute(tn::float_attribute("delta", 1).at_least(1e-6).doc("error from which on the cost grows linearly"));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const double delta = attributes.number("delta");
+    tn::Program cost;
+    const Float input = cost.full();
+    const Float error = abs(input - cost.full());
+    const Float near = min(error, delta);
+    cost.output(sum_per_row(near * (error - 0.5 * near)));
+
+    GradientProgram backward(cost);
+    const Float slope = max(min(backward.input(0) - backward.input(1), delta), -delta);
+    const Float gradient = backward.result_gradient() * slope;
+    backward.output(gradient);
+    backward.output(-gradient);
+    record(body, cost, &backward);
+  }
+};
+
+// ---- binary labels
+
+struct Hinge : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("hinge",
+           "Hinge cost of a score and a label 0 or 1, one for each sample: the sum over its values of max(0, margin - "
+           "s * input), where s = 1 for label 1 and -1 for label 0 (Cortes and Vapnik, \"Support-vector networks\", "
+           "1995). The derivative at the kink is 0.");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: scores, positive for label 1");
+    d.input("label", "the shape of the input: 0 or 1", TN_PORT_INTEGER);
+    describe_output(d);
+    d.attribute(tn::float_attribute("margin", 1).at_least(0).doc("score from which on a right sample costs nothing"));
+  }
+  static void plan(tn::Planner& planner) {
+    CostOfValues::plan(planner);
+    planner.index_limit(1, 2);
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const double margin = attributes.number("margin");
+    const auto lack = [margin](const Float& input, const tn::Int& label) {
+      return margin - select(label > 0, input, -input);
+    };
+    tn::Program cost;
+    const Float input = cost.full();
+    cost.output(sum_per_row(max(lack(input, cost.full<tn::Int>()), 0)));
+
+    GradientProgram backward(cost);
+    const tn::Int label = backward.input<tn::Int>(1);
+    const Float dy = backward.result_gradient();
+    backward.output(select(lack(backward.input(0), label) > 0, select(label > 0, -dy, dy), 0.0));
+    backward.output(backward.constant(0));
+    record(body, cost, &backward);
+  }
+};
+
+// kTruth: what the input should be.
+template <bool kTruth>
+struct ShouldBe : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    if (kTruth)
+      d.type("should_be_true",
+             "Cost of asserting that the input, a score before a sigmoid, means true: the sum over the values of a "
+             "sample of -log(sigmoid(input)), computed as max(-input, 0) + log(1 + exp(-|input|)); the derivative is "
+             "-1 / (1 + exp(input)). It is sigmoid cross-entropy toward 1 (Goodfellow et al., \"Generative "
+             "adversarial nets\", 2014, equation 1, first term).");
+    else
+      d.type("should_be_false",
+             "Cost of asserting that the input, a score before a sigmoid, means false: the sum over the values of a "
+             "sample of -log(1 - sigmoid(input)), computed as max(input, 0) + log(1 + exp(-|input|)); the derivative "
+             "is 1 / (1 + exp(-input)). It is sigmoid cross-entropy toward 0 (Goodfellow et al., \"Generative "
+             "adversarial nets\", 2014, equation 1, second term).");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: scores, positive for true");
+    describe_output(d);
+  }
+  static void lower(const Attributes&, tn::Builder& body) {
+    tn::Program cost;
+    cost.output(sum_per_row(softplus(wrong(cost.full()))));
+    GradientProgram backward(cost);  // 1/2 at 0, where the derived one takes a side
+    backward.output(wrong(backward.result_gradient()) * softplus_slope(wrong(backward.input())));
+    record(body, cost, &backward);
+  }
+
+ private:
+  static Float wrong(const Float& input) { return kTruth ? -input : input; }
+};
+
+// ---- order
+
+struct LessThan : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("less_than",
+           "Cost of asserting a < b, one for each sample, summed over its values. form = \"softplus\": log(1 + exp((a "
+           "- b) / temperature)), the logistic cost of a pair (Burges et al., \"Learning to rank using gradient "
+           "descent\", 2005); form = \"hinge\": max(0, a - b + margin) (Herbrich, Graepel and Obermayer, \"Large "
+           "margin rank boundaries for ordinal regression\", 2000), with derivative 0 at the kink. Differentiable in "
+           "both. The metric less_than_share tells how often it holds.");
+    d.role(TN_ROLE_COST);
+    d.input("a", "[samples, ...]: what should be less; the cost of a layer, for example");
+    d.input("b", "the shape of a: what should be greater");
+    describe_output(d);
+    d.attribute(tn::string_attribute("form", "softplus").one_of({"softplus", "hinge"}).doc("which of the two costs"));
+    d.attribute(tn::float_attribute("temperature").at_least(1e-6).doc("of softplus: unit of a - b; 1 when absent"));
+    d.attribute(tn::float_attribute("margin").at_least(0).doc(
+        "of hinge: how much less a must be to cost nothing; 1 when absent"));
+  }
+  static bool is_hinge(const Attributes& attributes) { return attributes.text("form") == std::string("hinge"); }
+
+  static void plan(tn::Planner& planner) {
+    const bool hinge = is_hinge(planner.attributes());
+    const char* other = hinge ? "temperature" : "margin";
+    if (planner.attributes().has(other))
+      throw tn::Failure(TN_INVALID, other, hinge ? "form \"hinge\" has none" : "form \"softplus\" has none");
+    CostOfValues::plan(planner);
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const bool hinge = is_hinge(attributes);
+    const char* name = hinge ? "margin" : "temperature";
+    const double number = attributes.has(name) ? attributes.number(name) : 1;
+    const auto excess = [&](const Float& a, const Float& b) { return hinge ? a - b + number : (a - b) / number; };
+    tn::Program cost;
+    const Float a = cost.full();
+    const Float z = excess(a, cost.full());
+    cost.output(sum_per_row(hinge ? max(z, 0) : softplus(z)));
+
+    GradientProgram backward(cost);
+    const Float at = excess(backward.input(0), backward.input(1));
+    const Float dy = backward.result_gradient();
+    const Float gradient = hinge ? select(at > 0, dy, 0.0) : dy / number * softplus_slope(at);
+    backward.output(gradient);
+    backward.output(-gradient);
+    record(body, cost, &backward);
+  }
+};
+
+// The metric beside it.
+struct LessThanShare {
+  enum { kHolds = 0, kCount = 1 };  // state
+
+  static void describe(tn::LayerDescription& d) {
+    d.type("less_than_share",
+           "The share of samples for which a < b holds, for all of their values; a value that is not a number is not "
+           "less. Without samples the share is 0.");
+    d.role(TN_ROLE_METRIC);
+    d.input("a", "[samples, ...]: what should be less");
+    d.input("b", "the shape of a: what should be greater");
+  }
+  static void plan(tn::Planner& planner) {
+    plan_values(planner);
+    planner.state(2);
+  }
+  static void lower(const Attributes&, tn::Builder& body) {
+    tn::Program program;
+    const Float a = program.full();
+    const Float wrong = sum_per_row(to_float(!(a < program.full())));
+    program.output(sum_all(to_float(wrong <= 0)));
+    program.output(sum_all(to_float(program.row() >= 0)));  // 1 for each sample
+    const std::vector<tn::Tensor> state = body.pointwise(program, values_of(body, 2));
+    body.state(kHolds, state[kHolds]);
+    body.state(kCount, state[kCount]);
+  }
+  static void finalize(const Attributes&, const double* state, tn::Results& results) {
+    results.add("less_than_share", state[kCount] > 0 ? state[kHolds] / state[kCount] : 0);
+  }
+};
+
+// ---- distributions
+
+struct KlDivergence {
+  static void describe(tn::LayerDescription& d) {
+    d.type("kl_divergence",
+           "Kullback-Leibler divergence of a prediction q from a distribution p, one cost for each sample: sum_k p_k "
+           "(log(p_k) - log(q_k)), where logarithms are of no less than 1e-30, so that p_k = 0 adds nothing "
+           "(Kullback and Leibler, \"On information and sufficiency\", 1951). With from_logits the input is x before "
+           "the softmax and log(q_k) = x_k - m - log(sum_j exp(x_j - m)), where m is the largest x_j, without over- "
+           "or underflow. Differentiable in both inputs.");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, classes]: q, or with from_logits any numbers");
+    d.input("label", "[samples, classes]: p");
+    d.output("output", "[samples]: the cost of each");
+    d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a softmax"));
+  }
+  static void plan(tn::Planner& planner) {
+    const tn::Spec input = planner.input_of_rank(0, 2, "[samples, classes]");
+    planner.elements(0, 1);
+    planner.require_shape(1, input);
+    planner.output(0, tn::Spec({input[0]}));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    tn::Program cost;
+    const Float input = cost.full();
+    const Float p = cost.full();
+    const Float log_p = log(max(p, kLeastProbability));
+    if (attributes.flag("from_logits")) {
+      const Float shifted = input - stop(max_per_row(input));
+      cost.output(sum_per_row(p * (log_p - shifted + log(sum_per_row(exp(shifted))))));
+    } else {
+      cost.output(sum_per_row(p * (log_p - log(max(input, kLeastProbability)))));
+    }
+    body.output(0, body.pointwise(cost, {body.input(0), body.input(1)}).front());
+  }
+};
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.costs", "0.1.0", "Costs of regression, binary labels, order and distributions", "Apache-2.0");
+  plugin.layer<SquareError>();
+  plugin.layer<Huber>();
+  plugin.layer<Hinge>();
+  plugin.layer<ShouldBe<true>>();
+  plugin.layer<ShouldBe<false>>();
+  plugin.layer<LessThan>();
+  plugin.layer<LessThanShare>();
+  plugin.layer<KlDivergence>();
+}
+
+}  // namespace
+
+const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }

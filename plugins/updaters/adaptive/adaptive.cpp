@@ -1,0 +1,180 @@
+// Updaters that give every element a step size of its own, from the gradients it has seen. Adam has a plugin to itself.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <tenon/plugin.hpp>
+
+namespace {
+
+using tn::Attributes;
+using tn::Float;
+using tn::Slot;
+
+void declare_rate(tn::UpdaterDescription& d, double rate) {
+  d.attribute(tn::float_attribute("learning_rate", rate).at_least(0).doc("step size"));
+}
+void declare_decay(tn::UpdaterDescription& d) {
+  d.attribute(tn::float_attribute("weight_decay", 0).at_least(0).doc("L2 penalty: this times p is added to g"));
+}
+
+// An attribute that is a share of the past, [0, 1).
+double share(const Attributes& attributes, const char* name) {
+  const double value = attributes.number(name);
+  if (value >= 1) throw tn::Failure(TN_INVALID, name, "must be below 1");
+  return value;
+}
+
+Float decayed_gradient(tn::UpdateRecorder& update) {
+  const double decay = update.attributes().number("weight_decay");
+  if (decay == 0) return update.gradient();
+  return update.gradient() + decay * update.decay_multiplier() * update.parameter();
+}
+
+// A mean that forgets: share of the old, the rest of the new.
+Float blend(double share, const Float& old, const Float& fresh) { return share * old + (1 - share) * fresh; }
+
+void step(tn::UpdateRecorder& update, const Float& direction) {
+  update.parameter_next(update.parameter() - update.learning_rate() * update.rate_multiplier() * direction);
+}
+
+struct Adagrad {
+  static void describe(tn::UpdaterDescription& d) {
+    d.type("adagrad",
+           "Adagrad (Duchi, Hazan and Singer, \"Adaptive subgradient methods for online learning and stochastic "
+           "optimization\", 2011, in the diagonal form) of a parameter p with gradient g and sum v, initial_sum at "
+           "first: g = g + weight_decay * decay_multiplier * p; v = v + g * g; p = p - learning_rate * rate_multiplier "
+           "* g / (sqrt(v) + epsilon).");
+    declare_rate(d, 0.01);
+    d.attribute(tn::float_attribute("initial_sum", 0).at_least(0).doc("v at first; above 0 tames the first steps"));
+    d.attribute(tn::float_attribute("epsilon", 1e-10).at_least(0).doc("added to the root, against division by 0"));
+    declare_decay(d);
+  }
+
+  static void record(tn::UpdateRecorder& update) {
+    const Attributes attributes = update.attributes();
+    const Float g = decayed_gradient(update);
+    const Slot v = update.slot("v", attributes.number("initial_sum"));
+    const Float v_next = v + g * g;
+    update.slot_next(v, v_next);
+    step(update, g / (sqrt(v_next) + attributes.number("epsilon")));
+  }
+};
+
+struct RmsProp {
+  static void describe(tn::UpdaterDescription& d) {
+    d.type(
+        "rmsprop",
+        "RMSProp (Tieleman and Hinton, \"Neural networks for machine learning\", lecture 6.5, 2012) of a parameter p "
+        "with gradient g and mean square v, 0 at first: g = g + weight_decay * decay_multiplier * p; v = rho * v + (1 "
+        "- "
+        "rho) * g * g; d = g / (sqrt(v) + epsilon); p = p - learning_rate * rate_multiplier * d. centered takes the "
+        "variance in place of v: with the mean m = rho * m + (1 - rho) * g, sqrt(max(v - m * m, 0)). momentum takes b "
+        "= momentum * b + d in place of d. Both after Graves, \"Generating sequences with recurrent neural networks\", "
+        "2013, equations 38 to 45, but with epsilon outside of the root and the learning rate outside of b, as PyTorch "
+        "has them.");
+    declare_rate(d, 0.001);
+    d.attribute(tn::float_attribute("rho", 0.9).at_least(0).at_most(1).doc("share of v and m that is kept; below 1"));
+    d.attribute(tn::float_attribute("epsilon", 1e-8).at_least(0).doc("added to the root, against division by 0"));
+    d.attribute(tn::bool_attribute("centered", false).doc("divide by the deviation, not by the root mean square"));
+    d.attribute(tn::float_attribute("momentum", 0).at_least(0).at_most(1).doc("share of b that is kept"));
+    declare_decay(d);
+  }
+
+  static void record(tn::UpdateRecorder& update) {
+    const Attributes attributes = update.attributes();
+    const double rho = share(attributes, "rho");
+    const double momentum = attributes.number("momentum");
+    const Float g = decayed_gradient(update);
+    const Slot v = update.slot("v", 0);
+    const Float v_next = blend(rho, v, g * g);
+    update.slot_next(v, v_next);
+    Float variance = v_next;
+    if (attributes.flag("centered")) {
+      const Slot m = update.slot("m", 0);
+      const Float m_next = blend(rho, m, g);
+      update.slot_next(m, m_next);
+      variance = max(v_next - m_next * m_next, 0);
+    }
+    Float direction = g / (sqrt(variance) + attributes.number("epsilon"));
+    if (momentum > 0) {
+      const Slot b = update.slot("b", 0);
+      direction = momentum * b + direction;
+      update.slot_next(b, direction);
+    }
+    step(update, direction);
+  }
+};
+
+struct Adadelta {
+  static void describe(tn::UpdaterDescription& d) {
+    d.type("adadelta",
+           "Adadelta (Zeiler, \"ADADELTA: an adaptive learning rate method\", 2012, algorithm 1) of a parameter p with "
+           "gradient g and mean squares v of gradients and u of steps, 0 at first: g = g + weight_decay * "
+           "decay_multiplier * p; v = rho * v + (1 - rho) * g * g; d = sqrt(u + epsilon) / sqrt(v + epsilon) * g; u = "
+           "rho * u + (1 - rho) * d * d; p = p - learning_rate * rate_multiplier * d. The paper has no learning rate, "
+           "which is 1.");
+    declare_rate(d, 1);
+    d.attribute(tn::float_attribute("rho", 0.95).at_least(0).at_most(1).doc("share of v and u that is kept; below 1"));
+    d.attribute(tn::float_attribute("epsilon", 1e-6).at_least(0).doc("added under both roots; begins the first step"));
+    declare_decay(d);
+  }
+
+  static void record(tn::UpdateRecorder& update) {
+    const Attributes attributes = update.attributes();
+    const double rho = share(attributes, "rho");
+    const double epsilon = attributes.number("epsilon");
+    if (epsilon == 0) throw tn::Failure(TN_INVALID, "epsilon", "must be above 0, or nothing ever moves");
+    const Float g = decayed_gradient(update);
+    const Slot v = update.slot("v", 0);
+    const Slot u = update.slot("u", 0);
+    const Float v_next = blend(rho, v, g * g);
+    const Float direction = sqrt((u + epsilon) / (v_next + epsilon)) * g;
+    update.slot_next(v, v_next);
+    update.slot_next(u, blend(rho, u, direction * direction));
+    step(update, direction);
+  }
+};
+
+struct Adamax {
+  static void describe(tn::UpdaterDescription& d) {
+    d.type(
+        "adamax",
+        "Adamax (Kingma and Ba, \"Adam: a method for stochastic optimization\", 2015, algorithm 2) of a parameter p "
+        "with gradient g, moment m and largest gradient u, 0 at first, and step t, 1 in the first update and one "
+        "count for all parameters: g = g + weight_decay * decay_multiplier * p; m = beta1 * m + (1 - beta1) * g; u = "
+        "max(beta2 * u, |g| + epsilon); p = p - learning_rate * rate_multiplier / (1 - beta1^t) * m / u. The paper "
+        "has no epsilon, without which an element that never had a gradient is divided by 0.");
+    declare_rate(d, 0.002);
+    d.attribute(tn::float_attribute("beta1", 0.9).at_least(0).at_most(1).doc("share of m that is kept; below 1"));
+    d.attribute(tn::float_attribute("beta2", 0.999).at_least(0).at_most(1).doc("share of u that is kept; below 1"));
+    d.attribute(tn::float_attribute("epsilon", 1e-8).at_least(0).doc("against division by 0"));
+    declare_decay(d);
+  }
+
+  static void record(tn::UpdateRecorder& update) {
+    const Attributes attributes = update.attributes();
+    const double beta1 = share(attributes, "beta1");
+    const double beta2 = share(attributes, "beta2");
+    const Float g = decayed_gradient(update);
+    const Slot m = update.slot("m", 0);
+    const Slot u = update.slot("u", 0);
+    const Float m_next = blend(beta1, m, g);
+    const Float u_next = max(beta2 * u, abs(g) + attributes.number("epsilon"));
+    update.slot_next(m, m_next);
+    update.slot_next(u, u_next);
+    const Float direction = m_next / u_next;
+    // 1 - beta1^t, without the cancellation of a subtraction: a scalar, once for the whole update.
+    step(update, beta1 == 0 ? direction : 1 / -expm1(std::log(beta1) * update.step()) * direction);
+  }
+};
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.adaptive", "0.1.0", "Adagrad, RMSProp, Adadelta and Adamax", "Apache-2.0");
+  plugin.updater<Adagrad>();
+  plugin.updater<RmsProp>();
+  plugin.updater<Adadelta>();
+  plugin.updater<Adamax>();
+}
+
+}  // namespace
+
+const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }

@@ -1,0 +1,205 @@
+// Products with a program behind them on the device "cpu", against plain sums and the reference interpreter.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/pointwise_case.h"
+
+namespace tenon::test {
+namespace {
+
+struct EpilogueCase {
+  int64_t batch, m, n, k;
+  uint32_t flags = 0;
+  tn_dtype dtype = TN_F32;
+};
+
+// Input 0 of the program is the product.
+class GemmEpilogue : public testing::Test {
+ protected:
+  using Numbers = std::vector<double>;
+
+  static Numbers numbers(int64_t count, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    Numbers result(static_cast<size_t>(count));
+    for (double& number : result) number = static_cast<double>(uniform(random));
+    return result;
+  }
+
+  static Numbers product(const EpilogueCase& c, const Numbers& a, const Numbers& b) {
+    Numbers result;
+    for (int64_t s = 0; s < c.batch; ++s)
+      for (int64_t i = 0; i < c.m; ++i)
+        for (int64_t j = 0; j < c.n; ++j) {
+          double sum = 0;
+          for (int64_t l = 0; l < c.k; ++l) {
+            const int64_t at = s * c.m * c.k + ((c.flags & TN_TRANSPOSE_A) != 0 ? l * c.m + i : i * c.k + l);
+            const int64_t bt = s * c.k * c.n + ((c.flags & TN_TRANSPOSE_B) != 0 ? j * c.k + l : l * c.n + j);
+            sum += a[static_cast<size_t>(at)] * b[static_cast<size_t>(bt)];
+          }
+          result.push_back(0.5 * sum);
+        }
+    return result;
+  }
+
+  struct Site {
+    tn_gemm gemm = {};
+    tn_program program = {};
+    std::vector<tn_dtype> inputs, outputs;
+    tn_pointwise_site site = {};
+    tn_gemm_epilogue epilogue = {};
+  };
+
+  // The first dimension of the batch, or of a single product, is the number of samples.
+  static void fill(const EpilogueCase& c, const Program& program, Site& s) {
+    const auto samples = [](int64_t bound) {
+      tn_dim dim = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+      dim.bound = bound;
+      return dim;
+    };
+    s.gemm.size = sizeof s.gemm;
+    s.gemm.dtype = c.dtype;
+    s.gemm.batch = tn_dim_constant(1);
+    s.gemm.m = samples(c.m);
+    if (c.batch > 1) {
+      s.gemm.batch = samples(c.batch);
+      s.gemm.m = tn_dim_constant(c.m);
+    }
+    s.gemm.n = tn_dim_constant(c.n);
+    s.gemm.k = tn_dim_constant(c.k);
+    s.gemm.flags = c.flags;
+    s.gemm.alpha = 0.5;
+    s.program = program.view();
+    s.inputs.assign(program.inputs.size(), c.dtype);
+    s.outputs.assign(program.outputs.size(), c.dtype);
+    s.site.size = sizeof s.site;
+    s.site.compute = c.dtype;
+    s.site.program = &s.program;
+    s.site.extents = program.extents.data();
+    s.site.inputs = s.inputs.data();
+    s.site.outputs = s.outputs.data();
+    s.site.rows = samples(c.batch * c.m);
+    if (c.batch > 1) s.site.rows.coefficient = c.m;
+    s.site.columns = tn_dim_constant(c.n);
+    s.epilogue = {sizeof s.epilogue, 0, &s.gemm, &s.site};
+  }
+
+  [[nodiscard]] const tn_gemm_epilogue_table* table() const {
+    return device_.table<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
+  }
+
+  // in_place: output 0, which is FULL, lies where the product lies.
+  void check(const EpilogueCase& c, const Program& program, bool in_place) {
+    Site site;
+    fill(c, program, site);
+    ASSERT_EQ(table()->supports(device_.device(), &site.epilogue), TN_OK);
+    const Numbers a = numbers(c.batch * c.m * c.k, 1), b = numbers(c.batch * c.k * c.n, 2);
+    std::vector<Numbers> arguments{product(c, a, b)};
+    for (size_t i = 1; i < program.inputs.size(); ++i)
+      arguments.push_back(numbers(reference::elements(program.inputs[i].extent, c.batch * c.m, c.n), 2 + i));
+    const std::vector<Numbers> want = reference::evaluate(program.view(), c.batch * c.m, c.n, arguments);
+    std::vector<std::vector<uint8_t>> first;
+    for (const int32_t workers : {1, 2, 3, 8}) {
+      PreparedCall call(device_);
+      ASSERT_EQ(
+          table()->prepare(device_.device(), device_.services(), device_.errors(), &site.epilogue, &call.prepared),
+          TN_OK)
+          << device_.message;
+      std::vector<Guarded> inputs, outputs;
+      inputs.push_back(write_all(c.dtype, a));
+      inputs.push_back(write_all(c.dtype, b));
+      for (size_t i = 1; i < arguments.size(); ++i) inputs.push_back(write_all(c.dtype, arguments[i]));
+      outputs.push_back(write_all(c.dtype, Numbers(arguments[0].size(), NAN)));
+      for (const Numbers& output : want) outputs.push_back(write_all(c.dtype, Numbers(output.size(), NAN)));
+      std::vector<void*> in, out;
+      for (Guarded& input : inputs) in.push_back(input.data());
+      for (Guarded& output : outputs) out.push_back(output.data());
+      if (in_place) out[1] = out[0];
+      const std::vector<uint8_t> requests(out.size(), TN_REQUEST_WRITE);
+      ASSERT_EQ(call.run(in, out, requests, {0, c.batch > 1 ? c.batch : c.m}, workers), TN_OK) << device_.message;
+      std::vector<std::vector<uint8_t>> bytes;
+      for (size_t k = 0; k < want.size(); ++k) {
+        const Guarded& memory = in_place && k == 0 ? outputs[0] : outputs[k + 1];
+        EXPECT_TRUE(memory.intact());
+        bytes.push_back(memory.bytes());
+        const Numbers got = read_all(c.dtype, memory);
+        for (size_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got[i], want[k][i], (c.dtype == TN_F32 ? 3e-5 : 1e-12) * std::max(1.0, std::fabs(want[k][i])))
+              << "output " << k << " element " << i;
+      }
+      if (first.empty()) first = bytes;
+      EXPECT_TRUE(first == bytes) << workers << " workers give other bits";
+    }
+  }
+
+  CpuDevice device_;
+};
+
+// relu(product + bias), and the sum of its columns: what forward and backward of a layer need.
+Program bias_relu() {
+  ProgramWriter w;
+  const int32_t c = w.input(TN_FULL), bias = w.input(TN_PER_COLUMN);
+  const int32_t y = w.apply(TN_OP_MAX, w.apply(TN_OP_ADD, c, bias), w.constant(0));
+  w.output(y);
+  w.output(w.reduce(TN_OP_REDUCE_SUM, y, TN_PER_COLUMN));
+  return Program::from(w.finish().view());
+}
+
+// The softmax of rows scaled by another FULL input, a sum of each row, and one of all.
+Program softmax() {
+  ProgramWriter w;
+  const int32_t c = w.input(TN_FULL), scale = w.input(TN_FULL);
+  const int32_t x = w.apply(TN_OP_MUL, c, scale);
+  const int32_t e = w.apply(TN_OP_EXP, w.apply(TN_OP_SUB, x, w.reduce(TN_OP_REDUCE_MAX, x, TN_PER_ROW)));
+  const int32_t sum = w.reduce(TN_OP_REDUCE_SUM, e, TN_PER_ROW);
+  w.output(w.apply(TN_OP_DIV, e, sum));
+  w.output(sum);
+  w.output(w.reduce(TN_OP_REDUCE_SUM, x, TN_SCALAR));
+  return Program::from(w.finish().view());
+}
+
+Program flat() {
+  ProgramWriter w;
+  const int32_t c = w.input(TN_FULL);
+  w.output(w.apply(TN_OP_MUL, c, c));
+  return Program::from(w.finish().view());
+}
+
+TEST_F(GemmEpilogue, Programs) {
+  for (const bool in_place : {false, true})
+    for (const tn_dtype dtype : {TN_F32, TN_F64})
+      for (const auto& [m, n, k] : {std::array<int64_t, 3>{128, 10, 128},
+                                    {128, 128, 784},
+                                    {33, 300, 40},
+                                    {1, 7, 5},
+                                    {7, 1, 5},
+                                    {300, 3, 2},
+                                    {64, 1500, 8},
+                                    {5, 4, 0}}) {
+        SCOPED_TRACE(testing::Message() << m << " " << n << " " << k << (in_place ? " in place" : ""));
+        check({1, m, n, k, 0, dtype}, bias_relu(), in_place);
+        check({1, m, n, k, TN_TRANSPOSE_B, dtype}, softmax(), in_place);
+        check({1, m, n, k, TN_TRANSPOSE_A, dtype}, flat(), in_place);
+      }
+}
+
+TEST_F(GemmEpilogue, Batches) {
+  check({7, 20, 30, 40, TN_TRANSPOSE_B}, bias_relu(), true);
+  check({1000, 3, 5, 4}, softmax(), true);
+  check({9, 1, 5, 4}, flat(), false);
+}
+
+TEST_F(GemmEpilogue, IsNotForProgramsThatReadTheProductTwice) {
+  ProgramWriter w;  // the whole grid is needed for the mean before it can be taken off
+  const int32_t c = w.input(TN_FULL);
+  w.output(w.apply(TN_OP_SUB, c, w.reduce(TN_OP_REDUCE_SUM, c, TN_PER_COLUMN)));
+  const Program program = Program::from(w.finish().view());
+  Site site;
+  fill({1, 4, 5, 6}, program, site);
+  EXPECT_EQ(table()->supports(device_.device(), &site.epilogue), TN_UNSUPPORTED);
+  tn_prepared prepared = {};
+  EXPECT_EQ(table()->prepare(device_.device(), device_.services(), device_.errors(), &site.epilogue, &prepared),
+            TN_UNSUPPORTED);
+  EXPECT_EQ(device_.port, "program");
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,266 @@
+// Metrics against plain counting, over one minibatch and over several. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <random>
+#include <tenon/tenon.hpp>
+
+namespace tenon::test {
+namespace {
+
+using Values = std::map<std::string, double>;
+
+struct Batch {
+  std::vector<float> scores;
+  std::vector<int64_t> labels;
+};
+
+// A metric over scores of `columns` numbers for each sample (0: shape [samples]) and labels, if it takes them.
+class Metered {
+ public:
+  Metered(const std::string& type, const Attributes& attributes, int64_t columns, bool labelled = true, int threads = 2)
+      : host_({threads, {TENON_PLUGINS}, nullptr, {}}), columns_(columns), labelled_(labelled) {
+    DataOptions score, label;
+    score.name = "score", score.dtype = TN_F32;
+    if (columns > 0) score.shape = {columns};
+    label.name = "label", label.dtype = TN_I64;
+    Layers inputs{host_.data(score)};
+    if (labelled) inputs.push_back(host_.data(label));
+    metric_ = host_.layer(type, inputs, attributes, "metric");
+    MachineOptions options;
+    options.max_samples = 1000;
+    options.training = false;
+    machine_ = host_.machine(host_.parameters({metric_}, 1), {metric_}, options);
+  }
+
+  Values operator()(const Batch& batch) const {
+    const int64_t width = std::max<int64_t>(columns_, 1);
+    const int64_t samples = static_cast<int64_t>(batch.scores.size()) / width;
+    std::vector<int64_t> shape{samples};
+    if (columns_ > 0) shape.push_back(columns_);
+    std::vector<Feed> feeds{{"score", {TN_F32, shape, batch.scores.data()}}};
+    if (labelled_) feeds.push_back({"label", {TN_I64, {samples}, batch.labels.data()}});
+    machine_.forward(feeds);
+    Values values;
+    for (const Metric& metric : machine_.metrics()) values[metric.name] = metric.value;
+    return values;
+  }
+
+ private:
+  Host host_;
+  Layer metric_;
+  Machine machine_;
+  int64_t columns_;
+  bool labelled_;
+};
+
+Batch draw(uint64_t seed, size_t samples, size_t columns, int64_t labels) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<float> score(0, 1);
+  std::uniform_int_distribution<int64_t> label(0, labels - 1);
+  Batch batch;
+  for (size_t i = 0; i < samples * columns; ++i) batch.scores.push_back(score(random));
+  for (size_t i = 0; i < samples; ++i) batch.labels.push_back(label(random));
+  return batch;
+}
+
+TEST(AverageMetric, IsTheMeanOfAllElements) {
+  EXPECT_NEAR(Metered("average", {}, 0, false)({{1, 2, 6}, {}}).at("average"), 3, 1e-7);
+  EXPECT_NEAR(Metered("average", {}, 2, false)({{1, 2, 6, -3}, {}}).at("average"), 1.5, 1e-7);
+  EXPECT_EQ(Metered("average", {}, 2, false)({}).at("average"), 0);
+  const Batch many = draw(1, 999, 1, 1);
+  double sum = 0;
+  for (const float score : many.scores) sum += static_cast<double>(score);
+  EXPECT_NEAR(Metered("average", {}, 0, false)({many.scores, {}}).at("average"), sum / 999, 1e-6);
+}
+
+TEST(ClassificationErrorMetric, CountsLabelsOutsideTheTop) {
+  const Metered one("classification_error", {}, 4), two("classification_error", {{"top", 2}}, 4);
+  const auto error = [](const Metered& metric, const Batch& batch) { return metric(batch).at("classification_error"); };
+  const std::vector<float> scores{1, 4, 3, 2};
+  for (const auto& [label, of_one, of_two] : {std::tuple{0, 1, 1}, {1, 0, 0}, {2, 1, 0}, {3, 1, 1}}) {
+    EXPECT_EQ(error(one, {scores, {label}}), of_one);
+    EXPECT_EQ(error(two, {scores, {label}}), of_two);
+  }
+  EXPECT_EQ(error(one, {{2, 2, 2, 2}, {0}}), 0);  // of equals the first
+  EXPECT_EQ(error(one, {{2, 2, 2, 2}, {1}}), 1);
+  EXPECT_EQ(error(two, {{2, 2, 2, 2}, {1}}), 0);
+  EXPECT_EQ(error(one, {{NAN, 1, 0, 0}, {1}}), 1);  // what is not a number helps nobody
+  EXPECT_EQ(error(one, {{NAN, 1, 0, 0}, {0}}), 1);
+  EXPECT_EQ(error(one, {}), 0);
+}
+
+TEST(ClassificationErrorMetric, ManySamples) {
+  const Batch batch = draw(2, 777, 10, 10);
+  for (const int64_t top : {1, 3, 10}) {
+    double wrong = 0;
+    for (size_t i = 0; i < 777; ++i) {
+      const float* scores = batch.scores.data() + i * 10;
+      const float own = scores[batch.labels[i]];
+      wrong += std::count_if(scores, scores + 10, [&](float score) { return score > own; }) >= top ? 1 : 0;
+    }
+    for (const int threads : {1, 2, 3, 8}) {
+      const Metered metric("classification_error", {{"top", top}}, 10, true, threads);
+      EXPECT_EQ(metric(batch).at("classification_error"), wrong / 777);
+    }
+  }
+}
+
+Values quality(double right, double named, double real) {
+  const double precision = named > 0 ? right / named : 0, recall = real > 0 ? right / real : 0;
+  return {{"precision", precision},
+          {"recall", recall},
+          {"f1", precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0}};
+}
+void expect_near(const Values& got, const Values& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (const auto& [name, value] : expected) EXPECT_NEAR(got.at(name), value, 1e-12) << name;
+}
+
+TEST(PrecisionRecallMetric, OfTwo) {
+  for (const int64_t columns : {0, 1}) {
+    const Metered metric("precision_recall", {{"threshold", 0.3}}, columns);
+    expect_near(metric({{0.9F, 0.4F, 0.31F, 0.1F, 0.2F}, {1, 0, 1, 1, 0}}), quality(2, 3, 3));
+    expect_near(metric({{0.1F, 0.3F}, {1, 0}}), quality(0, 0, 1));
+    expect_near(metric({}), quality(0, 0, 0));
+  }
+}
+
+TEST(PrecisionRecallMetric, OfManyClasses) {
+  for (const size_t classes : {2, 7, 40}) {
+    const Batch batch = draw(3 + classes, 500, classes, static_cast<int64_t>(classes) - 1);  // the last never occurs
+    std::vector<double> right(classes), named(classes), real(classes);
+    for (size_t i = 0; i < 500; ++i) {
+      const float* scores = batch.scores.data() + i * classes;
+      const auto called = static_cast<size_t>(std::max_element(scores, scores + classes) - scores);
+      const auto label = static_cast<size_t>(batch.labels[i]);
+      ++named[called], ++real[label];
+      if (called == label) ++right[label];
+    }
+    Values expected = {{"precision", 0}, {"recall", 0}, {"f1", 0}};
+    for (size_t k = 0; k < classes; ++k)
+      for (const auto& [name, value] : quality(right[k], named[k], real[k]))
+        expected[name] += value / static_cast<double>(classes);
+    expect_near(Metered("macro_precision_recall", {}, static_cast<int64_t>(classes))(batch), expected);
+  }
+  expect_near(Metered("macro_precision_recall", {}, 3)({}), quality(0, 0, 0));
+}
+
+TEST(AucMetric, OfAFew) {
+  const Metered metric("auc", {}, 0);
+  EXPECT_EQ(metric({{0.1F, 0.4F, 0.35F, 0.8F}, {0, 0, 1, 1}}).at("auc"), 0.75);
+  EXPECT_EQ(metric({{0.1F, 0.4F, 0.35F, 0.8F}, {0, 0, 1, 1}}).at("auc_error"), 0);
+  EXPECT_EQ(metric({{0.5F, 0.5F}, {0, 1}}).at("auc"), 0.5);
+  EXPECT_EQ(metric({{0.5F, 0.5F}, {0, 1}}).at("auc_error"), 0.5);
+  EXPECT_EQ(metric({{-1, 2, NAN}, {0, 1, 0}}).at("auc"), 1);  // below low, above high, not a number
+  EXPECT_EQ(metric({{0.5F}, {1}}).at("auc"), 0.5);
+  EXPECT_EQ(metric({}).at("auc"), 0.5);
+}
+
+// Against all pairs; the stated bound holds, and more bins make it smaller.
+TEST(AucMetric, KeepsItsBound) {
+  Batch batch = draw(5, 600, 1, 2);
+  for (size_t i = 0; i < batch.scores.size(); ++i)
+    batch.scores[i] = 4 * (0.7F * batch.scores[i] + 0.3F * static_cast<float>(batch.labels[i])) - 2;
+  double area = 0, pairs = 0;
+  for (size_t i = 0; i < 600; ++i)
+    for (size_t k = 0; k < 600; ++k) {
+      if (batch.labels[i] != 1 || batch.labels[k] != 0) continue;
+      ++pairs;
+      area += batch.scores[i] > batch.scores[k] ? 1 : batch.scores[i] == batch.scores[k] ? 0.5 : 0;
+    }
+  double last = 1;
+  for (const int64_t bins : {2, 10, 200, 1000}) {
+    const Values values = Metered("auc", {{"bins", bins}, {"low", -2.0}, {"high", 2.0}}, 1)(batch);
+    EXPECT_LE(std::abs(values.at("auc") - area / pairs), values.at("auc_error")) << bins;
+    EXPECT_LT(values.at("auc_error"), last);
+    last = values.at("auc_error");
+  }
+  EXPECT_LT(last, 1e-3);
+}
+
+// An IDX file of bytes, shaped [samples] or [samples, columns].
+std::string idx_file(const std::string& name, const std::vector<uint8_t>& values, uint32_t columns) {
+  const std::string path = testing::TempDir() + "tenon_metrics_" + name;
+  std::ofstream file(path, std::ios::binary);
+  const auto big_endian = [&](uint32_t number) {
+    for (const int shift : {24, 16, 8, 0}) file.put(static_cast<char>(number >> shift & 0xffU));
+  };
+  big_endian(0x0800U + (columns > 0 ? 2 : 1));
+  big_endian(static_cast<uint32_t>(values.size()) / std::max(columns, 1U));
+  if (columns > 0) big_endian(columns);
+  for (const uint8_t value : values) file.put(static_cast<char>(value));
+  return path;
+}
+
+// The states of minibatches add up: a pass in pieces gives what it gives as a whole.
+TEST(Metrics, MergeOverMinibatches) {
+  for (const auto& [type, columns] : std::map<std::string, uint32_t>{{"auc", 0},
+                                                                     {"average", 3},
+                                                                     {"classification_error", 3},
+                                                                     {"macro_precision_recall", 3},
+                                                                     {"precision_recall", 0}}) {
+    std::mt19937_64 random(21);
+    std::vector<uint8_t> scores(90 * std::max(columns, 1U)), labels(90);
+    for (uint8_t& score : scores) score = static_cast<uint8_t>(random() % 256);
+    for (uint8_t& label : labels) label = static_cast<uint8_t>(random() % 2);
+    const std::vector<std::string> files{idx_file("score", scores, columns), idx_file("label", labels, 0)};
+    const Host host({2, {TENON_PLUGINS}, nullptr, {}});
+    DataOptions score, label;
+    score.name = "score", score.dtype = TN_U8, score.scale = 1.0 / 256;
+    if (columns > 0) score.shape = {columns};
+    label.name = "label", label.dtype = TN_U8;
+    Layers inputs{host.data(score)};
+    if (type != "average") inputs.push_back(host.data(label));
+    TrainOptions options;
+    options.outputs = {host.layer(type, inputs, {}, "metric")};
+    options.parameters = host.parameters(options.outputs, 1);
+    Values whole;
+    for (const int64_t size : {90, 7}) {
+      options.reader =
+          host.reader("idx", {{"files", files}, {"names", std::vector<std::string>{"score", "label"}}}).batch(size);
+      Values values;
+      for (const Metric& metric : v0::test(options).metrics) values[metric.name] = metric.value;
+      if (size == 90) whole = values;
+      ASSERT_EQ(values.size(), whole.size());
+      for (const auto& [name, value] : whole) EXPECT_NEAR(values.at(name), value, 1e-7) << type << " " << name;
+    }
+    EXPECT_FALSE(whole.empty());
+  }
+}
+
+TEST(Metrics, MistakesAreNamed) {
+  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  const auto data = [&](const char* name, const std::vector<int64_t>& shape, tn_dtype dtype = TN_F32) {
+    DataOptions options;
+    options.name = name, options.dtype = dtype, options.shape = shape;
+    return host.data(options);
+  };
+  const Layer x = data("x", {3}), wide = data("wide", {300}), label = data("label", {}, TN_I64);
+  const Layer score = data("score", {});
+  const auto message = [&](const std::string& type, const Layers& inputs, const Attributes& attributes,
+                           tn_status code) {
+    try {
+      (void)host.layer(type, inputs, attributes, "bad");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(message("classification_error", {x, label}, {{"top", 4}}, TN_INVALID).find("above the 3 classes"),
+            std::string::npos);
+  EXPECT_NE(message("precision_recall", {x, label}, {}, TN_INVALID).find("[samples, 3]"), std::string::npos);
+  EXPECT_NE(message("auc", {x, label}, {}, TN_INVALID).find("one score for each sample"), std::string::npos);
+  EXPECT_NE(message("auc", {score, label}, {{"low", 1.0}}, TN_INVALID).find("high"), std::string::npos);
+  EXPECT_NE(message("macro_precision_recall", {wide, label}, {}, TN_UNSUPPORTED).find("at most 256"),
+            std::string::npos);
+  const Metered metric("precision_recall", {}, 0);
+  EXPECT_THROW(metric({{0.5F}, {2}}), Error);
+}
+
+}  // namespace
+}  // namespace tenon::test
