@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -229,6 +230,7 @@ TEST(Metrics, MergeOverMinibatches) {
       for (const auto& [name, value] : whole) EXPECT_NEAR(values.at(name), value, 1e-7) << type << " " << name;
     }
     EXPECT_FALSE(whole.empty());
+    for (const std::string& file : files) std::filesystem::remove(file);
   }
 }
 

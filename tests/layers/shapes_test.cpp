@@ -69,6 +69,21 @@ TEST(Shapes, Slice) {
   EXPECT_GT(check_layer(shaped("slice", {{"axis", 1}, {"start", 1}, {"length", 2}}, {{4, 3}}, {2, 3}, formula)), 0);
 }
 
+// Each part with its own weights in the cost, so that every output has a gradient.
+TEST(Shapes, SplitInParts) {
+  const auto part = [](size_t number) {
+    return [number](const FormulaArguments& a) {
+      Values y;
+      for (size_t i = 0; i < static_cast<size_t>(a.samples) * 3; ++i)
+        y.insert(y.end(), &a.inputs[0][i * 6 + number * 2], &a.inputs[0][i * 6 + number * 2] + 2);
+      return y;
+    };
+  };
+  LayerCase layer = shaped("split3", {}, {{3, 6}}, {3, 2}, part(0));
+  layer.more_outputs = {{{3, 2}, part(1)}, {{3, 2}, part(2)}};
+  EXPECT_GT(check_layer(layer), 0);
+}
+
 // The parts put together again in another order.
 TEST(Shapes, Split) {
   Host host({2, {TENON_PLUGINS}, nullptr, {}});
