@@ -119,6 +119,9 @@ Spec Spec::from(const tn_spec& spec) {
   return Spec{spec.dtype, Shape(spec.dims, spec.dims + spec.rank), spec.storage, spec.levels};
 }
 
-std::string to_string(const Spec& spec) { return dtype_name(spec.dtype) + " " + to_string(spec.shape); }
+// "float" where the machine's compute type is still open: what a user sees when a layer is built.
+std::string to_string(const Spec& spec) {
+  return (spec.dtype == TN_COMPUTE ? "float" : dtype_name(spec.dtype)) + " " + to_string(spec.shape);
+}
 
 }  // namespace tenon

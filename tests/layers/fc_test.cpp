@@ -35,5 +35,50 @@ TEST(Fc, WithoutBias) { EXPECT_GT(check_layer(fc(3, false, {4})), 0); }
 TEST(Fc, FlattensItsInput) { EXPECT_GT(check_layer(fc(2, true, {3, 2, 2})), 0); }
 TEST(Fc, OneToOne) { EXPECT_GT(check_layer(fc(1, true, {1})), 0); }
 
+// y = x0 w0 + x1 w1 (+ b): each input has a weight of its own.
+TEST(Fc, SeveralInputs) {
+  for (const bool bias : {true, false}) {
+    LayerCase layer;
+    layer.type = "fc";
+    layer.attributes = {{"size", 3}, {"bias", bias}};
+    layer.inputs = {{{4}}, {{2, 2}}, {{5}}};
+    layer.output_shape = {3};
+    layer.formula = [bias](const FormulaArguments& a) {
+      const char* const suffixes[] = {"weight", "weight_1", "weight_2"};
+      const size_t depths[] = {4, 4, 5};
+      std::vector<double> y;
+      for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i)
+        for (size_t j = 0; j < 3; ++j) {
+          double sum = bias ? a.parameters.at("bias")[j] : 0;
+          for (size_t x = 0; x < 3; ++x)
+            for (size_t k = 0; k < depths[x]; ++k)
+              sum += a.inputs[x][i * depths[x] + k] * a.parameters.at(suffixes[x])[k * 3 + j];
+          y.push_back(sum);
+        }
+      return y;
+    };
+    EXPECT_GT(check_layer(layer), 0);
+  }
+}
+
+TEST(Fc, TooManyInputsAreRefused) {
+  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Layers inputs;
+  for (int i = 0; i < 9; ++i) {
+    DataOptions data;
+    data.name = "x" + std::to_string(i);
+    data.dtype = TN_F32;
+    data.shape = {2};
+    inputs.push_back(host.data(data));
+  }
+  try {
+    (void)host.layer("fc", inputs, {{"size", 2}}, "wide");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_UNSUPPORTED);
+    EXPECT_NE(std::string(error.what()).find("at most 8"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test
