@@ -18,7 +18,8 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.training = given.training != 0;
     wanted.keep_all = given.keep_all != 0;
     wanted.seed = given.seed;
-    wanted.immutable = api::strings(given.immutable, given.immutable_count, "options.immutable");
+    wanted.immutable =
+        api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
     *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(
         tenon::Topology::trace(api::expressions(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters),
         it.registry, it.device(api::device_kind(given.device)), it.parallel, wanted));

@@ -34,13 +34,18 @@ struct Run {
 Run prepare(Host& host, const tn_train_options& options, bool training) {
   Run run;
   run.outputs = api::expressions(host, options.outputs, options.outputs_count, "options.outputs");
+  if (options.reader.generation == 0) tenon::fail(TN_MISUSE, "options.reader is not set");
+  if (options.parameters.generation == 0) tenon::fail(TN_MISUSE, "options.parameters is not set");
   run.reader = host.readers.at(options.reader);
   if (!run.reader->batches) tenon::fail(TN_MISUSE, "the reader yields samples; wrap it with batch first");
   tenon::MachineOptions wanted;
   wanted.max_samples = run.reader->batches->batch_samples();
   wanted.training = training;
   wanted.seed = options.seed;
-  if (training) wanted.immutable = api::strings(options.immutable, options.immutable_count, "options.immutable");
+  if (training) {
+    wanted.immutable =
+        api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");
+  }
   run.machine =
       std::make_unique<Machine>(tenon::Topology::trace(run.outputs), host.parameters.at(options.parameters),
                                 host.registry, host.device(api::device_kind(options.device)), host.parallel, wanted);
@@ -69,6 +74,7 @@ void tell(const tn_train_options& options, tenon::Event& event) {
   told.metrics_count = static_cast<uint32_t>(metrics.size());
   told.seconds = event.seconds;
   told.learning_rate = event.learning_rate;
+  told.scheduled_rate = event.scheduled_rate;
   options.handler(options.user, &told);
   event.learning_rate = told.learning_rate;
   event.stop = told.stop != 0;
@@ -161,6 +167,7 @@ tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error) {
 tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
+    if (given.updater.generation == 0) tenon::fail(TN_MISUSE, "options.updater is not set");
     const std::shared_ptr<tenon::Updater> updater = it.updaters.at(given.updater);
     const Run run = prepare(it, given, true);
     tenon::EventHandler handler;

@@ -14,7 +14,9 @@ Device::Device(const DeviceType& type, const tn_services* services, int32_t inde
   const tn_device_type& table = type.table;
   const int32_t present = call_plugin(type, who_, {Tag::kSetup, "count"}, table.count, sink.get());
   if (present < 0) sink.check(TN_PLUGIN_FAULT);
-  if (index < 0 || index >= present) fail(TN_NOT_FOUND, who_, " number ", index, ": ", present, " present");
+  if (index < 0 || index >= present)
+    fail(TN_NOT_FOUND, who_, ": there is ",
+         present == 0 ? "none on this machine" : text("no number ", index, "; there are ", present));
   bool open = true;
   try {
     const tn_status opened =

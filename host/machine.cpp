@@ -66,10 +66,7 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
 }
 
 void Machine::compile(Registry& registry, const MachineOptions& options) {
-  for (const ParameterDeclaration& declaration : topology_.declarations())
-    if (const ParameterEntry& entry = set_->find(declaration.name); entry.shape != declaration.shape)
-      fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner, "\" needs ",
-           to_string(declaration.shape), ", the set holds ", to_string(entry.shape));
+  check_parameters();
   check_immutable();
   lowered_ = lower(topology_, registry, device_->kind(), options.compute, bounds_, options.training);
   Graph graph = std::move(lowered_.graph);
@@ -99,6 +96,20 @@ bool is_below(const std::string& name, const std::string& of) {
 }
 
 }  // namespace
+
+void Machine::check_parameters() const {
+  std::vector<std::string> known;
+  for (const ParameterEntry& entry : set_->entries()) known.push_back(entry.name);
+  for (const ParameterDeclaration& declaration : topology_.declarations()) {
+    if (!set_->contains(declaration.name))
+      fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner,
+           "\" needs it, and the set holds none of that name", suggestion(declaration.name, known),
+           "; is this the set, or the model, of another topology?");
+    if (const ParameterEntry& entry = set_->find(declaration.name); entry.shape != declaration.shape)
+      fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner, "\" needs ",
+           to_string(declaration.shape), ", the set holds ", to_string(entry.shape));
+  }
+}
 
 bool Machine::is_frozen(const std::string& name) const {
   return std::any_of(options_.immutable.begin(), options_.immutable.end(),
@@ -165,6 +176,8 @@ void Machine::differentiate_parameters(Graph& graph) {
   std::vector<ValueId> wanted;
   for (const ParameterUse& parameter : lowered_.parameters)
     if (!is_frozen(parameter.name)) wanted.push_back(parameter.computed);
+  if (wanted.empty() && !options_.immutable.empty())
+    fail(TN_INVALID, "every parameter is immutable: nothing is left to train");
   const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options_.compute);
   for (ParameterUse& parameter : lowered_.parameters) {
     if (is_frozen(parameter.name)) continue;

@@ -91,6 +91,7 @@ class Machine {
   void compile(Registry& registry, const MachineOptions& options);
   void add_costs(Graph& graph);
   [[nodiscard]] bool is_frozen(const std::string& name) const;
+  void check_parameters() const;
   void check_immutable() const;
   std::vector<ValueId> kept_values(const Graph& graph, bool keep_all) const;
   void differentiate_parameters(Graph& graph);
@@ -130,7 +131,7 @@ class Machine {
   ErrorSink errors_;
   tn_execution execution_ = {};
   int64_t samples_ = -1;  // of the last forward; -1: none, or it failed
-  bool fresh_ = false;  // a forward succeeded, and no backward has overwritten its values yet
+  bool fresh_ = false;    // a forward succeeded, and no backward has overwritten its values yet
   bool accumulated_ = false;
 };
 

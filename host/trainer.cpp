@@ -149,6 +149,7 @@ class Training {
     event.pass = pass_;
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
+    event.scheduled_rate = updater_.scheduled_rate(request_.machine.set());
     event.seconds = request_.clock.now() - pass_began_;
     if (result != nullptr) {
       event.samples = result->samples();

@@ -27,9 +27,10 @@ struct Event {
   int64_t pass = 0, batch = 0, samples = 0;
   double cost = 0;  // mean over samples: of the minibatch, or of the pass so far
   std::vector<MetricValue> metrics;
-  double seconds = 0;        // since the pass began
-  double learning_rate = 0;  // may be changed by the handler
-  bool stop = false;         // likewise
+  double seconds = 0;         // since the pass began
+  double learning_rate = 0;   // before the schedule; may be changed by the handler
+  double scheduled_rate = 0;  // after it: of the last update, or of the first where none was yet
+  bool stop = false;          // likewise
 };
 using EventHandler = std::function<void(Event&)>;
 

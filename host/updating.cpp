@@ -119,6 +119,13 @@ void Updater::set_learning_rate(double rate) {
   learning_rate_ = rate;
 }
 
+double Updater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
+  uint64_t step = 1;
+  for (const auto& state : states_)
+    if (state->set.lock() == set) step = std::max<uint64_t>(state->step, 1);
+  return learning_rate_ * options_.schedule.factor(step);
+}
+
 uint64_t Updater::slot_bytes(const ParameterSet& set) const {
   uint64_t bytes = 0;
   for (const ParameterSlab& slab : set.slabs())

@@ -33,6 +33,8 @@ class Updater {
   [[nodiscard]] const std::string& type() const { return type_.description.type; }
   [[nodiscard]] double learning_rate() const { return learning_rate_; }
   void set_learning_rate(double rate);
+  // What the last update of the set used, or what the first one will.
+  [[nodiscard]] double scheduled_rate(const std::shared_ptr<ParameterSet>& set) const;
   // Bytes of slots for a set: kept once per set, from its first update on.
   [[nodiscard]] uint64_t slot_bytes(const ParameterSet& set) const;
   // Bytes of workspace held at present for machines on a set.

@@ -158,8 +158,6 @@ void read_updater(Section& top, Job& job) {
   const toml::table* table = top.table("updater");
   if (table == nullptr) return;
   Section section(*table, "[updater]", place_of(*table));
-  if (const toml::node* schedule = table->get("schedule"))
-    section.fail(place_of(*schedule), "key \"schedule\": schedules are not offered by this version");
   JobType updater = type_of(section);
   section.take_attributes(updater);
   job.updater = std::move(updater);
@@ -191,6 +189,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
     job.outputs_place = place_of(*tree.get("outputs"));
     if (job.outputs.empty()) top.fail(job.outputs_place, "key \"outputs\": the list is empty");
   }
+  if (const auto frozen = top.strings("immutable_parameters")) job.immutable_parameters = *frozen;
   read_readers(top, job);
   read_updater(top, job);
   job.layers = layers_of(top);

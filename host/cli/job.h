@@ -58,6 +58,7 @@ struct Job {
   std::optional<std::string> save;   // made absolute or relative to the working directory
   std::vector<std::string> outputs;  // empty: every layer that no other uses
   Place outputs_place;
+  std::vector<std::string> immutable_parameters;  // those that training leaves alone
   std::vector<JobLayer> layers;
   std::optional<JobReader> train, test;
   std::optional<JobType> updater;

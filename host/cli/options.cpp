@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "host/cli/suggest.h"
 
@@ -115,7 +116,11 @@ Host make_host(const std::vector<std::string>& plugins, int64_t threads) {
   HostOptions options;
   options.threads = static_cast<int>(threads);
   options.plugin_paths = plugins;
-  return Host(options);
+  Host host(options);
+  // A plugin that was left out, perhaps for an older copy of itself, is seldom what is wanted.
+  for (const nlohmann::json& plugin : nlohmann::json::parse(host.plugins()))
+    if (plugin.at("status") == "refused") std::cerr << "warning: " << plugin.at("reason").get<std::string>() << "\n";
+  return host;
 }
 
 }  // namespace tenon::cli

@@ -105,7 +105,7 @@ void Report::event(const char* name, const Event& told, bool with_result) {
                  {"cost", with_result ? number(told.cost()) : json(nullptr)},
                  {"metrics", with_result ? metrics_json(told.metrics()) : json::object()},
                  {"seconds", number(told.seconds())},
-                 {"learning_rate", number(told.learning_rate())}};
+                 {"learning_rate", number(told.scheduled_rate())}};
   if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
   console_.event(object);
 }

@@ -95,6 +95,7 @@ int run_plan(const Arguments& arguments) {
   wanted.max_samples = open.batch;
   wanted.training = !inference;
   wanted.device = job.device;
+  if (!inference) wanted.immutable_parameters = job.immutable_parameters;
   const Layers computed = inference ? outputs : topology.layers(topology.measured());
   json plan = json::parse(host.machine(parameters, computed, wanted).plan());
   if (!inference) plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");

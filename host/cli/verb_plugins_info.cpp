@@ -65,6 +65,15 @@ void print_list(const json& component, const char* key, const char* word) {
   }
 }
 
+// What the host gives every component of a kind, whatever its plugin declares; docs/formats.md describes it.
+const char* common_attributes(const Kind& kind) {
+  const std::string_view word = kind.word;
+  if (word == "layer")
+    return "  and, as every layer: act, drop_rate, parameter_name, param.<suffix>.learning_rate, param.<suffix>.decay";
+  if (word == "updater") return "  and, as every updater: schedule, clip_norm, clip_value, l1, l2";
+  return nullptr;
+}
+
 void print_component(const Kind& kind, const json& component) {
   std::cout << "\n" << kind.word << " " << component.at(kind.name).get<std::string>();
   if (component.contains("role")) {
@@ -75,16 +84,20 @@ void print_component(const Kind& kind, const json& component) {
   print_list(component, "inputs", "input");
   print_list(component, "outputs", "output");
   if (component.contains("parameters") && !component.at("parameters").empty()) {
-    std::cout << "  parameters";
+    std::cout << "  parameters (of these, as many as it needs):";
     for (const json& suffix : component.at("parameters")) std::cout << " " << suffix.get<std::string>();
     std::cout << "\n";
   }
-  if (!component.contains("attributes") || component.at("attributes").empty()) return;
+  const auto print_common = [&] {
+    if (const char* common = common_attributes(kind)) std::cout << common << "\n";
+  };
+  if (!component.contains("attributes") || component.at("attributes").empty()) return print_common();
   Table table({"  attribute", "type", "default", "meaning"});
   for (const json& attribute : component.at("attributes"))
     table.row({"  " + attribute.at("name").get<std::string>(), type_of(attribute), default_of(attribute),
                attribute.value("doc", "")});
   table.print(std::cout);
+  print_common();
 }
 
 void print_plugin(const json& plugin, const std::string& only) {

@@ -63,6 +63,7 @@ class Training {
     options_.reader = train_.reader;
     options_.feeding = train_.feeding;
     options_.passes = job_.passes;
+    options_.immutable_parameters = job_.immutable_parameters;
     options_.seed = static_cast<uint64_t>(job_.seed);
     options_.device = job_.device;
   }

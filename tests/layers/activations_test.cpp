@@ -93,6 +93,18 @@ TEST(Mathematics, Reciprocal) {
       "reciprocal", [](double x) { return 1 / x; }, 0.3, 3);
 }
 
+// One number for each sample, rows longer than a piece of work, several dimensions.
+TEST(Activations, TakeAnyShape) {
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {601}, {2, 3, 2}})
+    for (const char* type : {"softplus", "silu"}) {
+      LayerCase layer = elementwise(
+          type, {}, type[1] == 'o' ? Function(softplus) : [](double x) { return x * sigmoid(x); });
+      layer.inputs[0].shape = layer.output_shape = shape;
+      layer.samples = {1, 3};
+      EXPECT_GT(check_layer(layer), 0);
+    }
+}
+
 // Far out nothing overflows, forward or backward.
 TEST(Activations, StayFiniteFarOut) {
   const auto far = [](const std::string& type, const Attributes& attributes, const Function& f) {

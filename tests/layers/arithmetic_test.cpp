@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "tests/support/layer_check.h"
@@ -27,11 +28,12 @@ LayerCase joined(const std::string& type, size_t inputs, const std::vector<int64
 }
 
 TEST(Arithmetic, Add) {
-  for (const size_t inputs : {1, 2, 5}) EXPECT_GT(check_layer(joined("add", inputs, {3, 2}, std::plus<>())), 0);
+  for (const size_t inputs : {1U, 2U, 5U}) EXPECT_GT(check_layer(joined("add", inputs, {3, 2}, std::plus<>())), 0);
 }
 TEST(Arithmetic, Sub) { EXPECT_GT(check_layer(joined("sub", 2, {5}, std::minus<>())), 0); }
 TEST(Arithmetic, Mul) {
-  for (const size_t inputs : {1, 2, 3, 4}) EXPECT_GT(check_layer(joined("mul", inputs, {5}, std::multiplies<>())), 0);
+  for (const size_t inputs : {1U, 2U, 3U, 4U})
+    EXPECT_GT(check_layer(joined("mul", inputs, {5}, std::multiplies<>())), 0);
 }
 TEST(Arithmetic, Div) { EXPECT_GT(check_layer(joined("div", 2, {2, 3}, std::divides<>(), 0.5)), 0); }
 TEST(Arithmetic, OneNumberForEachSample) { EXPECT_GT(check_layer(joined("sub", 2, {}, std::minus<>())), 0); }
@@ -67,6 +69,32 @@ TEST(Arithmetic, ScaleAndShiftBeginAtTheAttributes) {
   const Parameters parameters = host.parameters({y}, 1);
   EXPECT_EQ(static_cast<const float*>(parameters.get("y.scale").data)[1], 2);
   EXPECT_EQ(static_cast<const float*>(parameters.get("y.shift").data)[1], -1);
+}
+
+// The gradients that one value gets through two ports are added.
+TEST(Arithmetic, OneValueAtBothPorts) {
+  const auto gradient = [](const std::string& type, size_t times) {
+    Host host({1, {TENON_PLUGINS}, nullptr, {}});
+    DataOptions data;
+    data.name = "x", data.dtype = TN_F32, data.shape = {3};
+    const Attributes attributes = {{"scale", 0.5}, {"shift", 0.25}, {"learnable", true}};
+    const Layer s = host.layer("scale_shift", {host.data(data)}, attributes, "s");
+    const Layer total = host.layer("sum", {host.layer(type, Layers(times, s), {}, "joined")}, {}, "total");
+    const Layer cost = host.layer("should_be_false", {total}, {}, "cost");
+    MachineOptions options;
+    options.training = true;
+    options.max_samples = 1;
+    const Machine machine = host.machine(host.parameters({cost}, 1), {cost}, options);
+    const float x[] = {-1, 0.5F, 2};
+    machine.forward({{"x", {TN_F32, {1, 3}, x}}});
+    machine.backward();
+    const auto* values = static_cast<const float*>(machine.gradient("s.shift").data);
+    return std::vector<float>(values, values + 3);
+  };
+  const std::vector<float> once = gradient("square", 1), twice = gradient("mul", 2);
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(once[i], twice[i], 1e-6);
+  EXPECT_GT(std::abs(once[2]), 0.1);
+  EXPECT_EQ(gradient("sub", 2), (std::vector<float>{0, 0, 0}));
 }
 
 TEST(Arithmetic, NamesBothShapesWhereTheyDiffer) {

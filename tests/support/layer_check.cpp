@@ -56,7 +56,7 @@ class Bench {
   [[nodiscard]] Machine machine(tn_dtype compute, bool training = true,
                                 const std::vector<std::string>& immutable = {}) const {
     MachineOptions options;
-    options.immutable = immutable;
+    options.immutable_parameters = immutable;
     options.max_samples = samples_;
     options.training = training;
     options.compute = compute;

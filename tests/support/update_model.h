@@ -13,30 +13,30 @@ namespace tenon::test {
 class UpdateModel {
  public:
   static constexpr int64_t kSamples = 4;
-  inline static const std::vector<std::vector<int64_t>> kShapes = {
-      {5}, {3, 4}, {1}};  // of one sample; 20, 48, 4 in all
+  using Shapes = std::vector<std::vector<int64_t>>;         // of one sample
+  inline static const Shapes kShapes = {{5}, {3, 4}, {1}};  // 20, 48, 4 elements in all
 
-  explicit UpdateModel(int threads, const std::vector<std::string>& immutable = {})
-      : host_(HostOptions{threads, {TENON_PLUGINS}, nullptr, {}}) {
+  explicit UpdateModel(int threads, const std::vector<std::string>& immutable = {}, const Shapes& shapes = kShapes)
+      : host_(HostOptions{threads, {TENON_PLUGINS}, nullptr, {}}), shapes_(shapes) {
     host_.add_plugin(&test_layers());
     DataOptions ids;
     ids.name = "ids";
     ids.dtype = TN_I32;
     const Layer ids_layer = host_.data(ids);
-    for (size_t i = 0; i < kShapes.size(); ++i) {
+    for (size_t i = 0; i < shapes_.size(); ++i) {
       const std::string number = std::to_string(i);
       const Layer input =
-          host_.layer("test_input", {ids_layer}, {{"rows", kSamples}, {"shape", kShapes[i]}}, "x" + number);
+          host_.layer("test_input", {ids_layer}, {{"rows", kSamples}, {"shape", shapes_[i]}}, "x" + number);
       DataOptions weight;
       weight.name = "w" + number;
-      weight.shape = kShapes[i];
+      weight.shape = shapes_[i];
       outputs_.push_back(host_.layer("test_cost", {input, host_.data(weight)}, {}, "cost" + number));
     }
     parameters_ = host_.parameters(outputs_, 1);
     MachineOptions options;
     options.max_samples = kSamples;
     options.training = true;
-    options.immutable = immutable;
+    options.immutable_parameters = immutable;
     machine_ = host_.machine(parameters_, outputs_, options);
   }
 
@@ -58,8 +58,8 @@ class UpdateModel {
   void backward(const std::vector<std::vector<float>>& weights) const {
     const std::vector<int32_t> ids = {0, 1, 2, 3};
     std::vector<Feed> feeds = {{"ids", {TN_I32, {kSamples}, ids.data()}}};
-    for (size_t i = 0; i < kShapes.size(); ++i) {
-      std::vector<int64_t> shape = kShapes[i];
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      std::vector<int64_t> shape = shapes_[i];
       shape.insert(shape.begin(), kSamples);
       feeds.push_back({"w" + std::to_string(i), {TN_F32, shape, weights[i].data()}});
     }
@@ -72,6 +72,7 @@ class UpdateModel {
  private:
   static std::string name(size_t i) { return "x" + std::to_string(i) + ".values"; }
   Host host_;
+  Shapes shapes_;
   Layers outputs_;
   Parameters parameters_;
   Machine machine_;

@@ -1,8 +1,10 @@
 // Updaters against the published formulas in plain fp64: 50 steps, three tensors. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include "tests/support/update_model.h"
@@ -19,13 +21,13 @@ using Rule = std::function<void(Tensor&, const std::vector<double>& gradient, do
 
 // The largest difference to the formula, relative to how far the parameters moved.
 double distance_to(const Rule& rule, const std::string& type, const Attributes& attributes, bool count_per_tensor,
-                   int threads = 2) {
-  const UpdateModel model(threads);
+                   int threads = 2, const UpdateModel::Shapes& shapes = UpdateModel::kShapes) {
+  const UpdateModel model(threads, {}, shapes);
   const Updater updater = model.updater(type, attributes);
   std::mt19937_64 random(11);
   std::uniform_real_distribution<float> draw(-1, 1);
-  std::vector<Tensor> tensors(UpdateModel::kShapes.size());
-  std::vector<std::vector<double>> began(UpdateModel::kShapes.size());
+  std::vector<Tensor> tensors(shapes.size());
+  std::vector<std::vector<double>> began(shapes.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::vector<float> values(model.get(i).size());
     for (float& value : values) value = draw(random);
@@ -224,9 +226,85 @@ TEST(Adamax, FollowsTheFormula) {
   EXPECT_GT(distance_to(adamax(0.01, 0.9, 0), "adamax", {{"learning_rate", 0.01}}, true), kTolerance);
 }
 
+struct LambOptions {
+  double rate = 0.01, decay = 0, least = 0, most = INFINITY;
+};
+double norm(const std::vector<double>& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
+
+// You et al. 2020, algorithm 2.
+Rule lamb(const LambOptions& options) {
+  constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-6;
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    std::vector<double> direction = gradient;
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      x.first[i] = kBeta1 * x.first[i] + (1 - kBeta1) * gradient[i];
+      x.second[i] = kBeta2 * x.second[i] + (1 - kBeta2) * gradient[i] * gradient[i];
+      const double first = x.first[i] / (1 - std::pow(kBeta1, t));
+      const double second = x.second[i] / (1 - std::pow(kBeta2, t));
+      direction[i] = first / (std::sqrt(second) + kEpsilon) + options.decay * x.value[i];
+    }
+    const double ratio = std::clamp(norm(x.value), options.least, options.most) / norm(direction);
+    for (size_t i = 0; i < gradient.size(); ++i) x.value[i] -= options.rate * ratio * direction[i];
+  };
+}
+
+TEST(Lamb, FollowsTheFormula) {
+  expect_follows(lamb({}), "lamb", {{"learning_rate", 0.01}});
+  expect_follows(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}});
+  expect_follows(lamb({.least = 3, .most = 3.5}), "lamb",
+                 {{"learning_rate", 0.01}, {"least_norm", 3.0}, {"most_norm", 3.5}});
+}
+
+// The norms are known only when all of a tensor was read; by then nothing of it may have been written.
+TEST(Lamb, FollowsTheFormulaOverTensorsOfManyPieces) {
+  for (const int threads : {1, 3})
+    EXPECT_LT(distance_to(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}}, false,
+                          threads, {{5000}, {3}, {70, 31}}),
+              kTolerance);
+}
+
+// The norms are sums whose order follows from the shape alone.
+TEST(Lamb, ThreadsChangeNothing) {
+  const auto after_three_steps = [](int threads) {
+    const UpdateModel model(threads, {}, {{9000}});
+    const Updater updater = model.updater("lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}});
+    std::vector<float> values(model.get(0).size());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+    model.set(0, values);
+    for (int i = 0; i < 3; ++i) model.step(updater, {values});
+    return model.get(0);
+  };
+  const std::vector<double> one = after_three_steps(1);
+  for (const int threads : {2, 3, 8}) EXPECT_EQ(after_three_steps(threads), one);
+}
+
+TEST(Lamb, OtherFormulasAreToldApart) {
+  const Attributes plain = {{"learning_rate", 0.01}};
+  EXPECT_GT(distance_to(lamb({.rate = 0.01001}), "lamb", plain, false), kTolerance);
+  EXPECT_GT(distance_to(lamb({.decay = 0.001}), "lamb", plain, false), kTolerance);
+  // Without decay the quotient of the norms takes the bias correction out again.
+  EXPECT_GT(distance_to(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}}, true),
+            kTolerance);
+  EXPECT_GT(distance_to(adam(0.01, 0, false), "lamb", plain, false), kTolerance);
+}
+
+// The norm of a tensor of zeros would hold it there for good; its first step is that of Adam.
+TEST(Lamb, LeavesZero) {
+  const UpdateModel model(1);
+  const Updater updater = model.updater("lamb", {{"learning_rate", 0.01}});
+  std::vector<std::vector<float>> weights;
+  for (size_t i = 0; i < UpdateModel::kShapes.size(); ++i) {
+    model.set(i, std::vector<float>(model.get(i).size(), 0.0F));
+    weights.emplace_back(model.get(i).size(), 4.0F);
+  }
+  model.step(updater, weights);
+  for (size_t i = 0; i < weights.size(); ++i)
+    for (const double value : model.get(i)) EXPECT_NEAR(value, -0.01, 1e-7);
+}
+
 // An element that never had a gradient stays where it is.
 TEST(Updaters, NoGradientIsNoStep) {
-  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "sgd"}) {
+  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "lamb", "sgd"}) {
     const UpdateModel model(1);
     const Updater updater = model.updater(type, {});
     std::vector<std::vector<float>> nothing;
@@ -259,7 +337,10 @@ TEST(Updaters, RangesAreChecked) {
   refused("adadelta", "rho", 1);
   refused("adamax", "beta1", 1);
   refused("adamax", "beta2", 1);
-  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax"}) refused(type, "weight_decay", -0.1);
+  refused("lamb", "beta1", 1);
+  refused("lamb", "beta2", 1);
+  refused("lamb", "most_norm", 0);
+  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "lamb"}) refused(type, "weight_decay", -0.1);
 }
 
 TEST(Updaters, UnknownAttributesAndTypesAreNamed) {

@@ -206,8 +206,8 @@ typedef struct tn_machine_options {
   uint64_t seed;       /* of random numbers inside the model */
   /* Parameters that get no gradient, and buffers that keep their values: a name means itself and everything below it
    * ("D": "D", "D.weight"). Nothing is computed that would serve them alone. */
-  const char* const* immutable;
-  uint32_t immutable_count;
+  const char* const* immutable_parameters;
+  uint32_t immutable_parameters_count;
   uint32_t reserved;
 } tn_machine_options;
 
@@ -313,9 +313,10 @@ typedef struct tn_event {
   double cost;     /* mean over samples */
   const tn_metric* metrics;
   uint32_t metrics_count;
-  int32_t stop;   /* set to 1: training ends after this event */
-  double seconds; /* since the pass began */
-  double learning_rate;
+  int32_t stop;          /* set to 1: training ends after this event */
+  double seconds;        /* since the pass began */
+  double learning_rate;  /* before the schedule */
+  double scheduled_rate; /* after it: what the last update used; before the first one, what it will use */
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
 
@@ -334,13 +335,13 @@ typedef struct tn_train_options {
   tn_reader reader;   /* of minibatches */
   const tn_feeding* feeding;
   uint32_t feeding_count;
-  uint32_t immutable_count;
+  uint32_t immutable_parameters_count;
   int64_t passes;           /* train only */
   uint64_t seed;            /* of random numbers inside the model */
   tn_event_handler handler; /* or null */
   void* user;
-  const char* device;           /* null: "cpu" */
-  const char* const* immutable; /* train only: as in tn_machine_options */
+  const char* device;                      /* null: "cpu" */
+  const char* const* immutable_parameters; /* train only: as in tn_machine_options */
 } tn_train_options;
 
 typedef struct tn_test_result {

@@ -310,7 +310,7 @@ struct MachineOptions {
   std::string device;  // empty: cpu
   uint64_t seed = 0;   // of random numbers inside the model
   // Parameters that get no gradient, and buffers that keep their values; a name means everything below it too.
-  std::vector<std::string> immutable;
+  std::vector<std::string> immutable_parameters;
 };
 
 struct Feed {
@@ -450,7 +450,9 @@ class Event {
   [[nodiscard]] double cost() const { return event_->cost; }
   [[nodiscard]] const std::vector<Metric>& metrics() const { return metrics_; }
   [[nodiscard]] double seconds() const { return event_->seconds; }
+  // Before the schedule; and after it: what the last update used.
   [[nodiscard]] double learning_rate() const { return event_->learning_rate; }
+  [[nodiscard]] double scheduled_rate() const { return event_->scheduled_rate; }
   void set_learning_rate(double rate) const { event_->learning_rate = rate; }
   // Ends the training after this event.
   void stop() const { event_->stop = 1; }
@@ -499,8 +501,8 @@ class Run {
     options_.passes = options.passes;
     options_.seed = options.seed;
     for (const std::string& name : options.immutable_parameters) immutable_.push_back(name.c_str());
-    options_.immutable = immutable_.data();
-    options_.immutable_count = count_of(immutable_.size());
+    options_.immutable_parameters = immutable_.data();
+    options_.immutable_parameters_count = count_of(immutable_.size());
     options_.device = options.device.empty() ? nullptr : options.device.c_str();
     options_.user = this;
     if (handler_) options_.handler = [](void* user, tn_event* event) { static_cast<Run*>(user)->handle(event); };
@@ -699,9 +701,9 @@ class Host {
     c.device = options.device.empty() ? nullptr : options.device.c_str();
     c.seed = options.seed;
     std::vector<const char*> immutable;
-    for (const std::string& name : options.immutable) immutable.push_back(name.c_str());
-    c.immutable = immutable.data();
-    c.immutable_count = detail::count_of(immutable.size());
+    for (const std::string& name : options.immutable_parameters) immutable.push_back(name.c_str());
+    c.immutable_parameters = immutable.data();
+    c.immutable_parameters_count = detail::count_of(immutable.size());
     return made<Machine, tn_machine>([&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });

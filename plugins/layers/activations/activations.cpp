@@ -158,7 +158,7 @@ struct Gelu {
   static Float gradient(GradientProgram& g, const Attributes& a) {
     const Float x = g.input();
     const Float dy = g.result_gradient();
-    const Float square = x * x;
+    const Float square = min(x * x, 1e30);  // finite: where it would not be, a factor of 0 stands beside it
     if (!approximate(a)) return dy * (0.5 + 0.5 * erf(kRootHalf * x) + kDensity * x * exp(-0.5 * square));
     const Float t = tanh(x * bend(square));
     const Float slope = kTanhScale + 3 * kTanhCubic * square;

@@ -159,7 +159,6 @@ TEST(JobTest, OneScalePerDataLayer) {
 }
 
 TEST(JobTest, WhatIsNotOfferedYetSaysSo) {
-  EXPECT_THAT(refused(std::string(kJob) + "schedule = \"cosine\"\n"), HasSubstr("schedules are not offered"));
   EXPECT_THAT(refused(std::string(kJob) + "[checkpoint]\nevery = 1\n"), HasSubstr("checkpoints are not offered"));
 }
 
