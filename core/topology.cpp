@@ -9,7 +9,8 @@
 namespace tenon {
 
 Expression resolved(Expression expression) {
-  while (expression.layer != nullptr && expression.layer->expanded()) expression = expression.layer->expansion.at(expression.output);
+  while (expression.layer != nullptr && expression.layer->expanded())
+    expression = expression.layer->expansion.at(expression.output);
   return expression;
 }
 

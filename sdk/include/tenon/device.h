@@ -101,10 +101,10 @@ typedef struct tn_pointwise_table {
                        const tn_pointwise_site* site, tn_prepared* prepared);
 } tn_pointwise_table;
 
-/* "tenon.gemm_epilogue/1": a product, and a program that reads it while it lies in the cache. The program's grid is that
- * of C: batch * m rows, n columns. inputs: A, B, then the program's inputs in order without number `product`, which is
- * C; outputs: C, then the program's. C has memory of its own and what it holds afterwards is the product if its request
- * is WRITE, else anything; output 1 and above may be the memory of C as of any input. */
+/* "tenon.gemm_epilogue/1": a product, and a program that reads it while it lies in the cache. The program's grid is
+ * that of C: batch * m rows, n columns. inputs: A, B, then the program's inputs in order without number `product`,
+ * which is C; outputs: C, then the program's. C has memory of its own and what it holds afterwards is the product if
+ * its request is WRITE, else anything; output 1 and above may be the memory of C as of any input. */
 #define TN_GEMM_EPILOGUE "tenon.gemm_epilogue/1"
 typedef struct tn_gemm_epilogue {
   uint32_t size;
