@@ -59,7 +59,7 @@ ValueId GraphWriter::concat(const std::vector<ValueId>& values, int32_t axis) {
       fail(TN_INVALID, "concat along axis ", axis, " of ", to_string(first), " and ", to_string(spec));
     parts.parts.push_back(whole(static_cast<uint32_t>(i), spec.shape));
     parts.parts.back().to[at] = length;
-    length += size;
+    if (__builtin_add_overflow(length, size, &length)) fail(TN_INVALID, "concat along axis ", axis, " is too long");
   }
   Shape shape = first.shape;
   shape[static_cast<size_t>(axis)] = tn_dim_constant(length);
@@ -70,8 +70,8 @@ ValueId GraphWriter::slice(ValueId value, int32_t axis, int64_t start, int64_t l
   const Spec spec = graph_.spec(value);
   const int64_t size = size_along("slice", spec, axis);
   if (start < 0 || length < 0 || start > size || length > size - start)
-    fail(TN_INVALID, "slice of ", to_string(spec), " along axis ", axis, ": elements ", start, " to ", start + length,
-         " of ", size);
+    fail(TN_INVALID, "slice of ", to_string(spec), " along axis ", axis, ": ", length, " elements from ", start,
+         " on of ", size);
   MovePart part = whole(0, spec.shape);
   const auto at = static_cast<size_t>(axis);
   part.box[at] = tn_dim_constant(length);
@@ -83,7 +83,9 @@ ValueId GraphWriter::slice(ValueId value, int32_t axis, int64_t start, int64_t l
 ValueId GraphWriter::pad(ValueId value, int32_t axis, int64_t before, int64_t after) {
   const Spec spec = graph_.spec(value);
   const int64_t size = size_along("pad", spec, axis);
-  if (before < 0 || after < 0) fail(TN_INVALID, "pad of ", to_string(spec), " by ", before, " and ", after);
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (before < 0 || after < 0 || before > kMost || after > kMost || size > kMost)
+    fail(TN_INVALID, "pad of ", to_string(spec), " by ", before, " and ", after);
   MovePart part = whole(0, spec.shape);
   const auto at = static_cast<size_t>(axis);
   part.to[at] = before;

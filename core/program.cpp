@@ -154,6 +154,9 @@ tn_program Program::view() const {
 Program Program::from(const tn_program& given) {
   if (given.instructions_count > kMaxInstructions)
     fail(TN_INVALID, "a program of ", given.instructions_count, " instructions; at most ", kMaxInstructions);
+  if (given.inputs_count > kMaxInstructions || given.outputs_count > kMaxInstructions)
+    fail(TN_INVALID, "a program of ", given.inputs_count, " inputs and ", given.outputs_count, " outputs; at most ",
+         kMaxInstructions, " of each");
   if ((given.instructions_count > 0 && given.instructions == nullptr) ||
       (given.inputs_count > 0 && given.inputs == nullptr) || (given.outputs_count > 0 && given.outputs == nullptr))
     fail(TN_INVALID, "a program with a null list");

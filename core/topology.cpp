@@ -8,6 +8,25 @@
 
 namespace tenon {
 
+Layer::~Layer() {
+  std::vector<LayerRef> dropped;
+  const auto take = [&](std::vector<Expression>& from) {
+    for (Expression& each : from)
+      if (each.layer != nullptr) dropped.push_back(std::move(each.layer));
+  };
+  take(inputs);
+  take(expansion);
+  while (!dropped.empty()) {
+    const LayerRef last = std::move(dropped.back());
+    dropped.pop_back();
+    if (last.use_count() != 1) continue;
+    // Nobody else holds it, and it is destroyed at the end of this round.
+    auto& owned = const_cast<Layer&>(*last);
+    take(owned.inputs);
+    take(owned.expansion);
+  }
+}
+
 Expression resolved(Expression expression) {
   while (expression.layer != nullptr && expression.layer->expanded())
     expression = expression.layer->expansion.at(expression.output);

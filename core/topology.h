@@ -44,6 +44,14 @@ struct LayerParameter {
 
 // An immutable layer that knows its inputs. Made by the host's layer factory, which runs plan and expand.
 struct Layer {
+  Layer() = default;
+  // Drops a long chain of layers one by one, not one inside the other.
+  ~Layer();
+  Layer(const Layer&) = default;
+  Layer(Layer&&) = default;
+  Layer& operator=(const Layer&) = default;
+  Layer& operator=(Layer&&) = default;
+
   std::string name;
   std::string type;  // "data" for data layers
   int32_t role = TN_ROLE_LAYER;

@@ -50,6 +50,13 @@ std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t
   return result;
 }
 
+std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
+  std::vector<Expression> result = expressions(host, layers, count, argument);
+  for (size_t i = 0; i < result.size(); ++i)
+    if (result[i].layer == nullptr) fail(TN_MISUSE, argument, "[", i, "] is a zeroed handle");
+  return result;
+}
+
 tn_array array(const ArrayView& view) {
   tn_array result = {};
   result.dtype = view.dtype;

@@ -21,7 +21,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
     *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(
-        tenon::Topology::trace(api::expressions(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters),
+        tenon::Topology::trace(api::outputs(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters),
         it.registry, it.device(api::device_kind(given.device)), it.parallel, wanted));
   });
 }

@@ -19,10 +19,7 @@ void write_json(const nlohmann::json& json, tn_write write, void* user) {
 }
 
 tenon::Topology topology_of(Host& host, const tn_layer* outputs, uint32_t count) {
-  std::vector<Expression> list = api::expressions(host, outputs, count, "outputs");
-  for (const Expression& output : list)
-    if (output.layer == nullptr) tenon::fail(TN_MISUSE, "an output is a zeroed handle");
-  return tenon::Topology::trace(std::move(list));
+  return tenon::Topology::trace(api::outputs(host, outputs, count, "outputs"));
 }
 
 // JSON of a topology from an untrusted file: bounded depth.
@@ -172,6 +169,20 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
   });
 }
 
+namespace {
+
+// The layers that a model file describes. What is wrong with the description is wrong with the file; a type that is not
+// here, or refused, is not.
+std::vector<Expression> layers_of(Host& host, const std::string& topology, const std::string& file) try {
+  return host.factory.from_json(parse_topology(topology, file));
+} catch (const tenon::Error& error) {
+  const tn_status code = error.code() == TN_INVALID || error.code() == TN_UNSUPPORTED ? TN_BAD_DATA : error.code();
+  const bool named = error.message().find(file) != std::string::npos;
+  throw tenon::Error(code, named ? error.message() : file + ": " + error.message());
+}
+
+}  // namespace
+
 tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                         tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
@@ -180,7 +191,7 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(parameters, "parameters");
     const tenon::ModelFile header = tenon::read_model_header(*it.files, file);
     if (header.topology.empty()) tenon::fail(TN_BAD_DATA, file, ": it holds no topology, only tensors");
-    const std::vector<Expression> expressions = it.factory.from_json(parse_topology(header.topology, file));
+    const std::vector<Expression> expressions = layers_of(it, header.topology, file);
     const tenon::Topology topology = tenon::Topology::trace(expressions);
     const uint32_t room = *outputs_count;
     *outputs_count = static_cast<uint32_t>(expressions.size());

@@ -33,7 +33,7 @@ struct Run {
 
 Run prepare(Host& host, const tn_train_options& options, bool training) {
   Run run;
-  run.outputs = api::expressions(host, options.outputs, options.outputs_count, "options.outputs");
+  run.outputs = api::outputs(host, options.outputs, options.outputs_count, "options.outputs");
   if (options.reader.generation == 0) tenon::fail(TN_MISUSE, "options.reader is not set");
   if (options.parameters.generation == 0) tenon::fail(TN_MISUSE, "options.parameters is not set");
   run.reader = host.readers.at(options.reader);
@@ -99,7 +99,8 @@ tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     if (buffer < 0) tenon::fail(TN_INVALID, "buffer is ", buffer, "; expected at least 0");
-    api::required(reader, "reader") = wrapped(it, of, "shuffle", [&](ReaderStage& stage) {
+    api::required(reader, "reader");  // before `of` is consumed
+    *reader = wrapped(it, of, "shuffle", [&](ReaderStage& stage) {
       stage.samples = tenon::shuffle(stage.samples, buffer, seed, it.allocator);
     });
   });
@@ -109,7 +110,8 @@ tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t 
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     if (samples < 1) tenon::fail(TN_INVALID, "batch: samples is ", samples, "; expected at least 1");
-    api::required(reader, "reader") = wrapped(it, of, "batch", [&](ReaderStage& stage) {
+    api::required(reader, "reader");
+    *reader = wrapped(it, of, "batch", [&](ReaderStage& stage) {
       stage.batches = std::make_unique<tenon::BatchReader>(stage.samples, samples, drop_last != 0, it.allocator);
     });
   });
@@ -118,7 +120,8 @@ tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t 
 tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     if (samples < 0) tenon::fail(TN_INVALID, "first_n: samples is ", samples, "; expected at least 0");
-    api::required(reader, "reader") =
+    api::required(reader, "reader");
+    *reader =
         wrapped(it, of, "first_n", [&](ReaderStage& stage) { stage.samples = tenon::first_n(stage.samples, samples); });
   });
 }
@@ -141,7 +144,8 @@ tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, vo
 tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count, tn_error* error) {
   bool ended = false;
   const tn_status status = api::call(host, error, [&](Host& it) {
-    ReaderStage& stage = *it.readers.at(reader);
+    const std::shared_ptr<ReaderStage> held = it.readers.at(reader);  // whatever the reader's plugin does meanwhile
+    ReaderStage& stage = *held;
     const std::vector<tenon::Slot>& slots = stage.reader().slots();
     if (values_count != slots.size())
       tenon::fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots.size(), " slots");

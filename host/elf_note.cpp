@@ -41,6 +41,8 @@ class NoteReader {
     const Elf64_Ehdr header = checked_header();
     for (uint64_t i = 0; i < header.e_phnum; ++i) {
       const auto segment = read_struct<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr), "a program header");
+      // Reading a mapped page behind the end of a file that was cut short would end the process.
+      if (segment.p_type == PT_LOAD) within(segment.p_offset, segment.p_filesz, "a segment");
       if (segment.p_type == PT_NOTE) visit(segment);
     }
     if (!note_) fail(TN_REFUSED, "it holds no Tenon note; a plugin is built with tenon_add_plugin, which writes one");

@@ -2,6 +2,7 @@
 #include "host/layers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -47,10 +48,12 @@ double number_of(const Value& value, const std::string& name) {
 // Making of one layer.
 class Making {
  public:
-  Making(Registry& registry, const LayerType& type, Layer layer)
+  // depth: how many expansions it lies in.
+  Making(Registry& registry, const LayerType& type, Layer layer, int depth = 0)
       : registry_(registry),
         type_(type),
         layer_(std::move(layer)),
+        depth_(depth),
         sink_(quoted(layer_.name, layer_.type), type.tags) {}
 
   Expression run() {
@@ -124,7 +127,11 @@ class Making {
       if (absent && (port(i).flags & TN_PORT_OPTIONAL) == 0)
         fail(TN_INVALID, "input \"", port(i).name, "\" is missing; expected ", ports.size(), " inputs, got ", given);
       if (absent) continue;
-      const Spec& spec = layer_.inputs[i].layer->outputs.at(layer_.inputs[i].output);
+      if (layer_.inputs[i].output >= layer_.inputs[i].layer->outputs.size())
+        fail(TN_INVALID, "input \"", port(i).name, "\": layer \"", layer_.inputs[i].layer->name, "\" (",
+             layer_.inputs[i].layer->type, ") has no output ", layer_.inputs[i].output,
+             layer_.inputs[i].layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
+      const Spec& spec = layer_.inputs[i].layer->outputs[layer_.inputs[i].output];
       if ((port(i).flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype))
         fail(TN_INVALID, "input \"", port(i).name, "\": expected integers, got ", to_string(spec), " of layer \"",
              layer_.inputs[i].layer->name, "\"");
@@ -230,7 +237,11 @@ class Making {
       if (!multiplier) continue;
       for (LayerParameter& parameter : layer_.parameters) {
         if (parameter.name != layer_.parameter_name + "." + multiplier->suffix) continue;
-        (multiplier->key == "decay" ? parameter.decay_multiplier : parameter.rate_multiplier) = number_of(value, name);
+        const double factor = number_of(value, name);
+        if (!std::isfinite(factor) || factor < 0)
+          fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": ", factor,
+               " is not a number of at least 0");
+        (multiplier->key == "decay" ? parameter.decay_multiplier : parameter.rate_multiplier) = factor;
       }
     }
   }
@@ -309,6 +320,11 @@ class Making {
 
   void add_inner(const tn_expansion_layer* given) {
     if (given == nullptr || given->type == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer without a type");
+    if ((given->inputs_count > 0 && given->inputs == nullptr) ||
+        (given->attributes_count > 0 && (given->attribute_names == nullptr || given->attribute_values == nullptr)))
+      fail(TN_PLUGIN_FAULT, "expand adds a layer with a null list");
+    for (uint32_t i = 0; i < given->attributes_count; ++i)
+      if (given->attribute_names[i] == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer with a null attribute name");
     std::vector<Expression> inputs;
     for (uint32_t i = 0; i < given->inputs_count; ++i) inputs.push_back(ref(given->inputs[i]));
     Values attributes;
@@ -333,7 +349,11 @@ class Making {
     layer.inputs = std::move(inputs);
     layer.given = std::move(attributes);
     if (parameter_name == layer_.parameter_name) hand_down_multipliers(component.description, layer.given);
-    return Making(registry_, component, std::move(layer)).run();
+    constexpr int kMostDepth = 32;
+    if (depth_ == kMostDepth)
+      fail(TN_PLUGIN_FAULT, quoted(layer.name, type), ": expansions within expansions, more than ", kMostDepth,
+           " deep");
+    return Making(registry_, component, std::move(layer), depth_ + 1).run();
   }
 
   // Multipliers of parameters that an inner layer holds in this one's name.
@@ -352,7 +372,11 @@ class Making {
     Layer base = layer_;
     base.name = layer_.name + "/" + layer_.type;
     layer_.expansion = {inner(act_, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name)};
-    layer_.outputs = layer_.expansion[0].layer->outputs;
+    const Layer& made = *layer_.expansion[0].layer;
+    if (made.role != TN_ROLE_LAYER || made.outputs.size() != 1)
+      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"act\": \"", act_,
+           "\" is no activation: it must be a layer with one output");
+    layer_.outputs = made.outputs;
     layer_.parameters.clear();
     layer_.buffers.clear();
   }
@@ -378,6 +402,7 @@ class Making {
   Registry& registry_;
   const LayerType& type_;
   Layer layer_;
+  const int depth_;
   ErrorSink sink_;
   std::string act_;
   double drop_rate_ = 0;
@@ -391,7 +416,21 @@ class Making {
 
 }  // namespace
 
+namespace {
+
+// Names stand in model files and messages.
+void check_name(const std::string& name) {
+  try {
+    (void)nlohmann::json(name).dump();
+  } catch (const nlohmann::json::exception&) {
+    fail(TN_INVALID, "the name of a layer is not UTF-8");
+  }
+}
+
+}  // namespace
+
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
+  check_name(name);
   if (name.empty()) fail(TN_INVALID, "a data layer needs a name");
   if (source.shape.size() + 1 > TN_MAX_RANK)
     fail(TN_INVALID, "data layer \"", name, "\": rank ", source.shape.size(), " is above ", TN_MAX_RANK - 1);
@@ -412,6 +451,7 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
 
 Expression LayerFactory::layer(const std::string& type, const std::string& name, std::vector<Expression> inputs,
                                const Values& attributes) {
+  check_name(name);
   const LayerType& component = registry_.layer(type);
   Layer layer;
   layer.name = name.empty() ? type + "_" + std::to_string(drawn_[type]++) : name;
@@ -424,6 +464,11 @@ Expression LayerFactory::layer(const std::string& type, const std::string& name,
 }
 
 namespace {
+
+int64_t integer(const nlohmann::json& json) {
+  if (!json.is_number_integer()) fail(TN_BAD_DATA, "topology: expected an integer, got ", json.dump());
+  return json.get<int64_t>();
+}
 
 // A layer by the name that expression_name gives.
 Expression find_expression(const std::map<std::string, LayerRef>& layers, const std::string& name) {
@@ -444,7 +489,9 @@ Expression find_expression(const std::map<std::string, LayerRef>& layers, const 
 }  // namespace
 
 std::vector<Expression> LayerFactory::from_json(const nlohmann::json& json) try {
-  if (json.at("version").get<int64_t>() != 1) fail(TN_UNSUPPORTED, "topology version ", json.at("version").dump());
+  if (!json.at("outputs").is_array() || !json.at("layers").is_array())
+    fail(TN_BAD_DATA, "topology: \"layers\" and \"outputs\" must be lists");
+  if (integer(json.at("version")) != 1) fail(TN_UNSUPPORTED, "topology version ", json.at("version").dump());
   std::map<std::string, LayerRef> layers;
   for (const nlohmann::json& entry : json.at("layers")) {
     const auto name = entry.at("name").get<std::string>();
@@ -453,8 +500,8 @@ std::vector<Expression> LayerFactory::from_json(const nlohmann::json& json) try 
     if (entry.contains("dtype")) {
       DataSource source;
       source.dtype = dtype_from_name(entry.at("dtype").get<std::string>());
-      source.shape = entry.at("shape").get<std::vector<int64_t>>();
-      source.index_limit = entry.at("index_limit").get<int64_t>();
+      for (const nlohmann::json& extent : entry.at("shape")) source.shape.push_back(integer(extent));
+      source.index_limit = integer(entry.at("index_limit"));
       source.scale = entry.at("scale").get<double>();
       source.offset = entry.at("offset").get<double>();
       made = data(name, std::move(source));
@@ -469,8 +516,10 @@ std::vector<Expression> LayerFactory::from_json(const nlohmann::json& json) try 
     if (!layers.emplace(name, std::move(made)).second) fail(TN_BAD_DATA, "topology: two layers named \"", name, "\"");
   }
   std::vector<Expression> outputs;
-  for (const nlohmann::json& output : json.at("outputs"))
+  for (const nlohmann::json& output : json.at("outputs")) {
     outputs.push_back(find_expression(layers, output.get<std::string>()));
+    if (outputs.back().layer == nullptr) fail(TN_BAD_DATA, "topology: an output without a name");
+  }
   return outputs;
 } catch (const nlohmann::json::exception& error) {
   fail(TN_BAD_DATA, "topology: ", error.what());

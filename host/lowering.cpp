@@ -328,7 +328,10 @@ class Lowering {
       });
     };
     builder.pointwise = [](void* self, const tn_pointwise* call, tn_ref* outputs) {
-      return done(self, [&](Lowering& lowering) { lowering.pointwise(*call, outputs); });
+      return done(self, [&](Lowering& lowering) {
+        if (call == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without a call");
+        lowering.pointwise(*call, outputs);
+      });
     };
     builder.gather = [](void* self, tn_ref table, tn_ref ids) {
       return recorded(self, [&](Lowering& lowering) -> tn_ref {
@@ -339,12 +342,15 @@ class Lowering {
     builder.scatter_add = [](void* self, tn_ref rows, tn_ref ids, const tn_dim* height) {
       return recorded(self, [&](Lowering& lowering) -> tn_ref {
         if (!lowering.known(rows) || !lowering.known(ids)) return -1;
+        if (height == nullptr) fail(TN_PLUGIN_FAULT, "scatter_add without a height");
         return lowering.writer().scatter_add(rows, ids, *height);
       });
     };
     builder.view = [](void* self, tn_ref value, const tn_dim* dims, int32_t rank) {
       return recorded(self, [&](Lowering& lowering) -> tn_ref {
         if (!lowering.known(value)) return -1;
+        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && dims == nullptr))
+          fail(TN_PLUGIN_FAULT, "view with ", rank, " dimensions, or without them");
         tn_spec spec = {};
         spec.rank = rank;
         spec.dims = dims;
@@ -356,6 +362,7 @@ class Lowering {
   static void set_moves(tn_builder& builder) {
     builder.concat = [](void* self, const tn_ref* values, uint32_t count, int32_t axis) {
       return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (count > 0 && values == nullptr) fail(TN_PLUGIN_FAULT, "concat without values");
         if (!std::all_of(values, values + count, [&](tn_ref value) { return lowering.known(value); })) return -1;
         return lowering.writer().concat({values, values + count}, axis);
       });
@@ -372,7 +379,10 @@ class Lowering {
     };
     builder.transpose = [](void* self, tn_ref value, const int32_t* axes, int32_t rank) {
       return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        return lowering.known(value) ? lowering.writer().transpose(value, {axes, axes + std::max(rank, 0)}) : -1;
+        if (!lowering.known(value)) return -1;
+        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && axes == nullptr))
+          fail(TN_PLUGIN_FAULT, "transpose with ", rank, " axes, or without them");
+        return lowering.writer().transpose(value, {axes, axes + rank});
       });
     };
   }
@@ -402,8 +412,9 @@ class Lowering {
 
   void pointwise(const tn_pointwise& call, tn_ref* outputs) {
     if (call.program == nullptr || outputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without program or outputs");
-    std::fill_n(outputs, call.program->outputs_count, -1);
     auto program = std::make_shared<Program>(Program::from(*call.program));
+    std::fill_n(outputs, program->outputs.size(), -1);
+    if (!program->inputs.empty() && call.inputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without its inputs");
     std::shared_ptr<Program> gradient;
     if (call.gradient != nullptr) {
       gradient = std::make_shared<Program>(Program::from(*call.gradient));

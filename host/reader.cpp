@@ -149,8 +149,9 @@ class PluginReader final : public Reader {
     if (!can_be_stored(slot.dtype)) fault("slot \"", slot.name, "\": no element type: ", dtype_name(slot.dtype));
     if (from->storage != TN_DENSE)
       fail(TN_UNSUPPORTED, who_, ": slot \"", slot.name, "\": storage ", from->storage, " is not dense");
-    if (from->rank < 0 || from->rank > TN_MAX_RANK || (from->rank > 0 && from->shape == nullptr))
-      fault("slot \"", slot.name, "\": rank ", from->rank, " is not between 0 and ", TN_MAX_RANK, ", or has no shape");
+    constexpr int32_t kMostRank = TN_MAX_RANK - 1;  // a minibatch has one dimension more
+    if (from->rank < 0 || from->rank > kMostRank || (from->rank > 0 && from->shape == nullptr))
+      fault("slot \"", slot.name, "\": rank ", from->rank, " is not between 0 and ", kMostRank, ", or has no shape");
     if (slot.index_limit < -1 || slot.index_limit == 0 || (slot.index_limit > 0 && !is_integer(slot.dtype)))
       fault("slot \"", slot.name, "\": index limit ", slot.index_limit, " of ", dtype_name(slot.dtype));
     slot.bytes = tn_dtype_bytes(slot.dtype);

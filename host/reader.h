@@ -65,6 +65,8 @@ class BatchReader {
   // The next minibatch's samples, 0 at the end of a pass; the call after that begins the next. After an error the
   // samples read before it are kept: the call can be made again, and nothing is lost.
   int64_t next();
+  // Goes back to the beginning of a pass that was left in the middle, where the reader can; else goes on in it.
+  void restart();
   // Slot number `slot` of the minibatch, [samples, shape of a sample...]; valid until the next call of next.
   [[nodiscard]] const void* data(size_t slot) const { return buffers_[slot].data(); }
 
@@ -74,6 +76,7 @@ class BatchReader {
   bool drop_last_;
   std::vector<Buffer> buffers_;
   std::vector<void*> pointers_;
+  int64_t pass_ = 0;    // from 0
   int64_t filled_ = 0;  // samples in the buffers that were not given yet
   bool ended_ = false;  // the pass is over and the caller was not told yet
 };

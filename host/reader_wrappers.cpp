@@ -276,8 +276,27 @@ int64_t BatchReader::next() {
   }
   const int64_t given = drop_last_ && filled_ < batch_ ? 0 : filled_;
   filled_ = 0;
-  if (given == 0) ended_ = false;
+  if (given == 0) {
+    ended_ = false;
+    ++pass_;
+  }
   return given;
+}
+
+void BatchReader::restart() {
+  if (ended_) {  // the pass is over, only nobody was told yet
+    ended_ = false;
+    filled_ = 0;
+    ++pass_;
+    return;
+  }
+  if (filled_ == 0 && of_->position() == 0) return;
+  try {
+    of_->seek(pass_, 0);
+    filled_ = 0;
+  } catch (const Error& error) {
+    if (error.code() != TN_UNSUPPORTED) throw;
+  }
 }
 
 }  // namespace tenon

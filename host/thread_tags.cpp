@@ -196,16 +196,17 @@ void ThreadTags::take_back(Lent& lent) noexcept {
   ++over.count;
 }
 
-LentUse::LentUse(void* self) noexcept : lent_(*static_cast<const Lent*>(self)) {
-  if (lent_.tags == nullptr) {
-    object_ = lent_.object;
+LentUse::LentUse(void* self) noexcept : lent_(static_cast<const Lent*>(self)) {
+  if (lent_ == nullptr) return;
+  if (lent_->tags == nullptr) {
+    object_ = lent_->object;
     return;
   }
-  std::unique_lock lock(lent_.tags->mutex_);
-  const bool anywhere = lent_.thread == std::thread::id();
-  if (lent_.object != nullptr && (anywhere || lent_.thread == std::this_thread::get_id())) {
-    object_ = lent_.object;
-    call_ = lent_.tags->newest(std::this_thread::get_id());
+  std::unique_lock lock(lent_->tags->mutex_);
+  const bool anywhere = lent_->thread == std::thread::id();
+  if (lent_->object != nullptr && (anywhere || lent_->thread == std::this_thread::get_id())) {
+    object_ = lent_->object;
+    call_ = lent_->tags->newest(std::this_thread::get_id());
     if (anywhere)
       lock_ = std::move(lock);
     else if (call_ != nullptr)
@@ -213,15 +214,15 @@ LentUse::LentUse(void* self) noexcept : lent_(*static_cast<const Lent*>(self)) {
     return;
   }
   try {
-    const char* const reason = lent_.object == nullptr ? " and has been taken back" : " for another thread";
-    lent_.tags->blame(lock, text("used the ", lent_.name, " that was lent to ", lent_.to, reason));
+    const char* const reason = lent_->object == nullptr ? " and has been taken back" : " for another thread";
+    lent_->tags->blame(lock, text("used the ", lent_->name, " that was lent to ", lent_->to, reason));
   } catch (...) {  // no memory for a message; the callback still fails
   }
 }
 
 LentUse::~LentUse() {
-  if (lent_.tags == nullptr || lock_.owns_lock() || call_ == nullptr) return;
-  const std::lock_guard lock(lent_.tags->mutex_);
+  if (lent_ == nullptr || lent_->tags == nullptr || lock_.owns_lock() || call_ == nullptr) return;
+  const std::lock_guard lock(lent_->tags->mutex_);
   --call_->callbacks_;
 }
 

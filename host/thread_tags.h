@@ -196,7 +196,7 @@ class LentUse {
   }
 
  private:
-  const Lent& lent_;
+  const Lent* lent_;  // null: what the plugin gave back is
   void* object_ = nullptr;
   ThreadTags::Call* call_ = nullptr;
   std::unique_lock<std::mutex> lock_;  // held where any thread may call, so that the loan does not end meanwhile

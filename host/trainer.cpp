@@ -109,6 +109,7 @@ class Training {
         batch_result_(request.machine, request.registry) {}
 
   void run(int64_t passes) {
+    request_.reader.restart();
     pass_began_ = request_.clock.now();
     bool going = send(EventKind::kBeginTraining, nullptr);
     for (pass_ = 0; going && pass_ < passes; ++pass_) going = run_pass();
@@ -174,6 +175,7 @@ class Training {
 template <typename Each>
 void one_pass(const TrainRequest& request, Each&& each) {
   const Feeder feeder(request.machine.topology(), request.reader, request.feeding);
+  request.reader.restart();
   while (const int64_t samples = request.reader.next()) {
     request.machine.forward(feeder.feeds(request.reader, samples));
     if (!each()) return;

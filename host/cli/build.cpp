@@ -147,6 +147,10 @@ Layer Topology::make(const JobLayer& layer) {
     for (auto step = begin; step != path_.end(); ++step) cycle += "\"" + *step + "\" needs ";
     throw Failure(kBadConfig, layer.inputs_place + ": the layers form a cycle: " + cycle + "\"" + layer.name + "\"");
   }
+  constexpr size_t kMostDepth = 10000;
+  if (path_.size() == kMostDepth)
+    throw Failure(kBadConfig, layer.place + ": layer \"" + layer.name + "\": a chain of more than " +
+                                  std::to_string(kMostDepth) + " layers");
   path_.push_back(layer.name);
   Layers inputs;
   for (const std::string& name : layer.inputs) inputs.push_back(input(layer, name));

@@ -84,10 +84,10 @@ void JobOptions::add_seed_to(Options& options) {
 }
 
 Job JobOptions::load(const Options& options, const std::string& path) const {
-  if (threads != -1 && (threads < 0 || threads > kMostThreads))
+  if (threads != kNotGiven && (threads < 0 || threads > kMostThreads))
     options.fail("--threads: expected 0 to " + std::to_string(kMostThreads) + ", got " + std::to_string(threads));
-  if (seed < -1) options.fail("--seed: expected at least 0, got " + std::to_string(seed));
-  if (passes != -1 && passes < 1) options.fail("--passes: expected at least 1, got " + std::to_string(passes));
+  if (seed != kNotGiven && seed < 0) options.fail("--seed: expected at least 0, got " + std::to_string(seed));
+  if (passes != kNotGiven && passes < 1) options.fail("--passes: expected at least 1, got " + std::to_string(passes));
   Job job = load_job(path, sets);
   if (threads >= 0) job.threads = threads;
   if (seed >= 0) job.seed = seed;

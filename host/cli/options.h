@@ -43,9 +43,10 @@ enum class LogFormat { kText, kJson };
 struct JobOptions {
   std::vector<std::string> sets;
   std::vector<std::string> plugins;
-  int64_t threads = -1;  // -1: as the job says; likewise below
-  int64_t seed = -1;
-  int64_t passes = -1;
+  static constexpr int64_t kNotGiven = INT64_MIN;  // as the job says
+  int64_t threads = kNotGiven;
+  int64_t seed = kNotGiven;
+  int64_t passes = kNotGiven;
   bool quiet = false;
   std::string log_format = "text";
 

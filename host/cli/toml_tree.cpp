@@ -89,7 +89,24 @@ size_t line_of_stray(std::string_view text) {
   return 0;
 }
 
+// toml++ takes dotted keys apart with recursion. Outside of texts and comments, so many dots without a space, a bracket
+// or a comma are no job.
+void check_dots(std::string_view text, const std::string& path) {
+  constexpr int kMostDots = 64;
+  size_t line = 1;
+  int dots = 0;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (c == '.') ++dots;
+    if (c == '\n' || c == '=' || c == ',' || c == '"' || c == '\'') dots = 0;
+    if (dots > kMostDots)
+      throw Failure(kBadConfig,
+                    place_from(path, line) + ": a key of more than " + std::to_string(kMostDots) + " parts");
+  }
+}
+
 toml::table parse_any(std::string_view text, const std::string& path) {
+  check_dots(text, path);
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& error) {

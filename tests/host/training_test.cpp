@@ -272,6 +272,42 @@ TEST(Errors, NameTheThing) {
   EXPECT_EQ(tn_layer_release(other.get(), model.cost.handle(), nullptr), TN_MISUSE);
 }
 
+// A pass that was left in the middle is begun anew: a test sees all samples.
+TEST(Training, EveryPassBeginsWithTheFirstSample) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 8);
+  TrainOptions options;
+  options.outputs = model.outputs();
+  options.parameters = host.parameters(options.outputs, 1);
+  options.updater = host.updater("sgd", {{"learning_rate", 0.1}});
+  options.reader = fashion(host, "t10k", 100, 16, 1);
+  int64_t batches = 0;
+  options.handler = [&](const Event& event) {
+    if (event.kind() == TN_END_ITERATION && ++batches == 2) event.stop();
+  };
+  train(options);
+  options.handler = nullptr;
+  EXPECT_EQ(tenon::v0::test(options).samples, 100);
+}
+
+TEST(Errors, ZeroedHandlesAndChains) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 8);
+  Layers outputs = model.outputs();
+  const Parameters parameters = host.parameters(outputs, 1);
+  outputs.emplace_back();
+  try {
+    (void)host.machine(parameters, outputs, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_MISUSE);
+    EXPECT_THAT(error.what(), HasSubstr("is a zeroed handle"));
+  }
+  // Dropped one after the other, not one inside the other.
+  Layer last = model.prediction;
+  for (int i = 0; i < 100000; ++i) last = host.layer("relu", {last}, {});
+}
+
 TEST(Models, AreReadBack) {
   const std::string path = testing::TempDir() + "tenon_model_round.safetensors";
   const Host host = make_host(1);

@@ -192,8 +192,8 @@ TEST_F(Idx, RefusesDamagedHeaders) {
   expect_refused("PNG and so on", "not an IDX file");
   expect_refused(header(8, {1, 2}).substr(0, 10), "the header ends before dimension 2 of 2");
   expect_refused(header(8, {3, 0, 2}), "dimension 2 of the header is 0");
-  expect_refused(header(8, std::vector<uint32_t>(10, 1)) + "x", "has 10 dimensions; at most 9", TN_UNSUPPORTED);
-  expect_refused(header(8, std::vector<uint32_t>(9, UINT32_MAX)), "more bytes than there can be");
+  expect_refused(header(8, std::vector<uint32_t>(10, 1)) + "x", "has 10 dimensions; at most 8", TN_UNSUPPORTED);
+  expect_refused(header(8, std::vector<uint32_t>(8, UINT32_MAX)), "more bytes than there can be");
   expect_refused(header(0x0E, {UINT32_MAX, 1u << 16, 1u << 13}), "more bytes than there can be");
 }
 

@@ -356,7 +356,8 @@ typedef struct tn_test_result {
 /* Trains for `passes` passes of the reader, or until a handler stops it. On failure the parameters are those of
  * the last finished update. */
 TENON_API tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error);
-/* One pass without change to anything. */
+/* One pass without change to anything. Like tn_train and tn_infer it begins with the first sample: a pass that was left
+ * in the middle is begun anew, where the reader can go back. */
 TENON_API tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result* result, tn_error* error);
 /* One pass of the reader; `sink` gets the outputs of each minibatch (one array per output, borrowed during the call)
  * and ends the pass early by returning non-zero. */

@@ -121,6 +121,7 @@ struct Concat {
         throw planner.bad_input(i, "has another number of dimensions than the first").expected(planner.input(0));
       const int64_t own = length_of(planner, i, axis);
       planner.require_shape(i, with_length(planner.input(0), axis, own));
+      if (length > INT64_MAX - own) throw planner.bad_input(i, "makes the output longer than can be counted");
       length += own;
     }
     planner.output(0, with_length(planner.input(0), axis, length));

@@ -95,9 +95,9 @@ class Decoder {
     file_.dtype = type->dtype;
     file_.dtype_name = type->name;
     const int rank = magic[3];
-    if (rank - 1 > TN_MAX_RANK)
+    if (rank > TN_MAX_RANK)
       fail(TN_UNSUPPORTED,
-           "has " + std::to_string(rank) + " dimensions; at most " + std::to_string(TN_MAX_RANK + 1) + " can be read");
+           "has " + std::to_string(rank) + " dimensions; at most " + std::to_string(TN_MAX_RANK) + " can be read");
     for (int i = 0; i < rank; ++i) add_dimension(i, rank);
     if (__builtin_mul_overflow(file_.all_samples, file_.sample_bytes, &all_bytes_) ||
         all_bytes_ > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))

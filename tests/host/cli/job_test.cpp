@@ -167,6 +167,9 @@ TEST(JobTest, SyntaxErrorsNameTheLine) {
   EXPECT_THAT(refused("passes = 3\npasses = 4\n"), HasSubstr("jobs/mlp.toml:2: "));
   EXPECT_THAT(refused(std::string(100000, '[')), HasSubstr("jobs/mlp.toml:1: "));
   EXPECT_THAT(refused("a = " + std::string(100000, '[')), HasSubstr("jobs/mlp.toml:1: "));
+  std::string deep = "x";
+  for (int i = 0; i < 100000; ++i) deep += ".a";
+  EXPECT_THAT(refused(deep + " = 1\n"), HasSubstr("jobs/mlp.toml:1: a key of more than 64 parts"));
   EXPECT_THAT(refused("[[[a]]]"), HasSubstr("jobs/mlp.toml:1: "));
   EXPECT_THAT(refused("# \xC3\xA9\nx = '\xC3\xA9'\n\xC3\xA9 = 1\n"),
               HasSubstr("jobs/mlp.toml:3: a character outside ASCII"));
