@@ -86,8 +86,8 @@ typedef struct tn_allocator {
 
 /* Whether the host checks the thread tags of the plugin interface: what a plugin calls from where, and what it goes on
  * using after it had to be given back. A breach ends the call with TN_PLUGIN_FAULT that names component and function;
- * calling the host from inside a plugin's function is TN_MISUSE. Meant for those who write and test plugins: it takes
- * a lock and some memory at each call of a plugin. */
+ * calling the host from inside a plugin's function, where that runs plugin code again, is TN_MISUSE. Meant for those
+ * who write and test plugins: it takes a lock and some memory at each call of a plugin. */
 enum {
   TN_CHECK_DEFAULT = 0, /* on where the library was built without NDEBUG */
   TN_CHECK_ON = 1,
