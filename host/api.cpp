@@ -63,12 +63,20 @@ tn_array array(const ArrayView& view) {
   result.rank = static_cast<int32_t>(view.shape.size());
   std::copy(view.shape.begin(), view.shape.end(), result.shape);
   result.data = const_cast<void*>(view.data);
+  result.storage = view.storage;
+  result.levels = view.levels;
+  std::copy(std::begin(view.offsets), std::end(view.offsets), result.offsets);
+  result.ids = view.ids;
+  result.samples = view.samples;
   return result;
 }
 
 ArrayView view(const tn_array& array) {
   if (array.rank < 0 || array.rank > TN_MAX_RANK) fail(TN_INVALID, "an array of rank ", array.rank);
-  return {array.dtype, {array.shape, array.shape + array.rank}, array.data};
+  if (array.storage != TN_DENSE && array.storage != TN_RAGGED && array.storage != TN_CSR)
+    fail(TN_INVALID, "an array of storage ", array.storage, "; expected TN_DENSE, TN_RAGGED or TN_CSR");
+  return {array.dtype,  {array.shape, array.shape + array.rank}, array.data, array.storage,
+          array.levels, {array.offsets[0], array.offsets[1]},    array.ids,  array.samples};
 }
 
 std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }

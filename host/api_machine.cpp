@@ -55,6 +55,17 @@ tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* par
   });
 }
 
+tn_status tn_machine_gradient_rows(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
+                                   tn_array* values, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(ids, "ids");
+    api::required(values, "values");
+    const std::string name = api::string(parameter, "parameter");
+    static_cast<void>(it.machines.at(machine)->gradient(name));
+    tenon::fail(TN_INVALID, "parameter \"", name, "\" has a dense gradient, not one of rows");
+  });
+}
+
 tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error) {
   return api::call(host, error, [&](Host& it) { api::required(cost, "cost") = it.machines.at(machine)->cost(); });
 }

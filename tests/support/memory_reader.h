@@ -28,8 +28,8 @@ struct MemoryData {
   int64_t says_samples = -2;  // answer of samples; -2: the truth
 
   int64_t value_shape[1] = {3};
-  tn_slot id = {sizeof(tn_slot), TN_I64, "id", TN_DENSE, 0, nullptr, -1};
-  tn_slot value = {sizeof(tn_slot), TN_F32, "value", TN_DENSE, 1, value_shape, -1};
+  tn_slot id = {sizeof(tn_slot), TN_I64, "id", TN_DENSE, 0, nullptr, -1, 0, 0};
+  tn_slot value = {sizeof(tn_slot), TN_F32, "value", TN_DENSE, 1, value_shape, -1, 0, 0};
   const tn_slot* slots[2] = {&id, &value};
   tn_reader_schema schema = {sizeof(tn_reader_schema), 2, slots};
   const tn_reader_schema* schema_given = &schema;

@@ -59,12 +59,23 @@ typedef struct tn_named_value {
   tn_value value;
 } tn_named_value;
 
-/* A dense row-major array in host memory. shape[0] counts samples where samples are meant. */
+/* A row-major array in host memory, by storage:
+ *   TN_DENSE    data of `shape`; shape[0] counts samples where samples are meant
+ *   TN_RAGGED   sequences end to end: data of `shape`, shape[0] counting rows; sample i has the rows from offsets[0][i]
+ *               to offsets[0][i + 1]. With two levels that is its inner sequences, and inner sequence j has the rows
+ *               from offsets[1][j] to offsets[1][j + 1]. offsets[0][0] and offsets[1][0] are 0.
+ *   TN_CSR      shape is {samples, width}; sample i has the entries from offsets[0][i] to offsets[0][i + 1], each a
+ *               column in `ids` and a float in `data`; data null: all are 1 */
 typedef struct tn_array {
-  tn_dtype dtype;
+  tn_dtype dtype; /* TN_CSR: TN_F32 */
   int32_t rank;
   int64_t shape[8];
-  void* data; /* not written through when it is an input */
+  void* data;                /* not written through when it is an input */
+  int32_t storage;           /* TN_DENSE (0), TN_RAGGED, TN_CSR */
+  uint32_t levels;           /* TN_RAGGED: 1 or 2; else 0 */
+  const int64_t* offsets[2]; /* [samples + 1], [inner sequences + 1]; null where there are none */
+  const int64_t* ids;        /* TN_CSR; else null */
+  int64_t samples;           /* TN_RAGGED: samples; else ignored */
 } tn_array;
 
 /* ---- library --------------------------------------------------------------------------------------------------- */
@@ -141,6 +152,12 @@ typedef struct tn_data_options {
   int64_t index_limit; /* integers are in [0, index_limit); -1: not known */
   double scale;        /* integers that flow into a float port become scale * x + offset on the device; 0: 1 */
   double offset;
+  int32_t storage; /* TN_DENSE (0); TN_RAGGED: a sample is a sequence of rows of `shape`; TN_CSR: a vector of shape[0]
+                      numbers of which most are 0, dtype TN_F32 */
+  uint32_t levels; /* TN_RAGGED: 1 (also 0) or 2, sequences of sequences */
+  /* TN_RAGGED: data layers that give the same `sequence` have sequences of equal length in every sample, and their rows
+   * can be combined. Null: the layer's own name. */
+  const char* sequence;
 } tn_data_options;
 TENON_API tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error);
 
@@ -209,6 +226,9 @@ typedef struct tn_machine_options {
   const char* const* immutable_parameters;
   uint32_t immutable_parameters_count;
   uint32_t reserved;
+  /* Bound of the rows that one ragged data layer (entries that a TN_CSR one) has in a minibatch. 0: the machine begins
+   * with a few for each sample, and plans anew with twice as many when a minibatch has more. */
+  int64_t max_rows;
 } tn_machine_options;
 
 /* One data layer's minibatch: shape [samples, shape of a sample...]. */
@@ -233,6 +253,12 @@ TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_laye
 /* A parameter's gradient since the last update, borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                                         tn_error* error);
+/* The gradient of a parameter that has it as rows, as a layer's table has of which few rows are read: the numbers of
+ * the rows that have one, int64 [n], rising, and their gradients [n, shape of a row...]; all other rows have none.
+ * tn_machine_gradient gives the whole one of such a parameter, as a copy that the machine makes at each call.
+ * TN_INVALID where the parameter's gradient is dense. Borrowed like tn_machine_gradient's. */
+TENON_API tn_status tn_machine_gradient_rows(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
+                                             tn_array* values, tn_error* error);
 /* Mean cost of the last forward, summed over the cost outputs; 0 where there is none. */
 TENON_API tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error);
 /* Values of the machine's metrics over the last forward, borrowed until the next call of tn_machine_metrics or tn_test

@@ -15,6 +15,7 @@
 
 #include <tenon/tenon.h>
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -72,11 +73,32 @@ struct Attribute {
 };
 using Attributes = std::vector<Attribute>;
 
-// A view of a dense row-major array in host memory, borrowed as its source states.
+// A view of a row-major array in host memory, borrowed as its source states; tn_array says what the members mean.
 struct Array {
   tn_dtype dtype = TN_F32;
   std::vector<int64_t> shape;
   const void* data = nullptr;
+  int32_t storage = TN_DENSE;
+  uint32_t levels = 0;
+  std::array<const int64_t*, 2> offsets = {nullptr, nullptr};
+  const int64_t* ids = nullptr;
+  int64_t samples = 0;
+
+  // Sequences of rows, end to end: shape [rows, shape of a row...], offsets [samples + 1].
+  static Array sequences(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
+                         const int64_t* offsets) {
+    return {dtype, std::move(shape), data, TN_RAGGED, 1, {offsets, nullptr}, nullptr, samples};
+  }
+  // Sequences of sequences: offsets [samples + 1] into the inner sequences, inner [inner sequences + 1] into the rows.
+  static Array nested(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
+                      const int64_t* offsets, const int64_t* inner) {
+    return {dtype, std::move(shape), data, TN_RAGGED, 2, {offsets, inner}, nullptr, samples};
+  }
+  // Rows of `width` numbers of which most are 0: offsets [samples + 1], ids and values by entry; values null: all
+  // are 1.
+  static Array sparse(int64_t samples, int64_t width, const int64_t* offsets, const int64_t* ids, const float* values) {
+    return {TN_F32, {samples, width}, values, TN_CSR, 0, {offsets, nullptr}, ids, samples};
+  }
 
   [[nodiscard]] int64_t count() const {
     int64_t result = 1;
@@ -107,6 +129,9 @@ struct DataOptions {
   int64_t index_limit = -1;    // integers are in [0, index_limit); -1: not known
   double scale = 1;            // integers that flow into a float port become scale * x + offset
   double offset = 0;
+  int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: vectors of shape[0] numbers, mostly 0
+  uint32_t levels = 1;         // TN_RAGGED: 1 or 2
+  std::string sequence;        // data layers with the same have sequences of equal length; empty: the name
 };
 
 namespace detail {
@@ -192,10 +217,18 @@ inline tn_array c_array(const Array& array) {
   result.rank = static_cast<int32_t>(array.shape.size());
   for (size_t i = 0; i < array.shape.size(); ++i) result.shape[i] = array.shape[i];
   result.data = const_cast<void*>(array.data);  // inputs are not written through
+  result.storage = array.storage;
+  result.levels = array.levels;
+  for (size_t i = 0; i < array.offsets.size(); ++i) result.offsets[i] = array.offsets[i];
+  result.ids = array.ids;
+  result.samples = array.samples;
   return result;
 }
 inline Array array_from(const tn_array& array) {
-  return {array.dtype, std::vector<int64_t>(array.shape, array.shape + array.rank), array.data};
+  return {array.dtype,  std::vector<int64_t>(array.shape, array.shape + array.rank),
+          array.data,   array.storage,
+          array.levels, {array.offsets[0], array.offsets[1]},
+          array.ids,    array.samples};
 }
 inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count) {
   std::vector<Metric> result;
@@ -311,6 +344,7 @@ struct MachineOptions {
   uint64_t seed = 0;   // of random numbers inside the model
   // Parameters that get no gradient, and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable_parameters;
+  int64_t max_rows = 0;  // of one ragged data layer in a minibatch; 0: grows as needed
 };
 
 struct Feed {
@@ -337,6 +371,17 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
     detail::checked(
         [&](tn_error* error) { return tn_machine_output(host(), handle(), layer.handle(), &array, error); });
     return detail::array_from(array);
+  }
+  // The gradient of a parameter that has it as rows: which rows, and their gradients.
+  struct Rows {
+    Array ids, values;
+  };
+  [[nodiscard]] Rows gradient_rows(const std::string& parameter) const {
+    tn_array ids = {}, values = {};
+    detail::checked([&](tn_error* error) {
+      return tn_machine_gradient_rows(host(), handle(), parameter.c_str(), &ids, &values, error);
+    });
+    return {detail::array_from(ids), detail::array_from(values)};
   }
   [[nodiscard]] Array gradient(const std::string& parameter) const {
     tn_array array = {};
@@ -645,6 +690,9 @@ class Host {
     c.index_limit = options.index_limit;
     c.scale = options.scale;
     c.offset = options.offset;
+    c.storage = options.storage;
+    c.levels = options.storage == TN_RAGGED ? options.levels : 0;
+    c.sequence = options.sequence.empty() ? nullptr : options.sequence.c_str();
     return made<Layer, tn_layer>([&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
   }
   // name empty: generated.
@@ -704,6 +752,7 @@ class Host {
     for (const std::string& name : options.immutable_parameters) immutable.push_back(name.c_str());
     c.immutable_parameters = immutable.data();
     c.immutable_parameters_count = detail::count_of(immutable.size());
+    c.max_rows = options.max_rows;
     return made<Machine, tn_machine>([&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });

@@ -85,6 +85,14 @@ static inline uint32_t tn_dtype_code(tn_dtype t) { return t & 0xffu; }
 static inline uint32_t tn_dtype_bits(tn_dtype t) { return (t >> 8) & 0xffu; }
 static inline uint32_t tn_dtype_bytes(tn_dtype t) { return (tn_dtype_bits(t) + 7u) / 8u; }
 
+/* How the elements are stored. */
+enum {
+  TN_DENSE = 0,
+  TN_ROWS = 1,   /* a sparse gradient: some rows of a [height, ...] tensor */
+  TN_RAGGED = 2, /* sequences end to end, never padded */
+  TN_CSR = 3     /* sparse input rows */
+};
+
 /* Traits of a kernel or reader: what the host must know before it schedules the call. Bits. */
 enum {
   TN_TRAIT_OWN_THREADS = 1,   /* starts compute threads of its own; the host gives it one thread */

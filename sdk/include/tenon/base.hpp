@@ -41,6 +41,9 @@ class Spec {
   explicit Spec(const tn_spec& spec)
       : dtype_(spec.dtype), storage_(spec.storage), layout_(spec.layout), levels_(spec.levels) {
     for (int32_t i = 0; i < spec.rank; ++i) push_back(spec.dims[i]);
+    if (!TN_HAS(&spec, tn_spec, outer) || spec.outer == nullptr) return;
+    outer_count_ = storage_ == TN_CSR ? 1 : static_cast<int32_t>(levels_ < 2 ? levels_ : 2);
+    for (int32_t i = 0; i < outer_count_; ++i) outer_[i] = spec.outer[i];
   }
 
   int32_t rank() const { return rank_; }
@@ -51,6 +54,13 @@ class Spec {
   const Dim& operator[](int32_t i) const {
     if (i < 0 || i >= rank_) throw std::out_of_range("dimension " + std::to_string(i) + " of " + std::to_string(rank_));
     return dims_[i];
+  }
+  bool is_ragged() const { return storage_ == TN_RAGGED; }
+  uint32_t levels() const { return levels_; }
+  // TN_RAGGED: what the rows lie in, from the inside; TN_CSR: outer(0) is the entries.
+  const Dim& outer(int32_t i) const {
+    if (i < 0 || i >= outer_count_) throw std::out_of_range("outer dimension " + std::to_string(i));
+    return outer_[i];
   }
   const Dim& back() const { return (*this)[rank_ - 1]; }
   void push_back(const Dim& dim) {
@@ -88,6 +98,7 @@ class Spec {
     spec.dims = dims_;
     spec.layout = layout_;
     spec.levels = levels_;
+    spec.outer = outer_count_ == 0 ? nullptr : outer_;
     return spec;
   }
 
@@ -100,6 +111,8 @@ class Spec {
   int32_t storage_ = TN_DENSE;
   uint32_t layout_ = 0;
   uint32_t levels_ = 0;
+  Dim outer_[2];
+  int32_t outer_count_ = 0;
 };
 
 // A failure with everything that the host can show:

@@ -15,6 +15,20 @@ typedef int32_t tn_ref;
 
 enum { TN_TRANSPOSE_A = 1, TN_TRANSPOSE_B = 2 };
 
+/* Primitives over segments: the R rows of a ragged dimension, which lie in S segments end to end, some of them empty.
+ * W is what a row holds. */
+enum {
+  TN_SEGMENT_SUM = 1,      /* [R, W...] to [S, W...]: the sum over each segment; 0 where it is empty */
+  TN_SEGMENT_MAX = 2,      /* likewise the largest; 0 where it is empty; the derivative is shared between equals */
+  TN_SEGMENT_SPREAD = 3,   /* [S, W...] to [R, W...]: every row gets what its segment has */
+  TN_SEGMENT_SHIFT = 4,    /* [R, W...] to the same: row r gets row r + by of its own segment, 0 where there is none */
+  TN_SEGMENT_POSITION = 5, /* no value; int64 [R]: the number of a row within its segment, from 0 */
+  TN_SEGMENT_LENGTH = 6,   /* no value; int64 [S]: rows of each segment */
+  TN_SEGMENT_START = 7,    /* no value; int64 [S]: the first row of each segment */
+  TN_SEGMENT_RANK = 8 /* float [R] to int64 [R]: the place of a row when its segment is sorted, largest first, equals
+                         in their order, from 0; no derivative */
+};
+
 /* One application of a pointwise program. */
 typedef struct tn_pointwise {
   uint32_t size;
@@ -75,6 +89,12 @@ typedef struct tn_builder {
   tn_ref (*pad)(void* self, tn_ref value, int32_t axis, int64_t before, int64_t after);
   /* Dimension i of the result is dimension axes[i] of the value; axes is a permutation of as many as it has. */
   tn_ref (*transpose)(void* self, tn_ref value, const int32_t* axes, int32_t rank);
+  /* A primitive over the segments of the ragged dimension `rows`; op: TN_SEGMENT_*; `value` is -1 where it takes none,
+   * `by` is for SHIFT alone. */
+  tn_ref (*segment)(void* self, int32_t op, tn_ref value, const tn_dim* rows, int64_t by);
+  /* A TN_CSR input is seen as the ids of its entries, int64 [entries], ragged. This is their values, float [entries],
+   * or -1 without failure where all are 1. */
+  tn_ref (*weights)(void* self, tn_ref sparse);
 } tn_builder;
 
 #ifdef __cplusplus

@@ -82,6 +82,19 @@ class Builder {
     return made(builder_->transpose(builder_->self, value.ref(), axes.data(), static_cast<int32_t>(axes.size())));
   }
 
+  // A primitive over the segments of the ragged dimension `rows`: TN_SEGMENT_*.
+  Tensor segment(int32_t op, const Tensor& value, const Dim& rows, int64_t by = 0) {
+    return made(builder_->segment(builder_->self, op, value.ref(), &rows, by));
+  }
+  // Of the dimension itself: TN_SEGMENT_POSITION, _LENGTH, _START.
+  Tensor segment(int32_t op, const Dim& rows) { return made(builder_->segment(builder_->self, op, -1, &rows, 0)); }
+  // The values of a sparse input's entries; nothing where all are 1.
+  std::optional<Tensor> weights(const Tensor& sparse) {
+    const tn_ref ref = builder_->weights(builder_->self, sparse.ref());
+    if (ref < 0 && builder_->status(builder_->self) == TN_OK) return std::nullopt;
+    return made(ref);
+  }
+
   // Applies a program: the first `leading` dimensions are rows. With `gradient`, the author's own; else derived.
   std::vector<Tensor> pointwise(const Program& program, std::initializer_list<Tensor> inputs, int32_t leading = 1,
                                 const GradientProgram* gradient = nullptr) {

@@ -170,6 +170,66 @@ typedef struct tn_move_table {
                        tn_prepared* prepared);
 } tn_move_table;
 
+/* "tenon.segment/1": TN_SEGMENT_* of builder.h. inputs: the value (null where the op takes none), offsets int64
+ * [segments + 1]; outputs: one. Rows of no segment, which there are when the offsets end before `rows`, read and give
+ * 0. */
+#define TN_SEGMENT "tenon.segment/1"
+typedef struct tn_segment {
+  uint32_t size;
+  int32_t op;
+  tn_dtype dtype; /* of the value; TN_I64 where there is none */
+  uint32_t reserved;
+  int64_t by;
+  tn_dim rows, segments, width;
+} tn_segment;
+typedef struct tn_segment_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors, const tn_segment* segment,
+                       tn_prepared* prepared);
+} tn_segment_table;
+
+/* "tenon.rows/1": sparse gradients, TN_ROWS tensors.
+ *   coalesce: contributions to the rows of a table [height, width] become one TN_ROWS tensor: its ids rise, each stands
+ *     once, its values are summed in the order of the parts and within them of the ids; WRITE begins anew, ADD goes on
+ *     with the rows that are there. inputs, for each part: values, ids [count], offsets int64 [segments + 1] or null.
+ *     Without offsets value row i belongs to ids[i]; with them the values are [segments, width], and the row of segment
+ *     s belongs to each of ids[offsets[s]] to ids[offsets[s + 1] - 1]. Errors of ids as in tenon.gather/1.
+ *   update: a pointwise program over the rows that a TN_ROWS tensor has, `rows` of its grid at most; the FULL and
+ *     PER_ROW operands that are marked as indexed lie in tables, where row r of the grid is row ids[r]. */
+#define TN_ROWS_TABLE "tenon.rows/1"
+typedef struct tn_coalesce_part {
+  uint32_t size;
+  tn_dtype ids; /* TN_I32 or TN_I64 */
+  tn_dim count;
+  uint32_t has_offsets;
+  uint32_t reserved;
+  tn_dim segments;
+} tn_coalesce_part;
+typedef struct tn_coalesce {
+  uint32_t size;
+  tn_dtype dtype; /* TN_F32 or TN_F64 */
+  tn_dim height, width;
+  uint32_t parts_count;
+  uint32_t reserved;
+  const tn_coalesce_part* const* parts;
+} tn_coalesce;
+typedef struct tn_rows_update {
+  uint32_t size;
+  int32_t rows; /* number of the program's input that is the TN_ROWS tensor; FULL */
+  const tn_pointwise_site* site;
+  const uint8_t* indexed_inputs;  /* [inputs_count] 1: indexed */
+  const uint8_t* indexed_outputs; /* [outputs_count] */
+} tn_rows_update;
+typedef struct tn_rows_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare_coalesce)(void* device, const tn_services* services, const tn_errors* errors,
+                                const tn_coalesce* coalesce, tn_prepared* prepared);
+  tn_status (*prepare_update)(void* device, const tn_services* services, const tn_errors* errors,
+                              const tn_rows_update* update, tn_prepared* prepared);
+} tn_rows_table;
+
 /* "tenon.native/1": handles of the device's own library, for plugins that share its streams. */
 #define TN_NATIVE "tenon.native/1"
 typedef struct tn_native_table {

@@ -13,7 +13,8 @@ enum {
   TN_PORT_OPTIONAL = 1,
   TN_PORT_VARIADIC = 2, /* one or more values; last port only */
   TN_PORT_INTEGER = 4,  /* integer elements (labels, ids); else float */
-  TN_PORT_ANY = 8       /* integer or float */
+  TN_PORT_ANY = 8,      /* integer or float */
+  TN_PORT_SPARSE = 16   /* a TN_CSR value too; no other port is given one */
 };
 
 /* Static description of one input or output. */
@@ -61,6 +62,9 @@ typedef struct tn_planner {
   tn_status (*index_limit)(void* self, uint32_t input, int64_t limit);
   /* Metrics: declares `count` fp64 accumulators, zero at the start of a pass. */
   tn_status (*state)(void* self, uint32_t count);
+  /* The dimension of the rows of sequences of which each is one of `a` and then one of `b`; both are TN_RAGGED and
+   * their innermost sequences lie in the same outer dimension. */
+  tn_status (*joined)(void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows);
 } tn_planner;
 
 /* A layer inside an expansion. */

@@ -157,6 +157,14 @@ class Planner {
   }
   // The integers at the input are used as indices below `limit`.
   void index_limit(uint32_t i, int64_t limit) { check(planner_.index_limit(planner_.self, i, limit)); }
+  // The rows of sequences of which each is one of input `a` and then one of input `b`.
+  Dim joined(uint32_t a, uint32_t b) {
+    const Spec first = input(a), second = input(b);
+    const tn_spec one = first.get(), other = second.get();
+    Dim rows;
+    check(planner_.joined(planner_.self, &one, &other, &rows));
+    return rows;
+  }
   // Metrics: how many accumulators.
   void state(uint32_t count) { check(planner_.state(planner_.self, count)); }
 

@@ -13,15 +13,20 @@
 extern "C" {
 #endif
 
-/* One slot of a sample. Borrowed until close. */
+/* One slot of a sample. Borrowed until close. What one sample is depends on `storage`:
+ *   TN_DENSE    one tensor of `shape`
+ *   TN_RAGGED   a sequence of rows of `shape`, of any length, 0 included; with two levels a sequence of sequences
+ *   TN_CSR      a vector of shape[0] numbers of which most are 0, as entries {id, value}; dtype TN_F32, rank 1 */
 typedef struct tn_slot {
   uint32_t size;
   tn_dtype dtype; /* as stored: bytes stay TN_U8 until the device converts them */
   const char* name;
   int32_t storage;
-  int32_t rank;         /* of one sample */
-  const int64_t* shape; /* [rank] of one sample */
+  int32_t rank;         /* of one sample; TN_RAGGED: of one row */
+  const int64_t* shape; /* [rank] */
   int64_t index_limit;  /* integers are in [0, index_limit); -1: not known */
+  uint32_t levels;      /* TN_RAGGED: 1 or 2; else 0 */
+  uint32_t reserved;
 } tn_slot;
 
 typedef struct tn_reader_schema {
@@ -44,7 +49,23 @@ typedef struct tn_reader_open {
   const volatile int32_t* cancel;
 } tn_reader_open;
 
-/* Where samples go. One buffer per slot in schema order, each with room for `capacity` samples laid end to end. */
+/* Where the samples of a slot go that is TN_RAGGED or TN_CSR: rows (entries) end to end, and how many each sample has.
+ * The host owns all of it; the reader writes through the pointers and into the `needed` members alone. */
+typedef struct tn_sequence_room {
+  uint32_t size;
+  uint32_t reserved;
+  int64_t rows_capacity;  /* rows, or entries, that fit */
+  int64_t inner_capacity; /* two levels: inner sequences that fit */
+  void* rows;             /* [rows_capacity, shape...]; TN_CSR: the values, float [rows_capacity] */
+  int64_t* ids;           /* TN_CSR: the column of each entry, rising within a sample; else null */
+  int64_t* lengths;       /* [capacity] of each sample: its rows or entries; with two levels its inner sequences */
+  int64_t* inner_lengths; /* [inner_capacity] two levels: rows of each inner sequence; else null */
+  int64_t rows_needed;    /* written together with TN_NEED_CAPACITY: rows that would have been enough */
+  int64_t inner_needed;   /* likewise: inner sequences */
+} tn_sequence_room;
+
+/* Where samples go. One buffer per slot in schema order, each with room for `capacity` samples: of a TN_DENSE slot
+ * data[slot] is the samples' memory, end to end; else it is a tn_sequence_room. */
 typedef struct tn_reader_buffers {
   uint32_t size;
   uint32_t slots_count;
@@ -75,11 +96,12 @@ typedef struct tn_reader_type {
   const tn_reader_schema* (*schema)(void* instance);
   /* [any] Samples in this shard, or -1 when not known (an online reader). */
   int64_t (*samples)(void* instance);
-  /* [io] Optional: samples by index within the shard, in the order given. Indices are in [0, samples). */
+  /* [io] Optional: samples by index within the shard, in the order given. Indices are in [0, samples).
+   * TN_NEED_CAPACITY, where all of them do not fit, reads nothing. */
   tn_status (*read_at)(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers);
   /* [io] The next samples in order, at most buffers->capacity; *count says how many. TN_END with *count 0 after the
-   * last one; the call after that begins the next pass. TN_NEED_CAPACITY consumes nothing. A damaged record is
-   * TN_BAD_DATA naming file and record. */
+   * last one; the call after that begins the next pass. Where not all fit it gives those that do; where not even one
+   * fits, TN_NEED_CAPACITY, which consumes nothing. A damaged record is TN_BAD_DATA naming file and record. */
   tn_status (*next)(void* instance, const tn_reader_buffers* buffers, int64_t* count);
   /* [io] Samples consumed by next in this pass. */
   int64_t (*position)(void* instance);

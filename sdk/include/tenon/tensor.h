@@ -44,14 +44,6 @@ static inline int64_t tn_dim_value(const tn_dim* d, const int64_t* symbols) {
   return d->symbol == TN_SYMBOL_NONE ? d->offset : d->coefficient * symbols[d->symbol] + d->offset;
 }
 
-/* How the elements are stored. */
-enum {
-  TN_DENSE = 0,
-  TN_ROWS = 1,   /* a sparse gradient: some rows of a [height, ...] tensor */
-  TN_RAGGED = 2, /* sequences end to end, never padded */
-  TN_CSR = 3     /* sparse input rows */
-};
-
 /* What is known of a tensor before it has memory. dims is borrowed as long as the spec is. */
 typedef struct tn_spec {
   uint32_t size;
@@ -61,6 +53,9 @@ typedef struct tn_spec {
   const tn_dim* dims;
   uint32_t layout; /* 0: row-major */
   uint32_t levels; /* TN_RAGGED: 1 = sequences, 2 = sub-sequences; else 0 */
+  /* TN_RAGGED: [levels] what the rows lie in, from the inside: with two levels the inner sequences, last the samples.
+   * TN_CSR: [1] the entries. Else null. dims[0] is the rows, of TN_CSR the samples. */
+  const tn_dim* outer;
 } tn_spec;
 
 /* Parts of the storages that are not dense; all pointers are device memory. `dl` of the tensor holds the values. */

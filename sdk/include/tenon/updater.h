@@ -40,6 +40,9 @@ typedef struct tn_update_recorder {
    *   outputs: 0 new parameter, then the new slots in order */
   tn_status (*program)(void* self, const tn_program* program, const int32_t* scalars, uint32_t scalars_count,
                        int32_t grain);
+  /* Declares the next slot with one float per row of the parameter: PER_ROW in the program, whose grid then is the
+   * parameter's rows by the elements of one; the grain must be TN_GRAIN_ROW. */
+  int32_t (*row_slot)(void* self, const char* name, double initial);
 } tn_update_recorder;
 
 typedef struct tn_updater_description {

@@ -66,11 +66,11 @@ class UpdateRecorder {
   Float gradient() const { return gradient_; }
   // One more number per parameter element, kept by the host.
   Slot slot(const char* name, double initial) {
-    const int32_t index = recorder_.slot(recorder_.self, name, initial);
-    if (index < 0) throw Reported(TN_INVALID);
-    slots_.push_back(inputs_++);
-    next_.emplace_back();
-    return {program_.full(), static_cast<uint32_t>(slots_.size() - 1)};
+    return declared(recorder_.slot(recorder_.self, name, initial), [this] { return program_.full(); });
+  }
+  // One more number per row of the parameter; needs the grain of a row.
+  Slot row_slot(const char* name, double initial) {
+    return declared(recorder_.row_slot(recorder_.self, name, initial), [this] { return program_.per_row(); });
   }
 
   // The host's scalars; read them only where they are used.
@@ -105,6 +105,13 @@ class UpdateRecorder {
   }
 
  private:
+  template <typename Input>
+  Slot declared(int32_t index, Input&& input) {
+    if (index < 0) throw Reported(TN_INVALID);
+    slots_.push_back(inputs_++);
+    next_.emplace_back();
+    return {input(), static_cast<uint32_t>(slots_.size() - 1)};
+  }
   Float scalar(int32_t which) {
     for (size_t i = 0; i < scalars_.size(); ++i)
       if (scalars_[i] == which) return scalar_values_[i];
