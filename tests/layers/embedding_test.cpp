@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/test_layers.h"
 
 namespace tenon::test {
 namespace {
@@ -117,18 +118,34 @@ TEST_F(EmbeddingOnAHost, StartsAsTold) {
   EXPECT_EQ(largest(first_values(of({{"scale", 0.0}}))), 0);
 }
 
+// What each lookup adds to the gradient of a shared table: here, how often and with what weight a row was read.
 TEST_F(EmbeddingOnAHost, OneTableForLayersOfOneName) {
-  const Attributes attributes = {{"vocabulary", 6}, {"size", 3}, {"parameter_name", "table"}};
-  Attributes bag = attributes;
-  bag.push_back({"reduce", "mean"});
+  host_.add_plugin(&test_layers());
+  const Attributes attributes = {{"vocabulary", 6}, {"size", 2}, {"parameter_name", "table"}};
+  Attributes mean = attributes;
+  mean.push_back({"reduce", "mean"});
   const Layer one = host_.layer("embedding", {data({})}, attributes);
-  DataOptions more;
-  more.name = "bag", more.dtype = TN_I64, more.shape = {4};
-  const Layer other = host_.layer("embedding", {host_.data(more)}, bag);
-  const Parameters parameters = host_.parameters({one, other}, 1);
-  EXPECT_EQ(parameters.get("table.weight").shape, (Shape{6, 3}));
+  DataOptions bag, weight;
+  bag.name = "bag", bag.dtype = TN_I64, bag.shape = {4};
+  weight.name = "weight", weight.dtype = TN_F32, weight.shape = {2};
+  const Layer other = host_.layer("embedding", {host_.data(bag)}, mean);
+  const Layer cost = host_.layer("test_cost", {host_.layer("add", {one, other}), host_.data(weight)}, {}, "cost");
+  const Parameters parameters = host_.parameters({cost}, 1);
   const std::string listed = parameters.describe();
-  EXPECT_EQ(listed.find(".weight"), listed.rfind(".weight")) << listed;
+  EXPECT_EQ(listed.find("table.weight"), listed.rfind("table.weight")) << listed;
+  EXPECT_EQ(parameters.get("table.weight").shape, (Shape{6, 2}));
+  MachineOptions options;
+  options.max_samples = 2;
+  options.training = true;
+  const Machine machine = host_.machine(parameters, {cost}, options);
+  const int32_t ids[] = {5, 1};
+  const int64_t bags[] = {1, 1, 0, 5, 2, 2, 2, 2};
+  const float ones[] = {1, 1, 1, 1};
+  machine.forward({{"ids", {TN_I32, {2}, ids}}, {"bag", {TN_I64, {2, 4}, bags}}, {"weight", {TN_F32, {2, 2}, ones}}});
+  machine.backward();
+  const Values reads = {0.25, 1.5, 1, 0, 0, 1.25};  // the cost is the mean of two samples
+  const auto* gradient = static_cast<const float*>(machine.gradient("table.weight").data);
+  for (size_t i = 0; i < 12; ++i) EXPECT_EQ(gradient[i], reads[i / 2] / 2) << i;
 }
 
 TEST_F(EmbeddingOnAHost, IdsOutsideTheTableAreRefused) {

@@ -130,6 +130,17 @@ TEST_F(MixedOnAHost, RefusalsNameWhatIsWrong) {
   says(refusal({data("wide", {4})}, {"dotmul"}), "[samples, 4]");
   says(refusal({data("bag", {2}, TN_I32)}, {"table"}, {{"vocabularies", std::vector<int64_t>{5}}}), "[samples, 2]");
   says(refusal(Layers(9, x), Names(9, "identity")), "at most 8");
+  const Layer table =
+      host_.layer("mixed", {ids},
+                  {{"size", 2}, {"projections", Names{"table"}}, {"vocabularies", std::vector<int64_t>{5}}}, "mine");
+  try {
+    const int32_t id = 5;
+    const Machine machine = host_.machine(host_.parameters({table}, 1), {table}, {});
+    machine.forward({{"ids", {TN_I32, {1}, &id}}});
+    FAIL();
+  } catch (const Error& error) {
+    says(error.what(), "is 5");
+  }
 }
 
 }  // namespace

@@ -183,6 +183,83 @@ TEST_F(SampledOnAHost, NoiseIsDrawnAnewInEachStep) {
   EXPECT_NE(cost(), first);
 }
 
+// Contexts with known distributions over the classes: what is learned is these.
+class KnownDistributions : public SampledOnAHost {
+ protected:
+  static constexpr size_t kContexts = 3, kClasses = 7, kSamples = 700;
+
+  // probabilities[context][class] are multiples of 1/28, so that a minibatch can hold exactly these shares.
+  static double truth(size_t context, size_t c) { return static_cast<double>((c + 2 * context) % kClasses + 1) / 28; }
+  // Trains the cost on batches that hold every context and class by its share.
+  void train(const Layer& cost, const Parameters& parameters, int steps) const {
+    std::vector<float> x;
+    std::vector<int32_t> labels;
+    for (size_t context = 0; context < kContexts; ++context)
+      for (size_t c = 0; c < kClasses; ++c)
+        for (size_t i = 0; i < static_cast<size_t>(std::lround(truth(context, c) * kSamples)); ++i) {
+          for (size_t k = 0; k < kContexts; ++k) x.push_back(k == context ? 1 : 0);
+          labels.push_back(static_cast<int32_t>(c));
+        }
+    const auto samples = static_cast<int64_t>(labels.size());
+    MachineOptions options;
+    options.max_samples = samples;
+    options.training = true;
+    const Machine machine = host_.machine(parameters, {cost}, options);
+    const Updater updater = host_.updater("adam", {});
+    for (int step = 0; step < steps; ++step) {
+      updater.set_learning_rate(0.1 * (1 - static_cast<double>(step) / steps));
+      machine.forward({{"x", {TN_F32, {samples, kContexts}, x.data()}}, {"label", {TN_I32, {samples}, labels.data()}}});
+      machine.backward();
+      updater.update(machine);
+    }
+  }
+  Layer x_ = data("x", {kContexts}, TN_F32), label_ = data("label", {}, TN_I32);
+  const std::vector<float> contexts_ = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+};
+
+// Also that exp(score) is a probability without a sum over the classes, which is what the method is for.
+TEST_F(KnownDistributions, NceLearnsThem) {
+  for (const char* noise : {"uniform", "log_uniform"}) {
+    const Layer cost = host_.layer(
+        "nce", {x_, label_}, {{"num_classes", kClasses}, {"noise", noise}, {"parameter_name", "classes"}}, "cost");
+    const Layer scores = host_.layer("mixed", {x_},
+                                     {{"size", kClasses},
+                                      {"projections", std::vector<std::string>{"transposed"}},
+                                      {"bias", true},
+                                      {"parameter_name", "classes"}},
+                                     "scores");
+    const Parameters parameters = host_.parameters({cost, scores}, 1);
+    EXPECT_NEAR(static_cast<const float*>(parameters.get("classes.bias").data)[0], -std::log(7.0), 1e-6);
+    train(cost, parameters, 300);
+    MachineOptions options;
+    options.max_samples = kContexts;
+    const Machine machine = host_.machine(parameters, {scores}, options);
+    machine.forward({{"x", {TN_F32, {kContexts, kContexts}, contexts_.data()}}});
+    const auto* s = static_cast<const float*>(machine.output(scores).data);
+    for (size_t context = 0; context < kContexts; ++context)
+      for (size_t c = 0; c < kClasses; ++c)
+        EXPECT_NEAR(std::exp(s[context * kClasses + c]), truth(context, c), 0.02)
+            << noise << ' ' << context << ' ' << c;
+  }
+}
+
+TEST_F(KnownDistributions, HierarchicalSigmoidLearnsThem) {
+  const Layer cost = host_.layer("hierarchical_sigmoid", {x_, label_}, {{"num_classes", kClasses}}, "cost");
+  const Parameters parameters = host_.parameters({cost}, 1);
+  train(cost, parameters, 300);
+  MachineOptions options;
+  options.max_samples = kContexts;
+  const Machine machine = host_.machine(parameters, {cost}, options);
+  for (int32_t c = 0; c < static_cast<int32_t>(kClasses); ++c) {
+    const std::vector<int32_t> labels(kContexts, c);
+    machine.forward(
+        {{"x", {TN_F32, {kContexts, kContexts}, contexts_.data()}}, {"label", {TN_I32, {kContexts}, labels.data()}}});
+    const auto* y = static_cast<const float*>(machine.output(cost).data);
+    for (size_t context = 0; context < kContexts; ++context)
+      EXPECT_NEAR(std::exp(-y[context]), truth(context, static_cast<size_t>(c)), 0.01) << context << ' ' << c;
+  }
+}
+
 TEST_F(SampledOnAHost, RefusalsNameThePort) {
   const Layer x = data("x", {2}, TN_F32), label = data("label", {}, TN_I32);
   for (const char* type : {"nce", "hierarchical_sigmoid"}) {

@@ -9,7 +9,6 @@ namespace {
 
 using tn::Float;
 using tn::Int;
-using tn::Logical;
 
 enum { kInput = 0, kLabel = 1 };
 enum { kWeight = 0, kBias = 1 };
@@ -30,14 +29,15 @@ struct OfRows {
     d.parameter("bias");
   }
 
-  static void plan_rows(tn::Planner& planner, int64_t classes, int64_t rows) {
+  static void plan_rows(tn::Planner& planner, int64_t classes, int64_t rows, double first_bias) {
     const tn::Spec input = planner.input(kInput);
     if (input.rank() == 0) throw planner.bad_input(kInput, "must have a dimension for the samples");
     const int64_t depth = planner.elements(kInput, 1);
     planner.require_per_row(kLabel, input.leading(1));
     planner.index_limit(kLabel, classes);
     planner.parameter("weight", tn::Spec({rows, depth}), tn::glorot_uniform(depth, rows), TN_PARAMETER_ROWS_GRADIENT);
-    if (planner.attributes().flag("bias")) planner.parameter("bias", tn::Spec({rows}), tn::constant_initializer(0));
+    if (planner.attributes().flag("bias"))
+      planner.parameter("bias", tn::Spec({rows}), tn::constant_initializer(first_bias));
     planner.output(0, tn::Spec({input[0]}));
   }
 
@@ -75,7 +75,9 @@ struct Nce : OfRows {
            "frequency, q(c) = log((c + 2) / (c + 1)) / log(num_classes + 1) and c = floor((num_classes + 1)^u) - 1, "
            "with u uniform in [0, 1). Noise is drawn anew for each sample and step and may hit the label. A machine "
            "that only answers gives the same sampled cost. Only rows that were used have a gradient. weight is "
-           "[num_classes, D], bias [num_classes]; the scores of all classes are transposed projections of mixed.");
+           "[num_classes, D]; bias is [num_classes] and starts at -log(num_classes), so that the normaliser starts "
+           "at about 1. All scores, whose exp is about the probability, are mixed(x, size = num_classes, projections "
+           "= [\"transposed\"], bias = true) under the same parameter_name.");
     describe_ports(d);
     d.attribute(tn::int_attribute("num_classes").required().at_least(2).at_most(kMostClasses).doc("how many classes"));
     d.attribute(
@@ -87,7 +89,7 @@ struct Nce : OfRows {
 
   static void plan(tn::Planner& planner) {
     const int64_t classes = planner.attributes().integer("num_classes");
-    plan_rows(planner, classes, classes);
+    plan_rows(planner, classes, classes, -std::log(static_cast<double>(classes)));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
@@ -142,7 +144,8 @@ struct HierarchicalSigmoid : OfRows {
            "each node n above the leaf the model goes to 2n + 1 with probability sigmoid(z_n), z_n = weight_{n-1} . x "
            "+ bias_{n-1}, and the cost is -log of the product of the probabilities of the right turns: the sum over "
            "the nodes of log(1 + exp(z_n)) - turn_n z_n with turn_n 0 or 1 (Morin and Bengio, \"Hierarchical "
-           "probabilistic neural network language model\", 2005). Probabilities of all classes add up to 1. A sample "
+           "probabilistic neural network language model\", 2005). Probabilities of all classes add up to 1; exp(-cost) "
+           "is that of the label. A sample "
            "reads about log2(num_classes) of the rows, and only these have a gradient. weight is [num_classes - 1, D], "
            "bias [num_classes - 1].");
     describe_ports(d);
@@ -151,7 +154,7 @@ struct HierarchicalSigmoid : OfRows {
 
   static void plan(tn::Planner& planner) {
     const int64_t classes = planner.attributes().integer("num_classes");
-    plan_rows(planner, classes, classes - 1);
+    plan_rows(planner, classes, classes - 1, 0);
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
