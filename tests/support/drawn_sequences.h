@@ -39,10 +39,10 @@ struct DrawnSequences {
     return drawn;
   }
 
-  // Of the first samples.
-  [[nodiscard]] int64_t rows(int64_t samples) const {
+  // Of the first samples; with fewer levels than there are, the inner sequences.
+  [[nodiscard]] int64_t rows(int64_t samples, uint32_t levels) const {
     int64_t count = samples;
-    for (const std::vector<int64_t>& ends : offsets) count = ends[static_cast<size_t>(count)];
+    for (uint32_t level = 0; level < levels; ++level) count = offsets[level][static_cast<size_t>(count)];
     return count;
   }
 

@@ -40,6 +40,9 @@ bool agree(const std::vector<double>& a, const std::vector<double>& b, double to
   return true;
 }
 
+// What the rows of a fed value lie in: a name of sequences, "" for none, and how many of their levels.
+using RowsKey = std::pair<std::string, uint32_t>;
+
 // The layer between test inputs and a cost, with everything that is fed.
 class Bench {
  public:
@@ -66,23 +69,23 @@ class Bench {
   // Of the first samples; `empty`: their sequences have no rows.
   void forward(const Machine& machine, tn_dtype compute, int64_t samples, bool empty = false) const {
     std::vector<Feed> feeds;
-    for (const auto& [sequence, layer] : ids_layers_)
-      feeds.push_back({ids_name(sequence), rows(sequence, TN_I32, {}, ids_.data(), samples, empty)});
+    for (const auto& [key, layer] : ids_layers_)
+      feeds.push_back({ids_name(key), rows(key, TN_I32, {}, ids_.data(), samples, empty)});
     for (size_t i = 0; i < case_.inputs.size(); ++i) {
       const CheckedInput& input = case_.inputs[i];
       const std::string name = "input" + std::to_string(i);
       if (input.sparse)
-        feeds.push_back({name, Array::sparse(samples, input.shape[0], ends(sequence(i), 0, empty), entries_[i].data(),
+        feeds.push_back({name, Array::sparse(samples, input.shape[0], ends(key(i), 0, empty), entries_[i].data(),
                                              input.weighted ? values_[i].data() : nullptr)});
       else if (input.integers_below > 0)
-        feeds.push_back({name, rows(input.sequence, TN_I32, input.shape, integers_[i].data(), samples, empty)});
+        feeds.push_back({name, rows(key(i), TN_I32, input.shape, integers_[i].data(), samples, empty)});
     }
     std::vector<std::vector<float>> narrow;
     for (const std::vector<double>& weights : weights_) narrow.emplace_back(weights.begin(), weights.end());
     for (size_t i = 0; i < weights_.size(); ++i) {
       if (!is_weighted(i)) continue;
       const void* data = compute == TN_F64 ? static_cast<const void*>(weights_[i].data()) : narrow[i].data();
-      feeds.push_back({weight_name(i), rows("", compute, output_shape(i), data, samples, empty)});
+      feeds.push_back({weight_name(i), rows({}, compute, output_shape(i), data, samples, empty)});
     }
     machine.forward(feeds);
   }
@@ -92,11 +95,13 @@ class Bench {
     FormulaArguments arguments;
     arguments.samples = samples_;
     for (size_t i = 0; i < case_.inputs.size(); ++i) {
-      const auto known = sequences_.find(sequence(i));
-      const bool none = empty && known != sequences_.end();
+      const auto& [name, levels] = key(i);
+      const bool none = empty && !name.empty();
       arguments.offsets.emplace_back();
-      if (known != sequences_.end()) arguments.offsets.back() = known->second.offsets;
-      if (none) arguments.offsets.back() = {std::vector<int64_t>(static_cast<size_t>(samples_) + 1), {0}};
+      for (uint32_t level = 0; level < levels; ++level) {
+        arguments.offsets.back().push_back(sequences_.at(name).offsets[level]);
+        if (none) arguments.offsets.back().back().assign(level == 0 ? static_cast<size_t>(samples_) + 1 : 1, 0);
+      }
       if (case_.inputs[i].sparse)
         arguments.inputs.push_back(with_zeros(i, none));
       else if (none)
@@ -165,33 +170,34 @@ class Bench {
     return output == 0 ? case_.output_shape : case_.more_outputs[output - 1].shape;
   }
 
-  // The sequences that an input's rows lie in; of a sparse one its entries; "": none.
-  [[nodiscard]] std::string sequence(size_t i) const {
-    return case_.inputs[i].sparse ? "sparse" + std::to_string(i) : case_.inputs[i].sequence;
+  // Of an input; of a sparse one that of its entries.
+  [[nodiscard]] RowsKey key(size_t i) const {
+    const CheckedInput& input = case_.inputs[i];
+    if (input.sparse) return {"sparse" + std::to_string(i), 1};
+    return {input.sequence, input.sequence.empty() ? 0 : input.levels};
   }
-  static std::string ids_name(const std::string& sequence) { return "ids" + sequence; }
-  [[nodiscard]] int64_t rows_of(const std::string& sequence, int64_t samples) const {
-    return sequence.empty() ? samples : sequences_.at(sequence).rows(samples);
+  static std::string ids_name(const RowsKey& key) { return "ids" + key.first + std::to_string(key.second); }
+  [[nodiscard]] int64_t rows_of(const RowsKey& key, int64_t samples) const {
+    return key.second == 0 ? samples : sequences_.at(key.first).rows(samples, key.second);
   }
-  [[nodiscard]] const int64_t* ends(const std::string& sequence, size_t level, bool empty) const {
-    const auto& offsets = sequences_.at(sequence).offsets;
-    return level >= offsets.size() ? nullptr : empty ? zeros_.data() : offsets[level].data();
+  [[nodiscard]] const int64_t* ends(const RowsKey& key, size_t level, bool empty) const {
+    return level >= key.second ? nullptr : empty ? zeros_.data() : sequences_.at(key.first).offsets[level].data();
   }
-  // What is fed to a data layer whose rows lie in `sequence`.
-  [[nodiscard]] Array rows(const std::string& sequence, tn_dtype dtype, std::vector<int64_t> shape, const void* data,
+  // What is fed to a data layer.
+  [[nodiscard]] Array rows(const RowsKey& key, tn_dtype dtype, std::vector<int64_t> shape, const void* data,
                            int64_t samples, bool empty) const {
-    shape.insert(shape.begin(), empty && !sequence.empty() ? 0 : rows_of(sequence, samples));
-    if (sequence.empty()) return {dtype, std::move(shape), data};
-    const int64_t* inner = ends(sequence, 1, empty);
-    return inner == nullptr ? Array::sequences(dtype, std::move(shape), data, samples, ends(sequence, 0, empty))
-                            : Array::nested(dtype, std::move(shape), data, samples, ends(sequence, 0, empty), inner);
+    shape.insert(shape.begin(), empty && key.second > 0 ? 0 : rows_of(key, samples));
+    if (key.second == 0) return {dtype, std::move(shape), data};
+    const int64_t* outer = ends(key, 0, empty);
+    return key.second == 1 ? Array::sequences(dtype, std::move(shape), data, samples, outer)
+                           : Array::nested(dtype, std::move(shape), data, samples, outer, ends(key, 1, empty));
   }
   // A sparse input as a matrix.
   [[nodiscard]] std::vector<double> with_zeros(size_t i, bool empty) const {
     const auto width = static_cast<size_t>(case_.inputs[i].shape[0]);
     std::vector<double> matrix(static_cast<size_t>(samples_) * width, 0.0);
     if (empty) return matrix;
-    const std::vector<int64_t>& offsets = sequences_.at(sequence(i)).offsets[0];
+    const std::vector<int64_t>& offsets = sequences_.at(key(i).first).offsets[0];
     for (size_t row = 0; row + 1 < offsets.size(); ++row)
       for (auto k = static_cast<size_t>(offsets[row]); k < static_cast<size_t>(offsets[row + 1]); ++k)
         matrix[row * width + static_cast<size_t>(entries_[i][k])] +=
@@ -205,14 +211,9 @@ class Bench {
     entries_.resize(case_.inputs.size());
     values_.resize(case_.inputs.size());
     zeros_.resize(static_cast<size_t>(samples_) + 1);
+    draw_sequences();
     int64_t most = samples_;
-    for (size_t i = 0; i < case_.inputs.size(); ++i) {
-      const std::string name = sequence(i);
-      if (name.empty()) continue;
-      if (!sequences_.contains(name))
-        sequences_[name] = DrawnSequences::draw(case_.inputs[i].levels, samples_, lengths_, random_);
-      most = std::max(most, rows_of(name, samples_));
-    }
+    for (size_t i = 0; i < case_.inputs.size(); ++i) most = std::max(most, rows_of(key(i), samples_));
     ids_.resize(static_cast<size_t>(most));
     std::iota(ids_.begin(), ids_.end(), 0);
     for (size_t i = 0; i < case_.inputs.size(); ++i) inputs.push_back(input(i));
@@ -237,31 +238,39 @@ class Bench {
     fill_parameters();
   }
 
-  [[nodiscard]] DataOptions data_options(std::string name, const std::string& sequence) const {
+  void draw_sequences() {
+    std::map<std::string, uint32_t> levels;
+    for (size_t i = 0; i < case_.inputs.size(); ++i)
+      levels[key(i).first] = std::max(levels[key(i).first], key(i).second);
+    for (const auto& [name, count] : levels)
+      if (!name.empty()) sequences_[name] = DrawnSequences::draw(count, samples_, lengths_, random_);
+  }
+
+  [[nodiscard]] static DataOptions data_options(std::string name, const RowsKey& key) {
     DataOptions data;
     data.name = std::move(name);
     data.dtype = TN_I32;
-    if (sequence.empty()) return data;
+    if (key.second == 0) return data;
     data.storage = TN_RAGGED;
-    data.levels = static_cast<uint32_t>(sequences_.at(sequence).offsets.size());
-    data.sequence = sequence;
+    data.levels = key.second;
+    data.sequence = key.first;
     return data;
   }
 
   Layer input(size_t i) {
     const CheckedInput& wanted = case_.inputs[i];
     if (wanted.sparse) return sparse_input(i);
-    const int64_t rows = rows_of(wanted.sequence, samples_);
+    const int64_t rows = rows_of(key(i), samples_);
     if (wanted.integers_below > 0) {
-      DataOptions data = data_options("input" + std::to_string(i), wanted.sequence);
+      DataOptions data = data_options("input" + std::to_string(i), key(i));
       data.shape = wanted.shape;
       std::uniform_int_distribution<int32_t> draw(0, static_cast<int32_t>(wanted.integers_below - 1));
       integers_[i].resize(static_cast<size_t>(rows * product(wanted.shape)));
       for (int32_t& value : integers_[i]) value = draw(random_);
       return host_.data(data);
     }
-    Layer& ids = ids_layers_[wanted.sequence];
-    if (!ids) ids = host_.data(data_options(ids_name(wanted.sequence), wanted.sequence));
+    Layer& ids = ids_layers_[key(i)];
+    if (!ids) ids = host_.data(data_options(ids_name(key(i)), key(i)));
     return host_.layer("test_input", {ids}, {{"rows", rows}, {"shape", wanted.shape}}, "x" + std::to_string(i));
   }
 
@@ -273,8 +282,9 @@ class Bench {
     data.shape = wanted.shape;
     std::uniform_int_distribution<int64_t> draw_id(0, wanted.shape[0] - 1);
     std::uniform_real_distribution<double> draw(wanted.low, wanted.high);
-    for (int64_t k = rows_of(sequence(i), samples_); k > 0; --k) {
-      entries_[i].push_back(draw_id(random_));
+    for (int64_t k = rows_of(key(i), samples_); k > 0; --k) {
+      // Consecutive ones, so that a sample with no more entries than columns has each at most once.
+      entries_[i].push_back(entries_[i].empty() ? draw_id(random_) : (entries_[i].back() + 1) % wanted.shape[0]);
       values_[i].push_back(static_cast<float>(draw(random_)));
     }
     return host_.data(data);
@@ -316,7 +326,7 @@ class Bench {
   std::map<std::string, DrawnSequences> sequences_;
   std::vector<int32_t> ids_;
   std::vector<int64_t> zeros_;
-  std::map<std::string, Layer> ids_layers_;  // by sequence; "": rows of the samples
+  std::map<RowsKey, Layer> ids_layers_;
   Layer under_test_;
   Layers outputs_;
   Parameters parameters_;

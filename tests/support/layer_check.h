@@ -20,7 +20,8 @@ struct CheckedInput {
   double low = -2, high = 2;   // floats are drawn from here
   double away_from = 0;        // floats keep at least `gap` from this kink
   double gap = 0;
-  std::string sequence;  // not empty: sequences of rows of `shape`; inputs that name the same one have equal lengths
+  std::string sequence =
+      {};                // not empty: sequences of rows of `shape`; inputs that name the same one have equal lengths
   uint32_t levels = 1;   // of a sequence
   bool sparse = false;   // csr of shape[0] columns; its values are no variables, so they have no gradient
   bool weighted = true;  // sparse: entries have values, else all are 1
