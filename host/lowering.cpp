@@ -224,16 +224,15 @@ class Lowering {
       call.site = site;
       call.backward_inputs = needs.backward_inputs;
       call.backward_outputs = needs.backward_outputs;
-      call.differentiable = true;
+      call.differentiable = ref->role != TN_ROLE_METRIC;
       std::vector<ValueId> operands = inputs_;
       operands.insert(operands.end(), parameters_.begin(), parameters_.end());
       constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
-      if (operands.size() > kMaskBits || ref->outputs.size() > kMaskBits)
+      const std::vector<Spec> made = results(*ref);
+      if (operands.size() > kMaskBits || made.size() > kMaskBits)
         fail(TN_UNSUPPORTED, described(*ref), ": a native kernel with ", operands.size(), " inputs and parameters and ",
-             ref->outputs.size(), " outputs; at most ", kMaskBits, " of each");
-      std::vector<Spec> made;
-      for (const Spec& spec : ref->outputs) made.push_back(concrete(spec));
-      outputs_ = writer().native(std::move(call), operands, made);
+             made.size(), " outputs; at most ", kMaskBits, " of each");
+      (ref->role == TN_ROLE_METRIC ? states_ : outputs_) = writer().native(std::move(call), operands, made);
       return true;
     }
     if (needs_kernel)
@@ -242,13 +241,21 @@ class Lowering {
     return false;
   }
 
+  // What a native kernel writes: the outputs; of a metric its states.
+  [[nodiscard]] std::vector<Spec> results(const Layer& layer) const {
+    if (layer.role == TN_ROLE_METRIC) return {layer.state_count, Spec{TN_F64, {}, TN_DENSE, 0, {}}};
+    std::vector<Spec> made;
+    for (const Spec& output : layer.outputs) made.push_back(concrete(output));
+    return made;
+  }
+
   std::shared_ptr<KernelSite> make_site(const LayerRef& ref, const Kernel& kernel) {
     auto site = std::make_shared<KernelSite>();
     site->kernel = &kernel;
     site->layer = ref;
     for (const ValueId input : inputs_)
       site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
-    for (const Spec& output : ref->outputs) site->outputs.push_back(concrete(output));
+    site->outputs = results(*ref);
     for (const ValueId parameter : parameters_) site->parameters.push_back(result_.graph.spec(parameter));
     for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
       for (Spec& spec : *list) {
@@ -436,6 +443,13 @@ class Lowering {
         return weights == lowering.weights_.end() ? kNoValue : weights->second;
       });
     };
+    builder.joined = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
+      return done(self, [&](Lowering& lowering) {
+        if (!lowering.known(a) || !lowering.known(b)) return;
+        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "joined without a place for the dimension");
+        *rows = tn_dim_symbol(lowering.joined(a, b));
+      });
+    };
   }
 
   static void set_results(tn_builder& builder) {
@@ -459,6 +473,17 @@ class Lowering {
         lowering.states_[index] = value;
       });
     };
+  }
+
+  [[nodiscard]] int32_t joined(ValueId a, ValueId b) const {
+    const auto symbol = [&](ValueId value) {
+      const Shape& shape = result_.graph.spec(value).shape;
+      return shape.empty() ? TN_SYMBOL_NONE : shape[0].symbol;
+    };
+    for (const JoinedRows& each : layer_->joined)
+      if (each.first == symbol(a) && each.second == symbol(b)) return each.rows;
+    fail(TN_PLUGIN_FAULT, "lower joins ", to_string(result_.graph.spec(a)), " and ", to_string(result_.graph.spec(b)),
+         ", which plan did not");
   }
 
   void pointwise(const tn_pointwise& call, tn_ref* outputs) {
