@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tenon::files {
 
@@ -50,6 +51,9 @@ class Block {
   uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;
 };
+
+// `text` in quotes for a message: short, and without what a terminal would obey.
+std::string quoted(std::string_view text);
 
 // Throws TN_CANCELLED, naming `path`, once *cancel is set.
 void check_cancel(const volatile int32_t* cancel, const std::string& path);

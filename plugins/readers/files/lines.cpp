@@ -60,6 +60,11 @@ Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), m
                           cancel_);
 }
 
+Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
+    : rules_{'\0', uint64_t{1} << 20}, cancel_(open.cancel()), memory_(open.memory()) {
+  sources_.emplace_back(path, uint64_t{1} << 32, memory_, cancel_);
+}
+
 void Lines::for_each(const std::function<bool(const Line&)>& each) {
   bool more = true;
   for (size_t file = 0; file < sources_.size() && more; ++file)
@@ -69,7 +74,9 @@ void Lines::for_each(const std::function<bool(const Line&)>& each) {
 void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& each) {
   Source& source = sources_[file];
   uint64_t window = kWindowBytes;
-  for (uint64_t at = 0; at < source.bytes();) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // a byte order mark
+  const bool marked = source.bytes() >= kMark.size() && source.view(0, kMark.size()) == kMark;
+  for (uint64_t at = marked ? kMark.size() : 0; at < source.bytes();) {
     check_cancel(cancel_, source.path());
     const uint64_t bytes = std::min(window, source.bytes() - at);
     const std::string_view text = source.view(at, static_cast<size_t>(bytes));

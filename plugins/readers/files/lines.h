@@ -29,6 +29,8 @@ class Lines {
   // Attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes.
   static void describe(tn::ReaderDescription& d);
   Lines(const tn::ReaderOpen& open, char quote);
+  // One plain or gzip file, with bounds that do for a list of words.
+  Lines(const std::string& path, const tn::ReaderOpen& open);
 
   // Calls each(line) for the lines of all files in order, until it answers false. The text is valid during the call.
   void for_each(const std::function<bool(const Line&)>& each);
