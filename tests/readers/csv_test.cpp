@@ -293,6 +293,11 @@ TEST_F(Csv, ManyRecordsOverManyWindows) {
     ASSERT_EQ(as<int32_t>(sample[2].values)[0], i % 7 == 0 ? 0 : 1);
   }
   EXPECT_TRUE(open(zipped)->all(777) == samples);
+  Values from_file = plain;
+  from_file["most_kept_bytes"] = int64_t{0};
+  EXPECT_TRUE(open(from_file)->all(777) == samples);
+  EXPECT_TRUE(open(from_file)->read_at({59'999, 0, 30'000}) ==
+              (std::vector<Sample>{samples[59'999], samples[0], samples[30'000]}));
   EXPECT_TRUE(reader->read_at({59'999, 0, 30'000}) ==
               (std::vector<Sample>{samples[59'999], samples[0], samples[30'000]}));
   check_shards(plain, samples, 7);
@@ -311,7 +316,7 @@ TEST_F(Csv, DamagedGzipAndShrunkFiles) {
   expect_damage(file(changed), "f: damaged gzip data: incorrect data check");
   expect_damage(file(gzip(Bytes(1 << 20, '\n')), {{"most_inflated_bytes", int64_t{100'000}}}),
                 "f: inflates to more than 100000 bytes");
-  const auto reader = open(file(content));
+  const auto reader = open(file(content, {{"most_kept_bytes", int64_t{0}}}));
   std::filesystem::resize_file(folder_ / "f", 1000);
   const Error error = error_of([&] { reader->read_at({40'000}); });
   EXPECT_EQ(error.code(), TN_BAD_DATA);

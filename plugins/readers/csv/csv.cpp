@@ -1,6 +1,4 @@
 // The reader "csv": records of fields between delimiters, RFC 4180, plain or gzip. SPDX-License-Identifier: Apache-2.0
-#include <fast_float/fast_float.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "lines.h"
+#include "number.h"
 #include "record.h"
 
 namespace tenon::csv {
@@ -44,7 +43,7 @@ struct Guess {
     const auto [stop, error] = std::from_chars(text.data(), end, whole);
     integer = integer && error == std::errc() && stop == end;
     double value = 0;
-    number = number && (integer || fast_float::from_chars(text.data(), end, value).ptr == end);
+    number = number && (integer || files::read_float(text.data(), end, &value) == end);
   }
 };
 
@@ -56,6 +55,7 @@ class Csv {
   [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
   [[nodiscard]] int64_t samples() const { return lines_.records(); }
   void read(int64_t index, tn::Samples& to);
+  void ahead(int64_t index) const { lines_.ahead(index); }
 
  private:
   void find_columns(const tn::ReaderOpen& open);
@@ -219,7 +219,7 @@ void Csv::add_slot(const SlotColumns& slot) {
     Column& column = parser_.columns[number];
     column.slot = static_cast<int32_t>(slots_.size());
     column.offset = offset;
-    column.type = slot.type;
+    column.set_type(slot.type);
     offset += tn_dtype_bytes(slot.type.dtype);
   }
   tn::ReaderSlot made{slot.name, slot.type.dtype, {}, slot.type.limit};

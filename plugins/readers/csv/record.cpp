@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record.h"
 
-#include <fast_float/fast_float.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+
+#include "number.h"
 
 namespace tenon::csv {
 
@@ -16,19 +16,6 @@ template <typename T, typename From>
 void store_as(From value, uint8_t* to) {
   const auto stored = static_cast<T>(value);
   std::memcpy(to, &stored, sizeof stored);
-}
-
-struct Range {
-  int64_t low, high;
-};
-
-Range range_of(const Type& type) {
-  const uint32_t bits = tn_dtype_bits(type.dtype);
-  const bool is_signed = tn_dtype_code(type.dtype) == tn_dtype_code(TN_I8);
-  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - bits);  // of a signed one
-  Range range = is_signed ? Range{-top - 1, top} : Range{0, 2 * top + 1};
-  if (type.limit >= 0) range = {0, std::min(range.high, type.limit - 1)};
-  return range;
 }
 
 void store_integer(int64_t value, tn_dtype dtype, uint8_t* to) {
@@ -44,11 +31,23 @@ void store_integer(int64_t value, tn_dtype dtype, uint8_t* to) {
   }
 }
 
-// The text's end where it is a number from its beginning on; the value may be infinite.
+// A number that is followed by the delimiter at once, as most are. Null: it is for parse_slowly.
 template <typename T>
-const char* read_float(const char* at, const char* end, T* value) {
-  const auto [stop, error] = fast_float::from_chars(at, end, *value);
-  return error == std::errc() ? stop : nullptr;
+const char* parse_float(const Fields& fields, uint8_t* to) {
+  T value = 0;
+  const char* const stop = files::read_padded_float(fields.at, fields.end, &value);
+  if (stop == nullptr || (stop != fields.end && *stop != fields.delimiter) || !std::isfinite(value)) return nullptr;
+  std::memcpy(to, &value, sizeof value);
+  return stop;
+}
+
+const char* parse_integer(const Column& column, const Fields& fields, uint8_t* to) {
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(fields.at, fields.end, value);
+  if (error != std::errc() || (stop != fields.end && *stop != fields.delimiter)) return nullptr;
+  if (value < column.low || value > column.high) return nullptr;
+  store_integer(value, column.type.dtype, to);
+  return stop;
 }
 
 [[noreturn]] void fail(const Column& column, const std::string& why) {
@@ -56,6 +55,16 @@ const char* read_float(const char* at, const char* end, T* value) {
 }
 
 }  // namespace
+
+void Column::set_type(const Type& resolved) {
+  type = resolved;
+  if (type.kind != Kind::kInteger) return;
+  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - tn_dtype_bits(type.dtype));  // of a signed one
+  const bool is_signed = tn_dtype_code(type.dtype) == tn_dtype_code(TN_I8);
+  low = is_signed ? -top - 1 : 0;
+  high = is_signed ? top : 2 * top + 1;
+  if (type.limit >= 0) low = 0, high = std::min(high, type.limit - 1);
+}
 
 bool MissingRules::is_missing(std::string_view text) const {
   return text.empty() || std::find(texts.begin(), texts.end(), text) != texts.end();
@@ -101,37 +110,19 @@ void RecordParser::parse(std::string_view text, uint8_t* const* slots) {
     if (i != 0) ++fields.at;
     const Column& column = columns[i];
     uint8_t* const to = column.slot < 0 ? nullptr : slots[column.slot] + column.offset;
-    if (to == nullptr || !parse_fast(column, fields, to)) parse_slowly(column, fields, to);
+    const char* stop = nullptr;
+    if (to != nullptr && column.type.dtype == TN_F32)
+      stop = parse_float<float>(fields, to);
+    else if (to != nullptr && column.type.kind == Kind::kInteger)
+      stop = parse_integer(column, fields, to);
+    else if (to != nullptr && column.type.kind == Kind::kFloat)
+      stop = parse_float<double>(fields, to);
+    if (stop != nullptr)
+      fields.at = stop;
+    else
+      parse_slowly(column, fields, to);
   }
   if (!fields.done()) fail_count(text, columns.size());
-}
-
-// A number that is followed by the delimiter at once, as most are. False: nothing was done.
-bool RecordParser::parse_fast(const Column& column, Fields& fields, uint8_t* to) const {
-  const auto ends = [&](const char* stop) { return stop != nullptr && (stop == fields.end || *stop == delimiter_); };
-  const char* stop = nullptr;
-  if (column.type.dtype == TN_F32) {
-    float value = 0;
-    stop = read_float(fields.at, fields.end, &value);
-    if (!ends(stop) || !std::isfinite(value)) return false;
-    std::memcpy(to, &value, sizeof value);
-  } else if (column.type.kind == Kind::kFloat) {
-    double value = 0;
-    stop = read_float(fields.at, fields.end, &value);
-    if (!ends(stop) || !std::isfinite(value)) return false;
-    std::memcpy(to, &value, sizeof value);
-  } else if (column.type.kind == Kind::kInteger) {
-    int64_t value = 0;
-    const auto [at, error] = std::from_chars(fields.at, fields.end, value);
-    const Range range = range_of(column.type);
-    if (error != std::errc() || !ends(at) || value < range.low || value > range.high) return false;
-    store_integer(value, column.type.dtype, to);
-    stop = at;
-  } else {
-    return false;
-  }
-  fields.at = stop;
-  return true;
 }
 
 // Everything else: quotes, spaces, a plus sign, what is missing, categories, and damage. to: null to skip the field.
@@ -156,22 +147,22 @@ void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* t
   const char* const end = digits.data() + digits.size();
   if (column.type.kind == Kind::kFloat) {
     double value = 0;
-    if (read_float(digits.data(), end, &value) != end) fail(column, "expected a number, got " + files::quoted(text));
+    if (files::read_float(digits.data(), end, &value) != end)
+      fail(column, "expected a number, got " + files::quoted(text));
     const bool narrow = column.type.dtype == TN_F32;
     if (!std::isfinite(value) || (narrow && !std::isfinite(static_cast<float>(value))))
       fail(column, files::quoted(text) + " is not a finite number of its type");
     float single = 0;
     if (!narrow) return store_as<double>(value, to);
-    read_float(digits.data(), end, &single);  // rounded once
+    files::read_float(digits.data(), end, &single);  // rounded once
     return store_as<float>(single, to);
   }
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  const Range range = range_of(column.type);
   if (stop != end || error == std::errc::invalid_argument)
     fail(column, "expected a whole number, got " + files::quoted(text));
-  if (error != std::errc() || value < range.low || value > range.high)
-    fail(column, "expected a whole number from " + std::to_string(range.low) + " to " + std::to_string(range.high) +
+  if (error != std::errc() || value < column.low || value > column.high)
+    fail(column, "expected a whole number from " + std::to_string(column.low) + " to " + std::to_string(column.high) +
                      ", got " + files::quoted(text));
   store_integer(value, column.type.dtype, to);
 }
@@ -187,13 +178,12 @@ void RecordParser::put_missing(const Column& column, uint8_t* to) const {
 void RecordParser::check_missing_value() const {
   for (const Column& column : columns) {
     if (column.slot < 0 || column.type.kind != Kind::kInteger) continue;
-    const Range range = range_of(column.type);
     constexpr double kExact = 9007199254740992;  // whole numbers up to here are doubles
     if (!(std::fabs(missing_.value) <= kExact) || std::trunc(missing_.value) != missing_.value ||
-        static_cast<int64_t>(missing_.value) < range.low || static_cast<int64_t>(missing_.value) > range.high)
+        static_cast<int64_t>(missing_.value) < column.low || static_cast<int64_t>(missing_.value) > column.high)
       throw tn::Failure(TN_INVALID, "missing_value",
                         "column " + files::quoted(column.name) + " needs a whole number from " +
-                            std::to_string(range.low) + " to " + std::to_string(range.high));
+                            std::to_string(column.low) + " to " + std::to_string(column.high));
   }
 }
 

@@ -20,11 +20,14 @@ struct BadRecord {
 
 struct Column {
   std::string name;
-  int32_t slot = -1;      // -1: the column is not used
-  uint64_t offset = 0;    // bytes, within a sample of the slot
-  Type type;              // resolved: nothing is inferred any more
-  size_t vocabulary = 0;  // of a category
-  int32_t other = -1;     // of a category: the number of what is missing or unknown; -1: that is an error
+  int32_t slot = -1;          // -1: the column is not used
+  uint64_t offset = 0;        // bytes, within a sample of the slot
+  Type type;                  // resolved: nothing is inferred any more
+  int64_t low = 0, high = 0;  // what a whole number may be
+  size_t vocabulary = 0;      // of a category
+  int32_t other = -1;         // of a category: the number of what is missing or unknown; -1: that is an error
+
+  void set_type(const Type& resolved);
 };
 
 enum class Missing { kError, kValue, kSkip };
@@ -55,7 +58,6 @@ class RecordParser {
   void check_missing_value() const;
 
  private:
-  bool parse_fast(const Column& column, Fields& fields, uint8_t* to) const;
   void parse_slowly(const Column& column, Fields& fields, uint8_t* to);
   void put_missing(const Column& column, uint8_t* to) const;
   [[noreturn]] void fail_count(std::string_view text, size_t expected);

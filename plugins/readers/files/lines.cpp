@@ -47,6 +47,9 @@ void Lines::describe(tn::ReaderDescription& d) {
   d.attribute(tn::int_attribute("most_inflated_bytes", int64_t{1} << 36)
                   .at_least(1)
                   .doc("a gzip file that inflates to more is refused"));
+  d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
+                  .at_least(0)
+                  .doc("a plain file of no more bytes is kept in memory, for quick reading in any order"));
 }
 
 Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), memory_(open.memory()) {
@@ -55,14 +58,14 @@ Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), m
   rules_.most_bytes = static_cast<uint64_t>(attributes.integer("most_line_bytes"));
   const std::vector<std::string> names = attributes.texts("files");
   if (names.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one file");
-  for (const std::string& name : names)
-    sources_.emplace_back(open.path(name), static_cast<uint64_t>(attributes.integer("most_inflated_bytes")), memory_,
-                          cancel_);
+  const SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
+                               static_cast<uint64_t>(attributes.integer("most_kept_bytes"))};
+  for (const std::string& name : names) sources_.emplace_back(open.path(name), limits, memory_, cancel_);
 }
 
 Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
     : rules_{'\0', uint64_t{1} << 20}, cancel_(open.cancel()), memory_(open.memory()) {
-  sources_.emplace_back(path, uint64_t{1} << 32, memory_, cancel_);
+  sources_.emplace_back(path, SourceLimits(), memory_, cancel_);
 }
 
 void Lines::for_each(const std::function<bool(const Line&)>& each) {
@@ -113,13 +116,23 @@ void Lines::keep(const Line& line) {
   ++records_;
 }
 
-Line Lines::read(int64_t record) {
+Lines::Record Lines::record(int64_t number) const {
   Record it;
   std::memcpy(&it,
-              index_[static_cast<size_t>(record / kRecordsPerBlock)].data() +
-                  static_cast<size_t>(record % kRecordsPerBlock) * sizeof it,
+              index_[static_cast<size_t>(number / kRecordsPerBlock)].data() +
+                  static_cast<size_t>(number % kRecordsPerBlock) * sizeof it,
               sizeof it);
+  return it;
+}
+
+Line Lines::read(int64_t number) {
+  const Record it = record(number);
   return {sources_[it.file].view(it.offset, it.bytes), it.file, it.offset};
+}
+
+void Lines::ahead(int64_t number) const {
+  const Record it = record(number);
+  sources_[it.file].ahead(it.offset, it.bytes);
 }
 
 // Counted only when something is wrong with the line.

@@ -26,7 +26,8 @@ struct Line {
 
 class Lines {
  public:
-  // Attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes.
+  // Attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes,
+  // most_kept_bytes.
   static void describe(tn::ReaderDescription& d);
   Lines(const tn::ReaderOpen& open, char quote);
   // One plain or gzip file, with bounds that do for a list of words.
@@ -41,7 +42,9 @@ class Lines {
   void keep(const Line& line);
   [[nodiscard]] int64_t records() const { return records_; }
   // Valid until the next call of read or for_each.
-  Line read(int64_t record);
+  Line read(int64_t number);
+  // Prefetches what read will touch.
+  void ahead(int64_t number) const;
 
   [[nodiscard]] size_t files() const { return sources_.size(); }
   [[nodiscard]] const std::string& path(size_t file) const { return sources_[file].path(); }
@@ -57,6 +60,7 @@ class Lines {
     uint32_t file;
   };
 
+  [[nodiscard]] Record record(int64_t number) const;
   uint64_t line_number(const Line& line);
 
   std::vector<Source> sources_;

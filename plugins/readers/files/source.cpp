@@ -5,6 +5,7 @@
 #include <cstring>
 #include <tenon/base.hpp>
 
+#include "number.h"
 #include "stream.h"
 
 namespace tenon::files {
@@ -16,7 +17,8 @@ constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // allocated for inflated b
 
 }  // namespace
 
-Source::Source(const std::string& path, uint64_t most_inflated, const tn_memory* memory, const volatile int32_t* cancel)
+Source::Source(const std::string& path, const SourceLimits& limits, const tn_memory* memory,
+               const volatile int32_t* cancel)
     : path_(path) {
   check_cancel(cancel, path);
   file_.emplace(path);
@@ -24,27 +26,37 @@ Source::Source(const std::string& path, uint64_t most_inflated, const tn_memory*
   uint8_t magic[2];
   if (file_->read(0, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {
     file_.reset();
-    inflate(most_inflated, memory, cancel);
+    inflate(limits.most_inflated, memory, cancel);
+  } else if (bytes_ <= limits.most_kept) {
+    keep(memory);
   }
+}
+
+void Source::keep(const tn_memory* memory) {
+  content_ = Block(memory, bytes_ + kPadding);
+  bytes_ = file_->read(0, content_.data(), static_cast<size_t>(bytes_));
+  file_.reset();
 }
 
 void Source::inflate(uint64_t most, const tn_memory* memory, const volatile int32_t* cancel) {
   Stream stream(path_, cancel);
   bytes_ = 0;
-  inflated_ = Block(memory, std::min(most, std::max(stream.likely_bytes(), kFirstBytes)));
+  uint64_t room = std::min(most, std::max(stream.likely_bytes(), kFirstBytes));
+  content_ = Block(memory, room + kPadding);
   while (true) {
-    if (bytes_ == inflated_.size()) {
+    if (bytes_ == room) {
       uint8_t extra = 0;
       if (stream.read(&extra, 1) == 0) return;
       if (bytes_ >= most)
         throw tn::Failure(TN_BAD_DATA, path_, "inflates to more than " + std::to_string(most) + " bytes");
-      Block larger(memory, bytes_ > most / 2 ? most : 2 * bytes_);
-      std::memcpy(larger.data(), inflated_.data(), bytes_);
-      inflated_.swap(larger);
-      inflated_.data()[bytes_++] = extra;
+      room = bytes_ > most / 2 ? most : 2 * bytes_;
+      Block larger(memory, room + kPadding);
+      std::memcpy(larger.data(), content_.data(), bytes_);
+      content_.swap(larger);
+      content_.data()[bytes_++] = extra;
     }
-    const uint64_t got = stream.read(inflated_.data() + bytes_, inflated_.size() - bytes_);
-    if (got == 0 && bytes_ < inflated_.size()) return;
+    const uint64_t got = stream.read(content_.data() + bytes_, room - bytes_);
+    if (got == 0 && bytes_ < room) return;
     bytes_ += got;
   }
 }
@@ -52,12 +64,12 @@ void Source::inflate(uint64_t most, const tn_memory* memory, const volatile int3
 std::string_view Source::view(uint64_t offset, size_t bytes) {
   if (offset > bytes_ || bytes > bytes_ - offset)
     throw tn::Failure(TN_BAD_DATA, path_, "read beyond the end of " + std::to_string(bytes_) + " bytes");
-  if (!file_) return {reinterpret_cast<const char*>(inflated_.data()) + offset, bytes};
+  if (!file_) return {reinterpret_cast<const char*>(content_.data()) + offset, bytes};
   if (offset < begin_ || offset + bytes > begin_ + filled_) {
     const bool follows = offset >= next_ && offset - next_ <= kAheadBytes;
     const size_t wanted =
         follows ? static_cast<size_t>(std::min<uint64_t>(std::max(bytes, kAheadBytes), bytes_ - offset)) : bytes;
-    if (buffer_.size() < wanted) buffer_.resize(wanted);
+    if (buffer_.size() < wanted + kPadding) buffer_.resize(wanted + kPadding);
     filled_ = 0;  // in case the read fails
     filled_ = file_->read(offset, buffer_.data(), wanted);
     begin_ = offset;
@@ -68,6 +80,12 @@ std::string_view Source::view(uint64_t offset, size_t bytes) {
   }
   next_ = offset + bytes;
   return {buffer_.data() + (offset - begin_), bytes};
+}
+
+void Source::ahead(uint64_t offset, size_t bytes) const {
+  if (file_) return;
+  constexpr size_t kMost = 1024, kCacheLine = 64;
+  for (size_t at = 0; at < std::min(bytes, kMost); at += kCacheLine) __builtin_prefetch(content_.data() + offset + at);
 }
 
 }  // namespace tenon::files
