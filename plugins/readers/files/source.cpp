@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <tenon/base.hpp>
+#include <utility>
 
 #include "number.h"
 #include "stream.h"
@@ -31,6 +32,9 @@ Source::Source(const std::string& path, const SourceLimits& limits, const tn_mem
     keep(memory);
   }
 }
+
+Source::Source(std::string name, Block content, uint64_t bytes)
+    : path_(std::move(name)), content_(std::move(content)), bytes_(bytes) {}
 
 void Source::keep(const tn_memory* memory) {
   content_ = Block(memory, bytes_ + kPadding);

@@ -20,6 +20,8 @@ struct SourceLimits {
 class Source {
  public:
   Source(const std::string& path, const SourceLimits& limits, const tn_memory* memory, const volatile int32_t* cancel);
+  // `bytes` bytes that are in memory already, with kPadding behind them.
+  Source(std::string name, Block content, uint64_t bytes);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
