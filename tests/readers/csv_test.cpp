@@ -1,5 +1,7 @@
 // The reader csv: records, columns and types, what is missing, damage. SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
+#include <random>
 
 #include "tests/support/reader_check.h"
 
@@ -304,6 +306,50 @@ TEST_F(Csv, ManyRecordsOverManyWindows) {
   check_no_memory(zipped);
   expect_cancelled(plain);
   expect_cancelled(zipped);
+}
+
+TEST_F(Csv, NumbersAreRoundedOnce) {
+  std::mt19937 random(1);
+  const auto digits = [&](uint64_t most) {
+    std::string result;
+    for (uint64_t count = random() % (most + 1); count > 0; --count) result += static_cast<char>('0' + random() % 10);
+    return result;
+  };
+  Strings texts = {"0",
+                   "-0",
+                   "5.",
+                   ".5",
+                   "-.25",
+                   "0.0000001",
+                   "16777217",
+                   "16777216.0",
+                   "9007199254740993",
+                   "123456789.1234567",
+                   "1e5",
+                   "1.5E-3",
+                   "00000000000000000001.5",
+                   "0.12345678",
+                   "3.4028235e38"};
+  while (texts.size() < 50'000) {
+    std::string text = (random() % 2 == 0 ? "-" : "") + digits(4 + random() % 8);
+    if (random() % 4 != 0) text += "." + digits(random() % 12);
+    if (random() % 16 == 0) text += "e" + std::to_string(random() % 20);
+    if (text.find_first_of("0123456789") != std::string::npos && text.find("-e") == std::string::npos &&
+        text.find(".e") == std::string::npos && text[0] != 'e')
+      texts.push_back(text);
+  }
+  Bytes content = "a,b\n";
+  for (const std::string& text : texts) content.append(text).append(",").append(text).append("\n");
+  for (const int64_t kept : {0, 1 << 30}) {
+    const Values given = file(content, {{"columns", Strings{"a:f32", "b:f64"}}, {"most_kept_bytes", kept}});
+    const std::vector<float> singles = values<float>(given);
+    const std::vector<double> doubles = values<double>(given, 1);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      ASSERT_EQ(singles[i], std::strtof(texts[i].c_str(), nullptr)) << texts[i];
+      ASSERT_EQ(doubles[i], std::strtod(texts[i].c_str(), nullptr)) << texts[i];
+      ASSERT_EQ(std::signbit(singles[i]), texts[i][0] == '-') << texts[i];
+    }
+  }
 }
 
 TEST_F(Csv, DamagedGzipAndShrunkFiles) {

@@ -175,7 +175,7 @@ void Images::find_files(const tn::ReaderOpen& open) {
     for (std::string& path : image_files(folder + "/" + *name, open.cancel()))
       if (shard_.has(all++)) files_.push_back({std::move(path), static_cast<int32_t>(name - classes.begin())});
   }
-  slots_.push_back({"image", TN_U8, {}});
+  slots_.push_back({"image", TN_U8});
   slots_.push_back({"label", TN_I32, {}, static_cast<int64_t>(classes.size())});
 }
 

@@ -93,7 +93,7 @@ class ReaderOpen {
 struct ReaderSlot {
   std::string name;
   tn_dtype dtype = TN_F32;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape = {};
   int64_t index_limit = -1;
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;
