@@ -14,6 +14,7 @@ namespace tenon::files {
 namespace {
 
 constexpr size_t kAheadBytes = size_t{1} << 18;      // fits into the second level cache
+constexpr uint64_t kSliceBytes = uint64_t{1} << 24;  // between two looks at the cancel token
 constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // allocated for inflated bytes whatever the file holds
 
 }  // namespace
@@ -29,16 +30,21 @@ Source::Source(const std::string& path, const SourceLimits& limits, const tn_mem
     file_.reset();
     inflate(limits.most_inflated, memory, cancel);
   } else if (bytes_ <= limits.most_kept) {
-    keep(memory);
+    keep(memory, cancel);
   }
 }
 
 Source::Source(std::string name, Block content, uint64_t bytes)
     : path_(std::move(name)), content_(std::move(content)), bytes_(bytes) {}
 
-void Source::keep(const tn_memory* memory) {
+void Source::keep(const tn_memory* memory, const volatile int32_t* cancel) {
   content_ = Block(memory, bytes_ + kPadding);
-  bytes_ = file_->read(0, content_.data(), static_cast<size_t>(bytes_));
+  uint64_t done = 0;
+  for (size_t got = 1; got != 0 && done < bytes_; done += got) {
+    check_cancel(cancel, path_);
+    got = file_->read(done, content_.data() + done, static_cast<size_t>(std::min(bytes_ - done, kSliceBytes)));
+  }
+  bytes_ = done;
   file_.reset();
 }
 

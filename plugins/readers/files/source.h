@@ -32,7 +32,7 @@ class Source {
   void ahead(uint64_t offset, size_t bytes) const;
 
  private:
-  void keep(const tn_memory* memory);
+  void keep(const tn_memory* memory, const volatile int32_t* cancel);
   void inflate(uint64_t most, const tn_memory* memory, const volatile int32_t* cancel);
 
   std::string path_;
