@@ -2,7 +2,8 @@
 //
 // A worker may take part in a region only while its gate is open, and the caller leaves only when the gate is shut
 // and nobody is inside. So a worker that the system wakes late is neither waited for nor able to see a half-written
-// region. Tasks come through the C interface: an exception must not leave one.
+// region. One that loses its core inside is waited for, and that it did is measured: Attendance then goes on without
+// it. Tasks come through the C interface: an exception must not leave one.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/thread_pool.h"
 
@@ -21,12 +22,8 @@
 #include <vector>
 
 #include "core/error.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#else
-#include <cfenv>
-#endif
+#include "host/attendance.h"
+#include "host/floating_point_mode.h"
 
 namespace tenon {
 
@@ -34,6 +31,7 @@ namespace {
 
 constexpr int32_t kMostThreads = 4096;
 constexpr std::chrono::microseconds kSpin{40};  // longer than the gap between two regions of a step
+constexpr double kStall = 0.5e-3;               // seconds without a core that the system does not take by itself
 constexpr int64_t kChunksPerThread = 16;
 constexpr int64_t kLargestChunk = 64;
 constexpr size_t kCacheLine = 64;
@@ -45,39 +43,6 @@ void pause_briefly() {
   asm volatile("yield");
 #endif
 }
-
-// Round to nearest, denormals kept, nothing trapped, for as long as it lives; then what was before. fesetenv would do
-// it too, in ten times the time, and there is one of these around every region.
-class FloatingPointMode {
- public:
-#if defined(__x86_64__)
-  FloatingPointMode() : sse_(_mm_getcsr()) {
-    asm volatile("fnstcw %0" : "=m"(x87_));  // long double, and what fegetround looks at
-    set(0x1F80, 0x037F);
-  }
-  ~FloatingPointMode() { set(sse_, x87_); }
-#else
-  FloatingPointMode() {
-    std::fegetenv(&before_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~FloatingPointMode() { std::fesetenv(&before_); }
-#endif
-  FloatingPointMode(const FloatingPointMode&) = delete;
-  FloatingPointMode& operator=(const FloatingPointMode&) = delete;
-
- private:
-#if defined(__x86_64__)
-  static void set(unsigned sse, uint16_t x87) {
-    _mm_setcsr(sse);
-    asm volatile("fldcw %0" : : "m"(x87));
-  }
-  unsigned sse_;
-  uint16_t x87_ = 0;
-#else
-  std::fenv_t before_;
-#endif
-};
 
 int32_t usable_cores() {
   cpu_set_t cores;
@@ -102,9 +67,18 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// Seconds on a clock of the system.
+double read(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 struct alignas(kCacheLine) Worker {
   std::atomic<bool> computed{false};
-  std::thread thread;  // none for worker 0, the caller
+  std::thread thread;          // none for worker 0, the caller
+  clockid_t clock = 0;         // its time on a core
+  double computed_before = 0;  // on that clock, when the caller began to wait
 };
 
 using Task = void (*)(void* argument, int64_t index, int32_t worker);
@@ -119,16 +93,18 @@ class Gate {
     leave();
     return false;
   }
-  void leave() { state_.fetch_sub(1, std::memory_order_release); }
-  // Waits until everyone has left. Yields, since who is inside may need this very core.
-  void shut() {
-    state_.fetch_and(~kOpen, std::memory_order_relaxed);
-    constexpr int kTries = 1000;
-    for (int i = 0; state_.load(std::memory_order_acquire) != 0; ++i)
-      if (i < kTries)
-        pause_briefly();
-      else
-        std::this_thread::yield();
+  void leave() {
+    state_.fetch_sub(1, std::memory_order_release);
+    state_.notify_one();
+  }
+  // Whether who asks is the only one inside.
+  [[nodiscard]] bool is_last() const { return (state_.load(std::memory_order_relaxed) & ~kOpen) == 1; }
+  void shut() { state_.fetch_and(~kOpen, std::memory_order_relaxed); }
+  // After shut.
+  [[nodiscard]] bool is_empty() const { return state_.load(std::memory_order_acquire) == 0; }
+  void sleep_until_empty() const {
+    for (uint32_t inside = 0; (inside = state_.load(std::memory_order_acquire)) != 0;)
+      state_.wait(inside, std::memory_order_acquire);
   }
 
  private:
@@ -136,10 +112,25 @@ class Gate {
   std::atomic<uint32_t> state_{0};
 };
 
+// Spins until `ready()`, but no longer than kSpin.
+template <typename Ready>
+bool spin_until(Ready ready) {
+  const auto until = std::chrono::steady_clock::now() + kSpin;
+  do {
+    constexpr int kPauses = 32;  // between two looks at the clock
+    for (int i = 0; i < kPauses; ++i) {
+      if (ready()) return true;
+      pause_briefly();
+    }
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
+
 }  // namespace
 
 struct ThreadPool::State {
-  explicit State(int32_t threads) : workers(static_cast<size_t>(threads)), spin(threads <= usable_cores()) {}
+  explicit State(int32_t threads)
+      : workers(static_cast<size_t>(threads)), spin(threads <= usable_cores()), attendance(threads), present(threads) {}
   ~State() { stop(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -148,6 +139,10 @@ struct ThreadPool::State {
   void stop() noexcept;
   void work(int32_t worker);
   void await(uint32_t seen);
+  void sit_out(int32_t worker);
+  void leave(int32_t worker);
+  void await_rest();
+  void call(int32_t participants);
   void run_tasks(int32_t worker);
   void run_here(int64_t count, Task what, void* with, int32_t worker);
   void wake(int64_t most);
@@ -165,6 +160,16 @@ struct ThreadPool::State {
   int64_t tasks = 0;
   int64_t chunk = 1;
   std::atomic<bool> running{false};
+
+  // Whether a worker that holds the region up has no core is measured: by the caller when it begins to wait, and by
+  // the last worker when it leaves.
+  std::atomic<bool> watching{false};
+  double watched_since = 0;
+  double lost = 0;  // seconds in which the last worker had no core
+
+  Attendance attendance;
+  std::atomic<int32_t> present;  // workers with a lower number take part
+  std::condition_variable called;
 
   alignas(kCacheLine) std::atomic<int64_t> next{0};
   alignas(kCacheLine) Gate gate;
@@ -184,6 +189,7 @@ void ThreadPool::State::start() {
       fail(TN_OUT_OF_MEMORY, "cannot start compute thread ", i, " of ", workers.size(), ": ", error.code().message());
     }
     pthread_setname_np(workers[i].thread.native_handle(), "tenon-worker");
+    pthread_getcpuclockid(workers[i].thread.native_handle(), &workers[i].clock);
   }
 }
 
@@ -194,6 +200,7 @@ void ThreadPool::State::stop() noexcept {
     region.fetch_add(1);
   }
   changed.notify_all();
+  called.notify_all();
   for (Worker& worker : workers)
     if (worker.thread.joinable()) worker.thread.join();
 }
@@ -201,27 +208,26 @@ void ThreadPool::State::stop() noexcept {
 void ThreadPool::State::work(int32_t worker) {
   uint32_t seen = 0;
   for (;;) {
+    sit_out(worker);
     await(seen);
     if (ending.load(std::memory_order_relaxed)) return;
     seen = region.load(std::memory_order_acquire);
     if (!gate.enter()) continue;
     run_tasks(worker);
-    gate.leave();
+    leave(worker);
   }
+}
+
+// Returns when the worker may take part.
+void ThreadPool::State::sit_out(int32_t worker) {
+  if (worker < present.load(std::memory_order_relaxed)) return;
+  std::unique_lock<std::mutex> lock(mutex);
+  called.wait(lock, [&] { return worker < present.load() || ending.load(); });
 }
 
 // Returns when `region` is no longer `seen`.
 void ThreadPool::State::await(uint32_t seen) {
-  if (spin) {
-    const auto until = std::chrono::steady_clock::now() + kSpin;
-    do {
-      constexpr int kPauses = 32;  // between two looks at the clock
-      for (int i = 0; i < kPauses; ++i) {
-        if (region.load(std::memory_order_acquire) != seen) return;
-        pause_briefly();
-      }
-    } while (std::chrono::steady_clock::now() < until);
-  }
+  if (spin && spin_until([&] { return region.load(std::memory_order_acquire) != seen; })) return;
   std::unique_lock<std::mutex> lock(mutex);
   // The caller changes `region` and then looks at `parked`; here it is the other way round, and both sequentially
   // consistent, so one of the two sees the other.
@@ -241,6 +247,39 @@ void ThreadPool::State::run_tasks(int32_t worker) {
     const int64_t end = std::min(tasks, begin + chunk);
     for (int64_t i = begin; i < end; ++i) task(argument, i, worker);
   }
+}
+
+void ThreadPool::State::leave(int32_t worker) {
+  if (watching.load(std::memory_order_acquire) && gate.is_last()) {
+    const Worker& self = workers[static_cast<size_t>(worker)];
+    lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
+  }
+  gate.leave();
+}
+
+// Waits until every worker has left. Sleeps after a moment: one may have lost its core to another process, and this
+// core, once idle, is where the system can run it.
+void ThreadPool::State::await_rest() {
+  if (spin && spin_until([&] { return gate.is_empty(); })) return;
+  for (Worker& worker : workers)
+    if (worker.clock != 0) worker.computed_before = read(worker.clock);
+  watched_since = read(CLOCK_MONOTONIC);
+  lost = 0;
+  watching.store(true, std::memory_order_release);
+  gate.sleep_until_empty();
+  watching.store(false, std::memory_order_relaxed);
+  if (lost > kStall) attendance.stalled();
+}
+
+// Lets the first `participants` workers take part.
+void ThreadPool::State::call(int32_t participants) {
+  const int32_t before = present.load(std::memory_order_relaxed);
+  if (before == participants) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    present.store(participants);
+  }
+  if (participants > before) called.notify_all();
 }
 
 void ThreadPool::State::run_here(int64_t count, Task what, void* with, int32_t worker) {
@@ -276,21 +315,23 @@ void ThreadPool::State::for_each(int64_t count, Task what, void* with) {
     return;
   }
   running.store(true, std::memory_order_relaxed);
-  if (count == 1 || workers.size() == 1) {
+  const int32_t participants = count == 1 ? 1 : attendance.next();
+  if (participants == 1) {
     const FloatingPointMode mode;
     run_here(count, what, with, 0);
   } else {
-    const auto threads = static_cast<int64_t>(workers.size());
+    call(participants);
     task = what;
     argument = with;
     tasks = count;
-    chunk = std::clamp<int64_t>(count / (threads * kChunksPerThread), 1, kLargestChunk);
+    chunk = std::clamp<int64_t>(count / (participants * kChunksPerThread), 1, kLargestChunk);
     next.store(0, std::memory_order_relaxed);
     gate.open();
     region.fetch_add(1);
-    wake(std::min(count, threads) - 1);
+    wake(std::min<int64_t>(count, participants) - 1);
     run_tasks(0);
     gate.shut();
+    if (!gate.is_empty()) await_rest();
   }
   running.store(false, std::memory_order_relaxed);
 }

@@ -2,12 +2,14 @@
 #include "host/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cfenv>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -15,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/attendance.h"
 #include "tests/support/memory_seams.h"
 
 namespace tenon {
@@ -91,6 +94,73 @@ TEST(ThreadPool, OneSlowTaskDoesNotHoldTheOthersBack) {
     ++done;
   });
   EXPECT_EQ(done.load(), kTasks);
+}
+
+// As many processes as cores that do nothing but keep them busy.
+class BusyCores {
+ public:
+  BusyCores() {
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (volatile bool busy = true; busy;) continue;
+      }
+      if (child > 0) children_.push_back(child);
+    }
+  }
+  ~BusyCores() {
+    for (const pid_t child : children_) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+  }
+  BusyCores(const BusyCores&) = delete;
+  BusyCores& operator=(const BusyCores&) = delete;
+
+ private:
+  std::vector<pid_t> children_;
+};
+
+TEST(ThreadPool, IsRightBesideBusyProcesses) {
+  const ThreadPool pool(2);
+  const BusyCores busy;
+  std::vector<int64_t> parts(64);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(600);
+  for (int64_t region = 0; std::chrono::steady_clock::now() < until; ++region) {
+    for_each(pool, 64, [&](int64_t index, int32_t) {
+      for (int i = 0; i < 500; ++i) parts[static_cast<size_t>(index)] = index + region + i;
+    });
+    for (int64_t i = 0; i < 64; ++i) ASSERT_EQ(parts[static_cast<size_t>(i)], i + region + 499) << "region " << region;
+  }
+}
+
+TEST(Attendance, FallsAfterAStallAndComesBack) {
+  using std::chrono::milliseconds;
+  static Attendance::Clock::time_point now;
+  now = Attendance::Clock::now();
+  Attendance attendance(3, [] { return now; });
+  EXPECT_EQ(attendance.next(), 3);
+  attendance.stalled();
+  EXPECT_EQ(attendance.next(), 2);
+  now += milliseconds(50);
+  EXPECT_EQ(attendance.next(), 3);
+  attendance.stalled();  // soon after: 100 ms
+  attendance.stalled();  // 200 ms
+  attendance.stalled();  // 400 ms, which is the longest
+  attendance.stalled();
+  EXPECT_EQ(attendance.next(), 1);  // the caller always takes part
+  now += milliseconds(399);
+  EXPECT_EQ(attendance.next(), 1);
+  now += milliseconds(1);
+  EXPECT_EQ(attendance.next(), 2);  // one after the other
+  EXPECT_EQ(attendance.next(), 2);
+  now += milliseconds(400);
+  EXPECT_EQ(attendance.next(), 3);
+  now += std::chrono::seconds(1);
+  attendance.stalled();  // long after: 50 ms again
+  now += milliseconds(50);
+  EXPECT_EQ(attendance.next(), 3);
 }
 
 TEST(ThreadPool, NestedCallsRunInlineAsTheSameWorker) {
