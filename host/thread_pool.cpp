@@ -1,4 +1,4 @@
-// The host's compute threads: one region at a time, tasks from a shared counter, idle workers spin and then park.
+// The host's compute threads: one region at a time, tasks by a shared counter, idle workers spin and then park.
 //
 // A worker may take part in a region only while its gate is open, and the caller leaves only when the gate is shut
 // and nobody is inside. So a worker that the system wakes late is neither waited for nor able to see a half-written
@@ -24,25 +24,18 @@
 #include "core/error.h"
 #include "host/attendance.h"
 #include "host/floating_point_mode.h"
+#include "host/gate.h"
+#include "host/phases.h"
+#include "host/spin.h"
 
 namespace tenon {
 
 namespace {
 
 constexpr int32_t kMostThreads = 4096;
-constexpr std::chrono::microseconds kSpin{40};  // longer than the gap between two regions of a step
-constexpr double kStall = 0.5e-3;               // seconds without a core that the system does not take by itself
+constexpr double kStall = 0.5e-3;  // seconds without a core that the system does not take by itself
 constexpr int64_t kChunksPerThread = 16;
-constexpr int64_t kLargestChunk = 64;
 constexpr size_t kCacheLine = 64;
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 int32_t usable_cores() {
   cpu_set_t cores;
@@ -81,50 +74,7 @@ struct alignas(kCacheLine) Worker {
   double computed_before = 0;  // on that clock, when the caller began to wait
 };
 
-using Task = void (*)(void* argument, int64_t index, int32_t worker);
-
-// Where workers enter: bit 31 is set while a region runs, the rest counts who is inside. A worker that finds it shut
-// steps out again at once.
-class Gate {
- public:
-  void open() { state_.fetch_or(kOpen, std::memory_order_release); }
-  bool enter() {
-    if ((state_.fetch_add(1, std::memory_order_acquire) & kOpen) != 0) return true;
-    leave();
-    return false;
-  }
-  void leave() {
-    state_.fetch_sub(1, std::memory_order_release);
-    state_.notify_one();
-  }
-  // Whether who asks is the only one inside.
-  [[nodiscard]] bool is_last() const { return (state_.load(std::memory_order_relaxed) & ~kOpen) == 1; }
-  void shut() { state_.fetch_and(~kOpen, std::memory_order_relaxed); }
-  // After shut.
-  [[nodiscard]] bool is_empty() const { return state_.load(std::memory_order_acquire) == 0; }
-  void sleep_until_empty() const {
-    for (uint32_t inside = 0; (inside = state_.load(std::memory_order_acquire)) != 0;)
-      state_.wait(inside, std::memory_order_acquire);
-  }
-
- private:
-  static constexpr uint32_t kOpen = 1u << 31;
-  std::atomic<uint32_t> state_{0};
-};
-
-// Spins until `ready()`, but no longer than kSpin.
-template <typename Ready>
-bool spin_until(Ready ready) {
-  const auto until = std::chrono::steady_clock::now() + kSpin;
-  do {
-    constexpr int kPauses = 32;  // between two looks at the clock
-    for (int i = 0; i < kPauses; ++i) {
-      if (ready()) return true;
-      pause_briefly();
-    }
-  } while (std::chrono::steady_clock::now() < until);
-  return false;
-}
+using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
 
 }  // namespace
 
@@ -141,12 +91,16 @@ struct ThreadPool::State {
   void await(uint32_t seen);
   void sit_out(int32_t worker);
   void leave(int32_t worker);
+  template <typename Sleep>
+  void watch(Sleep sleep);
+  void report(int32_t worker);
+  void await_phase(const Phases::Taken& taken, int32_t worker);
   void await_rest();
   void call(int32_t participants);
   void run_tasks(int32_t worker);
-  void run_here(int64_t count, Task what, void* with, int32_t worker);
+  void run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker);
   void wake(int64_t most);
-  void for_each(int64_t count, Task what, void* with);
+  void run(int32_t count, const int64_t* sizes, Task what, void* with);
   [[nodiscard]] int32_t current_worker() const;
 
   std::vector<Worker> workers;
@@ -157,12 +111,10 @@ struct ThreadPool::State {
   // The region. Written by the caller while the gate is shut.
   Task task = nullptr;
   void* argument = nullptr;
-  int64_t tasks = 0;
-  int64_t chunk = 1;
   std::atomic<bool> running{false};
 
   // Whether a worker that holds the region up has no core is measured: by the caller when it begins to wait, and by
-  // the last worker when it leaves.
+  // the last worker when it is done.
   std::atomic<bool> watching{false};
   double watched_since = 0;
   double lost = 0;  // seconds in which the last worker had no core
@@ -171,7 +123,7 @@ struct ThreadPool::State {
   std::atomic<int32_t> present;  // workers with a lower number take part
   std::condition_variable called;
 
-  alignas(kCacheLine) std::atomic<int64_t> next{0};
+  alignas(kCacheLine) Phases phases;
   alignas(kCacheLine) Gate gate;
   alignas(kCacheLine) std::atomic<uint32_t> region{0};  // counts regions; a worker waits for a change
   std::atomic<bool> ending{false};
@@ -238,37 +190,53 @@ void ThreadPool::State::await(uint32_t seen) {
 
 void ThreadPool::State::run_tasks(int32_t worker) {
   const FloatingPointMode mode;
-  bool first = true;
-  for (;;) {
-    const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-    if (begin >= tasks) return;
+  Phases::Taken taken = phases.none();
+  for (bool first = true; phases.take(taken); first = false) {
     if (first) workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
-    first = false;
-    const int64_t end = std::min(tasks, begin + chunk);
-    for (int64_t i = begin; i < end; ++i) task(argument, i, worker);
+    if (!phases.may_begin(taken)) await_phase(taken, worker);
+    for (int64_t i = taken.begin; i < taken.end; ++i) task(argument, taken.phase, i - taken.first, worker);
+    if (phases.are_last(taken)) report(worker);
+    phases.done(taken);
   }
 }
 
 void ThreadPool::State::leave(int32_t worker) {
-  if (watching.load(std::memory_order_acquire) && gate.is_last()) {
-    const Worker& self = workers[static_cast<size_t>(worker)];
-    lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
-  }
+  if (gate.is_last()) report(worker);
   gate.leave();
 }
 
-// Waits until every worker has left. Sleeps after a moment: one may have lost its core to another process, and this
-// core, once idle, is where the system can run it.
-void ThreadPool::State::await_rest() {
-  if (spin && spin_until([&] { return gate.is_empty(); })) return;
+// Sleeps until the last worker is done, who then tells whether it had a core.
+template <typename Sleep>
+void ThreadPool::State::watch(Sleep sleep) {
   for (Worker& worker : workers)
     if (worker.clock != 0) worker.computed_before = read(worker.clock);
   watched_since = read(CLOCK_MONOTONIC);
   lost = 0;
   watching.store(true, std::memory_order_release);
-  gate.sleep_until_empty();
+  sleep();
   watching.store(false, std::memory_order_relaxed);
   if (lost > kStall) attendance.stalled();
+}
+
+void ThreadPool::State::report(int32_t worker) {
+  if (!watching.load(std::memory_order_acquire)) return;
+  const Worker& self = workers[static_cast<size_t>(worker)];
+  lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
+}
+
+// These two sleep after a moment: a worker may have lost its core to another process, and this core, once idle, is
+// where the system can run it.
+void ThreadPool::State::await_phase(const Phases::Taken& taken, int32_t worker) {
+  if (spin && spin_until([&] { return phases.may_begin(taken); })) return;
+  if (worker == 0)
+    watch([&] { phases.sleep_until_may_begin(taken); });
+  else
+    phases.sleep_until_may_begin(taken);
+}
+
+void ThreadPool::State::await_rest() {
+  if (spin && spin_until([&] { return gate.is_empty(); })) return;
+  watch([&] { gate.sleep_until_empty(); });
 }
 
 // Lets the first `participants` workers take part.
@@ -282,9 +250,10 @@ void ThreadPool::State::call(int32_t participants) {
   if (participants > before) called.notify_all();
 }
 
-void ThreadPool::State::run_here(int64_t count, Task what, void* with, int32_t worker) {
+void ThreadPool::State::run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker) {
   workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
-  for (int64_t i = 0; i < count; ++i) what(with, i, worker);
+  for (int32_t phase = 0; phase < count; ++phase)
+    for (int64_t i = 0; i < sizes[phase]; ++i) what(with, phase, i, worker);
 }
 
 // Wakes parked workers, no more than `most`.
@@ -308,27 +277,26 @@ int32_t ThreadPool::State::current_worker() const {
   return 0;
 }
 
-void ThreadPool::State::for_each(int64_t count, Task what, void* with) {
-  if (count <= 0) return;
+void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void* with) {
+  const int64_t most = count <= 0 ? 0 : *std::max_element(sizes, sizes + count);
+  if (most <= 0) return;
   if (running.load(std::memory_order_relaxed)) {  // called from a task; the mode is set already
-    run_here(count, what, with, current_worker());
+    run_here(count, sizes, what, with, current_worker());
     return;
   }
   running.store(true, std::memory_order_relaxed);
-  const int32_t participants = count == 1 ? 1 : attendance.next();
+  const int32_t participants = most == 1 ? 1 : attendance.next();
   if (participants == 1) {
     const FloatingPointMode mode;
-    run_here(count, what, with, 0);
+    run_here(count, sizes, what, with, 0);
   } else {
     call(participants);
     task = what;
     argument = with;
-    tasks = count;
-    chunk = std::clamp<int64_t>(count / (participants * kChunksPerThread), 1, kLargestChunk);
-    next.store(0, std::memory_order_relaxed);
+    phases.begin(count, sizes, participants * kChunksPerThread);
     gate.open();
     region.fetch_add(1);
-    wake(std::min<int64_t>(count, participants) - 1);
+    wake(std::min<int64_t>(most, participants) - 1);
     run_tasks(0);
     gate.shut();
     if (!gate.is_empty()) await_rest();
@@ -343,8 +311,21 @@ ThreadPool::ThreadPool(int32_t threads) {
   state_->parallel.size = sizeof(tn_parallel);
   state_->parallel.workers = this->threads();
   state_->parallel.self = state_.get();
-  state_->parallel.for_each = [](void* self, int64_t count, Task task, void* argument) {
-    static_cast<State*>(self)->for_each(count, task, argument);
+  state_->parallel.for_each = [](void* self, int64_t count, void (*task)(void*, int64_t, int32_t), void* argument) {
+    struct Given {
+      void (*task)(void*, int64_t, int32_t);
+      void* argument;
+    } given = {task, argument};
+    static_cast<State*>(self)->run(
+        1, &count,
+        [](void* all, int32_t, int64_t index, int32_t worker) {
+          const Given& of = *static_cast<const Given*>(all);
+          of.task(of.argument, index, worker);
+        },
+        &given);
+  };
+  state_->parallel.phases = [](void* self, int32_t count, const int64_t* sizes, Task task, void* argument) {
+    static_cast<State*>(self)->run(count, sizes, task, argument);
   };
   state_->start();
 }

@@ -32,6 +32,18 @@ void for_each(const ThreadPool& pool, int64_t count, Body body) {
       [](void* argument, int64_t index, int32_t worker) { (*static_cast<Body*>(argument))(index, worker); }, &body);
 }
 
+using PhaseBody = std::function<void(int32_t phase, int64_t index, int32_t worker)>;
+
+void phases(const ThreadPool& pool, const std::vector<int64_t>& sizes, PhaseBody body) {
+  const tn_parallel* parallel = pool.parallel();
+  parallel->phases(
+      parallel->self, static_cast<int32_t>(sizes.size()), sizes.data(),
+      [](void* argument, int32_t phase, int64_t index, int32_t worker) {
+        (*static_cast<PhaseBody*>(argument))(phase, index, worker);
+      },
+      &body);
+}
+
 TEST(ThreadPool, RunsEachIndexOnce) {
   for (const int32_t threads : {1, 2, 3, 8}) {
     const ThreadPool pool(threads);
@@ -96,6 +108,66 @@ TEST(ThreadPool, OneSlowTaskDoesNotHoldTheOthersBack) {
   EXPECT_EQ(done.load(), kTasks);
 }
 
+TEST(ThreadPool, NoPhaseBeginsBeforeTheOneBeforeItIsDone) {
+  for (const int32_t threads : {1, 2, 3, 8}) {
+    const ThreadPool pool(threads);
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
+             {}, {0, 0}, {1, 1, 1}, {5}, {2, 3, 1, 0, 100, 1, 1, 1000, 7, 0}, std::vector<int64_t>(300, 2)}) {
+      std::vector<std::vector<int64_t>> runs;  // not atomic: the barriers order what tasks of different phases do
+      for (const int64_t size : sizes) runs.emplace_back(size, 0);
+      std::atomic<int64_t> too_early{0};
+      for (int repeat = 1; repeat <= 3; ++repeat)
+        phases(pool, sizes, [&](int32_t phase, int64_t index, int32_t worker) {
+          const auto p = static_cast<size_t>(phase);
+          ++runs[p][static_cast<size_t>(index)];
+          if (worker < 0 || worker >= threads) ++too_early;
+          if (phase > 0)
+            for (const int64_t run : runs[p - 1]) too_early += run == repeat ? 0 : 1;
+        });
+      EXPECT_EQ(too_early.load(), 0) << threads << " threads";
+      for (const auto& phase : runs)
+        for (const int64_t run : phase) ASSERT_EQ(run, 3) << threads << " threads";
+    }
+  }
+}
+
+// Sums over shares that the author has fixed do not depend on who computes them.
+TEST(ThreadPool, PhasesGiveTheSameBitsForAnyNumberOfThreads) {
+  constexpr int64_t kShares = 37, kLength = 101;
+  const auto sum = [](int32_t threads) {
+    const ThreadPool pool(threads);
+    std::vector<float> partial(kShares), result(kShares);
+    float mean = 0;
+    phases(pool, {kShares, 1, kShares}, [&](int32_t phase, int64_t index, int32_t) {
+      const auto i = static_cast<size_t>(index);
+      if (phase == 0)
+        for (int64_t k = 0; k < kLength; ++k) partial[i] += 1.0F / static_cast<float>(index * kLength + k + 1);
+      if (phase == 1)
+        for (const float share : partial) mean += share / kShares;
+      if (phase == 2) result[i] = partial[i] - mean;
+    });
+    return result;
+  };
+  const std::vector<float> one = sum(1);
+  for (const int32_t threads : {2, 3, 8}) EXPECT_EQ(sum(threads), one) << threads << " threads";
+}
+
+TEST(ThreadPool, PhasesInsideATaskRunInline) {
+  const ThreadPool pool(3);
+  std::atomic<int64_t> inner{0}, wrong{0};
+  phases(pool, {4, 20}, [&](int32_t, int64_t, int32_t worker) {
+    const std::thread::id self = std::this_thread::get_id();
+    int64_t mine = 0;
+    phases(pool, {5, 1, 5}, [&](int32_t phase, int64_t index, int32_t inner_worker) {
+      if (inner_worker != worker || std::this_thread::get_id() != self) ++wrong;
+      if (mine++ != (phase == 0 ? index : phase == 1 ? 5 : 6 + index)) ++wrong;
+    });
+    inner += mine;
+  });
+  EXPECT_EQ(inner.load(), 24 * 11);
+  EXPECT_EQ(wrong.load(), 0);
+}
+
 // As many processes as cores that do nothing but keep them busy.
 class BusyCores {
  public:
@@ -132,6 +204,12 @@ TEST(ThreadPool, IsRightBesideBusyProcesses) {
       for (int i = 0; i < 500; ++i) parts[static_cast<size_t>(index)] = index + region + i;
     });
     for (int64_t i = 0; i < 64; ++i) ASSERT_EQ(parts[static_cast<size_t>(i)], i + region + 499) << "region " << region;
+    std::atomic<int64_t> wrong{0};
+    phases(pool, {64, 2, 64}, [&](int32_t phase, int64_t index, int32_t) {
+      if (phase == 0) parts[static_cast<size_t>(index)] = region;
+      if (phase == 2 && parts[static_cast<size_t>(63 - index)] != region) ++wrong;
+    });
+    ASSERT_EQ(wrong.load(), 0) << "region " << region;
   }
 }
 
