@@ -20,8 +20,8 @@ class Gate {
     state_.fetch_sub(1, std::memory_order_release);
     state_.notify_one();
   }
-  // Whether who asks is the only one inside.
-  [[nodiscard]] bool is_last() const { return (state_.load(std::memory_order_relaxed) & ~kOpen) == 1; }
+  // Whether the region is at its end and who asks the only one inside.
+  [[nodiscard]] bool is_last() const { return state_.load(std::memory_order_relaxed) == 1; }
   void shut() { state_.fetch_and(~kOpen, std::memory_order_relaxed); }
   // After shut.
   [[nodiscard]] bool is_empty() const { return state_.load(std::memory_order_acquire) == 0; }
