@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct GraphValue {
   std::string name;             // for people: "hidden", "hidden.weight"
 };
 
-enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kMove, kView, kNative };
+enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kMove, kView, kSegment, kCoalesce, kNative };
 [[nodiscard]] const char* primitive_name(Primitive primitive);
 
 // A box that is copied: tn_move_part.
@@ -48,6 +49,13 @@ struct NativeCall {
   uint64_t backward_inputs = 0;      // layer inputs and parameters that backward reads, one bit each
   uint64_t backward_outputs = 0;
   bool differentiable = false;
+};
+
+// A primitive over segments: TN_SEGMENT_*. Inputs are the value, or kNoValue, and the offsets.
+struct Segment {
+  int32_t op = 0;
+  Dim rows = tn_dim_constant(0);
+  int64_t by = 0;
 };
 
 struct Node {
@@ -72,14 +80,25 @@ struct Node {
   double alpha = 1;                  // kGemm
   NativeCall native;                 // kNative
   std::shared_ptr<const Move> move;  // kMove
+  Segment segment;                   // kSegment
+  // kCoalesce has three inputs for each contribution: values, ids, offsets or kNoValue; its output is TN_ROWS.
+};
+
+// A dimension of rows: what its sequences lie in, and where each begins and ends.
+struct RowsOf {
+  Dim outer = tn_dim_constant(0);
+  ValueId offsets = kNoValue;  // int64 [outer + 1]
 };
 
 struct Graph {
   std::vector<GraphValue> values;
   std::vector<Node> nodes;
   std::vector<std::string> layers;  // names, for people
+  std::map<int32_t, RowsOf> rows;   // by symbol
 
   [[nodiscard]] const Spec& spec(ValueId value) const { return values[static_cast<size_t>(value)].spec; }
+  // The spec of a value with what its rows lie in, where they lie in sequences.
+  [[nodiscard]] Spec in_sequences(ValueId value) const;
   // The value whose memory this one is.
   [[nodiscard]] ValueId root(ValueId value) const;
 
@@ -109,6 +128,12 @@ class GraphWriter {
   // What part `part` of `node` takes from the gradient of its output: the gradient of its input, zero elsewhere.
   ValueId move_back(const Node& node, const MovePart& part, ValueId gradient);
   ValueId view(ValueId value, const Shape& shape);
+  ValueId segment(int32_t op, ValueId value, const Dim& rows, int64_t by);
+  // What contributes to some rows of a value, as one TN_ROWS value of its shape.
+  struct Contribution {
+    ValueId values, ids, offsets;  // as in tn_rows_table
+  };
+  ValueId coalesce(const std::vector<Contribution>& contributions, const Spec& whole);
   // x converted to the compute type: scale * x + offset.
   ValueId convert(ValueId value, double scale, double offset);
   std::vector<ValueId> native(NativeCall call, const std::vector<ValueId>& inputs, const std::vector<Spec>& outputs);
@@ -131,9 +156,11 @@ struct GradientSeed {
 };
 
 // Appends the nodes that compute the gradients of `wanted`, and only those; gives the gradient of each, kNoValue
-// where nothing depends on it. Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
+// where nothing depends on it. The gradient of a value in `by_rows` is TN_ROWS where it is read through gathers alone.
+// Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
-                                         const std::vector<ValueId>& wanted, tn_dtype compute);
+                                         const std::vector<ValueId>& wanted, tn_dtype compute,
+                                         const std::set<ValueId>& by_rows = {});
 
 // Makes a pointwise node the epilogue of the gemm whose result it reads, where `better` says so of the two. After fuse.
 using EpilogueChoice = std::function<bool(const Node& gemm, const Node& pointwise, int32_t product)>;

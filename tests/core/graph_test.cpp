@@ -129,7 +129,7 @@ class Interpreter {
   std::vector<std::vector<double>> values;
 };
 
-Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0}; }
+Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0, {}}; }
 Dim fixed(int64_t n) { return tn_dim_constant(n); }
 Dim samples() { return tn_dim_symbol(TN_SYMBOL_SAMPLES); }
 
@@ -235,7 +235,7 @@ TEST(GraphGradient, GatherAndScatterAdd) {
     Built built;
     const Dim first = scatter ? samples() : fixed(4);
     const ValueId x = built.graph.add_external(f64({first, fixed(2), fixed(2)}), "x");
-    built.ids = built.graph.add_external({TN_I64, {samples()}, TN_DENSE, 0}, "ids");
+    built.ids = built.graph.add_external({TN_I64, {samples()}, TN_DENSE, 0, {}}, "ids");
     built.inputs = {x};
     GraphWriter writer(built.graph, 0, false, TN_F64);
     built.output = scatter ? writer.scatter_add(x, built.ids, fixed(4)) : writer.gather(x, built.ids);

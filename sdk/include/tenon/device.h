@@ -171,8 +171,7 @@ typedef struct tn_move_table {
 } tn_move_table;
 
 /* "tenon.segment/1": TN_SEGMENT_* of builder.h. inputs: the value (null where the op takes none), offsets int64
- * [segments + 1]; outputs: one. Rows of no segment, which there are when the offsets end before `rows`, read and give
- * 0. */
+ * [segments + 1]; outputs: one. The last offset is the number of rows. */
 #define TN_SEGMENT "tenon.segment/1"
 typedef struct tn_segment {
   uint32_t size;
@@ -190,9 +189,9 @@ typedef struct tn_segment_table {
 } tn_segment_table;
 
 /* "tenon.rows/1": sparse gradients, TN_ROWS tensors.
- *   coalesce: contributions to the rows of a table [height, width] become one TN_ROWS tensor: its ids rise, each stands
- *     once, its values are summed in the order of the parts and within them of the ids; WRITE begins anew, ADD goes on
- *     with the rows that are there. inputs, for each part: values, ids [count], offsets int64 [segments + 1] or null.
+ *   coalesce: contributions to the rows of a table [height, width] become one TN_ROWS tensor: each id stands
+ *     once, in the order in which they come first, its values are summed in the order of the parts and within them of the
+ *     ids; WRITE begins anew, ADD goes on with the rows that are there. Its capacity holds them. inputs, for each part: values, ids [count], offsets int64 [segments + 1] or null.
  *     Without offsets value row i belongs to ids[i]; with them the values are [segments, width], and the row of segment
  *     s belongs to each of ids[offsets[s]] to ids[offsets[s + 1] - 1]. Errors of ids as in tenon.gather/1.
  *   update: a pointwise program over the rows that a TN_ROWS tensor has, `rows` of its grid at most; the FULL and
