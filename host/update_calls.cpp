@@ -169,15 +169,15 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std:
     }
     std::vector<OperandCall::Operand> inputs = changed;
     inputs.insert(inputs.begin() + 1, {part.gradient_dtype, const_cast<void*>(part.gradients)});
-    Dim rows = tn_dim_constant(1);
-    Dim columns = tn_dim_constant(static_cast<int64_t>(part.elements));
-    if (plan.grain == TN_GRAIN_ROW) {
-      rows = tn_dim_constant(RowLayout::rows(machine.set()->entries()[part.entries[0]]));
-      columns = tn_dim_constant(rows.offset == 0 ? 0 : columns.offset / rows.offset);
-    }
+    const auto elements = static_cast<int64_t>(part.elements);
+    const int64_t height = RowLayout::rows(machine.set()->entries()[part.entries[0]]);
+    const int64_t row_elements = height == 0 ? 0 : elements / height;
+    const bool by_row = plan.grain == TN_GRAIN_ROW;
+    const Dim rows = tn_dim_constant(by_row ? height : 1);
+    const Dim columns = tn_dim_constant(by_row ? row_elements : elements);
     stretches_.push_back({OperandCall::over_grid(*machine.device(), sink, plan.program, rows, columns,
                                                  with_scalars(std::move(inputs)), changed),
-                          part.rate_multiplier, part.decay_multiplier});
+                          part.rate_multiplier, part.decay_multiplier, static_cast<double>(row_elements)});
   }
 }
 
@@ -197,7 +197,7 @@ void UpdateCalls::add_rows(Machine& machine, const RowsTarget& target, const Upd
   inputs.insert(inputs.begin() + 1, {gradient.dtype, gradient.values, &gradient.rows});
   stretches_.push_back({OperandCall::over_rows(*machine.device(), sink, plan.program, gradient.rows.capacity,
                                                gradient.width, with_scalars(std::move(inputs)), changed),
-                        entry.rate_multiplier, entry.decay_multiplier});
+                        entry.rate_multiplier, entry.decay_multiplier, static_cast<double>(gradient.width)});
 }
 
 // A sum of squares for each run and each gradient of rows, then the factor from all of them. Nothing is read on the
@@ -248,8 +248,8 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   Device& device = *machine.device();
   auto* scalar = reinterpret_cast<float*>(staged_.data() + scalars_at_);
   for (const Stretch& stretch : stretches_) {
-    const double offered[4] = {learning_rate, static_cast<double>(step), stretch.rate_multiplier,
-                               stretch.decay_multiplier};
+    const double offered[] = {learning_rate, static_cast<double>(step), stretch.rate_multiplier,
+                              stretch.decay_multiplier, stretch.row_elements};
     for (const int32_t which : scalars_)
       *scalar++ = which == kScalarClip ? 0.0F : static_cast<float>(offered[static_cast<size_t>(which)]);
   }

@@ -111,7 +111,7 @@ void Updater::check_program() const {
     if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_slot(i - 1)))
       fail(TN_PLUGIN_FAULT, "program output ", i, " has the wrong extent");
   for (const int32_t scalar : scalars_)
-    if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_DECAY_MULTIPLIER)
+    if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_ROW_ELEMENTS)
       fail(TN_UNSUPPORTED, "the program reads scalar ", scalar, ", which this host does not offer");
   if (grain_ < TN_GRAIN_ELEMENT || grain_ > TN_GRAIN_TENSOR) fail(TN_PLUGIN_FAULT, "unknown grain ", grain_);
   check_grain();
@@ -122,6 +122,9 @@ void Updater::check_grain() const {
   const bool row_slots =
       std::any_of(slots_.begin(), slots_.end(), [](const SlotDeclaration& slot) { return slot.per_row; });
   if (row_slots && grain_ != TN_GRAIN_ROW) fail(TN_PLUGIN_FAULT, "slots per row need the grain of a row");
+  const bool reads_row = std::find(scalars_.begin(), scalars_.end(), TN_SCALAR_ROW_ELEMENTS) != scalars_.end();
+  if (reads_row && grain_ == TN_GRAIN_ELEMENT)
+    fail(TN_PLUGIN_FAULT, "a program that reads the length of a row needs the grain of a row");
   if (grain_ == TN_GRAIN_TENSOR) return;
   for (size_t i = 0; i < program_.instructions.size(); ++i) {
     const uint16_t op = program_.instructions[i].op;

@@ -15,7 +15,6 @@
 
 namespace tenon {
 
-
 // One updater with its attributes. The slots and the step count belong to the pair of updater and ParameterSet.
 class Updater {
  public:

@@ -24,8 +24,6 @@
 extern "C" {
 #endif
 
-#define TN_CLAIM "tenon.claim/1"
-
 /* What a kernel claims. Immutable; lives as long as the plugin is mapped. Goes into the manifest. */
 typedef struct tn_claim {
   uint32_t size;
