@@ -2,26 +2,40 @@
 #include "host/claims.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace tenon {
 
 namespace {
 
-// Lengthens a chain, which begins with its end, by layers of the first `left` types.
-bool lengthen(Chain& chain, const std::vector<std::string>& types, size_t left, const MayBeClaimed& may) {
-  if (left == 0) return true;
-  const std::vector<Expression> inputs = chain.back()->inputs;
-  for (const Expression& input : inputs) {
-    if (input.layer == nullptr) continue;
-    const LayerRef source = resolved(input).layer;
-    if (source->type != types[left - 1] || !may(*source, false)) continue;
-    chain.push_back(source);
-    if (lengthen(chain, types, left - 1, may)) return true;
-    chain.pop_back();
+// Finds a chain from its end to its beginning.
+class ChainSearch {
+ public:
+  ChainSearch(const std::vector<std::string>& types, const MayBeClaimed& may) : types_(types), may_(may) {}
+
+  // Lengthens the chain by layers of the first `left` types.
+  bool lengthen(Chain& chain, size_t left) {
+    if (left == 0) return true;
+    const LayerRef from = chain.back();
+    if (!tried_.insert({from.get(), left}).second) return false;  // from here there is no way
+    for (const Expression& input : from->inputs) {
+      if (input.layer == nullptr) continue;
+      const LayerRef source = resolved(input).layer;
+      if (source->type != types_[left - 1] || !may_(*source, false)) continue;
+      chain.push_back(source);
+      if (lengthen(chain, left - 1)) return true;
+      chain.pop_back();
+    }
+    return false;
   }
-  return false;
-}
+
+ private:
+  const std::vector<std::string>& types_;
+  const MayBeClaimed& may_;
+  std::set<std::pair<const Layer*, size_t>> tried_;
+};
 
 // Leaves with all that they read before them.
 class Order {
@@ -57,7 +71,7 @@ class Order {
 Chain chain_to(const LayerRef& last, const std::vector<std::string>& types, const MayBeClaimed& may) {
   if (last->type != types.back() || !may(*last, true)) return {};
   Chain chain = {last};
-  if (!lengthen(chain, types, types.size() - 1, may)) return {};
+  if (!ChainSearch(types, may).lengthen(chain, types.size() - 1)) return {};
   std::reverse(chain.begin(), chain.end());
   return chain;
 }

@@ -44,6 +44,12 @@ namespace {
 
 std::string described(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
 
+std::set<std::string> types_of(const Topology& topology) {
+  std::set<std::string> types;
+  for (const LayerRef& leaf : topology.leaves) types.insert(leaf->type);
+  return types;
+}
+
 class Lowering {
  public:
   Lowering(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
@@ -54,7 +60,7 @@ class Lowering {
         compute_(compute),
         bounds_(bounds),
         training_(training),
-        claims_(registry.claims(device, compute)) {}
+        claims_(registry.claims(types_of(topology), device, compute)) {}
 
   Lowered run() {
     for (const LayerRef& leaf : topology_.leaves) {

@@ -323,8 +323,12 @@ std::vector<const Kernel*> Registry::kernels(const std::string& type, const std:
                          [&](const KernelDescription& k) { return k.type == type && k.claims.empty(); });
 }
 
-std::vector<const Kernel*> Registry::claims(const std::string& device, tn_dtype compute) {
-  return state_->kernels(device, compute, [](const KernelDescription& k) { return !k.claims.empty(); });
+std::vector<const Kernel*> Registry::claims(const std::set<std::string>& types, const std::string& device,
+                                            tn_dtype compute) {
+  return state_->kernels(device, compute, [&](const KernelDescription& k) {
+    return !k.claims.empty() &&
+           std::all_of(k.claims.begin(), k.claims.end(), [&](const std::string& type) { return types.contains(type); });
+  });
 }
 
 json Registry::list() const {

@@ -300,15 +300,24 @@ TEST(Claims, UnsoundOnesAreRefusedWithTheirPlugin) {
   EXPECT_THAT(refusal(odd), HasSubstr("its claim of 4 bytes is not sound"));
 }
 
-TEST(Claims, StandInTheManifest) {
-  const Host host(HostOptions{1, {kClaim}, nullptr, {}});
-  const json plugins = json::parse(host.plugins());
-  const auto claim = std::find_if(plugins.begin(), plugins.end(), [](const json& plugin) {
-    return plugin.at("manifest").at("id") == "tenon.test.claim";
-  });
-  ASSERT_NE(claim, plugins.end());
-  EXPECT_EQ(claim->at("status"), "found") << "no code has run";
-  EXPECT_EQ(claim->at("manifest").at("kernels")[0].at("claims"), (json{"softmax", "cross_entropy"}));
+json claim_plugin(const Host& host) {
+  for (const json& plugin : json::parse(host.plugins()))
+    if (plugin.at("manifest").value("id", "") == "tenon.test.claim") return plugin;
+  return {};
+}
+
+TEST(Claims, StandInTheManifestAndAreLoadedWhereTheyMayFit) {
+  const Host host(HostOptions{1, {TENON_PLUGINS, kClaim}, nullptr, {}});
+  DataOptions x, label;
+  x.name = "x", x.shape = {kClasses};
+  label.name = "label", label.dtype = TN_I32;
+  const Layer p = host.layer("softmax", {host.data(x)});
+  static_cast<void>(host.machine(host.parameters({p}, 1), {p}, {}));
+  EXPECT_EQ(claim_plugin(host).at("status"), "found") << "softmax alone is no chain";
+  EXPECT_EQ(claim_plugin(host).at("manifest").at("kernels")[0].at("claims"), (json{"softmax", "cross_entropy"}));
+  const Layer cost = host.layer("cross_entropy", {p, host.data(label)});
+  static_cast<void>(host.machine(host.parameters({cost}, 1), {cost}, {}));
+  EXPECT_EQ(claim_plugin(host).at("status"), "loaded");
 }
 
 }  // namespace
