@@ -10,6 +10,7 @@ class Differentiator {
  public:
   Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& by_rows, tn_dtype compute)
       : graph_(graph),
+        wanted_(wanted.begin(), wanted.end()),
         by_rows_(by_rows),
         compute_(compute),
         needed_(graph.values.size(), false),
@@ -182,12 +183,17 @@ class Differentiator {
              : at < first_gradient ? node.outputs[at - first_output]
                                    : gradient(node.outputs[at - first_gradient]);
     };
-    // A gradient that is one of the operands unchanged needs no copy.
+    // A gradient that is one of the operands unchanged needs no copy; one that is 0, where what follows from it is not
+    // asked for itself (the largest value that softmax subtracts), is none.
     Program computed = derived;
     computed.outputs.clear();
     std::vector<ValueId> contributions(wanted.size(), kNoValue);
+    std::vector<bool> none(wanted.size(), false);
     for (size_t i = 0; i < wanted.size(); ++i) {
       const tn_instruction& in = derived.instructions[static_cast<size_t>(derived.outputs[i].value)];
+      none[i] =
+          in.op == TN_OP_CONSTANT && in.number == 0 && !wanted_.contains(node.inputs[static_cast<size_t>(wanted[i])]);
+      if (none[i]) continue;
       if (in.op == TN_OP_INPUT && derived.inputs[static_cast<size_t>(in.a)].kind == TN_FLOAT)
         contributions[i] = operand(in.a);
       else
@@ -200,10 +206,11 @@ class Differentiator {
       const std::vector<ValueId> made =
           writer(node.layer).pointwise_on(std::make_shared<Program>(trimmed.program), inputs, node.whole, node.leading);
       size_t next = 0;
-      for (ValueId& contribution : contributions)
-        if (contribution == kNoValue) contribution = made[next++];
+      for (size_t i = 0; i < wanted.size(); ++i)
+        if (contributions[i] == kNoValue && !none[i]) contributions[i] = made[next++];
     }
     for (size_t i = 0; i < wanted.size(); ++i) {
+      if (none[i]) continue;
       const ValueId input = node.inputs[static_cast<size_t>(wanted[i])];
       // A PER_ROW operand may carry trailing ones that its gradient has not.
       add(input, writer(node.layer).view(contributions[i], graph_.spec(input).shape), node.layer);
@@ -266,6 +273,7 @@ class Differentiator {
   }
 
   Graph& graph_;
+  const std::set<ValueId> wanted_;
   const std::set<ValueId>& by_rows_;
   tn_dtype compute_;
   std::map<ValueId, std::vector<GraphWriter::Contribution>> rows_;

@@ -132,7 +132,8 @@ class Making {
              layer_.inputs[i].layer->type, ") has no output ", layer_.inputs[i].output,
              layer_.inputs[i].layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
       const Spec& spec = layer_.inputs[i].layer->outputs[layer_.inputs[i].output];
-      if ((port(i).flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype))
+      const bool taken_sparse = spec.storage == TN_CSR && (port(i).flags & TN_PORT_SPARSE) != 0;
+      if ((port(i).flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype) && !taken_sparse)
         fail(TN_INVALID, "input \"", port(i).name, "\": expected integers, got ", to_string(spec), " of layer \"",
              layer_.inputs[i].layer->name, "\"");
       if (spec.storage == TN_CSR && (port(i).flags & TN_PORT_SPARSE) == 0)

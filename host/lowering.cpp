@@ -168,7 +168,7 @@ class Lowering {
     const std::shared_ptr<KernelSite> kernel = best_kernel(ref, needs_kernel);
     if (!claims_.empty() && claimed(ref)) return;
     if (kernel != nullptr)
-      outputs_ = native(kernel, with(inputs_, parameters_), {});
+      (ref->role == TN_ROLE_METRIC ? states_ : outputs_) = native(kernel, with(inputs_, parameters_), {});
     else if (!needs_kernel)
       record();
     else
@@ -301,19 +301,24 @@ class Lowering {
     call.site = site;
     call.backward_inputs = needs.backward_inputs;
     call.backward_outputs = needs.backward_outputs;
-    call.differentiable = true;
+    call.differentiable = site->layer->role != TN_ROLE_METRIC;
     return writer().native(std::move(call), operands, planned_outputs(*site), layers);
   }
 
-  // What the layers of a site were planned to give; the site itself has the bounds filled in.
+  // What a native kernel writes: the outputs; of a metric its states.
+  [[nodiscard]] std::vector<Spec> results(const Layer& layer) const {
+    if (layer.role == TN_ROLE_METRIC) return {layer.state_count, Spec{TN_F64, {}, TN_DENSE, 0, {}}};
+    std::vector<Spec> made;
+    for (const Spec& output : layer.outputs) made.push_back(concrete(output));
+    return made;
+  }
+
+  // The same of all layers of a site, which has the bounds filled in.
   [[nodiscard]] std::vector<Spec> planned_outputs(const KernelSite& site) const {
+    if (site.claim == nullptr) return results(*site.layer);
     std::vector<Spec> specs;
-    const auto add = [&](const Layer& layer) {
-      for (const Spec& spec : layer.outputs) specs.push_back(concrete(spec));
-    };
-    if (site.claim == nullptr) add(*site.layer);
-    if (site.claim != nullptr)
-      for (const auto& layer : site.claim->layers) add(*layer->layer);
+    for (const auto& member : site.claim->layers)
+      for (const Spec& spec : results(*member->layer)) specs.push_back(spec);
     return specs;
   }
 
@@ -325,7 +330,7 @@ class Lowering {
       site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
       site->absent.push_back(input == kNoValue);
     }
-    for (const Spec& output : ref->outputs) site->outputs.push_back(concrete(output));
+    site->outputs = results(*ref);
     for (const ValueId parameter : parameters_) site->parameters.push_back(result_.graph.spec(parameter));
     for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
       for (Spec& spec : *list) {
@@ -560,6 +565,13 @@ class Lowering {
         return weights == lowering.weights_.end() ? kNoValue : weights->second;
       });
     };
+    builder.joined = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
+      return done(self, [&](Lowering& lowering) {
+        if (!lowering.known(a) || !lowering.known(b)) return;
+        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "joined without a place for the dimension");
+        *rows = tn_dim_symbol(lowering.joined(a, b));
+      });
+    };
   }
 
   static void set_results(tn_builder& builder) {
@@ -583,6 +595,17 @@ class Lowering {
         lowering.states_[index] = value;
       });
     };
+  }
+
+  [[nodiscard]] int32_t joined(ValueId a, ValueId b) const {
+    const auto symbol = [&](ValueId value) {
+      const Shape& shape = result_.graph.spec(value).shape;
+      return shape.empty() ? TN_SYMBOL_NONE : shape[0].symbol;
+    };
+    for (const JoinedRows& each : layer_->joined)
+      if (each.first == symbol(a) && each.second == symbol(b)) return each.rows;
+    fail(TN_PLUGIN_FAULT, "lower joins ", to_string(result_.graph.spec(a)), " and ", to_string(result_.graph.spec(b)),
+         ", which plan did not");
   }
 
   void pointwise(const tn_pointwise& call, tn_ref* outputs) {

@@ -49,6 +49,84 @@ TEST(Embedding, OfBags) {
     }
 }
 
+// ---- bags without a fixed size
+
+// Rows of a table for the ids of one bag, added up; divided by their number for the mean.
+LayerCase embedding_of_sequences(uint32_t levels, int64_t vocabulary, int64_t size, const std::string& reduce) {
+  LayerCase layer = embedding({}, vocabulary, size, "none");
+  layer.attributes = {{"vocabulary", vocabulary}, {"size", size}, {"reduce", reduce}};
+  layer.inputs[0].sequence = "words";
+  layer.inputs[0].levels = levels;
+  layer.output_rows = reduce == "none" || levels == 2;
+  if (reduce == "none") return layer;
+  const Formula vectors = layer.formula;
+  layer.formula = [=](const FormulaArguments& a) {
+    const Values rows = vectors(a);
+    const std::vector<int64_t>& ends = a.offsets[0].back();
+    const auto d = static_cast<size_t>(size);
+    Values y((ends.size() - 1) * d, 0.0);
+    for (size_t bag = 0; bag + 1 < ends.size(); ++bag)
+      for (auto row = static_cast<size_t>(ends[bag]); row < static_cast<size_t>(ends[bag + 1]); ++row)
+        for (size_t k = 0; k < d; ++k)
+          y[bag * d + k] +=
+              rows[row * d + k] / (reduce == "mean" ? static_cast<double>(ends[bag + 1] - ends[bag]) : 1.0);
+    return y;
+  };
+  return layer;
+}
+
+LayerCase embedding_of_sparse(int64_t width, int64_t vocabulary, int64_t size, bool weighted,
+                              const std::string& reduce) {
+  LayerCase layer;
+  layer.type = "embedding";
+  layer.attributes = {{"vocabulary", vocabulary}, {"size", size}, {"reduce", reduce}};
+  layer.inputs = {{{width}, 0, 0.5, 2}};
+  layer.inputs[0].sparse = true;
+  layer.inputs[0].weighted = weighted;
+  layer.output_shape = {size};
+  layer.formula = [=](const FormulaArguments& a) {
+    const Values& table = a.parameters.at("weight");
+    const auto d = static_cast<size_t>(size), w = static_cast<size_t>(width);
+    Values y(static_cast<size_t>(a.samples) * d, 0.0);
+    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i) {
+      double whole = 0;
+      for (size_t j = 0; j < w; ++j) whole += a.inputs[0][i * w + j];
+      for (size_t j = 0; j < w; ++j)
+        for (size_t k = 0; k < d; ++k)
+          y[i * d + k] += a.inputs[0][i * w + j] * table[j * d + k] / (reduce == "mean" && whole != 0 ? whole : 1.0);
+    }
+    return y;
+  };
+  return layer;
+}
+
+TEST(Embedding, OfSequences) {
+  for (const char* reduce : {"none", "sum", "mean"})
+    for (const uint32_t levels : {1U, 2U}) {
+      EXPECT_GT(check_layer(embedding_of_sequences(levels, 5, 3, reduce)), 0);
+      EXPECT_GT(check_long_sequences(embedding_of_sequences(levels, 5, 3, reduce)), 0);
+    }
+}
+
+TEST(Embedding, OfSparseBags) {
+  for (const char* reduce : {"sum", "mean"})
+    for (const bool weighted : {true, false}) {
+      EXPECT_GT(check_layer(embedding_of_sparse(5, 5, 3, weighted, reduce)), 0);
+      EXPECT_GT(check_layer(embedding_of_sparse(8, 11, 2, weighted, reduce)), 0);
+    }
+  EXPECT_GT(check_long_sequences(embedding_of_sparse(8, 11, 2, true, "mean")), 0);
+}
+
+// With a fixed number of ids in each row, a row is the bag.
+TEST(Embedding, OfBagsInSequences) {
+  for (const char* reduce : {"sum", "concat"}) {
+    LayerCase layer = embedding({3}, 5, 2, reduce);
+    layer.inputs[0].sequence = "words";
+    layer.output_rows = true;
+    EXPECT_GT(check_layer(layer), 0);
+  }
+}
+
 class EmbeddingOnAHost : public testing::Test {
  protected:
   Layer data(const Shape& shape, tn_dtype dtype = TN_I32) {
@@ -173,6 +251,13 @@ TEST_F(EmbeddingOnAHost, RefusalsNameThePort) {
     EXPECT_NE(bag.find("[samples, n]"), std::string::npos) << bag;
     EXPECT_NE(bag.find(shape.empty() ? "[samples]" : "[samples, 2, 3]"), std::string::npos) << bag;
   }
+  DataOptions options;
+  options.name = "words", options.storage = TN_CSR, options.shape = {5};
+  const Layer sparse = host_.data(options);
+  const std::string alone = refusal(sparse, {{"vocabulary", 5}, {"size", 2}});
+  EXPECT_NE(alone.find("must be sum or mean"), std::string::npos) << alone;
+  const std::string wide = refusal(sparse, {{"vocabulary", 4}, {"size", 2}, {"reduce", "sum"}});
+  EXPECT_NE(wide.find("wider than the vocabulary of 4"), std::string::npos) << wide;
   const std::string deep = refusal(data({1, 1, 1, 1, 1, 1, 1}), {{"vocabulary", 4}, {"size", 2}});
   EXPECT_NE(deep.find("at most 7"), std::string::npos) << deep;
   EXPECT_NE(refusal(data({}), {{"size", 2}}).find("vocabulary"), std::string::npos);

@@ -15,10 +15,11 @@ namespace tenon::test {
 
 namespace {
 
-// Central differences of the formula along every element of `values`, which lie inside `arguments`.
-std::vector<double> finite_differences(const Bench& bench, FormulaArguments& arguments, std::vector<double>& values) {
+// Central differences of the formula along every `stride`th element of `values`, which lie inside `arguments`.
+std::vector<double> finite_differences(const Bench& bench, FormulaArguments& arguments, std::vector<double>& values,
+                                       size_t stride = 1) {
   std::vector<double> result(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i = 0; i < values.size(); i += stride) {
     const double kept = values[i];
     const double step = 1e-5 * std::max(1.0, std::abs(kept));
     values[i] = kept + step;
@@ -55,9 +56,10 @@ int64_t check_mutants(const std::vector<double>& gradient, const std::vector<dou
   return 4;
 }
 
-int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samples) {
+int64_t check_gradients(const LayerCase& layer, const Bench& bench) {
   const Machine narrow = bench.machine(TN_F32);
-  FormulaArguments arguments = bench.arguments(samples);
+  FormulaArguments arguments = bench.arguments();
+  const auto samples = arguments.samples;
   bench.forward(narrow, TN_F32, samples);
   narrow.backward();
   int64_t checks = 0;
@@ -80,7 +82,7 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samp
     checks += 1 + check_mutants(gradient, expected, twice, layer.type + " " + parameter);
   };
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
-    if (layer.inputs[i].integers_below > 0) continue;
+    if (!bench.is_variable(i)) continue;
     check(Bench::input_parameter(i), arguments.inputs[i]);
   }
   for (const std::string& suffix : bench.suffixes()) check(Bench::own(suffix), arguments.parameters[suffix]);
@@ -106,18 +108,18 @@ int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t sampl
   return static_cast<int64_t>(names.size());
 }
 
-int64_t check_forward(const LayerCase& layer, const Bench& bench, int64_t samples) {
+int64_t check_forward(const LayerCase& layer, const Bench& bench) {
   int64_t checks = 0;
   for (const auto& [compute, tolerance] : {std::pair{TN_F64, 1e-12}, std::pair{TN_F32, layer.tolerance}})
     for (const bool training : {true, false}) {
-      const FormulaArguments arguments = bench.arguments(samples, training);
+      const FormulaArguments arguments = bench.arguments(training);
       const Machine machine = bench.machine(compute, training);
       for (int repeat = 0; repeat < 2; ++repeat) {
-        bench.forward(machine, compute, samples);
+        bench.forward(machine, compute, arguments.samples);
         for (size_t k = 0; k < bench.outputs_count(); ++k, ++checks)
           EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), tolerance))
               << layer.type << ": output " << k << (training ? " in training, " : ", ")
-              << (compute == TN_F64 ? "fp64" : "fp32") << ", samples " << samples;
+              << (compute == TN_F64 ? "fp64" : "fp32") << ", samples " << arguments.samples;
         EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-4 * std::max(1.0, std::abs(machine.cost())));
         ++checks;
       }
@@ -125,8 +127,7 @@ int64_t check_forward(const LayerCase& layer, const Bench& bench, int64_t sample
   return checks;
 }
 
-// An empty minibatch costs nothing; fewer samples than the machine was made for give the formula's values, and those
-// that are left the same bits, unless the layer couples them.
+// An empty minibatch costs nothing; fewer samples than the machine was made for give the same values.
 int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t samples) {
   const Machine machine = bench.machine(TN_F64);
   bench.forward(machine, TN_F64, 0);
@@ -136,13 +137,82 @@ int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t sample
   if (samples < 2) return 2;
   bench.forward(machine, TN_F64, samples);
   const std::vector<double> whole = as_doubles(machine.output(bench.output(0)));
-  bench.forward(machine, TN_F64, samples - 1);
-  const std::vector<double> part = as_doubles(machine.output(bench.output(0)));
-  EXPECT_TRUE(agree(part, layer.formula(bench.arguments(samples - 1)), 1e-12)) << layer.type << ": one sample less";
-  if (layer.couples_samples) return 3;
-  EXPECT_LT(part.size(), whole.size()) << layer.type;
-  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << layer.type << ": one sample less changes others";
-  return 5;
+  bench.forward(machine, TN_F64, samples / 2);
+  std::vector<double> part = as_doubles(machine.output(bench.output(0)));
+  if (layer.couples_samples) return 2;
+  EXPECT_LE(part.size() + (layer.output_rows || layer.cost ? 0 : 1), whole.size()) << layer.type;
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << layer.type << ": fewer samples change others";
+  return 4;
+}
+
+// Samples whose sequences have no rows at all.
+int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples) {
+  if (!bench.has_sequences()) return 0;
+  const Machine machine = bench.machine(TN_F64);
+  FormulaArguments arguments = bench.arguments(true, true);
+  bench.forward(machine, TN_F64, samples);  // leaves something behind
+  bench.forward(machine, TN_F64, samples, true);
+  for (size_t k = 0; k < bench.outputs_count(); ++k)
+    EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), 1e-12))
+        << layer.type << ": output " << k << " of empty sequences";
+  EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-9) << layer.type;
+  machine.backward();
+  int64_t checks = 2;
+  const auto check = [&](const std::string& parameter, std::vector<double>& values) {
+    std::vector<double> expected = finite_differences(bench, arguments, values);
+    const std::vector<double> gradient = as_doubles(machine.gradient(parameter));
+    expected.resize(gradient.size());  // rows that no sequence has get nothing
+    EXPECT_TRUE(agree(gradient, expected, kGradientTolerance)) << layer.type << ": " << parameter << " without rows";
+    ++checks;
+  };
+  for (size_t i = 0; i < layer.inputs.size(); ++i)
+    if (bench.is_variable(i)) check(Bench::input_parameter(i), arguments.inputs[i]);
+  for (const std::string& suffix : bench.suffixes()) check(Bench::own(suffix), arguments.parameters[suffix]);
+  return checks;
+}
+
+// Whether any number of threads gives the same bits.
+int64_t check_threads(const LayerCase& layer, int64_t samples, Lengths lengths) {
+  const auto bits = [&](int threads) {
+    const Bench bench(layer, threads, samples, lengths);
+    return bits_of_a_step(bench, bench.machine(TN_F32), bench.outputs(), samples);
+  };
+  const std::vector<double> one = bits(1);
+  for (const int threads : {2, 3, 8})
+    EXPECT_TRUE(identical(bits(threads), one)) << layer.type << ": " << threads << " threads give other bits than one";
+  return 3;
+}
+
+// Some elements of every gradient, in fp64.
+int64_t check_sample_of_gradients(const LayerCase& layer, const Bench& bench) {
+  FormulaArguments arguments = bench.arguments();
+  const Machine machine = bench.machine(TN_F64);
+  bench.forward(machine, TN_F64, arguments.samples);
+  machine.backward();
+  int64_t checks = 0;
+  const auto check = [&](const std::string& parameter, std::vector<double>& values) {
+    constexpr size_t kElements = 12;
+    const size_t stride = values.size() / kElements + 1;
+    std::vector<double> gradient = as_doubles(machine.gradient(parameter));
+    for (size_t i = 0; i < gradient.size(); ++i)
+      if (i % stride != 0) gradient[i] = 0;  // not looked at
+    EXPECT_TRUE(agree(gradient, finite_differences(bench, arguments, values, stride), 1e-5))
+        << layer.type << ": gradient of " << parameter;
+    ++checks;
+  };
+  for (size_t i = 0; i < layer.inputs.size(); ++i)
+    if (bench.is_variable(i)) check(Bench::input_parameter(i), arguments.inputs[i]);
+  for (const std::string& suffix : bench.suffixes()) check(Bench::own(suffix), arguments.parameters[suffix]);
+  return checks;
+}
+
+int64_t reported(const LayerCase& layer, int64_t checks) {
+  static std::atomic<int64_t> total{0};
+  total += checks;
+  testing::Test::RecordProperty("checks_" + layer.type, std::to_string(checks));
+  std::printf("[  CHECKS  ] %s: %lld (%lld so far)\n", layer.type.c_str(), static_cast<long long>(checks),
+              static_cast<long long>(total));
+  return checks;
 }
 
 }  // namespace
@@ -151,29 +221,29 @@ int64_t check_layer(const LayerCase& layer) {
   int64_t checks = 0;
   for (const int64_t samples : layer.samples) {
     const Bench bench(layer, 2, samples);
-    checks += check_forward(layer, bench, samples);
-    checks += check_gradients(layer, bench, samples);
+    checks += check_forward(layer, bench);
+    checks += check_gradients(layer, bench);
     checks += check_requests(layer, bench, samples);
     checks += check_smaller(layer, bench, samples);
+    checks += check_empty(layer, bench, samples);
     checks += check_buffers(layer, samples);
   }
   const int64_t samples = layer.samples.back();
-  const auto bits = [&](int threads) {
-    const Bench bench(layer, threads, samples);
-    return bits_of_a_step(bench, bench.machine(TN_F32), bench.outputs(), samples);
-  };
-  const std::vector<double> one = bits(1);
-  for (const int threads : {2, 3, 8}) {
-    EXPECT_TRUE(identical(bits(threads), one)) << layer.type << ": " << threads << " threads give other bits than one";
-    ++checks;
+  return reported(layer, checks + check_threads(layer, samples, Lengths::kDrawn) + check_file(layer, samples));
+}
+
+int64_t check_long_sequences(const LayerCase& layer) {
+  LayerCase loose = layer;  // sums of 10,000 numbers
+  loose.tolerance = 1e-4;
+  int64_t checks = 0;
+  for (const auto& [lengths, samples] :
+       {std::pair{Lengths::kManyShort, DrawnSequences::kLong}, std::pair{Lengths::kOneLong, int64_t{3}}}) {
+    const Bench bench(loose, 2, samples, lengths);
+    checks += check_forward(loose, bench);
+    checks += check_sample_of_gradients(loose, bench);
+    checks += check_threads(loose, samples, lengths);
   }
-  checks += check_file(layer, samples);
-  static std::atomic<int64_t> total{0};
-  total += checks;
-  testing::Test::RecordProperty("checks_" + layer.type, std::to_string(checks));
-  std::printf("[  CHECKS  ] %s: %lld (%lld so far)\n", layer.type.c_str(), static_cast<long long>(checks),
-              static_cast<long long>(total));
-  return checks;
+  return reported(loose, checks);
 }
 
 }  // namespace tenon::test

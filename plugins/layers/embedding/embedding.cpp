@@ -16,15 +16,22 @@ Reduce reduce_of(const tn::Attributes& attributes) {
 
 struct Embedding {
   static void describe(tn::LayerDescription& d) {
-    d.type("embedding",
-           "A vector for each id: output = weight[id], where weight is [vocabulary, size] (Bengio et al., \"A neural "
-           "probabilistic language model\", 2003). With reduce the ids of a sample are a bag of n, of which the output "
-           "is the sum, the mean, or all vectors behind one another. Only the rows that were looked up have a "
-           "gradient, which may be stored as rows; a row that was looked up several times gets the sum. Layers with "
-           "one parameter_name share one table.");
-    d.input("ids", "[samples, ...], integers in [0, vocabulary); [samples, n] where reduce is not none",
-            TN_PORT_INTEGER);
-    d.output("output", "[samples, ..., size]; reduced [samples, size], for concat [samples, n size]");
+    d.type(
+        "embedding",
+        "A vector for each id: output = weight[id], where weight is [vocabulary, size] (Bengio et al., \"A neural "
+        "probabilistic language model\", 2003). With reduce the ids of a sample are a bag, of which the output is the "
+        "sum, the mean, or all vectors behind one another. A bag is n ids in every sample, or a sequence, or a "
+        "sparse vector of width up to vocabulary: its ids count as often as their values say, so that the sum is "
+        "sum_i x_i weight[i] and the mean is that divided by sum_i x_i. An empty bag, or one whose values add up to "
+        "0, has the mean 0. Only the rows that were looked up have a gradient, which may be stored as rows; a row "
+        "that was looked up several times gets the sum. Layers with one parameter_name share one table.");
+    d.input("ids",
+            "[samples, ...], integers in [0, vocabulary); where reduce is not none [samples, n], or for sum and mean "
+            "a sequence [rows] or a sparse [samples, width]",
+            TN_PORT_INTEGER | TN_PORT_SPARSE);
+    d.output("output",
+             "[samples, ..., size]; reduced [samples, size], for concat [samples, n size]; of a sequence of sequences, "
+             "reduced, [inner sequences, size]");
     d.attribute(
         tn::int_attribute("vocabulary").required().at_least(1).doc("number of ids, which is rows of the table"));
     d.attribute(tn::int_attribute("size").required().at_least(1).doc("numbers in a vector"));
@@ -63,11 +70,23 @@ struct Embedding {
                                                                     : tn::normal_initializer(0, scale);
   }
 
+  static bool is_bag_of_rows(const tn::Spec& ids) { return ids.is_ragged() && ids.rank() == 1; }
+
   static tn::Spec output_of(const tn::Planner& planner, Reduce reduce, int64_t size) {
     const tn::Spec ids = planner.input(0);
+    if (ids.storage() == TN_CSR) {
+      if (reduce != Reduce::kSum && reduce != Reduce::kMean)
+        throw planner.bad_input(0, "is sparse, a bag of ids in each sample; reduce must be sum or mean");
+      const int64_t vocabulary = planner.attributes().integer("vocabulary");
+      if (ids[1].offset > vocabulary)
+        throw planner.bad_input(0, "is wider than the vocabulary of " + std::to_string(vocabulary));
+      return tn::Spec({ids[0], size});
+    }
     if (ids.rank() == 0 || ids.rank() == TN_MAX_RANK)
       throw planner.bad_input(0, "must be [samples, ...] of at most " + std::to_string(TN_MAX_RANK - 1) +
                                      " dimensions: the output has one more");
+    if (is_bag_of_rows(ids) && (reduce == Reduce::kSum || reduce == Reduce::kMean))
+      return tn::Spec({ids.outer(0), size});
     if (reduce != Reduce::kNone)
       planner.input_of_rank(0, 2, "[samples, n], a bag of ids for each sample, to be reduced");
     const int64_t bag = planner.elements(0, 1);
@@ -86,9 +105,29 @@ struct Embedding {
     return body.pointwise(widen, {ids}).front();
   }
 
+  // vectors: [rows, size] of the ids of all bags, which lie end to end.
+  static tn::Tensor of_rows(tn::Builder& body, Reduce reduce, const tn::Tensor& ids, const tn::Tensor& vectors) {
+    const tn::Dim rows = ids.spec()[0];
+    const std::optional<tn::Tensor> weights = body.weights(ids);
+    tn::Program weigh;
+    const tn::Float row = weigh.full();
+    weigh.output(row * weigh.per_row());
+    const tn::Tensor sum =
+        body.segment(TN_SEGMENT_SUM, weights ? body.pointwise(weigh, {vectors, *weights}).front() : vectors, rows);
+    if (reduce == Reduce::kSum) return sum;
+    tn::Program share;
+    const tn::Float x = share.full();
+    const tn::Float whole = weights ? share.per_row() : to_float(share.per_row<tn::Int>());
+    share.output(select(whole == 0, 0.0, x / select(whole == 0, 1.0, whole)));
+    const tn::Tensor wholes =
+        weights ? body.segment(TN_SEGMENT_SUM, *weights, rows) : body.segment(TN_SEGMENT_LENGTH, rows);
+    return body.pointwise(share, {sum, wholes}).front();
+  }
+
   // vectors: [samples, n, size] of ids [samples, n].
   static tn::Tensor reduced(tn::Builder& body, Reduce reduce, const tn::Tensor& ids, const tn::Tensor& vectors) {
     if (reduce == Reduce::kNone) return vectors;
+    if (is_bag_of_rows(ids.spec())) return of_rows(body, reduce, ids, vectors);
     const tn::Spec spec = vectors.spec();
     const int64_t bag = spec[1].offset, size = spec[2].offset;
     if (reduce == Reduce::kConcat) return vectors.view(tn::Spec({spec[0], bag * size}));
