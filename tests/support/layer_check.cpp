@@ -56,10 +56,9 @@ int64_t check_mutants(const std::vector<double>& gradient, const std::vector<dou
   return 4;
 }
 
-int64_t check_gradients(const LayerCase& layer, const Bench& bench) {
+int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samples) {
   const Machine narrow = bench.machine(TN_F32);
-  FormulaArguments arguments = bench.arguments();
-  const auto samples = arguments.samples;
+  FormulaArguments arguments = bench.arguments(samples);
   bench.forward(narrow, TN_F32, samples);
   narrow.backward();
   int64_t checks = 0;
@@ -108,18 +107,18 @@ int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t sampl
   return static_cast<int64_t>(names.size());
 }
 
-int64_t check_forward(const LayerCase& layer, const Bench& bench) {
+int64_t check_forward(const LayerCase& layer, const Bench& bench, int64_t samples) {
   int64_t checks = 0;
   for (const auto& [compute, tolerance] : {std::pair{TN_F64, 1e-12}, std::pair{TN_F32, layer.tolerance}})
     for (const bool training : {true, false}) {
-      const FormulaArguments arguments = bench.arguments(training);
+      const FormulaArguments arguments = bench.arguments(samples, training);
       const Machine machine = bench.machine(compute, training);
       for (int repeat = 0; repeat < 2; ++repeat) {
-        bench.forward(machine, compute, arguments.samples);
+        bench.forward(machine, compute, samples);
         for (size_t k = 0; k < bench.outputs_count(); ++k, ++checks)
           EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), tolerance))
               << layer.type << ": output " << k << (training ? " in training, " : ", ")
-              << (compute == TN_F64 ? "fp64" : "fp32") << ", samples " << arguments.samples;
+              << (compute == TN_F64 ? "fp64" : "fp32") << ", samples " << samples;
         EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-4 * std::max(1.0, std::abs(machine.cost())));
         ++checks;
       }
@@ -127,7 +126,8 @@ int64_t check_forward(const LayerCase& layer, const Bench& bench) {
   return checks;
 }
 
-// An empty minibatch costs nothing; fewer samples than the machine was made for give the same values.
+// An empty minibatch costs nothing; fewer samples than the machine was made for give the formula's values, and those
+// that are left the same bits, unless the layer couples them.
 int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t samples) {
   const Machine machine = bench.machine(TN_F64);
   bench.forward(machine, TN_F64, 0);
@@ -137,19 +137,20 @@ int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t sample
   if (samples < 2) return 2;
   bench.forward(machine, TN_F64, samples);
   const std::vector<double> whole = as_doubles(machine.output(bench.output(0)));
-  bench.forward(machine, TN_F64, samples / 2);
-  std::vector<double> part = as_doubles(machine.output(bench.output(0)));
-  if (layer.couples_samples) return 2;
-  EXPECT_LE(part.size() + (layer.output_rows || layer.cost ? 0 : 1), whole.size()) << layer.type;
-  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << layer.type << ": fewer samples change others";
-  return 4;
+  bench.forward(machine, TN_F64, samples - 1);
+  const std::vector<double> part = as_doubles(machine.output(bench.output(0)));
+  EXPECT_TRUE(agree(part, layer.formula(bench.arguments(samples - 1)), 1e-12)) << layer.type << ": one sample less";
+  if (layer.couples_samples) return 3;
+  EXPECT_LE(part.size() + (bench.has_sequences() ? 0 : 1), whole.size()) << layer.type;
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << layer.type << ": one sample less changes others";
+  return 5;
 }
 
 // Samples whose sequences have no rows at all.
 int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples) {
   if (!bench.has_sequences()) return 0;
   const Machine machine = bench.machine(TN_F64);
-  FormulaArguments arguments = bench.arguments(true, true);
+  FormulaArguments arguments = bench.arguments(samples, true, true);
   bench.forward(machine, TN_F64, samples);  // leaves something behind
   bench.forward(machine, TN_F64, samples, true);
   for (size_t k = 0; k < bench.outputs_count(); ++k)
@@ -184,10 +185,10 @@ int64_t check_threads(const LayerCase& layer, int64_t samples, Lengths lengths) 
 }
 
 // Some elements of every gradient, in fp64.
-int64_t check_sample_of_gradients(const LayerCase& layer, const Bench& bench) {
-  FormulaArguments arguments = bench.arguments();
+int64_t check_sample_of_gradients(const LayerCase& layer, const Bench& bench, int64_t samples) {
+  FormulaArguments arguments = bench.arguments(samples);
   const Machine machine = bench.machine(TN_F64);
-  bench.forward(machine, TN_F64, arguments.samples);
+  bench.forward(machine, TN_F64, samples);
   machine.backward();
   int64_t checks = 0;
   const auto check = [&](const std::string& parameter, std::vector<double>& values) {
@@ -217,19 +218,31 @@ int64_t reported(const LayerCase& layer, int64_t checks) {
 
 }  // namespace
 
+LayerCase on_rows(LayerCase layer, uint32_t levels) {
+  for (CheckedInput& input : layer.inputs) input.sequence = "rows", input.levels = levels;
+  layer.output_rows = !layer.cost;
+  layer.formula = [of_samples = std::move(layer.formula)](const FormulaArguments& arguments) {
+    FormulaArguments rows = arguments;
+    rows.samples = arguments.offsets[0].back().back();
+    return of_samples(rows);
+  };
+  return layer;
+}
+
 int64_t check_layer(const LayerCase& layer) {
   int64_t checks = 0;
   for (const int64_t samples : layer.samples) {
     const Bench bench(layer, 2, samples);
-    checks += check_forward(layer, bench);
-    checks += check_gradients(layer, bench);
+    checks += check_forward(layer, bench, samples);
+    checks += check_gradients(layer, bench, samples);
     checks += check_requests(layer, bench, samples);
     checks += check_smaller(layer, bench, samples);
     checks += check_empty(layer, bench, samples);
     checks += check_buffers(layer, samples);
   }
   const int64_t samples = layer.samples.back();
-  return reported(layer, checks + check_threads(layer, samples, Lengths::kDrawn) + check_file(layer, samples));
+  checks += check_threads(layer, samples, Lengths::kDrawn);
+  return reported(layer, checks + check_file(layer, samples));
 }
 
 int64_t check_long_sequences(const LayerCase& layer) {
@@ -239,8 +252,8 @@ int64_t check_long_sequences(const LayerCase& layer) {
   for (const auto& [lengths, samples] :
        {std::pair{Lengths::kManyShort, DrawnSequences::kLong}, std::pair{Lengths::kOneLong, int64_t{3}}}) {
     const Bench bench(loose, 2, samples, lengths);
-    checks += check_forward(loose, bench);
-    checks += check_sample_of_gradients(loose, bench);
+    checks += check_forward(loose, bench, samples);
+    checks += check_sample_of_gradients(loose, bench, samples);
     checks += check_threads(loose, samples, lengths);
   }
   return reported(loose, checks);

@@ -57,13 +57,16 @@ struct LayerCase {
   std::vector<int64_t> samples = {1, 2, 7, 33};  // minibatch sizes to try
   std::vector<std::string> plugin_paths;         // beside Tenon's own plugins
   std::vector<MoreOutput> more_outputs;          // output 1 and so on
+  std::map<std::string, Formula> buffers;        // the next value of each buffer, by suffix
+  bool couples_samples = false;                  // a sample's output depends on the others in the minibatch
   // Allowed error of fp32, relative to the largest element; of fp64 it is 1e-12, and 1e-6 for gradients.
   double tolerance = 2e-6;
   double gradient_tolerance = 1e-4;
-  std::map<std::string, Formula> buffers;  // the next value of each buffer, by suffix
-  bool couples_samples = false;            // a sample's output depends on the others in the minibatch
-  bool output_rows = false;                // output 0 is made of sequences, and output_shape is that of a row
+  bool output_rows = false;  // output 0 is made of sequences, and output_shape is that of a row
 };
+
+// The case of a layer that knows nothing of sequences, on their rows: each is what a sample was.
+LayerCase on_rows(LayerCase layer, uint32_t levels = 1);
 
 // Reports through GoogleTest; gives the number of single checks that were made, prints it with the sum of all calls so
 // far, and records it as a property of the test, "checks_<type>".

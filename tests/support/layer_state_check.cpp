@@ -62,7 +62,7 @@ class BufferCheck {
  private:
   // Next values by the formula, from the buffers as the set has them now.
   [[nodiscard]] Buffers expected() const {
-    const FormulaArguments arguments = bench_.arguments();
+    const FormulaArguments arguments = bench_.arguments(samples_);
     Buffers result;
     for (const std::string& suffix : bench_.buffers()) result[suffix] = case_.buffers.at(suffix)(arguments);
     return result;
