@@ -15,7 +15,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -26,6 +25,7 @@
 #include "host/floating_point_mode.h"
 #include "host/gate.h"
 #include "host/phases.h"
+#include "host/signals_blocked.h"
 #include "host/spin.h"
 
 namespace tenon {
@@ -43,22 +43,6 @@ int32_t usable_cores() {
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
   return std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
 }
-
-// Signals of the application are handled on its own threads, so workers start with all of them blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // Seconds on a clock of the system.
 double read(clockid_t clock) {
