@@ -551,6 +551,17 @@ int64_t reported(const LayerCase& layer, int64_t checks) {
 
 }  // namespace
 
+LayerCase on_rows(LayerCase layer, uint32_t levels) {
+  for (CheckedInput& input : layer.inputs) input.sequence = "rows", input.levels = levels;
+  layer.output_rows = !layer.cost;
+  layer.formula = [of_samples = std::move(layer.formula)](const FormulaArguments& arguments) {
+    FormulaArguments rows = arguments;
+    rows.samples = arguments.offsets[0].back().back();
+    return of_samples(rows);
+  };
+  return layer;
+}
+
 int64_t check_layer(const LayerCase& layer) {
   int64_t checks = 0;
   for (const int64_t samples : layer.samples) {

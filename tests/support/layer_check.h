@@ -61,6 +61,9 @@ struct LayerCase {
   bool output_rows = false;  // output 0 is made of sequences, and output_shape is that of a row
 };
 
+// The case of a layer that knows nothing of sequences, on their rows: each is what a sample was.
+LayerCase on_rows(LayerCase layer, uint32_t levels = 1);
+
 // Reports through GoogleTest; gives the number of single checks that were made, prints it with the sum of all calls so
 // far, and records it as a property of the test, "checks_<type>".
 int64_t check_layer(const LayerCase& layer);
