@@ -36,6 +36,20 @@ ValueId Graph::root(ValueId value) const {
   return value;
 }
 
+void Node::serve(const Node& other) {
+  std::vector<int32_t> all = served();
+  for (const int32_t each : other.served())
+    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(each);
+  if (all.size() > 1) fused = std::move(all);
+}
+
+void Graph::renumber() {
+  for (GraphValue& value : values) value.producer = -1;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (const ValueId output : nodes[i].outputs)
+      if (output != kNoValue) values[static_cast<size_t>(output)].producer = static_cast<int32_t>(i);
+}
+
 Spec Graph::in_sequences(ValueId value) const {
   Spec spec = this->spec(value);
   if (spec.shape.empty() || !is_rows(spec.shape[0])) return spec;

@@ -66,6 +66,11 @@ struct Node {
   std::vector<int32_t> fused;    // layers of the nodes that were joined into this one, its own first; else empty
   bool backward = false;
 
+  // All layers that it serves, its own first.
+  [[nodiscard]] std::vector<int32_t> served() const { return fused.empty() ? std::vector<int32_t>{layer} : fused; }
+  // Serves the layers of `other` as well.
+  void serve(const Node& other);
+
   // kPointwise. The grid: the first `leading` dimensions of the whole shape are rows.
   std::shared_ptr<const Program> program;
   std::shared_ptr<const Program> author_gradient;  // or null
@@ -80,7 +85,7 @@ struct Node {
   double alpha = 1;                  // kGemm
   NativeCall native;                 // kNative
   std::shared_ptr<const Move> move;  // kMove
-  Segment segment;                   // kSegment
+  Segment segment;                   // kSegment; kGather with its sum has three inputs: table, ids, offsets
   // kCoalesce has three inputs for each contribution: values, ids, offsets or kNoValue; its output is TN_ROWS.
 };
 
@@ -101,6 +106,8 @@ struct Graph {
   [[nodiscard]] Spec in_sequences(ValueId value) const;
   // The value whose memory this one is.
   [[nodiscard]] ValueId root(ValueId value) const;
+  // Makes every value know its node, after nodes have come, gone or moved.
+  void renumber();
 
   ValueId add_external(Spec spec, std::string name);
   ValueId add_value(Spec spec, int32_t producer, std::string name = {});
@@ -165,6 +172,9 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<Gradien
 // Makes a pointwise node the epilogue of the gemm whose result it reads, where `better` says so of the two. After fuse.
 using EpilogueChoice = std::function<bool(const Node& gemm, const Node& pointwise, int32_t product)>;
 void attach_epilogues(Graph& graph, const EpilogueChoice& better);
+
+// Makes one node of a gather and the sum over segments of what it gave, where nobody else reads that. After fuse.
+void join_bags(Graph& graph, const std::vector<ValueId>& kept);
 
 // Joins pointwise nodes that follow one another on the same grid into one program each. `kept` are values that must
 // stay readable. Drops nodes whose outputs nobody needs.

@@ -80,6 +80,7 @@ void Machine::compile(const MachineOptions& options) {
   if (options.training) differentiate_parameters(graph);
   kept_ = kept_values(graph, options.keep_all);
   fuse(graph, kept_);
+  join_bags(graph, kept_);
   attach_epilogues(graph, [&](const Node& gemm, const Node& pointwise, int32_t product) {
     return prefers_epilogue(*device_, graph, bounds_, gemm, pointwise, product);
   });

@@ -104,10 +104,8 @@ void CallArray::bind_rows(ValueId value, void* values, const tn_rows* rows) {
 }
 
 std::string CallArray::who(const Node& node) const {
-  std::vector<int32_t> layers = node.fused;
-  if (layers.empty()) layers.push_back(node.layer);
   std::string names;
-  for (const int32_t layer : layers)
+  for (const int32_t layer : node.served())
     if (layer >= 0) names += (names.empty() ? "\"" : ", \"") + graph_.layers[static_cast<size_t>(layer)] + "\"";
   return (names.empty() ? std::string("the machine") : "layer " + names) + " (" + primitive_name(node.primitive) +
          (node.backward ? ", backward)" : ")");
@@ -255,10 +253,14 @@ void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) 
   gather.size = sizeof gather;
   gather.dtype = tall.dtype;
   gather.ids = ids.dtype;
-  gather.scatter = scatter ? 1 : 0;
+  gather.op = scatter ? TN_SCATTER_ADD : TN_GATHER_ROWS;
   gather.height = bound(tall.shape[0], bounds_);
   gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
   gather.count = bound(elements(ids.shape), bounds_);
+  if (node.inputs.size() == 3) {
+    gather.op = TN_GATHER_SUM;
+    gather.segments = bound(graph_.spec(node.outputs[0]).shape[0], bounds_);
+  }
   prepare_by(primitives.prepare, &gather, call, errors);
 }
 
@@ -413,7 +415,7 @@ nlohmann::json CallArray::describe() const {
   for (const Call& call : calls_) {
     const Node& node = graph_.nodes[call.node];
     nlohmann::json layers = nlohmann::json::array();
-    for (const int32_t layer : node.fused.empty() ? std::vector<int32_t>{node.layer} : node.fused)
+    for (const int32_t layer : node.served())
       layers.push_back(layer < 0 ? std::string() : graph_.layers[static_cast<size_t>(layer)]);
     nlohmann::json outputs = nlohmann::json::array();
     for (const ValueId output : node.outputs)

@@ -116,8 +116,8 @@ const void* extension(const char* id) {
   return nullptr;
 }
 
-constexpr const char* kTables[] = {TN_GEMM, TN_GEMM_EPILOGUE, TN_POINTWISE, TN_GATHER, TN_MOVE, TN_SEGMENT,
-                                     TN_ROWS_TABLE, nullptr};
+constexpr const char* kTables[] = {TN_GEMM, TN_GEMM_EPILOGUE, TN_POINTWISE,  TN_GATHER,
+                                   TN_MOVE, TN_SEGMENT,       TN_ROWS_TABLE, nullptr};
 
 constexpr tn_device_description kDescription = {sizeof(tn_device_description), kDLCPU, "cpu",
                                                 "The processor, with every primitive; the reference for other devices",

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "cpu.h"
+#include "segment_tasks.h"
 
 namespace tenon::cpu {
 
@@ -36,28 +37,6 @@ constexpr int64_t kTasks = 16;
 constexpr int64_t kBytesPerTask = 32768;
 
 uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
-
-// The segments of task `index`: those that begin in its share of the rows; empty ones count as a row.
-struct Range {
-  int64_t first, last;
-};
-Range segments_of(const Run& run, int64_t index) {
-  const auto weight = [&](int64_t segment) { return run.offsets[segment] + segment; };
-  const int64_t whole = run.rows + run.segments;
-  const auto cut = [&](int64_t task) {
-    const int64_t share = whole / run.tasks * task + std::min(whole % run.tasks, task);
-    int64_t low = 0, high = run.segments;
-    while (low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      if (weight(middle) < share)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  };
-  return {index == 0 ? 0 : cut(index), index + 1 == run.tasks ? run.segments : cut(index + 1)};
-}
 
 template <class T>
 void add_row(T* to, const T* from, int64_t count) {
@@ -196,7 +175,7 @@ bool copies(int32_t op) { return op == TN_SEGMENT_SPREAD || op == TN_SEGMENT_SHI
 void run_task(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const SegmentTask task = task_of(run.site->site.op);
-  const Range range = segments_of(run, index);
+  const SegmentRange range = segments_of_task(run.offsets, run.segments, run.tasks, index);
   for (int64_t segment = range.first; segment < range.last; ++segment) task(run, segment);
 }
 
