@@ -53,12 +53,12 @@ class CountingAllocator : public Allocator {
   uint64_t now_ = 0, peak_ = 0;
 };
 
-// A reader while it is put together: samples until it is cut into minibatches.
-struct ReaderStage {
-  std::shared_ptr<Reader> samples;
-  std::unique_ptr<BatchReader> batches;
-
-  [[nodiscard]] const Reader& reader() const { return batches ? batches->reader() : *samples; }
+// A reader that an application holds, and the minibatch that it read last.
+struct HeldReader {
+  HeldReader(std::shared_ptr<Reader> held, const std::shared_ptr<Allocator>& allocator)
+      : reader(std::move(held)), minibatch(reader->slots(), allocator) {}
+  std::shared_ptr<Reader> reader;
+  SampleBlock minibatch;
 };
 
 class Host {
@@ -87,7 +87,7 @@ class Host {
   HandleTable<std::shared_ptr<ParameterSet>> parameters;
   HandleTable<std::unique_ptr<Machine>> machines;
   HandleTable<std::shared_ptr<Updater>> updaters;
-  HandleTable<std::shared_ptr<ReaderStage>> readers;
+  HandleTable<std::shared_ptr<HeldReader>> readers;
 
   // Keeps metrics for the application to look at, until the next ones.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);

@@ -10,6 +10,7 @@
 
 #include "core/parameter_set.h"
 #include "core/topology.h"
+#include "host/array_view.h"
 #include "host/device.h"
 #include "host/lowering.h"
 #include "host/planner.h"
@@ -25,23 +26,6 @@ struct MachineOptions {
   // Parameters without gradient and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable;
   int64_t max_rows = 0;  // bound of every dimension of rows that is fed; 0: grows as needed
-};
-
-// An array in host memory that is lent: a feed going in, a value coming out. tn_array has the meaning of the members.
-struct ArrayView {
-  tn_dtype dtype = 0;
-  std::vector<int64_t> shape;
-  const void* data = nullptr;
-  int32_t storage = TN_DENSE;
-  uint32_t levels = 0;
-  const int64_t* offsets[2] = {nullptr, nullptr};
-  const int64_t* ids = nullptr;
-  int64_t samples = 0;
-};
-
-struct NamedArray {
-  std::string name;
-  ArrayView array;
 };
 
 // Parameters that lie behind one another, in the set and in the machine's gradients alike, with equal multipliers.

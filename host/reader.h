@@ -1,9 +1,9 @@
-// Readers as the host sees them: a plugin's reader, and wrappers of the same face. SPDX-License-Identifier: Apache-2.0
+// Readers as the host sees them: a plugin's or an application's, and wrappers of the same face.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/reader.h>
-
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,74 +11,101 @@
 #include "core/attribute.h"
 #include "core/seams.h"
 #include "host/registry.h"
+#include "host/sample_block.h"
 
 namespace tenon {
 
-struct Slot {
-  std::string name;
-  tn_dtype dtype = 0;
-  std::vector<int64_t> shape;  // of one sample
-  int64_t index_limit = -1;
-  uint64_t bytes = 0;  // of one sample
-};
-
-// A stream of samples. One call at a time.
+// A stream of samples, or of minibatches. One call at a time, but for cancel. A call that fails has changed nothing
+// that can be seen: what was read before the failure is kept, and the call can be made again.
 class Reader {
  public:
   virtual ~Reader() = default;
   [[nodiscard]] virtual const std::vector<Slot>& slots() const = 0;
   // Samples in a pass, or -1 when not known.
   [[nodiscard]] virtual int64_t size() const = 0;
+  // The most samples of a minibatch; 0 for a reader of samples.
+  [[nodiscard]] virtual int64_t batch() const { return 0; }
   // Whether read_at may be called.
-  [[nodiscard]] virtual bool indexed() const = 0;
-  // Reads at most `capacity` samples into one buffer per slot; gives how many. 0 ends the pass; the call after that
-  // begins the next. Never 0 otherwise. capacity must be at least 1.
-  virtual int64_t next(void* const* buffers, int64_t capacity) = 0;
-  virtual void read_at(const int64_t* indices, int64_t count, void* const* buffers) = 0;
-  // Samples that next gave in this pass; 0 once it has answered 0.
+  [[nodiscard]] virtual bool indexed() const { return false; }
+  // Appends at most `most` samples, one minibatch where batch() is not 0 (then `most` must be at least that); gives
+  // how many. 0 ends the pass; the call after that begins the next. Never 0 otherwise.
+  virtual int64_t next(SampleBlock& to, int64_t most) = 0;
+  // Appends samples by index. Does not move the position.
+  virtual void read_at(const int64_t* indices, int64_t count, SampleBlock& to);
+  // The number of the pass, from 0, and the samples that next gave in it.
+  [[nodiscard]] virtual int64_t pass() const = 0;
   [[nodiscard]] virtual int64_t position() const = 0;
-  // Makes `position` the next sample of pass number `pass` (from 0).
+  // Makes `position` the next sample of pass number `pass`.
   virtual void seek(int64_t pass, int64_t position) = 0;
+  // What read_at gives from now on belongs to this pass.
+  virtual void begin_pass(int64_t pass) = 0;
+  // From any thread: a call that runs fails soon with TN_CANCELLED, as all do until cancel(false).
+  virtual void cancel(bool on) = 0;
 };
 
-// `type` and `services` must outlive the reader. *cancel, valid as long as the reader, asks a long call to fail soon
-// with TN_CANCELLED when it becomes non-zero; null: never.
+// `type` and `services` must outlive the reader. *cancel, valid as long as the reader, does what Reader::cancel does,
+// and does it to open too; null: only Reader::cancel.
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
                                     uint32_t shard, uint32_t shards, const tn_services* services,
-                                    const volatile int32_t* cancel = nullptr);
-// Wrappers share the reader they are given, which from then on is theirs to read; when one cannot be made, the
-// reader is as it was.
+                                    volatile int32_t* cancel = nullptr);
+
+// A reader of the application's own; each function may throw. What they lend is copied.
+struct Source {
+  std::vector<Slot> slots;
+  int64_t size = -1;
+  // At least one of the two. next: at most `most` samples into `values`, one for each slot; 0 ends the pass.
+  std::function<int64_t(int64_t most, std::vector<ArrayView>& values)> next;
+  std::function<void(const int64_t* indices, int64_t count, std::vector<ArrayView>& values)> read_at;
+  std::function<void(int64_t pass, int64_t position)> seek;  // null: only read_at can
+};
+std::unique_ptr<Reader> open_source(Source source);
+
+// Wrappers share the readers they are given, which from then on are theirs to read; when one cannot be made, the
+// readers are as they were. All but map, choose and buffered take readers of samples.
+
 // A new order in each pass, from seed and pass alone (Philox). An exact permutation where `of` is indexed, else a
 // buffer of `buffer` samples; buffer 0 with a reader that is not indexed needs a known size.
 std::unique_ptr<Reader> shuffle(std::shared_ptr<Reader> of, int64_t buffer, uint64_t seed,
                                 std::shared_ptr<Allocator> allocator);
 // The first `samples` samples of each pass.
-std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples);
+std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std::shared_ptr<Allocator> allocator);
+// The samples i of a pass with i % shards == shard.
+std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t shards,
+                              std::shared_ptr<Allocator> allocator);
 
-// Cuts a reader into minibatches, in memory of its own.
-class BatchReader {
- public:
-  BatchReader(std::shared_ptr<Reader> of, int64_t samples, bool drop_last, std::shared_ptr<Allocator> allocator);
+// Several readers as one. chain and interleave need equal slots: one reader after the other, and one sample of each in
+// turn. compose puts the slots beside one another, whose names must differ; the readers must have equally many samples.
+using Readers = std::vector<std::shared_ptr<Reader>>;
+std::unique_ptr<Reader> chain(Readers of, std::shared_ptr<Allocator> allocator);
+std::unique_ptr<Reader> compose(Readers of, std::shared_ptr<Allocator> allocator);
+std::unique_ptr<Reader> interleave(Readers of, std::shared_ptr<Allocator> allocator);
 
-  [[nodiscard]] const Reader& reader() const { return *of_; }
-  [[nodiscard]] int64_t batch_samples() const { return batch_; }
-  // The next minibatch's samples, 0 at the end of a pass; the call after that begins the next. After an error the
-  // samples read before it are kept: the call can be made again, and nothing is lost.
-  int64_t next();
-  // Goes back to the beginning of a pass that was left in the middle, where the reader can; else goes on in it.
-  void restart();
-  // Slot number `slot` of the minibatch, [samples, shape of a sample...]; valid until the next call of next.
-  [[nodiscard]] const void* data(size_t slot) const { return buffers_[slot].data(); }
-
- private:
-  std::shared_ptr<Reader> of_;
-  int64_t batch_;
-  bool drop_last_;
-  std::vector<Buffer> buffers_;
-  std::vector<void*> pointers_;
-  int64_t pass_ = 0;    // from 0
-  int64_t filled_ = 0;  // samples in the buffers that were not given yet
-  bool ended_ = false;  // the pass is over and the caller was not told yet
+// Minibatches of `samples`.
+std::unique_ptr<Reader> batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last,
+                              std::shared_ptr<Allocator> allocator);
+struct BucketOptions {
+  std::string slot;               // whose rows or entries count
+  int64_t window = 0;             // samples that are sorted together
+  int64_t samples = 0, rows = 0;  // bounds of a minibatch, of which one may be 0: none
+  uint64_t seed = 0;              // of the order of the minibatches of a window
 };
+// Minibatches of samples of similar length. A sample counts as one row at least, and one with more than `rows` is a
+// minibatch of its own.
+std::unique_ptr<Reader> bucket(std::shared_ptr<Reader> of, const BucketOptions& options,
+                               std::shared_ptr<Allocator> allocator);
+
+// Other samples, one for each that was read: `function` is given `samples` of them and lends as many, of `slots`.
+using MapFunction =
+    std::function<void(const std::vector<ArrayView>& from, int64_t samples, std::vector<ArrayView>& to)>;
+std::unique_ptr<Reader> map(std::shared_ptr<Reader> of, std::vector<Slot> slots, MapFunction function,
+                            std::shared_ptr<Allocator> allocator);
+// Some of the slots, under new names.
+struct ChosenSlot {
+  std::string slot, name;
+};
+std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<ChosenSlot>& slots,
+                               std::shared_ptr<Allocator> allocator);
+// Reads up to `minibatches` of them ahead, on a thread of its own that begins with the first call of next.
+std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches, std::shared_ptr<Allocator> allocator);
 
 }  // namespace tenon

@@ -14,13 +14,13 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
+#include "host/signals_blocked.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -85,22 +85,6 @@ int32_t usable_cores() {
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
   return std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
 }
-
-// Signals of the application are handled on its own threads, so workers start with all of them blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 struct alignas(kCacheLine) Worker {
   std::atomic<bool> computed{false};

@@ -63,8 +63,8 @@ std::vector<MetricValue> PassResult::metrics() const {
   return result;
 }
 
-Feeder::Feeder(const Topology& topology, const BatchReader& reader, const std::map<std::string, std::string>& feeding) {
-  const std::vector<Slot>& slots = reader.reader().slots();
+Feeder::Feeder(const Topology& topology, const std::vector<Slot>& slots,
+               const std::map<std::string, std::string>& feeding) {
   std::vector<std::string> names;
   for (const Slot& slot : slots) names.push_back(slot.name);
   for (const auto& [slot, layer] : feeding)
@@ -84,18 +84,42 @@ Feeder::Feeder(const Topology& topology, const BatchReader& reader, const std::m
   }
 }
 
-std::vector<NamedArray> Feeder::feeds(const BatchReader& reader, int64_t samples) const {
+std::vector<NamedArray> Feeder::feeds(const SampleBlock& minibatch) const {
   std::vector<NamedArray> feeds;
-  for (const Link& link : links_) {
-    const Slot& slot = reader.reader().slots()[link.slot];
-    NamedArray feed{link.data_layer, {slot.dtype, {samples}, reader.data(link.slot)}};
-    feed.array.shape.insert(feed.array.shape.end(), slot.shape.begin(), slot.shape.end());
-    feeds.push_back(std::move(feed));
-  }
+  for (const Link& link : links_) feeds.push_back({link.data_layer, minibatch.columns()[link.slot].view()});
   return feeds;
 }
 
 namespace {
+
+// The minibatches of a run. It begins with the first sample where the reader can go back to it; else it goes on in the
+// pass that was left in the middle, and where nothing is left of that, with the next.
+class Minibatches {
+ public:
+  explicit Minibatches(const TrainRequest& request) : reader_(request.reader), minibatch_(request.minibatch) {
+    if (reader_.position() == 0) return;
+    try {
+      reader_.seek(reader_.pass(), 0);
+    } catch (const Error& error) {
+      if (error.code() != TN_UNSUPPORTED) throw;
+      amid_ = true;
+    }
+  }
+
+  // Samples of the next one; 0 at the end of a pass.
+  int64_t next() {
+    minibatch_.clear();
+    int64_t samples = reader_.next(minibatch_, reader_.batch());
+    if (samples == 0 && amid_) samples = reader_.next(minibatch_, reader_.batch());
+    amid_ = false;
+    return samples;
+  }
+
+ private:
+  Reader& reader_;
+  SampleBlock& minibatch_;
+  bool amid_ = false;
+};
 
 // One training run: the state that events are made from.
 class Training {
@@ -104,12 +128,12 @@ class Training {
       : request_(request),
         updater_(updater),
         handler_(handler),
-        feeder_(request.machine.topology(), request.reader, request.feeding),
+        feeder_(request.machine.topology(), request.reader.slots(), request.feeding),
+        minibatches_(request),
         pass_result_(request.machine, request.registry),
         batch_result_(request.machine, request.registry) {}
 
   void run(int64_t passes) {
-    request_.reader.restart();
     pass_began_ = request_.clock.now();
     bool going = send(EventKind::kBeginTraining, nullptr);
     for (pass_ = 0; going && pass_ < passes; ++pass_) going = run_pass();
@@ -124,16 +148,15 @@ class Training {
     batch_ = 0;
     bool going = send(EventKind::kBeginPass, nullptr);
     for (; going; ++batch_) {
-      const int64_t samples = request_.reader.next();
-      if (samples == 0) return send(EventKind::kEndPass, &pass_result_);
-      going = run_iteration(samples);
+      if (minibatches_.next() == 0) return send(EventKind::kEndPass, &pass_result_);
+      going = run_iteration();
     }
     return false;
   }
 
-  bool run_iteration(int64_t samples) {
+  bool run_iteration() {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
-    request_.machine.forward(feeder_.feeds(request_.reader, samples));
+    request_.machine.forward(feeder_.feeds(request_.minibatch));
     request_.machine.backward();
     updater_.update(request_.machine);
     batch_result_.clear();
@@ -166,6 +189,7 @@ class Training {
   Updater& updater_;
   const EventHandler& handler_;
   Feeder feeder_;
+  Minibatches minibatches_;
   PassResult pass_result_, batch_result_;
   int64_t pass_ = 0, batch_ = 0;
   double pass_began_ = 0;
@@ -174,10 +198,10 @@ class Training {
 // Calls `each` after the forward of every minibatch of one pass, until it answers false.
 template <typename Each>
 void one_pass(const TrainRequest& request, Each&& each) {
-  const Feeder feeder(request.machine.topology(), request.reader, request.feeding);
-  request.reader.restart();
-  while (const int64_t samples = request.reader.next()) {
-    request.machine.forward(feeder.feeds(request.reader, samples));
+  const Feeder feeder(request.machine.topology(), request.reader.slots(), request.feeding);
+  Minibatches minibatches(request);
+  while (minibatches.next() != 0) {
+    request.machine.forward(feeder.feeds(request.minibatch));
     if (!each()) return;
   }
 }

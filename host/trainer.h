@@ -61,8 +61,8 @@ class Feeder {
  public:
   // feeding: slot -> data layer, for slots whose data layer has another name. TN_INVALID names a data layer that no
   // slot feeds, or a slot that does not exist.
-  Feeder(const Topology& topology, const BatchReader& reader, const std::map<std::string, std::string>& feeding);
-  [[nodiscard]] std::vector<NamedArray> feeds(const BatchReader& reader, int64_t samples) const;
+  Feeder(const Topology& topology, const std::vector<Slot>& slots, const std::map<std::string, std::string>& feeding);
+  [[nodiscard]] std::vector<NamedArray> feeds(const SampleBlock& minibatch) const;
 
  private:
   struct Link {
@@ -75,7 +75,8 @@ class Feeder {
 struct TrainRequest {
   Machine& machine;
   Registry& registry;
-  BatchReader& reader;
+  Reader& reader;  // of minibatches
+  SampleBlock& minibatch;
   std::map<std::string, std::string> feeding;
   Clock& clock;
 };

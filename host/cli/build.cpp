@@ -40,9 +40,12 @@ tn_dtype dtype_of(const std::string& name) {
   return found->second;
 }
 
+int32_t storage_of(const std::string& name) { return name == "csr" ? TN_CSR : name == "ragged" ? TN_RAGGED : TN_DENSE; }
+
 void read_schema(OpenReader& open) {
   const json schema = json::parse(open.reader.describe());
   open.samples = schema.at("samples").get<int64_t>();
+  open.batch = schema.at("batch").get<int64_t>();
   for (const json& entry : schema.at("slots")) {
     Slot slot;
     slot.name = entry.at("name").get<std::string>();
@@ -50,6 +53,8 @@ void read_schema(OpenReader& open) {
     slot.dtype = dtype_of(slot.dtype_name);
     slot.shape = entry.at("shape").get<std::vector<int64_t>>();
     slot.index_limit = entry.at("index_limit").get<int64_t>();
+    slot.storage = storage_of(entry.at("storage").get<std::string>());
+    slot.levels = entry.at("levels").get<uint32_t>();
     open.slots.push_back(std::move(slot));
   }
 }
@@ -78,29 +83,64 @@ JobSlot use_of(const JobReader& reader, const std::string& slot) {
 }
 
 std::string shape_text(const Slot& slot) {
-  std::string result = slot.dtype_name + " [";
+  std::string result = slot.storage == TN_CSR ? "sparse " : "";
+  for (uint32_t i = 0; i < slot.levels; ++i) result += "sequences of ";
+  result += slot.dtype_name + " [";
   for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
   return result + "]";
+}
+
+Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source) {
+  Reader opened = host.reader(source.type, source.attributes, job.directory, static_cast<uint32_t>(reader.shard),
+                              static_cast<uint32_t>(reader.shards));
+  return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
+}
+
+Reader open_parts(const Host& host, const Job& job, const JobReader& reader, const std::string& what) {
+  std::vector<Reader> parts;
+  for (const JobSource& part : reader.parts) {
+    try {
+      parts.push_back(open_source(host, job, reader, part));
+    } catch (const Error& error) {
+      rethrow_at(error, part, what + ": part " + std::to_string(parts.size() + 1), {"type", "choose"});
+    }
+  }
+  Reader joined = reader.join == "chain"        ? chain(std::move(parts))
+                  : reader.join == "interleave" ? interleave(std::move(parts))
+                                                : compose(std::move(parts));
+  return reader.choose.empty() ? joined : std::move(joined).choose(reader.choose);
+}
+
+Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, bool in_order) {
+  if (in_order || !reader.bucket) return std::move(samples).batch(reader.batch, reader.drop_last && !in_order);
+  BucketOptions options;
+  options.slot = reader.bucket->slot;
+  options.window = reader.bucket->window;
+  options.samples = reader.batch;
+  options.rows = reader.bucket->rows;
+  options.seed = static_cast<uint64_t>(job.seed);
+  return std::move(samples).bucket(options);
 }
 
 }  // namespace
 
 OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order) {
   OpenReader open;
-  open.batch = reader.batch;
   const std::string what = "[reader." + reader.name + "]";
   try {
-    open.reader = host.reader(reader.type, reader.attributes, job.directory);
-    if (reader.first_n) open.reader = std::move(open.reader).first_n(*reader.first_n);
+    Reader samples =
+        reader.parts.empty() ? open_source(host, job, reader, reader) : open_parts(host, job, reader, what);
+    if (reader.first_n) samples = std::move(samples).first_n(*reader.first_n);
     if (reader.shuffle && !in_order)
-      open.reader = std::move(open.reader).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);
+      samples = std::move(samples).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);
+    open.reader = in_minibatches(std::move(samples), job, reader, in_order);
+    if (reader.prefetch > 0) open.reader = std::move(open.reader).buffered(reader.prefetch);
     read_schema(open);
     check_slots(reader, open);
-    const bool drop_last = reader.drop_last && !in_order;
-    if (drop_last && open.samples >= 0) open.samples -= open.samples % open.batch;
-    open.reader = std::move(open.reader).batch(reader.batch, drop_last);
   } catch (const Error& error) {
-    rethrow_at(error, reader, what, {"type", "batch", "shuffle", "drop_last", "first_n", "slots"});
+    rethrow_at(error, reader, what,
+               {"type", "part", "join", "choose", "batch", "shuffle", "drop_last", "first_n", "shard", "shards",
+                "bucket", "prefetch", "slots"});
   }
   for (const JobSlot& slot : reader.slots)
     if (slot.slot != slot.layer) open.feeding.emplace_back(slot.slot, slot.layer);
@@ -181,6 +221,9 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     options.index_limit = slot.index_limit;
     options.scale = use.scale;
     options.offset = use.offset;
+    options.storage = slot.storage;
+    options.levels = slot.levels;
+    options.sequence = use.sequence;
     DataLayer& data = data_[name];
     data.slot = slot;
     return data.layer = host_.data(options);
@@ -226,7 +269,8 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
     if (slot == open.slots.end())
       throw Failure(kBadConfig,
                     what + "no slot feeds data layer \"" + name + "\"" + suggestion(name, names_of(open.slots)));
-    if (slot->dtype != data.slot.dtype || slot->shape != data.slot.shape)
+    if (slot->dtype != data.slot.dtype || slot->shape != data.slot.shape || slot->storage != data.slot.storage ||
+        slot->levels != data.slot.levels)
       throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + shape_text(*slot) +
                                     ", but data layer \"" + name + "\" is " + shape_text(data.slot) + " in [reader." +
                                     reader_.name + "]");

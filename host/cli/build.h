@@ -14,8 +14,10 @@ struct Slot {
   std::string name;
   tn_dtype dtype = TN_F32;
   std::string dtype_name;
-  std::vector<int64_t> shape;  // of one sample
+  std::vector<int64_t> shape;  // of one sample; of one row where storage is TN_RAGGED
   int64_t index_limit = -1;
+  int32_t storage = TN_DENSE;
+  uint32_t levels = 0;
 };
 
 // A reader of minibatches, as the job describes it.
@@ -23,14 +25,11 @@ struct OpenReader {
   Reader reader;
   std::vector<Slot> slots;
   int64_t samples = -1;  // in a pass; -1: not known
-  int64_t batch = 1;
+  int64_t batch = 1;     // the most in a minibatch
   std::vector<std::pair<std::string, std::string>> feeding;
-
-  // Minibatches in a pass; -1: not known.
-  [[nodiscard]] int64_t batches() const { return samples < 0 ? -1 : (samples + batch - 1) / batch; }
 };
 
-// in_order: without shuffle and without dropping anything, for verbs that answer per sample.
+// in_order: without shuffle, without buckets and without dropping anything, for verbs that answer per sample.
 [[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order);
 
 enum class Role { kLayer, kCost, kMetric };

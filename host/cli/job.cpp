@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMostPrefetch = 4096;
 constexpr size_t kLargestJob = 4 << 20;  // bytes; far above any job, far below trouble
 
 JobType type_of(Section& section) {
@@ -84,6 +85,7 @@ JobSlot slot_of(const std::string& name, const toml::node& node, const std::stri
   result.layer = section.string("layer").value_or(name);
   result.scale = section.number("scale").value_or(1);
   result.offset = section.number("offset").value_or(0);
+  result.sequence = section.string("sequence").value_or("");
   if (!std::isfinite(result.scale) || !std::isfinite(result.offset) || result.scale == 0)
     section.fail(result.place, "scale and offset must be finite, and scale not 0");
   section.finish();
@@ -103,30 +105,105 @@ void read_slots(Section& section, const std::string& what, JobReader& to) {
   }
 }
 
+// A list of slots, or a table of slots and their new names.
+void read_choice(Section& section, JobSource& to) {
+  const toml::node* node = section.find("choose");
+  if (node == nullptr) return;
+  const toml::table* table = node->as_table();
+  if (table == nullptr) {
+    const std::vector<std::string> slots = *section.strings("choose");
+    for (const std::string& slot : slots) to.choose.emplace_back(slot, slot);
+  } else {
+    for (const auto& [slot, name] : *table) {
+      const auto given = name.value_exact<std::string>();
+      if (!given || given->empty()) section.wrong("choose." + std::string(slot.str()), name, "a new name for the slot");
+      to.choose.emplace_back(std::string(slot.str()), *given);
+    }
+  }
+  if (to.choose.empty()) section.wrong("choose", *node, "at least one slot");
+}
+
+void read_parts(Section& section, const std::string& what, JobReader& to) {
+  const toml::node* node = section.find("part");
+  const auto join = section.string("join");
+  if (node == nullptr) {
+    if (join) section.fail(section.place(), "key \"join\" is for a reader with [[reader." + to.name + ".part]] tables");
+    return;
+  }
+  if (!node->is_array_of_tables() || node->as_array()->empty())
+    section.wrong("part", *node, "[[reader." + to.name + ".part]] tables");
+  to.join = join.value_or("chain");
+  if (to.join != "chain" && to.join != "interleave" && to.join != "compose")
+    section.wrong("join", *section.find("join"), "\"chain\", \"interleave\" or \"compose\"");
+  for (const toml::node& entry : *node->as_array()) {
+    const toml::table& table = *entry.as_table();
+    Section part(table, what + ": part " + std::to_string(to.parts.size() + 1), place_of(table));
+    JobSource source;
+    read_choice(part, source);
+    static_cast<JobType&>(source) = type_of(part);
+    part.take_attributes(source);
+    to.parts.push_back(std::move(source));
+  }
+}
+
+void read_bucket(Section& section, const std::string& what, JobReader& to) {
+  const toml::table* table = section.table("bucket");
+  if (table == nullptr) return;
+  Section bucket(*table, what + ": bucket", place_of(*table));
+  JobBucket result;
+  const auto slot = bucket.string("slot");
+  const auto window = bucket.integer("window", 1, INT64_MAX);
+  result.rows = bucket.integer("rows", 1, INT64_MAX).value_or(0);
+  if (!slot) bucket.missing("slot");
+  if (!window) bucket.missing("window");
+  bucket.finish();
+  result.slot = *slot;
+  result.window = *window;
+  to.bucket = result;
+}
+
+void read_order(Section& section, JobReader& to) {
+  if (const toml::node* shuffle = section.find("shuffle"); shuffle != nullptr) {
+    if (shuffle->is_boolean()) {
+      to.shuffle = *section.boolean("shuffle");
+    } else if (shuffle->is_integer()) {
+      to.shuffle_buffer = *section.integer("shuffle", 1, INT64_MAX);
+      to.shuffle = true;
+    } else {
+      section.wrong("shuffle", *shuffle, "true, false, or the samples of a buffer");
+    }
+  }
+  constexpr int64_t kMostShards = UINT32_MAX;
+  to.shards = section.integer("shards", 1, kMostShards).value_or(1);
+  to.shard = section.integer("shard", 0, to.shards - 1).value_or(0);
+  to.first_n = section.integer("first_n", 1, INT64_MAX);
+}
+
 JobReader reader_of(const std::string& name, const toml::table& table, const JobReader* fallback) {
   const std::string what = "[reader." + name + "]";
   Section section(table, what, place_of(table));
   JobReader result;
   result.name = name;
-  if (const toml::node* shuffle = section.find("shuffle"); shuffle != nullptr) {
-    if (shuffle->is_boolean()) {
-      result.shuffle = *section.boolean("shuffle");
-    } else if (shuffle->is_integer()) {
-      result.shuffle_buffer = *section.integer("shuffle", 1, INT64_MAX);
-      result.shuffle = true;
-    } else {
-      section.wrong("shuffle", *shuffle, "true, false, or the samples of a buffer");
-    }
-  }
+  read_order(section, result);
   const auto batch = section.integer("batch", 1, INT64_MAX);
   result.drop_last = section.boolean("drop_last").value_or(false);
-  result.first_n = section.integer("first_n", 1, INT64_MAX);
+  result.prefetch = section.integer("prefetch", 0, kMostPrefetch).value_or(kPrefetch);
+  read_bucket(section, what, result);
+  if (result.bucket && result.drop_last)
+    section.fail(section.place(), "keys \"bucket\" and \"drop_last\" exclude each other");
+  read_choice(section, result);
   read_slots(section, what, result);
   if (table.get("slots") == nullptr && fallback != nullptr) result.slots = fallback->slots;
-  static_cast<JobType&>(result) = type_of(section);
+  read_parts(section, what, result);
   if (!batch && fallback == nullptr) section.missing("batch");
   result.batch = batch ? *batch : fallback->batch;
-  section.take_attributes(result);
+  if (result.parts.empty()) {
+    static_cast<JobType&>(result) = type_of(section);
+    section.take_attributes(result);
+  } else {
+    result.place = section.place();
+    section.finish();
+  }
   return result;
 }
 

@@ -23,6 +23,8 @@ struct JobType {
   std::map<std::string, Place> places;  // of each attribute
 };
 
+constexpr int64_t kPrefetch = 2;
+
 struct JobLayer : JobType {
   std::string name;
   std::vector<std::string> inputs;
@@ -36,16 +38,33 @@ struct JobSlot {
   std::string layer;
   double scale = 1;
   double offset = 0;
+  std::string sequence;  // data layers with the same have sequences of equal length; empty: the layer's name
 };
 
-struct JobReader : JobType {
-  std::string name;  // train, test
+// Where samples come from.
+struct JobSource : JobType {
+  std::vector<std::pair<std::string, std::string>> choose;  // slot, new name; none: all as they are
+};
+
+// Minibatches of samples of similar length.
+struct JobBucket {
+  std::string slot;
+  int64_t window = 0, rows = 0;
+};
+
+struct JobReader : JobSource {  // without a type where there are parts
+  std::string name;             // train, test
+  std::vector<JobSource> parts;
+  std::string join;  // of the parts: chain, interleave or compose
+  int64_t shard = 0, shards = 1;
   bool shuffle = false;
   int64_t shuffle_buffer = 0;  // 0: all samples
   int64_t batch = 0;
   bool drop_last = false;
   std::optional<int64_t> first_n;
-  std::vector<JobSlot> slots;  // those that are mentioned; any other feeds the data layer of its own name
+  std::optional<JobBucket> bucket;
+  int64_t prefetch = kPrefetch;  // minibatches that are read ahead; 0: none
+  std::vector<JobSlot> slots;    // those that are mentioned; any other feeds the data layer of its own name
 };
 
 struct Job {

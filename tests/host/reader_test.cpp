@@ -4,75 +4,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
-#include <numeric>
 #include <set>
 
 #include "core/error.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_reader.h"
 #include "tests/support/memory_seams.h"
+#include "tests/support/read_samples.h"
 
 namespace tenon {
 namespace {
 
+using test::counted;
 using test::error_of;
-using test::FaultyAllocator;
+using test::Ids;
 using test::MemoryData;
+using test::open;
+using test::rest;
+using test::some;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Ids = std::vector<int64_t>;
-
-const ReaderType& plain_type() {
-  static const ReaderType type = test::memory_reader_type(false);
-  return type;
-}
-const ReaderType& indexed_type() {
-  static const ReaderType type = test::memory_reader_type(true);
-  return type;
-}
-
-std::unique_ptr<Reader> open(MemoryData& data, bool indexed = true, uint32_t shard = 0, uint32_t shards = 1) {
-  return open_reader(indexed ? indexed_type() : plain_type(), test::memory_attributes(data), ".", shard, shards,
-                     nullptr);
-}
-
-Ids counted(int64_t samples) {
-  Ids ids(static_cast<size_t>(samples));
-  std::iota(ids.begin(), ids.end(), 0);
-  return ids;
-}
-
-Ids sorted(Ids ids) {
-  std::sort(ids.begin(), ids.end());
-  return ids;
-}
-
-// Asks for `capacity` samples once. Sees to it that both slots of every sample belong together.
-Ids some(Reader& reader, int64_t capacity) {
-  Ids ids(static_cast<size_t>(capacity), -7);
-  std::vector<float> values(ids.size() * 3);
-  void* const buffers[] = {ids.data(), values.data()};
-  const int64_t count = reader.next(buffers, capacity);
-  ids.resize(static_cast<size_t>(count));
-  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(values[3 * i + 1], static_cast<float>(ids[i]) + 0.25F);
-  return ids;
-}
-
-// Up to `most` samples, or what is left of the pass and its end.
-Ids rest(Reader& reader, int64_t capacity = 3, size_t most = SIZE_MAX) {
-  Ids all;
-  while (all.size() < most) {
-    const Ids part =
-        some(reader, std::min<int64_t>(capacity, static_cast<int64_t>(std::min<size_t>(most - all.size(), 1000))));
-    if (part.empty()) break;
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
 
 // ---- a plugin's reader
 
@@ -92,18 +45,7 @@ TEST(PluginReader, GivesPassesInOrder) {
   EXPECT_EQ(rest(*reader), counted(7));
 }
 
-TEST(PluginReader, ShardsTogetherAreTheDataOnce) {
-  for (const bool indexed : {true, false}) {
-    MemoryData data(23);
-    Ids all;
-    for (uint32_t shard = 0; shard < 4; ++shard) {
-      const auto reader = shuffle(open(data, indexed, shard, 4), 0, 1, system_allocator());
-      const Ids part = rest(*reader);
-      EXPECT_EQ(static_cast<int64_t>(part.size()), reader->size());
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    EXPECT_EQ(sorted(all), counted(23));
-  }
+TEST(PluginReader, AShardMustExist) {
   MemoryData data(3);
   EXPECT_THAT(error_of([&] { open(data, true, 2, 2); }).message(), HasSubstr("reader \"memory\": shard 2 of 2"));
 }
@@ -125,7 +67,7 @@ TEST(PluginReader, ResumesAtEveryPosition) {
 
 TEST(PluginReader, ErrorsNameReaderAndReason) {
   MemoryData data(4);
-  EXPECT_THAT(error_of([&] { open_reader(indexed_type(), {}, ".", 0, 1, nullptr); }).message(),
+  EXPECT_THAT(error_of([&] { open_reader(test::memory_type(true), {}, ".", 0, 1, nullptr); }).message(),
               AllOf(HasSubstr("reader \"memory\""), HasSubstr("data")));
   data.fail_at = 0;
   const auto reader = open(data);
@@ -140,14 +82,13 @@ TEST(PluginReader, ReadsByIndexWithinTheShard) {
   MemoryData data(10);
   const auto reader = open(data, true, 1, 2);
   const int64_t indices[] = {4, 0, 4};
-  Ids ids(3);
-  std::vector<float> values(9);
-  void* const buffers[] = {ids.data(), values.data()};
-  reader->read_at(indices, 3, buffers);
-  EXPECT_THAT(ids, ElementsAre(9, 1, 9));
+  SampleBlock block(reader->slots(), system_allocator());
+  reader->read_at(indices, 3, block);
+  EXPECT_THAT(test::ids_of(block), ElementsAre(9, 1, 9));
   for (const int64_t wrong : {int64_t{-1}, int64_t{5}})
-    EXPECT_EQ(error_of([&] { reader->read_at(&wrong, 1, buffers); }).code(), TN_INVALID);
-  EXPECT_EQ(error_of([&] { open(data, false)->read_at(indices, 1, buffers); }).code(), TN_UNSUPPORTED);
+    EXPECT_EQ(error_of([&] { reader->read_at(&wrong, 1, block); }).code(), TN_INVALID);
+  EXPECT_EQ(error_of([&] { open(data, false)->read_at(indices, 1, block); }).code(), TN_UNSUPPORTED);
+  EXPECT_EQ(block.samples(), 3);
 }
 
 // What a plugin may get wrong when it opens.
@@ -178,9 +119,12 @@ TEST(PluginReader, RefusesABrokenSchema) {
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.index_limit = 3; }), HasSubstr("index limit 3 of float32"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.id.index_limit = -2; }), HasSubstr("index limit -2"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.says_samples = -5; }), HasSubstr("-5"));
-  MemoryData data(4);
-  data.value.storage = TN_CSR;
-  EXPECT_EQ(error_of([&] { open(data); }).code(), TN_UNSUPPORTED);
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = 7; }), HasSubstr("storage 7"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED; }), HasSubstr("0 levels"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED, d.value.levels = 3; }),
+              HasSubstr("3 levels"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.levels = 1; }), HasSubstr("1 levels"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.id.storage = TN_CSR; }), HasSubstr("not int64 of rank 0"));
 }
 
 TEST(PluginReader, RefusesWrongAnswersOfNext) {
@@ -195,277 +139,188 @@ TEST(PluginReader, RefusesWrongAnswersOfNext) {
   EXPECT_EQ(code_of([](MemoryData& d) { d.count_offset = -3; }), TN_PLUGIN_FAULT);
   EXPECT_EQ(code_of([](MemoryData& d) { d.answer = 99; }), TN_PLUGIN_FAULT);
   EXPECT_EQ(code_of([](MemoryData& d) { d.answer = TN_END; }), TN_PLUGIN_FAULT);
-  EXPECT_EQ(code_of([](MemoryData& d) { d.answer = TN_NEED_CAPACITY; }), TN_NEED_CAPACITY);
+  EXPECT_EQ(code_of([](MemoryData& d) { d.answer = TN_NEED_CAPACITY; }), TN_PLUGIN_FAULT);
   EXPECT_EQ(code_of([](MemoryData& d) { d.says_samples = 3; }, true), TN_PLUGIN_FAULT);
   EXPECT_EQ(code_of([](MemoryData& d) { d.says_samples = 5; }, true), TN_PLUGIN_FAULT);
 }
 
-// ---- shuffle
+// ---- sequences and sparse samples
 
-struct ShuffleCase {
-  const char* name;
-  bool indexed;
-  int64_t buffer;
-};
-class Shuffle : public ::testing::TestWithParam<ShuffleCase> {
- protected:
-  std::unique_ptr<Reader> shuffled(uint64_t seed) {
-    return shuffle(open(data_, GetParam().indexed), GetParam().buffer, seed, system_allocator());
+TEST(PluginReader, SamplesOfAnySizeEndToEnd) {
+  MemoryData data(200, true);
+  const auto reader = open(data);
+  ASSERT_EQ(reader->slots().size(), 5u);
+  EXPECT_EQ(to_string(reader->slots()[2]), "sequences of int64 []");
+  EXPECT_EQ(to_string(reader->slots()[3]), "sequences of sequences of float32 [2]");
+  EXPECT_EQ(to_string(reader->slots()[4]), "sparse float32 [1000]");
+  for (int64_t piece : {1, 7, 200}) EXPECT_EQ(rest(*reader, piece), counted(200)) << piece;
+  SampleBlock block(reader->slots(), system_allocator());
+  while (reader->next(block, 64) != 0) {
   }
-  MemoryData data_{50};
-};
-INSTANTIATE_TEST_SUITE_P(All, Shuffle,
-                         ::testing::Values(ShuffleCase{"indexed", true, 0}, ShuffleCase{"whole", false, 0},
-                                           ShuffleCase{"buffer", false, 16}, ShuffleCase{"larger", false, 1000},
-                                           ShuffleCase{"single", false, 1}),
-                         [](const auto& it) { return it.param.name; });
+  EXPECT_EQ(test::ids_of(block), counted(200));
+  const ArrayView words = block.columns()[2].view(), text = block.columns()[3].view(), bag = block.columns()[4].view();
+  EXPECT_THAT(words.shape, ElementsAre(400));  // 40 times 0 + 1 + 2 + 3 + 4
+  EXPECT_EQ(words.samples, 200);
+  EXPECT_EQ(words.levels, 1u);
+  EXPECT_EQ(text.levels, 2u);
+  EXPECT_EQ(text.shape[1], 2);
+  EXPECT_EQ(text.shape[0], text.offsets[1][text.offsets[0][200]]);
+  EXPECT_THAT(bag.shape, ElementsAre(200, 1000));
+  EXPECT_EQ(bag.offsets[0][200], 300);
+}
 
-TEST_P(Shuffle, GivesEachSampleOnceInEachPass) {
-  const auto reader = shuffled(1);
-  EXPECT_EQ(reader->size(), 50);
-  Ids before;
-  for (int pass = 0; pass < 3; ++pass) {
-    const Ids ids = rest(*reader);
-    EXPECT_EQ(sorted(ids), counted(50));
-    if (GetParam().buffer != 1) {
-      EXPECT_NE(ids, counted(50));
-      EXPECT_NE(ids, before);
+TEST(PluginReader, SequencesByIndexAreAllOrNothing) {
+  MemoryData data(50, true);
+  const auto reader = open(data);
+  Ids indices = counted(50);
+  std::reverse(indices.begin(), indices.end());
+  SampleBlock block(reader->slots(), system_allocator());
+  reader->read_at(indices.data(), 50, block);
+  reader->read_at(indices.data(), 5, block);
+  Ids expected = indices;
+  expected.insert(expected.end(), indices.begin(), indices.begin() + 5);
+  EXPECT_EQ(test::ids_of(block), expected);
+}
+
+TEST(PluginReader, WrittenLengthsAndColumnsAreChecked) {
+  const auto room = [](const tn_reader_buffers& buffers, size_t slot) -> tn_sequence_room& {
+    return *static_cast<tn_sequence_room*>(buffers.data[slot]);
+  };
+  const auto message_of = [](const std::function<void(const tn_reader_buffers&)>& spoil) {
+    MemoryData data(8, true);
+    data.spoil = spoil;
+    const auto reader = open(data);
+    const int64_t index = 3;
+    SampleBlock block(reader->slots(), system_allocator());
+    EXPECT_EQ(error_of([&] { reader->read_at(&index, 1, block); }).code(), TN_PLUGIN_FAULT);
+    const Error error = error_of([&] {
+      while (reader->next(block, 8) != 0) {
+      }
+    });
+    EXPECT_EQ(error.code(), TN_PLUGIN_FAULT) << error.message();
+    for (const Column& column : block.columns()) EXPECT_EQ(column.samples(), 0) << column.slot().name;
+    return error.message();
+  };
+  EXPECT_THAT(message_of([&](const auto& b) { room(b, 2).lengths[0] = -1; }),
+              AllOf(HasSubstr("slot \"words\""), HasSubstr("sample 0"), HasSubstr("length -1")));
+  EXPECT_THAT(message_of([&](const auto& b) { room(b, 2).lengths[0] = room(b, 2).rows_capacity + 1; }),
+              HasSubstr("there was room for"));
+  EXPECT_THAT(message_of([&](const auto& b) { room(b, 2).lengths[0] = INT64_MAX; }), HasSubstr("\"words\""));
+  EXPECT_THAT(message_of([&](const auto& b) { room(b, 3).lengths[0] = room(b, 3).inner_capacity + 1; }),
+              HasSubstr("\"text\""));
+  EXPECT_THAT(message_of([&](const auto& b) { room(b, 3).lengths[0] = 1, room(b, 3).inner_lengths[0] = -7; }),
+              HasSubstr("inner sequence 0"));
+  EXPECT_THAT(message_of([&](const auto& b) {
+                room(b, 3).lengths[0] = 1, room(b, 3).inner_lengths[0] = room(b, 3).rows_capacity + 1;
+              }),
+              HasSubstr("inner sequence 0"));
+  const auto entry = [&](const tn_reader_buffers& b, int64_t first, int64_t second) {
+    room(b, 4).lengths[0] = 2;
+    room(b, 4).ids[0] = first;
+    room(b, 4).ids[1] = second;
+  };
+  EXPECT_THAT(message_of([&](const auto& b) { entry(b, -1, 3); }), HasSubstr("column -1 of 1000"));
+  EXPECT_THAT(message_of([&](const auto& b) { entry(b, 0, 1000); }), HasSubstr("column 1000 of 1000"));
+  EXPECT_THAT(message_of([&](const auto& b) { entry(b, 5, 5); }), HasSubstr("column 5 after 5"));
+  EXPECT_THAT(message_of([&](const auto& b) { entry(b, 5, 4); }), HasSubstr("column 4 after 5"));
+}
+
+TEST(PluginReader, RoomIsNotGivenForEver) {
+  MemoryData data(8, true);
+  const auto reader = open(data);
+  SampleBlock block(reader->slots(), system_allocator());
+  data.answer = TN_NEED_CAPACITY;  // and does not say of what
+  EXPECT_THAT(error_of([&] { reader->next(block, 4); }).message(), HasSubstr("does not say of what"));
+  data.before_write = [](const tn_reader_buffers& buffers) {
+    auto& room = *static_cast<tn_sequence_room*>(buffers.data[2]);
+    room.rows_needed = room.rows_capacity + 1;
+  };
+  const Error error = error_of([&] { reader->next(block, 4); });
+  EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
+  EXPECT_THAT(error.message(), HasSubstr("was given more room"));
+  data.before_write = [](const tn_reader_buffers& buffers) {
+    static_cast<tn_sequence_room*>(buffers.data[2])->rows_needed = INT64_MAX;
+  };
+  EXPECT_EQ(error_of([&] { reader->next(block, 4); }).code(), TN_INVALID);
+  data.answer = TN_OK;
+  data.before_write = nullptr;
+  EXPECT_EQ(rest(*reader), counted(8));
+}
+
+TEST(PluginReader, IsToldOfPasses) {
+  MemoryData data(4);
+  const auto reader = open(data);
+  reader->seek(3, 1);
+  reader->begin_pass(5);
+  EXPECT_THAT(data.passes, ElementsAre(3, 5));
+  data.passes.clear();
+  const auto shuffled = shuffle(open(data), 0, 1, system_allocator());
+  for (int pass = 0; pass < 2; ++pass) rest(*shuffled);
+  shuffled->seek(7, 2);
+  rest(*shuffled);
+  EXPECT_THAT(data.passes, ElementsAre(0, 1, 7));
+}
+
+TEST(PluginReader, StopsOnRequest) {
+  MemoryData data(4);
+  const auto reader = open(data);
+  reader->cancel(true);
+  EXPECT_EQ(error_of([&] { some(*reader, 2); }).code(), TN_CANCELLED);
+  reader->cancel(false);
+  EXPECT_EQ(rest(*reader), counted(4));
+}
+
+// ---- samples in memory
+
+TEST(SampleBlock, MovesCopiesAndCuts) {
+  MemoryData data(40, true);
+  const auto reader = open(data);
+  SampleBlock all(reader->slots(), system_allocator()), part(reader->slots(), system_allocator());
+  reader->next(all, 40);
+  while (all.samples() < 40) reader->next(all, 40);
+  for (int64_t begin = 0; begin < 40; begin += 3)
+    for (int64_t count = 0; begin + count <= 40; count += 5) {
+      part.truncate(2);
+      part.append(all, begin, count);
+      Ids expected = part.samples() == count ? Ids{} : counted(2);
+      const Ids more = counted(count, begin);
+      expected.insert(expected.end(), more.begin(), more.end());
+      EXPECT_EQ(test::ids_of(part), expected);
+      part.clear();
+      part.append(all, 0, 2);
     }
-    before = ids;
-  }
+  all.retain({0, 1, 7, 8, 9, 30, 39});
+  EXPECT_THAT(test::ids_of(all), ElementsAre(0, 1, 7, 8, 9, 30, 39));
+  all.retain({1, 2, 6});
+  EXPECT_THAT(test::ids_of(all), ElementsAre(1, 7, 39));
+  part.clear();
+  part.take(all);
+  EXPECT_EQ(all.samples(), 0);
+  EXPECT_THAT(test::ids_of(part), ElementsAre(1, 7, 39));
+  all.append(part, 2, 1);
+  part.take(all);
+  EXPECT_THAT(test::ids_of(part), ElementsAre(1, 7, 39, 39));
 }
 
-TEST_P(Shuffle, OrderFollowsFromTheSeedAlone) {
-  const auto one = shuffled(1), same = shuffled(1), other = shuffled(2);
-  for (int pass = 0; pass < 2; ++pass) {
-    data_.most = INT64_MAX;
-    const Ids ids = rest(*one, 7);
-    data_.most = 2;  // other pieces, same order
-    EXPECT_EQ(rest(*same, 11), ids);
-    if (GetParam().buffer == 1)
-      EXPECT_EQ(ids, counted(50));
-    else
-      EXPECT_NE(rest(*other, 7), ids);
-  }
-}
-
-TEST_P(Shuffle, ResumesAtEveryPosition) {
-  const auto reader = shuffled(3);
-  rest(*reader);
-  const Ids second = rest(*reader);
-  for (int64_t position = 0; position <= 50; ++position) {
-    const auto resumed = shuffled(3);
-    resumed->seek(1, position);
-    EXPECT_EQ(resumed->position(), position);
-    EXPECT_EQ(rest(*resumed), Ids(second.begin() + position, second.end()));
-    EXPECT_EQ(resumed->position(), 0);
-  }
-  rest(*reader, 7, 20);
-  reader->seek(1, 0);
-  EXPECT_EQ(rest(*reader), second);
-  EXPECT_EQ(error_of([&] { reader->seek(0, 51); }).code(), TN_INVALID);
-  EXPECT_EQ(error_of([&] { reader->seek(-1, 0); }).code(), TN_INVALID);
-}
-
-TEST_P(Shuffle, AFailureLosesNothing) {
-  const Ids expected = rest(*shuffled(4), 7);
-  data_.most = 3;
-  for (int64_t call = 0; call < 8; ++call) {
-    data_.calls = 0;
-    data_.fail_at = call;
-    const auto reader = shuffled(4);
-    Ids ids;
-    int failures = 0;
-    for (bool more = true; more;) try {
-        const Ids part = some(*reader, 7);
-        ids.insert(ids.end(), part.begin(), part.end());
-        EXPECT_EQ(reader->position(), static_cast<int64_t>(part.empty() ? 0 : ids.size()));
-        more = !part.empty();
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), TN_IO);
-        ++failures;
-      }
-    EXPECT_EQ(failures, data_.calls > call ? 1 : 0);
-    EXPECT_EQ(ids, expected) << call;
-  }
-}
-
-TEST_P(Shuffle, NoSamplesAndNoMemory) {
-  const auto allocator = std::make_shared<FaultyAllocator>();
-  allocator->fail_at = 0;
-  EXPECT_EQ(error_of([&] { shuffle(open(data_, GetParam().indexed), GetParam().buffer, 1, allocator); }).code(),
-            TN_OUT_OF_MEMORY);
-  EXPECT_EQ(data_.opened, 0);
-  EXPECT_EQ(allocator->held, 0u);
-  data_.samples = 0;
-  const auto empty = shuffled(1);
-  for (int i = 0; i < 3; ++i) EXPECT_THAT(some(*empty, 4), IsEmpty());
-}
-
-TEST(ShuffleOrder, TheFirstPlaceIsFair) {
-  for (const bool indexed : {true, false}) {
-    MemoryData data(5);
-    const auto reader = shuffle(open(data, indexed), 0, 11, system_allocator());
-    std::vector<int> seen(5);
-    for (int pass = 0; pass < 1000; ++pass) ++seen[static_cast<size_t>(rest(*reader, 5).front())];
-    for (const int count : seen) EXPECT_NEAR(count, 200, 60);
-  }
-}
-
-TEST(ShuffleOrder, AStreamWithoutEndNeedsABuffer) {
-  MemoryData data(0);
-  data.ends = false;
-  EXPECT_EQ(error_of([&] { shuffle(open(data, false), 0, 1, system_allocator()); }).code(), TN_INVALID);
-  EXPECT_EQ(error_of([&] { shuffle(open(data, false), -1, 1, system_allocator()); }).code(), TN_INVALID);
-  const auto reader = shuffle(open(data, false), 8, 1, system_allocator());
-  const Ids ids = rest(*reader, 10, 100);
-  EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), 100u);
-  for (size_t i = 0; i < ids.size(); ++i) EXPECT_LT(ids[i], static_cast<int64_t>(i) + 8);
-}
-
-// ---- first_n
-
-TEST(FirstN, CutsEachPass) {
-  for (const bool seeks : {true, false}) {
-    MemoryData data(10);
-    data.seeks = seeks;
-    const auto reader = first_n(open(data), 4);
-    EXPECT_EQ(reader->size(), 4);
-    for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(rest(*reader), counted(4));
-    EXPECT_EQ(rest(*first_n(open(data), 99)), counted(10));
-    EXPECT_EQ(rest(*first_n(open(data), 10), 4), counted(10));
-    const auto none = first_n(open(data), 0);
-    for (int i = 0; i < 3; ++i) EXPECT_THAT(some(*none, 4), IsEmpty());
-  }
-  MemoryData data(10);
-  EXPECT_EQ(error_of([&] { first_n(open(data), -1); }).code(), TN_INVALID);
-}
-
-TEST(FirstN, ComposesWithShuffle) {
-  MemoryData data(30);
-  const auto inside = shuffle(first_n(open(data), 10), 0, 1, system_allocator());
-  EXPECT_EQ(sorted(rest(*inside)), counted(10));
-  const auto outside = first_n(shuffle(open(data), 0, 1, system_allocator()), 10);
-  const Ids first = rest(*outside), second = rest(*outside), third = rest(*outside);
-  EXPECT_EQ(std::set<int64_t>(first.begin(), first.end()).size(), 10u);
-  EXPECT_NE(first, second);
-  const auto resumed = first_n(shuffle(open(data), 0, 1, system_allocator()), 10);
-  resumed->seek(1, 6);
-  EXPECT_EQ(rest(*resumed), Ids(second.begin() + 6, second.end()));
-  EXPECT_EQ(rest(*resumed), third);
-  EXPECT_EQ(error_of([&] { resumed->seek(0, 11); }).code(), TN_INVALID);
-  const auto twice = shuffle(shuffle(open(data), 0, 1, system_allocator()), 0, 2, system_allocator());
-  EXPECT_EQ(sorted(rest(*twice)), counted(30));
-}
-
-TEST(FirstN, AStreamWithoutEndGoesOn) {
-  MemoryData data(0);
-  data.ends = data.seeks = false;
-  const auto reader = first_n(open(data, false), 4);
-  EXPECT_EQ(reader->size(), -1);
-  EXPECT_THAT(rest(*reader), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(rest(*reader), ElementsAre(4, 5, 6, 7));
-}
-
-TEST(FirstN, ReadsByIndexOnlyWhatIsThere) {
-  MemoryData data(10);
-  const auto reader = first_n(open(data), 4);
-  int64_t id = -1;
-  float value[3];
-  void* const buffers[] = {&id, value};
-  const int64_t last = 3, beyond = 4;
-  reader->read_at(&last, 1, buffers);
-  EXPECT_EQ(id, 3);
-  EXPECT_EQ(error_of([&] { reader->read_at(&beyond, 1, buffers); }).code(), TN_INVALID);
-}
-
-// ---- batch
-
-Ids batch(BatchReader& reader) {
-  const int64_t count = reader.next();
-  const auto* ids = static_cast<const int64_t*>(reader.data(0));
-  const auto* values = static_cast<const float*>(reader.data(1));
-  for (int64_t i = 0; i < count; ++i) EXPECT_EQ(values[3 * i + 2], static_cast<float>(ids[i]) + 0.5F);
-  return {ids, ids + count};
-}
-
-TEST(Batch, CutsPassesAndKeepsTheShortLastOne) {
-  MemoryData data(7);
-  data.most = 2;  // a batch is put together from several reads
-  BatchReader reader(open(data), 3, false, system_allocator());
-  for (int pass = 0; pass < 2; ++pass) {
-    EXPECT_THAT(batch(reader), ElementsAre(0, 1, 2));
-    EXPECT_THAT(batch(reader), ElementsAre(3, 4, 5));
-    EXPECT_THAT(batch(reader), ElementsAre(6));
-    EXPECT_THAT(batch(reader), IsEmpty());
-  }
-}
-
-TEST(Batch, DropsTheShortLastOneOnRequest) {
-  MemoryData data(7);
-  BatchReader reader(open(data), 3, true, system_allocator());
-  for (int pass = 0; pass < 2; ++pass) {
-    EXPECT_THAT(batch(reader), ElementsAre(0, 1, 2));
-    EXPECT_THAT(batch(reader), ElementsAre(3, 4, 5));
-    EXPECT_THAT(batch(reader), IsEmpty());
-  }
-  BatchReader large(open(data), 8, true, system_allocator());
-  EXPECT_THAT(batch(large), IsEmpty());
-  EXPECT_THAT(batch(large), IsEmpty());
-}
-
-TEST(Batch, ExactAndEmptyPasses) {
-  MemoryData data(6);
-  BatchReader exact(open(data), 3, false, system_allocator());
-  for (int pass = 0; pass < 2; ++pass) {
-    EXPECT_EQ(batch(exact).size(), 3u);
-    EXPECT_EQ(batch(exact).size(), 3u);
-    EXPECT_THAT(batch(exact), IsEmpty());
-  }
-  MemoryData none(0);
-  BatchReader empty(open(none), 3, false, system_allocator());
-  for (int i = 0; i < 3; ++i) EXPECT_THAT(batch(empty), IsEmpty());
-}
-
-TEST(Batch, AFailureLosesNothing) {
-  for (int64_t call = 0; call < 5; ++call) {  // 2, 2 and 1 samples, 2, and the end
-    MemoryData data(7);
-    data.most = 2;
-    data.fail_at = call;
-    BatchReader reader(open(data), 5, false, system_allocator());
-    Ids ids;
-    int failures = 0;
-    for (bool more = true; more;) try {
-        const Ids part = batch(reader);
-        ids.insert(ids.end(), part.begin(), part.end());
-        more = !part.empty();
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), TN_IO);
-        ++failures;
-      }
-    EXPECT_EQ(ids, counted(7)) << call;
-    EXPECT_EQ(failures, 1) << call;
-  }
-}
-
-TEST(Batch, BuffersAreItsOwnAlignedAndCounted) {
-  MemoryData data(7);
-  const auto allocator = std::make_shared<FaultyAllocator>();
-  {
-    const BatchReader reader(open(data), 5, false, allocator);
-    EXPECT_EQ(allocator->held, 5u * (8 + 12));
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(reader.data(1)) % 64, 0u);
-  }
-  EXPECT_EQ(allocator->held, 0u);
-  for (int64_t call = 0; call < 2; ++call) {
+TEST(SampleBlock, NoMemoryChangesNothing) {
+  MemoryData data(40, true);
+  const auto reader = open(data);
+  SampleBlock all(reader->slots(), system_allocator());
+  while (all.samples() < 40) reader->next(all, 40);
+  const auto allocator = std::make_shared<test::FaultyAllocator>();
+  for (int64_t call = 0;; ++call) {
+    allocator->fail_at = -1;
+    SampleBlock to(reader->slots(), allocator);
+    to.append(all, 0, 1);
     allocator->calls = 0;
     allocator->fail_at = call;
-    EXPECT_EQ(error_of([&] { BatchReader(open(data), 5, false, allocator); }).code(), TN_OUT_OF_MEMORY);
-    EXPECT_EQ(allocator->held, 0u);
+    const Error error = error_of([&] { to.append(all, 0, 40); });
+    EXPECT_EQ(test::ids_of(to).size(), error.code() == TN_OK ? 41u : 1u);
+    if (error.code() == TN_OK) break;
+    EXPECT_EQ(error.code(), TN_OUT_OF_MEMORY);
+    EXPECT_LT(call, 100);
   }
-  EXPECT_EQ(data.opened, 0);
-  EXPECT_EQ(error_of([&] { BatchReader(open(data), 0, false, allocator); }).code(), TN_INVALID);
-  EXPECT_EQ(error_of([&] { BatchReader(open(data), INT64_MAX, false, allocator); }).code(), TN_INVALID);
+  EXPECT_EQ(allocator->held, 0u);
 }
 
 }  // namespace

@@ -113,16 +113,18 @@ class Idx : public ::testing::Test {
   Registry registry_{{TENON_PLUGINS "/readers"}, system_files()};
 };
 
+// The samples of one slot as bytes.
+Bytes bytes_of(const SampleBlock& block, size_t slot) {
+  const Column& column = block.columns()[slot];
+  return {static_cast<const char*>(column.view().data), column.slot().bytes * static_cast<uint64_t>(column.samples())};
+}
+
 // Every sample of one slot as bytes, by next, `capacity` at a time.
 Bytes all_of(Reader& reader, size_t slot = 0, int64_t capacity = 2) {
-  Bytes all;
-  std::vector<Bytes> buffers;
-  std::vector<void*> pointers;
-  for (const Slot& it : reader.slots()) buffers.emplace_back(it.bytes * static_cast<uint64_t>(capacity), '\0');
-  for (Bytes& buffer : buffers) pointers.push_back(buffer.data());
-  while (const int64_t count = reader.next(pointers.data(), capacity))
-    all += buffers[slot].substr(0, reader.slots()[slot].bytes * static_cast<uint64_t>(count));
-  return all;
+  SampleBlock block(reader.slots(), system_allocator());
+  while (reader.next(block, capacity) != 0) {
+  }
+  return bytes_of(block, slot);
 }
 
 template <typename T>
@@ -150,10 +152,10 @@ TEST_F(Idx, ReadsPlainAndGzipAlike) {
     EXPECT_EQ(all_of(*reader), ramp(30));
     EXPECT_EQ(all_of(*reader, 1), ramp(5));
     const int64_t indices[] = {4, 0, 4, 2, 1, 3};
-    Bytes image(36, '\0'), label(6, '\0');
-    void* const buffers[] = {image.data(), label.data()};
-    reader->read_at(indices, 6, buffers);
-    EXPECT_EQ(label, Bytes({4, 0, 4, 2, 1, 3}));
+    SampleBlock block(reader->slots(), system_allocator());
+    reader->read_at(indices, 6, block);
+    const Bytes image = bytes_of(block, 0);
+    EXPECT_EQ(bytes_of(block, 1), Bytes({4, 0, 4, 2, 1, 3}));
     EXPECT_EQ(image.substr(6, 6), ramp(6));
     EXPECT_EQ(image.substr(12, 6), ramp(30).substr(24));
   }

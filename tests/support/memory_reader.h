@@ -1,10 +1,13 @@
 // A reader type whose samples are made up, for tests of what the host does with readers. Sample i of all has two slots:
-// "id" int64 [] = i, and "value" float32 [3] = i, i + 0.25, i + 0.5. SPDX-License-Identifier: Apache-2.0
+// "id" int64 [] = i, and "value" float32 [3] = i, i + 0.25, i + 0.5. On request it has three more, of i % 5 rows, i % 3
+// inner sequences and i % 4 entries: "words" (row k: 10 * i + k), "text" (inner sequence j: (i + j) % 4 rows, row k:
+// {i, 10 * j + k}) and "bag" (entry k: column i + 100 * k, value k + 0.5). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/reader.h>
 
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "host/registry.h"
@@ -22,20 +25,30 @@ struct MemoryData {
   int64_t calls = 0;         // of next and read_at
   int64_t opened = 0;        // instances that were not closed
 
-  tn_status answer = TN_OK;  // of next, instead of samples, unless TN_OK
-  int64_t count_offset = 0;  // added to what next says it gave
+  tn_status answer = TN_OK;                                            // of next, instead of samples, unless TN_OK
+  int64_t count_offset = 0;                                            // added to what next says it gave
+  std::function<void(const volatile int32_t* cancel)> before_next;     // called by each next
+  std::function<void(const tn_reader_buffers& buffers)> before_write;  // likewise, with what it was given
+  std::function<void(const tn_reader_buffers& buffers)> spoil;         // changes what was written
+  std::vector<int64_t> passes;                                         // that the reader was told of
   bool empty_instance = false;
   int64_t says_samples = -2;  // answer of samples; -2: the truth
 
   int64_t value_shape[1] = {3};
   tn_slot id = {sizeof(tn_slot), TN_I64, "id", TN_DENSE, 0, nullptr, -1, 0, 0};
+  int64_t text_shape[1] = {2}, bag_shape[1] = {1000};
   tn_slot value = {sizeof(tn_slot), TN_F32, "value", TN_DENSE, 1, value_shape, -1, 0, 0};
-  const tn_slot* slots[2] = {&id, &value};
+  tn_slot words = {sizeof(tn_slot), TN_I64, "words", TN_RAGGED, 0, nullptr, -1, 1, 0};
+  tn_slot text = {sizeof(tn_slot), TN_F32, "text", TN_RAGGED, 1, text_shape, -1, 2, 0};
+  tn_slot bag = {sizeof(tn_slot), TN_F32, "bag", TN_CSR, 1, bag_shape, -1, 0, 0};
+  const tn_slot* slots[5] = {&id, &value, &words, &text, &bag};
   tn_reader_schema schema = {sizeof(tn_reader_schema), 2, slots};
   const tn_reader_schema* schema_given = &schema;
 
   MemoryData() = default;
-  explicit MemoryData(int64_t how_many) : samples(how_many) {}
+  explicit MemoryData(int64_t how_many, bool sequences = false) : samples(how_many) {
+    if (sequences) schema.slots_count = 5;
+  }
   MemoryData(const MemoryData&) = delete;
   MemoryData& operator=(const MemoryData&) = delete;
 };
@@ -62,20 +75,38 @@ class MemoryInstance {
   static tn_status read_at(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers) {
     MemoryInstance& it = of(instance);
     if (it.data_.calls++ == it.data_.fail_at) return it.broken();
-    for (int64_t i = 0; i < count; ++i) it.put(indices[i], buffers, i);
+    Used used;
+    bool room = true;
+    for (int64_t i = 0; i < count; ++i) room = it.put(indices[i], buffers, i, used) && room;
+    if (!room) return need(buffers, used);
+    if (it.data_.spoil) it.data_.spoil(*buffers);
     return TN_OK;
   }
   static tn_status next(void* instance, const tn_reader_buffers* buffers, int64_t* count) {
     MemoryInstance& it = of(instance);
     *count = 0;
+    if (it.data_.before_next) it.data_.before_next(it.cancel_);
+    if (it.data_.before_write) it.data_.before_write(*buffers);
+    if (__atomic_load_n(it.cancel_, __ATOMIC_RELAXED) != 0)
+      return tn_fail(it.errors_, TN_CANCELLED, nullptr, "stopped on request");
     if (it.data_.calls++ == it.data_.fail_at) return it.broken();
     if (it.data_.answer != TN_OK) return it.data_.answer;
     if (it.data_.ends && it.position_ == it.mine()) {
       it.position_ = 0;
       return TN_END;
     }
-    while (*count < buffers->capacity && *count < it.data_.most && (!it.data_.ends || it.position_ < it.mine()))
-      it.put(it.position_++, buffers, (*count)++);
+    Used used;
+    while (*count < buffers->capacity && *count < it.data_.most && (!it.data_.ends || it.position_ < it.mine())) {
+      Used with = used;
+      if (!it.put(it.position_, buffers, *count, with)) {
+        if (*count == 0) return need(buffers, with);
+        break;
+      }
+      used = with;
+      ++it.position_;
+      ++*count;
+    }
+    if (it.data_.spoil) it.data_.spoil(*buffers);
     *count += it.data_.count_offset;
     return TN_OK;
   }
@@ -86,25 +117,73 @@ class MemoryInstance {
     it.position_ = position;
     return TN_OK;
   }
+  static const void* extension(const char* id) {
+    static const tn_pass kPass = {sizeof(tn_pass), 0, begin_pass};
+    return std::strcmp(id, TN_PASS) == 0 ? &kPass : nullptr;
+  }
 
  private:
+  struct Used {
+    int64_t words = 0, inner = 0, text = 0, bag = 0;
+  };
+
   MemoryInstance(MemoryData& data, const tn_reader_open& open)
-      : data_(data), shard_(open.shard), shards_(open.shards), errors_(open.errors) {}
+      : data_(data), shard_(open.shard), shards_(open.shards), errors_(open.errors), cancel_(open.cancel) {}
 
   static MemoryInstance& of(void* instance) { return *static_cast<MemoryInstance*>(instance); }
   [[nodiscard]] int64_t mine() const { return (data_.samples - shard_ + shards_ - 1) / shards_; }
   [[nodiscard]] tn_status broken() const { return tn_fail(errors_, TN_IO, "records.bin", "cannot read it"); }
-  void put(int64_t index, const tn_reader_buffers* buffers, int64_t to) const {
+  static tn_sequence_room* room(const tn_reader_buffers* buffers, size_t slot) {
+    return static_cast<tn_sequence_room*>(buffers->data[slot]);
+  }
+  // Writes what fits, and adds up in any case. False where something did not fit.
+  bool put(int64_t index, const tn_reader_buffers* buffers, int64_t to, Used& used) const {
     const int64_t id = index * shards_ + shard_;
     const auto base = static_cast<float>(id);
     const float value[3] = {base, base + 0.25F, base + 0.5F};
     std::memcpy(static_cast<int64_t*>(buffers->data[0]) + to, &id, sizeof id);
     std::memcpy(static_cast<float*>(buffers->data[1]) + 3 * to, value, sizeof value);
+    return data_.schema.slots_count == 2 || put_sequences(id, buffers, to, used);
+  }
+  static bool put_sequences(int64_t id, const tn_reader_buffers* buffers, int64_t to, Used& used) {
+    tn_sequence_room &words = *room(buffers, 2), &text = *room(buffers, 3), &bag = *room(buffers, 4);
+    words.lengths[to] = id % 5;
+    for (int64_t k = 0; k < id % 5; ++k, ++used.words)
+      if (used.words < words.rows_capacity) static_cast<int64_t*>(words.rows)[used.words] = 10 * id + k;
+    text.lengths[to] = id % 3;
+    for (int64_t j = 0; j < id % 3; ++j, ++used.inner) {
+      if (used.inner < text.inner_capacity) text.inner_lengths[used.inner] = (id + j) % 4;
+      for (int64_t k = 0; k < (id + j) % 4; ++k, ++used.text) {
+        if (used.text >= text.rows_capacity) continue;
+        static_cast<float*>(text.rows)[2 * used.text] = static_cast<float>(id);
+        static_cast<float*>(text.rows)[2 * used.text + 1] = static_cast<float>(10 * j + k);
+      }
+    }
+    bag.lengths[to] = id % 4;
+    for (int64_t k = 0; k < id % 4; ++k, ++used.bag) {
+      if (used.bag >= bag.rows_capacity) continue;
+      bag.ids[used.bag] = id + 100 * k;
+      static_cast<float*>(bag.rows)[used.bag] = static_cast<float>(k) + 0.5F;
+    }
+    return used.words <= words.rows_capacity && used.inner <= text.inner_capacity && used.text <= text.rows_capacity &&
+           used.bag <= bag.rows_capacity;
+  }
+  static tn_status need(const tn_reader_buffers* buffers, const Used& used) {
+    room(buffers, 2)->rows_needed = used.words;
+    room(buffers, 3)->inner_needed = used.inner;
+    room(buffers, 3)->rows_needed = used.text;
+    room(buffers, 4)->rows_needed = used.bag;
+    return TN_NEED_CAPACITY;
+  }
+  static tn_status begin_pass(void* instance, int64_t pass) {
+    of(instance).data_.passes.push_back(pass);
+    return TN_OK;
   }
 
   MemoryData& data_;
   int64_t shard_, shards_;
   const tn_errors* errors_;
+  const volatile int32_t* cancel_;
   int64_t position_ = 0;
 };
 
@@ -127,6 +206,7 @@ inline ReaderType memory_reader_type(bool indexed) {
   type.table.next = MemoryInstance::next;
   type.table.position = MemoryInstance::position;
   type.table.seek = MemoryInstance::seek;
+  type.table.extension = MemoryInstance::extension;
   return type;
 }
 

@@ -10,7 +10,7 @@
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
-#include <tenon/attribute.h>
+#include <tenon/reader.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,7 +86,7 @@ TENON_API const char* tn_status_text(tn_status status);
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
-/* Where memory comes from. All bytes of tensors, parameters and arenas pass here. */
+/* Where memory comes from. All bytes of tensors, parameters and arenas pass here. Called from any thread. */
 typedef struct tn_allocator {
   uint32_t size;
   uint32_t reserved;
@@ -300,22 +300,110 @@ typedef struct tn_reader_options {
 } tn_reader_options;
 TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
                                      tn_error* error);
-/* Wrappers. Each consumes `of`, whose handle becomes stale, and makes a new reader.
+
+/* A reader of the application's own. Its functions are called one at a time, but on a thread of the host's where
+ * tn_reader_buffered is above it; they must not call this host. They lend samples in `values`, one array for each slot:
+ * data, offsets and ids are theirs to set, and shape[0], the number of rows, where the slot is TN_RAGGED. The host sets
+ * the rest, and copies what is lent before it calls again. A failure is a status, and why in *error. */
+typedef struct tn_source_options {
+  uint32_t size;
+  uint32_t slots_count;
+  const tn_slot* const* slots; /* copied */
+  int64_t samples;             /* in a pass; -1: not known, or there is no end */
+  void* user;
+  /* The next samples of the pass, at most `most`; *count says how many, 0 once at the end of each pass. May be null
+   * where read_at is not. */
+  tn_status (*next)(void* user, int64_t most, tn_array* values, int64_t* count, tn_error* error);
+  /* Samples by index, in the order given; or null. `samples` must be known. */
+  tn_status (*read_at)(void* user, const int64_t* indices, int64_t count, tn_array* values, tn_error* error);
+  /* Makes `position` the next sample of pass number `pass`; null: it cannot, unless there is no `next` either. */
+  tn_status (*seek)(void* user, int64_t pass, int64_t position, tn_error* error);
+  /* When the reader goes; or null. Not called where tn_reader_create_from fails. */
+  void (*release)(void* user);
+} tn_source_options;
+TENON_API tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options, tn_reader* reader,
+                                          tn_error* error);
+
+/* Wrappers. Each consumes the readers it is put around, whose handles become stale, and makes a new one; when it fails,
+ * they are as they were. A reader yields samples until batch or bucket cut it into minibatches: map and choose take
+ * either, buffered minibatches, all others samples.
+ *
  * shuffle: a new order in every pass, from the seed and the pass alone; an exact permutation where the reader can
  * read by index, else a buffer of `buffer` samples. buffer 0: the whole shard. */
 TENON_API tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_t seed, tn_reader* reader,
                                       tn_error* error);
+/* The first `samples` samples of each pass. */
+TENON_API tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error);
+/* The samples i of each pass with i % shards == shard. A reader that cannot read by index is read whole. */
+TENON_API tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
+                                    tn_error* error);
+/* One reader after the other. All must have the same slots. */
+TENON_API tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
+                                    tn_error* error);
+/* One sample of each reader in turn, of those that are not over. All must have the same slots. */
+TENON_API tn_status tn_reader_interleave(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
+                                         tn_error* error);
+/* The slots of all readers side by side: sample i has those of sample i of each. Names of slots must differ. Readers
+ * that do not have equally many samples are TN_INVALID where that is known, else TN_BAD_DATA when the first one ends.
+ */
+TENON_API tn_status tn_reader_compose(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
+                                      tn_error* error);
+/* The slots named, in this order, each under names[i]; names null: under their own. */
+TENON_API tn_status tn_reader_choose(tn_host* host, tn_reader of, const char* const* slots, const char* const* names,
+                                     uint32_t slots_count, tn_reader* reader, tn_error* error);
+
+/* Samples made from samples by a function of the application's, under the rules of tn_source_options. */
+typedef struct tn_map_options {
+  uint32_t size;
+  uint32_t slots_count;
+  const tn_slot* const* slots; /* of what it makes; copied */
+  void* user;
+  /* Makes one sample of each: outputs[i] of inputs. Gets whole minibatches where it stands after batch or bucket, else
+   * any number of samples. An output may lend what an input does. Called again with the same after a failure. */
+  tn_status (*map)(void* user, const tn_array* inputs, uint32_t inputs_count, int64_t samples, tn_array* outputs,
+                   uint32_t outputs_count, tn_error* error);
+  void (*release)(void* user); /* as in tn_source_options */
+} tn_map_options;
+TENON_API tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* options, tn_reader* reader,
+                                  tn_error* error);
+
 /* Minibatches of `samples`; the short last one is kept unless drop_last. */
 TENON_API tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
                                     tn_error* error);
-/* The first `samples` samples of each pass. */
-TENON_API tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error);
-/* JSON: {samples, slots: [{name, dtype, shape, index_limit}]}. */
+/* Minibatches of samples of similar length: sorts each `window` of samples by the rows or entries that they have in
+ * `slot`, cuts that into minibatches, and gives these in an order that follows from seed, pass and window alone. At
+ * least one of the bounds must be set. A sample counts as one row at least; one with more than `rows` is a minibatch of
+ * its own. */
+typedef struct tn_bucket_options {
+  uint32_t size;
+  uint32_t reserved;
+  const char* slot; /* TN_RAGGED or TN_CSR */
+  int64_t window;
+  int64_t samples; /* the most in a minibatch; 0: no bound */
+  int64_t rows;    /* likewise the sum of the rows in `slot` */
+  uint64_t seed;
+} tn_bucket_options;
+TENON_API tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options* options, tn_reader* reader,
+                                     tn_error* error);
+/* Reads up to `minibatches` of them ahead, on a thread of the host's that begins with the first call and ends with the
+ * reader. A failure comes in its place, after what was read before it. */
+TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader,
+                                       tn_error* error);
+
+/* JSON: {samples, batch, slots: [{name, dtype, shape, index_limit, storage: "dense" | "ragged" | "csr", levels}]}.
+ * samples: in a pass, -1 where not known; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of
+ * one sample, of one row where storage is ragged. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
-/* The next minibatch (one sample where there is no batch wrapper): values[i] is slot i, borrowed until the next call
- * on this reader. TN_END after the last of a pass; the call after that begins the next pass. */
+/* The next minibatch (one sample where nothing has cut it into minibatches): values[i] is slot i, borrowed until the
+ * next call on this reader. TN_END after the last of a pass; the call after that begins the next pass. */
 TENON_API tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count,
                                    tn_error* error);
+/* Where the reader is: the number of the pass, from 0, and the samples that it gave in it. */
+TENON_API tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int64_t* position,
+                                       tn_error* error);
+/* Goes on from there, with the samples that would have come next. TN_UNSUPPORTED where the data cannot be gone back to,
+ * such as a stream. */
+TENON_API tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t position, tn_error* error);
 TENON_API tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error);
 
 /* ---- training, testing, inference ------------------------------------------------------------------------------ */

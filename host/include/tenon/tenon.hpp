@@ -13,104 +13,19 @@
 #ifndef TENON_TENON_HPP
 #define TENON_TENON_HPP
 
-#include <tenon/tenon.h>
-
-#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <initializer_list>
 #include <memory>
-#include <stdexcept>
 #include <string>
+#include <tenon/tenon_base.hpp>
+#include <tenon/tenon_reader.hpp>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace tenon {
 inline namespace v0 {
-
-class Error : public std::runtime_error {
- public:
-  Error(tn_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  [[nodiscard]] tn_status code() const noexcept { return code_; }
-
- private:
-  tn_status code_;
-};
-
-// The value of an attribute. Numbers, texts and braced lists convert by themselves.
-class Value {
- public:
-  using Held = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                            std::vector<std::string>>;
-
-  template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
-  Value(Number number) {
-    if constexpr (std::is_same_v<Number, bool>)
-      held_ = number;
-    else if constexpr (std::is_integral_v<Number>)
-      held_ = static_cast<int64_t>(number);
-    else
-      held_ = static_cast<double>(number);
-  }
-  Value(const char* text) : held_(std::string(text)) {}
-  Value(std::string text) : held_(std::move(text)) {}
-  Value(std::vector<int64_t> list) : held_(std::move(list)) {}
-  Value(std::vector<double> list) : held_(std::move(list)) {}
-  Value(std::vector<std::string> list) : held_(std::move(list)) {}
-
-  [[nodiscard]] const Held& held() const { return held_; }
-
- private:
-  Held held_;
-};
-
-struct Attribute {
-  std::string name;
-  Value value;
-};
-using Attributes = std::vector<Attribute>;
-
-// A view of a row-major array in host memory, borrowed as its source states; tn_array says what the members mean.
-struct Array {
-  tn_dtype dtype = TN_F32;
-  std::vector<int64_t> shape;
-  const void* data = nullptr;
-  int32_t storage = TN_DENSE;
-  uint32_t levels = 0;
-  std::array<const int64_t*, 2> offsets = {nullptr, nullptr};
-  const int64_t* ids = nullptr;
-  int64_t samples = 0;
-
-  // Sequences of rows, end to end: shape [rows, shape of a row...], offsets [samples + 1].
-  static Array sequences(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
-                         const int64_t* offsets) {
-    return {dtype, std::move(shape), data, TN_RAGGED, 1, {offsets, nullptr}, nullptr, samples};
-  }
-  // Sequences of sequences: offsets [samples + 1] into the inner sequences, inner [inner sequences + 1] into the rows.
-  static Array nested(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
-                      const int64_t* offsets, const int64_t* inner) {
-    return {dtype, std::move(shape), data, TN_RAGGED, 2, {offsets, inner}, nullptr, samples};
-  }
-  // Rows of `width` numbers of which most are 0: offsets [samples + 1], ids and values by entry; values null: all
-  // are 1.
-  static Array sparse(int64_t samples, int64_t width, const int64_t* offsets, const int64_t* ids, const float* values) {
-    return {TN_F32, {samples, width}, values, TN_CSR, 0, {offsets, nullptr}, ids, samples};
-  }
-
-  [[nodiscard]] int64_t count() const {
-    int64_t result = 1;
-    for (const int64_t extent : shape) result *= extent;
-    return result;
-  }
-};
-
-struct Metric {
-  std::string name;
-  double value = 0;
-};
 
 struct HostOptions {
   int threads = 0;                          // compute threads, the caller's included; 0: the cores this process may use
@@ -133,148 +48,6 @@ struct DataOptions {
   uint32_t levels = 1;         // TN_RAGGED: 1 or 2
   std::string sequence;        // data layers with the same have sequences of equal length; empty: the name
 };
-
-namespace detail {
-
-inline void check(tn_status status, const tn_error& error) {
-  if (status == TN_OK) return;
-  throw Error(status, error.message[0] != '\0' ? error.message : tn_status_text(status));
-}
-
-// call(&error) -> status; throws unless it is TN_OK.
-template <typename Call>
-void checked(Call call) {
-  tn_error error;
-  error.size = sizeof error;
-  error.code = TN_OK;
-  error.message[0] = '\0';
-  const tn_status status = call(&error);
-  check(status, error);
-}
-
-// call(write, user, &error) -> status; gives the text that was written.
-template <typename Call>
-std::string written(Call call) {
-  struct Sink {
-    std::string text;
-    std::exception_ptr failure;  // out of memory; must not pass through C
-  } sink;
-  const tn_write write = [](void* user, const char* text, size_t length) {
-    auto& to = *static_cast<Sink*>(user);
-    try {
-      to.text.append(text, length);
-    } catch (...) {
-      to.failure = std::current_exception();
-    }
-  };
-  checked([&](tn_error* error) { return call(write, static_cast<void*>(&sink), error); });
-  if (sink.failure) std::rethrow_exception(sink.failure);
-  return std::move(sink.text);
-}
-
-inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
-
-// Attributes in C form; borrows from `attributes`.
-class NamedValues {
- public:
-  explicit NamedValues(const Attributes& attributes) : lists_(attributes.size()) {
-    for (size_t i = 0; i < attributes.size(); ++i) {
-      tn_named_value value = {};
-      value.name = attributes[i].name.c_str();
-      value.value.count = 1;
-      std::visit([&](const auto& held) { fill(value.value, held, lists_[i]); }, attributes[i].value.held());
-      values_.push_back(value);
-    }
-  }
-  [[nodiscard]] const tn_named_value* data() const { return values_.data(); }
-  [[nodiscard]] uint32_t size() const { return count_of(values_.size()); }
-
- private:
-  using Texts = std::vector<const char*>;
-  static void fill(tn_value& to, bool held, Texts&) { to.kind = TN_ATTR_BOOL, to.as.i = held ? 1 : 0; }
-  static void fill(tn_value& to, int64_t held, Texts&) { to.kind = TN_ATTR_INT, to.as.i = held; }
-  static void fill(tn_value& to, double held, Texts&) { to.kind = TN_ATTR_FLOAT, to.as.f = held; }
-  static void fill(tn_value& to, const std::string& held, Texts&) { to.kind = TN_ATTR_STRING, to.as.s = held.c_str(); }
-  static void fill(tn_value& to, const std::vector<int64_t>& held, Texts&) {
-    to.kind = TN_ATTR_INTS, to.count = count_of(held.size()), to.as.ints = held.data();
-  }
-  static void fill(tn_value& to, const std::vector<double>& held, Texts&) {
-    to.kind = TN_ATTR_FLOATS, to.count = count_of(held.size()), to.as.floats = held.data();
-  }
-  static void fill(tn_value& to, const std::vector<std::string>& held, Texts& texts) {
-    for (const std::string& text : held) texts.push_back(text.c_str());
-    to.kind = TN_ATTR_STRINGS, to.count = count_of(held.size()), to.as.strings = texts.data();
-  }
-
-  std::vector<tn_named_value> values_;
-  std::vector<Texts> lists_;
-};
-
-inline tn_array c_array(const Array& array) {
-  if (array.shape.size() > 8) throw Error(TN_INVALID, "an array has more than 8 dimensions");
-  tn_array result = {};
-  result.dtype = array.dtype;
-  result.rank = static_cast<int32_t>(array.shape.size());
-  for (size_t i = 0; i < array.shape.size(); ++i) result.shape[i] = array.shape[i];
-  result.data = const_cast<void*>(array.data);  // inputs are not written through
-  result.storage = array.storage;
-  result.levels = array.levels;
-  for (size_t i = 0; i < array.offsets.size(); ++i) result.offsets[i] = array.offsets[i];
-  result.ids = array.ids;
-  result.samples = array.samples;
-  return result;
-}
-inline Array array_from(const tn_array& array) {
-  return {array.dtype,  std::vector<int64_t>(array.shape, array.shape + array.rank),
-          array.data,   array.storage,
-          array.levels, {array.offsets[0], array.offsets[1]},
-          array.ids,    array.samples};
-}
-inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count) {
-  std::vector<Metric> result;
-  for (uint32_t i = 0; i < count; ++i) result.push_back({metrics[i].name, metrics[i].value});
-  return result;
-}
-
-using HostRef = std::shared_ptr<tn_host>;
-
-// A handle that is released with its last copy. Destroying the host first is impossible: it is held.
-template <typename Handle, tn_status (*kRelease)(tn_host*, Handle, tn_error*)>
-class Owned {
- public:
-  Owned() = default;
-  Owned(HostRef host, Handle handle) : state_(std::make_shared<State>(std::move(host), handle)) {}
-
-  [[nodiscard]] explicit operator bool() const { return state_ != nullptr; }
-  [[nodiscard]] tn_host* host() const { return state().host.get(); }
-  [[nodiscard]] const HostRef& host_ref() const { return state().host; }
-  [[nodiscard]] Handle handle() const { return state_ == nullptr ? Handle{} : state_->handle; }
-  // The handle has become stale elsewhere; nothing is left to release.
-  void forget() {
-    state().live = false;
-    state_.reset();
-  }
-
- private:
-  struct State {
-    State(HostRef of, Handle made) : host(std::move(of)), handle(made) {}
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
-    ~State() {
-      if (live) kRelease(host.get(), handle, nullptr);
-    }
-    HostRef host;
-    Handle handle;
-    bool live = true;
-  };
-  State& state() const {
-    if (state_ == nullptr) throw Error(TN_MISUSE, "an empty tenon object was used");
-    return *state_;
-  }
-  std::shared_ptr<State> state_;
-};
-
-}  // namespace detail
 
 // One output of a layer; as an output it names the model that leads to it.
 class Layer : public detail::Owned<tn_layer, tn_layer_release> {
@@ -432,56 +205,6 @@ class Updater : public detail::Owned<tn_updater, tn_updater_release> {
   }
 };
 
-// A stream of samples. The wrappers consume the reader they are called on: std::move(reader).batch(128). When one
-// fails, the reader is as it was.
-class Reader : public detail::Owned<tn_reader, tn_reader_release> {
- public:
-  using Owned::Owned;
-  // A new order in each pass. buffer 0: over all samples.
-  [[nodiscard]] Reader shuffle(uint64_t seed, int64_t buffer = 0) && {
-    return wrapped([&](tn_reader* made, tn_error* error) {
-      return tn_reader_shuffle(host(), handle(), buffer, seed, made, error);
-    });
-  }
-  [[nodiscard]] Reader batch(int64_t samples, bool drop_last = false) && {
-    return wrapped([&](tn_reader* made, tn_error* error) {
-      return tn_reader_batch(host(), handle(), samples, drop_last ? 1 : 0, made, error);
-    });
-  }
-  [[nodiscard]] Reader first_n(int64_t samples) && {
-    return wrapped(
-        [&](tn_reader* made, tn_error* error) { return tn_reader_first_n(host(), handle(), samples, made, error); });
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::written([this](tn_write write, void* user, tn_error* error) {
-      return tn_reader_describe(host(), handle(), write, user, error);
-    });
-  }
-  // The next minibatch: one array per slot, borrowed until the next call on this reader; empty at the end of a pass.
-  [[nodiscard]] std::vector<Array> next(size_t slots) const {
-    std::vector<tn_array> arrays(slots);
-    bool end = false;
-    detail::checked([&](tn_error* error) {
-      const tn_status status = tn_reader_next(host(), handle(), arrays.data(), detail::count_of(slots), error);
-      end = status == TN_END;
-      return end ? static_cast<tn_status>(TN_OK) : status;
-    });
-    std::vector<Array> result;
-    for (size_t i = 0; i < slots && !end; ++i) result.push_back(detail::array_from(arrays[i]));
-    return result;
-  }
-
- private:
-  template <typename Call>
-  Reader wrapped(Call call) {
-    tn_reader made = {};
-    detail::checked([&](tn_error* error) { return call(&made, error); });
-    Reader result(host_ref(), made);
-    forget();
-    return result;
-  }
-};
-
 // What a handler is told, valid during the handler, and what it may answer.
 class Event {
  public:
@@ -594,7 +317,7 @@ class Run {
 
 inline void train(const TrainOptions& options) {
   detail::Run run(options);
-  detail::checked([&](tn_error* error) {
+  detail::checked(*options.parameters.host_ref(), [&](tn_error* error) {
     const tn_status status = tn_train(options.parameters.host(), run.get(), error);
     run.rethrow();
     return status;
@@ -605,7 +328,7 @@ inline TestResult test(const TrainOptions& options) {
   detail::Run run(options);
   tn_test_result result = {};
   result.size = sizeof result;
-  detail::checked([&](tn_error* error) {
+  detail::checked(*options.parameters.host_ref(), [&](tn_error* error) {
     const tn_status status = tn_test(options.parameters.host(), run.get(), &result, error);
     run.rethrow();
     return status;
@@ -629,7 +352,7 @@ inline void infer(const TrainOptions& options, const std::function<bool(const st
     });
     return more ? 0 : 1;
   };
-  detail::checked([&](tn_error* error) {
+  detail::checked(*options.parameters.host_ref(), [&](tn_error* error) {
     const tn_status status = tn_infer(options.parameters.host(), target.run.get(), receive, &target, error);
     target.run.rethrow();
     return status;
@@ -639,7 +362,8 @@ inline void infer(const TrainOptions& options, const std::function<bool(const st
 class Host {
  public:
   explicit Host(const HostOptions& options = {}) {
-    auto log = std::make_shared<std::function<void(int, const char*)>>(options.log);
+    host_ = std::make_shared<detail::HostState>();
+    host_->log = options.log;
     std::vector<const char*> paths;
     for (const std::string& path : options.plugin_paths) paths.push_back(path.c_str());
     tn_host_options c = {};
@@ -649,8 +373,8 @@ class Host {
     c.plugin_paths_count = detail::count_of(paths.size());
     c.check_threads = options.check_threads;
     c.allocator = options.allocator;
-    c.log_user = log.get();
-    if (*log) {
+    c.log_user = &host_->log;
+    if (host_->log) {
       c.log = [](void* user, int32_t level, const char* message) {
         try {
           (*static_cast<std::function<void(int, const char*)>*>(user))(level, message);
@@ -658,12 +382,10 @@ class Host {
         }
       };
     }
-    tn_host* made = nullptr;
-    detail::checked([&](tn_error* error) { return tn_host_create(&c, &made, error); });
-    host_ = detail::HostRef(made, [log](tn_host* host) { tn_host_destroy(host); });
+    detail::checked([&](tn_error* error) { return tn_host_create(&c, &host_->host, error); });
   }
 
-  [[nodiscard]] tn_host* get() const { return host_.get(); }
+  [[nodiscard]] tn_host* get() const { return host_->host; }
 
   // JSON array of all plugins found; runs no plugin code.
   [[nodiscard]] std::string plugins() const {
@@ -777,6 +499,33 @@ class Host {
     c.shards = shards;
     return made<Reader, tn_reader>(
         [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
+  }
+  // A reader of the application's own. `source` is a function bool(Sample&) that makes the next sample, false where the
+  // pass ends (the call after that begins the next), with `samples` in a pass, -1: not known; or an object whose size()
+  // says how many there are and whose read(index, sample) makes any of them, which shuffle and seek can use best. It is
+  // called while a call on the reader runs, on a thread of the host's where the reader is buffered, one call at a time;
+  // it must not use this host. What it throws comes out of the call that reads.
+  template <typename Source>
+  [[nodiscard]] Reader reader(const Schema& schema, Source source, int64_t samples = -1) const {
+    const detail::Slots slots(schema);
+    tn_source_options c = {};
+    c.size = sizeof c;
+    c.slots_count = slots.size();
+    c.slots = slots.data();
+    c.samples = samples;
+    if constexpr (std::is_invocable_r_v<bool, Source&, Sample&>) {
+      c.next = detail::next_of<Source>;
+    } else {
+      c.samples = source.size();
+      c.read_at = detail::read_at_of<Source>;
+    }
+    c.release = detail::Made<Source>::release;
+    auto user = std::make_unique<detail::Made<Source>>(host_->thrown, schema, std::move(source));
+    c.user = user.get();
+    Reader result = made<Reader, tn_reader>(
+        [&](tn_reader* to, tn_error* error) { return tn_reader_create_from(get(), &c, to, error); });
+    user.release();  // NOLINT: the host has it
+    return result;
   }
 
  private:

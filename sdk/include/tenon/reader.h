@@ -111,6 +111,16 @@ typedef struct tn_reader_type {
   const void* (*extension)(const char* id);
 } tn_reader_type;
 
+/* "tenon.pass/1", an extension: for readers whose samples differ from pass to pass, such as images cut at random.
+ * Without the call passes are counted from 0 by the ends that `next` came to. */
+#define TN_PASS "tenon.pass/1"
+typedef struct tn_pass {
+  uint32_t size;
+  uint32_t reserved;
+  /* [io] What is read from now on, by read_at or next, belongs to pass number `pass`, from 0. */
+  tn_status (*begin)(void* instance, int64_t pass);
+} tn_pass;
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,321 @@
+// What all of tenon.hpp is built on: errors, attribute values, arrays, handles. Include <tenon/tenon.hpp>.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENON_TENON_BASE_HPP
+#define TENON_TENON_BASE_HPP
+
+#include <tenon/tenon.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tenon {
+inline namespace v0 {
+
+class Error : public std::runtime_error {
+ public:
+  Error(tn_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  [[nodiscard]] tn_status code() const noexcept { return code_; }
+
+ private:
+  tn_status code_;
+};
+
+// The value of an attribute. Numbers, texts and braced lists convert by themselves.
+class Value {
+ public:
+  using Held = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                            std::vector<std::string>>;
+
+  template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
+  Value(Number number) {
+    if constexpr (std::is_same_v<Number, bool>)
+      held_ = number;
+    else if constexpr (std::is_integral_v<Number>)
+      held_ = static_cast<int64_t>(number);
+    else
+      held_ = static_cast<double>(number);
+  }
+  Value(const char* text) : held_(std::string(text)) {}
+  Value(std::string text) : held_(std::move(text)) {}
+  Value(std::vector<int64_t> list) : held_(std::move(list)) {}
+  Value(std::vector<double> list) : held_(std::move(list)) {}
+  Value(std::vector<std::string> list) : held_(std::move(list)) {}
+
+  [[nodiscard]] const Held& held() const { return held_; }
+
+ private:
+  Held held_;
+};
+
+struct Attribute {
+  std::string name;
+  Value value;
+};
+using Attributes = std::vector<Attribute>;
+
+// A view of a row-major array in host memory, borrowed as its source states; tn_array says what the members mean.
+struct Array {
+  tn_dtype dtype = TN_F32;
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+  int32_t storage = TN_DENSE;
+  uint32_t levels = 0;
+  std::array<const int64_t*, 2> offsets = {nullptr, nullptr};
+  const int64_t* ids = nullptr;
+  int64_t samples = 0;
+
+  // Sequences of rows, end to end: shape [rows, shape of a row...], offsets [samples + 1].
+  static Array sequences(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
+                         const int64_t* offsets) {
+    return {dtype, std::move(shape), data, TN_RAGGED, 1, {offsets, nullptr}, nullptr, samples};
+  }
+  // Sequences of sequences: offsets [samples + 1] into the inner sequences, inner [inner sequences + 1] into the rows.
+  static Array nested(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
+                      const int64_t* offsets, const int64_t* inner) {
+    return {dtype, std::move(shape), data, TN_RAGGED, 2, {offsets, inner}, nullptr, samples};
+  }
+  // Rows of `width` numbers of which most are 0: offsets [samples + 1], ids and values by entry; values null: all
+  // are 1.
+  static Array sparse(int64_t samples, int64_t width, const int64_t* offsets, const int64_t* ids, const float* values) {
+    return {TN_F32, {samples, width}, values, TN_CSR, 0, {offsets, nullptr}, ids, samples};
+  }
+
+  [[nodiscard]] int64_t count() const {
+    int64_t result = 1;
+    for (const int64_t extent : shape) result *= extent;
+    return result;
+  }
+};
+
+struct Metric {
+  std::string name;
+  double value = 0;
+};
+
+namespace detail {
+
+inline void check(tn_status status, const tn_error& error) {
+  if (status == TN_OK) return;
+  throw Error(status, error.message[0] != '\0' ? error.message : tn_status_text(status));
+}
+
+// call(&error) -> status; throws unless it is TN_OK.
+template <typename Call>
+void checked(Call call) {
+  tn_error error;
+  error.size = sizeof error;
+  error.code = TN_OK;
+  error.message[0] = '\0';
+  const tn_status status = call(&error);
+  check(status, error);
+}
+
+// call(write, user, &error) -> status; gives the text that was written.
+template <typename Call>
+std::string written(Call call) {
+  struct Sink {
+    std::string text;
+    std::exception_ptr failure;  // out of memory; must not pass through C
+  } sink;
+  const tn_write write = [](void* user, const char* text, size_t length) {
+    auto& to = *static_cast<Sink*>(user);
+    try {
+      to.text.append(text, length);
+    } catch (...) {
+      to.failure = std::current_exception();
+    }
+  };
+  checked([&](tn_error* error) { return call(write, static_cast<void*>(&sink), error); });
+  if (sink.failure) std::rethrow_exception(sink.failure);
+  return std::move(sink.text);
+}
+
+inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
+
+// Attributes in C form; borrows from `attributes`.
+class NamedValues {
+ public:
+  explicit NamedValues(const Attributes& attributes) : lists_(attributes.size()) {
+    for (size_t i = 0; i < attributes.size(); ++i) {
+      tn_named_value value = {};
+      value.name = attributes[i].name.c_str();
+      value.value.count = 1;
+      std::visit([&](const auto& held) { fill(value.value, held, lists_[i]); }, attributes[i].value.held());
+      values_.push_back(value);
+    }
+  }
+  [[nodiscard]] const tn_named_value* data() const { return values_.data(); }
+  [[nodiscard]] uint32_t size() const { return count_of(values_.size()); }
+
+ private:
+  using Texts = std::vector<const char*>;
+  static void fill(tn_value& to, bool held, Texts&) { to.kind = TN_ATTR_BOOL, to.as.i = held ? 1 : 0; }
+  static void fill(tn_value& to, int64_t held, Texts&) { to.kind = TN_ATTR_INT, to.as.i = held; }
+  static void fill(tn_value& to, double held, Texts&) { to.kind = TN_ATTR_FLOAT, to.as.f = held; }
+  static void fill(tn_value& to, const std::string& held, Texts&) { to.kind = TN_ATTR_STRING, to.as.s = held.c_str(); }
+  static void fill(tn_value& to, const std::vector<int64_t>& held, Texts&) {
+    to.kind = TN_ATTR_INTS, to.count = count_of(held.size()), to.as.ints = held.data();
+  }
+  static void fill(tn_value& to, const std::vector<double>& held, Texts&) {
+    to.kind = TN_ATTR_FLOATS, to.count = count_of(held.size()), to.as.floats = held.data();
+  }
+  static void fill(tn_value& to, const std::vector<std::string>& held, Texts& texts) {
+    for (const std::string& text : held) texts.push_back(text.c_str());
+    to.kind = TN_ATTR_STRINGS, to.count = count_of(held.size()), to.as.strings = texts.data();
+  }
+
+  std::vector<tn_named_value> values_;
+  std::vector<Texts> lists_;
+};
+
+inline tn_array c_array(const Array& array) {
+  if (array.shape.size() > 8) throw Error(TN_INVALID, "an array has more than 8 dimensions");
+  tn_array result = {};
+  result.dtype = array.dtype;
+  result.rank = static_cast<int32_t>(array.shape.size());
+  for (size_t i = 0; i < array.shape.size(); ++i) result.shape[i] = array.shape[i];
+  result.data = const_cast<void*>(array.data);  // inputs are not written through
+  result.storage = array.storage;
+  result.levels = array.levels;
+  for (size_t i = 0; i < array.offsets.size(); ++i) result.offsets[i] = array.offsets[i];
+  result.ids = array.ids;
+  result.samples = array.samples;
+  return result;
+}
+inline Array array_from(const tn_array& array) {
+  return {array.dtype,  std::vector<int64_t>(array.shape, array.shape + array.rank),
+          array.data,   array.storage,
+          array.levels, {array.offsets[0], array.offsets[1]},
+          array.ids,    array.samples};
+}
+inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count) {
+  std::vector<Metric> result;
+  for (uint32_t i = 0; i < count; ++i) result.push_back({metrics[i].name, metrics[i].value});
+  return result;
+}
+
+// Exceptions of the application, thrown where C called it. Each is kept under a number, which the C failure tells,
+// until a call fails with that. Any thread.
+class Thrown {
+ public:
+  // Inside a handler: keeps what it caught.
+  tn_status keep(tn_error* error) noexcept {
+    tn_status code = TN_INVALID;
+    try {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      std::string why = "no std::exception";
+      try {
+        throw;
+      } catch (const Error& caught) {
+        code = caught.code();
+        why = caught.what();
+      } catch (const std::exception& caught) {
+        why = caught.what();
+      } catch (...) {
+      }
+      constexpr std::size_t kMost = 256;  // what a reader that looked ahead dropped is never asked for
+      if (kept_.size() == kMost) kept_.erase(kept_.begin());
+      kept_[++last_] = std::current_exception();
+      const std::string text = mark(last_) + why;
+      error->message[text.copy(error->message, sizeof error->message - 1)] = '\0';
+    } catch (...) {
+      code = TN_OUT_OF_MEMORY;
+    }
+    return error->code = code;
+  }
+  // Throws the one that a failure tells of, if it does.
+  void rethrow(const char* message) {
+    std::exception_ptr found;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (auto it = kept_.begin(); it != kept_.end() && !found; ++it)
+        if (std::strstr(message, mark(it->first).c_str()) != nullptr) found = it->second, it->second = nullptr;
+    }
+    if (found) std::rethrow_exception(found);
+  }
+
+ private:
+  static std::string mark(std::uint64_t number) {
+    return "exception " + std::to_string(number) + " of the application: ";
+  }
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::exception_ptr> kept_;
+  std::uint64_t last_ = 0;
+};
+
+struct HostState {
+  HostState() = default;
+  HostState(const HostState&) = delete;
+  HostState& operator=(const HostState&) = delete;
+  ~HostState() { tn_host_destroy(host); }
+
+  std::function<void(int level, const char* message)> log;
+  Thrown thrown;
+  tn_host* host = nullptr;
+};
+using HostRef = std::shared_ptr<HostState>;
+
+// Like checked, for calls that may run functions of the application: what these throw comes out as it is.
+template <typename Call>
+void checked(HostState& host, Call call) {
+  checked([&](tn_error* error) {
+    const tn_status status = call(error);
+    if (status != TN_OK) host.thrown.rethrow(error->message);
+    return status;
+  });
+}
+
+// A handle that is released with its last copy. Destroying the host first is impossible: it is held.
+template <typename Handle, tn_status (*kRelease)(tn_host*, Handle, tn_error*)>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(HostRef host, Handle handle) : state_(std::make_shared<State>(std::move(host), handle)) {}
+
+  [[nodiscard]] explicit operator bool() const { return state_ != nullptr; }
+  [[nodiscard]] tn_host* host() const { return state().host->host; }
+  [[nodiscard]] const HostRef& host_ref() const { return state().host; }
+  [[nodiscard]] Handle handle() const { return state_ == nullptr ? Handle{} : state_->handle; }
+  // The handle has become stale elsewhere; nothing is left to release.
+  void forget() {
+    state().live = false;
+    state_.reset();
+  }
+
+ private:
+  struct State {
+    State(HostRef of, Handle made) : host(std::move(of)), handle(made) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+      if (live) kRelease(host->host, handle, nullptr);
+    }
+    HostRef host;
+    Handle handle;
+    bool live = true;
+  };
+  State& state() const {
+    if (state_ == nullptr) throw Error(TN_MISUSE, "an empty tenon object was used");
+    return *state_;
+  }
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace detail
+
+}  // namespace v0
+}  // namespace tenon
+#endif

@@ -1,0 +1,501 @@
+// Readers of tenon.hpp: those of plugins and of the application itself, and their wrappers. Include <tenon/tenon.hpp>.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENON_TENON_READER_HPP
+#define TENON_TENON_READER_HPP
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <tenon/tenon_base.hpp>
+
+namespace tenon {
+inline namespace v0 {
+
+// A slot of the samples that an application makes.
+struct SlotOptions {
+  std::string name;
+  tn_dtype dtype = TN_F32;
+  std::vector<int64_t> shape = {};  // of one sample; TN_RAGGED: of one row; TN_CSR: {width}
+  int64_t index_limit = -1;         // integers are in [0, index_limit); -1: not known
+  int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: vectors of shape[0] numbers, mostly 0
+  uint32_t levels = 1;         // TN_RAGGED: 1 or 2
+};
+using Schema = std::vector<SlotOptions>;
+
+namespace detail {
+
+// Samples of one slot while they are made; lent to the host afterwards.
+class SlotValues {
+ public:
+  explicit SlotValues(const SlotOptions& slot) : slot_(slot) {
+    for (const int64_t extent : slot.shape) elements_ *= static_cast<std::size_t>(extent);
+  }
+
+  [[nodiscard]] const SlotOptions& slot() const { return slot_; }
+
+  void clear() {
+    numbers_ = inner_ = 0;
+    ids_.clear();
+    for (auto& offsets : offsets_) offsets.assign(1, 0);
+    begin();
+  }
+  // A new sample, instead of one that was begun and not ended.
+  void begin() {
+    data_.resize(numbers_ * width());
+    offsets_[1].resize(inner_ + 1);
+    entries_.clear();
+    set_ = false;
+  }
+  template <typename Numbers>
+  void set(const Numbers& numbers) {
+    if (slot_.storage == TN_CSR) refuse("is sparse; add its entries one by one");
+    if (nested()) refuse("has sequences of sequences; add its inner ones one by one");
+    data_.resize(numbers_ * width());
+    append(numbers);
+    set_ = true;
+  }
+  template <typename Numbers>
+  void add_sequence(const Numbers& numbers) {
+    if (!nested()) refuse("has no inner sequences");
+    append(numbers);
+    offsets_[1].push_back(rows());
+  }
+  void add_entry(int64_t column, float value) {
+    if (slot_.storage != TN_CSR) refuse("is not sparse");
+    entries_.emplace_back(column, value);
+  }
+  // The sample is complete; throws where it is not.
+  void check() const {
+    if (slot_.storage == TN_DENSE && !set_) refuse("was not set");
+    if (slot_.storage == TN_DENSE && count() - numbers_ != elements_)
+      refuse("got " + std::to_string(count() - numbers_) + " numbers; expected " + std::to_string(elements_));
+    if (slot_.storage == TN_RAGGED) (void)rows();
+  }
+  void end() {
+    if (slot_.storage == TN_CSR) {
+      std::sort(entries_.begin(), entries_.end());
+      for (const auto& [column, value] : entries_) {
+        ids_.push_back(column);
+        push(value);
+      }
+      offsets_[0].push_back(static_cast<int64_t>(ids_.size()));
+    } else if (slot_.storage == TN_RAGGED) {
+      offsets_[0].push_back(nested() ? static_cast<int64_t>(offsets_[1].size()) - 1 : rows());
+    }
+    numbers_ = count();
+    inner_ = offsets_[1].size() - 1;
+  }
+  // Borrowed until the next sample is begun.
+  void lend(tn_array& to) const {
+    to.data = const_cast<unsigned char*>(data_.data());
+    if (slot_.storage == TN_RAGGED) to.shape[0] = rows();
+    if (slot_.storage != TN_DENSE) to.offsets[0] = offsets_[0].data();
+    if (nested()) to.offsets[1] = offsets_[1].data();
+    if (slot_.storage == TN_CSR) to.ids = ids_.data();
+  }
+
+ private:
+  [[nodiscard]] bool nested() const { return slot_.storage == TN_RAGGED && slot_.levels == 2; }
+  [[nodiscard]] std::size_t width() const { return ((slot_.dtype >> 8) & 0xff) / 8; }
+  [[nodiscard]] std::size_t count() const { return data_.size() / width(); }
+  // Of all samples; what was appended must be whole ones.
+  [[nodiscard]] int64_t rows() const {
+    if (count() % elements_ != 0)
+      refuse("got " + std::to_string(count() - numbers_) + " numbers; a row has " + std::to_string(elements_));
+    return static_cast<int64_t>(count() / elements_);
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(TN_INVALID, "slot \"" + slot_.name + "\" " + why);
+  }
+
+  template <typename Numbers>
+  void append(const Numbers& numbers) {
+    if constexpr (std::is_arithmetic_v<Numbers>)
+      push(numbers);
+    else
+      for (const auto& number : numbers) push(number);
+  }
+  template <typename Number>
+  void push(Number number) {
+    switch (slot_.dtype) {
+      case TN_F32:
+        return put(static_cast<float>(number));
+      case TN_F64:
+        return put(static_cast<double>(number));
+      case TN_I8:
+        return put(whole<int8_t>(number));
+      case TN_I16:
+        return put(whole<int16_t>(number));
+      case TN_I32:
+        return put(whole<int32_t>(number));
+      case TN_I64:
+        return put(whole<int64_t>(number));
+      case TN_U8:
+        return put(whole<uint8_t>(number));
+      case TN_U16:
+        return put(whole<uint16_t>(number));
+      case TN_U32:
+        return put(whole<uint32_t>(number));
+      case TN_BOOL:
+        return put(static_cast<uint8_t>(number != 0 ? 1 : 0));
+      default:
+        refuse("has an element type that numbers do not convert to");
+    }
+  }
+  template <typename Element>
+  void put(Element element) {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(&element);
+    data_.insert(data_.end(), bytes, bytes + sizeof element);
+  }
+  template <typename Integer, typename Number>
+  [[nodiscard]] Integer whole(Number number) const {
+    // All these integers are exact in a long double, so nothing is rounded before it is compared.
+    const auto wide = static_cast<long double>(number);
+    if (!(wide >= static_cast<long double>(std::numeric_limits<Integer>::min()) &&
+          wide <= static_cast<long double>(std::numeric_limits<Integer>::max())))
+      refuse("cannot hold " + std::to_string(number));
+    const auto result = static_cast<Integer>(number);
+    if (static_cast<long double>(result) != wide) refuse("cannot hold " + std::to_string(number));
+    return result;
+  }
+
+  SlotOptions slot_;
+  std::size_t elements_ = 1;             // of one sample, or one row
+  std::size_t numbers_ = 0, inner_ = 0;  // numbers and inner sequences of the samples that were ended
+  bool set_ = false;
+  std::vector<unsigned char> data_;
+  std::vector<int64_t> ids_;
+  std::vector<std::pair<int64_t, float>> entries_;
+  std::array<std::vector<int64_t>, 2> offsets_;
+};
+
+}  // namespace detail
+
+// One sample that the application makes. Numbers become the slot's element type, which must be able to hold them. Dense
+// slots must be set; a sequence or sparse vector that is not is empty.
+class Sample {
+ public:
+  explicit Sample(std::vector<detail::SlotValues>& slots) : slots_(slots) {}
+
+  // The numbers of a dense slot, or the rows of a sequence end to end: one number, or a container of them.
+  template <typename Numbers>
+  void set(const std::string& slot, const Numbers& numbers) {
+    find(slot).set(numbers);
+  }
+  template <typename Number>
+  void set(const std::string& slot, std::initializer_list<Number> numbers) {
+    find(slot).set(numbers);
+  }
+  // One more inner sequence of a slot with two levels.
+  template <typename Numbers>
+  void add_sequence(const std::string& slot, const Numbers& numbers) {
+    find(slot).add_sequence(numbers);
+  }
+  template <typename Number>
+  void add_sequence(const std::string& slot, std::initializer_list<Number> numbers) {
+    find(slot).add_sequence(numbers);
+  }
+  // One more entry of a sparse slot, in any order.
+  void add_entry(const std::string& slot, int64_t column, float value = 1) { find(slot).add_entry(column, value); }
+
+ private:
+  detail::SlotValues& find(const std::string& name) {
+    for (detail::SlotValues& values : slots_)
+      if (values.slot().name == name) return values;
+    throw Error(TN_INVALID, "the samples have no slot \"" + name + "\"");
+  }
+  std::vector<detail::SlotValues>& slots_;
+};
+
+namespace detail {
+
+// A schema in C form; borrows from `schema`.
+class Slots {
+ public:
+  explicit Slots(const Schema& schema) {
+    for (const SlotOptions& slot : schema) {
+      tn_slot c = {};
+      c.size = sizeof c;
+      c.dtype = slot.dtype;
+      c.name = slot.name.c_str();
+      c.storage = slot.storage;
+      c.rank = static_cast<int32_t>(slot.shape.size());
+      c.shape = slot.shape.data();
+      c.index_limit = slot.index_limit;
+      c.levels = slot.storage == TN_RAGGED ? slot.levels : 0;
+      slots_.push_back(c);
+    }
+    for (const tn_slot& slot : slots_) pointers_.push_back(&slot);
+  }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  [[nodiscard]] const tn_slot* const* data() const { return pointers_.data(); }
+  [[nodiscard]] uint32_t size() const { return count_of(pointers_.size()); }
+
+ private:
+  std::vector<tn_slot> slots_;
+  std::vector<const tn_slot*> pointers_;
+};
+
+// Samples that a function makes one by one.
+class Maker {
+ public:
+  explicit Maker(const Schema& schema) {
+    for (const SlotOptions& slot : schema) slots_.emplace_back(slot);
+  }
+  void clear() {
+    for (SlotValues& slot : slots_) slot.clear();
+  }
+  // make(sample) -> false: there is none.
+  template <typename Make>
+  bool add(Make make) {
+    for (SlotValues& slot : slots_) slot.begin();
+    Sample sample(slots_);
+    if (!make(sample)) return false;
+    for (const SlotValues& slot : slots_) slot.check();
+    for (SlotValues& slot : slots_) slot.end();
+    return true;
+  }
+  void lend(tn_array* values) {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].begin();
+      slots_[i].lend(values[i]);
+    }
+  }
+
+ private:
+  std::vector<SlotValues> slots_;
+};
+
+// An application's reader or map behind the C functions: `function` and what it makes.
+template <typename Function>
+struct Made {
+  Made(Thrown& carrier, const Schema& schema, Function from)
+      : thrown(carrier), maker(schema), function(std::move(from)) {}
+
+  // Runs `work`, keeping what it throws.
+  template <typename Work>
+  tn_status guarded(tn_error* error, Work work) noexcept {
+    try {
+      work();
+      return TN_OK;
+    } catch (...) {
+      return thrown.keep(error);
+    }
+  }
+  static Made& of(void* user) { return *static_cast<Made*>(user); }
+  static void release(void* user) { delete static_cast<Made*>(user); }
+
+  Thrown& thrown;
+  Maker maker;
+  Function function;
+  bool ended = false;       // the pass, after samples that were given
+  std::exception_ptr late;  // likewise
+};
+
+template <typename Source>
+tn_status next_of(void* user, int64_t most, tn_array* values, int64_t* count, tn_error* error) {
+  auto& made = Made<Source>::of(user);
+  return made.guarded(error, [&] {
+    made.maker.clear();
+    *count = 0;
+    if (std::exchange(made.ended, false)) return;
+    if (made.late) std::rethrow_exception(std::exchange(made.late, nullptr));
+    try {
+      while (*count < most && made.maker.add([&](Sample& sample) { return made.function(sample); })) ++*count;
+      made.ended = *count > 0 && *count < most;
+    } catch (...) {
+      if (*count == 0) throw;
+      made.late = std::current_exception();  // what was made is not lost
+    }
+    made.maker.lend(values);
+  });
+}
+
+template <typename Source>
+tn_status read_at_of(void* user, const int64_t* indices, int64_t count, tn_array* values, tn_error* error) {
+  auto& made = Made<Source>::of(user);
+  return made.guarded(error, [&] {
+    made.maker.clear();
+    for (int64_t i = 0; i < count; ++i) {
+      made.maker.add([&](Sample& sample) {
+        made.function.read(indices[i], sample);
+        return true;
+      });
+    }
+    made.maker.lend(values);
+  });
+}
+
+template <typename Function>
+tn_status map_of(void* user, const tn_array* inputs, uint32_t inputs_count, int64_t samples, tn_array* outputs,
+                 uint32_t, tn_error* error) {
+  auto& made = Made<Function>::of(user);
+  return made.guarded(error, [&] {
+    std::vector<Array> from;
+    for (uint32_t i = 0; i < inputs_count; ++i) from.push_back(array_from(inputs[i]));
+    made.maker.clear();
+    for (int64_t i = 0; i < samples; ++i) {
+      made.maker.add([&](Sample& sample) {
+        made.function(static_cast<const std::vector<Array>&>(from), i, sample);
+        return true;
+      });
+    }
+    made.maker.lend(outputs);
+  });
+}
+
+}  // namespace detail
+
+struct BucketOptions {
+  std::string slot;     // whose rows or entries count
+  int64_t window = 0;   // samples that are sorted together
+  int64_t samples = 0;  // the most in a minibatch; 0: no bound
+  int64_t rows = 0;     // likewise the sum of the rows in `slot`
+  uint64_t seed = 0;    // of the order of the minibatches of a window
+};
+
+// A stream of samples. The wrappers consume the reader they are called on: std::move(reader).batch(128). When one
+// fails, the reader is as it was.
+class Reader : public detail::Owned<tn_reader, tn_reader_release> {
+ public:
+  using Owned::Owned;
+  // A new order in each pass. buffer 0: over all samples.
+  [[nodiscard]] Reader shuffle(uint64_t seed, int64_t buffer = 0) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_shuffle(host(), handle(), buffer, seed, made, error);
+    });
+  }
+  [[nodiscard]] Reader batch(int64_t samples, bool drop_last = false) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_batch(host(), handle(), samples, drop_last ? 1 : 0, made, error);
+    });
+  }
+  // Minibatches of samples of similar length.
+  [[nodiscard]] Reader bucket(const BucketOptions& options) && {
+    tn_bucket_options c = {};
+    c.size = sizeof c;
+    c.slot = options.slot.c_str();
+    c.window = options.window;
+    c.samples = options.samples;
+    c.rows = options.rows;
+    c.seed = options.seed;
+    return wrapped(
+        [&](tn_reader* made, tn_error* error) { return tn_reader_bucket(host(), handle(), &c, made, error); });
+  }
+  // Reads up to `minibatches` of them ahead, on a thread of the host's.
+  [[nodiscard]] Reader buffered(int64_t minibatches) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_buffered(host(), handle(), minibatches, made, error);
+    });
+  }
+  // The samples i of each pass with i % shards == number.
+  [[nodiscard]] Reader shard(int64_t number, int64_t shards) && {
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_shard(host(), handle(), number, shards, made, error);
+    });
+  }
+  // These slots, each under a new name: {slot, name}.
+  [[nodiscard]] Reader choose(const std::vector<std::pair<std::string, std::string>>& slots) && {
+    std::vector<const char*> from, to;
+    for (const auto& [slot, name] : slots) {
+      from.push_back(slot.c_str());
+      to.push_back(name.c_str());
+    }
+    return wrapped([&](tn_reader* made, tn_error* error) {
+      return tn_reader_choose(host(), handle(), from.data(), to.data(), detail::count_of(from.size()), made, error);
+    });
+  }
+  // Other samples: function(from, i, sample) makes one of sample i of `from`, the slots of this reader with one or more
+  // samples. It is called under the rules of Host::reader.
+  template <typename Function>
+  [[nodiscard]] Reader map(const Schema& schema, Function function) && {
+    const detail::Slots slots(schema);
+    auto user = std::make_unique<detail::Made<Function>>(host_ref()->thrown, schema, std::move(function));
+    tn_map_options c = {};
+    c.size = sizeof c;
+    c.slots_count = slots.size();
+    c.slots = slots.data();
+    c.user = user.get();
+    c.map = detail::map_of<Function>;
+    c.release = detail::Made<Function>::release;
+    Reader result =
+        wrapped([&](tn_reader* made, tn_error* error) { return tn_reader_map(host(), handle(), &c, made, error); });
+    user.release();  // NOLINT: the host has it
+    return result;
+  }
+  [[nodiscard]] Reader first_n(int64_t samples) && {
+    return wrapped(
+        [&](tn_reader* made, tn_error* error) { return tn_reader_first_n(host(), handle(), samples, made, error); });
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::written([this](tn_write write, void* user, tn_error* error) {
+      return tn_reader_describe(host(), handle(), write, user, error);
+    });
+  }
+  // The next minibatch: one array per slot, borrowed until the next call on this reader; empty at the end of a pass.
+  [[nodiscard]] std::vector<Array> next(size_t slots) const {
+    std::vector<tn_array> arrays(slots);
+    bool end = false;
+    detail::checked(*host_ref(), [&](tn_error* error) {
+      const tn_status status = tn_reader_next(host(), handle(), arrays.data(), detail::count_of(slots), error);
+      end = status == TN_END;
+      return end ? static_cast<tn_status>(TN_OK) : status;
+    });
+    std::vector<Array> result;
+    for (size_t i = 0; i < slots && !end; ++i) result.push_back(detail::array_from(arrays[i]));
+    return result;
+  }
+  // The number of the pass, from 0, and the samples that were given in it.
+  struct Position {
+    int64_t pass = 0, samples = 0;
+  };
+  [[nodiscard]] Position position() const {
+    Position result;
+    detail::checked(
+        [&](tn_error* error) { return tn_reader_position(host(), handle(), &result.pass, &result.samples, error); });
+    return result;
+  }
+  // Goes on from there.
+  void seek(const Position& to) const {
+    detail::checked(*host_ref(),
+                    [&](tn_error* error) { return tn_reader_seek(host(), handle(), to.pass, to.samples, error); });
+  }
+
+ private:
+  template <typename Call>
+  Reader wrapped(Call call) {
+    tn_reader made = {};
+    detail::checked([&](tn_error* error) { return call(&made, error); });
+    Reader result(host_ref(), made);
+    forget();
+    return result;
+  }
+};
+
+namespace detail {
+using Join = tn_status (*)(tn_host*, const tn_reader*, uint32_t, tn_reader*, tn_error*);
+inline Reader joined(std::vector<Reader> of, Join join) {
+  if (of.empty()) throw Error(TN_INVALID, "no readers to join; expected at least 1");
+  std::vector<tn_reader> handles;
+  for (const Reader& reader : of) handles.push_back(reader.handle());
+  const HostRef host = of.front().host_ref();
+  tn_reader made = {};
+  checked([&](tn_error* error) { return join(host->host, handles.data(), count_of(handles.size()), &made, error); });
+  Reader result(host, made);
+  for (Reader& reader : of) reader.forget();
+  return result;
+}
+}  // namespace detail
+
+// Several readers as one; they are consumed. One after the other; one sample of each in turn; and their slots side by
+// side.
+[[nodiscard]] inline Reader chain(std::vector<Reader> of) { return detail::joined(std::move(of), tn_reader_chain); }
+[[nodiscard]] inline Reader interleave(std::vector<Reader> of) {
+  return detail::joined(std::move(of), tn_reader_interleave);
+}
+[[nodiscard]] inline Reader compose(std::vector<Reader> of) { return detail::joined(std::move(of), tn_reader_compose); }
+
+}  // namespace v0
+}  // namespace tenon
+#endif

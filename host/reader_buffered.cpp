@@ -1,0 +1,197 @@
+// Reads minibatches ahead on a thread of its own. SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "host/reader_parts.h"
+#include "host/signals_blocked.h"
+
+namespace tenon {
+
+namespace {
+
+// What was read: a minibatch, the end of a pass, or a failure in its place.
+struct Item {
+  SampleBlock block;
+  int64_t samples = 0;
+  std::exception_ptr failure;
+};
+
+// The thread and a ring of items. The thread alone reads `of`, but in seek.
+class ReadAhead {
+ public:
+  ReadAhead(std::shared_ptr<Reader> of, size_t minibatches, const std::shared_ptr<Allocator>& allocator)
+      : of_(std::move(of)), ring_(minibatches) {
+    for (Item& item : ring_) item.block = SampleBlock(of_->slots(), allocator);
+  }
+  ~ReadAhead() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    of_->cancel(true);
+    changed_.notify_all();
+    thread_.join();
+    of_->cancel(false);
+  }
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // The next item's samples, moved to `to`; throws its failure.
+  int64_t take(SampleBlock& to) {
+    if (!thread_.joinable()) start();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return filled_ > 0 || cancelled_; });
+    if (filled_ == 0) fail(TN_CANCELLED, "buffered: cancelled");
+    Item& item = ring_[first_];
+    const std::exception_ptr failure = std::exchange(item.failure, nullptr);
+    if (!failure && item.samples > 0) to.take(item.block);
+    const int64_t samples = item.samples;
+    first_ = (first_ + 1) % ring_.size();
+    --filled_;
+    if (failure) failed_ = false;
+    lock.unlock();
+    changed_.notify_all();
+    if (failure) std::rethrow_exception(failure);
+    return samples;
+  }
+
+  // What the thread reads just then is cut short, and read again where the reader cannot go there. Else all that was
+  // read ahead is forgotten.
+  void seek(int64_t pass, int64_t position) {
+    std::unique_lock lock(mutex_);
+    hold_ = true;
+    if (reading_) of_->cancel(true);
+    changed_.wait(lock, [this] { return !reading_; });
+    of_->cancel(false);
+    hold_ = false;
+    try {
+      of_->seek(pass, position);
+    } catch (...) {
+      changed_.notify_all();
+      throw;
+    }
+    filled_ = 0;
+    failed_ = false;
+    changed_.notify_all();
+  }
+
+  // Of the one who waits for what is read; the thread is not disturbed.
+  void cancel(bool on) {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = on;
+    changed_.notify_all();
+  }
+
+ private:
+  void start() {
+    const SignalsBlocked signals;
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+      fail(TN_OUT_OF_MEMORY, "buffered: cannot start a thread: ", error.code().message());
+    }
+    pthread_setname_np(thread_.native_handle(), "tenon-reader");
+  }
+
+  void run() noexcept {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stop_ || (!hold_ && !failed_ && filled_ < ring_.size()); });
+      if (stop_) return;
+      Item& item = ring_[(first_ + filled_) % ring_.size()];
+      reading_ = true;
+      lock.unlock();
+      fill(item);
+      lock.lock();
+      reading_ = false;
+      if (!cut_short(item)) {
+        failed_ = item.failure != nullptr;  // goes on when the caller has seen it
+        ++filled_;
+      }
+      changed_.notify_all();
+    }
+  }
+
+  void fill(Item& item) noexcept try {
+    item.block.clear();
+    item.samples = 0;
+    item.failure = nullptr;
+    item.samples = of_->next(item.block, of_->batch());
+  } catch (...) {
+    item.failure = std::current_exception();
+  }
+
+  [[nodiscard]] bool cut_short(const Item& item) const {
+    if (!item.failure || !hold_) return false;
+    try {
+      std::rethrow_exception(item.failure);
+    } catch (const Error& error) {
+      return error.code() == TN_CANCELLED;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  std::shared_ptr<Reader> of_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_: items from first_ on, filled_ of them, are the caller's, the others the thread's.
+  std::vector<Item> ring_;
+  size_t first_ = 0, filled_ = 0;
+  bool reading_ = false;  // the thread is
+  bool hold_ = false;     // it must not begin to
+  bool failed_ = false;   // it waits until the failure was given
+  bool stop_ = false;
+  bool cancelled_ = false;
+  std::thread thread_;  // begins with the first call of take
+};
+
+class Buffered final : public Wrapper {
+ public:
+  Buffered(std::shared_ptr<Reader> of, size_t minibatches, const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, allocator)) {
+    place(of_->pass(), of_->position());
+  }
+  ~Buffered() override {
+    // In a child after fork the thread does not exist: joining it would never end. Its memory is given up.
+    if (process_ != getpid()) static_cast<void>(ahead_.release());
+  }
+  Buffered(const Buffered&) = delete;
+  Buffered& operator=(const Buffered&) = delete;
+
+  [[nodiscard]] int64_t batch() const override { return of_->batch(); }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    if (most < batch()) fail(TN_INVALID, "buffered: room for ", most, " samples; a minibatch has up to ", batch());
+    return given(ahead_->take(to));
+  }
+  void seek(int64_t pass, int64_t position) override {
+    ahead_->seek(pass, position);
+    place(pass, position);
+  }
+  void begin_pass(int64_t) override {}  // nobody reads minibatches by index
+  void cancel(bool on) override { ahead_->cancel(on); }
+
+ private:
+  const pid_t process_ = getpid();
+  std::unique_ptr<ReadAhead> ahead_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches,
+                                 std::shared_ptr<Allocator> allocator) {
+  require_minibatches("buffered", *of);
+  constexpr int64_t kMost = 4096;
+  if (minibatches < 1 || minibatches > kMost)
+    fail(TN_INVALID, "buffered: ", minibatches, " minibatches; expected 1 to ", kMost);
+  return std::make_unique<Buffered>(std::move(of), static_cast<size_t>(minibatches), allocator);
+}
+
+}  // namespace tenon

@@ -1,0 +1,299 @@
+// Reading ahead on a thread of its own. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "core/error.h"
+#include "tests/support/faults.h"
+#include "tests/support/memory_seams.h"
+#include "tests/support/read_samples.h"
+
+namespace tenon {
+namespace {
+
+using test::counted;
+using test::error_of;
+using test::Ids;
+using test::MemoryData;
+using test::minibatch;
+using test::open;
+using test::rest;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::shared_ptr<Allocator> memory() { return system_allocator(); }
+std::unique_ptr<Reader> batched(MemoryData& data, int64_t samples = 4) {
+  return batch(open(data), samples, false, memory());
+}
+
+// Lets calls of next through one by one, or all; a call that was cancelled goes through by itself.
+class Turnstile {
+ public:
+  void pass(const volatile int32_t* cancel) {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    while (tickets_ == 0 && __atomic_load_n(cancel, __ATOMIC_RELAXED) == 0)
+      changed_.wait_for(lock, std::chrono::milliseconds(1));
+    --waiting_;
+    if (tickets_ > 0) --tickets_;
+    ++passed_;
+  }
+  void let(int64_t calls) {
+    const std::lock_guard lock(mutex_);
+    tickets_ += calls;
+    changed_.notify_all();
+  }
+  void await_waiting() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_ > 0; });
+  }
+  [[nodiscard]] int64_t passed() {
+    const std::lock_guard lock(mutex_);
+    return passed_;
+  }
+  void attach(MemoryData& data) {
+    data.before_next = [this](const volatile int32_t* cancel) { pass(cancel); };
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t waiting_ = 0, tickets_ = 0, passed_ = 0;
+};
+
+TEST(Buffered, GivesWhatIsBelowIt) {
+  MemoryData data(23, true);
+  data.most = 3;
+  for (const int64_t ahead : {1, 2, 7}) {
+    const auto reader = buffered(batched(data), ahead, memory());
+    EXPECT_EQ(reader->batch(), 4);
+    EXPECT_EQ(reader->size(), 23);
+    for (int pass = 0; pass < 5; ++pass) {
+      EXPECT_EQ(reader->pass(), pass);
+      EXPECT_EQ(rest(*reader), counted(23));
+    }
+  }
+  EXPECT_EQ(data.opened, 0);
+}
+
+TEST(Buffered, ReadsAheadAndNoFurther) {
+  MemoryData data(0);
+  data.ends = false;
+  Turnstile turnstile;
+  turnstile.attach(data);
+  const auto reader = buffered(batched(data), 3, memory());
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(turnstile.passed(), 0);  // begins with the first call
+  turnstile.let(1000);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+  const auto settled = [&] {
+    int64_t before = -1;
+    for (int64_t now = turnstile.passed(); now != before; now = turnstile.passed()) {
+      before = now;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return before;
+  };
+  EXPECT_EQ(settled(), 4);  // what was given, and 3 ahead
+  EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(settled(), 5);
+  EXPECT_EQ(reader->position(), 8);
+}
+
+TEST(Buffered, ReadsWhileTheCallerIsBusy) {
+  MemoryData data(8);
+  Turnstile turnstile;
+  turnstile.attach(data);
+  const auto reader = buffered(batched(data), 2, memory());
+  turnstile.let(1);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+  turnstile.await_waiting();  // for the next one, which nobody has asked for
+  turnstile.let(100);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(minibatch(*reader), IsEmpty());
+}
+
+TEST(Buffered, AFailureComesInItsPlace) {
+  for (int64_t call = 0; call < 8; ++call) {
+    MemoryData data(15);
+    data.fail_at = call;
+    data.most = 4;
+    const auto reader = buffered(batched(data), 3, memory());
+    Ids ids;
+    int failures = 0;
+    for (bool more = true; more;) try {
+        const Ids part = minibatch(*reader);
+        ids.insert(ids.end(), part.begin(), part.end());
+        more = !part.empty();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), TN_IO);
+        EXPECT_EQ(ids, counted(std::min<int64_t>(4 * call, 12)));  // all that came before it
+        ++failures;
+      }
+    EXPECT_EQ(ids, counted(15));
+    EXPECT_EQ(failures, call < 5 ? 1 : 0);
+  }
+}
+
+TEST(Buffered, AnErrorThatStaysIsToldAgain) {
+  MemoryData data(15);
+  data.answer = TN_IO;
+  const auto reader = buffered(batched(data), 3, memory());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
+}
+
+TEST(Buffered, NoMemoryComesInItsPlaceToo) {
+  MemoryData data(15, true);
+  const auto allocator = std::make_shared<test::FaultyAllocator>();
+  for (int64_t call = 0; call < 30; ++call) {
+    allocator->fail_at = -1;
+    auto reader = buffered(batched(data), 2, allocator);
+    allocator->calls = 0;
+    allocator->fail_at = call;  // the thread has not begun
+    Ids ids;
+    for (bool more = true; more;) try {
+        SampleBlock block(reader->slots(), memory());
+        more = reader->next(block, 4) != 0;
+        const Ids part = test::ids_of(block);
+        ids.insert(ids.end(), part.begin(), part.end());
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), TN_OUT_OF_MEMORY);
+      }
+    EXPECT_EQ(ids, counted(15)) << call;
+  }
+}
+
+TEST(Buffered, SeekForgetsWhatWasReadAhead) {
+  MemoryData data(23);
+  const auto reader = buffered(batched(data), 5, memory());
+  for (int64_t position = 0; position <= 23; ++position) {
+    minibatch(*reader);
+    reader->seek(position, position);
+    EXPECT_EQ(reader->position(), position);
+    EXPECT_EQ(rest(*reader), counted(23 - position, position));
+    EXPECT_EQ(reader->pass(), position + 1);
+  }
+  EXPECT_EQ(error_of([&] { reader->seek(0, 24); }).code(), TN_INVALID);
+  EXPECT_EQ(rest(*reader), counted(23));
+}
+
+TEST(Buffered, SeekCutsALongReadShort) {
+  MemoryData data(8);
+  Turnstile turnstile;
+  turnstile.attach(data);
+  const auto reader = buffered(batched(data), 3, memory());
+  turnstile.let(1);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+  turnstile.await_waiting();
+  reader->seek(0, 6);  // while the thread is in next
+  turnstile.let(100);
+  EXPECT_THAT(rest(*reader), ElementsAre(6, 7));
+}
+
+TEST(Buffered, WhatCannotSeekLosesNothing) {
+  MemoryData data(15);
+  data.seeks = false;
+  Turnstile turnstile;
+  turnstile.attach(data);
+  const auto reader = buffered(batched(data), 3, memory());
+  turnstile.let(1);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+  turnstile.await_waiting();
+  EXPECT_EQ(error_of([&] { reader->seek(0, 0); }).code(), TN_UNSUPPORTED);
+  EXPECT_EQ(reader->position(), 4);
+  turnstile.let(100);
+  EXPECT_EQ(rest(*reader), counted(11, 4));
+}
+
+TEST(Buffered, ADestroyedReaderStopsItsThread) {
+  for (int i = 0; i < 50; ++i) {
+    MemoryData data(0);
+    data.ends = false;
+    Turnstile turnstile;
+    if (i % 2 == 0) turnstile.attach(data);
+    {
+      const auto reader = buffered(batched(data), 1 + i % 3, memory());
+      turnstile.let(1);
+      if (i % 5 != 0) minibatch(*reader);
+      if (i % 10 == 2) turnstile.await_waiting();  // it waits for data that does not come
+    }
+    EXPECT_EQ(data.opened, 0);
+  }
+}
+
+TEST(Buffered, OneOverAnother) {
+  MemoryData data(23, true);
+  Turnstile turnstile;
+  const auto same = [](const std::vector<ArrayView>& from, int64_t, std::vector<ArrayView>& to) { to = from; };
+  {
+    auto inner = buffered(batched(data), 2, memory());
+    const std::vector<Slot> slots = inner->slots();
+    const auto reader = buffered(map(std::move(inner), slots, same, memory()), 2, memory());
+    for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rest(*reader), counted(23));
+    minibatch(*reader);
+    reader->seek(5, 20);
+    EXPECT_EQ(rest(*reader), counted(3, 20));
+  }
+  MemoryData slow(23);
+  turnstile.attach(slow);
+  {
+    auto inner = buffered(batched(slow), 2, memory());
+    const std::vector<Slot> slots = inner->slots();
+    const auto reader = buffered(map(std::move(inner), slots, same, memory()), 2, memory());
+    turnstile.let(1);
+    EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+    turnstile.await_waiting();
+  }
+  EXPECT_EQ(data.opened + slow.opened, 0);
+}
+
+TEST(Buffered, ASlowReaderAndAFastCaller) {
+  MemoryData data(40);
+  data.before_next = [](const volatile int32_t*) { std::this_thread::sleep_for(std::chrono::microseconds(300)); };
+  const auto reader = buffered(batched(data, 1), 2, memory());
+  for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rest(*reader), counted(40));
+}
+
+// A child after fork has no such thread, and must not wait for it.
+TEST(Buffered, AForkedChildLetsGo) {
+#if !defined(__SANITIZE_THREAD__)
+  MemoryData data(0);
+  data.ends = false;
+  Turnstile turnstile;
+  turnstile.attach(data);
+  auto reader = buffered(batched(data), 2, memory());
+  turnstile.let(1);
+  minibatch(*reader);
+  turnstile.await_waiting();
+  const pid_t child = fork();
+  if (child == 0) {
+    reader.reset();
+    _exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+#endif
+}
+
+TEST(Buffered, NumbersThatMakeNoSense) {
+  MemoryData data(4);
+  for (const int64_t ahead : {int64_t{0}, int64_t{-1}, INT64_MAX})
+    EXPECT_THAT(error_of([&] { buffered(batched(data), ahead, memory()); }).message(),
+                HasSubstr("buffered: " + std::to_string(ahead) + " minibatches; expected 1 to 4096"));
+  const auto reader = buffered(batched(data), 1, memory());
+  SampleBlock block(reader->slots(), memory());
+  EXPECT_THAT(error_of([&] { reader->next(block, 3); }).message(), HasSubstr("a minibatch has up to 4"));
+}
+
+}  // namespace
+}  // namespace tenon
