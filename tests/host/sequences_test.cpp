@@ -103,7 +103,8 @@ class Classifier : public Sequences {
       host_.layer("embedding", {data("words", TN_RAGGED)}, {{"vocabulary", kVocabulary}, {"size", kSize}}, "vectors");
   Layer pooled_ = host_.layer("sequence_pool", {vectors_}, {{"kind", "mean"}}, "pooled");
   Layer probabilities_ = host_.layer("softmax", {pooled_}, {{"size", kClasses}}, "probabilities");
-  Layer cost_ = host_.layer("cross_entropy", {probabilities_, data("label", TN_DENSE)}, {}, "cost");
+  Layer label_ = data("label", TN_DENSE);
+  Layer cost_ = host_.layer("cross_entropy", {probabilities_, label_}, {}, "cost");
   Parameters parameters_ = host_.parameters({cost_}, 7);
 };
 
@@ -123,6 +124,48 @@ TEST_F(Classifier, Learns) {
   EXPECT_LT(before, 0.6);
   EXPECT_GE(after, 0.95);
   RecordProperty("share_right", std::to_string(after));
+}
+
+// The samples of a minibatch one by one, for the trainer.
+struct Source {
+  Minibatch all;
+  [[nodiscard]] int64_t size() const { return all.samples(); }
+  void read(int64_t index, Sample& sample) const {
+    const auto at = static_cast<size_t>(index);
+    sample.set("words", Ids(all.ids.begin() + all.ends[at], all.ids.begin() + all.ends[at + 1]));
+    sample.set("label", all.labels[at]);
+  }
+};
+
+TEST_F(Classifier, TrainsTestsAndAnswersFromAReader) {
+  const Schema schema = {{"words", TN_I64, {}, kVocabulary, TN_RAGGED}, {"label", TN_I64, {}, kClasses}};
+  const Minibatch unseen = Minibatch::draw(333, 99);
+  TrainOptions run;
+  run.parameters = parameters_;
+  run.outputs = {cost_, host_.layer("classification_error", {probabilities_, label_}, {}, "error")};
+  run.updater = host_.updater("adam", {{"learning_rate", 0.02}});
+  run.reader = host_.reader(schema, Source{Minibatch::draw(2000, 1)}).shuffle(5).batch(50);
+  run.passes = 5;
+  train(run);
+  run.reader = host_.reader(schema, Source{unseen}).batch(50);
+  const TestResult result = v0::test(run);
+  EXPECT_EQ(result.samples, unseen.samples());
+  EXPECT_LT(result.metrics.at(0).value, 0.05);
+  run.outputs = {vectors_, probabilities_};
+  run.reader = host_.reader(schema, Source{unseen}).batch(50);
+  int64_t rows = 0, samples = 0;
+  infer(run, [&](const std::vector<Array>& outputs) {
+    EXPECT_EQ(outputs[0].storage, TN_RAGGED);
+    for (int64_t i = 0; i < outputs[0].samples; ++i) {
+      const auto at = static_cast<size_t>(samples + i);
+      EXPECT_EQ(outputs[0].offsets[0][i + 1] - outputs[0].offsets[0][i], unseen.ends[at + 1] - unseen.ends[at]);
+    }
+    rows += outputs[0].shape[0];
+    samples += outputs[1].shape[0];
+    return true;
+  });
+  EXPECT_EQ(rows, unseen.rows());
+  EXPECT_EQ(samples, unseen.samples());
 }
 
 TEST_F(Classifier, OutputsOfRowsSayWhoseTheyAre) {
