@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -60,6 +61,7 @@ int main(int argc, char** argv) try {
   const tenon::Host host(tenon::HostOptions{std::atoi(argv[1]), {}, nullptr, {}, TN_CHECK_OFF});
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::clock_t cpu_began = std::clock();
   const double began = bench::now();
   tenon::Reader reader = host.reader("csv",
                                      {{"files", std::vector<std::string>{"data.csv"}},
@@ -77,12 +79,14 @@ int main(int argc, char** argv) try {
     sum += static_cast<double>(*static_cast<const float*>(slots[0].data));
   }
   const double ended = bench::now();
+  const double cpu = static_cast<double>(std::clock() - cpu_began) / CLOCKS_PER_SEC;  // of all threads
   const double megabytes = static_cast<double>(text.size()) * 1e-6;
   std::printf(
-      "{\"unit\": \"ms\", \"value\": %.3f, \"limit\": %.3f, \"open_ms\": %.3f, \"MB_per_s\": %.1f, \"samples\": %lld, "
+      "{\"unit\": \"ms\", \"value\": %.3f, \"limit\": %.3f, \"open_ms\": %.3f, \"MB_per_s\": %.1f, \"MB_per_cpu_s\": "
+      "%.1f, \"samples\": %lld, "
       "\"sum\": %.3f}\n",
       1e3 * (ended - began), 1e3 * search_seconds(text), 1e3 * (opened - began), megabytes / (ended - began),
-      static_cast<long long>(samples), sum);
+      megabytes / cpu, static_cast<long long>(samples), sum);
   return 0;
 } catch (const tenon::Error& error) {
   std::fprintf(stderr, "bench_readers: %s\n", error.what());
