@@ -179,7 +179,7 @@ AT(tn_pointwise, leading, 4);
 AT(tn_pointwise, program, 8);
 AT(tn_pointwise, inputs, 16);
 AT(tn_pointwise, gradient, 24);
-GROWS(tn_builder, 176);
+GROWS(tn_builder, 184);
 AT(tn_builder, size, 0);
 AT(tn_builder, training, 4);
 AT(tn_builder, self, 8);
@@ -203,6 +203,7 @@ AT(tn_builder, pad, 144);
 AT(tn_builder, transpose, 152);
 AT(tn_builder, segment, 160);
 AT(tn_builder, weights, 168);
+AT(tn_builder, joined, 176);
 
 /* tenon/layer.h */
 GROWS(tn_port, 24);

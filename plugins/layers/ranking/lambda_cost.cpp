@@ -171,8 +171,7 @@ tn_status prepare_lambda(const tn_services*, const tn_errors* errors, void*, con
                  direction == TN_BACKWARD ? &backward : &forward, prepared);
 }
 
-const tn_kernel kKernel = {sizeof(tn_kernel), 1,         "lambda_cost", "cpu",          "lambda_cost_pairs", 2, 0,
-                           kFloats,           &supports, &query,        &prepare_lambda};
+const tn_kernel kKernel = kernel_of("lambda_cost", "lambda_cost_pairs", &supports, &query, &prepare_lambda);
 
 }  // namespace
 

@@ -160,8 +160,7 @@ tn_status prepare_pairs(const tn_services*, const tn_errors* errors, void*, cons
                  prepared);
 }
 
-const tn_kernel kKernel = {sizeof(tn_kernel), 1,         "pnpair", "cpu",         "pnpair_pairs", 2, 0,
-                           kFloats,           &supports, &query,   &prepare_pairs};
+const tn_kernel kKernel = kernel_of("pnpair", "pnpair_pairs", &supports, &query, &prepare_pairs);
 
 }  // namespace
 

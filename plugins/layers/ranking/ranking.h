@@ -69,6 +69,23 @@ tn_status prepare(const tn_errors* errors, const Binding& binding, uint64_t work
 
 constexpr tn_dtype kFloats[] = {TN_F32, TN_F64};
 
+// The kernel of a layer type for the host's processor and either float type.
+inline tn_kernel kernel_of(const char* type, const char* name, decltype(tn_kernel::supports) supports,
+                           decltype(tn_kernel::query) query, decltype(tn_kernel::prepare) prepare) {
+  tn_kernel kernel = {};
+  kernel.size = sizeof kernel;
+  kernel.score = 1;
+  kernel.type = type;
+  kernel.device = "cpu";
+  kernel.name = name;
+  kernel.dtypes_count = 2;
+  kernel.dtypes = kFloats;
+  kernel.supports = supports;
+  kernel.query = query;
+  kernel.prepare = prepare;
+  return kernel;
+}
+
 void add_lambda_cost(tn::Plugin& plugin);
 void add_pnpair(tn::Plugin& plugin);
 
