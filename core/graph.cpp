@@ -21,6 +21,10 @@ const char* primitive_name(Primitive primitive) {
       return "move";
     case Primitive::kView:
       return "view";
+    case Primitive::kSegment:
+      return "segment";
+    case Primitive::kCoalesce:
+      return "coalesce";
     case Primitive::kNative:
       return "native";
   }
@@ -30,6 +34,35 @@ const char* primitive_name(Primitive primitive) {
 ValueId Graph::root(ValueId value) const {
   while (values[static_cast<size_t>(value)].alias_of != kNoValue) value = values[static_cast<size_t>(value)].alias_of;
   return value;
+}
+
+void Node::serve(const Node& other) {
+  std::vector<int32_t> all = served();
+  for (const int32_t each : other.served())
+    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(each);
+  if (all.size() > 1) fused = std::move(all);
+}
+
+void Graph::renumber() {
+  for (GraphValue& value : values) value.producer = -1;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (const ValueId output : nodes[i].outputs)
+      if (output != kNoValue) values[static_cast<size_t>(output)].producer = static_cast<int32_t>(i);
+}
+
+Spec Graph::in_sequences(ValueId value) const {
+  Spec spec = this->spec(value);
+  if (spec.shape.empty() || !is_rows(spec.shape[0])) return spec;
+  spec.storage = TN_RAGGED;
+  spec.outer.clear();
+  for (Dim dim = spec.shape[0]; is_rows(dim);) {
+    const auto found = rows.find(dim.symbol);
+    if (found == rows.end()) break;
+    dim = found->second.outer;
+    spec.outer.push_back(dim);
+  }
+  spec.levels = static_cast<uint32_t>(spec.outer.size());
+  return spec;
 }
 
 ValueId Graph::add_value(Spec spec, int32_t producer, std::string name) {
@@ -74,7 +107,7 @@ ValueId GraphWriter::gemm(ValueId a, ValueId b, uint32_t flags, double alpha) {
   const Dim& k2 = right.shape[rank - (tb ? 1 : 2)];
   const Dim& n = right.shape[rank - (tb ? 2 : 1)];
   if (!same(k, k2)) bad("the inner dimensions differ");
-  Spec result{left.dtype, Shape(left.shape.begin(), left.shape.end() - 2), TN_DENSE, 0};
+  Spec result{left.dtype, Shape(left.shape.begin(), left.shape.end() - 2), TN_DENSE, 0, {}};
   result.shape.push_back(m);
   result.shape.push_back(n);
   Node& node = append(Primitive::kGemm, {a, b});
@@ -162,7 +195,7 @@ std::vector<ValueId> GraphWriter::pointwise_on(const std::shared_ptr<const Progr
   std::vector<ValueId> outputs;
   for (size_t i = 0; i < program->outputs.size(); ++i) {
     const tn_dtype dtype = program->outputs[i].dtype == TN_COMPUTE ? compute_ : program->outputs[i].dtype;
-    outputs.push_back(output({dtype, shape_of_extent(whole, lead, program->output_extent(i)), TN_DENSE, 0}));
+    outputs.push_back(output({dtype, shape_of_extent(whole, lead, program->output_extent(i)), TN_DENSE, 0, {}}));
   }
   return outputs;
 }
@@ -170,10 +203,10 @@ std::vector<ValueId> GraphWriter::pointwise_on(const std::shared_ptr<const Progr
 ValueId GraphWriter::gather(ValueId table, ValueId ids) {
   const Spec& rows = graph_.spec(table);
   const Spec& index = graph_.spec(ids);
-  if (rows.shape.empty() || !is_float(rows.dtype)) fail(TN_INVALID, "gather from ", to_string(rows));
+  if (rows.shape.empty()) fail(TN_INVALID, "gather from ", to_string(rows));
   if (index.dtype != TN_I32 && index.dtype != TN_I64)
     fail(TN_INVALID, "gather: ids are ", to_string(index), "; expected int32 or int64");
-  Spec result{rows.dtype, index.shape, TN_DENSE, 0};
+  Spec result{rows.dtype, index.shape, TN_DENSE, 0, {}};
   result.shape.insert(result.shape.end(), rows.shape.begin() + 1, rows.shape.end());
   append(Primitive::kGather, {table, ids});
   return output(std::move(result));
@@ -188,7 +221,7 @@ ValueId GraphWriter::scatter_add(ValueId rows, ValueId ids, const Dim& height) {
   if (given.shape.size() < lead || !std::equal(index.shape.begin(), index.shape.end(), given.shape.begin(),
                                                [](const Dim& a, const Dim& b) { return same(a, b); }))
     fail(TN_INVALID, "scatter_add of ", to_string(given), " by ids ", to_string(index));
-  Spec result{given.dtype, {height}, TN_DENSE, 0};
+  Spec result{given.dtype, {height}, TN_DENSE, 0, {}};
   result.shape.insert(result.shape.end(), given.shape.begin() + static_cast<std::ptrdiff_t>(lead), given.shape.end());
   append(Primitive::kScatterAdd, {rows, ids});
   return output(std::move(result));

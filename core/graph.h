@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct GraphValue {
   std::string name;             // for people: "hidden", "hidden.weight"
 };
 
-enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kMove, kView, kNative };
+enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kMove, kView, kSegment, kCoalesce, kNative };
 [[nodiscard]] const char* primitive_name(Primitive primitive);
 
 // A box that is copied: tn_move_part.
@@ -50,6 +51,13 @@ struct NativeCall {
   bool differentiable = false;
 };
 
+// A primitive over segments: TN_SEGMENT_*. Inputs are the value, or kNoValue, and the offsets.
+struct Segment {
+  int32_t op = 0;
+  Dim rows = tn_dim_constant(0);
+  int64_t by = 0;
+};
+
 struct Node {
   Primitive primitive = Primitive::kPointwise;
   std::vector<ValueId> inputs;   // kNoValue where an optional operand is absent
@@ -57,6 +65,11 @@ struct Node {
   int32_t layer = -1;            // which layer it serves: index into Graph::layers
   std::vector<int32_t> fused;    // layers of the nodes that were joined into this one, its own first; else empty
   bool backward = false;
+
+  // All layers that it serves, its own first.
+  [[nodiscard]] std::vector<int32_t> served() const { return fused.empty() ? std::vector<int32_t>{layer} : fused; }
+  // Serves the layers of `other` as well.
+  void serve(const Node& other);
 
   // kPointwise. The grid: the first `leading` dimensions of the whole shape are rows.
   std::shared_ptr<const Program> program;
@@ -72,16 +85,29 @@ struct Node {
   double alpha = 1;                  // kGemm
   NativeCall native;                 // kNative
   std::shared_ptr<const Move> move;  // kMove
+  Segment segment;                   // kSegment; kGather with its sum has three inputs: table, ids, offsets
+  // kCoalesce has three inputs for each contribution: values, ids, offsets or kNoValue; its output is TN_ROWS.
+};
+
+// A dimension of rows: what its sequences lie in, and where each begins and ends.
+struct RowsOf {
+  Dim outer = tn_dim_constant(0);
+  ValueId offsets = kNoValue;  // int64 [outer + 1]
 };
 
 struct Graph {
   std::vector<GraphValue> values;
   std::vector<Node> nodes;
   std::vector<std::string> layers;  // names, for people
+  std::map<int32_t, RowsOf> rows;   // by symbol
 
   [[nodiscard]] const Spec& spec(ValueId value) const { return values[static_cast<size_t>(value)].spec; }
+  // The spec of a value with what its rows lie in, where they lie in sequences.
+  [[nodiscard]] Spec in_sequences(ValueId value) const;
   // The value whose memory this one is.
   [[nodiscard]] ValueId root(ValueId value) const;
+  // Makes every value know its node, after nodes have come, gone or moved.
+  void renumber();
 
   ValueId add_external(Spec spec, std::string name);
   ValueId add_value(Spec spec, int32_t producer, std::string name = {});
@@ -109,6 +135,12 @@ class GraphWriter {
   // What part `part` of `node` takes from the gradient of its output: the gradient of its input, zero elsewhere.
   ValueId move_back(const Node& node, const MovePart& part, ValueId gradient);
   ValueId view(ValueId value, const Shape& shape);
+  ValueId segment(int32_t op, ValueId value, const Dim& rows, int64_t by);
+  // What contributes to some rows of a value, as one TN_ROWS value of its shape.
+  struct Contribution {
+    ValueId values, ids, offsets;  // as in tn_rows_table
+  };
+  ValueId coalesce(const std::vector<Contribution>& contributions, const Spec& whole);
   // x converted to the compute type: scale * x + offset.
   ValueId convert(ValueId value, double scale, double offset);
   std::vector<ValueId> native(NativeCall call, const std::vector<ValueId>& inputs, const std::vector<Spec>& outputs);
@@ -131,13 +163,18 @@ struct GradientSeed {
 };
 
 // Appends the nodes that compute the gradients of `wanted`, and only those; gives the gradient of each, kNoValue
-// where nothing depends on it. Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
+// where nothing depends on it. The gradient of a value in `by_rows` is TN_ROWS where it is read through gathers alone.
+// Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
-                                         const std::vector<ValueId>& wanted, tn_dtype compute);
+                                         const std::vector<ValueId>& wanted, tn_dtype compute,
+                                         const std::set<ValueId>& by_rows = {});
 
 // Makes a pointwise node the epilogue of the gemm whose result it reads, where `better` says so of the two. After fuse.
 using EpilogueChoice = std::function<bool(const Node& gemm, const Node& pointwise, int32_t product)>;
 void attach_epilogues(Graph& graph, const EpilogueChoice& better);
+
+// Makes one node of a gather and the sum over segments of what it gave, where nobody else reads that. After fuse.
+void join_bags(Graph& graph, const std::vector<ValueId>& kept);
 
 // Joins pointwise nodes that follow one another on the same grid into one program each. `kept` are values that must
 // stay readable. Drops nodes whose outputs nobody needs.

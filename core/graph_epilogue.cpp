@@ -33,16 +33,15 @@ size_t first_reader(const Graph& graph, size_t gemm) {
 }
 
 Node joined(const Node& gemm, Node pointwise, int32_t product) {
+  Node served = gemm;
+  served.serve(pointwise);
   Node node = std::move(pointwise);
-  std::vector<int32_t> layers = gemm.fused.empty() ? std::vector<int32_t>{gemm.layer} : gemm.fused;
-  for (const int32_t layer : node.fused.empty() ? std::vector<int32_t>{node.layer} : node.fused)
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
   node.inputs.erase(node.inputs.begin() + product);
   node.inputs.insert(node.inputs.begin(), gemm.inputs.begin(), gemm.inputs.end());
   node.outputs.insert(node.outputs.begin(), gemm.outputs[0]);
   node.primitive = Primitive::kGemm;
   node.layer = gemm.layer;
-  node.fused = layers.size() > 1 ? layers : std::vector<int32_t>{};
+  node.fused = std::move(served.fused);
   node.flags = gemm.flags;
   node.alpha = gemm.alpha;
   node.product = product;
@@ -63,9 +62,7 @@ void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
     if (product < 0) continue;
     Node placed = pointwise;
     const Dim rows = rows_of(graph, gemm.outputs[0]), columns = graph.spec(gemm.outputs[0]).shape.back();
-    const bool flat = std::all_of(placed.program->extents.begin(), placed.program->extents.end(),
-                                  [](uint8_t extent) { return extent == TN_SCALAR || extent == TN_FULL; });
-    if (flat && same(elements(placed.whole), elements(graph.spec(gemm.outputs[0]).shape))) {
+    if (placed.program->is_flat() && same(elements(placed.whole), elements(graph.spec(gemm.outputs[0]).shape))) {
       placed.rows = rows;
       placed.columns = columns;
     }
@@ -76,9 +73,7 @@ void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
     graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i));
     --i;
   }
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const ValueId output : graph.nodes[i].outputs)
-      if (output != kNoValue) graph.values[static_cast<size_t>(output)].producer = static_cast<int32_t>(i);
+  graph.renumber();
 }
 
 }  // namespace tenon

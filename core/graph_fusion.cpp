@@ -10,13 +10,6 @@ namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
-// A program whose meaning does not depend on how its elements are cut into rows and columns.
-bool is_flat(const Program& program) {
-  for (const uint8_t extent : program.extents)
-    if (extent == TN_PER_ROW || extent == TN_PER_COLUMN) return false;
-  return true;
-}
-
 bool same_grid(const Node& a, const Node& b) { return same(a.rows, b.rows) && same(a.columns, b.columns); }
 
 class Fusion {
@@ -50,14 +43,7 @@ class Fusion {
     }
     std::reverse(alive.begin(), alive.end());
     graph_.nodes = std::move(alive);
-    renumber();
-  }
-
-  void renumber() {
-    for (GraphValue& value : graph_.values) value.producer = -1;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      for (const ValueId output : graph_.nodes[i].outputs)
-        if (output != kNoValue) graph_.values[at(output)].producer = static_cast<int32_t>(i);
+    graph_.renumber();
   }
 
   // Puts a node at the end, or joins it with an earlier one: everything it reads must be made before or by that one.
@@ -81,7 +67,7 @@ class Fusion {
 
   [[nodiscard]] static bool joinable(const Node& earlier, const Node& later) {
     if (earlier.primitive != Primitive::kPointwise || earlier.backward != later.backward) return false;
-    const bool flat = is_flat(*earlier.program) || is_flat(*later.program);
+    const bool flat = earlier.program->is_flat() || later.program->is_flat();
     if (!same_grid(earlier, later) && !(flat && same(elements(earlier.whole), elements(later.whole)))) return false;
     bool shares = false;
     for (size_t i = 0; i < later.inputs.size(); ++i) {
@@ -115,7 +101,7 @@ class Fusion {
     for (const tn_program_output& output : later.program->outputs)
       writer.output(second[at(output.value)], output.dtype);
 
-    if (is_flat(*earlier.program)) {  // then the other one's cut into rows and columns holds for both
+    if (earlier.program->is_flat()) {  // then the other one's cut into rows and columns holds for both
       earlier.rows = later.rows;
       earlier.columns = later.columns;
       earlier.whole = later.whole;
@@ -126,9 +112,7 @@ class Fusion {
     for (const int32_t kept : trimmed.kept) earlier.inputs.push_back(inputs[at(kept)]);
     earlier.program = std::make_shared<Program>(trimmed.program);
     earlier.outputs.insert(earlier.outputs.end(), later.outputs.begin(), later.outputs.end());
-    if (earlier.fused.empty()) earlier.fused = {earlier.layer};
-    if (std::find(earlier.fused.begin(), earlier.fused.end(), later.layer) == earlier.fused.end())
-      earlier.fused.push_back(later.layer);
+    earlier.serve(later);
   }
 
   // The value in the joined program that the later node's input number `i` is.

@@ -8,8 +8,10 @@ namespace {
 
 class Differentiator {
  public:
-  Differentiator(Graph& graph, const std::vector<ValueId>& wanted, tn_dtype compute)
+  Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& by_rows, tn_dtype compute)
       : graph_(graph),
+        wanted_(wanted.begin(), wanted.end()),
+        by_rows_(by_rows),
         compute_(compute),
         needed_(graph.values.size(), false),
         gradients_(graph.values.size(), kNoValue) {
@@ -30,6 +32,7 @@ class Differentiator {
         reached = reached || (output != kNoValue && gradient(output) != kNoValue);
       if (reached) step(node);
     }
+    for (const auto& [value, contributions] : rows_) finish_rows(value, contributions);
   }
 
   [[nodiscard]] ValueId gradient(ValueId value) const { return gradients_[index(value)]; }
@@ -60,6 +63,7 @@ class Differentiator {
         return gemm(node);
       case Primitive::kGather: {
         if (!needed(node.inputs[0])) return;
+        if (by_rows_.contains(node.inputs[0])) return add_rows(node);
         const Dim height = graph_.spec(node.inputs[0]).shape[0];
         return add(node.inputs[0], writer(node.layer).scatter_add(gradient(node.outputs[0]), node.inputs[1], height),
                    node.layer);
@@ -77,8 +81,87 @@ class Differentiator {
         if (!needed(node.inputs[0])) return;
         return add(node.inputs[0],
                    writer(node.layer).view(gradient(node.outputs[0]), graph_.spec(node.inputs[0]).shape), node.layer);
+      case Primitive::kSegment:
+        if (node.inputs[0] != kNoValue && needed(node.inputs[0])) segment(node);
+        return;
+      case Primitive::kCoalesce:  // stands in backward alone
+        return;
       case Primitive::kNative:
         return native(node);
+    }
+  }
+
+  void segment(const Node& node) {
+    const ValueId x = node.inputs[0];
+    const ValueId given = gradient(node.outputs[0]);
+    const auto [op, rows, by] = node.segment;
+    GraphWriter write = writer(node.layer);
+    switch (op) {
+      case TN_SEGMENT_SUM:
+        return add(x, write.segment(TN_SEGMENT_SPREAD, given, rows, 0), node.layer);
+      case TN_SEGMENT_SPREAD:
+        return add(x, write.segment(TN_SEGMENT_SUM, given, rows, 0), node.layer);
+      case TN_SEGMENT_SHIFT:
+        return add(x, write.segment(TN_SEGMENT_SHIFT, given, rows, -by), node.layer);
+      case TN_SEGMENT_MAX:
+        return add(x, largest(node, given), node.layer);
+      default:
+        return;
+    }
+  }
+
+  // Shared between the rows that are equal to the largest one of their segment.
+  ValueId largest(const Node& node, ValueId given) {
+    const Dim& rows = node.segment.rows;
+    GraphWriter write = writer(node.layer);
+    const ValueId most = write.segment(TN_SEGMENT_SPREAD, node.outputs[0], rows, 0);
+    ProgramWriter marks;
+    const int32_t equal = marks.apply(TN_OP_EQUAL, marks.input(TN_FULL), marks.input(TN_FULL));
+    marks.output(marks.apply(TN_OP_SELECT, equal, marks.constant(1), marks.constant(0)));
+    const ValueId marked = write.pointwise(std::make_shared<Program>(marks.finish()), {node.inputs[0], most}, 1)[0];
+    const ValueId count = write.segment(TN_SEGMENT_SUM, marked, rows, 0);
+    ProgramWriter share;
+    const int32_t gradient = share.input(TN_FULL);
+    share.output(share.apply(TN_OP_DIV, gradient, share.apply(TN_OP_MAX, share.input(TN_FULL), share.constant(1))));
+    const ValueId shared = write.pointwise(std::make_shared<Program>(share.finish()), {given, count}, 1)[0];
+    ProgramWriter product;
+    product.output(product.apply(TN_OP_MUL, product.input(TN_FULL), product.input(TN_FULL)));
+    const ValueId spread = write.segment(TN_SEGMENT_SPREAD, shared, rows, 0);
+    return write.pointwise(std::make_shared<Program>(product.finish()), {marked, spread}, 1)[0];
+  }
+
+  // ---- gradients of rows
+
+  // A table was read by ids: what its rows get is noted, and becomes one value at the end.
+  void add_rows(const Node& gather) {
+    const ValueId table = gather.inputs[0];
+    const ValueId ids = gather.inputs[1];
+    GraphWriter::Contribution contribution{gradient(gather.outputs[0]), ids, kNoValue};
+    // What a segment spreads over its ids need not be written out for each of them.
+    const int32_t producer = graph_.values[index(contribution.values)].producer;
+    if (producer >= 0 && graph_.spec(ids).shape.size() == 1) {
+      const Node& maker = graph_.nodes[static_cast<size_t>(producer)];
+      if (maker.primitive == Primitive::kSegment && maker.segment.op == TN_SEGMENT_SPREAD &&
+          same(maker.segment.rows, graph_.spec(ids).shape[0]))
+        contribution = {maker.inputs[0], ids, maker.inputs[1]};
+    }
+    rows_[table].push_back(contribution);
+    rows_layer_.try_emplace(table, gather.layer);
+  }
+
+  void finish_rows(ValueId table, const std::vector<GraphWriter::Contribution>& contributions) {
+    const int32_t layer = rows_layer_.at(table);
+    const Spec whole = graph_.spec(table);
+    ValueId& sum = gradients_[index(table)];
+    if (sum == kNoValue) {
+      sum = writer(layer).coalesce(contributions, whole);
+      return;
+    }
+    for (const GraphWriter::Contribution& each : contributions) {
+      ValueId values = each.values;
+      if (each.offsets != kNoValue)
+        values = writer(layer).segment(TN_SEGMENT_SPREAD, values, graph_.spec(each.ids).shape[0], 0);
+      add(table, writer(layer).scatter_add(values, each.ids, whole.shape[0]), layer);
     }
   }
 
@@ -100,12 +183,17 @@ class Differentiator {
              : at < first_gradient ? node.outputs[at - first_output]
                                    : gradient(node.outputs[at - first_gradient]);
     };
-    // A gradient that is one of the operands unchanged needs no copy.
+    // A gradient that is one of the operands unchanged needs no copy; one that is 0, where what follows from it is not
+    // asked for itself (the largest value that softmax subtracts), is none.
     Program computed = derived;
     computed.outputs.clear();
     std::vector<ValueId> contributions(wanted.size(), kNoValue);
+    std::vector<bool> none(wanted.size(), false);
     for (size_t i = 0; i < wanted.size(); ++i) {
       const tn_instruction& in = derived.instructions[static_cast<size_t>(derived.outputs[i].value)];
+      none[i] =
+          in.op == TN_OP_CONSTANT && in.number == 0 && !wanted_.contains(node.inputs[static_cast<size_t>(wanted[i])]);
+      if (none[i]) continue;
       if (in.op == TN_OP_INPUT && derived.inputs[static_cast<size_t>(in.a)].kind == TN_FLOAT)
         contributions[i] = operand(in.a);
       else
@@ -118,10 +206,11 @@ class Differentiator {
       const std::vector<ValueId> made =
           writer(node.layer).pointwise_on(std::make_shared<Program>(trimmed.program), inputs, node.whole, node.leading);
       size_t next = 0;
-      for (ValueId& contribution : contributions)
-        if (contribution == kNoValue) contribution = made[next++];
+      for (size_t i = 0; i < wanted.size(); ++i)
+        if (contributions[i] == kNoValue && !none[i]) contributions[i] = made[next++];
     }
     for (size_t i = 0; i < wanted.size(); ++i) {
+      if (none[i]) continue;
       const ValueId input = node.inputs[static_cast<size_t>(wanted[i])];
       // A PER_ROW operand may carry trailing ones that its gradient has not.
       add(input, writer(node.layer).view(contributions[i], graph_.spec(input).shape), node.layer);
@@ -183,16 +272,21 @@ class Differentiator {
   }
 
   Graph& graph_;
+  const std::set<ValueId> wanted_;
+  const std::set<ValueId>& by_rows_;
   tn_dtype compute_;
-  std::vector<bool> needed_;        // on a path from a wanted value; only values that existed at the start
-  std::vector<ValueId> gradients_;  // likewise
+  std::map<ValueId, std::vector<GraphWriter::Contribution>> rows_;
+  std::map<ValueId, int32_t> rows_layer_;  // the layer of the first contribution
+  std::vector<bool> needed_;               // on a path from a wanted value; only values that existed at the start
+  std::vector<ValueId> gradients_;         // likewise
 };
 
 }  // namespace
 
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
-                                         const std::vector<ValueId>& wanted, tn_dtype compute) {
-  Differentiator differentiator(graph, wanted, compute);
+                                         const std::vector<ValueId>& wanted, tn_dtype compute,
+                                         const std::set<ValueId>& by_rows) {
+  Differentiator differentiator(graph, wanted, by_rows, compute);
   differentiator.run(seeds);
   std::map<ValueId, ValueId> result;
   for (const ValueId value : wanted) result[value] = differentiator.gradient(value);

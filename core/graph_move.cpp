@@ -43,7 +43,7 @@ bool equal_but_for(const Shape& a, const Shape& b, size_t axis) {
 ValueId GraphWriter::move(Move move, std::vector<ValueId> inputs, Shape shape) {
   const tn_dtype dtype = graph_.spec(inputs[0]).dtype;
   append(Primitive::kMove, std::move(inputs)).move = std::make_shared<const Move>(std::move(move));
-  return output({dtype, std::move(shape), TN_DENSE, 0});
+  return output({dtype, std::move(shape), TN_DENSE, 0, {}});
 }
 
 ValueId GraphWriter::concat(const std::vector<ValueId>& values, int32_t axis) {

@@ -9,6 +9,11 @@
 
 namespace tenon {
 
+bool Program::is_flat() const {
+  return std::all_of(extents.begin(), extents.end(),
+                     [](uint8_t extent) { return extent == TN_FULL || extent == TN_SCALAR; });
+}
+
 namespace {
 
 struct Operation {

@@ -29,6 +29,8 @@ struct Program {
   // Copies and checks; TN_INVALID names the instruction and what is wrong with it.
   static Program from(const tn_program& given);
 
+  // Whether every value is FULL or SCALAR, so that any cut of the grid into rows and columns will do.
+  [[nodiscard]] bool is_flat() const;
   [[nodiscard]] uint8_t output_extent(size_t output) const {
     return extents[static_cast<size_t>(outputs[output].value)];
   }

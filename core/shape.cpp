@@ -104,6 +104,7 @@ tn_spec Spec::view() const {
   view.rank = static_cast<int32_t>(shape.size());
   view.dims = shape.data();
   view.levels = levels;
+  view.outer = outer.empty() ? nullptr : outer.data();
   return view;
 }
 
@@ -116,7 +117,12 @@ Spec Spec::from(const tn_spec& spec) {
     const bool sound = dim.symbol == TN_SYMBOL_NONE ? dim.offset >= 0 : dim.symbol > 0 && dim.coefficient >= 0;
     if (!sound) fail(TN_INVALID, "dimension ", i, " is negative: ", to_string(dim));
   }
-  return Spec{spec.dtype, Shape(spec.dims, spec.dims + spec.rank), spec.storage, spec.levels};
+  Spec result{spec.dtype, Shape(spec.dims, spec.dims + spec.rank), spec.storage, spec.levels, {}};
+  constexpr uint32_t kMostLevels = 2;
+  const uint32_t outer = spec.storage == TN_CSR ? 1 : spec.levels;
+  if (outer > kMostLevels) fail(TN_INVALID, "a ragged shape of ", outer, " levels; expected 1 or 2");
+  if (TN_HAS(&spec, tn_spec, outer) && spec.outer != nullptr) result.outer.assign(spec.outer, spec.outer + outer);
+  return result;
 }
 
 // "float" where the machine's compute type is still open: what a user sees when a layer is built.

@@ -24,6 +24,9 @@ using Shape = std::vector<Dim>;
 // The same shape with every symbol's bound put in: bounds[symbol], TN_UNBOUNDED where not known.
 [[nodiscard]] Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds);
 
+// Whether it counts the rows of sequences: TN_SYMBOL_FIRST_ROWS and above.
+[[nodiscard]] inline bool is_rows(const Dim& dim) { return dim.symbol >= TN_SYMBOL_FIRST_ROWS; }
+
 // "[samples, 784]"
 [[nodiscard]] std::string to_string(const Shape& shape);
 [[nodiscard]] std::string to_string(const Dim& dim);
@@ -40,6 +43,7 @@ struct Spec {
   Shape shape;
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;
+  Shape outer;  // TN_RAGGED: [levels], from the inside; TN_CSR: the entries
 
   // A view for the plugin interface, valid while this Spec is unchanged.
   [[nodiscard]] tn_spec view() const;

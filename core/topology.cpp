@@ -136,6 +136,13 @@ nlohmann::json Topology::to_json() const {
       entry["index_limit"] = data.index_limit;
       entry["scale"] = data.scale;
       entry["offset"] = data.offset;
+      if (data.storage == TN_RAGGED) {
+        entry["storage"] = "ragged";
+        entry["levels"] = data.levels;
+        entry["sequence"] = data.sequence;
+      } else if (data.storage == TN_CSR) {
+        entry["storage"] = "csr";
+      }
     } else {
       entry["inputs"] = nlohmann::json::array();
       for (const Expression& input : layer->inputs) entry["inputs"].push_back(expression_name(input));

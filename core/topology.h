@@ -31,6 +31,14 @@ struct DataSource {
   std::vector<int64_t> shape;   // of one sample
   int64_t index_limit = -1;
   double scale = 1, offset = 0;  // integers become scale * x + offset where they flow into a float port
+  int32_t storage = TN_DENSE;    // or TN_RAGGED: `shape` is of one row; or TN_CSR: `shape` is the width alone
+  uint32_t levels = 0;           // TN_RAGGED: 1 or 2
+  std::string sequence;          // TN_RAGGED: data layers with the same have sequences of equal length
+};
+
+// Rows that a layer makes by putting one of two sequences behind the other: symbols of the rows.
+struct JoinedRows {
+  int32_t rows = 0, first = 0, second = 0;
 };
 
 // A parameter or buffer that a layer declared; number i of each kind is index i of the builder.
@@ -64,6 +72,7 @@ struct Layer {
   std::vector<int64_t> index_limits;  // per input; -1: none
   double drop_rate = 0;               // of output 0, in training
   uint32_t state_count = 0;           // metrics
+  std::vector<JoinedRows> joined;     // that its plan asked for
   std::optional<DataSource> data;
   std::vector<Expression> expansion;  // not empty: the layer is only a name for these, one for each output
 

@@ -18,6 +18,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.training = given.training != 0;
     wanted.keep_all = given.keep_all != 0;
     wanted.seed = given.seed;
+    wanted.max_rows = given.max_rows;
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
     *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(
@@ -60,9 +61,9 @@ tn_status tn_machine_gradient_rows(tn_host* host, tn_machine machine, const char
   return api::call(host, error, [&](Host& it) {
     api::required(ids, "ids");
     api::required(values, "values");
-    const std::string name = api::string(parameter, "parameter");
-    static_cast<void>(it.machines.at(machine)->gradient(name));
-    tenon::fail(TN_INVALID, "parameter \"", name, "\" has a dense gradient, not one of rows");
+    const Machine::RowsView rows = it.machines.at(machine)->gradient_rows(api::string(parameter, "parameter"));
+    *ids = api::array(rows.ids);
+    *values = api::array(rows.values);
   });
 }
 
@@ -124,11 +125,13 @@ tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters p
   return api::call(host, error, [&](Host& it) {
     if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
     const tenon::Updater& described = *it.updaters.at(updater);
+    const tenon::UpdateCalls::Written written = described.written(it.parameters.at(parameters));
     const std::string text =
         nlohmann::json{{"type", described.type()},
                        {"learning_rate", described.learning_rate()},
                        {"slot_bytes", described.slot_bytes(*it.parameters.at(parameters))},
-                       {"workspace_bytes", described.workspace_bytes(it.parameters.at(parameters))}}
+                       {"workspace_bytes", described.workspace_bytes(it.parameters.at(parameters))},
+                       {"last_update", {{"rows", written.rows}, {"bytes_written", written.bytes}}}}
             .dump();
     write(user, text.data(), text.size());
   });

@@ -49,6 +49,9 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
     source.index_limit = given.index_limit > 0 ? given.index_limit : -1;
     source.scale = given.scale == 0 ? 1 : given.scale;
     source.offset = given.offset;
+    source.storage = given.storage;
+    source.levels = given.levels;
+    if (given.sequence != nullptr) source.sequence = api::string(given.sequence, "options.sequence");
     *layer = it.layers.add<tn_layer>({it.factory.data(api::string(given.name, "options.name"), source), 0});
   });
 }

@@ -22,16 +22,16 @@ constexpr const char* kParameterPrefix = "param.";
 
 std::string quoted(const std::string& name, const std::string& type) { return "layer \"" + name + "\" (" + type + ")"; }
 
-// One multiplier attribute, "param.weight.decay", split.
-struct Multiplier {
+// An attribute about one parameter, "param.weight.decay", split.
+struct Setting {
   std::string suffix;
   std::string key;
 };
-std::optional<Multiplier> multiplier_of(const std::string& name) {
+std::optional<Setting> setting_of(const std::string& name) {
   const std::string prefix = kParameterPrefix;
   const size_t dot = name.rfind('.');
   if (name.rfind(prefix, 0) != 0 || dot <= prefix.size()) return std::nullopt;
-  return Multiplier{name.substr(prefix.size(), dot - prefix.size()), name.substr(dot + 1)};
+  return Setting{name.substr(prefix.size(), dot - prefix.size()), name.substr(dot + 1)};
 }
 
 std::string string_of(const Value& value, const std::string& name) {
@@ -49,8 +49,9 @@ double number_of(const Value& value, const std::string& name) {
 class Making {
  public:
   // depth: how many expansions it lies in.
-  Making(Registry& registry, const LayerType& type, Layer layer, int depth = 0)
+  Making(Registry& registry, RowSymbols& symbols, const LayerType& type, Layer layer, int depth = 0)
       : registry_(registry),
+        symbols_(symbols),
         type_(type),
         layer_(std::move(layer)),
         depth_(depth),
@@ -65,7 +66,7 @@ class Making {
     }
     const AttributesView attributes(type_.description.attributes, layer_.attributes);
     plan(attributes);
-    apply_multipliers();
+    apply_settings();
     expand(attributes);
     if (!act_.empty()) activate();
     if (drop_rate_ > 0) drop();
@@ -89,8 +90,8 @@ class Making {
         drop_rate_ = number_of(value, name);
         if (!(drop_rate_ >= 0 && drop_rate_ < 1))
           fail(TN_INVALID, "attribute \"", name, "\": ", drop_rate_, " is not in [0, 1)");
-      } else if (const auto multiplier = multiplier_of(name)) {
-        check_multiplier(*multiplier, name);
+      } else if (const auto setting = setting_of(name)) {
+        check_setting(*setting, name);
       } else if (std::find(known.begin(), known.end(), name) == known.end()) {
         fail(TN_INVALID, "unknown attribute \"", name, "\"", suggestion(name, known));
       } else {
@@ -100,15 +101,14 @@ class Making {
     layer_.attributes = resolve(description.attributes, own);
   }
 
-  void check_multiplier(const Multiplier& multiplier, const std::string& name) const {
+  void check_setting(const Setting& setting, const std::string& name) const {
     const std::vector<std::string>& suffixes = type_.description.parameters;
-    if (std::find(suffixes.begin(), suffixes.end(), multiplier.suffix) == suffixes.end())
-      fail(TN_INVALID, "attribute \"", name, "\": no parameter \"", multiplier.suffix, "\"",
-           suggestion(multiplier.suffix, suffixes));
-    const std::vector<std::string> keys{"learning_rate", "decay"};
-    if (std::find(keys.begin(), keys.end(), multiplier.key) == keys.end())
-      fail(TN_INVALID, "attribute \"", name, "\": unknown key \"", multiplier.key, "\"",
-           suggestion(multiplier.key, keys));
+    if (std::find(suffixes.begin(), suffixes.end(), setting.suffix) == suffixes.end())
+      fail(TN_INVALID, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
+           suggestion(setting.suffix, suffixes));
+    const std::vector<std::string> keys{"learning_rate", "decay", "sparse"};
+    if (std::find(keys.begin(), keys.end(), setting.key) == keys.end())
+      fail(TN_INVALID, "attribute \"", name, "\": unknown key \"", setting.key, "\"", suggestion(setting.key, keys));
   }
 
   // The port that input number `input` is connected to.
@@ -132,9 +132,13 @@ class Making {
              layer_.inputs[i].layer->type, ") has no output ", layer_.inputs[i].output,
              layer_.inputs[i].layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
       const Spec& spec = layer_.inputs[i].layer->outputs[layer_.inputs[i].output];
-      if ((port(i).flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype))
+      const bool taken_sparse = spec.storage == TN_CSR && (port(i).flags & TN_PORT_SPARSE) != 0;
+      if ((port(i).flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype) && !taken_sparse)
         fail(TN_INVALID, "input \"", port(i).name, "\": expected integers, got ", to_string(spec), " of layer \"",
              layer_.inputs[i].layer->name, "\"");
+      if (spec.storage == TN_CSR && (port(i).flags & TN_PORT_SPARSE) == 0)
+        fail(TN_INVALID, "input \"", port(i).name, "\": layer \"", layer_.inputs[i].layer->name,
+             "\" is sparse (csr), which this layer does not take");
     }
     layer_.index_limits.assign(given, -1);
     for (size_t i = 0; i < given; ++i) {
@@ -188,6 +192,12 @@ class Making {
         making.layer_.state_count = count;
       });
     };
+    planner->joined = [](void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows) {
+      return lent<Making>(self, [&](Making& making) {
+        if (a == nullptr || b == nullptr || rows == nullptr) fail(TN_PLUGIN_FAULT, "plan joins nothing");
+        *rows = making.join(Spec::from(*a), Spec::from(*b));
+      });
+    };
     sink_.check(call("plan", type_.table.plan, planner.get()));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!outputs_[i])
@@ -201,15 +211,54 @@ class Making {
   void check_cost() const {
     if (layer_.role != TN_ROLE_COST) return;
     const bool one_per_sample = !layer_.outputs.empty() && layer_.outputs[0].shape.size() == 1 &&
-                                layer_.outputs[0].shape[0].symbol == TN_SYMBOL_SAMPLES;
+                                layer_.outputs[0].shape[0].symbol != TN_SYMBOL_NONE;
     if (!one_per_sample)
-      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": a cost has one value per sample; its inputs give ",
+      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": a cost has one value per sample or row; its inputs give ",
            layer_.outputs.empty() ? "nothing" : to_string(layer_.outputs[0].shape));
   }
 
   void plan_output(uint32_t number, const tn_spec* spec) {
     if (number >= outputs_.size() || spec == nullptr) fail(TN_PLUGIN_FAULT, "plan declares output ", number);
-    outputs_[number] = Spec::from(*spec);
+    outputs_[number] = in_sequences(Spec::from(*spec));
+  }
+
+  // A shape tells by its first dimension alone whether it is ragged; what its rows lie in is known from the inputs.
+  [[nodiscard]] Spec in_sequences(Spec spec) const {
+    spec.storage = TN_DENSE;
+    spec.levels = 0;
+    spec.outer.clear();
+    if (spec.shape.empty() || !is_rows(spec.shape[0])) return spec;
+    spec.storage = TN_RAGGED;
+    const int32_t symbol = spec.shape[0].symbol;
+    for (const JoinedRows& joined : layer_.joined)
+      if (joined.rows == symbol) spec.outer = around(joined.first);
+    if (spec.outer.empty()) spec.outer = around(symbol);
+    spec.levels = static_cast<uint32_t>(spec.outer.size());
+    if (spec.outer.empty()) fail(TN_PLUGIN_FAULT, "plan makes rows of no input: ", to_string(spec));
+    return spec;
+  }
+  // What the rows `symbol` lie in, from the inside, as the inputs have it.
+  [[nodiscard]] Shape around(int32_t symbol) const {
+    for (const Spec& input : input_specs_) {
+      if (input.storage != TN_RAGGED) continue;
+      if (input.shape[0].symbol == symbol) return input.outer;
+      for (size_t i = 0; i < input.outer.size(); ++i)
+        if (input.outer[i].symbol == symbol)
+          return {input.outer.begin() + static_cast<std::ptrdiff_t>(i) + 1, input.outer.end()};
+    }
+    return {};
+  }
+
+  Dim join(const Spec& a, const Spec& b) {
+    if (a.storage != TN_RAGGED || b.storage != TN_RAGGED || a.outer.empty() || b.outer.empty() ||
+        !same(a.outer[0], b.outer[0]))
+      fail(TN_INVALID, "expected sequences of the same samples, got ", to_string(a), " and ", to_string(b));
+    JoinedRows joined;
+    joined.first = a.shape[0].symbol;
+    joined.second = b.shape[0].symbol;
+    joined.rows = symbols_.of(text("rows ", joined.first, " then rows ", joined.second));
+    layer_.joined.push_back(joined);
+    return tn_dim_symbol(joined.rows);
   }
 
   // Gives its number in the list.
@@ -231,19 +280,34 @@ class Making {
     return static_cast<int32_t>(list.size() - 1);
   }
 
-  void apply_multipliers() {
+  void apply_settings() {
     for (const auto& [name, value] : layer_.given) {
-      const auto multiplier = multiplier_of(name);
-      if (!multiplier) continue;
+      const auto setting = setting_of(name);
+      if (!setting) continue;
       for (LayerParameter& parameter : layer_.parameters) {
-        if (parameter.name != layer_.parameter_name + "." + multiplier->suffix) continue;
+        if (parameter.name != layer_.parameter_name + "." + setting->suffix) continue;
+        if (setting->key == "sparse") {
+          set_sparse(parameter, value, name);
+          continue;
+        }
         const double factor = number_of(value, name);
         if (!std::isfinite(factor) || factor < 0)
           fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": ", factor,
                " is not a number of at least 0");
-        (multiplier->key == "decay" ? parameter.decay_multiplier : parameter.rate_multiplier) = factor;
+        (setting->key == "decay" ? parameter.decay_multiplier : parameter.rate_multiplier) = factor;
       }
     }
+  }
+
+  void set_sparse(LayerParameter& parameter, const Value& value, const std::string& name) const {
+    const bool* sparse = std::get_if<bool>(&value);
+    if (sparse == nullptr)
+      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": expected true or false, got ",
+           to_json(value).dump());
+    if (*sparse && (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) == 0)
+      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": the gradient of parameter \"",
+           parameter.name, "\" is always dense");
+    if (!*sparse) parameter.flags &= ~uint32_t{TN_PARAMETER_ROWS_GRADIENT};
   }
 
   // ---- expansion
@@ -348,19 +412,19 @@ class Making {
     layer.parameter_name = parameter_name;
     layer.inputs = std::move(inputs);
     layer.given = std::move(attributes);
-    if (parameter_name == layer_.parameter_name) hand_down_multipliers(component.description, layer.given);
+    if (parameter_name == layer_.parameter_name) hand_down_settings(component.description, layer.given);
     constexpr int kMostDepth = 32;
     if (depth_ == kMostDepth)
       fail(TN_PLUGIN_FAULT, quoted(layer.name, type), ": expansions within expansions, more than ", kMostDepth,
            " deep");
-    return Making(registry_, component, std::move(layer), depth_ + 1).run();
+    return Making(registry_, symbols_, component, std::move(layer), depth_ + 1).run();
   }
 
-  // Multipliers of parameters that an inner layer holds in this one's name.
-  void hand_down_multipliers(const LayerDescription& inner, Values& attributes) const {
+  // Settings of parameters that an inner layer holds in this one's name.
+  void hand_down_settings(const LayerDescription& inner, Values& attributes) const {
     for (const auto& [name, value] : layer_.given) {
-      const auto multiplier = multiplier_of(name);
-      const auto holds = [&](const std::string& suffix) { return multiplier && multiplier->suffix == suffix; };
+      const auto setting = setting_of(name);
+      const auto holds = [&](const std::string& suffix) { return setting && setting->suffix == suffix; };
       if (std::any_of(inner.parameters.begin(), inner.parameters.end(), holds)) attributes.emplace(name, value);
     }
   }
@@ -400,6 +464,7 @@ class Making {
   }
 
   Registry& registry_;
+  RowSymbols& symbols_;
   const LayerType& type_;
   Layer layer_;
   const int depth_;
@@ -429,6 +494,11 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
+int32_t RowSymbols::of(const std::string& name) {
+  const auto next = static_cast<int32_t>(TN_SYMBOL_FIRST_ROWS + known_.size());
+  return known_.try_emplace(name, next).first->second;
+}
+
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   check_name(name);
   if (name.empty()) fail(TN_INVALID, "a data layer needs a name");
@@ -436,7 +506,35 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
     fail(TN_INVALID, "data layer \"", name, "\": rank ", source.shape.size(), " is above ", TN_MAX_RANK - 1);
   Spec spec;
   spec.dtype = source.dtype;
-  spec.shape.push_back(tn_dim_symbol(TN_SYMBOL_SAMPLES));
+  spec.storage = source.storage;
+  if (source.sequence.empty()) source.sequence = name;
+  const Dim samples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+  const auto rows = [&](const char* of) { return tn_dim_symbol(symbols_.of(source.sequence + of)); };
+  switch (source.storage) {
+    case TN_DENSE:
+      spec.shape = {samples};
+      break;
+    case TN_RAGGED:
+      source.levels = std::max(source.levels, 1U);
+      if (source.levels > 2) fail(TN_INVALID, "data layer \"", name, "\": ", source.levels, " levels; expected 1 or 2");
+      spec.levels = source.levels;
+      spec.outer = source.levels == 1 ? Shape{samples} : Shape{rows(""), samples};
+      spec.shape = {rows(source.levels == 1 ? "" : "/inner")};
+      break;
+    case TN_CSR:
+      if (source.shape.size() != 1 || source.shape[0] < 1)
+        fail(TN_INVALID, "data layer \"", name, "\": a sparse one has one dimension, its width, got ",
+             to_string(source.shape));
+      if (source.dtype != TN_F32 && source.dtype != TN_COMPUTE)
+        fail(TN_INVALID, "data layer \"", name, "\": a sparse one holds float32, got ", dtype_name(source.dtype));
+      source.dtype = spec.dtype = TN_F32;
+      spec.shape = {samples};
+      spec.outer = {rows("/entries")};
+      break;
+    default:
+      fail(TN_INVALID, "data layer \"", name, "\": storage ", source.storage,
+           "; expected TN_DENSE, TN_RAGGED or TN_CSR");
+  }
   for (const int64_t extent : source.shape) {
     if (extent < 0) fail(TN_INVALID, "data layer \"", name, "\": negative dimension ", extent);
     spec.shape.push_back(tn_dim_constant(extent));
@@ -460,7 +558,7 @@ Expression LayerFactory::layer(const std::string& type, const std::string& name,
   layer.parameter_name = layer.name;
   layer.inputs = std::move(inputs);
   layer.given = attributes;
-  return Making(registry_, component, std::move(layer)).run();
+  return Making(registry_, symbols_, component, std::move(layer)).run();
 }
 
 namespace {
@@ -504,6 +602,17 @@ std::vector<Expression> LayerFactory::from_json(const nlohmann::json& json) try 
       source.index_limit = integer(entry.at("index_limit"));
       source.scale = entry.at("scale").get<double>();
       source.offset = entry.at("offset").get<double>();
+      if (entry.contains("storage")) {
+        const auto storage = entry.at("storage").get<std::string>();
+        if (storage != "ragged" && storage != "csr") fail(TN_BAD_DATA, "topology: storage \"", storage, "\"");
+        source.storage = storage == "csr" ? TN_CSR : TN_RAGGED;
+        if (storage == "ragged") {
+          const int64_t levels = integer(entry.at("levels"));
+          if (levels != 1 && levels != 2) fail(TN_BAD_DATA, "topology: ", levels, " levels; expected 1 or 2");
+          source.levels = static_cast<uint32_t>(levels);
+          source.sequence = entry.at("sequence").get<std::string>();
+        }
+      }
       made = data(name, std::move(source));
     } else {
       std::vector<Expression> inputs;

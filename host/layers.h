@@ -12,11 +12,21 @@
 
 namespace tenon {
 
+// Numbers for the dimensions that count rows of sequences. One name, one number; TN_SYMBOL_FIRST_ROWS and above.
+class RowSymbols {
+ public:
+  [[nodiscard]] int32_t of(const std::string& name);
+
+ private:
+  std::map<std::string, int32_t> known_;
+};
+
 // Attributes that every layer has without its plugin knowing:
 //   parameter_name                  shares parameters by name; default: the layer's name
 //   act                             type of a layer that is applied to the output
 //   param.<suffix>.learning_rate    multiplier for one parameter
 //   param.<suffix>.decay            multiplier of the weight decay
+//   param.<suffix>.sparse           false: its gradient is dense, also where the layer allows rows
 class LayerFactory {
  public:
   explicit LayerFactory(Registry& registry) : registry_(registry) {}
@@ -30,6 +40,7 @@ class LayerFactory {
 
  private:
   Registry& registry_;
+  RowSymbols symbols_;
   std::map<std::string, uint64_t> drawn_;  // by type
 };
 

@@ -50,12 +50,36 @@ class Lowering {
   }
   GraphWriter writer() { return {result_.graph, layer_index_, false, compute_}; }
 
+  // Makes a dimension of rows known, and the offsets of its sequences.
+  void add_rows(int32_t symbol, const Dim& outer, const std::string& name, const JoinedRows& joined) {
+    if (result_.graph.rows.contains(symbol)) return;
+    Dim ends = outer;
+    ends.offset += 1;
+    const ValueId offsets = result_.graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, name);
+    const RowsOf of{outer, offsets};
+    result_.graph.rows[symbol] = of;
+    result_.rows.push_back({symbol, name, joined, of});
+  }
+
   void feed(const Layer& layer) {
     Feed feed;
     feed.name = layer.name;
     feed.spec = concrete(layer.outputs[0]);
-    feed.value = result_.graph.add_external(feed.spec, layer.name);
-    feed.index_limit = layer.data->index_limit;
+    if (feed.spec.storage == TN_CSR) {
+      const Dim entries = feed.spec.outer.at(0);
+      add_rows(entries.symbol, feed.spec.shape[0], layer.name, {});
+      feed.rows = {entries.symbol};
+      feed.value = result_.graph.add_external({TN_I64, {entries}, TN_DENSE, 0, {}}, layer.name);
+      feed.weights = result_.graph.add_external({compute_, {entries}, TN_DENSE, 0, {}}, layer.name);
+      weights_[feed.value] = feed.weights;
+    } else {
+      Shape around = feed.spec.outer;
+      if (!around.empty()) around.insert(around.begin(), feed.spec.shape[0]);
+      for (size_t i = around.size(); i-- > 1;) add_rows(around[i - 1].symbol, around[i], layer.name, {});
+      for (size_t i = 0; i + 1 < around.size(); ++i) feed.rows.push_back(around[i].symbol);
+      feed.value = result_.graph.add_external(feed.spec, layer.name);
+    }
+    feed.index_limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
     feed.limited_by = layer.name;
     result_.outputs[{&layer, 0}] = feed.value;
     result_.feeds.push_back(std::move(feed));
@@ -75,6 +99,8 @@ class Lowering {
     const Layer& layer = *ref;
     layer_ = &layer;
     type_ = &registry_.layer(layer.type);
+    for (const JoinedRows& joined : layer.joined)
+      add_rows(joined.rows, result_.graph.rows.at(joined.first).outer, "", joined);
     inputs_.clear();
     for (size_t i = 0; i < layer.inputs.size(); ++i) {
       inputs_.push_back(layer.inputs[i].layer == nullptr ? kNoValue : entering(layer.inputs[i], i));
@@ -97,7 +123,8 @@ class Lowering {
     const std::vector<Port>& ports = type_->description.inputs;
     const uint32_t flags = ports[std::min(i, ports.size() - 1)].flags;
     const tn_dtype dtype = result_.graph.spec(value).dtype;
-    if (dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 || ((flags & TN_PORT_ANY) != 0 && !is_float(dtype)))
+    if (weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
+        ((flags & TN_PORT_ANY) != 0 && !is_float(dtype)))
       return value;
     ValueId& converted = converted_[value];
     if (converted == ValueId{}) {
@@ -119,10 +146,14 @@ class Lowering {
   }
 
   ValueId use(const LayerParameter& parameter) {
-    for (const ParameterUse& known : result_.parameters)
-      if (known.name == parameter.name) return known.computed;
+    const bool by_rows = (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) != 0;
+    for (ParameterUse& known : result_.parameters) {
+      if (known.name != parameter.name) continue;
+      known.by_rows = known.by_rows && by_rows;
+      return known.computed;
+    }
     const ValueId value = stored(parameter);
-    result_.parameters.push_back({parameter.name, value, in_compute_type(value), kNoValue});
+    result_.parameters.push_back({parameter.name, value, in_compute_type(value), kNoValue, by_rows});
     return result_.parameters.back().computed;
   }
 
@@ -193,16 +224,15 @@ class Lowering {
       call.site = site;
       call.backward_inputs = needs.backward_inputs;
       call.backward_outputs = needs.backward_outputs;
-      call.differentiable = true;
+      call.differentiable = ref->role != TN_ROLE_METRIC;
       std::vector<ValueId> operands = inputs_;
       operands.insert(operands.end(), parameters_.begin(), parameters_.end());
       constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
-      if (operands.size() > kMaskBits || ref->outputs.size() > kMaskBits)
+      const std::vector<Spec> made = results(*ref);
+      if (operands.size() > kMaskBits || made.size() > kMaskBits)
         fail(TN_UNSUPPORTED, described(*ref), ": a native kernel with ", operands.size(), " inputs and parameters and ",
-             ref->outputs.size(), " outputs; at most ", kMaskBits, " of each");
-      std::vector<Spec> made;
-      for (const Spec& spec : ref->outputs) made.push_back(concrete(spec));
-      outputs_ = writer().native(std::move(call), operands, made);
+             made.size(), " outputs; at most ", kMaskBits, " of each");
+      (ref->role == TN_ROLE_METRIC ? states_ : outputs_) = writer().native(std::move(call), operands, made);
       return true;
     }
     if (needs_kernel)
@@ -211,16 +241,26 @@ class Lowering {
     return false;
   }
 
+  // What a native kernel writes: the outputs; of a metric its states.
+  [[nodiscard]] std::vector<Spec> results(const Layer& layer) const {
+    if (layer.role == TN_ROLE_METRIC) return {layer.state_count, Spec{TN_F64, {}, TN_DENSE, 0, {}}};
+    std::vector<Spec> made;
+    for (const Spec& output : layer.outputs) made.push_back(concrete(output));
+    return made;
+  }
+
   std::shared_ptr<KernelSite> make_site(const LayerRef& ref, const Kernel& kernel) {
     auto site = std::make_shared<KernelSite>();
     site->kernel = &kernel;
     site->layer = ref;
-    for (const ValueId input : inputs_) site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.spec(input));
-    for (const Spec& output : ref->outputs) site->outputs.push_back(concrete(output));
+    for (const ValueId input : inputs_)
+      site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
+    site->outputs = results(*ref);
     for (const ValueId parameter : parameters_) site->parameters.push_back(result_.graph.spec(parameter));
     for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
       for (Spec& spec : *list) {
         spec.shape = bounded(spec.shape, bounds_);
+        spec.outer = bounded(spec.outer, bounds_);
         site->views.push_back(spec.view());
       }
     size_t view = 0;
@@ -257,6 +297,7 @@ class Lowering {
     set_sources(builder);
     set_primitives(builder);
     set_moves(builder);
+    set_segments(builder);
     set_results(builder);
     const AttributesView attributes(type_->description.attributes, layer_->attributes);
     const tn_status status =
@@ -312,7 +353,7 @@ class Lowering {
       const tn_spec* spec = nullptr;
       done(self, [&](Lowering& lowering) {
         if (value < 0 || static_cast<size_t>(value) >= lowering.result_.graph.values.size()) return;
-        lowering.specs_.push_back({lowering.result_.graph.spec(value), {}});
+        lowering.specs_.push_back({lowering.result_.graph.in_sequences(value), {}});
         lowering.specs_.back().second = lowering.specs_.back().first.view();
         spec = &lowering.specs_.back().second;
       });
@@ -387,6 +428,30 @@ class Lowering {
     };
   }
 
+  static void set_segments(tn_builder& builder) {
+    builder.segment = [](void* self, int32_t op, tn_ref value, const tn_dim* rows, int64_t by) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (value >= 0 && !lowering.known(value)) return -1;
+        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "segment without its dimension");
+        return lowering.writer().segment(op, value < 0 ? kNoValue : value, *rows, by);
+      });
+    };
+    builder.weights = [](void* self, tn_ref sparse) {
+      return recorded(self, [&](Lowering& lowering) -> tn_ref {
+        if (!lowering.known(sparse)) return -1;
+        const auto weights = lowering.weights_.find(sparse);
+        return weights == lowering.weights_.end() ? kNoValue : weights->second;
+      });
+    };
+    builder.joined = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
+      return done(self, [&](Lowering& lowering) {
+        if (!lowering.known(a) || !lowering.known(b)) return;
+        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "joined without a place for the dimension");
+        *rows = tn_dim_symbol(lowering.joined(a, b));
+      });
+    };
+  }
+
   static void set_results(tn_builder& builder) {
     builder.output = [](void* self, uint32_t port, tn_ref value) {
       return done(self, [&](Lowering& lowering) {
@@ -408,6 +473,17 @@ class Lowering {
         lowering.states_[index] = value;
       });
     };
+  }
+
+  [[nodiscard]] int32_t joined(ValueId a, ValueId b) const {
+    const auto symbol = [&](ValueId value) {
+      const Shape& shape = result_.graph.spec(value).shape;
+      return shape.empty() ? TN_SYMBOL_NONE : shape[0].symbol;
+    };
+    for (const JoinedRows& each : layer_->joined)
+      if (each.first == symbol(a) && each.second == symbol(b)) return each.rows;
+    fail(TN_PLUGIN_FAULT, "lower joins ", to_string(result_.graph.spec(a)), " and ", to_string(result_.graph.spec(b)),
+         ", which plan did not");
   }
 
   void pointwise(const tn_pointwise& call, tn_ref* outputs) {
@@ -463,6 +539,7 @@ class Lowering {
   const bool training_;
   Lowered result_;
   int32_t draws_ = 0;                     // random draws that were given a number
+  std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
   std::map<ValueId, ValueId> converted_;  // integer value -> 1 + its float form; 0: not made yet
 
   // Of the layer at hand.

@@ -30,10 +30,12 @@ struct KernelSite {
 // What a data layer needs at feed time.
 struct Feed {
   std::string name;
-  ValueId value = kNoValue;  // as fed
-  Spec spec;
-  int64_t index_limit = -1;  // the smallest that any layer needs; -1: none
-  std::string limited_by;    // the layer that needs it
+  ValueId value = kNoValue;    // as fed; of a sparse one the ids
+  ValueId weights = kNoValue;  // of a sparse one: the values of its entries
+  std::vector<int32_t> rows;   // symbols of its rows or entries, from the inside; none: dense
+  Spec spec;                   // as declared
+  int64_t index_limit = -1;    // the smallest that any layer needs; -1: none
+  std::string limited_by;      // the layer that needs it
 };
 
 struct ParameterUse {
@@ -41,6 +43,7 @@ struct ParameterUse {
   ValueId stored = kNoValue;    // external: as it lies in the set
   ValueId computed = kNoValue;  // in the compute type; the same value where the types agree
   ValueId gradient = kNoValue;  // filled in when the machine is differentiated
+  bool by_rows = false;         // every layer that uses it allows a gradient of rows
 };
 
 struct BufferUse {
@@ -55,8 +58,17 @@ struct MetricUse {
   std::vector<ValueId> state;  // one scalar per declared accumulator
 };
 
+// A dimension of rows of the machine; what those in `RowsOf::outer` are comes before it.
+struct RowsUse {
+  int32_t symbol = 0;
+  std::string name;   // of the data layer that was first to have it; empty: joined
+  JoinedRows joined;  // symbols of what it is made of
+  RowsOf of;
+};
+
 struct Lowered {
   Graph graph;
+  std::vector<RowsUse> rows;
   std::vector<Feed> feeds;
   std::vector<ParameterUse> parameters;
   std::vector<BufferUse> buffers;

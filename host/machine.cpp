@@ -11,48 +11,27 @@
 
 namespace tenon {
 
-// What varies per step; read by kernels through device memory.
-struct Machine::Control {
-  int64_t symbols[8];
-  tn_random random;
-  double inverse_samples[1];  // 1 / samples, in the compute type
-};
-
 namespace {
 
 constexpr uint64_t kLine = 64;
 uint64_t lines(uint64_t bytes) { return checked_add(bytes, kLine - 1, "bytes") / kLine * kLine; }
 
-// The integer at `index` of an array.
-int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
-  switch (dtype) {
-    case TN_U8:
-    case TN_BOOL:
-      return static_cast<const uint8_t*>(data)[index];
-    case TN_I8:
-      return static_cast<const int8_t*>(data)[index];
-    case TN_I16:
-      return static_cast<const int16_t*>(data)[index];
-    case TN_U16:
-      return static_cast<const uint16_t*>(data)[index];
-    case TN_I32:
-      return static_cast<const int32_t*>(data)[index];
-    case TN_U32:
-      return static_cast<const uint32_t*>(data)[index];
-    default:
-      return static_cast<const int64_t*>(data)[index];
-  }
-}
-
 }  // namespace
 
 Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
                  std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options)
+    : Machine(std::move(topology), std::move(set), registry, std::move(device), parallel, options, {}) {}
+
+Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
+                 std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options,
+                 std::map<int32_t, int64_t> row_bounds)
     : topology_(std::move(topology)),
       set_(std::move(set)),
+      registry_(&registry),
       device_(std::move(device)),
       parallel_(parallel),
       options_(options),
+      row_bounds_(std::move(row_bounds)),
       errors_(device_->who(), device_->origin().tags) {
   if (options.max_samples < 1) fail(TN_INVALID, "max_samples is ", options.max_samples, "; expected at least 1");
   if (options.compute != TN_F32 && options.compute != TN_F64)
@@ -61,29 +40,62 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
     fail(TN_UNSUPPORTED, "device \"", device_->kind(),
          "\" does not share memory with the host; machines need replicas of the parameters there, which this version "
          "does not make");
-  bounds_ = {0, options.max_samples};
-  compile(registry, options);
+  if (options.max_rows < 0) fail(TN_INVALID, "max_rows is ", options.max_rows, "; expected at least 0");
+  set_bounds();
+  compile(options);
 }
 
-void Machine::compile(Registry& registry, const MachineOptions& options) {
+// The bounds of the symbols that the topology has.
+void Machine::set_bounds() {
+  constexpr int64_t kFirstRows = 16;  // for each sample, until a minibatch has more
+  bounds_ = {0, options_.max_samples};
+  const auto put = [&](int32_t symbol, int64_t bound) {
+    const auto at = static_cast<size_t>(symbol);
+    if (bounds_.size() <= at) bounds_.resize(at + 1, 0);
+    bounds_[at] = bound;
+  };
+  const int64_t first =
+      options_.max_rows > 0 ? options_.max_rows : checked_multiply(options_.max_samples, kFirstRows, "rows");
+  const auto fed = [&](const Dim& dim) {
+    if (!is_rows(dim)) return;
+    const auto grown = row_bounds_.find(dim.symbol);
+    put(dim.symbol, grown == row_bounds_.end() ? first : grown->second);
+  };
+  for (const LayerRef& leaf : topology_.leaves) {
+    for (const JoinedRows& joined : leaf->joined)
+      put(joined.rows, checked_add(bounds_.at(static_cast<size_t>(joined.first)),
+                                   bounds_.at(static_cast<size_t>(joined.second)), "rows"));
+    if (!leaf->data) continue;
+    fed(leaf->outputs[0].shape[0]);
+    for (const Dim& outer : leaf->outputs[0].outer) fed(outer);
+  }
+}
+
+void Machine::compile(const MachineOptions& options) {
   check_parameters();
   check_immutable();
-  lowered_ = lower(topology_, registry, device_->kind(), options.compute, bounds_, options.training);
+  lowered_ = lower(topology_, *registry_, device_->kind(), options.compute, bounds_, options.training);
   Graph graph = std::move(lowered_.graph);
   add_costs(graph);
   if (options.training) differentiate_parameters(graph);
   kept_ = kept_values(graph, options.keep_all);
   fuse(graph, kept_);
+  join_bags(graph, kept_);
   attach_epilogues(graph, [&](const Node& gemm, const Node& pointwise, int32_t product) {
     return prefers_epilogue(*device_, graph, bounds_, gemm, pointwise, product);
   });
 
-  const uint64_t gradient_bytes = place_gradients();
+  const uint64_t gradient_bytes = place_gradients(graph);
   std::vector<bool> placed(graph.values.size(), false);
   for (size_t i = 0; i < graph.values.size(); ++i) placed[i] = graph.values[i].producer < 0;
-  for (const PlacedGradient& gradient : gradients_) placed[static_cast<size_t>(gradient.value)] = true;
+  for (const ParameterUse& use : lowered_.parameters)
+    if (use.gradient != kNoValue) placed[static_cast<size_t>(use.gradient)] = true;
   memory_plan_ = plan_memory(graph, placed, kept_, bounds_);
+  std::vector<ParameterUse> by_rows;
+  for (const ParameterUse& use : lowered_.parameters)
+    if (use.gradient != kNoValue && graph.spec(use.gradient).storage == TN_ROWS) by_rows.push_back(use);
   calls_ = std::make_unique<CallArray>(std::move(graph), device_, bounds_);
+  for (const ParameterUse& use : by_rows) place_rows(use);
   allocate(memory_plan_, gradient_bytes);
   bind(memory_plan_);
 }
@@ -125,9 +137,15 @@ void Machine::check_immutable() const {
            suggestion(frozen, names));
 }
 
-// Every cost output is reduced at the root: the mean over samples.
+// 1 / the size of a symbol, a device scalar.
+ValueId Machine::inverse_of(Graph& graph, int32_t symbol) {
+  ValueId& inverse = inverses_.try_emplace(symbol, kNoValue).first->second;
+  if (inverse == kNoValue) inverse = graph.add_external({options_.compute, {}, TN_DENSE, 0, {}}, "1/size");
+  return inverse;
+}
+
+// Every cost output is reduced at the root: the mean over samples, or over rows where it has one value for each.
 void Machine::add_costs(Graph& graph) {
-  inverse_samples_ = graph.add_external({options_.compute, {}, TN_DENSE, 0}, "1/samples");
   ProgramWriter writer;
   const int32_t sum = writer.reduce(TN_OP_REDUCE_SUM, writer.input(TN_FULL), TN_SCALAR);
   writer.output(writer.apply(TN_OP_MUL, sum, writer.input(TN_SCALAR)));
@@ -141,7 +159,8 @@ void Machine::add_costs(Graph& graph) {
     if (seen) continue;
     const auto layer = std::find(topology_.leaves.begin(), topology_.leaves.end(), leaf.layer);
     GraphWriter nodes(graph, static_cast<int32_t>(layer - topology_.leaves.begin()), false, options_.compute);
-    costs_.emplace_back(per_sample, nodes.pointwise(mean, {per_sample, inverse_samples_}, 0)[0]);
+    const ValueId inverse = inverse_of(graph, graph.spec(per_sample).shape[0].symbol);
+    costs_.emplace_back(per_sample, nodes.pointwise(mean, {per_sample, inverse}, 0)[0]);
   }
 }
 
@@ -171,18 +190,24 @@ void Machine::differentiate_parameters(Graph& graph) {
   for (const auto& [per_sample, mean] : costs_) {
     const int32_t layer = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(mean)].producer)].layer;
     GraphWriter nodes(graph, layer, true, options_.compute);
-    seeds.push_back({per_sample, nodes.pointwise_on(spread, {inverse_samples_}, graph.spec(per_sample).shape, 1)[0]});
+    const Shape& shape = graph.spec(per_sample).shape;
+    seeds.push_back({per_sample, nodes.pointwise_on(spread, {inverse_of(graph, shape[0].symbol)}, shape, 1)[0]});
   }
   std::vector<ValueId> wanted;
-  for (const ParameterUse& parameter : lowered_.parameters)
-    if (!is_frozen(parameter.name)) wanted.push_back(parameter.computed);
+  std::set<ValueId> by_rows;
+  for (const ParameterUse& parameter : lowered_.parameters) {
+    if (is_frozen(parameter.name)) continue;
+    wanted.push_back(parameter.computed);
+    if (parameter.by_rows) by_rows.insert(parameter.computed);
+  }
   if (wanted.empty() && !options_.immutable.empty())
     fail(TN_INVALID, "every parameter is immutable: nothing is left to train");
-  const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options_.compute);
+  const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options_.compute, by_rows);
   for (ParameterUse& parameter : lowered_.parameters) {
     if (is_frozen(parameter.name)) continue;
     const ValueId gradient = gradients.at(parameter.computed);
-    if (gradient != kNoValue) parameter.gradient = own_value(graph, gradient);
+    if (gradient == kNoValue) continue;
+    parameter.gradient = graph.spec(gradient).storage == TN_ROWS ? gradient : own_value(graph, gradient);
   }
 }
 
@@ -207,10 +232,11 @@ uint64_t padded(uint64_t count) { return (count + 15) / 16 * 16; }
 }  // namespace
 
 // Gradients lie in the order of the set, padded like it, so that neighbours there are neighbours here.
-uint64_t Machine::place_gradients() {
+uint64_t Machine::place_gradients(const Graph& graph) {
   std::map<size_t, ValueId> by_entry;
   for (const ParameterUse& use : lowered_.parameters)
-    if (use.gradient != kNoValue) by_entry[set_->index(use.name)] = use.gradient;
+    if (use.gradient != kNoValue && graph.spec(use.gradient).storage != TN_ROWS)
+      by_entry[set_->index(use.name)] = use.gradient;
   uint64_t bytes = 0;
   for (const auto& [number, gradient] : by_entry) {
     gradients_.push_back({gradient, number, bytes});
@@ -219,15 +245,18 @@ uint64_t Machine::place_gradients() {
   return bytes;
 }
 
+Used::Used(const Topology* model) : all_(model == nullptr) {
+  if (model == nullptr) return;
+  for (const ParameterDeclaration& declaration : model->declarations()) names_.insert(declaration.name);
+}
+
 std::vector<GradientRun> Machine::gradient_runs(const Topology* model) const {
-  std::set<std::string> used;
-  if (model != nullptr)
-    for (const ParameterDeclaration& declaration : model->declarations()) used.insert(declaration.name);
+  const Used used(model);
   std::vector<GradientRun> runs;
   uint64_t end = 0;  // bytes into the gradients behind the last run
   for (const PlacedGradient& gradient : gradients_) {
     const ParameterEntry& entry = set_->entries()[gradient.entry];
-    if (model != nullptr && !used.contains(entry.name)) continue;
+    if (!used.contains(entry.name)) continue;
     GradientRun* last = runs.empty() ? nullptr : &runs.back();
     const bool joins = last != nullptr && end == gradient.offset && last->slab == entry.slab &&
                        last->offset + padded(last->elements) == entry.offset &&
@@ -253,14 +282,15 @@ std::vector<GradientRun> Machine::gradient_runs(const Topology* model) const {
 }
 
 void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
-  uint64_t total = lines(sizeof(Control));
+  uint64_t total = lines(sizeof(tn_random)) + 2 * lines(bounds_.size() * sizeof(int64_t));
   const auto section = [&](uint64_t bytes) {
     const uint64_t begin = total;
     total = checked_add(total, lines(bytes), "machine bytes");
     return begin;
   };
   uint64_t feed_bytes = 0;
-  for (const Feed& feed : lowered_.feeds) feed_bytes = checked_add(feed_bytes, bytes_of(feed.spec, bounds_), "feeds");
+  for (const ValueId fed : fed_values())
+    feed_bytes = checked_add(feed_bytes, bytes_of(calls_->graph().spec(fed), bounds_), "feeds");
   sections_.feeds = section(feed_bytes);
   sections_.gradients = section(gradient_bytes);
   sections_.arena = section(plan.bytes);
@@ -270,21 +300,38 @@ void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
   std::memset(memory_.data() + sections_.gradients, 0, gradient_bytes);
 }
 
+// What comes from outside with every minibatch.
+std::vector<ValueId> Machine::fed_values() const {
+  std::vector<ValueId> values;
+  for (const RowsUse& rows : lowered_.rows) values.push_back(rows.of.offsets);
+  for (const Feed& feed : lowered_.feeds) {
+    values.push_back(feed.value);
+    if (feed.weights != kNoValue) values.push_back(feed.weights);
+  }
+  return values;
+}
+
 void Machine::bind(const MemoryPlan& plan) {
   std::byte* base = memory_.data();
-  control_ = new (base + sections_.control) Control{};
-  control_->random.seed = options_.seed;
-  calls_->bind(inverse_samples_, control_->inverse_samples);
+  const Graph& graph = calls_->graph();
+  random_ = new (base + sections_.control) tn_random{options_.seed, 0};
+  const uint64_t per_symbol = lines(bounds_.size() * sizeof(int64_t));
+  std::byte* const symbols = base + sections_.control + lines(sizeof(tn_random));
+  std::memset(symbols, 0, 2 * per_symbol);
+  device_symbols_ = reinterpret_cast<int64_t*>(symbols);
+  device_inverses_ = symbols + per_symbol;
+  symbols_.assign(bounds_.size(), 0);
+  for (const auto& [symbol, inverse] : inverses_)
+    calls_->bind(inverse, device_inverses_ + static_cast<size_t>(symbol) * sizeof(double));
   uint64_t feed_offset = sections_.feeds;
-  for (const Feed& feed : lowered_.feeds) {
-    calls_->bind(feed.value, base + feed_offset);
-    feed_offset += bytes_of(feed.spec, bounds_);
+  for (const ValueId fed : fed_values()) {
+    calls_->bind(fed, base + feed_offset);
+    feed_offset += bytes_of(graph.spec(fed), bounds_);
   }
   for (const ParameterUse& use : lowered_.parameters) calls_->bind(use.stored, set_->data(use.name));
   for (const BufferUse& use : lowered_.buffers) calls_->bind(use.stored, set_->data(use.name));
   for (const PlacedGradient& gradient : gradients_)
     calls_->bind(gradient.value, base + sections_.gradients + gradient.offset);
-  const Graph& graph = calls_->graph();
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (plan.offsets[i] != MemoryPlan::kNotHere)
       calls_->bind(static_cast<ValueId>(i), base + sections_.arena + plan.offsets[i]);
@@ -294,85 +341,10 @@ void Machine::bind(const MemoryPlan& plan) {
   calls_->seal(base + sections_.workspace);
   execution_.size = sizeof execution_;
   execution_.device = device_->instance();
-  execution_.symbols = control_->symbols;
-  execution_.random = &control_->random;
+  execution_.symbols = device_symbols_;
+  execution_.random = random_;
   execution_.parallel = parallel_;
   execution_.errors = errors_.get();
-}
-
-int64_t Machine::check_feeds(const std::vector<NamedArray>& feeds) const {
-  std::vector<std::string> names;
-  for (const Feed& feed : lowered_.feeds) names.push_back(feed.name);
-  int64_t samples = -1;
-  for (const NamedArray& given : feeds) {
-    const auto feed = std::find_if(lowered_.feeds.begin(), lowered_.feeds.end(),
-                                   [&](const Feed& known) { return known.name == given.name; });
-    if (feed == lowered_.feeds.end())
-      fail(TN_NOT_FOUND, "there is no data layer \"", given.name, "\"", suggestion(given.name, names));
-    const Shape& shape = feed->spec.shape;
-    bool fits = given.array.dtype == feed->spec.dtype && given.array.shape.size() == shape.size();
-    for (size_t i = 1; fits && i < shape.size(); ++i) fits = given.array.shape[i] == shape[i].offset;
-    if (!fits)
-      fail(TN_INVALID, "data layer \"", given.name, "\": expected ", to_string(feed->spec), ", got ",
-           dtype_name(given.array.dtype), " ", to_string(given.array.shape));
-    const int64_t count = given.array.shape[0];
-    if (count < 0 || count > options_.max_samples)
-      fail(TN_INVALID, "data layer \"", given.name, "\": ", count, " samples; the machine was made for at most ",
-           options_.max_samples);
-    if (samples >= 0 && samples != count)
-      fail(TN_INVALID, "data layer \"", given.name, "\" has ", count, " samples, another one ", samples);
-    if (count > 0 && given.array.data == nullptr) fail(TN_MISUSE, "data layer \"", given.name, "\": null data");
-    samples = count;
-  }
-  for (const std::string& name : names)
-    if (std::none_of(feeds.begin(), feeds.end(), [&](const NamedArray& given) { return given.name == name; }))
-      fail(TN_INVALID, "data layer \"", name, "\" is not fed");
-  return std::max<int64_t>(samples, 0);
-}
-
-void Machine::check_indices(const Feed& feed, const ArrayView& array) const {
-  if (feed.index_limit < 0 || is_float(array.dtype)) return;
-  size_t per_sample = 1;
-  for (size_t i = 1; i < array.shape.size(); ++i) per_sample *= static_cast<size_t>(array.shape[i]);
-  const size_t count = static_cast<size_t>(array.shape[0]) * per_sample;
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t value = integer_at(array.data, array.dtype, i);
-    if (value >= 0 && value < feed.index_limit) continue;
-    fail(TN_BAD_DATA, "data layer \"", feed.name, "\": sample ", i / per_sample, " of the minibatch is ", value,
-         "; layer \"", feed.limited_by, "\" needs 0 to ", feed.index_limit - 1);
-  }
-}
-
-void Machine::begin_step(int64_t samples) {
-  control_->symbols[TN_SYMBOL_SAMPLES] = samples;
-  const double inverse = samples > 0 ? 1.0 / static_cast<double>(samples) : 0.0;
-  if (options_.compute == TN_F64) {
-    control_->inverse_samples[0] = inverse;
-  } else {
-    const auto narrow = static_cast<float>(inverse);
-    std::memcpy(control_->inverse_samples, &narrow, sizeof narrow);
-  }
-  if (samples != samples_) calls_->resize({0, samples});
-}
-
-void Machine::forward(const std::vector<NamedArray>& feeds) {
-  const int64_t samples = check_feeds(feeds);
-  for (const Feed& feed : lowered_.feeds)
-    for (const NamedArray& given : feeds)
-      if (given.name == feed.name) check_indices(feed, given.array);
-  begin_step(samples);
-  samples_ = -1;
-  fresh_ = false;
-  for (const Feed& feed : lowered_.feeds)
-    for (const NamedArray& given : feeds) {
-      if (given.name != feed.name || samples == 0) continue;
-      uint64_t bytes = tn_dtype_bytes(given.array.dtype);
-      for (const int64_t extent : given.array.shape) bytes *= static_cast<uint64_t>(extent);
-      std::memcpy(calls_->memory(feed.value), given.array.data, bytes);
-    }
-  if (samples > 0) calls_->run(false, execution_, errors_);
-  samples_ = samples;
-  fresh_ = true;
 }
 
 void Machine::backward() {
@@ -381,6 +353,7 @@ void Machine::backward() {
   fresh_ = false;
   if (samples_ == 0) return;
   const uint8_t request = accumulated_ ? TN_REQUEST_ADD : TN_REQUEST_WRITE;
+  for (const auto& gradient : rows_gradients_) reserve_rows(*gradient);
   for (const ParameterUse& use : lowered_.parameters)
     if (use.gradient != kNoValue) calls_->request(use.gradient, request);
   accumulated_ = false;
@@ -389,12 +362,10 @@ void Machine::backward() {
 }
 
 void Machine::commit(const Topology* model) {
-  std::set<std::string> used;
-  if (model != nullptr)
-    for (const ParameterDeclaration& declaration : model->declarations()) used.insert(declaration.name);
+  const Used used(model);
   for (const BufferUse& buffer : lowered_.buffers) {
     if (buffer.next == kNoValue || samples_ <= 0 || is_frozen(buffer.name)) continue;
-    if (model != nullptr && !used.contains(buffer.name)) continue;
+    if (!used.contains(buffer.name)) continue;
     const uint64_t count = set_->find(buffer.name).count;
     float* kept = set_->data(buffer.name);
     const void* next = calls_->memory(buffer.next);
@@ -405,7 +376,7 @@ void Machine::commit(const Topology* model) {
                      [](double value) { return static_cast<float>(value); });
   }
   accumulated_ = false;
-  ++control_->random.step;
+  ++random_->step;
   set_->mark_changed();
 }
 
@@ -437,8 +408,19 @@ ArrayView Machine::view(ValueId value) const {
   ArrayView result;
   result.dtype = spec.dtype;
   result.data = calls_->memory(value);
-  const int64_t symbols[2] = {0, std::max<int64_t>(samples_, 0)};
-  for (const Dim& dim : spec.shape) result.shape.push_back(tn_dim_value(&dim, symbols));
+  for (const Dim& dim : spec.shape) result.shape.push_back(size_of(dim));
+  const Spec ragged = calls_->graph().in_sequences(value);
+  if (ragged.storage != TN_RAGGED) return result;
+  result.storage = TN_RAGGED;
+  result.levels = ragged.levels;
+  result.samples = samples_;
+  const Graph& graph = calls_->graph();
+  Dim rows = ragged.shape[0];
+  for (size_t level = ragged.outer.size(); level-- > 0;) {  // from the inside
+    const RowsOf& of = graph.rows.at(rows.symbol);
+    result.offsets[level] = static_cast<const int64_t*>(calls_->memory(of.offsets));
+    rows = of.outer;
+  }
   return result;
 }
 
@@ -459,16 +441,23 @@ ArrayView Machine::output(const Expression& expression) const {
   return view(value);
 }
 
-ArrayView Machine::gradient(const std::string& parameter) const {
+const ParameterUse& Machine::differentiated(const std::string& parameter) const {
   std::vector<std::string> names;
   for (const ParameterUse& use : lowered_.parameters) {
     names.push_back(use.name);
     if (use.name != parameter) continue;
     if (use.gradient == kNoValue) fail(TN_NOT_FOUND, "parameter \"", parameter, "\" has no gradient in this machine");
     if (!accumulated_) fail(TN_MISUSE, "parameter \"", parameter, "\": no backward since the last update");
-    return view(use.gradient);
+    return use;
   }
   fail(TN_NOT_FOUND, "the machine has no parameter \"", parameter, "\"", suggestion(parameter, names));
+}
+
+ArrayView Machine::gradient(const std::string& parameter) {
+  const ParameterUse& use = differentiated(parameter);
+  for (const auto& gradient : rows_gradients_)
+    if (gradient->value == use.gradient) return dense_copy(*gradient);
+  return view(use.gradient);
 }
 
 nlohmann::json Machine::describe() const {
@@ -479,6 +468,8 @@ nlohmann::json Machine::describe() const {
                       {"output", leaf->outputs.empty() ? std::string() : to_string(leaf->outputs[0])}});
   uint64_t parameter_bytes = 0;
   for (const ParameterSlab& slab : set_->slabs()) parameter_bytes += slab.padded_elements * sizeof(float);
+  uint64_t rows_bytes = 0;
+  for (const auto& gradient : rows_gradients_) rows_bytes += gradient->memory.size();
   return {{"device", device_->kind()},
           {"compute", dtype_name(options_.compute)},
           {"max_samples", options_.max_samples},
@@ -491,9 +482,10 @@ nlohmann::json Machine::describe() const {
             {"control", sections_.feeds - sections_.control},
             {"feeds", sections_.gradients - sections_.feeds},
             {"gradients", sections_.arena - sections_.gradients},
+            {"rows", rows_bytes},
             {"arena", sections_.workspace - sections_.arena},
             {"workspace", sections_.total - sections_.workspace},
-            {"machine", sections_.total},
+            {"machine", sections_.total + rows_bytes},
             {"live_bound", memory_plan_.live_bound}}}};
 }
 

@@ -1,7 +1,10 @@
 // The gradient machine: a topology bound to a ParameterSet and a device. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,7 @@ struct MachineOptions {
   uint64_t seed = 0;
   // Parameters without gradient and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable;
+  int64_t max_rows = 0;  // bound of every dimension of rows that is fed; 0: grows as needed
 };
 
 // Parameters that lie behind one another, in the set and in the machine's gradients alike, with equal multipliers.
@@ -34,6 +38,29 @@ struct GradientRun {
   uint64_t elements = 0;  // padding between entries included
   double rate_multiplier = 1, decay_multiplier = 1;
   std::vector<size_t> entries;  // numbers in the set
+};
+
+// The gradient of one parameter as rows: device memory of {count, ids, values}.
+struct RowsGradient {
+  ValueId value = kNoValue;
+  size_t entry = 0;    // of the set
+  int64_t height = 0;  // rows of the parameter
+  int64_t width = 0;   // elements of a row
+  tn_dtype dtype = TN_F32;
+  tn_rows rows = {};
+  void* values = nullptr;
+  DeviceMemory memory;
+};
+
+// The parameters and buffers of a model, or all that there are.
+class Used {
+ public:
+  explicit Used(const Topology* model);  // null: all
+  [[nodiscard]] bool contains(const std::string& name) const { return all_ || names_.contains(name); }
+
+ private:
+  bool all_;
+  std::set<std::string> names_;
 };
 
 class Machine {
@@ -51,7 +78,13 @@ class Machine {
   [[nodiscard]] double cost() const;  // summed over the cost outputs, each the mean over samples
   // TN_NOT_KEPT where the layer's value was not kept, naming how to keep it.
   [[nodiscard]] ArrayView output(const Expression& expression) const;
-  [[nodiscard]] ArrayView gradient(const std::string& parameter) const;
+  // Of a gradient of rows a dense copy.
+  [[nodiscard]] ArrayView gradient(const std::string& parameter);
+  struct RowsView {
+    ArrayView ids, values;
+  };
+  // TN_INVALID where it is dense.
+  [[nodiscard]] RowsView gradient_rows(const std::string& parameter) const;
   // What the metric added up over the last minibatch.
   [[nodiscard]] std::vector<double> metric_state(const LayerRef& metric) const;
   [[nodiscard]] const std::vector<MetricUse>& metrics() const { return lowered_.metrics; }
@@ -66,6 +99,8 @@ class Machine {
   [[nodiscard]] bool has_gradients() const { return accumulated_; }
   // All of them, or those that `model` uses.
   [[nodiscard]] std::vector<GradientRun> gradient_runs(const Topology* model = nullptr) const;
+  // Those of rows, likewise; borrowed until the next call on this machine.
+  [[nodiscard]] std::vector<const RowsGradient*> rows_gradients(const Topology* model = nullptr) const;
   // Ends a step: buffers (of `model`, or all) take their next values, and new gradients begin.
   void commit(const Topology* model = nullptr);
 
@@ -75,35 +110,55 @@ class Machine {
   struct Sections {  // offsets into memory_, bytes
     uint64_t control = 0, feeds = 0, gradients = 0, arena = 0, workspace = 0, total = 0;
   };
-  struct Control;
 
-  void compile(Registry& registry, const MachineOptions& options);
+  // row_bounds: by symbol, where they are not the first ones.
+  Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
+          const tn_parallel* parallel, const MachineOptions& options, std::map<int32_t, int64_t> row_bounds);
+  void compile(const MachineOptions& options);
+  void set_bounds();
+  void reserve(const std::vector<int64_t>& symbols);
+  void adopt(Machine& larger);
   void add_costs(Graph& graph);
+  ValueId inverse_of(Graph& graph, int32_t symbol);
   [[nodiscard]] bool is_frozen(const std::string& name) const;
   void check_parameters() const;
   void check_immutable() const;
   std::vector<ValueId> kept_values(const Graph& graph, bool keep_all) const;
   void differentiate_parameters(Graph& graph);
   ValueId own_value(Graph& graph, ValueId value) const;
-  uint64_t place_gradients();
+  uint64_t place_gradients(const Graph& graph);
+  void place_rows(const ParameterUse& use);
+  void resize_rows(RowsGradient& gradient, int64_t capacity);
+  void reserve_rows(RowsGradient& gradient);
+  [[nodiscard]] const ParameterUse& differentiated(const std::string& parameter) const;
+  [[nodiscard]] ArrayView dense_copy(const RowsGradient& gradient);
+  [[nodiscard]] std::vector<ValueId> fed_values() const;
   void allocate(const MemoryPlan& plan, uint64_t gradient_bytes);
   void bind(const MemoryPlan& plan);
-  int64_t check_feeds(const std::vector<NamedArray>& feeds) const;
+  [[nodiscard]] std::vector<int64_t> check_feeds(const std::vector<NamedArray>& feeds) const;
+  int64_t check_dense(const Feed& feed, const ArrayView& array) const;
+  int64_t check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const;
   void check_indices(const Feed& feed, const ArrayView& array) const;
-  void begin_step(int64_t samples);
+  void check_shared(const std::vector<NamedArray>& feeds, const std::vector<int64_t>& symbols) const;
+  void begin_step(const std::vector<int64_t>& symbols);
+  void copy_feed(const Feed& feed, const ArrayView& array);
+  void join_rows();
+  [[nodiscard]] int64_t size_of(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
   [[nodiscard]] double scalar(ValueId value) const;
   [[nodiscard]] ArrayView view(ValueId value) const;
   [[nodiscard]] bool is_kept(ValueId value) const;
 
   Topology topology_;
   std::shared_ptr<ParameterSet> set_;
+  Registry* registry_;
   std::shared_ptr<Device> device_;
   const tn_parallel* parallel_;
   MachineOptions options_;
-  std::vector<int64_t> bounds_;  // per symbol
+  std::map<int32_t, int64_t> row_bounds_;  // of rows that grew
+  std::vector<int64_t> bounds_;            // per symbol
 
-  Lowered lowered_;  // its graph has moved into calls_
-  ValueId inverse_samples_ = kNoValue;
+  Lowered lowered_;                                 // its graph has moved into calls_
+  std::map<int32_t, ValueId> inverses_;             // symbol -> 1 / its size
   std::vector<std::pair<ValueId, ValueId>> costs_;  // per sample, mean
   std::vector<ValueId> kept_;
   struct PlacedGradient {
@@ -112,11 +167,17 @@ class Machine {
     uint64_t offset = 0;  // bytes into the gradients
   };
   std::vector<PlacedGradient> gradients_;  // in the order of the set
+  std::vector<std::unique_ptr<RowsGradient>> rows_gradients_;
   std::unique_ptr<CallArray> calls_;
   Sections sections_;
   MemoryPlan memory_plan_;
   DeviceMemory memory_;
-  Control* control_ = nullptr;
+  // What varies per step, in memory_; kernels read it there. By symbol.
+  int64_t* device_symbols_ = nullptr;
+  std::byte* device_inverses_ = nullptr;  // 8 bytes each, in the compute type
+  tn_random* random_ = nullptr;
+  std::vector<int64_t> symbols_;  // of the last forward
+  DeviceMemory dense_gradient_;   // lent by gradient
   ErrorSink errors_;
   tn_execution execution_ = {};
   int64_t samples_ = -1;  // of the last forward; -1: none, or it failed

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "host/lowering.h"
 
@@ -61,11 +62,50 @@ void CallArray::make_tensors() {
   }
 }
 
+// Where each dimension of rows begins and ends, for kernels that take ragged tensors.
+void CallArray::make_ragged() {
+  for (const auto& [symbol, of] : graph_.rows) {
+    tn_ragged& ragged = ragged_[symbol];
+    ragged = {};
+    ragged.size = sizeof ragged;
+    for (auto level = graph_.rows.find(symbol); level != graph_.rows.end();
+         level = graph_.rows.find(level->second.outer.symbol)) {
+      // From the outside in, as in tn_ragged.
+      ragged.offsets[1] = ragged.offsets[0];
+      ragged.capacity[1] = ragged.capacity[0];
+      ragged.offsets[0] = static_cast<const int64_t*>(memory(level->second.offsets));
+      ragged.capacity[0] = bound(level->second.outer, bounds_).bound;
+      ++ragged.levels;
+    }
+  }
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Shape& shape = graph_.values[i].spec.shape;
+    if (graph_.values[i].spec.storage == TN_ROWS || shape.empty()) continue;
+    const auto found = ragged_.find(shape[0].symbol);
+    tensors_[i].storage = found == ragged_.end() ? TN_DENSE : TN_RAGGED;
+    if (found != ragged_.end()) tensors_[i].part = &found->second;
+  }
+}
+
+int64_t CallArray::contributions(ValueId rows, const std::vector<int64_t>& symbols) const {
+  const Node& node = graph_.nodes[static_cast<size_t>(graph_.values[at(rows)].producer)];
+  int64_t sum = 0;
+  for (size_t i = 1; i < node.inputs.size(); i += 3) {
+    const Dim count = elements(graph_.spec(node.inputs[i]).shape);
+    sum = checked_add(sum, tn_dim_value(&count, symbols.data()), "rows");
+  }
+  return sum;
+}
+
+void CallArray::bind_rows(ValueId value, void* values, const tn_rows* rows) {
+  bind(value, values);
+  tensors_[at(value)].part = rows;
+  shapes_[at(value)][0] = rows->capacity;
+}
+
 std::string CallArray::who(const Node& node) const {
-  std::vector<int32_t> layers = node.fused;
-  if (layers.empty()) layers.push_back(node.layer);
   std::string names;
-  for (const int32_t layer : layers)
+  for (const int32_t layer : node.served())
     if (layer >= 0) names += (names.empty() ? "\"" : ", \"") + graph_.layers[static_cast<size_t>(layer)] + "\"";
   return (names.empty() ? std::string("the machine") : "layer " + names) + " (" + primitive_name(node.primitive) +
          (node.backward ? ", backward)" : ")");
@@ -91,6 +131,12 @@ void CallArray::prepare(size_t number) {
     case Primitive::kMove:
       prepare_move(node, call, errors);
       break;
+    case Primitive::kSegment:
+      prepare_segment(node, call, errors);
+      break;
+    case Primitive::kCoalesce:
+      prepare_coalesce(node, call, errors);
+      break;
     case Primitive::kNative:
       prepare_native(node, call, errors);
       break;
@@ -110,13 +156,13 @@ void CallArray::prepare(size_t number) {
 template <typename Table>
 const Table& CallArray::table(const char* id) const {
   const auto* found = device_->primitives<Table>(id);
-  if (found == nullptr || found->prepare == nullptr)
-    fail(TN_UNSUPPORTED, "device \"", device_->kind(), "\" does not offer ", id);
+  if (found == nullptr) fail(TN_UNSUPPORTED, "device \"", device_->kind(), "\" does not offer ", id);
   return *found;
 }
 
 template <typename Function, typename Site>
 void CallArray::prepare_by(Function* function, const Site* site, Call& call, ErrorSink& errors) const {
+  if (function == nullptr) fail(TN_UNSUPPORTED, "device \"", device_->kind(), "\" lacks a primitive that is needed");
   call.prepared.prepare(device_->origin(), errors, function, device_->instance(), device_->services(), errors.get(),
                         site);
 }
@@ -180,16 +226,13 @@ bool prefers_epilogue(const Device& device, const Graph& graph, const std::vecto
 void CallArray::prepare_pointwise(const Node& node, Call& call, ErrorSink& errors) {
   const auto& primitives = table<tn_pointwise_table>(TN_POINTWISE);
   const PointwiseSite site(graph_, node, node.inputs, node.outputs, bounds_);
-  call.prepared.prepare(device_->origin(), errors, primitives.prepare, device_->instance(), device_->services(),
-                        errors.get(), &site.site);
+  prepare_by(primitives.prepare, &site.site, call, errors);
 }
 
 void CallArray::prepare_gemm(const Node& node, Call& call, ErrorSink& errors) {
   const tn_gemm gemm = gemm_of(graph_, node, bounds_);
   if (!node.program) {
-    const auto& primitives = table<tn_gemm_table>(TN_GEMM);
-    call.prepared.prepare(device_->origin(), errors, primitives.prepare, device_->instance(), device_->services(),
-                          errors.get(), &gemm);
+    prepare_by(table<tn_gemm_table>(TN_GEMM).prepare, &gemm, call, errors);
     return;
   }
   const auto& primitives = table<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
@@ -198,8 +241,7 @@ void CallArray::prepare_gemm(const Node& node, Call& call, ErrorSink& errors) {
   const std::vector<ValueId> outputs(node.outputs.begin() + 1, node.outputs.end());
   const PointwiseSite site(graph_, node, inputs, outputs, bounds_);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, node.product, &gemm, &site.site};
-  call.prepared.prepare(device_->origin(), errors, primitives.prepare, device_->instance(), device_->services(),
-                        errors.get(), &epilogue);
+  prepare_by(primitives.prepare, &epilogue, call, errors);
 }
 
 void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) {
@@ -211,10 +253,14 @@ void CallArray::prepare_gather(const Node& node, Call& call, ErrorSink& errors) 
   gather.size = sizeof gather;
   gather.dtype = tall.dtype;
   gather.ids = ids.dtype;
-  gather.scatter = scatter ? 1 : 0;
+  gather.op = scatter ? TN_SCATTER_ADD : TN_GATHER_ROWS;
   gather.height = bound(tall.shape[0], bounds_);
   gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
   gather.count = bound(elements(ids.shape), bounds_);
+  if (node.inputs.size() == 3) {
+    gather.op = TN_GATHER_SUM;
+    gather.segments = bound(graph_.spec(node.outputs[0]).shape[0], bounds_);
+  }
   prepare_by(primitives.prepare, &gather, call, errors);
 }
 
@@ -243,6 +289,48 @@ void CallArray::prepare_move(const Node& node, Call& call, ErrorSink& errors) {
   prepare_by(primitives.prepare, &move, call, errors);
 }
 
+void CallArray::prepare_segment(const Node& node, Call& call, ErrorSink& errors) {
+  const auto& primitives = table<tn_segment_table>(TN_SEGMENT);
+  // What a row holds is known from the value, where there is one, else it is one integer.
+  const ValueId wide = node.inputs[0] == kNoValue ? node.outputs[0] : node.inputs[0];
+  const Spec& spec = graph_.spec(wide);
+  tn_segment segment = {};
+  segment.size = sizeof segment;
+  segment.op = node.segment.op;
+  segment.dtype = spec.dtype;
+  segment.by = node.segment.by;
+  segment.rows = bound(node.segment.rows, bounds_);
+  segment.segments = bound(graph_.rows.at(node.segment.rows.symbol).outer, bounds_);
+  segment.width = bound(elements(spec.shape.data() + 1, spec.shape.size() - 1), bounds_);
+  prepare_by(primitives.prepare, &segment, call, errors);
+}
+
+void CallArray::prepare_coalesce(const Node& node, Call& call, ErrorSink& errors) {
+  const auto& primitives = table<tn_rows_table>(TN_ROWS_TABLE);
+  const Spec& whole = graph_.spec(node.outputs[0]);
+  std::vector<tn_coalesce_part> parts;
+  for (size_t i = 0; i < node.inputs.size(); i += 3) {
+    const Spec& ids = graph_.spec(node.inputs[i + 1]);
+    tn_coalesce_part part = {};
+    part.size = sizeof part;
+    part.ids = ids.dtype;
+    part.count = bound(elements(ids.shape), bounds_);
+    part.has_offsets = node.inputs[i + 2] == kNoValue ? 0 : 1;
+    part.segments = part.has_offsets != 0 ? bound(graph_.spec(node.inputs[i]).shape[0], bounds_) : tn_dim_constant(0);
+    parts.push_back(part);
+  }
+  std::vector<const tn_coalesce_part*> pointers;
+  for (const tn_coalesce_part& part : parts) pointers.push_back(&part);
+  tn_coalesce coalesce = {};
+  coalesce.size = sizeof coalesce;
+  coalesce.dtype = whole.dtype;
+  coalesce.height = bound(whole.shape[0], bounds_);
+  coalesce.width = bound(elements(whole.shape.data() + 1, whole.shape.size() - 1), bounds_);
+  coalesce.parts_count = static_cast<uint32_t>(parts.size());
+  coalesce.parts = pointers.data();
+  prepare_by(primitives.prepare_coalesce, &coalesce, call, errors);
+}
+
 void CallArray::prepare_native(const Node& node, Call& call, ErrorSink& errors) {
   const auto& site = *static_cast<const KernelSite*>(node.native.site.get());
   call.kernel = site.kernel->table.name;
@@ -251,6 +339,7 @@ void CallArray::prepare_native(const Node& node, Call& call, ErrorSink& errors) 
 }
 
 void CallArray::seal(void* workspace) {
+  make_ragged();
   for (Call& call : calls_) {
     call.call.size = sizeof call.call;
     call.call.inputs_count = static_cast<uint32_t>(call.inputs.size());
@@ -315,14 +404,18 @@ nlohmann::json CallArray::describe() const {
   nlohmann::json list = nlohmann::json::array();
   const auto total = [&](const std::vector<ValueId>& values) {
     uint64_t bytes = 0;
-    for (const ValueId value : values)
-      if (value != kNoValue) bytes += bytes_of(graph_.spec(value), bounds_);
+    for (const ValueId value : values) {
+      if (value == kNoValue) continue;
+      Spec spec = graph_.spec(value);
+      if (spec.storage == TN_ROWS) spec.shape[0] = tn_dim_constant(shapes_[at(value)][0]);  // the rows that fit
+      bytes += bytes_of(spec, bounds_);
+    }
     return bytes;
   };
   for (const Call& call : calls_) {
     const Node& node = graph_.nodes[call.node];
     nlohmann::json layers = nlohmann::json::array();
-    for (const int32_t layer : node.fused.empty() ? std::vector<int32_t>{node.layer} : node.fused)
+    for (const int32_t layer : node.served())
       layers.push_back(layer < 0 ? std::string() : graph_.layers[static_cast<size_t>(layer)]);
     nlohmann::json outputs = nlohmann::json::array();
     for (const ValueId output : node.outputs)

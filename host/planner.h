@@ -46,9 +46,13 @@ class CallArray {
   [[nodiscard]] uint64_t workspace_bytes() const { return workspace_bytes_; }
 
   void bind(ValueId value, void* memory) { tensors_[static_cast<size_t>(value)].dl.data = memory; }
+  // A TN_ROWS value; `rows` outlives the calls.
+  void bind_rows(ValueId value, void* values, const tn_rows* rows);
   void seal(void* workspace);
   [[nodiscard]] void* memory(ValueId value) const { return tensors_[static_cast<size_t>(value)].dl.data; }
 
+  // The most rows that go into a TN_ROWS value, by the sizes of the symbols.
+  [[nodiscard]] int64_t contributions(ValueId rows, const std::vector<int64_t>& symbols) const;
   // Puts new sizes into every shape. symbols[symbol].
   void resize(const std::vector<int64_t>& symbols);
   // Sets the request of the output that writes `value`.
@@ -77,7 +81,10 @@ class CallArray {
   void prepare_gemm(const Node& node, Call& call, ErrorSink& errors);
   void prepare_gather(const Node& node, Call& call, ErrorSink& errors);
   void prepare_move(const Node& node, Call& call, ErrorSink& errors);
+  void prepare_segment(const Node& node, Call& call, ErrorSink& errors);
+  void prepare_coalesce(const Node& node, Call& call, ErrorSink& errors);
   void prepare_native(const Node& node, Call& call, ErrorSink& errors);
+  void make_ragged();
   template <typename Table>
   const Table& table(const char* id) const;
   template <typename Function, typename Site>
@@ -89,6 +96,7 @@ class CallArray {
   std::vector<int64_t> bounds_;
   std::vector<tn_tensor> tensors_;                 // one per value
   std::vector<std::vector<int64_t>> shapes_;       // current sizes; the tensors point in here
+  std::map<int32_t, tn_ragged> ragged_;            // by symbol of the rows; the tensors point in here
   std::vector<ValueId> varying_;                   // values with a symbolic dimension
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: call, output; call ~0: none
   std::deque<Call> calls_;

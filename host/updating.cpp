@@ -15,6 +15,7 @@ struct Updater::State {
   std::weak_ptr<ParameterSet> set;
   std::vector<SlabSlots> slots;  // one per slab of the set
   uint64_t step = 0;
+  UpdateCalls::Written written;                     // by the last step
   std::vector<std::unique_ptr<UpdateCalls>> calls;  // most recent last
 };
 
@@ -25,11 +26,12 @@ struct UpdateRecording {
 
   ErrorSink& sink() { return errors; }
 
+  template <bool kPerRow>
   static int32_t slot(void* self, const char* name, double initial) {
     int32_t index = -1;
     lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
       if (name == nullptr) fail(TN_PLUGIN_FAULT, "a slot without a name");
-      recording.updater.slots_.emplace_back(name, initial);
+      recording.updater.slots_.push_back({name, initial, kPerRow});
       index = static_cast<int32_t>(recording.updater.slots_.size() - 1);
     });
     return index;
@@ -80,7 +82,8 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
   const Loan<tn_update_recorder> recorder(type.tags, &recording, "recorder", sink.who());
   recorder->errors = sink.get();
   recorder->attributes = view.get();
-  recorder->slot = &UpdateRecording::slot;
+  recorder->slot = &UpdateRecording::slot<false>;
+  recorder->row_slot = &UpdateRecording::slot<true>;
   recorder->program = &UpdateRecording::program;
   sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
   if (!recorded_) fail(TN_PLUGIN_FAULT, "updater \"", this->type(), "\" recorded no program");
@@ -97,21 +100,40 @@ void Updater::check_program() const {
   if (program_.outputs.size() != 1 + slots_.size())
     fail(TN_PLUGIN_FAULT, "the program has ", program_.outputs.size(), " outputs; expected ", 1 + slots_.size());
   if (program_.draws()) fail(TN_UNSUPPORTED, "the program draws random numbers, which updaters are not given");
+  const auto extent_of_slot = [&](size_t slot) { return slots_[slot].per_row ? TN_PER_ROW : TN_FULL; };
+  const auto extent_of_input = [&](size_t i) {
+    return i >= fulls ? TN_SCALAR : i < 2 ? TN_FULL : extent_of_slot(i - 2);
+  };
   for (size_t i = 0; i < program_.inputs.size(); ++i)
-    if (program_.inputs[i].kind != TN_FLOAT || program_.inputs[i].extent != (i < fulls ? TN_FULL : TN_SCALAR))
+    if (program_.inputs[i].kind != TN_FLOAT || program_.inputs[i].extent != extent_of_input(i))
       fail(TN_PLUGIN_FAULT, "program input ", i, " has the wrong extent or kind");
   for (size_t i = 0; i < program_.outputs.size(); ++i)
-    if (program_.output_extent(i) != TN_FULL) fail(TN_PLUGIN_FAULT, "program output ", i, " is not FULL");
+    if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_slot(i - 1)))
+      fail(TN_PLUGIN_FAULT, "program output ", i, " has the wrong extent");
   for (const int32_t scalar : scalars_)
-    if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_DECAY_MULTIPLIER)
+    if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_ROW_ELEMENTS)
       fail(TN_UNSUPPORTED, "the program reads scalar ", scalar, ", which this host does not offer");
   if (grain_ < TN_GRAIN_ELEMENT || grain_ > TN_GRAIN_TENSOR) fail(TN_PLUGIN_FAULT, "unknown grain ", grain_);
-  const bool whole = std::any_of(program_.extents.begin(), program_.extents.end(),
-                                 [](uint8_t extent) { return extent == TN_PER_ROW || extent == TN_PER_COLUMN; }) ||
-                     std::any_of(program_.instructions.begin(), program_.instructions.end(),
-                                 [](const tn_instruction& in) { return in.op >= TN_OP_REDUCE_SUM; });
-  if (whole && grain_ != TN_GRAIN_TENSOR)
-    fail(TN_PLUGIN_FAULT, "a program with indices or reductions needs the grain of a tensor");
+  check_grain();
+}
+
+// What the program sees beside one element must lie within its grain.
+void Updater::check_grain() const {
+  const bool row_slots =
+      std::any_of(slots_.begin(), slots_.end(), [](const SlotDeclaration& slot) { return slot.per_row; });
+  if (row_slots && grain_ != TN_GRAIN_ROW) fail(TN_PLUGIN_FAULT, "slots per row need the grain of a row");
+  const bool reads_row = std::find(scalars_.begin(), scalars_.end(), TN_SCALAR_ROW_ELEMENTS) != scalars_.end();
+  if (reads_row && grain_ == TN_GRAIN_ELEMENT)
+    fail(TN_PLUGIN_FAULT, "a program that reads the length of a row needs the grain of a row");
+  if (grain_ == TN_GRAIN_TENSOR) return;
+  for (size_t i = 0; i < program_.instructions.size(); ++i) {
+    const uint16_t op = program_.instructions[i].op;
+    const bool reduces = op >= TN_OP_REDUCE_SUM;
+    const bool along_row = grain_ == TN_GRAIN_ROW && program_.extents[i] == TN_PER_ROW && op != TN_OP_ROW;
+    if (reduces || program_.extents[i] == TN_PER_ROW || program_.extents[i] == TN_PER_COLUMN)
+      if (!along_row)
+        fail(TN_PLUGIN_FAULT, "a program with indices, or reductions beyond a row, needs the grain of a tensor");
+  }
 }
 
 void Updater::set_learning_rate(double rate) {
@@ -119,25 +141,38 @@ void Updater::set_learning_rate(double rate) {
   learning_rate_ = rate;
 }
 
-double Updater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
-  uint64_t step = 1;
+// Null before the first update of the set.
+const Updater::State* Updater::known(const std::shared_ptr<ParameterSet>& set) const {
   for (const auto& state : states_)
-    if (state->set.lock() == set) step = std::max<uint64_t>(state->step, 1);
+    if (state->set.lock() == set) return state.get();
+  return nullptr;
+}
+
+UpdateCalls::Written Updater::written(const std::shared_ptr<ParameterSet>& set) const {
+  const State* state = known(set);
+  return state == nullptr ? UpdateCalls::Written{} : state->written;
+}
+
+double Updater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
+  const State* state = known(set);
+  const uint64_t step = state == nullptr ? 1 : std::max<uint64_t>(state->step, 1);
   return learning_rate_ * options_.schedule.factor(step);
 }
 
 uint64_t Updater::slot_bytes(const ParameterSet& set) const {
   uint64_t bytes = 0;
-  for (const ParameterSlab& slab : set.slabs())
-    if (!slab.buffer) bytes += slab.padded_elements * sizeof(float) * slots_.size();
+  const RowLayout layout(set);
+  for (size_t i = 0; i < set.slabs().size(); ++i)
+    for (const SlotDeclaration& slot : slots_)
+      if (!set.slabs()[i].buffer)
+        bytes += sizeof(float) * (slot.per_row ? layout.size(i) : set.slabs()[i].padded_elements);
   return bytes;
 }
 
 uint64_t Updater::workspace_bytes(const std::shared_ptr<ParameterSet>& set) const {
   uint64_t bytes = 0;
-  for (const auto& state : states_)
-    if (state->set.lock() == set)
-      for (const auto& calls : state->calls) bytes += calls->workspace_bytes();
+  if (const State* state = known(set))
+    for (const auto& calls : state->calls) bytes += calls->workspace_bytes();
   return bytes;
 }
 
@@ -152,13 +187,16 @@ Updater::State& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
     fresh->set = set;
     state = fresh.get();
   }
+  const RowLayout layout(*set);
   while (state->slots.size() < set->slabs().size()) {  // slabs that were added since
-    const ParameterSlab& slab = set->slabs()[state->slots.size()];
+    const size_t number = state->slots.size();
+    const ParameterSlab& slab = set->slabs()[number];
     SlabSlots buffers;
-    for (const auto& [name, initial] : slots_) {
+    for (const SlotDeclaration& slot : slots_) {
       if (slab.buffer) break;
-      buffers.emplace_back(set->allocator(), slab.padded_elements * sizeof(float));
-      std::fill_n(reinterpret_cast<float*>(buffers.back().data()), slab.padded_elements, static_cast<float>(initial));
+      const uint64_t floats = slot.per_row ? layout.size(number) : slab.padded_elements;
+      buffers.emplace_back(set->allocator(), floats * sizeof(float));
+      std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, static_cast<float>(slot.initial));
     }
     state->slots.push_back(std::move(buffers));
   }
@@ -166,12 +204,12 @@ Updater::State& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
   return *state;
 }
 
-UpdateCalls& Updater::calls_for(State& state, Machine& machine, std::vector<GradientRun> runs, ErrorSink& sink) {
+UpdateCalls& Updater::calls_for(State& state, Machine& machine, UpdateTargets targets, ErrorSink& sink) {
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
   for (const auto& calls : state.calls)
-    if (calls->is_for(runs)) return *calls;
-  const UpdatePlan plan = {program_, scalars_, grain_, options_.clip_norm};
-  auto made = std::make_unique<UpdateCalls>(machine, std::move(runs), plan, state.slots, sink);
+    if (calls->is_for(targets)) return *calls;
+  const UpdatePlan plan = {program_, scalars_, slots_, grain_, options_.clip_norm};
+  auto made = std::make_unique<UpdateCalls>(machine, std::move(targets), plan, state.slots, sink);
   if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
   state.calls.push_back(std::move(made));
   return *state.calls.back();
@@ -181,12 +219,14 @@ void Updater::update(Machine& machine, const Topology* model) {
   if (!machine.has_gradients()) return;
   ErrorSink sink("updater \"" + type() + "\"", type_.tags);
   State& state = state_for(machine.set());
-  std::vector<GradientRun> runs = machine.gradient_runs(model);
-  if (!runs.empty()) {
+  UpdateTargets targets{machine.gradient_runs(model), {}};
+  for (const RowsGradient* gradient : machine.rows_gradients(model)) targets.rows.emplace_back(*gradient);
+  if (!targets.runs.empty() || !targets.rows.empty()) {
     const uint64_t step = state.step + 1;
-    UpdateCalls& calls = calls_for(state, machine, std::move(runs), sink);
+    UpdateCalls& calls = calls_for(state, machine, std::move(targets), sink);
     calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink);
     state.step = step;
+    state.written = calls.written();
   }
   machine.commit(model);
 }

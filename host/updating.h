@@ -10,11 +10,10 @@
 #include "core/program.h"
 #include "host/machine.h"
 #include "host/registry.h"
+#include "host/update_calls.h"
 #include "host/updater_options.h"
 
 namespace tenon {
-
-class UpdateCalls;
 
 // One updater with its attributes. The slots and the step count belong to the pair of updater and ParameterSet.
 class Updater {
@@ -37,6 +36,8 @@ class Updater {
   [[nodiscard]] double scheduled_rate(const std::shared_ptr<ParameterSet>& set) const;
   // Bytes of slots for a set: kept once per set, from its first update on.
   [[nodiscard]] uint64_t slot_bytes(const ParameterSet& set) const;
+  // What the last update of the set wrote.
+  [[nodiscard]] UpdateCalls::Written written(const std::shared_ptr<ParameterSet>& set) const;
   // Bytes of workspace held at present for machines on a set.
   [[nodiscard]] uint64_t workspace_bytes(const std::shared_ptr<ParameterSet>& set) const;
 
@@ -45,14 +46,16 @@ class Updater {
   friend struct UpdateRecording;
 
   void check_program() const;
+  void check_grain() const;
   State& state_for(const std::shared_ptr<ParameterSet>& set);
-  UpdateCalls& calls_for(State& state, Machine& machine, std::vector<GradientRun> runs, ErrorSink& sink);
+  UpdateCalls& calls_for(State& state, Machine& machine, UpdateTargets targets, ErrorSink& sink);
+  [[nodiscard]] const State* known(const std::shared_ptr<ParameterSet>& set) const;
 
   const UpdaterType& type_;
   std::vector<Value> attributes_;
   UpdaterOptions options_;
   double learning_rate_ = 0;
-  std::vector<std::pair<std::string, double>> slots_;  // name, first value
+  std::vector<SlotDeclaration> slots_;
   Program program_;
   std::vector<int32_t> scalars_;
   int32_t grain_ = TN_GRAIN_ELEMENT;

@@ -22,7 +22,7 @@ static void check_unique(const text* t, const char* what, const char* name, cons
 }
 
 static void write_ports(text* t, const char* member, const tn_port* const* ports, uint32_t count) {
-  const uint32_t known = TN_PORT_OPTIONAL | TN_PORT_VARIADIC | TN_PORT_INTEGER | TN_PORT_ANY;
+  const uint32_t known = TN_PORT_OPTIONAL | TN_PORT_VARIADIC | TN_PORT_INTEGER | TN_PORT_ANY | TN_PORT_SPARSE;
   check_list(t, member, ports, count);
   json_open(t, member, '[');
   for (uint32_t i = 0; i < count; ++i) {

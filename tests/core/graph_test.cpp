@@ -13,7 +13,8 @@ namespace tenon {
 namespace {
 
 constexpr int64_t kSamples = 3;
-constexpr int64_t kSymbols[] = {0, kSamples};
+constexpr int64_t kRows = 5;  // of the sequences
+constexpr int64_t kSymbols[] = {0, kSamples, kRows};
 
 int64_t value_of(const Dim& dim) { return tn_dim_value(&dim, kSymbols); }
 int64_t count_of(const Shape& shape) {
@@ -53,8 +54,77 @@ class Interpreter {
       case Primitive::kView:
         at(node.outputs[0]) = at(node.inputs[0]);
         return;
+      case Primitive::kSegment:
+        return segment(node);
+      case Primitive::kCoalesce:  // as the dense tensor that it stands for
+        for (size_t i = 0; i < node.inputs.size(); i += 3) coalesce(node, i);
+        return;
       case Primitive::kNative:
         FAIL() << "no native kernels here";
+    }
+  }
+
+  void segment(const Node& node) {
+    const std::vector<double>& offsets = at(node.inputs[1]);
+    const size_t segments = offsets.size() - 1;
+    const auto rows = static_cast<size_t>(value_of(node.segment.rows));
+    const std::vector<double> none;
+    const std::vector<double>& from = node.inputs[0] == kNoValue ? none : at(node.inputs[0]);
+    std::vector<double>& out = at(node.outputs[0]);
+    out.assign(static_cast<size_t>(count_of(graph_.spec(node.outputs[0]).shape)), 0);
+    const bool by_segment = node.segment.op == TN_SEGMENT_SUM || node.segment.op == TN_SEGMENT_MAX ||
+                            node.segment.op == TN_SEGMENT_LENGTH || node.segment.op == TN_SEGMENT_START;
+    const size_t width = out.size() / (by_segment ? segments : rows);
+    for (size_t s = 0; s < segments; ++s) {
+      const auto first = static_cast<size_t>(offsets[s]);
+      const auto last = static_cast<size_t>(offsets[s + 1]);
+      if (node.segment.op == TN_SEGMENT_LENGTH) out[s] = static_cast<double>(last - first);
+      if (node.segment.op == TN_SEGMENT_START) out[s] = static_cast<double>(first);
+      for (size_t r = first; r < last; ++r)
+        for (size_t c = 0; c < width; ++c) {
+          double& total = out[s * width + c];
+          double& each = out[r * width + c];
+          const auto shifted = static_cast<int64_t>(r) + node.segment.by;
+          switch (node.segment.op) {
+            case TN_SEGMENT_SUM:
+              total += from[r * width + c];
+              break;
+            case TN_SEGMENT_MAX:
+              total = r == first ? from[r * width + c] : std::max(total, from[r * width + c]);
+              break;
+            case TN_SEGMENT_SPREAD:
+              each = from[s * width + c];
+              break;
+            case TN_SEGMENT_SHIFT:
+              if (shifted >= static_cast<int64_t>(first) && shifted < static_cast<int64_t>(last))
+                each = from[static_cast<size_t>(shifted) * width + c];
+              break;
+            case TN_SEGMENT_POSITION:
+              each = static_cast<double>(r - first);
+              break;
+            case TN_SEGMENT_RANK:
+              for (size_t other = first; other < last; ++other)
+                each += from[other] > from[r] || (from[other] == from[r] && other < r) ? 1 : 0;
+              break;
+            default:
+              break;
+          }
+        }
+    }
+  }
+
+  void coalesce(const Node& node, size_t first) {
+    const std::vector<double>& from = at(node.inputs[first]);
+    const std::vector<double>& ids = at(node.inputs[first + 1]);
+    std::vector<double>& out = at(node.outputs[0]);
+    if (first == 0) out.assign(static_cast<size_t>(count_of(graph_.spec(node.outputs[0]).shape)), 0);
+    const size_t width = out.size() / static_cast<size_t>(value_of(graph_.spec(node.outputs[0]).shape[0]));
+    size_t segment = 0;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (node.inputs[first + 2] != kNoValue)
+        while (static_cast<double>(i) >= at(node.inputs[first + 2])[segment + 1]) ++segment;
+      const size_t row = node.inputs[first + 2] == kNoValue ? i : segment;
+      for (size_t c = 0; c < width; ++c) out[static_cast<size_t>(ids[i]) * width + c] += from[row * width + c];
     }
   }
 
@@ -129,7 +199,7 @@ class Interpreter {
   std::vector<std::vector<double>> values;
 };
 
-Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0}; }
+Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0, {}}; }
 Dim fixed(int64_t n) { return tn_dim_constant(n); }
 Dim samples() { return tn_dim_symbol(TN_SYMBOL_SAMPLES); }
 
@@ -137,7 +207,22 @@ struct Built {
   Graph graph;
   std::vector<ValueId> inputs;  // floats from outside
   ValueId ids = kNoValue;       // integers from outside, below 3
+  ValueId row_ids = kNoValue;   // the same, one for each row
+  ValueId offsets = kNoValue;   // of the sequences, one of them empty
   ValueId output = kNoValue;
+  std::set<ValueId> by_rows;  // inputs whose gradients are rows
+
+  // The dimension of rows, with its sequences.
+  Dim rows() {
+    constexpr int32_t kSymbol = TN_SYMBOL_FIRST_ROWS;
+    if (offsets == kNoValue) {
+      Dim ends = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+      ends.offset = 1;
+      offsets = graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, "offsets");
+      graph.rows[kSymbol] = {tn_dim_symbol(TN_SYMBOL_SAMPLES), offsets};
+    }
+    return tn_dim_symbol(kSymbol);
+  }
 };
 
 std::vector<std::vector<double>> fill(const Built& built) {
@@ -150,6 +235,8 @@ std::vector<std::vector<double>> fill(const Built& built) {
     for (double& x : value) x = draw(random);
   }
   if (built.ids != kNoValue) values[static_cast<size_t>(built.ids)] = {2, 0, 2};
+  if (built.row_ids != kNoValue) values[static_cast<size_t>(built.row_ids)] = {1, 0, 1, 2, 1};
+  if (built.offsets != kNoValue) values[static_cast<size_t>(built.offsets)] = {0, 2, 2, 5};
   return values;
 }
 
@@ -172,7 +259,7 @@ void check(Built built) {
 
   Graph graph = built.graph;
   const ValueId seed = graph.add_external(graph.spec(built.output), "seed");
-  const auto gradients = differentiate(graph, {{built.output, seed}}, built.inputs, TN_F64);
+  const auto gradients = differentiate(graph, {{built.output, seed}}, built.inputs, TN_F64, built.by_rows);
   const auto derive = [&](const Graph& of) {
     Interpreter interpreter(of);
     std::copy(inputs.begin(), inputs.end(), interpreter.values.begin());
@@ -235,12 +322,85 @@ TEST(GraphGradient, GatherAndScatterAdd) {
     Built built;
     const Dim first = scatter ? samples() : fixed(4);
     const ValueId x = built.graph.add_external(f64({first, fixed(2), fixed(2)}), "x");
-    built.ids = built.graph.add_external({TN_I64, {samples()}, TN_DENSE, 0}, "ids");
+    built.ids = built.graph.add_external({TN_I64, {samples()}, TN_DENSE, 0, {}}, "ids");
     built.inputs = {x};
     GraphWriter writer(built.graph, 0, false, TN_F64);
     built.output = scatter ? writer.scatter_add(x, built.ids, fixed(4)) : writer.gather(x, built.ids);
     check(std::move(built));
   }
+}
+
+// Sums, maxima and copies along sequences, one of them empty.
+TEST(GraphGradient, Segments) {
+  for (const int32_t op : {TN_SEGMENT_SUM, TN_SEGMENT_MAX, TN_SEGMENT_SPREAD, TN_SEGMENT_SHIFT}) {
+    SCOPED_TRACE(op);
+    Built built;
+    const Dim rows = built.rows();
+    const Dim first = op == TN_SEGMENT_SPREAD ? samples() : rows;
+    const ValueId x = built.graph.add_external(f64({first, fixed(2), fixed(2)}), "x");
+    built.inputs = {x};
+    built.output = GraphWriter(built.graph, 0, false, TN_F64).segment(op, x, rows, -1);
+    check(std::move(built));
+  }
+}
+
+TEST(GraphGradient, SegmentsNameBothShapes) {
+  Built built;
+  const Dim rows = built.rows();
+  const ValueId x = built.graph.add_external(f64({samples(), fixed(2)}), "x");
+  GraphWriter writer(built.graph, 0, false, TN_F64);
+  EXPECT_THROW(writer.segment(TN_SEGMENT_SUM, x, rows, 0), Error);
+  EXPECT_THROW(writer.segment(TN_SEGMENT_SUM, kNoValue, rows, 0), Error);
+  EXPECT_THROW(writer.segment(TN_SEGMENT_SPREAD, x, fixed(3), 0), Error);
+  EXPECT_THROW(writer.segment(77, x, rows, 0), Error);
+}
+
+// A table that is read through gathers alone gets its gradient as rows; what a segment spreads is not written out.
+TEST(GraphGradient, Rows) {
+  Built built;
+  const Dim rows = built.rows();
+  const ValueId table = built.graph.add_external(f64({fixed(4), fixed(3)}), "table");
+  built.ids = built.graph.add_external({TN_I64, {samples()}, TN_DENSE, 0, {}}, "ids");
+  built.row_ids = built.graph.add_external({TN_I64, {rows}, TN_DENSE, 0, {}}, "row_ids");
+  built.inputs = {table};
+  built.by_rows = {table};
+  GraphWriter writer(built.graph, 0, false, TN_F64);
+  const ValueId bags = writer.segment(TN_SEGMENT_SUM, writer.gather(table, built.row_ids), rows, 0);
+  ProgramWriter product;
+  product.output(product.apply(TN_OP_MUL, product.input(TN_FULL), product.input(TN_FULL)));
+  built.output =
+      writer.pointwise(std::make_shared<Program>(product.finish()), {bags, writer.gather(table, built.ids)}, 1)[0];
+
+  Graph graph = built.graph;
+  const ValueId seed = graph.add_external(graph.spec(built.output), "seed");
+  const ValueId gradient = differentiate(graph, {{built.output, seed}}, {table}, TN_F64, {table}).at(table);
+  ASSERT_EQ(graph.spec(gradient).storage, TN_ROWS);
+  fuse(graph, {gradient});
+  const Node& last = graph.nodes.back();
+  ASSERT_EQ(last.primitive, Primitive::kCoalesce);
+  ASSERT_EQ(last.inputs.size(), 6U);
+  EXPECT_EQ(std::count(last.inputs.begin(), last.inputs.end(), built.offsets), 1);
+  EXPECT_TRUE(std::none_of(graph.nodes.begin(), graph.nodes.end(),
+                           [](const Node& node) { return node.backward && node.primitive == Primitive::kSegment; }));
+  check(std::move(built));
+}
+
+// With a product on the same table the whole gradient is dense.
+TEST(GraphGradient, RowsAndDense) {
+  Built built;
+  const Dim rows = built.rows();
+  const ValueId table = built.graph.add_external(f64({fixed(3), fixed(3)}), "table");
+  built.row_ids = built.graph.add_external({TN_I64, {rows}, TN_DENSE, 0, {}}, "row_ids");
+  built.inputs = {table};
+  built.by_rows = {table};
+  GraphWriter writer(built.graph, 0, false, TN_F64);
+  const ValueId bags = writer.segment(TN_SEGMENT_SUM, writer.gather(table, built.row_ids), rows, 0);
+  built.output = writer.gemm(bags, table, TN_TRANSPOSE_B, 1);
+  Graph graph = built.graph;
+  const ValueId seed = graph.add_external(graph.spec(built.output), "seed");
+  EXPECT_EQ(graph.spec(differentiate(graph, {{built.output, seed}}, {table}, TN_F64, {table}).at(table)).storage,
+            TN_DENSE);
+  check(std::move(built));
 }
 
 TEST(GraphGradient, Moves) {

@@ -283,7 +283,7 @@ class PreparedCall {
       const bool is_input = i < inputs.size();
       tensors[i].size = sizeof(tn_tensor);
       tensors[i].dl.data = is_input ? inputs[i] : outputs[i - inputs.size()];
-      if (is_input) in.push_back(&tensors[i]);
+      if (is_input) in.push_back(inputs[i] == nullptr ? nullptr : &tensors[i]);  // null: an absent operand
       if (!is_input) out.push_back(requests[i - inputs.size()] == TN_REQUEST_NONE ? nullptr : &tensors[i]);
     }
     const tn_execution execution = {sizeof(tn_execution), 0,          device_.device(), nullptr,

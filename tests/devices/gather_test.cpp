@@ -18,7 +18,7 @@ class Gather : public testing::Test {
     gather.size = sizeof gather;
     gather.dtype = l.dtype;
     gather.ids = l.ids;
-    gather.scatter = l.scatter ? 1 : 0;
+    gather.op = l.scatter ? TN_SCATTER_ADD : TN_GATHER_ROWS;
     gather.height = tn_dim_constant(l.height);
     gather.width = tn_dim_constant(l.width);
     gather.count = tn_dim_symbol(TN_SYMBOL_SAMPLES);

@@ -37,8 +37,8 @@ TEST(ErrorSink, SuccessForgetsTheReport) {
 
 TEST(ErrorSink, ShowsBothShapes) {
   ErrorSink sink("layer");
-  const Spec expected{TN_F32, {tn_dim_symbol(TN_SYMBOL_SAMPLES), tn_dim_constant(10)}, TN_DENSE, 0};
-  const Spec actual{TN_U8, {tn_dim_constant(3)}, TN_DENSE, 0};
+  const Spec expected{TN_F32, {tn_dim_symbol(TN_SYMBOL_SAMPLES), tn_dim_constant(10)}, TN_DENSE, 0, {}};
+  const Spec actual{TN_U8, {tn_dim_constant(3)}, TN_DENSE, 0, {}};
   const tn_spec expected_view = expected.view(), actual_view = actual.view();
   tn_error_report report = {sizeof report, TN_INVALID, "shapes differ", "x", &expected_view, &actual_view};
   const auto message_of = [&] {

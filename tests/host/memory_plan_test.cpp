@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-Spec floats(int64_t n) { return {TN_F32, {tn_dim_constant(n)}, TN_DENSE, 0}; }
+Spec floats(int64_t n) { return {TN_F32, {tn_dim_constant(n)}, TN_DENSE, 0, {}}; }
 
 // Random graphs: values that live at the same time never overlap, and the arena is near the bound.
 TEST(MemoryPlan, LivingValuesNeverOverlap) {

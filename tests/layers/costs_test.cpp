@@ -89,6 +89,27 @@ TEST(Costs, LessThan) {
   check(summed("less_than", {{"form", "hinge"}, {"margin", 0.25}}, {{{3}}, {{3}}}, hinge(0.25)));
 }
 
+TEST(Costs, RankCost) {
+  for (const bool weighted : {false, true})
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{3}}) {
+      LayerCase layer;
+      layer.type = "rank_cost";
+      layer.inputs = {{shape, 0, -9, 9}, {shape, 0, -9, 9}, {shape, 0, 0, 1}};
+      if (weighted) layer.inputs.push_back({shape, 0, 0, 3});
+      layer.cost = true;
+      layer.formula = [weighted](const FormulaArguments& a) {
+        Values cost(static_cast<size_t>(a.samples));
+        const size_t each = a.samples == 0 ? 0 : a.inputs[0].size() / cost.size();
+        for (size_t i = 0; i < a.inputs[0].size(); ++i) {
+          const double o = a.inputs[0][i] - a.inputs[1][i], t = a.inputs[2][i];  // cross-entropy of sigmoid(o)
+          cost[i / each] += (weighted ? a.inputs[3][i] : 1) * (t * softplus(-o) + (1 - t) * softplus(o));
+        }
+        return cost;
+      };
+      check(layer);
+    }
+}
+
 TEST(Costs, KlDivergence) {
   for (const bool from_logits : {false, true})
     for (const int64_t classes : {1, 10, 301}) {

@@ -18,8 +18,9 @@ LayerCase fc(int64_t size, bool bias, const std::vector<int64_t>& shape) {
     const std::vector<double>& w = a.parameters.at("weight");
     const auto n = static_cast<size_t>(size);
     const size_t inner = w.size() / n;
-    std::vector<double> y(static_cast<size_t>(a.samples) * n);
-    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i)
+    const size_t rows = x.size() / inner;
+    std::vector<double> y(rows * n);
+    for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < n; ++j) {
         double sum = bias ? a.parameters.at("bias")[j] : 0;
         for (size_t k = 0; k < inner; ++k) sum += x[i * inner + k] * w[k * n + j];
@@ -35,15 +36,41 @@ TEST(Fc, WithoutBias) { EXPECT_GT(check_layer(fc(3, false, {4})), 0); }
 TEST(Fc, FlattensItsInput) { EXPECT_GT(check_layer(fc(2, true, {3, 2, 2})), 0); }
 TEST(Fc, OneToOne) { EXPECT_GT(check_layer(fc(1, true, {1})), 0); }
 
+TEST(Fc, OfRowsOfSequences) {
+  for (const uint32_t levels : {1U, 2U}) {
+    LayerCase layer = fc(3, true, {2, 2});
+    layer.inputs[0].sequence = "s";
+    layer.inputs[0].levels = levels;
+    layer.output_rows = true;
+    EXPECT_GT(check_layer(layer), 0);
+    EXPECT_GT(check_long_sequences(layer), 0);
+  }
+}
+
+// A sparse input is the same matrix with its zeros left out; in the narrow one ids come several times in a sample.
+TEST(Fc, OfSparseInput) {
+  for (const int64_t width : {3, 9})
+    for (const bool weighted : {true, false}) {
+      LayerCase layer = fc(4, true, {width});
+      layer.inputs[0].sparse = true;
+      layer.inputs[0].weighted = weighted;
+      EXPECT_GT(check_layer(layer), 0);
+      EXPECT_GT(check_long_sequences(layer), 0);
+      layer.attributes.push_back({"param.weight.sparse", false});  // its gradient, likewise
+      EXPECT_GT(check_layer(layer), 0);
+    }
+}
+
 // y = x0 w0 + x1 w1 (+ b): each input has a weight of its own.
 TEST(Fc, SeveralInputs) {
-  for (const bool bias : {true, false}) {
+  for (const auto& [bias, sparse] : {std::pair{true, false}, {false, false}, {true, true}}) {
     LayerCase layer;
     layer.type = "fc";
     layer.attributes = {{"size", 3}, {"bias", bias}};
     layer.inputs = {{{4}}, {{2, 2}}, {{5}}};
+    layer.inputs[2].sparse = sparse;
     layer.output_shape = {3};
-    layer.formula = [bias](const FormulaArguments& a) {
+    layer.formula = [bias = bias](const FormulaArguments& a) {
       const char* const suffixes[] = {"weight", "weight_1", "weight_2"};
       const size_t depths[] = {4, 4, 5};
       std::vector<double> y;

@@ -147,7 +147,7 @@ static int differ(const char* a, const char* b) { return strcmp(a, b) != 0; }
 int main(void) {
   return differ(TN_ENTRY_NAME, "tenon_plugin") || differ(TN_NOTE_SECTION, ".note.tenon") ||
          differ(TN_NOTE_OWNER, "Tenon") || TN_NOTE_TYPE != 1 || TN_NOTE_LIMIT != 65536 ||
-         differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_GEMM, "tenon.gemm/1") ||
-         differ(TN_POINTWISE, "tenon.pointwise/1") || differ(TN_GATHER, "tenon.gather/1") ||
-         differ(TN_NATIVE, "tenon.native/1");
+         differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_PASS, "tenon.pass/1") ||
+         differ(TN_GEMM, "tenon.gemm/1") || differ(TN_POINTWISE, "tenon.pointwise/1") ||
+         differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1");
 }

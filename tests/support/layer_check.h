@@ -1,7 +1,7 @@
 // The harness that proves a layer. A test declares shapes, attributes and the formula in plain fp64; check_layer does
 // the rest: forward against the formula, in training and not; gradients against finite differences of the formula, all
 // at once and each alone; mutants of the gradient that must be found out; batch 0 and 1 and odd sizes; every thread
-// count; repetition. SPDX-License-Identifier: Apache-2.0
+// count; repetition; sequences that are all empty. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,23 @@ struct CheckedInput {
   double low = -2, high = 2;   // floats are drawn from here
   double away_from = 0;        // floats keep at least `gap` from this kink
   double gap = 0;
+  std::string sequence =
+      {};                // not empty: sequences of rows of `shape`; inputs that name the same one have equal lengths
+  uint32_t levels = 1;   // of a sequence
+  bool sparse = false;   // csr of shape[0] columns; its values are no variables, so they have no gradient
+  bool weighted = true;  // sparse: entries have values, else all are 1
 };
 
-// What the formula is given: row-major values, [samples, shape...] for inputs, [shape...] for parameters.
+// What the formula is given: row-major values, [samples, shape...] for inputs, of sequences [rows, shape...], of sparse
+// ones all zeros included; [shape...] for parameters.
 struct FormulaArguments {
   int64_t samples = 0;
   std::vector<std::vector<double>> inputs;
+  // By input, for sequences: offsets of the samples, with two levels into the inner sequences, whose follow.
+  std::vector<std::vector<std::vector<int64_t>>> offsets;
   std::map<std::string, std::vector<double>> parameters;  // by suffix
 };
-// The output, [samples, shape...] row-major. For a cost one value per sample.
+// The output, [samples, shape...] or [rows, shape...] row-major. For a cost one value per sample or row.
 using Formula = std::function<std::vector<double>(const FormulaArguments&)>;
 
 // An output behind the first one. Where it is not differentiable the formula is a step, away from its kinks.
@@ -50,10 +58,15 @@ struct LayerCase {
   // Allowed error of fp32, relative to the largest element; of fp64 it is 1e-12, and 1e-6 for gradients.
   double tolerance = 2e-6;
   double gradient_tolerance = 1e-4;
+  bool output_rows = false;  // output 0 is made of sequences, and output_shape is that of a row
 };
 
 // Reports through GoogleTest; gives the number of single checks that were made, prints it with the sum of all calls so
 // far, and records it as a property of the test, "checks_<type>".
 int64_t check_layer(const LayerCase& layer);
+
+// The same for 10,000 sequences of one row each and for one of 10,000 rows beside empty ones: forward, the bits of
+// every thread count, and some elements of each gradient.
+int64_t check_long_sequences(const LayerCase& layer);
 
 }  // namespace tenon::test

@@ -254,7 +254,7 @@ TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_laye
 TENON_API tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                                         tn_error* error);
 /* The gradient of a parameter that has it as rows, as a layer's table has of which few rows are read: the numbers of
- * the rows that have one, int64 [n], rising, and their gradients [n, shape of a row...]; all other rows have none.
+ * the rows that have one, int64 [n] in no order, and their gradients [n, shape of a row...]; all other rows have none.
  * tn_machine_gradient gives the whole one of such a parameter, as a copy that the machine makes at each call.
  * TN_INVALID where the parameter's gradient is dense. Borrowed like tn_machine_gradient's. */
 TENON_API tn_status tn_machine_gradient_rows(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
@@ -281,8 +281,9 @@ TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, t
                                             tn_error* error);
 TENON_API tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double learning_rate,
                                                  tn_error* error);
-/* JSON: {type, learning_rate, slot_bytes, workspace_bytes}: what the updater keeps for these parameters: slots from
- * its first update on, and the workspace that it holds at present. */
+/* JSON: {type, learning_rate, slot_bytes, workspace_bytes, last_update: {rows, bytes_written}}: what the updater keeps
+ * for these parameters: slots from its first update on, and the workspace that it holds at present; and what its last
+ * update of them wrote: rows, where gradients are of rows, and bytes of parameters and slots. */
 TENON_API tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write,
                                         void* user, tn_error* error);
 TENON_API tn_status tn_updater_release(tn_host* host, tn_updater updater, tn_error* error);

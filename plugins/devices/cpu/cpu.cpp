@@ -111,10 +111,13 @@ const void* extension(const char* id) {
   if (std::strcmp(id, TN_POINTWISE) == 0) return tenon::cpu::pointwise_table();
   if (std::strcmp(id, TN_GATHER) == 0) return tenon::cpu::gather_table();
   if (std::strcmp(id, TN_MOVE) == 0) return tenon::cpu::move_table();
+  if (std::strcmp(id, TN_SEGMENT) == 0) return tenon::cpu::segment_table();
+  if (std::strcmp(id, TN_ROWS_TABLE) == 0) return tenon::cpu::rows_table();
   return nullptr;
 }
 
-constexpr const char* kTables[] = {TN_GEMM, TN_GEMM_EPILOGUE, TN_POINTWISE, TN_GATHER, TN_MOVE, nullptr};
+constexpr const char* kTables[] = {TN_GEMM, TN_GEMM_EPILOGUE, TN_POINTWISE,  TN_GATHER,
+                                   TN_MOVE, TN_SEGMENT,       TN_ROWS_TABLE, nullptr};
 
 constexpr tn_device_description kDescription = {sizeof(tn_device_description), kDLCPU, "cpu",
                                                 "The processor, with every primitive; the reference for other devices",

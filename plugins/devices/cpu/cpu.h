@@ -10,5 +10,7 @@ namespace tenon::cpu {
 [[nodiscard]] const tn_pointwise_table* pointwise_table();
 [[nodiscard]] const tn_gather_table* gather_table();
 [[nodiscard]] const tn_move_table* move_table();
+[[nodiscard]] const tn_segment_table* segment_table();
+[[nodiscard]] const tn_rows_table* rows_table();
 
 }  // namespace tenon::cpu

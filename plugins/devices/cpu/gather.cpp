@@ -1,6 +1,6 @@
-// "tenon.gather/1": rows of a table by number, and their sum back into a table. Ids are checked before anything is
-// written. The order of additions to an element is that of the ids, however the table is shared out.
-// SPDX-License-Identifier: Apache-2.0
+// "tenon.gather/1": rows of a table by number, their sums over segments, and their sum back into a table. Ids are
+// checked before anything is written. The order of additions to an element is that of the ids, however the table is
+// shared out. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <new>
 
 #include "cpu.h"
+#include "segment_tasks.h"
 
 namespace tenon::cpu {
 
@@ -27,6 +28,8 @@ struct Run {
   uint8_t* to;
   const void* ids;
   bool add;
+  const int64_t* offsets;             // gather_sum
+  int64_t segments, tasks;            // gather_sum
   int64_t strips, ranges;             // scatter: tasks are column strips of height ranges
   std::atomic<int64_t>* first_wrong;  // position of the first id that is outside the table
 
@@ -38,6 +41,7 @@ struct Run {
 
 constexpr int64_t kIdsPerTask = 16384;
 constexpr int64_t kBytesPerTask = 65536;
+constexpr int64_t kSumTasks = 32;
 
 uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
 
@@ -88,6 +92,36 @@ void gather_rows(void* argument, int64_t index, int32_t) {
   }
 }
 
+// The sum of the rows of one segment; an addition to what is there comes last, so that the sum has its own bits.
+template <class T>
+void sum_segment(const Run& run, int64_t segment) {
+  T* to = reinterpret_cast<T*>(run.to) + segment * run.width;
+  const auto row = [&](int64_t i) { return reinterpret_cast<const T*>(run.from) + run.id(i) * run.width; };
+  const int64_t first = run.offsets[segment];
+  const int64_t last = run.offsets[segment + 1];
+  constexpr int64_t kStrip = 64;  // columns whose sums are kept in registers
+  for (int64_t column = 0; column < run.width; column += kStrip) {
+    const int64_t columns = std::min(kStrip, run.width - column);
+    T sum[kStrip] = {};
+    for (int64_t i = first; i < last; ++i) {
+      const T* from = row(i) + column;
+      if (i == first) {
+        for (int64_t c = 0; c < columns; ++c) sum[c] = from[c];
+      } else {
+        for (int64_t c = 0; c < columns; ++c) sum[c] += from[c];
+      }
+    }
+    for (int64_t c = 0; c < columns; ++c) to[column + c] = run.add ? to[column + c] + sum[c] : sum[c];
+  }
+}
+
+void sum_segments(void* argument, int64_t index, int32_t) {
+  const Run& run = *static_cast<const Run*>(argument);
+  const SegmentRange range = segments_of_task(run.offsets, run.segments, run.tasks, index);
+  for (int64_t segment = range.first; segment < range.last; ++segment)
+    run.gather->site.dtype == TN_F64 ? sum_segment<double>(run, segment) : sum_segment<float>(run, segment);
+}
+
 // Part `index` of `parts` of [0, size), in whole steps.
 struct Part {
   int64_t first, last;
@@ -128,8 +162,11 @@ tn_status report_wrong_id(const tn_errors* errors, const Run& run) {
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
   const auto& gather = *static_cast<const Gather*>(binding);
   const tn_errors* errors = execution->errors;
-  if (call->inputs_count != 2 || call->outputs_count != 1 || call->inputs[0] == nullptr || call->inputs[1] == nullptr)
-    return tn_fail(errors, TN_MISUSE, nullptr, "a gather call needs values, ids and one output");
+  const bool sums = gather.site.op == TN_GATHER_SUM;
+  const bool complete = call->inputs_count == (sums ? 3U : 2U) && call->outputs_count == 1 &&
+                        std::none_of(call->inputs, call->inputs + call->inputs_count,
+                                     [](const tn_tensor* input) { return input == nullptr; });
+  if (!complete) return tn_fail(errors, TN_MISUSE, nullptr, "a gather call needs values, ids and one output");
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
   if (call->outputs[0] == nullptr) return tn_fail(errors, TN_MISUSE, "outputs", "a gather call without its output");
   const tn_parallel& parallel = *execution->parallel;
@@ -142,6 +179,9 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
              data(*call->outputs[0]),
              data(*call->inputs[1]),
              call->requests[0] == TN_REQUEST_ADD,
+             sums ? reinterpret_cast<const int64_t*>(data(*call->inputs[2])) : nullptr,
+             sums ? tn_dim_value(&gather.site.segments, execution->symbols) : 0,
+             1,
              1,
              1,
              &first_wrong};
@@ -152,7 +192,15 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   parallel.for_each(parallel.self, (run.count + kIdsPerTask - 1) / kIdsPerTask, &check_ids, &run);
   if (first_wrong.load() != INT64_MAX) return report_wrong_id(errors, run);
   if (run.width == 0) return TN_OK;
-  if (gather.site.scatter == 0) {
+  if (sums) {
+    if (run.segments <= 0) return TN_OK;
+    if (run.offsets[run.segments] > run.count)
+      return tn_fail(errors, TN_MISUSE, "offsets", "the segments have more ids than there are");
+    run.tasks = std::clamp<int64_t>(run.count * run.width * gather.element_bytes / kBytesPerTask, 1, kSumTasks);
+    parallel.for_each(parallel.self, run.tasks, &sum_segments, &run);
+    return TN_OK;
+  }
+  if (gather.site.op == TN_GATHER_ROWS) {
     const int64_t step = rows_per_task(run);
     parallel.for_each(parallel.self, (run.count + step - 1) / step, &gather_rows, &run);
     return TN_OK;
@@ -173,7 +221,8 @@ void destroy(void* binding) { delete static_cast<Gather*>(binding); }
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_gather* gather, tn_prepared* prepared) {
   if (gather->ids != TN_I32 && gather->ids != TN_I64)
     return tn_fail(errors, TN_UNSUPPORTED, "ids", "ids must be int32 or int64");
-  if (gather->scatter != 0 && gather->dtype != TN_F32 && gather->dtype != TN_F64)
+  if (gather->op > TN_GATHER_SUM) return tn_fail(errors, TN_UNSUPPORTED, "op", "the cpu does not know this gather");
+  if (gather->op != TN_GATHER_ROWS && gather->dtype != TN_F32 && gather->dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu adds rows of float32 and float64 only");
   const int64_t bytes = tn_dtype_bytes(gather->dtype);
   if (bytes == 0) return tn_fail(errors, TN_UNSUPPORTED, "dtype", "elements without a size cannot be gathered");

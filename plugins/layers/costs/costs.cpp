@@ -20,13 +20,13 @@ tn::Spec without_ones(const tn::Spec& spec) {
   return spec.leading(rank);
 }
 
-// Inputs that have one shape, up to ones at the end.
+// Inputs that have one shape, up to ones at the end; optional ones may be absent.
 void plan_values(tn::Planner& planner) {
   const tn::Spec input = planner.input(0);
   if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
   planner.elements(0, 1);
   for (uint32_t i = 1; i < planner.inputs_count(); ++i)
-    if (!without_ones(planner.input(i)).same_shape(without_ones(input)))
+    if (planner.has_input(i) && !without_ones(planner.input(i)).same_shape(without_ones(input)))
       throw planner.bad_input(i, "must have the shape of the first input").expected(input);
 }
 std::vector<tn::Tensor> values_of(tn::Builder& body, uint32_t count) {
@@ -224,7 +224,48 @@ struct LessThan : CostOfValues {
   }
 };
 
-// The metric beside it.
+struct RankCost {
+  enum { kLeft = 0, kRight = 1, kLabel = 2, kWeight = 3 };
+
+  static void describe(tn::LayerDescription& d) {
+    d.type("rank_cost",
+           "Cost of the order of a pair with scores left and right, one for each sample, summed over its values: with "
+           "o = left - right and t the probability that left comes first, log(1 + exp(o)) - t o, times the weight "
+           "where there is one (RankNet: Burges et al., \"Learning to rank using gradient descent\", 2005, equation "
+           "3). Differentiable in all inputs.");
+    d.role(TN_ROLE_COST);
+    d.input("left", "[samples, ...]: scores");
+    d.input("right", "the shape of left: scores");
+    d.input("label", "the shape of left: probability that left comes first; 1 or 0 where that is known, 1/2 for a tie");
+    d.input("weight", "the shape of left: factor of the cost", TN_PORT_OPTIONAL);
+    CostOfValues::describe_output(d);
+  }
+  static void plan(tn::Planner& planner) {
+    plan_values(planner);
+    planner.output(0, tn::Spec({planner.input(kLeft)[0]}));
+  }
+  static void lower(const Attributes&, tn::Builder& body) {
+    const bool weighted = body.optional_input(kWeight).has_value();
+    tn::Program cost;
+    const Float left = cost.full(), right = cost.full(), t = cost.full();
+    const Float o = left - right;
+    const Float value = softplus(o) - t * o;
+    cost.output(sum_per_row(weighted ? value * cost.full() : value));
+
+    GradientProgram backward(cost);
+    const Float at = backward.input(kLeft) - backward.input(kRight);
+    const Float dy = backward.result_gradient();
+    const Float share = weighted ? dy * backward.input(kWeight) : dy;
+    const Float gradient = share * (softplus_slope(at) - backward.input(kLabel));
+    backward.output(gradient);
+    backward.output(-gradient);
+    backward.output(-(share * at));
+    if (weighted) backward.output(dy * (softplus(at) - backward.input(kLabel) * at));
+    CostOfValues::record(body, cost, &backward);
+  }
+};
+
+// The metric beside less_than.
 struct LessThanShare {
   enum { kHolds = 0, kCount = 1 };  // state
 
@@ -300,6 +341,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<ShouldBe<true>>();
   plugin.layer<ShouldBe<false>>();
   plugin.layer<LessThan>();
+  plugin.layer<RankCost>();
   plugin.layer<LessThanShare>();
   plugin.layer<KlDivergence>();
 }

@@ -13,9 +13,12 @@ struct FullyConnected {
     d.type("fc",
            "Fully connected: output = x weight + bias, where x is the input flattened to [samples, D], weight is "
            "[D, size] and bias is [size]; of several inputs the sum of x_i weight_i + bias, where the second weight is "
-           "called weight_1. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, \"Understanding the "
+           "called weight_1. Of a sparse input only the rows of weight that it names are read, and have a gradient, "
+           "which may be stored as rows. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, "
+           "\"Understanding the "
            "difficulty of training deep feedforward neural networks\", 2010, equation 16), the bias at 0.");
-    d.input("inputs", "[samples, ...]; all dimensions after the first are flattened", TN_PORT_VARIADIC);
+    d.input("inputs", "[samples, ...]; all dimensions after the first are flattened",
+            TN_PORT_VARIADIC | TN_PORT_SPARSE);
     d.output("output", "[samples, size]");
     d.attribute(tn::int_attribute("size").required().at_least(1).doc("number of outputs for each sample"));
     d.attribute(tn::bool_attribute("bias", true).doc("whether a bias is added"));
@@ -35,7 +38,8 @@ struct FullyConnected {
       if (!input[0].same(planner.input(0)[0]))
         throw planner.bad_input(i, "has another number of rows than the first").expected(planner.input(0));
       const int64_t depth = planner.elements(i, 1);
-      planner.parameter(kWeights[i], tn::Spec({depth, size}), tn::glorot_uniform(depth, size));
+      planner.parameter(kWeights[i], tn::Spec({depth, size}), tn::glorot_uniform(depth, size),
+                        input.storage() == TN_CSR ? TN_PARAMETER_ROWS_GRADIENT : 0);
     }
     planner.output(0, tn::Spec({planner.input(0)[0], size}));
     if (planner.attributes().flag("bias")) planner.parameter("bias", tn::Spec({size}), tn::constant_initializer(0));
@@ -63,8 +67,19 @@ struct FullyConnected {
 
   // The input, flattened, times its weight.
   static tn::Tensor product(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& weight) {
+    if (const std::optional<tn::Tensor> values = body.weights(input)) return of_sparse(body, input, *values, weight);
     const bool flat = input.spec().rank() == 2;
     return body.gemm(flat ? input : input.view(tn::Spec({input.spec()[0], weight.spec()[0]})), weight);
+  }
+
+  // The sum over a sample's entries of their values times their rows of the weight.
+  static tn::Tensor of_sparse(tn::Builder& body, const tn::Tensor& ids, const tn::Tensor& values,
+                              const tn::Tensor& weight) {
+    tn::Program weigh;
+    const tn::Float row = weigh.full();
+    weigh.output(row * weigh.per_row());
+    const tn::Tensor rows = body.pointwise(weigh, {body.gather(weight, ids), values}).front();
+    return body.segment(TN_SEGMENT_SUM, rows, ids.spec()[0]);
   }
 };
 

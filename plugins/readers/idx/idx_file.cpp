@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "stream.h"
@@ -50,7 +48,7 @@ void to_native_order(File& file, uint64_t bytes) {
 
 class Decoder {
  public:
-  Decoder(const std::string& path, const Shard& shard, const tn_memory* memory, const volatile int32_t* cancel)
+  Decoder(const std::string& path, const tn::Shard& shard, const tn_memory* memory, const volatile int32_t* cancel)
       : shard_(shard), memory_(memory), stream_(path, cancel) {
     file_.path = path;
   }
@@ -68,7 +66,7 @@ class Decoder {
 
  private:
   [[noreturn]] void fail(tn_status code, std::string message) const {
-    throw Failure{code, file_.path, std::move(message)};
+    throw tn::Failure(code, file_.path, std::move(message));
   }
 
   // "uint8 [60000, 28, 28]"
@@ -124,12 +122,11 @@ class Decoder {
 
   void read_values() {
     const uint64_t all = file_.all_samples;
-    const uint64_t mine = all > shard_.number ? (all - shard_.number - 1) / shard_.count + 1 : 0;
-    file_.samples = static_cast<int64_t>(mine);
-    wanted_ = mine * file_.sample_bytes;
+    file_.samples = shard_.samples(static_cast<int64_t>(all));
+    wanted_ = static_cast<uint64_t>(file_.samples) * file_.sample_bytes;
     if (shard_.count == 1) return keep(wanted_);
-    for (uint64_t i = 0; i < all; ++i)
-      i % shard_.count == shard_.number ? keep(file_.sample_bytes) : skip(file_.sample_bytes);
+    for (int64_t i = 0; i < static_cast<int64_t>(all); ++i)
+      shard_.has(i) ? keep(file_.sample_bytes) : skip(file_.sample_bytes);
   }
 
   void keep(uint64_t bytes) {
@@ -163,7 +160,7 @@ class Decoder {
   void grow() {
     const uint64_t likely = std::max(stream_.likely_bytes(), kFirstBlock);
     const uint64_t bytes = filled_ == 0 ? likely : filled_ > wanted_ / 2 ? wanted_ : 2 * filled_;
-    Block larger(memory_, std::min(wanted_, bytes));
+    files::Block larger(memory_, std::min(wanted_, bytes));
     if (filled_ != 0) std::memcpy(larger.data(), file_.values.data(), filled_);
     file_.values.swap(larger);
   }
@@ -178,9 +175,9 @@ class Decoder {
     return done;
   }
 
-  Shard shard_;
+  tn::Shard shard_;
   const tn_memory* memory_;
-  Stream stream_;
+  files::Stream stream_;
   File file_;
   uint64_t all_bytes_ = 0;  // of values in the file, as its header says
   uint64_t wanted_ = 0;     // of them in this shard
@@ -190,52 +187,33 @@ class Decoder {
 };
 
 template <typename Integer>
-void check_as(const File& file, const Shard& shard, int64_t limit) {
+void check_as(const File& file, const tn::Shard& shard, int64_t limit) {
   const uint64_t per_sample = file.sample_bytes / sizeof(Integer);
   const uint64_t count = static_cast<uint64_t>(file.samples) * per_sample;
   for (uint64_t i = 0; i < count; ++i) {
     Integer value;
     std::memcpy(&value, file.values.data() + i * sizeof value, sizeof value);
     if (value >= 0 && int64_t{value} < limit) continue;
-    const uint64_t sample = i / per_sample * shard.count + shard.number;
-    throw Failure{TN_BAD_DATA, file.path,
-                  "sample " + digits(sample) + ": expected a value from 0 to " + std::to_string(limit - 1) + ", got " +
-                      std::to_string(value)};
+    const int64_t sample = shard.sample(static_cast<int64_t>(i / per_sample));
+    throw tn::Failure(TN_BAD_DATA, file.path,
+                      "sample " + std::to_string(sample) + ": expected a value from 0 to " + std::to_string(limit - 1) +
+                          ", got " + std::to_string(value));
   }
 }
 
 }  // namespace
 
-Block::Block(const tn_memory* host, uint64_t bytes) : host_(host), bytes_(bytes) {
-  if (bytes == 0) return;
-  data_ = static_cast<uint8_t*>(host_ != nullptr ? host_->allocate(host_->self, bytes) : std::malloc(bytes));
-  if (data_ == nullptr) throw std::bad_alloc();
-}
-
-Block::~Block() {
-  if (data_ == nullptr) return;
-  if (host_ != nullptr)
-    host_->release(host_->self, data_, bytes_);
-  else
-    std::free(data_);
-}
-
-void Block::swap(Block& other) noexcept {
-  std::swap(host_, other.host_);
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-}
-
-File read_file(const std::string& path, const Shard& shard, const tn_memory* memory, const volatile int32_t* cancel) {
+File read_file(const std::string& path, const tn::Shard& shard, const tn_memory* memory,
+               const volatile int32_t* cancel) {
   return Decoder(path, shard, memory, cancel).run();
 }
 
-void check_values(const File& file, const Shard& shard, int64_t limit) {
+void check_values(const File& file, const tn::Shard& shard, int64_t limit) {
   if (file.dtype == TN_U8) return check_as<uint8_t>(file, shard, limit);
   if (file.dtype == TN_I8) return check_as<int8_t>(file, shard, limit);
   if (file.dtype == TN_I16) return check_as<int16_t>(file, shard, limit);
   if (file.dtype == TN_I32) return check_as<int32_t>(file, shard, limit);
-  throw Failure{TN_INVALID, "classes", file.path + " holds " + file.dtype_name + "; expected whole numbers"};
+  throw tn::Failure(TN_INVALID, "classes", file.path + " holds " + file.dtype_name + "; expected whole numbers");
 }
 
 }  // namespace tenon::idx

@@ -59,6 +59,30 @@ struct Adagrad {
   }
 };
 
+struct RowwiseAdagrad {
+  static void describe(tn::UpdaterDescription& d) {
+    d.type("rowwise_adagrad",
+           "Adagrad with one sum v for each row of the first dimension, for large tables (Mudigere et al., \"Software-"
+           "hardware co-design for fast and scalable training of deep learning recommendation models\", 2022, section "
+           "4.1.4): g = g + weight_decay * decay_multiplier * p; v = v + the mean of g * g over the row; p = p - "
+           "learning_rate * rate_multiplier * g / (sqrt(v) + epsilon). v is initial_sum at first.");
+    declare_rate(d, 0.01);
+    d.attribute(tn::float_attribute("initial_sum", 0).at_least(0).doc("v at first; above 0 tames the first steps"));
+    d.attribute(tn::float_attribute("epsilon", 1e-10).at_least(0).doc("added to the root, against division by 0"));
+    declare_decay(d);
+  }
+
+  static void record(tn::UpdateRecorder& update) {
+    const Attributes attributes = update.attributes();
+    update.grain(TN_GRAIN_ROW);
+    const Float g = decayed_gradient(update);
+    const Slot v = update.row_slot("v", attributes.number("initial_sum"));
+    const Float v_next = v + sum_per_row(g * g) / update.row_elements();
+    update.slot_next(v, v_next);
+    step(update, g / (sqrt(v_next) + attributes.number("epsilon")));
+  }
+};
+
 struct RmsProp {
   static void describe(tn::UpdaterDescription& d) {
     d.type(
@@ -170,6 +194,7 @@ struct Adamax {
 void describe(tn::Plugin& plugin) {
   plugin.about("tenon.adaptive", "0.1.0", "Adagrad, RMSProp, Adadelta and Adamax", "Apache-2.0");
   plugin.updater<Adagrad>();
+  plugin.updater<RowwiseAdagrad>();
   plugin.updater<RmsProp>();
   plugin.updater<Adadelta>();
   plugin.updater<Adamax>();

@@ -95,6 +95,8 @@ typedef struct tn_builder {
   /* A TN_CSR input is seen as the ids of its entries, int64 [entries], ragged. This is their values, float [entries],
    * or -1 without failure where all are 1. */
   tn_ref (*weights)(void* self, tn_ref sparse);
+  /* The dimension of rows that plan was given for the sequences of `a` and then those of `b` (tn_planner.joined). */
+  tn_status (*joined)(void* self, tn_ref a, tn_ref b, tn_dim* rows);
 } tn_builder;
 
 #ifdef __cplusplus

@@ -95,6 +95,13 @@ class Builder {
     return made(ref);
   }
 
+  // The dimension of rows that plan was given for the sequences of a and then those of b.
+  Dim joined(const Tensor& a, const Tensor& b) {
+    Dim rows;
+    check(builder_->joined(builder_->self, a.ref(), b.ref(), &rows));
+    return rows;
+  }
+
   // Applies a program: the first `leading` dimensions are rows. With `gradient`, the author's own; else derived.
   std::vector<Tensor> pointwise(const Program& program, std::initializer_list<Tensor> inputs, int32_t leading = 1,
                                 const GradientProgram* gradient = nullptr) {

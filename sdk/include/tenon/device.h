@@ -124,14 +124,18 @@ typedef struct tn_gemm_epilogue_table {
 /* "tenon.gather/1": rows of a table [height, width] by ids [count].
  *   gather:      inputs table, ids; outputs [count, width]
  *   scatter_add: inputs rows [count, width], ids; outputs [height, width], summed in the order of the ids
+ *   gather_sum:  inputs table, ids, offsets int64 [segments + 1]; outputs [segments, width], the sums over ids
+ *                offsets[s] to offsets[s + 1] - 1, in their order
  * An id outside [0, height) ends the step with TN_BAD_DATA naming it; memory is never touched outside the table. */
 #define TN_GATHER "tenon.gather/1"
+enum { TN_GATHER_ROWS = 0, TN_SCATTER_ADD = 1, TN_GATHER_SUM = 2 };
 typedef struct tn_gather {
   uint32_t size;
   tn_dtype dtype;
-  tn_dtype ids;     /* TN_I32 or TN_I64 */
-  uint32_t scatter; /* 0: gather, 1: scatter_add */
+  tn_dtype ids; /* TN_I32 or TN_I64 */
+  uint32_t op;  /* TN_GATHER_ROWS, TN_SCATTER_ADD, TN_GATHER_SUM */
   tn_dim height, width, count;
+  tn_dim segments; /* TN_GATHER_SUM */
 } tn_gather;
 typedef struct tn_gather_table {
   uint32_t size;
@@ -171,8 +175,7 @@ typedef struct tn_move_table {
 } tn_move_table;
 
 /* "tenon.segment/1": TN_SEGMENT_* of builder.h. inputs: the value (null where the op takes none), offsets int64
- * [segments + 1]; outputs: one. Rows of no segment, which there are when the offsets end before `rows`, read and give
- * 0. */
+ * [segments + 1]; outputs: one. The last offset is the number of rows. */
 #define TN_SEGMENT "tenon.segment/1"
 typedef struct tn_segment {
   uint32_t size;
@@ -190,13 +193,14 @@ typedef struct tn_segment_table {
 } tn_segment_table;
 
 /* "tenon.rows/1": sparse gradients, TN_ROWS tensors.
- *   coalesce: contributions to the rows of a table [height, width] become one TN_ROWS tensor: its ids rise, each stands
- *     once, its values are summed in the order of the parts and within them of the ids; WRITE begins anew, ADD goes on
- *     with the rows that are there. inputs, for each part: values, ids [count], offsets int64 [segments + 1] or null.
- *     Without offsets value row i belongs to ids[i]; with them the values are [segments, width], and the row of segment
- *     s belongs to each of ids[offsets[s]] to ids[offsets[s + 1] - 1]. Errors of ids as in tenon.gather/1.
- *   update: a pointwise program over the rows that a TN_ROWS tensor has, `rows` of its grid at most; the FULL and
- *     PER_ROW operands that are marked as indexed lie in tables, where row r of the grid is row ids[r]. */
+ *   coalesce: contributions to the rows of a table [height, width] become one TN_ROWS tensor: each id stands
+ *     once, in the order in which they come first, its values are summed in the order of the parts and within them of
+ * the ids; WRITE begins anew, ADD goes on with the rows that are there. Its capacity holds them. inputs, for each part:
+ * values, ids [count], offsets int64 [segments + 1] or null. Without offsets value row i belongs to ids[i]; with them
+ * the values are [segments, width], and the row of segment s belongs to each of ids[offsets[s]] to ids[offsets[s + 1] -
+ * 1]. Errors of ids as in tenon.gather/1. update: a pointwise program over the rows that a TN_ROWS tensor has, `rows`
+ * of its grid at most; the FULL and PER_ROW operands that are marked as indexed lie in tables, where row r of the grid
+ * is row ids[r]. */
 #define TN_ROWS_TABLE "tenon.rows/1"
 typedef struct tn_coalesce_part {
   uint32_t size;

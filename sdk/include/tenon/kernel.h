@@ -37,7 +37,8 @@ typedef struct tn_kernel_needs {
  *   forward:  inputs = layer inputs, parameters;                 outputs = layer outputs
  *   backward: inputs = layer inputs, parameters, layer outputs, gradients of the outputs
  *             outputs = gradients of the layer inputs, gradients of the parameters, with requests
- * In backward an input that query did not ask for is null. */
+ * In backward an input that query did not ask for is null. A metric has no outputs: in their place are its states, one
+ * float64 each, which a call overwrites with what the minibatch adds; it has no backward. */
 enum { TN_FORWARD = 0, TN_BACKWARD = 1 };
 
 typedef struct tn_kernel {

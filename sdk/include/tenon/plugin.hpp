@@ -12,6 +12,7 @@
 #include <tenon/plugin.h>
 
 #include <tenon/layer.hpp>
+#include <tenon/reader.hpp>
 #include <tenon/updater.hpp>
 
 namespace tn {
@@ -48,6 +49,10 @@ class Plugin {
   template <typename T>
   void updater() {
     updaters_.add(updater_type<T>());
+  }
+  template <typename T>
+  void reader() {
+    readers_.add(reader_type<T>());
   }
   void kernel(const tn_kernel* kernel) { kernels_.add(kernel); }
   void reader(const tn_reader_type* reader) { readers_.add(reader); }

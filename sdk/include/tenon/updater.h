@@ -13,12 +13,13 @@
 extern "C" {
 #endif
 
-/* Device scalars that the host offers to the program. All are floats; all but the multipliers change per step. */
+/* Device scalars that the host offers to the program. All are floats. */
 enum {
   TN_SCALAR_LEARNING_RATE = 0,   /* after the schedule */
   TN_SCALAR_STEP = 1,            /* updates done so far, this one included: 1 in the first; one count for all tensors */
   TN_SCALAR_RATE_MULTIPLIER = 2, /* of this parameter, 1 unless the user set it */
-  TN_SCALAR_DECAY_MULTIPLIER = 3 /* of this parameter, 1 unless the user set it */
+  TN_SCALAR_DECAY_MULTIPLIER = 3, /* of this parameter, 1 unless the user set it */
+  TN_SCALAR_ROW_ELEMENTS = 4      /* elements in a row of this parameter's first dimension; not with TN_GRAIN_ELEMENT */
 };
 
 /* The smallest piece that may be updated on its own; what sharding may cut. A program with reductions needs

@@ -78,6 +78,7 @@ class UpdateRecorder {
   Float step() { return scalar(TN_SCALAR_STEP); }
   Float rate_multiplier() { return scalar(TN_SCALAR_RATE_MULTIPLIER); }
   Float decay_multiplier() { return scalar(TN_SCALAR_DECAY_MULTIPLIER); }
+  Float row_elements() { return scalar(TN_SCALAR_ROW_ELEMENTS); }
 
   void parameter_next(const Float& value) { parameter_next_ = value; }
   void slot_next(const Slot& slot, const Float& value) { next_.at(slot.number) = value; }

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <new>
-#include <system_error>
+#include <tenon/base.hpp>
 
-#include "idx_file.h"
-
-namespace tenon::idx {
+namespace tenon::files {
 
 namespace {
 
@@ -24,36 +17,22 @@ constexpr uint64_t kLikelyRatio = 8;                 // of inflated to compresse
 }  // namespace
 
 Stream::Stream(const std::string& path, const volatile int32_t* cancel)
-    : path_(path), cancel_(cancel), buffer_(kBufferBytes) {
-  do {
-    file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not make it wait
-  } while (file_ < 0 && errno == EINTR);
-  if (file_ < 0) fail_system("open", errno);
-  try {
-    struct stat status = {};
-    if (::fstat(file_, &status) != 0) fail_system("open", errno);
-    if (!S_ISREG(status.st_mode)) throw Failure{TN_INVALID, path_, "not a regular file"};
-    file_bytes_ = static_cast<uint64_t>(status.st_size);
-    fill();
-    gzip_ = end_ >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
-    constexpr int kGzipOnly = 16;
-    if (gzip_ && inflateInit2(&inflater_, kGzipOnly + MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+    : file_(path), cancel_(cancel), buffer_(kBufferBytes) {
+  fill();
+  gzip_ = end_ >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
+  constexpr int kGzipOnly = 16;
+  if (gzip_ && inflateInit2(&inflater_, kGzipOnly + MAX_WBITS) != Z_OK) throw std::bad_alloc();
 }
 
 Stream::~Stream() {
   if (gzip_) inflateEnd(&inflater_);
-  ::close(file_);
 }
 
-uint64_t Stream::likely_bytes() const { return gzip_ ? file_bytes_ * kLikelyRatio : file_bytes_; }
+uint64_t Stream::likely_bytes() const { return gzip_ ? file_.bytes() * kLikelyRatio : file_.bytes(); }
 
 uint64_t Stream::read(uint8_t* to, uint64_t bytes) {
   bytes = std::min(bytes, kSliceBytes);
-  if (cancel_ != nullptr && *cancel_ != 0) throw Failure{TN_CANCELLED, path_, "cancelled while it was read"};
+  check_cancel(cancel_, file_.path());
   if (gzip_) return inflate_some(to, bytes);
   if (begin_ == end_) fill();
   const size_t count = std::min(static_cast<size_t>(bytes), end_ - begin_);
@@ -91,25 +70,14 @@ uint64_t Stream::inflate_some(uint8_t* to, uint64_t bytes) {
 
 // Fills the empty buffer as far as the file goes; at its end begin_ and end_ are 0.
 void Stream::fill() {
-  begin_ = end_ = 0;
-  while (end_ < buffer_.size()) {
-    const ssize_t got = ::read(file_, buffer_.data() + end_, buffer_.size() - end_);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_system("read", errno);
-    if (got == 0) break;
-    end_ += static_cast<size_t>(got);
-  }
-}
-
-void Stream::fail_system(const char* what, int error) const {
-  const bool absent = error == ENOENT || error == ENOTDIR;
-  throw Failure{static_cast<tn_status>(absent ? TN_NOT_FOUND : TN_IO), path_,
-                std::string("cannot ") + what + " it: " + std::generic_category().message(error)};
+  begin_ = 0;
+  end_ = file_.read(offset_, buffer_.data(), buffer_.size());
+  offset_ += end_;
 }
 
 void Stream::fail_damaged(const std::string& why) const {
   const char* const where = !first_member_ && inflater_.total_out == 0 ? " after a complete stream" : "";
-  throw Failure{TN_BAD_DATA, path_, std::string("damaged gzip data") + where + ": " + why};
+  throw tn::Failure(TN_BAD_DATA, file_.path(), std::string("damaged gzip data") + where + ": " + why);
 }
 
-}  // namespace tenon::idx
+}  // namespace tenon::files

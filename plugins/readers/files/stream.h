@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
-namespace tenon::idx {
+#include "file.h"
+
+namespace tenon::files {
 
 class Stream {
  public:
-  // Opens a regular file; throws Failure, as every call does.
+  // Throws tn::Failure, as every call does.
   Stream(const std::string& path, const volatile int32_t* cancel);
   ~Stream();
   Stream(const Stream&) = delete;
@@ -21,17 +23,16 @@ class Stream {
   uint64_t read(uint8_t* to, uint64_t bytes);
   // About as many bytes as the file may well hold; bounded by its real size.
   [[nodiscard]] uint64_t likely_bytes() const;
+  [[nodiscard]] bool compressed() const { return gzip_; }
 
  private:
   void fill();
   uint64_t inflate_some(uint8_t* to, uint64_t bytes);
-  [[noreturn]] void fail_system(const char* what, int error) const;
   [[noreturn]] void fail_damaged(const std::string& why) const;
 
-  std::string path_;
+  File file_;
   const volatile int32_t* cancel_;
-  int file_ = -1;
-  uint64_t file_bytes_ = 0;
+  uint64_t offset_ = 0;          // of what fill reads next
   std::vector<uint8_t> buffer_;  // of the file; begin_ to end_ is not used yet
   size_t begin_ = 0, end_ = 0;
   bool gzip_ = false;
@@ -40,4 +41,4 @@ class Stream {
   bool first_member_ = true;
 };
 
-}  // namespace tenon::idx
+}  // namespace tenon::files

@@ -1,0 +1,157 @@
+// Products of vectors: dot, cosine, and all pairs of a factorization machine. SPDX-License-Identifier: Apache-2.0
+#include <tenon/plugin.hpp>
+
+namespace {
+
+using tn::Float;
+
+enum { kA = 0, kB = 1 };
+
+// Layers of a vector with one other, or with each of several others.
+struct OfVectors {
+  static void describe_ports(tn::LayerDescription& d) {
+    d.input("a", "[samples, ..., D]: a vector for each row");
+    d.input("b", "the shape of a: one vector for each row; or [samples, ..., n, D]: n vectors for each row");
+    d.output("output", "one number for each vector of b: [samples, ...], or [samples, ..., n]");
+  }
+
+  static void plan(tn::Planner& planner) {
+    const tn::Spec a = planner.input(kA);
+    const tn::Spec b = planner.input(kB);
+    if (a.rank() < 2) throw planner.bad_input(kA, "must be [samples, ..., D]");
+    const int32_t rows = a.rank() - 1;
+    planner.elements(kA, rows);
+    const bool several = b.rank() == a.rank() + 1;
+    const bool fits = several ? b.leading(rows).same_shape(a.leading(rows)) && b.back().same(a.back())  //
+                              : b.same_shape(a);
+    if (!fits)
+      throw planner.bad_input(kB, "must have the shape of \"a\", or one dimension more before the last").expected(a);
+    planner.elements(kB, rows);
+    planner.output(0, b.leading(b.rank() - 1));
+  }
+
+  // The products of a with each of several: b [..., n, D] times a [..., D, 1].
+  static tn::Tensor products(tn::Builder& body, const tn::Tensor& a, const tn::Tensor& b) {
+    tn::Spec column = a.spec();
+    column.push_back(1);
+    return body.gemm(b, a.view(column)).view(b.spec().leading(b.spec().rank() - 1));
+  }
+};
+
+struct Dot : OfVectors {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "dot",
+        "The product of two vectors for each row, sum_k a_k b_k; with several vectors b for each row, that of a with "
+        "each of them.");
+    describe_ports(d);
+  }
+
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    const tn::Tensor a = body.input(kA), b = body.input(kB);
+    if (b.spec().rank() > a.spec().rank()) return body.output(0, products(body, a, b));
+    tn::Program program;
+    const Float x = program.full();
+    program.output(sum_per_row(x * program.full()));
+    body.output(0, body.pointwise(program, {a, b}, a.spec().rank() - 1).front());
+  }
+};
+
+struct CosSim : OfVectors {
+  static void describe(tn::LayerDescription& d) {
+    d.type("cos_sim",
+           "The cosine of the angle between two vectors for each row, times scale: scale sum_k a_k b_k / (|a| |b|), "
+           "where |.| is the Euclidean length; with several vectors b for each row, that of a and each of them. Where "
+           "one of the vectors is no longer than epsilon the output is 0, and so is its derivative (Salton, Wong and "
+           "Yang, \"A vector space model for automatic indexing\", 1975).");
+    describe_ports(d);
+    d.attribute(tn::float_attribute("scale", 1).doc("factor of the cosine"));
+    d.attribute(
+        tn::float_attribute("epsilon", 1e-8).at_least(1e-18).doc("length up to which a vector has no direction"));
+  }
+
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    const tn::Tensor a = body.input(kA), b = body.input(kB);
+    const int32_t rows = a.spec().rank() - 1;
+    if (b.spec().rank() == a.spec().rank()) {
+      tn::Program program;
+      const Float x = program.full(), y = program.full();
+      program.output(cosine(attributes, sum_per_row(x * y), sum_per_row(x * x), sum_per_row(y * y)));
+      return body.output(0, body.pointwise(program, {a, b}, rows).front());
+    }
+    tn::Program program;
+    const Float product = program.full(), aa = program.per_row();
+    program.output(cosine(attributes, product, aa, program.full()));
+    body.output(0, body.pointwise(program, {products(body, a, b), squares(body, a), squares(body, b)}, rows).front());
+  }
+
+ private:
+  // From the product and the squares of both lengths. No derivative divides by 0, also where it is not taken.
+  static Float cosine(const tn::Attributes& attributes, const Float& product, const Float& aa, const Float& bb) {
+    const double epsilon = attributes.number("epsilon");
+    const double least = epsilon * epsilon;
+    const Float lengths = sqrt(max(aa, least)) * sqrt(max(bb, least));
+    return select(aa > least && bb > least, attributes.number("scale") * product / lengths, 0.0);
+  }
+  static tn::Tensor squares(tn::Builder& body, const tn::Tensor& vectors) {
+    tn::Program program;
+    const Float x = program.full();
+    program.output(sum_per_row(x * x));
+    return body.pointwise(program, {vectors}, vectors.spec().rank() - 1).front();
+  }
+};
+
+struct FactorizationMachine {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "factorization_machine",
+        "The interactions of all pairs of features: output = sum_{i < j} <v_i, v_j> x_i x_j, where v_i, row i of "
+        "weight [n, factors], stands for feature i; computed in time n factors as 1/2 sum_f ((sum_i x_i v_if)^2 - "
+        "sum_i x_i^2 v_if^2) (Rendle, \"Factorization machines\", 2010, lemma 3.1). The linear part of that model is "
+        "an fc: add(fc(x, size = 1), factorization_machine(x, factors = k)). The weight starts normal with "
+        "deviation 0.01.");
+    d.input("input", "[samples, ...]: the features x; all dimensions after the first are flattened to n");
+    d.output("output", "[samples, 1]");
+    d.attribute(tn::int_attribute("factors").required().at_least(1).doc("how many numbers stand for a feature"));
+    d.parameter("weight");
+  }
+
+  static void plan(tn::Planner& planner) {
+    const tn::Spec input = planner.input(0);
+    if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
+    const int64_t factors = planner.attributes().integer("factors");
+    planner.parameter("weight", tn::Spec({planner.elements(0, 1), factors}), tn::normal_initializer(0, 0.01));
+    tn::Spec output = input.leading(1);
+    output.push_back(1);
+    planner.output(0, output);
+  }
+
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    const tn::Tensor weight = body.parameter(0);
+    const tn::Tensor x = body.input(0).view(tn::Spec({body.input(0).spec()[0], weight.spec()[0]}));
+    // sum_f v_if^2 of each feature: the subtracted part is then a sum over features alone.
+    tn::Program squares;
+    const Float v = squares.full();
+    squares.output(sum_per_row(v * v));
+    tn::Program own;
+    const Float feature = own.full();
+    own.output(sum_per_row(feature * feature * own.per_column()));
+    tn::Program pairs;
+    const Float sum = pairs.full();
+    pairs.output(0.5 * (sum_per_row(sum * sum) - pairs.per_row()));
+    const tn::Tensor with_itself = body.pointwise(own, {x, body.pointwise(squares, {weight}).front()}).front();
+    const tn::Tensor result = body.pointwise(pairs, {body.gemm(x, weight), with_itself}).front();
+    body.output(0, result.view(tn::Spec({x.spec()[0], 1})));
+  }
+};
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.similarity", "0.1.0", "Products of vectors", "Apache-2.0");
+  plugin.layer<Dot>();
+  plugin.layer<CosSim>();
+  plugin.layer<FactorizationMachine>();
+}
+
+}  // namespace
+
+const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }

@@ -1,0 +1,300 @@
+// The reader "csv": records of fields between delimiters, RFC 4180, plain or gzip. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <string>
+#include <tenon/plugin.hpp>
+#include <vector>
+
+#include "lines.h"
+#include "number.h"
+#include "record.h"
+
+namespace tenon::csv {
+
+namespace {
+
+MissingRules missing_rules(const tn::Attributes& attributes) {
+  MissingRules rules;
+  const std::string policy = attributes.text("missing");
+  rules.policy = policy == "value" ? Missing::kValue : policy == "skip" ? Missing::kSkip : Missing::kError;
+  rules.value = attributes.number("missing_value");
+  if (attributes.has("missing_texts")) rules.texts = attributes.texts("missing_texts");
+  return rules;
+}
+
+char delimiter_of(const tn::Attributes& attributes) {
+  const std::string text = attributes.text("delimiter");
+  const auto byte = static_cast<unsigned char>(text.empty() ? '\0' : text[0]);
+  if (text.size() != 1 || std::isalnum(byte) != 0 || byte < '\t' || byte > '~' || std::strchr("\"\r\n+-.", byte))
+    throw tn::Failure(TN_INVALID, "delimiter",
+                      "expected one character that is no letter, digit, quote or sign, such as \",\", \";\" or a tab");
+  return text[0];
+}
+
+// What the values of a column could be, seen from some of them.
+struct Guess {
+  bool integer = true, number = true;
+
+  void see(const std::string& text) {
+    const char* const end = text.data() + text.size();
+    int64_t whole = 0;
+    const auto [stop, error] = std::from_chars(text.data(), end, whole);
+    integer = integer && error == std::errc() && stop == end;
+    double value = 0;
+    number = number && (integer || files::read_float(text.data(), end, &value) == end);
+  }
+};
+
+class Csv {
+ public:
+  static void describe(tn::ReaderDescription& d);
+  explicit Csv(const tn::ReaderOpen& open);
+
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return lines_.records(); }
+  void read(int64_t index, tn::Samples& to);
+  void ahead(int64_t index) const { lines_.ahead(index); }
+
+ private:
+  void find_columns(const tn::ReaderOpen& open);
+  std::vector<SlotColumns> inferred(std::vector<SlotColumns> slots, int64_t most);
+  void add_slot(const SlotColumns& slot);
+  void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
+  void build_vocabularies(const std::vector<size_t>& columns);
+  void save_vocabularies(const tn::ReaderOpen& open) const;
+  void index(const tn::Shard& shard);
+  // Calls each(line) for the records: no headers, no empty lines.
+  template <typename Each>
+  void for_each_record(const Each& each);
+  template <typename Work>
+  void parsing(const files::Line& line, const Work& work);
+
+  files::Lines lines_;
+  bool header_;
+  RecordParser parser_;
+  std::vector<tn::ReaderSlot> slots_;
+  std::vector<uint8_t*> to_;  // of each slot
+};
+
+void Csv::describe(tn::ReaderDescription& d) {
+  d.type("csv", "records of text fields with a delimiter between them, as RFC 4180 has them, plain or gzip");
+  files::Lines::describe(d);
+  d.attribute(tn::bool_attribute("header", true).doc("whether the first line of each file names the columns"));
+  d.attribute(tn::strings_attribute("names").doc(
+      "names of the columns of files without a header; without it they are c0, c1, ..."));
+  d.attribute(tn::strings_attribute("columns").doc(
+      "the slots, each \"column\", \"column:type\" or \"slot = column, first..last, *:type\"; types are "
+      "f32 f64 i8 i16 i32 i64 u8 u16 u32, \"i32<10\" and category; without it a slot for each column"));
+  d.attribute(tn::string_attribute("delimiter", ",").doc("the character between two fields"));
+  d.attribute(tn::int_attribute("sample_records", 1000)
+                  .at_least(1)
+                  .doc("records at the beginning from which types that are not given are inferred"));
+  d.attribute(tn::string_attribute("missing", "error")
+                  .one_of({"error", "value", "skip"})
+                  .doc("what an empty field of a used column means: an error, missing_value (of a category: one number "
+                       "more), or that its record is left out"));
+  d.attribute(tn::float_attribute("missing_value", 0).doc("the number that stands for what is missing"));
+  d.attribute(tn::strings_attribute("missing_texts").doc("texts that also mean missing, such as \"NA\" or \"?\""));
+  d.attribute(tn::bool_attribute("unknown_category", false)
+                  .doc("give a category that its file does not list one number more, instead of an error"));
+  d.attribute(tn::string_attribute("save_vocabularies")
+                  .doc("folder in which the categories found are written to COLUMN.txt, for category(FILE) elsewhere"));
+}
+
+Csv::Csv(const tn::ReaderOpen& open)
+    : lines_(open, '"'),
+      header_(open.attributes().flag("header")),
+      parser_(delimiter_of(open.attributes()), missing_rules(open.attributes())) {
+  const tn::Attributes attributes = open.attributes();
+  find_columns(open);
+  std::vector<std::string> names;
+  for (const Column& column : parser_.columns) names.push_back(column.name);
+  const std::vector<SlotColumns> slots = inferred(
+      slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names),
+      attributes.integer("sample_records"));
+  for (const SlotColumns& slot : slots) add_slot(slot);
+  find_vocabularies(slots, open);
+  if (parser_.missing().policy == Missing::kValue) parser_.check_missing_value();
+  index(open.shard());
+  to_.resize(slots_.size());
+}
+
+template <typename Each>
+void Csv::for_each_record(const Each& each) {
+  bool more = true;
+  for (size_t file = 0; file < lines_.files() && more; ++file) {
+    bool first = true;
+    lines_.for_each_of(file, [&](const files::Line& line) {
+      const bool heads = std::exchange(first, first && line.text.empty()) && header_;
+      if (line.text.empty() || heads) return true;
+      return more = each(line);
+    });
+  }
+}
+
+// Runs `work` on a line; what is wrong with it gets file and line.
+template <typename Work>
+void Csv::parsing(const files::Line& line, const Work& work) {
+  try {
+    work();
+  } catch (const BadRecord& bad) {
+    throw lines_.failure(line, bad.why);
+  }
+}
+
+void Csv::find_columns(const tn::ReaderOpen& open) {
+  std::vector<std::string> names;
+  for (size_t file = 0; file < lines_.files(); ++file) {
+    std::vector<std::string> found;
+    lines_.for_each_of(file, [&](const files::Line& line) {
+      if (line.text.empty()) return true;
+      parsing(line, [&] { found = parser_.split(line.text, 0); });
+      return false;
+    });
+    if (found.empty() && header_) throw tn::Failure(TN_BAD_DATA, lines_.path(file), "empty; expected a header");
+    if (!header_)
+      for (size_t i = 0; i < found.size(); ++i) found[i] = "c" + std::to_string(i);
+    for (size_t i = 0; i < found.size(); ++i)
+      if (found[i].empty()) found[i] = "c" + std::to_string(i);
+    if (names.empty()) names = found;
+    if (header_ && found != names)
+      throw tn::Failure(TN_BAD_DATA, lines_.path(file), "its header differs from that of " + lines_.path(0));
+  }
+  const tn::Attributes attributes = open.attributes();
+  if (attributes.has("names")) {
+    const std::vector<std::string> given = attributes.texts("names");
+    if (header_) throw tn::Failure(TN_INVALID, "names", "the files have a header; set header = false");
+    if (!names.empty() && given.size() != names.size())
+      throw tn::Failure(TN_INVALID, "names",
+                        "expected " + std::to_string(names.size()) + " names, one for each column, got " +
+                            std::to_string(given.size()));
+    names = given;
+  }
+  if (names.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are not known");
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (std::find(names.begin(), name, *name) != name)
+      throw tn::Failure(header_ ? TN_BAD_DATA : TN_INVALID, header_ ? lines_.path(0) : "names",
+                        "two columns are named " + files::quoted(*name));
+    Column column;
+    column.name = *name;
+    parser_.columns.push_back(column);
+  }
+}
+
+// Gives slots without a type that of their columns' values in the first `most` records: i64, else f32, else category.
+std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, int64_t most) {
+  const auto open = [](const SlotColumns& slot) { return slot.type.kind == Kind::kInferred; };
+  if (std::none_of(slots.begin(), slots.end(), open)) return slots;
+  std::vector<Guess> guesses(parser_.columns.size());
+  for_each_record([&](const files::Line& line) {
+    std::vector<std::string> texts;
+    parsing(line, [&] { texts = parser_.split(line.text, guesses.size()); });
+    for (size_t i = 0; i < texts.size(); ++i)
+      if (!parser_.missing().is_missing(texts[i])) guesses[i].see(texts[i]);
+    return --most > 0;
+  });
+  for (SlotColumns& slot : slots) {
+    if (!open(slot)) continue;
+    bool integer = true;
+    slot.type = {Kind::kInteger, TN_I64, -1, ""};
+    for (const size_t column : slot.columns) {
+      integer = integer && guesses[column].integer;
+      if (guesses[column].number) continue;
+      if (slot.is_vector)
+        throw tn::Failure(TN_INVALID, "columns",
+                          "the column " + files::quoted(parser_.columns[column].name) + " of \"" + slot.name +
+                              "\" does not hold numbers");
+      slot.type = {Kind::kCategory, TN_I32, -1, ""};
+    }
+    if (slot.type.kind == Kind::kInteger && !integer) slot.type = {Kind::kFloat, TN_F32, -1, ""};
+  }
+  return slots;
+}
+
+void Csv::add_slot(const SlotColumns& slot) {
+  uint64_t offset = 0;
+  for (const size_t number : slot.columns) {
+    Column& column = parser_.columns[number];
+    column.slot = static_cast<int32_t>(slots_.size());
+    column.offset = offset;
+    column.set_type(slot.type);
+    offset += tn_dtype_bytes(slot.type.dtype);
+  }
+  tn::ReaderSlot made{slot.name, slot.type.dtype, {}, slot.type.limit};
+  if (slot.is_vector) made.shape = {static_cast<int64_t>(slot.columns.size())};
+  slots_.push_back(made);
+}
+
+void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open) {
+  std::vector<size_t> built;
+  for (const SlotColumns& slot : slots) {
+    if (slot.type.kind != Kind::kCategory) continue;
+    Column& column = parser_.columns[slot.columns.front()];
+    column.vocabulary = parser_.vocabularies.size();
+    const bool given = !slot.type.vocabulary.empty();
+    parser_.vocabularies.push_back(given ? files::Vocabulary(open.path(slot.type.vocabulary), open)
+                                         : files::Vocabulary());
+    if (!given) built.push_back(slot.columns.front());
+  }
+  if (!built.empty()) build_vocabularies(built);
+  const bool more = parser_.missing().policy == Missing::kValue || open.attributes().flag("unknown_category");
+  for (Column& column : parser_.columns) {
+    if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
+    const int32_t size = parser_.vocabularies[column.vocabulary].size();
+    if (more) column.other = size;
+    slots_[static_cast<size_t>(column.slot)].index_limit = std::max(size + (more ? 1 : 0), 1);
+  }
+  if (open.attributes().has("save_vocabularies") && open.shard().number == 0) save_vocabularies(open);
+}
+
+// From the data of all shards, in the order of the texts' bytes.
+void Csv::build_vocabularies(const std::vector<size_t>& columns) {
+  std::vector<std::set<std::string>> found(columns.size());
+  for_each_record([&](const files::Line& line) {
+    std::vector<std::string> texts;
+    parsing(line, [&] { texts = parser_.split(line.text, parser_.columns.size()); });
+    for (size_t i = 0; i < columns.size(); ++i)
+      if (!parser_.missing().is_missing(texts[columns[i]])) found[i].insert(texts[columns[i]]);
+    return true;
+  });
+  for (size_t i = 0; i < columns.size(); ++i)
+    for (const std::string& text : found[i]) parser_.vocabularies[parser_.columns[columns[i]].vocabulary].add(text);
+}
+
+void Csv::save_vocabularies(const tn::ReaderOpen& open) const {
+  const std::string folder = open.path(open.attributes().text("save_vocabularies"));
+  for (const Column& column : parser_.columns) {
+    if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
+    if (column.name.find('/') != std::string::npos || column.name[0] == '.')
+      throw tn::Failure(TN_INVALID, "save_vocabularies", "the column " + files::quoted(column.name) + " names no file");
+    parser_.vocabularies[column.vocabulary].write(folder + "/" + column.name + ".txt");
+  }
+}
+
+void Csv::index(const tn::Shard& shard) {
+  int64_t all = 0;
+  for_each_record([&](const files::Line& line) {
+    const bool left_out = parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text);
+    if (!left_out && shard.has(all++)) lines_.keep(line);
+    return true;
+  });
+}
+
+void Csv::read(int64_t index, tn::Samples& to) {
+  const files::Line line = lines_.read(index);
+  for (size_t slot = 0; slot < to_.size(); ++slot) to_[slot] = to.dense<uint8_t>(slot);
+  parsing(line, [&] { parser_.parse(line.text, to_.data()); });
+}
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.csv", "0.1.0", "reads CSV files", "Apache-2.0");
+  plugin.reader<Csv>();
+}
+
+}  // namespace
+
+}  // namespace tenon::csv
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::csv::describe>(); }

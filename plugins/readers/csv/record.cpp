@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "number.h"
+
+namespace tenon::csv {
+
+namespace {
+
+template <typename T, typename From>
+void store_as(From value, uint8_t* to) {
+  const auto stored = static_cast<T>(value);
+  std::memcpy(to, &stored, sizeof stored);
+}
+
+void store_integer(int64_t value, tn_dtype dtype, uint8_t* to) {
+  switch (tn_dtype_bytes(dtype)) {  // the bits are the same, signed or not
+    case 1:
+      return store_as<uint8_t>(value, to);
+    case 2:
+      return store_as<uint16_t>(value, to);
+    case 4:
+      return store_as<uint32_t>(value, to);
+    default:
+      return store_as<int64_t>(value, to);
+  }
+}
+
+// A number that is followed by the delimiter at once, as most are. Null: it is for parse_slowly.
+template <typename T>
+const char* parse_float(const Fields& fields, uint8_t* to) {
+  T value = 0;
+  const char* const stop = files::read_padded_float(fields.at, fields.end, &value);
+  if (stop == nullptr || (stop != fields.end && *stop != fields.delimiter) || !std::isfinite(value)) return nullptr;
+  std::memcpy(to, &value, sizeof value);
+  return stop;
+}
+
+const char* parse_integer(const Column& column, const Fields& fields, uint8_t* to) {
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(fields.at, fields.end, value);
+  if (error != std::errc() || (stop != fields.end && *stop != fields.delimiter)) return nullptr;
+  if (value < column.low || value > column.high) return nullptr;
+  store_integer(value, column.type.dtype, to);
+  return stop;
+}
+
+[[noreturn]] void fail(const Column& column, const std::string& why) {
+  throw BadRecord{"column " + files::quoted(column.name) + ": " + why};
+}
+
+}  // namespace
+
+void Column::set_type(const Type& resolved) {
+  type = resolved;
+  if (type.kind != Kind::kInteger) return;
+  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - tn_dtype_bits(type.dtype));  // of a signed one
+  const bool is_signed = tn_dtype_code(type.dtype) == tn_dtype_code(TN_I8);
+  low = is_signed ? -top - 1 : 0;
+  high = is_signed ? top : 2 * top + 1;
+  if (type.limit >= 0) low = 0, high = std::min(high, type.limit - 1);
+}
+
+bool MissingRules::is_missing(std::string_view text) const {
+  return text.empty() || std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+std::vector<std::string> RecordParser::split(std::string_view text, size_t count) {
+  std::vector<std::string> texts;
+  Fields fields{text.data(), text.data() + text.size(), delimiter_};
+  while (true) {
+    const char* why = nullptr;
+    const std::string_view field = fields.take(room_, &why);
+    if (why != nullptr) throw BadRecord{"field " + std::to_string(texts.size() + 1) + ": " + why};
+    texts.emplace_back(trimmed(field, delimiter_));
+    if (fields.done()) break;
+    ++fields.at;
+  }
+  if (count != 0 && texts.size() != count) fail_count(text, count);
+  return texts;
+}
+
+void RecordParser::fail_count(std::string_view text, size_t expected) {
+  throw BadRecord{"expected " + std::to_string(expected) + " fields, got " + std::to_string(split(text, 0).size())};
+}
+
+bool RecordParser::lacks_value(std::string_view text) {
+  Fields fields{text.data(), text.data() + text.size(), delimiter_};
+  bool lacks = false;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (i != 0 && fields.done()) return false;
+    if (i != 0) ++fields.at;
+    const char* why = nullptr;
+    const std::string_view field = fields.take(room_, &why);
+    if (why != nullptr) return false;
+    lacks = lacks || (columns[i].slot >= 0 && missing_.is_missing(trimmed(field, delimiter_)));
+  }
+  return lacks && fields.done();
+}
+
+void RecordParser::parse(std::string_view text, uint8_t* const* slots) {
+  Fields fields{text.data(), text.data() + text.size(), delimiter_};
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (i != 0 && fields.done()) fail_count(text, columns.size());
+    if (i != 0) ++fields.at;
+    const Column& column = columns[i];
+    uint8_t* const to = column.slot < 0 ? nullptr : slots[column.slot] + column.offset;
+    const char* stop = nullptr;
+    if (to != nullptr && column.type.dtype == TN_F32)
+      stop = parse_float<float>(fields, to);
+    else if (to != nullptr && column.type.kind == Kind::kInteger)
+      stop = parse_integer(column, fields, to);
+    else if (to != nullptr && column.type.kind == Kind::kFloat)
+      stop = parse_float<double>(fields, to);
+    if (stop != nullptr)
+      fields.at = stop;
+    else
+      parse_slowly(column, fields, to);
+  }
+  if (!fields.done()) fail_count(text, columns.size());
+}
+
+// Everything else: quotes, spaces, a plus sign, what is missing, categories, and damage. to: null to skip the field.
+void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* to) {
+  const char* why = nullptr;
+  std::string_view text = fields.take(room_, &why);
+  if (why != nullptr) fail(column, why);
+  if (to == nullptr) return;
+  text = trimmed(text, delimiter_);
+  if (missing_.is_missing(text)) {
+    if (missing_.policy != Missing::kValue) fail(column, "the value is missing");
+    return put_missing(column, to);
+  }
+  if (column.type.kind == Kind::kCategory) {
+    int32_t number = vocabularies[column.vocabulary].find(text);
+    if (number < 0) number = column.other;
+    if (number < 0) fail(column, files::quoted(text) + " is not in the vocabulary");
+    return store_integer(number, TN_I32, to);
+  }
+  std::string_view digits = text;
+  if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-') digits.remove_prefix(1);
+  const char* const end = digits.data() + digits.size();
+  if (column.type.kind == Kind::kFloat) {
+    double value = 0;
+    if (files::read_float(digits.data(), end, &value) != end)
+      fail(column, "expected a number, got " + files::quoted(text));
+    const bool narrow = column.type.dtype == TN_F32;
+    if (!std::isfinite(value) || (narrow && !std::isfinite(static_cast<float>(value))))
+      fail(column, files::quoted(text) + " is not a finite number of its type");
+    float single = 0;
+    if (!narrow) return store_as<double>(value, to);
+    files::read_float(digits.data(), end, &single);  // rounded once
+    return store_as<float>(single, to);
+  }
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (stop != end || error == std::errc::invalid_argument)
+    fail(column, "expected a whole number, got " + files::quoted(text));
+  if (error != std::errc() || value < column.low || value > column.high)
+    fail(column, "expected a whole number from " + std::to_string(column.low) + " to " + std::to_string(column.high) +
+                     ", got " + files::quoted(text));
+  store_integer(value, column.type.dtype, to);
+}
+
+void RecordParser::put_missing(const Column& column, uint8_t* to) const {
+  if (column.type.kind == Kind::kCategory) return store_integer(column.other, TN_I32, to);
+  if (column.type.kind == Kind::kInteger)
+    return store_integer(static_cast<int64_t>(missing_.value), column.type.dtype, to);
+  if (column.type.dtype == TN_F32) return store_as<float>(missing_.value, to);
+  store_as<double>(missing_.value, to);
+}
+
+void RecordParser::check_missing_value() const {
+  for (const Column& column : columns) {
+    if (column.slot < 0 || column.type.kind != Kind::kInteger) continue;
+    constexpr double kExact = 9007199254740992;  // whole numbers up to here are doubles
+    if (!(std::fabs(missing_.value) <= kExact) || std::trunc(missing_.value) != missing_.value ||
+        static_cast<int64_t>(missing_.value) < column.low || static_cast<int64_t>(missing_.value) > column.high)
+      throw tn::Failure(TN_INVALID, "missing_value",
+                        "column " + files::quoted(column.name) + " needs a whole number from " +
+                            std::to_string(column.low) + " to " + std::to_string(column.high));
+  }
+}
+
+}  // namespace tenon::csv

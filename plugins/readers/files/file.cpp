@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <system_error>
+#include <tenon/base.hpp>
+#include <utility>
+
+namespace tenon::files {
+
+File::File(std::string path) : path_(std::move(path)) {
+  do {
+    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not make it wait
+  } while (descriptor_ < 0 && errno == EINTR);
+  if (descriptor_ < 0) fail_system("open", errno);
+  try {
+    struct stat status = {};
+    if (::fstat(descriptor_, &status) != 0) fail_system("open", errno);
+    if (!S_ISREG(status.st_mode)) throw tn::Failure(TN_INVALID, path_, "not a regular file");
+    bytes_ = static_cast<uint64_t>(status.st_size);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+File::File(File&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), bytes_(other.bytes_) {}
+
+size_t File::read(uint64_t offset, void* to, size_t bytes) const {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got =
+        ::pread(descriptor_, static_cast<uint8_t*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_system("read", errno);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+void File::fail_system(const char* what, int error) const {
+  const bool absent = error == ENOENT || error == ENOTDIR;
+  throw tn::Failure(absent ? TN_NOT_FOUND : TN_IO, path_,
+                    std::string("cannot ") + what + " it: " + std::generic_category().message(error));
+}
+
+Block::Block(const tn_memory* host, uint64_t bytes) : host_(host), bytes_(bytes) {
+  if (bytes == 0) return;
+  data_ = static_cast<uint8_t*>(host_ != nullptr ? host_->allocate(host_->self, bytes) : std::malloc(bytes));
+  if (data_ == nullptr) throw std::bad_alloc();
+}
+
+Block::~Block() {
+  if (data_ == nullptr) return;
+  if (host_ != nullptr)
+    host_->release(host_->self, data_, bytes_);
+  else
+    std::free(data_);
+}
+
+void Block::swap(Block& other) noexcept {
+  std::swap(host_, other.host_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+}
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kMost = 40;
+  std::string shown = "\"";
+  for (const char c : text.substr(0, kMost)) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte < 0x20 || byte == 0x7f ? '?' : c;
+  }
+  return shown + (text.size() > kMost ? "...\"" : "\"");
+}
+
+void check_cancel(const volatile int32_t* cancel, const std::string& path) {
+  if (cancel != nullptr && *cancel != 0) throw tn::Failure(TN_CANCELLED, path, "cancelled while it was read");
+}
+
+}  // namespace tenon::files

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lines.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::files {
+
+namespace {
+
+constexpr uint64_t kWindowBytes = uint64_t{1} << 18;
+constexpr int64_t kRecordsPerBlock = int64_t{1} << 14;
+
+// The line end that ends the record from `begin`, or null: it goes on beyond `end`. *open: inside quotes there.
+const char* record_end(const char* begin, const char* end, char quote, bool* open) {
+  *open = false;
+  const char* from = begin;
+  while (from < end) {
+    const auto* line_end = static_cast<const char*>(std::memchr(from, '\n', static_cast<size_t>(end - from)));
+    const char* const stop = line_end == nullptr ? end : line_end;
+    if (quote != '\0')
+      while ((from = static_cast<const char*>(std::memchr(from, quote, static_cast<size_t>(stop - from)))) != nullptr) {
+        *open = !*open;
+        if (++from == stop) break;
+      }
+    if (line_end == nullptr) return nullptr;
+    if (!*open) return line_end;
+    from = line_end + 1;
+  }
+  return nullptr;
+}
+
+std::string_view without_return(std::string_view text) {
+  if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+void Lines::describe(tn::ReaderDescription& d) {
+  d.attribute(tn::strings_attribute("files").required().doc(
+      "text files, plain or gzip, read one after the other; a gzip file is kept inflated in memory"));
+  d.attribute(tn::int_attribute("most_line_bytes", 1 << 24)
+                  .at_least(1)
+                  .at_most(1 << 30)
+                  .doc("a longer line is refused as damage"));
+  d.attribute(tn::int_attribute("most_inflated_bytes", int64_t{1} << 36)
+                  .at_least(1)
+                  .doc("a gzip file that inflates to more is refused"));
+  d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
+                  .at_least(0)
+                  .doc("a plain file of no more bytes is kept in memory, for quick reading in any order"));
+}
+
+Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), memory_(open.memory()) {
+  const tn::Attributes attributes = open.attributes();
+  rules_.quote = quote;
+  rules_.most_bytes = static_cast<uint64_t>(attributes.integer("most_line_bytes"));
+  const std::vector<std::string> names = attributes.texts("files");
+  if (names.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one file");
+  const SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
+                               static_cast<uint64_t>(attributes.integer("most_kept_bytes"))};
+  for (const std::string& name : names) sources_.emplace_back(open.path(name), limits, memory_, cancel_);
+}
+
+Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
+    : rules_{'\0', uint64_t{1} << 20}, cancel_(open.cancel()), memory_(open.memory()) {
+  sources_.emplace_back(path, SourceLimits(), memory_, cancel_);
+}
+
+void Lines::for_each(const std::function<bool(const Line&)>& each) {
+  bool more = true;
+  for (size_t file = 0; file < sources_.size() && more; ++file)
+    for_each_of(file, [&](const Line& line) { return more = each(line); });
+}
+
+void Lines::for_each_of(size_t file, const std::function<bool(const Line&)>& each) {
+  Source& source = sources_[file];
+  uint64_t window = kWindowBytes;
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // a byte order mark
+  const bool marked = source.bytes() >= kMark.size() && source.view(0, kMark.size()) == kMark;
+  for (uint64_t at = marked ? kMark.size() : 0; at < source.bytes();) {
+    check_cancel(cancel_, source.path());
+    const uint64_t bytes = std::min(window, source.bytes() - at);
+    const std::string_view text = source.view(at, static_cast<size_t>(bytes));
+    const char* const end = text.data() + text.size();
+    const char* from = text.data();
+    while (from < end) {
+      bool open = false;
+      const char* stop = record_end(from, end, rules_.quote, &open);
+      Line line{{}, file, at + static_cast<uint64_t>(from - text.data())};
+      const auto so_far = static_cast<uint64_t>((stop == nullptr ? end : stop) - from);
+      if (so_far > rules_.most_bytes)
+        throw failure(
+            line, "longer than " + std::to_string(rules_.most_bytes) + " bytes" + (open ? ", in a quoted field" : ""));
+      if (stop == nullptr) {
+        if (at + bytes < source.bytes()) break;
+        if (open) throw failure(line, "a quoted field has no end");
+        stop = end;
+      }
+      line.text = without_return({from, static_cast<size_t>(stop - from)});
+      if (!each(line)) return;
+      from = std::min(stop + 1, end);
+    }
+    const auto used = static_cast<uint64_t>(from - text.data());
+    window = used == 0 ? 2 * window : kWindowBytes;
+    at += used;
+  }
+}
+
+void Lines::keep(const Line& line) {
+  const auto place = static_cast<size_t>(records_ % kRecordsPerBlock);
+  if (place == 0) index_.emplace_back(memory_, static_cast<uint64_t>(kRecordsPerBlock) * sizeof(Record));
+  const Record record = {line.offset, static_cast<uint32_t>(line.text.size()), static_cast<uint32_t>(line.file)};
+  std::memcpy(index_.back().data() + place * sizeof record, &record, sizeof record);
+  ++records_;
+}
+
+Lines::Record Lines::record(int64_t number) const {
+  Record it;
+  std::memcpy(&it,
+              index_[static_cast<size_t>(number / kRecordsPerBlock)].data() +
+                  static_cast<size_t>(number % kRecordsPerBlock) * sizeof it,
+              sizeof it);
+  return it;
+}
+
+Line Lines::read(int64_t number) {
+  const Record it = record(number);
+  return {sources_[it.file].view(it.offset, it.bytes), it.file, it.offset};
+}
+
+void Lines::ahead(int64_t number) const {
+  const Record it = record(number);
+  sources_[it.file].ahead(it.offset, it.bytes);
+}
+
+// Counted only when something is wrong with the line.
+uint64_t Lines::line_number(const Line& line) {
+  uint64_t number = 1;
+  Source& source = sources_[line.file];
+  for (uint64_t at = 0; at < line.offset;) {
+    const auto bytes = static_cast<size_t>(std::min(kWindowBytes, line.offset - at));
+    const std::string_view text = source.view(at, bytes);
+    number += static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
+    at += bytes;
+  }
+  return number;
+}
+
+tn::Failure Lines::failure(const Line& line, const std::string& why) {
+  return {TN_BAD_DATA, path(line.file), "line " + std::to_string(line_number(line)) + ": " + why};
+}
+
+std::string Lines::place(const Line& line) { return path(line.file) + ", line " + std::to_string(line_number(line)); }
+
+}  // namespace tenon::files

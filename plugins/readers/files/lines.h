@@ -1,0 +1,74 @@
+// The records of text files, one to a line, found once and read by number. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <tenon/reader.hpp>
+#include <vector>
+
+#include "source.h"
+
+namespace tenon::files {
+
+struct LineRules {
+  char quote = '\0';  // line ends between two of these are part of the record; '\0': none are
+  uint64_t most_bytes = 0;
+};
+
+// One record, without its line end ("\n" or "\r\n").
+struct Line {
+  std::string_view text;
+  size_t file = 0;
+  uint64_t offset = 0;
+};
+
+class Lines {
+ public:
+  // Attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes,
+  // most_kept_bytes.
+  static void describe(tn::ReaderDescription& d);
+  Lines(const tn::ReaderOpen& open, char quote);
+  // One plain or gzip file, with bounds that do for a list of words.
+  Lines(const std::string& path, const tn::ReaderOpen& open);
+
+  // Calls each(line) for the lines of all files in order, until it answers false. The text is valid during the call.
+  void for_each(const std::function<bool(const Line&)>& each);
+  // The same for one file.
+  void for_each_of(size_t file, const std::function<bool(const Line&)>& each);
+
+  // Keeps a line as record number records().
+  void keep(const Line& line);
+  [[nodiscard]] int64_t records() const { return records_; }
+  // Valid until the next call of read or for_each.
+  Line read(int64_t number);
+  // Prefetches what read will touch.
+  void ahead(int64_t number) const;
+
+  [[nodiscard]] size_t files() const { return sources_.size(); }
+  [[nodiscard]] const std::string& path(size_t file) const { return sources_[file].path(); }
+  // "FILE" as the port and "line N: why" as the message.
+  [[nodiscard]] tn::Failure failure(const Line& line, const std::string& why);
+  // "FILE, line N"
+  [[nodiscard]] std::string place(const Line& line);
+
+ private:
+  struct Record {
+    uint64_t offset;
+    uint32_t bytes;
+    uint32_t file;
+  };
+
+  [[nodiscard]] Record record(int64_t number) const;
+  uint64_t line_number(const Line& line);
+
+  std::vector<Source> sources_;
+  LineRules rules_;
+  const volatile int32_t* cancel_;
+  const tn_memory* memory_;
+  std::vector<Block> index_;  // Record[kRecordsPerBlock] each
+  int64_t records_ = 0;
+};
+
+}  // namespace tenon::files

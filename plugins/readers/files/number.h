@@ -1,0 +1,81 @@
+// Numbers out of text. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fast_float/fast_float.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <system_error>
+
+namespace tenon::files {
+
+// How many bytes behind a text that a Source gave may be loaded, whatever they hold.
+constexpr size_t kPadding = 8;
+
+// Where the number ends that begins at `at`, or null when there is none. It may be infinite or no number.
+template <typename T>
+const char* read_float(const char* at, const char* end, T* value) {
+  const auto [stop, error] = fast_float::from_chars(at, end, *value);
+  return error == std::errc() ? stop : nullptr;
+}
+
+namespace detail {
+
+// Up to which whole numbers and powers of ten a type is exact.
+template <typename T>
+struct Exact;
+template <>
+struct Exact<float> {
+  static constexpr uint64_t kMost = uint64_t{1} << 24;
+  static constexpr float kPowers[] = {1e0F, 1e1F, 1e2F, 1e3F, 1e4F, 1e5F, 1e6F, 1e7F, 1e8F};
+};
+template <>
+struct Exact<double> {
+  static constexpr uint64_t kMost = uint64_t{1} << 53;
+  static constexpr double kPowers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
+};
+
+// The number that the first `count` of eight digits make. digits: byte i holds digit i, from 0 to 9; little-endian.
+inline uint64_t join_digits(uint64_t digits, int count) {
+  uint64_t x = count == 0 ? 0 : digits << (64 - 8 * count);  // zeros come before them
+  x = x * 10 + (x >> 8);                                     // pairs
+  constexpr uint64_t kPairs = 0x000000FF000000FF;
+  return (((x & kPairs) * 0x000F424000000064) + (((x >> 16) & kPairs) * 0x0000271000000001)) >> 32;
+}
+
+}  // namespace detail
+
+// The same with kPadding bytes behind `end`, faster where the number is short: digits, then a point and at most 7 more,
+// such that both the digits and the power of ten are exact, so that one division rounds once (W. D. Clinger, "How to
+// read floating point numbers accurately", 1990).
+template <typename T>
+const char* read_padded_float(const char* at, const char* end, T* value) {
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+  constexpr uint64_t kTens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+  const char* p = at;
+  const bool negative = p != end && *p == '-';
+  p += negative ? 1 : 0;
+  const char* const whole_begin = p;
+  uint64_t whole = 0;
+  for (unsigned digit = 0; p != end && (digit = static_cast<unsigned>(*p) - '0') < 10; ++p) whole = whole * 10 + digit;
+  const auto whole_digits = p - whole_begin;
+  if (whole_digits == 0 || whole_digits > 9) return read_float(at, end, value);
+  int count = 0;  // of digits behind the point
+  if (p != end && *p == '.') {
+    uint64_t digits = 0;
+    std::memcpy(&digits, ++p, sizeof digits);
+    digits -= 0x3030303030303030;  // what a borrow spoils lies behind the first byte that is no digit
+    const uint64_t others = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
+    if (others == 0) return read_float(at, end, value);
+    count = static_cast<int>(std::min<ptrdiff_t>(__builtin_ctzll(others) / 8, end - p));
+    whole = whole * kTens[count] + detail::join_digits(digits, count);
+    p += count;
+  }
+  if (whole > detail::Exact<T>::kMost || (p != end && (*p | 0x20) == 'e')) return read_float(at, end, value);
+  const T magnitude = static_cast<T>(whole) / detail::Exact<T>::kPowers[count];
+  *value = negative ? -magnitude : magnitude;
+  return p;
+}
+
+}  // namespace tenon::files

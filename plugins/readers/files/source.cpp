@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tenon/base.hpp>
+#include <utility>
+
+#include "number.h"
+#include "stream.h"
+
+namespace tenon::files {
+
+namespace {
+
+constexpr size_t kAheadBytes = size_t{1} << 18;      // fits into the second level cache
+constexpr uint64_t kSliceBytes = uint64_t{1} << 24;  // between two looks at the cancel token
+constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // allocated for inflated bytes whatever the file holds
+
+}  // namespace
+
+Source::Source(const std::string& path, const SourceLimits& limits, const tn_memory* memory,
+               const volatile int32_t* cancel)
+    : path_(path) {
+  check_cancel(cancel, path);
+  file_.emplace(path);
+  bytes_ = file_->bytes();
+  uint8_t magic[2];
+  if (file_->read(0, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {
+    file_.reset();
+    inflate(limits.most_inflated, memory, cancel);
+  } else if (bytes_ <= limits.most_kept) {
+    keep(memory, cancel);
+  }
+}
+
+Source::Source(std::string name, Block content, uint64_t bytes)
+    : path_(std::move(name)), content_(std::move(content)), bytes_(bytes) {}
+
+void Source::keep(const tn_memory* memory, const volatile int32_t* cancel) {
+  content_ = Block(memory, bytes_ + kPadding);
+  uint64_t done = 0;
+  for (size_t got = 1; got != 0 && done < bytes_; done += got) {
+    check_cancel(cancel, path_);
+    got = file_->read(done, content_.data() + done, static_cast<size_t>(std::min(bytes_ - done, kSliceBytes)));
+  }
+  bytes_ = done;
+  file_.reset();
+}
+
+void Source::inflate(uint64_t most, const tn_memory* memory, const volatile int32_t* cancel) {
+  Stream stream(path_, cancel);
+  bytes_ = 0;
+  uint64_t room = std::min(most, std::max(stream.likely_bytes(), kFirstBytes));
+  content_ = Block(memory, room + kPadding);
+  while (true) {
+    if (bytes_ == room) {
+      uint8_t extra = 0;
+      if (stream.read(&extra, 1) == 0) return;
+      if (bytes_ >= most)
+        throw tn::Failure(TN_BAD_DATA, path_, "inflates to more than " + std::to_string(most) + " bytes");
+      room = bytes_ > most / 2 ? most : 2 * bytes_;
+      Block larger(memory, room + kPadding);
+      std::memcpy(larger.data(), content_.data(), bytes_);
+      content_.swap(larger);
+      content_.data()[bytes_++] = extra;
+    }
+    const uint64_t got = stream.read(content_.data() + bytes_, room - bytes_);
+    if (got == 0 && bytes_ < room) return;
+    bytes_ += got;
+  }
+}
+
+std::string_view Source::view(uint64_t offset, size_t bytes) {
+  if (offset > bytes_ || bytes > bytes_ - offset)
+    throw tn::Failure(TN_BAD_DATA, path_, "read beyond the end of " + std::to_string(bytes_) + " bytes");
+  if (!file_) return {reinterpret_cast<const char*>(content_.data()) + offset, bytes};
+  if (offset < begin_ || offset + bytes > begin_ + filled_) {
+    const bool follows = offset >= next_ && offset - next_ <= kAheadBytes;
+    const size_t wanted =
+        follows ? static_cast<size_t>(std::min<uint64_t>(std::max(bytes, kAheadBytes), bytes_ - offset)) : bytes;
+    if (buffer_.size() < wanted + kPadding) buffer_.resize(wanted + kPadding);
+    filled_ = 0;  // in case the read fails
+    filled_ = file_->read(offset, buffer_.data(), wanted);
+    begin_ = offset;
+    if (filled_ < bytes)
+      throw tn::Failure(TN_BAD_DATA, path_,
+                        "became shorter while it was read: had " + std::to_string(bytes_) + " bytes, now " +
+                            std::to_string(offset + filled_));
+  }
+  next_ = offset + bytes;
+  return {buffer_.data() + (offset - begin_), bytes};
+}
+
+void Source::ahead(uint64_t offset, size_t bytes) const {
+  if (file_) return;
+  constexpr size_t kMost = 1024, kCacheLine = 64;
+  for (size_t at = 0; at < std::min(bytes, kMost); at += kCacheLine) __builtin_prefetch(content_.data() + offset + at);
+}
+
+}  // namespace tenon::files

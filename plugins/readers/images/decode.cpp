@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode.h"
+
+#include <png.h>
+#include <turbojpeg.h>
+
+#include <algorithm>
+#include <new>
+
+namespace tenon::images {
+
+namespace {
+
+bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t> magic) {
+  return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
+}
+
+}  // namespace
+
+Decoder::Decoder(int channels, int64_t most_pixels)
+    : channels_(channels), most_pixels_(most_pixels), jpeg_(tjInitDecompress(), &tjDestroy) {
+  if (jpeg_ == nullptr) throw std::bad_alloc();
+}
+
+void Decoder::decode(const std::vector<uint8_t>& file, const Enough& enough, Image& to) {
+  if (begins_with(file, {0xFF, 0xD8, 0xFF})) return decode_jpeg(file, enough, to);
+  if (begins_with(file, {0x89, 'P', 'N', 'G'})) return decode_png(file, to);
+  throw BadImage{file.empty() ? "the file is empty" : "neither JPEG nor PNG"};
+}
+
+void Decoder::check_pixels(int64_t width, int64_t height) const {
+  if (width < 1 || height < 1 || width > most_pixels_ / height)
+    throw BadImage{std::to_string(width) + " x " + std::to_string(height) + " pixels; at most " +
+                   std::to_string(most_pixels_) + " are read"};
+}
+
+void Decoder::set_size(Image& to, int64_t width, int64_t height) const {
+  to.width = static_cast<int>(width);
+  to.height = static_cast<int>(height);
+  to.channels = channels_;
+  to.pixels.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels_));
+}
+
+void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough, Image& to) {
+  const auto fail = [&] { throw BadImage{std::string("JPEG: ") + tjGetErrorStr2(jpeg_.get())}; };
+  const auto bytes = static_cast<unsigned long>(file.size());
+  int width = 0, height = 0, sampling = 0, colors = 0;
+  if (tjDecompressHeader3(jpeg_.get(), file.data(), bytes, &width, &height, &sampling, &colors) != 0) fail();
+  if (width < 1 || height < 1) throw BadImage{"JPEG: ends before the picture begins"};
+  check_pixels(width, height);
+  const auto [least_width, least_height] = enough(width, height);
+  int factors = 0, best_width = width, best_height = height;
+  const tjscalingfactor* const factor = tjGetScalingFactors(&factors);
+  for (int i = 0; factor != nullptr && i < factors; ++i) {
+    const int w = TJSCALED(width, factor[i]), h = TJSCALED(height, factor[i]);
+    if (w >= least_width && h >= least_height && w <= best_width && h <= best_height) best_width = w, best_height = h;
+  }
+  set_size(to, best_width, best_height);
+  to.full_width = width;
+  to.full_height = height;
+  const int format = channels_ == 1 ? TJPF_GRAY : TJPF_RGB;
+  // Warnings count as failures: what they warn of are missing or damaged pixels.
+  if (tjDecompress2(jpeg_.get(), file.data(), bytes, to.pixels.data(), best_width, 0, best_height, format,
+                    TJFLAG_LIMITSCANS) != 0)
+    fail();
+}
+
+void Decoder::decode_png(const std::vector<uint8_t>& file, Image& to) const {
+  png_image png = {};
+  png.version = PNG_IMAGE_VERSION;
+  const std::unique_ptr<png_image, void (*)(png_image*)> freed(&png, &png_image_free);
+  const auto fail = [&] { throw BadImage{std::string("PNG: ") + png.message}; };
+  if (png_image_begin_read_from_memory(&png, file.data(), file.size()) == 0) fail();
+  check_pixels(png.width, png.height);
+  png.format = channels_ == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  set_size(to, png.width, png.height);
+  to.full_width = to.width;
+  to.full_height = to.height;
+  const png_color white = {255, 255, 255};
+  if (png_image_finish_read(&png, &white, to.pixels.data(), 0, nullptr) == 0) fail();
+  if (PNG_IMAGE_FAILED(png) != 0 || png.warning_or_error != 0) fail();
+}
+
+}  // namespace tenon::images

@@ -1,0 +1,233 @@
+// The reader "images": a folder with one folder of JPEG and PNG files for each class. SPDX-License-Identifier:
+// Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <tenon/plugin.hpp>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "decode.h"
+#include "file.h"
+#include "fit.h"
+
+namespace tenon::images {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Crop { kNone, kCentre, kRandom };
+
+// Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the same numbers for the same
+// seed, pass and sample, wherever and in whatever order they are drawn.
+std::array<uint32_t, 4> draw(uint64_t seed, uint64_t pass, uint64_t sample) {
+  const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
+  const auto high = [](uint64_t value) { return static_cast<uint32_t>(value >> 32); };
+  std::array<uint32_t, 4> counter = {low(sample), high(sample), low(pass), high(pass)};
+  uint32_t key0 = low(seed), key1 = high(seed);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t product0 = uint64_t{0xD2511F53} * counter[0], product1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {high(product1) ^ counter[1] ^ key0, low(product1), high(product0) ^ counter[3] ^ key1, low(product0)};
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return counter;
+}
+
+bool is_image(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+[[noreturn]] void fail_system(const fs::path& path, const std::error_code& error) {
+  const bool absent = error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  throw tn::Failure(absent ? TN_NOT_FOUND : TN_IO, path.string(), "cannot list it: " + error.message());
+}
+
+std::vector<std::string> class_folders(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::error_code unknown;
+    if (name.front() != '.' && at->is_directory(unknown)) names.push_back(name);
+  }
+  if (error) fail_system(folder, error);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The images in a folder and the folders in it, by path.
+std::vector<std::string> image_files(const std::string& folder, const volatile int32_t* cancel) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  fs::recursive_directory_iterator at(folder, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    files::check_cancel(cancel, folder);
+    if (is_image(at->path())) paths.push_back(at->path().string());
+  }
+  if (error) fail_system(folder, error);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+class Images {
+ public:
+  static void describe(tn::ReaderDescription& d);
+  explicit Images(const tn::ReaderOpen& open);
+
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return static_cast<int64_t>(files_.size()); }
+  void read(int64_t index, tn::Samples& to);
+
+ private:
+  struct LabelledFile {
+    std::string path;
+    int32_t label;
+  };
+
+  void find_files(const tn::ReaderOpen& open);
+  void load(const std::string& path);
+  // The size that an image is scaled to before the sample is cut out of it.
+  [[nodiscard]] std::pair<double, double> scaled_size(int width, int height) const;
+
+  tn::Shard shard_;
+  Target target_;
+  Crop crop_ = Crop::kCentre;
+  double cover_;
+  bool flip_;
+  uint64_t seed_;
+  uint64_t most_file_bytes_;
+  Decoder decoder_;
+  Fitter fitter_;
+  std::vector<LabelledFile> files_;  // of this shard
+  std::vector<uint8_t> bytes_;       // of the file at hand
+  Image image_;
+  std::vector<tn::ReaderSlot> slots_;
+};
+
+void Images::describe(tn::ReaderDescription& d) {
+  d.type("images",
+         "JPEG and PNG files, one folder for each class, as bytes of one size; slots \"image\" and \"label\"");
+  d.attribute(tn::string_attribute("folder").required().doc("the folder that holds one folder for each class"));
+  d.attribute(tn::strings_attribute("classes").doc(
+      "the names of the class folders in the order of their numbers; without it all there are, sorted"));
+  d.attribute(tn::ints_attribute("size").required().at_least(1).at_most(65535).doc("[height, width] of a sample"));
+  d.attribute(tn::int_attribute("channels", 3).at_least(1).at_most(3).doc("3: red, green, blue; 1: grey"));
+  d.attribute(tn::string_attribute("layout", "chw")
+                  .one_of({"chw", "hwc"})
+                  .doc("order of the dimensions: channels, height, width"));
+  d.attribute(
+      tn::string_attribute("crop", "centre")
+          .one_of({"none", "centre", "random"})
+          .doc("which part of an image a sample is, once the image covers the size; none: all of it, stretched"));
+  d.attribute(tn::float_attribute("cover", 1)
+                  .at_least(1)
+                  .at_most(100)
+                  .doc("how much larger than the size an image becomes before it is cut: 1.15 for some room"));
+  d.attribute(tn::bool_attribute("flip", false).doc("mirror every other image, by chance"));
+  d.attribute(
+      tn::int_attribute("seed", 0).at_least(0).doc("chance depends on it, on the pass and on the sample alone"));
+  d.attribute(tn::int_attribute("most_pixels", int64_t{1} << 26)
+                  .at_least(1)
+                  .at_most(int64_t{1} << 30)
+                  .doc("a larger image is refused"));
+  d.attribute(tn::int_attribute("most_file_bytes", int64_t{1} << 28).at_least(1).doc("a larger file is refused"));
+}
+
+Images::Images(const tn::ReaderOpen& open)
+    : shard_(open.shard()),
+      cover_(open.attributes().number("cover")),
+      flip_(open.attributes().flag("flip")),
+      seed_(static_cast<uint64_t>(open.attributes().integer("seed"))),
+      most_file_bytes_(static_cast<uint64_t>(open.attributes().integer("most_file_bytes"))),
+      decoder_(static_cast<int>(open.attributes().integer("channels")), open.attributes().integer("most_pixels")) {
+  const tn::Attributes attributes = open.attributes();
+  const std::vector<int64_t> size = attributes.integers("size");
+  const int64_t channels = attributes.integer("channels");
+  if (size.size() != 2)
+    throw tn::Failure(TN_INVALID, "size", "expected [height, width], got " + std::to_string(size.size()) + " numbers");
+  if (channels == 2) throw tn::Failure(TN_INVALID, "channels", "expected 1 or 3");
+  target_ = {static_cast<int>(size[1]), static_cast<int>(size[0]), std::string(attributes.text("layout")) == "chw"};
+  const std::string crop = attributes.text("crop");
+  crop_ = crop == "none" ? Crop::kNone : crop == "random" ? Crop::kRandom : Crop::kCentre;
+  find_files(open);
+  slots_[0].shape = target_.planes ? std::vector<int64_t>{channels, size[0], size[1]}
+                                   : std::vector<int64_t>{size[0], size[1], channels};
+}
+
+void Images::find_files(const tn::ReaderOpen& open) {
+  const std::string folder = open.path(open.attributes().text("folder"));
+  const bool given = open.attributes().has("classes");
+  const std::vector<std::string> classes = given ? open.attributes().texts("classes") : class_folders(folder);
+  if (classes.empty()) throw tn::Failure(TN_BAD_DATA, folder, "holds no class folders");
+  int64_t all = 0;
+  for (auto name = classes.begin(); name != classes.end(); ++name) {
+    if (name->empty() || std::find(classes.begin(), name, *name) != name)
+      throw tn::Failure(TN_INVALID, "classes", "\"" + *name + "\" is empty or there twice");
+    for (std::string& path : image_files(folder + "/" + *name, open.cancel()))
+      if (shard_.has(all++)) files_.push_back({std::move(path), static_cast<int32_t>(name - classes.begin())});
+  }
+  slots_.push_back({"image", TN_U8});
+  slots_.push_back({"label", TN_I32, {}, static_cast<int64_t>(classes.size())});
+}
+
+void Images::load(const std::string& path) {
+  const files::File file(path);
+  if (file.bytes() > most_file_bytes_)
+    throw BadImage{std::to_string(file.bytes()) + " bytes; at most " + std::to_string(most_file_bytes_) + " are read"};
+  bytes_.resize(static_cast<size_t>(file.bytes()));
+  bytes_.resize(file.read(0, bytes_.data(), bytes_.size()));
+}
+
+std::pair<double, double> Images::scaled_size(int width, int height) const {
+  const double across = target_.width * cover_, down = target_.height * cover_;
+  if (crop_ == Crop::kNone) return {target_.width, target_.height};
+  const double scale = std::max(across / width, down / height);
+  return {std::max(width * scale, across), std::max(height * scale, down)};
+}
+
+void Images::read(int64_t index, tn::Samples& to) {
+  const LabelledFile& it = files_[static_cast<size_t>(index)];
+  try {
+    load(it.path);
+    const auto enough = [&](int width, int height) -> std::pair<int, int> { return scaled_size(width, height); };
+    decoder_.decode(bytes_, enough, image_);
+  } catch (const BadImage& bad) {
+    throw tn::Failure(TN_BAD_DATA, it.path, bad.why);
+  } catch (const tn::Failure& failure) {
+    if (failure.code() != TN_NOT_FOUND) throw;
+    throw tn::Failure(TN_BAD_DATA, it.path, "was there when the folder was listed, and is no more");
+  }
+  Place place;
+  std::tie(place.scaled_width, place.scaled_height) = scaled_size(image_.full_width, image_.full_height);
+  const double room_across = place.scaled_width - target_.width, room_down = place.scaled_height - target_.height;
+  const std::array<uint32_t, 4> chance =
+      draw(seed_, static_cast<uint64_t>(to.pass()), static_cast<uint64_t>(shard_.sample(index)));
+  const bool random = crop_ == Crop::kRandom;
+  place.left = room_across * (random ? chance[0] * 0x1p-32 : 0.5);
+  place.top = room_down * (random ? chance[1] * 0x1p-32 : 0.5);
+  place.mirrored = flip_ && (chance[2] & 1) != 0;
+  fitter_.fit(image_, place, target_, to.dense<uint8_t>(0));
+  *to.dense<int32_t>(1) = it.label;
+}
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.images", "0.1.0", "reads folders of JPEG and PNG files", "Apache-2.0");
+  plugin.library("libturbojpeg.so.0", "install libturbojpeg (Debian: libturbojpeg0)");
+  plugin.library("libpng16.so.16", "install libpng (Debian: libpng16-16)");
+  plugin.reader<Images>();
+}
+
+}  // namespace
+
+}  // namespace tenon::images
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::images::describe>(); }

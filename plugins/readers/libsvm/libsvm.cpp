@@ -1,0 +1,221 @@
+// The reader "libsvm": sparse samples, one to a line, as "label [qid:number] id:value ... # comment".
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <tenon/plugin.hpp>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lines.h"
+#include "number.h"
+
+namespace tenon::libsvm {
+
+namespace {
+
+// What is wrong with a line, without its place.
+struct BadLine {
+  std::string why;
+};
+
+struct Parsed {
+  std::string_view label;
+  bool ranked = false;  // it has a qid
+  int64_t query = 0;
+  std::vector<int64_t> ids;
+  std::vector<float> values;
+};
+
+// Walks over the words of a line.
+class Words {
+ public:
+  explicit Words(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+
+  // The next word, or "" at the end of the line or its comment.
+  std::string_view next() {
+    while (at_ != end_ && is_space(*at_)) ++at_;
+    const char* const begin = at_;
+    if (at_ != end_ && *at_ != '#')
+      while (at_ != end_ && !is_space(*at_)) ++at_;
+    return {begin, static_cast<size_t>(at_ - begin)};
+  }
+
+ private:
+  static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
+
+  const char* at_;
+  const char* end_;
+};
+
+int64_t whole_number(std::string_view text, const char* what, std::string_view word) {
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size())
+    throw BadLine{std::string("expected ") + what + ", got " + files::quoted(word)};
+  return value;
+}
+
+float number(std::string_view text, const char* what, std::string_view word) {
+  const char* const end = text.data() + text.size();
+  float value = 0;
+  if (text.empty() || files::read_padded_float(text.data(), end, &value) != end || !std::isfinite(value))
+    throw BadLine{std::string("expected ") + what + ", got " + files::quoted(word)};
+  return value;
+}
+
+bool is_blank(std::string_view line) { return Words(line).next().empty(); }
+
+// By id, from 0; the message says ids as the file does.
+void sort_entries(Parsed& line, int64_t first_id) {
+  if (std::adjacent_find(line.ids.begin(), line.ids.end(), std::greater_equal<>()) == line.ids.end()) return;
+  std::vector<std::pair<int64_t, float>> entries;
+  for (size_t i = 0; i < line.ids.size(); ++i) entries.emplace_back(line.ids[i], line.values[i]);
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < entries.size(); ++i) {
+    std::tie(line.ids[i], line.values[i]) = entries[i];
+    if (i > 0 && entries[i].first == entries[i - 1].first)
+      throw BadLine{"the id " + std::to_string(entries[i].first + first_id) + " is there twice"};
+  }
+}
+
+class Libsvm {
+ public:
+  static void describe(tn::ReaderDescription& d);
+  explicit Libsvm(const tn::ReaderOpen& open);
+
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return lines_.records(); }
+  void read(int64_t index, tn::Samples& to);
+  void ahead(int64_t index) const { lines_.ahead(index); }
+
+ private:
+  void parse(const files::Line& line);
+  void parse_entries(Words words);
+  void put_label(tn::Samples& to) const;
+  template <typename Work>
+  void on(const files::Line& line, const Work& work);
+
+  files::Lines lines_;
+  int64_t first_id_;
+  int64_t width_ = -1;  // -1: not known yet
+  int64_t classes_;     // 0: labels are numbers with fractions
+  bool ranked_ = false;
+  Parsed parsed_;
+  std::vector<tn::ReaderSlot> slots_;
+};
+
+void Libsvm::describe(tn::ReaderDescription& d) {
+  d.type("libsvm", "sparse samples in the format of LIBSVM and SVMlight, \"label qid:1 3:0.5 7:1 # comment\"");
+  files::Lines::describe(d);
+  d.attribute(tn::int_attribute("first_id", 1).at_least(0).at_most(1).doc("the smallest id that may be in the files"));
+  d.attribute(tn::int_attribute("width").at_least(1).doc(
+      "how many features there are, that is the length of the slot \"features\"; without it the files are read for the "
+      "greatest id when they are opened"));
+  d.attribute(tn::int_attribute("classes", 0)
+                  .at_least(0)
+                  .doc("labels are whole numbers from 0 to below it (int64); 0: they are numbers (float32)"));
+}
+
+Libsvm::Libsvm(const tn::ReaderOpen& open)
+    : lines_(open, '\0'),
+      first_id_(open.attributes().integer("first_id")),
+      classes_(open.attributes().integer("classes")) {
+  const bool known = open.attributes().has("width");
+  if (known) width_ = open.attributes().integer("width");
+  int64_t all = 0, greatest = 0;
+  lines_.for_each([&](const files::Line& line) {
+    if (is_blank(line.text)) return true;
+    if (all == 0 || !known) on(line, [&] { parse(line); });
+    if (all == 0) ranked_ = parsed_.ranked;
+    if (!known && !parsed_.ids.empty()) greatest = std::max(greatest, parsed_.ids.back());
+    if (open.shard().has(all++)) lines_.keep(line);
+    return true;
+  });
+  if (!known) width_ = greatest + 1;
+  slots_.push_back({"label", classes_ > 0 ? TN_I64 : TN_F32, {}, classes_ > 0 ? classes_ : -1});
+  slots_.push_back({"features", TN_F32, {width_}, -1, TN_CSR});
+  if (ranked_) slots_.push_back({"qid", TN_I64, {}});
+}
+
+template <typename Work>
+void Libsvm::on(const files::Line& line, const Work& work) {
+  try {
+    work();
+  } catch (const BadLine& bad) {
+    throw lines_.failure(line, bad.why);
+  }
+}
+
+void Libsvm::parse(const files::Line& line) {
+  Words words(line.text);
+  parsed_.label = words.next();
+  if (parsed_.label.find(':') != std::string_view::npos)
+    throw BadLine{"expected a label before " + files::quoted(parsed_.label)};
+  if (parsed_.label.find(',') != std::string_view::npos)
+    throw BadLine{"has several labels, " + files::quoted(parsed_.label) + "; one is expected"};
+  const Words after_label = words;
+  const std::string_view query = words.next();
+  parsed_.ranked = query.substr(0, 4) == "qid:";
+  if (parsed_.ranked) parsed_.query = whole_number(query.substr(4), "qid and a whole number", query);
+  parse_entries(parsed_.ranked ? words : after_label);
+}
+
+void Libsvm::parse_entries(Words words) {
+  parsed_.ids.clear();
+  parsed_.values.clear();
+  while (true) {
+    const std::string_view word = words.next();
+    if (word.empty()) break;
+    const size_t colon = word.find(':');
+    if (colon == std::string_view::npos) throw BadLine{"expected id:value, got " + files::quoted(word)};
+    const int64_t id = whole_number(word.substr(0, colon), "id:value", word);
+    if (id < first_id_ || (width_ >= 0 && id - first_id_ >= width_))
+      throw BadLine{"the id " + std::to_string(id) + " is not from " + std::to_string(first_id_) + " to " +
+                    (width_ >= 0 ? std::to_string(width_ - 1 + first_id_) : "the width")};
+    constexpr int64_t kMostWidth = int64_t{1} << 48;
+    if (id >= kMostWidth) throw BadLine{"the id " + std::to_string(id) + " is too great"};
+    parsed_.ids.push_back(id - first_id_);
+    parsed_.values.push_back(number(word.substr(colon + 1), "id:value", word));
+  }
+  sort_entries(parsed_, first_id_);
+}
+
+void Libsvm::put_label(tn::Samples& to) const {
+  std::string_view text = parsed_.label;
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);  // "+1" is usual
+  if (classes_ == 0) {
+    *to.dense<float>(0) = number(text, "a label", parsed_.label);
+    return;
+  }
+  const int64_t label = whole_number(text, "a class as label", parsed_.label);
+  if (label < 0 || label >= classes_)
+    throw BadLine{"expected a class from 0 to " + std::to_string(classes_ - 1) + ", got " + std::to_string(label)};
+  *to.dense<int64_t>(0) = label;
+}
+
+void Libsvm::read(int64_t index, tn::Samples& to) {
+  const files::Line line = lines_.read(index);
+  on(line, [&] {
+    parse(line);
+    if (parsed_.ranked != ranked_)
+      throw BadLine{ranked_ ? "has no qid, as the first line has" : "has a qid, unlike the first line"};
+    put_label(to);
+    to.entries(1, parsed_.ids.data(), parsed_.values.data(), static_cast<int64_t>(parsed_.ids.size()));
+    if (ranked_) *to.dense<int64_t>(2) = parsed_.query;
+  });
+}
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.libsvm", "0.1.0", "reads LIBSVM files", "Apache-2.0");
+  plugin.reader<Libsvm>();
+}
+
+}  // namespace
+
+}  // namespace tenon::libsvm
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::libsvm::describe>(); }

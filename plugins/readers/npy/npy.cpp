@@ -1,0 +1,230 @@
+// The reader "npy": arrays that NumPy saved, .npy files and members of .npz files; the first dimension counts the
+// samples. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <tenon/plugin.hpp>
+#include <vector>
+
+#include "archive.h"
+#include "header.h"
+#include "source.h"
+
+namespace tenon::npy {
+
+namespace {
+
+struct Array {
+  files::Source source;
+  Header header;
+  uint64_t offset = 0;        // of the values
+  uint64_t sample_bytes = 0;  // of one sample
+  int64_t limit = -1;         // values lie in [0, limit)
+};
+
+template <typename T>
+void swap_all(uint8_t* values, uint64_t bytes) {
+  for (uint64_t i = 0; i < bytes; i += sizeof(T)) std::reverse(values + i, values + i + sizeof(T));
+}
+
+// Whether all values are in [0, limit); *value: the one that was looked at last.
+template <typename T>
+bool all_inside(const uint8_t* values, uint64_t bytes, int64_t limit, int64_t* value) {
+  for (uint64_t i = 0; i < bytes; i += sizeof(T)) {
+    T it;
+    std::memcpy(&it, values + i, sizeof it);
+    *value = static_cast<int64_t>(it);
+    if (*value < 0 || *value >= limit) return false;
+  }
+  return true;
+}
+
+bool inside(tn_dtype dtype, const uint8_t* values, uint64_t bytes, int64_t limit, int64_t* value) {
+  switch (dtype) {
+    case TN_I8:
+      return all_inside<int8_t>(values, bytes, limit, value);
+    case TN_I16:
+      return all_inside<int16_t>(values, bytes, limit, value);
+    case TN_I32:
+      return all_inside<int32_t>(values, bytes, limit, value);
+    case TN_I64:
+      return all_inside<int64_t>(values, bytes, limit, value);
+    case TN_U8:
+      return all_inside<uint8_t>(values, bytes, limit, value);
+    case TN_U16:
+      return all_inside<uint16_t>(values, bytes, limit, value);
+    default:
+      return all_inside<uint32_t>(values, bytes, limit, value);
+  }
+}
+
+// "array.npy" of a folder is called "array".
+std::string stem(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name.substr(0, name.find('.', 1));
+}
+
+bool is_archive(const std::string& path) {
+  char magic[2];
+  return files::File(path).read(0, magic, 2) == 2 && magic[0] == 'P' && magic[1] == 'K';
+}
+
+class Npy {
+ public:
+  static void describe(tn::ReaderDescription& d);
+  explicit Npy(const tn::ReaderOpen& open);
+
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return shard_.samples(arrays_.front().header.shape.front()); }
+  void read(int64_t index, tn::Samples& to);
+  void ahead(int64_t index) const {
+    for (const Array& array : arrays_) array.source.ahead(place(array, index), array.sample_bytes);
+  }
+
+ private:
+  void add(files::Source source, const std::string& name);
+  void rename(const tn::Attributes& attributes);
+  void limit(const tn::Attributes& attributes);
+  [[nodiscard]] uint64_t place(const Array& array, int64_t index) const {
+    return array.offset + static_cast<uint64_t>(shard_.sample(index)) * array.sample_bytes;
+  }
+
+  tn::Shard shard_;
+  std::vector<Array> arrays_;
+  std::vector<tn::ReaderSlot> slots_;
+};
+
+void Npy::describe(tn::ReaderDescription& d) {
+  d.type("npy", "arrays saved by NumPy, .npy or .npz, with equally many samples along their first dimension");
+  d.attribute(tn::strings_attribute("files").required().doc(
+      ".npy files, plain or gzip, one slot for each; and .npz files, one slot for each member"));
+  d.attribute(tn::strings_attribute("members").doc(
+      "the members of .npz files to read, in this order; without it all, in the order of the file"));
+  d.attribute(tn::strings_attribute("names").doc(
+      "names of the slots; without it those of the files, without folder and ending, and of the members"));
+  d.attribute(tn::ints_attribute("classes").at_least(0).doc(
+      "values of whole numbers must be below it: one number for each slot, 0: not known; or one number for the slots "
+      "with one whole number per sample"));
+  d.attribute(tn::int_attribute("most_inflated_bytes", int64_t{1} << 36)
+                  .at_least(1)
+                  .doc("a compressed file that inflates to more is refused"));
+  d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
+                  .at_least(0)
+                  .doc("a plain .npy file of no more bytes is kept in memory, for quick reading in any order"));
+}
+
+Npy::Npy(const tn::ReaderOpen& open) : shard_(open.shard()) {
+  const tn::Attributes attributes = open.attributes();
+  const files::SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
+                                      static_cast<uint64_t>(attributes.integer("most_kept_bytes"))};
+  std::vector<std::string> members;
+  if (attributes.has("members")) members = attributes.texts("members");
+  for (const std::string& name : attributes.texts("files")) {
+    const std::string path = open.path(name);
+    if (is_archive(path)) {
+      for (Member& member : read_archive(path, members, limits.most_inflated, open.memory(), open.cancel()))
+        add(files::Source(path + ", member " + member.name, std::move(member.content), member.bytes), member.name);
+    } else {
+      add(files::Source(path, limits, open.memory(), open.cancel()), stem(path));
+    }
+  }
+  if (arrays_.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one array");
+  rename(attributes);
+  if (attributes.has("classes")) limit(attributes);
+}
+
+void Npy::add(files::Source source, const std::string& name) {
+  Array array{std::move(source), {}};
+  const std::string& path = array.source.path();
+  const uint64_t bytes = array.source.bytes();
+  array.offset =
+      values_offset(array.source.view(0, static_cast<size_t>(std::min<uint64_t>(bytes, kPrefixBytes))), path);
+  if (array.offset > bytes) throw tn::Failure(TN_BAD_DATA, path, "ends within its header");
+  array.header = parse_header(array.source.view(0, static_cast<size_t>(array.offset)), path);
+  const std::vector<int64_t>& shape = array.header.shape;
+  if (shape.empty()) throw tn::Failure(TN_INVALID, path, "holds a single number; its samples cannot be told");
+  array.sample_bytes = tn_dtype_bytes(array.header.dtype);
+  uint64_t all = 0;
+  bool fits = true;
+  for (size_t i = 1; i < shape.size(); ++i) {
+    if (shape[i] == 0) throw tn::Failure(TN_INVALID, path, "dimension " + std::to_string(i) + " is 0");
+    fits = fits && !__builtin_mul_overflow(array.sample_bytes, static_cast<uint64_t>(shape[i]), &array.sample_bytes);
+  }
+  fits = fits && !__builtin_mul_overflow(array.sample_bytes, static_cast<uint64_t>(shape[0]), &all);
+  if (!fits || all != bytes - array.offset)
+    throw tn::Failure(TN_BAD_DATA, path,
+                      "expected " + (fits ? std::to_string(all) : std::string("more bytes than there can be")) +
+                          " bytes of values after the header, got " + std::to_string(bytes - array.offset));
+  if (!arrays_.empty() && arrays_.front().header.shape[0] != shape[0])
+    throw tn::Failure(TN_BAD_DATA, path,
+                      "expected " + std::to_string(arrays_.front().header.shape[0]) + " samples, as in " +
+                          arrays_.front().source.path() + ", got " + std::to_string(shape[0]));
+  slots_.push_back({name, array.header.dtype, {shape.begin() + 1, shape.end()}});
+  arrays_.push_back(std::move(array));
+}
+
+void Npy::rename(const tn::Attributes& attributes) {
+  if (attributes.has("names")) {
+    const std::vector<std::string> names = attributes.texts("names");
+    if (names.size() != slots_.size())
+      throw tn::Failure(TN_INVALID, "names",
+                        "expected " + std::to_string(slots_.size()) + " names, one for each array, got " +
+                            std::to_string(names.size()));
+    for (size_t i = 0; i < names.size(); ++i) slots_[i].name = names[i];
+  }
+  for (size_t i = 0; i < slots_.size(); ++i)
+    for (size_t j = 0; j <= i; ++j)
+      if (slots_[i].name.empty() || (i != j && slots_[i].name == slots_[j].name))
+        throw tn::Failure(TN_INVALID, "names",
+                          "a slot has no name, or that of another: " + files::quoted(slots_[i].name));
+}
+
+void Npy::limit(const tn::Attributes& attributes) {
+  const std::vector<int64_t> classes = attributes.integers("classes");
+  if (classes.size() != 1 && classes.size() != slots_.size())
+    throw tn::Failure(TN_INVALID, "classes",
+                      "expected one number, or one for each of the " + std::to_string(slots_.size()) + " slots, got " +
+                          std::to_string(classes.size()));
+  bool used = false;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const bool whole = tn_dtype_code(slots_[i].dtype) <= tn_dtype_code(TN_U8);
+    const bool each = classes.size() == slots_.size();
+    const int64_t limit = each ? classes[i] : whole && slots_[i].shape.empty() ? classes[0] : 0;
+    if (limit == 0) continue;
+    if (!whole) throw tn::Failure(TN_INVALID, "classes", "the slot \"" + slots_[i].name + "\" has no whole numbers");
+    slots_[i].index_limit = arrays_[i].limit = limit;
+    used = true;
+  }
+  if (!used) throw tn::Failure(TN_INVALID, "classes", "no slot holds one whole number for each sample");
+}
+
+void Npy::read(int64_t index, tn::Samples& to) {
+  for (size_t slot = 0; slot < arrays_.size(); ++slot) {
+    Array& array = arrays_[slot];
+    const uint64_t bytes = array.sample_bytes;
+    auto* const values = to.dense<uint8_t>(slot);
+    std::memcpy(values, array.source.view(place(array, index), static_cast<size_t>(bytes)).data(), bytes);
+    const uint32_t width = tn_dtype_bytes(array.header.dtype);
+    if (array.header.swapped && width == 2) swap_all<uint16_t>(values, bytes);
+    if (array.header.swapped && width == 4) swap_all<uint32_t>(values, bytes);
+    if (array.header.swapped && width == 8) swap_all<uint64_t>(values, bytes);
+    if (array.header.dtype == TN_BOOL)
+      for (uint64_t i = 0; i < bytes; ++i) values[i] = values[i] != 0;
+    int64_t value = 0;
+    if (array.limit >= 0 && !inside(array.header.dtype, values, bytes, array.limit, &value))
+      throw tn::Failure(TN_BAD_DATA, array.source.path(),
+                        "sample " + std::to_string(shard_.sample(index)) + ": expected a value from 0 to " +
+                            std::to_string(array.limit - 1) + ", got " + std::to_string(value));
+  }
+}
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.npy", "0.1.0", "reads arrays that NumPy saved", "Apache-2.0");
+  plugin.reader<Npy>();
+}
+
+}  // namespace
+
+}  // namespace tenon::npy
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::npy::describe>(); }

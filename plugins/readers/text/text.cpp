@@ -1,0 +1,312 @@
+// The reader "text": lines of text as sequences of word numbers, or a whole text as windows of them.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <set>
+#include <string>
+#include <tenon/plugin.hpp>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lines.h"
+#include "vocabulary.h"
+#include "words.h"
+
+namespace tenon::text {
+
+namespace {
+
+using Counts = std::unordered_map<std::string, uint64_t>;
+
+// A list of word numbers that grows by doubling.
+class Tokens {
+ public:
+  explicit Tokens(const tn_memory* memory) : memory_(memory) {}
+
+  void add(int32_t token) {
+    if (static_cast<uint64_t>(count_) * sizeof token == block_.size()) {
+      files::Block larger(memory_, std::max<uint64_t>(2 * block_.size(), uint64_t{1} << 16));
+      if (count_ != 0) std::memcpy(larger.data(), block_.data(), block_.size());
+      block_.swap(larger);
+    }
+    std::memcpy(block_.data() + static_cast<uint64_t>(count_++) * sizeof token, &token, sizeof token);
+  }
+  [[nodiscard]] int64_t count() const { return count_; }
+  [[nodiscard]] const uint8_t* from(int64_t token) const { return block_.data() + token * int64_t{sizeof(int32_t)}; }
+
+ private:
+  const tn_memory* memory_;
+  files::Block block_;
+  int64_t count_ = 0;
+};
+
+WordRules word_rules(const tn::Attributes& attributes) {
+  return {attributes.flag("lower_case"), std::string(attributes.text("split")) == "words"};
+}
+
+// By number where all are whole numbers, else by bytes.
+std::vector<std::string> in_order(const std::set<std::string>& labels) {
+  std::vector<std::string> result(labels.begin(), labels.end());
+  std::vector<std::pair<int64_t, std::string>> numbers;
+  for (const std::string& label : result) {
+    int64_t value = 0;
+    const char* const end = label.data() + label.size();
+    const auto [stop, error] = std::from_chars(label.data(), end, value);
+    if (error != std::errc() || stop != end) return result;
+    numbers.emplace_back(value, label);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  for (size_t i = 0; i < numbers.size(); ++i) result[i] = numbers[i].second;
+  return result;
+}
+
+class Text {
+ public:
+  static void describe(tn::ReaderDescription& d);
+  explicit Text(const tn::ReaderOpen& open);
+
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return samples_; }
+  void read(int64_t index, tn::Samples& to);
+  void ahead(int64_t index) const {
+    if (window_ == 0) lines_.ahead(index);
+  }
+
+ private:
+  // A line cut at its first tab; without labels all of it is text.
+  struct Parts {
+    std::string_view label, text;
+  };
+
+  Parts parts(const files::Line& line) const;
+  void scan(const tn::ReaderOpen& open);
+  void find_special_words();
+  void build_vocabulary(Counts counts, const tn::Attributes& attributes);
+  void declare_slots(const tn::Attributes& attributes);
+  void add_words(std::string_view text, std::vector<int32_t>& to);
+  void collect_tokens();
+  template <typename Work>
+  void on(const files::Line& line, const Work& work);
+
+  files::Lines lines_;
+  WordRules rules_;
+  tn::Shard shard_;
+  std::string unknown_, begin_, end_;  // "": there is none
+  int32_t unknown_number_ = -1, begin_number_ = -1, end_number_ = -1;
+  bool labelled_;
+  int64_t window_ = 0;  // 0: a sample is a line
+  files::Vocabulary words_, labels_;
+  Tokens tokens_;  // of the whole text, for windows
+  int64_t samples_ = 0;
+  std::vector<int32_t> found_;  // of the line at hand
+  std::string room_;
+  std::vector<tn::ReaderSlot> slots_;
+};
+
+void Text::describe(tn::ReaderDescription& d) {
+  d.type("text", "lines of UTF-8 text as sequences of word numbers, or windows of words over a whole text");
+  files::Lines::describe(d);
+  d.attribute(tn::bool_attribute("lower_case", false).doc("turn capital letters into small ones"));
+  d.attribute(tn::string_attribute("split", "spaces")
+                  .one_of({"spaces", "words"})
+                  .doc("spaces: words are what lies between spaces; words: letters and digits that touch are a word, "
+                       "and each other sign is one of its own"));
+  d.attribute(tn::string_attribute("vocabulary")
+                  .doc("file with one word to a line, numbered from 0; without it the words of the data are counted"));
+  d.attribute(tn::string_attribute("save_vocabulary").doc("file to which the vocabulary is written"));
+  d.attribute(tn::int_attribute("most_words", 0)
+                  .at_least(0)
+                  .doc("a counted vocabulary keeps the most frequent words, at most so many entries; 0: all"));
+  d.attribute(tn::int_attribute("min_count", 1).at_least(1).doc("a counted vocabulary leaves rarer words out"));
+  d.attribute(tn::string_attribute("unknown", "<unk>")
+                  .doc("the entry that stands for words that the vocabulary lacks; \"\": they are an error"));
+  d.attribute(tn::string_attribute("begin", "").doc("the entry put before the words of each line; \"\": none"));
+  d.attribute(tn::string_attribute("end", "").doc("the entry put after the words of each line; \"\": none"));
+  d.attribute(tn::bool_attribute("keep_empty", false).doc("lines without text are samples too, not left out"));
+  d.attribute(
+      tn::bool_attribute("labelled", false).doc("each line is a label, a tab and the text; adds the slot \"label\""));
+  d.attribute(tn::strings_attribute("labels").doc(
+      "the labels in the order of their numbers; without it those of the data, sorted"));
+  d.attribute(tn::int_attribute("window").at_least(1).doc(
+      "samples are all windows of so many words over the lines end to end, instead of lines"));
+  d.attribute(
+      tn::strings_attribute("names").doc("names of the slots of a window: one for all its words (\"words\"), one for "
+                                         "each, or two for all but the last and "
+                                         "the last"));
+}
+
+Text::Text(const tn::ReaderOpen& open)
+    : lines_(open, '\0'),
+      rules_(word_rules(open.attributes())),
+      shard_(open.shard()),
+      unknown_(open.attributes().text("unknown")),
+      begin_(open.attributes().text("begin")),
+      end_(open.attributes().text("end")),
+      labelled_(open.attributes().flag("labelled")),
+      tokens_(open.memory()) {
+  const tn::Attributes attributes = open.attributes();
+  if (attributes.has("window")) window_ = attributes.integer("window");
+  if (window_ != 0 && labelled_) throw tn::Failure(TN_INVALID, "labelled", "windows have no labels");
+  if (attributes.has("vocabulary")) words_ = files::Vocabulary(open.path(attributes.text("vocabulary")), open);
+  scan(open);
+  if (words_.size() == 0) throw tn::Failure(TN_BAD_DATA, "vocabulary", "it is empty, and so is the text");
+  if (attributes.has("save_vocabulary") && shard_.number == 0)
+    words_.write(open.path(attributes.text("save_vocabulary")));
+  find_special_words();
+  if (window_ != 0) collect_tokens();
+  const int64_t windows = tokens_.count() - window_ + 1;
+  samples_ = window_ == 0 ? lines_.records() : shard_.samples(std::max<int64_t>(windows, 0));
+  declare_slots(attributes);
+}
+
+template <typename Work>
+void Text::on(const files::Line& line, const Work& work) {
+  try {
+    work();
+  } catch (const BadLine& bad) {
+    throw lines_.failure(line, bad.why);
+  }
+}
+
+Text::Parts Text::parts(const files::Line& line) const {
+  if (!labelled_) return {{}, line.text};
+  const size_t tab = line.text.find('\t');
+  if (tab == std::string_view::npos) throw BadLine{"expected a label, a tab and the text"};
+  return {line.text.substr(0, tab), line.text.substr(tab + 1)};
+}
+
+// One pass over all lines: where they are, and what must be counted.
+void Text::scan(const tn::ReaderOpen& open) {
+  const tn::Attributes attributes = open.attributes();
+  const bool counting = !attributes.has("vocabulary"), sorting = labelled_ && !attributes.has("labels");
+  const bool keep_empty = attributes.flag("keep_empty");
+  Counts counts;
+  std::set<std::string> labels;
+  int64_t all = 0;
+  lines_.for_each([&](const files::Line& line) {
+    if (line.text.find_first_not_of(" \t\r\v\f") == std::string_view::npos && !keep_empty) return true;
+    if (counting || sorting)
+      on(line, [&] {
+        const Parts it = parts(line);
+        if (sorting) labels.emplace(it.label);
+        if (counting)
+          for_each_word(it.text, rules_, room_, [&](std::string_view word) { ++counts[std::string(word)]; });
+      });
+    if (window_ != 0 || shard_.has(all++)) lines_.keep(line);
+    return true;
+  });
+  if (counting) build_vocabulary(std::move(counts), attributes);
+  std::vector<std::string> order = in_order(labels);
+  if (labelled_ && !sorting) order = attributes.texts("labels");
+  for (const std::string& label : order)
+    if (!labels_.add(label)) throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is there twice");
+}
+
+// The special entries, then words from frequent to rare, equally frequent ones by their bytes.
+void Text::build_vocabulary(Counts counts, const tn::Attributes& attributes) {
+  for (const std::string& special : {unknown_, begin_, end_}) {
+    if (!special.empty()) words_.add(special);
+    counts.erase(special);
+  }
+  const auto least = static_cast<uint64_t>(attributes.integer("min_count"));
+  const int64_t most = attributes.integer("most_words");
+  std::vector<std::pair<uint64_t, const std::string*>> sorted;
+  for (const auto& [word, count] : counts)
+    if (count >= least) sorted.emplace_back(count, &word);
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : *a.second < *b.second;
+  });
+  for (const auto& [count, word] : sorted) {
+    if (most != 0 && words_.size() >= most) break;
+    words_.add(*word);
+  }
+}
+
+void Text::find_special_words() {
+  const auto number = [&](const std::string& entry, const char* attribute) {
+    const int32_t found = entry.empty() ? -1 : words_.find(entry);
+    if (!entry.empty() && found < 0)
+      throw tn::Failure(TN_INVALID, attribute, "the vocabulary has no entry " + files::quoted(entry));
+    return found;
+  };
+  unknown_number_ = number(unknown_, "unknown");
+  begin_number_ = number(begin_, "begin");
+  end_number_ = number(end_, "end");
+}
+
+void Text::declare_slots(const tn::Attributes& attributes) {
+  std::vector<std::string> names = {"words"};
+  if (attributes.has("names")) names = attributes.texts("names");
+  const auto count = static_cast<int64_t>(names.size());
+  if (count != 1 && (window_ == 0 || (count != window_ && count != 2)))
+    throw tn::Failure(TN_INVALID, "names", "expected one name; with a window also two, or one for each of its words");
+  for (const std::string& name : names) {
+    tn::ReaderSlot slot{name, TN_I32, {}, words_.size()};
+    const bool last = slots_.size() + 1 == names.size();
+    if (window_ == 0) slot.storage = TN_RAGGED, slot.levels = 1;
+    if (window_ != 0 && count == 1) slot.shape = {window_};
+    if (count == 2 && window_ != 2 && !last) slot.shape = {window_ - 1};
+    const auto taken = [&](const tn::ReaderSlot& other) { return other.name == name; };
+    if (name.empty() || std::any_of(slots_.begin(), slots_.end(), taken))
+      throw tn::Failure(TN_INVALID, "names", "a name is empty or there twice");
+    slots_.push_back(slot);
+  }
+  if (labelled_ && names.front() == "label") throw tn::Failure(TN_INVALID, "names", "\"label\" is that of the labels");
+  if (labelled_) slots_.push_back({"label", TN_I32, {}, std::max(labels_.size(), 1)});
+}
+
+void Text::add_words(std::string_view text, std::vector<int32_t>& to) {
+  to.clear();
+  if (begin_number_ >= 0) to.push_back(begin_number_);
+  for_each_word(text, rules_, room_, [&](std::string_view word) {
+    const int32_t found = words_.find(word);
+    if (found < 0 && unknown_number_ < 0) throw BadLine{files::quoted(word) + " is not in the vocabulary"};
+    to.push_back(found < 0 ? unknown_number_ : found);
+  });
+  if (end_number_ >= 0) to.push_back(end_number_);
+}
+
+void Text::collect_tokens() {
+  for (int64_t i = 0; i < lines_.records(); ++i) {
+    const files::Line line = lines_.read(i);
+    on(line, [&] { add_words(line.text, found_); });
+    for (const int32_t token : found_) tokens_.add(token);
+  }
+}
+
+void Text::read(int64_t index, tn::Samples& to) {
+  if (window_ != 0) {
+    const uint8_t* from = tokens_.from(shard_.sample(index));
+    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+      const uint64_t bytes =
+          sizeof(int32_t) * (slots_[slot].shape.empty() ? 1 : static_cast<uint64_t>(slots_[slot].shape[0]));
+      std::memcpy(to.dense(slot), from, bytes);
+      from += bytes;
+    }
+    return;
+  }
+  const files::Line line = lines_.read(index);
+  on(line, [&] {
+    const Parts it = parts(line);
+    if (labelled_) {
+      const int32_t label = labels_.find(it.label);
+      if (label < 0) throw BadLine{"there is no label " + files::quoted(it.label)};
+      *to.dense<int32_t>(1) = label;
+    }
+    add_words(it.text, found_);
+    to.rows(0, found_.data(), static_cast<int64_t>(found_.size()));
+  });
+}
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.text", "0.1.0", "reads lines of text", "Apache-2.0");
+  plugin.reader<Text>();
+}
+
+}  // namespace
+
+}  // namespace tenon::text
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::text::describe>(); }

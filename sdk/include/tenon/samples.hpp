@@ -1,0 +1,148 @@
+/* Tenon SDK for C++17: the slots of a reader, and the room that the host gives for samples. SPDX-License-Identifier:
+ * MIT
+ *
+ * tenon/reader.hpp hands a tn::Samples to a reader, which writes one sample after the other into it. */
+#ifndef TENON_SAMPLES_HPP
+#define TENON_SAMPLES_HPP
+
+#include <tenon/reader.h>
+
+#include <cstring>
+#include <string>
+#include <tenon/base.hpp>
+#include <vector>
+
+namespace tn {
+
+// One slot in owning form; tn_slot says what the members mean.
+struct ReaderSlot {
+  std::string name;
+  tn_dtype dtype = TN_F32;
+  std::vector<int64_t> shape = {};
+  int64_t index_limit = -1;
+  int32_t storage = TN_DENSE;
+  uint32_t levels = 0;
+};
+
+// The room for the samples of one call, and the place of the one that is being written in it. Of what does not fit
+// only the size is noted: a reader writes every sample without asking.
+class Samples {
+ public:
+  // Which pass the sample is read for, from 0.
+  int64_t pass() const { return pass_; }
+
+  // TN_DENSE: the sample's memory.
+  template <typename T = void>
+  T* dense(size_t slot) {
+    State& state = states_[slot];
+    return reinterpret_cast<T*>(static_cast<uint8_t*>(data_[slot]) + static_cast<uint64_t>(count_) * state.bytes);
+  }
+  // TN_RAGGED of one level: `count` rows of the slot's element type.
+  void rows(size_t slot, const void* rows, int64_t count) {
+    State& state = states_[slot];
+    tn_sequence_room& room = room_of(slot);
+    if (fits(state.rows, count, room.rows_capacity)) {
+      put(room.rows, state.rows, rows, count, state.bytes);
+      room.lengths[count_] = count;
+    }
+    state.new_rows = count;
+  }
+  // TN_RAGGED of two levels: rows end to end, and how many each of the `count` inner sequences has.
+  void sequences(size_t slot, const void* rows, const int64_t* lengths, int64_t count) {
+    State& state = states_[slot];
+    tn_sequence_room& room = room_of(slot);
+    state.new_rows = 0;
+    for (int64_t i = 0; i < count; ++i) state.new_rows += lengths[i];
+    state.new_inner = count;
+    if (!fits(state.rows, state.new_rows, room.rows_capacity) || !fits(state.inner, count, room.inner_capacity)) return;
+    put(room.rows, state.rows, rows, state.new_rows, state.bytes);
+    put(room.inner_lengths, state.inner, lengths, count, sizeof *lengths);
+    room.lengths[count_] = count;
+  }
+  // TN_CSR: `count` entries; ids must rise.
+  void entries(size_t slot, const int64_t* ids, const float* values, int64_t count) {
+    State& state = states_[slot];
+    tn_sequence_room& room = room_of(slot);
+    if (fits(state.rows, count, room.rows_capacity)) {
+      put(room.rows, state.rows, values, count, sizeof *values);
+      put(room.ids, state.rows, ids, count, sizeof *ids);
+      room.lengths[count_] = count;
+    }
+    state.new_rows = count;
+  }
+
+  // For the wrapper: what slots are written, where a call begins, and what became of the sample just written.
+  explicit Samples(const std::vector<ReaderSlot>& slots) {
+    for (const ReaderSlot& slot : slots) {
+      State state;
+      state.dense = slot.storage == TN_DENSE;
+      state.bytes = tn_dtype_bytes(slot.dtype);
+      if (slot.storage != TN_CSR)
+        for (const int64_t dim : slot.shape) state.bytes *= static_cast<uint64_t>(dim);
+      states_.push_back(state);
+    }
+  }
+  void begin(const tn_reader_buffers* buffers, int64_t pass) {
+    if (buffers->slots_count != states_.size())
+      throw Failure(TN_INVALID, "buffers",
+                    "expected " + std::to_string(states_.size()) + ", got " + std::to_string(buffers->slots_count));
+    data_ = buffers->data;
+    count_ = 0;
+    pass_ = pass;
+    for (State& state : states_) state.rows = state.inner = state.new_rows = state.new_inner = 0;
+  }
+  // Whether all that was written since begin fits, the sample at hand included.
+  bool fits() const {
+    for (size_t slot = 0; slot < states_.size(); ++slot) {
+      const State& state = states_[slot];
+      if (state.dense) continue;
+      const tn_sequence_room& room = room_of(slot);
+      if (!fits(state.rows, state.new_rows, room.rows_capacity) ||
+          !fits(state.inner, state.new_inner, room.inner_capacity))
+        return false;
+    }
+    return true;
+  }
+  // Keeps the sample at hand; the next one comes after it.
+  void commit() {
+    ++count_;
+    for (State& state : states_) {
+      state.rows += state.new_rows;
+      state.inner += state.new_inner;
+      state.new_rows = state.new_inner = 0;
+    }
+  }
+  int64_t count() const { return count_; }
+  // Tells the host how much room all samples since begin need.
+  void report_needed() {
+    for (size_t slot = 0; slot < states_.size(); ++slot) {
+      if (states_[slot].dense) continue;
+      room_of(slot).rows_needed = states_[slot].rows + states_[slot].new_rows;
+      room_of(slot).inner_needed = states_[slot].inner + states_[slot].new_inner;
+    }
+  }
+
+ private:
+  struct State {
+    bool dense = true;
+    uint64_t bytes = 0;                   // of one sample, row or value
+    int64_t rows = 0, inner = 0;          // of the samples that were kept
+    int64_t new_rows = 0, new_inner = 0;  // of the one at hand
+  };
+
+  static bool fits(int64_t used, int64_t more, int64_t capacity) { return more <= capacity - used; }
+  static void put(void* to, int64_t at, const void* from, int64_t count, uint64_t bytes) {
+    if (count == 0) return;
+    std::memcpy(static_cast<uint8_t*>(to) + static_cast<uint64_t>(at) * bytes, from,
+                static_cast<uint64_t>(count) * bytes);
+  }
+  tn_sequence_room& room_of(size_t slot) const { return *static_cast<tn_sequence_room*>(data_[slot]); }
+
+  std::vector<State> states_;
+  void* const* data_ = nullptr;
+  int64_t count_ = 0;  // samples kept
+  int64_t pass_ = 0;
+};
+
+}  // namespace tn
+#endif

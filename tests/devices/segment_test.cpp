@@ -1,0 +1,218 @@
+// Segments and sums of gathered rows on the device "cpu", against their definitions.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/cpu_device.h"
+
+namespace tenon::test {
+namespace {
+
+constexpr int32_t kRows = TN_SYMBOL_FIRST_ROWS;
+
+struct Case {
+  std::vector<int64_t> offsets;
+  int64_t width = 1;
+  tn_dtype dtype = TN_F32;
+  int64_t by = 0;
+
+  [[nodiscard]] int64_t segments() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  [[nodiscard]] int64_t rows() const { return offsets.back(); }
+};
+
+// Offsets of `segments` segments, some of them empty.
+std::vector<int64_t> some(int64_t segments, int64_t longest) {
+  std::mt19937_64 random(7);
+  std::vector<int64_t> offsets{0};
+  for (int64_t s = 0; s < segments; ++s)
+    offsets.push_back(offsets.back() +
+                      (s % 4 == 1 ? 0 : static_cast<int64_t>(random() % static_cast<uint64_t>(longest + 1))));
+  return offsets;
+}
+
+bool by_segment(int32_t op) {
+  return op == TN_SEGMENT_SUM || op == TN_SEGMENT_MAX || op == TN_SEGMENT_LENGTH || op == TN_SEGMENT_START;
+}
+bool takes_none(int32_t op) { return op == TN_SEGMENT_POSITION || op == TN_SEGMENT_LENGTH || op == TN_SEGMENT_START; }
+
+// The definition; sums in the order of the rows, rounded like the type.
+std::vector<double> defined(const Case& c, int32_t op, const std::vector<double>& from) {
+  const auto width = static_cast<size_t>(c.width);
+  std::vector<double> out(static_cast<size_t>(by_segment(op) ? c.segments() : c.rows()) * width);
+  const auto add = [&](double a, double b) {
+    return c.dtype == TN_F32 ? static_cast<double>(static_cast<float>(a) + static_cast<float>(b)) : a + b;
+  };
+  for (int64_t s = 0; s < c.segments(); ++s) {
+    const int64_t first = c.offsets[static_cast<size_t>(s)], last = c.offsets[static_cast<size_t>(s) + 1];
+    for (size_t k = 0; k < width; ++k) {
+      const auto at = [&](int64_t row) { return static_cast<size_t>(row) * width + k; };
+      if (op == TN_SEGMENT_LENGTH) out[at(s)] = static_cast<double>(last - first);
+      if (op == TN_SEGMENT_START) out[at(s)] = static_cast<double>(first);
+      for (int64_t r = first; r < last; ++r) switch (op) {
+          case TN_SEGMENT_SUM:
+            out[at(s)] = r == first ? from[at(r)] : add(out[at(s)], from[at(r)]);
+            break;
+          case TN_SEGMENT_MAX:
+            out[at(s)] = r == first ? from[at(r)] : std::max(out[at(s)], from[at(r)]);
+            break;
+          case TN_SEGMENT_SPREAD:
+            out[at(r)] = from[at(s)];
+            break;
+          case TN_SEGMENT_SHIFT:
+            out[at(r)] = r + c.by >= first && r + c.by < last ? from[at(r + c.by)] : 0;
+            break;
+          case TN_SEGMENT_POSITION:
+            out[at(r)] = static_cast<double>(r - first);
+            break;
+          case TN_SEGMENT_RANK:
+            for (int64_t o = first; o < last; ++o)
+              out[at(r)] += from[at(o)] > from[at(r)] || (from[at(o)] == from[at(r)] && o < r) ? 1 : 0;
+            break;
+          default:
+            break;
+        }
+    }
+  }
+  return out;
+}
+
+class SegmentTable : public testing::Test {
+ protected:
+  tn_status prepare(const Case& c, int32_t op, tn_prepared* prepared) {
+    tn_segment segment = {};
+    segment.size = sizeof segment;
+    segment.op = op;
+    segment.dtype = takes_none(op) ? TN_I64 : c.dtype;
+    segment.by = c.by;
+    segment.rows = tn_dim_symbol(kRows);
+    segment.rows.bound = c.rows();
+    segment.segments = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    segment.width = tn_dim_constant(c.width);
+    return device_.table<tn_segment_table>(TN_SEGMENT)
+        ->prepare(device_.device(), device_.services(), device_.errors(), &segment, prepared);
+  }
+
+  void check(const Case& c, int32_t op) {
+    SCOPED_TRACE(testing::Message() << "op " << op << ", " << c.segments() << " segments of " << c.rows() << " rows, "
+                                    << c.width << " wide");
+    std::mt19937_64 random(5);
+    std::vector<double> from(static_cast<size_t>((op == TN_SEGMENT_SPREAD ? c.segments() : c.rows()) * c.width));
+    for (double& x : from) x = static_cast<double>(random() % 64) / 8 - 4;  // with equal ones among them
+    const std::vector<double> want = defined(c, op, from);
+    const bool numbers = takes_none(op) || op == TN_SEGMENT_RANK;
+    const tn_dtype out_type = numbers ? TN_I64 : c.dtype;
+    const bool adds = !numbers && (c.dtype == TN_F32 || c.dtype == TN_F64);
+    PreparedCall call(device_);
+    ASSERT_EQ(prepare(c, op, &call.prepared), TN_OK) << device_.message;
+    Guarded in = write_all(c.dtype, from);
+    Guarded offsets = write_all(TN_I64, {c.offsets.begin(), c.offsets.end()});
+    for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
+      if (request == TN_REQUEST_ADD && !adds) continue;
+      for (const int32_t workers : {1, 2, 3, 8}) {
+        Guarded out = write_all(out_type, std::vector<double>(want.size(), 2));
+        ASSERT_EQ(call.run({takes_none(op) ? nullptr : in.data(), offsets.data()}, {out.data()}, {request},
+                           {0, c.segments(), c.rows()}, workers, static_cast<uint64_t>(workers)),
+                  TN_OK)
+            << device_.message;
+        std::vector<double> got = read_all(out_type, out);
+        if (request == TN_REQUEST_ADD)
+          for (double& x : got) x -= 2;
+        ASSERT_TRUE(got == want) << workers << " workers, request " << int{request};
+        ASSERT_TRUE(in.intact() && out.intact() && offsets.intact());
+      }
+    }
+  }
+
+  CpuDevice device_;
+};
+
+TEST_F(SegmentTable, EveryOperation) {
+  for (const std::vector<int64_t>& offsets :
+       {std::vector<int64_t>{0, 3, 3, 7}, {0, 0, 0}, {0}, {0, 1}, {0, 0, 5, 5, 5}, some(90, 9), some(3, 4000)})
+    for (const int64_t width : {int64_t{1}, int64_t{3}, int64_t{64}})
+      for (int32_t op = TN_SEGMENT_SUM; op <= TN_SEGMENT_RANK; ++op) {
+        if ((takes_none(op) || op == TN_SEGMENT_RANK) && width != 1) continue;
+        for (const int64_t by : {int64_t{0}, int64_t{1}, int64_t{-2}, INT64_MAX, INT64_MIN}) {
+          if (op != TN_SEGMENT_SHIFT && by != 0) continue;
+          if (std::abs(static_cast<double>(by)) > 1e9 && offsets.back() > 20) continue;
+          Case c = {offsets, width, TN_F32, by};
+          // The definition adds `by` to rows: what is beyond any segment is the same for the table.
+          if (std::abs(static_cast<double>(by)) > 1e9) c.by = by > 0 ? 1000000 : -1000000;
+          check(c, op);
+          c.dtype = TN_F64;
+          check(c, op);
+        }
+      }
+}
+
+TEST_F(SegmentTable, CopiesAnyType) {
+  for (const tn_dtype dtype : {TN_I64, TN_I32, TN_U8}) {
+    std::vector<double> from = {1, 2, 3, 4, 5, 6, 7};
+    const Case c = {{0, 2, 2, 7}, 1, dtype, 1};
+    PreparedCall call(device_);
+    ASSERT_EQ(prepare(c, TN_SEGMENT_SHIFT, &call.prepared), TN_OK) << device_.message;
+    Guarded in = write_all(dtype, from), offsets = write_all(TN_I64, {0, 2, 2, 7});
+    Guarded out = write_all(dtype, std::vector<double>(7, 9));
+    ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 3, 7}, 2), TN_OK);
+    EXPECT_EQ(read_all(dtype, out), (std::vector<double>{2, 0, 4, 5, 6, 7, 0}));
+  }
+}
+
+TEST_F(SegmentTable, Refuses) {
+  tn_prepared prepared = {sizeof(tn_prepared), 0, nullptr, 0, nullptr, nullptr};
+  EXPECT_EQ(prepare({{0, 1}, 1, TN_I32, 0}, TN_SEGMENT_SUM, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(prepare({{0, 1}, 1, TN_F32, 0}, 99, &prepared), TN_UNSUPPORTED);
+  PreparedCall call(device_);
+  ASSERT_EQ(prepare({{0, 5}, 1, TN_F32, 0}, TN_SEGMENT_SUM, &call.prepared), TN_OK);
+  Guarded in = write_all(TN_F32, {1, 2, 3}), offsets = write_all(TN_I64, {0, 5}), out = write_all(TN_F32, {0});
+  EXPECT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1, 3}, 1), TN_MISUSE);
+}
+
+// Sums over bags of a table's rows have the bits of a gather and a sum after it.
+TEST_F(SegmentTable, GatherSum) {
+  for (const tn_dtype dtype : {TN_F32, TN_F64})
+    for (const int64_t width : {1, 5, 64, 131}) {
+      const Case c = {some(200, 40), width, dtype, 0};
+      constexpr int64_t kHeight = 50;
+      std::mt19937_64 random(3);
+      std::uniform_real_distribution<float> uniform(-1, 1);
+      std::vector<double> table(static_cast<size_t>(kHeight * width)), ids(static_cast<size_t>(c.rows())), rows;
+      for (double& x : table) x = static_cast<double>(uniform(random));
+      for (double& id : ids) {
+        id = static_cast<double>(random() % kHeight);
+        const auto at = table.begin() + static_cast<int64_t>(id) * width;
+        rows.insert(rows.end(), at, at + width);
+      }
+      const std::vector<double> want = defined(c, TN_SEGMENT_SUM, rows);
+      tn_gather gather = {};
+      gather.size = sizeof gather;
+      gather.dtype = dtype;
+      gather.ids = TN_I32;
+      gather.op = TN_GATHER_SUM;
+      gather.height = tn_dim_constant(kHeight);
+      gather.width = tn_dim_constant(width);
+      gather.count = tn_dim_symbol(kRows);
+      gather.segments = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+      PreparedCall call(device_);
+      ASSERT_EQ(device_.table<tn_gather_table>(TN_GATHER)->prepare(device_.device(), device_.services(),
+                                                                   device_.errors(), &gather, &call.prepared),
+                TN_OK);
+      Guarded values = write_all(dtype, table), numbers = write_all(TN_I32, ids);
+      Guarded offsets = write_all(TN_I64, {c.offsets.begin(), c.offsets.end()});
+      for (const int32_t workers : {1, 2, 8}) {
+        Guarded out = write_all(dtype, std::vector<double>(want.size(), 9));
+        ASSERT_EQ(call.run({values.data(), numbers.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE},
+                           {0, c.segments(), c.rows()}, workers),
+                  TN_OK)
+            << device_.message;
+        ASSERT_TRUE(read_all(dtype, out) == want) << width << " wide, " << workers << " workers";
+      }
+      if (c.rows() == 0) continue;
+      write_element(TN_I32, numbers.data(), kHeight);
+      Guarded out(want.size() * tn_dtype_bytes(dtype));
+      EXPECT_EQ(call.run({values.data(), numbers.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE},
+                         {0, c.segments(), c.rows()}, 2),
+                TN_BAD_DATA);
+      EXPECT_NE(device_.message.find("id 50 at position 0"), std::string::npos) << device_.message;
+    }
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,200 @@
+// The ranking model of the first founding document: three branches that share "embedding" and "semantic" learn from
+// pairs which of two texts is nearer to a query. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <tenon/tenon.hpp>
+
+namespace tenon::test {
+namespace {
+
+// Texts are bags of words about a topic. Queries and documents have different words for it, so that nothing but
+// training can tell that they belong together. A is about the topic of Q, and B is not: that is the known order.
+constexpr int64_t kTopics = 8, kWordsOfTopic = 12, kBag = 10;
+constexpr int64_t kVocabulary = 2 * kTopics * kWordsOfTopic;
+
+using Text = std::vector<uint8_t>;
+
+class Texts {
+ public:
+  explicit Texts(uint64_t seed) : random_(seed) {}
+
+  int64_t topic() { return below(kTopics); }
+  int64_t another(int64_t topic) { return (topic + 1 + below(kTopics - 1)) % kTopics; }
+  // Three of four words are the topic's, the others any.
+  void add(Text& text, int64_t topic, bool query) {
+    for (int64_t i = 0; i < kBag; ++i) {
+      const int64_t of = below(4) > 0 ? topic : below(kTopics);
+      text.push_back(static_cast<uint8_t>(((query ? kTopics : 0) + of) * kWordsOfTopic + below(kWordsOfTopic)));
+    }
+  }
+
+ private:
+  int64_t below(uint64_t bound) { return static_cast<int64_t>(random_() % bound); }
+
+  std::mt19937_64 random_;
+};
+
+// Triples as three IDX files [samples, kBag] of bytes, removed with the object.
+class Triples {
+ public:
+  Triples(const std::string& name, int64_t samples, uint64_t seed) {
+    Text a, b, q;
+    Texts texts(seed);
+    for (int64_t i = 0; i < samples; ++i) {
+      const int64_t topic = texts.topic();
+      texts.add(q, topic, true);
+      texts.add(a, topic, false);
+      texts.add(b, texts.another(topic), false);
+    }
+    for (const auto& [slot, words] : {std::pair{"A", &a}, std::pair{"B", &b}, std::pair{"Q", &q}}) {
+      files_.push_back(testing::TempDir() + "tenon_ranking_" + name + "_" + slot);
+      std::ofstream file(files_.back(), std::ios::binary);
+      for (const int64_t number : {int64_t{0x0802}, samples, kBag})
+        for (const int shift : {24, 16, 8, 0}) file.put(static_cast<char>(number >> shift & 0xFF));
+      file.write(reinterpret_cast<const char*>(words->data()), static_cast<std::streamsize>(words->size()));
+    }
+  }
+  ~Triples() {
+    for (const std::string& file : files_) std::filesystem::remove(file);
+  }
+  Triples(const Triples&) = delete;
+  Triples& operator=(const Triples&) = delete;
+
+  [[nodiscard]] Reader reader(const Host& host) const {
+    return host.reader("idx", {{"files", files_}, {"names", std::vector<std::string>{"A", "B", "Q"}}});
+  }
+
+ private:
+  std::vector<std::string> files_;
+};
+
+struct Ranking {
+  Layer fA, fB, fQ, cost, share;
+
+  explicit Ranking(const Host& host) : fA(branch(host, "A")), fB(branch(host, "B")), fQ(branch(host, "Q")) {
+    const Layer near = host.layer("cross_entropy", {fA, fQ}), far = host.layer("cross_entropy", {fB, fQ});
+    cost = host.layer("less_than", {near, far}, {}, "cost");
+    share = host.layer("less_than_share", {near, far}, {}, "share");
+  }
+
+  static Layer branch(const Host& host, const std::string& input) {
+    DataOptions words;
+    words.name = input, words.dtype = TN_U8, words.shape = {kBag};
+    const Layer e =
+        host.layer("embedding", {host.data(words)},
+                   {{"vocabulary", kVocabulary}, {"size", 16}, {"reduce", "sum"}, {"parameter_name", "embedding"}});
+    return host.layer("softmax", {e}, {{"size", 12}, {"parameter_name", "semantic"}});
+  }
+};
+
+std::vector<float> numbers(const Array& array) {
+  const auto* data = static_cast<const float*>(array.data);
+  return {data, data + array.count()};
+}
+
+class RankingModel : public testing::Test {
+ protected:
+  [[nodiscard]] TrainOptions options() const {
+    TrainOptions options;
+    options.outputs = {model_.cost, model_.share};
+    options.parameters = parameters_;
+    return options;
+  }
+  [[nodiscard]] double share_of(const Triples& triples) const {
+    TrainOptions testing_options = options();
+    testing_options.reader = triples.reader(host_).batch(256);
+    const TestResult result = v0::test(testing_options);
+    EXPECT_EQ(result.metrics.at(0).name, "less_than_share");
+    return result.metrics.at(0).value;
+  }
+  void train_on(const Triples& triples, int64_t passes) const {
+    TrainOptions training = options();
+    training.updater = host_.updater("adam", {{"learning_rate", 0.01}});
+    training.reader = triples.reader(host_).shuffle(1).batch(64);
+    training.passes = passes;
+    train(training);
+  }
+
+  Host host_{HostOptions{2, {TENON_PLUGINS}, nullptr, {}}};
+  Ranking model_{host_};
+  Parameters parameters_ = host_.parameters({model_.cost}, 4);
+};
+
+TEST_F(RankingModel, LearnsTheOrder) {
+  const Triples seen("seen", 4000, 1), unseen("unseen", 2000, 2);
+  const double before = share_of(unseen);
+  EXPECT_NEAR(before, 0.5, 0.1);
+  train_on(seen, 5);
+  const double after = share_of(unseen);
+  EXPECT_GE(after, 0.9);
+  std::printf("share of right pairs: %.3f before, %.3f after\n", before, after);
+  RecordProperty("share_before", std::to_string(before));
+  RecordProperty("share_after", std::to_string(after));
+}
+
+TEST_F(RankingModel, BranchesAreOneFunction) {
+  const std::string listed = parameters_.describe();
+  EXPECT_EQ(parameters_.get("embedding.weight").shape, (std::vector<int64_t>{kVocabulary, 16}));
+  EXPECT_EQ(parameters_.get("semantic.weight").shape, (std::vector<int64_t>{16, 12}));
+  EXPECT_EQ(listed.find("embedding.weight"), listed.rfind("embedding.weight")) << "three layers, one table";
+  train_on(Triples("few", 200, 3), 1);
+  MachineOptions of_three;
+  of_three.max_samples = 33;
+  const Machine machine = host_.machine(parameters_, {model_.fA, model_.fB, model_.fQ}, of_three);
+  Text words;
+  Texts texts(5);
+  for (int64_t i = 0; i < 33; ++i) texts.add(words, texts.topic(), i % 2 == 0);
+  const Array input{TN_U8, {33, kBag}, words.data()};
+  machine.forward({{"A", input}, {"B", input}, {"Q", input}});
+  const std::vector<float> a = numbers(machine.output(model_.fA));
+  EXPECT_EQ(numbers(machine.output(model_.fB)), a);
+  EXPECT_EQ(numbers(machine.output(model_.fQ)), a);
+}
+
+// What the founding document asks for at its end: infer with fA and the parameters that the whole has trained, here
+// and in another program that has but the file.
+TEST_F(RankingModel, InfersWithOneBranch) {
+  train_on(Triples("few", 200, 3), 1);
+  const Triples some("some", 100, 6);
+  MachineOptions of_all;
+  of_all.max_samples = 100;
+  const Machine whole = host_.machine(parameters_, {model_.cost, model_.fA}, of_all);
+  const Reader reader = some.reader(host_).batch(100);
+  const std::vector<Array> slots = reader.next(3);
+  ASSERT_EQ(slots.size(), 3U);
+  const Text words(static_cast<const uint8_t*>(slots[0].data), static_cast<const uint8_t*>(slots[0].data) + 100 * kBag);
+  const Array input{TN_U8, {100, kBag}, words.data()};
+  whole.forward({{"A", input}, {"B", input}, {"Q", input}});
+  const std::vector<float> expected = numbers(whole.output(model_.fA));
+
+  const Machine alone = host_.machine(parameters_, {model_.fA}, of_all);
+  alone.forward({{"A", input}});
+  EXPECT_EQ(numbers(alone.output(model_.fA)), expected);
+
+  std::vector<float> inferred;
+  TrainOptions inference;
+  inference.outputs = {model_.fA};
+  inference.parameters = parameters_;
+  inference.reader = some.reader(host_).batch(32);
+  infer(inference, [&](const std::vector<Array>& outputs) {
+    const std::vector<float> part = numbers(outputs.at(0));
+    inferred.insert(inferred.end(), part.begin(), part.end());
+    return true;
+  });
+  EXPECT_EQ(inferred, expected);
+
+  const std::string path = testing::TempDir() + "tenon_ranking.safetensors";
+  parameters_.save({model_.fA}, path);
+  const Host other({1, {TENON_PLUGINS}, nullptr, {}});
+  const Model loaded = other.load(path);
+  std::filesystem::remove(path);
+  const Machine served = other.machine(loaded.parameters, loaded.outputs, of_all);
+  served.forward({{"A", input}});
+  EXPECT_EQ(numbers(served.output(loaded.outputs.at(0))), expected);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/layer_check.h"
+#include "tests/support/test_layers.h"
+
+namespace tenon::test {
+namespace {
+
+using Values = std::vector<double>;
+using Shape = std::vector<int64_t>;
+
+double product(const double* a, const double* b, size_t depth) {
+  double sum = 0;
+  for (size_t k = 0; k < depth; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+// For each row of `a`, of `depth` numbers, f with each of `several` vectors of b.
+LayerCase of_vectors(const std::string& type, const Attributes& attributes, const Shape& a, int64_t several,
+                     const std::function<double(const double*, const double*, size_t)>& f) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = attributes;
+  Shape b = a;
+  if (several > 0) b.insert(b.end() - 1, several);
+  layer.inputs = {{a}, {b}};
+  layer.output_shape = Shape(b.begin(), b.end() - 1);
+  const auto depth = static_cast<size_t>(a.back());
+  const size_t each = several > 0 ? static_cast<size_t>(several) : 1;
+  layer.formula = [=](const FormulaArguments& arguments) {
+    Values y;
+    for (size_t i = 0; i < arguments.inputs[1].size() / depth; ++i)
+      y.push_back(f(arguments.inputs[0].data() + i / each * depth, arguments.inputs[1].data() + i * depth, depth));
+    return y;
+  };
+  return layer;
+}
+
+double cosine(const double* a, const double* b, size_t depth) {
+  return product(a, b, depth) / std::sqrt(product(a, a, depth) * product(b, b, depth));
+}
+
+TEST(Similarity, Dot) {
+  for (const int64_t several : {0, 1, 5}) {
+    EXPECT_GT(check_layer(of_vectors("dot", {}, {7}, several, product)), 0);
+    EXPECT_GT(check_layer(of_vectors("dot", {}, {3, 5}, several, product)), 0);
+    EXPECT_GT(check_layer(of_vectors("dot", {}, {1}, several, product)), 0);
+  }
+}
+
+TEST(Similarity, CosSim) {
+  for (const int64_t several : {0, 1, 5})
+    for (const Shape& shape : {Shape{7}, Shape{3, 5}}) {
+      EXPECT_GT(check_layer(of_vectors("cos_sim", {}, shape, several, cosine)), 0);
+      const auto scaled = [](const double* a, const double* b, size_t depth) { return 5 * cosine(a, b, depth); };
+      EXPECT_GT(check_layer(of_vectors("cos_sim", {{"scale", 5.0}}, shape, several, scaled)), 0);
+    }
+}
+
+class SimilarityOnAHost : public testing::Test {
+ protected:
+  Layer data(const std::string& name, const Shape& shape, tn_dtype dtype = TN_F32) {
+    DataOptions options;
+    options.name = name, options.dtype = dtype, options.shape = shape;
+    return host_.data(options);
+  }
+  std::string refusal(const std::string& type, const Layers& inputs, const Attributes& attributes = {}) {
+    try {
+      (void)host_.layer(type, inputs, attributes, "mine");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_INVALID);
+      return error.what();
+    }
+    return "accepted";
+  }
+  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+};
+
+// Vectors without a direction: the cosine is 0, and nothing flows back to either side.
+TEST_F(SimilarityOnAHost, ZeroVectorsGiveZeroAndNoGradient) {
+  host_.add_plugin(&test_layers());
+  for (const bool several : {false, true}) {
+    const Layer ids = data("ids", {}, TN_I32);
+    const Layer a = host_.layer("test_input", {ids}, {{"rows", 3}, {"shape", Shape{2}}}, "a");
+    const Layer b = host_.layer("test_input", {ids}, {{"rows", 3}, {"shape", several ? Shape{1, 2} : Shape{2}}}, "b");
+    const Layer y = host_.layer("cos_sim", {a, b}, {}, "y");
+    const Layer cost = host_.layer("test_cost", {y, data("w", several ? Shape{1} : Shape{})}, {}, "cost");
+    const Parameters parameters = host_.parameters({cost}, 1);
+    const float left[] = {0, 0, 3, 4, 0, 0}, right[] = {1, 2, 0, 0, 0, 0};
+    parameters.set("a.values", {TN_F32, {3, 2}, left});
+    parameters.set("b.values", {TN_F32, several ? Shape{3, 1, 2} : Shape{3, 2}, right});
+    MachineOptions options;
+    options.max_samples = 3;
+    options.training = true;
+    const Machine machine = host_.machine(parameters, {y, cost}, options);
+    const int32_t rows[] = {0, 1, 2};
+    const float ones[] = {1, 1, 1};
+    machine.forward({{"ids", {TN_I32, {3}, rows}}, {"w", {TN_F32, several ? Shape{3, 1} : Shape{3}, ones}}});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(static_cast<const float*>(machine.output(y).data)[i], 0);
+    machine.backward();
+    for (const char* name : {"a.values", "b.values"})
+      for (int i = 0; i < 6; ++i)
+        EXPECT_EQ(static_cast<const float*>(machine.gradient(name).data)[i], 0) << name << " " << i;
+  }
+}
+
+TEST_F(SimilarityOnAHost, NamesBothShapesWhereTheyDoNotFit) {
+  for (const char* type : {"dot", "cos_sim"})
+    for (const Shape& b : {Shape{4}, Shape{2, 4}, Shape{2, 2, 3}, Shape{}}) {
+      const std::string said = refusal(type, {data("a", {3}), data("b", b)});
+      EXPECT_NE(said.find("\"mine\""), std::string::npos) << said;
+      EXPECT_NE(said.find(": b: "), std::string::npos) << said;
+      EXPECT_NE(said.find("[samples, 3]"), std::string::npos) << said;
+    }
+  EXPECT_NE(refusal("dot", {data("a", {}), data("b", {})}).find(": a: "), std::string::npos);
+}
+
+LayerCase factorization(const Shape& shape, int64_t factors) {
+  LayerCase layer;
+  layer.type = "factorization_machine";
+  layer.attributes = {{"factors", factors}};
+  layer.inputs = {{shape}};
+  layer.output_shape = {1};
+  layer.tolerance = 2e-5;                                 // a difference of sums that are larger than it
+  layer.formula = [factors](const FormulaArguments& a) {  // pair by pair, as it is defined
+    const Values& v = a.parameters.at("weight");
+    const auto k = static_cast<size_t>(factors);
+    const size_t n = v.size() / k;
+    Values y(static_cast<size_t>(a.samples), 0.0);
+    for (size_t s = 0; s < y.size(); ++s)
+      for (size_t i = 0; i < n; ++i)
+        for (size_t j = i + 1; j < n; ++j)
+          y[s] += product(v.data() + i * k, v.data() + j * k, k) * a.inputs[0][s * n + i] * a.inputs[0][s * n + j];
+    return y;
+  };
+  return layer;
+}
+
+TEST(FactorizationMachine, IsTheSumOverPairs) {
+  EXPECT_GT(check_layer(factorization({7}, 3)), 0);
+  EXPECT_GT(check_layer(factorization({3, 5}, 1)), 0);
+  EXPECT_GT(check_layer(factorization({2}, 9)), 0);
+}
+
+TEST_F(SimilarityOnAHost, TheLinearPartIsAnFc) {
+  const Layer x = data("x", {5});
+  const Layer whole = host_.layer(
+      "add", {host_.layer("fc", {x}, {{"size", 1}}), host_.layer("factorization_machine", {x}, {{"factors", 3}})});
+  EXPECT_NE(whole.describe().find("[samples, 1]"), std::string::npos) << whole.describe();
+}
+
+}  // namespace
+}  // namespace tenon::test

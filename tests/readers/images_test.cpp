@@ -1,0 +1,263 @@
+// The reader images: decoding, fitting, chance, damage. SPDX-License-Identifier: Apache-2.0
+#include <png.h>
+#include <turbojpeg.h>
+
+#include <set>
+
+#include "tests/support/reader_check.h"
+
+namespace tenon {
+namespace {
+
+using test::as;
+using test::Bytes;
+using test::error_of;
+using test::Ints;
+using test::Sample;
+using test::Strings;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Pixels = std::vector<uint8_t>;
+
+// Pixels [height, width, channels] with 1, 3 or 4 channels.
+Bytes png(int width, int height, const Pixels& pixels) {
+  png_image image = {};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(width);
+  image.height = static_cast<png_uint_32>(height);
+  const size_t channels = pixels.size() / static_cast<size_t>(width * height);
+  image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
+  png_alloc_size_t bytes = 0;
+  EXPECT_NE(png_image_write_to_memory(&image, nullptr, &bytes, 0, pixels.data(), 0, nullptr), 0);
+  Bytes result(bytes, '\0');
+  EXPECT_NE(png_image_write_to_memory(&image, result.data(), &bytes, 0, pixels.data(), 0, nullptr), 0);
+  result.resize(bytes);
+  return result;
+}
+
+Bytes jpeg(int width, int height, const Pixels& pixels) {
+  const tjhandle handle = tjInitCompress();
+  unsigned char* data = nullptr;
+  unsigned long bytes = 0;
+  const bool gray = pixels.size() == static_cast<size_t>(width * height);
+  EXPECT_EQ(tjCompress2(handle, pixels.data(), width, 0, height, gray ? TJPF_GRAY : TJPF_RGB, &data, &bytes,
+                        gray ? TJSAMP_GRAY : TJSAMP_444, 95, 0),
+            0);
+  Bytes result(reinterpret_cast<char*>(data), bytes);
+  tjFree(data);
+  tjDestroy(handle);
+  return result;
+}
+
+Pixels ramp(int count) {
+  Pixels result;
+  for (int i = 0; i < count; ++i) result.push_back(static_cast<uint8_t>(i));
+  return result;
+}
+
+// A picture whose red rises from left to right, and whose green from top to bottom, from 0 to 250.
+Pixels slopes(int width, int height) {
+  Pixels result;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      result.push_back(static_cast<uint8_t>(250 * x / (width - 1)));
+      result.push_back(static_cast<uint8_t>(250 * y / (height - 1)));
+      result.push_back(100);
+    }
+  return result;
+}
+
+class Images : public test::ReaderTest {
+ protected:
+  Images() : ReaderTest("images") {}
+
+  static Values of_size(int64_t height, int64_t width, Values more = {}) {
+    more["folder"] = ".";
+    more["size"] = Ints{height, width};
+    more.emplace("layout", "hwc");
+    return more;
+  }
+  Pixels first(const Values& attributes) { return as<uint8_t>(all(attributes)[0][0].values); }
+};
+
+TEST_F(Images, FoldersAreClasses) {
+  put("b/1.png", png(2, 1, {10, 20, 30, 40, 50, 60}));
+  put("a/2.PNG", png(2, 1, {1, 2, 3, 4, 5, 6}));
+  put("a/deep/3.png", png(2, 1, {7, 8}));
+  put("a/notes.txt", "hello");
+  put("c/none.txt", "");
+  put("stray.png", "");
+  put(".hidden/x.png", "");
+  const Values given = of_size(1, 2);
+  const auto reader = open(given);
+  EXPECT_EQ(reader->slot(0).dtype, TN_U8);
+  EXPECT_STREQ(reader->slot(0).name, "image");
+  EXPECT_THAT(reader->shape(0), ElementsAre(1, 2, 3));
+  EXPECT_STREQ(reader->slot(1).name, "label");
+  EXPECT_EQ(reader->slot(1).index_limit, 3);
+  const std::vector<Sample> samples = check(given);
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_EQ(as<uint8_t>(samples[0][0].values), (Pixels{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(as<uint8_t>(samples[1][0].values), (Pixels{7, 7, 7, 8, 8, 8}));
+  EXPECT_EQ(as<int32_t>(samples[1][1].values), std::vector<int32_t>{0});
+  EXPECT_EQ(as<int32_t>(samples[2][1].values), std::vector<int32_t>{1});
+  const std::vector<Sample> picked = check(of_size(1, 2, {{"classes", Strings{"b", "a"}}, {"layout", "chw"}}));
+  EXPECT_EQ(as<uint8_t>(picked[0][0].values), (Pixels{10, 40, 20, 50, 30, 60}));
+  EXPECT_EQ(as<int32_t>(picked[0][1].values), std::vector<int32_t>{0});
+  EXPECT_THAT(open(of_size(1, 2, {{"layout", "chw"}, {"channels", int64_t{1}}}))->shape(0), ElementsAre(1, 1, 2));
+  EXPECT_EQ(as<uint8_t>(all(of_size(1, 2, {{"channels", int64_t{1}}}))[1][0].values), (Pixels{7, 8}));
+}
+
+TEST_F(Images, PngOfEveryKind) {
+  put("a/1.png", png(1, 2, {9, 9, 9, 255, 50, 60, 70, 0}));  // opaque, transparent
+  EXPECT_EQ(first(of_size(2, 1)), (Pixels{9, 9, 9, 255, 255, 255}));
+}
+
+TEST_F(Images, ImagesAreFitted) {
+  put("a/1.png", png(4, 2, ramp(8)));
+  const auto fitted = [&](int64_t height, int64_t width, const char* crop, double cover = 1) {
+    return first(of_size(height, width, {{"channels", int64_t{1}}, {"crop", crop}, {"cover", cover}}));
+  };
+  EXPECT_EQ(fitted(2, 4, "none"), ramp(8));
+  EXPECT_EQ(fitted(2, 4, "centre"), ramp(8));
+  EXPECT_EQ(fitted(2, 2, "centre"), (Pixels{1, 2, 5, 6}));                 // the middle
+  EXPECT_EQ(fitted(1, 2, "none"), (Pixels{3, 5}));                         // means of four: 2.5, 4.5
+  EXPECT_EQ(fitted(1, 1, "centre"), (Pixels{4}));                          // between them
+  EXPECT_EQ(fitted(2, 2, "none"), (Pixels{1, 3, 5, 7}));                   // 0.5, 2.5, 4.5, 6.5
+  EXPECT_EQ(fitted(4, 4, "none")[0], 0);                                   // larger than it is
+  EXPECT_EQ(fitted(2, 4, "centre", 2), (Pixels{2, 2, 3, 3, 4, 4, 5, 5}));  // 0.75 + 0.5 x + 4 (0.25 + 0.5 y)
+}
+
+TEST_F(Images, JpegComesCloseAtAnySize) {
+  put("a/1.jpg", jpeg(640, 480, slopes(640, 480)));
+  for (const int64_t side : {480, 224, 100, 17, 4}) {
+    const Pixels pixels = first(of_size(side, side, {{"crop", "none"}}));
+    for (int64_t y = 0; y < side; ++y)
+      for (int64_t x = 0; x < side; ++x) {
+        const uint8_t* const pixel = pixels.data() + 3 * (y * side + x);
+        const double middle = 1.0 / static_cast<double>(side);
+        ASSERT_NEAR(pixel[0], 250 * (static_cast<double>(x) + 0.5) * middle, 6) << side << ": " << x << ", " << y;
+        ASSERT_NEAR(pixel[1], 250 * (static_cast<double>(y) + 0.5) * middle, 6) << side << ": " << x << ", " << y;
+        ASSERT_NEAR(pixel[2], 100, 4);
+      }
+  }
+  const Pixels middle = first(of_size(100, 100));  // the square in the middle of 133 x 100
+  EXPECT_NEAR(middle[0], 250 * 80 / 640, 6);
+  EXPECT_NEAR(middle[3 * 99], 250 * 560 / 640, 6);
+  put("a/1.jpg", jpeg(64, 64, Pixels(64 * 64, 77)));
+  for (const uint8_t pixel : first(of_size(30, 20))) ASSERT_NEAR(pixel, 77, 1);
+  check(of_size(30, 20));
+}
+
+TEST_F(Images, ChanceDependsOnSeedPassAndSample) {
+  for (int i = 0; i < 12; ++i) put("a/" + std::to_string(10 + i) + ".png", png(20, 20, slopes(20, 20)));
+  const auto samples = [&](int64_t seed, int64_t pass) {
+    const auto reader = open(of_size(8, 8, {{"crop", "random"}, {"cover", 2.0}, {"flip", true}, {"seed", seed}}));
+    reader->pass(pass);
+    return reader->all();
+  };
+  const std::vector<Sample> all = samples(1, 0);
+  EXPECT_TRUE(samples(1, 0) == all);
+  EXPECT_FALSE(samples(1, 1) == all);
+  EXPECT_FALSE(samples(2, 0) == all);
+  const Values given = of_size(8, 8, {{"crop", "random"}, {"cover", 2.0}, {"flip", true}, {"seed", int64_t{1}}});
+  check_shards(given, all, 5);
+  const auto reader = open(given);
+  EXPECT_TRUE(reader->all() == all);
+  EXPECT_TRUE(reader->all() == samples(1, 1));  // the next pass
+  reader->pass(0);
+  EXPECT_TRUE(reader->read_at({7, 3}) == (std::vector<Sample>{all[7], all[3]}));
+  std::set<Bytes> different;
+  int mirrored = 0;
+  for (const Sample& sample : all) {
+    different.insert(sample[0].values);
+    const Pixels pixels = as<uint8_t>(sample[0].values);
+    mirrored += pixels[0] > pixels[3 * 7] ? 1 : 0;
+    EXPECT_LT(pixels[1], pixels[3 * 8 * 7 + 1]);  // never upside down
+  }
+  EXPECT_EQ(different.size(), 12u);
+  EXPECT_GT(mirrored, 0);
+  EXPECT_LT(mirrored, 12);
+  const auto plain = open(of_size(20, 20, {{"flip", true}, {"seed", int64_t{3}}}));
+  for (const Sample& sample : plain->all()) {
+    const Pixels pixels = as<uint8_t>(sample[0].values);
+    Pixels expected = slopes(20, 20);
+    if (pixels[0] != 0)
+      for (int y = 0; y < 20; ++y)
+        for (int x = 0; x < 20; ++x)
+          expected[static_cast<size_t>(3 * (20 * y + x))] = static_cast<uint8_t>(250 * (19 - x) / 19);
+    EXPECT_EQ(pixels, expected);
+  }
+}
+
+TEST_F(Images, BrokenImagesAreNamedAndLoseNothingElse) {
+  const Bytes good = png(8, 8, slopes(8, 8)), photo = jpeg(64, 64, slopes(64, 64));
+  const auto damage = [&](const std::string& name, const Bytes& content, const std::string& why) {
+    put("a/1.png", good);
+    put("a/" + name, content);
+    put("a/9.png", good);
+    const auto reader = open(of_size(8, 8));
+    EXPECT_EQ(reader->next(9).size(), 1u);
+    const Error error = error_of([&] { reader->next(9); });
+    EXPECT_EQ(error.code(), TN_BAD_DATA);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("/a/" + name + ": "), HasSubstr(why))) << name;
+    EXPECT_EQ(reader->next(9).size(), 1u);
+    EXPECT_EQ(reader->next(9).size(), 0u);
+    std::filesystem::remove(folder_ / "a" / name);
+  };
+  damage("5.jpg", "", "the file is empty");
+  damage("5.jpg", "GIF89a", "neither JPEG nor PNG");
+  damage("5.jpg", photo.substr(0, photo.size() / 2), "JPEG: Premature end of JPEG file");
+  damage("5.jpg", photo.substr(0, 3), "JPEG: ");
+  damage("5.jpg", photo.substr(0, 100), "JPEG: ");
+  damage("5.png", good.substr(0, good.size() / 2), "PNG: ");
+  damage("5.png", good.substr(0, 20), "PNG: ");
+  Bytes changed = good;
+  changed[good.size() / 2] = static_cast<char>(changed[good.size() / 2] ^ 0x10);
+  damage("5.png", changed, "PNG: ");
+  Bytes huge = good;  // 0x7fffffff pixels across, with the checksum that belongs to it
+  huge.replace(16, 4, Bytes{0x7f, -1, -1, -1});
+  damage("5.png", huge, "PNG: ");
+  put("a/1.png", good);
+  expect_damage(of_size(8, 8, {{"most_pixels", int64_t{63}}}), "a/1.png: 8 x 8 pixels; at most 63 are read");
+  put("a/1.png", photo);  // the content decides, not the name
+  expect_damage(of_size(8, 8, {{"most_pixels", int64_t{4095}}}), "a/1.png: 64 x 64 pixels; at most 4095 are read");
+  expect_damage(of_size(8, 8, {{"most_file_bytes", int64_t{10}}}), "bytes; at most 10 are read");
+  const auto reader = open(of_size(8, 8));
+  std::filesystem::remove(folder_ / "a" / "1.png");
+  EXPECT_THAT(error_of([&] { reader->next(1); }).message(), HasSubstr("a/1.png: was there when the folder was listed"));
+  EXPECT_EQ(reader->next(1).size(), 1u);
+}
+
+TEST_F(Images, AnyChangedByteIsSurvived) {
+  const Bytes photo = jpeg(24, 16, slopes(24, 16)), drawn = png(12, 9, slopes(12, 9));
+  put("a/1.jpg", "");
+  const auto reader = open(of_size(8, 8, {{"most_pixels", int64_t{100'000}}}));
+  for (const Bytes& whole : {photo, drawn})
+    for (size_t at = 0; at < whole.size(); ++at) {
+      Bytes changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ 0xA5);
+      put("a/1.jpg", changed);
+      reader->seek(0);
+      const Error error = error_of([&] { reader->next(1); });
+      EXPECT_TRUE(error.code() == TN_OK || error.code() == TN_BAD_DATA) << error.message();
+    }
+}
+
+TEST_F(Images, AttributesAndFoldersThatDoNotFit) {
+  EXPECT_THAT(refusal(of_size(8, 8)).message(), HasSubstr("holds no class folders"));
+  put("a/1.png", png(1, 1, {1}));
+  EXPECT_EQ(refusal({{"folder", "absent"}, {"size", Ints{1, 1}}}).code(), TN_NOT_FOUND);
+  EXPECT_EQ(refusal(of_size(1, 1, {{"classes", Strings{"z"}}})).code(), TN_NOT_FOUND);
+  EXPECT_EQ(refusal(of_size(1, 1, {{"classes", Strings{"a", "a"}}})).code(), TN_INVALID);
+  EXPECT_EQ(refusal(of_size(1, 1, {{"channels", int64_t{2}}})).code(), TN_INVALID);
+  EXPECT_EQ(refusal({{"folder", "."}, {"size", Ints{1}}}).code(), TN_INVALID);
+  EXPECT_EQ(refusal({{"folder", "."}, {"size", Ints{1, 0}}}).code(), TN_INVALID);
+  expect_cancelled(of_size(1, 1));
+  std::filesystem::remove(folder_ / "a" / "1.png");
+  EXPECT_EQ(check(of_size(1, 1)).size(), 0u);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,253 @@
+// The reader npy: headers, element types, archives, damage. SPDX-License-Identifier: Apache-2.0
+#include "tests/support/reader_check.h"
+
+namespace tenon {
+namespace {
+
+using test::as;
+using test::Bytes;
+using test::error_of;
+using test::gzip;
+using test::Ints;
+using test::Sample;
+using test::Strings;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Bytes little(uint64_t value, int bytes) {
+  Bytes result;
+  for (int i = 0; i < bytes; ++i) result += static_cast<char>(value >> (8 * i));
+  return result;
+}
+
+// A file with this literal as its header.
+Bytes npy(const Bytes& literal, const Bytes& values, int version = 1) {
+  return "\x93NUMPY" + Bytes{static_cast<char>(version), 0} + little(literal.size(), version == 1 ? 2 : 4) + literal +
+         values;
+}
+Bytes header(const std::string& type, const std::string& shape) {
+  return "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }    \n";
+}
+template <typename T>
+Bytes values_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+struct Entry {
+  std::string name;
+  Bytes content;
+  bool deflated = false;
+  uint32_t crc_change = 0;
+  uint16_t flags = 0, method = 0;  // method 0: as deflated says
+};
+
+// A ZIP archive of these members.
+Bytes zip(const std::vector<Entry>& entries) {
+  Bytes all, directory;
+  for (const Entry& entry : entries) {
+    Bytes data = entry.content;
+    if (entry.deflated) {
+      const Bytes whole = gzip(entry.content);
+      data = whole.substr(10, whole.size() - 18);  // without the header and trailer of gzip: plain deflate
+    }
+    const auto crc = static_cast<uint32_t>(
+        crc32(0, reinterpret_cast<const Bytef*>(entry.content.data()), static_cast<uInt>(entry.content.size())));
+    const uint16_t method = entry.method != 0 ? entry.method : entry.deflated ? 8 : 0;
+    const Bytes common = little(20, 2) + little(entry.flags, 2) + little(method, 2) + little(0, 4) +
+                         little(crc ^ entry.crc_change, 4) + little(data.size(), 4) + little(entry.content.size(), 4) +
+                         little(entry.name.size(), 2) + little(0, 2);
+    directory += "PK\1\2" + little(20, 2) + common + little(0, 10) + little(all.size(), 4) + entry.name;
+    all += "PK\3\4" + common + entry.name + data;
+  }
+  const Bytes count = little(entries.size(), 2);
+  return all + directory + "PK\5\6" + little(0, 4) + count + count + little(directory.size(), 4) +
+         little(all.size(), 4) + little(0, 2);
+}
+
+class Npy : public test::ReaderTest {
+ protected:
+  Npy() : ReaderTest("npy") {}
+
+  Values file(const Bytes& content, Values more = {}) {
+    put("f.npy", content);
+    more["files"] = Strings{"f.npy"};
+    return more;
+  }
+  template <typename T>
+  std::vector<T> values(const Values& attributes, size_t slot = 0) {
+    Bytes joined;
+    for (const Sample& sample : all(attributes)) joined += sample[slot].values;
+    return as<T>(joined);
+  }
+  void expect_refused(const Bytes& content, tn_status code, const std::string& message) {
+    const Error error = refusal(file(content));
+    EXPECT_EQ(error.code(), code) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("f.npy: " + message));
+  }
+};
+
+TEST_F(Npy, EveryTypeAndVersion) {
+  const std::vector<float> floats = {1, 2.5F, -3, 4, 5, 6};
+  const Bytes plain = npy(header("<f4", "(3, 2)"), values_of(floats));
+  for (const int version : {1, 2, 3}) {
+    const Values given = file(npy(header("<f4", "(3, 2)"), values_of(floats), version));
+    EXPECT_STREQ(open(given)->slot(0).name, "f");
+    EXPECT_EQ(open(given)->slot(0).dtype, TN_F32);
+    EXPECT_THAT(open(given)->shape(0), ElementsAre(2));
+    EXPECT_EQ(values<float>(given), floats);
+    check(given);
+  }
+  EXPECT_EQ(values<float>(file(gzip(plain))), floats);
+  EXPECT_EQ(values<float>(file(plain, {{"most_kept_bytes", int64_t{0}}})), floats);
+  check(file(plain, {{"most_kept_bytes", int64_t{0}}}));
+  const auto dtype = [&](const std::string& type, int bytes) {
+    return open(file(npy(header(type, "(2,)"), Bytes(static_cast<size_t>(2 * bytes), '\1'))))->slot(0).dtype;
+  };
+  EXPECT_EQ(dtype("|b1", 1), TN_BOOL);
+  EXPECT_EQ(dtype("|i1", 1), TN_I8);
+  EXPECT_EQ(dtype("<i2", 2), TN_I16);
+  EXPECT_EQ(dtype("<i4", 4), TN_I32);
+  EXPECT_EQ(dtype("<i8", 8), TN_I64);
+  EXPECT_EQ(dtype("|u1", 1), TN_U8);
+  EXPECT_EQ(dtype("<u2", 2), TN_U16);
+  EXPECT_EQ(dtype("<u4", 4), TN_U32);
+  EXPECT_EQ(dtype("<f2", 2), TN_F16);
+  EXPECT_EQ(dtype("<f8", 8), TN_F64);
+  EXPECT_THAT(values<int16_t>(file(npy(header(">i2", "(2,)"), {0, 1, 2, 3}))), ElementsAre(1, 0x203));
+  EXPECT_THAT(values<int32_t>(file(npy(header(">i4", "(1,)"), {0, 1, 2, 3}))), ElementsAre(0x10203));
+  EXPECT_THAT(values<int64_t>(file(npy(header(">i8", "(1,)"), {0, 0, 0, 0, 0, 1, 2, 3}))), ElementsAre(0x10203));
+  EXPECT_THAT(values<uint8_t>(file(npy(header("|b1", "(3,)"), {0, 1, 7}))), ElementsAre(0, 1, 1));
+}
+
+TEST_F(Npy, HeadersAreReadStrictly) {
+  const Bytes two = {1, 2};
+  EXPECT_THAT(values<uint8_t>(file(npy("{\"shape\":(2,),'fortran_order':False,'descr':'u1'}", two))),
+              ElementsAre(1, 2));
+  EXPECT_THAT(values<uint8_t>(file(npy("{'descr':'|u1','fortran_order':True,'shape':(2,)}", two))), ElementsAre(1, 2));
+  const auto damaged = [&](const Bytes& literal, const std::string& why) {
+    expect_refused(npy(literal, two), TN_BAD_DATA, "damaged header: " + why);
+  };
+  damaged("", "expected {");
+  damaged("{'descr': '|u1', 'fortran_order': False}", "one of the keys");
+  damaged("{'descr': '|u1', 'descr': '|u1'}", "the key \"descr\" is unknown or there twice");
+  damaged("{'descr': '|u1', 'order': 1}", "the key \"order\" is unknown");
+  damaged("{'descr': '|u1' 'shape': (2,)}", "expected a comma");
+  damaged("{'descr': '|u1", "a text has no end");
+  damaged("{'descr': |u1}", "expected a text in quotes");
+  damaged("{'fortran_order': Maybe}", "expected True or False");
+  damaged("{'shape': 2}", "expected (");
+  damaged("{'shape': (2)}", "a number in parentheses is no shape");
+  damaged("{'shape': (2 2)}", "expected a comma");
+  damaged("{'shape': (-2,)}", "expected a whole number");
+  damaged("{'shape': (99999999999999999999,)}", "expected a whole number");
+  damaged("{'shape': (2,", "expected a whole number");
+  damaged(header("|u1", "(2,)") + "x", "there is text after the dictionary");
+  expect_refused(npy(header("<c8", "(2,)"), two), TN_UNSUPPORTED, "has elements of type \"<c8\"");
+  expect_refused(npy("{'descr': [('a', '<f4')]}", two), TN_UNSUPPORTED, "holds records of several fields");
+  expect_refused(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (1, 2)}", two), TN_UNSUPPORTED,
+                 "is in Fortran order");
+  expect_refused(npy(header("|u1", "(1,1,1,1,1,1,1,1,1)"), two), TN_UNSUPPORTED, "has more than 8 dimensions");
+}
+
+TEST_F(Npy, DamagedFiles) {
+  const Bytes whole = npy(header("<f4", "(3, 2)"), Bytes(24, 'x'));
+  expect_refused("", TN_BAD_DATA, "not a .npy file");
+  expect_refused("\x93NUMPX" + whole.substr(6), TN_BAD_DATA, "not a .npy file");
+  expect_refused(whole.substr(0, 9), TN_BAD_DATA, "ends within its header");
+  expect_refused(whole.substr(0, 40), TN_BAD_DATA, "ends within its header");
+  expect_refused(npy(header("<f4", "(3, 2)"), "", 4), TN_UNSUPPORTED, "version 4");
+  expect_refused(whole.substr(0, 6) + Bytes{2, 0, -1, -1, -1, -1, 0, 0}, TN_BAD_DATA,
+                 "says that its header has 4294967295 bytes");
+  expect_refused(whole.substr(0, whole.size() - 1), TN_BAD_DATA,
+                 "expected 24 bytes of values after the header, got 23");
+  expect_refused(whole + "x", TN_BAD_DATA, "expected 24 bytes of values after the header, got 25");
+  expect_refused(npy(header("<f8", "(4611686018427387904, 4611686018427387904)"), "x"), TN_BAD_DATA,
+                 "expected more bytes than there can be");
+  expect_refused(npy(header("<f4", "()"), "1234"), TN_INVALID, "holds a single number");
+  expect_refused(npy(header("<f4", "(3, 0)"), ""), TN_INVALID, "dimension 1 is 0");
+  EXPECT_EQ(check(file(npy(header("<f4", "(0, 2)"), ""))).size(), 0u);
+  put("g.npy", npy(header("|u1", "(4,)"), "abcd"));
+  put("f.npy", whole);
+  expect_damage({{"files", Strings{"f.npy", "g.npy"}}}, "g.npy: expected 3 samples, as in ");
+  EXPECT_EQ(refusal({{"files", Strings{"absent.npy"}}}).code(), TN_NOT_FOUND);
+  EXPECT_EQ(refusal({{"files", Strings{}}}).code(), TN_INVALID);
+}
+
+TEST_F(Npy, ArchivesGiveASlotForEachMember) {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8};
+  const Bytes images = npy(header("<f4", "(4, 2)"), values_of(x)),
+              labels = npy(header("<i8", "(4,)"), values_of(Ints{0, 1, 2, 1}));
+  for (const bool deflated : {false, true}) {
+    put("d.npz", zip({{"x.npy", images, deflated}, {"notes.txt", "hello", deflated}, {"y.npy", labels, deflated}}));
+    const Values given = {{"files", Strings{"d.npz"}}, {"classes", Ints{3}}};
+    const auto reader = open(given);
+    ASSERT_EQ(reader->slots(), 2u);
+    EXPECT_STREQ(reader->slot(0).name, "x");
+    EXPECT_STREQ(reader->slot(1).name, "y");
+    EXPECT_EQ(reader->slot(1).index_limit, 3);
+    EXPECT_EQ(reader->slot(0).index_limit, -1);
+    EXPECT_EQ(values<float>(given), x);
+    EXPECT_EQ(values<int64_t>(given, 1), (Ints{0, 1, 2, 1}));
+    check(given);
+    check_no_memory(given);
+    expect_cancelled(given);
+  }
+  const Values picked = {
+      {"files", Strings{"d.npz"}}, {"members", Strings{"y", "x"}}, {"names", Strings{"label", "in"}}};
+  EXPECT_STREQ(open(picked)->slot(0).name, "label");
+  EXPECT_EQ(values<float>(picked, 1), x);
+  put("g.npy", npy(header("|u1", "(4,)"), "abcd"));
+  EXPECT_EQ(open({{"files", Strings{"d.npz", "g.npy"}}})->slots(), 3u);
+  EXPECT_EQ(refusal({{"files", Strings{"d.npz"}}, {"members", Strings{"z"}}}).code(), TN_NOT_FOUND);
+  EXPECT_THAT(refusal({{"files", Strings{"d.npz"}}, {"members", Strings{"z"}}}).message(),
+              HasSubstr("d.npz: has no member \"z\""));
+}
+
+TEST_F(Npy, DamagedArchives) {
+  const Bytes array = npy(header("<i4", "(5000,)"), values_of(std::vector<int32_t>(5000, 7)));
+  const Values given = {{"files", Strings{"d.npz"}}};
+  const auto damage = [&](const Bytes& content, const std::string& message) {
+    put("d.npz", content);
+    expect_damage(given, message);
+  };
+  const Bytes stored = zip({{"x.npy", array}}), deflated = zip({{"x.npy", array, true}});
+  damage(zip({{"x.npy", array, false, 1}}), "d.npz, member x: its checksum is wrong");
+  damage(zip({{"x.npy", array, true, 1}}), "d.npz, member x: its checksum is wrong");
+  damage(stored.substr(0, stored.size() - 30), "d.npz: not a ZIP archive, or its end is missing");
+  damage("PK", "d.npz: not a ZIP archive");
+  damage(zip({{"x.npy", "no array"}}), "d.npz, member x: not a .npy file");
+  Bytes changed = deflated;
+  changed[60] = static_cast<char>(changed[60] ^ 0x55);
+  damage(changed, "d.npz, member x: ");
+  put("d.npz", zip({{"x.npy", array, false, 0, 1}}));
+  EXPECT_EQ(refusal(given).code(), TN_UNSUPPORTED);
+  put("d.npz", zip({{"x.npy", array, false, 0, 0, 12}}));
+  EXPECT_THAT(refusal(given).message(), HasSubstr("is neither stored nor deflated"));
+  put("d.npz", zip({{"x.npy", npy(header("|u1", "(1048576,)"), Bytes(1 << 20, '\0')), true}}));
+  expect_damage({{"files", Strings{"d.npz"}}, {"most_inflated_bytes", int64_t{1000}}}, "inflates to more than 1000");
+  // Whatever single byte is changed, the archive is refused or read, and nothing else happens.
+  for (size_t at = 0; at < deflated.size(); ++at) {
+    changed = deflated;
+    changed[at] = static_cast<char>(changed[at] ^ 0x81);
+    put("d.npz", changed);
+    refusal(given);
+  }
+}
+
+TEST_F(Npy, ClassesAreChecked) {
+  const Bytes labels = npy(header("|i1", "(4,)"), {0, 2, -1, 1});
+  expect_damage(file(labels, {{"classes", Ints{3}}}), "f.npy: sample 2: expected a value from 0 to 2, got -1");
+  expect_damage(file(labels, {{"classes", Ints{2}}}), "f.npy: sample 1: expected a value from 0 to 1, got 2");
+  const auto reader = open(file(labels, {{"classes", Ints{3}}}));
+  EXPECT_EQ(reader->next(9).size(), 2u);
+  EXPECT_EQ(error_of([&] { reader->next(9); }).code(), TN_BAD_DATA);
+  EXPECT_EQ(reader->next(9).size(), 1u);
+  EXPECT_EQ(refusal(file(labels, {{"classes", Ints{3, 4}}})).code(), TN_INVALID);
+  EXPECT_EQ(refusal(file(npy(header("<f4", "(1,)"), "1234"), {{"classes", Ints{3}}})).code(), TN_INVALID);
+  EXPECT_EQ(refusal(file(labels, {{"names", Strings{"a", "b"}}})).code(), TN_INVALID);
+  put("g.npy", labels);
+  EXPECT_EQ(refusal({{"files", Strings{"g.npy", "g.npy"}}}).code(), TN_INVALID);
+}
+
+}  // namespace
+}  // namespace tenon
