@@ -250,8 +250,11 @@ ValueId GraphWriter::convert(ValueId value, double scale, double offset) {
 }
 
 std::vector<ValueId> GraphWriter::native(NativeCall call, const std::vector<ValueId>& inputs,
-                                         const std::vector<Spec>& outputs) {
-  append(Primitive::kNative, inputs).native = std::move(call);
+                                         const std::vector<Spec>& outputs, const std::vector<int32_t>& layers) {
+  Node& node = append(Primitive::kNative, inputs);
+  node.native = std::move(call);
+  node.fused = layers;
+  if (!layers.empty()) node.layer = layers.front();
   std::vector<ValueId> made;
   for (const Spec& spec : outputs) made.push_back(output(spec));
   return made;

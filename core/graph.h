@@ -143,7 +143,9 @@ class GraphWriter {
   ValueId coalesce(const std::vector<Contribution>& contributions, const Spec& whole);
   // x converted to the compute type: scale * x + offset.
   ValueId convert(ValueId value, double scale, double offset);
-  std::vector<ValueId> native(NativeCall call, const std::vector<ValueId>& inputs, const std::vector<Spec>& outputs);
+  // layers: all that the kernel computes, where they are several; outputs that nobody reads then become kNoValue.
+  std::vector<ValueId> native(NativeCall call, const std::vector<ValueId>& inputs, const std::vector<Spec>& outputs,
+                              const std::vector<int32_t>& layers = {});
 
  private:
   Node& append(Primitive primitive, std::vector<ValueId> inputs);

@@ -24,7 +24,8 @@ size_t only_reader(const Graph& graph, ValueId value) {
 void join_bags(Graph& graph, const std::vector<ValueId>& kept) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& gather = graph.nodes[i];
-    if (gather.primitive != Primitive::kGather || graph.spec(gather.inputs[1]).shape.size() != 1 ||
+    const bool sums = gather.inputs.size() > 2;  // a bag already, whose sums may lie in sequences themselves
+    if (gather.primitive != Primitive::kGather || sums || graph.spec(gather.inputs[1]).shape.size() != 1 ||
         !is_float(graph.spec(gather.inputs[0]).dtype))
       continue;
     const ValueId rows = gather.outputs[0];

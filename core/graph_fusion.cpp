@@ -130,13 +130,16 @@ class Fusion {
     return writer.input(wanted.extent, wanted.kind);
   }
 
-  // Outputs of joined programs that nobody reads any more.
+  // Outputs of joined programs, and of kernels for several layers, that nobody reads.
   void drop_internal_outputs() {
     std::vector<bool> read = kept_;
     for (const Node& node : graph_.nodes)
       for (const ValueId input : node.inputs)
         if (input != kNoValue) read[at(input)] = true;
     for (Node& node : graph_.nodes) {
+      if (node.primitive == Primitive::kNative && !node.fused.empty())
+        for (ValueId& output : node.outputs)
+          if (output != kNoValue && !read[at(output)]) output = kNoValue;
       if (node.primitive != Primitive::kPointwise) continue;
       Program program = *node.program;
       std::vector<ValueId> outputs;

@@ -256,6 +256,7 @@ class Differentiator {
     backward.primitive = Primitive::kNative;
     backward.inputs = std::move(inputs);
     backward.layer = node.layer;
+    backward.fused = node.fused;
     backward.backward = true;
     backward.native = node.native;
     const auto number = static_cast<int32_t>(graph_.nodes.size());

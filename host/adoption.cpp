@@ -130,7 +130,8 @@ Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* 
     result.readers.push_back({origin, manifest.readers[i], adopt(*plugin.readers[i])});
   for (size_t i = 0; i < manifest.devices.size(); ++i)
     result.devices.push_back({origin, manifest.devices[i].kind, adopt(*plugin.devices[i])});
-  for (size_t i = 0; i < manifest.kernels.size(); ++i) result.kernels.push_back({origin, adopt(*plugin.kernels[i])});
+  for (size_t i = 0; i < manifest.kernels.size(); ++i)
+    result.kernels.push_back({origin, adopt(*plugin.kernels[i]), manifest.kernels[i].claims});
   return result;
 }
 

@@ -127,6 +127,12 @@ KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   if (table.dtypes == nullptr && table.dtypes_count > 0) context.refuse("\"dtypes\" is null");
   result.dtypes.assign(table.dtypes, table.dtypes + table.dtypes_count);
   result.score = table.score;
+  if (table.size >= TN_END_OF(tn_kernel, claim) && table.claim != nullptr) {
+    const tn_claim& claim = TN_CHECKED(context, table.claim, tn_claim, "claim", types);
+    result.claims = context.list(claim.types, claim.types_count, "claim: types",
+                                 [&](const char* type) { return context.name(type, "claim: types"); });
+    if (result.claims.empty()) context.refuse("its claim names no layer type");
+  }
   return result;
 }
 

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "host/barrier.h"
+#include "host/claims.h"
 #include "host/error_sink.h"
 
 namespace tenon {
@@ -16,9 +19,36 @@ ValueId Lowered::value_of(const Expression& expression) const {
   return found == outputs.end() ? kNoValue : found->second;
 }
 
+void KernelSite::seal(tn_dtype compute, const tn_attributes* of) {
+  for (const auto* list : {&inputs, &outputs, &parameters})
+    for (const Spec& spec : *list) views.push_back(spec.view());
+  const tn_spec* view = views.data();
+  for (const bool missing : absent) {
+    input_pointers.push_back(missing ? nullptr : view);
+    ++view;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) output_pointers.push_back(view++);
+  for (size_t i = 0; i < parameters.size(); ++i) parameter_pointers.push_back(view++);
+  site.size = sizeof site;
+  site.compute = compute;
+  site.attributes = of;
+  site.inputs_count = static_cast<uint32_t>(input_pointers.size());
+  site.outputs_count = static_cast<uint32_t>(output_pointers.size());
+  site.parameters_count = static_cast<uint32_t>(parameter_pointers.size());
+  site.inputs = input_pointers.data();
+  site.outputs = output_pointers.data();
+  site.parameters = parameter_pointers.data();
+}
+
 namespace {
 
 std::string described(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
+
+std::set<std::string> types_of(const Topology& topology) {
+  std::set<std::string> types;
+  for (const LayerRef& leaf : topology.leaves) types.insert(leaf->type);
+  return types;
+}
 
 class Lowering {
  public:
@@ -29,12 +59,18 @@ class Lowering {
         device_(device),
         compute_(compute),
         bounds_(bounds),
-        training_(training) {}
+        training_(training),
+        claims_(registry.claims(types_of(topology), device, compute)) {}
 
   Lowered run() {
     for (const LayerRef& leaf : topology_.leaves) {
-      layer_index_ = static_cast<int32_t>(result_.graph.layers.size());
+      numbers_[leaf.get()] = static_cast<int32_t>(result_.graph.layers.size());
       result_.graph.layers.push_back(leaf->name);
+    }
+    const auto may = [this](const Layer& layer, bool last) { return may_be_claimed(layer, last); };
+    for (const LayerRef& leaf :
+         claims_.empty() ? topology_.leaves : in_order_of_claims(topology_.leaves, claims_, may)) {
+      layer_index_ = numbers_.at(leaf.get());
       if (leaf->data)
         feed(*leaf);
       else
@@ -44,6 +80,10 @@ class Lowering {
   }
 
  private:
+  static std::vector<ValueId> with(std::vector<ValueId> values, const std::vector<ValueId>& more) {
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
+  }
   [[nodiscard]] Spec concrete(Spec spec) const {
     if (spec.dtype == TN_COMPUTE) spec.dtype = compute_;
     return spec;
@@ -98,23 +138,42 @@ class Lowering {
   void body(const LayerRef& ref) {
     const Layer& layer = *ref;
     layer_ = &layer;
-    type_ = &registry_.layer(layer.type);
     for (const JoinedRows& joined : layer.joined)
       add_rows(joined.rows, result_.graph.rows.at(joined.first).outer, "", joined);
-    inputs_.clear();
-    for (size_t i = 0; i < layer.inputs.size(); ++i) {
-      inputs_.push_back(layer.inputs[i].layer == nullptr ? kNoValue : entering(layer.inputs[i], i));
+    enter(layer);
+    for (size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.index_limits[i] >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
-    }
-    parameters_.clear();
-    for (const LayerParameter& parameter : layer.parameters) parameters_.push_back(use(parameter));
     buffer_uses_.clear();
     for (const LayerParameter& buffer : layer.buffers) buffer_uses_.push_back(use_buffer(buffer));
     outputs_.assign(layer.outputs.size(), kNoValue);
     states_.assign(layer.state_count, kNoValue);
-    if (!native(ref)) record();
+    compute(ref);
     check_outputs();
     if (layer.role == TN_ROLE_METRIC) result_.metrics.push_back({ref, states_});
+  }
+
+  // Type, inputs and parameters of a layer.
+  void enter(const Layer& layer) {
+    type_ = &registry_.layer(layer.type);
+    inputs_.clear();
+    for (size_t i = 0; i < layer.inputs.size(); ++i)
+      inputs_.push_back(layer.inputs[i].layer == nullptr ? kNoValue : entering(layer.inputs[i], i));
+    parameters_.clear();
+    for (const LayerParameter& parameter : layer.parameters) parameters_.push_back(use(parameter));
+  }
+
+  // By a kernel for several layers, by one of its own, or by the recorded body.
+  void compute(const LayerRef& ref) {
+    const bool needs_kernel = type_->table.lower == nullptr;
+    const std::shared_ptr<KernelSite> kernel = best_kernel(ref, needs_kernel);
+    if (!claims_.empty() && claimed(ref)) return;
+    if (kernel != nullptr)
+      (ref->role == TN_ROLE_METRIC ? states_ : outputs_) = native(kernel, with(inputs_, parameters_), {});
+    else if (!needs_kernel)
+      record();
+    else
+      fail(TN_UNSUPPORTED, described(*ref), ": it has native kernels only, and none for device \"", device_, "\" and ",
+           dtype_name(compute_));
   }
 
   // The value at input number `i`; integers are converted where the port takes floats.
@@ -202,43 +261,48 @@ class Lowering {
     int32_t best_score = 0;
     for (const Kernel* kernel : registry_.kernels(ref->type, device_, compute_)) {
       auto site = make_site(ref, *kernel);
-      int32_t score = kernel->table.score;
-      const tn_status status =
-          call_plugin(*kernel, described(*ref), {Tag::kSetup, "supports"}, kernel->table.supports, &site->site, &score);
-      if (status != TN_OK || (!needs_kernel && score <= 0) || (best && score <= best_score)) continue;
+      const std::optional<int32_t> score = score_of(*site);
+      if (!score || (!needs_kernel && *score <= 0) || (best && *score <= best_score)) continue;
       best = std::move(site);
-      best_score = score;
+      best_score = *score;
     }
+    scores_[ref.get()] = best_score;
     return best;
   }
 
-  bool native(const LayerRef& ref) {
-    const bool needs_kernel = type_->table.lower == nullptr;
-    if (const std::shared_ptr<KernelSite> site = best_kernel(ref, needs_kernel)) {
-      const Kernel* kernel = site->kernel;
-      const std::string who = described(*ref);
-      tn_kernel_needs needs = {};
-      needs.size = sizeof needs;
-      ErrorSink(who).check(call_plugin(*kernel, who, {Tag::kSetup, "query"}, kernel->table.query, &site->site, &needs));
-      NativeCall call;
-      call.site = site;
-      call.backward_inputs = needs.backward_inputs;
-      call.backward_outputs = needs.backward_outputs;
-      call.differentiable = ref->role != TN_ROLE_METRIC;
-      std::vector<ValueId> operands = inputs_;
-      operands.insert(operands.end(), parameters_.begin(), parameters_.end());
-      constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
-      const std::vector<Spec> made = results(*ref);
-      if (operands.size() > kMaskBits || made.size() > kMaskBits)
-        fail(TN_UNSUPPORTED, described(*ref), ": a native kernel with ", operands.size(), " inputs and parameters and ",
-             made.size(), " outputs; at most ", kMaskBits, " of each");
-      (ref->role == TN_ROLE_METRIC ? states_ : outputs_) = writer().native(std::move(call), operands, made);
-      return true;
-    }
-    if (needs_kernel)
-      fail(TN_UNSUPPORTED, described(*ref), ": it has native kernels only, and none for device \"", device_, "\" and ",
-           dtype_name(compute_));
-    return false;
+  // Nothing where the kernel does not support the site.
+  [[nodiscard]] std::optional<int32_t> score_of(const KernelSite& site) const {
+    const Kernel& kernel = *site.kernel;
+    int32_t score = kernel.table.score;
+    const tn_status status = call_plugin(kernel, described(*site.layer), {Tag::kSetup, "supports"},
+                                         kernel.table.supports, &site.site, &score);
+    return status == TN_OK ? std::optional(score) : std::nullopt;
+  }
+
+  // A node for the kernel. layers: all that it computes, where they are several.
+  std::vector<ValueId> native(const std::shared_ptr<KernelSite>& site, const std::vector<ValueId>& operands,
+                              const std::vector<int32_t>& layers) {
+    const Kernel& kernel = *site->kernel;
+    const std::string who = described(*site->layer);
+    tn_kernel_needs needs = {};
+    needs.size = sizeof needs;
+    ErrorSink(who).check(call_plugin(kernel, who, {Tag::kSetup, "query"}, kernel.table.query, &site->site, &needs));
+    constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
+    const size_t outputs = site->outputs.size();
+    if (operands.size() > kMaskBits || outputs > kMaskBits)
+      fail(TN_UNSUPPORTED, who, ": a native kernel with ", operands.size(), " inputs and parameters and ", outputs,
+           " outputs; at most ", kMaskBits, " of each");
+    const auto beyond = [](uint64_t mask, size_t count) { return count < kMaskBits && mask >> count != 0; };
+    if (beyond(needs.backward_inputs, operands.size()) || beyond(needs.backward_outputs, outputs))
+      fail(TN_PLUGIN_FAULT, who, ": kernel \"", kernel.table.name, "\" of ", kernel.plugin,
+           " wants for backward what is not there: it has ", operands.size(), " inputs and parameters and ", outputs,
+           " outputs");
+    NativeCall call;
+    call.site = site;
+    call.backward_inputs = needs.backward_inputs;
+    call.backward_outputs = needs.backward_outputs;
+    call.differentiable = site->layer->role != TN_ROLE_METRIC;
+    return writer().native(std::move(call), operands, planned_outputs(*site), layers);
   }
 
   // What a native kernel writes: the outputs; of a metric its states.
@@ -249,37 +313,95 @@ class Lowering {
     return made;
   }
 
+  // The same of all layers of a site, which has the bounds filled in.
+  [[nodiscard]] std::vector<Spec> planned_outputs(const KernelSite& site) const {
+    if (site.claim == nullptr) return results(*site.layer);
+    std::vector<Spec> specs;
+    for (const auto& member : site.claim->layers)
+      for (const Spec& spec : results(*member->layer)) specs.push_back(spec);
+    return specs;
+  }
+
   std::shared_ptr<KernelSite> make_site(const LayerRef& ref, const Kernel& kernel) {
     auto site = std::make_shared<KernelSite>();
     site->kernel = &kernel;
     site->layer = ref;
-    for (const ValueId input : inputs_)
+    for (const ValueId input : inputs_) {
       site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
+      site->absent.push_back(input == kNoValue);
+    }
     site->outputs = results(*ref);
     for (const ValueId parameter : parameters_) site->parameters.push_back(result_.graph.spec(parameter));
     for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
       for (Spec& spec : *list) {
         spec.shape = bounded(spec.shape, bounds_);
         spec.outer = bounded(spec.outer, bounds_);
-        site->views.push_back(spec.view());
       }
-    size_t view = 0;
-    for (const ValueId input : inputs_) {
-      site->input_pointers.push_back(input == kNoValue ? nullptr : &site->views[view]);
-      ++view;
-    }
-    for (size_t i = 0; i < site->outputs.size(); ++i) site->output_pointers.push_back(&site->views[view++]);
-    for (size_t i = 0; i < site->parameters.size(); ++i) site->parameter_pointers.push_back(&site->views[view++]);
     site->attributes = std::make_unique<AttributesView>(type_->description.attributes, ref->attributes);
-    site->site.size = sizeof site->site;
-    site->site.compute = compute_;
-    site->site.attributes = site->attributes->get();
-    site->site.inputs_count = static_cast<uint32_t>(site->input_pointers.size());
-    site->site.outputs_count = static_cast<uint32_t>(site->output_pointers.size());
-    site->site.parameters_count = static_cast<uint32_t>(site->parameter_pointers.size());
-    site->site.inputs = site->input_pointers.data();
-    site->site.outputs = site->output_pointers.data();
-    site->site.parameters = site->parameter_pointers.data();
+    site->seal(compute_, site->attributes->get());
+    return site;
+  }
+
+  // ---- claims
+
+  [[nodiscard]] bool may_be_claimed(const Layer& layer, bool last) const {
+    const bool dropped = layer.drop_rate > 0 && training_;
+    return layer.buffers.empty() && layer.role != TN_ROLE_METRIC && (last || !dropped) && !claimed_.contains(&layer);
+  }
+
+  // Lets a kernel compute the chain of layers that ends in this one, where one claims it and is the best. Those before
+  // were recorded already; who comes after reads the kernel's outputs, and what nobody reads falls away.
+  bool claimed(const LayerRef& ref) {
+    std::shared_ptr<KernelSite> best;
+    std::vector<ValueId> best_operands;
+    int32_t best_score = 0;
+    for (const Kernel* kernel : claims_) {
+      const Chain chain =
+          chain_to(ref, kernel->claims, [this](const Layer& l, bool last) { return may_be_claimed(l, last); });
+      if (chain.empty()) continue;
+      std::vector<ValueId> operands;
+      const std::shared_ptr<KernelSite> site = site_of(chain, *kernel, operands);
+      const std::optional<int32_t> score = score_of(*site);
+      if (!score || *score <= best_score) continue;
+      if (std::any_of(chain.begin(), chain.end(), [&](const LayerRef& l) { return *score <= scores_[l.get()]; }))
+        continue;
+      best = site;
+      best_operands = std::move(operands);
+      best_score = *score;
+    }
+    enter(*ref);
+    if (best == nullptr) return false;
+    std::vector<int32_t> layers;
+    for (const auto& layer : best->claim->layers) layers.push_back(numbers_.at(layer->layer.get()));
+    const std::vector<ValueId> made = native(best, best_operands, layers);
+    auto value = made.begin();
+    for (const auto& layer : best->claim->layers) {
+      claimed_.insert(layer->layer.get());
+      for (uint32_t i = 0; i < layer->layer->outputs.size(); ++i, ++value) {
+        result_.graph.values[static_cast<size_t>(*value)].name = layer->layer->name;
+        result_.outputs[{layer->layer.get(), i}] = *value;
+      }
+    }
+    outputs_.assign(made.end() - static_cast<std::ptrdiff_t>(ref->outputs.size()), made.end());
+    return true;
+  }
+
+  // The chain as one layer, and the values that it reads.
+  std::shared_ptr<KernelSite> site_of(const Chain& chain, const Kernel& kernel, std::vector<ValueId>& operands) {
+    std::vector<std::shared_ptr<KernelSite>> members;
+    std::vector<std::vector<ValueId>> inputs;
+    std::vector<ValueId> parameters;
+    for (const LayerRef& layer : chain) {
+      enter(*layer);
+      members.push_back(make_site(layer, kernel));
+      inputs.push_back(inputs_);
+      parameters = with(std::move(parameters), parameters_);
+    }
+    std::shared_ptr<KernelSite> site = claim_site(kernel, chain, std::move(members));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      for (size_t k = 0; k < inputs[i].size(); ++k)
+        if (site->claim->sources[i][k].layer < 0) operands.push_back(inputs[i][k]);
+    operands = with(std::move(operands), parameters);
     return site;
   }
 
@@ -537,6 +659,10 @@ class Lowering {
   tn_dtype compute_;
   const std::vector<int64_t>& bounds_;
   const bool training_;
+  const std::vector<const Kernel*> claims_;
+  std::map<const Layer*, int32_t> numbers_;  // of the leaves, in the topology's order
+  std::map<const Layer*, int32_t> scores_;   // of the kernel that a layer would run on its own; 0: none
+  std::set<const Layer*> claimed_;
   Lowered result_;
   int32_t draws_ = 0;                     // random draws that were given a number
   std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries

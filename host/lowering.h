@@ -2,7 +2,7 @@
 // Apache-2.0
 #pragma once
 
-#include <tenon/kernel.h>
+#include <tenon/claim.h>
 
 #include <map>
 #include <memory>
@@ -16,15 +16,31 @@
 
 namespace tenon {
 
+struct ClaimSite;
+
 // A layer as a native kernel sees it, with bounds filled in; owns everything that it points to.
 struct KernelSite {
   const Kernel* kernel = nullptr;
   LayerRef layer;
   std::vector<Spec> inputs, outputs, parameters;
+  std::vector<bool> absent;  // of the inputs
   std::vector<tn_spec> views;
   std::vector<const tn_spec*> input_pointers, output_pointers, parameter_pointers;
   std::unique_ptr<AttributesView> attributes;
+  std::shared_ptr<ClaimSite> claim;  // where the kernel claims several layers: then this is all of them as one
   tn_kernel_site site = {};
+
+  // Makes `site` from the rest.
+  void seal(tn_dtype compute, const tn_attributes* of);
+};
+
+// The layers behind a claim.
+struct ClaimSite {
+  std::vector<std::shared_ptr<KernelSite>> layers;
+  std::vector<const tn_kernel_site*> layer_pointers;
+  std::vector<std::vector<tn_claim_source>> sources;
+  std::vector<const tn_claim_source*> source_pointers;
+  tn_claim_site site = {};
 };
 
 // What a data layer needs at feed time.

@@ -216,7 +216,8 @@ KernelDescription kernel_from(const json& value, const std::string& path) {
                               node.string("device"),
                               node.string_or_empty("name"),
                               {},
-                              node.integer_or_zero<int32_t>("score")};
+                              node.integer_or_zero<int32_t>("score"),
+                              node.strings("claims")};
   for (const std::string& name : node.strings("dtypes")) {
     try {
       result.dtypes.push_back(dtype_from_name(name));

@@ -32,6 +32,7 @@ struct KernelDescription {
   std::string name;
   std::vector<tn_dtype> dtypes;
   int32_t score = 0;
+  std::vector<std::string> claims;  // the chain of layer types; empty: the kernel is for `type` alone
   bool operator==(const KernelDescription&) const = default;
 };
 struct NeededLibrary {

@@ -70,6 +70,18 @@ void check_layer(const LayerDescription& layer) {
     fail(TN_REFUSED, owner, layer.outputs.empty() ? " has no output" : " is a metric but has outputs");
 }
 
+void check_claims(const std::string& owner, const KernelDescription& kernel) {
+  constexpr size_t kLongest = 8;
+  if (kernel.claims.empty()) return;
+  if (kernel.claims.size() < 2 || kernel.claims.size() > kLongest)
+    fail(TN_REFUSED, owner, " claims a chain of ", kernel.claims.size(), " layers; expected 2 to ", kLongest);
+  for (const std::string& type : kernel.claims)
+    if (!is_type_name(type)) fail(TN_REFUSED, owner, " claims the unsound layer type \"", type, "\"");
+  if (kernel.claims.back() != kernel.type)
+    fail(TN_REFUSED, owner, " is for the layer type \"", kernel.type, "\", but the chain that it claims ends in \"",
+         kernel.claims.back(), "\"");
+}
+
 struct Feature {
   std::string_view name;
   bool present;
@@ -172,6 +184,7 @@ void check_manifest(const Manifest& manifest) {
     const std::string owner = "kernel \"" + kernel.name + "\"";
     if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": unsound layer type \"", kernel.type, "\"");
     if (!is_type_name(kernel.device)) fail(TN_REFUSED, owner, ": unsound device \"", kernel.device, "\"");
+    check_claims(owner, kernel);
     for (const tn_dtype dtype : kernel.dtypes)
       if (dtype == TN_COMPUTE || !is_float(dtype))
         fail(TN_REFUSED, owner, ": ", dtype_name(dtype), " is no type to compute in");

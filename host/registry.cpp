@@ -108,6 +108,8 @@ struct Registry::State {
   [[nodiscard]] std::string conflict(const Plugin& plugin) const;
   void load(Plugin& plugin);
   Plugin& find(Kind kind, const std::string& name);
+  template <typename Wanted>
+  std::vector<const Kernel*> kernels(const std::string& device, tn_dtype compute, Wanted wanted);
   [[noreturn]] void not_found(Kind kind, const std::string& name) const;
   [[nodiscard]] std::string searched() const;
 
@@ -292,18 +294,19 @@ const DeviceType& Registry::device(const std::string& kind) {
   return *std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d.kind == kind; });
 }
 
-std::vector<const Kernel*> Registry::kernels(const std::string& type, const std::string& device, tn_dtype compute) {
+template <typename Wanted>
+std::vector<const Kernel*> Registry::State::kernels(const std::string& device, tn_dtype compute, Wanted wanted) {
   std::vector<const Kernel*> result;
-  for (const auto& plugin : state_->plugins) {
+  for (const auto& plugin : plugins) {
     if (plugin->refused()) continue;
-    const std::vector<KernelDescription>& kernels = plugin->manifest->kernels;
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      const auto& dtypes = kernels[i].dtypes;
-      if (kernels[i].type != type || kernels[i].device != device ||
+    const std::vector<KernelDescription>& offered = plugin->manifest->kernels;
+    for (size_t i = 0; i < offered.size(); ++i) {
+      const auto& dtypes = offered[i].dtypes;
+      if (!wanted(offered[i]) || offered[i].device != device ||
           std::find(dtypes.begin(), dtypes.end(), compute) == dtypes.end())
         continue;
       try {
-        state_->load(*plugin);
+        load(*plugin);
       } catch (const Error&) {
         break;  // its kernels are an offer that others can stand in for; `list` tells why it was refused
       }
@@ -313,6 +316,19 @@ std::vector<const Kernel*> Registry::kernels(const std::string& type, const std:
   std::stable_sort(result.begin(), result.end(),
                    [](const Kernel* a, const Kernel* b) { return a->table.score > b->table.score; });
   return result;
+}
+
+std::vector<const Kernel*> Registry::kernels(const std::string& type, const std::string& device, tn_dtype compute) {
+  return state_->kernels(device, compute,
+                         [&](const KernelDescription& k) { return k.type == type && k.claims.empty(); });
+}
+
+std::vector<const Kernel*> Registry::claims(const std::set<std::string>& types, const std::string& device,
+                                            tn_dtype compute) {
+  return state_->kernels(device, compute, [&](const KernelDescription& k) {
+    return !k.claims.empty() &&
+           std::all_of(k.claims.begin(), k.claims.end(), [&](const std::string& type) { return types.contains(type); });
+  });
 }
 
 json Registry::list() const {

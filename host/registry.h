@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ struct DeviceType : Origin {
 };
 struct Kernel : Origin {
   tn_kernel table = {};
+  std::vector<std::string> claims;  // the chain of layer types that it stands for; empty: one layer
 };
 
 class Registry {
@@ -89,6 +91,8 @@ class Registry {
   // Kernels for a layer type on a device kind and compute type, best score first; loads only plugins whose manifest
   // lists one.
   std::vector<const Kernel*> kernels(const std::string& type, const std::string& device, tn_dtype compute);
+  // Those that claim a chain of layers of these types, likewise.
+  std::vector<const Kernel*> claims(const std::set<std::string>& types, const std::string& device, tn_dtype compute);
 
   // What tn_host_plugins answers. Runs no plugin code.
   [[nodiscard]] nlohmann::json list() const;

@@ -1,8 +1,9 @@
-// The host's compute threads: one region at a time, tasks from a shared counter, idle workers spin and then park.
+// The host's compute threads: one region at a time, tasks by a shared counter, idle workers spin and then park.
 //
 // A worker may take part in a region only while its gate is open, and the caller leaves only when the gate is shut
 // and nobody is inside. So a worker that the system wakes late is neither waited for nor able to see a half-written
-// region. Tasks come through the C interface: an exception must not leave one.
+// region. One that loses its core inside is waited for, and that it did is measured: Attendance then goes on without
+// it. Tasks come through the C interface: an exception must not leave one.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/thread_pool.h"
 
@@ -20,64 +21,21 @@
 #include <vector>
 
 #include "core/error.h"
+#include "host/attendance.h"
+#include "host/floating_point_mode.h"
+#include "host/gate.h"
+#include "host/phases.h"
 #include "host/signals_blocked.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#else
-#include <cfenv>
-#endif
+#include "host/spin.h"
 
 namespace tenon {
 
 namespace {
 
 constexpr int32_t kMostThreads = 4096;
-constexpr std::chrono::microseconds kSpin{40};  // longer than the gap between two regions of a step
+constexpr double kStall = 0.5e-3;  // seconds without a core that the system does not take by itself
 constexpr int64_t kChunksPerThread = 16;
-constexpr int64_t kLargestChunk = 64;
 constexpr size_t kCacheLine = 64;
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Round to nearest, denormals kept, nothing trapped, for as long as it lives; then what was before. fesetenv would do
-// it too, in ten times the time, and there is one of these around every region.
-class FloatingPointMode {
- public:
-#if defined(__x86_64__)
-  FloatingPointMode() : sse_(_mm_getcsr()) {
-    asm volatile("fnstcw %0" : "=m"(x87_));  // long double, and what fegetround looks at
-    set(0x1F80, 0x037F);
-  }
-  ~FloatingPointMode() { set(sse_, x87_); }
-#else
-  FloatingPointMode() {
-    std::fegetenv(&before_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~FloatingPointMode() { std::fesetenv(&before_); }
-#endif
-  FloatingPointMode(const FloatingPointMode&) = delete;
-  FloatingPointMode& operator=(const FloatingPointMode&) = delete;
-
- private:
-#if defined(__x86_64__)
-  static void set(unsigned sse, uint16_t x87) {
-    _mm_setcsr(sse);
-    asm volatile("fldcw %0" : : "m"(x87));
-  }
-  unsigned sse_;
-  uint16_t x87_ = 0;
-#else
-  std::fenv_t before_;
-#endif
-};
 
 int32_t usable_cores() {
   cpu_set_t cores;
@@ -86,44 +44,27 @@ int32_t usable_cores() {
   return std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
 }
 
+// Seconds on a clock of the system.
+double read(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 struct alignas(kCacheLine) Worker {
   std::atomic<bool> computed{false};
-  std::thread thread;  // none for worker 0, the caller
+  std::thread thread;          // none for worker 0, the caller
+  clockid_t clock = 0;         // its time on a core
+  double computed_before = 0;  // on that clock, when the caller began to wait
 };
 
-using Task = void (*)(void* argument, int64_t index, int32_t worker);
-
-// Where workers enter: bit 31 is set while a region runs, the rest counts who is inside. A worker that finds it shut
-// steps out again at once.
-class Gate {
- public:
-  void open() { state_.fetch_or(kOpen, std::memory_order_release); }
-  bool enter() {
-    if ((state_.fetch_add(1, std::memory_order_acquire) & kOpen) != 0) return true;
-    leave();
-    return false;
-  }
-  void leave() { state_.fetch_sub(1, std::memory_order_release); }
-  // Waits until everyone has left. Yields, since who is inside may need this very core.
-  void shut() {
-    state_.fetch_and(~kOpen, std::memory_order_relaxed);
-    constexpr int kTries = 1000;
-    for (int i = 0; state_.load(std::memory_order_acquire) != 0; ++i)
-      if (i < kTries)
-        pause_briefly();
-      else
-        std::this_thread::yield();
-  }
-
- private:
-  static constexpr uint32_t kOpen = 1u << 31;
-  std::atomic<uint32_t> state_{0};
-};
+using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
 
 }  // namespace
 
 struct ThreadPool::State {
-  explicit State(int32_t threads) : workers(static_cast<size_t>(threads)), spin(threads <= usable_cores()) {}
+  explicit State(int32_t threads)
+      : workers(static_cast<size_t>(threads)), spin(threads <= usable_cores()), attendance(threads), present(threads) {}
   ~State() { stop(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -132,10 +73,18 @@ struct ThreadPool::State {
   void stop() noexcept;
   void work(int32_t worker);
   void await(uint32_t seen);
+  void sit_out(int32_t worker);
+  void leave(int32_t worker);
+  template <typename Sleep>
+  void watch(Sleep sleep);
+  void report(int32_t worker);
+  void await_phase(const Phases::Taken& taken, int32_t worker);
+  void await_rest();
+  void call(int32_t participants);
   void run_tasks(int32_t worker);
-  void run_here(int64_t count, Task what, void* with, int32_t worker);
+  void run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker);
   void wake(int64_t most);
-  void for_each(int64_t count, Task what, void* with);
+  void run(int32_t count, const int64_t* sizes, Task what, void* with);
   [[nodiscard]] int32_t current_worker() const;
 
   std::vector<Worker> workers;
@@ -146,11 +95,19 @@ struct ThreadPool::State {
   // The region. Written by the caller while the gate is shut.
   Task task = nullptr;
   void* argument = nullptr;
-  int64_t tasks = 0;
-  int64_t chunk = 1;
   std::atomic<bool> running{false};
 
-  alignas(kCacheLine) std::atomic<int64_t> next{0};
+  // Whether a worker that holds the region up has no core is measured: by the caller when it begins to wait, and by
+  // the last worker when it is done.
+  std::atomic<bool> watching{false};
+  double watched_since = 0;
+  double lost = 0;  // seconds in which the last worker had no core
+
+  Attendance attendance;
+  std::atomic<int32_t> present;  // workers with a lower number take part
+  std::condition_variable called;
+
+  alignas(kCacheLine) Phases phases;
   alignas(kCacheLine) Gate gate;
   alignas(kCacheLine) std::atomic<uint32_t> region{0};  // counts regions; a worker waits for a change
   std::atomic<bool> ending{false};
@@ -168,6 +125,7 @@ void ThreadPool::State::start() {
       fail(TN_OUT_OF_MEMORY, "cannot start compute thread ", i, " of ", workers.size(), ": ", error.code().message());
     }
     pthread_setname_np(workers[i].thread.native_handle(), "tenon-worker");
+    pthread_getcpuclockid(workers[i].thread.native_handle(), &workers[i].clock);
   }
 }
 
@@ -178,6 +136,7 @@ void ThreadPool::State::stop() noexcept {
     region.fetch_add(1);
   }
   changed.notify_all();
+  called.notify_all();
   for (Worker& worker : workers)
     if (worker.thread.joinable()) worker.thread.join();
 }
@@ -185,27 +144,26 @@ void ThreadPool::State::stop() noexcept {
 void ThreadPool::State::work(int32_t worker) {
   uint32_t seen = 0;
   for (;;) {
+    sit_out(worker);
     await(seen);
     if (ending.load(std::memory_order_relaxed)) return;
     seen = region.load(std::memory_order_acquire);
     if (!gate.enter()) continue;
     run_tasks(worker);
-    gate.leave();
+    leave(worker);
   }
+}
+
+// Returns when the worker may take part.
+void ThreadPool::State::sit_out(int32_t worker) {
+  if (worker < present.load(std::memory_order_relaxed)) return;
+  std::unique_lock<std::mutex> lock(mutex);
+  called.wait(lock, [&] { return worker < present.load() || ending.load(); });
 }
 
 // Returns when `region` is no longer `seen`.
 void ThreadPool::State::await(uint32_t seen) {
-  if (spin) {
-    const auto until = std::chrono::steady_clock::now() + kSpin;
-    do {
-      constexpr int kPauses = 32;  // between two looks at the clock
-      for (int i = 0; i < kPauses; ++i) {
-        if (region.load(std::memory_order_acquire) != seen) return;
-        pause_briefly();
-      }
-    } while (std::chrono::steady_clock::now() < until);
-  }
+  if (spin && spin_until([&] { return region.load(std::memory_order_acquire) != seen; })) return;
   std::unique_lock<std::mutex> lock(mutex);
   // The caller changes `region` and then looks at `parked`; here it is the other way round, and both sequentially
   // consistent, so one of the two sees the other.
@@ -216,20 +174,70 @@ void ThreadPool::State::await(uint32_t seen) {
 
 void ThreadPool::State::run_tasks(int32_t worker) {
   const FloatingPointMode mode;
-  bool first = true;
-  for (;;) {
-    const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-    if (begin >= tasks) return;
+  Phases::Taken taken = phases.none();
+  for (bool first = true; phases.take(taken); first = false) {
     if (first) workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
-    first = false;
-    const int64_t end = std::min(tasks, begin + chunk);
-    for (int64_t i = begin; i < end; ++i) task(argument, i, worker);
+    if (!phases.may_begin(taken)) await_phase(taken, worker);
+    for (int64_t i = taken.begin; i < taken.end; ++i) task(argument, taken.phase, i - taken.first, worker);
+    if (phases.are_last(taken)) report(worker);
+    phases.done(taken);
   }
 }
 
-void ThreadPool::State::run_here(int64_t count, Task what, void* with, int32_t worker) {
+void ThreadPool::State::leave(int32_t worker) {
+  if (gate.is_last()) report(worker);
+  gate.leave();
+}
+
+// Sleeps until the last worker is done, who then tells whether it had a core.
+template <typename Sleep>
+void ThreadPool::State::watch(Sleep sleep) {
+  for (Worker& worker : workers)
+    if (worker.clock != 0) worker.computed_before = read(worker.clock);
+  watched_since = read(CLOCK_MONOTONIC);
+  lost = 0;
+  watching.store(true, std::memory_order_release);
+  sleep();
+  watching.store(false, std::memory_order_relaxed);
+  if (lost > kStall) attendance.stalled();
+}
+
+void ThreadPool::State::report(int32_t worker) {
+  if (!watching.load(std::memory_order_acquire)) return;
+  const Worker& self = workers[static_cast<size_t>(worker)];
+  lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
+}
+
+// These two sleep after a moment: a worker may have lost its core to another process, and this core, once idle, is
+// where the system can run it.
+void ThreadPool::State::await_phase(const Phases::Taken& taken, int32_t worker) {
+  if (spin && spin_until([&] { return phases.may_begin(taken); })) return;
+  if (worker == 0)
+    watch([&] { phases.sleep_until_may_begin(taken); });
+  else
+    phases.sleep_until_may_begin(taken);
+}
+
+void ThreadPool::State::await_rest() {
+  if (spin && spin_until([&] { return gate.is_empty(); })) return;
+  watch([&] { gate.sleep_until_empty(); });
+}
+
+// Lets the first `participants` workers take part.
+void ThreadPool::State::call(int32_t participants) {
+  const int32_t before = present.load(std::memory_order_relaxed);
+  if (before == participants) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    present.store(participants);
+  }
+  if (participants > before) called.notify_all();
+}
+
+void ThreadPool::State::run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker) {
   workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
-  for (int64_t i = 0; i < count; ++i) what(with, i, worker);
+  for (int32_t phase = 0; phase < count; ++phase)
+    for (int64_t i = 0; i < sizes[phase]; ++i) what(with, phase, i, worker);
 }
 
 // Wakes parked workers, no more than `most`.
@@ -253,28 +261,29 @@ int32_t ThreadPool::State::current_worker() const {
   return 0;
 }
 
-void ThreadPool::State::for_each(int64_t count, Task what, void* with) {
-  if (count <= 0) return;
+void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void* with) {
+  const int64_t most = count <= 0 ? 0 : *std::max_element(sizes, sizes + count);
+  if (most <= 0) return;
   if (running.load(std::memory_order_relaxed)) {  // called from a task; the mode is set already
-    run_here(count, what, with, current_worker());
+    run_here(count, sizes, what, with, current_worker());
     return;
   }
   running.store(true, std::memory_order_relaxed);
-  if (count == 1 || workers.size() == 1) {
+  const int32_t participants = most == 1 ? 1 : attendance.next();
+  if (participants == 1) {
     const FloatingPointMode mode;
-    run_here(count, what, with, 0);
+    run_here(count, sizes, what, with, 0);
   } else {
-    const auto threads = static_cast<int64_t>(workers.size());
+    call(participants);
     task = what;
     argument = with;
-    tasks = count;
-    chunk = std::clamp<int64_t>(count / (threads * kChunksPerThread), 1, kLargestChunk);
-    next.store(0, std::memory_order_relaxed);
+    phases.begin(count, sizes, participants * kChunksPerThread);
     gate.open();
     region.fetch_add(1);
-    wake(std::min(count, threads) - 1);
+    wake(std::min<int64_t>(most, participants) - 1);
     run_tasks(0);
     gate.shut();
+    if (!gate.is_empty()) await_rest();
   }
   running.store(false, std::memory_order_relaxed);
 }
@@ -286,8 +295,21 @@ ThreadPool::ThreadPool(int32_t threads) {
   state_->parallel.size = sizeof(tn_parallel);
   state_->parallel.workers = this->threads();
   state_->parallel.self = state_.get();
-  state_->parallel.for_each = [](void* self, int64_t count, Task task, void* argument) {
-    static_cast<State*>(self)->for_each(count, task, argument);
+  state_->parallel.for_each = [](void* self, int64_t count, void (*task)(void*, int64_t, int32_t), void* argument) {
+    struct Given {
+      void (*task)(void*, int64_t, int32_t);
+      void* argument;
+    } given = {task, argument};
+    static_cast<State*>(self)->run(
+        1, &count,
+        [](void* all, int32_t, int64_t index, int32_t worker) {
+          const Given& of = *static_cast<const Given*>(all);
+          of.task(of.argument, index, worker);
+        },
+        &given);
+  };
+  state_->parallel.phases = [](void* self, int32_t count, const int64_t* sizes, Task task, void* argument) {
+    static_cast<State*>(self)->run(count, sizes, task, argument);
   };
   state_->start();
 }

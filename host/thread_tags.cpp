@@ -30,6 +30,15 @@ const char* tag_text(Tag tag) {
 }
 
 using Task = void (*)(void* argument, int64_t index, int32_t worker);
+using PhaseTask = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
+
+// What a region of `run` is given, so that each of its tasks is a call of the plugin too.
+template <typename Any>
+struct Tasks {
+  ThreadTags::Call& run;
+  Any task;
+  void* argument;
+};
 
 }  // namespace
 
@@ -141,11 +150,6 @@ ThreadTags::Call* ThreadTags::expect(std::initializer_list<Tag> allowed, const c
 }
 
 const tn_parallel* ThreadTags::guard(const tn_parallel& pool) {
-  struct Tasks {
-    Call& run;
-    Task task;
-    void* argument;
-  };
   pool_ = &pool;
   parallel_ = pool;
   parallel_.self = this;
@@ -153,13 +157,27 @@ const tn_parallel* ThreadTags::guard(const tn_parallel& pool) {
     auto& tags = *static_cast<ThreadTags*>(self);
     Call* const call = tags.expect({Tag::kRun}, "parallel->for_each");
     if (call == nullptr) return;
-    Tasks tasks{call->run_ == nullptr ? *call : *call->run_, task, argument};
+    Tasks<Task> tasks{call->run_ == nullptr ? *call : *call->run_, task, argument};
     tags.pool_->for_each(
         tags.pool_->self, count,
         [](void* all, int64_t index, int32_t worker) {
-          const auto& given = *static_cast<const Tasks*>(all);
+          const auto& given = *static_cast<const Tasks<Task>*>(all);
           const Call here(given.run);
           given.task(given.argument, index, worker);
+        },
+        &tasks);
+  };
+  parallel_.phases = [](void* self, int32_t count, const int64_t* sizes, PhaseTask task, void* argument) {
+    auto& tags = *static_cast<ThreadTags*>(self);
+    Call* const call = tags.expect({Tag::kRun}, "parallel->phases");
+    if (call == nullptr) return;
+    Tasks<PhaseTask> tasks{call->run_ == nullptr ? *call : *call->run_, task, argument};
+    tags.pool_->phases(
+        tags.pool_->self, count, sizes,
+        [](void* all, int32_t phase, int64_t index, int32_t worker) {
+          const auto& given = *static_cast<const Tasks<PhaseTask>*>(all);
+          const Call here(given.run);
+          given.task(given.argument, phase, index, worker);
         },
         &tasks);
   };

@@ -120,10 +120,17 @@ void print_plugin(const json& plugin, const std::string& only) {
       if (only.empty() || component.at(kind.name) == only) print_component(kind, component);
   }
   if (!manifest.contains("kernels")) return;
-  for (const json& kernel : manifest.at("kernels"))
-    if (only.empty() || kernel.at("type") == only)
-      std::cout << "\nkernel " << kernel.value("name", "") << " for layer " << kernel.at("type").get<std::string>()
-                << " on " << kernel.at("device").get<std::string>() << ", score " << kernel.value("score", 0) << "\n";
+  for (const json& kernel : manifest.at("kernels")) {
+    if (!only.empty() && kernel.at("type") != only) continue;
+    std::string layers = "layer " + kernel.at("type").get<std::string>();
+    if (kernel.contains("claims") && !kernel.at("claims").empty()) {
+      layers = "layers";
+      for (const json& type : kernel.at("claims"))
+        layers += (layers == "layers" ? " " : " > ") + type.get<std::string>();
+    }
+    std::cout << "\nkernel " << kernel.value("name", "") << " for " << layers << " on "
+              << kernel.at("device").get<std::string>() << ", score " << kernel.value("score", 0) << "\n";
+  }
 }
 
 // Whether the plugin is called so, or its file; `names` gathers what it could have been.

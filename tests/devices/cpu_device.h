@@ -28,7 +28,7 @@ inline constexpr tn_random kTestStep = {0x9876543210abcdef, 0x100000005};
 class RandomPool {
  public:
   RandomPool(int32_t workers, uint64_t seed)
-      : random_(seed), parallel_{sizeof(tn_parallel), workers, this, &for_each} {}
+      : random_(seed), parallel_{sizeof(tn_parallel), workers, this, &for_each, nullptr} {}
   RandomPool(const RandomPool&) = delete;
   RandomPool& operator=(const RandomPool&) = delete;
   [[nodiscard]] const tn_parallel* parallel() const { return &parallel_; }

@@ -1,5 +1,6 @@
 // Products with a program behind them on the device "cpu", against plain sums and the reference interpreter.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/devices/gemm_reference.h"
 #include "tests/devices/pointwise_case.h"
 
 namespace tenon::test {
@@ -21,22 +22,6 @@ class GemmEpilogue : public testing::Test {
     std::uniform_real_distribution<float> uniform(-1, 1);
     Numbers result(static_cast<size_t>(count));
     for (double& number : result) number = static_cast<double>(uniform(random));
-    return result;
-  }
-
-  static Numbers product(const EpilogueCase& c, const Numbers& a, const Numbers& b) {
-    Numbers result;
-    for (int64_t s = 0; s < c.batch; ++s)
-      for (int64_t i = 0; i < c.m; ++i)
-        for (int64_t j = 0; j < c.n; ++j) {
-          double sum = 0;
-          for (int64_t l = 0; l < c.k; ++l) {
-            const int64_t at = s * c.m * c.k + ((c.flags & TN_TRANSPOSE_A) != 0 ? l * c.m + i : i * c.k + l);
-            const int64_t bt = s * c.k * c.n + ((c.flags & TN_TRANSPOSE_B) != 0 ? j * c.k + l : l * c.n + j);
-            sum += a[static_cast<size_t>(at)] * b[static_cast<size_t>(bt)];
-          }
-          result.push_back(0.5 * sum);
-        }
     return result;
   }
 
@@ -92,7 +77,9 @@ class GemmEpilogue : public testing::Test {
     fill(c, program, site);
     ASSERT_EQ(table()->supports(device_.device(), &site.epilogue), TN_OK);
     const Numbers a = numbers(c.batch * c.m * c.k, 1), b = numbers(c.batch * c.k * c.n, 2);
-    std::vector<Numbers> arguments{product(c, a, b)};
+    Numbers product = plain_product(c.batch, c.m, c.n, c.k, c.flags, a, b);
+    for (double& number : product) number *= 0.5;
+    std::vector<Numbers> arguments{product};
     for (size_t i = 1; i < program.inputs.size(); ++i)
       arguments.push_back(numbers(reference::elements(program.inputs[i].extent, c.batch * c.m, c.n), 2 + i));
     const std::vector<Numbers> want = reference::evaluate(program.view(), c.batch * c.m, c.n, arguments);

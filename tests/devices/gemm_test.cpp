@@ -1,5 +1,6 @@
 // Products on the device "cpu" against plain sums in fp64. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/cpu_device.h"
+#include "tests/devices/gemm_reference.h"
 
 namespace tenon::test {
 namespace {
@@ -65,21 +66,14 @@ class Gemm : public testing::Test {
     const Guarded c = run(p, 1);
     for (const int32_t workers : {2, 3, 8}) ASSERT_TRUE(run(p, workers).bytes() == c.bytes()) << workers << " workers";
     const std::vector<double> got = read_all(p.dtype, c), before = held(p);
-    const std::vector<double> a = random_numbers(p.batch * p.m * p.k, 1), b = random_numbers(p.batch * p.k * p.n, 2);
-    for (int64_t s = 0; s < p.batch; ++s)
-      for (int64_t i = 0; i < p.m; ++i)
-        for (int64_t j = 0; j < p.n; ++j) {
-          double sum = 0;
-          for (int64_t l = 0; l < p.k; ++l) {
-            const int64_t at = s * p.m * p.k + ((p.flags & TN_TRANSPOSE_A) != 0 ? l * p.m + i : i * p.k + l);
-            const int64_t bt = s * p.k * p.n + ((p.flags & TN_TRANSPOSE_B) != 0 ? j * p.k + l : l * p.n + j);
-            sum += a[static_cast<size_t>(at)] * b[static_cast<size_t>(bt)];
-          }
-          const auto at = static_cast<size_t>((s * p.m + i) * p.n + j);
-          const double want = p.alpha * sum + (p.request == TN_REQUEST_ADD ? before[at] : 0);
-          const double unit = p.dtype == TN_F32 ? 6e-8 : 1.2e-16;
-          ASSERT_NEAR(got[at], want, unit * (8 + 2 * static_cast<double>(p.k))) << s << " " << i << " " << j;
-        }
+    const std::vector<double> sums =
+        plain_product(p.batch, p.m, p.n, p.k, p.flags, random_numbers(p.batch * p.m * p.k, 1),
+                      random_numbers(p.batch * p.k * p.n, 2));
+    const double unit = p.dtype == TN_F32 ? 6e-8 : 1.2e-16;
+    for (size_t i = 0; i < sums.size(); ++i)
+      ASSERT_NEAR(got[i], p.alpha * sums[i] + (p.request == TN_REQUEST_ADD ? before[i] : 0),
+                  unit * (8 + 2 * static_cast<double>(p.k)))
+          << "element " << i;
   }
 
   CpuDevice device_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "host/registry.h"
@@ -148,7 +149,7 @@ TEST(Adoption, RefusesUnsoundComponentsWholly) {
   EXPECT_THAT(refused([](Own& o) { o.updater.size = 16; }), HasSubstr("\"record\""));
   EXPECT_THAT(refused([](Own& o) { o.reader.size = 76; }), HasSubstr("\"seek\""));
   EXPECT_THAT(refused([](Own& o) { o.device.size = 100; }), HasSubstr("\"event_wait\""));
-  EXPECT_THAT(refused([](Own& o) { o.fast.size = sizeof(tn_kernel) - 8; }), HasSubstr("\"prepare\""));
+  EXPECT_THAT(refused([](Own& o) { o.fast.size = offsetof(tn_kernel, prepare); }), HasSubstr("\"prepare\""));
   EXPECT_THAT(refused([](Own& o) { o.fast.dtypes = nullptr; }), HasSubstr("kernel \"fast\""));
   EXPECT_THAT(refused([](Own& o) { o.plugin.abi.major = 9; }), HasSubstr("update Tenon"));
   EXPECT_THAT(refused([](Own& o) { o.plugin.isa = "telepathy"; }), HasSubstr("telepathy"));

@@ -235,6 +235,13 @@ TEST(Manifest, RefusalsNameThePlaceInTheJson) {
   EXPECT_THAT(parse_with("[{\"name\":\"libz.so.1\",\"hint\":\"h\"}]", "[7]"),
               HasSubstr("$.libraries[0]: expected an object"));
   EXPECT_THAT(parse_with("\"float32\"", "\"float33\""), HasSubstr("$.kernels[0].dtypes: unknown element type"));
+  EXPECT_THAT(parse_with("\"score\":-2", "\"score\":-2,\"claims\":7"),
+              HasSubstr("$.kernels[0].claims: expected a list"));
+  for (const char* claims :
+       {"[\"fc\"]", "[1,2,3,4,5,6,7,8,9]", "[\"a\",\"fc\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"fc\"]"})
+    EXPECT_NE(parse_with("\"score\":-2", text("\"score\":-2,\"claims\":", claims)), "") << claims;
+  EXPECT_THAT(parse_with("\"score\":-2", "\"score\":-2,\"claims\":[\"fc\",\"relu\"]"),
+              HasSubstr("the chain that it claims ends in \"relu\""));
   EXPECT_THAT(parse_with("[1,0.5]", "[1,2]"), HasSubstr("$.layers[0].attributes[1].initial"));
   EXPECT_THAT(parse_with("\"note\":1", "\"note\":2"), HasSubstr("form 2"));
 }
@@ -307,6 +314,7 @@ TEST(Difference, SaysWhereTheFirstOneIs) {
   EXPECT_THAT(changed([](Manifest& m) { m.readers[0].traits = 0; }), HasSubstr("reader type \"idx\""));
   EXPECT_THAT(changed([](Manifest& m) { m.devices[0].tables.clear(); }), HasSubstr("device \"cpu\""));
   EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].score = 0; }), HasSubstr("kernel \"k\""));
+  EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].claims = {"x", "fc"}; }), HasSubstr("kernel \"k\""));
   EXPECT_THAT(changed([](Manifest& m) { m.libraries[0].hint = ""; }), HasSubstr("library \"libz.so.1\""));
 }
 

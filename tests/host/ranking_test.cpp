@@ -23,9 +23,10 @@ class Texts {
 
   int64_t topic() { return below(kTopics); }
   int64_t another(int64_t topic) { return (topic + 1 + below(kTopics - 1)) % kTopics; }
+  int64_t length() { return 3 + below(2 * kBag); }
   // Three of four words are the topic's, the others any.
-  void add(Text& text, int64_t topic, bool query) {
-    for (int64_t i = 0; i < kBag; ++i) {
+  void add(Text& text, int64_t topic, bool query, int64_t words = kBag) {
+    for (int64_t i = 0; i < words; ++i) {
       const int64_t of = below(4) > 0 ? topic : below(kTopics);
       text.push_back(static_cast<uint8_t>(((query ? kTopics : 0) + of) * kWordsOfTopic + below(kWordsOfTopic)));
     }
@@ -74,15 +75,18 @@ class Triples {
 struct Ranking {
   Layer fA, fB, fQ, cost, share;
 
-  explicit Ranking(const Host& host) : fA(branch(host, "A")), fB(branch(host, "B")), fQ(branch(host, "Q")) {
+  // storage: TN_DENSE for texts of kBag words, TN_RAGGED for texts of any length.
+  explicit Ranking(const Host& host, int32_t storage = TN_DENSE)
+      : fA(branch(host, "A", storage)), fB(branch(host, "B", storage)), fQ(branch(host, "Q", storage)) {
     const Layer near = host.layer("cross_entropy", {fA, fQ}), far = host.layer("cross_entropy", {fB, fQ});
     cost = host.layer("less_than", {near, far}, {}, "cost");
     share = host.layer("less_than_share", {near, far}, {}, "share");
   }
 
-  static Layer branch(const Host& host, const std::string& input) {
+  static Layer branch(const Host& host, const std::string& input, int32_t storage) {
     DataOptions words;
-    words.name = input, words.dtype = TN_U8, words.shape = {kBag};
+    words.name = input, words.dtype = TN_U8, words.storage = storage;
+    if (storage == TN_DENSE) words.shape = {kBag};
     const Layer e =
         host.layer("embedding", {host.data(words)},
                    {{"vocabulary", kVocabulary}, {"size", 16}, {"reduce", "sum"}, {"parameter_name", "embedding"}});
@@ -194,6 +198,56 @@ TEST_F(RankingModel, InfersWithOneBranch) {
   const Machine served = other.machine(loaded.parameters, loaded.outputs, of_all);
   served.forward({{"A", input}});
   EXPECT_EQ(numbers(served.output(loaded.outputs.at(0))), expected);
+}
+
+// ---- texts of any length
+
+// A minibatch of triples as sequences.
+struct RaggedTriples {
+  static constexpr const char* kSlots[] = {"A", "B", "Q"};
+  Text words[3];
+  std::vector<int64_t> ends[3] = {{0}, {0}, {0}};
+
+  RaggedTriples(int64_t samples, uint64_t seed) {
+    Texts texts(seed);
+    for (int64_t i = 0; i < samples; ++i) {
+      const int64_t topic = texts.topic();
+      for (const size_t slot : {0U, 1U, 2U}) {
+        texts.add(words[slot], slot == 1 ? texts.another(topic) : topic, slot == 2, texts.length());
+        ends[slot].push_back(static_cast<int64_t>(words[slot].size()));
+      }
+    }
+  }
+  [[nodiscard]] std::vector<Feed> feeds() const {
+    std::vector<Feed> made;
+    for (const size_t slot : {0U, 1U, 2U})
+      made.push_back({kSlots[slot], Array::sequences(TN_U8, {ends[slot].back()}, words[slot].data(),
+                                                     static_cast<int64_t>(ends[slot].size()) - 1, ends[slot].data())});
+    return made;
+  }
+};
+
+TEST(RankingOfSequences, LearnsTheOrder) {
+  const Host host{HostOptions{2, {TENON_PLUGINS}, nullptr, {}}};
+  const Ranking model(host, TN_RAGGED);
+  const Parameters parameters = host.parameters({model.cost}, 4);
+  MachineOptions options;
+  options.max_samples = 1000;
+  options.training = true;
+  const Machine machine = host.machine(parameters, {model.cost, model.share}, options);
+  const RaggedTriples unseen(1000, 1000);
+  const auto share = [&] {
+    machine.forward(unseen.feeds());
+    return machine.metrics().at(0).value;
+  };
+  EXPECT_NEAR(share(), 0.5, 0.1);
+  const Updater adam = host.updater("adam", {{"learning_rate", 0.01}});
+  for (uint64_t step = 0; step < 300; ++step) {
+    machine.forward(RaggedTriples(64, step).feeds());
+    machine.backward();
+    adam.update(machine);
+  }
+  EXPECT_GE(share(), 0.9);
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #include "host/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cfenv>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -15,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/attendance.h"
 #include "tests/support/memory_seams.h"
 
 namespace tenon {
@@ -27,6 +30,18 @@ void for_each(const ThreadPool& pool, int64_t count, Body body) {
   parallel->for_each(
       parallel->self, count,
       [](void* argument, int64_t index, int32_t worker) { (*static_cast<Body*>(argument))(index, worker); }, &body);
+}
+
+using PhaseBody = std::function<void(int32_t phase, int64_t index, int32_t worker)>;
+
+void phases(const ThreadPool& pool, const std::vector<int64_t>& sizes, PhaseBody body) {
+  const tn_parallel* parallel = pool.parallel();
+  parallel->phases(
+      parallel->self, static_cast<int32_t>(sizes.size()), sizes.data(),
+      [](void* argument, int32_t phase, int64_t index, int32_t worker) {
+        (*static_cast<PhaseBody*>(argument))(phase, index, worker);
+      },
+      &body);
 }
 
 TEST(ThreadPool, RunsEachIndexOnce) {
@@ -91,6 +106,139 @@ TEST(ThreadPool, OneSlowTaskDoesNotHoldTheOthersBack) {
     ++done;
   });
   EXPECT_EQ(done.load(), kTasks);
+}
+
+TEST(ThreadPool, NoPhaseBeginsBeforeTheOneBeforeItIsDone) {
+  for (const int32_t threads : {1, 2, 3, 8}) {
+    const ThreadPool pool(threads);
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
+             {}, {0, 0}, {1, 1, 1}, {5}, {2, 3, 1, 0, 100, 1, 1, 1000, 7, 0}, std::vector<int64_t>(300, 2)}) {
+      std::vector<std::vector<int64_t>> runs;  // not atomic: the barriers order what tasks of different phases do
+      for (const int64_t size : sizes) runs.emplace_back(size, 0);
+      std::atomic<int64_t> too_early{0};
+      for (int repeat = 1; repeat <= 3; ++repeat)
+        phases(pool, sizes, [&](int32_t phase, int64_t index, int32_t worker) {
+          const auto p = static_cast<size_t>(phase);
+          ++runs[p][static_cast<size_t>(index)];
+          if (worker < 0 || worker >= threads) ++too_early;
+          if (phase > 0)
+            for (const int64_t run : runs[p - 1]) too_early += run == repeat ? 0 : 1;
+        });
+      EXPECT_EQ(too_early.load(), 0) << threads << " threads";
+      for (const auto& phase : runs)
+        for (const int64_t run : phase) ASSERT_EQ(run, 3) << threads << " threads";
+    }
+  }
+}
+
+// Sums over shares that the author has fixed do not depend on who computes them.
+TEST(ThreadPool, PhasesGiveTheSameBitsForAnyNumberOfThreads) {
+  constexpr int64_t kShares = 37, kLength = 101;
+  const auto sum = [](int32_t threads) {
+    const ThreadPool pool(threads);
+    std::vector<float> partial(kShares), result(kShares);
+    float mean = 0;
+    phases(pool, {kShares, 1, kShares}, [&](int32_t phase, int64_t index, int32_t) {
+      const auto i = static_cast<size_t>(index);
+      if (phase == 0)
+        for (int64_t k = 0; k < kLength; ++k) partial[i] += 1.0F / static_cast<float>(index * kLength + k + 1);
+      if (phase == 1)
+        for (const float share : partial) mean += share / kShares;
+      if (phase == 2) result[i] = partial[i] - mean;
+    });
+    return result;
+  };
+  const std::vector<float> one = sum(1);
+  for (const int32_t threads : {2, 3, 8}) EXPECT_EQ(sum(threads), one) << threads << " threads";
+}
+
+TEST(ThreadPool, PhasesInsideATaskRunInline) {
+  const ThreadPool pool(3);
+  std::atomic<int64_t> inner{0}, wrong{0};
+  phases(pool, {4, 20}, [&](int32_t, int64_t, int32_t worker) {
+    const std::thread::id self = std::this_thread::get_id();
+    int64_t mine = 0;
+    phases(pool, {5, 1, 5}, [&](int32_t phase, int64_t index, int32_t inner_worker) {
+      if (inner_worker != worker || std::this_thread::get_id() != self) ++wrong;
+      if (mine++ != (phase == 0 ? index : phase == 1 ? 5 : 6 + index)) ++wrong;
+    });
+    inner += mine;
+  });
+  EXPECT_EQ(inner.load(), 24 * 11);
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// As many processes as cores that do nothing but keep them busy.
+class BusyCores {
+ public:
+  BusyCores() {
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (volatile bool busy = true; busy;) continue;
+      }
+      if (child > 0) children_.push_back(child);
+    }
+  }
+  ~BusyCores() {
+    for (const pid_t child : children_) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+  }
+  BusyCores(const BusyCores&) = delete;
+  BusyCores& operator=(const BusyCores&) = delete;
+
+ private:
+  std::vector<pid_t> children_;
+};
+
+TEST(ThreadPool, IsRightBesideBusyProcesses) {
+  const ThreadPool pool(2);
+  const BusyCores busy;
+  std::vector<int64_t> parts(64);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(600);
+  for (int64_t region = 0; std::chrono::steady_clock::now() < until; ++region) {
+    for_each(pool, 64, [&](int64_t index, int32_t) {
+      for (int i = 0; i < 500; ++i) parts[static_cast<size_t>(index)] = index + region + i;
+    });
+    for (int64_t i = 0; i < 64; ++i) ASSERT_EQ(parts[static_cast<size_t>(i)], i + region + 499) << "region " << region;
+    std::atomic<int64_t> wrong{0};
+    phases(pool, {64, 2, 64}, [&](int32_t phase, int64_t index, int32_t) {
+      if (phase == 0) parts[static_cast<size_t>(index)] = region;
+      if (phase == 2 && parts[static_cast<size_t>(63 - index)] != region) ++wrong;
+    });
+    ASSERT_EQ(wrong.load(), 0) << "region " << region;
+  }
+}
+
+TEST(Attendance, FallsAfterAStallAndComesBack) {
+  using std::chrono::milliseconds;
+  static Attendance::Clock::time_point now;
+  now = Attendance::Clock::now();
+  Attendance attendance(3, [] { return now; });
+  EXPECT_EQ(attendance.next(), 3);
+  attendance.stalled();
+  EXPECT_EQ(attendance.next(), 2);
+  now += milliseconds(50);
+  EXPECT_EQ(attendance.next(), 3);
+  attendance.stalled();  // soon after: 100 ms
+  attendance.stalled();  // 200 ms
+  attendance.stalled();  // 400 ms, which is the longest
+  attendance.stalled();
+  EXPECT_EQ(attendance.next(), 1);  // the caller always takes part
+  now += milliseconds(399);
+  EXPECT_EQ(attendance.next(), 1);
+  now += milliseconds(1);
+  EXPECT_EQ(attendance.next(), 2);  // one after the other
+  EXPECT_EQ(attendance.next(), 2);
+  now += milliseconds(400);
+  EXPECT_EQ(attendance.next(), 3);
+  now += std::chrono::seconds(1);
+  attendance.stalled();  // long after: 50 ms again
+  now += milliseconds(50);
+  EXPECT_EQ(attendance.next(), 3);
 }
 
 TEST(ThreadPool, NestedCallsRunInlineAsTheSameWorker) {

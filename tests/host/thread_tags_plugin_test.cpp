@@ -100,6 +100,7 @@ TEST_F(ThreadTagsTest, WhatRunMustNotDo) {
   expect_fault(run("run_allocates"), "layer \"run_allocates\" (native)", "run [run]",
                "called tenon.memory/1 allocate, which is allowed inside [setup] and [io] only");
   expect_fault(run("task_allocates"), "run [run]", "called tenon.memory/1 allocate");
+  expect_fault(run("phase_allocates"), "run [run]", "called tenon.memory/1 allocate");
   expect_fault(
       run("for_each_elsewhere"), "during layer \"for_each_elsewhere\" (native)", "run [run]",
       "a thread that is in no call from the host called parallel->for_each, which is allowed inside [run] only");
@@ -112,6 +113,8 @@ TEST_F(ThreadTagsTest, WhatSetupMustNotDo) {
   const uint64_t bytes = host_.count().bytes_now;
   expect_fault([this] { (void)machine("prepare_for_each"); }, "layer \"prepare_for_each\" (native)", "prepare [setup]",
                "called parallel->for_each");
+  expect_fault([this] { (void)machine("prepare_phases"); }, "layer \"prepare_phases\" (native)", "prepare [setup]",
+               "called parallel->phases");
   EXPECT_EQ(host_.count().bytes_now, bytes) << "the binding that was made must be freed";
 }
 

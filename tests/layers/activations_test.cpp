@@ -94,6 +94,11 @@ TEST(Mathematics, Reciprocal) {
 }
 
 // One number for each sample, rows longer than a piece of work, several dimensions.
+TEST(Activations, OnRowsOfSequences) {
+  EXPECT_GT(check_layer(on_rows(elementwise("tanh", {}, [](double x) { return std::tanh(x); }))), 0);
+  EXPECT_GT(check_layer(on_rows(elementwise("silu", {}, [](double x) { return x * sigmoid(x); }), 2)), 0);
+}
+
 TEST(Activations, TakeAnyShape) {
   for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {601}, {2, 3, 2}})
     for (const char* type : {"softplus", "silu"}) {

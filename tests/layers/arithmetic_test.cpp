@@ -38,6 +38,8 @@ TEST(Arithmetic, Mul) {
 TEST(Arithmetic, Div) { EXPECT_GT(check_layer(joined("div", 2, {2, 3}, std::divides<>(), 0.5)), 0); }
 TEST(Arithmetic, OneNumberForEachSample) { EXPECT_GT(check_layer(joined("sub", 2, {}, std::minus<>())), 0); }
 
+TEST(Arithmetic, OnRowsOfSequences) { EXPECT_GT(check_layer(on_rows(joined("mul", 3, {5}, std::multiplies<>()))), 0); }
+
 TEST(Arithmetic, ScaleAndShift) {
   LayerCase layer;
   layer.type = "scale_shift";

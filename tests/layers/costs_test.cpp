@@ -41,6 +41,8 @@ TEST(Costs, SquareError) {
   check(summed("square_error", {}, {{{2, 5}}, {{2, 5}}}, f));
   check(summed("square_error", {}, {{{1}}, {{}}}, f));  // what a regression of one number gives and is fed
   check(summed("square_error", {}, {{{}}, {{}}}, f));
+  check(on_rows(summed("square_error", {}, {{{3}}, {{3}}}, f)));
+  check(on_rows(summed("square_error", {}, {{{1}}, {{}}}, f), 2));
   check(summed("square_error", {}, {{{}}, {{1}, 9}}, f));  // whole numbers are right too
 }
 

@@ -56,6 +56,14 @@ TEST(CrossEntropy, OfDistributionsFromLogits) {
   EXPECT_GT(check_layer(of_distributions(true, 5)), 0);
   EXPECT_GT(check_layer(of_distributions(true, 500)), 0);
 }
+TEST(CrossEntropy, OnRowsOfSequences) {
+  for (const bool from_logits : {false, true}) {
+    EXPECT_GT(check_layer(on_rows(cross_entropy(from_logits, 4))), 0);
+    EXPECT_GT(check_layer(on_rows(cross_entropy(from_logits, 4), 2)), 0);
+  }
+  EXPECT_GT(check_long_sequences(on_rows(cross_entropy(true, 4))), 0);
+  EXPECT_GT(check_layer(on_rows(of_distributions(true, 5))), 0);
+}
 TEST(CrossEntropy, ManyClasses) {
   LayerCase layer = cross_entropy(true, 1000);
   layer.samples = {1, 5};  // every element costs two evaluations of the formula

@@ -18,9 +18,8 @@ LayerCase fc(int64_t size, bool bias, const std::vector<int64_t>& shape) {
     const std::vector<double>& w = a.parameters.at("weight");
     const auto n = static_cast<size_t>(size);
     const size_t inner = w.size() / n;
-    const size_t rows = x.size() / inner;
-    std::vector<double> y(rows * n);
-    for (size_t i = 0; i < rows; ++i)
+    std::vector<double> y(static_cast<size_t>(a.samples) * n);
+    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i)
       for (size_t j = 0; j < n; ++j) {
         double sum = bias ? a.parameters.at("bias")[j] : 0;
         for (size_t k = 0; k < inner; ++k) sum += x[i * inner + k] * w[k * n + j];
@@ -36,14 +35,10 @@ TEST(Fc, WithoutBias) { EXPECT_GT(check_layer(fc(3, false, {4})), 0); }
 TEST(Fc, FlattensItsInput) { EXPECT_GT(check_layer(fc(2, true, {3, 2, 2})), 0); }
 TEST(Fc, OneToOne) { EXPECT_GT(check_layer(fc(1, true, {1})), 0); }
 
-TEST(Fc, OfRowsOfSequences) {
+TEST(Fc, OnRowsOfSequences) {
   for (const uint32_t levels : {1U, 2U}) {
-    LayerCase layer = fc(3, true, {2, 2});
-    layer.inputs[0].sequence = "s";
-    layer.inputs[0].levels = levels;
-    layer.output_rows = true;
-    EXPECT_GT(check_layer(layer), 0);
-    EXPECT_GT(check_long_sequences(layer), 0);
+    EXPECT_GT(check_layer(on_rows(fc(3, true, {2, 2}), levels)), 0);
+    EXPECT_GT(check_long_sequences(on_rows(fc(3, true, {2, 2}), levels)), 0);
   }
 }
 

@@ -66,6 +66,11 @@ TEST(Mixed, EachProjectionAlone) {
   }
 }
 
+TEST(Mixed, OnRowsOfSequences) {
+  for (const uint32_t levels : {1U, 2U})
+    EXPECT_GT(check_layer(on_rows(mixed({"full_matrix", "table", "identity"}, {{5}, {}, {kSize}}, true), levels)), 0);
+}
+
 TEST(Mixed, SumsThem) {
   EXPECT_GT(check_layer(mixed({"identity", "table", "full_matrix", "transposed", "table", "scaling", "dotmul"},
                               {{3}, {}, {1}, {5}, {1}, {3}, {1, 3}}, true)),

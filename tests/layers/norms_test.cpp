@@ -45,6 +45,8 @@ TEST(LayerNorm, OverTheLastDimension) {
 }
 TEST(LayerNorm, Epsilon) { EXPECT_GT(check_layer(norm(true, {6}, {{"epsilon", 0.5}}, 0.5)), 0); }
 
+TEST(LayerNorm, OnRowsOfSequences) { EXPECT_GT(check_layer(on_rows(norm(true, {6}, {}), 2)), 0); }
+
 TEST(RmsNorm, OverTheLastDimension) {
   EXPECT_GT(check_layer(norm(false, {7}, {})), 0);
   EXPECT_GT(check_layer(norm(false, {3, 5}, {{"shift", true}})), 0);

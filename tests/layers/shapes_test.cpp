@@ -48,6 +48,7 @@ TEST(Shapes, Concat) {
     return y;
   };
   EXPECT_GT(check_layer(shaped("concat", {}, {{2}, {3}}, {5}, last)), 0);
+  EXPECT_GT(check_layer(on_rows(shaped("concat", {}, {{2}, {3}}, {5}, last), 2)), 0);
   const auto middle = [](const FormulaArguments& a) {
     Values y;
     for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i) {

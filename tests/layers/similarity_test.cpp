@@ -51,6 +51,13 @@ TEST(Similarity, Dot) {
   }
 }
 
+TEST(Similarity, OnRowsOfSequences) {
+  for (const int64_t several : {0, 3}) {
+    EXPECT_GT(check_layer(on_rows(of_vectors("dot", {}, {5}, several, product))), 0);
+    EXPECT_GT(check_layer(on_rows(of_vectors("cos_sim", {}, {5}, several, cosine), 2)), 0);
+  }
+}
+
 TEST(Similarity, CosSim) {
   for (const int64_t several : {0, 1, 5})
     for (const Shape& shape : {Shape{7}, Shape{3, 5}}) {
@@ -143,6 +150,16 @@ TEST(FactorizationMachine, IsTheSumOverPairs) {
   EXPECT_GT(check_layer(factorization({7}, 3)), 0);
   EXPECT_GT(check_layer(factorization({3, 5}, 1)), 0);
   EXPECT_GT(check_layer(factorization({2}, 9)), 0);
+}
+
+// The features that are not 0; no id comes twice in a sample.
+TEST(FactorizationMachine, OfSparseInput) {
+  for (const bool weighted : {true, false}) {
+    LayerCase layer = factorization({9}, 3);
+    layer.inputs[0].sparse = true;
+    layer.inputs[0].weighted = weighted;
+    EXPECT_GT(check_layer(layer), 0);
+  }
 }
 
 TEST_F(SimilarityOnAHost, TheLinearPartIsAnFc) {

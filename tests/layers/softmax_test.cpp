@@ -32,6 +32,15 @@ TEST(Softmax, OverTheLastDimension) {
   }
 }
 
+TEST(Softmax, OfSparseInputNeedsASize) {
+  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  DataOptions options;
+  options.name = "words", options.storage = TN_CSR, options.shape = {5};
+  const Layer words = host.data(options);
+  EXPECT_THROW((void)host.layer("softmax", {words}), Error);
+  EXPECT_NE(host.layer("softmax", {words}, {{"size", 3}}).describe().find("[samples, 3]"), std::string::npos);
+}
+
 // With a size it is fc, then softmax: it has parameters, and no plugin includes another.
 TEST(Softmax, WithSizeHasParameters) {
   LayerCase layer;

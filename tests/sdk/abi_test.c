@@ -119,11 +119,12 @@ AT(tn_errors, size, 0);
 AT(tn_errors, reserved, 4);
 AT(tn_errors, self, 8);
 AT(tn_errors, report, 16);
-GROWS(tn_parallel, 24);
+GROWS(tn_parallel, 32);
 AT(tn_parallel, size, 0);
 AT(tn_parallel, workers, 4);
 AT(tn_parallel, self, 8);
 AT(tn_parallel, for_each, 16);
+AT(tn_parallel, phases, 24);
 GROWS(tn_services, 24);
 AT(tn_services, size, 0);
 AT(tn_services, abi_major, 4);
@@ -280,7 +281,7 @@ AT(tn_layer_type, finalize, 40);
 AT(tn_layer_type, extension, 48);
 
 /* tenon/kernel.h */
-GROWS(tn_kernel_site, 56);
+GROWS(tn_kernel_site, 64);
 AT(tn_kernel_site, size, 0);
 AT(tn_kernel_site, compute, 4);
 AT(tn_kernel_site, attributes, 8);
@@ -291,12 +292,13 @@ AT(tn_kernel_site, reserved, 28);
 AT(tn_kernel_site, inputs, 32);
 AT(tn_kernel_site, outputs, 40);
 AT(tn_kernel_site, parameters, 48);
+AT(tn_kernel_site, claim, 56);
 GROWS(tn_kernel_needs, 24);
 AT(tn_kernel_needs, size, 0);
 AT(tn_kernel_needs, traits, 4);
 AT(tn_kernel_needs, backward_inputs, 8);
 AT(tn_kernel_needs, backward_outputs, 16);
-GROWS(tn_kernel, 72);
+GROWS(tn_kernel, 80);
 AT(tn_kernel, size, 0);
 AT(tn_kernel, score, 4);
 AT(tn_kernel, type, 8);
@@ -308,6 +310,21 @@ AT(tn_kernel, dtypes, 40);
 AT(tn_kernel, supports, 48);
 AT(tn_kernel, query, 56);
 AT(tn_kernel, prepare, 64);
+AT(tn_kernel, claim, 72);
+
+/* tenon/claim.h */
+GROWS(tn_claim, 16);
+AT(tn_claim, size, 0);
+AT(tn_claim, types_count, 4);
+AT(tn_claim, types, 8);
+FROZEN(tn_claim_source, 8);
+AT(tn_claim_source, layer, 0);
+AT(tn_claim_source, index, 4);
+GROWS(tn_claim_site, 24);
+AT(tn_claim_site, size, 0);
+AT(tn_claim_site, layers_count, 4);
+AT(tn_claim_site, layers, 8);
+AT(tn_claim_site, sources, 16);
 
 /* tenon/updater.h */
 GROWS(tn_update_recorder, 56);

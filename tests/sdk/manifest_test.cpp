@@ -68,6 +68,7 @@ TEST(ManifestWriter, ValuesThatAreHardToWriteComeBackExactly) {
   EXPECT_TRUE(attributes[7].required);
   EXPECT_EQ(note.layers[0].state_version, 4000000000u);
   EXPECT_EQ(note.kernels[0].score, -3);
+  EXPECT_EQ(note.kernels[0].claims, (std::vector<std::string>{"fc", "relu"}));
 }
 
 }  // namespace

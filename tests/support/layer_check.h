@@ -1,7 +1,8 @@
 // The harness that proves a layer. A test declares shapes, attributes and the formula in plain fp64; check_layer does
 // the rest: forward against the formula, in training and not; gradients against finite differences of the formula, all
 // at once and each alone; mutants of the gradient that must be found out; batch 0 and 1 and odd sizes; every thread
-// count; repetition; sequences that are all empty. SPDX-License-Identifier: Apache-2.0
+// count; repetition; sequences that are all empty; buffers committed once; saving and loading. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -28,13 +29,14 @@ struct CheckedInput {
 };
 
 // What the formula is given: row-major values, [samples, shape...] for inputs, of sequences [rows, shape...], of sparse
-// ones all zeros included; [shape...] for parameters.
+// ones all zeros included; [shape...] for parameters and buffers.
 struct FormulaArguments {
   int64_t samples = 0;
+  bool training = true;
   std::vector<std::vector<double>> inputs;
   // By input, for sequences: offsets of the samples, with two levels into the inner sequences, whose follow.
   std::vector<std::vector<std::vector<int64_t>>> offsets;
-  std::map<std::string, std::vector<double>> parameters;  // by suffix
+  std::map<std::string, std::vector<double>> parameters, buffers;  // by suffix
 };
 // The output, [samples, shape...] or [rows, shape...] row-major. For a cost one value per sample or row.
 using Formula = std::function<std::vector<double>(const FormulaArguments&)>;
@@ -55,11 +57,16 @@ struct LayerCase {
   std::vector<int64_t> samples = {1, 2, 7, 33};  // minibatch sizes to try
   std::vector<std::string> plugin_paths;         // beside Tenon's own plugins
   std::vector<MoreOutput> more_outputs;          // output 1 and so on
+  std::map<std::string, Formula> buffers;        // the next value of each buffer, by suffix
+  bool couples_samples = false;                  // a sample's output depends on the others in the minibatch
   // Allowed error of fp32, relative to the largest element; of fp64 it is 1e-12, and 1e-6 for gradients.
   double tolerance = 2e-6;
   double gradient_tolerance = 1e-4;
   bool output_rows = false;  // output 0 is made of sequences, and output_shape is that of a row
 };
+
+// The case of a layer that knows nothing of sequences, on their rows: each is what a sample was.
+LayerCase on_rows(LayerCase layer, uint32_t levels = 1);
 
 // Reports through GoogleTest; gives the number of single checks that were made, prints it with the sum of all calls so
 // far, and records it as a property of the test, "checks_<type>".

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/test_layers.h"
 
+#include <tenon/plugin.hpp>
 #include <vector>
 
 namespace tenon::test {
@@ -74,7 +75,39 @@ tn_status lower_cost(const tn_attributes*, const tn_builder* builder) {
   return builder->status(self);
 }
 
-// All tables of the two layers; one immutable object.
+struct Centre {
+  static void describe(tn::LayerDescription& d) {
+    d.type("test_centre", "value less its mean, and a moving mean");
+    d.input("value", "[samples, features]");
+    d.output("output", "the shape of value");
+    d.attribute(tn::float_attribute("rate", 0.1).doc("share of the new mean"));
+    d.parameter("mean");
+  }
+  static void plan(tn::Planner& planner) {
+    const tn::Spec value = planner.input_of_rank(0, 2, "[samples, features]");
+    planner.buffer("mean", tn::Spec({value[1]}), tn::constant_initializer(0));
+    planner.output(0, value);
+  }
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    tn::Program program;
+    const tn::Float value = program.full();
+    const tn::Float kept = program.per_column();
+    if (!body.training()) {
+      program.output(value - kept);
+      body.output(0, body.pointwise(program, {body.input(0), body.buffer(0)}).front());
+      return;
+    }
+    const double rate = attributes.number("rate");
+    const tn::Float mean = sum_per_column(value) / sum_per_column(to_float(value == value));
+    program.output(value - mean);
+    program.output((1 - rate) * kept + rate * stop(mean));
+    const std::vector<tn::Tensor> made = body.pointwise(program, {body.input(0), body.buffer(0)});
+    body.output(0, made[0]);
+    body.buffer_next(0, made[1]);
+  }
+};
+
+// All tables of the layers; one immutable object.
 struct Tables {
   tn_port ids = port("ids", "[samples] rows of the parameter", TN_PORT_INTEGER);
   tn_port value = port("value", "[samples, ...]", 0);
@@ -91,7 +124,7 @@ struct Tables {
   tn_layer_description cost_description = {};
   tn_layer_type input_type = {};
   tn_layer_type cost_type = {};
-  const tn_layer_type* layers[2] = {&input_type, &cost_type};
+  const tn_layer_type* layers[3] = {&input_type, &cost_type, tn::layer_type<Centre>()};
   tn_plugin plugin = {};
 
   Tables() {
@@ -137,7 +170,7 @@ struct Tables {
     plugin.doc = "layers of the test harness";
     plugin.license = "Apache-2.0";
     plugin.isa = "";
-    plugin.layers_count = 2;
+    plugin.layers_count = 3;
     plugin.layers = layers;
   }
 };

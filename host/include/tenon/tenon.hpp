@@ -46,7 +46,7 @@ struct DataOptions {
   double offset = 0;
   int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: vectors of shape[0] numbers, mostly 0
   uint32_t levels = 1;         // TN_RAGGED: 1 or 2
-  std::string sequence;        // data layers with the same have sequences of equal length; empty: the name
+  std::string sequence = {};   // data layers with the same have sequences of equal length; empty: the name
 };
 
 // One output of a layer; as an output it names the model that leads to it.

@@ -66,7 +66,7 @@ struct Run {
 void one_after_another(void*, int64_t count, void (*task)(void*, int64_t, int32_t), void* argument) {
   for (int64_t i = 0; i < count; ++i) task(argument, i, 0);
 }
-constexpr tn_parallel kInline = {sizeof(tn_parallel), 1, nullptr, &one_after_another};
+constexpr tn_parallel kInline = {sizeof(tn_parallel), 1, nullptr, &one_after_another, nullptr};
 
 // The output is computed where its input's block lies, when both are one table.
 int64_t same_table(const Update& update, const tn_call& call, size_t output) {

@@ -108,9 +108,11 @@ struct FactorizationMachine {
         "The interactions of all pairs of features: output = sum_{i < j} <v_i, v_j> x_i x_j, where v_i, row i of "
         "weight [n, factors], stands for feature i; computed in time n factors as 1/2 sum_f ((sum_i x_i v_if)^2 - "
         "sum_i x_i^2 v_if^2) (Rendle, \"Factorization machines\", 2010, lemma 3.1). The linear part of that model is "
-        "an fc: add(fc(x, size = 1), factorization_machine(x, factors = k)). The weight starts normal with "
-        "deviation 0.01.");
-    d.input("input", "[samples, ...]: the features x; all dimensions after the first are flattened to n");
+        "an fc: add(fc(x, size = 1), factorization_machine(x, factors = k)). Of a sparse input only the rows of "
+        "weight that it names are read, and have a gradient; an id that comes twice in a sample is two features with "
+        "one vector. The weight starts normal with deviation 0.01.");
+    d.input("input", "[samples, ...]: the features x; all dimensions after the first are flattened to n",
+            TN_PORT_SPARSE);
     d.output("output", "[samples, 1]");
     d.attribute(tn::int_attribute("factors").required().at_least(1).doc("how many numbers stand for a feature"));
     d.parameter("weight");
@@ -120,15 +122,30 @@ struct FactorizationMachine {
     const tn::Spec input = planner.input(0);
     if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
     const int64_t factors = planner.attributes().integer("factors");
-    planner.parameter("weight", tn::Spec({planner.elements(0, 1), factors}), tn::normal_initializer(0, 0.01));
-    tn::Spec output = input.leading(1);
-    output.push_back(1);
-    planner.output(0, output);
+    planner.parameter("weight", tn::Spec({planner.elements(0, 1), factors}), tn::normal_initializer(0, 0.01),
+                      input.storage() == TN_CSR ? TN_PARAMETER_ROWS_GRADIENT : 0);
+    planner.output(0, tn::Spec({input[0], 1}));
   }
 
   static void lower(const tn::Attributes&, tn::Builder& body) {
-    const tn::Tensor weight = body.parameter(0);
-    const tn::Tensor x = body.input(0).view(tn::Spec({body.input(0).spec()[0], weight.spec()[0]}));
+    const tn::Tensor weight = body.parameter(0), input = body.input(0);
+    const std::optional<tn::Tensor> values = body.weights(input);
+    const Parts parts = values ? of_sparse(body, input, *values, weight) : of_dense(body, input, weight);
+    tn::Program pairs;
+    const Float sum = pairs.full();
+    pairs.output(0.5 * (sum_per_row(sum * sum) - pairs.per_row()));
+    const tn::Tensor result = body.pointwise(pairs, {parts.sums, parts.own}).front();
+    body.output(0, result.view(tn::Spec({result.spec()[0], 1})));
+  }
+
+ private:
+  // Of each sample: sum_i x_i v_i, [samples, factors], and what is subtracted, sum_i x_i^2 |v_i|^2, [samples].
+  struct Parts {
+    tn::Tensor sums, own;
+  };
+
+  static Parts of_dense(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& weight) {
+    const tn::Tensor x = input.view(tn::Spec({input.spec()[0], weight.spec()[0]}));
     // sum_f v_if^2 of each feature: the subtracted part is then a sum over features alone.
     tn::Program squares;
     const Float v = squares.full();
@@ -136,12 +153,19 @@ struct FactorizationMachine {
     tn::Program own;
     const Float feature = own.full();
     own.output(sum_per_row(feature * feature * own.per_column()));
-    tn::Program pairs;
-    const Float sum = pairs.full();
-    pairs.output(0.5 * (sum_per_row(sum * sum) - pairs.per_row()));
-    const tn::Tensor with_itself = body.pointwise(own, {x, body.pointwise(squares, {weight}).front()}).front();
-    const tn::Tensor result = body.pointwise(pairs, {body.gemm(x, weight), with_itself}).front();
-    body.output(0, result.view(tn::Spec({x.spec()[0], 1})));
+    const tn::Tensor lengths = body.pointwise(squares, {weight}).front();
+    return {body.gemm(x, weight), body.pointwise(own, {x, lengths}).front()};
+  }
+
+  static Parts of_sparse(tn::Builder& body, const tn::Tensor& ids, const tn::Tensor& values, const tn::Tensor& weight) {
+    const tn::Dim entries = ids.spec()[0];
+    tn::Program program;
+    const Float v = program.full();
+    const Float term = v * program.per_row();
+    program.output(term);
+    program.output(sum_per_row(term * term));
+    const std::vector<tn::Tensor> terms = body.pointwise(program, {body.gather(weight, ids), values});
+    return {body.segment(TN_SEGMENT_SUM, terms[0], entries), body.segment(TN_SEGMENT_SUM, terms[1], entries)};
   }
 };
 

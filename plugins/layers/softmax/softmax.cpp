@@ -10,7 +10,7 @@ struct Softmax {
            "so that nothing overflows (Bridle, \"Probabilistic interpretation of feedforward classification network "
            "outputs\", 1990). With size, x is the input after a fully connected layer of that size, whose weight and "
            "bias are this layer's parameters.");
-    d.input("input", "[samples, ..., classes]; with size, [samples, ...]");
+    d.input("input", "[samples, ..., classes]; with size, [samples, ...] or sparse", TN_PORT_SPARSE);
     d.output("output", "the shape of the input; with size, [samples, size]. Sums to 1 over the last dimension");
     d.attribute(tn::int_attribute("size").at_least(1).doc("outputs of the fully connected layer; none when absent"));
     d.parameter("weight");
@@ -23,6 +23,7 @@ struct Softmax {
     if (input.rank() < (connected ? 1 : 2))
       throw planner.bad_input(0,
                               connected ? "must have a dimension for the samples" : "must be [samples, ..., classes]");
+    if (!connected && input.storage() == TN_CSR) throw planner.bad_input(0, "is sparse, which needs a size");
     if (connected) {
       planner.output(0, tn::Spec({input[0], planner.attributes().integer("size")}));
     } else {

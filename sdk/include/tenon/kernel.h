@@ -23,6 +23,8 @@ typedef struct tn_kernel_site {
   const tn_spec* const* inputs;
   const tn_spec* const* outputs;
   const tn_spec* const* parameters;
+  const struct tn_claim_site* claim; /* the layers behind a claim (tenon/claim.h), of which `attributes` are the last
+                                        one's; null: one layer */
 } tn_kernel_site;
 
 /* What a kernel needs kept between forward and backward. The masks have one bit per input, output. */
@@ -59,6 +61,7 @@ typedef struct tn_kernel {
    * live at once. TN_UNSUPPORTED for TN_BACKWARD: the layer has no gradient. */
   tn_status (*prepare)(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
                        int32_t direction, tn_prepared* prepared);
+  const struct tn_claim* claim; /* null, or the chain of layers that it stands for (tenon/claim.h) */
 } tn_kernel;
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
 
+#include <tenon/claim.h>
 #include <tenon/device.h>
 #include <tenon/kernel.h>
 #include <tenon/layer.h>

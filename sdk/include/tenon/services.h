@@ -48,6 +48,12 @@ typedef struct tn_parallel {
    * the calling thread; always does so when called from inside a task. */
   void (*for_each)(void* self, int64_t count, void (*task)(void* argument, int64_t index, int32_t worker),
                    void* argument);
+  /* [run] Several for_each behind one another as one region, with a barrier between two phases: calls
+   * task(argument, phase, index, worker) once for each phase in [0, count) and each index in [0, sizes[phase]), and
+   * begins no task of a phase before all of the one before it are done; what those wrote is seen. Costs less than as
+   * many calls of for_each, whose rules hold. Null in a host that is older. */
+  void (*phases)(void* self, int32_t count, const int64_t* sizes,
+                 void (*task)(void* argument, int32_t phase, int64_t index, int32_t worker), void* argument);
 } tn_parallel;
 
 /* Services of the host, handed to every create, open and prepare call and valid until the object made is

@@ -180,6 +180,8 @@ static tn_status prepare(const tn_services* services, const tn_errors* errors, v
   return tn_fail(errors, TN_UNSUPPORTED, NULL, "for tests alone");
 }
 static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16};
+static const char* chain[] = {"fc", "relu"};
+static tn_claim claim = {.size = sizeof(tn_claim), .types_count = 2, .types = chain};
 static tn_kernel kernel = {.size = sizeof(tn_kernel),
                            .score = -3,
                            .type = "relu",
@@ -189,7 +191,8 @@ static tn_kernel kernel = {.size = sizeof(tn_kernel),
                            .dtypes = dtypes,
                            .supports = supports,
                            .query = query,
-                           .prepare = prepare};
+                           .prepare = prepare,
+                           .claim = &claim};
 static tn_kernel twin;
 static const tn_kernel* kernels[] = {&kernel, &twin};
 

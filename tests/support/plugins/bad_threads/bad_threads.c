@@ -36,6 +36,15 @@ static void nothing(void* argument, int64_t index, int32_t worker) {
 }
 static void for_each_nothing(const tn_parallel* parallel) { parallel->for_each(parallel->self, 2, nothing, NULL); }
 
+static void nothing_yet(void* argument, int32_t phase, int64_t index, int32_t worker) {
+  (void)phase;
+  nothing(argument, index, worker);
+}
+static void phases_of_nothing(const tn_parallel* parallel) {
+  const int64_t sizes[] = {2, 1};
+  parallel->phases(parallel->self, 2, sizes, nothing_yet, NULL);
+}
+
 /* Calls work(argument) on another thread and waits for it. */
 static void elsewhere(void* (*work)(void*), const void* argument) {
   pthread_t thread;
@@ -140,7 +149,12 @@ static void copy_sample(void* argument, int64_t index, int32_t worker) {
   memcpy((char*)now->y->dl.data + (uint64_t)index * width, (const char*)now->x->dl.data + (uint64_t)index * width,
          width);
   (void)worker;
-  if (is(now->bound->how, "task_allocates")) allocate_here(now->bound->memory);
+  if (is(now->bound->how, "task_allocates") || is(now->bound->how, "phase_allocates"))
+    allocate_here(now->bound->memory);
+}
+
+static void copy_in_phase(void* argument, int32_t phase, int64_t index, int32_t worker) {
+  if (phase == 1) copy_sample(argument, index, worker);
 }
 
 static void* parallel_elsewhere(void* parallel) {
@@ -152,7 +166,11 @@ static tn_status run(void* self, const tn_execution* execution, const tn_call* c
   const binding* bound = (const binding*)self;
   const tn_parallel* parallel = execution->parallel;
   step now = {bound, call->inputs[0], call->outputs[0]};
-  parallel->for_each(parallel->self, now.y->dl.shape[0], copy_sample, &now);
+  const int64_t sizes[] = {1, call->outputs[0]->dl.shape[0]};
+  if (is(bound->how, "phase_allocates") || is(bound->how, "good"))
+    parallel->phases(parallel->self, 2, sizes, copy_in_phase, &now);
+  else
+    parallel->for_each(parallel->self, now.y->dl.shape[0], copy_sample, &now);
   if (is(bound->how, "run_allocates")) allocate_here(bound->memory);
   if (is(bound->how, "for_each_elsewhere")) elsewhere(parallel_elsewhere, parallel);
   if (is(bound->how, "use_prepare_errors")) tn_fail(bound->errors, TN_INVALID, NULL, "too late");
@@ -194,6 +212,7 @@ static tn_status prepare(const tn_services* services, const tn_errors* errors, v
   prepared->run = run;
   prepared->destroy = destroy;
   if (is(how, "prepare_for_each")) for_each_nothing(kept.parallel);
+  if (is(how, "prepare_phases")) phases_of_nothing(kept.parallel);
   if (is(how, "prepare_logs")) log->write(log->self, 1, "preparing");
   return TN_OK;
 }

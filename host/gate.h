@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace tenon {
+
+// Where workers enter: bit 31 is set while a region runs, the rest counts who is inside. A worker that finds it shut
+// steps out again at once.
+class Gate {
+ public:
+  void open() { state_.fetch_or(kOpen, std::memory_order_release); }
+  bool enter() {
+    if ((state_.fetch_add(1, std::memory_order_acquire) & kOpen) != 0) return true;
+    leave();
+    return false;
+  }
+  void leave() {
+    state_.fetch_sub(1, std::memory_order_release);
+    state_.notify_one();
+  }
+  // Whether the region is at its end and who asks the only one inside.
+  [[nodiscard]] bool is_last() const { return state_.load(std::memory_order_relaxed) == 1; }
+  void shut() { state_.fetch_and(~kOpen, std::memory_order_relaxed); }
+  // After shut.
+  [[nodiscard]] bool is_empty() const { return state_.load(std::memory_order_acquire) == 0; }
+  void sleep_until_empty() const {
+    for (uint32_t inside = 0; (inside = state_.load(std::memory_order_acquire)) != 0;)
+      state_.wait(inside, std::memory_order_acquire);
+  }
+
+ private:
+  static constexpr uint32_t kOpen = 1u << 31;
+  std::atomic<uint32_t> state_{0};
+};
+
+}  // namespace tenon

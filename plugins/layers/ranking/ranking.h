@@ -1,0 +1,75 @@
+// What layers of ranked lists share. A list is the rows of an innermost sequence. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <new>
+#include <tenon/plugin.hpp>
+
+namespace tenon::ranking {
+
+// One number for each row: [rows], or [rows, 1].
+inline void require_one_number(const tn::Planner& planner, uint32_t i) {
+  const tn::Spec spec = planner.input(i);
+  if (spec.rank() < 1 || spec.rank() > 2 || (spec.rank() == 2 && !spec[1].same(1)))
+    throw planner.bad_input(i, "must be one number for each row, [rows] or [rows, 1]");
+}
+inline void plan_lists(const tn::Planner& planner, uint32_t score, uint32_t relevance) {
+  if (!planner.input(score).is_ragged())
+    throw planner.bad_input(score, "must be sequences (ragged): each is a list that is ranked");
+  require_one_number(planner, score);
+  require_one_number(planner, relevance);
+  planner.require_per_row(relevance, planner.input(score).leading(1));
+}
+
+// ---- in kernels
+
+// An operand of floats of either width.
+class Floats {
+ public:
+  explicit Floats(const tn_tensor& tensor)
+      : data_(static_cast<const uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset), wide_(tensor.dl.dtype.bits == 64) {}
+  double operator[](int64_t i) const {
+    return wide_ ? reinterpret_cast<const double*>(data_)[i]
+                 : static_cast<double>(reinterpret_cast<const float*>(data_)[i]);
+  }
+
+ private:
+  const uint8_t* data_;
+  bool wide_;
+};
+inline void put(const tn_tensor& tensor, int64_t i, double value, bool add) {
+  uint8_t* data = static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset;
+  if (tensor.dl.dtype.bits == 64) {
+    double& to = reinterpret_cast<double*>(data)[i];
+    to = add ? to + value : value;
+  } else {
+    float& to = reinterpret_cast<float*>(data)[i];
+    to = add ? to + static_cast<float>(value) : static_cast<float>(value);
+  }
+}
+
+// Where the innermost sequences of a ragged operand begin and end.
+inline const int64_t* innermost(const tn_tensor& tensor) {
+  const auto& ragged = *static_cast<const tn_ragged*>(tensor.part);
+  return ragged.offsets[ragged.levels - 1];
+}
+
+// A binding, which the host destroys.
+template <typename Binding>
+tn_status prepare(const tn_errors* errors, const Binding& binding, uint64_t workspace_bytes,
+                  tn_status (*run)(void*, const tn_execution*, const tn_call*), tn_prepared* prepared) {
+  prepared->binding = new (std::nothrow) Binding(binding);
+  if (prepared->binding == nullptr) return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for a binding");
+  prepared->workspace_bytes = workspace_bytes;
+  prepared->run = run;
+  prepared->destroy = [](void* made) { delete static_cast<Binding*>(made); };
+  return TN_OK;
+}
+
+constexpr tn_dtype kFloats[] = {TN_F32, TN_F64};
+
+void add_lambda_cost(tn::Plugin& plugin);
+void add_pnpair(tn::Plugin& plugin);
+
+}  // namespace tenon::ranking

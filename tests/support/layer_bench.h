@@ -1,0 +1,112 @@
+// The layer under test between inputs with gradients and a cost, for the parts of the harness. SPDX-License-Identifier:
+// Apache-2.0
+#pragma once
+
+#include <map>
+#include <random>
+#include <string>
+#include <tenon/tenon.hpp>
+#include <utility>
+#include <vector>
+
+#include "tests/support/drawn_sequences.h"
+#include "tests/support/layer_check.h"
+
+namespace tenon::test {
+
+[[nodiscard]] std::vector<double> as_doubles(const Array& array);
+
+// Whether all entries agree within `tolerance` of the largest one.
+[[nodiscard]] bool agree(const std::vector<double>& a, const std::vector<double>& b, double tolerance);
+// Whether they are the same bits.
+[[nodiscard]] bool identical(const std::vector<double>& a, const std::vector<double>& b);
+
+// What the rows of a fed value lie in: a name of sequences, "" for none, and how many of their levels.
+using RowsKey = std::pair<std::string, uint32_t>;
+
+// Holds everything that is fed: float inputs are rows of parameters ("x0.values"), so that they have gradients.
+class Bench {
+ public:
+  Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengths = Lengths::kDrawn);
+
+  // A host of its own with the same plugins.
+  [[nodiscard]] Host another_host() const;
+  [[nodiscard]] const Host& host() const { return host_; }
+  [[nodiscard]] MachineOptions options(tn_dtype compute, bool training = true) const;
+  [[nodiscard]] Machine machine(tn_dtype compute, bool training = true,
+                                const std::vector<std::string>& immutable = {}) const;
+  // Feeds the first `samples` samples; `empty`: their sequences have no rows.
+  void forward(const Machine& machine, tn_dtype compute, int64_t samples, bool empty = false) const;
+
+  // The arguments as the set holds them, rounded to fp32: the first `samples` samples of them.
+  [[nodiscard]] FormulaArguments arguments(int64_t samples, bool training = true, bool empty = false) const;
+  // The cost that the machine reports, from the formula: for each output the mean over samples or rows.
+  [[nodiscard]] double cost(const FormulaArguments& arguments) const;
+
+  [[nodiscard]] size_t outputs_count() const { return weights_.size(); }
+  [[nodiscard]] const Formula& formula(size_t output) const;
+  // A layer that stands for output number `output` of the layer under test.
+  [[nodiscard]] Layer output(size_t output) const { return under_test_.output(static_cast<uint32_t>(output)); }
+  // What machines are made for: the outputs of the layer under test and the costs behind them.
+  [[nodiscard]] const Layers& outputs() const { return outputs_; }
+  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
+  // Whether the input is floats, which come through a parameter.
+  [[nodiscard]] bool is_variable(size_t i) const {
+    return case_.inputs[i].integers_below == 0 && !case_.inputs[i].sparse;
+  }
+  [[nodiscard]] bool has_sequences() const { return !sequences_.empty(); }
+  // Every parameter with a gradient: those behind float inputs and the layer's own.
+  [[nodiscard]] std::vector<std::string> trained() const;
+  // Of the layer's own parameters, and of its buffers.
+  [[nodiscard]] const std::vector<std::string>& suffixes() const { return suffixes_; }
+  [[nodiscard]] const std::vector<std::string>& buffers() const { return buffers_; }
+  [[nodiscard]] std::vector<double> stored(const std::string& name) const { return as_doubles(parameters_.get(name)); }
+
+  [[nodiscard]] static std::string input_parameter(size_t i) { return "x" + std::to_string(i) + ".values"; }
+  [[nodiscard]] static std::string own(const std::string& suffix) { return "under_test." + suffix; }
+
+ private:
+  [[nodiscard]] HostOptions host_options() const;
+  // Output 0 of a cost is its own cost; any other output is made one by a weight for each element, and one of
+  // sequences, whose rows no feed may have, by itself: its squares.
+  [[nodiscard]] bool is_squared(size_t output) const { return output == 0 && case_.output_rows && !case_.cost; }
+  [[nodiscard]] bool is_weighted(size_t output) const { return output > 0 || !(case_.cost || case_.output_rows); }
+  [[nodiscard]] static std::string weight_name(size_t output);
+  [[nodiscard]] const std::vector<int64_t>& output_shape(size_t output) const;
+  // Of an input; of a sparse one that of its entries.
+  [[nodiscard]] RowsKey key(size_t i) const;
+  [[nodiscard]] int64_t rows_of(const RowsKey& key, int64_t samples) const;
+  [[nodiscard]] const int64_t* ends(const RowsKey& key, size_t level, bool empty) const;
+  // What is fed to a data layer.
+  [[nodiscard]] Array rows(const RowsKey& key, tn_dtype dtype, std::vector<int64_t> shape, const void* data,
+                           int64_t samples, bool empty) const;
+  // A sparse input as a matrix.
+  [[nodiscard]] std::vector<double> with_zeros(size_t i, int64_t samples, bool empty) const;
+  void draw_sequences();
+  void build();
+  Layer input(size_t i);
+  Layer sparse_input(size_t i);
+  void fill_inputs();
+  void fill_own();
+
+  const LayerCase& case_;
+  int threads_;
+  int64_t samples_;
+  Lengths lengths_;
+  std::mt19937_64 random_;
+  Host host_;
+  std::map<std::string, DrawnSequences> sequences_;
+  std::vector<int32_t> ids_;
+  std::vector<int64_t> zeros_;
+  std::map<RowsKey, Layer> ids_layers_;
+  Layer under_test_;
+  Layers outputs_;
+  Parameters parameters_;
+  std::vector<std::vector<int32_t>> integers_;
+  std::vector<std::vector<int64_t>> entries_;  // of sparse inputs: columns and values
+  std::vector<std::vector<float>> values_;
+  std::vector<std::vector<double>> weights_;  // of each output; empty for the output of a cost
+  std::vector<std::string> suffixes_, buffers_;
+};
+
+}  // namespace tenon::test
