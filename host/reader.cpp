@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "host/error_sink.h"
-#include "host/reader_parts.h"
+#include "host/reader_wrapper.h"
 
 namespace tenon {
 

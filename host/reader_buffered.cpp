@@ -7,7 +7,7 @@
 #include <system_error>
 #include <thread>
 
-#include "host/reader_parts.h"
+#include "host/reader_wrapper.h"
 #include "host/signals_blocked.h"
 
 namespace tenon {

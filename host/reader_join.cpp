@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/checked.h"
-#include "host/reader_parts.h"
+#include "host/reader_wrapper.h"
 
 namespace tenon {
 

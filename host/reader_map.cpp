@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/attribute.h"
-#include "host/reader_parts.h"
+#include "host/reader_wrapper.h"
 
 namespace tenon {
 

@@ -4,7 +4,7 @@
 
 #include "core/checked.h"
 #include "core/philox.h"
-#include "host/reader_parts.h"
+#include "host/reader_wrapper.h"
 
 namespace tenon {
 

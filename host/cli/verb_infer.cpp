@@ -74,7 +74,9 @@ class Numbers {
   const char* nan_;
 };
 
-int64_t per_sample(const Array& array) { return array.shape[0] == 0 ? 0 : array.count() / array.shape[0]; }
+int64_t samples_of(const Array& array) { return array.storage == TN_RAGGED ? array.samples : array.shape.at(0); }
+// Numbers of one sample, or of one row of a sequence.
+int64_t per_row(const Array& array) { return array.shape[0] == 0 ? 0 : array.count() / array.shape[0]; }
 
 class Writer {
  public:
@@ -83,8 +85,7 @@ class Writer {
   void write(const std::vector<Array>& outputs) {
     if (csv_ && sample_ == 0) heading(outputs);
     text_.clear();
-    for (int64_t row = 0; row < outputs.at(0).shape.at(0); ++row, ++sample_)
-      csv_ ? csv(outputs, row) : json(outputs, row);
+    for (int64_t i = 0; i < samples_of(outputs.at(0)); ++i, ++sample_) csv_ ? csv(outputs, i) : json(outputs, i);
     if (!(std::cout << text_)) throw Failure(kIo, "cannot write to standard output");
   }
   [[nodiscard]] int64_t samples() const { return sample_; }
@@ -93,8 +94,11 @@ class Writer {
   void heading(const std::vector<Array>& outputs) const {
     std::cout << "sample";
     for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].storage == TN_RAGGED)
+        throw Failure(
+            kUsage, "--format csv: layer \"" + names_[i] + "\" has sequences, which do not fit into columns; use json");
       const bool one = outputs[i].shape.size() == 1;
-      for (int64_t k = 0; k < per_sample(outputs[i]); ++k)
+      for (int64_t k = 0; k < per_row(outputs[i]); ++k)
         std::cout << "," << quoted(one ? names_[i] : names_[i] + "." + std::to_string(k));
     }
     std::cout << "\n";
@@ -107,27 +111,45 @@ class Writer {
     return result + "\"";
   }
 
-  void csv(const std::vector<Array>& outputs, int64_t row) {
+  void csv(const std::vector<Array>& outputs, int64_t sample) {
     text_ += std::to_string(sample_);
     for (const Array& array : outputs) {
       const Numbers numbers(array, "nan");
-      const int64_t count = per_sample(array);
+      const int64_t count = per_row(array);
       for (int64_t k = 0; k < count; ++k) {
         text_ += ',';
-        numbers.append(text_, row * count + k);
+        numbers.append(text_, sample * count + k);
       }
     }
     text_ += '\n';
   }
 
-  void json(const std::vector<Array>& outputs, int64_t row) {
+  void json(const std::vector<Array>& outputs, int64_t sample) {
     text_ += "{\"sample\":" + std::to_string(sample_);
     for (size_t i = 0; i < outputs.size(); ++i) {
       text_ += "," + nlohmann::json(names_[i]).dump() + ":";
-      int64_t index = row * per_sample(outputs[i]);
-      nested(outputs[i], 1, index, Numbers(outputs[i], "null"));
+      const Array& array = outputs[i];
+      const Numbers numbers(array, "null");
+      int64_t index = sample * per_row(array);
+      if (array.storage == TN_RAGGED)
+        sequence(array, 0, sample, numbers);
+      else
+        nested(array, 1, index, numbers);
     }
     text_ += "}\n";
+  }
+  // The rows of a sequence; with a level below this one, its inner sequences.
+  void sequence(const Array& array, size_t level, int64_t number, const Numbers& numbers) {
+    text_ += '[';
+    for (int64_t k = array.offsets.at(level)[number]; k < array.offsets.at(level)[number + 1]; ++k) {
+      if (k > array.offsets.at(level)[number]) text_ += ',';
+      int64_t index = k * per_row(array);
+      if (level + 1 < array.levels)
+        sequence(array, level + 1, k, numbers);
+      else
+        nested(array, 1, index, numbers);
+    }
+    text_ += ']';
   }
   // Lists within lists, as the shape of one sample says.
   void nested(const Array& array, size_t dimension, int64_t& index, const Numbers& numbers) {

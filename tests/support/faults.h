@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 
 #include "core/error.h"
 #include "core/seams.h"
@@ -18,6 +19,7 @@ class FaultyAllocator final : public Allocator {
   uint64_t held = 0, most_held = 0;  // bytes
 
   void* allocate(uint64_t bytes) override {
+    const std::lock_guard lock(mutex_);
     if (calls++ == fail_at) fail(TN_OUT_OF_MEMORY, "the test has no memory for ", bytes, " bytes");
     void* const memory = over_->allocate(bytes);
     held += bytes;
@@ -25,12 +27,14 @@ class FaultyAllocator final : public Allocator {
     return memory;
   }
   void release(void* memory, uint64_t bytes) noexcept override {
+    const std::lock_guard lock(mutex_);
     held -= bytes;
     over_->release(memory, bytes);
   }
 
  private:
   std::shared_ptr<Allocator> over_;
+  std::mutex mutex_;
 };
 
 class FaultyFiles final : public FileSystem {

@@ -6,6 +6,7 @@
 
 #include <tenon/reader.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -14,16 +15,17 @@
 
 namespace tenon::test {
 
-// What a test sets before and sees after; must outlive the readers over it.
+// What a test sets before and sees after, the atomic ones also while a thread reads; must outlive the readers over it.
 struct MemoryData {
   int64_t samples = 0;  // of all shards
   bool sized = true;    // whether the reader says how many there are
   bool ends = true;     // false: an online reader, samples go on for ever
   bool seeks = true;
-  int64_t most = INT64_MAX;  // samples that one call of next gives
-  int64_t fail_at = -1;      // the number of the call of next or read_at that fails with TN_IO, from 0; -1: none
-  int64_t calls = 0;         // of next and read_at
-  int64_t opened = 0;        // instances that were not closed
+  std::atomic<int64_t> most = INT64_MAX;  // samples that one call of next gives
+  std::atomic<int64_t> fail_at =
+      -1;                           // the number of the call of next or read_at that fails with TN_IO, from 0; -1: none
+  std::atomic<int64_t> calls = 0;   // of next and read_at
+  std::atomic<int64_t> opened = 0;  // instances that were not closed
 
   tn_status answer = TN_OK;                                            // of next, instead of samples, unless TN_OK
   int64_t count_offset = 0;                                            // added to what next says it gave

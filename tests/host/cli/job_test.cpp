@@ -11,6 +11,7 @@
 namespace tenon::cli {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -226,6 +227,90 @@ TEST(SetTest, BadForm) {
   bad_set("[a]\nb=2");
   bad_set("a..b=1");
   bad_set("save=two words");
+}
+
+// ---- readers
+
+constexpr const char* kParts = R"(
+[[layer]]
+name = "cost"
+type = "cross_entropy"
+
+[reader.train]
+join = "compose"
+batch = 8
+shards = 4
+shard = 3
+prefetch = 0
+choose = ["image", "truth"]
+bucket = { slot = "words", window = 100, rows = 500 }
+slots.words = { layer = "w", sequence = "sentence" }
+
+[[reader.train.part]]
+type = "idx"
+files = ["a"]
+
+[[reader.train.part]]
+type = "text"
+choose = { label = "truth" }
+lines = 3
+)";
+
+std::string changed_parts(const std::string& from, const std::string& to) {
+  std::string text = kParts;
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(JobReader, PartsAndWrappers) {
+  const JobReader reader = *parse(kParts).train;
+  EXPECT_EQ(reader.join, "compose");
+  EXPECT_EQ(reader.type, "");
+  ASSERT_EQ(reader.parts.size(), 2u);
+  EXPECT_EQ(reader.parts[0].type, "idx");
+  EXPECT_TRUE(reader.parts[0].choose.empty());
+  EXPECT_EQ(reader.parts[1].type, "text");
+  EXPECT_THAT(reader.parts[1].choose, ElementsAre(std::pair<std::string, std::string>("label", "truth")));
+  EXPECT_EQ(attribute<int64_t>(reader.parts[1], "lines"), 3);
+  EXPECT_EQ(reader.choose.size(), 2u);
+  EXPECT_EQ(reader.shards, 4);
+  EXPECT_EQ(reader.shard, 3);
+  EXPECT_EQ(reader.prefetch, 0);
+  ASSERT_TRUE(reader.bucket);
+  EXPECT_EQ(reader.bucket->slot, "words");
+  EXPECT_EQ(reader.bucket->window, 100);
+  EXPECT_EQ(reader.bucket->rows, 500);
+  EXPECT_EQ(reader.slots.at(0).sequence, "sentence");
+
+  const JobReader plain = *parse(kJob).train;
+  EXPECT_EQ(plain.prefetch, kPrefetch);
+  EXPECT_EQ(plain.shards, 1);
+  EXPECT_FALSE(plain.bucket);
+  EXPECT_TRUE(plain.parts.empty());
+  EXPECT_EQ(parse(changed_parts("join = \"compose\"\n", "")).train->join, "chain");
+}
+
+TEST(JobReader, MistakesAreNamed) {
+  const auto refused_parts = [](const std::string& from, const std::string& to) {
+    return refused(changed_parts(from, to));
+  };
+  EXPECT_THAT(refused_parts("\"compose\"", "\"zip\""), HasSubstr("expected \"chain\", \"interleave\" or \"compose\""));
+  EXPECT_THAT(refused_parts("shard = 3", "shard = 4"), HasSubstr("key \"shard\": expected an integer from 0 to 3"));
+  EXPECT_THAT(refused_parts("shards = 4", "shards = 0"), HasSubstr("key \"shards\""));
+  EXPECT_THAT(refused_parts("prefetch = 0", "prefetch = 5000"), HasSubstr("from 0 to 4096"));
+  EXPECT_THAT(refused_parts("prefetch = 0", "prefech = 0"), HasSubstr("did you mean \"prefetch\"?"));
+  EXPECT_THAT(refused_parts("prefetch = 0", "files = [\"a\"]"), HasSubstr("[reader.train]: unknown key \"files\""));
+  EXPECT_THAT(refused_parts("prefetch = 0", "drop_last = true"), HasSubstr("\"bucket\" and \"drop_last\""));
+  EXPECT_THAT(refused_parts("window = 100", "windows = 100"),
+              AllOf(HasSubstr("[reader.train]: bucket: "), HasSubstr("did you mean \"window\"?")));
+  EXPECT_THAT(refused_parts("rows = 500", "rows = 0"), HasSubstr("key \"rows\""));
+  EXPECT_THAT(refused_parts("slot = \"words\", ", ""), HasSubstr("key \"slot\" is missing"));
+  EXPECT_THAT(refused_parts("[\"image\", \"truth\"]", "[]"), HasSubstr("at least one slot"));
+  EXPECT_THAT(refused_parts("{ label = \"truth\" }", "{ label = 3 }"), HasSubstr("a new name for the slot"));
+  EXPECT_THAT(refused_parts("type = \"text\"\n", ""), HasSubstr("[reader.train]: part 2: key \"type\" is missing"));
+  EXPECT_THAT(refused(changed("shuffle = true", "join = \"chain\"")), HasSubstr("[[reader.train.part]]"));
+  EXPECT_THAT(refused(changed("shuffle = true", "part = 3")), HasSubstr("[[reader.train.part]] tables"));
 }
 
 }  // namespace

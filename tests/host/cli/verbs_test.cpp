@@ -81,6 +81,34 @@ TEST_F(VerbsTest, SameSeedSameFileForAnyNumberOfThreads) {
   EXPECT_NE(read("a.safetensors"), read("c.safetensors"));
 }
 
+TEST_F(VerbsTest, WhatIsReadAheadChangesNothing) {
+  done("train job.toml --save a.safetensors --set reader.train.prefetch=0");
+  done("train job.toml --save b.safetensors --set reader.train.prefetch=7");
+  done("train job.toml --save c.safetensors");
+  EXPECT_EQ(read("a.safetensors"), read("b.safetensors"));
+  EXPECT_EQ(read("a.safetensors"), read("c.safetensors"));
+}
+
+TEST_F(VerbsTest, ShardsAndPartsOfAReader) {
+  done("train job.toml --passes 1");
+  for (const char* shard : {"0", "1", "2"}) {
+    const std::string sets = std::string(" --set reader.test.shards=3 --set reader.test.shard=") + shard;
+    EXPECT_EQ(events("test job.toml" + sets).back().at("samples"), 7);
+  }
+  const auto joined = [this](const std::string& join) {
+    const std::string train = R"(files = ["train-images", "train-labels"])", test = R"(["test-images", "test-labels"])";
+    change("type = \"idx\"\n" + train, "join = \"" + join + "\"\npart = [{ type = \"idx\", " + train +
+                                           " }, { type = \"idx\", files = " + test + " }]");
+  };
+  joined("chain");
+  EXPECT_EQ(events("test job.toml --reader train").back().at("samples"), 81);
+  joined("interleave");
+  EXPECT_EQ(events("test job.toml --reader train").back().at("samples"), 81);
+  joined("compose");
+  EXPECT_THAT(run("train job.toml").error,
+              HasSubstr("[reader.train]: compose: reader 1 (slots \"image\", \"label\") has 60 samples"));
+}
+
 TEST_F(VerbsTest, PathsOfTheJobAreRelativeToItsFile) {
   const Outcome outcome = done("train ../$(basename \"$PWD\")/job.toml --set save=other.safetensors --passes 1");
   EXPECT_THAT(outcome.out, HasSubstr("other.safetensors"));

@@ -1,4 +1,4 @@
-// What the wrappers of readers share. SPDX-License-Identifier: Apache-2.0
+// What wrappers of readers share. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <utility>

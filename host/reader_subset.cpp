@@ -1,5 +1,5 @@
 // Readers of a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
-#include "host/reader_parts.h"
+#include "host/reader_wrapper.h"
 
 #include <algorithm>
 

@@ -1,0 +1,104 @@
+// Readers of a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+#include "tests/support/memory_seams.h"
+#include "tests/support/read_samples.h"
+
+namespace tenon {
+namespace {
+
+using test::counted;
+using test::error_of;
+using test::Ids;
+using test::MemoryData;
+using test::open;
+using test::rest;
+using test::some;
+using test::sorted;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::shared_ptr<Allocator> memory() { return system_allocator(); }
+
+// ---- first_n
+
+TEST(FirstN, CutsEachPass) {
+  for (const bool seeks : {true, false}) {
+    MemoryData data(10);
+    data.seeks = seeks;
+    const auto reader = first_n(open(data), 4, memory());
+    EXPECT_EQ(reader->size(), 4);
+    for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(rest(*reader), counted(4));
+    EXPECT_EQ(rest(*first_n(open(data), 99, memory())), counted(10));
+    EXPECT_EQ(rest(*first_n(open(data), 10, memory()), 4), counted(10));
+    const auto none = first_n(open(data), 0, memory());
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(some(*none, 4), IsEmpty());
+  }
+  MemoryData data(10);
+  EXPECT_EQ(error_of([&] { first_n(open(data), -1, memory()); }).code(), TN_INVALID);
+}
+
+TEST(FirstN, ComposesWithShuffle) {
+  MemoryData data(30);
+  const auto inside = shuffle(first_n(open(data), 10, memory()), 0, 1, memory());
+  EXPECT_EQ(sorted(rest(*inside)), counted(10));
+  const auto outside = first_n(shuffle(open(data), 0, 1, memory()), 10, memory());
+  const Ids first = rest(*outside), second = rest(*outside);
+  EXPECT_EQ(std::set<int64_t>(first.begin(), first.end()).size(), 10u);
+  EXPECT_NE(first, second);
+  const auto twice = shuffle(shuffle(open(data), 0, 1, memory()), 0, 2, memory());
+  EXPECT_EQ(sorted(rest(*twice)), counted(30));
+}
+
+TEST(FirstN, AStreamWithoutEndGoesOn) {
+  MemoryData data(0);
+  data.ends = data.seeks = false;
+  const auto reader = first_n(open(data, false), 4, memory());
+  EXPECT_EQ(reader->size(), -1);
+  EXPECT_THAT(rest(*reader), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(rest(*reader), ElementsAre(4, 5, 6, 7));
+}
+
+// ---- shard
+
+TEST(Shard, TogetherTheyAreTheDataOnce) {
+  MemoryData data(23);
+  for (const bool indexed : {true, false})
+    for (const int64_t shards : {1, 4, 30}) {
+      Ids by_wrapper, by_plugin;
+      for (int64_t number = 0; number < shards; ++number) {
+        const auto reader = shard(open(data, indexed), number, shards, memory());
+        const Ids part = rest(*reader);
+        EXPECT_EQ(static_cast<int64_t>(part.size()), reader->size());
+        by_wrapper.insert(by_wrapper.end(), part.begin(), part.end());
+        const Ids same = rest(*open(data, indexed, static_cast<uint32_t>(number), static_cast<uint32_t>(shards)));
+        EXPECT_EQ(same, part);
+        const Ids mixed = rest(*shuffle(
+            open(data, indexed, static_cast<uint32_t>(number), static_cast<uint32_t>(shards)), 0, 1, memory()));
+        EXPECT_EQ(sorted(mixed), part);
+      }
+      EXPECT_EQ(sorted(by_wrapper), counted(23));
+    }
+  for (const auto& [number, shards] : {std::pair{2, 2}, {-1, 2}, {0, 0}})
+    EXPECT_THAT(error_of([&, n = number, of = shards] { shard(open(data), n, of, memory()); }).message(),
+                HasSubstr("shard: shard "));
+}
+
+TEST(Shard, OfAStreamWithoutEnd) {
+  MemoryData data(0);
+  data.ends = data.seeks = false;
+  const auto reader = shard(open(data, false), 2, 3, memory());
+  EXPECT_EQ(reader->size(), -1);
+  EXPECT_THAT(some(*reader, 4), ElementsAre(2, 5, 8, 11));
+  EXPECT_THAT(some(*reader, 2), ElementsAre(14, 17));
+  EXPECT_EQ(error_of([&] { reader->seek(0, 0); }).code(), TN_UNSUPPORTED);
+  EXPECT_THAT(some(*reader, 1), ElementsAre(20));
+}
+
+}  // namespace
+}  // namespace tenon
