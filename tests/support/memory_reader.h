@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "host/registry.h"
@@ -33,6 +34,7 @@ struct MemoryData {
   std::function<void(const tn_reader_buffers& buffers)> before_write;  // likewise, with what it was given
   std::function<void(const tn_reader_buffers& buffers)> spoil;         // changes what was written
   std::vector<int64_t> passes;                                         // that the reader was told of
+  std::mutex passes_mutex;
   bool empty_instance = false;
   int64_t says_samples = -2;  // answer of samples; -2: the truth
 
@@ -178,7 +180,9 @@ class MemoryInstance {
     return TN_NEED_CAPACITY;
   }
   static tn_status begin_pass(void* instance, int64_t pass) {
-    of(instance).data_.passes.push_back(pass);
+    MemoryData& data = of(instance).data_;
+    const std::lock_guard lock(data.passes_mutex);
+    data.passes.push_back(pass);
     return TN_OK;
   }
 
