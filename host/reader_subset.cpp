@@ -1,9 +1,8 @@
 // Readers of a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
-#include "host/reader_wrapper.h"
-
 #include <algorithm>
 
 #include "core/checked.h"
+#include "host/reader_wrapper.h"
 
 namespace tenon {
 

@@ -70,7 +70,10 @@ static int train(tn_host* host, const char* file) {
   const tn_named_value rate = {"learning_rate", {TN_ATTR_FLOAT, 1, {.f = 0.01}}};
   float point[2 * kBatch];
   int64_t inside[kBatch];
-  const tn_feed feeds[2] = {{"point", {TN_F32, 2, {kBatch, 2}, point}}, {"inside", {TN_I64, 1, {kBatch}, inside}}};
+  const tn_feed feeds[2] = {
+      {"point", {.dtype = TN_F32, .rank = 2, .shape = {kBatch, 2}, .data = point}},
+      {"inside", {.dtype = TN_I64, .rank = 1, .shape = {kBatch}, .data = inside}},
+  };
   tn_layer outputs[2];
   tn_parameters parameters;
   tn_machine machine;
@@ -98,7 +101,7 @@ static int predict(tn_host* host, const char* file) {
   const tn_machine_options wanted = {.size = sizeof wanted, .max_samples = kBatch};
   float point[2 * kBatch];
   int64_t inside[kBatch];
-  const tn_feed feed = {"point", {TN_F32, 2, {kBatch, 2}, point}};
+  const tn_feed feed = {"point", {.dtype = TN_F32, .rank = 2, .shape = {kBatch, 2}, .data = point}};
   tn_layer outputs[2];
   uint32_t outputs_count = 2;
   tn_parameters parameters;
