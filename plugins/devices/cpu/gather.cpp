@@ -9,6 +9,7 @@
 #include <new>
 
 #include "cpu.h"
+#include "prefetch.h"
 #include "segment_tasks.h"
 
 namespace tenon::cpu {
@@ -92,27 +93,30 @@ void gather_rows(void* argument, int64_t index, int32_t) {
   }
 }
 
-// The sum of the rows of one segment; an addition to what is there comes last, so that the sum has its own bits.
+// Columns [column, column + columns) of the sum over a segment's rows, in registers where `columns` is known when it is
+// compiled. An addition to what is there comes last, so that the sum has its own bits.
+template <class T>
+inline void sum_columns(const Run& run, int64_t first, int64_t last, int64_t column, int64_t columns, T* to) {
+  constexpr int64_t kMost = 32;
+  const auto row = [&](int64_t i) { return reinterpret_cast<const T*>(run.from) + run.id(i) * run.width + column; };
+  T sum[kMost] = {};
+  if (first < last) std::copy_n(row(first), columns, sum);
+  for (int64_t i = first + 1; i < last; ++i) {
+    if (i + kAhead < run.count) prefetch(row(i + kAhead), columns * static_cast<int64_t>(sizeof(T)));
+    const T* from = row(i);
+    for (int64_t c = 0; c < columns; ++c) sum[c] += from[c];
+  }
+  for (int64_t c = 0; c < columns; ++c) to[column + c] = run.add ? to[column + c] + sum[c] : sum[c];
+}
+
 template <class T>
 void sum_segment(const Run& run, int64_t segment) {
+  constexpr int64_t kStrip = 32;
   T* to = reinterpret_cast<T*>(run.to) + segment * run.width;
-  const auto row = [&](int64_t i) { return reinterpret_cast<const T*>(run.from) + run.id(i) * run.width; };
-  const int64_t first = run.offsets[segment];
-  const int64_t last = run.offsets[segment + 1];
-  constexpr int64_t kStrip = 64;  // columns whose sums are kept in registers
-  for (int64_t column = 0; column < run.width; column += kStrip) {
-    const int64_t columns = std::min(kStrip, run.width - column);
-    T sum[kStrip] = {};
-    for (int64_t i = first; i < last; ++i) {
-      const T* from = row(i) + column;
-      if (i == first) {
-        for (int64_t c = 0; c < columns; ++c) sum[c] = from[c];
-      } else {
-        for (int64_t c = 0; c < columns; ++c) sum[c] += from[c];
-      }
-    }
-    for (int64_t c = 0; c < columns; ++c) to[column + c] = run.add ? to[column + c] + sum[c] : sum[c];
-  }
+  const int64_t first = run.offsets[segment], last = run.offsets[segment + 1];
+  int64_t column = 0;
+  for (; column + kStrip <= run.width; column += kStrip) sum_columns<T>(run, first, last, column, kStrip, to);
+  if (column < run.width) sum_columns<T>(run, first, last, column, run.width - column, to);
 }
 
 void sum_segments(void* argument, int64_t index, int32_t) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu.h"
+#include "prefetch.h"
 
 namespace tenon::cpu {
 
@@ -97,9 +98,11 @@ struct Block {
       }
       uint8_t* to = stage(operand);
       task.tensors[i].dl.data = to;
-      for (int64_t r = 0; r < rows; ++r)
+      for (int64_t r = 0; r < rows; ++r) {
+        if (r + kAhead < rows) prefetch(from + run.ids[first + r + kAhead] * operand.row_bytes, operand.row_bytes);
         std::memcpy(to + r * operand.row_bytes, from + run.ids[first + r] * operand.row_bytes,
                     static_cast<size_t>(operand.row_bytes));
+      }
     }
     for (size_t o = 0; o < update.outputs.size(); ++o) {
       const Operand& operand = update.outputs[o];
