@@ -43,14 +43,16 @@ struct Adam {
     const tn::Slot v = update.slot("v", 0);
     const tn::Float m_next = beta1 * m + (1 - beta1) * g;
     const tn::Float v_next = beta2 * v + (1 - beta2) * (g * g);
-    // The corrections are scalars: one each for the whole update.
-    const tn::Float m_scale = 1 / correction(beta1, update.step());
-    const tn::Float v_scale = 1 / sqrt(correction(beta2, update.step()));
-    tn::Float direction = m_scale * m_next / (v_scale * sqrt(v_next) + attributes.number("epsilon"));
-    if (decay > 0 && decoupled) direction = direction + decay * update.decay_multiplier() * p;
+    // The corrections are scalars, taken out of the elements (Kingma and Ba, end of section 2): with r = sqrt(1 -
+    // beta2^t) d is r / (1 - beta1^t) * m / (sqrt(v) + epsilon * r).
+    const tn::Float root = sqrt(correction(beta2, update.step()));
+    const tn::Float rate = update.learning_rate() * update.rate_multiplier();
+    const tn::Float direction = m_next / (sqrt(v_next) + attributes.number("epsilon") * root);
+    tn::Float p_next = p - rate * root / correction(beta1, update.step()) * direction;
+    if (decay > 0 && decoupled) p_next = p_next - rate * decay * update.decay_multiplier() * p;
     update.slot_next(m, m_next);
     update.slot_next(v, v_next);
-    update.parameter_next(p - update.learning_rate() * update.rate_multiplier() * direction);
+    update.parameter_next(p_next);
   }
 
  private:
