@@ -137,6 +137,7 @@ class Machine {
   void bind(const MemoryPlan& plan);
   [[nodiscard]] std::vector<int64_t> check_feeds(const std::vector<NamedArray>& feeds) const;
   int64_t check_dense(const Feed& feed, const ArrayView& array) const;
+  void check_samples(const Feed& feed, int64_t samples) const;
   int64_t check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const;
   void check_indices(const Feed& feed, const ArrayView& array) const;
   void check_shared(const std::vector<NamedArray>& feeds, const std::vector<int64_t>& symbols) const;

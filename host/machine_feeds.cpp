@@ -59,13 +59,19 @@ int64_t Machine::check_dense(const Feed& feed, const ArrayView& array) const {
   return first;
 }
 
+void Machine::check_samples(const Feed& feed, int64_t samples) const {
+  if (samples < 0 || samples > options_.max_samples)
+    fail(TN_INVALID, "data layer \"", feed.name, "\": ", samples, " samples; the machine was made for at most ",
+         options_.max_samples);
+}
+
 // Of a ragged or a sparse feed: fills the sizes of its rows in. Gives the number of samples.
 int64_t Machine::check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const {
   const auto bad = [&](const auto&... parts) { fail(TN_INVALID, "data layer \"", feed.name, "\": ", parts...); };
   const bool sparse = feed.weights != kNoValue;
   const int64_t first = check_dense(feed, array);
   const int64_t samples = sparse ? first : array.samples;
-  if (samples < 0) bad(samples, " samples");
+  check_samples(feed, samples);  // before as many offsets are read
   if (!sparse && array.levels != feed.spec.levels) bad("expected ", feed.spec.levels, " levels, got ", array.levels);
   int64_t count = samples;  // of sequences at this level
   for (size_t level = 0; level < feed.rows.size(); ++level) {
@@ -101,9 +107,7 @@ std::vector<int64_t> Machine::check_feeds(const std::vector<NamedArray>& feeds) 
            storage_name(given.array.storage));
     const int64_t count =
         feed->rows.empty() ? check_dense(*feed, given.array) : check_rows(*feed, given.array, symbols);
-    if (count > options_.max_samples)
-      fail(TN_INVALID, "data layer \"", given.name, "\": ", count, " samples; the machine was made for at most ",
-           options_.max_samples);
+    check_samples(*feed, count);
     if (samples >= 0 && samples != count)
       fail(TN_INVALID, "data layer \"", given.name, "\" has ", count, " samples, another one ", samples);
     samples = count;

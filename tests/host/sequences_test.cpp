@@ -233,6 +233,9 @@ TEST_F(Classifier, RefusesWhatIsFedWronglyAndLosesNothing) {
   Array without = fine;
   without.offsets = {nullptr, nullptr};
   expect(refusal(trained, {{"words", without}, label}), {"words", "no offsets"});
+  // More samples than the machine was made for are refused before their offsets are read.
+  expect(refusal(trained, {{"words", Array::sequences(TN_I64, {3}, ids.data(), INT64_MAX, ends.data())}, label}),
+         {"words", "at most 8"});
   expect(refusal(trained, {{"words", {TN_I64, {3}, ids.data()}}, label}), {"words", "expected ragged data, got dense"});
   expect(refusal(trained, {{"words", Array::nested(TN_I64, {3}, ids.data(), 2, ends.data(), ends.data())}, label}),
          {"words", "expected 1 levels, got 2"});
