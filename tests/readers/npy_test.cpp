@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 Bytes little(uint64_t value, int bytes) {
   Bytes result;
-  for (int i = 0; i < bytes; ++i) result += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < bytes; ++i, value >>= 8) result += static_cast<char>(value);
   return result;
 }
 

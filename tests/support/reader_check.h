@@ -44,7 +44,7 @@ inline Bytes gzip(const Bytes& plain) {
 template <typename T>
 std::vector<T> as(const Bytes& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
