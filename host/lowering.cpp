@@ -115,8 +115,10 @@ class Lowering {
     } else {
       Shape around = feed.spec.outer;
       if (!around.empty()) around.insert(around.begin(), feed.spec.shape[0]);
-      for (size_t i = around.size(); i-- > 1;) add_rows(around[i - 1].symbol, around[i], layer.name, {});
-      for (size_t i = 0; i + 1 < around.size(); ++i) feed.rows.push_back(around[i].symbol);
+      for (size_t i = around.size(); i-- > 1;) {
+        add_rows(around[i - 1].symbol, around[i], layer.name, {});
+        feed.rows.push_back(around[i - 1].symbol);
+      }
       feed.value = result_.graph.add_external(feed.spec, layer.name);
     }
     feed.index_limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];

@@ -48,7 +48,7 @@ struct Feed {
   std::string name;
   ValueId value = kNoValue;    // as fed; of a sparse one the ids
   ValueId weights = kNoValue;  // of a sparse one: the values of its entries
-  std::vector<int32_t> rows;   // symbols of its rows or entries, from the inside; none: dense
+  std::vector<int32_t> rows;   // symbols of its rows or entries, by level like tn_array.offsets; none: dense
   Spec spec;                   // as declared
   int64_t index_limit = -1;    // the smallest that any layer needs; -1: none
   std::string limited_by;      // the layer that needs it

@@ -82,7 +82,7 @@ int64_t Machine::check_rows(const Feed& feed, const ArrayView& array, std::vecto
       if (offsets[i + 1] < offsets[i])
         bad("the offsets of level ", level, " fall from ", offsets[i], " to ", offsets[i + 1], " at sequence ", i);
     count = offsets[count];
-    int64_t& size = symbols[static_cast<size_t>(feed.rows[feed.rows.size() - 1 - level])];
+    int64_t& size = symbols[static_cast<size_t>(feed.rows[level])];
     if (size >= 0 && size != count) bad("it has ", count, " rows; another data layer of its sequence has ", size);
     size = count;
   }
@@ -130,7 +130,7 @@ void Machine::check_shared(const std::vector<NamedArray>& feeds, const std::vect
     for (const Feed& feed : lowered_.feeds) {
       if (feed.name != given.name) continue;
       for (size_t level = 0; level < feed.rows.size(); ++level) {
-        const int32_t symbol = feed.rows[feed.rows.size() - 1 - level];
+        const int32_t symbol = feed.rows[level];
         const int64_t* offsets = given.array.offsets[level];
         const auto [other, fresh] = known.try_emplace(symbol, given.name, offsets);
         const Dim& outer = calls_->graph().rows.at(symbol).outer;
@@ -201,7 +201,7 @@ void Machine::copy_feed(const Feed& feed, const ArrayView& array) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   };
   for (size_t level = 0; level < feed.rows.size(); ++level) {
-    const RowsOf& of = calls_->graph().rows.at(feed.rows[feed.rows.size() - 1 - level]);
+    const RowsOf& of = calls_->graph().rows.at(feed.rows[level]);
     copy(calls_->memory(of.offsets), array.offsets[level],
          (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));
   }
