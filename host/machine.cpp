@@ -8,15 +8,9 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "host/cache_lines.h"
 
 namespace tenon {
-
-namespace {
-
-constexpr uint64_t kLine = 64;
-uint64_t lines(uint64_t bytes) { return checked_add(bytes, kLine - 1, "bytes") / kLine * kLine; }
-
-}  // namespace
 
 Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
                  std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options)
@@ -224,12 +218,6 @@ ValueId Machine::own_value(Graph& graph, ValueId value) const {
   const int32_t layer = producer < 0 ? -1 : graph.nodes[static_cast<size_t>(producer)].layer;
   return GraphWriter(graph, layer, true, options_.compute).convert(value, 1, 0);
 }
-
-namespace {
-
-uint64_t padded(uint64_t count) { return (count + 15) / 16 * 16; }
-
-}  // namespace
 
 // Gradients lie in the order of the set, padded like it, so that neighbours there are neighbours here.
 uint64_t Machine::place_gradients(const Graph& graph) {

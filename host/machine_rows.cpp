@@ -4,14 +4,12 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "host/cache_lines.h"
 #include "host/machine.h"
 
 namespace tenon {
 
 namespace {
-
-constexpr uint64_t kLine = 64;
-uint64_t lines(uint64_t bytes) { return checked_add(bytes, kLine - 1, "bytes") / kLine * kLine; }
 
 int64_t& count_of(const RowsGradient& gradient) { return *reinterpret_cast<int64_t*>(gradient.memory.data()); }
 

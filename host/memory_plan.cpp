@@ -2,13 +2,12 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "host/cache_lines.h"
 #include "host/planner.h"
 
 namespace tenon {
 
 namespace {
-
-constexpr uint64_t kLine = 64;
 
 struct Life {
   std::vector<ValueId> values;  // the first one, then those that take its place when it is read for the last time
@@ -35,7 +34,7 @@ uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
     if (dim.bound < 0) fail(TN_INVALID, "the size of ", to_string(spec), " has no bound");
     bytes = checked_multiply(bytes, static_cast<uint64_t>(dim.bound), "tensor bytes");
   }
-  return checked_add(bytes, kLine - 1, "tensor bytes") / kLine * kLine;
+  return lines(bytes, "tensor bytes");
 }
 
 namespace {

@@ -5,14 +5,11 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "host/cache_lines.h"
 
 namespace tenon {
 
 namespace {
-
-constexpr uint64_t kLine = 64;
-uint64_t lines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-uint64_t padded(uint64_t floats) { return (floats + 15) / 16 * 16; }
 
 std::vector<tn_dtype> types_of(const std::vector<OperandCall::Operand>& operands) {
   std::vector<tn_dtype> types;
