@@ -22,19 +22,6 @@ class Csv : public test::ReaderTest {
  protected:
   Csv() : ReaderTest("csv") {}
 
-  // The attributes for one file "f" with this content.
-  Values file(const Bytes& content, Values more = {}) {
-    put("f", content);
-    more["files"] = Strings{"f"};
-    return more;
-  }
-  // The values of one slot of all samples, end to end.
-  template <typename T>
-  std::vector<T> values(const Values& attributes, size_t slot = 0) {
-    Bytes joined;
-    for (const Sample& sample : all(attributes)) joined += sample[slot].values;
-    return as<T>(joined);
-  }
   Error attribute_error(const Bytes& content, const Values& more) {
     const Error error = refusal(file(content, more));
     EXPECT_EQ(error.code(), TN_INVALID) << error.message();

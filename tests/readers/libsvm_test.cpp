@@ -17,12 +17,6 @@ using ::testing::HasSubstr;
 class Libsvm : public test::ReaderTest {
  protected:
   Libsvm() : ReaderTest("libsvm") {}
-
-  Values file(const Bytes& content, Values more = {}) {
-    put("f", content);
-    more["files"] = Strings{"f"};
-    return more;
-  }
 };
 
 constexpr const char* kMixed = "+1 1:0.5 4:2 # a comment 9:9\n\n# only a comment\n-1\n0.25\t2:-1e-3 3:4 \r\n7 4:1";

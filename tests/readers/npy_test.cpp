@@ -68,17 +68,7 @@ class Npy : public test::ReaderTest {
  protected:
   Npy() : ReaderTest("npy") {}
 
-  Values file(const Bytes& content, Values more = {}) {
-    put("f.npy", content);
-    more["files"] = Strings{"f.npy"};
-    return more;
-  }
-  template <typename T>
-  std::vector<T> values(const Values& attributes, size_t slot = 0) {
-    Bytes joined;
-    for (const Sample& sample : all(attributes)) joined += sample[slot].values;
-    return as<T>(joined);
-  }
+  Values file(const Bytes& content, Values more = {}) { return ReaderTest::file(content, std::move(more), "f.npy"); }
   void expect_refused(const Bytes& content, tn_status code, const std::string& message) {
     const Error error = refusal(file(content));
     EXPECT_EQ(error.code(), code) << error.message();

@@ -19,11 +19,6 @@ class Text : public test::ReaderTest {
  protected:
   Text() : ReaderTest("text") {}
 
-  Values file(const Bytes& content, Values more = {}) {
-    put("f", content);
-    more["files"] = Strings{"f"};
-    return more;
-  }
   // The words of all lines.
   std::vector<Numbers> lines(const Values& attributes) {
     std::vector<Numbers> result;

@@ -236,6 +236,19 @@ class ReaderTest : public ::testing::Test {
                                          services_.get(), &cancel_);
   }
   std::vector<Sample> all(const Values& attributes) { return open(attributes)->all(); }
+  // The attributes for one file with this content.
+  Values file(const Bytes& content, Values more = {}, const std::string& name = "f") const {
+    put(name, content);
+    more["files"] = Strings{name};
+    return more;
+  }
+  // The values of one slot of all samples, end to end.
+  template <typename T>
+  std::vector<T> values(const Values& attributes, size_t slot = 0) {
+    Bytes joined;
+    for (const Sample& sample : all(attributes)) joined += sample[slot].values;
+    return as<T>(joined);
+  }
   // Of a reader that cannot be opened, or else of reading it.
   Error refusal(const Values& attributes) {
     return error_of([&] { open(attributes)->all(); });
