@@ -2,6 +2,7 @@
 #include "core/seams.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,16 +21,24 @@ namespace tenon {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kHugePage = uint64_t{1} << 21;  // of x86-64, and of arm64 with pages of 4 KiB
 constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;  // bytes for one call of the system
 
+// Rows of a large table and samples of a data set are read in no order, so most such reads miss the page tables' cache
+// too; huge pages, where the system has some to give, spare that.
 class SystemAllocator final : public Allocator {
  public:
   void* allocate(uint64_t bytes) override {
     if (bytes == 0) return nullptr;
+    const bool huge = bytes >= 2 * kHugePage;
+    const uint64_t alignment = huge ? kHugePage : kAlignment;
     void* memory = nullptr;
-    if (bytes <= static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max()) - kAlignment)
-      memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    if (bytes <= static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max()) - alignment)
+      memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     if (memory == nullptr) fail(TN_OUT_OF_MEMORY, "no memory for ", bytes, " bytes");
+#ifdef MADV_HUGEPAGE
+    if (huge) static_cast<void>(madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE));  // a wish
+#endif
     return memory;
   }
   void release(void* memory, uint64_t) noexcept override { std::free(memory); }
