@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tenon/base.hpp>
+#include <tenon/reader.hpp>
 #include <utility>
 
 #include "number.h"
@@ -93,9 +93,7 @@ std::string_view Source::view(uint64_t offset, size_t bytes) {
 }
 
 void Source::ahead(uint64_t offset, size_t bytes) const {
-  if (file_) return;
-  constexpr size_t kMost = 1024, kCacheLine = 64;
-  for (size_t at = 0; at < std::min(bytes, kMost); at += kCacheLine) __builtin_prefetch(content_.data() + offset + at);
+  if (!file_) tn::prefetch(content_.data() + offset, bytes);
 }
 
 }  // namespace tenon::files

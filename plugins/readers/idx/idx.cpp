@@ -85,9 +85,7 @@ class Idx {
       std::memcpy(to.dense(slot), sample(files_[slot], index), files_[slot].sample_bytes);
   }
   void ahead(int64_t index) const {
-    for (const File& file : files_)
-      for (uint64_t line = 0; line < std::min<uint64_t>(file.sample_bytes, 1024); line += 64)
-        __builtin_prefetch(sample(file, index) + line);
+    for (const File& file : files_) tn::prefetch(sample(file, index), file.sample_bytes);
   }
 
  private:

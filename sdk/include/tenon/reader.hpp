@@ -10,7 +10,7 @@
  *     int64_t samples() const;                          // in this shard; asked once
  *     void read(int64_t index, tn::Samples& to);        // writes sample `index` of this shard, every slot of it
  *     // optional
- *     void ahead(int64_t index) const;                  // this sample is read soon: prefetch its memory
+ *     void ahead(int64_t index) const;                  // this sample is read soon: tn::prefetch its memory
  *   };
  *
  * Each of them may throw; a damaged file or record is best a tn::Failure of TN_BAD_DATA with file, record and reason.
@@ -53,6 +53,16 @@ class ReaderDescription {
   detail::AttributeList<64> attributes_;
   tn_reader_description table_ = {};
 };
+
+// Asks the processor for the first KiB of memory that is read soon.
+inline void prefetch(const void* from, size_t bytes) {
+  constexpr size_t kLine = 64, kMost = 1024;
+  const auto* const at = static_cast<const char*>(from);
+  const size_t wanted = std::min(bytes, kMost);
+  for (size_t line = 0; line < wanted; line += kLine) __builtin_prefetch(at + line);
+  if (wanted > 0) __builtin_prefetch(at + wanted - 1);  // in another line, unless `from` begins one
+  __asm__ volatile("");  // without it gcc takes what only prefetches for a function without effect, and drops its calls
+}
 
 // Which samples of the data an instance yields: index * count + number, for its index from 0.
 struct Shard {
@@ -158,8 +168,9 @@ class ReaderInstance {
             "sample " + std::to_string(indices[i]) + " does not exist; there are " + std::to_string(samples_));
     if (count > buffers->capacity) return TN_NEED_CAPACITY;
     bool fits = true;
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) ahead(indices[i]);
     for (int64_t i = 0; i < count; ++i) {
-      ahead(indices[std::min(i + kAhead, count - 1)]);
+      if (i + kAhead < count) ahead(indices[i + kAhead]);
       reader_.read(indices[i], room_);
       fits = fits && room_.fits();
       room_.commit();
