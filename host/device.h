@@ -25,7 +25,9 @@ class Device {
   [[nodiscard]] const tn_device_type& table() const { return type_.table; }
   [[nodiscard]] void* instance() const { return instance_; }
   [[nodiscard]] const tn_services* services() const { return services_; }
+  // Whether the host may read and write the device's memory; and whether kernels may read the host's.
   [[nodiscard]] bool host_memory() const { return properties_.host_memory != 0; }
+  [[nodiscard]] bool reads_host_memory() const { return table().description->dlpack_type == kDLCPU; }
   // Copies in the order of the device's first stream. kind: TN_COPY_*.
   void copy(void* to, const void* from, uint64_t bytes, int32_t kind);
   // A primitive table by id, or null where the device does not offer it.

@@ -314,6 +314,7 @@ void Machine::bind(const MemoryPlan& plan) {
   uint64_t feed_offset = sections_.feeds;
   for (const ValueId fed : fed_values()) {
     calls_->bind(fed, base + feed_offset);
+    fed_memory_[fed].own = base + feed_offset;
     feed_offset += bytes_of(graph.spec(fed), bounds_);
   }
   for (const ParameterUse& use : lowered_.parameters) calls_->bind(use.stored, set_->data(use.name));
@@ -323,9 +324,12 @@ void Machine::bind(const MemoryPlan& plan) {
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (plan.offsets[i] != MemoryPlan::kNotHere)
       calls_->bind(static_cast<ValueId>(i), base + sections_.arena + plan.offsets[i]);
-  for (size_t i = 0; i < graph.values.size(); ++i)
-    if (const auto value = static_cast<ValueId>(i); graph.root(value) != value)
-      calls_->bind(value, calls_->memory(graph.root(value)));
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const auto value = static_cast<ValueId>(i);
+    const ValueId root = graph.root(value);
+    if (root != value) calls_->bind(value, calls_->memory(root));
+    if (const auto fed = fed_memory_.find(root); fed != fed_memory_.end()) fed->second.views.push_back(value);
+  }
   calls_->seal(base + sections_.workspace);
   execution_.size = sizeof execution_;
   execution_.device = device_->instance();

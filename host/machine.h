@@ -28,6 +28,9 @@ struct MachineOptions {
   int64_t max_rows = 0;  // bound of every dimension of rows that is fed; 0: grows as needed
 };
 
+// What is fed to a forward: copied, or lent until the next forward, and unchanged until then.
+enum class Feeding { kCopied, kLent };
+
 // Parameters that lie behind one another, in the set and in the machine's gradients alike, with equal multipliers.
 struct GradientRun {
   float* parameters = nullptr;
@@ -69,7 +72,7 @@ class Machine {
           const tn_parallel* parallel, const MachineOptions& options);
 
   // Checks everything that is fed, then runs. On failure the outputs are those of no minibatch.
-  void forward(const std::vector<NamedArray>& feeds);
+  void forward(const std::vector<NamedArray>& feeds, Feeding feeding = Feeding::kCopied);
   // Adds to the gradients since the last update. On failure these are dropped. Once for each forward, whose values it
   // overwrites.
   void backward();
@@ -142,7 +145,8 @@ class Machine {
   void check_indices(const Feed& feed, const ArrayView& array) const;
   void check_shared(const std::vector<NamedArray>& feeds, const std::vector<int64_t>& symbols) const;
   void begin_step(const std::vector<int64_t>& symbols);
-  void copy_feed(const Feed& feed, const ArrayView& array);
+  void take_feed(const Feed& feed, const ArrayView& array, Feeding feeding);
+  void take(ValueId value, const void* from, uint64_t bytes, Feeding feeding);
   void join_rows();
   [[nodiscard]] int64_t size_of(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
   [[nodiscard]] double scalar(ValueId value) const;
@@ -173,6 +177,11 @@ class Machine {
   Sections sections_;
   MemoryPlan memory_plan_;
   DeviceMemory memory_;
+  struct FedMemory {
+    std::byte* own = nullptr;    // in memory_, for what is copied
+    std::vector<ValueId> views;  // the value and all that lie in its memory
+  };
+  std::map<ValueId, FedMemory> fed_memory_;
   // What varies per step, in memory_; kernels read it there. By symbol.
   int64_t* device_symbols_ = nullptr;
   std::byte* device_inverses_ = nullptr;  // 8 bytes each, in the compute type

@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "host/cache_lines.h"
 #include "host/machine.h"
 
 namespace tenon {
@@ -196,27 +197,41 @@ void Machine::begin_step(const std::vector<int64_t>& symbols) {
   if (changed) calls_->resize(symbols);
 }
 
-void Machine::copy_feed(const Feed& feed, const ArrayView& array) {
-  const auto copy = [](void* to, const void* from, uint64_t bytes) {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-  };
+// Puts what is fed into the value's memory, or has kernels read it where it lies: that needs a device whose memory is
+// the host's, and its alignment.
+void Machine::take(ValueId value, const void* from, uint64_t bytes, Feeding feeding) {
+  const FedMemory& fed = fed_memory_.at(value);
+  const bool in_place = feeding == Feeding::kLent && device_->reads_host_memory() &&
+                        reinterpret_cast<uintptr_t>(from) % kLine == 0 && from != nullptr;
+  void* const memory = in_place ? const_cast<void*>(from) : fed.own;  // an input: nobody writes to it
+  if (!in_place && bytes > 0) std::memcpy(memory, from, bytes);
+  if (calls_->memory(value) == memory) return;
+  for (const ValueId view : fed.views) calls_->bind(view, memory);
+}
+
+void Machine::take_feed(const Feed& feed, const ArrayView& array, Feeding feeding) {
   for (size_t level = 0; level < feed.rows.size(); ++level) {
     const RowsOf& of = calls_->graph().rows.at(feed.rows[level]);
-    copy(calls_->memory(of.offsets), array.offsets[level],
-         (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));
+    take(of.offsets, array.offsets[level], (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t),
+         Feeding::kCopied);  // sealed calls know where offsets are
   }
   if (feed.weights == kNoValue) {
     uint64_t bytes = tn_dtype_bytes(array.dtype);
     for (const int64_t extent : array.shape) bytes *= static_cast<uint64_t>(extent);
-    copy(calls_->memory(feed.value), array.data, bytes);
+    take(feed.value, array.data, bytes, feeding);
     return;
   }
   const auto entries = static_cast<size_t>(symbols_[static_cast<size_t>(feed.rows[0])]);
-  copy(calls_->memory(feed.value), array.ids, entries * sizeof(int64_t));
+  take(feed.value, array.ids, entries * sizeof(int64_t), feeding);
   const auto* values = static_cast<const float*>(array.data);
+  if (options_.compute == TN_F32 && values != nullptr) {
+    take(feed.weights, values, entries * sizeof(float), feeding);
+    return;
+  }
   const auto weigh = [&](auto* to) {
     for (size_t i = 0; i < entries; ++i) to[i] = values == nullptr ? 1 : values[i];
   };
+  take(feed.weights, nullptr, 0, Feeding::kCopied);
   if (options_.compute == TN_F64)
     weigh(static_cast<double*>(calls_->memory(feed.weights)));
   else
@@ -238,7 +253,7 @@ void Machine::join_rows() {
   }
 }
 
-void Machine::forward(const std::vector<NamedArray>& feeds) {
+void Machine::forward(const std::vector<NamedArray>& feeds, Feeding feeding) {
   const std::vector<int64_t> symbols = check_feeds(feeds);
   const auto each = [&](auto&& work) {
     for (const Feed& feed : lowered_.feeds)
@@ -253,7 +268,7 @@ void Machine::forward(const std::vector<NamedArray>& feeds) {
   begin_step(symbols);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples > 0) {
-    each([&](const Feed& feed, const ArrayView& array) { copy_feed(feed, array); });
+    each([&](const Feed& feed, const ArrayView& array) { take_feed(feed, array, feeding); });
     join_rows();
     calls_->run(false, execution_, errors_);
   }

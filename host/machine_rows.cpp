@@ -120,6 +120,7 @@ void Machine::adopt(Machine& larger) {
   gradients_ = std::move(larger.gradients_);
   rows_gradients_ = std::move(larger.rows_gradients_);
   calls_ = std::move(larger.calls_);
+  fed_memory_ = std::move(larger.fed_memory_);
   sections_ = larger.sections_;
   memory_plan_ = std::move(larger.memory_plan_);
   memory_ = std::move(larger.memory_);

@@ -156,7 +156,7 @@ class Training {
 
   bool run_iteration() {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
-    request_.machine.forward(feeder_.feeds(request_.minibatch));
+    request_.machine.forward(feeder_.feeds(request_.minibatch), Feeding::kLent);
     request_.machine.backward();
     updater_.update(request_.machine);
     batch_result_.clear();
@@ -201,7 +201,7 @@ void one_pass(const TrainRequest& request, Each&& each) {
   const Feeder feeder(request.machine.topology(), request.reader.slots(), request.feeding);
   Minibatches minibatches(request);
   while (minibatches.next() != 0) {
-    request.machine.forward(feeder.feeds(request.minibatch));
+    request.machine.forward(feeder.feeds(request.minibatch), Feeding::kLent);
     if (!each()) return;
   }
 }
