@@ -105,7 +105,11 @@ struct ChosenSlot {
 };
 std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<ChosenSlot>& slots,
                                std::shared_ptr<Allocator> allocator);
-// Reads up to `minibatches` of them ahead, on a thread of its own that begins with the first call of next.
-std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches, std::shared_ptr<Allocator> allocator);
+// Reads up to `minibatches` of them ahead, on a thread of its own that begins with a call of next: with the first one
+// after reading has turned out to take `worthwhile` seconds for a minibatch or more. Handing a minibatch from core to
+// core takes about as long as copying it, so what is read faster than that is read by the caller.
+constexpr double kWorthAThread = 25e-6;
+std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches, std::shared_ptr<Allocator> allocator,
+                                 double worthwhile = kWorthAThread);
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 // Reads minibatches ahead on a thread of its own. SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -21,11 +23,44 @@ struct Item {
   std::exception_ptr failure;
 };
 
-// The thread and a ring of items. The thread alone reads `of`, but in seek.
+// Finds out whether reading takes as long as `seconds` for a minibatch. Each window of reads counts without its
+// slowest, which may have been interrupted.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double seconds) : limit_(seconds * kWindow), slow_(seconds <= 0) {}
+
+  [[nodiscard]] bool slow() const { return slow_; }
+  template <typename Read>
+  auto time(Read&& read) {
+    const auto began = std::chrono::steady_clock::now();
+    const auto result = read();
+    add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    return result;
+  }
+
+ private:
+  static constexpr int kWindow = 16;
+
+  void add(double seconds) {
+    if (reads_++ % kWindow == 0) sum_ = slowest_ = 0;
+    sum_ += seconds;
+    slowest_ = std::max(slowest_, seconds);
+    slow_ = slow_ || sum_ - slowest_ >= limit_;
+  }
+
+  double limit_;
+  bool slow_;
+  int64_t reads_ = 0;
+  double sum_ = 0, slowest_ = 0;  // of the window
+};
+
+// The thread and a ring of items. Once there is a thread, it alone reads `of`, but in seek; before that the caller
+// does.
 class ReadAhead {
  public:
-  ReadAhead(std::shared_ptr<Reader> of, size_t minibatches, const std::shared_ptr<Allocator>& allocator)
-      : of_(std::move(of)), ring_(minibatches) {
+  ReadAhead(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
+            const std::shared_ptr<Allocator>& allocator)
+      : of_(std::move(of)), stopwatch_(worthwhile), ring_(minibatches) {
     for (Item& item : ring_) item.block = SampleBlock(of_->slots(), allocator);
   }
   ~ReadAhead() {
@@ -44,10 +79,13 @@ class ReadAhead {
 
   // The next item's samples, moved to `to`; throws its failure.
   int64_t take(SampleBlock& to) {
-    if (!thread_.joinable()) start();
+    if (!thread_.joinable()) {
+      if (!stopwatch_.slow()) return read_here(to);
+      start();
+    }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return filled_ > 0 || cancelled_; });
-    if (filled_ == 0) fail(TN_CANCELLED, "buffered: cancelled");
+    if (filled_ == 0) fail_cancelled();
     Item& item = ring_[first_];
     const std::exception_ptr failure = std::exchange(item.failure, nullptr);
     if (!failure && item.samples > 0) to.take(item.block);
@@ -81,14 +119,41 @@ class ReadAhead {
     changed_.notify_all();
   }
 
-  // Of the one who waits for what is read; the thread is not disturbed.
+  // Of the one who reads, or waits for what is read; the thread is not disturbed.
   void cancel(bool on) {
     const std::lock_guard lock(mutex_);
     cancelled_ = on;
+    if (here_) of_->cancel(on);
     changed_.notify_all();
   }
 
  private:
+  [[noreturn]] static void fail_cancelled() { fail(TN_CANCELLED, "buffered: cancelled"); }
+
+  // The caller reads.
+  class Here {
+   public:
+    explicit Here(ReadAhead& it) : it_(it) {
+      const std::lock_guard lock(it_.mutex_);
+      if (it_.cancelled_) fail_cancelled();
+      it_.here_ = true;
+    }
+    ~Here() {
+      const std::lock_guard lock(it_.mutex_);
+      it_.here_ = false;
+      if (it_.cancelled_) it_.of_->cancel(false);
+    }
+    Here(const Here&) = delete;
+    Here& operator=(const Here&) = delete;
+
+   private:
+    ReadAhead& it_;
+  };
+  int64_t read_here(SampleBlock& to) {
+    const Here here(*this);
+    return stopwatch_.time([&] { return of_->next(to, of_->batch()); });
+  }
+
   void start() {
     const SignalsBlocked signals;
     try {
@@ -139,23 +204,26 @@ class ReadAhead {
   }
 
   std::shared_ptr<Reader> of_;
+  Stopwatch stopwatch_;  // the caller's
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_: items from first_ on, filled_ of them, are the caller's, the others the thread's.
   std::vector<Item> ring_;
   size_t first_ = 0, filled_ = 0;
   bool reading_ = false;  // the thread is
+  bool here_ = false;     // the caller is
   bool hold_ = false;     // it must not begin to
   bool failed_ = false;   // it waits until the failure was given
   bool stop_ = false;
   bool cancelled_ = false;
-  std::thread thread_;  // begins with the first call of take
+  std::thread thread_;
 };
 
 class Buffered final : public Wrapper {
  public:
-  Buffered(std::shared_ptr<Reader> of, size_t minibatches, const std::shared_ptr<Allocator>& allocator)
-      : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, allocator)) {
+  Buffered(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
+           const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, worthwhile, allocator)) {
     place(of_->pass(), of_->position());
   }
   ~Buffered() override {
@@ -185,13 +253,13 @@ class Buffered final : public Wrapper {
 
 }  // namespace
 
-std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches,
-                                 std::shared_ptr<Allocator> allocator) {
+std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches, std::shared_ptr<Allocator> allocator,
+                                 double worthwhile) {
   require_minibatches("buffered", *of);
   constexpr int64_t kMost = 4096;
   if (minibatches < 1 || minibatches > kMost)
     fail(TN_INVALID, "buffered: ", minibatches, " minibatches; expected 1 to ", kMost);
-  return std::make_unique<Buffered>(std::move(of), static_cast<size_t>(minibatches), allocator);
+  return std::make_unique<Buffered>(std::move(of), static_cast<size_t>(minibatches), worthwhile, allocator);
 }
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "core/error.h"
@@ -32,6 +33,12 @@ using ::testing::IsEmpty;
 std::shared_ptr<Allocator> memory() { return system_allocator(); }
 std::unique_ptr<Reader> batched(MemoryData& data, int64_t samples = 4) {
   return batch(open(data), samples, false, memory());
+}
+
+// Reads ahead from the first call on, however fast that is.
+std::unique_ptr<Reader> always_ahead(std::shared_ptr<Reader> of, int64_t minibatches,
+                                     std::shared_ptr<Allocator> allocator) {
+  return buffered(std::move(of), minibatches, std::move(allocator), 0);
 }
 
 // Lets calls of next through one by one, or all; a call that was cancelled goes through by itself.
@@ -74,7 +81,7 @@ TEST(Buffered, GivesWhatIsBelowIt) {
   MemoryData data(23, true);
   data.most = 3;
   for (const int64_t ahead : {1, 2, 7}) {
-    const auto reader = buffered(batched(data), ahead, memory());
+    const auto reader = always_ahead(batched(data), ahead, memory());
     EXPECT_EQ(reader->batch(), 4);
     EXPECT_EQ(reader->size(), 23);
     for (int pass = 0; pass < 5; ++pass) {
@@ -90,7 +97,7 @@ TEST(Buffered, ReadsAheadAndNoFurther) {
   data.ends = false;
   Turnstile turnstile;
   turnstile.attach(data);
-  const auto reader = buffered(batched(data), 3, memory());
+  const auto reader = always_ahead(batched(data), 3, memory());
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(turnstile.passed(), 0);  // begins with the first call
   turnstile.let(1000);
@@ -113,7 +120,7 @@ TEST(Buffered, ReadsWhileTheCallerIsBusy) {
   MemoryData data(8);
   Turnstile turnstile;
   turnstile.attach(data);
-  const auto reader = buffered(batched(data), 2, memory());
+  const auto reader = always_ahead(batched(data), 2, memory());
   turnstile.let(1);
   EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
   turnstile.await_waiting();  // for the next one, which nobody has asked for
@@ -127,7 +134,7 @@ TEST(Buffered, AFailureComesInItsPlace) {
     MemoryData data(15);
     data.fail_at = call;
     data.most = 4;
-    const auto reader = buffered(batched(data), 3, memory());
+    const auto reader = always_ahead(batched(data), 3, memory());
     Ids ids;
     int failures = 0;
     for (bool more = true; more;) try {
@@ -147,7 +154,7 @@ TEST(Buffered, AFailureComesInItsPlace) {
 TEST(Buffered, AnErrorThatStaysIsToldAgain) {
   MemoryData data(15);
   data.answer = TN_IO;
-  const auto reader = buffered(batched(data), 3, memory());
+  const auto reader = always_ahead(batched(data), 3, memory());
   for (int i = 0; i < 5; ++i) EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
 }
 
@@ -156,7 +163,7 @@ TEST(Buffered, NoMemoryComesInItsPlaceToo) {
   const auto allocator = std::make_shared<test::FaultyAllocator>();
   for (int64_t call = 0; call < 30; ++call) {
     allocator->fail_at = -1;
-    auto reader = buffered(batched(data), 2, allocator);
+    auto reader = always_ahead(batched(data), 2, allocator);
     allocator->calls = 0;
     allocator->fail_at = call;  // the thread has not begun
     Ids ids;
@@ -174,7 +181,7 @@ TEST(Buffered, NoMemoryComesInItsPlaceToo) {
 
 TEST(Buffered, SeekForgetsWhatWasReadAhead) {
   MemoryData data(23);
-  const auto reader = buffered(batched(data), 5, memory());
+  const auto reader = always_ahead(batched(data), 5, memory());
   for (int64_t position = 0; position <= 23; ++position) {
     minibatch(*reader);
     reader->seek(position, position);
@@ -190,7 +197,7 @@ TEST(Buffered, SeekCutsALongReadShort) {
   MemoryData data(8);
   Turnstile turnstile;
   turnstile.attach(data);
-  const auto reader = buffered(batched(data), 3, memory());
+  const auto reader = always_ahead(batched(data), 3, memory());
   turnstile.let(1);
   EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
   turnstile.await_waiting();
@@ -204,7 +211,7 @@ TEST(Buffered, WhatCannotSeekLosesNothing) {
   data.seeks = false;
   Turnstile turnstile;
   turnstile.attach(data);
-  const auto reader = buffered(batched(data), 3, memory());
+  const auto reader = always_ahead(batched(data), 3, memory());
   turnstile.let(1);
   EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
   turnstile.await_waiting();
@@ -221,7 +228,7 @@ TEST(Buffered, ADestroyedReaderStopsItsThread) {
     Turnstile turnstile;
     if (i % 2 == 0) turnstile.attach(data);
     {
-      const auto reader = buffered(batched(data), 1 + i % 3, memory());
+      const auto reader = always_ahead(batched(data), 1 + i % 3, memory());
       turnstile.let(1);
       if (i % 5 != 0) minibatch(*reader);
       if (i % 10 == 2) turnstile.await_waiting();  // it waits for data that does not come
@@ -235,9 +242,9 @@ TEST(Buffered, OneOverAnother) {
   Turnstile turnstile;
   const auto same = [](const std::vector<ArrayView>& from, int64_t, std::vector<ArrayView>& to) { to = from; };
   {
-    auto inner = buffered(batched(data), 2, memory());
+    auto inner = always_ahead(batched(data), 2, memory());
     const std::vector<Slot> slots = inner->slots();
-    const auto reader = buffered(map(std::move(inner), slots, same, memory()), 2, memory());
+    const auto reader = always_ahead(map(std::move(inner), slots, same, memory()), 2, memory());
     for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rest(*reader), counted(23));
     minibatch(*reader);
     reader->seek(5, 20);
@@ -246,9 +253,9 @@ TEST(Buffered, OneOverAnother) {
   MemoryData slow(23);
   turnstile.attach(slow);
   {
-    auto inner = buffered(batched(slow), 2, memory());
+    auto inner = always_ahead(batched(slow), 2, memory());
     const std::vector<Slot> slots = inner->slots();
-    const auto reader = buffered(map(std::move(inner), slots, same, memory()), 2, memory());
+    const auto reader = always_ahead(map(std::move(inner), slots, same, memory()), 2, memory());
     turnstile.let(1);
     EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
     turnstile.await_waiting();
@@ -259,7 +266,7 @@ TEST(Buffered, OneOverAnother) {
 TEST(Buffered, ASlowReaderAndAFastCaller) {
   MemoryData data(40);
   data.before_next = [](const volatile int32_t*) { std::this_thread::sleep_for(std::chrono::microseconds(300)); };
-  const auto reader = buffered(batched(data, 1), 2, memory());
+  const auto reader = always_ahead(batched(data, 1), 2, memory());
   for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rest(*reader), counted(40));
 }
 
@@ -270,7 +277,7 @@ TEST(Buffered, AForkedChildLetsGo) {
   data.ends = false;
   Turnstile turnstile;
   turnstile.attach(data);
-  auto reader = buffered(batched(data), 2, memory());
+  auto reader = always_ahead(batched(data), 2, memory());
   turnstile.let(1);
   minibatch(*reader);
   turnstile.await_waiting();
@@ -285,12 +292,66 @@ TEST(Buffered, AForkedChildLetsGo) {
 #endif
 }
 
+TEST(Buffered, WhatIsReadFastIsReadByTheCaller) {
+  MemoryData data(1000);
+  std::set<std::thread::id> readers;
+  data.before_next = [&](const volatile int32_t*) { readers.insert(std::this_thread::get_id()); };
+  constexpr double kHours = 10000;
+  const auto reader = buffered(batched(data), 3, memory(), kHours);
+  for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rest(*reader), counted(1000));
+  EXPECT_THAT(readers, ElementsAre(std::this_thread::get_id()));
+  reader->seek(3, 990);
+  EXPECT_EQ(rest(*reader), counted(10, 990));
+  data.answer = TN_IO;
+  EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
+}
+
+TEST(Buffered, WhatTurnsOutSlowIsReadAhead) {
+  MemoryData data(2000);
+  std::set<std::thread::id> readers;
+  std::atomic<bool> slow = false;
+  data.before_next = [&](const volatile int32_t*) {
+    readers.insert(std::this_thread::get_id());
+    if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  constexpr double kMillisecond = 1e-3;
+  const auto reader = buffered(batched(data), 3, memory(), kMillisecond);
+  Ids ids;
+  for (int i = 0; i < 100; ++i) {
+    slow = i >= 50;
+    const Ids part = minibatch(*reader);
+    ids.insert(ids.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(ids, counted(400));
+  EXPECT_EQ(readers.size(), 2u);
+}
+
+// Whoever reads, a call that runs ends, and those after it, until the cancellation is taken back.
+TEST(Buffered, CancelEndsTheCall) {
+  for (const double worthwhile : {0.0, 1e6}) {
+    MemoryData data(8);
+    Turnstile turnstile;
+    turnstile.attach(data);
+    const auto reader = buffered(batched(data), 2, memory(), worthwhile);
+    std::thread other([&] {
+      turnstile.await_waiting();
+      reader->cancel(true);
+    });
+    EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_CANCELLED);
+    other.join();
+    EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_CANCELLED);
+    reader->cancel(false);
+    turnstile.let(100);
+    EXPECT_EQ(rest(*reader), counted(8));
+  }
+}
+
 TEST(Buffered, NumbersThatMakeNoSense) {
   MemoryData data(4);
   for (const int64_t ahead : {int64_t{0}, int64_t{-1}, INT64_MAX})
-    EXPECT_THAT(error_of([&] { buffered(batched(data), ahead, memory()); }).message(),
+    EXPECT_THAT(error_of([&] { always_ahead(batched(data), ahead, memory()); }).message(),
                 HasSubstr("buffered: " + std::to_string(ahead) + " minibatches; expected 1 to 4096"));
-  const auto reader = buffered(batched(data), 1, memory());
+  const auto reader = always_ahead(batched(data), 1, memory());
   SampleBlock block(reader->slots(), memory());
   EXPECT_THAT(error_of([&] { reader->next(block, 3); }).message(), HasSubstr("a minibatch has up to 4"));
 }
