@@ -181,10 +181,7 @@ class Making {
       return index;
     };
     planner->index_limit = [](void* self, uint32_t input, int64_t limit) {
-      return lent<Making>(self, [&](Making& making) {
-        if (input >= making.layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
-        making.layer_.index_limits[input] = limit;
-      });
+      return lent<Making>(self, [&](Making& making) { making.limit_index(input, limit); });
     };
     planner->state = [](void* self, uint32_t count) {
       return lent<Making>(self, [&](Making& making) {
@@ -206,6 +203,16 @@ class Making {
       layer_.outputs.push_back(*outputs_[i]);
     }
     check_cost();
+  }
+
+  // Whatever the data layer is fed will be checked; a reader that knows of more values is a mistake that shows at once.
+  void limit_index(uint32_t input, int64_t limit) {
+    if (input >= layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
+    layer_.index_limits[input] = limit;
+    const Layer& source = *resolved(layer_.inputs[input]).layer;
+    if (source.data && source.data->storage != TN_CSR && source.data->index_limit > limit)
+      fail(TN_INVALID, "input \"", port(input).name, "\": data layer \"", source.name, "\" has values from 0 to ",
+           source.data->index_limit - 1, "; expected 0 to ", limit - 1);
   }
 
   void check_cost() const {
@@ -256,7 +263,7 @@ class Making {
     JoinedRows joined;
     joined.first = a.shape[0].symbol;
     joined.second = b.shape[0].symbol;
-    joined.rows = symbols_.of(text("rows ", joined.first, " then rows ", joined.second));
+    joined.rows = symbols_.joined(joined.first, joined.second);
     layer_.joined.push_back(joined);
     return tn_dim_symbol(joined.rows);
   }
@@ -479,10 +486,6 @@ class Making {
   std::map<std::string, uint64_t> inner_names_;
 };
 
-}  // namespace
-
-namespace {
-
 // Names stand in model files and messages.
 void check_name(const std::string& name) {
   try {
@@ -494,9 +497,36 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-int32_t RowSymbols::of(const std::string& name) {
-  const auto next = static_cast<int32_t>(TN_SYMBOL_FIRST_ROWS + known_.size());
-  return known_.try_emplace(name, next).first->second;
+int32_t RowSymbols::of(const std::string& sequence, const std::string& part) {
+  const auto [known, fresh] = known_.try_emplace({sequence, part}, 0);
+  if (fresh) known->second = add(part.empty() ? sequence : part + " of " + sequence);
+  return known->second;
+}
+
+int32_t RowSymbols::joined(int32_t first, int32_t second) {
+  const auto [known, fresh] = joined_.try_emplace({first, second}, 0);
+  if (fresh) known->second = add(name(first) + " then " + name(second));
+  return known->second;
+}
+
+int32_t RowSymbols::add(std::string name) {
+  names_.push_back(std::move(name));
+  return static_cast<int32_t>(TN_SYMBOL_FIRST_ROWS + names_.size() - 1);
+}
+
+const std::string& RowSymbols::name(int32_t symbol) const {
+  return names_.at(static_cast<size_t>(symbol - TN_SYMBOL_FIRST_ROWS));
+}
+
+std::string RowSymbols::named(const std::string& message) const {
+  std::string result = message;
+  for (size_t i = names_.size(); i-- > 0;) {  // the longer numbers first
+    const Dim rows = tn_dim_symbol(static_cast<int32_t>(TN_SYMBOL_FIRST_ROWS + i));
+    const std::string number = "[" + to_string(rows), name = "[rows of \"" + names_[i] + "\"";
+    for (size_t at = result.find(number); at != std::string::npos; at = result.find(number, at + name.size()))
+      result.replace(at, number.size(), name);
+  }
+  return result;
 }
 
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
@@ -509,7 +539,7 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   spec.storage = source.storage;
   if (source.sequence.empty()) source.sequence = name;
   const Dim samples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
-  const auto rows = [&](const char* of) { return tn_dim_symbol(symbols_.of(source.sequence + of)); };
+  const auto rows = [&](const char* part) { return tn_dim_symbol(symbols_.of(source.sequence, part)); };
   switch (source.storage) {
     case TN_DENSE:
       spec.shape = {samples};
@@ -519,7 +549,7 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
       if (source.levels > 2) fail(TN_INVALID, "data layer \"", name, "\": ", source.levels, " levels; expected 1 or 2");
       spec.levels = source.levels;
       spec.outer = source.levels == 1 ? Shape{samples} : Shape{rows(""), samples};
-      spec.shape = {rows(source.levels == 1 ? "" : "/inner")};
+      spec.shape = {rows(source.levels == 1 ? "" : "inner sequences")};
       break;
     case TN_CSR:
       if (source.shape.size() != 1 || source.shape[0] < 1)
@@ -529,7 +559,7 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
         fail(TN_INVALID, "data layer \"", name, "\": a sparse one holds float32, got ", dtype_name(source.dtype));
       source.dtype = spec.dtype = TN_F32;
       spec.shape = {samples};
-      spec.outer = {rows("/entries")};
+      spec.outer = {rows("entries")};
       break;
     default:
       fail(TN_INVALID, "data layer \"", name, "\": storage ", source.storage,
@@ -558,7 +588,11 @@ Expression LayerFactory::layer(const std::string& type, const std::string& name,
   layer.parameter_name = layer.name;
   layer.inputs = std::move(inputs);
   layer.given = attributes;
-  return Making(registry_, symbols_, component, std::move(layer)).run();
+  try {
+    return Making(registry_, symbols_, component, std::move(layer)).run();
+  } catch (const Error& error) {
+    throw Error(error.code(), symbols_.named(error.message()));
+  }
 }
 
 namespace {

@@ -83,9 +83,7 @@ int64_t Machine::check_rows(const Feed& feed, const ArrayView& array, std::vecto
       if (offsets[i + 1] < offsets[i])
         bad("the offsets of level ", level, " fall from ", offsets[i], " to ", offsets[i + 1], " at sequence ", i);
     count = offsets[count];
-    int64_t& size = symbols[static_cast<size_t>(feed.rows[level])];
-    if (size >= 0 && size != count) bad("it has ", count, " rows; another data layer of its sequence has ", size);
-    size = count;
+    symbols[static_cast<size_t>(feed.rows[level])] = count;
   }
   if (!sparse && count != first) bad("its offsets end at ", count, ", and there are ", first, " rows");
   if (sparse && count > 0 && array.ids == nullptr) bad("entries without ids");
@@ -126,19 +124,21 @@ std::vector<int64_t> Machine::check_feeds(const std::vector<NamedArray>& feeds) 
 
 // Data layers with one sequence have their rows alike.
 void Machine::check_shared(const std::vector<NamedArray>& feeds, const std::vector<int64_t>& symbols) const {
-  std::map<int32_t, std::pair<std::string, const int64_t*>> known;
+  std::map<int32_t, const NamedArray*> known;
   for (const NamedArray& given : feeds)
     for (const Feed& feed : lowered_.feeds) {
       if (feed.name != given.name) continue;
       for (size_t level = 0; level < feed.rows.size(); ++level) {
-        const int32_t symbol = feed.rows[level];
-        const int64_t* offsets = given.array.offsets[level];
-        const auto [other, fresh] = known.try_emplace(symbol, given.name, offsets);
-        const Dim& outer = calls_->graph().rows.at(symbol).outer;
-        const auto ends = static_cast<size_t>(tn_dim_value(&outer, symbols.data())) + 1;
-        if (!fresh && !std::equal(offsets, offsets + ends, other->second.second))
-          fail(TN_INVALID, "data layers \"", other->second.first, "\" and \"", given.name,
-               "\" are of one sequence, and their sequences differ in length");
+        const NamedArray& other = *known.try_emplace(feed.rows[level], &given).first->second;
+        const int64_t *ends = given.array.offsets[level], *other_ends = other.array.offsets[level];
+        const Dim& outer = calls_->graph().rows.at(feed.rows[level]).outer;
+        const int64_t count = tn_dim_value(&outer, symbols.data());
+        const auto differs = std::mismatch(ends, ends + count + 1, other_ends).first - ends;
+        if (differs <= count)
+          fail(TN_BAD_DATA, "data layers \"", other.name, "\" and \"", given.name,
+               "\" are of one sequence, and differ in the length of ", level == 0 ? "sample " : "inner sequence ",
+               differs - 1, " of the minibatch: ", other_ends[differs] - other_ends[differs - 1], " and ",
+               ends[differs] - ends[differs - 1]);
       }
     }
 }
@@ -157,7 +157,9 @@ void Machine::check_indices(const Feed& feed, const ArrayView& array) const {
     const int64_t value = integer_at(data, dtype, i);
     if (value >= 0 && value < feed.index_limit) continue;
     fail(TN_BAD_DATA, "data layer \"", feed.name, "\": ", feed.rows.empty() ? "sample " : "row ", i / per_row,
-         " of the minibatch is ", value, "; layer \"", feed.limited_by, "\" needs 0 to ", feed.index_limit - 1);
+         " of the minibatch is ", value, "; ",
+         feed.limited_by == feed.name ? "expected " : "layer \"" + feed.limited_by + "\" needs ", "0 to ",
+         feed.index_limit - 1);
   }
 }
 

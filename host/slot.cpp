@@ -25,8 +25,10 @@ std::string complaint_of_storage(const tn_slot& from) {
   const uint32_t levels = TN_HAS(&from, tn_slot, levels) ? from.levels : 0;
   if (from.storage != TN_DENSE && from.storage != TN_RAGGED && from.storage != TN_CSR)
     return text("storage ", from.storage, " is not one of a reader's");
-  if (from.storage == TN_RAGGED ? levels < 1 || levels > 2 : levels != 0)
-    return text(levels, " levels of sequences in storage ", from.storage);
+  if (from.storage == TN_RAGGED && (levels < 1 || levels > 2))
+    return text("levels is ", levels, "; expected 1 or 2 with TN_RAGGED");
+  if (from.storage != TN_RAGGED && levels != 0)
+    return text("levels is ", levels, "; expected 0 with ", from.storage == TN_DENSE ? "TN_DENSE" : "TN_CSR");
   if (from.storage == TN_CSR && (from.dtype != TN_F32 || from.rank != 1))
     return text("sparse samples are float32 of rank 1, not ", dtype_name(from.dtype), " of rank ", from.rank);
   return "";

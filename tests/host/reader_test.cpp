@@ -120,10 +120,10 @@ TEST(PluginReader, RefusesABrokenSchema) {
   EXPECT_THAT(message_of([](MemoryData& d) { d.id.index_limit = -2; }), HasSubstr("index limit -2"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.says_samples = -5; }), HasSubstr("-5"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = 7; }), HasSubstr("storage 7"));
-  EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED; }), HasSubstr("0 levels"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED; }), HasSubstr("levels is 0; expected 1 or 2 with TN_RAGGED"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED, d.value.levels = 3; }),
-              HasSubstr("3 levels"));
-  EXPECT_THAT(message_of([](MemoryData& d) { d.value.levels = 1; }), HasSubstr("1 levels"));
+              HasSubstr("levels is 3; expected 1 or 2 with TN_RAGGED"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.levels = 1; }), HasSubstr("levels is 1; expected 0 with TN_DENSE"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.id.storage = TN_CSR; }), HasSubstr("not int64 of rank 0"));
 }
 

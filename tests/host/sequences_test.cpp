@@ -353,8 +353,52 @@ TEST_F(Sequences, DataLayersOfOneSequenceHaveRowsAlike) {
     return "accepted";
   };
   EXPECT_EQ(refusal(3, ends), "accepted");
-  EXPECT_NE(refusal(3, others).find("differ in length"), std::string::npos) << refusal(3, others);
-  EXPECT_NE(refusal(4, longer).find("another data layer"), std::string::npos) << refusal(4, longer);
+  const std::string both = "data layers \"word\" and \"weight\" are of one sequence, and differ in the length of ";
+  EXPECT_EQ(refusal(3, others), both + "sample 0 of the minibatch: 1 and 2");
+  EXPECT_EQ(refusal(4, longer), both + "sample 1 of the minibatch: 2 and 3");
+}
+
+TEST_F(Sequences, MessagesNameTheSequences) {
+  const auto refusal = [](const auto& make) -> std::string {
+    try {
+      make();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const auto words = [&](const char* name, uint32_t levels, int64_t index_limit) {
+    DataOptions option;
+    option.name = name, option.dtype = TN_I64, option.storage = TN_RAGGED, option.levels = levels;
+    option.index_limit = index_limit;
+    return host_.data(option);
+  };
+  const auto embed = [&](const Layer& ids) {
+    return host_.layer("embedding", {ids}, {{"vocabulary", 5}, {"size", 2}}, "vectors");
+  };
+  EXPECT_EQ(
+      refusal([&] { (void)embed(words("query", 1, 6)); }),
+      "layer \"vectors\" (embedding): input \"ids\": data layer \"query\" has values from 0 to 5; expected 0 to 4");
+  EXPECT_EQ(refusal([&] { (void)embed(words("query", 1, 5)); }), "accepted");
+  const Layer one = embed(words("query", 1, -1)), two = embed(words("text", 2, -1));
+  DataOptions option;
+  option.name = "label", option.dtype = TN_I64;
+  const Layer label = host_.data(option);
+  EXPECT_NE(
+      refusal([&] {
+        (void)host_.layer("cross_entropy", {one, label});
+      }).find("label: must have one value for each row (expected int64 [rows of \"query\"], got int64 [samples])"),
+      std::string::npos)
+      << refusal([&] {
+           (void)host_.layer("cross_entropy", {one, label});
+         });
+  EXPECT_NE(refusal([&] {
+              (void)host_.layer("cross_entropy", {two, label});
+            }).find("[rows of \"inner sequences of text\"]"),
+            std::string::npos)
+      << refusal([&] {
+           (void)host_.layer("cross_entropy", {two, label});
+         });
 }
 
 TEST_F(Sequences, NestedOnesAreLeftLevelByLevel) {

@@ -129,7 +129,7 @@ class Planner {
     const Spec spec = input(i);
     bool fits = spec.rank() >= rows.rank() && spec.leading(rows.rank()).same_shape(rows);
     for (int32_t k = rows.rank(); fits && k < spec.rank(); ++k) fits = spec[k].same(1);
-    if (!fits) throw bad_input(i, "must have one value for each row").expected(rows);
+    if (!fits) throw bad_input(i, "must have one value for each row").expected(rows.as(spec.dtype()));
   }
   // How many elements dimensions `first` and above have together; they must be constant, and some.
   int64_t elements(uint32_t i, int32_t first) const {
