@@ -247,6 +247,12 @@ tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, vo
   });
 }
 
+tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(count, "count") = static_cast<uint32_t>(it.readers.at(reader)->reader->slots().size());
+  });
+}
+
 tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count, tn_error* error) {
   bool ended = false;
   const tn_status status = api::call(host, error, [&](Host& it) {

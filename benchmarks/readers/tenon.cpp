@@ -73,7 +73,7 @@ int main(int argc, char** argv) try {
   int64_t samples = 0;
   double sum = 0;
   while (true) {
-    const std::vector<tenon::Array> slots = reader.next(2);
+    const std::vector<tenon::Array> slots = reader.next();
     if (slots.empty()) break;
     samples += slots[0].shape[0];
     sum += static_cast<double>(*static_cast<const float*>(slots[0].data));

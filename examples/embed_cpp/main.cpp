@@ -90,7 +90,7 @@ void predict(const tenon::Host& host, const std::string& folder, const std::stri
   const tenon::Machine machine = host.machine(model.parameters, {prediction}, options);
 
   const tenon::Reader reader = open(host, folder, "t10k").batch(5);
-  const std::vector<tenon::Array> slots = reader.next(2);  // 5 images and their labels
+  const std::vector<tenon::Array> slots = reader.next();  // 5 images and their labels
   machine.forward({{"image", slots.at(0)}});
   const tenon::Array result = machine.output(prediction);  // [5, 10], borrowed until the next call on the machine
   const auto* probability = static_cast<const float*>(result.data);

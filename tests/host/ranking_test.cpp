@@ -167,7 +167,7 @@ TEST_F(RankingModel, InfersWithOneBranch) {
   of_all.max_samples = 100;
   const Machine whole = host_.machine(parameters_, {model_.cost, model_.fA}, of_all);
   const Reader reader = some.reader(host_).batch(100);
-  const std::vector<Array> slots = reader.next(3);
+  const std::vector<Array> slots = reader.next();
   ASSERT_EQ(slots.size(), 3U);
   const Text words(static_cast<const uint8_t*>(slots[0].data), static_cast<const uint8_t*>(slots[0].data) + 100 * kBag);
   const Array input{TN_U8, {100, kBag}, words.data()};

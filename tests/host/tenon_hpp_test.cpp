@@ -106,10 +106,10 @@ TEST_F(WrapperTest, ReadersSurviveAWrapperThatFails) {
   EXPECT_EQ(code_of([&] { (void)std::move(reader).batch(0); }), TN_INVALID);
   Reader batches = std::move(reader).batch(3);
   EXPECT_FALSE(reader);  // NOLINT(bugprone-use-after-move): that it is empty is the point
-  EXPECT_EQ(batches.next(1).at(0).shape, std::vector<int64_t>{3});
-  EXPECT_EQ(batches.next(1).at(0).shape, std::vector<int64_t>{2});
-  EXPECT_TRUE(batches.next(1).empty());
-  EXPECT_EQ(batches.next(1).at(0).shape, std::vector<int64_t>{3}) << "the next pass";
+  EXPECT_EQ(batches.next().at(0).shape, std::vector<int64_t>{3});
+  EXPECT_EQ(batches.next().at(0).shape, std::vector<int64_t>{2});
+  EXPECT_TRUE(batches.next().empty());
+  EXPECT_EQ(batches.next().at(0).shape, std::vector<int64_t>{3}) << "the next pass";
 }
 
 TEST_F(WrapperTest, ObjectsKeepTheirHost) {

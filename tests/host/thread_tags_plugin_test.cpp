@@ -91,7 +91,8 @@ TEST_F(ThreadTagsTest, AGoodPluginPasses) {
   const auto* y = static_cast<const float*>(made.output(good).data);
   EXPECT_EQ((std::vector<float>{y, y + 8}), (std::vector<float>{samples_, samples_ + 8}));
   forward(machine("good", "test_threads_body"));
-  EXPECT_EQ(reader("good").next(1).size(), 1U);
+  const Reader good_reader = reader("good");
+  EXPECT_EQ(good_reader.next().size(), 1U);
   EXPECT_TRUE(host_.updater("test_threads_updater", {}));
 }
 
@@ -153,7 +154,7 @@ TEST_F(ThreadTagsTest, Readers) {
                "called parallel->for_each");
   EXPECT_EQ(host_.count().bytes_now, bytes) << "the instance that was made must be closed";
   const v0::Reader bad = reader("next_for_each");
-  expect_fault([&] { (void)bad.next(1); }, "reader \"test_threads_reader\"", "next [io]", "called parallel->for_each");
+  expect_fault([&] { (void)bad.next(); }, "reader \"test_threads_reader\"", "next [io]", "called parallel->for_each");
 }
 
 TEST_F(ThreadTagsTest, AFaultInADestructorEndsTheCallThatFrees) {

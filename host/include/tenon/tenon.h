@@ -394,6 +394,7 @@ TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t mini
  * samples: in a pass, -1 where not known; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of
  * one sample, of one row where storage is ragged. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
+TENON_API tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error);
 /* The next minibatch (one sample where nothing has cut it into minibatches): values[i] is slot i, borrowed until the
  * next call on this reader. TN_END after the last of a pass; the call after that begins the next pass. */
 TENON_API tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count,

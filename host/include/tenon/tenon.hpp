@@ -42,11 +42,11 @@ struct DataOptions {
   tn_dtype dtype = TN_F32;
   std::vector<int64_t> shape;  // of one sample
   int64_t index_limit = -1;    // integers are in [0, index_limit); -1: not known
-  double scale = 1;            // integers that flow into a float port become scale * x + offset
-  double offset = 0;
   int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: vectors of shape[0] numbers, mostly 0
   uint32_t levels = 1;         // TN_RAGGED: 1 or 2
-  std::string sequence = {};   // data layers with the same have sequences of equal length; empty: the name
+  std::string sequence = {};   // TN_RAGGED: data layers with the same have sequences of equal length; empty: the name
+  double scale = 1;            // integers that flow into a float port become scale * x + offset
+  double offset = 0;
 };
 
 // One output of a layer; as an output it names the model that leads to it.

@@ -434,11 +434,13 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
     });
   }
   // The next minibatch: one array per slot, borrowed until the next call on this reader; empty at the end of a pass.
-  [[nodiscard]] std::vector<Array> next(size_t slots) const {
+  [[nodiscard]] std::vector<Array> next() const& {
+    uint32_t slots = 0;
+    detail::checked([&](tn_error* error) { return tn_reader_slots_count(host(), handle(), &slots, error); });
     std::vector<tn_array> arrays(slots);
     bool end = false;
     detail::checked(*host_ref(), [&](tn_error* error) {
-      const tn_status status = tn_reader_next(host(), handle(), arrays.data(), detail::count_of(slots), error);
+      const tn_status status = tn_reader_next(host(), handle(), arrays.data(), slots, error);
       end = status == TN_END;
       return end ? static_cast<tn_status>(TN_OK) : status;
     });
@@ -446,6 +448,7 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
     for (size_t i = 0; i < slots && !end; ++i) result.push_back(detail::array_from(arrays[i]));
     return result;
   }
+  std::vector<Array> next() && = delete;  // what is borrowed would be gone
   // The number of the pass, from 0, and the samples that were given in it.
   struct Position {
     int64_t pass = 0, samples = 0;

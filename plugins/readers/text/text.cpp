@@ -245,7 +245,7 @@ void Text::declare_slots(const tn::Attributes& attributes) {
   for (const std::string& name : names) {
     tn::ReaderSlot slot{name, TN_I32, {}, words_.size()};
     const bool last = slots_.size() + 1 == names.size();
-    if (window_ == 0) slot.storage = TN_RAGGED, slot.levels = 1;
+    if (window_ == 0) slot.storage = TN_RAGGED;
     if (window_ != 0 && count == 1) slot.shape = {window_};
     if (count == 2 && window_ != 2 && !last) slot.shape = {window_ - 1};
     const auto taken = [&](const tn::ReaderSlot& other) { return other.name == name; };

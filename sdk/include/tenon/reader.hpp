@@ -116,7 +116,7 @@ class ReaderInstance {
       table.rank = static_cast<int32_t>(slot.shape.size());
       table.shape = slot.shape.data();
       table.index_limit = slot.index_limit;
-      table.levels = slot.levels;
+      table.levels = slot.storage == TN_RAGGED ? slot.levels : 0;
       tables_.push_back(table);
     }
     for (const tn_slot& table : tables_) pointers_.push_back(&table);

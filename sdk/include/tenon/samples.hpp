@@ -21,7 +21,7 @@ struct ReaderSlot {
   std::vector<int64_t> shape = {};
   int64_t index_limit = -1;
   int32_t storage = TN_DENSE;
-  uint32_t levels = 0;
+  uint32_t levels = 1;  // of TN_RAGGED
 };
 
 // The room for the samples of one call, and the place of the one that is being written in it. Of what does not fit
