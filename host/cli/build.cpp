@@ -65,12 +65,21 @@ std::vector<std::string> names_of(const std::vector<Slot>& slots) {
   return result;
 }
 
-void check_slots(const JobReader& reader, const OpenReader& open) {
-  const std::vector<std::string> known = names_of(open.slots);
-  for (const JobSlot& slot : reader.slots)
-    if (std::find(known.begin(), known.end(), slot.slot) == known.end())
-      throw Failure(kBadConfig, slot.place + ": [reader." + reader.name + "]: the reader has no slot \"" + slot.slot +
-                                    "\"" + suggestion(slot.slot, known));
+const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
+  const auto found = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+// What the job says of slots: which data layers they feed. What [reader.test] takes over from [reader.train] may be
+// about slots that it lacks, such as labels.
+void use_slots(const JobReader& reader, OpenReader& open) {
+  for (const JobSlot& use : reader.slots) {
+    const Slot* slot = find(open.slots, use.slot);
+    if (slot == nullptr && reader.own_slots)
+      throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: the reader has no slot \"" + use.slot +
+                                    "\"" + suggestion(use.slot, names_of(open.slots)));
+    if (slot != nullptr && use.slot != use.layer) open.feeding.emplace_back(use.slot, use.layer);
+  }
 }
 
 // The data layer that a slot feeds.
@@ -136,19 +145,23 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
     open.reader = in_minibatches(std::move(samples), job, reader, in_order);
     if (reader.prefetch > 0) open.reader = std::move(open.reader).buffered(reader.prefetch);
     read_schema(open);
-    check_slots(reader, open);
+    use_slots(reader, open);
   } catch (const Error& error) {
     rethrow_at(error, reader, what,
                {"type", "part", "join", "choose", "batch", "shuffle", "drop_last", "first_n", "shard", "shards",
                 "bucket", "prefetch", "slots"});
   }
-  for (const JobSlot& slot : reader.slots)
-    if (slot.slot != slot.layer) open.feeding.emplace_back(slot.slot, slot.layer);
   return open;
 }
 
 Topology::Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open)
-    : host_(host), job_(job), reader_(reader), open_(open) {}
+    : host_(host), job_(job), reader_(reader), open_(open) {
+  // The manifest writes the numbers of <tenon/layer.h>, which Role has too.
+  for (const json& plugin : json::parse(host.plugins()))
+    if (plugin.at("manifest").is_object() && plugin.at("manifest").contains("layers"))
+      for (const json& type : plugin.at("manifest").at("layers"))
+        roles_.emplace(type.at("type").get<std::string>(), static_cast<Role>(type.value("role", 0)));
+}
 
 const JobLayer* Topology::find(const std::string& name) const {
   const auto found =
@@ -248,13 +261,14 @@ std::vector<std::string> Topology::outputs() const {
   return result.empty() ? names() : result;
 }
 
-Role Topology::role(const std::string& name) {
-  const json role = json::parse(layer(name).describe()).at("role");
-  if (role == "cost") return Role::kCost;
-  return role == "metric" ? Role::kMetric : Role::kLayer;
+Role Topology::role(const std::string& name) const {
+  const JobLayer* layer = find(name);
+  if (layer == nullptr) throw Failure(kBadConfig, unknown(name));
+  const auto role = roles_.find(layer->type);
+  return role == roles_.end() ? Role::kLayer : role->second;  // an unknown type is refused where the layer is made
 }
 
-std::vector<std::string> Topology::measured() {
+std::vector<std::string> Topology::measured() const {
   std::vector<std::string> result;
   for (const std::string& name : outputs())
     if (role(name) != Role::kLayer) result.push_back(name);

@@ -32,7 +32,7 @@ struct OpenReader {
 // in_order: without shuffle, without buckets and without dropping anything, for verbs that answer per sample.
 [[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order);
 
-enum class Role { kLayer, kCost, kMetric };
+enum class Role : int { kLayer, kCost, kMetric };
 
 // The layers of a job, made when they are asked for, together with those they need.
 class Topology {
@@ -45,9 +45,12 @@ class Topology {
   [[nodiscard]] Layers layers(const std::vector<std::string>& names);
   // What the job names as outputs, or every layer that no other uses.
   [[nodiscard]] std::vector<std::string> outputs() const;
-  [[nodiscard]] Role role(const std::string& name);
+  // What the type of a layer says; nothing is made, so that what nobody asks for needs no data.
+  [[nodiscard]] Role role(const std::string& name) const;
   // Those among outputs() that are costs or metrics. A topology without any cost is no failure here.
-  [[nodiscard]] std::vector<std::string> measured();
+  [[nodiscard]] std::vector<std::string> measured() const;
+  // Of all layers of the job.
+  [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has_layer(const std::string& name) const { return find(name) != nullptr; }
   // That the job has no such layer, and which one may be meant.
   [[nodiscard]] std::string unknown(const std::string& name) const;
@@ -61,7 +64,6 @@ class Topology {
   };
 
   [[nodiscard]] const JobLayer* find(const std::string& name) const;
-  [[nodiscard]] std::vector<std::string> names() const;
   Layer make(const JobLayer& layer);
   Layer input(const JobLayer& layer, const std::string& name);
   Layer data(const JobLayer& user, const std::string& name);
@@ -70,6 +72,7 @@ class Topology {
   const Job& job_;
   const JobReader& reader_;
   const OpenReader& open_;
+  std::map<std::string, Role> roles_;  // of types
   std::map<std::string, Layer> made_;
   std::map<std::string, DataLayer> data_;
   std::vector<std::string> path_;  // layers that are being made, each an input of the one before

@@ -193,7 +193,10 @@ JobReader reader_of(const std::string& name, const toml::table& table, const Job
     section.fail(section.place(), "keys \"bucket\" and \"drop_last\" exclude each other");
   read_choice(section, result);
   read_slots(section, what, result);
-  if (table.get("slots") == nullptr && fallback != nullptr) result.slots = fallback->slots;
+  if (table.get("slots") == nullptr && fallback != nullptr) {
+    result.slots = fallback->slots;
+    result.own_slots = false;
+  }
   read_parts(section, what, result);
   if (!batch && fallback == nullptr) section.missing("batch");
   result.batch = batch ? *batch : fallback->batch;

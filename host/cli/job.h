@@ -65,6 +65,7 @@ struct JobReader : JobSource {  // without a type where there are parts
   std::optional<JobBucket> bucket;
   int64_t prefetch = kPrefetch;  // minibatches that are read ahead; 0: none
   std::vector<JobSlot> slots;    // those that are mentioned; any other feeds the data layer of its own name
+  bool own_slots = true;         // false: `slots` are those of [reader.train], some of which may not be here
 };
 
 struct Job {

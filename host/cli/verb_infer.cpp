@@ -169,7 +169,7 @@ class Writer {
 };
 
 // Without --output: the outputs of the job that are no costs and no metrics.
-std::vector<std::string> chosen(Topology& topology, const Job& job, std::vector<std::string> given) {
+std::vector<std::string> chosen(const Topology& topology, const Job& job, std::vector<std::string> given) {
   for (const std::string& name : given) {
     if (!topology.has_layer(name)) throw Failure(kUsage, "--output: " + topology.unknown(name));
     if (topology.role(name) == Role::kMetric)

@@ -157,9 +157,16 @@ TEST_F(VerbsTest, InferAsCsvAndOtherLayers) {
 
 TEST_F(VerbsTest, InferNeedsNoLabelsForAPrediction) {
   done("train job.toml --passes 1");
-  const Outcome with = done("infer job.toml --output prediction");
-  const Outcome without = done("infer job.toml --output prediction --set 'reader.test.files=[\"test-images\"]'");
-  EXPECT_EQ(with.out, without.out);
+  const Outcome with = done("infer job.toml");
+  const std::string unlabelled = " --set 'reader.test.files=[\"test-images\"]'";
+  EXPECT_EQ(done("infer job.toml --output prediction" + unlabelled).out, with.out);
+  EXPECT_EQ(done("infer job.toml" + unlabelled).out, with.out) << "costs and metrics are not asked for";
+  // What [reader.test] takes over from [reader.train] may be about slots that only the latter has.
+  const std::string renamed =
+      unlabelled + " --set reader.train.slots.label=truth --set 'layer.cost.inputs=[\"score\", \"truth\"]'";
+  EXPECT_EQ(done("infer job.toml" + renamed).out, with.out);
+  EXPECT_THAT(run("test job.toml" + unlabelled).error,
+              HasSubstr("input \"label\" is no layer of the job, and no slot of [reader.test] feeds it"));
 }
 
 TEST_F(VerbsTest, SetChangesTheModel) {
