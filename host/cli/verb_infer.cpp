@@ -178,9 +178,11 @@ std::vector<std::string> chosen(const Topology& topology, const Job& job, std::v
   if (!given.empty()) return given;
   for (const std::string& name : topology.outputs())
     if (topology.role(name) == Role::kLayer) given.push_back(name);
-  if (given.empty())
-    throw Failure(kUsage, job.path + ": none of the outputs is a prediction; name a layer with --output NAME");
-  return given;
+  if (!given.empty()) return given;
+  std::string layers;
+  for (const std::string& name : topology.names())
+    if (topology.role(name) == Role::kLayer) layers += (layers.empty() ? "" : ", ") + name;
+  throw Failure(kUsage, job.path + ": none of the outputs is a prediction; name a layer with --output NAME: " + layers);
 }
 
 struct InferArguments {

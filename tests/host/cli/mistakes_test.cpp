@@ -151,6 +151,11 @@ TEST_F(MistakesTest, ReadersMustAgree) {
               AllOf(HasSubstr("[reader.test]"), HasSubstr("label")));
 }
 
+TEST_F(MistakesTest, NothingToPredict) {
+  EXPECT_THAT(changed(64, "seed = 3", "outputs = [\"cost\", \"accuracy\"]", "infer"),
+              HasSubstr("name a layer with --output NAME: hidden, score, prediction\n"));
+}
+
 TEST_F(MistakesTest, NothingDrivesTheTerminal) {
   EXPECT_THAT(changed(78, "passes = 4", "\"\\u001b[31m\" = 4"), Not(HasSubstr("\x1b")));
 }
