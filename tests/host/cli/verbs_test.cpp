@@ -9,6 +9,7 @@ namespace tenon::cli {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -188,6 +189,30 @@ TEST_F(VerbsTest, Plan) {
                                                     bytes.at("arena").get<int64_t>() +
                                                     bytes.at("workspace").get<int64_t>());
   EXPECT_FALSE(json::parse(done("plan job.toml --json --inference").out).at("training").get<bool>());
+}
+
+TEST_F(VerbsTest, PlanOfGradientsOfRows) {
+  write("words.csv", "word,next\n0,1\n1,2\n2,0\n");
+  write("job.toml", R"(
+layer = [{ name = "vector", type = "embedding", inputs = ["word"], vocabulary = 1000, size = 8 },
+         { name = "score", type = "fc", inputs = ["vector"], size = 3 },
+         { name = "cost", type = "cross_entropy", inputs = ["score", "next"], from_logits = true }]
+updater = { type = "sgd", learning_rate = 0.1 }
+[reader.train]
+type = "csv"
+files = ["words.csv"]
+columns = ["word:i32<1000", "next:i32<3"]
+batch = 4
+)");
+  const json bytes = json::parse(done("plan job.toml --json").out).at("bytes");
+  EXPECT_GT(bytes.at("rows").get<int64_t>(), 0);
+  int64_t sum = 0;
+  for (const char* part : {"control", "feeds", "gradients", "arena", "workspace", "rows"})
+    sum += bytes.at(part).get<int64_t>();
+  EXPECT_EQ(bytes.at("machine").get<int64_t>(), sum);
+  EXPECT_THAT(done("plan job.toml").out,
+              AllOf(testing::ContainsRegex("\nrows +" + std::to_string(bytes.at("rows").get<int64_t>())),
+                    HasSubstr("from \"control\" to \"rows\"")));
 }
 
 TEST_F(VerbsTest, PluginsListAndInfo) {
