@@ -214,6 +214,9 @@ TEST(SetTest, BadPaths) {
   EXPECT_THAT(bad_set("layer.hidden.size.x=1"), HasSubstr("\"layer.hidden.size\" is no table"));
   EXPECT_THAT(refused(kJob, {"pases=3"}), HasSubstr("--set pases=3: unknown key \"pases\"; did you mean \"passes\"?"));
   EXPECT_THAT(refused(kJob, {"passes=0"}), HasSubstr("--set passes=0: key \"passes\""));
+  EXPECT_EQ(refused(kJob, {"reader.test.slots.image.scale=2.0", "reader.test.slots.image.layer=pixel"}),
+            "--set reader.test.slots.image.scale=2.0: [reader.test]: slot \"image\": scale and offset of data layer "
+            "\"pixel\" differ from jobs/mlp.toml:24");
 }
 
 TEST(SetTest, BadForm) {
