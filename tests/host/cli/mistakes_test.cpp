@@ -37,7 +37,9 @@ TEST_F(MistakesTest, CommandLine) {
   EXPECT_THAT(failure(64, "train job.toml more"), HasSubstr("unexpected \"more\""));
   EXPECT_THAT(failure(64, "train ''"), HasSubstr("JOB.toml"));
   EXPECT_THAT(failure(64, "train job.toml --pases 3"), HasSubstr("did you mean \"--passes\"?"));
-  EXPECT_THAT(failure(64, "train job.toml --pass 3"), HasSubstr("--pass"));
+  EXPECT_THAT(failure(64, "train job.toml --pass 3"), HasSubstr("unknown option \"--pass\""));
+  EXPECT_THAT(failure(64, "plan job.toml -q"), HasSubstr("unknown option \"-q\""));
+  EXPECT_THAT(failure(64, "plan job.toml --q"), HasSubstr("unknown option \"--q\""));
   EXPECT_THAT(failure(64, "train job.toml --passes"), HasSubstr("--passes"));
   EXPECT_THAT(failure(64, "train job.toml --passes many"), HasSubstr("many"));
   EXPECT_THAT(failure(64, "train job.toml --passes 0"), HasSubstr("expected at least 1, got 0"));
