@@ -2,6 +2,7 @@
 #include "host/cli/build.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/cli.h"
@@ -147,9 +148,9 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
     read_schema(open);
     use_slots(reader, open);
   } catch (const Error& error) {
-    rethrow_at(error, reader, what,
-               {"type", "part", "join", "choose", "batch", "shuffle", "drop_last", "first_n", "shard", "shards",
-                "bucket", "prefetch", "slots"});
+    std::vector<std::string> keys{"type", "part", "join", "choose"};
+    keys.insert(keys.end(), std::begin(kReaderKeys), std::end(kReaderKeys));
+    rethrow_at(error, reader, what, keys);
   }
   return open;
 }

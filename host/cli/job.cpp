@@ -138,6 +138,10 @@ void read_parts(Section& section, const std::string& what, JobReader& to) {
   for (const toml::node& entry : *node->as_array()) {
     const toml::table& table = *entry.as_table();
     Section part(table, what + ": part " + std::to_string(to.parts.size() + 1), place_of(table));
+    for (const char* key : kReaderKeys)
+      if (const toml::node* misplaced = table.get(key))
+        part.fail(place_of(*misplaced),
+                  std::string("key \"") + key + "\" is one of the whole reader: it belongs to " + what);
     JobSource source;
     read_choice(part, source);
     static_cast<JobType&>(source) = type_of(part);

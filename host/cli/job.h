@@ -52,6 +52,10 @@ struct JobBucket {
   int64_t window = 0, rows = 0;
 };
 
+// Keys of a whole reader, also where it has parts.
+inline constexpr const char* kReaderKeys[] = {"batch",  "shuffle", "drop_last", "first_n", "shard",
+                                              "shards", "bucket",  "prefetch",  "slots"};
+
 struct JobReader : JobSource {  // without a type where there are parts
   std::string name;             // train, test
   std::vector<JobSource> parts;

@@ -312,6 +312,10 @@ TEST(JobReader, MistakesAreNamed) {
   EXPECT_THAT(refused_parts("[\"image\", \"truth\"]", "[]"), HasSubstr("at least one slot"));
   EXPECT_THAT(refused_parts("{ label = \"truth\" }", "{ label = 3 }"), HasSubstr("a new name for the slot"));
   EXPECT_THAT(refused_parts("type = \"text\"\n", ""), HasSubstr("[reader.train]: part 2: key \"type\" is missing"));
+  EXPECT_EQ(refused_parts("lines = 3", "first_n = 3"),
+            "jobs/mlp.toml:23: [reader.train]: part 2: key \"first_n\" is one of the whole reader: it belongs to "
+            "[reader.train]");
+  EXPECT_THAT(refused_parts("lines = 3", "slots.label = \"a\""), HasSubstr("part 2: key \"slots\" is one of the"));
   EXPECT_THAT(refused(changed("shuffle = true", "join = \"chain\"")), HasSubstr("[[reader.train.part]]"));
   EXPECT_THAT(refused(changed("shuffle = true", "part = 3")), HasSubstr("[[reader.train.part]] tables"));
 }
