@@ -177,6 +177,9 @@ void read_order(Section& section, JobReader& to) {
       section.wrong("shuffle", *shuffle, "true, false, or the samples of a buffer");
     }
   }
+  const toml::node* shard = section.find("shard");
+  if (shard != nullptr && section.find("shards") == nullptr)
+    section.fail(place_of(*shard), "key \"shard\" says which of how many, and key \"shards\" is missing");
   constexpr int64_t kMostShards = UINT32_MAX;
   to.shards = section.integer("shards", 1, kMostShards).value_or(1);
   to.shard = section.integer("shard", 0, to.shards - 1).value_or(0);

@@ -301,6 +301,8 @@ TEST(JobReader, MistakesAreNamed) {
   EXPECT_THAT(refused_parts("\"compose\"", "\"zip\""), HasSubstr("expected \"chain\", \"interleave\" or \"compose\""));
   EXPECT_THAT(refused_parts("shard = 3", "shard = 4"), HasSubstr("key \"shard\": expected an integer from 0 to 3"));
   EXPECT_THAT(refused_parts("shards = 4", "shards = 0"), HasSubstr("key \"shards\""));
+  EXPECT_THAT(refused_parts("shards = 4\n", ""),
+              HasSubstr("[reader.train]: key \"shard\" says which of how many, and key \"shards\" is missing"));
   EXPECT_THAT(refused_parts("prefetch = 0", "prefetch = 5000"), HasSubstr("from 0 to 4096"));
   EXPECT_THAT(refused_parts("prefetch = 0", "prefech = 0"), HasSubstr("did you mean \"prefetch\"?"));
   EXPECT_THAT(refused_parts("prefetch = 0", "files = [\"a\"]"), HasSubstr("[reader.train]: unknown key \"files\""));
