@@ -155,6 +155,12 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
   return open;
 }
 
+void require_samples(const JobReader& reader, int64_t samples) {
+  if (samples == 0)
+    throw Failure(kBadData, reader.place + ": [reader." + reader.name +
+                                "] gave no samples: its data is empty, or shards or drop_last leave nothing of it");
+}
+
 Topology::Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open)
     : host_(host), job_(job), reader_(reader), open_(open) {
   // The manifest writes the numbers of <tenon/layer.h>, which Role has too.

@@ -32,6 +32,9 @@ struct OpenReader {
 // in_order: without shuffle, without buckets and without dropping anything, for verbs that answer per sample.
 [[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order);
 
+// Refuses a reader that gave, or will give, this many samples in a pass: none.
+void require_samples(const JobReader& reader, int64_t samples);
+
 enum class Role : int { kLayer, kCost, kMetric };
 
 // The layers of a job, made when they are asked for, together with those they need.

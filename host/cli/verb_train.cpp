@@ -57,6 +57,8 @@ class Training {
     } else if (arguments.test_every > 0) {
       (void)reader_of(job_, "test");  // says that it is missing
     }
+    require_samples(*job_.train, train_.samples);
+    if (test_) require_samples(*job_.test, test_->samples);
     options_.outputs = topology_.layers(measured);
     options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
     options_.updater = make_updater(host_, job_);
@@ -71,6 +73,7 @@ class Training {
   int run() {
     std::optional<Interrupt> interrupt(std::in_place);
     options_.handler = [&](Event& event) {
+      if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       report_.tell(event);
       if (interrupt->signal() != 0) event.stop();
       const bool due = arguments_.test_every > 0 && event.kind() == TN_END_PASS &&
@@ -114,7 +117,9 @@ class Training {
     options.reader = test_->reader;
     options.feeding = test_->feeding;
     options.handler = nullptr;
-    return tenon::test(options);
+    TestResult result = tenon::test(options);
+    require_samples(*job_.test, result.samples);
+    return result;
   }
 
   const TrainArguments& arguments_;

@@ -74,6 +74,27 @@ TEST_F(MistakesTest, DamagedData) {
   EXPECT_THAT(failure(65, "train job.toml"), HasSubstr("train-images"));
 }
 
+TEST_F(MistakesTest, NoSamples) {
+  EXPECT_THAT(failure(65, "train job.toml --set reader.train.shards=100 --set reader.train.shard=99"),
+              HasSubstr("job.toml:34: [reader.train] gave no samples: "));
+  EXPECT_THAT(failure(65, "train job.toml --set reader.train.drop_last=true --set reader.train.batch=64"),
+              HasSubstr("[reader.train] gave no samples"));
+  EXPECT_THAT(failure(65, "train job.toml --set reader.test.shards=100 --set reader.test.shard=99"),
+              HasSubstr("[reader.test] gave no samples"));
+  ASSERT_EQ(run("train job.toml --passes 1 --save good").exit, 0);
+  EXPECT_THAT(failure(65, "test job.toml --model good --set reader.test.shards=100 --set reader.test.shard=99"),
+              HasSubstr("[reader.test] gave no samples: "));
+  write("empty.csv", "x,y\n");
+  write("job.toml", R"(
+layer = [{ name = "score", type = "fc", inputs = ["x"], size = 1 },
+         { name = "cost", type = "square_error", inputs = ["score", "y"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+reader.train = { type = "csv", files = ["empty.csv"], columns = ["x:f32", "y:f32"], batch = 1 }
+)");
+  EXPECT_THAT(failure(65, "train job.toml --save empty"), HasSubstr("job.toml:5: [reader.train] gave no samples: "));
+  EXPECT_FALSE(std::filesystem::exists(path("empty")));
+}
+
 TEST_F(MistakesTest, LabelOutOfRange) {
   write_images("train", 60, 17);
   EXPECT_THAT(failure(65, "train job.toml"), AllOf(HasSubstr("label"), HasSubstr("17")));
