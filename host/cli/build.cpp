@@ -295,6 +295,12 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
       throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + shape_text(*slot) +
                                     ", but data layer \"" + name + "\" is " + shape_text(data.slot) + " in [reader." +
                                     reader_.name + "]");
+    if (slot->index_limit >= 0 && data.slot.index_limit >= 0 && slot->index_limit != data.slot.index_limit)
+      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" has numbers below " +
+                                    std::to_string(slot->index_limit) + ", but data layer \"" + name +
+                                    "\" has numbers below " + std::to_string(data.slot.index_limit) + " in [reader." +
+                                    reader_.name + "], " + reader_.place +
+                                    ": give both readers the same vocabulary, labels or classes");
   }
 }
 

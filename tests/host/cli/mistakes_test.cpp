@@ -174,6 +174,25 @@ TEST_F(MistakesTest, ReadersMustAgree) {
               AllOf(HasSubstr("[reader.test]"), HasSubstr("label")));
 }
 
+TEST_F(MistakesTest, ReadersMustNumberAlike) {
+  write("train.csv", "x,kind\n1,a\n2,b\n3,c\n");
+  write("test.csv", "x,kind\n1,b\n2,c\n");
+  const std::string text = R"(
+layer = [{ name = "score", type = "fc", inputs = ["x"], size = 3 },
+         { name = "cost", type = "cross_entropy", inputs = ["score", "kind"], from_logits = true }]
+updater = { type = "sgd", learning_rate = 0.1 }
+reader.train = { type = "csv", files = ["train.csv"], columns = ["x:f32", "kind:category"], batch = 2 }
+reader.test = { type = "csv", files = ["test.csv"], columns = ["x:f32", "kind:category"] }
+)";
+  write("job.toml", text);
+  EXPECT_THAT(failure(78, "train job.toml"),
+              HasSubstr("job.toml:6: [reader.test]: slot \"kind\" has numbers below 2, but data layer \"kind\" has "
+                        "numbers below 3 in [reader.train], job.toml:5: give both readers the same vocabulary"));
+  write("kind.txt", "a\nb\nc\n");
+  const std::string same = " --set 'reader.test.columns=[\"x:f32\", \"kind:category(kind.txt)\"]'";
+  EXPECT_EQ(run("train job.toml --no-save" + same).exit, 0);
+}
+
 TEST_F(MistakesTest, NothingToPredict) {
   EXPECT_THAT(changed(64, "seed = 3", "outputs = [\"cost\", \"accuracy\"]", "infer"),
               HasSubstr("name a layer with --output NAME: hidden, score, prediction\n"));
