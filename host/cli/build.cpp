@@ -71,6 +71,25 @@ const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
   return found == slots.end() ? nullptr : &*found;
 }
 
+std::string shape_text(const Slot& slot) {
+  std::string result = slot.storage == TN_CSR ? "sparse " : "";
+  for (uint32_t i = 0; i < slot.levels; ++i) result += "sequences of ";
+  result += slot.dtype_name + " [";
+  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
+  return result + "]";
+}
+
+// Keys that have no effect on such a slot are a misunderstanding.
+void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
+  const auto refuse = [&](const char* keys, const char* needed) {
+    throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: slot \"" + use.slot + "\": " + keys +
+                                  " for " + needed + ", but the slot holds " + shape_text(slot));
+  };
+  if ((use.scale != 1 || use.offset != 0) && slot.dtype_name.find("float") != std::string::npos)
+    refuse("scale and offset are", "integers");
+  if (!use.sequence.empty() && slot.storage != TN_RAGGED) refuse("key \"sequence\" is", "sequences");
+}
+
 // What the job says of slots: which data layers they feed. What [reader.test] takes over from [reader.train] may be
 // about slots that it lacks, such as labels.
 void use_slots(const JobReader& reader, OpenReader& open) {
@@ -79,7 +98,9 @@ void use_slots(const JobReader& reader, OpenReader& open) {
     if (slot == nullptr && reader.own_slots)
       throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: the reader has no slot \"" + use.slot +
                                     "\"" + suggestion(use.slot, names_of(open.slots)));
-    if (slot != nullptr && use.slot != use.layer) open.feeding.emplace_back(use.slot, use.layer);
+    if (slot == nullptr) continue;
+    check_use(reader, use, *slot);
+    if (use.slot != use.layer) open.feeding.emplace_back(use.slot, use.layer);
   }
 }
 
@@ -90,14 +111,6 @@ JobSlot use_of(const JobReader& reader, const std::string& slot) {
   JobSlot result;
   result.slot = result.layer = slot;
   return result;
-}
-
-std::string shape_text(const Slot& slot) {
-  std::string result = slot.storage == TN_CSR ? "sparse " : "";
-  for (uint32_t i = 0; i < slot.levels; ++i) result += "sequences of ";
-  result += slot.dtype_name + " [";
-  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
-  return result + "]";
 }
 
 Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source) {

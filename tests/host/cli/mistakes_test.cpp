@@ -174,6 +174,28 @@ TEST_F(MistakesTest, ReadersMustAgree) {
               AllOf(HasSubstr("[reader.test]"), HasSubstr("label")));
 }
 
+TEST_F(MistakesTest, KeysOfSlotsWithoutEffect) {
+  write("train.csv", "x,y\n1,2\n");
+  write("job.toml", R"(
+layer = [{ name = "score", type = "fc", inputs = ["x"], size = 1 },
+         { name = "cost", type = "square_error", inputs = ["score", "y"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+[reader.train]
+type = "csv"
+files = ["train.csv"]
+columns = ["x:f32", "y:f32"]
+batch = 1
+slots.x = "x"
+)");
+  const std::string slot = "train job.toml --set reader.train.slots.x=";
+  EXPECT_THAT(
+      failure(78, slot + "'{scale=0.5}'"),
+      HasSubstr("[reader.train]: slot \"x\": scale and offset are for integers, but the slot holds float32 []"));
+  EXPECT_THAT(failure(78, slot + "'{offset=1}'"), HasSubstr("are for integers"));
+  EXPECT_THAT(failure(78, slot + "'{sequence=\"s\"}'"),
+              HasSubstr("slot \"x\": key \"sequence\" is for sequences, but the slot holds float32 []"));
+}
+
 TEST_F(MistakesTest, ReadersMustNumberAlike) {
   write("train.csv", "x,kind\n1,a\n2,b\n3,c\n");
   write("test.csv", "x,kind\n1,b\n2,c\n");
