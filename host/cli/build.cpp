@@ -47,17 +47,7 @@ void read_schema(OpenReader& open) {
   const json schema = json::parse(open.reader.describe());
   open.samples = schema.at("samples").get<int64_t>();
   open.batch = schema.at("batch").get<int64_t>();
-  for (const json& entry : schema.at("slots")) {
-    Slot slot;
-    slot.name = entry.at("name").get<std::string>();
-    slot.dtype_name = entry.at("dtype").get<std::string>();
-    slot.dtype = dtype_of(slot.dtype_name);
-    slot.shape = entry.at("shape").get<std::vector<int64_t>>();
-    slot.index_limit = entry.at("index_limit").get<int64_t>();
-    slot.storage = storage_of(entry.at("storage").get<std::string>());
-    slot.levels = entry.at("levels").get<uint32_t>();
-    open.slots.push_back(std::move(slot));
-  }
+  for (const json& entry : schema.at("slots")) open.slots.push_back(slot_of(entry));
 }
 
 std::vector<std::string> names_of(const std::vector<Slot>& slots) {
@@ -71,21 +61,13 @@ const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
   return found == slots.end() ? nullptr : &*found;
 }
 
-std::string shape_text(const Slot& slot) {
-  std::string result = slot.storage == TN_CSR ? "sparse " : "";
-  for (uint32_t i = 0; i < slot.levels; ++i) result += "sequences of ";
-  result += slot.dtype_name + " [";
-  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
-  return result + "]";
-}
-
 // Keys that have no effect on such a slot are a misunderstanding.
 void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
   const auto refuse = [&](const char* keys, const char* needed) {
     throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: slot \"" + use.slot + "\": " + keys +
-                                  " for " + needed + ", but the slot holds " + shape_text(slot));
+                                  " for " + needed + ", but the slot holds " + to_string(slot));
   };
-  if ((use.scale != 1 || use.offset != 0) && slot.dtype_name.find("float") != std::string::npos)
+  if ((use.scale != 1 || use.offset != 0) && slot.dtype.find("float") != std::string::npos)
     refuse("scale and offset are", "integers");
   if (!use.sequence.empty() && slot.storage != TN_RAGGED) refuse("key \"sequence\" is", "sequences");
 }
@@ -146,6 +128,25 @@ Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, b
 }
 
 }  // namespace
+
+Slot slot_of(const json& described) {
+  Slot slot;
+  slot.name = described.at("name").get<std::string>();
+  slot.dtype = described.at("dtype").get<std::string>();
+  slot.shape = described.at("shape").get<std::vector<int64_t>>();
+  slot.index_limit = described.at("index_limit").get<int64_t>();
+  slot.storage = storage_of(described.value("storage", "dense"));
+  slot.levels = described.value("levels", 0U);
+  return slot;
+}
+
+std::string to_string(const Slot& slot) {
+  std::string result = slot.storage == TN_CSR ? "sparse " : "";
+  if (slot.storage == TN_RAGGED) result = slot.levels == 2 ? "sequences of sequences of " : "sequences of ";
+  result += slot.dtype + " [";
+  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
+  return result + "]";
+}
 
 OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order) {
   OpenReader open;
@@ -249,7 +250,7 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     if (use.layer != name) continue;
     DataOptions options;
     options.name = name;
-    options.dtype = slot.dtype;
+    options.dtype = dtype_of(slot.dtype);
     options.shape = slot.shape;
     options.index_limit = slot.index_limit;
     options.scale = use.scale;
@@ -305,9 +306,8 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
                     what + "no slot feeds data layer \"" + name + "\"" + suggestion(name, names_of(open.slots)));
     if (slot->dtype != data.slot.dtype || slot->shape != data.slot.shape || slot->storage != data.slot.storage ||
         slot->levels != data.slot.levels)
-      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + shape_text(*slot) +
-                                    ", but data layer \"" + name + "\" is " + shape_text(data.slot) + " in [reader." +
-                                    reader_.name + "]");
+      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + to_string(*slot) + ", but data layer \"" +
+                                    name + "\" is " + to_string(data.slot) + " in [reader." + reader_.name + "]");
     if (slot->index_limit >= 0 && data.slot.index_limit >= 0 && slot->index_limit != data.slot.index_limit)
       throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" has numbers below " +
                                     std::to_string(slot->index_limit) + ", but data layer \"" + name +

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,17 @@ namespace tenon::cli {
 
 struct Slot {
   std::string name;
-  tn_dtype dtype = TN_F32;
-  std::string dtype_name;
+  std::string dtype;
   std::vector<int64_t> shape;  // of one sample; of one row where storage is TN_RAGGED
   int64_t index_limit = -1;
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;
 };
+
+// Of a reader's description, or of a data layer in a model file, which leaves out what a dense one has not.
+[[nodiscard]] Slot slot_of(const nlohmann::json& described);
+// "float32 [3]", "sequences of int64 []", "sparse float32 [1000]"
+[[nodiscard]] std::string to_string(const Slot& slot);
 
 // A reader of minibatches, as the job describes it.
 struct OpenReader {

@@ -235,6 +235,30 @@ TEST_F(VerbsTest, ModelShow) {
   EXPECT_TRUE(json::parse(done("model show model.safetensors --json").out).at("verified").get<bool>());
 }
 
+TEST_F(VerbsTest, ModelShowTellsStorages) {
+  write("words.txt", "a b\nb\n");
+  write("tags.svm", "1 1:1\n0 2:1\n");
+  write("job.toml", R"(
+save = "model.safetensors"
+layer = [{ name = "vector", type = "embedding", inputs = ["words"], vocabulary = 9, size = 2, reduce = "sum" },
+         { name = "score", type = "fc", inputs = ["tags"], size = 2 },
+         { name = "sum", type = "add", inputs = ["vector", "score"] },
+         { name = "one", type = "fc", inputs = ["sum"], size = 1 },
+         { name = "cost", type = "square_error", inputs = ["one", "label"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+[reader.train]
+join = "compose"
+batch = 2
+slots.features = "tags"
+part = [{ type = "text", files = ["words.txt"] }, { type = "libsvm", files = ["tags.svm"], width = 200 }]
+)");
+  done("train job.toml");
+  const std::string text = done("model show model.safetensors").out;
+  EXPECT_THAT(text, testing::ContainsRegex("\nwords +data +sequences of int32 \\[\\]"));
+  EXPECT_THAT(text, testing::ContainsRegex("\ntags +data +sparse float32 \\[200\\]"));
+  EXPECT_THAT(text, testing::ContainsRegex("\nlabel +data +float32 \\[\\]"));
+}
+
 TEST_F(VerbsTest, EveryVerbHasHelp) {
   for (const char* verb : {"train", "test", "infer", "plan", "plugins list", "plugins info", "model show", "version"}) {
     const Outcome outcome = done(std::string(verb) + " --help");
