@@ -222,6 +222,7 @@ TEST_F(VerbsTest, PluginsListAndInfo) {
   const std::string info = done("plugins info fc").out;
   EXPECT_THAT(info, HasSubstr("size"));
   EXPECT_THAT(info, HasSubstr("required"));
+  EXPECT_THAT(info, HasSubstr("param.<suffix>.sparse\n"));
   EXPECT_THAT(done("plugins info idx").out, HasSubstr("files"));
   EXPECT_EQ(json::parse(done("plugins info adam --json").out).at("status"), "found") << "described without loading";
 }
