@@ -270,6 +270,20 @@ TEST_F(VerbsTest, EveryVerbHasHelp) {
   EXPECT_THAT(done("plugins --help").out, HasSubstr("plugins info"));
 }
 
+TEST_F(VerbsTest, CostThatIsNotFinite) {
+  const std::string wild = "train job.toml --set updater.type=sgd --set updater.learning_rate=1e30";
+  const Outcome outcome = run(wild);
+  EXPECT_EQ(outcome.exit, 78) << outcome.out;
+  EXPECT_THAT(outcome.error, HasSubstr("warning: the cost of the last pass is not a finite number: nothing saved"));
+  EXPECT_FALSE(std::filesystem::exists(path("model.safetensors")));
+  EXPECT_EQ(run(wild + " --save kept.safetensors").exit, 78);
+  EXPECT_TRUE(std::filesystem::exists(path("kept.safetensors")));
+  // One update only: nothing but the test tells.
+  const Outcome late = run(wild + " --passes 1 --set reader.train.batch=60");
+  EXPECT_EQ(late.exit, 78) << late.out;
+  EXPECT_THAT(late.error, HasSubstr("the cost on [reader.test] is not a finite number; model.safetensors is saved"));
+}
+
 // Sends SIGTERM in the second pass of a training that would take for ever.
 std::string interrupted(const std::string& options) {
   return "\"$TENON\" train job.toml --passes 1000000000 " + options +
