@@ -260,6 +260,8 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     options.sequence = use.sequence;
     DataLayer& data = data_[name];
     data.slot = slot;
+    data.scale = use.scale;
+    data.offset = use.offset;
     return data.layer = host_.data(options);
   }
   throw Failure(kBadConfig, user.inputs_place + ": layer \"" + user.name + "\": input \"" + name +
@@ -293,6 +295,16 @@ std::vector<std::string> Topology::measured() const {
   std::vector<std::string> result;
   for (const std::string& name : outputs())
     if (role(name) != Role::kLayer) result.push_back(name);
+  return result;
+}
+
+std::map<std::string, json> Topology::described() const {
+  std::map<std::string, json> result;
+  for (const auto& [name, layer] : made_) result[name] = json::parse(layer.describe());
+  for (const auto& [name, data] : data_)
+    result[name] = {{"type", "data"},           {"dtype", data.slot.dtype},
+                    {"shape", data.slot.shape}, {"index_limit", data.slot.index_limit},
+                    {"scale", data.scale},      {"offset", data.offset}};
   return result;
 }
 

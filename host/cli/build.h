@@ -62,6 +62,8 @@ class Topology {
   [[nodiscard]] bool has_layer(const std::string& name) const { return find(name) != nullptr; }
   // That the job has no such layer, and which one may be meant.
   [[nodiscard]] std::string unknown(const std::string& name) const;
+  // The layers made so far, as a model file describes them (docs/model-file.md), by name.
+  [[nodiscard]] std::map<std::string, nlohmann::json> described() const;
   // Refuses another reader whose slots are not like those that the data layers were made from.
   void check_fed_by(const JobReader& reader, const OpenReader& open) const;
 
@@ -69,6 +71,7 @@ class Topology {
   struct DataLayer {
     Layer layer;
     Slot slot;
+    double scale = 1, offset = 0;
   };
 
   [[nodiscard]] const JobLayer* find(const std::string& name) const;

@@ -200,7 +200,7 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
   TrainOptions run;
   run.outputs = topology.layers(names);
   const std::string path = model_path(job, given.model);
-  run.parameters = host.load(path).parameters;
+  run.parameters = load_parameters(host, path, topology, console);
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;

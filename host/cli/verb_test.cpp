@@ -30,7 +30,7 @@ int run_test(const Arguments& arguments) {
   run.outputs = topology.layers(topology.measured());
   if (run.outputs.empty()) throw Failure(kBadConfig, job.path + ": there is no cost and no metric among the outputs");
   const std::string path = model_path(job, model);
-  run.parameters = host.load(path).parameters;
+  run.parameters = load_parameters(host, path, topology, console);
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;

@@ -170,6 +170,31 @@ TEST_F(VerbsTest, InferNeedsNoLabelsForAPrediction) {
               HasSubstr("input \"label\" is no layer of the job, and no slot of [reader.test] feeds it"));
 }
 
+TEST_F(VerbsTest, WarnsOfAJobUnlikeTheModel) {
+  done("train job.toml --passes 1");
+  const std::string warning = "warning: model.safetensors was saved with another layer ";
+  for (const char* verb : {"test", "infer"}) {
+    const auto told = [&](const std::string& sets) { return done(verb + (" job.toml" + sets)).error; };
+    EXPECT_EQ(told(" --set layer.hidden.act=tanh"),
+              warning + "\"hidden\": attribute \"act\" is \"relu\" there, and \"tanh\" in the job\n");
+    EXPECT_EQ(told(" --set reader.train.slots.image.scale=0.5"),
+              warning + "\"pixel\": scale is 0.00392156862745098 there, and 0.5 in the job\n");
+    // What changes no answer: defaults that are given, keys of training, other outputs, another order.
+    EXPECT_EQ(told(" --set layer.hidden.bias=true --set layer.hidden.drop_rate=0.5 --set "
+                   "layer.hidden.param.weight.decay=0.5"),
+              "");
+    EXPECT_EQ(told(" --set 'outputs=[\"prediction\", \"cost\"]'"), "");
+  }
+  EXPECT_EQ(done("infer job.toml --set layer.cost.from_logits=false").error, "") << "the cost is not asked for";
+  EXPECT_THAT(done("test job.toml --set layer.cost.from_logits=false").error,
+              HasSubstr("\"cost\": attribute \"from_logits\" is true there, and false in the job"));
+  change("name = \"score\"\ntype = \"fc\"\ninputs = [\"hidden\"]",
+         "name = \"middle\"\ntype = \"tanh\"\ninputs = [\"hidden\"]\n\n"
+         "[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"middle\"]");
+  EXPECT_EQ(done("infer job.toml").error,
+            warning + "\"score\": inputs is [\"hidden\"] there, and [\"middle\"] in the job\n");
+}
+
 TEST_F(VerbsTest, SetChangesTheModel) {
   done("train job.toml --passes 1 --set layer.hidden.size=5 --set layer.hidden.act=tanh");
   EXPECT_THAT(done("model show model.safetensors").out, HasSubstr("[16,5]"));
