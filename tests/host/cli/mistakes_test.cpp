@@ -56,6 +56,7 @@ TEST_F(MistakesTest, CommandLine) {
 TEST_F(MistakesTest, Files) {
   EXPECT_THAT(failure(66, "train nowhere.toml"), HasSubstr("nowhere.toml"));
   EXPECT_THAT(failure(66, "train job.toml --plugins nowhere"), HasSubstr("no folder \"nowhere\""));
+  EXPECT_THAT(failure(66, "plugins list --plugins nowhere"), HasSubstr("no folder \"nowhere\""));
   EXPECT_THAT(failure(66, "train job.toml --save nowhere/model"), HasSubstr("no folder \"nowhere\""));
   EXPECT_THAT(failure(74, "train job.toml --save ."), HasSubstr("it is a folder"));
   EXPECT_THAT(failure(66, "test job.toml"), HasSubstr("model.safetensors"));
@@ -196,6 +197,14 @@ slots.x = "x"
   EXPECT_THAT(failure(78, slot + "'{offset=1}'"), HasSubstr("are for integers"));
   EXPECT_THAT(failure(78, slot + "'{sequence=\"s\"}'"),
               HasSubstr("slot \"x\": key \"sequence\" is for sequences, but the slot holds float32 []"));
+  write("train.svm", "1 2:1\n");
+  const std::string sparse =
+      "train job.toml --set reader.train.type=libsvm --set 'reader.train.files=[\"train.svm\"]'"
+      " --set reader.train.choose='{features=\"x\", label=\"y\"}'";
+  write("job.toml", read("job.toml").replace(read("job.toml").find("columns"), 7, "width = 9 #"));
+  EXPECT_EQ(run(sparse + " --no-save").exit, 0);
+  EXPECT_THAT(failure(78, sparse + " --set reader.train.slots.x='{sequence=\"s\"}'"),
+              HasSubstr("key \"sequence\" is for sequences, but the slot holds sparse float32 [9]"));
 }
 
 TEST_F(MistakesTest, ReadersMustNumberAlike) {
