@@ -2,6 +2,7 @@
 #include "host/cli/build.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/cli.h"
@@ -46,17 +47,7 @@ void read_schema(OpenReader& open) {
   const json schema = json::parse(open.reader.describe());
   open.samples = schema.at("samples").get<int64_t>();
   open.batch = schema.at("batch").get<int64_t>();
-  for (const json& entry : schema.at("slots")) {
-    Slot slot;
-    slot.name = entry.at("name").get<std::string>();
-    slot.dtype_name = entry.at("dtype").get<std::string>();
-    slot.dtype = dtype_of(slot.dtype_name);
-    slot.shape = entry.at("shape").get<std::vector<int64_t>>();
-    slot.index_limit = entry.at("index_limit").get<int64_t>();
-    slot.storage = storage_of(entry.at("storage").get<std::string>());
-    slot.levels = entry.at("levels").get<uint32_t>();
-    open.slots.push_back(std::move(slot));
-  }
+  for (const json& entry : schema.at("slots")) open.slots.push_back(slot_of(entry));
 }
 
 std::vector<std::string> names_of(const std::vector<Slot>& slots) {
@@ -65,12 +56,34 @@ std::vector<std::string> names_of(const std::vector<Slot>& slots) {
   return result;
 }
 
-void check_slots(const JobReader& reader, const OpenReader& open) {
-  const std::vector<std::string> known = names_of(open.slots);
-  for (const JobSlot& slot : reader.slots)
-    if (std::find(known.begin(), known.end(), slot.slot) == known.end())
-      throw Failure(kBadConfig, slot.place + ": [reader." + reader.name + "]: the reader has no slot \"" + slot.slot +
-                                    "\"" + suggestion(slot.slot, known));
+const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
+  const auto found = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+// Keys that have no effect on such a slot are a misunderstanding.
+void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
+  const auto refuse = [&](const char* keys, const char* needed) {
+    throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: slot \"" + use.slot + "\": " + keys +
+                                  " for " + needed + ", but the slot holds " + to_string(slot));
+  };
+  if ((use.scale != 1 || use.offset != 0) && slot.dtype.find("float") != std::string::npos)
+    refuse("scale and offset are", "integers");
+  if (!use.sequence.empty() && slot.storage != TN_RAGGED) refuse("key \"sequence\" is", "sequences");
+}
+
+// What the job says of slots: which data layers they feed. What [reader.test] takes over from [reader.train] may be
+// about slots that it lacks, such as labels.
+void use_slots(const JobReader& reader, OpenReader& open) {
+  for (const JobSlot& use : reader.slots) {
+    const Slot* slot = find(open.slots, use.slot);
+    if (slot == nullptr && reader.own_slots)
+      throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: the reader has no slot \"" + use.slot +
+                                    "\"" + suggestion(use.slot, names_of(open.slots)));
+    if (slot == nullptr) continue;
+    check_use(reader, use, *slot);
+    if (use.slot != use.layer) open.feeding.emplace_back(use.slot, use.layer);
+  }
 }
 
 // The data layer that a slot feeds.
@@ -80,14 +93,6 @@ JobSlot use_of(const JobReader& reader, const std::string& slot) {
   JobSlot result;
   result.slot = result.layer = slot;
   return result;
-}
-
-std::string shape_text(const Slot& slot) {
-  std::string result = slot.storage == TN_CSR ? "sparse " : "";
-  for (uint32_t i = 0; i < slot.levels; ++i) result += "sequences of ";
-  result += slot.dtype_name + " [";
-  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
-  return result + "]";
 }
 
 Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source) {
@@ -124,6 +129,25 @@ Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, b
 
 }  // namespace
 
+Slot slot_of(const json& described) {
+  Slot slot;
+  slot.name = described.at("name").get<std::string>();
+  slot.dtype = described.at("dtype").get<std::string>();
+  slot.shape = described.at("shape").get<std::vector<int64_t>>();
+  slot.index_limit = described.at("index_limit").get<int64_t>();
+  slot.storage = storage_of(described.value("storage", "dense"));
+  slot.levels = described.value("levels", 0U);
+  return slot;
+}
+
+std::string to_string(const Slot& slot) {
+  std::string result = slot.storage == TN_CSR ? "sparse " : "";
+  if (slot.storage == TN_RAGGED) result = slot.levels == 2 ? "sequences of sequences of " : "sequences of ";
+  result += slot.dtype + " [";
+  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
+  return result + "]";
+}
+
 OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order) {
   OpenReader open;
   const std::string what = "[reader." + reader.name + "]";
@@ -136,19 +160,29 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
     open.reader = in_minibatches(std::move(samples), job, reader, in_order);
     if (reader.prefetch > 0) open.reader = std::move(open.reader).buffered(reader.prefetch);
     read_schema(open);
-    check_slots(reader, open);
+    use_slots(reader, open);
   } catch (const Error& error) {
-    rethrow_at(error, reader, what,
-               {"type", "part", "join", "choose", "batch", "shuffle", "drop_last", "first_n", "shard", "shards",
-                "bucket", "prefetch", "slots"});
+    std::vector<std::string> keys{"type", "part", "join", "choose"};
+    keys.insert(keys.end(), std::begin(kReaderKeys), std::end(kReaderKeys));
+    rethrow_at(error, reader, what, keys);
   }
-  for (const JobSlot& slot : reader.slots)
-    if (slot.slot != slot.layer) open.feeding.emplace_back(slot.slot, slot.layer);
   return open;
 }
 
+void require_samples(const JobReader& reader, int64_t samples) {
+  if (samples == 0)
+    throw Failure(kBadData, reader.place + ": [reader." + reader.name +
+                                "] gave no samples: its data is empty, or shards or drop_last leave nothing of it");
+}
+
 Topology::Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open)
-    : host_(host), job_(job), reader_(reader), open_(open) {}
+    : host_(host), job_(job), reader_(reader), open_(open) {
+  // The manifest writes the numbers of <tenon/layer.h>, which Role has too.
+  for (const json& plugin : json::parse(host.plugins()))
+    if (plugin.at("manifest").is_object() && plugin.at("manifest").contains("layers"))
+      for (const json& type : plugin.at("manifest").at("layers"))
+        roles_.emplace(type.at("type").get<std::string>(), static_cast<Role>(type.value("role", 0)));
+}
 
 const JobLayer* Topology::find(const std::string& name) const {
   const auto found =
@@ -216,7 +250,7 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     if (use.layer != name) continue;
     DataOptions options;
     options.name = name;
-    options.dtype = slot.dtype;
+    options.dtype = dtype_of(slot.dtype);
     options.shape = slot.shape;
     options.index_limit = slot.index_limit;
     options.scale = use.scale;
@@ -226,6 +260,8 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     options.sequence = use.sequence;
     DataLayer& data = data_[name];
     data.slot = slot;
+    data.scale = use.scale;
+    data.offset = use.offset;
     return data.layer = host_.data(options);
   }
   throw Failure(kBadConfig, user.inputs_place + ": layer \"" + user.name + "\": input \"" + name +
@@ -248,16 +284,27 @@ std::vector<std::string> Topology::outputs() const {
   return result.empty() ? names() : result;
 }
 
-Role Topology::role(const std::string& name) {
-  const json role = json::parse(layer(name).describe()).at("role");
-  if (role == "cost") return Role::kCost;
-  return role == "metric" ? Role::kMetric : Role::kLayer;
+Role Topology::role(const std::string& name) const {
+  const JobLayer* layer = find(name);
+  if (layer == nullptr) throw Failure(kBadConfig, unknown(name));
+  const auto role = roles_.find(layer->type);
+  return role == roles_.end() ? Role::kLayer : role->second;  // an unknown type is refused where the layer is made
 }
 
-std::vector<std::string> Topology::measured() {
+std::vector<std::string> Topology::measured() const {
   std::vector<std::string> result;
   for (const std::string& name : outputs())
     if (role(name) != Role::kLayer) result.push_back(name);
+  return result;
+}
+
+std::map<std::string, json> Topology::described() const {
+  std::map<std::string, json> result;
+  for (const auto& [name, layer] : made_) result[name] = json::parse(layer.describe());
+  for (const auto& [name, data] : data_)
+    result[name] = {{"type", "data"},           {"dtype", data.slot.dtype},
+                    {"shape", data.slot.shape}, {"index_limit", data.slot.index_limit},
+                    {"scale", data.scale},      {"offset", data.offset}};
   return result;
 }
 
@@ -271,9 +318,14 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
                     what + "no slot feeds data layer \"" + name + "\"" + suggestion(name, names_of(open.slots)));
     if (slot->dtype != data.slot.dtype || slot->shape != data.slot.shape || slot->storage != data.slot.storage ||
         slot->levels != data.slot.levels)
-      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + shape_text(*slot) +
-                                    ", but data layer \"" + name + "\" is " + shape_text(data.slot) + " in [reader." +
-                                    reader_.name + "]");
+      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + to_string(*slot) + ", but data layer \"" +
+                                    name + "\" is " + to_string(data.slot) + " in [reader." + reader_.name + "]");
+    if (slot->index_limit >= 0 && data.slot.index_limit >= 0 && slot->index_limit != data.slot.index_limit)
+      throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" has numbers below " +
+                                    std::to_string(slot->index_limit) + ", but data layer \"" + name +
+                                    "\" has numbers below " + std::to_string(data.slot.index_limit) + " in [reader." +
+                                    reader_.name + "], " + reader_.place +
+                                    ": give both readers the same vocabulary, labels or classes");
   }
 }
 

@@ -138,6 +138,10 @@ void read_parts(Section& section, const std::string& what, JobReader& to) {
   for (const toml::node& entry : *node->as_array()) {
     const toml::table& table = *entry.as_table();
     Section part(table, what + ": part " + std::to_string(to.parts.size() + 1), place_of(table));
+    for (const char* key : kReaderKeys)
+      if (const toml::node* misplaced = table.get(key))
+        part.fail(place_of(*misplaced),
+                  std::string("key \"") + key + "\" is one of the whole reader: it belongs to " + what);
     JobSource source;
     read_choice(part, source);
     static_cast<JobType&>(source) = type_of(part);
@@ -173,6 +177,9 @@ void read_order(Section& section, JobReader& to) {
       section.wrong("shuffle", *shuffle, "true, false, or the samples of a buffer");
     }
   }
+  const toml::node* shard = section.find("shard");
+  if (shard != nullptr && section.find("shards") == nullptr)
+    section.fail(place_of(*shard), "key \"shard\" says which of how many, and key \"shards\" is missing");
   constexpr int64_t kMostShards = UINT32_MAX;
   to.shards = section.integer("shards", 1, kMostShards).value_or(1);
   to.shard = section.integer("shard", 0, to.shards - 1).value_or(0);
@@ -193,7 +200,10 @@ JobReader reader_of(const std::string& name, const toml::table& table, const Job
     section.fail(section.place(), "keys \"bucket\" and \"drop_last\" exclude each other");
   read_choice(section, result);
   read_slots(section, what, result);
-  if (table.get("slots") == nullptr && fallback != nullptr) result.slots = fallback->slots;
+  if (table.get("slots") == nullptr && fallback != nullptr) {
+    result.slots = fallback->slots;
+    result.own_slots = false;
+  }
   read_parts(section, what, result);
   if (!batch && fallback == nullptr) section.missing("batch");
   result.batch = batch ? *batch : fallback->batch;

@@ -52,6 +52,10 @@ struct JobBucket {
   int64_t window = 0, rows = 0;
 };
 
+// Keys of a whole reader, also where it has parts.
+inline constexpr const char* kReaderKeys[] = {"batch",  "shuffle", "drop_last", "first_n", "shard",
+                                              "shards", "bucket",  "prefetch",  "slots"};
+
 struct JobReader : JobSource {  // without a type where there are parts
   std::string name;             // train, test
   std::vector<JobSource> parts;
@@ -65,6 +69,7 @@ struct JobReader : JobSource {  // without a type where there are parts
   std::optional<JobBucket> bucket;
   int64_t prefetch = kPrefetch;  // minibatches that are read ahead; 0: none
   std::vector<JobSlot> slots;    // those that are mentioned; any other feeds the data layer of its own name
+  bool own_slots = true;         // false: `slots` are those of [reader.train], some of which may not be here
 };
 
 struct Job {

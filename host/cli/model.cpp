@@ -1,12 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/model.h"
 
+#include <nlohmann/json.hpp>
+#include <set>
+
 namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+// What a type takes an attribute to be that is not given; null: nothing.
+json initial_of(const json& plugins, const std::string& type, const std::string& attribute) {
+  for (const json& plugin : plugins) {
+    if (!plugin.at("manifest").is_object() || !plugin.at("manifest").contains("layers")) continue;
+    for (const json& layer : plugin.at("manifest").at("layers")) {
+      if (layer.at("type") != type || !layer.contains("attributes")) continue;
+      for (const json& described : layer.at("attributes"))
+        if (described.at("name") == attribute) return described.value("initial", json());
+    }
+  }
+  return {};
+}
+
+// Finds what two descriptions of one layer, as in docs/model-file.md, do not share and the answers depend on.
+class Comparison {
+ public:
+  Comparison(const json& plugins, const json& saved, const json& job) : plugins_(plugins) {
+    compare("type", saved.at("type"), job.at("type"));
+    if (!found_.empty()) return;
+    if (saved.contains("scale")) {
+      for (const char* key : {"dtype", "shape", "scale", "offset"}) compare(key, saved.at(key), job.at(key));
+      if (saved.at("index_limit") != -1 && job.at("index_limit") != -1)
+        compare("index_limit", saved.at("index_limit"), job.at("index_limit"));
+      return;
+    }
+    compare("inputs", saved.at("inputs"), job.at("inputs"));
+    std::set<std::string> names;
+    for (const json* layer : {&saved, &job})
+      for (const auto& [name, value] : layer->at("attributes").items()) names.insert(name);
+    for (const std::string& name : names)
+      if (name != "drop_rate" && name.rfind("param.", 0) != 0)  // those matter to training alone
+        compare("attribute \"" + name + "\"", attribute(saved, name), attribute(job, name));
+  }
+
+  // The first difference in words; "" for none.
+  [[nodiscard]] const std::string& found() const { return found_; }
+
+ private:
+  void compare(const std::string& what, const json& saved, const json& job) {
+    const auto told = [](const json& value) { return value.is_null() ? "not given" : value.dump(); };
+    if (found_.empty() && saved != job)
+      found_ = what + " is " + told(saved) + " there, and " + told(job) + " in the job";
+  }
+  [[nodiscard]] json attribute(const json& layer, const std::string& name) const {
+    if (layer.at("attributes").contains(name)) return layer.at("attributes").at(name);
+    return name == "parameter_name" ? layer.at("name") : initial_of(plugins_, layer.at("type"), name);
+  }
+
+  const json& plugins_;
+  std::string found_;
+};
+
+}  // namespace
 
 std::string model_path(const Job& job, const std::string& given) {
   if (given.empty() && !job.save)
     throw Failure(kUsage, job.path + ": the job saves no model; name a file with --model FILE");
   return given.empty() ? *job.save : given;
+}
+
+Parameters load_parameters(const Host& host, const std::string& path, const Topology& topology, Console& console) {
+  Parameters parameters = host.load(path).parameters;
+  const json plugins = json::parse(host.plugins());
+  const std::map<std::string, json> job = topology.described();
+  const json saved = json::parse(host.describe_model(path));
+  for (const json& layer : saved.at("topology").at("layers")) {
+    const auto same = job.find(layer.at("name").get<std::string>());
+    if (same == job.end()) continue;
+    const Comparison comparison(plugins, layer, same->second);
+    if (comparison.found().empty()) continue;
+    console.warn(path + " was saved with another layer \"" + same->first + "\": " + comparison.found());
+    break;
+  }
+  return parameters;
 }
 
 }  // namespace tenon::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/options.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -33,7 +34,10 @@ bool Options::parse(const Arguments& arguments) {
     std::vector<std::string> known;
     for (const auto& option : list.options()) known.push_back("--" + option->long_name());
     std::string name = error.get_option_name();
-    if (name.rfind("--", 0) != 0) name.insert(0, name.rfind('-', 0) == 0 ? "-" : "--");
+    // The library drops the dashes.
+    const bool dashed = std::any_of(arguments.begin(), arguments.end(),
+                                    [&](const std::string& argument) { return argument.rfind("--" + name, 0) == 0; });
+    if (name.rfind('-', 0) != 0) name.insert(0, dashed ? "--" : "-");
     const std::string near = nearest(name, known);
     fail("unknown option \"" + name + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   } catch (const po::error& error) {

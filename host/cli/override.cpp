@@ -27,8 +27,8 @@ class Override {
       const auto entry = table->begin();
       path_.emplace_back(entry->first.str());
       if (path_.back().empty()) fail("a part of the key is empty");
-      value_ = &entry->second;
-      toml::table* inner = value_->as_table();
+      nodes_.push_back(&entry->second);
+      toml::table* inner = nodes_.back()->as_table();
       if (inner == nullptr || inner->is_inline()) break;  // an inline table is a value
       table = inner;
     }
@@ -37,14 +37,13 @@ class Override {
   void apply(toml::table& job) {
     size_t depth = 0;
     toml::table* target = section(job, depth);
-    for (; depth + 1 < path_.size(); ++depth) {
-      if (target->get(path_[depth]) == nullptr) target->insert(path_[depth], toml::table{});
+    for (; depth + 1 < path_.size() && target->get(path_[depth]) != nullptr; ++depth) {
       toml::table* inner = target->get(path_[depth])->as_table();
       if (inner == nullptr) fail("\"" + joined(depth + 1) + "\" is no table");
       target = inner;
     }
-    const std::string& key = path_.back();
-    value_->visit([&](auto& value) { target->insert_or_assign(key, std::move(value)); });
+    // Moved, not copied: a copy does not know where it was written.
+    nodes_[depth]->visit([&](auto& value) { target->insert_or_assign(path_[depth], std::move(value)); });
   }
 
  private:
@@ -118,7 +117,7 @@ class Override {
   std::string argument_;
   toml::table table_;
   std::vector<std::string> path_;
-  toml::node* value_ = nullptr;
+  std::vector<toml::node*> nodes_;  // what each part of the path names
 };
 
 }  // namespace

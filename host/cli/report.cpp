@@ -87,6 +87,7 @@ void Report::end_iteration(const Event& told) {
 
 void Report::end_pass(const Event& told) {
   passes_done_ = told.pass() + 1;
+  cost_ = told.cost();
   event("end_pass", told, true);
   console_.line(pass_label(passes_done_) + "  " + shown(told.cost(), told.metrics()) + "  " +
                 rate_text(told.samples(), told.seconds()));

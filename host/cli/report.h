@@ -24,6 +24,8 @@ class Report {
   void saved(const std::string& path);
 
   [[nodiscard]] int64_t passes_done() const { return passes_done_; }
+  // Of the last pass that was done.
+  [[nodiscard]] double cost() const { return cost_; }
   // "pass 3, batch 120": how far it got.
   [[nodiscard]] std::string position() const;
 
@@ -40,6 +42,7 @@ class Report {
   int64_t batches_done_ = 0;  // of the present pass
   int64_t pass_samples_ = 0;
   double pass_cost_ = 0;  // sum over samples
+  double cost_ = 0;
   bool warned_ = false;
 };
 

@@ -169,7 +169,7 @@ class Writer {
 };
 
 // Without --output: the outputs of the job that are no costs and no metrics.
-std::vector<std::string> chosen(Topology& topology, const Job& job, std::vector<std::string> given) {
+std::vector<std::string> chosen(const Topology& topology, const Job& job, std::vector<std::string> given) {
   for (const std::string& name : given) {
     if (!topology.has_layer(name)) throw Failure(kUsage, "--output: " + topology.unknown(name));
     if (topology.role(name) == Role::kMetric)
@@ -178,9 +178,11 @@ std::vector<std::string> chosen(Topology& topology, const Job& job, std::vector<
   if (!given.empty()) return given;
   for (const std::string& name : topology.outputs())
     if (topology.role(name) == Role::kLayer) given.push_back(name);
-  if (given.empty())
-    throw Failure(kUsage, job.path + ": none of the outputs is a prediction; name a layer with --output NAME");
-  return given;
+  if (!given.empty()) return given;
+  std::string layers;
+  for (const std::string& name : topology.names())
+    if (topology.role(name) == Role::kLayer) layers += (layers.empty() ? "" : ", ") + name;
+  throw Failure(kUsage, job.path + ": none of the outputs is a prediction; name a layer with --output NAME: " + layers);
 }
 
 struct InferArguments {
@@ -198,7 +200,7 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
   TrainOptions run;
   run.outputs = topology.layers(names);
   const std::string path = model_path(job, given.model);
-  run.parameters = host.load(path).parameters;
+  run.parameters = load_parameters(host, path, topology, console);
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/build.h"
 #include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
@@ -31,9 +32,8 @@ void print_topology(const json& topology) {
     std::string inputs;
     if (layer.contains("inputs"))
       for (const json& input : layer.at("inputs")) inputs += (inputs.empty() ? "" : ", ") + input.get<std::string>();
-    std::string attributes = attributes_of(layer);
-    if (layer.contains("dtype")) attributes = layer.at("dtype").get<std::string>() + " " + layer.at("shape").dump();
-    table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), inputs, attributes});
+    table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), inputs,
+               layer.contains("dtype") ? to_string(slot_of(layer)) : attributes_of(layer)});
   }
   table.print(std::cout);
   std::string outputs;

@@ -54,7 +54,8 @@ void print(const json& plan) {
   std::cout << "\n";
   Table bytes({"memory", ">bytes", ""});
   const json& parts = plan.at("bytes");
-  for (const char* part : {"parameters", "slots", "control", "feeds", "gradients", "arena", "workspace", "machine"})
+  for (const char* part :
+       {"parameters", "slots", "control", "feeds", "gradients", "arena", "workspace", "rows", "machine"})
     if (parts.contains(part)) {
       const auto size = parts.at(part).get<uint64_t>();
       bytes.row({part, std::to_string(size), size < 1024 ? "" : shown_bytes(size)});
@@ -68,7 +69,8 @@ void print(const json& plan) {
   }
   if (saved > 0)
     std::cout << "\nThe backward calls read " << saved << " bytes that the forward ones saved:" << values << "\n";
-  std::cout << "\n\"machine\" is the sum from \"control\" to \"workspace\": the one block that a machine asks for.\n";
+  std::cout << "\n\"machine\" is the sum from \"control\" to \"rows\": what a machine asks for, in one block but for "
+               "\"rows\".\n";
 }
 
 }  // namespace

@@ -23,17 +23,20 @@ int run_test(const Arguments& arguments) {
   const Job job = common.load(options, options.operand(0));
   Console console(format, common.quiet);
   const Host host = make_host(common.plugins, job.threads);
-  const OpenReader open = open_reader(host, job, reader_of(job, reader), true);
-  Topology topology(host, job, reader_of(job, reader), open);
+  const JobReader& source = reader_of(job, reader);
+  const OpenReader open = open_reader(host, job, source, true);
+  Topology topology(host, job, source, open);
   TrainOptions run;
   run.outputs = topology.layers(topology.measured());
   if (run.outputs.empty()) throw Failure(kBadConfig, job.path + ": there is no cost and no metric among the outputs");
   const std::string path = model_path(job, model);
-  run.parameters = host.load(path).parameters;
+  run.parameters = load_parameters(host, path, topology, console);
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;
-  Report(console, 0, open.samples).test(with_model(path, [&] { return test(run); }), 0, "test");
+  const TestResult result = with_model(path, [&] { return test(run); });
+  require_samples(source, result.samples);
+  Report(console, 0, open.samples).test(result, 0, "test");
   return kDone;
 }
 

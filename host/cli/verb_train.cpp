@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -57,6 +58,8 @@ class Training {
     } else if (arguments.test_every > 0) {
       (void)reader_of(job_, "test");  // says that it is missing
     }
+    require_samples(*job_.train, train_.samples);
+    if (test_) require_samples(*job_.test, test_->samples);
     options_.outputs = topology_.layers(measured);
     options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
     options_.updater = make_updater(host_, job_);
@@ -71,6 +74,7 @@ class Training {
   int run() {
     std::optional<Interrupt> interrupt(std::in_place);
     options_.handler = [&](Event& event) {
+      if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       report_.tell(event);
       if (interrupt->signal() != 0) event.stop();
       const bool due = arguments_.test_every > 0 && event.kind() == TN_END_PASS &&
@@ -78,12 +82,18 @@ class Training {
       if (due && interrupt->signal() == 0) report_.test(test(), report_.passes_done(), "  test");
     };
     train(options_);
-    if (interrupt->signal() != 0 && report_.passes_done() < job_.passes) return interrupted(interrupt->signal());
+    if (interrupt->signal() != 0 && report_.passes_done() < job_.passes)
+      return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
+    if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
     if (save_) save();
     interrupt.reset();  // the test changes nothing and may just end
-    if (test_) report_.test(test(), report_.passes_done(), "test");
     if (!save_ && !arguments_.no_save) console_.note("nothing saved: neither the job nor --save names a file");
-    return kDone;
+    if (!test_) return kDone;
+    const TestResult tested = test();
+    report_.test(tested, report_.passes_done(), "test");
+    if (std::isfinite(tested.cost)) return kDone;
+    console_.warn("the cost on [reader.test] is not a finite number" + (save_ ? "; " + *save_ + " is saved" : ""));
+    return kBadConfig;
   }
 
  private:
@@ -97,16 +107,15 @@ class Training {
     report_.saved(*save_);
   }
 
-  // A half-trained model must not replace a good one unless that was asked for.
-  int interrupted(int signal) {
-    const std::string where = "interrupted in " + report_.position() + ": ";
+  // Ends a training that did not come to a good end: its model must not replace a good one unless that was asked for.
+  int spoilt(int exit, const std::string& why) {
     if (arguments_.save.empty()) {
-      console_.warn(where + "nothing saved; with --save FILE what was trained so far is saved");
+      console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
     } else {
-      console_.warn(where + "saving what was trained so far");
+      console_.warn(why + ": saving what was trained so far");
       save();
     }
-    return kSignalled + signal;
+    return exit;
   }
 
   [[nodiscard]] TestResult test() {
@@ -114,7 +123,9 @@ class Training {
     options.reader = test_->reader;
     options.feeding = test_->feeding;
     options.handler = nullptr;
-    return tenon::test(options);
+    TestResult result = tenon::test(options);
+    require_samples(*job_.test, result.samples);
+    return result;
   }
 
   const TrainArguments& arguments_;
@@ -137,7 +148,7 @@ int run_train(const Arguments& arguments) {
   Options options("train", {"JOB.toml"},
                   "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
                   "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
-                  "is then saved only where --save says so.");
+                  "is then saved only where --save says so, as where the cost is not a finite number at the end.");
   namespace po = boost::program_options;
   options.list.add_options()("passes", po::value(&given.common.passes)->value_name("N"), "passes over the data");
   given.common.add_seed_to(options);

@@ -28,6 +28,10 @@ def train(job, set_up=()):
         sys.exit(f"{job}: the test cost is {test}; the job states at most {bar}")
     if not first > bar:
         sys.exit(f"{job}: the first pass already costs {first}: a bar of {bar} says nothing")
+    told = subprocess.run([build / "bin/tenon", "infer", job.name, "--set", "reader.test.first_n=2"], cwd=folder,
+                          stdout=subprocess.PIPE, text=True, check=True)
+    if [sorted(json.loads(line)) for line in told.stdout.splitlines()] != [["prediction", "sample"]] * 2:
+        sys.exit(f"{job}: tenon infer prints {told.stdout}")
 
 
 train(pathlib.Path("word2vec/ngram.toml"))

@@ -37,7 +37,9 @@ TEST_F(MistakesTest, CommandLine) {
   EXPECT_THAT(failure(64, "train job.toml more"), HasSubstr("unexpected \"more\""));
   EXPECT_THAT(failure(64, "train ''"), HasSubstr("JOB.toml"));
   EXPECT_THAT(failure(64, "train job.toml --pases 3"), HasSubstr("did you mean \"--passes\"?"));
-  EXPECT_THAT(failure(64, "train job.toml --pass 3"), HasSubstr("--pass"));
+  EXPECT_THAT(failure(64, "train job.toml --pass 3"), HasSubstr("unknown option \"--pass\""));
+  EXPECT_THAT(failure(64, "plan job.toml -q"), HasSubstr("unknown option \"-q\""));
+  EXPECT_THAT(failure(64, "plan job.toml --q"), HasSubstr("unknown option \"--q\""));
   EXPECT_THAT(failure(64, "train job.toml --passes"), HasSubstr("--passes"));
   EXPECT_THAT(failure(64, "train job.toml --passes many"), HasSubstr("many"));
   EXPECT_THAT(failure(64, "train job.toml --passes 0"), HasSubstr("expected at least 1, got 0"));
@@ -54,6 +56,7 @@ TEST_F(MistakesTest, CommandLine) {
 TEST_F(MistakesTest, Files) {
   EXPECT_THAT(failure(66, "train nowhere.toml"), HasSubstr("nowhere.toml"));
   EXPECT_THAT(failure(66, "train job.toml --plugins nowhere"), HasSubstr("no folder \"nowhere\""));
+  EXPECT_THAT(failure(66, "plugins list --plugins nowhere"), HasSubstr("no folder \"nowhere\""));
   EXPECT_THAT(failure(66, "train job.toml --save nowhere/model"), HasSubstr("no folder \"nowhere\""));
   EXPECT_THAT(failure(74, "train job.toml --save ."), HasSubstr("it is a folder"));
   EXPECT_THAT(failure(66, "test job.toml"), HasSubstr("model.safetensors"));
@@ -70,6 +73,27 @@ TEST_F(MistakesTest, DamagedData) {
   EXPECT_THAT(failure(65, "train job.toml"), HasSubstr("train-images"));
   write("train-images", "");
   EXPECT_THAT(failure(65, "train job.toml"), HasSubstr("train-images"));
+}
+
+TEST_F(MistakesTest, NoSamples) {
+  EXPECT_THAT(failure(65, "train job.toml --set reader.train.shards=100 --set reader.train.shard=99"),
+              HasSubstr("job.toml:34: [reader.train] gave no samples: "));
+  EXPECT_THAT(failure(65, "train job.toml --set reader.train.drop_last=true --set reader.train.batch=64"),
+              HasSubstr("[reader.train] gave no samples"));
+  EXPECT_THAT(failure(65, "train job.toml --set reader.test.shards=100 --set reader.test.shard=99"),
+              HasSubstr("[reader.test] gave no samples"));
+  ASSERT_EQ(run("train job.toml --passes 1 --save good").exit, 0);
+  EXPECT_THAT(failure(65, "test job.toml --model good --set reader.test.shards=100 --set reader.test.shard=99"),
+              HasSubstr("[reader.test] gave no samples: "));
+  write("empty.csv", "x,y\n");
+  write("job.toml", R"(
+layer = [{ name = "score", type = "fc", inputs = ["x"], size = 1 },
+         { name = "cost", type = "square_error", inputs = ["score", "y"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+reader.train = { type = "csv", files = ["empty.csv"], columns = ["x:f32", "y:f32"], batch = 1 }
+)");
+  EXPECT_THAT(failure(65, "train job.toml --save empty"), HasSubstr("job.toml:5: [reader.train] gave no samples: "));
+  EXPECT_FALSE(std::filesystem::exists(path("empty")));
 }
 
 TEST_F(MistakesTest, LabelOutOfRange) {
@@ -93,8 +117,10 @@ TEST_F(MistakesTest, DamagedModel) {
 
 TEST_F(MistakesTest, ModelOfAnotherShape) {
   ASSERT_EQ(run("train job.toml --passes 1 --save good").exit, 0);
-  EXPECT_THAT(failure(78, "test job.toml --model good --set layer.hidden.size=9"),
-              AllOf(HasSubstr("good does not fit"), HasSubstr("hidden.weight")));
+  const Outcome outcome = run("test job.toml --model good --set layer.hidden.size=9");
+  EXPECT_EQ(outcome.exit, 78);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("attribute \"size\" is 8 there, and 9 in the job\n"),
+                                   HasSubstr("tenon: good does not fit"), HasSubstr("hidden.weight")));
 }
 
 TEST_F(MistakesTest, JobKeys) {
@@ -149,6 +175,60 @@ TEST_F(MistakesTest, MissingSections) {
 TEST_F(MistakesTest, ReadersMustAgree) {
   EXPECT_THAT(changed(78, "files = [\"test-images\", \"test-labels\"]", "files = [\"test-images\", \"test-images\"]"),
               AllOf(HasSubstr("[reader.test]"), HasSubstr("label")));
+}
+
+TEST_F(MistakesTest, KeysOfSlotsWithoutEffect) {
+  write("train.csv", "x,y\n1,2\n");
+  write("job.toml", R"(
+layer = [{ name = "score", type = "fc", inputs = ["x"], size = 1 },
+         { name = "cost", type = "square_error", inputs = ["score", "y"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+[reader.train]
+type = "csv"
+files = ["train.csv"]
+columns = ["x:f32", "y:f32"]
+batch = 1
+slots.x = "x"
+)");
+  const std::string slot = "train job.toml --set reader.train.slots.x=";
+  EXPECT_THAT(
+      failure(78, slot + "'{scale=0.5}'"),
+      HasSubstr("[reader.train]: slot \"x\": scale and offset are for integers, but the slot holds float32 []"));
+  EXPECT_THAT(failure(78, slot + "'{offset=1}'"), HasSubstr("are for integers"));
+  EXPECT_THAT(failure(78, slot + "'{sequence=\"s\"}'"),
+              HasSubstr("slot \"x\": key \"sequence\" is for sequences, but the slot holds float32 []"));
+  write("train.svm", "1 2:1\n");
+  const std::string sparse =
+      "train job.toml --set reader.train.type=libsvm --set 'reader.train.files=[\"train.svm\"]'"
+      " --set reader.train.choose='{features=\"x\", label=\"y\"}'";
+  write("job.toml", read("job.toml").replace(read("job.toml").find("columns"), 7, "width = 9 #"));
+  EXPECT_EQ(run(sparse + " --no-save").exit, 0);
+  EXPECT_THAT(failure(78, sparse + " --set reader.train.slots.x='{sequence=\"s\"}'"),
+              HasSubstr("key \"sequence\" is for sequences, but the slot holds sparse float32 [9]"));
+}
+
+TEST_F(MistakesTest, ReadersMustNumberAlike) {
+  write("train.csv", "x,kind\n1,a\n2,b\n3,c\n");
+  write("test.csv", "x,kind\n1,b\n2,c\n");
+  const std::string text = R"(
+layer = [{ name = "score", type = "fc", inputs = ["x"], size = 3 },
+         { name = "cost", type = "cross_entropy", inputs = ["score", "kind"], from_logits = true }]
+updater = { type = "sgd", learning_rate = 0.1 }
+reader.train = { type = "csv", files = ["train.csv"], columns = ["x:f32", "kind:category"], batch = 2 }
+reader.test = { type = "csv", files = ["test.csv"], columns = ["x:f32", "kind:category"] }
+)";
+  write("job.toml", text);
+  EXPECT_THAT(failure(78, "train job.toml"),
+              HasSubstr("job.toml:6: [reader.test]: slot \"kind\" has numbers below 2, but data layer \"kind\" has "
+                        "numbers below 3 in [reader.train], job.toml:5: give both readers the same vocabulary"));
+  write("kind.txt", "a\nb\nc\n");
+  const std::string same = " --set 'reader.test.columns=[\"x:f32\", \"kind:category(kind.txt)\"]'";
+  EXPECT_EQ(run("train job.toml --no-save" + same).exit, 0);
+}
+
+TEST_F(MistakesTest, NothingToPredict) {
+  EXPECT_THAT(changed(64, "seed = 3", "outputs = [\"cost\", \"accuracy\"]", "infer"),
+              HasSubstr("name a layer with --output NAME: hidden, score, prediction\n"));
 }
 
 TEST_F(MistakesTest, NothingDrivesTheTerminal) {

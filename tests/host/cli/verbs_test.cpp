@@ -9,6 +9,7 @@ namespace tenon::cli {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -157,9 +158,41 @@ TEST_F(VerbsTest, InferAsCsvAndOtherLayers) {
 
 TEST_F(VerbsTest, InferNeedsNoLabelsForAPrediction) {
   done("train job.toml --passes 1");
-  const Outcome with = done("infer job.toml --output prediction");
-  const Outcome without = done("infer job.toml --output prediction --set 'reader.test.files=[\"test-images\"]'");
-  EXPECT_EQ(with.out, without.out);
+  const Outcome with = done("infer job.toml");
+  const std::string unlabelled = " --set 'reader.test.files=[\"test-images\"]'";
+  EXPECT_EQ(done("infer job.toml --output prediction" + unlabelled).out, with.out);
+  EXPECT_EQ(done("infer job.toml" + unlabelled).out, with.out) << "costs and metrics are not asked for";
+  // What [reader.test] takes over from [reader.train] may be about slots that only the latter has.
+  const std::string renamed =
+      unlabelled + " --set reader.train.slots.label=truth --set 'layer.cost.inputs=[\"score\", \"truth\"]'";
+  EXPECT_EQ(done("infer job.toml" + renamed).out, with.out);
+  EXPECT_THAT(run("test job.toml" + unlabelled).error,
+              HasSubstr("input \"label\" is no layer of the job, and no slot of [reader.test] feeds it"));
+}
+
+TEST_F(VerbsTest, WarnsOfAJobUnlikeTheModel) {
+  done("train job.toml --passes 1");
+  const std::string warning = "warning: model.safetensors was saved with another layer ";
+  for (const char* verb : {"test", "infer"}) {
+    const auto told = [&](const std::string& sets) { return done(verb + (" job.toml" + sets)).error; };
+    EXPECT_EQ(told(" --set layer.hidden.act=tanh"),
+              warning + "\"hidden\": attribute \"act\" is \"relu\" there, and \"tanh\" in the job\n");
+    EXPECT_EQ(told(" --set reader.train.slots.image.scale=0.5"),
+              warning + "\"pixel\": scale is 0.00392156862745098 there, and 0.5 in the job\n");
+    // What changes no answer: defaults that are given, keys of training, other outputs, another order.
+    EXPECT_EQ(told(" --set layer.hidden.bias=true --set layer.hidden.drop_rate=0.5 --set "
+                   "layer.hidden.param.weight.decay=0.5"),
+              "");
+    EXPECT_EQ(told(" --set 'outputs=[\"prediction\", \"cost\"]'"), "");
+  }
+  EXPECT_EQ(done("infer job.toml --set layer.cost.from_logits=false").error, "") << "the cost is not asked for";
+  EXPECT_THAT(done("test job.toml --set layer.cost.from_logits=false").error,
+              HasSubstr("\"cost\": attribute \"from_logits\" is true there, and false in the job"));
+  change("name = \"score\"\ntype = \"fc\"\ninputs = [\"hidden\"]",
+         "name = \"middle\"\ntype = \"tanh\"\ninputs = [\"hidden\"]\n\n"
+         "[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"middle\"]");
+  EXPECT_EQ(done("infer job.toml").error,
+            warning + "\"score\": inputs is [\"hidden\"] there, and [\"middle\"] in the job\n");
 }
 
 TEST_F(VerbsTest, SetChangesTheModel) {
@@ -183,6 +216,30 @@ TEST_F(VerbsTest, Plan) {
   EXPECT_FALSE(json::parse(done("plan job.toml --json --inference").out).at("training").get<bool>());
 }
 
+TEST_F(VerbsTest, PlanOfGradientsOfRows) {
+  write("words.csv", "word,next\n0,1\n1,2\n2,0\n");
+  write("job.toml", R"(
+layer = [{ name = "vector", type = "embedding", inputs = ["word"], vocabulary = 1000, size = 8 },
+         { name = "score", type = "fc", inputs = ["vector"], size = 3 },
+         { name = "cost", type = "cross_entropy", inputs = ["score", "next"], from_logits = true }]
+updater = { type = "sgd", learning_rate = 0.1 }
+[reader.train]
+type = "csv"
+files = ["words.csv"]
+columns = ["word:i32<1000", "next:i32<3"]
+batch = 4
+)");
+  const json bytes = json::parse(done("plan job.toml --json").out).at("bytes");
+  EXPECT_GT(bytes.at("rows").get<int64_t>(), 0);
+  int64_t sum = 0;
+  for (const char* part : {"control", "feeds", "gradients", "arena", "workspace", "rows"})
+    sum += bytes.at(part).get<int64_t>();
+  EXPECT_EQ(bytes.at("machine").get<int64_t>(), sum);
+  EXPECT_THAT(done("plan job.toml").out,
+              AllOf(testing::ContainsRegex("\nrows +" + std::to_string(bytes.at("rows").get<int64_t>())),
+                    HasSubstr("from \"control\" to \"rows\"")));
+}
+
 TEST_F(VerbsTest, PluginsListAndInfo) {
   const std::string list = done("plugins list").out;
   for (const char* part : {"fc", "adam", "idx", "cpu"}) EXPECT_THAT(list, HasSubstr(part));
@@ -190,6 +247,7 @@ TEST_F(VerbsTest, PluginsListAndInfo) {
   const std::string info = done("plugins info fc").out;
   EXPECT_THAT(info, HasSubstr("size"));
   EXPECT_THAT(info, HasSubstr("required"));
+  EXPECT_THAT(info, HasSubstr("param.<suffix>.sparse\n"));
   EXPECT_THAT(done("plugins info idx").out, HasSubstr("files"));
   EXPECT_EQ(json::parse(done("plugins info adam --json").out).at("status"), "found") << "described without loading";
 }
@@ -203,6 +261,30 @@ TEST_F(VerbsTest, ModelShow) {
   EXPECT_TRUE(json::parse(done("model show model.safetensors --json").out).at("verified").get<bool>());
 }
 
+TEST_F(VerbsTest, ModelShowTellsStorages) {
+  write("words.txt", "a b\nb\n");
+  write("tags.svm", "1 1:1\n0 2:1\n");
+  write("job.toml", R"(
+save = "model.safetensors"
+layer = [{ name = "vector", type = "embedding", inputs = ["words"], vocabulary = 9, size = 2, reduce = "sum" },
+         { name = "score", type = "fc", inputs = ["tags"], size = 2 },
+         { name = "sum", type = "add", inputs = ["vector", "score"] },
+         { name = "one", type = "fc", inputs = ["sum"], size = 1 },
+         { name = "cost", type = "square_error", inputs = ["one", "label"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+[reader.train]
+join = "compose"
+batch = 2
+slots.features = "tags"
+part = [{ type = "text", files = ["words.txt"] }, { type = "libsvm", files = ["tags.svm"], width = 200 }]
+)");
+  done("train job.toml");
+  const std::string text = done("model show model.safetensors").out;
+  EXPECT_THAT(text, testing::ContainsRegex("\nwords +data +sequences of int32 \\[\\]"));
+  EXPECT_THAT(text, testing::ContainsRegex("\ntags +data +sparse float32 \\[200\\]"));
+  EXPECT_THAT(text, testing::ContainsRegex("\nlabel +data +float32 \\[\\]"));
+}
+
 TEST_F(VerbsTest, EveryVerbHasHelp) {
   for (const char* verb : {"train", "test", "infer", "plan", "plugins list", "plugins info", "model show", "version"}) {
     const Outcome outcome = done(std::string(verb) + " --help");
@@ -211,6 +293,20 @@ TEST_F(VerbsTest, EveryVerbHasHelp) {
   }
   EXPECT_THAT(done("version").out, testing::ContainsRegex("^tenon [0-9]+\\.[0-9]+\\.[0-9]+"));
   EXPECT_THAT(done("plugins --help").out, HasSubstr("plugins info"));
+}
+
+TEST_F(VerbsTest, CostThatIsNotFinite) {
+  const std::string wild = "train job.toml --set updater.type=sgd --set updater.learning_rate=1e30";
+  const Outcome outcome = run(wild);
+  EXPECT_EQ(outcome.exit, 78) << outcome.out;
+  EXPECT_THAT(outcome.error, HasSubstr("warning: the cost of the last pass is not a finite number: nothing saved"));
+  EXPECT_FALSE(std::filesystem::exists(path("model.safetensors")));
+  EXPECT_EQ(run(wild + " --save kept.safetensors").exit, 78);
+  EXPECT_TRUE(std::filesystem::exists(path("kept.safetensors")));
+  // One update only: nothing but the test tells.
+  const Outcome late = run(wild + " --passes 1 --set reader.train.batch=60");
+  EXPECT_EQ(late.exit, 78) << late.out;
+  EXPECT_THAT(late.error, HasSubstr("the cost on [reader.test] is not a finite number; model.safetensors is saved"));
 }
 
 // Sends SIGTERM in the second pass of a training that would take for ever.
