@@ -342,10 +342,11 @@ void Machine::bind(const MemoryPlan& plan) {
 void Machine::backward() {
   if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no backward");
   if (!fresh_) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
+  if (samples_ > 0)
+    for (const auto& gradient : rows_gradients_) reserve_rows(*gradient);  // may fail, before anything has changed
   fresh_ = false;
   if (samples_ == 0) return;
   const uint8_t request = accumulated_ ? TN_REQUEST_ADD : TN_REQUEST_WRITE;
-  for (const auto& gradient : rows_gradients_) reserve_rows(*gradient);
   for (const ParameterUse& use : lowered_.parameters)
     if (use.gradient != kNoValue) calls_->request(use.gradient, request);
   accumulated_ = false;

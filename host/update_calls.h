@@ -81,13 +81,27 @@ struct UpdatePlan {
   double clip_norm;  // 0: none
 };
 
-// The gradient of one parameter as rows, as it lay when calls were prepared for it.
+// The gradient of one parameter as rows, as it lay when calls were prepared for it. All that calls are bound to counts:
+// the memory of a machine that is gone may be another's by now.
 struct RowsTarget {
   const RowsGradient* gradient = nullptr;
+  size_t entry = 0;
+  int64_t height = 0, width = 0;
+  tn_dtype dtype = TN_F32;
   const void* values = nullptr;
+  const int64_t *count = nullptr, *ids = nullptr;
   int64_t capacity = 0;
 
-  explicit RowsTarget(const RowsGradient& of) : gradient(&of), values(of.values), capacity(of.rows.capacity) {}
+  explicit RowsTarget(const RowsGradient& of)
+      : gradient(&of),
+        entry(of.entry),
+        height(of.height),
+        width(of.width),
+        dtype(of.dtype),
+        values(of.values),
+        count(of.rows.count),
+        ids(of.rows.ids),
+        capacity(of.rows.capacity) {}
   bool operator==(const RowsTarget&) const = default;
 };
 

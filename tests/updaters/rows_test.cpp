@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <random>
 #include <set>
 #include <tenon/tenon.hpp>
@@ -270,6 +273,124 @@ TEST(RowsUpdate, WhatCannotBeIsSaid) {
   dense.updater("lamb", {}).update(dense.machine());
   const std::string wrong = message([&] { Table(20, 4, 2, 1, {{"param.weight.sparse", 3}}); });
   EXPECT_NE(wrong.find("param.weight.sparse"), std::string::npos) << wrong;
+}
+
+// Gives released memory again at once, and none at all when told so.
+class Recycler {
+ public:
+  Recycler() {
+    table_.size = sizeof table_;
+    table_.self = this;
+    table_.allocate = [](void* self, uint64_t bytes, uint64_t alignment) {
+      return static_cast<Recycler*>(self)->allocate(bytes, alignment);
+    };
+    table_.release = [](void* self, void* memory, uint64_t bytes) {
+      Recycler& it = *static_cast<Recycler*>(self);
+      const std::lock_guard lock(it.mutex_);
+      it.free_[bytes].push_back(memory);
+    };
+  }
+  ~Recycler() {
+    for (auto& [bytes, list] : free_)
+      for (void* memory : list) std::free(memory);
+  }
+  Recycler(const Recycler&) = delete;
+  Recycler& operator=(const Recycler&) = delete;
+  [[nodiscard]] const tn_allocator* table() const { return &table_; }
+  bool empty = false;
+
+ private:
+  void* allocate(uint64_t bytes, uint64_t alignment) {
+    const std::lock_guard lock(mutex_);
+    if (empty) return nullptr;
+    std::vector<void*>& list = free_[bytes];
+    if (list.empty()) {
+      constexpr uint64_t kLine = 64;
+      const uint64_t whole = std::max(alignment, kLine);
+      return std::aligned_alloc(whole, (bytes + whole - 1) / whole * whole);
+    }
+    void* const memory = list.back();
+    list.pop_back();
+    return memory;
+  }
+
+  tn_allocator table_ = {};
+  std::mutex mutex_;
+  std::map<uint64_t, std::vector<void*>> free_;
+};
+
+// Tables of one size, each trained by a machine of its own that is gone before the next is made.
+TEST(RowsUpdate, AMachineInTheMemoryOfAnother) {
+  Recycler memory;
+  const Host host({1, {TENON_PLUGINS}, memory.table(), {}});
+  constexpr int64_t kVocabulary = 50, kSize = 4, kTables = 3;
+  DataOptions ids;
+  ids.name = "ids", ids.dtype = TN_I64;
+  DataOptions label;
+  label.name = "label", label.shape = {kSize};
+  const Layer words = host.data(ids), wanted = host.data(label);
+  Layers costs;
+  for (int64_t i = 0; i < kTables; ++i) {
+    const std::string name = "table" + std::to_string(i);
+    const Layer vectors = host.layer("embedding", {words}, {{"vocabulary", kVocabulary}, {"size", kSize}}, name);
+    costs.push_back(host.layer("square_error", {vectors, wanted}, {}, "cost" + std::to_string(i)));
+  }
+  const Parameters parameters = host.parameters(costs, 1);
+  const Updater updater = host.updater("sgd", {{"learning_rate", 0.1}});
+  const auto table = [&](size_t i) {
+    const Array array = parameters.get("table" + std::to_string(i) + ".weight");
+    const auto* data = static_cast<const float*>(array.data);
+    return std::vector<float>(data, data + array.count());
+  };
+  const std::vector<int64_t> id = {1, 2, 3};
+  const std::vector<float> zeros(3 * kSize, 0.0F);
+  for (size_t round = 0; round < 60; ++round) {
+    const size_t trained = round * 7 % 5 % kTables;
+    std::vector<std::vector<float>> before;
+    for (size_t i = 0; i < kTables; ++i) before.push_back(table(i));
+    {
+      MachineOptions options;
+      options.max_samples = 3, options.training = true;
+      const Machine machine = host.machine(parameters, {costs[trained]}, options);
+      machine.forward({{"ids", {TN_I64, {3}, id.data()}}, {"label", {TN_F32, {3, kSize}, zeros.data()}}});
+      machine.backward();
+      updater.update(machine);
+    }
+    for (size_t i = 0; i < kTables; ++i) EXPECT_EQ(table(i) != before[i], i == trained) << round << ", table " << i;
+  }
+}
+
+TEST(RowsUpdate, BackwardWithoutMemoryCanBeRepeated) {
+  Recycler memory;
+  const Host host({1, {TENON_PLUGINS}, memory.table(), {}});
+  DataOptions ids;
+  ids.name = "ids", ids.dtype = TN_I64;
+  DataOptions label;
+  label.name = "label", label.shape = {2};
+  const Layer vectors = host.layer("embedding", {host.data(ids)}, {{"vocabulary", 1000}, {"size", 2}}, "table");
+  const Layer cost = host.layer("square_error", {vectors, host.data(label)});
+  MachineOptions options;
+  options.max_samples = 4, options.training = true;
+  const Machine machine = host.machine(host.parameters({cost}, 1), {cost}, options);
+  const std::vector<float> zeros(8, 0.0F);
+  int refused = 0;
+  for (int64_t step = 0; step < 6; ++step) {  // contributions add up, so their room grows
+    const std::vector<int64_t> id = {4 * step, 4 * step + 1, 4 * step + 2, 4 * step + 3};
+    machine.forward({{"ids", {TN_I64, {4}, id.data()}}, {"label", {TN_F32, {4, 2}, zeros.data()}}});
+    memory.empty = true;
+    try {
+      machine.backward();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_OUT_OF_MEMORY);
+      memory.empty = false;
+      ++refused;
+      machine.backward();
+    }
+    memory.empty = false;
+  }
+  EXPECT_GT(refused, 0);
+  const Machine::Rows rows = machine.gradient_rows("table.weight");
+  EXPECT_EQ(rows.ids.shape[0], 24);
 }
 
 // A million rows of 64: what a step writes is counted in touched rows; all others keep their bits, and so do their
