@@ -22,7 +22,9 @@ File::File(std::string path) : path_(std::move(path)) {
   try {
     struct stat status = {};
     if (::fstat(descriptor_, &status) != 0) fail_system("open", errno);
-    if (!S_ISREG(status.st_mode)) throw tn::Failure(TN_INVALID, path_, "not a regular file");
+    if (!S_ISREG(status.st_mode))
+      throw tn::Failure(TN_INVALID, path_,
+                        S_ISDIR(status.st_mode) ? "it is a folder; expected a file" : "not a regular file");
     bytes_ = static_cast<uint64_t>(status.st_size);
   } catch (...) {
     ::close(descriptor_);
