@@ -207,7 +207,24 @@ TEST_F(Csv, CategoriesHaveTheSameNumbersElsewhere) {
   EXPECT_EQ(open(test)->slot(0).index_limit, 4);
   put("c.txt", "blue\nred\nblue\n");
   expect_damage(test, "c.txt: line 3: \"blue\" is there twice");
-  EXPECT_EQ(refusal({{"files", Strings{"train"}}, {"save_vocabularies", "absent"}}).code(), TN_IO);
+}
+
+TEST_F(Csv, SavedVocabulariesStayAsTheyAre) {
+  const Values saving = file("c,d\nred,x\nblue,x\n", {{"save_vocabularies", "."}});
+  open(saving);
+  open(saving);
+  EXPECT_EQ(got("c.txt"), "blue\nred\n");
+  put("f", "c,d\nred,x\ngreen,x\n");
+  const Error error = refusal(saving);
+  EXPECT_EQ(error.code(), TN_INVALID);
+  EXPECT_THAT(error.message(), HasSubstr("c.txt: line 1 is \"blue\", but \"green\" would be written"));
+  EXPECT_THAT(error.message(), HasSubstr("read it with the type category(FILE), or remove the file"));
+  EXPECT_EQ(got("c.txt"), "blue\nred\n");
+  const Error absent = refusal(file("c\nred\n", {{"save_vocabularies", "absent"}}));
+  EXPECT_EQ(absent.code(), TN_NOT_FOUND);
+  EXPECT_THAT(absent.message(), HasSubstr("absent/c.txt: cannot be written: there is no folder"));
+  EXPECT_THAT(refusal(file("c\n\"a\nb\"\n", {{"save_vocabularies", "."}})).message(),
+              HasSubstr("has a line end in it"));
 }
 
 TEST_F(Csv, ColumnsThatMakeNoSense) {

@@ -99,8 +99,10 @@ void Csv::describe(tn::ReaderDescription& d) {
   d.attribute(tn::strings_attribute("missing_texts").doc("texts that also mean missing, such as \"NA\" or \"?\""));
   d.attribute(tn::bool_attribute("unknown_category", false)
                   .doc("give a category that its file does not list one number more, instead of an error"));
-  d.attribute(tn::string_attribute("save_vocabularies")
-                  .doc("folder in which the categories found are written to COLUMN.txt, for category(FILE) elsewhere"));
+  d.attribute(
+      tn::string_attribute("save_vocabularies")
+          .doc("folder in which the categories found are written to COLUMN.txt, for category(FILE) elsewhere; a "
+               "file that is there must hold the same"));
 }
 
 Csv::Csv(const tn::ReaderOpen& open)
@@ -269,7 +271,8 @@ void Csv::save_vocabularies(const tn::ReaderOpen& open) const {
     if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
     if (column.name.find('/') != std::string::npos || column.name[0] == '.')
       throw tn::Failure(TN_INVALID, "save_vocabularies", "the column " + files::quoted(column.name) + " names no file");
-    parser_.vocabularies[column.vocabulary].write(folder + "/" + column.name + ".txt");
+    const std::string path = folder + "/" + column.name + ".txt";
+    parser_.vocabularies[column.vocabulary].write(path, "read it with the type category(FILE)", open);
   }
 }
 
