@@ -78,14 +78,13 @@ void Block::swap(Block& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
-std::string quoted(std::string_view text) {
-  constexpr size_t kMost = 40;
+std::string quoted(std::string_view text, size_t most) {
   std::string shown = "\"";
-  for (const char c : text.substr(0, kMost)) {
+  for (const char c : text.substr(0, most)) {
     const auto byte = static_cast<unsigned char>(c);
     shown += byte < 0x20 || byte == 0x7f ? '?' : c;
   }
-  return shown + (text.size() > kMost ? "...\"" : "\"");
+  return shown + (text.size() > most ? "...\"" : "\"");
 }
 
 void check_cancel(const volatile int32_t* cancel, const std::string& path) {

@@ -52,8 +52,8 @@ class Block {
   uint64_t bytes_ = 0;
 };
 
-// `text` in quotes for a message: short, and without what a terminal would obey.
-std::string quoted(std::string_view text);
+// `text` in quotes for a message: at most so many bytes of it, and without what a terminal would obey.
+std::string quoted(std::string_view text, size_t most = 40);
 
 // Throws TN_CANCELLED, naming `path`, once *cancel is set.
 void check_cancel(const volatile int32_t* cancel, const std::string& path);

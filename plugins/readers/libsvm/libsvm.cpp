@@ -185,8 +185,7 @@ void Libsvm::parse_entries(Words words) {
 }
 
 void Libsvm::put_label(tn::Samples& to) const {
-  std::string_view text = parsed_.label;
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);  // "+1" is usual
+  const std::string_view text = files::without_plus(parsed_.label);  // "+1" is usual
   if (classes_ == 0) {
     *to.dense<float>(0) = number(text, "a label", parsed_.label);
     return;
