@@ -207,17 +207,17 @@ TEST_F(Csv, NumbersAmongTextsMustBeDeclared) {
   const Bytes content = "age,city\n31,Rome\nn/a,Oslo\n22,7\n";
   expect_damage(file(content),
                 (folder_ / "f").string() +
-                    ": line 3: column \"age\": \"n/a\" is no number, as \"31\" is: declare it as "
+                    ": line 3: column \"age\": \"n/a\" is no number, unlike \"31\": declare it as "
                     "\"age: f32\", with missing_texts = [\"n/a\"] where that means missing, or as \"age: category\"");
   expect_damage(file(content, {{"missing_texts", Strings{"n/a"}}}),
-                "line 2: column \"city\": \"Rome\" is no number, as");
+                "line 2: column \"city\": \"Rome\" is no number, unlike \"7\"");
   const Values known = file(
       content, {{"columns", Strings{"age", "city:category"}}, {"missing", "skip"}, {"missing_texts", Strings{"n/a"}}});
   EXPECT_THAT(values<int64_t>(known), ElementsAre(31, 22));
   EXPECT_THAT(values<int32_t>(known, 1), ElementsAre(2, 0));
   expect_damage(
       file("a,b\n1,2\n3,x\n", {{"columns", Strings{"v = a, b"}}}),
-      "line 3: column \"b\": \"x\" is no number, as \"2\" is: declare it as \"v = ...: f32\", with missing_texts");
+      "line 3: column \"b\": \"x\" is no number, unlike \"2\": declare it as \"v = ...: f32\", with missing_texts");
   expect_damage(file("a\n1\nx\n", {{"columns", Strings{"v = a"}}}), "declare it as \"v = ...: f32\"");
   EXPECT_EQ(open(file("a\n+1\n-2\n"))->slot(0).dtype, TN_I64);
   EXPECT_EQ(open(file("a,b\n,1\n,2\n"))->slot(0).dtype, TN_I64);  // nothing seen

@@ -145,7 +145,7 @@ TEST_F(Text, LabelsComeBeforeATab) {
   EXPECT_EQ(as<int32_t>(all(file("10\ta\n9\tb\n", {{"labelled", true}}))[0][1].values), Numbers{1});
   expect_damage(file("pos\ta\nb\n", {{"labelled", true}}), "f: line 2: expected a label, a tab and the text");
   expect_damage(file("pos\ta\nneu\tb\n", {{"labelled", true}, {"labels", Strings{"pos"}}}),
-                "f: line 2: there is no label \"neu\"");
+                "f: line 2: there is no label \"neu\"; there are \"pos\"");
   EXPECT_EQ(refusal(file(content, {{"labelled", true}, {"labels", Strings{"a", "a"}}})).code(), TN_INVALID);
 }
 

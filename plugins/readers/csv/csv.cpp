@@ -219,8 +219,8 @@ std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, int64_t m
       if (guess.text.empty()) continue;
       if (!guess.number.empty())  // codes of a few odd texts among numbers would pass for numbers unseen
         throw lines_.failure(guess.at, "column " + files::quoted(column.name) + ": " + files::quoted(guess.text) +
-                                           " is no number, as " + files::quoted(guess.number) +
-                                           " is: " + column.advice(guess.text));
+                                           " is no number, unlike " + files::quoted(guess.number) + ": " +
+                                           column.advice(guess.text));
       if (slot.is_vector)
         throw tn::Failure(
             TN_INVALID, "columns",

@@ -22,6 +22,7 @@ class Vocabulary {
   // Gives `text` the next number, unless it has one. True when it was new.
   bool add(std::string_view text);
   [[nodiscard]] int32_t size() const { return static_cast<int32_t>(texts_.size()); }
+  [[nodiscard]] const std::deque<std::string>& texts() const { return texts_; }
   // -1 when there is none.
   [[nodiscard]] int32_t find(std::string_view text) const {
     const auto at = numbers_.find(text);

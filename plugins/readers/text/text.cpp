@@ -293,7 +293,8 @@ void Text::read(int64_t index, tn::Samples& to) {
     const Parts it = parts(line);
     if (labelled_) {
       const int32_t label = labels_.find(it.label);
-      if (label < 0) throw BadLine{"there is no label " + files::quoted(it.label)};
+      if (label < 0)
+        throw BadLine{"there is no label " + files::quoted(it.label) + "; there are " + files::listed(labels_.texts())};
       *to.dense<int32_t>(1) = label;
     }
     add_words(it.text, found_);
