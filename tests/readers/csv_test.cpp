@@ -163,6 +163,7 @@ TEST_F(Csv, EmptyFilesAndFilesWithoutRecords) {
   EXPECT_EQ(refusal({{"files", Strings{"absent"}}}).code(), TN_NOT_FOUND);
   EXPECT_THAT(refusal({{"files", Strings{"absent"}}}).message(), HasSubstr((folder_ / "absent").string()));
   EXPECT_EQ(refusal({{"files", Strings{"."}}}).code(), TN_INVALID);
+  EXPECT_THAT(refusal({{"files", Strings{"."}}}).message(), HasSubstr("it is a folder; expected a file"));
 }
 
 TEST_F(Csv, MissingValuesByPolicy) {
@@ -186,9 +187,57 @@ TEST_F(Csv, MissingValuesByPolicy) {
   EXPECT_THAT(values<float>(unused), ElementsAre(2, 4));
   EXPECT_THAT(attribute_error(content, {{"columns", columns}, {"missing", "value"}, {"missing_value", 0.5}}).message(),
               HasSubstr("missing_value: column \"a\" needs a whole number"));
-  EXPECT_THAT(attribute_error(content, {{"columns", Strings{"a:u8<3"}}, {"missing", "value"}, {"missing_value", 3.0}})
+  EXPECT_THAT(attribute_error(content, {{"columns", Strings{"a:u8"}}, {"missing", "value"}, {"missing_value", 256.0}})
                   .message(),
-              HasSubstr("from 0 to 2"));
+              HasSubstr("from 0 to 255"));
+}
+
+TEST_F(Csv, MissingClassesAreNotFilled) {
+  const Bytes content = "a,label\n1,2\n,1\n3,\n";
+  Values given = file(content, {{"columns", Strings{"a:f32", "label:i32<3"}}, {"missing", "value"}});
+  expect_damage(given,
+                "f: line 4: column \"label\": the value is missing, and missing_value fills no column with a limit");
+  given["missing_value"] = 0.5;  // not what the limited column takes, but it takes none
+  expect_damage(given, "f: line 4: column \"label\": the value is missing");
+  given["missing"] = "skip";
+  EXPECT_THAT(values<int32_t>(given, 1), ElementsAre(2));
+}
+
+TEST_F(Csv, NumbersAmongTextsMustBeDeclared) {
+  const Bytes content = "age,city\n31,Rome\nn/a,Oslo\n22,7\n";
+  expect_damage(file(content),
+                (folder_ / "f").string() +
+                    ": line 3: column \"age\": \"n/a\" is no number, unlike \"31\": declare it as "
+                    "\"age: f32\", with missing_texts = [\"n/a\"] where that means missing, or as \"age: category\"");
+  expect_damage(file(content, {{"missing_texts", Strings{"n/a"}}}),
+                "line 2: column \"city\": \"Rome\" is no number, unlike \"7\"");
+  const Values known = file(
+      content, {{"columns", Strings{"age", "city:category"}}, {"missing", "skip"}, {"missing_texts", Strings{"n/a"}}});
+  EXPECT_THAT(values<int64_t>(known), ElementsAre(31, 22));
+  EXPECT_THAT(values<int32_t>(known, 1), ElementsAre(2, 0));
+  expect_damage(
+      file("a,b\n1,2\n3,x\n", {{"columns", Strings{"v = a, b"}}}),
+      "line 3: column \"b\": \"x\" is no number, unlike \"2\": declare it as \"v = ...: f32\", with missing_texts");
+  expect_damage(file("a\n1\nx\n", {{"columns", Strings{"v = a"}}}), "declare it as \"v = ...: f32\"");
+  EXPECT_EQ(open(file("a\n+1\n-2\n"))->slot(0).dtype, TN_I64);
+  EXPECT_EQ(open(file("a,b\n,1\n,2\n"))->slot(0).dtype, TN_I64);  // nothing seen
+  // No sample showed what comes later.
+  const auto later = [&](const Bytes& first, const Bytes& text, const std::string& why) {
+    expect_damage(file("v\n" + first + "\n2\n" + text + "\n", {{"sample_records", int64_t{2}}}),
+                  "line 4: column \"v\": " + why);
+  };
+  const std::string inferred = "; its type was inferred from the first 2 records: declare it as ";
+  later("1", "1200.5", "expected a whole number, got \"1200.5\"" + inferred + "\"v: f32\"");
+  later("1", "99999999999999999999",
+        "expected a whole number from -9223372036854775808 to 9223372036854775807, got \"99999999999999999999\"" +
+            inferred + "\"v: f32\"");
+  later("1.5", "?",
+        "expected a number, got \"?\"" + inferred +
+            "\"v: f32\", with missing_texts = [\"?\"] where that means missing, or as \"v: category\"");
+  later("1.5", "1e39", "\"1e39\" is not a finite number of its type" + inferred + "\"v: f64\"");
+  later("1.5", "nan", "\"nan\" is not a finite number of its type" + inferred + "\"v: f32\", with missing_texts");
+  const Error declared = refusal(file("v\n1\n1.5\n", {{"columns", Strings{"v:i64"}}}));
+  EXPECT_THAT(declared.message(), ::testing::EndsWith("expected a whole number, got \"1.5\""));
 }
 
 TEST_F(Csv, CategoriesHaveTheSameNumbersElsewhere) {
@@ -202,12 +251,32 @@ TEST_F(Csv, CategoriesHaveTheSameNumbersElsewhere) {
   EXPECT_EQ(open(test)->slot(0).index_limit, 3);
   put("test", "c,d\ngreen,1\npink,2\n");
   expect_damage(test, "test: line 3: column \"c\": \"pink\" is not in the vocabulary");
+  test["missing"] = "value";  // gives a number to what is missing, not to what is unknown
+  expect_damage(test, "test: line 3: column \"c\": \"pink\" is not in the vocabulary");
+  test.erase("missing");
   test["unknown_category"] = true;
   EXPECT_THAT(values<int32_t>(test), ElementsAre(1, 3));
   EXPECT_EQ(open(test)->slot(0).index_limit, 4);
   put("c.txt", "blue\nred\nblue\n");
   expect_damage(test, "c.txt: line 3: \"blue\" is there twice");
-  EXPECT_EQ(refusal({{"files", Strings{"train"}}, {"save_vocabularies", "absent"}}).code(), TN_IO);
+}
+
+TEST_F(Csv, SavedVocabulariesStayAsTheyAre) {
+  const Values saving = file("c,d\nred,x\nblue,x\n", {{"save_vocabularies", "."}});
+  open(saving);
+  open(saving);
+  EXPECT_EQ(got("c.txt"), "blue\nred\n");
+  put("f", "c,d\nred,x\ngreen,x\n");
+  const Error error = refusal(saving);
+  EXPECT_EQ(error.code(), TN_INVALID);
+  EXPECT_THAT(error.message(), HasSubstr("c.txt: line 1 is \"blue\", but \"green\" would be written"));
+  EXPECT_THAT(error.message(), HasSubstr("read it with the type category(FILE), or remove the file"));
+  EXPECT_EQ(got("c.txt"), "blue\nred\n");
+  const Error absent = refusal(file("c\nred\n", {{"save_vocabularies", "absent"}}));
+  EXPECT_EQ(absent.code(), TN_NOT_FOUND);
+  EXPECT_THAT(absent.message(), HasSubstr("absent/c.txt: cannot be written: there is no folder"));
+  EXPECT_THAT(refusal(file("c\n\"a\nb\"\n", {{"save_vocabularies", "."}})).message(),
+              HasSubstr("has a line end in it"));
 }
 
 TEST_F(Csv, ColumnsThatMakeNoSense) {

@@ -105,6 +105,9 @@ TEST_F(Images, FoldersAreClasses) {
   const std::vector<Sample> picked = check(of_size(1, 2, {{"classes", Strings{"b", "a"}}, {"layout", "chw"}}));
   EXPECT_EQ(as<uint8_t>(picked[0][0].values), (Pixels{10, 40, 20, 50, 30, 60}));
   EXPECT_EQ(as<int32_t>(picked[0][1].values), std::vector<int32_t>{0});
+  const Values chosen = of_size(1, 2, {{"classes", Strings{"b"}}});  // the other folders are not read
+  EXPECT_EQ(open(chosen)->slot(1).index_limit, 1);
+  EXPECT_EQ(check(chosen).size(), 1u);
   EXPECT_THAT(open(of_size(1, 2, {{"layout", "chw"}, {"channels", int64_t{1}}}))->shape(0), ElementsAre(1, 1, 2));
   EXPECT_EQ(as<uint8_t>(all(of_size(1, 2, {{"channels", int64_t{1}}}))[1][0].values), (Pixels{7, 8}));
 }

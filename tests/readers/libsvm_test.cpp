@@ -72,12 +72,43 @@ TEST_F(Libsvm, ClassesAndQueries) {
   EXPECT_EQ(as<int64_t>(samples[2][2].values), Ints{9});
   EXPECT_EQ(samples[1][1].ids, Ints{1});
   const Values two = {{"classes", int64_t{2}}};
-  expect_damage(file("1\n2\n", two), "f: line 2: expected a class from 0 to 1, got 2");
-  expect_damage(file("-1\n", two), "expected a class from 0 to 1, got -1");
+  expect_damage(file("1\n2\n", two),
+                "f: line 2: expected a class from 0 to 1, got \"2\"; the attribute labels numbers other labels");
+  expect_damage(
+      file("-1\n", two),
+      "expected a class from 0 to 1, got \"-1\"; the attribute labels numbers other labels, such as [\"-1\", \"1\"]");
   expect_damage(file("0.5\n", two), "expected a class as label, got \"0.5\"");
+  expect_damage(file("x\n", two), "expected a class as label, got \"x\"");
+  expect_damage(file("nan\n", two), "expected a class as label, got \"nan\"");
+  EXPECT_THAT(values<int64_t>(file("1.0\n+1\n0e5\n-0\n1e0\n", two)), ElementsAre(1, 1, 0, 0, 1));
   expect_damage(file("1 qid:1\n1 1:1\n"), "f: line 2: has no qid, as the first line has");
   expect_damage(file("1 1:1\n1 qid:1\n"), "f: line 2: has a qid, unlike the first line");
   expect_damage(file("1 qid:x\n"), "expected qid and a whole number, got \"qid:x\"");
+  expect_damage(file("1 qid:99999999999999999999\n"), "the qid of \"qid:99999999999999999999\" is too great");
+}
+
+TEST_F(Libsvm, LabelsNumberTheClasses) {
+  const Values signs = file("+1 1:1\n-1\n1.0\n-1.00\n1\n", {{"labels", Strings{"-1", "1"}}});
+  EXPECT_EQ(open(signs)->slot(0).dtype, TN_I64);
+  EXPECT_EQ(open(signs)->slot(0).index_limit, 2);
+  EXPECT_THAT(values<int64_t>(signs), ElementsAre(1, 0, 1, 0, 1));
+  check(signs);
+  EXPECT_THAT(values<int64_t>(file("2\n0.5\n7\n", {{"labels", Strings{"2", "0.5", "+7"}}, {"classes", int64_t{3}}})),
+              ElementsAre(0, 1, 2));
+  const Values two = {{"labels", Strings{"1", "2"}}};
+  expect_damage(file("1\n0\n", two), "f: line 2: there is no label \"0\"; there are \"1\", \"2\"");
+  expect_damage(file("x\n", two), "f: line 1: there is no label \"x\"; there are \"1\", \"2\"");
+  const auto wrong = [&](const Values& given) {
+    const Error error = refusal(file("1\n", given));
+    EXPECT_EQ(error.code(), TN_INVALID);
+    return error.message();
+  };
+  EXPECT_THAT(wrong({{"labels", Strings{"1", "1.0"}}}), HasSubstr("labels: \"1.0\" is there twice"));
+  EXPECT_THAT(wrong({{"labels", Strings{"good"}}}), HasSubstr("labels: \"good\" is no number"));
+  EXPECT_THAT(wrong({{"labels", Strings{"inf"}}}), HasSubstr("labels: \"inf\" is no number"));
+  EXPECT_THAT(wrong({{"labels", Strings{}}}), HasSubstr("labels: expected at least one label"));
+  EXPECT_THAT(wrong({{"labels", Strings{"1"}}, {"classes", int64_t{2}}}),
+              HasSubstr("classes: expected 1, as there are so many labels, got 2"));
 }
 
 TEST_F(Libsvm, DamagedLines) {
@@ -92,12 +123,14 @@ TEST_F(Libsvm, DamagedLines) {
   damage("1 a:2", "expected id:value, got \"a:2\"");
   damage("1 2:b", "expected id:value, got \"2:b\"");
   damage("1 2:1:1", "expected id:value, got \"2:1:1\"");
-  damage("1 2:nan", "expected id:value, got \"2:nan\"");
-  damage("1 2:1e99", "expected id:value, got \"2:1e99\"");
+  damage("1 2:nan", "the value of \"2:nan\" is not a finite float32");
+  damage("1 2:1e99", "the value of \"2:1e99\" is not a finite float32");
+  damage("inf 3:1", "the label \"inf\" is not a finite float32");
   damage("2:1 3:1", "expected a label before \"2:1\"");
   damage("1,2 3:1", "has several labels, \"1,2\"; one is expected");
   damage("x 3:1", "expected a label, got \"x\"");
-  damage("1 99999999999999999999:1", "expected id:value");
+  damage("1 99999999999999999999:1", "the id of \"99999999999999999999:1\" is too great");
+  damage("1 -99999999999999999999:1", "the id of \"-99999999999999999999:1\" is too small");
   expect_damage(file("1 1:" + Bytes(5000, '1') + "\n", {{"most_line_bytes", int64_t{1000}}}),
                 "line 1: longer than 1000 bytes");
   const auto reader = open(file("1\nx\n2\n"));

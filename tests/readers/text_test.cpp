@@ -27,6 +27,7 @@ class Text : public test::ReaderTest {
   }
   // The vocabulary that this content makes, joined by spaces.
   std::string vocabulary(const Bytes& content, Values more = {}) {
+    std::filesystem::remove(folder_ / "v");
     more["save_vocabulary"] = "v";
     open(file(content, more));
     Bytes words = got("v");
@@ -94,7 +95,38 @@ TEST_F(Text, VocabulariesAreBoundedAndKept) {
   put("v", "a\nb\na\n");
   expect_damage(file("a\n", {{"vocabulary", "v"}}), "v: line 3: \"a\" is there twice");
   EXPECT_EQ(refusal(file("a\n", {{"vocabulary", "absent"}})).code(), TN_NOT_FOUND);
-  EXPECT_EQ(refusal(file("a\n", {{"save_vocabulary", "absent/v"}})).code(), TN_IO);
+}
+
+TEST_F(Text, SavedVocabulariesStayAsTheyAre) {
+  const Values saving = file("a a b\n", {{"save_vocabulary", "v"}});
+  open(saving);
+  EXPECT_EQ(got("v"), "<unk>\na\nb\n");
+  std::filesystem::create_hard_link(folder_ / "v", folder_ / "w");
+  open(saving);  // the same words: nothing is done
+  EXPECT_TRUE(std::filesystem::equivalent(folder_ / "v", folder_ / "w"));
+  put("v", "<unk>\r\na\r\nb");
+  open(saving);
+  const auto refused = [&](const Bytes& there, const std::string& why) {
+    put("v", there);
+    const Error error = refusal(saving);
+    EXPECT_EQ(error.code(), TN_INVALID);
+    EXPECT_THAT(error.message(), HasSubstr((folder_ / "v").string() + ": line " + why + " would be written; "));
+    EXPECT_THAT(error.message(), HasSubstr("read it with the attribute vocabulary, or remove the file"));
+    EXPECT_EQ(got("v"), there);
+  };
+  refused("<unk>\nb\na\n", "2 is \"b\", but \"a\"");
+  refused("<unk>\na\n", "3 is not there, but \"b\"");
+  refused("<unk>\na\nb\nc\n", "4 is \"c\", but nothing");
+  refused("", "1 is not there, but \"<unk>\"");
+  const Error absent = refusal(file("a\n", {{"save_vocabulary", "absent/v"}}));
+  EXPECT_EQ(absent.code(), TN_NOT_FOUND);
+  EXPECT_THAT(absent.message(),
+              HasSubstr((folder_ / "absent/v").string() + ": cannot be written: there is no folder \"" +
+                        (folder_ / "absent").string() + "\""));
+  std::filesystem::create_directory(folder_ / "d");
+  EXPECT_THAT(refusal(file("a\n", {{"save_vocabulary", "d"}})).message(), HasSubstr((folder_ / "d").string() + ": "));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_THAT(entry.path().filename().string(), ::testing::AnyOf("f", "v", "w", "d"));
 }
 
 TEST_F(Text, LabelsComeBeforeATab) {
@@ -113,7 +145,7 @@ TEST_F(Text, LabelsComeBeforeATab) {
   EXPECT_EQ(as<int32_t>(all(file("10\ta\n9\tb\n", {{"labelled", true}}))[0][1].values), Numbers{1});
   expect_damage(file("pos\ta\nb\n", {{"labelled", true}}), "f: line 2: expected a label, a tab and the text");
   expect_damage(file("pos\ta\nneu\tb\n", {{"labelled", true}, {"labels", Strings{"pos"}}}),
-                "f: line 2: there is no label \"neu\"");
+                "f: line 2: there is no label \"neu\"; there are \"pos\"");
   EXPECT_EQ(refusal(file(content, {{"labelled", true}, {"labels", Strings{"a", "a"}}})).code(), TN_INVALID);
 }
 

@@ -150,6 +150,20 @@ TEST_F(ReaderWrapper, FailuresLoseNothing) {
   const Error refused = refusal({{"samples", int64_t{-1}}});
   EXPECT_EQ(refused.code(), TN_INVALID);
   EXPECT_THAT(refused.message(), HasSubstr((folder_ / "here").string() + ": fewer than none"));
+  const auto path = [](const char* directory, const char* name) {
+    tn_reader_open open = {};
+    open.directory = directory;
+    return tn::ReaderOpen(open).path(name);
+  };
+  EXPECT_EQ(path(".", "a.csv"), "a.csv");
+  EXPECT_EQ(path(".", "./b/a.csv"), "b/a.csv");
+  EXPECT_EQ(path(".", "."), ".");
+  EXPECT_EQ(path("./jobs", "../a.csv"), "jobs/../a.csv");
+  EXPECT_EQ(path(".//", "a.csv"), "a.csv");
+  EXPECT_EQ(path("", "./a.csv"), "a.csv");
+  EXPECT_EQ(path(nullptr, "a.csv"), "a.csv");
+  EXPECT_EQ(path(".hidden", "a.csv"), ".hidden/a.csv");
+  EXPECT_EQ(path("jobs", "/./a.csv"), "/./a.csv");
 }
 
 }  // namespace

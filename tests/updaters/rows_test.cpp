@@ -323,7 +323,7 @@ class Recycler {
 TEST(RowsUpdate, AMachineInTheMemoryOfAnother) {
   Recycler memory;
   const Host host({1, {TENON_PLUGINS}, memory.table(), {}});
-  constexpr int64_t kVocabulary = 50, kSize = 4, kTables = 3;
+  constexpr int64_t kVocabulary = 50, kSize = 4, kTables = 4;
   DataOptions ids;
   ids.name = "ids", ids.dtype = TN_I64;
   DataOptions label;
@@ -344,8 +344,9 @@ TEST(RowsUpdate, AMachineInTheMemoryOfAnother) {
   };
   const std::vector<int64_t> id = {1, 2, 3};
   const std::vector<float> zeros(3 * kSize, 0.0F);
-  for (size_t round = 0; round < 60; ++round) {
-    const size_t trained = round * 7 % 5 % kTables;
+  std::mt19937 random(1);
+  for (int round = 0; round < 400; ++round) {
+    const size_t trained = random() % kTables;
     std::vector<std::vector<float>> before;
     for (size_t i = 0; i < kTables; ++i) before.push_back(table(i));
     {

@@ -87,9 +87,7 @@ class Entry {
   [[nodiscard]] size_t number(const std::string& column) const {
     const auto at = std::find(names_.begin(), names_.end(), column);
     if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
-    std::string known;
-    for (size_t i = 0; i < names_.size() && i < 20; ++i) known += (i == 0 ? "" : ", ") + files::quoted(names_[i]);
-    fail("there is no column " + files::quoted(column) + "; there are " + known + (names_.size() > 20 ? ", ..." : ""));
+    fail("there is no column " + files::quoted(column) + "; there are " + files::listed(names_));
   }
   // Adds a column, or a range that begins with it; true for a column.
   bool add(const std::string& column, SlotColumns& slot, bool* rest) {

@@ -35,15 +35,22 @@ char delimiter_of(const tn::Attributes& attributes) {
 
 // What the values of a column could be, seen from some of them.
 struct Guess {
-  bool integer = true, number = true;
+  bool integer = true;
+  std::string number, text;  // the first that is a number, and that is none; "": not seen
+  files::Line at;            // of the text; only its place
 
-  void see(const std::string& text) {
-    const char* const end = text.data() + text.size();
+  void see(const std::string& field, const files::Line& line) {
+    const std::string_view digits = files::without_plus(field);
+    const char* const end = digits.data() + digits.size();
     int64_t whole = 0;
-    const auto [stop, error] = std::from_chars(text.data(), end, whole);
+    const auto [stop, error] = std::from_chars(digits.data(), end, whole);
     integer = integer && error == std::errc() && stop == end;
     double value = 0;
-    number = number && (integer || files::read_float(text.data(), end, &value) == end);
+    const bool is_number = integer || files::read_float(digits.data(), end, &value) == end;
+    std::string& first = is_number ? number : text;
+    if (!first.empty()) return;
+    first = field;
+    if (!is_number) at = {{}, line.file, line.offset};
   }
 };
 
@@ -94,13 +101,15 @@ void Csv::describe(tn::ReaderDescription& d) {
   d.attribute(tn::string_attribute("missing", "error")
                   .one_of({"error", "value", "skip"})
                   .doc("what an empty field of a used column means: an error, missing_value (of a category: one number "
-                       "more), or that its record is left out"));
+                       "more; of \"i32<10\": an error), or that its record is left out"));
   d.attribute(tn::float_attribute("missing_value", 0).doc("the number that stands for what is missing"));
   d.attribute(tn::strings_attribute("missing_texts").doc("texts that also mean missing, such as \"NA\" or \"?\""));
   d.attribute(tn::bool_attribute("unknown_category", false)
                   .doc("give a category that its file does not list one number more, instead of an error"));
-  d.attribute(tn::string_attribute("save_vocabularies")
-                  .doc("folder in which the categories found are written to COLUMN.txt, for category(FILE) elsewhere"));
+  d.attribute(
+      tn::string_attribute("save_vocabularies")
+          .doc("folder in which the categories found are written to COLUMN.txt, for category(FILE) elsewhere; a "
+               "file that is there must hold the same"));
 }
 
 Csv::Csv(const tn::ReaderOpen& open)
@@ -188,24 +197,34 @@ std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, int64_t m
   const auto open = [](const SlotColumns& slot) { return slot.type.kind == Kind::kInferred; };
   if (std::none_of(slots.begin(), slots.end(), open)) return slots;
   std::vector<Guess> guesses(parser_.columns.size());
+  int64_t seen = 0;
   for_each_record([&](const files::Line& line) {
     std::vector<std::string> texts;
     parsing(line, [&] { texts = parser_.split(line.text, guesses.size()); });
     for (size_t i = 0; i < texts.size(); ++i)
-      if (!parser_.missing().is_missing(texts[i])) guesses[i].see(texts[i]);
-    return --most > 0;
+      if (!parser_.missing().is_missing(texts[i])) guesses[i].see(texts[i], line);
+    return ++seen < most;
   });
   for (SlotColumns& slot : slots) {
     if (!open(slot)) continue;
     bool integer = true;
     slot.type = {Kind::kInteger, TN_I64, -1, ""};
-    for (const size_t column : slot.columns) {
-      integer = integer && guesses[column].integer;
-      if (guesses[column].number) continue;
+    for (const size_t number : slot.columns) {
+      const Guess& guess = guesses[number];
+      Column& column = parser_.columns[number];
+      column.sampled = most;
+      column.joined = slot.is_vector;
+      column.entry = slot.is_vector || slot.name != column.name ? slot.name + " = ..." : column.name;
+      integer = integer && guess.integer;
+      if (guess.text.empty()) continue;
+      if (!guess.number.empty())  // codes of a few odd texts among numbers would pass for numbers unseen
+        throw lines_.failure(guess.at, "column " + files::quoted(column.name) + ": " + files::quoted(guess.text) +
+                                           " is no number, unlike " + files::quoted(guess.number) + ": " +
+                                           column.advice(guess.text));
       if (slot.is_vector)
-        throw tn::Failure(TN_INVALID, "columns",
-                          "the column " + files::quoted(parser_.columns[column].name) + " of \"" + slot.name +
-                              "\" does not hold numbers");
+        throw tn::Failure(
+            TN_INVALID, "columns",
+            "the column " + files::quoted(column.name) + " of \"" + slot.name + "\" does not hold numbers");
       slot.type = {Kind::kCategory, TN_I32, -1, ""};
     }
     if (slot.type.kind == Kind::kInteger && !integer) slot.type = {Kind::kFloat, TN_F32, -1, ""};
@@ -239,12 +258,14 @@ void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::Rea
     if (!given) built.push_back(slot.columns.front());
   }
   if (!built.empty()) build_vocabularies(built);
-  const bool more = parser_.missing().policy == Missing::kValue || open.attributes().flag("unknown_category");
+  const bool missing = parser_.missing().policy == Missing::kValue;
+  const bool unknown = open.attributes().flag("unknown_category");
   for (Column& column : parser_.columns) {
     if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
     const int32_t size = parser_.vocabularies[column.vocabulary].size();
-    if (more) column.other = size;
-    slots_[static_cast<size_t>(column.slot)].index_limit = std::max(size + (more ? 1 : 0), 1);
+    if (missing) column.absent = size;
+    if (unknown) column.unknown = size;
+    slots_[static_cast<size_t>(column.slot)].index_limit = std::max(size + (missing || unknown ? 1 : 0), 1);
   }
   if (open.attributes().has("save_vocabularies") && open.shard().number == 0) save_vocabularies(open);
 }
@@ -269,7 +290,8 @@ void Csv::save_vocabularies(const tn::ReaderOpen& open) const {
     if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
     if (column.name.find('/') != std::string::npos || column.name[0] == '.')
       throw tn::Failure(TN_INVALID, "save_vocabularies", "the column " + files::quoted(column.name) + " names no file");
-    parser_.vocabularies[column.vocabulary].write(folder + "/" + column.name + ".txt");
+    const std::string path = folder + "/" + column.name + ".txt";
+    parser_.vocabularies[column.vocabulary].write(path, "read it with the type category(FILE)", open);
   }
 }
 

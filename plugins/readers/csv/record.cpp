@@ -54,6 +54,13 @@ const char* parse_integer(const Column& column, const Fields& fields, uint8_t* t
   throw BadRecord{"column " + files::quoted(column.name) + ": " + why};
 }
 
+// A text that its type does not take.
+[[noreturn]] void fail_text(const Column& column, std::string_view text, const std::string& why) {
+  if (column.sampled == 0) fail(column, why);
+  fail(column, why + "; its type was inferred from the first " + std::to_string(column.sampled) +
+                   " records: " + column.advice(text));
+}
+
 }  // namespace
 
 void Column::set_type(const Type& resolved) {
@@ -64,6 +71,20 @@ void Column::set_type(const Type& resolved) {
   low = is_signed ? -top - 1 : 0;
   high = is_signed ? top : 2 * top + 1;
   if (type.limit >= 0) low = 0, high = std::min(high, type.limit - 1);
+}
+
+std::string Column::advice(std::string_view text) const {
+  const std::string_view digits = files::without_plus(text);
+  const char* const end = digits.data() + digits.size();
+  double value = 0;
+  const bool number = files::read_float(digits.data(), end, &value) == end && std::isfinite(value);
+  const char* const fitting = std::isfinite(static_cast<float>(value)) || !number ? "f32" : "f64";
+  constexpr size_t kMost = 200;  // of a name: the type behind it must be seen
+  const auto declared = [&](const char* as) { return files::quoted(entry + ": " + as, kMost); };
+  std::string result = "declare it as " + declared(fitting);
+  if (number) return result;
+  result += ", with missing_texts = [" + files::quoted(text) + "] where that means missing";
+  return joined ? result : result + ", or as " + declared("category");
 }
 
 bool MissingRules::is_missing(std::string_view text) const {
@@ -133,25 +154,26 @@ void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* t
   if (to == nullptr) return;
   text = trimmed(text, delimiter_);
   if (missing_.is_missing(text)) {
-    if (missing_.policy != Missing::kValue) fail(column, "the value is missing");
+    if (missing_.policy != Missing::kValue)
+      fail(column, "the value is missing; missing = \"value\" or \"skip\" says what to do with it");
+    if (column.type.limit >= 0) fail(column, "the value is missing, and missing_value fills no column with a limit");
     return put_missing(column, to);
   }
   if (column.type.kind == Kind::kCategory) {
     int32_t number = vocabularies[column.vocabulary].find(text);
-    if (number < 0) number = column.other;
+    if (number < 0) number = column.unknown;
     if (number < 0) fail(column, files::quoted(text) + " is not in the vocabulary");
     return store_integer(number, TN_I32, to);
   }
-  std::string_view digits = text;
-  if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-') digits.remove_prefix(1);
+  const std::string_view digits = files::without_plus(text);
   const char* const end = digits.data() + digits.size();
   if (column.type.kind == Kind::kFloat) {
     double value = 0;
     if (files::read_float(digits.data(), end, &value) != end)
-      fail(column, "expected a number, got " + files::quoted(text));
+      fail_text(column, text, "expected a number, got " + files::quoted(text));
     const bool narrow = column.type.dtype == TN_F32;
     if (!std::isfinite(value) || (narrow && !std::isfinite(static_cast<float>(value))))
-      fail(column, files::quoted(text) + " is not a finite number of its type");
+      fail_text(column, text, files::quoted(text) + " is not a finite number of its type");
     float single = 0;
     if (!narrow) return store_as<double>(value, to);
     files::read_float(digits.data(), end, &single);  // rounded once
@@ -160,15 +182,16 @@ void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* t
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (stop != end || error == std::errc::invalid_argument)
-    fail(column, "expected a whole number, got " + files::quoted(text));
+    fail_text(column, text, "expected a whole number, got " + files::quoted(text));
   if (error != std::errc() || value < column.low || value > column.high)
-    fail(column, "expected a whole number from " + std::to_string(column.low) + " to " + std::to_string(column.high) +
-                     ", got " + files::quoted(text));
+    fail_text(column, text,
+              "expected a whole number from " + std::to_string(column.low) + " to " + std::to_string(column.high) +
+                  ", got " + files::quoted(text));
   store_integer(value, column.type.dtype, to);
 }
 
 void RecordParser::put_missing(const Column& column, uint8_t* to) const {
-  if (column.type.kind == Kind::kCategory) return store_integer(column.other, TN_I32, to);
+  if (column.type.kind == Kind::kCategory) return store_integer(column.absent, TN_I32, to);
   if (column.type.kind == Kind::kInteger)
     return store_integer(static_cast<int64_t>(missing_.value), column.type.dtype, to);
   if (column.type.dtype == TN_F32) return store_as<float>(missing_.value, to);
@@ -177,7 +200,7 @@ void RecordParser::put_missing(const Column& column, uint8_t* to) const {
 
 void RecordParser::check_missing_value() const {
   for (const Column& column : columns) {
-    if (column.slot < 0 || column.type.kind != Kind::kInteger) continue;
+    if (column.slot < 0 || column.type.kind != Kind::kInteger || column.type.limit >= 0) continue;
     constexpr double kExact = 9007199254740992;  // whole numbers up to here are doubles
     if (!(std::fabs(missing_.value) <= kExact) || std::trunc(missing_.value) != missing_.value ||
         static_cast<int64_t>(missing_.value) < column.low || static_cast<int64_t>(missing_.value) > column.high)

@@ -25,9 +25,15 @@ struct Column {
   Type type;                  // resolved: nothing is inferred any more
   int64_t low = 0, high = 0;  // what a whole number may be
   size_t vocabulary = 0;      // of a category
-  int32_t other = -1;         // of a category: the number of what is missing or unknown; -1: that is an error
+  int32_t absent = -1;        // of a category: the number of what is missing; -1: that is an error
+  int32_t unknown = -1;       // the same for what its vocabulary lacks
+  int64_t sampled = 0;        // records its type was inferred from; 0: it was declared
+  std::string entry;          // how an entry for its slot begins, unless it was declared
+  bool joined = false;        // with others in a slot, which then is no category
 
   void set_type(const Type& resolved);
+  // How to declare its type, where `text` does not fit what was inferred.
+  [[nodiscard]] std::string advice(std::string_view text) const;
 };
 
 enum class Missing { kError, kValue, kSkip };
@@ -54,7 +60,7 @@ class RecordParser {
   bool lacks_value(std::string_view text);
   // Writes the used fields into the samples of the slots; throws BadRecord.
   void parse(std::string_view text, uint8_t* const* slots);
-  // Throws tn::Failure unless the value for what is missing can be stored in every column.
+  // Throws tn::Failure unless the value for what is missing can be stored in every column it fills.
   void check_missing_value() const;
 
  private:

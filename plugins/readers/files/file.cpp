@@ -22,7 +22,9 @@ File::File(std::string path) : path_(std::move(path)) {
   try {
     struct stat status = {};
     if (::fstat(descriptor_, &status) != 0) fail_system("open", errno);
-    if (!S_ISREG(status.st_mode)) throw tn::Failure(TN_INVALID, path_, "not a regular file");
+    if (!S_ISREG(status.st_mode))
+      throw tn::Failure(TN_INVALID, path_,
+                        S_ISDIR(status.st_mode) ? "it is a folder; expected a file" : "not a regular file");
     bytes_ = static_cast<uint64_t>(status.st_size);
   } catch (...) {
     ::close(descriptor_);
@@ -76,14 +78,13 @@ void Block::swap(Block& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
-std::string quoted(std::string_view text) {
-  constexpr size_t kMost = 40;
+std::string quoted(std::string_view text, size_t most) {
   std::string shown = "\"";
-  for (const char c : text.substr(0, kMost)) {
+  for (const char c : text.substr(0, most)) {
     const auto byte = static_cast<unsigned char>(c);
     shown += byte < 0x20 || byte == 0x7f ? '?' : c;
   }
-  return shown + (text.size() > kMost ? "...\"" : "\"");
+  return shown + (text.size() > most ? "...\"" : "\"");
 }
 
 void check_cancel(const volatile int32_t* cancel, const std::string& path) {

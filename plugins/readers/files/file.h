@@ -52,8 +52,21 @@ class Block {
   uint64_t bytes_ = 0;
 };
 
-// `text` in quotes for a message: short, and without what a terminal would obey.
-std::string quoted(std::string_view text);
+// `text` in quotes for a message: at most so many bytes of it, and without what a terminal would obey.
+std::string quoted(std::string_view text, size_t most = 40);
+
+// The first of `texts`, for a message that says what there is.
+template <typename Texts>
+std::string listed(const Texts& texts) {
+  constexpr size_t kMost = 20;
+  std::string known;
+  size_t count = 0;
+  for (const std::string& text : texts) {
+    if (count == kMost) return known + ", ...";
+    known += (count++ == 0 ? "" : ", ") + files::quoted(text);
+  }
+  return known;
+}
 
 // Throws TN_CANCELLED, naming `path`, once *cancel is set.
 void check_cancel(const volatile int32_t* cancel, const std::string& path);

@@ -6,12 +6,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 namespace tenon::files {
 
 // How many bytes behind a text that a Source gave may be loaded, whatever they hold.
 constexpr size_t kPadding = 8;
+
+// `text` without a plus sign before a number: from_chars takes none.
+inline std::string_view without_plus(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
 
 // Where the number ends that begins at `at`, or null when there is none. It may be infinite or no number.
 template <typename T>

@@ -3,13 +3,18 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <system_error>
 
 #include "lines.h"
 
 namespace tenon::files {
+
+namespace fs = std::filesystem;
 
 Vocabulary::Vocabulary(const std::string& path, const tn::ReaderOpen& open) {
   Lines lines(path, open);
@@ -29,20 +34,44 @@ bool Vocabulary::add(std::string_view text) {
   return true;
 }
 
-void Vocabulary::write(const std::string& path) const {
-  const std::string pending = path + ".tmp" + std::to_string(::getpid());
-  std::ofstream file(pending, std::ios::binary);
-  if (!file) throw tn::Failure(TN_IO, path, "cannot be written");
-  for (const std::string& text : texts_) {
+void Vocabulary::write(const std::string& path, const std::string& reading, const tn::ReaderOpen& open) const {
+  for (const std::string& text : texts_)
     if (text.find_first_of("\r\n") != std::string::npos)
-      throw tn::Failure(TN_UNSUPPORTED, path, "the entry " + quoted(text) + " has a line end in it");
-    file << text << '\n';
-  }
-  file.close();
-  if (!file || std::rename(pending.c_str(), path.c_str()) != 0) {
+      throw tn::Failure(TN_UNSUPPORTED, path, "the entry " + files::quoted(text) + " has a line end in it");
+  std::error_code unknown;
+  if (fs::exists(path, unknown)) return check_same(path, reading, open);
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, unknown))
+    throw tn::Failure(TN_NOT_FOUND, path, "cannot be written: there is no folder \"" + folder.string() + "\"");
+  const std::string pending = path + ".tmp" + std::to_string(::getpid());
+  const auto fail = [&](int error) {
     std::remove(pending.c_str());
-    throw tn::Failure(TN_IO, path, "cannot be written");
-  }
+    throw tn::Failure(TN_IO, path, "cannot be written: " + std::generic_category().message(error == 0 ? EIO : error));
+  };
+  errno = 0;
+  std::ofstream file(pending, std::ios::binary);
+  for (const std::string& text : texts_) file << text << '\n';
+  file.close();
+  if (!file || std::rename(pending.c_str(), path.c_str()) != 0) fail(errno);
+}
+
+void Vocabulary::check_same(const std::string& path, const std::string& reading, const tn::ReaderOpen& open) const {
+  const auto differs = [&](size_t number, const std::string& there, const std::string& instead) {
+    throw tn::Failure(TN_INVALID, path,
+                      "line " + std::to_string(number + 1) + " " + there + ", but " + instead +
+                          " would be written; a vocabulary that is there is not changed, as models depend on it: " +
+                          reading + ", or remove the file if no model needs it");
+  };
+  size_t number = 0;
+  Lines lines(path, open);
+  lines.for_each([&](const Line& line) {
+    const bool more = number < texts_.size();
+    if (!more || line.text != texts_[number])
+      differs(number, "is " + quoted(line.text), more ? files::quoted(texts_[number]) : "nothing");
+    ++number;
+    return true;
+  });
+  if (number < texts_.size()) differs(number, "is not there", files::quoted(texts_[number]));
 }
 
 }  // namespace tenon::files

@@ -7,6 +7,7 @@
 #include <string>
 #include <tenon/plugin.hpp>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,20 +52,33 @@ class Words {
   const char* end_;
 };
 
-int64_t whole_number(std::string_view text, const char* what, std::string_view word) {
+// `subject`: what the number is, before the word that it was found in.
+int64_t whole_number(std::string_view text, const char* expected, const char* subject, std::string_view word) {
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || stop != text.data() + text.size())
-    throw BadLine{std::string("expected ") + what + ", got " + files::quoted(word)};
+  if (error == std::errc::invalid_argument || stop != text.data() + text.size())
+    throw BadLine{std::string("expected ") + expected + ", got " + files::quoted(word)};
+  if (error != std::errc())
+    throw BadLine{std::string("the ") + subject + " " + files::quoted(word) + " is too " +
+                  (text.front() == '-' ? "small" : "great")};
   return value;
 }
 
-float number(std::string_view text, const char* what, std::string_view word) {
+float number(std::string_view text, const char* expected, const char* subject, std::string_view word) {
   const char* const end = text.data() + text.size();
   float value = 0;
-  if (text.empty() || files::read_padded_float(text.data(), end, &value) != end || !std::isfinite(value))
-    throw BadLine{std::string("expected ") + what + ", got " + files::quoted(word)};
+  if (text.empty() || files::read_padded_float(text.data(), end, &value) != end)
+    throw BadLine{std::string("expected ") + expected + ", got " + files::quoted(word)};
+  if (!std::isfinite(value))
+    throw BadLine{std::string("the ") + subject + " " + files::quoted(word) + " is not a finite float32"};
   return value;
+}
+
+// False unless all of `text` is a number.
+bool read_label(std::string_view text, double* value) {
+  text = files::without_plus(text);  // "+1" is usual
+  const char* const end = text.data() + text.size();
+  return files::read_float(text.data(), end, value) == end && std::isfinite(*value);
 }
 
 bool is_blank(std::string_view line) { return Words(line).next().empty(); }
@@ -93,6 +107,7 @@ class Libsvm {
   void ahead(int64_t index) const { lines_.ahead(index); }
 
  private:
+  void number_labels();
   void parse(const files::Line& line);
   void parse_entries(Words words);
   void put_label(tn::Samples& to) const;
@@ -101,8 +116,10 @@ class Libsvm {
 
   files::Lines lines_;
   int64_t first_id_;
-  int64_t width_ = -1;  // -1: not known yet
-  int64_t classes_;     // 0: labels are numbers with fractions
+  int64_t width_ = -1;                           // -1: not known yet
+  int64_t classes_;                              // 0: labels are numbers with fractions
+  std::vector<std::string> labels_;              // of the classes; none: labels are the classes' numbers
+  std::unordered_map<double, int64_t> numbers_;  // of the labels
   bool ranked_ = false;
   Parsed parsed_;
   std::vector<tn::ReaderSlot> slots_;
@@ -118,12 +135,20 @@ void Libsvm::describe(tn::ReaderDescription& d) {
   d.attribute(tn::int_attribute("classes", 0)
                   .at_least(0)
                   .doc("labels are whole numbers from 0 to below it (int64); 0: they are numbers (float32)"));
+  d.attribute(
+      tn::strings_attribute("labels").doc("the labels in the order of their classes' numbers (int64), such as [\"-1\", "
+                                          "\"1\"]; compared as numbers, so that "
+                                          "\"+1\" and \"1.0\" are \"1\""));
 }
 
 Libsvm::Libsvm(const tn::ReaderOpen& open)
     : lines_(open, '\0'),
       first_id_(open.attributes().integer("first_id")),
       classes_(open.attributes().integer("classes")) {
+  if (open.attributes().has("labels")) {
+    labels_ = open.attributes().texts("labels");
+    number_labels();
+  }
   const bool known = open.attributes().has("width");
   if (known) width_ = open.attributes().integer("width");
   int64_t all = 0, greatest = 0;
@@ -139,6 +164,23 @@ Libsvm::Libsvm(const tn::ReaderOpen& open)
   slots_.push_back({"label", classes_ > 0 ? TN_I64 : TN_F32, {}, classes_ > 0 ? classes_ : -1});
   slots_.push_back({"features", TN_F32, {width_}, -1, TN_CSR});
   if (ranked_) slots_.push_back({"qid", TN_I64, {}});
+}
+
+// Equal numbers are equal labels, however they are written.
+void Libsvm::number_labels() {
+  const auto count = static_cast<int64_t>(labels_.size());
+  if (count == 0) throw tn::Failure(TN_INVALID, "labels", "expected at least one label");
+  if (classes_ != 0 && classes_ != count)
+    throw tn::Failure(
+        TN_INVALID, "classes",
+        "expected " + std::to_string(count) + ", as there are so many labels, got " + std::to_string(classes_));
+  classes_ = count;
+  for (const std::string& label : labels_) {
+    double value = 0;
+    if (!read_label(label, &value)) throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is no number");
+    if (!numbers_.emplace(value, static_cast<int64_t>(numbers_.size())).second)
+      throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is there twice");
+  }
 }
 
 template <typename Work>
@@ -160,7 +202,7 @@ void Libsvm::parse(const files::Line& line) {
   const Words after_label = words;
   const std::string_view query = words.next();
   parsed_.ranked = query.substr(0, 4) == "qid:";
-  if (parsed_.ranked) parsed_.query = whole_number(query.substr(4), "qid and a whole number", query);
+  if (parsed_.ranked) parsed_.query = whole_number(query.substr(4), "qid and a whole number", "qid of", query);
   parse_entries(parsed_.ranked ? words : after_label);
 }
 
@@ -172,29 +214,39 @@ void Libsvm::parse_entries(Words words) {
     if (word.empty()) break;
     const size_t colon = word.find(':');
     if (colon == std::string_view::npos) throw BadLine{"expected id:value, got " + files::quoted(word)};
-    const int64_t id = whole_number(word.substr(0, colon), "id:value", word);
+    const int64_t id = whole_number(word.substr(0, colon), "id:value", "id of", word);
     if (id < first_id_ || (width_ >= 0 && id - first_id_ >= width_))
       throw BadLine{"the id " + std::to_string(id) + " is not from " + std::to_string(first_id_) + " to " +
                     (width_ >= 0 ? std::to_string(width_ - 1 + first_id_) : "the width")};
     constexpr int64_t kMostWidth = int64_t{1} << 48;
     if (id >= kMostWidth) throw BadLine{"the id " + std::to_string(id) + " is too great"};
     parsed_.ids.push_back(id - first_id_);
-    parsed_.values.push_back(number(word.substr(colon + 1), "id:value", word));
+    parsed_.values.push_back(number(word.substr(colon + 1), "id:value", "value of", word));
   }
   sort_entries(parsed_, first_id_);
 }
 
 void Libsvm::put_label(tn::Samples& to) const {
-  std::string_view text = parsed_.label;
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);  // "+1" is usual
+  const std::string_view text = parsed_.label;
   if (classes_ == 0) {
-    *to.dense<float>(0) = number(text, "a label", parsed_.label);
+    *to.dense<float>(0) = number(files::without_plus(text), "a label", "label", text);
     return;
   }
-  const int64_t label = whole_number(text, "a class as label", parsed_.label);
-  if (label < 0 || label >= classes_)
-    throw BadLine{"expected a class from 0 to " + std::to_string(classes_ - 1) + ", got " + std::to_string(label)};
-  *to.dense<int64_t>(0) = label;
+  double label = 0;
+  const bool known = read_label(text, &label);
+  auto& class_number = *to.dense<int64_t>(0);
+  if (!labels_.empty()) {
+    const auto at = known ? numbers_.find(label) : numbers_.end();
+    if (at == numbers_.end())
+      throw BadLine{"there is no label " + files::quoted(text) + "; there are " + files::listed(labels_)};
+    class_number = at->second;
+    return;
+  }
+  if (!known || std::trunc(label) != label) throw BadLine{"expected a class as label, got " + files::quoted(text)};
+  if (label < 0 || label >= static_cast<double>(classes_))
+    throw BadLine{"expected a class from 0 to " + std::to_string(classes_ - 1) + ", got " + files::quoted(text) +
+                  "; the attribute labels numbers other labels, such as [\"-1\", \"1\"]"};
+  class_number = static_cast<int64_t>(label);
 }
 
 void Libsvm::read(int64_t index, tn::Samples& to) {

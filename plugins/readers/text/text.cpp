@@ -115,7 +115,8 @@ void Text::describe(tn::ReaderDescription& d) {
                        "and each other sign is one of its own"));
   d.attribute(tn::string_attribute("vocabulary")
                   .doc("file with one word to a line, numbered from 0; without it the words of the data are counted"));
-  d.attribute(tn::string_attribute("save_vocabulary").doc("file to which the vocabulary is written"));
+  d.attribute(tn::string_attribute("save_vocabulary")
+                  .doc("file to which the vocabulary is written; one that is there must hold the same"));
   d.attribute(tn::int_attribute("most_words", 0)
                   .at_least(0)
                   .doc("a counted vocabulary keeps the most frequent words, at most so many entries; 0: all"));
@@ -153,7 +154,7 @@ Text::Text(const tn::ReaderOpen& open)
   scan(open);
   if (words_.size() == 0) throw tn::Failure(TN_BAD_DATA, "vocabulary", "it is empty, and so is the text");
   if (attributes.has("save_vocabulary") && shard_.number == 0)
-    words_.write(open.path(attributes.text("save_vocabulary")));
+    words_.write(open.path(attributes.text("save_vocabulary")), "read it with the attribute vocabulary", open);
   find_special_words();
   if (window_ != 0) collect_tokens();
   const int64_t windows = tokens_.count() - window_ + 1;
@@ -292,7 +293,8 @@ void Text::read(int64_t index, tn::Samples& to) {
     const Parts it = parts(line);
     if (labelled_) {
       const int32_t label = labels_.find(it.label);
-      if (label < 0) throw BadLine{"there is no label " + files::quoted(it.label)};
+      if (label < 0)
+        throw BadLine{"there is no label " + files::quoted(it.label) + "; there are " + files::listed(labels_.texts())};
       *to.dense<int32_t>(1) = label;
     }
     add_words(it.text, found_);

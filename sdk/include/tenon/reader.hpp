@@ -82,10 +82,15 @@ class ReaderOpen {
 
   Attributes attributes() const { return Attributes(open_.attributes); }
   Shard shard() const { return {open_.shard, open_.shards}; }
-  // `name` itself where it is absolute, else within the folder that attributes are relative to.
+  // `name` itself where it is absolute, else within the folder that attributes are relative to; without "./" in front,
+  // as messages show it.
   std::string path(const std::string& name) const {
     const bool complete = open_.directory == nullptr || *open_.directory == '\0' || name.compare(0, 1, "/") == 0;
-    return complete ? name : std::string(open_.directory) + "/" + name;
+    const std::string joined = complete ? name : std::string(open_.directory) + "/" + name;
+    size_t from = 0, next = 0;
+    while (joined.compare(from, 2, "./") == 0 && (next = joined.find_first_not_of('/', from + 1)) != std::string::npos)
+      from = next;
+    return joined.substr(from);
   }
   // Non-zero once the host wants a long call to throw TN_CANCELLED. Valid as long as the reader.
   const volatile int32_t* cancel() const { return open_.cancel; }
