@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/reader.h"
 
+#include <algorithm>
+
+#include "core/checked.h"
 #include "core/error.h"
 #include "host/error_sink.h"
 #include "host/reader_wrapper.h"
@@ -41,6 +44,7 @@ class PluginReader final : public CountingReader {
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room(who_.c_str(), most);
+    most = std::min(most, room_for_next());
     int64_t count = 0;
     const tn_status status = with_room(to, most, [&](const tn_reader_buffers* room) {
       count = 0;
@@ -54,7 +58,10 @@ class PluginReader final : public CountingReader {
       damaged_ = false;
       return given(0);
     }
-    damaged_ = damaged_ || status != TN_OK;
+    if (status != TN_OK) {
+      damaged_ = true;
+      follow_plugin();
+    }
     sink_.check(status);
     if (count < 1 || count > most) fault("next gave ", count, " samples; expected 1 to ", most);
     if (size_ >= 0 && count > size_ - position())
@@ -94,6 +101,22 @@ class PluginReader final : public CountingReader {
   }
 
   [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
+
+  // No more samples than there are, and where that is not known, than fit into some memory: they are asked for again.
+  [[nodiscard]] int64_t room_for_next() const {
+    if (size_ >= 0) return std::max<int64_t>(size_ - position(), 1);
+    constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+    uint64_t bytes = 1;
+    for (const Slot& slot : slots_) bytes = checked_add(bytes, slot.bytes, "a sample");
+    return static_cast<int64_t>(std::max<uint64_t>(kMostBytes / bytes, 1));
+  }
+
+  // After a failure, which may have passed over a damaged sample.
+  void follow_plugin() {
+    if (type_.table.position == nullptr) return;
+    const int64_t now = call_plugin(type_, who_, io("position"), type_.table.position, instance_);
+    if (now == position() + 1 && (size_ < 0 || now <= size_)) place(pass(), now);
+  }
 
   void close() noexcept {
     if (instance_ != nullptr) free_by_plugin(type_, who_, io("close"), type_.table.close, instance_);

@@ -32,7 +32,8 @@ class Reader {
   virtual int64_t next(SampleBlock& to, int64_t most) = 0;
   // Appends samples by index. Does not move the position.
   virtual void read_at(const int64_t* indices, int64_t count, SampleBlock& to);
-  // The number of the pass, from 0, and the samples that next gave in it.
+  // The number of the pass, from 0, and the samples of it that next gave, or passed over after it had failed with
+  // TN_BAD_DATA because they are damaged.
   [[nodiscard]] virtual int64_t pass() const = 0;
   [[nodiscard]] virtual int64_t position() const = 0;
   // Makes `position` the next sample of pass number `pass`.

@@ -17,35 +17,42 @@ void require_minibatch(const char* who, int64_t most, int64_t batch) {
 class Batch final : public Wrapper {
  public:
   Batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last, const std::shared_ptr<Allocator>& allocator)
-      : Wrapper(std::move(of)), batch_(samples), drop_last_(drop_last), kept_(of_->slots(), allocator) {
-    place(of_->pass(), of_->position());
-  }
+      : Wrapper(std::move(of)), batch_(samples), drop_last_(drop_last), kept_(of_->slots(), allocator) {}
 
   [[nodiscard]] int64_t batch() const override { return batch_; }
   [[nodiscard]] int64_t size() const override {
     return drop_last_ && of_->size() >= 0 ? of_->size() - of_->size() % batch_ : of_->size();
   }
 
+  // A minibatch ends at a multiple of batch_: after seek, or where a sample is damaged, it has fewer, and the others
+  // are what they would have been.
   int64_t next(SampleBlock& to, int64_t most) override {
     require_minibatch("batch", most, batch_);
-    // After seek the first may be a part of one, so that the others are what they would have been.
+    const bool direct = to.samples() == 0;  // exchanges memory and copies nothing
+    if (direct && kept_.samples() > 0) to.take(kept_);
+    SampleBlock& block = direct ? to : kept_;
     const int64_t wanted = batch_ - position() % batch_;
-    Mark mark(to);
-    const int64_t begin = to.samples();
-    to.take(kept_);
     try {
-      while (to.samples() - begin < wanted && !ended_) ended_ = of_->next(to, wanted - (to.samples() - begin)) == 0;
+      fill(block, wanted);
     } catch (...) {
-      kept_.append(to, begin, to.samples() - begin);
+      if (direct) kept_.take(to);
+      if (kept_.samples() == 0) follow(0);
       throw;
     }
-    const int64_t count = to.samples() - begin;
-    if (count > 0 && !(drop_last_ && count < wanted)) {
-      mark.keep();
-      return given(count);
+    const int64_t count = block.samples();
+    if (count == 0 || (drop_last_ && ended_ && read_to_ - position() < wanted)) {
+      block.clear();
+      ended_ = false;
+      return given(0);
     }
-    ended_ = false;
-    return given(0);
+    if (!direct) {
+      Mark mark(to);
+      to.append(kept_, 0, count);
+      mark.keep();
+      kept_.clear();
+    }
+    place(pass(), read_to_);
+    return count;
   }
 
   void seek(int64_t pass, int64_t position) override {
@@ -57,10 +64,17 @@ class Batch final : public Wrapper {
   }
 
  private:
+  // Reads until `wanted` samples from the position on are read or passed over, or the pass ends.
+  void fill(SampleBlock& block, int64_t wanted) {
+    while (!ended_ && (read_to_ = of_->position()) - position() < wanted)
+      ended_ = of_->next(block, wanted - (read_to_ - position())) == 0;
+  }
+
   int64_t batch_;
   bool drop_last_;
-  SampleBlock kept_;    // read before a failure
-  bool ended_ = false;  // the pass is over and the caller was not told yet
+  SampleBlock kept_;     // read before a failure
+  bool ended_ = false;   // the pass is over and the caller was not told yet
+  int64_t read_to_ = 0;  // a position
 };
 
 // Sorts within windows of a known number of samples, so that a position is found without reading what is before.
@@ -80,7 +94,7 @@ class Bucket final : public Wrapper {
     if (!arrange()) {
       window_.clear();
       number_ = 0;
-      ended_ = false;
+      whole_ = ended_ = false;
       return given(0);
     }
     Mark mark(to);
@@ -94,15 +108,24 @@ class Bucket final : public Wrapper {
 
   void seek(int64_t pass, int64_t position) override {
     require_place("bucket", pass, position, size());
+    go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
+  }
+
+ private:
+  struct Cut {  // a minibatch, as places in order_
+    int64_t begin, end;
+  };
+
+  void go(int64_t pass, int64_t position) {
     const int64_t number = position / options_.window;
     of_->seek(pass, number * options_.window);
     window_.clear();
     cuts_.clear();
     number_ = number;
-    ended_ = false;
+    whole_ = ended_ = arranged_ = false;
     place(pass, number * options_.window);
     while (this->position() < position) {
-      if (!arrange()) fail(TN_INVALID, "bucket: position ", position, " is after the end, ", this->position());
+      if (!arrange_again()) fail(TN_INVALID, "bucket: position ", position, " is after the end, ", this->position());
       Cut& cut = cuts_.back();
       const int64_t skipped = std::min(cut.end - cut.begin, position - this->position());
       cut.begin += skipped;
@@ -111,27 +134,40 @@ class Bucket final : public Wrapper {
     }
   }
 
- private:
-  struct Cut {  // a minibatch, as places in order_
-    int64_t begin, end;
-  };
+  // What is damaged was told when the window was read first.
+  bool arrange_again() {
+    while (true) try {
+        return arrange();
+      } catch (const Error& error) {
+        if (error.code() != TN_BAD_DATA) throw;
+      }
+  }
 
   // Sees to it that there is a minibatch to give; false at the end of the pass.
   bool arrange() {
     if (!cuts_.empty()) return true;
     if (arranged_) {
       window_.clear();
-      arranged_ = false;
+      arranged_ = whole_ = false;
     }
-    while (window_.samples() < options_.window && !ended_)
-      ended_ = of_->next(window_, options_.window - window_.samples()) == 0;
+    while (!whole_ || (window_.samples() == 0 && !ended_)) fill();
     if (window_.samples() == 0) return false;
     sort();
     cut();
     order_cuts();
     arranged_ = true;
-    ++number_;
     return true;
+  }
+
+  // Reads the next window, which may turn out empty where all its samples are damaged. Those count before the others.
+  void fill() {
+    const int64_t begin = number_ * options_.window;
+    int64_t read_to = begin;
+    while (!ended_ && (read_to = of_->position()) - begin < options_.window)
+      ended_ = of_->next(window_, options_.window - (read_to - begin)) == 0;
+    place(pass(), read_to - window_.samples());
+    ++number_;
+    whole_ = true;
   }
 
   void sort() {
@@ -171,7 +207,8 @@ class Bucket final : public Wrapper {
   SampleBlock window_;
   std::vector<int64_t> order_;  // of the samples in window_
   std::vector<Cut> cuts_;       // not yet given; the last one comes first
-  bool arranged_ = false;       // window_ is a whole one, and its minibatches were made
+  bool whole_ = false;          // all of the window was read
+  bool arranged_ = false;       // and its minibatches were made
   int64_t number_ = 0;          // of the next window in the pass
   bool ended_ = false;          // the pass of of_
 };
@@ -202,6 +239,7 @@ std::unique_ptr<Reader> batch(std::shared_ptr<Reader> of, int64_t samples, bool 
 std::unique_ptr<Reader> bucket(std::shared_ptr<Reader> of, const BucketOptions& options,
                                std::shared_ptr<Allocator> allocator) {
   require_samples("bucket", *of);
+  require_start("bucket", *of);
   if (options.window < 1) fail(TN_INVALID, "bucket: window is ", options.window, " samples; expected at least 1");
   if (options.samples < 0 || options.rows < 0 || (options.samples == 0 && options.rows == 0))
     fail(TN_INVALID, "bucket: a minibatch of ", options.samples, " samples and ", options.rows,

@@ -16,11 +16,28 @@ namespace tenon {
 
 namespace {
 
-// What was read: a minibatch, the end of a pass, or a failure in its place.
-struct Item {
-  SampleBlock block;
+// What a call of next came to: a minibatch, the end of a pass, or a failure.
+struct Outcome {
   int64_t samples = 0;
   std::exception_ptr failure;
+  int64_t pass = 0, position = 0;  // of the reader afterwards
+};
+
+Outcome outcome_of(Reader& of, SampleBlock& to) {
+  Outcome outcome;
+  try {
+    outcome.samples = of.next(to, of.batch());
+  } catch (...) {
+    outcome.failure = std::current_exception();
+  }
+  outcome.pass = of.pass();
+  outcome.position = of.position();
+  return outcome;
+}
+
+struct Item {
+  SampleBlock block;
+  Outcome outcome;
 };
 
 // Finds out whether reading takes as long as `seconds` for a minibatch. Each window of reads counts without its
@@ -77,8 +94,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // The next item's samples, moved to `to`; throws its failure.
-  int64_t take(SampleBlock& to) {
+  // The next outcome, its samples moved to `to`.
+  Outcome take(SampleBlock& to) {
     if (!thread_.joinable()) {
       if (!stopwatch_.slow()) return read_here(to);
       start();
@@ -87,16 +104,14 @@ class ReadAhead {
     changed_.wait(lock, [this] { return filled_ > 0 || cancelled_; });
     if (filled_ == 0) fail_cancelled();
     Item& item = ring_[first_];
-    const std::exception_ptr failure = std::exchange(item.failure, nullptr);
-    if (!failure && item.samples > 0) to.take(item.block);
-    const int64_t samples = item.samples;
+    if (!item.outcome.failure && item.outcome.samples > 0) to.take(item.block);
+    const Outcome taken = std::exchange(item.outcome, {});
     first_ = (first_ + 1) % ring_.size();
     --filled_;
-    if (failure) failed_ = false;
+    if (taken.failure) failed_ = false;
     lock.unlock();
     changed_.notify_all();
-    if (failure) std::rethrow_exception(failure);
-    return samples;
+    return taken;
   }
 
   // What the thread reads just then is cut short, and read again where the reader cannot go there. Else all that was
@@ -149,9 +164,9 @@ class ReadAhead {
    private:
     ReadAhead& it_;
   };
-  int64_t read_here(SampleBlock& to) {
+  Outcome read_here(SampleBlock& to) {
     const Here here(*this);
-    return stopwatch_.time([&] { return of_->next(to, of_->batch()); });
+    return stopwatch_.time([&] { return outcome_of(*of_, to); });
   }
 
   void start() {
@@ -172,30 +187,22 @@ class ReadAhead {
       Item& item = ring_[(first_ + filled_) % ring_.size()];
       reading_ = true;
       lock.unlock();
-      fill(item);
+      item.block.clear();
+      item.outcome = outcome_of(*of_, item.block);
       lock.lock();
       reading_ = false;
       if (!cut_short(item)) {
-        failed_ = item.failure != nullptr;  // goes on when the caller has seen it
+        failed_ = item.outcome.failure != nullptr;  // goes on when the caller has seen it
         ++filled_;
       }
       changed_.notify_all();
     }
   }
 
-  void fill(Item& item) noexcept try {
-    item.block.clear();
-    item.samples = 0;
-    item.failure = nullptr;
-    item.samples = of_->next(item.block, of_->batch());
-  } catch (...) {
-    item.failure = std::current_exception();
-  }
-
   [[nodiscard]] bool cut_short(const Item& item) const {
-    if (!item.failure || !hold_) return false;
+    if (!item.outcome.failure || !hold_) return false;
     try {
-      std::rethrow_exception(item.failure);
+      std::rethrow_exception(item.outcome.failure);
     } catch (const Error& error) {
       return error.code() == TN_CANCELLED;
     } catch (...) {
@@ -223,9 +230,7 @@ class Buffered final : public Wrapper {
  public:
   Buffered(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
            const std::shared_ptr<Allocator>& allocator)
-      : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, worthwhile, allocator)) {
-    place(of_->pass(), of_->position());
-  }
+      : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, worthwhile, allocator)) {}
   ~Buffered() override {
     // In a child after fork the thread does not exist: joining it would never end. Its memory is given up.
     if (process_ != getpid()) static_cast<void>(ahead_.release());
@@ -237,7 +242,10 @@ class Buffered final : public Wrapper {
 
   int64_t next(SampleBlock& to, int64_t most) override {
     if (most < batch()) fail(TN_INVALID, "buffered: room for ", most, " samples; a minibatch has up to ", batch());
-    return given(ahead_->take(to));
+    const Outcome taken = ahead_->take(to);
+    place(taken.pass, taken.position);
+    if (taken.failure) std::rethrow_exception(taken.failure);
+    return taken.samples;
   }
   void seek(int64_t pass, int64_t position) override {
     ahead_->seek(pass, position);

@@ -11,7 +11,10 @@ namespace {
 
 void require_readers(const char* who, const Readers& of) {
   if (of.empty()) fail(TN_INVALID, who, ": no readers; expected at least 1");
-  for (const auto& reader : of) require_samples(who, *reader);
+  for (const auto& reader : of) {
+    require_samples(who, *reader);
+    require_start(who, *reader);
+  }
 }
 
 // 'reader 2 (slots "image", "label")'
@@ -65,7 +68,7 @@ class Joined : public CountingReader {
   }
 
  protected:
-  Joined(Readers of, std::vector<Slot> slots) : of_(std::move(of)), slots_(std::move(slots)) {}
+  explicit Joined(Readers of) : of_(std::move(of)) { place(of_.front()->pass(), 0); }
 
   // Brings each reader to its place; where one cannot go there, the others go back.
   void seek_all(int64_t pass, const std::vector<int64_t>& places) {
@@ -102,7 +105,7 @@ class Joined : public CountingReader {
 class Chain final : public Joined {
  public:
   Chain(Readers of, std::shared_ptr<Allocator> allocator)
-      : Joined(std::move(of), {}), allocator_(std::move(allocator)), size_(sum_of_sizes("chain", of_)) {
+      : Joined(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("chain", of_)) {
     slots_ = common_slots("chain", of_);
   }
 
@@ -112,7 +115,7 @@ class Chain final : public Joined {
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("chain", most);
     for (; current_ < of_.size(); ++current_)
-      if (const int64_t count = of_[current_]->next(to, most); count != 0) return given(count);
+      if (const int64_t count = next_of(*of_[current_], to, most); count != 0) return given(count);
     current_ = 0;
     return given(0);
   }
@@ -136,6 +139,21 @@ class Chain final : public Joined {
   // A reader that is over for this place still has its end to give.
   void seek(int64_t pass, int64_t position) override {
     require_place("chain", pass, position, size());
+    go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
+  }
+
+ private:
+  int64_t next_of(Reader& of, SampleBlock& to, int64_t most) {
+    const int64_t before = of.position();
+    try {
+      return of.next(to, most);
+    } catch (const Error&) {  // it may have passed over a sample
+      place(pass(), position() + of.position() - before);
+      throw;
+    }
+  }
+
+  void go(int64_t pass, int64_t position) {
     const int64_t known = size() < 0 ? 0 : position;
     std::vector<int64_t> places;
     int64_t left = known;
@@ -149,7 +167,6 @@ class Chain final : public Joined {
     if (size() < 0) skip("chain", position, allocator_);
   }
 
- private:
   std::shared_ptr<Allocator> allocator_;
   int64_t size_;
   size_t current_ = 0;
@@ -160,7 +177,7 @@ class Chain final : public Joined {
 
 class Compose final : public Joined {
  public:
-  Compose(Readers of, const std::shared_ptr<Allocator>& allocator) : Joined(std::move(of), {}) {
+  Compose(Readers of, const std::shared_ptr<Allocator>& allocator) : Joined(std::move(of)) {
     for (size_t number = 0; number < of_.size(); ++number) {
       const int64_t size = of_[number]->size();
       if (size_ >= 0 && size >= 0 && size != size_)
@@ -181,6 +198,7 @@ class Compose final : public Joined {
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("compose", most);
+    catch_up();
     size_t going = 0;
     for (Ahead& ahead : ahead_) going += ahead.fill(most) ? 1 : 0;
     if (going == 0) {
@@ -225,6 +243,17 @@ class Compose final : public Joined {
   }
 
  private:
+  // Where one reader has passed over a damaged sample, so do the others.
+  void catch_up() {
+    int64_t furthest = position();
+    for (const Ahead& ahead : ahead_)
+      if (!ahead.ended()) furthest = std::max(furthest, ahead.position());
+    for (Ahead& ahead : ahead_)
+      while (!ahead.ended() && ahead.position() < furthest && ahead.fill(furthest - ahead.position()))
+        ahead.use(std::min(ahead.left(), furthest - ahead.position()));
+    place(pass(), furthest);
+  }
+
   void add_slots(size_t number) {
     for (const Slot& slot : of_[number]->slots()) {
       for (size_t other = 0; other < number; ++other)
@@ -247,7 +276,7 @@ class Compose final : public Joined {
 class Interleave final : public Joined {
  public:
   Interleave(Readers of, std::shared_ptr<Allocator> allocator)
-      : Joined(std::move(of), {}), allocator_(std::move(allocator)), size_(sum_of_sizes("interleave", of_)) {
+      : Joined(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("interleave", of_)) {
     slots_ = common_slots("interleave", of_);
     for (const auto& reader : of_) ahead_.emplace_back(reader, allocator_);
   }
@@ -261,7 +290,7 @@ class Interleave final : public Joined {
       Ahead& ahead = ahead_[turn_];
       if (count > 0 && ahead.left() == 0) break;  // what was read is given before anything can fail
       const auto readers = static_cast<int64_t>(ahead_.size());
-      if (ahead.fill(most / readers + (most % readers != 0 ? 1 : 0))) {
+      if (fill(ahead, most / readers + (most % readers != 0 ? 1 : 0))) {
         try {
           to.append(ahead.block(), ahead.used(), 1);
         } catch (...) {
@@ -285,6 +314,24 @@ class Interleave final : public Joined {
 
   void seek(int64_t pass, int64_t position) override {
     require_place("interleave", pass, position, size());
+    go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
+  }
+
+ private:
+  bool fill(Ahead& ahead, int64_t most) {
+    const int64_t before = ahead.position();
+    try {
+      return ahead.fill(most);
+    } catch (const Error&) {
+      if (!ahead.ended() && ahead.position() == before + 1) {  // a damaged sample has had its turn
+        place(pass(), position() + 1);
+        turn_ = (turn_ + 1) % ahead_.size();
+      }
+      throw;
+    }
+  }
+
+  void go(int64_t pass, int64_t position) {
     const int64_t known = size() < 0 ? 0 : position;
     const int64_t rounds = full_rounds(known);
     int64_t left = known - given_in(rounds);
@@ -305,7 +352,6 @@ class Interleave final : public Joined {
     if (size() < 0) skip("interleave", position, allocator_);
   }
 
- private:
   // Samples given in so many rounds.
   [[nodiscard]] int64_t given_in(int64_t rounds) const {
     int64_t sum = 0;

@@ -17,9 +17,7 @@ class Map final : public Wrapper {
         function_(std::move(function)),
         read_(of_->slots(), allocator),
         picked_(of_->slots(), allocator),
-        made_(slots_, allocator) {
-    place(of_->pass(), of_->position());
-  }
+        made_(slots_, allocator) {}
 
   [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
   [[nodiscard]] int64_t batch() const override { return of_->batch(); }
@@ -28,7 +26,10 @@ class Map final : public Wrapper {
   // What was read stays until the function has taken it.
   int64_t next(SampleBlock& to, int64_t most) override {
     if (used_ == made_.samples()) {
-      if (read_.samples() == 0 && of_->next(read_, most) == 0) return given(0);
+      if (read_.samples() == 0 && followed([&] { return of_->next(read_, most); }) == 0) {
+        follow(0);
+        return 0;
+      }
       made_.clear();
       used_ = 0;
       apply(read_, made_);
@@ -41,7 +42,8 @@ class Map final : public Wrapper {
       to.append(made_, used_, count);
       used_ += count;
     }
-    return given(count);
+    follow(made_.samples() - used_);
+    return count;
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
@@ -81,23 +83,23 @@ class Choose final : public Wrapper {
         numbers_(std::move(numbers)),
         slots_(std::move(slots)),
         ahead_(of_, allocator),
-        picked_(of_->slots(), allocator) {
-    place(of_->pass(), of_->position());
-  }
+        picked_(of_->slots(), allocator) {}
 
   [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
   [[nodiscard]] int64_t batch() const override { return of_->batch(); }
   [[nodiscard]] bool indexed() const override { return of_->indexed(); }
 
   int64_t next(SampleBlock& to, int64_t most) override {
-    if (!ahead_.fill(most)) {
+    if (!followed([&] { return ahead_.fill(most); })) {
       ahead_.begin();
-      return given(0);
+      follow(0);
+      return 0;
     }
     const int64_t count = std::min(most, ahead_.left());
     move(ahead_.block(), ahead_.used(), count, to);
     ahead_.use(count);
-    return given(count);
+    follow(ahead_.left());
+    return count;
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {

@@ -22,9 +22,7 @@ class IndexedShuffle final : public Wrapper {
     require_room("shuffle", most);
     if (position() == size()) return given(0);
     if (ordered_ != pass()) draw_order();
-    const int64_t count = std::min(most, size() - position());
-    of_->read_at(order() + position(), count, to);
-    return given(count);
+    return give_at(*of_, order() + position(), std::min(most, size() - position()), to);
   }
 
   void seek(int64_t pass, int64_t position) override {
@@ -58,7 +56,7 @@ class BufferShuffle final : public Wrapper {
  public:
   BufferShuffle(std::shared_ptr<Reader> of, int64_t window, uint64_t seed, const std::shared_ptr<Allocator>& allocator)
       : Wrapper(std::move(of)), seed_(seed), size_(window), held_(of_->slots(), allocator) {
-    held_.reserve(size() == window ? window : checked_add(window, most_given() + kPiece, "shuffle"));
+    if (size() >= 0) held_.reserve(size() == window ? window : checked_add(window, most_given() + kPiece, "shuffle"));
   }
 
   int64_t next(SampleBlock& to, int64_t most) override {
@@ -78,17 +76,21 @@ class BufferShuffle final : public Wrapper {
   // Goes through the pass from its beginning: what is in the window depends on all samples before.
   void seek(int64_t pass, int64_t position) override {
     require_place("shuffle", pass, position, size());
-    of_->seek(pass, 0);
-    begin(pass);
-    while (this->position() < position)
-      if (!take(nullptr, position - this->position()))
-        fail(TN_INVALID, "shuffle: position ", position, " is after the end, ", this->position());
+    go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
   }
 
  private:
   static constexpr int64_t kPiece = 64;  // samples that are read at once when the window is nearly full
   // Samples that were given and not yet removed from held_.
   [[nodiscard]] int64_t most_given() const { return size_ / 2; }
+
+  void go(int64_t pass, int64_t position) {
+    of_->seek(pass, 0);
+    begin(pass);
+    while (this->position() < position)
+      if (!take(nullptr, position - this->position()))
+        fail(TN_INVALID, "shuffle: position ", position, " is after the end, ", this->position());
+  }
 
   void begin(int64_t pass) {
     place(pass, 0);
@@ -151,6 +153,7 @@ class BufferShuffle final : public Wrapper {
 std::unique_ptr<Reader> shuffle(std::shared_ptr<Reader> of, int64_t buffer, uint64_t seed,
                                 std::shared_ptr<Allocator> allocator) {
   require_samples("shuffle", *of);
+  require_start("shuffle", *of);
   if (buffer < 0) fail(TN_INVALID, "shuffle: buffer is ", buffer, "; expected at least 0");
   if (of->indexed()) return std::make_unique<IndexedShuffle>(std::move(of), seed, std::move(allocator));
   const int64_t size = of->size();

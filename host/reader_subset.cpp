@@ -18,7 +18,8 @@ class FirstN final : public Wrapper {
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("first_n", most);
-    if (position() < samples_) return given(of_->next(to, std::min(most, samples_ - position())));
+    if (position() < samples_)
+      return followed([&] { return given(of_->next(to, std::min(most, samples_ - position()))); });
     skip_rest();
     return given(0);
   }
@@ -64,7 +65,7 @@ class Shard final : public Wrapper {
 
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("shard", most);
-    return given(indexed() ? by_index(to, most) : in_order(to, most));
+    return indexed() ? by_index(to, most) : given(in_order(to, most));
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
@@ -79,10 +80,12 @@ class Shard final : public Wrapper {
     if (indexed()) {
       of_->begin_pass(pass);
     } else {
-      const int64_t at = checked_multiply(position, shards_, "shard: position");
-      of_->seek(pass, of_->size() < 0 ? at : std::min(at, of_->size()));
+      // Behind the last sample that was given: what comes after it need not exist.
+      const int64_t at =
+          position == 0 ? 0 : checked_add(checked_multiply(position - 1, shards_, "shard"), shard_ + 1, "shard");
+      of_->seek(pass, at);
       ahead_.drop();
-      passed_ = 0;
+      passed_ = at % shards_;
     }
     place(pass, position);
   }
@@ -92,19 +95,18 @@ class Shard final : public Wrapper {
     const int64_t count = std::min(most, size() - position());
     if (count == 0) {
       of_->begin_pass(pass() + 1);
-      return 0;
+      return given(0);
     }
     indices_.clear();
     for (int64_t i = 0; i < count; ++i) indices_.push_back((position() + i) * shards_ + shard_);
-    of_->read_at(indices_.data(), count, to);
-    return count;
+    return give_at(*of_, indices_.data(), count, to);
   }
 
   // Reads everything and passes over what belongs to other shards.
   int64_t in_order(SampleBlock& to, int64_t most) {
     Mark mark(to);
     int64_t count = 0;
-    while (count == 0 && ahead_.fill(most <= INT64_MAX / shards_ ? most * shards_ : most)) {
+    while (count == 0 && fill(most)) {
       int64_t used = 0, passed = passed_;
       for (; count < most && used < ahead_.left(); ++used, passed = (passed + 1) % shards_)
         if (passed == shard_) {
@@ -122,6 +124,20 @@ class Shard final : public Wrapper {
     return count;
   }
 
+  bool fill(int64_t most) {
+    constexpr int64_t kMost = 1024;  // samples that are read only to be dropped
+    const int64_t before = of_->position();
+    try {
+      return ahead_.fill(most > kMost / shards_ ? std::max(most, kMost) : most * shards_);
+    } catch (const Error&) {  // it may have passed over a sample
+      if (of_->position() == before + 1) {
+        if (passed_ == shard_) place(pass(), position() + 1);
+        passed_ = (passed_ + 1) % shards_;
+      }
+      throw;
+    }
+  }
+
   int64_t shard_, shards_;
   Ahead ahead_;
   int64_t passed_ = 0;  // samples of all shards, modulo their number
@@ -132,6 +148,7 @@ class Shard final : public Wrapper {
 
 std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std::shared_ptr<Allocator> allocator) {
   require_samples("first_n", *of);
+  require_start("first_n", *of);
   if (samples < 0) fail(TN_INVALID, "first_n: samples is ", samples, "; expected at least 0");
   return std::make_unique<FirstN>(std::move(of), samples, allocator);
 }
@@ -139,6 +156,7 @@ std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std
 std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t shards,
                               std::shared_ptr<Allocator> allocator) {
   require_samples("shard", *of);
+  require_start("shard", *of);
   if (shards < 1 || shard < 0 || shard >= shards)
     fail(TN_INVALID, "shard: shard ", shard, " of ", shards, " does not exist");
   return std::make_unique<Shard>(std::move(of), shard, shards, allocator);

@@ -139,7 +139,8 @@ void Column::retain(const std::vector<int64_t>& samples) {
       inner += count;
     }
     if (sequences()) offsets(0)[i + 1] = nested() ? inner : row + rows;
-    std::memmove(data_.data() + row * bytes, data_.data() + from * bytes, static_cast<size_t>(rows * bytes));
+    if (rows > 0)
+      std::memmove(data_.data() + row * bytes, data_.data() + from * bytes, static_cast<size_t>(rows * bytes));
     if (sparse()) std::copy_n(ids_.data<int64_t>() + from, rows, ids_.data<int64_t>() + row);
     row += rows;
   }

@@ -76,7 +76,7 @@ Ids pass(const Reader& reader) {
   Ids all;
   for (auto arrays = reader.next(); !arrays.empty(); arrays = reader.next()) {
     const auto* const ids = static_cast<const int64_t*>(arrays[0].data);
-    const Ids part = arrays.size() >= 5 ? check(arrays) : Ids(ids, ids + arrays[0].shape[0]);
+    const Ids part = arrays.size() == 5 ? check(arrays) : Ids(ids, ids + arrays[0].shape[0]);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

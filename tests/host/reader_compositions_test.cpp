@@ -20,6 +20,7 @@ using test::minibatch;
 using test::open;
 using test::rest;
 using test::some;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ReaderPtr = std::unique_ptr<Reader>;
 
@@ -106,6 +107,58 @@ TEST_P(Composed, PassesHaveTheSizeThatIsSaidAndNoSampleTwice) {
     EXPECT_EQ(reader->pass(), pass);
     EXPECT_EQ(reader->position(), 0);
     EXPECT_EQ(static_cast<int64_t>(rest(*reader).size()), reader->size());
+  }
+}
+
+// The rest of the pass, and how often a damaged sample was told.
+std::pair<Ids, int> rest_but_damaged(Reader& reader) {
+  std::pair<Ids, int> result;
+  for (int calls = 0; calls < 1000; ++calls) try {
+      const Ids part = some(reader, std::max<int64_t>(reader.batch(), 3));
+      if (part.empty()) return result;
+      result.first.insert(result.first.end(), part.begin(), part.end());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_BAD_DATA) << error.message();
+      ++result.second;
+    }
+  ADD_FAILURE() << "the pass does not end";
+  return result;
+}
+
+TEST_P(Composed, DamagedSamplesArePassedOverAndNothingElse) {
+  const Ids ids = rest(*make()), damaged = {0, 3, 6, 7, 13, 22};
+  Ids left;
+  for (const int64_t id : ids)
+    if (std::count(damaged.begin(), damaged.end(), id) == 0) left.push_back(id);
+  world_.all.damaged = world_.few.damaged = world_.more.damaged = damaged;
+  const ReaderPtr reader = make();
+  for (int pass = 0; pass < 2; ++pass) {
+    const auto [given, failures] = rest_but_damaged(*reader);
+    EXPECT_EQ(test::sorted(given), test::sorted(left));
+    EXPECT_EQ(failures > 0, left.size() < ids.size());
+    EXPECT_EQ(reader->pass(), pass + 1);
+  }
+}
+
+// Where it is known without reading what is before it.
+TEST_P(Composed, ResumesBehindDamagedSamples) {
+  world_.all.damaged = world_.few.damaged = world_.more.damaged = {0, 3, 6, 7, 13, 22};
+  for (int calls = 0; calls < 12; ++calls) {
+    const ReaderPtr reader = make(), resumed = make();
+    for (int call = 0; call < calls; ++call) try {
+        some(*reader, std::max<int64_t>(reader->batch(), 2));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), TN_BAD_DATA);
+      }
+    try {
+      resumed->seek(reader->pass(), reader->position());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_BAD_DATA);
+      EXPECT_EQ(resumed->position(), 0);
+      EXPECT_THAT(GetParam().name, ::testing::AnyOf(HasSubstr("shuffle"), HasSubstr("bucket"), HasSubstr("pipeline")));
+      continue;
+    }
+    EXPECT_EQ(rest_but_damaged(*resumed).first, rest_but_damaged(*reader).first) << calls;
   }
 }
 
@@ -196,6 +249,106 @@ TEST_P(Composed, NoSamplesAtAll) {
   const ReaderPtr reader = make();
   for (int pass = 0; pass < 3; ++pass) EXPECT_THAT(rest(*reader), IsEmpty());
   EXPECT_EQ(reader->pass(), 3);
+}
+
+// ---- places
+
+// Wrappers that go through passes begin with one, or not at all.
+TEST(Wrappers, ReadersThatWereReadInPart) {
+  MemoryData data(9), other(9);
+  const auto begun = [&] {
+    ReaderPtr reader = open(data, false);
+    some(*reader, 2);
+    return reader;
+  };
+  const auto refused = [&](const std::function<void(ReaderPtr)>& wrap, const char* who) {
+    const Error error = error_of([&] { wrap(begun()); });
+    EXPECT_EQ(error.code(), TN_MISUSE);
+    EXPECT_EQ(error.message(), std::string(who) +
+                                   ": the reader has given 2 samples of its pass; seek to the beginning "
+                                   "of a pass before it is wrapped");
+  };
+  refused([](ReaderPtr it) { first_n(std::move(it), 3, memory()); }, "first_n");
+  refused([](ReaderPtr it) { shuffle(std::move(it), 3, 1, memory()); }, "shuffle");
+  refused([](ReaderPtr it) { shard(std::move(it), 0, 2, memory()); }, "shard");
+  refused([&](ReaderPtr it) { chain(two(open(other), std::move(it)), memory()); }, "chain");
+  refused([&](ReaderPtr it) { interleave(two(open(other), std::move(it)), memory()); }, "interleave");
+  refused([&](ReaderPtr it) { compose(two(open(other), std::move(it)), memory()); }, "compose");
+  EXPECT_EQ(rest(*batch(begun(), 4, false, memory())), test::counted(7, 2));
+  ReaderPtr later = begun();
+  later->seek(3, 0);
+  const ReaderPtr first = first_n(std::move(later), 4, memory());
+  EXPECT_EQ(first->pass(), 3);
+  EXPECT_EQ(rest(*first), test::counted(4));
+}
+
+// Where the size is not known, a place behind the end shows only on the way there. The reader is where it was.
+TEST(Wrappers, AFailedSeekChangesNothing) {
+  const std::pair<const char*, std::function<ReaderPtr(MemoryData&, MemoryData&)>> wrappers[] = {
+      {"shuffle", [](MemoryData& a, MemoryData&) { return shuffled(open(a, false), 3); }},
+      {"batch", [](MemoryData& a, MemoryData&) { return batch(shuffled(open(a, false), 3), 2, false, memory()); }},
+      {"buffered",
+       [](MemoryData& a, MemoryData&) {
+         return buffered(batch(shuffled(open(a, false), 3), 2, false, memory()), 2, memory(), 0);
+       }},
+      {"bucket", [](MemoryData& a, MemoryData&) { return buckets(shuffled(open(a, false), 3)); }},
+      {"chain", [](MemoryData& a, MemoryData& b) { return chain(two(open(a, false), open(b, false)), memory()); }},
+      {"interleave",
+       [](MemoryData& a, MemoryData& b) { return interleave(two(open(a, false), open(b, false)), memory()); }},
+  };
+  for (const auto& [name, make] : wrappers) {
+    MemoryData a(13, true), b(5, true);
+    a.sized = b.sized = false;
+    const Ids expected = rest(*make(a, b));
+    const ReaderPtr reader = make(a, b);
+    Ids ids = some(*reader, std::max<int64_t>(reader->batch(), 3));
+    const int64_t position = reader->position();
+    EXPECT_EQ(error_of([&] { reader->seek(0, 100); }).code(), TN_INVALID) << name;
+    EXPECT_EQ(reader->pass(), 0) << name;
+    EXPECT_EQ(reader->position(), position) << name;
+    for (const int64_t id : rest(*reader)) ids.push_back(id);
+    EXPECT_EQ(ids, expected) << name;
+  }
+}
+
+TEST(Wrappers, TheEndOfAShardIsAPlace) {
+  MemoryData data(7);
+  data.sized = false;
+  for (int64_t number = 0; number < 3; ++number) {
+    const ReaderPtr reader = shard(open(data, false), number, 3, memory());
+    const Ids ids = rest(*reader);
+    for (size_t i = 0; i <= ids.size(); ++i) {
+      reader->seek(4, static_cast<int64_t>(i));
+      EXPECT_EQ(rest(*reader), Ids(ids.begin() + static_cast<std::ptrdiff_t>(i), ids.end()));
+    }
+  }
+}
+
+TEST(Wrappers, PlacesFarAway) {
+  MemoryData data(4);
+  data.sized = false;
+  const ReaderPtr reader = open(data, false);
+  EXPECT_EQ(error_of([&] { reader->seek(INT64_MAX, 0); }).code(), TN_INVALID);
+  EXPECT_EQ(error_of([&] { reader->seek(0, INT64_MAX); }).code(), TN_INVALID);
+}
+
+// However many samples are asked for, memory is for those that there are.
+TEST(Wrappers, RoomForWhatThereIs) {
+  MemoryData data(9), unknown(9);
+  unknown.sized = false;
+  const int64_t many = int64_t{1} << 45;
+  EXPECT_EQ(rest(*batch(open(data), many, false, memory())), test::counted(9));
+  EXPECT_EQ(rest(*batch(open(unknown, false), many, false, memory())), test::counted(9));
+  EXPECT_EQ(test::sorted(rest(*shuffled(open(unknown, false), many))), test::counted(9));
+  MemoryData lines(9, true);
+  lines.sized = false;
+  EXPECT_EQ(test::sorted(rest(*bucket(open(lines, false), {"words", many, 4, 0, 1}, memory()))), test::counted(9));
+  MemoryData endless(0);
+  endless.ends = false;
+  int64_t asked = 0;
+  endless.before_write = [&](const tn_reader_buffers& buffers) { asked = std::max(asked, buffers.capacity); };
+  EXPECT_THAT(some(*shard(open(endless, false), 1, 100000, memory()), 8), ::testing::ElementsAre(1));
+  EXPECT_LE(asked, 1024);
 }
 
 // ---- memory

@@ -6,6 +6,7 @@
 
 #include <tenon/reader.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -35,6 +36,7 @@ struct MemoryData {
   std::function<void(const tn_reader_buffers& buffers)> spoil;         // changes what was written
   std::vector<int64_t> passes;                                         // that the reader was told of
   std::mutex passes_mutex;
+  std::vector<int64_t> damaged;  // samples that fail with TN_BAD_DATA; next passes over them
   bool empty_instance = false;
   int64_t says_samples = -2;  // answer of samples; -2: the truth
 
@@ -79,6 +81,8 @@ class MemoryInstance {
   static tn_status read_at(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers) {
     MemoryInstance& it = of(instance);
     if (it.data_.calls++ == it.data_.fail_at) return it.broken();
+    for (int64_t i = 0; i < count; ++i)
+      if (it.is_damaged(indices[i])) return it.damage();
     Used used;
     bool room = true;
     for (int64_t i = 0; i < count; ++i) room = it.put(indices[i], buffers, i, used) && room;
@@ -99,8 +103,13 @@ class MemoryInstance {
       it.position_ = 0;
       return TN_END;
     }
+    if (it.is_damaged(it.position_)) {
+      ++it.position_;
+      return it.damage();
+    }
     Used used;
-    while (*count < buffers->capacity && *count < it.data_.most && (!it.data_.ends || it.position_ < it.mine())) {
+    while (!it.is_damaged(it.position_) && *count < buffers->capacity && *count < it.data_.most &&
+           (!it.data_.ends || it.position_ < it.mine())) {
       Used with = used;
       if (!it.put(it.position_, buffers, *count, with)) {
         if (*count == 0) return need(buffers, with);
@@ -137,6 +146,10 @@ class MemoryInstance {
   static MemoryInstance& of(void* instance) { return *static_cast<MemoryInstance*>(instance); }
   [[nodiscard]] int64_t mine() const { return (data_.samples - shard_ + shards_ - 1) / shards_; }
   [[nodiscard]] tn_status broken() const { return tn_fail(errors_, TN_IO, "records.bin", "cannot read it"); }
+  [[nodiscard]] tn_status damage() const { return tn_fail(errors_, TN_BAD_DATA, "records.bin", "a damaged sample"); }
+  [[nodiscard]] bool is_damaged(int64_t index) const {
+    return std::find(data_.damaged.begin(), data_.damaged.end(), index * shards_ + shard_) != data_.damaged.end();
+  }
   static tn_sequence_room* room(const tn_reader_buffers* buffers, size_t slot) {
     return static_cast<tn_sequence_room*>(buffers->data[slot]);
   }

@@ -326,7 +326,8 @@ TENON_API tn_status tn_reader_create_from(tn_host* host, const tn_source_options
 
 /* Wrappers. Each consumes the readers it is put around, whose handles become stale, and makes a new one; when it fails,
  * they are as they were. A reader yields samples until batch or bucket cut it into minibatches: map and choose take
- * either, buffered minibatches, all others samples.
+ * either, buffered minibatches, all others samples. All but map, choose, batch and buffered begin with the first sample
+ * of a pass: a reader that has given some of one is TN_MISUSE.
  *
  * shuffle: a new order in every pass, from the seed and the pass alone; an exact permutation where the reader can
  * read by index, else a buffer of `buffer` samples. buffer 0: the whole shard. */
@@ -399,7 +400,8 @@ TENON_API tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint3
  * next call on this reader. TN_END after the last of a pass; the call after that begins the next pass. */
 TENON_API tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count,
                                    tn_error* error);
-/* Where the reader is: the number of the pass, from 0, and the samples that it gave in it. */
+/* Where the reader is: the number of the pass, from 0, and the samples of it that it gave, or passed over because they
+ * are damaged: reading such a one fails once with TN_BAD_DATA. */
 TENON_API tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int64_t* position,
                                        tn_error* error);
 /* Goes on from there, with the samples that would have come next. TN_UNSUPPORTED where the data cannot be gone back to,
