@@ -46,7 +46,7 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
     static_cast<void>(tenon::dtype_from_name(tenon::dtype_name(given.dtype)));  // throws for an unknown type
     if (given.rank < 0 || given.rank >= TN_MAX_RANK) tenon::fail(TN_INVALID, "options.rank is ", given.rank);
     if (given.rank > 0) source.shape.assign(&api::required(given.shape, "options.shape"), given.shape + given.rank);
-    source.index_limit = given.index_limit > 0 ? given.index_limit : -1;
+    source.index_limit = given.index_limit == 0 ? -1 : given.index_limit;
     source.scale = given.scale == 0 ? 1 : given.scale;
     source.offset = given.offset;
     source.storage = given.storage;

@@ -21,7 +21,9 @@ tn_reader hold(Host& host, std::shared_ptr<Reader> reader) {
 template <typename Wrap>
 void wrap(Host& host, tn_reader of, tn_reader* reader, Wrap&& wrapper) {
   api::required(reader, "reader");
-  const tn_reader made = hold(host, wrapper(host.readers.at(of)->reader));
+  const HeldReader& held = *host.readers.at(of);
+  held.require_idle();
+  const tn_reader made = hold(host, wrapper(held.reader));
   host.readers.take(of);
   *reader = made;
 }
@@ -35,7 +37,9 @@ void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, Jo
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t j = 0; j < i; ++j)
       if (of[j].index == of[i].index) tenon::fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
-    readers.push_back(host.readers.at(of[i])->reader);
+    const HeldReader& held = *host.readers.at(of[i]);
+    held.require_idle();
+    readers.push_back(held.reader);
   }
   const tn_reader made = hold(host, joiner(std::move(readers)));
   for (uint32_t i = 0; i < count; ++i) host.readers.take(of[i]);
@@ -257,6 +261,7 @@ tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint
   bool ended = false;
   const tn_status status = api::call(host, error, [&](Host& it) {
     const std::shared_ptr<HeldReader> held = it.readers.at(reader);  // whatever the reader's plugin does meanwhile
+    held->require_idle();
     const size_t slots = held->reader->slots().size();
     if (values_count != slots)
       tenon::fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots, " slots");
@@ -280,6 +285,7 @@ tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int
 tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t position, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+    held->require_idle();
     held->reader->seek(pass, position);
   });
 }

@@ -10,7 +10,7 @@ namespace {
 
 struct Run {
   std::unique_ptr<Machine> machine;
-  std::shared_ptr<tenon::HeldReader> reader;
+  std::unique_ptr<tenon::ReaderUse> reader;
   std::unique_ptr<tenon::TrainRequest> request;
   std::vector<tenon::Expression> outputs;
 };
@@ -20,8 +20,9 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   run.outputs = api::outputs(host, options.outputs, options.outputs_count, "options.outputs");
   if (options.reader.generation == 0) tenon::fail(TN_MISUSE, "options.reader is not set");
   if (options.parameters.generation == 0) tenon::fail(TN_MISUSE, "options.parameters is not set");
-  run.reader = host.readers.at(options.reader);
-  tenon::Reader& reader = *run.reader->reader;
+  run.reader = std::make_unique<tenon::ReaderUse>(host.readers.at(options.reader));
+  tenon::HeldReader& held = **run.reader;
+  tenon::Reader& reader = *held.reader;
   if (reader.batch() == 0) tenon::fail(TN_MISUSE, "the reader yields samples; wrap it with batch or bucket first");
   tenon::MachineOptions wanted;
   wanted.max_samples = reader.batch();
@@ -40,7 +41,7 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
     feeding[api::string(options.feeding[i].slot, "feeding slot")] =
         api::string(options.feeding[i].data_layer, "feeding data layer");
   run.request = std::make_unique<tenon::TrainRequest>(
-      tenon::TrainRequest{*run.machine, host.registry, reader, run.reader->minibatch, std::move(feeding), *host.clock});
+      tenon::TrainRequest{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
   return run;
 }
 

@@ -57,8 +57,31 @@ class CountingAllocator : public Allocator {
 struct HeldReader {
   HeldReader(std::shared_ptr<Reader> held, const std::shared_ptr<Allocator>& allocator)
       : reader(std::move(held)), minibatch(reader->slots(), allocator) {}
+  // Where whoever reads would be disturbed, as a handler of a training may try.
+  void require_idle() const {
+    if (busy) fail(TN_MISUSE, "the reader is in use by a training, test or inference that has not ended");
+  }
+
   std::shared_ptr<Reader> reader;
   SampleBlock minibatch;
+  bool busy = false;
+};
+
+// Uses a reader from its beginning to its end.
+class ReaderUse {
+ public:
+  explicit ReaderUse(std::shared_ptr<HeldReader> held) : held_(std::move(held)) {
+    held_->require_idle();
+    held_->busy = true;
+  }
+  ~ReaderUse() { held_->busy = false; }
+  ReaderUse(const ReaderUse&) = delete;
+  ReaderUse& operator=(const ReaderUse&) = delete;
+
+  [[nodiscard]] HeldReader& operator*() const { return *held_; }
+
+ private:
+  std::shared_ptr<HeldReader> held_;
 };
 
 class Host {

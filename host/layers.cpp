@@ -529,11 +529,31 @@ std::string RowSymbols::named(const std::string& message) const {
   return result;
 }
 
+namespace {
+
+// What is said of a data layer must mean something there.
+void check_source(const std::string& name, const DataSource& source) {
+  const auto bad = [&](const auto&... parts) { fail(TN_INVALID, "data layer \"", name, "\": ", parts...); };
+  if (is_float(source.dtype) && (source.scale != 1 || source.offset != 0))
+    bad("scale and offset are for integers; it holds ", dtype_name(source.dtype));
+  if (is_float(source.dtype) && source.index_limit >= 0)
+    bad("index_limit is for integers; it holds ", dtype_name(source.dtype));
+  if (source.index_limit < -1 || source.index_limit == 0)
+    bad("index_limit is ", source.index_limit, "; expected at least 1, or -1: not known");
+  if (source.storage == TN_RAGGED) return;
+  if (!source.sequence.empty() && source.sequence != name)
+    bad("it has no rows that could be of the sequence \"", source.sequence, "\"");
+  if (source.levels != 0) bad("levels is ", source.levels, "; expected 0 where storage is not TN_RAGGED");
+}
+
+}  // namespace
+
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   check_name(name);
   if (name.empty()) fail(TN_INVALID, "a data layer needs a name");
   if (source.shape.size() + 1 > TN_MAX_RANK)
     fail(TN_INVALID, "data layer \"", name, "\": rank ", source.shape.size(), " is above ", TN_MAX_RANK - 1);
+  check_source(name, source);
   Spec spec;
   spec.dtype = source.dtype;
   spec.storage = source.storage;

@@ -96,7 +96,10 @@ std::vector<int64_t> Machine::check_feeds(const std::vector<NamedArray>& feeds) 
   for (const Feed& feed : lowered_.feeds) names.push_back(feed.name);
   std::vector<int64_t> symbols(bounds_.size(), -1);
   int64_t& samples = symbols[TN_SYMBOL_SAMPLES];
-  for (const NamedArray& given : feeds) {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const NamedArray& given = feeds[i];
+    for (size_t other = 0; other < i; ++other)
+      if (feeds[other].name == given.name) fail(TN_INVALID, "data layer \"", given.name, "\" is fed twice");
     const auto feed = std::find_if(lowered_.feeds.begin(), lowered_.feeds.end(),
                                    [&](const Feed& known) { return known.name == given.name; });
     if (feed == lowered_.feeds.end())

@@ -77,6 +77,10 @@ Feeder::Feeder(const Topology& topology, const std::vector<Slot>& slots,
       return (mapped == feeding.end() ? slot : mapped->second) == layer->name;
     };
     const auto slot = std::find_if(names.begin(), names.end(), feeds_layer);
+    const auto second = slot == names.end() ? slot : std::find_if(slot + 1, names.end(), feeds_layer);
+    if (second != names.end())
+      fail(TN_INVALID, "data layer \"", layer->name, "\": the slots \"", *slot, "\" and \"", *second,
+           "\" both feed it");
     if (slot == names.end())
       fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it",
            suggestion(layer->name, names));

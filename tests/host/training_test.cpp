@@ -123,6 +123,43 @@ TEST(Training, HandlersStopTestAndChangeTheRate) {
   EXPECT_EQ(tested, 256);
 }
 
+// What a handler read would be missing in the training that it belongs to.
+TEST(Training, AHandlerCannotUseItsReader) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 16);
+  TrainOptions options;
+  options.outputs = model.outputs();
+  options.parameters = host.parameters(options.outputs, 1);
+  options.updater = host.updater("sgd", {{"learning_rate", 0.1}});
+  options.reader = fashion(host, "train", 512, 128, 1);
+  options.passes = 2;
+  int calls = 0, refusals = 0;
+  const auto refused = [&](const auto& call) {
+    ++calls;
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_MISUSE);
+      EXPECT_THAT(error.what(), HasSubstr("the reader is in use by a training"));
+      ++refusals;
+    }
+  };
+  int64_t samples = 0;
+  options.handler = [&](Event& event) {
+    if (event.kind() == TN_END_ITERATION) samples += event.samples();
+    refused([&] { (void)options.reader.next(); });
+    refused([&] { options.reader.seek({}); });
+    refused([&] { (void)std::move(options.reader).buffered(2); });
+    TrainOptions inner = options;
+    inner.handler = nullptr;
+    refused([&] { (void)v0::test(inner); });
+  };
+  train(options);
+  EXPECT_EQ(samples, 1024);
+  EXPECT_EQ(refusals, calls);
+  EXPECT_EQ(options.reader.next().size(), 2U);
+}
+
 TEST(Training, TwoMachinesShareTheSet) {
   const Host host = make_host(1);
   const Perceptron model = perceptron(host, 16);
@@ -265,8 +302,35 @@ TEST(Errors, NameTheThing) {
                 machine.forward({{"image", {TN_U8, {4, 28, 27}, images.data()}}});
               }),
               testing::AllOf(HasSubstr("[samples, 28, 28]"), HasSubstr("[4, 28, 27]")));
+  EXPECT_EQ(message([&] {
+              machine.forward({image, {"label", {TN_U8, {4}, labels.data()}}, image});
+            }),
+            "data layer \"image\" is fed twice");
   EXPECT_THAT(message([&] { machine.backward(); }), HasSubstr("training"));
   EXPECT_THAT(message([&] { static_cast<void>(machine.output(model.prediction)); }), HasSubstr("keep_all"));
+
+  const auto data = [&](const auto& change) {
+    DataOptions source;
+    source.name = "x", source.dtype = TN_F32;
+    change(source);
+    return message([&] { static_cast<void>(host.data(source)); });
+  };
+  EXPECT_EQ(data([](DataOptions& x) { x.scale = 0.5; }),
+            "data layer \"x\": scale and offset are for integers; it holds float32");
+  EXPECT_EQ(data([](DataOptions& x) { x.index_limit = 3; }),
+            "data layer \"x\": index_limit is for integers; it holds float32");
+  EXPECT_EQ(data([](DataOptions& x) { x.dtype = TN_I32, x.index_limit = -2; }),
+            "data layer \"x\": index_limit is -2; expected at least 1, or -1: not known");
+  EXPECT_EQ(data([](DataOptions& x) { x.sequence = "text"; }),
+            "data layer \"x\": it has no rows that could be of the sequence \"text\"");
+
+  TrainOptions twice;
+  twice.outputs = {model.cost};
+  twice.parameters = parameters;
+  twice.reader = fashion(host, "t10k", 8, 4, 1);
+  twice.feeding = {{"label", "image"}};
+  EXPECT_EQ(message([&] { static_cast<void>(v0::test(twice)); }),
+            "data layer \"image\": the slots \"image\" and \"label\" both feed it");
 
   const Host other = make_host(1);
   EXPECT_EQ(tn_layer_release(other.get(), model.cost.handle(), nullptr), TN_MISUSE);

@@ -86,7 +86,8 @@ class ListMetrics : public testing::Test {
  protected:
   Layer data(const std::string& name, int32_t storage, tn_dtype dtype = TN_F32) {
     DataOptions options;
-    options.name = name, options.dtype = dtype, options.storage = storage, options.sequence = "list";
+    options.name = name, options.dtype = dtype, options.storage = storage,
+    options.sequence = storage == TN_RAGGED ? "list" : "";
     return host_.data(options);
   }
   // The metric `type` after each minibatch of `feeds`, and what the last one gives.
