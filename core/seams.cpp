@@ -21,7 +21,7 @@ namespace tenon {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
-constexpr uint64_t kHugePage = uint64_t{1} << 21;  // of x86-64, and of arm64 with pages of 4 KiB
+constexpr uint64_t kHugePage = uint64_t{1} << 21;    // of x86-64, and of arm64 with pages of 4 KiB
 constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;  // bytes for one call of the system
 
 // Rows of a large table and samples of a data set are read in no order, so most such reads miss the page tables' cache

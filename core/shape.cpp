@@ -77,6 +77,10 @@ constexpr DtypeName kDtypes[] = {{TN_COMPUTE, "compute", "compute"}, {TN_F32, "f
 
 }  // namespace
 
+const char* storage_name(int32_t storage) {
+  return storage == TN_DENSE ? "dense" : storage == TN_RAGGED ? "ragged" : "csr";
+}
+
 std::string dtype_name(tn_dtype dtype) {
   for (const DtypeName& entry : kDtypes)
     if (entry.dtype == dtype) return entry.name;

@@ -32,6 +32,7 @@ using Shape = std::vector<Dim>;
 [[nodiscard]] std::string to_string(const Dim& dim);
 // "float32"
 [[nodiscard]] std::string dtype_name(tn_dtype dtype);
+[[nodiscard]] const char* storage_name(int32_t storage);  // "dense", "ragged", "csr"
 // The type of a name as above or short ("f32", "u8", "i64"); 0 (TN_COMPUTE) for "compute"; fails naming it otherwise.
 [[nodiscard]] tn_dtype dtype_from_name(const std::string& name);
 [[nodiscard]] bool is_float(tn_dtype dtype);    // TN_COMPUTE included

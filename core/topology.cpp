@@ -136,12 +136,10 @@ nlohmann::json Topology::to_json() const {
       entry["index_limit"] = data.index_limit;
       entry["scale"] = data.scale;
       entry["offset"] = data.offset;
+      if (data.storage != TN_DENSE) entry["storage"] = storage_name(data.storage);
       if (data.storage == TN_RAGGED) {
-        entry["storage"] = "ragged";
         entry["levels"] = data.levels;
         entry["sequence"] = data.sequence;
-      } else if (data.storage == TN_CSR) {
-        entry["storage"] = "csr";
       }
     } else {
       entry["inputs"] = nlohmann::json::array();

@@ -241,9 +241,7 @@ tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, vo
                        {"dtype", tenon::dtype_name(slot.dtype)},
                        {"shape", slot.shape},
                        {"index_limit", slot.index_limit},
-                       {"storage", slot.storage == TN_CSR      ? "csr"
-                                   : slot.storage == TN_RAGGED ? "ragged"
-                                                               : "dense"},
+                       {"storage", tenon::storage_name(slot.storage)},
                        {"levels", slot.levels}});
     const std::string text =
         nlohmann::json{{"samples", described.size()}, {"batch", described.batch()}, {"slots", slots}}.dump();

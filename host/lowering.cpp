@@ -2,7 +2,6 @@
 #include "host/lowering.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "host/barrier.h"
 #include "host/claims.h"
 #include "host/error_sink.h"
+#include "host/recording.h"
 
 namespace tenon {
 
@@ -41,8 +41,6 @@ void KernelSite::seal(tn_dtype compute, const tn_attributes* of) {
 }
 
 namespace {
-
-std::string described(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
 
 std::set<std::string> types_of(const Topology& topology) {
   std::set<std::string> types;
@@ -139,40 +137,41 @@ class Lowering {
 
   void body(const LayerRef& ref) {
     const Layer& layer = *ref;
-    layer_ = &layer;
+    body_.layer = &layer;
     for (const JoinedRows& joined : layer.joined)
       add_rows(joined.rows, result_.graph.rows.at(joined.first).outer, "", joined);
     enter(layer);
     for (size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.index_limits[i] >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
-    buffer_uses_.clear();
-    for (const LayerParameter& buffer : layer.buffers) buffer_uses_.push_back(use_buffer(buffer));
-    outputs_.assign(layer.outputs.size(), kNoValue);
-    states_.assign(layer.state_count, kNoValue);
+    body_.buffers.clear();
+    for (const LayerParameter& buffer : layer.buffers) body_.buffers.push_back(use_buffer(buffer));
+    body_.outputs.assign(layer.outputs.size(), kNoValue);
+    body_.states.assign(layer.state_count, kNoValue);
     compute(ref);
     check_outputs();
-    if (layer.role == TN_ROLE_METRIC) result_.metrics.push_back({ref, states_});
+    if (layer.role == TN_ROLE_METRIC) result_.metrics.push_back({ref, body_.states});
   }
 
   // Type, inputs and parameters of a layer.
   void enter(const Layer& layer) {
-    type_ = &registry_.layer(layer.type);
-    inputs_.clear();
+    body_.type = &registry_.layer(layer.type);
+    body_.inputs.clear();
     for (size_t i = 0; i < layer.inputs.size(); ++i)
-      inputs_.push_back(layer.inputs[i].layer == nullptr ? kNoValue : entering(layer.inputs[i], i));
-    parameters_.clear();
-    for (const LayerParameter& parameter : layer.parameters) parameters_.push_back(use(parameter));
+      body_.inputs.push_back(layer.inputs[i].layer == nullptr ? kNoValue : entering(layer.inputs[i], i));
+    body_.parameters.clear();
+    for (const LayerParameter& parameter : layer.parameters) body_.parameters.push_back(use(parameter));
   }
 
   // By a kernel for several layers, by one of its own, or by the recorded body.
   void compute(const LayerRef& ref) {
-    const bool needs_kernel = type_->table.lower == nullptr;
+    const bool needs_kernel = body_.type->table.lower == nullptr;
     const std::shared_ptr<KernelSite> kernel = best_kernel(ref, needs_kernel);
     if (!claims_.empty() && claimed(ref)) return;
     if (kernel != nullptr)
-      (ref->role == TN_ROLE_METRIC ? states_ : outputs_) = native(kernel, with(inputs_, parameters_), {});
+      (ref->role == TN_ROLE_METRIC ? body_.states : body_.outputs) =
+          native(kernel, with(body_.inputs, body_.parameters), {});
     else if (!needs_kernel)
-      record();
+      record(result_, body_, {writer(), weights_, draws_, training_});
     else
       fail(TN_UNSUPPORTED, described(*ref), ": it has native kernels only, and none for device \"", device_, "\" and ",
            dtype_name(compute_));
@@ -181,7 +180,7 @@ class Lowering {
   // The value at input number `i`; integers are converted where the port takes floats.
   ValueId entering(const Expression& input, size_t i) {
     const ValueId value = result_.value_of(input);
-    const std::vector<Port>& ports = type_->description.inputs;
+    const std::vector<Port>& ports = body_.type->description.inputs;
     const uint32_t flags = ports[std::min(i, ports.size() - 1)].flags;
     const tn_dtype dtype = result_.graph.spec(value).dtype;
     if (weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
@@ -227,22 +226,23 @@ class Lowering {
   }
 
   void check_outputs() {
-    const Layer& layer = *layer_;
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      const std::string& port = type_->description.outputs[i].name;
-      if (outputs_[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no output \"", port, "\"");
+    const Layer& layer = *body_.layer;
+    for (size_t i = 0; i < body_.outputs.size(); ++i) {
+      const std::string& port = body_.type->description.outputs[i].name;
+      if (body_.outputs[i] == kNoValue)
+        fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no output \"", port, "\"");
       const Spec planned = concrete(layer.outputs[i]);
-      const Spec& made = result_.graph.spec(outputs_[i]);
+      const Spec& made = result_.graph.spec(body_.outputs[i]);
       if (!same(planned.shape, made.shape) || planned.dtype != made.dtype)
         fail(TN_PLUGIN_FAULT, described(layer), ": output \"", port, "\" was planned as ", to_string(planned),
              " but lower gave ", to_string(made));
-      if (layer.drop_rate > 0 && training_) outputs_[i] = dropped(outputs_[i], layer.drop_rate);
-      std::string& name = result_.graph.values[static_cast<size_t>(outputs_[i])].name;
+      if (layer.drop_rate > 0 && training_) body_.outputs[i] = dropped(body_.outputs[i], layer.drop_rate);
+      std::string& name = result_.graph.values[static_cast<size_t>(body_.outputs[i])].name;
       if (name.empty()) name = layer.name;
-      result_.outputs[{&layer, static_cast<uint32_t>(i)}] = outputs_[i];
+      result_.outputs[{&layer, static_cast<uint32_t>(i)}] = body_.outputs[i];
     }
-    for (size_t i = 0; i < states_.size(); ++i)
-      if (states_[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no state ", i);
+    for (size_t i = 0; i < body_.states.size(); ++i)
+      if (body_.states[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no state ", i);
   }
 
   // The host attribute drop_rate, in training: each element is 0 with that probability, else 1 / (1 - rate) of itself.
@@ -328,18 +328,18 @@ class Lowering {
     auto site = std::make_shared<KernelSite>();
     site->kernel = &kernel;
     site->layer = ref;
-    for (const ValueId input : inputs_) {
+    for (const ValueId input : body_.inputs) {
       site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
       site->absent.push_back(input == kNoValue);
     }
     site->outputs = results(*ref);
-    for (const ValueId parameter : parameters_) site->parameters.push_back(result_.graph.spec(parameter));
+    for (const ValueId parameter : body_.parameters) site->parameters.push_back(result_.graph.spec(parameter));
     for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
       for (Spec& spec : *list) {
         spec.shape = bounded(spec.shape, bounds_);
         spec.outer = bounded(spec.outer, bounds_);
       }
-    site->attributes = std::make_unique<AttributesView>(type_->description.attributes, ref->attributes);
+    site->attributes = std::make_unique<AttributesView>(body_.type->description.attributes, ref->attributes);
     site->seal(compute_, site->attributes->get());
     return site;
   }
@@ -384,7 +384,7 @@ class Lowering {
         result_.outputs[{layer->layer.get(), i}] = *value;
       }
     }
-    outputs_.assign(made.end() - static_cast<std::ptrdiff_t>(ref->outputs.size()), made.end());
+    body_.outputs.assign(made.end() - static_cast<std::ptrdiff_t>(ref->outputs.size()), made.end());
     return true;
   }
 
@@ -396,8 +396,8 @@ class Lowering {
     for (const LayerRef& layer : chain) {
       enter(*layer);
       members.push_back(make_site(layer, kernel));
-      inputs.push_back(inputs_);
-      parameters = with(std::move(parameters), parameters_);
+      inputs.push_back(body_.inputs);
+      parameters = with(std::move(parameters), body_.parameters);
     }
     std::shared_ptr<KernelSite> site = claim_site(kernel, chain, std::move(members));
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -405,254 +405,6 @@ class Lowering {
         if (site->claim->sources[i][k].layer < 0) operands.push_back(inputs[i][k]);
     operands = with(std::move(operands), parameters);
     return site;
-  }
-
-  // ---- recorded bodies
-
-  void record() {
-    ErrorSink sink(described(*layer_), type_->tags);
-    sink_ = &sink;
-    status_ = TN_OK;
-    specs_.clear();
-    const Loan<tn_builder> loan(type_->tags, this, "builder", sink.who());
-    tn_builder& builder = *loan.get();
-    builder.training = training_ ? 1 : 0;
-    builder.errors = sink.get();
-    set_sources(builder);
-    set_primitives(builder);
-    set_moves(builder);
-    set_segments(builder);
-    set_results(builder);
-    const AttributesView attributes(type_->description.attributes, layer_->attributes);
-    const tn_status status =
-        call_plugin(*type_, sink.who(), {Tag::kSetup, "lower"}, type_->table.lower, attributes.get(), &builder);
-    sink_->check(status != TN_OK ? status : status_);
-    sink_ = nullptr;
-  }
-
-  // Runs a builder call; gives the first failure of all so far.
-  template <typename Work>
-  static tn_status done(void* self, Work&& work) noexcept {
-    const LentUse use(self);
-    auto* const lowering = use.object<Lowering>();
-    if (lowering == nullptr) return TN_PLUGIN_FAULT;
-    const tn_status status = guarded(*lowering->sink_, [&] { work(*lowering); });
-    if (status != TN_OK && lowering->status_ == TN_OK) lowering->status_ = status;
-    return lowering->status_;
-  }
-  // The same for one that gives a value; -1 when it failed.
-  template <typename Work>
-  static tn_ref recorded(void* self, Work&& work) noexcept {
-    tn_ref result = -1;
-    done(self, [&](Lowering& lowering) { result = work(lowering); });
-    return result;
-  }
-  [[nodiscard]] bool known(tn_ref value) const {
-    if (value < 0) return false;
-    if (static_cast<size_t>(value) >= result_.graph.values.size()) fail(TN_PLUGIN_FAULT, "lower uses value ", value);
-    return true;
-  }
-
-  static void set_sources(tn_builder& builder) {
-    builder.status = [](void* self) { return done(self, [](Lowering&) {}); };
-    builder.input = [](void* self, uint32_t port, uint32_t index) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        const size_t at = size_t{port} + index;
-        return at < lowering.inputs_.size() ? lowering.inputs_[at] : kNoValue;
-      });
-    };
-    builder.parameter = [](void* self, uint32_t index) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (index >= lowering.parameters_.size()) fail(TN_PLUGIN_FAULT, "lower uses parameter ", index);
-        return lowering.parameters_[index];
-      });
-    };
-    builder.buffer = [](void* self, uint32_t index) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (index >= lowering.buffer_uses_.size()) fail(TN_PLUGIN_FAULT, "lower uses buffer ", index);
-        return lowering.result_.buffers[lowering.buffer_uses_[index]].computed;
-      });
-    };
-    builder.spec = [](void* self, tn_ref value) -> const tn_spec* {
-      const tn_spec* spec = nullptr;
-      done(self, [&](Lowering& lowering) {
-        if (value < 0 || static_cast<size_t>(value) >= lowering.result_.graph.values.size()) return;
-        lowering.specs_.push_back({lowering.result_.graph.in_sequences(value), {}});
-        lowering.specs_.back().second = lowering.specs_.back().first.view();
-        spec = &lowering.specs_.back().second;
-      });
-      return spec;
-    };
-  }
-
-  static void set_primitives(tn_builder& builder) {
-    builder.gemm = [](void* self, tn_ref a, tn_ref b, uint32_t flags, double alpha) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (!lowering.known(a) || !lowering.known(b)) return -1;
-        return lowering.writer().gemm(a, b, flags, alpha);
-      });
-    };
-    builder.pointwise = [](void* self, const tn_pointwise* call, tn_ref* outputs) {
-      return done(self, [&](Lowering& lowering) {
-        if (call == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without a call");
-        lowering.pointwise(*call, outputs);
-      });
-    };
-    builder.gather = [](void* self, tn_ref table, tn_ref ids) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (!lowering.known(table) || !lowering.known(ids)) return -1;
-        return lowering.writer().gather(table, ids);
-      });
-    };
-    builder.scatter_add = [](void* self, tn_ref rows, tn_ref ids, const tn_dim* height) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (!lowering.known(rows) || !lowering.known(ids)) return -1;
-        if (height == nullptr) fail(TN_PLUGIN_FAULT, "scatter_add without a height");
-        return lowering.writer().scatter_add(rows, ids, *height);
-      });
-    };
-    builder.view = [](void* self, tn_ref value, const tn_dim* dims, int32_t rank) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (!lowering.known(value)) return -1;
-        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && dims == nullptr))
-          fail(TN_PLUGIN_FAULT, "view with ", rank, " dimensions, or without them");
-        tn_spec spec = {};
-        spec.rank = rank;
-        spec.dims = dims;
-        return lowering.writer().view(value, Spec::from(spec).shape);
-      });
-    };
-  }
-
-  static void set_moves(tn_builder& builder) {
-    builder.concat = [](void* self, const tn_ref* values, uint32_t count, int32_t axis) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (count > 0 && values == nullptr) fail(TN_PLUGIN_FAULT, "concat without values");
-        if (!std::all_of(values, values + count, [&](tn_ref value) { return lowering.known(value); })) return -1;
-        return lowering.writer().concat({values, values + count}, axis);
-      });
-    };
-    builder.slice = [](void* self, tn_ref value, int32_t axis, int64_t start, int64_t length) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        return lowering.known(value) ? lowering.writer().slice(value, axis, start, length) : -1;
-      });
-    };
-    builder.pad = [](void* self, tn_ref value, int32_t axis, int64_t before, int64_t after) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        return lowering.known(value) ? lowering.writer().pad(value, axis, before, after) : -1;
-      });
-    };
-    builder.transpose = [](void* self, tn_ref value, const int32_t* axes, int32_t rank) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (!lowering.known(value)) return -1;
-        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && axes == nullptr))
-          fail(TN_PLUGIN_FAULT, "transpose with ", rank, " axes, or without them");
-        return lowering.writer().transpose(value, {axes, axes + rank});
-      });
-    };
-  }
-
-  static void set_segments(tn_builder& builder) {
-    builder.segment = [](void* self, int32_t op, tn_ref value, const tn_dim* rows, int64_t by) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (value >= 0 && !lowering.known(value)) return -1;
-        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "segment without its dimension");
-        return lowering.writer().segment(op, value < 0 ? kNoValue : value, *rows, by);
-      });
-    };
-    builder.weights = [](void* self, tn_ref sparse) {
-      return recorded(self, [&](Lowering& lowering) -> tn_ref {
-        if (!lowering.known(sparse)) return -1;
-        const auto weights = lowering.weights_.find(sparse);
-        return weights == lowering.weights_.end() ? kNoValue : weights->second;
-      });
-    };
-    builder.joined = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
-      return done(self, [&](Lowering& lowering) {
-        if (!lowering.known(a) || !lowering.known(b)) return;
-        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "joined without a place for the dimension");
-        *rows = tn_dim_symbol(lowering.joined(a, b));
-      });
-    };
-  }
-
-  static void set_results(tn_builder& builder) {
-    builder.output = [](void* self, uint32_t port, tn_ref value) {
-      return done(self, [&](Lowering& lowering) {
-        if (!lowering.known(value)) return;
-        if (port >= lowering.outputs_.size()) fail(TN_PLUGIN_FAULT, "lower gives output ", port);
-        lowering.outputs_[port] = value;
-      });
-    };
-    builder.buffer_next = [](void* self, uint32_t index, tn_ref value) {
-      return done(self, [&](Lowering& lowering) { lowering.next_buffer(index, value); });
-    };
-    builder.state = [](void* self, uint32_t index, tn_ref value) {
-      return done(self, [&](Lowering& lowering) {
-        if (!lowering.known(value)) return;
-        if (index >= lowering.states_.size()) fail(TN_PLUGIN_FAULT, "lower gives state ", index);
-        const Spec& spec = lowering.result_.graph.spec(value);
-        if (!same(elements(spec.shape), tn_dim_constant(1)) || !is_float(spec.dtype))
-          fail(TN_PLUGIN_FAULT, "state ", index, " is ", to_string(spec), "; expected one float");
-        lowering.states_[index] = value;
-      });
-    };
-  }
-
-  [[nodiscard]] int32_t joined(ValueId a, ValueId b) const {
-    const auto symbol = [&](ValueId value) {
-      const Shape& shape = result_.graph.spec(value).shape;
-      return shape.empty() ? TN_SYMBOL_NONE : shape[0].symbol;
-    };
-    for (const JoinedRows& each : layer_->joined)
-      if (each.first == symbol(a) && each.second == symbol(b)) return each.rows;
-    fail(TN_PLUGIN_FAULT, "lower joins ", to_string(result_.graph.spec(a)), " and ", to_string(result_.graph.spec(b)),
-         ", which plan did not");
-  }
-
-  void pointwise(const tn_pointwise& call, tn_ref* outputs) {
-    if (call.program == nullptr || outputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without program or outputs");
-    auto program = std::make_shared<Program>(Program::from(*call.program));
-    std::fill_n(outputs, program->outputs.size(), -1);
-    if (!program->inputs.empty() && call.inputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without its inputs");
-    std::shared_ptr<Program> gradient;
-    if (call.gradient != nullptr) {
-      gradient = std::make_shared<Program>(Program::from(*call.gradient));
-      check_author_gradient(*gradient, *program);
-    }
-    number_draws(*program, gradient.get());
-    std::vector<ValueId> inputs;
-    for (size_t i = 0; i < program->inputs.size(); ++i) {
-      if (!known(call.inputs[i])) return;
-      inputs.push_back(call.inputs[i]);
-    }
-    const std::vector<ValueId> made = writer().pointwise(program, inputs, call.leading, gradient);
-    std::copy(made.begin(), made.end(), outputs);
-  }
-
-  // Gives every draw of a program a number that no other program of the machine has; its gradient draws the same.
-  void number_draws(Program& program, Program* gradient) {
-    std::map<int32_t, int32_t> numbers;
-    for (Program* each : {&program, gradient}) {
-      if (each == nullptr) continue;
-      for (tn_instruction& in : each->instructions)
-        if (in.op == TN_OP_UNIFORM) {
-          const auto [number, fresh] = numbers.try_emplace(in.a, draws_);
-          if (fresh) ++draws_;
-          in.a = number->second;
-        }
-    }
-  }
-
-  void next_buffer(uint32_t index, tn_ref value) {
-    if (!known(value)) return;
-    if (index >= buffer_uses_.size()) fail(TN_PLUGIN_FAULT, "lower gives buffer ", index);
-    BufferUse& use = result_.buffers[buffer_uses_[index]];
-    const Spec& kept = result_.graph.spec(use.stored);
-    if (!same(kept.shape, result_.graph.spec(value).shape))
-      fail(TN_PLUGIN_FAULT, "buffer \"", use.name, "\" is ", to_string(kept), " and its next value ",
-           to_string(result_.graph.spec(value)));
-    use.next = value;
   }
 
   const Topology& topology_;
@@ -670,15 +422,8 @@ class Lowering {
   std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
   std::map<ValueId, ValueId> converted_;  // integer value -> 1 + its float form; 0: not made yet
 
-  // Of the layer at hand.
-  int32_t layer_index_ = 0;
-  const Layer* layer_ = nullptr;
-  const LayerType* type_ = nullptr;
-  std::vector<ValueId> inputs_, parameters_, outputs_, states_;
-  std::vector<size_t> buffer_uses_;
-  std::deque<std::pair<Spec, tn_spec>> specs_;  // lent by builder.spec
-  ErrorSink* sink_ = nullptr;
-  tn_status status_ = TN_OK;
+  int32_t layer_index_ = 0;  // of the layer at hand
+  Body body_;                // likewise
 };
 
 }  // namespace

@@ -33,10 +33,6 @@ int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
   }
 }
 
-const char* storage_name(int32_t storage) {
-  return storage == TN_DENSE ? "dense" : storage == TN_RAGGED ? "ragged" : "csr";
-}
-
 // The next size of a dimension of rows that must hold `needed`.
 int64_t grown(int64_t bound, int64_t needed) {
   while (bound < needed) bound = checked_multiply(bound, int64_t{2}, "rows");
@@ -107,9 +103,9 @@ std::vector<int64_t> Machine::check_feeds(const std::vector<NamedArray>& feeds) 
     if (given.array.storage != feed->spec.storage)
       fail(TN_INVALID, "data layer \"", given.name, "\": expected ", storage_name(feed->spec.storage), " data, got ",
            storage_name(given.array.storage));
-    const int64_t count =
-        feed->rows.empty() ? check_dense(*feed, given.array) : check_rows(*feed, given.array, symbols);
-    check_samples(*feed, count);
+    const bool dense = feed->rows.empty();
+    const int64_t count = dense ? check_dense(*feed, given.array) : check_rows(*feed, given.array, symbols);
+    if (dense) check_samples(*feed, count);
     if (samples >= 0 && samples != count)
       fail(TN_INVALID, "data layer \"", given.name, "\" has ", count, " samples, another one ", samples);
     samples = count;
