@@ -87,7 +87,7 @@ Values values(const tn_named_value* attributes, uint32_t count);
 std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 tn_array array(const ArrayView& view);
-ArrayView view(const tn_array& array);
+ArrayView view(const tn_array& array, const std::string& who);  // which the array is of
 std::string device_kind(const char* given);  // null: "cpu"
 
 }  // namespace tenon::api

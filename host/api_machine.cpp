@@ -32,8 +32,10 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
   return api::call(host, error, [&](Host& it) {
     if (feeds_count > 0) api::required(feeds, "feeds");
     std::vector<tenon::NamedArray> named;
-    for (uint32_t i = 0; i < feeds_count; ++i)
-      named.push_back({api::string(feeds[i].name, "feed name"), api::view(feeds[i].values)});
+    for (uint32_t i = 0; i < feeds_count; ++i) {
+      const std::string name = api::string(feeds[i].name, "feed name");
+      named.push_back({name, api::view(feeds[i].values, "data layer \"" + name + "\"")});
+    }
     it.machines.at(machine)->forward(named);
   });
 }

@@ -45,12 +45,7 @@ class Batch final : public Wrapper {
       ended_ = false;
       return given(0);
     }
-    if (!direct) {
-      Mark mark(to);
-      to.append(kept_, 0, count);
-      mark.keep();
-      kept_.clear();
-    }
+    if (!direct) to.take(kept_);
     place(pass(), read_to_);
     return count;
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/checked.h"
+#include "core/parameter_set.h"
 #include "core/shape.h"
 
 namespace tenon {
@@ -235,13 +236,14 @@ std::string complaint_of_offsets(const int64_t* offsets, int64_t count, int64_t 
 
 std::string Column::complaint(const ArrayView& values, int64_t samples) const {
   if (values.dtype != slot_.dtype || values.storage != slot_.storage || values.levels != slot_.levels)
-    return text("expected ", to_string(slot_), ", got ", dtype_name(values.dtype), ", storage ", values.storage,
-                " with ", values.levels, " levels");
+    return text("expected ", to_string(slot_), ", got ", storage_name(values.storage), " ", dtype_name(values.dtype),
+                " of ", values.levels, " levels");
   if (values.shape.size() != slot_.shape.size() + 1 ||
       !std::equal(slot_.shape.begin(), slot_.shape.end(), values.shape.begin() + 1))
-    return text("expected ", to_string(slot_), ", got another shape");
+    return text("expected ", to_string(slot_), " of each sample or row, got ", to_string(values.shape), " in all");
   const int64_t given = slot_.storage == TN_RAGGED ? values.samples : values.shape[0];
-  if (given != samples || values.shape[0] < 0) return text("expected ", samples, " samples, got ", given);
+  if (given != samples) return text("expected ", samples, " samples, got ", given);
+  if (values.shape[0] < 0) return text("a negative number of rows, ", values.shape[0]);
   int64_t rows = values.shape[0];
   if (sparse()) {
     if (values.offsets[0] == nullptr) return "the offsets of the samples are null";

@@ -81,6 +81,10 @@ Feeder::Feeder(const Topology& topology, const std::vector<Slot>& slots,
     if (second != names.end())
       fail(TN_INVALID, "data layer \"", layer->name, "\": the slots \"", *slot, "\" and \"", *second,
            "\" both feed it");
+    const auto elsewhere = feeding.find(layer->name);
+    if (slot == names.end() && elsewhere != feeding.end())
+      fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it; that of its name feeds \"",
+           elsewhere->second, "\"");
     if (slot == names.end())
       fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it",
            suggestion(layer->name, names));

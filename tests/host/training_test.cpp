@@ -331,6 +331,9 @@ TEST(Errors, NameTheThing) {
   twice.feeding = {{"label", "image"}};
   EXPECT_EQ(message([&] { static_cast<void>(v0::test(twice)); }),
             "data layer \"image\": the slots \"image\" and \"label\" both feed it");
+  twice.feeding = {{"image", "picture"}};
+  EXPECT_EQ(message([&] { static_cast<void>(v0::test(twice)); }),
+            "data layer \"image\": no slot of the reader feeds it; that of its name feeds \"picture\"");
 
   const Host other = make_host(1);
   EXPECT_EQ(tn_layer_release(other.get(), model.cost.handle(), nullptr), TN_MISUSE);
