@@ -1,5 +1,6 @@
 // The reader images: decoding, fitting, chance, damage. SPDX-License-Identifier: Apache-2.0
 #include <png.h>
+#include <sys/stat.h>
 #include <turbojpeg.h>
 
 #include <set>
@@ -110,6 +111,28 @@ TEST_F(Images, FoldersAreClasses) {
   EXPECT_EQ(check(chosen).size(), 1u);
   EXPECT_THAT(open(of_size(1, 2, {{"layout", "chw"}, {"channels", int64_t{1}}}))->shape(0), ElementsAre(1, 1, 2));
   EXPECT_EQ(as<uint8_t>(all(of_size(1, 2, {{"channels", int64_t{1}}}))[1][0].values), (Pixels{7, 8}));
+}
+
+TEST_F(Images, OnlyFilesAreSamples) {
+  const Bytes image = png(2, 1, {1, 2, 3, 4, 5, 6});
+  put("a/1.png", image);
+  put("a/.hidden/2.png", image);
+  put("a/deep/.hidden/deeper/3.png", image);
+  put("a/d.png/4.png", image);  // a folder with the name of an image
+  put("elsewhere/5.png", image);
+  const std::filesystem::path a = folder_ / "a";
+  ASSERT_EQ(::mkfifo((a / "pipe.png").c_str(), 0600), 0);
+  std::filesystem::create_symlink(folder_ / "elsewhere/5.png", a / "link.png");
+  std::filesystem::create_symlink(a / "absent.png", a / "broken.png");
+  std::filesystem::create_symlink(a / "loop.png", a / "loop.png");
+  std::filesystem::create_symlink(a / "pipe.png", a / "link-to-pipe.png");
+  const Values given = of_size(1, 2, {{"classes", Strings{"a"}}});
+  EXPECT_EQ(check(given).size(), 3u);  // 1.png, d.png/4.png, link.png
+  const auto reader = open(given);
+  std::filesystem::remove(a / "1.png");
+  std::filesystem::create_directory(a / "1.png");
+  EXPECT_EQ(error_of([&] { reader->next(1); }).code(), TN_BAD_DATA);  // so that it is passed over
+  EXPECT_EQ(reader->next(9).size(), 2u);
 }
 
 TEST_F(Images, PngOfEveryKind) {
