@@ -66,6 +66,7 @@ class Csv {
 
  private:
   void find_columns(const tn::ReaderOpen& open);
+  void check_header(const files::Line& line, const std::vector<std::string>& names);
   std::vector<SlotColumns> inferred(std::vector<SlotColumns> slots, int64_t most);
   void add_slot(const SlotColumns& slot);
   void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
@@ -160,6 +161,7 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
     lines_.for_each_of(file, [&](const files::Line& line) {
       if (line.text.empty()) return true;
       parsing(line, [&] { found = parser_.split(line.text, 0); });
+      if (header_) check_header(line, found);
       return false;
     });
     if (found.empty() && header_) throw tn::Failure(TN_BAD_DATA, lines_.path(file), "empty; expected a header");
@@ -179,6 +181,9 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
       throw tn::Failure(TN_INVALID, "names",
                         "expected " + std::to_string(names.size()) + " names, one for each column, got " +
                             std::to_string(given.size()));
+    for (const std::string& name : given)
+      if (const char* const fault = files::name_fault(name))
+        throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " " + fault);
     names = given;
   }
   if (names.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are not known");
@@ -190,6 +195,14 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
     column.name = *name;
     parser_.columns.push_back(column);
   }
+}
+
+// Names become those of slots, which hosts read as C strings and write as JSON, and of files.
+void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const char* const fault = files::name_fault(names[i]))
+      throw lines_.failure(line, "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " +
+                                     fault);
 }
 
 // Gives slots without a type that of their columns' values in the first `most` records: i64, else f32, else category.
