@@ -399,6 +399,27 @@ TEST_F(Csv, ManyRecordsOverManyWindows) {
   expect_cancelled(zipped);
 }
 
+TEST_F(Csv, ManyColumns) {
+  constexpr int kColumns = 200'000;  // minutes, if each were looked for among all others
+  Bytes content = "c0", record = "0";
+  for (int i = 1; i < kColumns; ++i) {
+    content += ",c" + std::to_string(i);
+    record += "," + std::to_string(i);
+  }
+  content += "\n" + record + "\n";
+  std::string picked = "x = *";
+  for (int i = kColumns - 1; i >= 0; i -= 2) picked += ", c" + std::to_string(i);
+  const Values given = file(content, {{"columns", Strings{picked + ": i32"}}});
+  const std::vector<int32_t> found = values<int32_t>(given);
+  ASSERT_EQ(found.size(), size_t{kColumns});
+  for (int i = 0; i < kColumns / 2; ++i) {
+    ASSERT_EQ(found[static_cast<size_t>(i)], 2 * i);
+    ASSERT_EQ(found[static_cast<size_t>(kColumns / 2 + i)], kColumns - 1 - 2 * i);
+  }
+  EXPECT_EQ(open(file(content))->slots(), size_t{kColumns});
+  expect_cancelled(given);
+}
+
 TEST_F(Csv, NumbersAreRoundedOnce) {
   std::mt19937 random(1);
   const auto digits = [&](uint64_t most) {

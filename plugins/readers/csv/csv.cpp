@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <tenon/plugin.hpp>
+#include <unordered_set>
 #include <vector>
 
 #include "lines.h"
@@ -121,9 +122,10 @@ Csv::Csv(const tn::ReaderOpen& open)
   find_columns(open);
   std::vector<std::string> names;
   for (const Column& column : parser_.columns) names.push_back(column.name);
-  const std::vector<SlotColumns> slots = inferred(
-      slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names),
-      attributes.integer("sample_records"));
+  const std::vector<SlotColumns> slots =
+      inferred(slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names,
+                            open.cancel()),
+               attributes.integer("sample_records"));
   for (const SlotColumns& slot : slots) add_slot(slot);
   find_vocabularies(slots, open);
   if (parser_.missing().policy == Missing::kValue) parser_.check_missing_value();
@@ -187,12 +189,14 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
     names = given;
   }
   if (names.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are not known");
-  for (auto name = names.begin(); name != names.end(); ++name) {
-    if (std::find(names.begin(), name, *name) != name)
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& name : names) {
+    files::check_cancel(open.cancel(), lines_.path(0));
+    if (!seen.insert(name).second)
       throw tn::Failure(header_ ? TN_BAD_DATA : TN_INVALID, header_ ? lines_.path(0) : "names",
-                        "two columns are named " + files::quoted(*name));
+                        "two columns are named " + files::quoted(name));
     Column column;
-    column.name = *name;
+    column.name = name;
     parser_.columns.push_back(column);
   }
 }
@@ -201,8 +205,8 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
 void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i)
     if (const char* const fault = files::name_fault(names[i]))
-      throw lines_.failure(line, "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " +
-                                     fault);
+      throw lines_.failure(line,
+                           "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " + fault);
 }
 
 // Gives slots without a type that of their columns' values in the first `most` records: i64, else f32, else category.
