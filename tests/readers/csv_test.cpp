@@ -132,6 +132,11 @@ TEST_F(Csv, LineEndsOfEveryKind) {
                                    {{"header", false}, {"columns", Strings{"c0:i32"}}})),
               ElementsAre(7, 1));
   check(file("a,b\r\n1,2\r\n3,4", typed));
+  const std::string returns = "f: line 1: a carriage return with text behind it: lines must end with \"\\n\"";
+  expect_damage(file("a,b\r1,2\r3,4\r", typed), returns);
+  expect_damage(file("\"a\rb\",b\r1,2", typed), returns);
+  expect_damage(file("1,2\r3,4\r", {{"header", false}}), returns);
+  EXPECT_EQ(check(file("\"x\ry\",2\n", {{"header", false}})).size(), 1u);
 }
 
 TEST_F(Csv, HeadersMayBeAbsent) {

@@ -67,6 +67,7 @@ class Csv {
 
  private:
   void find_columns(const tn::ReaderOpen& open);
+  void check_line_end(const files::Line& line);
   void check_header(const files::Line& line, const std::vector<std::string>& names);
   std::vector<SlotColumns> inferred(std::vector<SlotColumns> slots, int64_t most);
   void add_slot(const SlotColumns& slot);
@@ -162,6 +163,7 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
     std::vector<std::string> found;
     lines_.for_each_of(file, [&](const files::Line& line) {
       if (line.text.empty()) return true;
+      check_line_end(line);
       parsing(line, [&] { found = parser_.split(line.text, 0); });
       if (header_) check_header(line, found);
       return false;
@@ -198,6 +200,18 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
     Column column;
     column.name = name;
     parser_.columns.push_back(column);
+  }
+}
+
+// Of the first line: where lines end with "\r" alone, as those of old Macs do, all of the file would be one.
+void Csv::check_line_end(const files::Line& line) {
+  bool quoted = false;
+  for (size_t i = 0; i + 1 < line.text.size(); ++i) {
+    quoted = quoted != (line.text[i] == '"');
+    if (line.text[i] == '\r' && !quoted)
+      throw lines_.failure(line,
+                           "a carriage return with text behind it: lines must end with \"\\n\" or \"\\r\\n\", not "
+                           "with \"\\r\" alone");
   }
 }
 
