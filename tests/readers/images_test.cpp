@@ -256,6 +256,52 @@ TEST_F(Images, BrokenImagesAreNamedAndLoseNothingElse) {
   EXPECT_EQ(reader->next(1).size(), 1u);
 }
 
+TEST_F(Images, DamageThatSpoilsNoPixels) {
+  const auto chunk = [](const Bytes& type, const Bytes& data, bool whole = true) {
+    const auto number = [](uint32_t value) {
+      Bytes bytes;
+      for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+      return bytes;
+    };
+    const Bytes summed = type + data;
+    const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(summed.data()), static_cast<uInt>(summed.size()));
+    return number(static_cast<uint32_t>(data.size())) + summed + number(static_cast<uint32_t>(sum) ^ (whole ? 0 : 1));
+  };
+  const Pixels pixels = slopes(8, 8);
+  const Bytes good = png(8, 8, pixels);
+  const size_t data = good.find("IDAT") - 4, header = 33;  // bytes; signature, IHDR
+  const auto with = [&](const Bytes& added, size_t at) { return good.substr(0, at) + added + good.substr(at); };
+  const Bytes time = chunk("tIME", Bytes{7, -30, 13, 40, 0, 0, 0});  // month 13, day 40
+  for (const Bytes& added :
+       {time, chunk("tIME", Bytes{7, -30, 1, 2, 0, 0, 0}, false), chunk("tIME", "ab"), chunk("gAMA", Bytes(4, '\0')),
+        chunk("gAMA", "abc"), chunk("gAMA", Bytes{0, 0, 0, 1}, false), chunk("cHRM", Bytes(32, '\0')),
+        chunk("cHRM", Bytes(32, '\x7f')), chunk("sBIT", Bytes{0, 99, 8}), chunk("sBIT", ""),
+        chunk("iCCP", Bytes("name\0\0broken", 12)), chunk("iCCP", ""), chunk("sRGB", "\x09"), chunk("pHYs", ""),
+        chunk("tEXt", "", false), chunk("zTXt", Bytes("a\0\0xyz", 6)), chunk("abCd", "?", false), time + time})
+    for (const size_t at : {header, data}) {
+      put("a/1.png", with(added, at));
+      EXPECT_EQ(first(of_size(8, 8)), pixels) << added.substr(4, 4);
+    }
+  put("a/1.png", good.substr(0, good.size() - 12) + time + good.substr(good.size() - 12));  // behind the pixels
+  EXPECT_EQ(first(of_size(8, 8)), pixels);
+  const auto damage = [&](const Bytes& content, const std::string& why = "") {
+    put("a/1.png", content);
+    expect_damage(of_size(8, 8), "a/1.png: PNG: " + why);
+  };
+  const Bytes timed = with(time, header);
+  for (size_t at = timed.find("IDAT") + 4; at + 12 < timed.size(); ++at) {  // pixels and their checksum
+    Bytes changed = timed;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    damage(changed);
+    damage(timed.substr(0, at));
+  }
+  Bytes changed = timed;
+  changed[29] = static_cast<char>(changed[29] ^ 1);  // the checksum of IHDR
+  damage(changed, "IHDR: CRC error");
+  damage(with(time + chunk("tRNS", Bytes(6, '\0'), false), header), "tRNS: CRC error");  // which pixels are white
+  damage(with(time + chunk("ABCD", "?"), header), "");  // pixels may depend on what nobody knows
+}
+
 TEST_F(Images, AnyChangedByteIsSurvived) {
   const Bytes photo = jpeg(24, 16, slopes(24, 16)), drawn = png(12, 9, slopes(12, 9));
   put("a/1.jpg", "");
