@@ -21,7 +21,7 @@ bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t
 std::vector<uint8_t> bare_png(const std::vector<uint8_t>& file) {
   constexpr size_t kSignature = 8, kAround = 12;  // bytes; length, type and checksum
   const auto is = [&](size_t at, const char* type) { return std::memcmp(file.data() + at + 4, type, 4) == 0; };
-  std::vector<uint8_t> bare(file.begin(), file.begin() + std::min(file.size(), kSignature));
+  std::vector<uint8_t> bare(file.begin(), file.begin() + static_cast<ptrdiff_t>(std::min(file.size(), kSignature)));
   for (size_t at = kSignature; at + kAround <= file.size();) {
     const size_t length =
         size_t{file[at]} << 24 | size_t{file[at + 1]} << 16 | size_t{file[at + 2]} << 8 | file[at + 3];
