@@ -132,6 +132,11 @@ TEST_F(Csv, LineEndsOfEveryKind) {
                                    {{"header", false}, {"columns", Strings{"c0:i32"}}})),
               ElementsAre(7, 1));
   check(file("a,b\r\n1,2\r\n3,4", typed));
+  const std::string returns = "f: line 1: a carriage return with text behind it: lines must end with \"\\n\"";
+  expect_damage(file("a,b\r1,2\r3,4\r", typed), returns);
+  expect_damage(file("\"a\rb\",b\r1,2", typed), returns);
+  expect_damage(file("1,2\r3,4\r", {{"header", false}}), returns);
+  EXPECT_EQ(check(file("\"x\ry\",2\n", {{"header", false}})).size(), 1u);
 }
 
 TEST_F(Csv, HeadersMayBeAbsent) {
@@ -150,6 +155,41 @@ TEST_F(Csv, HeadersMayBeAbsent) {
   put("g", "b,a\n1,2\n");
   put("f", "a,b\n1,2\n");
   expect_damage({{"files", Strings{"f", "g"}}}, "g: its header differs from that of " + (folder_ / "f").string());
+}
+
+TEST_F(Csv, NamesThatCannotNameSlotsOrFiles) {
+  put("victim.toml", "kept");
+  const auto damage = [&](const Bytes& header, const std::string& why) {
+    for (const char* save : {"", "."}) {
+      Values given = file(header + "\nred,blue\n");
+      if (*save != '\0') given["save_vocabularies"] = save;
+      expect_damage(given, (folder_ / "f").string() + ": line 1: column 2: its name " + why);
+    }
+  };
+  damage("a," + Bytes("victim.toml\0x", 13), "\"victim.toml?x\" has a control character in it");
+  EXPECT_EQ(got("victim.toml"), "kept");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a.txt"));
+  damage("a,b\033[31m", "\"b?[31m\" has a control character in it");
+  damage("a,\"b\nc\"", "\"b?c\" has a control character in it");
+  damage("a,\x7f", "\"?\" has a control character in it");
+  damage("a,\xc2\x9b", "\"?\" has a control character in it");
+  damage("a,caf\xe9", "\"caf?\" is not UTF-8");
+  for (const char* bytes : {"\x80", "\xc0\xaf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
+                            "\xf8\x88\x80\x80\x80", "\xe2\x82", "\xff"})
+    damage(Bytes("a,b") + bytes, "\"b?");
+  expect_damage(file("\n\na,caf\xe9\n1,2\n"), "f: line 3: column 2: its name \"caf?\"");
+  const Strings good = {"caf\xc3\xa9", "\xe2\x82\xac", "\xed\x9f\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
+  for (const std::string& name : good) EXPECT_EQ(open(file(name + "\n1\n"))->slot(0).name, name);
+  EXPECT_THAT(attribute_error("1\n", {{"header", false}, {"names", Strings{"caf\xe9"}}}).message(),
+              HasSubstr("names: \"caf?\" is not UTF-8"));
+  // A message ends between two characters.
+  const Bytes accents = "x" + [] {
+    Bytes result;
+    for (int i = 0; i < 40; ++i) result += "\xc3\xa9";
+    return result;
+  }();
+  EXPECT_THAT(attribute_error(accents + "\n1\n", {{"columns", Strings{"y"}}}).message(),
+              HasSubstr("there are \"" + accents.substr(0, 39) + "...\""));
 }
 
 TEST_F(Csv, EmptyFilesAndFilesWithoutRecords) {
@@ -316,7 +356,7 @@ TEST_F(Csv, WrongNumbersOfFieldsAndLongLines) {
                 "line 3: longer than 1000 bytes");
   expect_damage(file("a,b\n\"" + huge + "\n,1\n", {{"most_line_bytes", int64_t{1000}}}),
                 "line 2: longer than 1000 bytes, in a quoted field");
-  EXPECT_THAT(attribute_error(Bytes(5000, '\0'), second).message(), HasSubstr("there are \"????"));
+  expect_damage(file(Bytes(5000, '\0'), second), "line 1: column 1: its name \"" + Bytes(40, '?') + "...\" has");
 }
 
 TEST_F(Csv, OneDamagedRecordLosesNothingElse) {
@@ -362,6 +402,27 @@ TEST_F(Csv, ManyRecordsOverManyWindows) {
   check_no_memory(zipped);
   expect_cancelled(plain);
   expect_cancelled(zipped);
+}
+
+TEST_F(Csv, ManyColumns) {
+  constexpr int kColumns = 200'000;  // minutes, if each were looked for among all others
+  Bytes content = "c0", record = "0";
+  for (int i = 1; i < kColumns; ++i) {
+    content += ",c" + std::to_string(i);
+    record += "," + std::to_string(i);
+  }
+  content += "\n" + record + "\n";
+  std::string picked = "x = *";
+  for (int i = kColumns - 1; i >= 0; i -= 2) picked += ", c" + std::to_string(i);
+  const Values given = file(content, {{"columns", Strings{picked + ": i32"}}});
+  const std::vector<int32_t> found = values<int32_t>(given);
+  ASSERT_EQ(found.size(), size_t{kColumns});
+  for (int i = 0; i < kColumns / 2; ++i) {
+    ASSERT_EQ(found[static_cast<size_t>(i)], 2 * i);
+    ASSERT_EQ(found[static_cast<size_t>(kColumns / 2 + i)], kColumns - 1 - 2 * i);
+  }
+  EXPECT_EQ(open(file(content))->slots(), size_t{kColumns});
+  expect_cancelled(given);
 }
 
 TEST_F(Csv, NumbersAreRoundedOnce) {

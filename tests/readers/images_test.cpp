@@ -1,5 +1,6 @@
 // The reader images: decoding, fitting, chance, damage. SPDX-License-Identifier: Apache-2.0
 #include <png.h>
+#include <sys/stat.h>
 #include <turbojpeg.h>
 
 #include <set>
@@ -110,6 +111,28 @@ TEST_F(Images, FoldersAreClasses) {
   EXPECT_EQ(check(chosen).size(), 1u);
   EXPECT_THAT(open(of_size(1, 2, {{"layout", "chw"}, {"channels", int64_t{1}}}))->shape(0), ElementsAre(1, 1, 2));
   EXPECT_EQ(as<uint8_t>(all(of_size(1, 2, {{"channels", int64_t{1}}}))[1][0].values), (Pixels{7, 8}));
+}
+
+TEST_F(Images, OnlyFilesAreSamples) {
+  const Bytes image = png(2, 1, {1, 2, 3, 4, 5, 6});
+  put("a/1.png", image);
+  put("a/.hidden/2.png", image);
+  put("a/deep/.hidden/deeper/3.png", image);
+  put("a/d.png/4.png", image);  // a folder with the name of an image
+  put("elsewhere/5.png", image);
+  const std::filesystem::path a = folder_ / "a";
+  ASSERT_EQ(::mkfifo((a / "pipe.png").c_str(), 0600), 0);
+  std::filesystem::create_symlink(folder_ / "elsewhere/5.png", a / "link.png");
+  std::filesystem::create_symlink(a / "absent.png", a / "broken.png");
+  std::filesystem::create_symlink(a / "loop.png", a / "loop.png");
+  std::filesystem::create_symlink(a / "pipe.png", a / "link-to-pipe.png");
+  const Values given = of_size(1, 2, {{"classes", Strings{"a"}}});
+  EXPECT_EQ(check(given).size(), 3u);  // 1.png, d.png/4.png, link.png
+  const auto reader = open(given);
+  std::filesystem::remove(a / "1.png");
+  std::filesystem::create_directory(a / "1.png");
+  EXPECT_EQ(error_of([&] { reader->next(1); }).code(), TN_BAD_DATA);  // so that it is passed over
+  EXPECT_EQ(reader->next(9).size(), 2u);
 }
 
 TEST_F(Images, PngOfEveryKind) {
@@ -231,6 +254,52 @@ TEST_F(Images, BrokenImagesAreNamedAndLoseNothingElse) {
   std::filesystem::remove(folder_ / "a" / "1.png");
   EXPECT_THAT(error_of([&] { reader->next(1); }).message(), HasSubstr("a/1.png: was there when the folder was listed"));
   EXPECT_EQ(reader->next(1).size(), 1u);
+}
+
+TEST_F(Images, DamageThatSpoilsNoPixels) {
+  const auto chunk = [](const Bytes& type, const Bytes& data, bool whole = true) {
+    const auto number = [](uint32_t value) {
+      Bytes bytes;
+      for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+      return bytes;
+    };
+    const Bytes summed = type + data;
+    const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(summed.data()), static_cast<uInt>(summed.size()));
+    return number(static_cast<uint32_t>(data.size())) + summed + number(static_cast<uint32_t>(sum) ^ (whole ? 0 : 1));
+  };
+  const Pixels pixels = slopes(8, 8);
+  const Bytes good = png(8, 8, pixels);
+  const size_t data = good.find("IDAT") - 4, header = 33;  // bytes; signature, IHDR
+  const auto with = [&](const Bytes& added, size_t at) { return good.substr(0, at) + added + good.substr(at); };
+  const Bytes time = chunk("tIME", Bytes{7, -30, 13, 40, 0, 0, 0});  // month 13, day 40
+  for (const Bytes& added :
+       {time, chunk("tIME", Bytes{7, -30, 1, 2, 0, 0, 0}, false), chunk("tIME", "ab"), chunk("gAMA", Bytes(4, '\0')),
+        chunk("gAMA", "abc"), chunk("gAMA", Bytes{0, 0, 0, 1}, false), chunk("cHRM", Bytes(32, '\0')),
+        chunk("cHRM", Bytes(32, '\x7f')), chunk("sBIT", Bytes{0, 99, 8}), chunk("sBIT", ""),
+        chunk("iCCP", Bytes("name\0\0broken", 12)), chunk("iCCP", ""), chunk("sRGB", "\x09"), chunk("pHYs", ""),
+        chunk("tEXt", "", false), chunk("zTXt", Bytes("a\0\0xyz", 6)), chunk("abCd", "?", false), time + time})
+    for (const size_t at : {header, data}) {
+      put("a/1.png", with(added, at));
+      EXPECT_EQ(first(of_size(8, 8)), pixels) << added.substr(4, 4);
+    }
+  put("a/1.png", good.substr(0, good.size() - 12) + time + good.substr(good.size() - 12));  // behind the pixels
+  EXPECT_EQ(first(of_size(8, 8)), pixels);
+  const auto damage = [&](const Bytes& content, const std::string& why = "") {
+    put("a/1.png", content);
+    expect_damage(of_size(8, 8), "a/1.png: PNG: " + why);
+  };
+  const Bytes timed = with(time, header);
+  for (size_t at = timed.find("IDAT") + 4; at + 12 < timed.size(); ++at) {  // pixels and their checksum
+    Bytes changed = timed;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    damage(changed);
+    damage(timed.substr(0, at));
+  }
+  Bytes changed = timed;
+  changed[29] = static_cast<char>(changed[29] ^ 1);  // the checksum of IHDR
+  damage(changed, "IHDR: CRC error");
+  damage(with(time + chunk("tRNS", Bytes(6, '\0'), false), header), "tRNS: CRC error");  // which pixels are white
+  damage(with(time + chunk("ABCD", "?"), header), "");  // pixels may depend on what nobody knows
 }
 
 TEST_F(Images, AnyChangedByteIsSurvived) {

@@ -205,6 +205,12 @@ TEST_F(Npy, DamagedArchives) {
   damage(zip({{"x.npy", array, true, 1}}), "d.npz, member x: its checksum is wrong");
   damage(stored.substr(0, stored.size() - 30), "d.npz: not a ZIP archive, or its end is missing");
   damage("PK", "d.npz: not a ZIP archive");
+  damage(zip({{"caf\xe9.npy", array, false}}), "d.npz: the name of the member \"caf?\" is not UTF-8");
+  damage(zip({{"a\tb.npy", array, false}}), "d.npz: the name of the member \"a?b\" has a control character in it");
+  put("caf\xe9.npy", array);
+  EXPECT_THAT(refusal({{"files", Strings{"caf\xe9.npy"}}}).message(),
+              HasSubstr("names: the slot name \"caf?\" is not UTF-8"));
+  EXPECT_EQ(open({{"files", Strings{"caf\xe9.npy"}}, {"names", Strings{"x"}}})->slots(), 1u);
   damage(zip({{"x.npy", "no array"}}), "d.npz, member x: not a .npy file");
   Bytes changed = deflated;
   changed[60] = static_cast<char>(changed[60] ^ 0x55);

@@ -1,4 +1,6 @@
 // The reader text: words, vocabularies, labels, windows, damage. SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "tests/support/reader_check.h"
 
 namespace tenon {
@@ -171,6 +173,10 @@ TEST_F(Text, WindowsGoOverTheWholeText) {
   EXPECT_EQ(refusal(file(content, {{"window", int64_t{2}}, {"names", Strings{"x", "x"}}})).code(), TN_INVALID);
   EXPECT_EQ(refusal(file(content, {{"names", Strings{"x", "y"}}})).code(), TN_INVALID);
   EXPECT_EQ(refusal(file(content, {{"window", int64_t{2}}, {"labelled", true}})).code(), TN_INVALID);
+  EXPECT_EQ(open(file(content, {{"window", int64_t{1} << 30}}))->samples(), 0);
+  const Error larger = refusal(file(content, {{"window", std::numeric_limits<int64_t>::max()}}));
+  EXPECT_EQ(larger.code(), TN_INVALID);
+  EXPECT_THAT(larger.message(), HasSubstr("window"));
 }
 
 TEST_F(Text, DamageAndBounds) {
@@ -184,7 +190,11 @@ TEST_F(Text, DamageAndBounds) {
   expect_damage(file(zipped.substr(0, zipped.size() / 2)), "damaged gzip data");
   EXPECT_EQ(lines(file(Bytes(1 << 20, 'x') + " y\n"))[0].size(), 2u);
   EXPECT_EQ(check(file("")).size(), 0u);  // <unk> alone
-  expect_damage(file("", {{"unknown", ""}}), "vocabulary: it is empty");
+  expect_damage(file("", {{"unknown", ""}}), (folder_ / "f").string() + ": there are no words for a vocabulary in it");
+  expect_damage({{"unknown", ""}, {"files", Strings{"f", "f"}}},
+                "f: there are no words for a vocabulary in it, nor in");
+  put("empty", "");
+  expect_damage(file("fine\n", {{"vocabulary", "empty"}}), (folder_ / "empty").string() + ": the vocabulary is empty");
   put("v", "<unk>\nfine\n");
   const auto reader = open(file("fine\nab\xFFz\nfine\n", {{"vocabulary", "v"}}));
   EXPECT_EQ(reader->next(9).size(), 1u);

@@ -6,6 +6,9 @@
 #include <charconv>
 #include <cstring>
 #include <iterator>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "file.h"
 
@@ -23,10 +26,13 @@ constexpr NamedType kTypes[] = {
     {"i16", Kind::kInteger, TN_I16}, {"i32", Kind::kInteger, TN_I32}, {"i64", Kind::kInteger, TN_I64},
     {"u8", Kind::kInteger, TN_U8},   {"u16", Kind::kInteger, TN_U16}, {"u32", Kind::kInteger, TN_U32}};
 
+using Numbers = std::unordered_map<std::string_view, size_t>;  // of columns, by name
+
 // One entry, read from left to right.
 class Entry {
  public:
-  Entry(const std::string& text, const std::vector<std::string>& names) : text_(text), names_(names) {}
+  Entry(const std::string& text, const std::vector<std::string>& names, const Numbers& numbers)
+      : text_(text), names_(names), numbers_(numbers) {}
 
   // rest: set where the entry has a "*".
   SlotColumns parse(bool* rest) {
@@ -85,8 +91,8 @@ class Entry {
     return result;
   }
   [[nodiscard]] size_t number(const std::string& column) const {
-    const auto at = std::find(names_.begin(), names_.end(), column);
-    if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
+    const auto at = numbers_.find(column);
+    if (at != numbers_.end()) return at->second;
     fail("there is no column " + files::quoted(column) + "; there are " + files::listed(names_));
   }
   // Adds a column, or a range that begins with it; true for a column.
@@ -138,31 +144,40 @@ class Entry {
 
   const std::string& text_;
   const std::vector<std::string>& names_;
+  const Numbers& numbers_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names) {
+std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names,
+                                      const volatile int32_t* cancel) {
   std::vector<SlotColumns> slots;
   std::vector<uint8_t> used(names.size());
-  size_t rest_slot = entries.size(), rest_at = 0;
+  Numbers numbers;
+  for (size_t column = 0; column < names.size() && !entries.empty(); ++column) numbers.emplace(names[column], column);
+  std::unordered_set<std::string> slot_names;
+  std::vector<size_t> rest_columns;
+  size_t rest_slot = entries.size();
   for (const std::string& entry : entries) {
+    files::check_cancel(cancel, "columns");
     bool rest = false;
-    slots.push_back(Entry(entry, names).parse(&rest));
+    slots.push_back(Entry(entry, names, numbers).parse(&rest));
     if (rest && rest_slot != entries.size()) throw tn::Failure(TN_INVALID, "columns", "\"*\" is there twice");
     if (rest) rest_slot = slots.size() - 1;
     for (const size_t column : slots.back().columns)
       if (used[column]++ != 0)
         throw tn::Failure(TN_INVALID, "columns", "the column " + files::quoted(names[column]) + " is there twice");
-    for (size_t i = 0; i + 1 < slots.size(); ++i)
-      if (slots[i].name == slots.back().name)
-        throw tn::Failure(TN_INVALID, "columns", "two slots are named \"" + slots[i].name + "\"");
+    if (!slot_names.insert(slots.back().name).second)
+      throw tn::Failure(TN_INVALID, "columns", "two slots are named \"" + slots.back().name + "\"");
   }
   for (size_t column = 0; column < names.size(); ++column) {
     if (entries.empty()) slots.push_back({names[column], {column}, false, {}});
-    if (rest_slot < slots.size() && rest_slot < entries.size() && used[column] == 0)
-      slots[rest_slot].columns.insert(slots[rest_slot].columns.begin() + static_cast<ptrdiff_t>(rest_at++), column);
+    if (rest_slot < entries.size() && used[column] == 0) rest_columns.push_back(column);
+  }
+  if (!rest_columns.empty()) {
+    std::vector<size_t>& columns = slots[rest_slot].columns;
+    columns.insert(columns.begin(), rest_columns.begin(), rest_columns.end());
   }
   for (const SlotColumns& slot : slots) {
     if (slot.columns.empty()) throw tn::Failure(TN_INVALID, "columns", "no column is left for \"" + slot.name + "\"");

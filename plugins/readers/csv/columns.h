@@ -30,6 +30,7 @@ struct SlotColumns {
 };
 
 // Throws tn::Failure on the attribute "columns". `names` are those of the file's columns. No entries: a slot for each.
-std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names);
+std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names,
+                                      const volatile int32_t* cancel);
 
 }  // namespace tenon::csv

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <tenon/plugin.hpp>
+#include <unordered_set>
 #include <vector>
 
 #include "lines.h"
@@ -66,6 +67,8 @@ class Csv {
 
  private:
   void find_columns(const tn::ReaderOpen& open);
+  void check_line_end(const files::Line& line);
+  void check_header(const files::Line& line, const std::vector<std::string>& names);
   std::vector<SlotColumns> inferred(std::vector<SlotColumns> slots, int64_t most);
   void add_slot(const SlotColumns& slot);
   void find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open);
@@ -120,9 +123,10 @@ Csv::Csv(const tn::ReaderOpen& open)
   find_columns(open);
   std::vector<std::string> names;
   for (const Column& column : parser_.columns) names.push_back(column.name);
-  const std::vector<SlotColumns> slots = inferred(
-      slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names),
-      attributes.integer("sample_records"));
+  const std::vector<SlotColumns> slots =
+      inferred(slot_columns(attributes.has("columns") ? attributes.texts("columns") : std::vector<std::string>(), names,
+                            open.cancel()),
+               attributes.integer("sample_records"));
   for (const SlotColumns& slot : slots) add_slot(slot);
   find_vocabularies(slots, open);
   if (parser_.missing().policy == Missing::kValue) parser_.check_missing_value();
@@ -159,7 +163,9 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
     std::vector<std::string> found;
     lines_.for_each_of(file, [&](const files::Line& line) {
       if (line.text.empty()) return true;
+      check_line_end(line);
       parsing(line, [&] { found = parser_.split(line.text, 0); });
+      if (header_) check_header(line, found);
       return false;
     });
     if (found.empty() && header_) throw tn::Failure(TN_BAD_DATA, lines_.path(file), "empty; expected a header");
@@ -179,17 +185,42 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
       throw tn::Failure(TN_INVALID, "names",
                         "expected " + std::to_string(names.size()) + " names, one for each column, got " +
                             std::to_string(given.size()));
+    for (const std::string& name : given)
+      if (const char* const fault = files::name_fault(name))
+        throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " " + fault);
     names = given;
   }
   if (names.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are not known");
-  for (auto name = names.begin(); name != names.end(); ++name) {
-    if (std::find(names.begin(), name, *name) != name)
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& name : names) {
+    files::check_cancel(open.cancel(), lines_.path(0));
+    if (!seen.insert(name).second)
       throw tn::Failure(header_ ? TN_BAD_DATA : TN_INVALID, header_ ? lines_.path(0) : "names",
-                        "two columns are named " + files::quoted(*name));
+                        "two columns are named " + files::quoted(name));
     Column column;
-    column.name = *name;
+    column.name = name;
     parser_.columns.push_back(column);
   }
+}
+
+// Of the first line: where lines end with "\r" alone, as those of old Macs do, all of the file would be one.
+void Csv::check_line_end(const files::Line& line) {
+  bool quoted = false;
+  for (size_t i = 0; i + 1 < line.text.size(); ++i) {
+    quoted = quoted != (line.text[i] == '"');
+    if (line.text[i] == '\r' && !quoted)
+      throw lines_.failure(line,
+                           "a carriage return with text behind it: lines must end with \"\\n\" or \"\\r\\n\", not "
+                           "with \"\\r\" alone");
+  }
+}
+
+// Names become those of slots, which hosts read as C strings and write as JSON, and of files.
+void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const char* const fault = files::name_fault(names[i]))
+      throw lines_.failure(line,
+                           "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " + fault);
 }
 
 // Gives slots without a type that of their columns' values in the first `most` records: i64, else f32, else category.

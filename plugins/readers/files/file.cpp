@@ -14,6 +14,32 @@
 
 namespace tenon::files {
 
+namespace {
+
+// One character of UTF-8, or one byte that begins none.
+struct Character {
+  size_t bytes = 1;
+  bool valid = false;
+  bool control = false;  // of ASCII, or one of U+0080 to U+009F
+};
+
+Character first_of(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {1, true, first < 0x20 || first == 0x7f};
+  const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4) return {};
+  // No longer than need be, no halves of surrogate pairs, and nothing above U+10FFFF.
+  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < low || byte(1) > high) return {};
+  for (size_t i = 2; i < bytes; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return {};
+  return {bytes, true, first == 0xc2 && byte(1) < 0xa0};
+}
+
+}  // namespace
+
 File::File(std::string path) : path_(std::move(path)) {
   do {
     descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not make it wait
@@ -78,13 +104,28 @@ void Block::swap(Block& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
+const char* name_fault(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const Character it = first_of(text.substr(at));
+    if (!it.valid) return "is not UTF-8";
+    if (it.control) return "has a control character in it";
+    at += it.bytes;
+  }
+  return nullptr;
+}
+
 std::string quoted(std::string_view text, size_t most) {
   std::string shown = "\"";
-  for (const char c : text.substr(0, most)) {
-    const auto byte = static_cast<unsigned char>(c);
-    shown += byte < 0x20 || byte == 0x7f ? '?' : c;
+  for (size_t at = 0; at < text.size();) {
+    const Character it = first_of(text.substr(at));
+    if (at + it.bytes > most) return shown + "...\"";
+    if (it.valid && !it.control)
+      shown += text.substr(at, it.bytes);
+    else
+      shown += '?';
+    at += it.bytes;
   }
-  return shown + (text.size() > most ? "...\"" : "\"");
+  return shown + "\"";
 }
 
 void check_cancel(const volatile int32_t* cancel, const std::string& path) {

@@ -52,7 +52,10 @@ class Block {
   uint64_t bytes_ = 0;
 };
 
-// `text` in quotes for a message: at most so many bytes of it, and without what a terminal would obey.
+// What keeps `text` from naming a slot or a file, such as "has a control character in it", or null: nothing does.
+const char* name_fault(std::string_view text);
+
+// `text` in quotes for a message: at most so many bytes of it, and without what a terminal would obey or is no UTF-8.
 std::string quoted(std::string_view text, size_t most = 40);
 
 // The first of `texts`, for a message that says what there is.

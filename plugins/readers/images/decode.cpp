@@ -5,6 +5,7 @@
 #include <turbojpeg.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace tenon::images {
@@ -14,6 +15,38 @@ namespace {
 bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t> magic) {
   return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
 }
+
+// A PNG file up to its pixels, without the chunks that have no part in them: what is left is the header, the palette
+// and what is transparent.
+std::vector<uint8_t> bare_png(const std::vector<uint8_t>& file) {
+  constexpr size_t kSignature = 8, kAround = 12;  // bytes; length, type and checksum
+  const auto is = [&](size_t at, const char* type) { return std::memcmp(file.data() + at + 4, type, 4) == 0; };
+  std::vector<uint8_t> bare(file.begin(), file.begin() + static_cast<ptrdiff_t>(std::min(file.size(), kSignature)));
+  for (size_t at = kSignature; at + kAround <= file.size();) {
+    const size_t length =
+        size_t{file[at]} << 24 | size_t{file[at + 1]} << 16 | size_t{file[at + 2]} << 8 | file[at + 3];
+    const size_t bytes = std::min(length + kAround, file.size() - at);
+    const auto from = file.begin() + static_cast<ptrdiff_t>(at);
+    const bool ancillary = (file[at + 4] & 0x20) != 0;
+    if (!ancillary || is(at, "tRNS")) bare.insert(bare.end(), from, from + static_cast<ptrdiff_t>(bytes));
+    if (is(at, "IDAT")) break;
+    at += bytes;
+  }
+  return bare;
+}
+
+struct Png : png_image {
+  Png() : png_image() { version = PNG_IMAGE_VERSION; }
+  ~Png() { png_image_free(this); }
+  Png(const Png&) = delete;
+  Png& operator=(const Png&) = delete;
+
+  [[noreturn]] void fail() const { throw BadImage{std::string("PNG: ") + message}; }
+  // Reads all before the pixels.
+  void begin(const std::vector<uint8_t>& file) {
+    if (png_image_begin_read_from_memory(this, file.data(), file.size()) == 0) fail();
+  }
+};
 
 }  // namespace
 
@@ -66,19 +99,22 @@ void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough
 }
 
 void Decoder::decode_png(const std::vector<uint8_t>& file, Image& to) const {
-  png_image png = {};
-  png.version = PNG_IMAGE_VERSION;
-  const std::unique_ptr<png_image, void (*)(png_image*)> freed(&png, &png_image_free);
-  const auto fail = [&] { throw BadImage{std::string("PNG: ") + png.message}; };
-  if (png_image_begin_read_from_memory(&png, file.data(), file.size()) == 0) fail();
+  Png png;
+  png.begin(file);
+  if (png.warning_or_error != 0) {  // damage in times, profiles and texts, which libpng leaves out, spoils no pixels
+    Png bare;
+    bare.begin(bare_png(file));
+    if (bare.warning_or_error != 0) bare.fail();
+    png.warning_or_error = 0;
+  }
   check_pixels(png.width, png.height);
   png.format = channels_ == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   set_size(to, png.width, png.height);
   to.full_width = to.width;
   to.full_height = to.height;
   const png_color white = {255, 255, 255};
-  if (png_image_finish_read(&png, &white, to.pixels.data(), 0, nullptr) == 0) fail();
-  if (PNG_IMAGE_FAILED(png) != 0 || png.warning_or_error != 0) fail();
+  // Warnings that come now are of the pixels.
+  if (png_image_finish_read(&png, &white, to.pixels.data(), 0, nullptr) == 0 || png.warning_or_error != 0) png.fail();
 }
 
 }  // namespace tenon::images

@@ -64,6 +64,16 @@ std::vector<std::string> class_folders(const std::string& folder) {
   return names;
 }
 
+// Whether it is a file, or a link to one: what else has the name of an image would fail whenever it is read.
+bool is_file(const fs::directory_entry& entry) {
+  std::error_code error;
+  const fs::file_status status = entry.status(error);
+  const bool broken_link =
+      error == std::errc::too_many_symbolic_link_levels || status.type() == fs::file_type::not_found;
+  if (error && !broken_link) fail_system(entry.path(), error);
+  return fs::is_regular_file(status);
+}
+
 // The images in a folder and the folders in it, by path.
 std::vector<std::string> image_files(const std::string& folder, const volatile int32_t* cancel) {
   std::vector<std::string> paths;
@@ -71,7 +81,9 @@ std::vector<std::string> image_files(const std::string& folder, const volatile i
   fs::recursive_directory_iterator at(folder, error);
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     files::check_cancel(cancel, folder);
-    if (is_image(at->path())) paths.push_back(at->path().string());
+    std::error_code unknown;
+    if (at->path().filename().string().front() == '.' && at->is_directory(unknown)) at.disable_recursion_pending();
+    if (is_image(at->path()) && is_file(*at)) paths.push_back(at->path().string());
   }
   if (error) fail_system(folder, error);
   std::sort(paths.begin(), paths.end());
@@ -203,7 +215,7 @@ void Images::read(int64_t index, tn::Samples& to) {
   } catch (const BadImage& bad) {
     throw tn::Failure(TN_BAD_DATA, it.path, bad.why);
   } catch (const tn::Failure& failure) {
-    if (failure.code() != TN_NOT_FOUND) throw;
+    if (failure.code() != TN_NOT_FOUND && failure.code() != TN_INVALID) throw;  // TN_INVALID: no file any more
     throw tn::Failure(TN_BAD_DATA, it.path, "was there when the folder was listed, and is no more");
   }
   Place place;

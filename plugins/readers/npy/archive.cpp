@@ -43,6 +43,8 @@ class Archive {
       if (name.size() <= kSuffix.size() || name.substr(name.size() - kSuffix.size()) != kSuffix) continue;
       name.resize(name.size() - kSuffix.size());
       if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
+      if (const char* const fault = files::name_fault(name))
+        throw tn::Failure(TN_BAD_DATA, path_, "the name of the member " + files::quoted(name) + " " + fault);
       if (members.size() == kMostMembers) throw tn::Failure(TN_UNSUPPORTED, path_, "has more than 4096 members");
       members.push_back(member(name, info));
     }

@@ -172,6 +172,9 @@ void Npy::rename(const tn::Attributes& attributes) {
                             std::to_string(names.size()));
     for (size_t i = 0; i < names.size(); ++i) slots_[i].name = names[i];
   }
+  for (const tn::ReaderSlot& slot : slots_)
+    if (const char* const fault = files::name_fault(slot.name))
+      throw tn::Failure(TN_INVALID, "names", "the slot name " + files::quoted(slot.name) + " " + fault);
   for (size_t i = 0; i < slots_.size(); ++i)
     for (size_t j = 0; j <= i; ++j)
       if (slots_[i].name.empty() || (i != j && slots_[i].name == slots_[j].name))

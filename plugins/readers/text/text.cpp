@@ -130,7 +130,7 @@ void Text::describe(tn::ReaderDescription& d) {
       tn::bool_attribute("labelled", false).doc("each line is a label, a tab and the text; adds the slot \"label\""));
   d.attribute(tn::strings_attribute("labels").doc(
       "the labels in the order of their numbers; without it those of the data, sorted"));
-  d.attribute(tn::int_attribute("window").at_least(1).doc(
+  d.attribute(tn::int_attribute("window").at_least(1).at_most(1 << 30).doc(
       "samples are all windows of so many words over the lines end to end, instead of lines"));
   d.attribute(
       tn::strings_attribute("names").doc("names of the slots of a window: one for all its words (\"words\"), one for "
@@ -152,7 +152,12 @@ Text::Text(const tn::ReaderOpen& open)
   if (window_ != 0 && labelled_) throw tn::Failure(TN_INVALID, "labelled", "windows have no labels");
   if (attributes.has("vocabulary")) words_ = files::Vocabulary(open.path(attributes.text("vocabulary")), open);
   scan(open);
-  if (words_.size() == 0) throw tn::Failure(TN_BAD_DATA, "vocabulary", "it is empty, and so is the text");
+  if (words_.size() == 0 && attributes.has("vocabulary"))
+    throw tn::Failure(TN_BAD_DATA, open.path(attributes.text("vocabulary")), "the vocabulary is empty");
+  if (words_.size() == 0)
+    throw tn::Failure(TN_BAD_DATA, lines_.path(0),
+                      std::string("there are no words for a vocabulary in it") +
+                          (lines_.files() > 1 ? ", nor in the other files" : ""));
   if (attributes.has("save_vocabulary") && shard_.number == 0)
     words_.write(open.path(attributes.text("save_vocabulary")), "read it with the attribute vocabulary", open);
   find_special_words();
