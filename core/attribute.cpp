@@ -353,4 +353,11 @@ AttributesView::AttributesView(const std::vector<Attribute>& declared, const std
   view_.values = values_.data();
 }
 
+bool is_utf8(const std::string& name) try {
+  (void)nlohmann::json(name).dump();
+  return true;
+} catch (const nlohmann::json::exception&) {
+  return false;
+}
+
 }  // namespace tenon

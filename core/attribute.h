@@ -43,6 +43,8 @@ struct Attribute {
 [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
 // "; did you mean \"x\"?", or "; known: a, b" when nothing is near, or "" when nothing is known.
 [[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known);
+// As names must be, which stand in model files and messages.
+[[nodiscard]] bool is_utf8(const std::string& name);
 
 // Checks `given` against `declared` and fills defaults in. Errors name the attribute, what was expected and what was
 // given; an unknown name gets a suggestion. An int is accepted for a float, a single value for a list of its kind.

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "core/attribute.h"
@@ -33,12 +32,9 @@ std::string described(const ParameterDeclaration& declaration) {
 // Names become keys of model files, so they must be text.
 void check_name(const ParameterDeclaration& declaration) {
   if (declaration.name.empty()) fail(TN_INVALID, described(declaration), " has an empty name");
-  try {
-    (void)nlohmann::json(declaration.name).dump();
-  } catch (const nlohmann::json::exception&) {
+  if (!is_utf8(declaration.name))
     fail(TN_INVALID, "the name of a ", kind_of(declaration.buffer), " of layer \"", declaration.owner,
          "\" is not valid UTF-8");
-  }
   if (declaration.name == "__metadata__" || declaration.name.find('\0') != std::string::npos)
     fail(TN_INVALID, described(declaration), " has a name that model files cannot hold");
 }

@@ -488,11 +488,7 @@ class Making {
 
 // Names stand in model files and messages.
 void check_name(const std::string& name) {
-  try {
-    (void)nlohmann::json(name).dump();
-  } catch (const nlohmann::json::exception&) {
-    fail(TN_INVALID, "the name of a layer is not UTF-8");
-  }
+  if (!is_utf8(name)) fail(TN_INVALID, "the name of a layer is not UTF-8");
 }
 
 }  // namespace

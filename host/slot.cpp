@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/attribute.h"
 #include "core/error.h"
 #include "core/shape.h"
 
@@ -64,6 +65,7 @@ std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_st
     if (from == nullptr || !TN_HAS(from, tn_slot, index_limit))
       fail(code, who, ": slot ", number, " is missing or too short");
     if (from->name == nullptr || *from->name == '\0') fail(code, who, ": slot ", number, " has no name");
+    if (!is_utf8(from->name)) fail(code, who, ": the name of slot ", number, " is not UTF-8");
     Slot slot;
     slot.name = from->name;
     if (const std::string wrong = complaint_of(*from); !wrong.empty())

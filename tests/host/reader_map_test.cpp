@@ -109,7 +109,8 @@ TEST(Map, WhatIsLentIsChecked) {
   };
   EXPECT_THAT(message(0, [](auto& a, auto&) { a.data = nullptr; }), HasSubstr("the data is null"));
   EXPECT_THAT(message(0, [](auto& a, auto&) { a.dtype = TN_F32; }), HasSubstr("expected int64 []"));
-  EXPECT_THAT(message(1, [](auto& a, auto&) { a.shape[1] = 2; }), HasSubstr("another shape"));
+  EXPECT_THAT(message(1, [](auto& a, auto&) { a.shape[1] = 2; }),
+              HasSubstr("expected float32 [3] of each sample or row, got [4, 2] in all"));
   EXPECT_THAT(message(1, [](auto& a, auto&) { a.shape[0] = 3; }), HasSubstr("expected 4 samples, got 3"));
   EXPECT_THAT(message(2, [](auto& a, auto&) { a.storage = TN_DENSE; }), HasSubstr("expected sequences of int64 []"));
   EXPECT_THAT(message(2, [](auto& a, auto&) { a.samples = 2; }), HasSubstr("expected 4 samples, got 2"));
@@ -118,7 +119,7 @@ TEST(Map, WhatIsLentIsChecked) {
   EXPECT_THAT(message(2, [](auto&, Ids& o) { o[2] = 9; }), HasSubstr("go from 0 to 9 at 1"));
   EXPECT_THAT(message(2, [](auto&, Ids& o) { o[2] = -1; }), HasSubstr("to -1"));
   EXPECT_THAT(message(2, [](auto&, Ids& o) { o[4] = 5; }), HasSubstr("end with 5, not 6"));
-  EXPECT_THAT(message(3, [](auto& a, auto&) { a.levels = 1; }), HasSubstr("with 1 levels"));
+  EXPECT_THAT(message(3, [](auto& a, auto&) { a.levels = 1; }), HasSubstr("got ragged float32 of 1 levels"));
   EXPECT_THAT(message(3, [](auto& a, auto&) { a.offsets[1] = nullptr; }), HasSubstr("of the inner sequences are null"));
   EXPECT_THAT(message(3, [](auto& a, auto&) { a.shape[0] += 1; }), HasSubstr("of the inner sequences end with"));
   EXPECT_THAT(message(4, [](auto& a, auto&) { a.ids = nullptr; }), HasSubstr("the ids are null"));

@@ -109,6 +109,8 @@ TEST(PluginReader, RefusesABrokenSchema) {
   EXPECT_THAT(message_of([](MemoryData& d) { d.slots[1] = nullptr; }), HasSubstr("slot 1"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.size = 16; }), HasSubstr("slot 1"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.name = ""; }), HasSubstr("no name"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.name = "caf\xE9"; }),
+              HasSubstr("the name of slot 1 is not UTF-8"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.name = "id"; }), HasSubstr("two slots are named \"id\""));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.dtype = TN_DTYPE(2, 24); }), HasSubstr("\"value\""));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.dtype = TN_COMPUTE; }), HasSubstr("\"value\""));
@@ -120,10 +122,12 @@ TEST(PluginReader, RefusesABrokenSchema) {
   EXPECT_THAT(message_of([](MemoryData& d) { d.id.index_limit = -2; }), HasSubstr("index limit -2"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.says_samples = -5; }), HasSubstr("-5"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = 7; }), HasSubstr("storage 7"));
-  EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED; }), HasSubstr("levels is 0; expected 1 or 2 with TN_RAGGED"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED; }),
+              HasSubstr("levels is 0; expected 1 or 2 with TN_RAGGED"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.value.storage = TN_RAGGED, d.value.levels = 3; }),
               HasSubstr("levels is 3; expected 1 or 2 with TN_RAGGED"));
-  EXPECT_THAT(message_of([](MemoryData& d) { d.value.levels = 1; }), HasSubstr("levels is 1; expected 0 with TN_DENSE"));
+  EXPECT_THAT(message_of([](MemoryData& d) { d.value.levels = 1; }),
+              HasSubstr("levels is 1; expected 0 with TN_DENSE"));
   EXPECT_THAT(message_of([](MemoryData& d) { d.id.storage = TN_CSR; }), HasSubstr("not int64 of rank 0"));
 }
 
