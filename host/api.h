@@ -88,6 +88,6 @@ std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t cou
 std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 tn_array array(const ArrayView& view);
 ArrayView view(const tn_array& array, const std::string& who);  // which the array is of
-std::string device_kind(const char* given);  // null: "cpu"
+std::string device_kind(const char* given);                     // null: "cpu"
 
 }  // namespace tenon::api
