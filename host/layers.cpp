@@ -208,6 +208,7 @@ class Making {
   // Whatever the data layer is fed will be checked; a reader that knows of more values is a mistake that shows at once.
   void limit_index(uint32_t input, int64_t limit) {
     if (input >= layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
+    if (layer_.inputs[input].layer == nullptr) fail(TN_PLUGIN_FAULT, "plan limits input ", input, ", which is absent");
     layer_.index_limits[input] = limit;
     const Layer& source = *resolved(layer_.inputs[input]).layer;
     if (source.data && source.data->storage != TN_CSR && source.data->index_limit > limit)

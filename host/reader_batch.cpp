@@ -145,7 +145,7 @@ class Bucket final : public Wrapper {
       window_.clear();
       arranged_ = whole_ = false;
     }
-    while (!whole_ || (window_.samples() == 0 && !ended_)) fill();
+    while (!ended_ && (!whole_ || window_.samples() == 0)) fill();
     if (window_.samples() == 0) return false;
     sort();
     cut();

@@ -115,7 +115,7 @@ class Chain final : public Joined {
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("chain", most);
     for (; current_ < of_.size(); ++current_)
-      if (const int64_t count = next_of(*of_[current_], to, most); count != 0) return given(count);
+      if (const int64_t count = next_of_current(to, most); count != 0) return given(count);
     current_ = 0;
     return given(0);
   }
@@ -143,14 +143,10 @@ class Chain final : public Joined {
   }
 
  private:
-  int64_t next_of(Reader& of, SampleBlock& to, int64_t most) {
-    const int64_t before = of.position();
-    try {
-      return of.next(to, most);
-    } catch (const Error&) {  // it may have passed over a sample
-      place(pass(), position() + of.position() - before);
-      throw;
-    }
+  int64_t next_of_current(SampleBlock& to, int64_t most) {
+    Reader& of = *of_[current_];
+    return noticing(
+        of, [&] { return of.next(to, most); }, [&] { place(pass(), position() + 1); });
   }
 
   void go(int64_t pass, int64_t position) {
@@ -319,16 +315,12 @@ class Interleave final : public Joined {
 
  private:
   bool fill(Ahead& ahead, int64_t most) {
-    const int64_t before = ahead.position();
-    try {
-      return ahead.fill(most);
-    } catch (const Error&) {
-      if (!ahead.ended() && ahead.position() == before + 1) {  // a damaged sample has had its turn
-        place(pass(), position() + 1);
-        turn_ = (turn_ + 1) % ahead_.size();
-      }
-      throw;
-    }
+    return noticing(
+        *of_[turn_], [&] { return ahead.fill(most); },
+        [&] {  // a damaged sample has had its turn
+          place(pass(), position() + 1);
+          turn_ = (turn_ + 1) % ahead_.size();
+        });
   }
 
   void go(int64_t pass, int64_t position) {

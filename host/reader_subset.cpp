@@ -19,7 +19,9 @@ class FirstN final : public Wrapper {
   int64_t next(SampleBlock& to, int64_t most) override {
     require_room("first_n", most);
     if (position() < samples_)
-      return followed([&] { return given(of_->next(to, std::min(most, samples_ - position()))); });
+      return noticing(
+          *of_, [&] { return given(of_->next(to, std::min(most, samples_ - position()))); },
+          [&] { place(pass(), position() + 1); });
     skip_rest();
     return given(0);
   }
@@ -126,16 +128,12 @@ class Shard final : public Wrapper {
 
   bool fill(int64_t most) {
     constexpr int64_t kMost = 1024;  // samples that are read only to be dropped
-    const int64_t before = of_->position();
-    try {
-      return ahead_.fill(most > kMost / shards_ ? std::max(most, kMost) : most * shards_);
-    } catch (const Error&) {  // it may have passed over a sample
-      if (of_->position() == before + 1) {
-        if (passed_ == shard_) place(pass(), position() + 1);
-        passed_ = (passed_ + 1) % shards_;
-      }
-      throw;
-    }
+    return noticing(
+        *of_, [&] { return ahead_.fill(most > kMost / shards_ ? std::max(most, kMost) : most * shards_); },
+        [&] {
+          if (passed_ == shard_) place(pass(), position() + 1);
+          passed_ = (passed_ + 1) % shards_;
+        });
   }
 
   int64_t shard_, shards_;

@@ -44,6 +44,18 @@ inline void require_indices(const char* who, const int64_t* indices, int64_t cou
       fail(TN_INVALID, who, ": sample ", indices[i], " does not exist; there are ", size);
 }
 
+// Calls `read`, which reads `of`. Where it fails and `of` has passed over a damaged sample, `passed` is called first.
+template <typename Read, typename Passed>
+auto noticing(const Reader& of, const Read& read, const Passed& passed) {
+  const int64_t before = of.position();
+  try {
+    return read();
+  } catch (const Error&) {
+    if (of.position() == before + 1) passed();
+    throw;
+  }
+}
+
 // A reader that counts by itself what it gives, and what it passes over because it is damaged.
 class CountingReader : public Reader {
  public:

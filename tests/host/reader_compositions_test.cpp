@@ -311,6 +311,20 @@ TEST(Wrappers, AFailedSeekChangesNothing) {
   }
 }
 
+// What cannot go back goes on in the next pass, so its position is not that of the wrapper.
+TEST(Wrappers, FirstOfAStreamGoesOnAfterAFailure) {
+  MemoryData data(0);
+  data.ends = data.seeks = false;
+  const ReaderPtr reader = first_n(open(data, false), 5, memory());
+  EXPECT_EQ(rest(*reader), test::counted(5));
+  EXPECT_EQ(some(*reader, 2), test::counted(2, 5));
+  data.fail_at = data.calls.load();
+  EXPECT_EQ(error_of([&] { some(*reader, 2); }).code(), TN_IO);
+  EXPECT_EQ(reader->pass(), 1);
+  EXPECT_EQ(reader->position(), 2);
+  EXPECT_EQ(rest(*reader), test::counted(3, 7));
+}
+
 TEST(Wrappers, TheEndOfAShardIsAPlace) {
   MemoryData data(7);
   data.sized = false;
