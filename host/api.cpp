@@ -71,11 +71,11 @@ tn_array array(const ArrayView& view) {
   return result;
 }
 
-ArrayView view(const tn_array& array, const std::string& who) {
+ArrayView view(const tn_array& array, const std::function<std::string()>& who) {
   if (array.rank < 0 || array.rank > TN_MAX_RANK)
-    fail(TN_INVALID, who, ": an array of rank ", array.rank, "; expected 0 to ", TN_MAX_RANK);
+    fail(TN_INVALID, who(), ": an array of rank ", array.rank, "; expected 0 to ", TN_MAX_RANK);
   if (array.storage != TN_DENSE && array.storage != TN_RAGGED && array.storage != TN_CSR)
-    fail(TN_INVALID, who, ": an array of storage ", array.storage, "; expected TN_DENSE, TN_RAGGED or TN_CSR");
+    fail(TN_INVALID, who(), ": an array of storage ", array.storage, "; expected TN_DENSE, TN_RAGGED or TN_CSR");
   return {array.dtype,  {array.shape, array.shape + array.rank}, array.data, array.storage,
           array.levels, {array.offsets[0], array.offsets[1]},    array.ids,  array.samples};
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <string>
 #include <vector>
@@ -87,7 +88,7 @@ Values values(const tn_named_value* attributes, uint32_t count);
 std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 tn_array array(const ArrayView& view);
-ArrayView view(const tn_array& array, const std::string& who);  // which the array is of
-std::string device_kind(const char* given);                     // null: "cpu"
+ArrayView view(const tn_array& array, const std::function<std::string()>& who);  // for messages: whose it is
+std::string device_kind(const char* given);                                      // null: "cpu"
 
 }  // namespace tenon::api

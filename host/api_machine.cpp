@@ -34,7 +34,7 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
     std::vector<tenon::NamedArray> named;
     for (uint32_t i = 0; i < feeds_count; ++i) {
       const std::string name = api::string(feeds[i].name, "feed name");
-      named.push_back({name, api::view(feeds[i].values, "data layer \"" + name + "\"")});
+      named.push_back({name, api::view(feeds[i].values, [&] { return "data layer \"" + name + "\""; })});
     }
     it.machines.at(machine)->forward(named);
   });

@@ -148,7 +148,7 @@ tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char*
 tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tenon::ArrayView view = api::view(api::required(values, "values"), "values");
+    const tenon::ArrayView view = api::view(api::required(values, "values"), [] { return "values"; });
     if (view.data == nullptr) tenon::fail(TN_MISUSE, "values.data is null");
     it.parameters.at(parameters)->set(api::string(name, "name"), view.dtype, view.shape, view.data);
   });

@@ -77,7 +77,8 @@ void borrow(const char* who, std::vector<ArrayView>& values, Call&& call) {
   if (status != TN_OK)
     tenon::fail(status > TN_OK && status <= TN_INTERNAL && status != TN_END ? status : tn_status{TN_INVALID}, who, ": ",
                 error.message[0] != '\0' ? error.message : tenon::status_text(status));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = api::view(arrays[i], tenon::text(who, ": slot ", i + 1));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = api::view(arrays[i], [&] { return tenon::text(who, ": slot ", i + 1); });
 }
 
 tenon::Source source_of(const tn_source_options& given, const std::shared_ptr<User>& user) {
