@@ -3,14 +3,17 @@
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
 endif()
+# The cache keys paths relative to the checkout, so that a clone at another place hits what this one compiled.
 find_program(TENON_CCACHE ccache)
 if(TENON_CCACHE)
   foreach(language C CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER "${TENON_CCACHE}")
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+        CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros "${TENON_CCACHE}")
     endif()
   endforeach()
 endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>")
 
 # Without extensions GCC contracts no a * b + c into a fused multiply-add, so results follow the source.
 set(CMAKE_C_STANDARD 11)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/memory_seams.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -266,7 +267,8 @@ TEST(ModelFile, ChecksumCoversAllChunks) {
 }
 
 TEST(ModelFile, LivesOnDisk) {
-  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tenon_model_file_test.safetensors";
+  const tenon_tests::TemporaryFolder folder;
+  const std::filesystem::path path = folder.file("model.safetensors");
   const std::shared_ptr<FileSystem> files = system_files();
   write_model(*files, path, kTopology, *example(5), kNames);
   write_model(*files, path, kTopology, *example(), kNames);
@@ -274,7 +276,6 @@ TEST(ModelFile, LivesOnDisk) {
   const auto set = example(6);
   EXPECT_TRUE(load_model(*files, path, *set).verified);
   EXPECT_EQ(all_values(*set), all_values(*example()));
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "core/model_file.h"
 #include "tests/support/memory_seams.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -46,13 +47,10 @@ class SafetensorsPeer : public ::testing::Test {
     std::ifstream file(path_, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  void TearDown() override {
-    std::remove(path_.c_str());
-    std::remove((path_ + ".py").c_str());
-  }
 
   std::string python_;
-  std::string path_ = ::testing::TempDir() + "tenon_peer_test_" + std::to_string(std::random_device{}());
+  const tenon_tests::TemporaryFolder folder_;
+  const std::string path_ = folder_.file("peer");
 };
 
 std::shared_ptr<ParameterSet> example() {

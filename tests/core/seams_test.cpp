@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "tests/support/faults.h"
 #include "tests/support/memory_seams.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -26,14 +27,6 @@ namespace fs = std::filesystem;
 
 class Seams : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) /
-              (std::string("seams-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static void put(const fs::path& path, const std::string& content) {
     std::ofstream(path, std::ios::binary) << content;
   }
@@ -50,7 +43,8 @@ class Seams : public ::testing::Test {
     output->commit();
   }
 
-  fs::path folder_;
+  const tenon_tests::TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   std::shared_ptr<FileSystem> files_ = system_files();
 };
 

@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace tenon::test {
 
 // What the calls of the tests draw their random numbers from.
@@ -201,7 +203,7 @@ inline Guarded write_all(tn_dtype dtype, const std::vector<double>& numbers) {
 class CpuDevice {
  public:
   CpuDevice() {
-    const std::string path = std::string(TENON_PLUGIN_DIR) + "/devices/cpu.so";
+    const std::string path = tenon_tests::plugin_folder() + "/devices/cpu.so";
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
     const auto entry = reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME));

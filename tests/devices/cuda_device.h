@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "tests/devices/pointwise_case.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 
 class CudaPlugin {
  public:
   CudaPlugin() {
-    const std::string path = std::string(TENON_PLUGINS) + "/devices/cuda.so";
+    const std::string path = std::string(tenon_tests::plugin_folder()) + "/devices/cuda.so";
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
     plugin_ = reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME))();

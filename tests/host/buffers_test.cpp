@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -45,7 +46,7 @@ TEST(Buffers, PassTheHarness) {
 // Two models in one machine, "left" and "right", each with a buffer.
 class TwoModels : public testing::Test {
  protected:
-  TwoModels() : host_({1, {TENON_PLUGINS}, nullptr, {}}) {
+  TwoModels() : host_({1, {tenon_tests::plugin_folder()}, nullptr, {}}) {
     host_.add_plugin(&test_layers());
     DataOptions ids, weight;
     ids.name = "ids", ids.dtype = TN_I32;

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "tests/support/layer_bench.h"
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -18,7 +19,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kClaim = std::string(TENON_TEST_PLUGINS) + "/layers";
+const std::string kClaim = tenon_tests::test_plugin_folder() + "/layers";
 constexpr int64_t kSamples = 37, kClasses = 5;
 
 // x (a parameter) -> softmax "p" -> cross_entropy "cost" with labels; and sum(p * weight), "beside", where it is asked
@@ -105,7 +106,7 @@ class Model {
 
  private:
   static std::vector<std::string> paths(bool claim) {
-    std::vector<std::string> result = {TENON_PLUGINS};
+    std::vector<std::string> result = {tenon_tests::plugin_folder()};
     if (claim) result.push_back(kClaim);
     return result;
   }
@@ -307,7 +308,7 @@ json claim_plugin(const Host& host) {
 }
 
 TEST(Claims, StandInTheManifestAndAreLoadedWhereTheyMayFit) {
-  const Host host(HostOptions{1, {TENON_PLUGINS, kClaim}, nullptr, {}});
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder(), kClaim}, nullptr, {}});
   DataOptions x, label;
   x.name = "x", x.shape = {kClasses};
   label.name = "label", label.dtype = TN_I32;

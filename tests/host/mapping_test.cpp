@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/support/fashion.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 std::set<std::string> mapped() {
   std::set<std::string> result;
   std::ifstream maps("/proc/self/maps");
-  const std::string folder = std::filesystem::canonical(TENON_PLUGINS).string() + "/";
+  const std::string folder = std::filesystem::canonical(tenon_tests::plugin_folder()).string() + "/";
   for (std::string line; std::getline(maps, line);)
     if (const size_t at = line.find(folder); at != std::string::npos) {
       const std::string file = line.substr(at + folder.size());

@@ -7,6 +7,9 @@
 #include <random>
 #include <tenon/tenon.hpp>
 
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+
 namespace tenon::test {
 namespace {
 
@@ -41,7 +44,7 @@ class Texts {
 // Triples as three IDX files [samples, kBag] of bytes, removed with the object.
 class Triples {
  public:
-  Triples(const std::string& name, int64_t samples, uint64_t seed) {
+  Triples(int64_t samples, uint64_t seed) {
     Text a, b, q;
     Texts texts(seed);
     for (int64_t i = 0; i < samples; ++i) {
@@ -51,24 +54,20 @@ class Triples {
       texts.add(b, texts.another(topic), false);
     }
     for (const auto& [slot, words] : {std::pair{"A", &a}, std::pair{"B", &b}, std::pair{"Q", &q}}) {
-      files_.push_back(testing::TempDir() + "tenon_ranking_" + name + "_" + slot);
+      files_.push_back(folder_.file(slot));
       std::ofstream file(files_.back(), std::ios::binary);
       for (const int64_t number : {int64_t{0x0802}, samples, kBag})
         for (const int shift : {24, 16, 8, 0}) file.put(static_cast<char>(number >> shift & 0xFF));
       file.write(reinterpret_cast<const char*>(words->data()), static_cast<std::streamsize>(words->size()));
     }
   }
-  ~Triples() {
-    for (const std::string& file : files_) std::filesystem::remove(file);
-  }
-  Triples(const Triples&) = delete;
-  Triples& operator=(const Triples&) = delete;
 
   [[nodiscard]] Reader reader(const Host& host) const {
     return host.reader("idx", {{"files", files_}, {"names", std::vector<std::string>{"A", "B", "Q"}}});
   }
 
  private:
+  tenon_tests::TemporaryFolder folder_;
   std::vector<std::string> files_;
 };
 
@@ -122,13 +121,13 @@ class RankingModel : public testing::Test {
     train(training);
   }
 
-  Host host_{HostOptions{2, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}}};
   Ranking model_{host_};
   Parameters parameters_ = host_.parameters({model_.cost}, 4);
 };
 
 TEST_F(RankingModel, LearnsTheOrder) {
-  const Triples seen("seen", 4000, 1), unseen("unseen", 2000, 2);
+  const Triples seen(4000, 1), unseen(2000, 2);
   const double before = share_of(unseen);
   EXPECT_NEAR(before, 0.5, 0.1);
   train_on(seen, 5);
@@ -144,7 +143,7 @@ TEST_F(RankingModel, BranchesAreOneFunction) {
   EXPECT_EQ(parameters_.get("embedding.weight").shape, (std::vector<int64_t>{kVocabulary, 16}));
   EXPECT_EQ(parameters_.get("semantic.weight").shape, (std::vector<int64_t>{16, 12}));
   EXPECT_EQ(listed.find("embedding.weight"), listed.rfind("embedding.weight")) << "three layers, one table";
-  train_on(Triples("few", 200, 3), 1);
+  train_on(Triples(200, 3), 1);
   MachineOptions of_three;
   of_three.max_samples = 33;
   const Machine machine = host_.machine(parameters_, {model_.fA, model_.fB, model_.fQ}, of_three);
@@ -161,8 +160,8 @@ TEST_F(RankingModel, BranchesAreOneFunction) {
 // What the founding document asks for at its end: infer with fA and the parameters that the whole has trained, here
 // and in another program that has but the file.
 TEST_F(RankingModel, InfersWithOneBranch) {
-  train_on(Triples("few", 200, 3), 1);
-  const Triples some("some", 100, 6);
+  train_on(Triples(200, 3), 1);
+  const Triples some(100, 6);
   MachineOptions of_all;
   of_all.max_samples = 100;
   const Machine whole = host_.machine(parameters_, {model_.cost, model_.fA}, of_all);
@@ -190,11 +189,11 @@ TEST_F(RankingModel, InfersWithOneBranch) {
   });
   EXPECT_EQ(inferred, expected);
 
-  const std::string path = testing::TempDir() + "tenon_ranking.safetensors";
+  const tenon_tests::TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
   parameters_.save({model_.fA}, path);
-  const Host other({1, {TENON_PLUGINS}, nullptr, {}});
+  const Host other({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const Model loaded = other.load(path);
-  std::filesystem::remove(path);
   const Machine served = other.machine(loaded.parameters, loaded.outputs, of_all);
   served.forward({{"A", input}});
   EXPECT_EQ(numbers(served.output(loaded.outputs.at(0))), expected);
@@ -228,7 +227,7 @@ struct RaggedTriples {
 };
 
 TEST(RankingOfSequences, LearnsTheOrder) {
-  const Host host{HostOptions{2, {TENON_PLUGINS}, nullptr, {}}};
+  const Host host{HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}}};
   const Ranking model(host, TN_RAGGED);
   const Parameters parameters = host.parameters({model.cost}, 4);
   MachineOptions options;

@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/memory_seams.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -36,17 +38,10 @@ bool is_mapped(const fs::path& path) { return content("/proc/self/maps").find(pa
 class RegistryTest : public testing::Test {
  protected:
   RegistryTest() {
-    std::string name = testing::TempDir() + "/tenon-registry-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw Error(TN_IO, "no temporary folder " + name);
-    root_ = fs::canonical(name);
-    folder_ = root_ / "plugins";
     fs::create_directory(folder_);
     setenv("TENON_TEST_MARKER", marker().c_str(), 1);
   }
-  ~RegistryTest() override {
-    unsetenv("TENON_TEST_MARKER");
-    fs::remove_all(root_);
-  }
+  ~RegistryTest() override { unsetenv("TENON_TEST_MARKER"); }
 
   [[nodiscard]] fs::path marker() const { return root_ / "marker"; }
   [[nodiscard]] std::string ran() const { return content(marker()); }
@@ -54,7 +49,7 @@ class RegistryTest : public testing::Test {
   fs::path install(const std::string& plugin, const std::string& as = "") {
     const fs::path to = folder_ / (as.empty() ? plugin + ".so" : as);
     fs::create_directories(to.parent_path());
-    fs::copy_file(fs::path(TENON_TEST_PLUGINS) / plugin / (plugin + ".so"), to);
+    fs::copy_file(fs::path(tenon_tests::test_plugin_folder()) / plugin / (plugin + ".so"), to);
     return to;
   }
   [[nodiscard]] Registry registry() const { return Registry({folder_}, system_files()); }
@@ -94,7 +89,8 @@ class RegistryTest : public testing::Test {
     return first.message();
   }
 
-  fs::path root_, folder_;
+  const tenon_tests::TemporaryFolder temporary_;
+  const fs::path root_ = temporary_.path(), folder_ = root_ / "plugins";
 };
 
 TEST_F(RegistryTest, LoadsAPluginWhenItIsFirstUsed) {

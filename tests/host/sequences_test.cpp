@@ -8,6 +8,9 @@
 #include <random>
 #include <tenon/tenon.hpp>
 
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+
 namespace tenon::test {
 namespace {
 
@@ -79,7 +82,7 @@ class Sequences : public testing::Test {
     return made;
   }
 
-  Host host_{HostOptions{2, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 // embedding, pooled, fc, cross_entropy.
@@ -438,7 +441,8 @@ TEST_F(Sequences, TheOutputOfAConcatHasOffsetsOfItsOwn) {
 // ---- files
 
 TEST_F(Sequences, ModelsAreSavedAndLoaded) {
-  const std::string path = testing::TempDir() + "tenon_sequences.safetensors";
+  const tenon_tests::TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
   DataOptions nested;
   nested.name = "texts", nested.dtype = TN_I64, nested.storage = TN_RAGGED, nested.levels = 2;
   nested.sequence = "of texts";
@@ -448,7 +452,7 @@ TEST_F(Sequences, ModelsAreSavedAndLoaded) {
   const Layer tags = host_.layer("fc", {data("tags", TN_CSR, {7}, TN_F32), texts}, {{"size", 3}}, "answer");
   const Parameters parameters = host_.parameters({tags}, 11);
   parameters.save({tags}, path);
-  const Host other{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  const Host other{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
   const Model loaded = other.load(path);
   const Ids ids = {1, 2, 3, 8}, columns = {0, 6, 3};
   const Offsets outer = {0, 2, 3}, inner = {0, 1, 3, 4}, entries = {0, 3, 3};

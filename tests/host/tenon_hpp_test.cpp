@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "tests/support/fashion.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon::test {
 namespace {
@@ -145,12 +147,11 @@ TEST_F(WrapperTest, ModelsWithManyOutputs) {
   Layers outputs;
   for (int i = 0; i < 20; ++i)
     outputs.push_back(host_.layer("relu", {model_.prediction}, {}, "output" + std::to_string(i)));
-  const auto path =
-      std::filesystem::path(testing::TempDir()) / ("tenon_hpp_test_" + std::to_string(getpid()) + ".safetensors");
+  const tenon_tests::TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
   const Parameters parameters = host_.parameters(outputs, 7);
-  parameters.save(outputs, path.string());
-  const Model model = host_.load(path.string());
-  std::filesystem::remove(path);
+  parameters.save(outputs, path);
+  const Model model = host_.load(path);
   ASSERT_EQ(model.outputs.size(), outputs.size());
   EXPECT_NE(model.outputs[19].describe().find("output19"), std::string::npos);
   const Array before = parameters.get("hidden.weight"), after = model.parameters.get("hidden.weight");
@@ -160,7 +161,7 @@ TEST_F(WrapperTest, ModelsWithManyOutputs) {
 
 TEST_F(WrapperTest, LogMayThrow) {
   HostOptions options;
-  options.plugin_paths = {TENON_PLUGINS};
+  options.plugin_paths = {tenon_tests::plugin_folder()};
   options.log = [](int, const char*) { throw std::runtime_error("a log that fails"); };
   const Host host(options);
   EXPECT_NO_THROW((void)perceptron(host, 4));

@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "tests/support/fashion.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon::test {
 namespace {
@@ -18,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string kTestLayers = std::string(TENON_TEST_PLUGINS) + "/layers";
+const std::string kTestLayers = tenon_tests::test_plugin_folder() + "/layers";
 
 struct Told {
   tn_status code = TN_OK;
@@ -72,7 +74,7 @@ class ThreadTagsTest : public testing::Test {
   uint32_t check_;
   std::function<void(const std::string&)> on_log_;
   Host host_{HostOptions{2,
-                         {TENON_PLUGINS, kTestLayers},
+                         {tenon_tests::plugin_folder(), kTestLayers},
                          nullptr,
                          [this](int, const char* message) {
                            if (on_log_) on_log_(message);
@@ -204,14 +206,14 @@ TEST_F(UncheckedTest, NothingIsTold) {
 }
 
 TEST(CheckThreads, IsOneOfThree) {
-  const Told refused = told([] { const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}, 3}); });
+  const Told refused = told([] { const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}, 3}); });
   EXPECT_EQ(refused.code, TN_INVALID);
   EXPECT_THAT(refused.message, HasSubstr("check_threads is 3"));
 }
 
 // Trains on Fashion-MNIST and gives the bytes of the model.
 std::string trained(uint32_t check) {
-  const Host host(HostOptions{2, {TENON_PLUGINS}, nullptr, {}, check});
+  const Host host(HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}, check});
   const Perceptron model = perceptron(host, 32);
   TrainOptions options;
   options.outputs = model.outputs();
@@ -222,11 +224,11 @@ std::string trained(uint32_t check) {
   train(options);
   options.reader = fashion(host, "t10k", 500, 128, 1);
   EXPECT_GT(v0::test(options).metrics.at(0).value, 0.5);
-  const std::string path = testing::TempDir() + "tenon_thread_tags.safetensors";
+  const tenon_tests::TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
   options.parameters.save({model.prediction}, path);
   std::ifstream file(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  std::filesystem::remove(path);
   return bytes;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/fashion.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon::test {
 namespace {
@@ -32,11 +33,10 @@ std::string trained(int threads, uint64_t* workers = nullptr, uint64_t seed = 5)
   options.passes = 2;
   train(options);
   if (workers != nullptr) *workers = host.count().workers_computed;
-  const std::string path = testing::TempDir() + "tenon_training_" + std::to_string(threads) + ".safetensors";
+  const tenon_tests::TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
   options.parameters.save({model.prediction}, path);
-  std::string bytes = bytes_of_file(path);
-  std::filesystem::remove(path);
-  return bytes;
+  return bytes_of_file(path);
 }
 
 TEST(Training, OneSeedGivesOneFileForAnyThreads) {
@@ -376,7 +376,8 @@ TEST(Errors, ZeroedHandlesAndChains) {
 }
 
 TEST(Models, AreReadBack) {
-  const std::string path = testing::TempDir() + "tenon_model_round.safetensors";
+  const tenon_tests::TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
   const Host host = make_host(1);
   const Perceptron model = perceptron(host, 16);
   const Parameters parameters = host.parameters(model.outputs(), 9);
@@ -388,11 +389,9 @@ TEST(Models, AreReadBack) {
   const Array a = parameters.get("hidden.weight");
   const Array b = loaded.parameters.get("hidden.weight");
   EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<size_t>(a.count()) * 4), 0);
-  const std::string again = testing::TempDir() + "tenon_model_again.safetensors";
+  const std::string again = folder.file("again.safetensors");
   loaded.parameters.save(loaded.outputs, again);
   EXPECT_EQ(bytes_of_file(path), bytes_of_file(again));
-  std::filesystem::remove(path);
-  std::filesystem::remove(again);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <tenon/tenon.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -33,7 +34,7 @@ class Accuracy : public testing::Test {
     return metrics.at(0).value;
   }
 
-  Host host_{HostOptions{2, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}}};
   Machine machine_;
 };
 

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -124,7 +125,7 @@ TEST(Activations, StayFiniteFarOut) {
 }
 
 TEST(Activations, MistakesAreNamed) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_F32, data.shape = {4};
   const Layer x = host.data(data);
@@ -143,7 +144,7 @@ TEST(Activations, MistakesAreNamed) {
 
 // Integers are converted where they enter.
 TEST(Activations, TakeIntegers) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_I32, data.shape = {3};
   const Layer y = host.layer("square", {host.data(data)}, {}, "y");

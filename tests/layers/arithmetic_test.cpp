@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -63,7 +64,7 @@ TEST(Arithmetic, ScaleAndShift) {
 }
 
 TEST(Arithmetic, ScaleAndShiftBeginAtTheAttributes) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_F32, data.shape = {2};
   const Attributes attributes = {{"scale", 2.0}, {"shift", -1.0}, {"learnable", true}};
@@ -76,7 +77,7 @@ TEST(Arithmetic, ScaleAndShiftBeginAtTheAttributes) {
 // The gradients that one value gets through two ports are added.
 TEST(Arithmetic, OneValueAtBothPorts) {
   const auto gradient = [](const std::string& type, size_t times) {
-    Host host({1, {TENON_PLUGINS}, nullptr, {}});
+    Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
     DataOptions data;
     data.name = "x", data.dtype = TN_F32, data.shape = {3};
     const Attributes attributes = {{"scale", 0.5}, {"shift", 0.25}, {"learnable", true}};
@@ -100,7 +101,7 @@ TEST(Arithmetic, OneValueAtBothPorts) {
 }
 
 TEST(Arithmetic, NamesBothShapesWhereTheyDiffer) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const auto data = [&](const char* name, const std::vector<int64_t>& shape) {
     DataOptions options;
     options.name = name, options.dtype = TN_F32, options.shape = shape;

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -165,7 +166,7 @@ class CostsOnAHost : public testing::Test {
     const auto* values = static_cast<const float*>(output.data);
     return {values, values + output.count()};
   }
-  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 TEST_F(CostsOnAHost, MistakesNamePortAndShapes) {

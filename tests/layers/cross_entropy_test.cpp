@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -77,7 +78,7 @@ class CrossEntropyOnAHost : public testing::Test {
     options.name = name, options.dtype = dtype, options.shape = shape;
     return host_.data(options);
   }
-  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 // A distribution that is certain costs what the label does, also where its other classes have no probability left.

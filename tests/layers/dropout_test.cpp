@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -26,7 +27,7 @@ std::vector<double> numbers(const Array& array) {
 class Dropping {
  public:
   Dropping(const std::string& type, const Attributes& attributes, int threads, tn_dtype compute, bool training = true)
-      : host_({threads, {TENON_PLUGINS}, nullptr, {}}) {
+      : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}) {
     host_.add_plugin(&test_layers());
     DataOptions ids, weight;
     ids.name = "ids", ids.dtype = TN_I32;
@@ -136,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, Dropout, testing::Bool(),
                          [](const auto& param) { return param.param ? "Layer" : "DropRate"; });
 
 TEST(DropRate, AppliesAfterTheActivationAndToExpansions) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_F32, data.shape = {4};
   const Layer x = host.data(data);

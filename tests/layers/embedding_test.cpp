@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -149,7 +150,7 @@ class EmbeddingOnAHost : public testing::Test {
     const auto* values = static_cast<const float*>(table.data);
     return {values, values + table.count()};
   }
-  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 TEST_F(EmbeddingOnAHost, IdsOfAnyIntegerType) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -84,7 +85,7 @@ TEST(Fc, SeveralInputs) {
 }
 
 TEST(Fc, TooManyInputsAreRefused) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   Layers inputs;
   for (int i = 0; i < 9; ++i) {
     DataOptions data;

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -105,7 +106,7 @@ class ListMetrics : public testing::Test {
     return Array::sequences(TN_F32, {static_cast<int64_t>(rows.size())}, rows.data(),
                             static_cast<int64_t>(offsets.size()) - 1, offsets.data());
   }
-  Host host_{HostOptions{2, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 TEST_F(ListMetrics, NdcgOfKnownLists) {

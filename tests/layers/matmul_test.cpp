@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -36,7 +37,7 @@ TEST(MatMul, SecondTransposed) { EXPECT_GT(check_layer(matmul(false, true, 2)), 
 TEST(MatMul, BothTransposed) { EXPECT_GT(check_layer(matmul(true, true, 1)), 0); }
 
 TEST(MatMul, NamesBothShapesWhereTheyDoNotFit) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions a, b;
   a.name = "a", b.name = "b";
   a.dtype = b.dtype = TN_F32;

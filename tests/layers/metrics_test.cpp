@@ -9,6 +9,9 @@
 #include <random>
 #include <tenon/tenon.hpp>
 
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+
 namespace tenon::test {
 namespace {
 
@@ -23,7 +26,7 @@ struct Batch {
 class Metered {
  public:
   Metered(const std::string& type, const Attributes& attributes, int64_t columns, bool labelled = true, int threads = 2)
-      : host_({threads, {TENON_PLUGINS}, nullptr, {}}), columns_(columns), labelled_(labelled) {
+      : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}), columns_(columns), labelled_(labelled) {
     DataOptions score, label;
     score.name = "score", score.dtype = TN_F32;
     if (columns > 0) score.shape = {columns};
@@ -184,8 +187,7 @@ TEST(AucMetric, KeepsItsBound) {
 }
 
 // An IDX file of bytes, shaped [samples] or [samples, columns].
-std::string idx_file(const std::string& name, const std::vector<uint8_t>& values, uint32_t columns) {
-  const std::string path = testing::TempDir() + "tenon_metrics_" + name;
+void write_idx(const std::string& path, const std::vector<uint8_t>& values, uint32_t columns) {
   std::ofstream file(path, std::ios::binary);
   const auto big_endian = [&](uint32_t number) {
     for (const int shift : {24, 16, 8, 0}) file.put(static_cast<char>(number >> shift & 0xffU));
@@ -194,7 +196,6 @@ std::string idx_file(const std::string& name, const std::vector<uint8_t>& values
   big_endian(static_cast<uint32_t>(values.size()) / std::max(columns, 1U));
   if (columns > 0) big_endian(columns);
   for (const uint8_t value : values) file.put(static_cast<char>(value));
-  return path;
 }
 
 // The states of minibatches add up: a pass in pieces gives what it gives as a whole.
@@ -208,8 +209,11 @@ TEST(Metrics, MergeOverMinibatches) {
     std::vector<uint8_t> scores(90 * std::max(columns, 1U)), labels(90);
     for (uint8_t& score : scores) score = static_cast<uint8_t>(random() % 256);
     for (uint8_t& label : labels) label = static_cast<uint8_t>(random() % 2);
-    const std::vector<std::string> files{idx_file("score", scores, columns), idx_file("label", labels, 0)};
-    const Host host({2, {TENON_PLUGINS}, nullptr, {}});
+    const tenon_tests::TemporaryFolder folder;
+    const std::vector<std::string> files{folder.file("score"), folder.file("label")};
+    write_idx(files[0], scores, columns);
+    write_idx(files[1], labels, 0);
+    const Host host({2, {tenon_tests::plugin_folder()}, nullptr, {}});
     DataOptions score, label;
     score.name = "score", score.dtype = TN_U8, score.scale = 1.0 / 256;
     if (columns > 0) score.shape = {columns};
@@ -230,12 +234,11 @@ TEST(Metrics, MergeOverMinibatches) {
       for (const auto& [name, value] : whole) EXPECT_NEAR(values.at(name), value, 1e-7) << type << " " << name;
     }
     EXPECT_FALSE(whole.empty());
-    for (const std::string& file : files) std::filesystem::remove(file);
   }
 }
 
 TEST(Metrics, MistakesAreNamed) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const auto data = [&](const char* name, const std::vector<int64_t>& shape, tn_dtype dtype = TN_F32) {
     DataOptions options;
     options.name = name, options.dtype = dtype, options.shape = shape;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -94,7 +95,7 @@ class MixedOnAHost : public testing::Test {
     }
     return "accepted";
   }
-  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 // An autoencoder with tied weights: down by an fc, up by the same matrix transposed, and one gradient for both.

@@ -5,11 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
 
-const std::string kTestLayers = std::string(TENON_TEST_PLUGINS) + "/layers";
+const std::string kTestLayers = tenon_tests::test_plugin_folder() + "/layers";
 
 TEST(NativeKernel, PassesTheHarness) {
   LayerCase layer;
@@ -27,7 +28,7 @@ TEST(NativeKernel, PassesTheHarness) {
 }
 
 TEST(NativeKernel, IsShownInThePlan) {
-  const Host host(HostOptions{1, {TENON_PLUGINS, kTestLayers}, nullptr, {}});
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder(), kTestLayers}, nullptr, {}});
   DataOptions data;
   data.name = "x";
   data.shape = {4};

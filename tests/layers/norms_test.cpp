@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -56,7 +57,7 @@ TEST(RmsNorm, OverTheLastDimension) {
 
 // A row of equal values has no variance: what is left is the shift, and nothing is divided by 0.
 TEST(LayerNorm, EqualValues) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_F32, data.shape = {3};
   const Layer y = host.layer("layer_norm", {host.data(data)}, {}, "y");
@@ -70,7 +71,7 @@ TEST(LayerNorm, EqualValues) {
 }
 
 TEST(Norms, MistakesAreNamed) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_F32;
   const Layer flat = host.data(data);

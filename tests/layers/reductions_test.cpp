@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -63,7 +64,7 @@ TEST(Reductions, OverAllOfASample) {
 
 // All elements equal: the formula's differences would not do, so the shares are stated.
 TEST(Reductions, EqualsShareTheDerivativeOfMax) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_F32, data.shape = {4};
   const Layer spread = host.layer("scale_shift", {host.data(data)}, {{"learnable", true}}, "spread");
@@ -82,7 +83,7 @@ TEST(Reductions, EqualsShareTheDerivativeOfMax) {
 }
 
 TEST(Reductions, WhatIsNotOfferedIsSaid) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_F32, data.shape = {3, 4};
   const Layer x = host.data(data);

@@ -6,6 +6,7 @@
 
 #include "core/philox.h"
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -140,7 +141,7 @@ class SampledOnAHost : public testing::Test {
     const auto* y = static_cast<const float*>(machine.output(layer).data);
     return {y, y + labels.size()};
   }
-  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 TEST_F(SampledOnAHost, ProbabilitiesOfATreeAddUpToOne) {

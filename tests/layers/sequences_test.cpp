@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -266,7 +267,7 @@ class SequenceRefusals : public testing::Test {
     }
     return "accepted";
   }
-  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 TEST_F(SequenceRefusals, OfWhatIsNoSequence) {

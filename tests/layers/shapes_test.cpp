@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -87,7 +88,7 @@ TEST(Shapes, SplitInParts) {
 
 // The parts put together again in another order.
 TEST(Shapes, Split) {
-  Host host({2, {TENON_PLUGINS}, nullptr, {}});
+  Host host({2, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x";
   data.dtype = TN_F32;
@@ -108,7 +109,7 @@ TEST(Shapes, Split) {
 }
 
 TEST(Shapes, ErrorsNameWhatDoesNotFit) {
-  Host host({1, {TENON_PLUGINS}, nullptr, {}});
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const auto data = [&](const char* name, const Shape& shape) {
     DataOptions options;
     options.name = name;

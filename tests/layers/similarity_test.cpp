@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -83,7 +84,7 @@ class SimilarityOnAHost : public testing::Test {
     }
     return "accepted";
   }
-  Host host_{HostOptions{1, {TENON_PLUGINS}, nullptr, {}}};
+  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 // Vectors without a direction: the cosine is 0, and nothing flows back to either side.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/support/layer_check.h"
+#include "tests/support/paths.h"
 
 namespace tenon::test {
 namespace {
@@ -33,7 +34,7 @@ TEST(Softmax, OverTheLastDimension) {
 }
 
 TEST(Softmax, OfSparseInputNeedsASize) {
-  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions options;
   options.name = "words", options.storage = TN_CSR, options.shape = {5};
   const Layer words = host.data(options);

@@ -17,6 +17,8 @@
 #include "host/services.h"
 #include "tests/support/faults.h"
 #include "tests/support/memory_seams.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon {
 namespace {
@@ -69,16 +71,7 @@ Bytes gzip(const Bytes& plain, int level = 6) {
 
 class Idx : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) /
-              (std::string("idx-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override {
-    EXPECT_EQ(allocator_->held, 0u);
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { EXPECT_EQ(allocator_->held, 0u); }
 
   void put(const std::string& name, const Bytes& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
@@ -106,11 +99,12 @@ class Idx : public ::testing::Test {
     }
   }
 
-  fs::path folder_;
+  const tenon_tests::TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   int32_t cancel_ = 0;
   std::shared_ptr<test::FaultyAllocator> allocator_ = std::make_shared<test::FaultyAllocator>();
   Services services_{allocator_, nullptr};
-  Registry registry_{{TENON_PLUGINS "/readers"}, system_files()};
+  Registry registry_{{tenon_tests::plugin_folder() + "/readers"}, system_files()};
 };
 
 // The samples of one slot as bytes.

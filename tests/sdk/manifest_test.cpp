@@ -12,6 +12,7 @@
 
 #include "host/elf_note.h"
 #include "host/plugin_library.h"
+#include "tests/support/paths.h"
 
 namespace tenon {
 namespace {
@@ -38,10 +39,10 @@ Manifest from_code(const fs::path& path) {
 }
 
 TEST(ManifestWriter, NoteAndDescriptorOfEachPluginAgree) {
-  std::vector<fs::path> files = plugins_under(TENON_PLUGINS);
+  std::vector<fs::path> files = plugins_under(tenon_tests::plugin_folder());
   EXPECT_GE(files.size(), 9u);
-  files.push_back(fs::path(TENON_TEST_PLUGINS) / "layers" / "c_scale.so");
-  files.push_back(fs::path(TENON_TEST_PLUGINS) / "layers" / "rich.so");
+  files.push_back(fs::path(tenon_tests::test_plugin_folder()) / "layers" / "c_scale.so");
+  files.push_back(fs::path(tenon_tests::test_plugin_folder()) / "layers" / "rich.so");
   for (const fs::path& file : files) {
     const Manifest note = from_note(file);
     EXPECT_EQ(difference(note, from_code(file)), "") << file;
@@ -51,7 +52,7 @@ TEST(ManifestWriter, NoteAndDescriptorOfEachPluginAgree) {
 }
 
 TEST(ManifestWriter, ValuesThatAreHardToWriteComeBackExactly) {
-  const Manifest note = from_note(fs::path(TENON_TEST_PLUGINS) / "layers" / "rich.so");
+  const Manifest note = from_note(fs::path(tenon_tests::test_plugin_folder()) / "layers" / "rich.so");
   ASSERT_EQ(note.layers.size(), 2u);
   const std::vector<Attribute>& attributes = note.layers[0].attributes;
   ASSERT_EQ(attributes.size(), 8u);

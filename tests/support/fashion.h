@@ -4,12 +4,14 @@
 #include <string>
 #include <tenon/tenon.hpp>
 
+#include "tests/support/paths.h"
+
 namespace tenon::test {
 
 inline const std::string kFashion = "/usr/share/datasets/fashion-mnist/";
 
 inline Host make_host(int threads, const tn_allocator* allocator = nullptr) {
-  return Host(HostOptions{threads, {TENON_PLUGINS}, allocator, {}});
+  return Host(HostOptions{threads, {tenon_tests::plugin_folder()}, allocator, {}});
 }
 
 struct Perceptron {

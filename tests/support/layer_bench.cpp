@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -66,7 +67,7 @@ Bench::Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengt
 
 HostOptions Bench::host_options() const {
   std::vector<std::string> paths = case_.plugin_paths;
-  paths.insert(paths.begin(), TENON_PLUGINS);
+  paths.insert(paths.begin(), tenon_tests::plugin_folder());
   return {threads_, paths, nullptr, {}};
 }
 

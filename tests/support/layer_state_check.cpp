@@ -10,6 +10,8 @@
 #include <iterator>
 #include <map>
 
+#include "tests/support/temporary_folder.h"
+
 namespace tenon::test {
 
 namespace {
@@ -19,14 +21,6 @@ namespace fs = std::filesystem;
 // A file that goes with it.
 class TemporaryFile {
  public:
-  TemporaryFile() : path_(fs::path(testing::TempDir()) / ("layer_check_" + std::to_string(getpid()) + ".tenon")) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
   [[nodiscard]] std::string path() const { return path_.string(); }
   [[nodiscard]] std::string bytes() const {
     std::ifstream file(path_, std::ios::binary);
@@ -34,7 +28,8 @@ class TemporaryFile {
   }
 
  private:
-  fs::path path_;
+  tenon_tests::TemporaryFolder folder_;
+  fs::path path_ = folder_.file("model.safetensors");
 };
 
 // Commits buffers and leaves parameters as they are.

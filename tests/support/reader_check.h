@@ -20,6 +20,8 @@
 #include "host/services.h"
 #include "tests/support/faults.h"
 #include "tests/support/memory_seams.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon::test {
 
@@ -212,16 +214,7 @@ class ReaderTest : public ::testing::Test {
  protected:
   explicit ReaderTest(std::string type) : type_(std::move(type)) {}
 
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              (type_ + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override {
-    EXPECT_EQ(allocator_->held, 0u);
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { EXPECT_EQ(allocator_->held, 0u); }
 
   void put(const std::string& name, const Bytes& content) const {
     std::filesystem::create_directories((folder_ / name).parent_path());
@@ -322,11 +315,12 @@ class ReaderTest : public ::testing::Test {
   }
 
   std::string type_;
-  std::filesystem::path folder_;
+  const tenon_tests::TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
   int32_t cancel_ = 0;
   std::shared_ptr<FaultyAllocator> allocator_ = std::make_shared<FaultyAllocator>();
   Services services_{allocator_, nullptr};
-  Registry registry_{{TENON_PLUGINS "/readers"}, system_files()};
+  Registry registry_{{tenon_tests::plugin_folder() + "/readers"}, system_files()};
 };
 
 }  // namespace tenon::test

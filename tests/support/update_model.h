@@ -5,6 +5,7 @@
 #include <tenon/tenon.hpp>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
 namespace tenon::test {
@@ -17,7 +18,7 @@ class UpdateModel {
   inline static const Shapes kShapes = {{5}, {3, 4}, {1}};  // 20, 48, 4 elements in all
 
   explicit UpdateModel(int threads, const std::vector<std::string>& immutable = {}, const Shapes& shapes = kShapes)
-      : host_(HostOptions{threads, {TENON_PLUGINS}, nullptr, {}}), shapes_(shapes) {
+      : host_(HostOptions{threads, {tenon_tests::plugin_folder()}, nullptr, {}}), shapes_(shapes) {
     host_.add_plugin(&test_layers());
     DataOptions ids;
     ids.name = "ids";

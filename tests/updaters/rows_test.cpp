@@ -13,6 +13,8 @@
 #include <set>
 #include <tenon/tenon.hpp>
 
+#include "tests/support/paths.h"
+
 namespace tenon::test {
 namespace {
 
@@ -22,7 +24,10 @@ constexpr int64_t kBag = 3;
 class Table {
  public:
   Table(int64_t vocabulary, int64_t size, int64_t samples, int threads, const Attributes& more = {})
-      : vocabulary_(vocabulary), size_(size), samples_(samples), host_({threads, {TENON_PLUGINS}, nullptr, {}}) {
+      : vocabulary_(vocabulary),
+        size_(size),
+        samples_(samples),
+        host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}) {
     DataOptions ids;
     ids.name = "ids", ids.dtype = TN_I64, ids.shape = {kBag};
     DataOptions label;
@@ -322,7 +327,7 @@ class Recycler {
 // Tables of one size, each trained by a machine of its own that is gone before the next is made.
 TEST(RowsUpdate, AMachineInTheMemoryOfAnother) {
   Recycler memory;
-  const Host host({1, {TENON_PLUGINS}, memory.table(), {}});
+  const Host host({1, {tenon_tests::plugin_folder()}, memory.table(), {}});
   constexpr int64_t kVocabulary = 50, kSize = 4, kTables = 4;
   DataOptions ids;
   ids.name = "ids", ids.dtype = TN_I64;
@@ -363,7 +368,7 @@ TEST(RowsUpdate, AMachineInTheMemoryOfAnother) {
 
 TEST(RowsUpdate, BackwardWithoutMemoryCanBeRepeated) {
   Recycler memory;
-  const Host host({1, {TENON_PLUGINS}, memory.table(), {}});
+  const Host host({1, {tenon_tests::plugin_folder()}, memory.table(), {}});
   DataOptions ids;
   ids.name = "ids", ids.dtype = TN_I64;
   DataOptions label;

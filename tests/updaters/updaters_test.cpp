@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "tests/support/paths.h"
 #include "tests/support/update_model.h"
 
 namespace tenon::test {
@@ -111,7 +112,7 @@ TEST(Sgd, OtherFormulasAreToldApart) {
 }
 
 TEST(Sgd, NesterovNeedsMomentum) {
-  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
   try {
     static_cast<void>(host.updater("sgd", {{"nesterov", true}}));
     FAIL() << "accepted";
@@ -320,7 +321,7 @@ TEST(Updaters, NoGradientIsNoStep) {
 }
 
 TEST(Updaters, RangesAreChecked) {
-  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const auto refused = [&](const std::string& type, const std::string& attribute, double value) {
     try {
       static_cast<void>(host.updater(type, {{attribute, value}}));
@@ -344,7 +345,7 @@ TEST(Updaters, RangesAreChecked) {
 }
 
 TEST(Updaters, UnknownAttributesAndTypesAreNamed) {
-  const Host host(HostOptions{1, {TENON_PLUGINS}, nullptr, {}});
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const auto message = [&](const std::string& type, const Attributes& attributes) -> std::string {
     try {
       static_cast<void>(host.updater(type, attributes));

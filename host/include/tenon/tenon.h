@@ -10,7 +10,8 @@
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
-#include <tenon/reader.h>
+#include <tenon/attribute.h>
+#include <tenon/slot.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -14,6 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+
 namespace tenon::cli {
 
 struct Outcome {
@@ -24,15 +27,10 @@ struct Outcome {
 class ProgramTest : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              (std::string("tenon_") + info->name() + "_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
     write_images("train", 60);
     write_images("test", 21);
     write("job.toml", job());
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -50,7 +48,7 @@ class ProgramTest : public testing::Test {
   [[nodiscard]] Outcome shell(const std::string& script) const {
     write("script", script);
     const std::string command =
-        "cd '" + folder_.string() + "' && TENON='" TENON_PROGRAM "' sh script >stdout 2>stderr </dev/null";
+        "cd '" + folder_.string() + "' && TENON='" + tenon_tests::program() + "' sh script >stdout 2>stderr </dev/null";
     const int status = std::system(command.c_str());
     Outcome outcome;
     outcome.exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -140,7 +138,8 @@ learning_rate = 0.05
     return result;
   }
 
-  std::filesystem::path folder_;
+  const tenon_tests::TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 }  // namespace tenon::cli
