@@ -1,0 +1,211 @@
+"""The small changes that can be made to a source: what drawn mutants are chosen from.
+Left out are texts of messages, sizes of reserved memory and of arrays, what a compiler evaluates (labels, template
+arguments, static_assert), returns of what the next statement returns anyway, and what plugins declare: their manifests
+are written when they are built, and a plugin that says other things than its manifest is refused.
+SPDX-License-Identifier: Apache-2.0
+"""
+import dataclasses
+import re
+
+import syntax
+
+WEIGHTS = {"relation": 3, "one": 3, "sign": 2, "drop": 4, "guard": 2, "swap": 2, "return": 3}
+
+RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&"}
+SIGNS = {"+": "-", "-": "+", "+=": "-=", "-=": "+=", "++": "--", "--": "++"}
+# Calls whose arguments are a message, and calls that change speed or memory alone.
+MESSAGES = {"fail", "fault", "tn_fail", "text", "refuse", "error", "complain", "quoted", "snprintf", "std::snprintf",
+            "bad", "warn", "Failure", "tn::Failure", "doc"}
+IDLE = {"reserve", "shrink_to_fit", "yield", "prefetch"}
+CONSTANT = {"static_assert_declaration", "template_argument_list", "template_parameter_list", "enumerator",
+            "array_declarator", "preproc_if", "preproc_ifdef", "preproc_def", "preproc_call", "requires_clause",
+            "string_literal", "raw_string_literal", "char_literal"}
+DECLARING_PARAMETER = re.compile(r"Description\b|\bPlugin\s*&")
+DECLARING_CLASS = re.compile(r"Description$|^Attribute$|^Plugin$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    kind: str
+    begin: int
+    end: int
+    text: bytes
+
+
+def _name(call):
+    """The name behind which a call's arguments stand, without what it is called on."""
+    function = call.child_by_field_name("function") or call.child_by_field_name("type")
+    if function is None:
+        return ""
+    if function.type == "field_expression":
+        function = function.child_by_field_name("field")
+    return function.text.decode().split("<")[0]
+
+
+def _is_excluded(node):
+    """Whether the node lies in what is never changed, or in no function body."""
+    inside = False
+    for each in syntax.ancestors(node):
+        if each.type in CONSTANT:
+            return True
+        if each.type == "argument_list" and each.parent.type in ("call_expression", "compound_literal_expression"):
+            if _name(each.parent) in MESSAGES | IDLE:
+                return True
+        if each.type == "case_statement" and _holds(each.child_by_field_name("value"), node):
+            return True
+        if each.type == "throw_statement":
+            return True
+        inside = inside or syntax.is_block(each)
+    return not inside
+
+
+def _declares(node):
+    """Whether the node lies in what makes a plugin's manifest."""
+    for each in syntax.ancestors(node):
+        if each.type == "function_definition":
+            parameters = [part.text.decode() for part in syntax.walk(each.child_by_field_name("declarator"))
+                          if part.type == "parameter_list"]
+            if any(map(DECLARING_PARAMETER.search, parameters)):
+                return True
+        if each.type in ("class_specifier", "struct_specifier"):
+            name = each.child_by_field_name("name")
+            if name is not None and DECLARING_CLASS.search(name.text.decode()):
+                return True
+    return False
+
+
+def _holds(outer, node):
+    return outer is not None and outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
+
+
+def _operators(node):
+    operator = node.child_by_field_name("operator")
+    # What a loop counts by would be a hang that every test notices; texts cannot be subtracted.
+    if operator is None or (node.type == "update_expression" and node.parent.type == "for_statement"):
+        return
+    if any(child.type == "string_literal" for child in syntax.walk(node)):
+        return
+    sign = operator.text.decode()
+    if node.type in ("binary_expression", "assignment_expression", "update_expression"):
+        for kind, table in (("relation", RELATIONS), ("sign", SIGNS)):
+            if sign in table:
+                yield Candidate(kind, operator.start_byte, operator.end_byte, table[sign].encode())
+    negates = node.type == "unary_expression" and sign == "-"
+    if negates and node.child_by_field_name("argument").type != "number_literal":
+        yield Candidate("sign", operator.start_byte, operator.end_byte, b"")
+    if node.type == "unary_expression" and sign == "!":
+        yield Candidate("relation", operator.start_byte, operator.end_byte, b"")
+
+
+def _numbers(node):
+    text = node.text.decode()
+    digits = text.rstrip("uUlL")
+    if not digits.isdigit() or (len(digits) > 1 and digits[0] == "0"):
+        return
+    parent = node.parent
+    if parent.type == "binary_expression" and text == "1":
+        operator = parent.child_by_field_name("operator")
+        if operator.text in (b"+", b"-") and parent.child_by_field_name("right") == node:
+            yield Candidate("one", operator.start_byte, node.end_byte, b"")
+            return
+    yield Candidate("one", node.start_byte, node.end_byte, f"{int(digits) + 1}{text[len(digits):]}".encode())
+
+
+def _leaves(statement):
+    """Whether a statement, or a block of one, ends what runs: return, throw, continue, break, a call of fail."""
+    if statement.type == "compound_statement":
+        within = [child for child in statement.named_children if child.type != "comment"]
+        return len(within) == 1 and _leaves(within[0])
+    if statement.type in ("return_statement", "throw_statement", "continue_statement", "break_statement"):
+        return True
+    if statement.type == "expression_statement" and statement.named_child_count == 1:
+        call = statement.named_children[0]
+        return call.type == "call_expression" and _name(call) in ("fail", "fault")
+    return False
+
+
+def _statements(node):
+    if node.type == "if_statement":
+        if node.child_by_field_name("alternative") is None and _leaves(node.child_by_field_name("consequence")):
+            if node.parent.type != "else_clause":
+                yield Candidate("guard", node.start_byte, node.end_byte, b";")
+    elif node.type in ("break_statement", "continue_statement"):
+        if node.parent.type != "case_statement":
+            yield Candidate("drop", node.start_byte, node.end_byte, b";")
+    elif node.type == "expression_statement" and node.named_child_count == 1:
+        what = node.named_children[0]
+        if what.type in ("call_expression", "assignment_expression", "update_expression"):
+            if what.type != "call_expression" or _name(what) not in IDLE:
+                yield Candidate("drop", node.start_byte, node.end_byte, b";")
+
+
+def _swaps(node):
+    arguments = [child for child in node.named_children if child.type != "comment"]
+    for first, second in zip(arguments, arguments[1:]):
+        if first.text != second.text and b"\n" not in first.text + second.text:
+            between = first.parent.text[first.end_byte - node.start_byte:second.start_byte - node.start_byte]
+            yield Candidate("swap", first.start_byte, second.end_byte, second.text + between + first.text)
+
+
+def _returns(function):
+    """`return` with nothing, or with what is made of nothing, before each statement of the body."""
+    body, kind = function.child_by_field_name("body"), function.child_by_field_name("type")
+    if body is None or body.type != "compound_statement" or kind is None:
+        return
+    declarator = function.child_by_field_name("declarator")
+    while declarator is not None and declarator.type not in ("pointer_declarator", "reference_declarator",
+                                                             "function_declarator"):
+        declarator = declarator.child_by_field_name("declarator")
+    name = kind.text.decode()
+    plain = declarator is not None and declarator.type == "function_declarator"
+    if declarator is None or declarator.type == "reference_declarator":
+        return
+    answers = ["return;"] if name == "void" and plain else ["return true;", "return false;"] if name == "bool" else \
+        ["return {};"]
+    for statement in body.named_children:
+        if statement.type == "comment" or not syntax.is_statement(statement):
+            continue
+        for answer in answers:
+            if statement.type == "return_statement" and _is_nothing(statement, answer):
+                continue
+            yield Candidate("return", statement.start_byte, statement.start_byte, answer.encode() + b" ")
+
+
+def _is_nothing(statement, answer):
+    value = statement.text.decode()
+    return value == answer or value in ("return {};", "return 0;", "return TN_OK;", "return nullptr;", "return NULL;",
+                                        'return "";', "return;") and answer in ("return {};", "return;")
+
+
+def candidates(data, of_plugin=False):
+    """All changes of a source, in the order of the text."""
+    found = []
+    for node in syntax.walk(syntax.parse(data)):
+        if node.has_error and node.type not in ("translation_unit", "function_definition", "compound_statement"):
+            continue
+        if node.type == "function_definition":
+            if not (of_plugin and _declares(node)):
+                found += _returns(node)
+            continue
+        kinds = ()
+        if node.type in ("binary_expression", "assignment_expression", "update_expression", "unary_expression"):
+            kinds = _operators(node)
+        elif node.type == "number_literal":
+            kinds = _numbers(node)
+        elif node.type in ("if_statement", "break_statement", "continue_statement", "expression_statement"):
+            kinds = _statements(node)
+        elif node.type == "argument_list" and node.parent.type == "call_expression":
+            kinds = _swaps(node)
+        kinds = list(kinds)
+        if kinds and not _is_excluded(node) and not (of_plugin and _declares(node)):
+            found += kinds
+    return found
+
+
+def code_lines(data):
+    """The number of lines with more than a comment on them."""
+    code = set()
+    for node in syntax.walk(syntax.parse(data)):
+        if node.child_count == 0 and node.type != "comment":
+            code.update(range(node.start_point.row, node.end_point.row + 1))
+    return len(code)

@@ -1,0 +1,181 @@
+"""The mutants as data: known.json and drawn.json beside this file, and where their texts stand in the sources.
+A mutant is {id, kind, file, old, new}: `old` stands exactly once in `file`, whatever the white space, and `new` takes
+its place. It may have "equivalent" (why no test can notice it), "gone" (why the code is no more) and "as": "expression"
+(the old text is a whole expression outside of every function body, such as an initialiser).
+SPDX-License-Identifier: Apache-2.0
+"""
+import dataclasses
+import hashlib
+import json
+import pathlib
+import re
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+ROOT = FOLDER.parent.parent
+FILES = ("known.json", "drawn.json")
+MOST = 8192  # numbers are below this; mutants.h knows it too
+FIRST_DRAWN = 201  # known mutants keep the numbers below
+
+AREAS = (  # the first that a path begins with
+    ("core/", "core"), ("host/cli/", "cli"), ("host/", "host"), ("plugins/devices/", "devices"),
+    ("plugins/layers/", "layers"), ("plugins/readers/", "readers"), ("plugins/updaters/", "updaters"), ("sdk/", "sdk"))
+
+TOKEN = re.compile(r"""[A-Za-z_]\w*|\d[\w'.]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.[0-9a-fA-F]*)'|\S""")
+
+
+def area_of(path):
+    return next(area for prefix, area in AREAS if path.startswith(prefix))
+
+
+@dataclasses.dataclass
+class Mutant:
+    id: int
+    kind: str
+    file: str
+    old: str
+    new: str
+    note: str = ""
+    equivalent: str = ""
+    gone: str = ""
+    form: str = ""  # "expression" or nothing
+
+    @property
+    def area(self):
+        return area_of(self.file)
+
+    @property
+    def digest(self):
+        """The change itself, whatever its number and white space."""
+        parts = [self.file, *("\0".join(words(text)) for text in (self.old, self.new))]
+        return hashlib.sha256("\1".join(parts).encode()).hexdigest()[:16]
+
+    def entry(self):
+        entry = dataclasses.asdict(self)
+        entry["as"] = entry.pop("form")
+        return {key: value for key, value in entry.items() if value != "" or key == "new"}
+
+
+@dataclasses.dataclass
+class Edit:
+    """The smallest change of a source, in bytes: source[begin:end] becomes text. [whole_begin, whole_end) is `old`."""
+    mutant: Mutant
+    begin: int
+    end: int
+    text: bytes
+    whole_begin: int
+    whole_end: int
+
+
+def load(folder=FOLDER):
+    """All mutants, by number."""
+    mutants = {}
+    for name in FILES:
+        path = folder / name
+        if not path.exists():
+            continue
+        for entry in json.loads(path.read_text(encoding="utf-8")):
+            entry["form"] = entry.pop("as", "")
+            mutant = Mutant(**entry)
+            if not 0 < mutant.id < MOST or mutant.id in mutants:
+                raise SystemExit(f"{path}: the number {mutant.id} comes twice or is not from 1 to {MOST - 1}")
+            if words(mutant.old) == words(mutant.new):
+                raise SystemExit(f"{path}: {mutant.id} changes nothing")
+            mutants[mutant.id] = mutant
+    return mutants
+
+
+def save(mutants, path):
+    """One mutant a line, so that a difference of the file is one of mutants."""
+    lines = [json.dumps(mutant.entry(), ensure_ascii=False) for mutant in sorted(mutants, key=lambda each: each.id)]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def words(text):
+    return TOKEN.findall(text)
+
+
+class Source:
+    """A source in which texts are found whatever the white space."""
+
+    def __init__(self, data):
+        self.data = data
+        text = data.decode("utf-8", "surrogateescape")
+        self.starts, self.ends = [], []
+        parts = ["\0"]
+        self.at_word = {}  # place in the joined words: number of the word that begins there
+        length, byte, place = 1, 0, 0
+        for number, match in enumerate(TOKEN.finditer(text)):
+            byte += len(text[place:match.start()].encode("utf-8", "surrogateescape"))
+            word = match.group()
+            self.starts.append(byte)
+            byte += len(word.encode("utf-8", "surrogateescape"))
+            self.ends.append(byte)
+            place = match.end()
+            self.at_word[length] = number
+            parts += [word, "\0"]
+            length += len(word) + 1
+        self.joined = "".join(parts)
+
+    def places(self, text):
+        """The words that `text` begins with, one for each time it stands here."""
+        wanted = "\0" + "\0".join(words(text)) + "\0"
+        found, at = [], self.joined.find(wanted)
+        while at >= 0:
+            found.append(self.at_word[at + 1])
+            at = self.joined.find(wanted, at + 1)
+        return found
+
+    def edit(self, mutant):
+        """The change as bytes of this source. The text must stand here once."""
+        first = self.places(mutant.old)[0]
+        old, new = words(mutant.old), list(TOKEN.finditer(mutant.new))
+        fresh = [match.group() for match in new]
+        same = 0
+        while same < min(len(old), len(fresh)) and old[same] == fresh[same]:
+            same += 1
+        tail = 0
+        while tail < min(len(old), len(fresh)) - same and old[-1 - tail] == fresh[-1 - tail]:
+            tail += 1
+        last = first + len(old) - tail  # the first word behind the change
+        begin = self.starts[first + same] if first + same < len(self.starts) else len(self.data)
+        end = self.ends[last - 1] if last > first + same else begin
+        text = mutant.new[new[same].start():new[len(new) - tail - 1].end()] if same < len(new) - tail else ""
+        if end == begin:
+            text += " "
+        return Edit(mutant, begin, end, text.encode(), self.starts[first], self.ends[first + len(old) - 1])
+
+
+def digest(mutants):
+    """All of them, with their numbers."""
+    whole = "".join(f"{mutant.id}:{mutant.digest};" for mutant in sorted(mutants, key=lambda each: each.id))
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def locate(mutants, root=ROOT):
+    """({file: [edit]}, complaints): a text that does not stand exactly once in its file is a complaint."""
+    edits, complaints, sources = {}, [], {}
+    for mutant in mutants:
+        if mutant.gone:
+            continue
+        if mutant.file not in sources:
+            path = root / mutant.file
+            sources[mutant.file] = Source(path.read_bytes()) if path.exists() else None
+        source = sources[mutant.file]
+        count = len(source.places(mutant.old)) if source else 0
+        if count == 1:
+            edits.setdefault(mutant.file, []).append(source.edit(mutant))
+        else:
+            why = "no such file" if source is None else "not found" if count == 0 else f"found {count} times"
+            complaints.append((mutant, why))
+    return edits, complaints
+
+
+def elsewhere(mutant, paths, root=ROOT):
+    """The files, of those given, in which the text of a mutant stands exactly once."""
+    first = words(mutant.old)[0].encode()
+    found = []
+    for path in paths:
+        data = (root / path).read_bytes()
+        if first in data and len(Source(data).places(mutant.old)) == 1:
+            found.append(path)
+    return found

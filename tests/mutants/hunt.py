@@ -1,0 +1,104 @@
+"""Runs tests against one mutant after the other until one notices. SPDX-License-Identifier: Apache-2.0"""
+import collections
+import concurrent.futures
+import re
+import threading
+import time
+
+import suite
+
+BATCH_SECONDS = 10  # tests of one program run in processes of about so many seconds
+
+
+def _batches(tests):
+    """Tests of one program, cut into what one process runs: the quick ones first."""
+    batch, seconds = [], 0.0
+    for test in sorted(tests, key=lambda each: each.seconds):
+        if batch and (seconds + test.seconds > BATCH_SECONDS or not test.case or len(batch) >= 200):
+            yield batch
+            batch, seconds = [], 0.0
+        batch.append(test)
+        seconds += test.seconds
+    if batch:
+        yield batch
+
+
+class Hunt:
+    def __init__(self, tests, results):
+        self._tests, self._results = tests, results
+        self._noticed_by = collections.defaultdict(collections.Counter)  # file: {program: how many it noticed}
+        self._lock = threading.Lock()
+
+    def _distance(self, mutant, program, tests):
+        """How near a program of tests is to a mutant; the nearest first, then what noticed others of its file, then
+        the quickest."""
+        name = tests[0].name
+        test_file = name.split(".", 1)[0]
+        stem, own = suite.stem(test_file), suite.stem(mutant.file)
+        folders = mutant.file.split("/")
+        label = folders[1] if folders[0] == "plugins" else folders[0]
+        same_name = own == stem or stem.startswith(own + "_") or own.startswith(stem + "_")
+        same_folder = tests[0].label == label and ("/cli/" in mutant.file) == ("/cli/" in test_file)
+        rank = 0 if same_name and same_folder else 1 if same_folder else 2
+        with self._lock:
+            noticed = self._noticed_by[mutant.file][program]
+        late = all(test.late for test in tests)
+        return late, rank > 0 and noticed == 0, rank, -noticed, sum(test.seconds for test in tests)
+
+    def _fails(self, mutant, batch):
+        """The test of the batch that notices the mutant, and how; None where none does."""
+        batch = list(batch)
+        environment = {"TENON_MUTANT": str(mutant.id)}
+        while batch:
+            command = batch[0].command
+            if batch[0].case:
+                command = [batch[0].program, "--gtest_filter=" + ":".join(test.case for test in batch),
+                           "--gtest_also_run_disabled_tests", "--gtest_fail_fast", "--gtest_brief=0"]
+            limit = 20 + 8 * sum(test.seconds for test in batch)
+            outcome = suite.execute(command, batch[0].folder, limit, environment)
+            if outcome.passed:
+                return None
+            ran = re.findall(r"^\[ RUN      \] (\S+)", outcome.output, re.M)
+            failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)", outcome.output, re.M)
+            case = failed[0] if failed else ran[-1] if ran else ""
+            by = next((test for test in batch if test.case == case), batch[0])
+            how = "hang" if outcome.hung else "crash" if outcome.code < 0 or not (failed or not by.case) else "failure"
+            if how != "failure":
+                return by, how
+            again = suite.execute(by.command, by.folder, 20 + 8 * by.seconds, environment)
+            if not again.passed:
+                return by, how
+            batch.remove(by)  # it failed by chance
+        return None
+
+    def _hunt(self, mutant):
+        began = time.monotonic()
+        reaching = collections.defaultdict(list)
+        for test in self._tests:
+            if mutant.id in test.reached:
+                reaching[test.program, test.late].append(test)
+        ran = 0
+        groups = sorted(reaching.items(), key=lambda group: self._distance(mutant, group[0][0], group[1]))
+        for (program, _), tests in groups:
+            for batch in _batches(tests):
+                ran += len(batch)
+                found = self._fails(mutant, batch)
+                if found:
+                    with self._lock:
+                        self._noticed_by[mutant.file][program] += 1
+                    return {"outcome": "noticed", "by": found[0].name, "how": found[1],
+                            "seconds": round(time.monotonic() - began, 1)}
+        return {"outcome": "unnoticed" if ran else "unreached", "tests": ran,
+                "seconds": round(time.monotonic() - began, 1)}
+
+    def run(self, mutants, state, jobs, partial=False):
+        """Hunts each of the mutants and notes what came of it."""
+        began = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            waiting = {pool.submit(self._hunt, mutant): mutant for mutant in mutants}
+            for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                mutant, result = waiting[future], future.result()
+                self._results.add(mutant, state, result, partial)
+                who = result.get("by", f"{result.get('tests', 0)} tests")
+                print(f"[{done}/{len(mutants)} {time.monotonic() - began:.0f} s] {mutant.id} {mutant.file}: "
+                      f"{result['outcome']} ({who}, {result['seconds']} s)", flush=True)
