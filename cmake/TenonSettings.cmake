@@ -45,6 +45,10 @@ if(TENON_SANITIZE)
                       "$<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=null,object-size;-fno-omit-frame-pointer>")
   add_link_options("-fsanitize=${TENON_SANITIZE}")
 endif()
+if(TENON_COVERAGE)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:--coverage;-fprofile-update=atomic>")
+  add_link_options(--coverage)
+endif()
 
 # The include law as include paths: a folder of links for each part of the tree, so that a target sees the parts that
 # it may include and no other ("core/error.h" is <root of core>/core/error.h). Plugins get none of these.
