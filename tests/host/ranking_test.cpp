@@ -188,7 +188,7 @@ TEST_F(RankingModel, InfersWithOneBranch) {
     inferred.insert(inferred.end(), part.begin(), part.end());
     return true;
   });
-  // Other rows in the minibatch may lie in other tiles of a product, whose kernels round differently on some processors.
+  // In another minibatch a row may lie in another tile of a product, whose kernel rounds otherwise.
   EXPECT_THAT(inferred, testing::Pointwise(testing::FloatNear(1e-6F), expected));
 
   const tenon_tests::TemporaryFolder folder;
