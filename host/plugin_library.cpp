@@ -3,8 +3,10 @@
 #include "host/plugin_library.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <boost/dll/shared_library.hpp>
+#include <cerrno>
 
 #include "core/error.h"
 
@@ -22,6 +24,19 @@ std::string load_failure(const Manifest& note) {
   return result;
 }
 
+// Whether memory is too short to map the file and what it needs. The loader does not tell: its errno is its own, and
+// what it says is the same as for a folder from which nothing may be run.
+bool lacks_memory(const std::filesystem::path& file) {
+  constexpr size_t kLibraries = size_t{16} << 20;
+  std::error_code unknown;
+  const auto size = std::filesystem::file_size(file, unknown);
+  const size_t bytes = kLibraries + (unknown ? 0 : static_cast<size_t>(size));
+  void* const probe = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) return errno == ENOMEM;
+  munmap(probe, bytes);
+  return false;
+}
+
 }  // namespace
 
 const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note, ThreadTags* tags) {
@@ -34,7 +49,10 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
   dll::fs::error_code error;
   dll::shared_library library;
   library.load(file, mode, error);
-  if (error) fail(TN_REFUSED, "it could not be loaded: ", load_failure(note));
+  if (error) {
+    const std::string reason = load_failure(note);
+    fail(lacks_memory(file) ? TN_OUT_OF_MEMORY : TN_REFUSED, "it could not be loaded: ", reason);
+  }
   if (!library.has(TN_ENTRY_NAME))
     fail(TN_REFUSED, "it does not export the symbol ", TN_ENTRY_NAME, "; a plugin is built with tenon_add_plugin");
   const tn_plugin* plugin = nullptr;

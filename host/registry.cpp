@@ -136,6 +136,7 @@ void Registry::State::scan() {
         examine(*plugin);
         plugin->reason = conflict(*plugin);
       } catch (const Error& refusal) {
+        if (refusal.code() == TN_OUT_OF_MEMORY) throw;
         plugin->reason = reason_of(plugin->path, refusal);
       }
       claim(std::move(plugin));
@@ -196,7 +197,9 @@ void Registry::State::load(Plugin& plugin) {
       plugin.loaded = true;
       return;
     } catch (const Error& refusal) {
-      plugin.reason = reason_of(plugin.path, refusal);
+      std::string reason = reason_of(plugin.path, refusal);
+      if (refusal.code() == TN_OUT_OF_MEMORY) throw Error(TN_OUT_OF_MEMORY, reason);  // another time it may go well
+      plugin.reason = std::move(reason);
     }
   }
   throw Error(TN_REFUSED, plugin.reason);

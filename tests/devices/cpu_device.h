@@ -199,16 +199,20 @@ inline Guarded write_all(tn_dtype dtype, const std::vector<double>& numbers) {
   return memory;
 }
 
+// The entry of the plugin that was built.
+inline const tn_plugin* built_plugin() {
+  const std::string path = tenon_tests::plugin_folder() + "/devices/cpu.so";
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  const auto entry = reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME));
+  if (entry == nullptr) throw std::runtime_error(path + " has no entry");
+  return entry();
+}
+
 // The plugin, opened once per object.
 class CpuDevice {
  public:
-  CpuDevice() {
-    const std::string path = tenon_tests::plugin_folder() + "/devices/cpu.so";
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error(dlerror());
-    const auto entry = reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME));
-    if (entry == nullptr) throw std::runtime_error(path + " has no entry");
-    plugin_ = entry();
+  explicit CpuDevice(const tn_plugin* plugin = built_plugin()) : plugin_(plugin) {
     if (type()->open(&services_, errors(), 0, &device_) != TN_OK) throw std::runtime_error(message);
   }
   ~CpuDevice() { type()->close(device_); }
@@ -255,7 +259,7 @@ class CpuDevice {
     return std::strcmp(id, TN_MEMORY) == 0 ? &static_cast<CpuDevice*>(self)->memory_ : nullptr;
   }
 
-  const tn_plugin* plugin_ = nullptr;
+  const tn_plugin* plugin_;
   void* device_ = nullptr;
   std::map<void*, uint64_t> allocated_;
   tn_memory memory_ = {sizeof(tn_memory), 0, this, &allocate, &release};

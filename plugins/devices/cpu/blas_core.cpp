@@ -9,17 +9,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blas_core.h"
 
-#include <atomic>
 #include <cstring>
-#include <mutex>
 
 extern "C" {
 // Names that the linker's --wrap prescribes.
-char* __real_getenv(const char* name);         // NOLINT
-char* __wrap_getenv(const char* name);         // NOLINT
-void* __real_blas_memory_alloc(int position);  // NOLINT
-void* __wrap_blas_memory_alloc(int position);  // NOLINT
-void __wrap_blas_memory_free(void* buffer);    // NOLINT
+char* __real_getenv(const char* name);  // NOLINT
+char* __wrap_getenv(const char* name);  // NOLINT
 }
 
 namespace tenon::cpu {
@@ -53,32 +48,7 @@ char* core_type() {
 
 }  // namespace
 
-// OpenBLAS without threads hands out its packing buffers without a lock: two products at once could get the same one.
-// So it is asked for each buffer once, by one thread at a time, and what it gave is kept here. Buffers are as many as
-// calls ever ran at the same moment, which gemm.cpp bounds.
-namespace {
-
-constexpr int kMostBuffers = 64;
-std::atomic<void*> idle_buffers[kMostBuffers];
-std::mutex making_buffer;
-
-}  // namespace
-
-extern "C" void* __wrap_blas_memory_alloc(int position) {  // NOLINT(bugprone-reserved-identifier)
-  for (std::atomic<void*>& idle : idle_buffers)
-    if (idle.load(std::memory_order_relaxed) != nullptr)
-      if (void* const buffer = idle.exchange(nullptr, std::memory_order_acquire)) return buffer;
-  const std::lock_guard<std::mutex> lock(making_buffer);
-  return __real_blas_memory_alloc(position);
-}
-
-extern "C" void __wrap_blas_memory_free(void* buffer) {  // NOLINT(bugprone-reserved-identifier)
-  while (true)
-    for (std::atomic<void*>& idle : idle_buffers) {
-      void* nothing = nullptr;
-      if (idle.compare_exchange_strong(nothing, buffer, std::memory_order_release)) return;
-    }
-}
+bool tenon::cpu::knows_core() { return core_type() != nullptr; }
 
 extern "C" char* __wrap_getenv(const char* name) {  // NOLINT(bugprone-reserved-identifier)
   if (std::strcmp(name, "OPENBLAS_CORETYPE") == 0) return core_type();

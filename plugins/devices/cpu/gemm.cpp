@@ -17,32 +17,14 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <thread>
 
+#include "blas_buffers.h"
 #include "blas_core.h"
 #include "cpu.h"
 
 namespace tenon::cpu {
 
 namespace {
-
-// OpenBLAS keeps a table of buffers for running calls in the process and ends it when 128 overlap. This image's
-// OpenBLAS is shared by all hosts in the process, and so must be the count.
-constexpr int kMostCalls = 64;
-std::atomic<int> running_calls{0};
-
-class CallPermit {
- public:
-  CallPermit() {
-    while (running_calls.fetch_add(1) >= kMostCalls) {
-      running_calls.fetch_sub(1);
-      std::this_thread::yield();
-    }
-  }
-  ~CallPermit() { running_calls.fetch_sub(1); }
-  CallPermit(const CallPermit&) = delete;
-  CallPermit& operator=(const CallPermit&) = delete;
-};
 
 constexpr int64_t kSmall = 1000000;  // most M N K of a product without packing
 
@@ -104,6 +86,9 @@ Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
 
 namespace {
 
+// Called by any number of threads.
+void starve(const Product& run) { std::atomic_ref<bool>(run.starved).store(true, std::memory_order_relaxed); }
+
 void multiply(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
   const bool ta = (run.gemm->flags & TN_TRANSPOSE_A) != 0;
   const bool tb = (run.gemm->flags & TN_TRANSPOSE_B) != 0;
@@ -118,7 +103,8 @@ void multiply(const Product& run, int64_t batch, int64_t row, int64_t column, in
   const auto lda = static_cast<blasint>(ta ? run.m : run.k);
   const auto ldb = static_cast<blasint>(tb ? run.k : run.n);
   const auto ldc = static_cast<blasint>(run.n);
-  const CallPermit permit;
+  const BlasCall permit;
+  if (!permit) return starve(run);
   if (run.gemm->dtype == TN_F32) {
     const auto* pa = reinterpret_cast<const float*>(run.a);
     const auto* pb = reinterpret_cast<const float*>(run.b);
@@ -149,7 +135,8 @@ void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t l
   const auto rows = static_cast<blasint>(along ? run.k : last - first);
   const auto columns = static_cast<blasint>(along ? last - first : run.k);
   const auto ld = static_cast<blasint>(along ? length : run.k);
-  const CallPermit permit;
+  const BlasCall permit;
+  if (!permit) return starve(run);
   if (run.gemm->dtype == TN_F32) {
     cblas_sgemv(CblasRowMajor, op, rows, columns, static_cast<float>(run.gemm->alpha),
                 reinterpret_cast<const float*>(matrix), ld, reinterpret_cast<const float*>(vector), 1, 1.0F,
@@ -229,6 +216,11 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
   return TN_OK;
 }
 
+tn_status check_done(const tn_errors* errors, const Product& product) {
+  if (!product.starved) return TN_OK;
+  return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory into which the matrices of a product can be packed");
+}
+
 tn_status check_gemm(const tn_errors* errors, const tn_gemm& gemm) {
   if (gemm.dtype != TN_F32 && gemm.dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu multiplies matrices of float32 and float64 only");
@@ -261,7 +253,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   } else {
     execution->parallel->for_each(execution->parallel->self, count, &run_tile, &run);
   }
-  return TN_OK;
+  return check_done(execution->errors, p);
 }
 
 void destroy(void* binding) { delete static_cast<tn_gemm*>(binding); }

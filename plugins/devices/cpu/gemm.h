@@ -19,6 +19,7 @@ struct Product {
   const uint8_t* a;
   const uint8_t* b;
   uint8_t* c;
+  mutable bool starved = false;  // there was no memory to compute with; tasks set it atomically
 };
 
 // How the rows and columns of C are cut; follows from the sizes alone.
@@ -29,6 +30,9 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
 
 // Rows [first, last) of C, counted over all batches, whole, one after the other.
 void multiply_rows(const Product& product, int64_t first, int64_t last);
+
+// After the last row: whether all were computed, else a report.
+tn_status check_done(const tn_errors* errors, const Product& product);
 
 // What prepare refuses, with a report.
 tn_status check_gemm(const tn_errors* errors, const tn_gemm& gemm);

@@ -71,7 +71,8 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   program.outputs_count = epilogue.program.outputs_count;
   program.requests = call->requests + 1;
   const RowMaker maker = {&make_rows, &product};
-  return run_pointwise(epilogue.program, *execution, program, &maker);
+  const tn_status ran = run_pointwise(epilogue.program, *execution, program, &maker);
+  return ran != TN_OK ? ran : check_done(execution->errors, product);
 }
 
 void destroy(void* self) { delete static_cast<Epilogue*>(self); }

@@ -1,0 +1,245 @@
+// How the device "cpu" calls OpenBLAS: how many calls run at the same time, what they pack, and what happens where
+// there is no memory for that. The device is linked in here without its choice of kernels, with its calls of OpenBLAS
+// and of mmap going through this file; ctest runs it once more for each set of kernels (OPENBLAS_CORETYPE).
+// SPDX-License-Identifier: Apache-2.0
+#include <cblas.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "blas_buffers.h"
+#include "blas_core.h"
+#include "gemm.h"
+#include "tests/devices/cpu_device.h"
+
+extern "C" const tn_plugin* tenon_plugin(void);
+
+namespace {
+
+std::string core() {
+  const char* named = std::getenv("OPENBLAS_CORETYPE");
+  return named == nullptr ? "" : named;
+}
+
+// Calls of OpenBLAS that run, and the most there ever were. Where `gather` is set the first calls stay until so many
+// are there, and then for a moment in which others might join them.
+struct {
+  std::atomic<int> running{0}, most{0}, gather{0};
+  std::atomic<bool> gathered{false};
+} calls;
+
+class Running {
+ public:
+  Running() {
+    const int now = ++calls.running;
+    for (int most = calls.most; most < now && !calls.most.compare_exchange_weak(most, now);) continue;
+    if (calls.gather == 0) return;
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::seconds(20);
+    while (calls.running < calls.gather && !calls.gathered && Clock::now() < end) std::this_thread::yield();
+    if (!calls.gathered) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    calls.gathered = true;
+  }
+  ~Running() { --calls.running; }
+};
+
+// Mappings of the size of a buffer, and how many of them are left until the system has no more memory.
+std::atomic<int> mappings_left{1 << 20};
+std::vector<uint8_t*> buffers;
+
+uint64_t buffer_bytes() { return tenon::cpu::knows_core() ? tenon::cpu::kKnownCoreBytes : tenon::cpu::kAnyCoreBytes; }
+
+}  // namespace
+
+bool tenon::cpu::has_small_kernels() { return core() == "SkylakeX"; }
+bool tenon::cpu::knows_core() { return !core().empty(); }
+
+extern "C" {  // names that the linker's --wrap prescribes
+// NOLINTBEGIN
+void* __real_mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset);
+void* __wrap_mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if (bytes < buffer_bytes()) return __real_mmap(at, bytes, protection, flags, file, offset);
+  if (--mappings_left < 0) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* memory = __real_mmap(at, bytes, protection, flags, file, offset);
+  buffers.push_back(static_cast<uint8_t*>(memory));
+  return memory;
+}
+void __real_cblas_sgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, blasint, blasint, blasint, float, const float*,
+                        blasint, const float*, blasint, float, float*, blasint);
+void __wrap_cblas_sgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint k,
+                        float alpha, const float* a, blasint lda, const float* b, blasint ldb, float beta, float* c,
+                        blasint ldc) {
+  const Running here;
+  __real_cblas_sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+// NOLINTEND
+}
+
+namespace tenon::test {
+namespace {
+
+// Zeros that take no memory while they are only read.
+class Zeros {
+ public:
+  explicit Zeros(size_t bytes)
+      : bytes_(bytes),
+        memory_(
+            __real_mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  ~Zeros() { munmap(memory_, bytes_); }
+  Zeros(const Zeros&) = delete;
+  Zeros& operator=(const Zeros&) = delete;
+  [[nodiscard]] uint8_t* data() const { return static_cast<uint8_t*>(memory_); }
+
+ private:
+  size_t bytes_;
+  void* memory_;
+};
+
+// Skipped where the processor cannot run the kernels.
+class Kernels : public testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__x86_64__)
+    if (core() == "SkylakeX" && !__builtin_cpu_supports("avx512dq")) GTEST_SKIP() << "no AVX-512 on this machine";
+    if (core() == "Haswell" && !__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no AVX2 on this machine";
+#endif
+    calls.most = 0;
+    calls.gather = 0;
+    calls.gathered = false;
+    mappings_left = 1 << 20;
+  }
+};
+
+class Blas : public Kernels {
+ protected:
+  tn_status prepare(tn_prepared* prepared) {
+    tn_gemm gemm = {};
+    gemm.size = sizeof gemm;
+    gemm.dtype = TN_F32;
+    gemm.batch = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    gemm.m = gemm.n = gemm.k = tn_dim_constant(kSide);
+    gemm.flags = TN_TRANSPOSE_A | TN_TRANSPOSE_B;  // the form that packs whatever its size
+    gemm.alpha = 1;
+    return device_.table<tn_gemm_table>(TN_GEMM)->prepare(device_.device(), device_.services(), device_.errors(), &gemm,
+                                                          prepared);
+  }
+  // `batch` products of ones by several workers: the status, and whether what came out is right.
+  tn_status multiply(int64_t batch, int32_t workers, bool* right) {
+    PreparedCall call(device_);
+    EXPECT_EQ(prepare(&call.prepared), TN_OK);
+    const std::vector<double> ones(static_cast<size_t>(batch * kSide * kSide), 1);
+    Guarded a = write_all(TN_F32, ones), b = write_all(TN_F32, ones), c = write_all(TN_F32, ones);
+    const tn_status status = call.run({a.data(), b.data()}, {c.data()}, {TN_REQUEST_WRITE}, {0, batch}, workers);
+    *right = read_all(TN_F32, c) == std::vector<double>(ones.size(), kSide);
+    return status;
+  }
+
+  static constexpr int64_t kSide = 40;
+  CpuDevice device_{tenon_plugin()};
+};
+
+// The first three in this order: no buffer was made yet, and none is ever given back.
+TEST_F(Blas, NoMemoryAtAllIsAStatus) {
+  mappings_left = 0;
+  bool right = true;
+  EXPECT_EQ(multiply(20, 4, &right), TN_OUT_OF_MEMORY);
+  EXPECT_EQ(device_.code, TN_OUT_OF_MEMORY);
+  EXPECT_EQ(device_.message, "no memory into which the matrices of a product can be packed");
+  EXPECT_EQ(calls.most, 0) << "OpenBLAS cannot be told that there is none";
+}
+
+TEST_F(Blas, OneBufferServesEverybody) {
+  mappings_left = 1;
+  bool right = false;
+  EXPECT_EQ(multiply(200, 8, &right), TN_OK) << device_.message;
+  EXPECT_TRUE(right);
+  EXPECT_EQ(calls.most, 1);
+  EXPECT_EQ(buffers.size(), 1U);
+}
+
+TEST_F(Blas, NoMoreCallsAtOnceThanAreAllowed) {
+  calls.gather = cpu::kMostBlasCalls;
+  bool right = false;
+  alarm(60);  // there is no place for more buffers than that: whoever has one waits for ever
+  EXPECT_EQ(multiply(300, 200, &right), TN_OK) << device_.message;
+  alarm(0);
+  EXPECT_TRUE(right);
+  EXPECT_EQ(calls.most, cpu::kMostBlasCalls);
+  EXPECT_EQ(buffers.size(), static_cast<size_t>(cpu::kMostBlasCalls));
+}
+
+using PackingBuffer = Kernels;
+
+// The bytes of a buffer that were ever written, up to its last page.
+uint64_t touched(const uint8_t* buffer) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident(buffer_bytes() / page);
+  EXPECT_EQ(mincore(const_cast<uint8_t*>(buffer), buffer_bytes(), resident.data()), 0);
+  for (size_t i = resident.size(); i > 0; --i)
+    if ((resident[i - 1] & 1) != 0) return i * page;
+  return 0;
+}
+
+// The tile of the most rows, for sizes about those at which OpenBLAS packs otherwise.
+template <class Multiply>
+void multiply_tile(int64_t n, int64_t k, tn_dtype dtype, Multiply multiply) {
+  constexpr int64_t kRows = 1 << 22;
+  int64_t most = 0;
+  for (int64_t m = kRows; m > 1; m -= m / 5 + 1)
+    most = std::max(most, cpu::choose_tiles(m, n, k, TN_TRANSPOSE_A | TN_TRANSPOSE_B).rows);
+  const auto element = static_cast<int64_t>(tn_dtype_bytes(dtype));
+  const Zeros a(static_cast<size_t>(most * k * element)), b(static_cast<size_t>(k * n * element)),
+      c(static_cast<size_t>(most * n * element));
+  multiply(most, a.data(), b.data(), c.data());
+}
+
+TEST_F(PackingBuffer, HoldsWhatIsPacked) {
+  const auto check = [](int64_t n, int64_t k, tn_dtype dtype) {
+    multiply_tile(n, k, dtype, [&](int64_t m, uint8_t* a, uint8_t* b, uint8_t* c) {
+      const cpu::BlasCall permit;
+      ASSERT_TRUE(permit);
+      const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), depth = static_cast<blasint>(k);
+      if (dtype == TN_F32)
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasTrans, rows, columns, depth, 1, reinterpret_cast<float*>(a), rows,
+                    reinterpret_cast<float*>(b), depth, 0, reinterpret_cast<float*>(c), columns);
+      else
+        cblas_dgemm(CblasRowMajor, CblasTrans, CblasTrans, rows, columns, depth, 1, reinterpret_cast<double*>(a), rows,
+                    reinterpret_cast<double*>(b), depth, 0, reinterpret_cast<double*>(c), columns);
+    });
+  };
+  for (const tn_dtype dtype : {TN_F32, TN_F64})
+    for (const int64_t n : {193, 449, 513, 769, 1025})
+      for (const int64_t k : {64, 384, 448, 890}) check(n, k, dtype);
+  uint64_t most = 0;
+  for (const uint8_t* buffer : buffers) most = std::max(most, touched(buffer));
+  RecordProperty("touched", std::to_string(most));
+  EXPECT_GT(most, uint64_t{1} << 20) << "nothing that these products packed was seen";
+  EXPECT_LT(most, cpu::kKnownCoreBytes * 7 / 8) << "there should be room for what these sizes do not show";
+}
+
+// A matrix times a vector copies pieces of the vector, however long that is.
+TEST_F(PackingBuffer, HoldsWhatAVectorNeeds) {
+  constexpr blasint kLong = 3'000'000, kFew = 4;
+  const Zeros matrix(size_t{kLong} * kFew * sizeof(double)), x(kLong * sizeof(double)), y(kLong * sizeof(double));
+  const auto check = [&]<class T>(T, auto gemv) {
+    const auto* a = reinterpret_cast<const T*>(matrix.data());
+    for (const CBLAS_TRANSPOSE op : {CblasNoTrans, CblasTrans})
+      for (const bool tall : {true, false}) {
+        const cpu::BlasCall permit;
+        ASSERT_TRUE(permit);
+        const blasint rows = tall ? kLong : kFew, columns = tall ? kFew : kLong;
+        gemv(CblasRowMajor, op, rows, columns, T{1}, a, columns, reinterpret_cast<const T*>(x.data()), 1, T{1},
+             reinterpret_cast<T*>(y.data()), 1);
+      }
+  };
+  check(float{}, &cblas_sgemv);
+  check(double{}, &cblas_dgemv);
+  for (const uint8_t* buffer : buffers) EXPECT_LT(touched(buffer), cpu::kKnownCoreBytes * 7 / 8);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,35 @@
+// The program under limits of its address space: it ends, soon, and says what was wrong. SPDX-License-Identifier:
+// Apache-2.0
+#include "tests/host/cli/program.h"
+
+namespace tenon::cli {
+namespace {
+
+bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+class MemoryTest : public ProgramTest {};
+
+TEST_F(MemoryTest, TrainingEndsUnderAnyLimit) {
+  if (sanitized()) GTEST_SKIP() << "no limit of the address space beside a sanitizer";
+  bool succeeded = false, failed = false;
+  for (int mebibytes = 40; mebibytes <= 200; mebibytes += 8) {
+    const Outcome outcome = shell("ulimit -v " + std::to_string(1024 * mebibytes) +
+                                  "; exec timeout 60 \"$TENON\" train job.toml --threads 2 --no-save --quiet");
+    EXPECT_TRUE(outcome.exit == 0 || outcome.exit == 71)
+        << mebibytes << " MiB: exit code " << outcome.exit << ", " << outcome.error;
+    EXPECT_EQ(outcome.exit == 0, outcome.error.empty()) << mebibytes << " MiB: " << outcome.error;
+    succeeded = succeeded || outcome.exit == 0;
+    failed = failed || outcome.exit == 71;
+  }
+  EXPECT_TRUE(succeeded) << "200 MiB are enough for 60 images";
+  EXPECT_TRUE(failed) << "40 MiB are too few for the plugins alone";
+}
+
+}  // namespace
+}  // namespace tenon::cli

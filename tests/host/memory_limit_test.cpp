@@ -1,0 +1,105 @@
+// What a limit of the address space does to an application: statuses, and the host goes on where the limit is lifted.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "tests/support/fashion.h"
+
+namespace tenon::test {
+namespace {
+
+// The process may have `bytes` more than it has, for as long as this lives.
+class AddressSpace {
+ public:
+  explicit AddressSpace(uint64_t bytes) {
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &before_);
+    rlimit now = before_;
+    now.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &now), 0);
+  }
+  ~AddressSpace() { EXPECT_EQ(setrlimit(RLIMIT_AS, &before_), 0); }
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+struct Outcome {
+  tn_status code = TN_OK;
+  std::string message;
+};
+template <typename Action>
+Outcome outcome_of(Action action) {
+  try {
+    action();
+  } catch (const v0::Error& error) {
+    return {error.code(), error.what()};
+  }
+  return {};
+}
+
+class MemoryLimit : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (sanitized()) GTEST_SKIP() << "no limit of the address space beside a sanitizer";
+  }
+};
+
+// The device is loaded, as large as it is, when the first machine asks for it. First, since it stays loaded.
+TEST_F(MemoryLimit, ADeviceThatCannotBeMappedIsNotRefused) {
+  const Host host = make_host(1);
+  const Perceptron model = perceptron(host, 8);
+  const Parameters parameters = host.parameters({model.prediction}, 1);
+  const auto make = [&] { (void)host.machine(parameters, {model.prediction}, {}); };
+  Outcome outcome;
+  {
+    const AddressSpace limit(uint64_t{12} << 20);
+    outcome = outcome_of(make);
+  }
+  EXPECT_EQ(outcome.code, TN_OUT_OF_MEMORY) << outcome.message;
+  EXPECT_NE(outcome.message.find("cpu.so"), std::string::npos) << outcome.message;
+  outcome = outcome_of(make);
+  EXPECT_EQ(outcome.code, TN_OK) << "the same host, later: " << outcome.message;
+}
+
+TEST_F(MemoryLimit, AProductWithoutMemoryIsAStatus) {
+  const Host host = make_host(2);
+  const Perceptron model = perceptron(host, 8);
+  const Parameters parameters = host.parameters({model.prediction}, 1);
+  const Machine machine = host.machine(parameters, {model.prediction}, {});
+  const std::vector<uint8_t> image(28 * 28, 100);
+  const auto forward = [&] { machine.forward({{"image", {TN_U8, {1, 28, 28}, image.data()}}}); };
+  Outcome outcome;
+  {
+    const AddressSpace limit(uint64_t{4} << 20);
+    outcome = outcome_of(forward);
+  }
+  EXPECT_EQ(outcome.code, TN_OUT_OF_MEMORY) << outcome.message;
+  EXPECT_NE(outcome.message.find("no memory into which the matrices of a product can be packed"), std::string::npos)
+      << outcome.message;
+  outcome = outcome_of(forward);
+  ASSERT_EQ(outcome.code, TN_OK) << "the same machine, later: " << outcome.message;
+  const v0::Array result = machine.output(model.prediction);
+  float values[10] = {};
+  std::memcpy(values, result.data, sizeof values);
+  for (const float value : values) EXPECT_TRUE(std::isfinite(value));
+}
+
+}  // namespace
+}  // namespace tenon::test
