@@ -265,7 +265,13 @@ TEST(Manifest, NamesAreSoundAndUnique) {
                 HasSubstr("lower case letters"));
   EXPECT_THAT(parse_with("\"name\":\"rates\"", "\"name\":\"size\""),
               HasSubstr("layer type \"fc\": attribute \"size\" comes twice"));
-  EXPECT_THAT(parse_with("\"minimum\":0,\"maximum\":1", "\"minimum\":1,\"maximum\":0.5"), HasSubstr("rates"));
+  const std::string ranged = "\"initial\":[1,0.5],\"minimum\":0,\"maximum\":1";
+  for (const char* range : {"\"minimum\":1,\"maximum\":0.5", "\"minimum\":0,\"maximum\":-1"})
+    EXPECT_THAT(parse_with(ranged, text("\"initial\":null,", range)),
+                HasSubstr("layer type \"fc\": the range of attribute \"rates\" holds no number"));
+  std::string one_number = kGolden;
+  one_number.replace(one_number.find(ranged), ranged.size(), "\"minimum\":1,\"maximum\":1");
+  EXPECT_EQ(parse(one_number).code(), TN_OK);
   EXPECT_THAT(parse_with("\"a.b\"", "\"\""), HasSubstr("no id"));
   EXPECT_THAT(parse_with("\"f64\"", "\"int32\""), HasSubstr("int32 is no type to compute in"));
   EXPECT_THAT(parse_with("\"role\":0", "\"role\":2"), HasSubstr("is a metric but has outputs"));
@@ -283,6 +289,13 @@ TEST(Abi, IntervalsMustMeet) {
               AllOf(HasSubstr("version 0.6"), HasSubstr("needs a host of 0.5"), HasSubstr("this host offers 0.1"),
                     HasSubstr("update Tenon")));
   EXPECT_THAT(refused({TN_ABI_MAJOR + 1, 0, 0}), HasSubstr("update Tenon"));
+  // The edges: the oldest headers, this version itself, and the next one.
+  constexpr uint16_t kOldest = 1, kNext = TN_ABI_MINOR + 1;
+  check_abi({TN_ABI_MAJOR, kOldest, 0});
+  check_abi({TN_ABI_MAJOR, kNext, TN_ABI_MINOR});
+  EXPECT_THAT(refused({TN_ABI_MAJOR, kOldest - 1, 0}), HasSubstr("rebuild the plugin"));
+  EXPECT_THAT(refused({TN_ABI_MAJOR, kNext, kNext}), HasSubstr("update Tenon"));
+  EXPECT_THAT(refused({TN_ABI_MAJOR, TN_ABI_MINOR, kNext}), HasSubstr("update Tenon"));
   EXPECT_THAT(refused({TN_ABI_MAJOR, 0, 0}), HasSubstr("rebuild the plugin"));
 }
 
@@ -305,7 +318,11 @@ TEST(Difference, SaysWhereTheFirstOneIs) {
     return difference(note, plugin);
   };
   EXPECT_THAT(changed([](Manifest& m) { m.abi.required = 0; }), HasSubstr("needs 0.0"));
+  EXPECT_EQ(changed([](Manifest& m) { m.id = "a.c"; }), "the note has the id \"a.b\", the code \"a.c\"");
   EXPECT_THAT(changed([](Manifest& m) { m.version = "2"; }), HasSubstr("version \"1\", the code \"2\""));
+  EXPECT_EQ(changed([](Manifest& m) { m.doc = "e"; }), "the note has the doc line \"d\", the code \"e\"");
+  EXPECT_EQ(changed([](Manifest& m) { m.license = ""; }), "the note has the license \"MIT\", the code \"\"");
+  EXPECT_EQ(changed([](Manifest& m) { m.isa = "avx2"; }), "the note has the CPU feature list \"\", the code \"avx2\"");
   EXPECT_THAT(changed([](Manifest& m) { m.layers[0].attributes[0].minimum = 2; }),
               HasSubstr("layer type \"fc\": the attribute \"size\""));
   EXPECT_THAT(changed([](Manifest& m) { m.layers[0].doc = "x"; }), HasSubstr("layer type \"fc\""));

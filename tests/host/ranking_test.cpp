@@ -1,5 +1,6 @@
 // The ranking model of the first founding document: three branches that share "embedding" and "semantic" learn from
 // pairs which of two texts is nearer to a query. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -187,7 +188,8 @@ TEST_F(RankingModel, InfersWithOneBranch) {
     inferred.insert(inferred.end(), part.begin(), part.end());
     return true;
   });
-  EXPECT_EQ(inferred, expected);
+  // In another minibatch a row may lie in another tile of a product, whose kernel rounds otherwise.
+  EXPECT_THAT(inferred, testing::Pointwise(testing::FloatNear(1e-6F), expected));
 
   const tenon_tests::TemporaryFolder folder;
   const std::string path = folder.file("model.safetensors");

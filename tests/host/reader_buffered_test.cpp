@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -53,6 +54,7 @@ class Turnstile {
     --waiting_;
     if (tickets_ > 0) --tickets_;
     ++passed_;
+    changed_.notify_all();
   }
   void let(int64_t calls) {
     const std::lock_guard lock(mutex_);
@@ -63,15 +65,26 @@ class Turnstile {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return waiting_ > 0; });
   }
-  [[nodiscard]] int64_t passed() {
-    const std::lock_guard lock(mutex_);
-    return passed_;
+  void await_passed(int64_t calls) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return passed_ >= calls; });
+  }
+  // Gives a call that must not come some time to do so.
+  [[nodiscard]] bool comes() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kSomeTime, [this] { return waiting_ > 0; });
+  }
+  [[nodiscard]] bool passes(int64_t calls) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kSomeTime, [&] { return passed_ >= calls; });
   }
   void attach(MemoryData& data) {
     data.before_next = [this](const volatile int32_t* cancel) { pass(cancel); };
   }
 
  private:
+  static constexpr std::chrono::milliseconds kSomeTime{20};
+
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t waiting_ = 0, tickets_ = 0, passed_ = 0;
@@ -98,21 +111,14 @@ TEST(Buffered, ReadsAheadAndNoFurther) {
   Turnstile turnstile;
   turnstile.attach(data);
   const auto reader = always_ahead(batched(data), 3, memory());
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_EQ(turnstile.passed(), 0);  // begins with the first call
+  EXPECT_FALSE(turnstile.comes());  // begins with the first call
   turnstile.let(1000);
   EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
-  const auto settled = [&] {
-    int64_t before = -1;
-    for (int64_t now = turnstile.passed(); now != before; now = turnstile.passed()) {
-      before = now;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    return before;
-  };
-  EXPECT_EQ(settled(), 4);  // what was given, and 3 ahead
+  turnstile.await_passed(4);  // what was given, and 3 ahead
+  EXPECT_FALSE(turnstile.passes(5));
   EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
-  EXPECT_EQ(settled(), 5);
+  turnstile.await_passed(5);
+  EXPECT_FALSE(turnstile.passes(6));
   EXPECT_EQ(reader->position(), 8);
 }
 
@@ -156,6 +162,61 @@ TEST(Buffered, AnErrorThatStaysIsToldAgain) {
   data.answer = TN_IO;
   const auto reader = always_ahead(batched(data), 3, memory());
   for (int i = 0; i < 5; ++i) EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
+}
+
+// As long as a failure was not seen nothing is read behind it: the caller may do something about it.
+TEST(Buffered, AFailureIsQueuedOnce) {
+  MemoryData data(0);
+  data.ends = false;
+  data.answer = TN_IO;
+  Turnstile turnstile;
+  turnstile.attach(data);
+  const auto reader = always_ahead(batched(data), 4, memory());
+  turnstile.let(1000);
+  for (int64_t seen = 1; seen <= 2; ++seen) {
+    EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
+    turnstile.await_passed(seen + 1);  // it is tried again
+    EXPECT_FALSE(turnstile.passes(seen + 2));
+  }
+  data.answer = TN_OK;
+  EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);  // the one that was queued
+  EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
+}
+
+// What 60 calls of next came to, in words. Calls of a plugin fail now and then, some samples for good.
+std::vector<std::string> story(bool ahead, int64_t minibatches) {
+  MemoryData data(0);
+  data.ends = false;
+  data.most = 3;
+  data.damaged = {5, 6, 21, 80, 81, 82, 83, 84};
+  data.before_next = [&](const volatile int32_t*) {
+    if (data.calls % 7 == 3) data.fail_at = data.calls.load();
+  };
+  std::shared_ptr<Reader> reader = batched(data);
+  if (ahead) reader = always_ahead(std::move(reader), minibatches, memory());
+  std::vector<std::string> told;
+  for (int i = 0; i < 60; ++i) {
+    std::string what;
+    try {
+      for (const int64_t id : minibatch(*reader)) what += text(id, " ");
+    } catch (const Error& error) {
+      what = error.message();
+    }
+    told.push_back(text(what, "; then ", reader->pass(), ", ", reader->position()));
+  }
+  return told;
+}
+
+TEST(Buffered, AStreamThatFailsAndRecovers) {
+  const std::vector<std::string> expected = story(false, 0);
+  EXPECT_GE(std::count_if(expected.begin(), expected.end(),
+                          [](const std::string& each) { return each.find("cannot read it") != std::string::npos; }),
+            5);
+  EXPECT_EQ(std::count_if(expected.begin(), expected.end(),
+                          [](const std::string& each) { return each.find("a damaged sample") != std::string::npos; }),
+            8);
+  for (const int64_t minibatches : {1, 2, 5}) EXPECT_EQ(story(true, minibatches), expected) << minibatches;
 }
 
 TEST(Buffered, NoMemoryComesInItsPlaceToo) {
@@ -219,6 +280,39 @@ TEST(Buffered, WhatCannotSeekLosesNothing) {
   EXPECT_EQ(reader->position(), 4);
   turnstile.let(100);
   EXPECT_EQ(rest(*reader), counted(11, 4));
+}
+
+// What the thread was reading when it was interrupted had failed for a reason of its own.
+TEST(Buffered, AFailureDuringARefusedSeekIsTold) {
+  MemoryData data(0);
+  data.ends = data.seeks = data.heeds_cancel = false;
+  data.damaged = {4};
+  Turnstile turnstile;
+  turnstile.attach(data);
+  const auto reader = always_ahead(batched(data), 3, memory());
+  turnstile.let(1);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+  turnstile.await_waiting();
+  EXPECT_EQ(error_of([&] { reader->seek(0, 0); }).code(), TN_UNSUPPORTED);
+  turnstile.let(100);
+  const Error error = error_of([&] { minibatch(*reader); });
+  EXPECT_EQ(error.code(), TN_BAD_DATA);
+  EXPECT_THAT(error.message(), HasSubstr("a damaged sample"));
+  EXPECT_EQ(reader->position(), 5);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(5, 6, 7));
+}
+
+TEST(Buffered, SeekForgetsAFailureToo) {
+  MemoryData data(8);
+  data.fail_at = 1;
+  Turnstile turnstile;
+  turnstile.attach(data);
+  const auto reader = always_ahead(batched(data), 3, memory());
+  turnstile.let(100);
+  EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
+  turnstile.await_passed(2);  // the call that fails
+  reader->seek(0, 2);
+  EXPECT_EQ(rest(*reader), counted(6, 2));
 }
 
 TEST(Buffered, ADestroyedReaderStopsItsThread) {

@@ -89,6 +89,18 @@ TEST(Shard, TogetherTheyAreTheDataOnce) {
                 HasSubstr("shard: shard "));
 }
 
+// What an indexed reader gives may depend on the pass, so it is told of each that is entered.
+TEST(Shard, TellsOfPasses) {
+  MemoryData data(10);
+  const auto reader = shard(open(data), 1, 3, memory());
+  reader->seek(4, 1);
+  EXPECT_THAT(data.passes, ElementsAre(4));
+  EXPECT_THAT(rest(*reader), ElementsAre(4, 7));
+  EXPECT_THAT(data.passes, ElementsAre(4, 5));
+  EXPECT_EQ(error_of([&] { reader->seek(9, 4); }).code(), TN_INVALID);
+  EXPECT_THAT(data.passes, ElementsAre(4, 5));  // a refused seek enters none
+}
+
 TEST(Shard, OfAStreamWithoutEnd) {
   MemoryData data(0);
   data.ends = data.seeks = false;

@@ -148,6 +148,29 @@ TEST(PluginReader, RefusesWrongAnswersOfNext) {
   EXPECT_EQ(code_of([](MemoryData& d) { d.says_samples = 5; }, true), TN_PLUGIN_FAULT);
 }
 
+// One that never ends gives samples beyond those that it says there are: refused where the pass should end.
+TEST(PluginReader, RefusesSamplesBehindTheLast) {
+  MemoryData data(0);
+  data.ends = false;
+  data.says_samples = 4;
+  const auto reader = open(data);
+  EXPECT_THAT(some(*reader, 9), ElementsAre(0, 1, 2, 3));
+  for (int i = 0; i < 2; ++i) {
+    SampleBlock block(reader->slots(), system_allocator());
+    const Error error = error_of([&] { reader->next(block, 9); });
+    EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
+    EXPECT_THAT(error.message(), HasSubstr("next gave sample 5 of a pass; expected 4 samples"));
+    EXPECT_EQ(block.samples(), 0);
+    EXPECT_EQ(reader->position(), 4);
+  }
+  reader->seek(1, 2);
+  EXPECT_THAT(some(*reader, 9), ElementsAre(2, 3));
+  MemoryData empty(0);
+  empty.ends = false;
+  empty.says_samples = 0;
+  EXPECT_EQ(error_of([&] { some(*open(empty), 1); }).code(), TN_PLUGIN_FAULT);
+}
+
 // ---- sequences and sparse samples
 
 TEST(PluginReader, SamplesOfAnySizeEndToEnd) {

@@ -16,6 +16,7 @@ SIGNS = {"+": "-", "-": "+", "+=": "-=", "-=": "+=", "++": "--", "--": "++"}
 # Calls whose arguments are a message, and calls that change speed or memory alone.
 MESSAGES = {"fail", "fault", "tn_fail", "text", "refuse", "error", "complain", "quoted", "snprintf", "std::snprintf",
             "bad", "warn", "Failure", "tn::Failure", "doc"}
+SYMMETRIC = {"min", "max", "std::min", "std::max"}
 IDLE = {"reserve", "shrink_to_fit", "yield", "prefetch"}
 CONSTANT = {"static_assert_declaration", "template_argument_list", "template_parameter_list", "enumerator",
             "array_declarator", "preproc_if", "preproc_ifdef", "preproc_def", "preproc_call", "requires_clause",
@@ -140,6 +141,8 @@ def _statements(node):
 
 
 def _swaps(node):
+    if _name(node.parent) in SYMMETRIC:
+        return
     arguments = [child for child in node.named_children if child.type != "comment"]
     for first, second in zip(arguments, arguments[1:]):
         if first.text != second.text and b"\n" not in first.text + second.text:
@@ -202,10 +205,12 @@ def candidates(data, of_plugin=False):
     return found
 
 
-def code_lines(data):
-    """The number of lines with more than a comment on them."""
+def code_lines(data, of_plugin=False):
+    """The number of lines in functions with more than a comment on them, of those that changes are made to."""
     code = set()
-    for node in syntax.walk(syntax.parse(data)):
-        if node.child_count == 0 and node.type != "comment":
-            code.update(range(node.start_point.row, node.end_point.row + 1))
+    for function in syntax.walk(syntax.parse(data)):
+        if function.type == "function_definition" and not (of_plugin and _declares(function)):
+            for node in syntax.walk(function.child_by_field_name("body") or function):
+                if node.child_count == 0 and node.type != "comment":
+                    code.update(range(node.start_point.row, node.end_point.row + 1))
     return len(code)

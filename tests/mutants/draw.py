@@ -1,11 +1,18 @@
 """Draws mutants: in proportion to lines of code, over all kinds, such that each compiles. The same seed draws the same
 from the same sources. SPDX-License-Identifier: Apache-2.0"""
+import collections
 import random
 
 import build
 import candidates
 import catalogue
 import tree
+
+LEAST = 12  # mutants of an area, however few lines it has
+
+
+def _of_plugin(name):
+    return name.startswith(("plugins/", "sdk/"))
 
 
 def texts(data, candidate):
@@ -34,33 +41,51 @@ class Drawer:
         self._random = random.Random(seed)
         self._data = {name: (catalogue.ROOT / name).read_bytes() for name in files if tree.product(name)}
         self._files = list(self._data)
-        self._lines = [candidates.code_lines(self._data[name]) for name in self._files]
+        self._lines = [candidates.code_lines(self._data[name], _of_plugin(name)) for name in self._files]
         self._candidates = {}
         self._taken = set()  # digests of all that were drawn or known
+
+    @property
+    def lines(self):
+        """Of code, by area."""
+        counts = collections.Counter()
+        for name, lines in zip(self._files, self._lines):
+            counts[catalogue.area_of(name)] += lines
+        return counts
 
     def know(self, mutants):
         self._taken.update(mutant.digest for mutant in mutants)
 
-    def _of_kind(self, name, kind):
+    def _by_kind(self, name):
         if name not in self._candidates:
             by_kind = {}
-            for each in candidates.candidates(self._data[name], name.startswith(("plugins/", "sdk/"))):
+            for each in candidates.candidates(self._data[name], _of_plugin(name)):
                 by_kind.setdefault(each.kind, []).append(each)
             self._candidates[name] = by_kind
-        return self._candidates[name].get(kind, [])
+        return self._candidates[name]
 
-    def draw(self, number):
-        """One more mutant, with that number."""
+    def shares(self, count):
+        """The area of each of `count` mutants: in proportion to lines, but LEAST for the smallest."""
+        lines = self.lines
+        shares = {area: max(LEAST, count * lines[area] // lines.total()) for area in lines}
+        largest = max(shares, key=shares.get)
+        shares[largest] += count - sum(shares.values())
+        return [area for area, share in shares.items() for _ in range(share)][:count]
+
+    def draw(self, number, area):
+        """One more mutant, with that number: of a file as probable as it is long, of a kind that can be made there."""
+        weights = [lines * (catalogue.area_of(name) == area) for name, lines in zip(self._files, self._lines)]
         while True:
-            name = self._random.choices(self._files, self._lines)[0]
-            kind = self._random.choices(list(candidates.WEIGHTS), candidates.WEIGHTS.values())[0]
-            found = self._of_kind(name, kind)
-            if not found:
+            name = self._random.choices(self._files, weights)[0]
+            by_kind = self._by_kind(name)
+            kinds = [kind for kind in candidates.WEIGHTS if kind in by_kind]
+            if not kinds:
                 continue
-            found_texts = texts(self._data[name], self._random.choice(found))
-            if found_texts is None:
+            kind = self._random.choices(kinds, [candidates.WEIGHTS[each] for each in kinds])[0]
+            found = texts(self._data[name], self._random.choice(by_kind[kind]))
+            if found is None:
                 continue
-            mutant = catalogue.Mutant(number, kind, name, *found_texts)
+            mutant = catalogue.Mutant(number, kind, name, *found)
             if mutant.digest not in self._taken:
                 self._taken.add(mutant.digest)
                 return mutant
@@ -92,19 +117,21 @@ def compiling(mutants, files, jobs, replace):
 
 def draw(seed, count, jobs, folder=catalogue.FOLDER, prefix=""):
     """Draws `count` mutants into drawn.json, in the place of those that are there."""
+    print(f"seed {seed}", flush=True)
     files = tree.tracked()
     known = {number: mutant for number, mutant in catalogue.load(folder).items() if number < catalogue.FIRST_DRAWN}
     drawer = Drawer(seed, [name for name in files if name.startswith(prefix)])
     drawer.know(known.values())
     mutants = dict(known)
-    for number in range(catalogue.FIRST_DRAWN, catalogue.FIRST_DRAWN + count):
-        mutants[number] = drawer.draw(number)
+    for number, area in enumerate(drawer.shares(count), catalogue.FIRST_DRAWN):
+        mutants[number] = drawer.draw(number, area)
 
     def replace(mutant):
         if mutant.id < catalogue.FIRST_DRAWN:
             raise SystemExit(f"the known mutant {mutant.id} of {mutant.file} does not compile")
-        return drawer.draw(mutant.id)
+        return drawer.draw(mutant.id, mutant.area)
 
     mutants = compiling(mutants, files, jobs, replace)
     catalogue.save([mutant for mutant in mutants.values() if mutant.id >= catalogue.FIRST_DRAWN], folder / "drawn.json")
-    print(f"seed {seed}: {count} drawn from {sum(drawer._lines)} lines of code")
+    print(f"seed {seed}: {count} drawn from {drawer.lines.total()} lines of code in functions: " +
+          ", ".join(f"{area} {lines}" for area, lines in drawer.lines.most_common()))

@@ -33,15 +33,20 @@ def table(mutants, results):
 
 
 def _shown(mutant):
-    old, new = catalogue.words(mutant.old), catalogue.words(mutant.new)
+    """The words that change, with a few around them."""
+    texts = [list(catalogue.TOKEN.finditer(text)) for text in (mutant.old, mutant.new)]
+    old, new = ([match.group() for match in text] for text in texts)
     same = 0
     while same < min(len(old), len(new)) and old[same] == new[same]:
         same += 1
     tail = 0
     while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    before, after = max(same - 6, 0), max(tail - 6, 0)
-    return " ".join(old[before:len(old) - after]) + "  =>  " + " ".join(new[before:len(new) - after])
+    parts = []
+    for text, matches in zip((mutant.old, mutant.new), texts):
+        shown = matches[max(same - 8, 0):len(matches) - max(tail - 8, 0)]
+        parts.append(" ".join(text[shown[0].start():shown[-1].end()].split()) if shown else "")
+    return "  =>  ".join(parts)
 
 
 def show(mutants, results, state):

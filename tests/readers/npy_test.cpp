@@ -221,6 +221,11 @@ TEST_F(Npy, DamagedArchives) {
   EXPECT_THAT(refusal(given).message(), HasSubstr("is neither stored nor deflated"));
   put("d.npz", zip({{"x.npy", npy(header("|u1", "(1048576,)"), Bytes(1 << 20, '\0')), true}}));
   expect_damage({{"files", Strings{"d.npz"}}, {"most_inflated_bytes", int64_t{1000}}}, "inflates to more than 1000");
+  // Two members that are sound alone, but too much together for the size of their archive.
+  const Bytes zeros = npy(header("|u1", "(10, 1048576)"), Bytes(10 << 20, '\0'));
+  put("d.npz", zip({{"x.npy", zeros, true}, {"y.npy", zeros, true}}));
+  expect_damage(given, "d.npz, member y: inflates to more than 1000 times its size");
+  EXPECT_EQ(open({{"files", Strings{"d.npz"}}, {"most_inflation", int64_t{1100}}})->slots(), 2u);
   // Whatever single byte is changed, the archive is refused or read, and nothing else happens.
   for (size_t at = 0; at < deflated.size(); ++at) {
     changed = deflated;

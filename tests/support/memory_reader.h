@@ -29,7 +29,8 @@ struct MemoryData {
   std::atomic<int64_t> calls = 0;   // of next and read_at
   std::atomic<int64_t> opened = 0;  // instances that were not closed
 
-  tn_status answer = TN_OK;                                            // of next, instead of samples, unless TN_OK
+  std::atomic<tn_status> answer = TN_OK;                               // of next, instead of samples, unless TN_OK
+  bool heeds_cancel = true;                                            // false: a call goes on once it has begun
   int64_t count_offset = 0;                                            // added to what next says it gave
   std::function<void(const volatile int32_t* cancel)> before_next;     // called by each next
   std::function<void(const tn_reader_buffers& buffers)> before_write;  // likewise, with what it was given
@@ -95,7 +96,7 @@ class MemoryInstance {
     *count = 0;
     if (it.data_.before_next) it.data_.before_next(it.cancel_);
     if (it.data_.before_write) it.data_.before_write(*buffers);
-    if (__atomic_load_n(it.cancel_, __ATOMIC_RELAXED) != 0)
+    if (it.data_.heeds_cancel && __atomic_load_n(it.cancel_, __ATOMIC_RELAXED) != 0)
       return tn_fail(it.errors_, TN_CANCELLED, nullptr, "stopped on request");
     if (it.data_.calls++ == it.data_.fail_at) return it.broken();
     if (it.data_.answer != TN_OK) return it.data_.answer;

@@ -148,10 +148,25 @@ class Entry {
   size_t at_ = 0;
 };
 
+// Hosts take no more than 4096 slots of a reader, and would take it for a defect of this one.
+void check_number(const std::vector<std::string>& entries, const std::vector<std::string>& names) {
+  constexpr size_t kMost = 4096;
+  const std::string most = std::to_string(kMost);
+  if (entries.size() > kMost)
+    throw tn::Failure(TN_INVALID, "columns",
+                      "makes " + std::to_string(entries.size()) + " slots; expected at most " + most);
+  if (entries.empty() && names.size() > kMost)
+    throw tn::Failure(TN_INVALID, "columns",
+                      "the files have " + std::to_string(names.size()) +
+                          " columns, and without this attribute each is a slot, of which there can be " + most +
+                          ": put many columns into one slot, such as \"x = *: f32\", or name those to read");
+}
+
 }  // namespace
 
 std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, const std::vector<std::string>& names,
                                       const volatile int32_t* cancel) {
+  check_number(entries, names);
   std::vector<SlotColumns> slots;
   std::vector<uint8_t> used(names.size());
   Numbers numbers;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "inflation.h"
+
 namespace tenon::files {
 
 namespace {
@@ -47,6 +49,7 @@ void Lines::describe(tn::ReaderDescription& d) {
   d.attribute(tn::int_attribute("most_inflated_bytes", int64_t{1} << 36)
                   .at_least(1)
                   .doc("a gzip file that inflates to more is refused"));
+  Inflation::describe(d);
   d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
                   .at_least(0)
                   .doc("a plain file of no more bytes is kept in memory, for quick reading in any order"));
@@ -59,13 +62,16 @@ Lines::Lines(const tn::ReaderOpen& open, char quote) : cancel_(open.cancel()), m
   const std::vector<std::string> names = attributes.texts("files");
   if (names.empty()) throw tn::Failure(TN_INVALID, "files", "expected at least one file");
   const SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
-                               static_cast<uint64_t>(attributes.integer("most_kept_bytes"))};
+                               static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
+                               Inflation::ratio_of(attributes)};
   for (const std::string& name : names) sources_.emplace_back(open.path(name), limits, memory_, cancel_);
 }
 
 Lines::Lines(const std::string& path, const tn::ReaderOpen& open)
     : rules_{'\0', uint64_t{1} << 20}, cancel_(open.cancel()), memory_(open.memory()) {
-  sources_.emplace_back(path, SourceLimits(), memory_, cancel_);
+  SourceLimits limits;
+  limits.most_inflation = Inflation::ratio_of(open.attributes());
+  sources_.emplace_back(path, limits, memory_, cancel_);
 }
 
 void Lines::for_each(const std::function<bool(const Line&)>& each) {

@@ -27,7 +27,7 @@ struct Line {
 class Lines {
  public:
   // Attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes,
-  // most_kept_bytes.
+  // most_inflation, most_kept_bytes.
   static void describe(tn::ReaderDescription& d);
   Lines(const tn::ReaderOpen& open, char quote);
   // One plain or gzip file, with bounds that do for a list of words.

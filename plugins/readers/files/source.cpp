@@ -28,7 +28,7 @@ Source::Source(const std::string& path, const SourceLimits& limits, const tn_mem
   uint8_t magic[2];
   if (file_->read(0, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {
     file_.reset();
-    inflate(limits.most_inflated, memory, cancel);
+    inflate(limits, memory, cancel);
   } else if (bytes_ <= limits.most_kept) {
     keep(memory, cancel);
   }
@@ -48,8 +48,9 @@ void Source::keep(const tn_memory* memory, const volatile int32_t* cancel) {
   file_.reset();
 }
 
-void Source::inflate(uint64_t most, const tn_memory* memory, const volatile int32_t* cancel) {
-  Stream stream(path_, cancel);
+void Source::inflate(const SourceLimits& limits, const tn_memory* memory, const volatile int32_t* cancel) {
+  const uint64_t most = limits.most_inflated;
+  Stream stream(path_, limits.most_inflation, cancel);
   bytes_ = 0;
   uint64_t room = std::min(most, std::max(stream.likely_bytes(), kFirstBytes));
   content_ = Block(memory, room + kPadding);

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "file.h"
+#include "inflation.h"
 
 namespace tenon::files {
 
 struct SourceLimits {
   uint64_t most_inflated = uint64_t{1} << 32;  // bytes; a gzip file that inflates to more is refused
   uint64_t most_kept = 0;                      // bytes; a plain file of no more is kept in memory
+  uint64_t most_inflation = Inflation::kRatio;
 };
 
 class Source {
@@ -33,7 +35,7 @@ class Source {
 
  private:
   void keep(const tn_memory* memory, const volatile int32_t* cancel);
-  void inflate(uint64_t most, const tn_memory* memory, const volatile int32_t* cancel);
+  void inflate(const SourceLimits& limits, const tn_memory* memory, const volatile int32_t* cancel);
 
   std::string path_;
   std::optional<File> file_;  // unless all is in memory

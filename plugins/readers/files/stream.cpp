@@ -16,8 +16,8 @@ constexpr uint64_t kLikelyRatio = 8;                 // of inflated to compresse
 
 }  // namespace
 
-Stream::Stream(const std::string& path, const volatile int32_t* cancel)
-    : file_(path), cancel_(cancel), buffer_(kBufferBytes) {
+Stream::Stream(const std::string& path, uint64_t most_inflation, const volatile int32_t* cancel)
+    : file_(path), cancel_(cancel), buffer_(kBufferBytes), inflation_(file_.bytes(), most_inflation) {
   fill();
   gzip_ = end_ >= 2 && buffer_[0] == 0x1f && buffer_[1] == 0x8b;
   constexpr int kGzipOnly = 16;
@@ -65,6 +65,7 @@ uint64_t Stream::inflate_some(uint8_t* to, uint64_t bytes) {
       fail_damaged(inflater_.msg != nullptr ? inflater_.msg : "not a gzip stream");
     }
   }
+  inflation_.add(bytes - inflater_.avail_out, file_.path());
   return bytes - inflater_.avail_out;
 }
 

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "file.h"
+#include "inflation.h"
 
 namespace tenon::files {
 
 class Stream {
  public:
   // Throws tn::Failure, as every call does.
-  Stream(const std::string& path, const volatile int32_t* cancel);
+  Stream(const std::string& path, uint64_t most_inflation, const volatile int32_t* cancel);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -37,6 +38,7 @@ class Stream {
   size_t begin_ = 0, end_ = 0;
   bool gzip_ = false;
   z_stream inflater_ = {};
+  Inflation inflation_;
   uint64_t member_bytes_ = 0;  // used of the gzip member at hand: a file may hold several, one after the other
   bool first_member_ = true;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "idx_file.h"
+#include "inflation.h"
 
 namespace tenon::idx {
 
@@ -64,6 +65,7 @@ class Idx {
     d.attribute(tn::ints_attribute("classes").at_least(0).doc(
         "number of classes of the label files: their values must be below it; or one number for each file, 0: not "
         "known"));
+    files::Inflation::describe(d);
   }
 
   explicit Idx(const tn::ReaderOpen& open) {
@@ -94,7 +96,7 @@ class Idx {
   }
 
   void add_file(const std::string& path, const tn::ReaderOpen& open) {
-    files_.push_back(read_file(path, open.shard(), open.memory(), open.cancel()));
+    files_.push_back(read_file(path, open));
     const File& first = files_.front();
     const File& file = files_.back();
     if (file.all_samples != first.all_samples)

@@ -48,8 +48,10 @@ void to_native_order(File& file, uint64_t bytes) {
 
 class Decoder {
  public:
-  Decoder(const std::string& path, const tn::Shard& shard, const tn_memory* memory, const volatile int32_t* cancel)
-      : shard_(shard), memory_(memory), stream_(path, cancel) {
+  Decoder(const std::string& path, const tn::ReaderOpen& open)
+      : shard_(open.shard()),
+        memory_(open.memory()),
+        stream_(path, files::Inflation::ratio_of(open.attributes()), open.cancel()) {
     file_.path = path;
   }
 
@@ -203,10 +205,7 @@ void check_as(const File& file, const tn::Shard& shard, int64_t limit) {
 
 }  // namespace
 
-File read_file(const std::string& path, const tn::Shard& shard, const tn_memory* memory,
-               const volatile int32_t* cancel) {
-  return Decoder(path, shard, memory, cancel).run();
-}
+File read_file(const std::string& path, const tn::ReaderOpen& open) { return Decoder(path, open).run(); }
 
 void check_values(const File& file, const tn::Shard& shard, int64_t limit) {
   if (file.dtype == TN_U8) return check_as<uint8_t>(file, shard, limit);

@@ -25,8 +25,8 @@ struct File {
 };
 
 // Throws tn::Failure, or std::bad_alloc. Memory grows with the bytes that are there, not with what the header says.
-File read_file(const std::string& path, const tn::Shard& shard, const tn_memory* memory,
-               const volatile int32_t* cancel);
+// The shard, where memory comes from, and the attribute most_inflation are those of `open`.
+File read_file(const std::string& path, const tn::ReaderOpen& open);
 
 // Throws tn::Failure unless every value, a whole number, is in [0, limit).
 void check_values(const File& file, const tn::Shard& shard, int64_t limit);

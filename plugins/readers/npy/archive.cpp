@@ -8,6 +8,7 @@
 #include <memory>
 #include <tenon/base.hpp>
 
+#include "inflation.h"
 #include "number.h"
 
 namespace tenon::npy {
@@ -21,9 +22,11 @@ constexpr std::string_view kSuffix = ".npy";
 
 class Archive {
  public:
-  Archive(const std::string& path, uint64_t most, const tn_memory* memory, const volatile int32_t* cancel)
-      : path_(path), most_(most), memory_(memory), cancel_(cancel) {
+  Archive(const std::string& path, const files::SourceLimits& limits, const tn_memory* memory,
+          const volatile int32_t* cancel)
+      : path_(path), most_(limits.most_inflated), memory_(memory), cancel_(cancel) {
     const files::File file(path);  // says why where it cannot be opened
+    inflation_ = files::Inflation(file.bytes(), limits.most_inflation);
     handle_.reset(unzOpen64(path.c_str()));
     if (handle_ == nullptr) throw tn::Failure(TN_BAD_DATA, path, "not a ZIP archive, or its end is missing");
   }
@@ -92,6 +95,7 @@ class Archive {
       if (got <= 0) throw tn::Failure(TN_BAD_DATA, place, "the compressed data is damaged or ends in the middle");
       result.bytes += static_cast<uint64_t>(got);
       used_ += static_cast<uint64_t>(got);
+      inflation_.add(static_cast<uint64_t>(got), place);
       if (used_ > most_)
         throw tn::Failure(TN_BAD_DATA, place, "inflates to more than " + std::to_string(most_) + " bytes");
     }
@@ -101,6 +105,7 @@ class Archive {
 
   const std::string& path_;
   uint64_t most_, used_ = 0;
+  files::Inflation inflation_;  // of all members together
   const tn_memory* memory_;
   const volatile int32_t* cancel_;
   std::unique_ptr<void, Close> handle_;
@@ -108,9 +113,10 @@ class Archive {
 
 }  // namespace
 
-std::vector<Member> read_archive(const std::string& path, const std::vector<std::string>& names, uint64_t most_bytes,
-                                 const tn_memory* memory, const volatile int32_t* cancel) {
-  return Archive(path, most_bytes, memory, cancel).read(names);
+std::vector<Member> read_archive(const std::string& path, const std::vector<std::string>& names,
+                                 const files::SourceLimits& limits, const tn_memory* memory,
+                                 const volatile int32_t* cancel) {
+  return Archive(path, limits, memory, cancel).read(names);
 }
 
 }  // namespace tenon::npy

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "file.h"
+#include "source.h"
 
 namespace tenon::npy {
 
@@ -16,8 +16,9 @@ struct Member {
 };
 
 // All .npy members, or those of these names, in this order, inflated and with their checksums found right. Throws
-// tn::Failure, also when they have more than `most_bytes` together.
-std::vector<Member> read_archive(const std::string& path, const std::vector<std::string>& names, uint64_t most_bytes,
-                                 const tn_memory* memory, const volatile int32_t* cancel);
+// tn::Failure, also when they have more together than `limits` allow.
+std::vector<Member> read_archive(const std::string& path, const std::vector<std::string>& names,
+                                 const files::SourceLimits& limits, const tn_memory* memory,
+                                 const volatile int32_t* cancel);
 
 }  // namespace tenon::npy

@@ -8,6 +8,7 @@
 
 #include "archive.h"
 #include "header.h"
+#include "inflation.h"
 #include "source.h"
 
 namespace tenon::npy {
@@ -108,6 +109,7 @@ void Npy::describe(tn::ReaderDescription& d) {
   d.attribute(tn::int_attribute("most_inflated_bytes", int64_t{1} << 36)
                   .at_least(1)
                   .doc("a compressed file that inflates to more is refused"));
+  files::Inflation::describe(d);
   d.attribute(tn::int_attribute("most_kept_bytes", int64_t{1} << 26)
                   .at_least(0)
                   .doc("a plain .npy file of no more bytes is kept in memory, for quick reading in any order"));
@@ -116,13 +118,14 @@ void Npy::describe(tn::ReaderDescription& d) {
 Npy::Npy(const tn::ReaderOpen& open) : shard_(open.shard()) {
   const tn::Attributes attributes = open.attributes();
   const files::SourceLimits limits = {static_cast<uint64_t>(attributes.integer("most_inflated_bytes")),
-                                      static_cast<uint64_t>(attributes.integer("most_kept_bytes"))};
+                                      static_cast<uint64_t>(attributes.integer("most_kept_bytes")),
+                                      files::Inflation::ratio_of(attributes)};
   std::vector<std::string> members;
   if (attributes.has("members")) members = attributes.texts("members");
   for (const std::string& name : attributes.texts("files")) {
     const std::string path = open.path(name);
     if (is_archive(path)) {
-      for (Member& member : read_archive(path, members, limits.most_inflated, open.memory(), open.cancel()))
+      for (Member& member : read_archive(path, members, limits, open.memory(), open.cancel()))
         add(files::Source(path + ", member " + member.name, std::move(member.content), member.bytes), member.name);
     } else {
       add(files::Source(path, limits, open.memory(), open.cancel()), stem(path));

@@ -1,0 +1,93 @@
+// What readers refuse because it is too much: data made to inflate, more columns than there can be slots.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/reader_check.h"
+
+namespace tenon {
+namespace {
+
+using test::Bytes;
+using test::error_of;
+using test::gzip;
+using test::Strings;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Limits : public test::ReaderTest {
+ protected:
+  Limits() : ReaderTest("csv") {}
+
+  // Five samples of 4 MiB each, which shrink a thousandfold: refused unless that is allowed.
+  void check_inflation(const std::string& type, const Bytes& before, const Bytes& sample, char filler, const Bytes& end,
+                       Values given = {}) {
+    type_ = type;
+    Bytes content = before;
+    for (int i = 0; i < 5; ++i) content += sample + Bytes((size_t{4} << 20) - sample.size() - end.size(), filler) + end;
+    given = file(gzip(content), given, "bomb.gz");
+    const Error error = refusal(given);
+    EXPECT_EQ(error.code(), TN_BAD_DATA) << type << ": " << error.message();
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("bomb.gz: inflates to more than 1000 times its size"),
+                                       HasSubstr("give a greater most_inflation")));
+    given["most_inflation"] = int64_t{1100};
+    EXPECT_EQ(open(given)->samples(), 5) << type;
+  }
+};
+
+TEST_F(Limits, WhatInflatesAThousandfold) {
+  check_inflation("csv", "a\n", "1", ' ', "\n");
+  check_inflation("libsvm", "", "1 1:1 #", 'x', "\n");
+  check_inflation("text", "", "a", ' ', "\n");
+  const Bytes dimensions = {0, 0, 0, 5, 0, 64, 0, 0};
+  check_inflation("idx", Bytes{0, 0, 8, 2} + dimensions, "", '\0', "");
+  const Bytes header = "{'descr': '|u1', 'fortran_order': False, 'shape': (5, 4194304), }\n";
+  check_inflation("npy", "\x93NUMPY" + Bytes{1, 0, static_cast<char>(header.size()), 0} + header, "", '\0', "",
+                  {{"names", Strings{"x"}}});
+}
+
+// A file of 16 MiB is no danger, whatever it is made of.
+TEST_F(Limits, LittleMayInflateFreely) {
+  const Bytes content = "a\n" + Bytes("1") + Bytes((size_t{16} << 20) - 4, ' ') + "\n";
+  const Values strict = {{"most_inflation", int64_t{1}}, {"most_line_bytes", int64_t{1} << 25}};
+  EXPECT_EQ(open(file(gzip(content), strict))->samples(), 1);
+  EXPECT_THAT(refusal(file(gzip(content + "2"), strict)).message(), HasSubstr("inflates to more than 1 times"));
+  // Nor is one that is not compressed.
+  EXPECT_EQ(open(file(content + "2", strict))->samples(), 2);
+}
+
+TEST_F(Limits, AVocabularyInflatesNoMore) {
+  type_ = "text";
+  put("words.gz", gzip(Bytes(size_t{20} << 20, '\n')));
+  Values given = file("a b\n");
+  given["vocabulary"] = "words.gz";
+  expect_damage(given, "words.gz: inflates to more than 1000 times its size");
+}
+
+TEST_F(Limits, MoreColumnsThanSlots) {
+  const auto wide = [](size_t columns) {
+    Bytes head = "c0", record = "0";
+    for (size_t i = 1; i < columns; ++i) {
+      head += ",c" + std::to_string(i);
+      record += ",1";
+    }
+    return head + "\n" + record + "\n";
+  };
+  EXPECT_EQ(open(file(wide(4096)))->slots(), 4096u);
+  for (const bool header : {true, false}) {
+    const Error error = refusal(file(wide(4097), {{"header", header}}));
+    EXPECT_EQ(error.code(), TN_INVALID) << error.message();
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr("columns: the files have 4097 columns, and without this attribute each is a slot"),
+                      HasSubstr("there can be 4096"), HasSubstr("\"x = *: f32\"")));
+  }
+  EXPECT_EQ(open(file(wide(4097), {{"columns", Strings{"x = *: f32"}}}))->shape(0).front(), 4097);
+  // Found from the first line, not after the types of 100,000 columns were inferred.
+  allocator_->most_held = 0;
+  EXPECT_EQ(refusal(file(wide(100'000), {{"most_kept_bytes", int64_t{0}}})).code(), TN_INVALID);
+  EXPECT_EQ(allocator_->most_held, 0u);
+  Strings entries;
+  for (int i = 0; i < 4097; ++i) entries.push_back("c" + std::to_string(i));
+  EXPECT_THAT(refusal(file(wide(5000), {{"columns", entries}})).message(),
+              HasSubstr("columns: makes 4097 slots; expected at most 4096"));
+}
+
+}  // namespace
+}  // namespace tenon
