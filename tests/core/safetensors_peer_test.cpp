@@ -1,17 +1,20 @@
-// Model files against the public implementation of safetensors, where a Python that has it can be found: python3, or
-// the one that the environment variable TENON_TEST_PYTHON names. Skipped otherwise. SPDX-License-Identifier: Apache-2.0
+// Model files against the public implementation of safetensors, in the Python that the environment variable
+// TENON_TEST_PYTHON names, else the one that scripts/test-python made, else python3. Skipped where it has no
+// safetensors. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
 
 #include "core/model_file.h"
 #include "tests/support/memory_seams.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon {
@@ -24,7 +27,8 @@ class SafetensorsPeer : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* named = std::getenv("TENON_TEST_PYTHON");
-    python_ = named != nullptr ? named : "python3";
+    const std::string made = tenon_tests::source_folder() + "/build-python/bin/python";
+    python_ = named != nullptr ? named : std::filesystem::exists(made) ? made : "python3";
     if (run("import safetensors.numpy, numpy; print('here')") != "here\n")
       GTEST_SKIP() << python_ << " has no safetensors with numpy";
   }
