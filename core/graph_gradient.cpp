@@ -165,6 +165,12 @@ class Differentiator {
     }
   }
 
+  // Whether it is 0 whatever the inputs are: the constant, or that spread over a larger extent.
+  static bool is_zero(const Program& program, const tn_instruction& in) {
+    if (in.op == TN_OP_SELECT && in.b == in.c) return is_zero(program, program.instructions[static_cast<size_t>(in.b)]);
+    return in.op == TN_OP_CONSTANT && in.number == 0;
+  }
+
   void pointwise(const Node& node) {
     std::vector<int32_t> wanted;
     for (size_t i = 0; i < node.inputs.size(); ++i)
@@ -191,8 +197,7 @@ class Differentiator {
     std::vector<bool> none(wanted.size(), false);
     for (size_t i = 0; i < wanted.size(); ++i) {
       const tn_instruction& in = derived.instructions[static_cast<size_t>(derived.outputs[i].value)];
-      none[i] =
-          in.op == TN_OP_CONSTANT && in.number == 0 && !wanted_.contains(node.inputs[static_cast<size_t>(wanted[i])]);
+      none[i] = is_zero(derived, in) && !wanted_.contains(node.inputs[static_cast<size_t>(wanted[i])]);
       if (none[i]) continue;
       if (in.op == TN_OP_INPUT && derived.inputs[static_cast<size_t>(in.a)].kind == TN_FLOAT)
         contributions[i] = operand(in.a);
