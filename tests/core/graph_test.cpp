@@ -1,5 +1,5 @@
-// Derivative rules of the primitives against finite differences, and fusion against the graph it came from, both run
-// by a plain fp64 interpreter. SPDX-License-Identifier: Apache-2.0
+// Derivative rules of the primitives against finite differences, run by a plain fp64 interpreter.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/graph.h"
 
 #include <gtest/gtest.h>
@@ -7,197 +7,16 @@
 #include <random>
 
 #include "core/error.h"
-#include "tests/support/program_reference.h"
+#include "tests/support/graph_interpreter.h"
 
 namespace tenon {
 namespace {
 
 constexpr int64_t kSamples = 3;
 constexpr int64_t kRows = 5;  // of the sequences
-constexpr int64_t kSymbols[] = {0, kSamples, kRows};
+const std::vector<int64_t> kSymbols = {0, kSamples, kRows};
 
-int64_t value_of(const Dim& dim) { return tn_dim_value(&dim, kSymbols); }
-int64_t count_of(const Shape& shape) {
-  int64_t count = 1;
-  for (const Dim& dim : shape) count *= value_of(dim);
-  return count;
-}
-
-// Runs a graph; values[v] must be filled for values from outside.
-class Interpreter {
- public:
-  explicit Interpreter(const Graph& graph) : graph_(graph), values(graph.values.size()) {}
-
-  void run() {
-    for (const Node& node : graph_.nodes) step(node);
-  }
-
- private:
-  std::vector<double>& at(ValueId value) { return values[static_cast<size_t>(value)]; }
-
-  void step(const Node& node) {
-    switch (node.primitive) {
-      case Primitive::kPointwise: {
-        std::vector<std::vector<double>> inputs;
-        for (const ValueId input : node.inputs) inputs.push_back(at(input));
-        auto outputs = reference::evaluate(node.program->view(), value_of(node.rows), value_of(node.columns), inputs);
-        for (size_t i = 0; i < outputs.size(); ++i) at(node.outputs[i]) = outputs[i];
-        return;
-      }
-      case Primitive::kGemm:
-        return gemm(node);
-      case Primitive::kGather:
-      case Primitive::kScatterAdd:
-        return rows(node);
-      case Primitive::kMove:
-        return move(node);
-      case Primitive::kView:
-        at(node.outputs[0]) = at(node.inputs[0]);
-        return;
-      case Primitive::kSegment:
-        return segment(node);
-      case Primitive::kCoalesce:  // as the dense tensor that it stands for
-        for (size_t i = 0; i < node.inputs.size(); i += 3) coalesce(node, i);
-        return;
-      case Primitive::kNative:
-        FAIL() << "no native kernels here";
-    }
-  }
-
-  void segment(const Node& node) {
-    const std::vector<double>& offsets = at(node.inputs[1]);
-    const size_t segments = offsets.size() - 1;
-    const auto rows = static_cast<size_t>(value_of(node.segment.rows));
-    const std::vector<double> none;
-    const std::vector<double>& from = node.inputs[0] == kNoValue ? none : at(node.inputs[0]);
-    std::vector<double>& out = at(node.outputs[0]);
-    out.assign(static_cast<size_t>(count_of(graph_.spec(node.outputs[0]).shape)), 0);
-    const bool by_segment = node.segment.op == TN_SEGMENT_SUM || node.segment.op == TN_SEGMENT_MAX ||
-                            node.segment.op == TN_SEGMENT_LENGTH || node.segment.op == TN_SEGMENT_START;
-    const size_t width = out.size() / (by_segment ? segments : rows);
-    for (size_t s = 0; s < segments; ++s) {
-      const auto first = static_cast<size_t>(offsets[s]);
-      const auto last = static_cast<size_t>(offsets[s + 1]);
-      if (node.segment.op == TN_SEGMENT_LENGTH) out[s] = static_cast<double>(last - first);
-      if (node.segment.op == TN_SEGMENT_START) out[s] = static_cast<double>(first);
-      for (size_t r = first; r < last; ++r)
-        for (size_t c = 0; c < width; ++c) {
-          double& total = out[s * width + c];
-          double& each = out[r * width + c];
-          const auto shifted = static_cast<int64_t>(r) + node.segment.by;
-          switch (node.segment.op) {
-            case TN_SEGMENT_SUM:
-              total += from[r * width + c];
-              break;
-            case TN_SEGMENT_MAX:
-              total = r == first ? from[r * width + c] : std::max(total, from[r * width + c]);
-              break;
-            case TN_SEGMENT_SPREAD:
-              each = from[s * width + c];
-              break;
-            case TN_SEGMENT_SHIFT:
-              if (shifted >= static_cast<int64_t>(first) && shifted < static_cast<int64_t>(last))
-                each = from[static_cast<size_t>(shifted) * width + c];
-              break;
-            case TN_SEGMENT_POSITION:
-              each = static_cast<double>(r - first);
-              break;
-            case TN_SEGMENT_RANK:
-              for (size_t other = first; other < last; ++other)
-                each += from[other] > from[r] || (from[other] == from[r] && other < r) ? 1 : 0;
-              break;
-            default:
-              break;
-          }
-        }
-    }
-  }
-
-  void coalesce(const Node& node, size_t first) {
-    const std::vector<double>& from = at(node.inputs[first]);
-    const std::vector<double>& ids = at(node.inputs[first + 1]);
-    std::vector<double>& out = at(node.outputs[0]);
-    if (first == 0) out.assign(static_cast<size_t>(count_of(graph_.spec(node.outputs[0]).shape)), 0);
-    const size_t width = out.size() / static_cast<size_t>(value_of(graph_.spec(node.outputs[0]).shape[0]));
-    size_t segment = 0;
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (node.inputs[first + 2] != kNoValue)
-        while (static_cast<double>(i) >= at(node.inputs[first + 2])[segment + 1]) ++segment;
-      const size_t row = node.inputs[first + 2] == kNoValue ? i : segment;
-      for (size_t c = 0; c < width; ++c) out[static_cast<size_t>(ids[i]) * width + c] += from[row * width + c];
-    }
-  }
-
-  void gemm(const Node& node) {
-    const Shape& a = graph_.spec(node.inputs[0]).shape;
-    const Shape& c = graph_.spec(node.outputs[0]).shape;
-    const bool ta = (node.flags & TN_TRANSPOSE_A) != 0;
-    const bool tb = (node.flags & TN_TRANSPOSE_B) != 0;
-    const auto m = static_cast<size_t>(value_of(c[c.size() - 2]));
-    const auto n = static_cast<size_t>(value_of(c[c.size() - 1]));
-    const auto k = static_cast<size_t>(value_of(a[a.size() - (ta ? 2 : 1)]));
-    std::vector<double>& out = at(node.outputs[0]);
-    out.assign(static_cast<size_t>(count_of(c)), 0);
-    for (size_t batch = 0; batch < out.size() / (m * n); ++batch) {
-      const double* x = at(node.inputs[0]).data() + batch * m * k;
-      const double* y = at(node.inputs[1]).data() + batch * k * n;
-      for (size_t i = 0; i < m; ++i)
-        for (size_t j = 0; j < n; ++j) {
-          double sum = 0;
-          for (size_t l = 0; l < k; ++l) sum += x[ta ? l * m + i : i * k + l] * y[tb ? j * k + l : l * n + j];
-          out[batch * m * n + i * n + j] = node.alpha * sum;
-        }
-    }
-  }
-
-  void rows(const Node& node) {
-    const bool scatter = node.primitive == Primitive::kScatterAdd;
-    const std::vector<double>& from = at(node.inputs[0]);
-    const std::vector<double>& ids = at(node.inputs[1]);
-    std::vector<double>& out = at(node.outputs[0]);
-    out.assign(static_cast<size_t>(count_of(graph_.spec(node.outputs[0]).shape)), 0);
-    const size_t width = (scatter ? from.size() : out.size()) / ids.size();
-    for (size_t i = 0; i < ids.size(); ++i)
-      for (size_t c = 0; c < width; ++c) {
-        const size_t row = static_cast<size_t>(ids[i]) * width + c;
-        if (scatter)
-          out[row] += from[i * width + c];
-        else
-          out[i * width + c] = from[row];
-      }
-  }
-
-  void move(const Node& node) {
-    const auto steps = [&](ValueId value) {
-      const Shape& shape = graph_.spec(value).shape;
-      std::vector<size_t> result(shape.size(), 1);
-      for (size_t i = shape.size(); i-- > 1;) result[i - 1] = result[i] * static_cast<size_t>(value_of(shape[i]));
-      return result;
-    };
-    const std::vector<size_t> to = steps(node.outputs[0]);
-    std::vector<double>& out = at(node.outputs[0]);
-    out.assign(static_cast<size_t>(count_of(graph_.spec(node.outputs[0]).shape)), 0);
-    for (const MovePart& part : node.move->parts) {
-      const std::vector<size_t> from = steps(node.inputs[part.input]);
-      for (int64_t n = 0; n < count_of(part.box); ++n) {
-        size_t source = 0, target = 0;
-        for (size_t i = part.box.size(), rest = static_cast<size_t>(n); i-- > 0;) {
-          const auto size = static_cast<size_t>(value_of(part.box[i]));
-          const auto axis = static_cast<size_t>(part.axes[i]);
-          source += (static_cast<size_t>(part.from[i]) + rest % size) * from[i];
-          target += (static_cast<size_t>(part.to[axis]) + rest % size) * to[axis];
-          rest /= size;
-        }
-        out[target] = at(node.inputs[part.input])[source];
-      }
-    }
-  }
-
-  const Graph& graph_;
-
- public:
-  std::vector<std::vector<double>> values;
-};
+int64_t count_of(const Shape& shape) { return test::count_of(shape, kSymbols); }
 
 Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0, {}}; }
 Dim fixed(int64_t n) { return tn_dim_constant(n); }
@@ -242,7 +61,7 @@ std::vector<std::vector<double>> fill(const Built& built) {
 
 // The weighted sum of the output.
 double run(const Built& built, const std::vector<std::vector<double>>& inputs, const std::vector<double>& weights) {
-  Interpreter interpreter(built.graph);
+  test::Interpreter interpreter(built.graph, kSymbols);
   std::copy(inputs.begin(), inputs.end(), interpreter.values.begin());
   interpreter.run();
   double sum = 0;
@@ -261,7 +80,7 @@ void check(Built built) {
   const ValueId seed = graph.add_external(graph.spec(built.output), "seed");
   const auto gradients = differentiate(graph, {{built.output, seed}}, built.inputs, TN_F64, built.by_rows);
   const auto derive = [&](const Graph& of) {
-    Interpreter interpreter(of);
+    test::Interpreter interpreter(of, kSymbols);
     std::copy(inputs.begin(), inputs.end(), interpreter.values.begin());
     interpreter.values[static_cast<size_t>(seed)] = weights;
     interpreter.run();
@@ -437,49 +256,62 @@ TEST(GraphGradient, ViewsAndSharedValues) {
   check(std::move(built));
 }
 
-// bias, activation and a row reduction one after another become one program; what is between is not stored.
-TEST(Fusion, JoinsNeighbours) {
-  Graph graph;
-  graph.layers = {"layer"};
-  const ValueId x = graph.add_external(f64({samples(), fixed(4)}), "x");
-  const ValueId bias = graph.add_external(f64({fixed(4)}), "bias");
-  GraphWriter writer(graph, 0, false, TN_F64);
-  ProgramWriter add;
-  const int32_t full = add.input(TN_FULL);
-  add.output(add.apply(TN_OP_ADD, full, add.input(TN_PER_COLUMN)));
-  const ValueId biased = writer.pointwise(std::make_shared<Program>(add.finish()), {x, bias}, 1)[0];
-  ProgramWriter tanh;
-  tanh.output(tanh.apply(TN_OP_TANH, tanh.input(TN_FULL)));
-  const ValueId active = writer.pointwise(std::make_shared<Program>(tanh.finish()), {biased}, 0)[0];
-  ProgramWriter sum;
-  sum.output(sum.reduce(TN_OP_REDUCE_SUM, sum.input(TN_FULL), TN_PER_ROW));
-  const ValueId total = writer.pointwise(std::make_shared<Program>(sum.finish()), {active}, 1)[0];
-  ProgramWriter unused;
-  unused.output(unused.apply(TN_OP_NEG, unused.input(TN_FULL)));
-  writer.pointwise(std::make_shared<Program>(unused.finish()), {active}, 0);
-  fuse(graph, {total});
-  ASSERT_EQ(graph.nodes.size(), 1U);
-  EXPECT_EQ(graph.nodes[0].outputs, (std::vector<ValueId>{total}));
-  EXPECT_EQ(graph.nodes[0].inputs, (std::vector<ValueId>{x, bias}));
+// A wanted value that the cost does not change with has a gradient, and it is 0; one that it is not reached from has
+// none.
+TEST(GraphGradient, Zero) {
+  Built built;
+  const ValueId x = built.graph.add_external(f64({samples(), fixed(2)}), "x");
+  const ValueId w = built.graph.add_external(f64({samples(), fixed(2)}), "w");
+  built.inputs = {x, w};
+  ProgramWriter program;
+  const int32_t a = program.input(TN_FULL), b = program.input(TN_FULL);
+  program.output(program.apply(TN_OP_SELECT, program.apply(TN_OP_LESS, b, program.constant(0)), program.constant(0),
+                               program.apply(TN_OP_TANH, a)));
+  built.output =
+      GraphWriter(built.graph, 0, false, TN_F64).pointwise(std::make_shared<Program>(program.finish()), {x, w}, 1)[0];
+  check(built);
+  const ValueId apart = built.graph.add_external(f64({samples(), fixed(2)}), "apart");
+  const ValueId seed = built.graph.add_external(built.graph.spec(built.output), "seed");
+  built.graph.layers = {"layer"};
+  const auto gradients = differentiate(built.graph, {{built.output, seed}}, {w, apart}, TN_F64);
+  EXPECT_NE(gradients.at(w), kNoValue);
+  EXPECT_EQ(gradients.at(apart), kNoValue);
 }
 
-// A node may only move up to where everything it reads exists.
-TEST(Fusion, KeepsTheOrder) {
-  Graph graph;
-  graph.layers = {"layer"};
-  const ValueId x = graph.add_external(f64({fixed(4), fixed(4)}), "x");
-  GraphWriter writer(graph, 0, false, TN_F64);
-  ProgramWriter tanh;
-  tanh.output(tanh.apply(TN_OP_TANH, tanh.input(TN_FULL)));
-  const ValueId first = writer.pointwise(std::make_shared<Program>(tanh.finish()), {x}, 1)[0];
-  const ValueId product = writer.gemm(first, first, 0, 1);
-  ProgramWriter add;
-  const int32_t a = add.input(TN_FULL);
-  add.output(add.apply(TN_OP_ADD, a, add.input(TN_FULL)));
-  const ValueId sum = writer.pointwise(std::make_shared<Program>(add.finish()), {first, product}, 1)[0];
-  fuse(graph, {sum});
-  ASSERT_EQ(graph.nodes.size(), 3U);
-  EXPECT_EQ(graph.nodes[1].primitive, Primitive::kGemm);
+// What is only read through a stop costs nothing in backward: the maximum of each sequence, which a softmax takes away.
+TEST(GraphGradient, NothingOfWhatIsStopped) {
+  Built built;
+  const Dim rows = built.rows();
+  const ValueId x = built.graph.add_external(f64({rows, fixed(2)}), "x");
+  built.inputs = {x};
+  GraphWriter writer(built.graph, 0, false, TN_F64);
+  const ValueId most = writer.segment(TN_SEGMENT_SPREAD, writer.segment(TN_SEGMENT_MAX, x, rows, 0), rows, 0);
+  ProgramWriter program;
+  const int32_t a = program.input(TN_FULL), b = program.input(TN_FULL);
+  program.output(program.apply(TN_OP_EXP, program.apply(TN_OP_SUB, a, program.apply(TN_OP_STOP, b))));
+  built.output = writer.pointwise(std::make_shared<Program>(program.finish()), {x, most}, 1)[0];
+  const ValueId seed = built.graph.add_external(built.graph.spec(built.output), "seed");
+  const size_t forward = built.graph.nodes.size();
+  EXPECT_NE(differentiate(built.graph, {{built.output, seed}}, {x}, TN_F64).at(x), kNoValue);
+  EXPECT_EQ(built.graph.nodes.size(), forward + 1);
+}
+
+// An author's gradient of two outputs of which one leads nowhere.
+TEST(GraphGradient, OfAnAuthorWhereAnOutputHasNone) {
+  for (const size_t used : {size_t{0}, size_t{1}}) {
+    Built built;
+    const ValueId x = built.graph.add_external(f64({samples(), fixed(2)}), "x");
+    const ValueId y = built.graph.add_external(f64({samples(), fixed(2)}), "y");
+    built.inputs = {x, y};
+    ProgramWriter program;
+    const int32_t a = program.input(TN_FULL), b = program.input(TN_FULL);
+    program.output(program.apply(TN_OP_MUL, a, b));
+    program.output(program.apply(TN_OP_ADD, a, program.apply(TN_OP_MUL, b, b)));
+    const auto forward = std::make_shared<Program>(program.finish());
+    const auto author = std::make_shared<Program>(derive_gradient(*forward, {true, true}, {0, 1}));
+    built.output = GraphWriter(built.graph, 0, false, TN_F64).pointwise(forward, {x, y}, 1, author)[used];
+    check(std::move(built));
+  }
 }
 
 TEST(GraphWriter, NamesBothShapes) {

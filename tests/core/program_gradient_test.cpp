@@ -180,6 +180,51 @@ TEST(ProgramGradient, TiesShareTheMaximum) {
   EXPECT_EQ(result[0], (std::vector<double>{0.5, 0.5, 0}));
 }
 
+// The gradients of all float inputs at these values, where the gradient of the one output is 1.
+Values gradients_at(const Program& program, const Values& inputs) {
+  std::vector<int32_t> wanted;
+  for (size_t i = 0; i < inputs.size(); ++i) wanted.push_back(static_cast<int32_t>(i));
+  const auto columns = static_cast<int64_t>(inputs[0].size());
+  Values arguments = inputs;
+  arguments.push_back(reference::evaluate(program.view(), 1, columns, inputs)[0]);
+  arguments.emplace_back(inputs[0].size(), 1.0);
+  return reference::evaluate(derive_gradient(program, {true}, wanted).view(), 1, columns, arguments);
+}
+
+// What tenon/program.h says of the places where these have no derivative.
+TEST(ProgramGradient, AtKinks) {
+  for (const uint16_t op : {TN_OP_MIN, TN_OP_MAX}) {
+    ProgramWriter writer;
+    const int32_t a = writer.input(TN_FULL);
+    writer.output(writer.apply(op, a, writer.input(TN_FULL)));
+    const bool least = op == TN_OP_MIN;
+    EXPECT_EQ(gradients_at(writer.finish(), {{2, 1, 3, 0}, {2, 3, 1, -0.0}}),
+              (Values{{1, least ? 1.0 : 0.0, least ? 0.0 : 1.0, 1}, {0, least ? 0.0 : 1.0, least ? 1.0 : 0.0, 0}}));
+  }
+  EXPECT_EQ(gradients_at(unary(TN_OP_ABS), {{0, -0.0, 2, -2}}), (Values{{0, 0, 1, -1}}));
+}
+
+// An author's gradient program reads the gradient of every output; that of one that has none is 0.
+TEST(ProgramGradient, OfAnAuthorWhereAnOutputHasNone) {
+  ProgramWriter writer;
+  const int32_t x = writer.input(TN_FULL), y = writer.input(TN_FULL);
+  writer.output(writer.apply(TN_OP_MUL, x, y));
+  writer.output(writer.apply(TN_OP_ADD, x, y));
+  const Program forward = writer.finish();
+  const Program author = derive_gradient(forward, {true, true}, {0, 1});
+  check_author_gradient(author, forward);
+  const Values arguments{{3}, {5}, {15}, {8}, {10}, {100}};
+  const auto restricted = [&](const std::vector<bool>& given, const std::vector<int32_t>& wanted) {
+    return restrict_gradient(author, forward, given, wanted);
+  };
+  const auto result = [&](const Program& program) { return reference::evaluate(program.view(), 1, 1, arguments); };
+  EXPECT_EQ(result(restricted({true, true}, {0, 1})), (Values{{150}, {130}}));
+  EXPECT_EQ(result(restricted({true, false}, {0, 1})), (Values{{50}, {30}}));
+  EXPECT_EQ(result(restricted({false, true}, {1})), (Values{{100}}));
+  EXPECT_EQ(trim_inputs(restricted({true, false}, {0})).kept, (std::vector<int32_t>{1, 4}))
+      << "y and the gradient of the first output, not that of the second, which does not exist";
+}
+
 TEST(ProgramGradient, OnlyWhatIsWantedAndGiven) {
   ProgramWriter writer;
   const int32_t x = writer.input(TN_FULL);

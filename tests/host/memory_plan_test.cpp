@@ -88,5 +88,83 @@ TEST(MemoryPlan, WhatIsReadForTheLastTimeGivesItsPlace) {
   EXPECT_EQ(plan.bytes, 2 * bytes_of(floats(100), {}));
 }
 
+struct InPlace {
+  Graph graph;
+  GraphWriter writer{graph, 0, false, TN_F32};
+  const ValueId in = graph.add_external(floats(12), "in");
+  const ValueId x = apply(in);
+
+  ValueId apply(ValueId value) {
+    ProgramWriter program;
+    program.output(program.apply(TN_OP_EXP, program.input(TN_FULL)));
+    return writer.pointwise(std::make_shared<Program>(program.finish()), {value}, 0)[0];
+  }
+  // Whether the value lies where `x` does, when it is the last one, and kept.
+  bool takes_its_place(ValueId last, const std::vector<ValueId>& kept = {}) {
+    std::vector<bool> placed(graph.values.size(), false);
+    for (size_t i = 0; i < placed.size(); ++i) placed[i] = graph.values[i].producer < 0;
+    std::vector<ValueId> all = kept;
+    all.push_back(last);
+    const MemoryPlan plan = plan_memory(graph, placed, all, {});
+    return plan.offsets[static_cast<size_t>(last)] == plan.offsets[static_cast<size_t>(x)];
+  }
+};
+
+// A value that comes twice, once through a view, is still read after the first of the two was overwritten.
+TEST(MemoryPlan, WhatTwoOperandsReadStays) {
+  for (const bool twice : {false, true}) {
+    InPlace made;
+    const ValueId seen = made.writer.view(made.x, {tn_dim_constant(12), tn_dim_constant(1)});
+    const ValueId other = twice ? seen : made.graph.add_external(floats(12), "other");
+    ProgramWriter program;
+    const int32_t first = program.input(TN_FULL), second = program.input(TN_PER_ROW);
+    program.output(program.apply(TN_OP_ADD, first, second));
+    const ValueId column = twice ? made.x : made.writer.view(other, {tn_dim_constant(12)});
+    const ValueId last = made.writer.pointwise(std::make_shared<Program>(program.finish()), {seen, column}, 1)[0];
+    EXPECT_EQ(made.takes_its_place(last), !twice);
+  }
+}
+
+// One row and its elements have one size, and the device may go through them in another order.
+TEST(MemoryPlan, OtherExtentsStayApart) {
+  for (const uint8_t extent : {uint8_t{TN_FULL}, uint8_t{TN_PER_ROW}}) {
+    InPlace made;
+    const ValueId seen = made.writer.view(made.x, {tn_dim_constant(12), tn_dim_constant(1)});
+    ProgramWriter program;
+    const int32_t each = extent == TN_FULL ? program.input(TN_FULL) : program.input(TN_PER_ROW);
+    program.output(program.apply(TN_OP_ADD, program.expand(each, TN_FULL), program.constant(1)));
+    const Shape whole{tn_dim_constant(12), tn_dim_constant(1)};
+    const ValueId last = made.writer.pointwise_on(std::make_shared<Program>(program.finish()), {seen}, whole, 1)[0];
+    EXPECT_EQ(made.takes_its_place(last), extent == TN_FULL);
+  }
+}
+
+// A result takes the place of the product in its epilogue, unless somebody still reads that.
+TEST(MemoryPlan, TheProductThatNobodyReadsGivesItsPlace) {
+  enum { kNobody, kRead, kKept };
+  for (const int use : {kNobody, kRead, kKept}) {
+    SCOPED_TRACE(use);
+    Graph graph;
+    GraphWriter writer(graph, 0, false, TN_F32);
+    const Spec square{TN_F32, {tn_dim_constant(8), tn_dim_constant(8)}, TN_DENSE, 0, {}};
+    const ValueId a = graph.add_external(square, "a"), b = graph.add_external(square, "b");
+    const ValueId product = writer.gemm(a, b, 0, 1);
+    ProgramWriter program;
+    program.output(program.apply(TN_OP_EXP, program.input(TN_FULL)));
+    const auto exp = std::make_shared<Program>(program.finish());
+    const ValueId result = writer.pointwise(exp, {product}, 1)[0];
+    std::vector<ValueId> kept{result};
+    if (use == kRead) kept.push_back(writer.gemm(product, a, 0, 1));
+    if (use == kKept) kept.push_back(product);
+    attach_epilogues(graph, [](const Node&, const Node&, int32_t) { return true; });
+    std::vector<bool> placed(graph.values.size(), false);
+    placed[static_cast<size_t>(a)] = placed[static_cast<size_t>(b)] = true;
+    const MemoryPlan plan = plan_memory(graph, placed, kept, {});
+    const auto offset = [&](ValueId value) { return plan.offsets[static_cast<size_t>(value)]; };
+    ASSERT_EQ(graph.nodes[0].product, 0);
+    EXPECT_EQ(offset(result) == offset(product), use == kNobody);
+  }
+}
+
 }  // namespace
 }  // namespace tenon

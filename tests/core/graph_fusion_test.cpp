@@ -1,0 +1,229 @@
+// What is joined: neighbouring programs, a product and its epilogue, a gather and the sums of its rows; and what is
+// not. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "core/graph.h"
+#include "tests/support/graph_interpreter.h"
+
+namespace tenon {
+namespace {
+
+Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0, {}}; }
+Dim fixed(int64_t n) { return tn_dim_constant(n); }
+Dim samples() { return tn_dim_symbol(TN_SYMBOL_SAMPLES); }
+
+std::shared_ptr<const Program> binary(uint16_t op, uint8_t second = TN_FULL, tn_dtype dtype = TN_COMPUTE) {
+  ProgramWriter writer;
+  const int32_t first = writer.input(TN_FULL);
+  writer.output(writer.apply(op, first, writer.input(second)), dtype);
+  return std::make_shared<Program>(writer.finish());
+}
+
+// bias, activation and a row reduction one after another become one program; what is between is not stored.
+TEST(Fusion, JoinsNeighbours) {
+  Graph graph;
+  graph.layers = {"layer"};
+  const ValueId x = graph.add_external(f64({samples(), fixed(4)}), "x");
+  const ValueId bias = graph.add_external(f64({fixed(4)}), "bias");
+  GraphWriter writer(graph, 0, false, TN_F64);
+  ProgramWriter add;
+  const int32_t full = add.input(TN_FULL);
+  add.output(add.apply(TN_OP_ADD, full, add.input(TN_PER_COLUMN)));
+  const ValueId biased = writer.pointwise(std::make_shared<Program>(add.finish()), {x, bias}, 1)[0];
+  ProgramWriter tanh;
+  tanh.output(tanh.apply(TN_OP_TANH, tanh.input(TN_FULL)));
+  const ValueId active = writer.pointwise(std::make_shared<Program>(tanh.finish()), {biased}, 0)[0];
+  ProgramWriter sum;
+  sum.output(sum.reduce(TN_OP_REDUCE_SUM, sum.input(TN_FULL), TN_PER_ROW));
+  const ValueId total = writer.pointwise(std::make_shared<Program>(sum.finish()), {active}, 1)[0];
+  ProgramWriter unused;
+  unused.output(unused.apply(TN_OP_NEG, unused.input(TN_FULL)));
+  writer.pointwise(std::make_shared<Program>(unused.finish()), {active}, 0);
+  fuse(graph, {total});
+  ASSERT_EQ(graph.nodes.size(), 1U);
+  EXPECT_EQ(graph.nodes[0].outputs, (std::vector<ValueId>{total}));
+  EXPECT_EQ(graph.nodes[0].inputs, (std::vector<ValueId>{x, bias}));
+}
+
+// A node may only move up to where everything it reads exists.
+TEST(Fusion, KeepsTheOrder) {
+  Graph graph;
+  graph.layers = {"layer"};
+  const ValueId x = graph.add_external(f64({fixed(4), fixed(4)}), "x");
+  GraphWriter writer(graph, 0, false, TN_F64);
+  ProgramWriter tanh;
+  tanh.output(tanh.apply(TN_OP_TANH, tanh.input(TN_FULL)));
+  const ValueId first = writer.pointwise(std::make_shared<Program>(tanh.finish()), {x}, 1)[0];
+  const ValueId product = writer.gemm(first, first, 0, 1);
+  ProgramWriter add;
+  const int32_t a = add.input(TN_FULL);
+  add.output(add.apply(TN_OP_ADD, a, add.input(TN_FULL)));
+  const ValueId sum = writer.pointwise(std::make_shared<Program>(add.finish()), {first, product}, 1)[0];
+  fuse(graph, {sum});
+  ASSERT_EQ(graph.nodes.size(), 3U);
+  EXPECT_EQ(graph.nodes[1].primitive, Primitive::kGemm);
+}
+
+// A result that is stored in a narrower type is read as it was rounded.
+TEST(Fusion, KeepsWhatAnOutputIsRoundedTo) {
+  Graph graph;
+  const ValueId x = graph.add_external(f64({samples(), fixed(4)}), "x");
+  GraphWriter writer(graph, 0, false, TN_F64);
+  const ValueId narrow = writer.pointwise(binary(TN_OP_MUL, TN_FULL, TN_F32), {x, x}, 1)[0];
+  const ValueId sum = writer.pointwise(binary(TN_OP_ADD), {narrow, x}, 1)[0];
+  fuse(graph, {sum});
+  ASSERT_EQ(graph.nodes.size(), 2U);
+  EXPECT_EQ(graph.nodes[1].inputs, (std::vector<ValueId>{narrow, x}));
+}
+
+// On a square grid the sums of the rows have the shape of one value for each column.
+TEST(Fusion, KeepsExtentsApart) {
+  Graph graph;
+  const ValueId x = graph.add_external(f64({fixed(3), fixed(3)}), "x");
+  GraphWriter writer(graph, 0, false, TN_F64);
+  ProgramWriter sums;
+  sums.output(sums.reduce(TN_OP_REDUCE_SUM, sums.input(TN_FULL), TN_PER_ROW));
+  const ValueId of_rows = writer.pointwise(std::make_shared<Program>(sums.finish()), {x}, 1)[0];
+  const ValueId moved = writer.pointwise(binary(TN_OP_ADD, TN_PER_COLUMN), {x, of_rows}, 1)[0];
+  fuse(graph, {moved});
+  ASSERT_EQ(graph.nodes.size(), 2U);
+  test::Interpreter interpreter(graph, {0, 2});
+  interpreter.values[static_cast<size_t>(x)] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  interpreter.run();
+  EXPECT_EQ(interpreter.values[static_cast<size_t>(moved)], (std::vector<double>{7, 17, 27, 10, 20, 30, 13, 23, 33}));
+}
+
+// The same values for the rows of a square grid and, in the program behind it, for its columns.
+TEST(Fusion, KeepsExtentsOfOneOperandApart) {
+  Graph graph;
+  const ValueId x = graph.add_external(f64({fixed(2), fixed(2)}), "x"), v = graph.add_external(f64({fixed(2)}), "v");
+  GraphWriter writer(graph, 0, false, TN_F64);
+  const ValueId by_row = writer.pointwise(binary(TN_OP_ADD, TN_PER_ROW), {x, v}, 1)[0];
+  const ValueId both = writer.pointwise(binary(TN_OP_ADD, TN_PER_COLUMN), {by_row, v}, 1)[0];
+  fuse(graph, {both});
+  ASSERT_EQ(graph.nodes.size(), 1U);
+  test::Interpreter interpreter(graph, {0, 2});
+  interpreter.values[static_cast<size_t>(x)] = {1, 2, 3, 4};
+  interpreter.values[static_cast<size_t>(v)] = {10, 200};
+  interpreter.run();
+  EXPECT_EQ(interpreter.values[static_cast<size_t>(both)], (std::vector<double>{21, 212, 213, 404}));
+}
+
+// Of a kernel for several layers nobody asks for what is read nowhere; of one for a single layer all is made.
+TEST(Fusion, DropsWhatAKernelMakesForNobody) {
+  for (const bool several : {true, false}) {
+    Graph graph;
+    graph.layers = {"one", "other"};
+    const Spec spec = f64({samples(), fixed(2)});
+    const ValueId x = graph.add_external(spec, "x");
+    const std::vector<int32_t> layers = several ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{};
+    const std::vector<ValueId> made = GraphWriter(graph, 0, false, TN_F64).native({}, {x}, {spec, spec}, layers);
+    fuse(graph, {made[1]});
+    ASSERT_EQ(graph.nodes.size(), 1U);
+    EXPECT_EQ(graph.nodes[0].outputs, (std::vector<ValueId>{several ? kNoValue : made[0], made[1]}));
+  }
+}
+
+// Bytes that one program reads as numbers with fractions and the other as integers.
+TEST(Fusion, KeepsKindsApart) {
+  Graph graph;
+  const ValueId x = graph.add_external({TN_U8, {samples(), fixed(2)}, TN_DENSE, 0, {}}, "x");
+  GraphWriter writer(graph, 0, false, TN_F64);
+  ProgramWriter half;
+  half.output(half.apply(TN_OP_MUL, half.input(TN_FULL), half.constant(0.5)));
+  const ValueId halves = writer.pointwise(std::make_shared<Program>(half.finish()), {x}, 1)[0];
+  ProgramWriter next;
+  next.output(next.apply(TN_OP_ADD, next.input(TN_FULL, TN_INT), next.constant(1, TN_INT)), TN_I64);
+  const ValueId following = writer.pointwise(std::make_shared<Program>(next.finish()), {x}, 1)[0];
+  fuse(graph, {halves, following});
+  ASSERT_EQ(graph.nodes.size(), 1U);
+  EXPECT_EQ(graph.nodes[0].inputs, (std::vector<ValueId>{x, x}));
+  EXPECT_NO_THROW(Program::from(graph.nodes[0].program->view()));
+}
+
+// A flat program joined with one of rows has its rows, whichever comes first.
+TEST(Fusion, TakesTheGridOfRows) {
+  for (const bool flat_first : {true, false}) {
+    Graph graph;
+    const ValueId x = graph.add_external(f64({samples(), fixed(3), fixed(5)}), "x");
+    GraphWriter writer(graph, 0, false, TN_F64);
+    ProgramWriter tanh;
+    tanh.output(tanh.apply(TN_OP_TANH, tanh.input(TN_FULL)));
+    const auto flat = [&](ValueId value) {
+      return writer.pointwise(std::make_shared<Program>(tanh.finish()), {value}, 1)[0];
+    };
+    ProgramWriter share;
+    const int32_t each = share.input(TN_FULL);
+    share.output(share.apply(TN_OP_DIV, each, share.reduce(TN_OP_REDUCE_SUM, each, TN_PER_ROW)));
+    const auto of_rows = [&](ValueId value) {
+      return writer.pointwise(std::make_shared<Program>(share.finish()), {value}, 2)[0];
+    };
+    const ValueId last = flat_first ? of_rows(flat(x)) : flat(of_rows(x));
+    fuse(graph, {last});
+    ASSERT_EQ(graph.nodes.size(), 1U);
+    EXPECT_TRUE(same(graph.nodes[0].rows, elements(Shape{samples(), fixed(3)})));
+    EXPECT_TRUE(same(graph.nodes[0].columns, fixed(5)));
+  }
+}
+
+// A product read by one program, and the cases in which that may not become its epilogue.
+struct Epilogue {
+  Graph graph;
+  ValueId product = kNoValue, result = kNoValue;
+  Epilogue(uint16_t op, bool backward, const std::function<std::vector<ValueId>(Graph&, ValueId)>& operands) {
+    const ValueId a = graph.add_external(f64({samples(), fixed(4)}), "a");
+    const ValueId b = graph.add_external(f64({fixed(4), fixed(3)}), "b");
+    product = GraphWriter(graph, 0, false, TN_F64).gemm(a, b, 0, 1);
+    const std::vector<ValueId> read = operands(graph, product);
+    result = GraphWriter(graph, 0, backward, TN_F64).pointwise(binary(op), read, 1)[0];
+    attach_epilogues(graph, [](const Node&, const Node&, int32_t) { return true; });
+  }
+  [[nodiscard]] bool attached() const { return graph.nodes.size() == 1 && graph.nodes[0].product == 0; }
+};
+
+TEST(Epilogues, OfOneReadingInTheSamePhase) {
+  const auto with_another = [](Graph& graph, ValueId product) {
+    return std::vector<ValueId>{product, graph.add_external(graph.spec(product), "other")};
+  };
+  EXPECT_TRUE(Epilogue(TN_OP_MUL, false, with_another).attached());
+  // The product is not there yet when its second operand is read.
+  EXPECT_FALSE(Epilogue(TN_OP_MUL, false, [](Graph&, ValueId product) {
+                 return std::vector<ValueId>{product, product};
+               }).attached());
+  EXPECT_FALSE(Epilogue(TN_OP_MUL, false, [](Graph& graph, ValueId product) {
+                 Shape longer = graph.spec(product).shape;
+                 longer.push_back(fixed(1));
+                 return std::vector<ValueId>{product, GraphWriter(graph, 0, false, TN_F64).view(product, longer)};
+               }).attached());
+  // Forward alone is what a prediction runs, and it may want the product.
+  EXPECT_FALSE(Epilogue(TN_OP_MUL, true, with_another).attached());
+}
+
+// A gather and the sum of what it gave are one node, where nobody else wants the rows.
+TEST(Bags, OfRowsThatNobodyElseReads) {
+  enum { kAlone, kKept, kRead, kViewed };
+  for (const int use : {kAlone, kKept, kRead, kViewed}) {
+    SCOPED_TRACE(use);
+    Graph graph;
+    const Dim rows = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS);
+    Dim ends = samples();
+    ends.offset = 1;
+    graph.rows[rows.symbol] = {samples(), graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, "offsets")};
+    const ValueId table = graph.add_external(f64({fixed(4), fixed(3)}), "table");
+    const ValueId ids = graph.add_external({TN_I64, {rows}, TN_DENSE, 0, {}}, "ids");
+    GraphWriter writer(graph, 0, false, TN_F64);
+    const ValueId gathered = writer.gather(table, ids);
+    std::vector<ValueId> kept{writer.segment(TN_SEGMENT_SUM, gathered, rows, 0)};
+    if (use == kKept) kept.push_back(gathered);
+    if (use == kRead) kept.push_back(writer.pointwise(binary(TN_OP_MUL), {gathered, gathered}, 1)[0]);
+    if (use == kViewed) kept.push_back(writer.view(gathered, {elements(graph.spec(gathered).shape)}));
+    const size_t nodes = graph.nodes.size();
+    join_bags(graph, kept);
+    EXPECT_EQ(graph.nodes.size(), use == kAlone ? nodes - 1 : nodes);
+    for (const ValueId value : kept)
+      EXPECT_GE(graph.values[static_cast<size_t>(value)].producer, 0) << "nobody makes value " << value;
+  }
+}
+
+}  // namespace
+}  // namespace tenon
