@@ -174,6 +174,24 @@ std::vector<ValueId> Machine::kept_values(const Graph& graph, bool keep_all) con
   return kept;
 }
 
+namespace {
+
+// A gradient is written (or added) straight into its place, so its value must be its own: not a view, not read by
+// another node, not the gradient of two parameters. Where it is not, it is copied: for each of two parameters, since a
+// copy would read what was added up in the place of the other.
+ValueId own_value(Graph& graph, ValueId value, int owners, tn_dtype compute) {
+  bool shared = owners > 1 || graph.root(value) != value || graph.values[static_cast<size_t>(value)].producer < 0;
+  for (const Node& node : graph.nodes)
+    shared = shared || std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end();
+  for (const GraphValue& other : graph.values) shared = shared || other.alias_of == value;
+  if (!shared) return value;
+  const int32_t producer = graph.values[static_cast<size_t>(graph.root(value))].producer;
+  const int32_t layer = producer < 0 ? -1 : graph.nodes[static_cast<size_t>(producer)].layer;
+  return GraphWriter(graph, layer, true, compute).convert(value, 1, 0);
+}
+
+}  // namespace
+
 void Machine::differentiate_parameters(Graph& graph) {
   if (costs_.empty()) fail(TN_INVALID, "training needs a cost among the outputs; none of them has that role");
   std::vector<GradientSeed> seeds;
@@ -197,26 +215,16 @@ void Machine::differentiate_parameters(Graph& graph) {
   if (wanted.empty() && !options_.immutable.empty())
     fail(TN_INVALID, "every parameter is immutable: nothing is left to train");
   const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options_.compute, by_rows);
+  std::map<ValueId, int> owners;  // of each gradient
+  for (const auto& [computed, gradient] : gradients) ++owners[gradient];
   for (ParameterUse& parameter : lowered_.parameters) {
     if (is_frozen(parameter.name)) continue;
     const ValueId gradient = gradients.at(parameter.computed);
     if (gradient == kNoValue) continue;
-    parameter.gradient = graph.spec(gradient).storage == TN_ROWS ? gradient : own_value(graph, gradient);
+    parameter.gradient = graph.spec(gradient).storage == TN_ROWS
+                             ? gradient
+                             : own_value(graph, gradient, owners.at(gradient), options_.compute);
   }
-}
-
-// A gradient is written (or added) straight into its place, so its value must be its own: not a view, not read by
-// another node, not the gradient of two parameters. Where it is not, it is copied.
-ValueId Machine::own_value(Graph& graph, ValueId value) const {
-  bool shared = graph.root(value) != value || graph.values[static_cast<size_t>(value)].producer < 0;
-  for (const Node& node : graph.nodes)
-    shared = shared || std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end();
-  for (const ParameterUse& other : lowered_.parameters) shared = shared || other.gradient == value;
-  for (const GraphValue& other : graph.values) shared = shared || other.alias_of == value;
-  if (!shared) return value;
-  const int32_t producer = graph.values[static_cast<size_t>(graph.root(value))].producer;
-  const int32_t layer = producer < 0 ? -1 : graph.nodes[static_cast<size_t>(producer)].layer;
-  return GraphWriter(graph, layer, true, options_.compute).convert(value, 1, 0);
 }
 
 // Gradients lie in the order of the set, padded like it, so that neighbours there are neighbours here.

@@ -128,7 +128,6 @@ class Machine {
   void check_immutable() const;
   std::vector<ValueId> kept_values(const Graph& graph, bool keep_all) const;
   void differentiate_parameters(Graph& graph);
-  ValueId own_value(Graph& graph, ValueId value) const;
   uint64_t place_gradients(const Graph& graph);
   void place_rows(const ParameterUse& use);
   void resize_rows(RowsGradient& gradient, int64_t capacity);
