@@ -80,6 +80,14 @@ TEST(Updating, OfAModelLeavesTheOthersAndDropsTheirGradients) {
   expect_all(model, 0, -1);
   expect_all(model, 1, -2);
   expect_all(model, 2, -1);
+  model.backward(all(4));
+  updater.update(model.machine(), model.output(0));  // begins where the update of all does
+  expect_all(model, 0, -2);
+  expect_all(model, 1, -2);
+  model.step(updater, all(4));
+  expect_all(model, 0, -3);
+  expect_all(model, 1, -3);
+  expect_all(model, 2, -2);
 }
 
 TEST(Updating, FrozenParametersCostNothing) {

@@ -10,13 +10,13 @@ namespace {
 
 tn_port port(const char* name, const char* doc, uint32_t flags) { return {sizeof(tn_port), flags, name, doc}; }
 
-tn_attribute attribute(const char* name, int32_t kind, const char* doc) {
+tn_attribute attribute(const char* name, int32_t kind, const char* doc, uint32_t flags = TN_ATTR_REQUIRED) {
   tn_attribute made = {};
   made.size = sizeof made;
   made.kind = kind;
   made.name = name;
   made.doc = doc;
-  made.flags = TN_ATTR_REQUIRED;
+  made.flags = flags;
   return made;
 }
 
@@ -41,6 +41,7 @@ tn_status plan_input(const tn_planner* planner) {
   parameter.size = sizeof parameter;
   parameter.suffix = "values";
   parameter.spec = &parameter_spec;
+  if (tn_int(planner->attributes, "sparse", 0) != 0) parameter.flags = TN_PARAMETER_ROWS_GRADIENT;
   if (planner->parameter(planner->self, &parameter) < 0) return TN_INVALID;
   const tn_spec output = spec_of(picked);
   return planner->output(planner->self, 0, &output);
@@ -115,10 +116,11 @@ struct Tables {
   tn_port output = port("output", "result", 0);
   tn_attribute rows = attribute("rows", TN_ATTR_INT, "rows of the parameter");
   tn_attribute shape = attribute("shape", TN_ATTR_INTS, "of one sample");
+  tn_attribute sparse = attribute("sparse", TN_ATTR_BOOL, "the gradient of the parameter is one of rows", 0);
   const tn_port* input_inputs[1] = {&ids};
   const tn_port* cost_inputs[2] = {&value, &weight};
   const tn_port* outputs[1] = {&output};
-  const tn_attribute* input_attributes[2] = {&rows, &shape};
+  const tn_attribute* input_attributes[3] = {&rows, &shape, &sparse};
   const char* suffixes[1] = {"values"};
   tn_layer_description input_description = {};
   tn_layer_description cost_description = {};
@@ -136,7 +138,7 @@ struct Tables {
                          1,
                          input_inputs,
                          outputs,
-                         2,
+                         3,
                          1,
                          input_attributes,
                          suffixes,

@@ -7,7 +7,8 @@ namespace tenon::test {
 
 // Layer types, for tn_host_add_plugin:
 //   test_input  values of the parameter "values" [rows, shape...] picked by integer ids [samples]: [samples, shape...].
-//               Its parameter's gradient is the gradient of the layer's input. Attributes: rows, shape.
+//               Its parameter's gradient is the gradient of the layer's input. Attributes: rows, shape; sparse: that
+//               gradient is one of rows.
 //   test_cost   sum over all elements of a sample of value * weight; two inputs of one shape. Its gradient is the
 //               weight.
 //   test_centre value [samples, features] less the mean of the minibatch in training, less the buffer "mean" else. Its

@@ -1,6 +1,8 @@
-// Three parameters whose gradients are fed: what updaters are tested with. SPDX-License-Identifier: Apache-2.0
+// Parameters whose gradients are fed, three unless said: what updaters are tested with. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
+#include <numeric>
 #include <string>
 #include <tenon/tenon.hpp>
 #include <vector>
@@ -17,7 +19,9 @@ class UpdateModel {
   using Shapes = std::vector<std::vector<int64_t>>;         // of one sample
   inline static const Shapes kShapes = {{5}, {3, 4}, {1}};  // 20, 48, 4 elements in all
 
-  explicit UpdateModel(int threads, const std::vector<std::string>& immutable = {}, const Shapes& shapes = kShapes)
+  // attributes: of the input behind each parameter, whose suffix is "values".
+  explicit UpdateModel(int threads, const std::vector<std::string>& immutable = {}, const Shapes& shapes = kShapes,
+                       const std::vector<Attributes>& attributes = {}, tn_dtype compute = TN_F32)
       : host_(HostOptions{threads, {tenon_tests::plugin_folder()}, nullptr, {}}), shapes_(shapes) {
     host_.add_plugin(&test_layers());
     DataOptions ids;
@@ -26,19 +30,20 @@ class UpdateModel {
     const Layer ids_layer = host_.data(ids);
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const std::string number = std::to_string(i);
-      const Layer input =
-          host_.layer("test_input", {ids_layer}, {{"rows", kSamples}, {"shape", shapes_[i]}}, "x" + number);
+      Attributes given = {{"rows", kSamples}, {"shape", shapes_[i]}};
+      if (!attributes.empty()) given.insert(given.end(), attributes[i].begin(), attributes[i].end());
+      const Layer input = host_.layer("test_input", {ids_layer}, given, "x" + number);
       DataOptions weight;
       weight.name = "w" + number;
       weight.shape = shapes_[i];
       outputs_.push_back(host_.layer("test_cost", {input, host_.data(weight)}, {}, "cost" + number));
     }
     parameters_ = host_.parameters(outputs_, 1);
-    MachineOptions options;
-    options.max_samples = kSamples;
-    options.training = true;
-    options.immutable_parameters = immutable;
-    machine_ = host_.machine(parameters_, outputs_, options);
+    options_.max_samples = kSamples;
+    options_.training = true;
+    options_.compute = compute;
+    options_.immutable_parameters = immutable;
+    machine_ = host_.machine(parameters_, outputs_, options_);
   }
 
   [[nodiscard]] Updater updater(const std::string& type, const Attributes& attributes) const {
@@ -57,15 +62,28 @@ class UpdateModel {
     updater.update(machine_);
   }
   void backward(const std::vector<std::vector<float>>& weights) const {
+    std::vector<size_t> all(shapes_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    backward_of(machine_, all, weights);
+  }
+  // Another machine on the same parameters, for some of them.
+  [[nodiscard]] Machine machine_of(const std::vector<size_t>& numbers) const {
+    Layers outputs;
+    for (const size_t i : numbers) outputs.push_back(outputs_[i]);
+    return host_.machine(parameters_, outputs, options_);
+  }
+  // weights: of all, those that the machine has not among them.
+  void backward_of(const Machine& machine, const std::vector<size_t>& numbers,
+                   const std::vector<std::vector<float>>& weights) const {
     const std::vector<int32_t> ids = {0, 1, 2, 3};
     std::vector<Feed> feeds = {{"ids", {TN_I32, {kSamples}, ids.data()}}};
-    for (size_t i = 0; i < shapes_.size(); ++i) {
+    for (const size_t i : numbers) {
       std::vector<int64_t> shape = shapes_[i];
       shape.insert(shape.begin(), kSamples);
       feeds.push_back({"w" + std::to_string(i), {TN_F32, shape, weights[i].data()}});
     }
-    machine_.forward(feeds);
-    machine_.backward();
+    machine.forward(feeds);
+    machine.backward();
   }
   [[nodiscard]] const Machine& machine() const { return machine_; }
   [[nodiscard]] const Layer& output(size_t i) const { return outputs_[i]; }
@@ -76,6 +94,7 @@ class UpdateModel {
   Shapes shapes_;
   Layers outputs_;
   Parameters parameters_;
+  MachineOptions options_;
   Machine machine_;
 };
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
@@ -14,6 +13,7 @@
 #include <tenon/tenon.hpp>
 
 #include "tests/support/paths.h"
+#include "tests/updaters/update_formulas.h"
 
 namespace tenon::test {
 namespace {
@@ -87,41 +87,6 @@ class Table {
   Machine machine_;
 };
 
-struct Row {
-  std::vector<double> value, first, second;
-};
-using Rule = std::function<void(Row&, const std::vector<double>& gradient, double t)>;
-
-Rule sgd(double rate, double momentum, double decay) {
-  return [=](Row& row, const std::vector<double>& gradient, double t) {
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      const double g = gradient[i] + decay * row.value[i];
-      row.first[i] = t == 1 ? g : momentum * row.first[i] + g;
-      row.value[i] -= rate * row.first[i];
-    }
-  };
-}
-Rule adam(double rate) {
-  return [=](Row& row, const std::vector<double>& g, double t) {
-    for (size_t i = 0; i < g.size(); ++i) {
-      row.first[i] = 0.9 * row.first[i] + 0.1 * g[i];
-      row.second[i] = 0.999 * row.second[i] + 0.001 * g[i] * g[i];
-      row.value[i] -=
-          rate * row.first[i] / (1 - std::pow(0.9, t)) / (std::sqrt(row.second[i] / (1 - std::pow(0.999, t))) + 1e-8);
-    }
-  };
-}
-Rule adagrad(double rate, bool by_row) {
-  return [=](Row& row, const std::vector<double>& g, double) {
-    double mean = 0;
-    for (const double x : g) mean += x * x / static_cast<double>(g.size());
-    for (size_t i = 0; i < g.size(); ++i) {
-      row.first[i] += by_row ? mean : g[i] * g[i];
-      row.value[i] -= rate * g[i] / (std::sqrt(row.first[i]) + 1e-10);
-    }
-  };
-}
-
 // Some steps with ever other rows; the largest difference to the rule, relative to the largest move.
 double distance_to(const Rule& rule, const std::string& type, const Attributes& attributes, int threads = 2) {
   constexpr int64_t kVocabulary = 40, kSize = 5, kSamples = 4;
@@ -129,7 +94,7 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
   const Updater updater = table.updater(type, attributes);
   const std::vector<float> began = table.values();
   std::vector<double> values(began.begin(), began.end());
-  std::map<int64_t, Row> rows;
+  std::map<int64_t, Tensor> rows;
   std::mt19937_64 random(3);
   for (int t = 1; t <= 30; ++t) {
     std::vector<int64_t> ids(kSamples * kBag);
@@ -137,8 +102,7 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
     table.backward(ids);
     updater.update(table.machine());
     for (const auto& [id, gradient] : table.gradients(values, ids)) {
-      Row& row = rows[id];
-      row.first.resize(kSize), row.second.resize(kSize);
+      Tensor& row = rows.try_emplace(id, std::vector<double>(kSize)).first->second;
       const auto at = values.begin() + id * kSize;
       row.value.assign(at, at + kSize);
       rule(row, gradient, t);
@@ -160,22 +124,22 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
 constexpr double kTolerance = 1e-4;
 
 TEST(RowsUpdate, FollowsTheLazyFormula) {
-  EXPECT_LT(distance_to(sgd(0.05, 0, 0), "sgd", {{"learning_rate", 0.05}}), kTolerance);
-  EXPECT_LT(
-      distance_to(sgd(0.02, 0.9, 0.01), "sgd", {{"learning_rate", 0.02}, {"momentum", 0.9}, {"weight_decay", 0.01}}),
-      kTolerance);
-  EXPECT_LT(distance_to(adam(0.05), "adam", {{"learning_rate", 0.05}}), kTolerance);
-  EXPECT_LT(distance_to(adagrad(0.1, false), "adagrad", {{"learning_rate", 0.1}}), kTolerance);
-  EXPECT_LT(distance_to(adagrad(0.1, true), "rowwise_adagrad", {{"learning_rate", 0.1}}), kTolerance);
+  EXPECT_LT(distance_to(sgd(0.05, 0, false, 0), "sgd", {{"learning_rate", 0.05}}), kTolerance);
+  EXPECT_LT(distance_to(sgd(0.02, 0.9, false, 0.01), "sgd",
+                        {{"learning_rate", 0.02}, {"momentum", 0.9}, {"weight_decay", 0.01}}),
+            kTolerance);
+  EXPECT_LT(distance_to(adam(0.05, 0, false), "adam", {{"learning_rate", 0.05}}), kTolerance);
+  EXPECT_LT(distance_to(adagrad(0.1, 0, 0), "adagrad", {{"learning_rate", 0.1}}), kTolerance);
+  EXPECT_LT(distance_to(rowwise_adagrad(0.1, 0, 0), "rowwise_adagrad", {{"learning_rate", 0.1}}), kTolerance);
 }
 
 TEST(RowsUpdate, OtherFormulasAreToldApart) {
-  EXPECT_GT(distance_to(sgd(0.05, 0, 0), "sgd", {{"learning_rate", 0.0501}}), kTolerance);
-  EXPECT_GT(distance_to(adagrad(0.1, true), "adagrad", {{"learning_rate", 0.1}}), kTolerance);
+  EXPECT_GT(distance_to(sgd(0.05, 0, false, 0), "sgd", {{"learning_rate", 0.0501}}), kTolerance);
+  EXPECT_GT(distance_to(rowwise_adagrad(0.1, 0, 0), "adagrad", {{"learning_rate", 0.1}}), kTolerance);
   // A moment that decays on rows that were not touched is another algorithm.
-  const Rule eager = [](Row& row, const std::vector<double>& g, double t) {
+  const Rule eager = [](Tensor& row, const std::vector<double>& g, double t) {
     for (double& x : row.first) x *= std::pow(0.9, std::fmod(t, 5));
-    adam(0.05)(row, g, t);
+    adam(0.05, 0, false)(row, g, t);
   };
   EXPECT_GT(distance_to(eager, "adam", {{"learning_rate", 0.05}}), kTolerance);
 }
@@ -404,7 +368,7 @@ TEST(RowsUpdate, BackwardWithoutMemoryCanBeRepeated) {
 TEST(RowsUpdate, AMillionRows) {
   constexpr int64_t kRows = 1000000, kSize = 64, kSamples = 8;
   const std::vector<std::pair<std::string, Rule>> updaters = {
-      {"sgd", sgd(0.05, 0, 0)}, {"momentum", sgd(0.05, 0.9, 0)}, {"adam", adam(0.05)}};
+      {"sgd", sgd(0.05, 0, false, 0)}, {"momentum", sgd(0.05, 0.9, false, 0)}, {"adam", adam(0.05, 0, false)}};
   const Table table(kRows, kSize, kSamples, 2);
   std::vector<int64_t> here(kSamples * kBag), there(kSamples * kBag);
   for (size_t i = 0; i < here.size(); ++i) {
@@ -416,15 +380,14 @@ TEST(RowsUpdate, AMillionRows) {
                                                : table.updater(name, {{"learning_rate", 0.05}});
     const std::vector<float> began = table.values();
     std::vector<double> values(began.begin(), began.end());
-    std::map<int64_t, Row> rows;
+    std::map<int64_t, Tensor> rows;
     double t = 0;
     for (const auto* ids : {&here, &there, &there, &here}) {
       table.backward(*ids);
       updater.update(table.machine());
       ++t;
       for (const auto& [id, gradient] : table.gradients(values, *ids)) {
-        Row& row = rows[id];
-        row.first.resize(kSize), row.second.resize(kSize);
+        Tensor& row = rows.try_emplace(id, std::vector<double>(kSize)).first->second;
         row.value.assign(values.begin() + id * kSize, values.begin() + (id + 1) * kSize);
         rule(row, gradient, t);
         std::copy(row.value.begin(), row.value.end(), values.begin() + id * kSize);

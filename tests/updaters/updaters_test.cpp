@@ -3,22 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <random>
 
 #include "tests/support/paths.h"
 #include "tests/support/update_model.h"
+#include "tests/updaters/update_formulas.h"
 
 namespace tenon::test {
 namespace {
 
 constexpr int kSteps = 50;
-struct Tensor {
-  std::vector<double> value, first, second, third;  // parameter and slots
-};
-// One step of one tensor. t counts from 1.
-using Rule = std::function<void(Tensor&, const std::vector<double>& gradient, double t)>;
 
 // The largest difference to the formula, relative to how far the parameters moved.
 double distance_to(const Rule& rule, const std::string& type, const Attributes& attributes, bool count_per_tensor,
@@ -27,17 +21,14 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
   const Updater updater = model.updater(type, attributes);
   std::mt19937_64 random(11);
   std::uniform_real_distribution<float> draw(-1, 1);
-  std::vector<Tensor> tensors(shapes.size());
-  std::vector<std::vector<double>> began(shapes.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  std::vector<Tensor> tensors;
+  std::vector<std::vector<double>> began;
+  for (size_t i = 0; i < shapes.size(); ++i) {
     std::vector<float> values(model.get(i).size());
     for (float& value : values) value = draw(random);
     model.set(i, values);
-    tensors[i].value.assign(values.begin(), values.end());
-    tensors[i].first.assign(values.size(), 0.0);
-    tensors[i].second.assign(values.size(), 0.0);
-    tensors[i].third.assign(values.size(), 0.0);
-    began[i] = tensors[i].value;
+    tensors.emplace_back(std::vector<double>(values.begin(), values.end()));
+    began.push_back(tensors[i].value);
   }
   double t = 0;
   for (int step = 0; step < kSteps; ++step) {
@@ -68,30 +59,8 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
 
 constexpr double kTolerance = 5e-5;  // fp32 parameters around 1 after 50 roundings, against moves of about 0.05 or more
 
-Rule sgd(double rate, double momentum, bool nesterov, double decay) {
-  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      const double g = gradient[i] + decay * x.value[i];
-      x.first[i] = t == 1 ? g : momentum * x.first[i] + g;
-      x.value[i] -= rate * (nesterov ? g + momentum * x.first[i] : x.first[i]);
-    }
-  };
-}
-
-// Kingma & Ba 2015, algorithm 1; decoupled: Loshchilov & Hutter 2019, algorithm 2.
-Rule adam(double rate, double decay, bool decoupled) {
-  constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
-  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      const double g = gradient[i] + (decoupled ? 0 : decay * x.value[i]);
-      x.first[i] = kBeta1 * x.first[i] + (1 - kBeta1) * g;
-      x.second[i] = kBeta2 * x.second[i] + (1 - kBeta2) * g * g;
-      const double first = x.first[i] / (1 - std::pow(kBeta1, t));
-      const double second = x.second[i] / (1 - std::pow(kBeta2, t));
-      const double shrink = decoupled ? rate * decay * x.value[i] : 0;
-      x.value[i] -= rate * first / (std::sqrt(second) + kEpsilon) + shrink;
-    }
-  };
+void expect_follows(const Rule& rule, const std::string& type, const Attributes& attributes) {
+  for (const int threads : {1, 2}) EXPECT_LT(distance_to(rule, type, attributes, false, threads), kTolerance) << type;
 }
 
 TEST(Sgd, FollowsTheFormula) {
@@ -132,65 +101,24 @@ TEST(Adam, FollowsTheFormula) {
             kTolerance);
 }
 
+// Large beside the roots, so that where it is added tells: to the corrected root of Adam, which in the first step is
+// the gradient's size. Every updater has its own.
+TEST(Updaters, EpsilonStandsWhereTheFormulaHasIt) {
+  const Attributes large = {{"learning_rate", 0.1}, {"epsilon", 0.1}};
+  expect_follows(adam(0.1, 0, false, 0.1), "adam", large);
+  expect_follows(adagrad(0.1, 0, 0, 0.1), "adagrad", large);
+  expect_follows(rowwise_adagrad(0.1, 0, 0, UpdateModel::kSamples, 0.1), "rowwise_adagrad", large);
+  expect_follows(rmsprop(0.1, false, 0, 0, 0.1), "rmsprop", large);
+  expect_follows(rmsprop(0.1, true, 0.5, 0, 0.1), "rmsprop",
+                 {{"learning_rate", 0.1}, {"epsilon", 0.1}, {"centered", true}, {"momentum", 0.5}});
+  expect_follows(adadelta(0.1, 0.95, 0, 0.1), "adadelta", large);
+  expect_follows(adamax(0.1, 0.9, 0, 0.1), "adamax", large);
+  expect_follows(lamb({.rate = 0.1, .epsilon = 0.1}), "lamb", large);
+}
+
 // tiny-dnn's mistake: the power of beta advanced once per tensor. With one tensor nobody notices.
 TEST(Adam, BiasCorrectionAdvancesPerStep) {
   EXPECT_GT(distance_to(adam(0.01, 0, false), "adam", {{"learning_rate", 0.01}}, true), kTolerance);
-}
-
-// The rules below work on one element: its value, its slots, the gradient and the step.
-using ElementRule = std::function<void(double& x, double& a, double& b, double& c, double gradient, double t)>;
-Rule each(const ElementRule& rule, double decay = 0) {
-  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
-    for (size_t i = 0; i < gradient.size(); ++i)
-      rule(x.value[i], x.first[i], x.second[i], x.third[i], gradient[i] + decay * x.value[i], t);
-  };
-}
-
-// Duchi, Hazan & Singer 2011.
-Rule adagrad(double rate, double initial, double decay) {
-  const auto rule = [=](double& x, double& v, double&, double&, double g, double t) {
-    v = (t == 1 ? initial : v) + g * g;
-    x -= rate * g / (std::sqrt(v) + 1e-10);
-  };
-  return each(rule, decay);
-}
-
-// Tieleman & Hinton 2012; Graves 2013.
-Rule rmsprop(double rate, bool centered, double momentum, double decay) {
-  constexpr double kRho = 0.9;
-  const auto rule = [=](double& x, double& v, double& m, double& b, double g, double) {
-    v = kRho * v + (1 - kRho) * g * g;
-    m = kRho * m + (1 - kRho) * g;
-    b = momentum * b + g / (std::sqrt(centered ? std::max(v - m * m, 0.0) : v) + 1e-8);
-    x -= rate * b;
-  };
-  return each(rule, decay);
-}
-
-// Zeiler 2012, algorithm 1.
-Rule adadelta(double rate, double rho, double decay) {
-  constexpr double kEpsilon = 1e-6;
-  const auto rule = [=](double& x, double& v, double& u, double&, double g, double) {
-    v = rho * v + (1 - rho) * g * g;
-    const double step = std::sqrt(u + kEpsilon) / std::sqrt(v + kEpsilon) * g;
-    u = rho * u + (1 - rho) * step * step;
-    x -= rate * step;
-  };
-  return each(rule, decay);
-}
-
-// Kingma & Ba 2015, algorithm 2.
-Rule adamax(double rate, double beta1, double decay) {
-  const auto rule = [=](double& x, double& m, double& u, double&, double g, double t) {
-    m = beta1 * m + (1 - beta1) * g;
-    u = std::max(0.999 * u, std::abs(g) + 1e-8);
-    x -= rate / (1 - std::pow(beta1, t)) * m / u;
-  };
-  return each(rule, decay);
-}
-
-void expect_follows(const Rule& rule, const std::string& type, const Attributes& attributes) {
-  for (const int threads : {1, 2}) EXPECT_LT(distance_to(rule, type, attributes, false, threads), kTolerance) << type;
 }
 
 TEST(Adagrad, FollowsTheFormula) {
@@ -198,6 +126,12 @@ TEST(Adagrad, FollowsTheFormula) {
   expect_follows(adagrad(0.05, 0.5, 0.01), "adagrad",
                  {{"learning_rate", 0.05}, {"initial_sum", 0.5}, {"weight_decay", 0.01}});
   EXPECT_GT(distance_to(adagrad(0.05, 0.001, 0), "adagrad", {{"learning_rate", 0.05}}, false), kTolerance);
+}
+
+TEST(RowwiseAdagrad, FollowsTheFormula) {
+  expect_follows(rowwise_adagrad(0.05, 0.5, 0.01, UpdateModel::kSamples), "rowwise_adagrad",
+                 {{"learning_rate", 0.05}, {"initial_sum", 0.5}, {"weight_decay", 0.01}});
+  EXPECT_GT(distance_to(adagrad(0.05, 0, 0), "rowwise_adagrad", {{"learning_rate", 0.05}}, false), kTolerance);
 }
 
 TEST(RmsProp, FollowsTheFormula) {
@@ -225,28 +159,6 @@ TEST(Adamax, FollowsTheFormula) {
   expect_follows(adamax(0.01, 0.9, 0), "adamax", {{"learning_rate", 0.01}});
   expect_follows(adamax(0.01, 0, 0.05), "adamax", {{"learning_rate", 0.01}, {"beta1", 0.0}, {"weight_decay", 0.05}});
   EXPECT_GT(distance_to(adamax(0.01, 0.9, 0), "adamax", {{"learning_rate", 0.01}}, true), kTolerance);
-}
-
-struct LambOptions {
-  double rate = 0.01, decay = 0, least = 0, most = INFINITY;
-};
-double norm(const std::vector<double>& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
-
-// You et al. 2020, algorithm 2.
-Rule lamb(const LambOptions& options) {
-  constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-6;
-  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
-    std::vector<double> direction = gradient;
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      x.first[i] = kBeta1 * x.first[i] + (1 - kBeta1) * gradient[i];
-      x.second[i] = kBeta2 * x.second[i] + (1 - kBeta2) * gradient[i] * gradient[i];
-      const double first = x.first[i] / (1 - std::pow(kBeta1, t));
-      const double second = x.second[i] / (1 - std::pow(kBeta2, t));
-      direction[i] = first / (std::sqrt(second) + kEpsilon) + options.decay * x.value[i];
-    }
-    const double ratio = std::clamp(norm(x.value), options.least, options.most) / norm(direction);
-    for (size_t i = 0; i < gradient.size(); ++i) x.value[i] -= options.rate * ratio * direction[i];
-  };
 }
 
 TEST(Lamb, FollowsTheFormula) {

@@ -1,0 +1,152 @@
+// The published formulas of the updaters in plain fp64: what their tests compare with. Each works on one tensor, or on
+// one row of it. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace tenon::test {
+
+// A parameter and what an updater keeps beside it, 0 at first.
+struct Tensor {
+  Tensor() = default;
+  explicit Tensor(std::vector<double> values)
+      : value(std::move(values)), first(value.size()), second(value.size()), third(value.size()) {}
+  std::vector<double> value, first, second, third;
+};
+// One step. t counts from 1.
+using Rule = std::function<void(Tensor&, const std::vector<double>& gradient, double t)>;
+
+inline Rule sgd(double rate, double momentum, bool nesterov, double decay) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double) {
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const double g = gradient[i] + decay * x.value[i];
+      x.first[i] = momentum * x.first[i] + g;
+      x.value[i] -= rate * (nesterov ? g + momentum * x.first[i] : x.first[i]);
+    }
+  };
+}
+
+// Kingma & Ba 2015, algorithm 1; decoupled: Loshchilov & Hutter 2019, algorithm 2.
+inline Rule adam(double rate, double decay, bool decoupled, double epsilon = 1e-8) {
+  constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const double g = gradient[i] + (decoupled ? 0 : decay * x.value[i]);
+      x.first[i] = kBeta1 * x.first[i] + (1 - kBeta1) * g;
+      x.second[i] = kBeta2 * x.second[i] + (1 - kBeta2) * g * g;
+      const double first = x.first[i] / (1 - std::pow(kBeta1, t));
+      const double second = x.second[i] / (1 - std::pow(kBeta2, t));
+      const double shrink = decoupled ? rate * decay * x.value[i] : 0;
+      x.value[i] -= rate * first / (std::sqrt(second) + epsilon) + shrink;
+    }
+  };
+}
+
+// The rules below work on one element: its value, its slots, the gradient and the step.
+using ElementRule = std::function<void(double& x, double& a, double& b, double& c, double gradient, double t)>;
+inline Rule each(const ElementRule& rule, double decay) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    for (size_t i = 0; i < gradient.size(); ++i)
+      rule(x.value[i], x.first[i], x.second[i], x.third[i], gradient[i] + decay * x.value[i], t);
+  };
+}
+
+// Duchi, Hazan & Singer 2011.
+inline Rule adagrad(double rate, double initial, double decay, double epsilon = 1e-10) {
+  const auto rule = [=](double& x, double& v, double&, double&, double g, double) {
+    v += g * g;
+    x -= rate * g / (std::sqrt(initial + v) + epsilon);
+  };
+  return each(rule, decay);
+}
+
+// One sum for each of `rows` rows of a tensor: Mudigere et al. 2022, section 4.1.4.
+inline Rule rowwise_adagrad(double rate, double initial, double decay, size_t rows = 1, double epsilon = 1e-10) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double) {
+    const size_t width = gradient.size() / rows;
+    for (size_t row = 0; row < rows; ++row) {
+      double& sum = x.first[row * width];
+      const auto decayed = [&](size_t i) { return gradient[i] + decay * x.value[i]; };
+      for (size_t i = row * width; i < (row + 1) * width; ++i)
+        sum += decayed(i) * decayed(i) / static_cast<double>(width);
+      for (size_t i = row * width; i < (row + 1) * width; ++i)
+        x.value[i] -= rate * decayed(i) / (std::sqrt(initial + sum) + epsilon);
+    }
+  };
+}
+
+// Tieleman & Hinton 2012; Graves 2013.
+inline Rule rmsprop(double rate, bool centered, double momentum, double decay, double epsilon = 1e-8) {
+  constexpr double kRho = 0.9;
+  const auto rule = [=](double& x, double& v, double& m, double& b, double g, double) {
+    v = kRho * v + (1 - kRho) * g * g;
+    m = kRho * m + (1 - kRho) * g;
+    b = momentum * b + g / (std::sqrt(centered ? std::max(v - m * m, 0.0) : v) + epsilon);
+    x -= rate * b;
+  };
+  return each(rule, decay);
+}
+
+// Zeiler 2012, algorithm 1.
+inline Rule adadelta(double rate, double rho, double decay, double epsilon = 1e-6) {
+  const auto rule = [=](double& x, double& v, double& u, double&, double g, double) {
+    v = rho * v + (1 - rho) * g * g;
+    const double step = std::sqrt(u + epsilon) / std::sqrt(v + epsilon) * g;
+    u = rho * u + (1 - rho) * step * step;
+    x -= rate * step;
+  };
+  return each(rule, decay);
+}
+
+// Kingma & Ba 2015, algorithm 2.
+inline Rule adamax(double rate, double beta1, double decay, double epsilon = 1e-8) {
+  const auto rule = [=](double& x, double& m, double& u, double&, double g, double t) {
+    m = beta1 * m + (1 - beta1) * g;
+    u = std::max(0.999 * u, std::abs(g) + epsilon);
+    x -= rate / (1 - std::pow(beta1, t)) * m / u;
+  };
+  return each(rule, decay);
+}
+
+struct LambOptions {
+  double rate = 0.01, decay = 0, least = 0, most = std::numeric_limits<double>::infinity(), epsilon = 1e-6;
+};
+inline double norm(const std::vector<double>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+// You et al. 2020, algorithm 2.
+inline Rule lamb(const LambOptions& options) {
+  constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    std::vector<double> direction = gradient;
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      x.first[i] = kBeta1 * x.first[i] + (1 - kBeta1) * gradient[i];
+      x.second[i] = kBeta2 * x.second[i] + (1 - kBeta2) * gradient[i] * gradient[i];
+      const double first = x.first[i] / (1 - std::pow(kBeta1, t));
+      const double second = x.second[i] / (1 - std::pow(kBeta2, t));
+      direction[i] = first / (std::sqrt(second) + options.epsilon) + options.decay * x.value[i];
+    }
+    const double ratio = std::clamp(norm(x.value), options.least, options.most) / norm(direction);
+    for (size_t i = 0; i < gradient.size(); ++i) x.value[i] -= options.rate * ratio * direction[i];
+  };
+}
+
+// The rule with a penalty on the parameters in its gradient: l1 times their signs and l2 times themselves.
+inline Rule with_penalty(const Rule& rule, double l1, double l2) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    std::vector<double> penalised = gradient;
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const double p = x.value[i];
+      penalised[i] += l2 * p + (p > 0 ? l1 : p < 0 ? -l1 : 0);
+    }
+    rule(x, penalised, t);
+  };
+}
+
+}  // namespace tenon::test
