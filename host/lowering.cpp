@@ -119,6 +119,8 @@ class Lowering {
       }
       feed.value = result_.graph.add_external(feed.spec, layer.name);
     }
+    if (!is_float(feed.spec.dtype) && (layer.data->scale != 1 || layer.data->offset != 0))
+      scales_[feed.value] = {layer.data->scale, layer.data->offset};
     feed.index_limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
     feed.limited_by = layer.name;
     result_.outputs[{&layer, 0}] = feed.value;
@@ -171,10 +173,16 @@ class Lowering {
       (ref->role == TN_ROLE_METRIC ? body_.states : body_.outputs) =
           native(kernel, with(body_.inputs, body_.parameters), {});
     else if (!needs_kernel)
-      record(result_, body_, {writer(), weights_, draws_, training_});
+      recorded();
     else
       fail(TN_UNSUPPORTED, described(*ref), ": it has native kernels only, and none for device \"", device_, "\" and ",
            dtype_name(compute_));
+  }
+
+  void recorded() {
+    const size_t first = result_.graph.nodes.size();
+    record(result_, body_, {writer(), weights_, draws_, training_});
+    keep_scales(first);
   }
 
   // The value at input number `i`; integers are converted where the port takes floats.
@@ -186,14 +194,40 @@ class Lowering {
     if (weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
         ((flags & TN_PORT_ANY) != 0 && !is_float(dtype)))
       return value;
+    return in_floats(value);
+  }
+
+  // The value in the compute type, with the scale and offset of its data.
+  ValueId in_floats(ValueId value) {
     ValueId& converted = converted_[value];
     if (converted == ValueId{}) {
-      const Expression source = resolved(input);
-      const bool scaled = source.layer->data && !is_float(dtype);
-      converted =
-          1 + writer().convert(value, scaled ? source.layer->data->scale : 1, scaled ? source.layer->data->offset : 0);
+      const auto known = scales_.find(value);
+      const Scale scale = known == scales_.end() ? Scale{} : known->second;
+      converted = 1 + writer().convert(value, scale.factor, scale.offset);
     }
     return converted - 1;
+  }
+
+  // What the nodes from number `first` on only moved keeps the scale and offset of the data that it was.
+  void keep_scales(size_t first) {
+    for (size_t i = first; i < result_.graph.nodes.size(); ++i) {
+      const Node& node = result_.graph.nodes[i];
+      const bool moves = node.primitive == Primitive::kView || node.primitive == Primitive::kMove ||
+                         node.primitive == Primitive::kGather ||
+                         (node.primitive == Primitive::kSegment &&
+                          (node.segment.op == TN_SEGMENT_SPREAD || node.segment.op == TN_SEGMENT_SHIFT));
+      if (!moves || is_float(result_.graph.spec(node.outputs[0]).dtype)) continue;
+      const size_t sources = node.primitive == Primitive::kMove ? node.inputs.size() : 1;  // others are ids, offsets
+      const auto of = [&](size_t source) {
+        const auto known = scales_.find(node.inputs[source]);
+        return known == scales_.end() ? Scale{} : known->second;
+      };
+      for (size_t source = 1; source < sources; ++source)
+        if (of(source) != of(0))
+          fail(TN_UNSUPPORTED, described(*body_.layer),
+               ": it puts integers of data with different scales or offsets together");
+      if (of(0) != Scale{}) scales_[node.outputs[0]] = of(0);
+    }
   }
 
   ValueId stored(const LayerParameter& parameter) {
@@ -247,6 +281,7 @@ class Lowering {
 
   // The host attribute drop_rate, in training: each element is 0 with that probability, else 1 / (1 - rate) of itself.
   ValueId dropped(ValueId value, double rate) {
+    if (scales_.contains(value)) value = in_floats(value);
     ProgramWriter program;
     const int32_t goes = program.apply(TN_OP_LESS, program.uniform(draws_++, TN_FULL), program.constant(rate));
     const int32_t kept = program.apply(TN_OP_MUL, program.input(TN_FULL), program.constant(1 / (1 - rate)));
@@ -421,6 +456,12 @@ class Lowering {
   int32_t draws_ = 0;                     // random draws that were given a number
   std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
   std::map<ValueId, ValueId> converted_;  // integer value -> 1 + its float form; 0: not made yet
+
+  struct Scale {
+    double factor = 1, offset = 0;
+    bool operator==(const Scale&) const = default;
+  };
+  std::map<ValueId, Scale> scales_;  // of integers that become factor * x + offset where a port takes floats
 
   int32_t layer_index_ = 0;  // of the layer at hand
   Body body_;                // likewise

@@ -151,7 +151,7 @@ typedef struct tn_data_options {
   int32_t rank;
   int32_t reserved;
   int64_t index_limit; /* integers are in [0, index_limit); -1: not known */
-  double scale;        /* integers that flow into a float port become scale * x + offset on the device; 0: 1 */
+  double scale;        /* integers that flow into a float port, moved before or not, become scale * x + offset; 0: 1 */
   double offset;
   int32_t storage; /* TN_DENSE (0); TN_RAGGED: a sample is a sequence of rows of `shape`; TN_CSR: a vector of shape[0]
                       numbers of which most are 0, dtype TN_F32 */
