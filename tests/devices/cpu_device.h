@@ -289,6 +289,10 @@ class PreparedCall {
       const bool is_input = i < inputs.size();
       tensors[i].size = sizeof(tn_tensor);
       tensors[i].dl.data = is_input ? inputs[i] : outputs[i - inputs.size()];
+      if (const auto found = rows.find(tensors[i].dl.data); found != rows.end()) {
+        tensors[i].storage = TN_ROWS;
+        tensors[i].part = found->second;
+      }
       if (is_input) in.push_back(inputs[i] == nullptr ? nullptr : &tensors[i]);  // null: an absent operand
       if (!is_input) out.push_back(requests[i - inputs.size()] == TN_REQUEST_NONE ? nullptr : &tensors[i]);
     }
@@ -309,6 +313,7 @@ class PreparedCall {
   }
 
   tn_prepared prepared = {sizeof(tn_prepared), 0, nullptr, 0, nullptr, nullptr};
+  std::map<const void*, const tn_rows*> rows;  // operands that are TN_ROWS, by where their values lie
 
  private:
   CpuDevice& device_;

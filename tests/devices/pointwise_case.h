@@ -8,6 +8,16 @@
 
 namespace tenon::test {
 
+// TN_OP_ROW or TN_OP_COLUMN, for which ProgramWriter has no word.
+inline int32_t index(ProgramWriter& w, uint16_t op) {
+  const tn_instruction instruction = {op, TN_INT, 0, -1, -1, -1, 0};
+  tn_program program = {};
+  program.size = sizeof program;
+  program.instructions_count = 1;
+  program.instructions = &instruction;
+  return w.inline_program(Program::from(program), {})[0];
+}
+
 struct PointwiseCase {
   Program program;
   int64_t rows = 1, columns = 1;

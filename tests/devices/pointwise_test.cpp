@@ -21,14 +21,6 @@ std::vector<double> random_labels(int64_t count, int64_t classes, uint64_t seed)
   return labels;
 }
 
-int32_t index(ProgramWriter& w, uint16_t op) {
-  const tn_instruction instruction = {op, TN_INT, 0, -1, -1, -1, 0};
-  tn_program program = {};
-  program.size = sizeof program;
-  program.instructions_count = 1;
-  program.instructions = &instruction;
-  return w.inline_program(Program::from(program), {})[0];
-}
 int32_t row_index(ProgramWriter& w) { return index(w, TN_OP_ROW); }
 int32_t column_index(ProgramWriter& w) { return index(w, TN_OP_COLUMN); }
 

@@ -110,6 +110,9 @@ tn_status add_part(Run& run, const tn_execution& execution, const tn_coalesce_pa
     return part.ids == TN_I32 ? static_cast<const int32_t*>(ids)[i] : static_cast<const int64_t*>(ids)[i];
   };
   const auto* offsets = inputs[2] == nullptr ? nullptr : reinterpret_cast<const int64_t*>(data(*inputs[2]));
+  if (offsets != nullptr && offsets[tn_dim_value(&part.segments, execution.symbols)] < count)
+    return tn_fail(execution.errors, TN_MISUSE, "offsets",
+                   "the segments of a coalesce call have other ids than there are");
   int64_t segment = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t id = id_at(i);
@@ -182,8 +185,13 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   Run run = {tn_dim_value(&site.site.width, execution->symbols), tn_dim_value(&site.site.height, execution->symbols),
              site.site.dtype == TN_F64};
   int64_t count = 0;
-  for (const tn_coalesce_part& part : site.parts) count += tn_dim_value(&part.count, execution->symbols);
-  if (count < 0 || count > site.most || run.width < 0)
+  bool negative = run.width < 0;
+  for (const tn_coalesce_part& part : site.parts) {
+    const int64_t of_part = tn_dim_value(&part.count, execution->symbols);
+    negative = negative || of_part < 0;
+    count += of_part;
+  }
+  if (negative || count > site.most)
     return tn_fail(errors, TN_MISUSE, nullptr, "a coalesce call of another size than it was prepared for");
   lay_out(static_cast<uint8_t*>(call->workspace), site.most, &run);
   run.mask = table_entries(count) - 1;
