@@ -2,13 +2,17 @@
 #include "core/seams.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <system_error>
@@ -117,19 +121,72 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return folder.empty() ? std::filesystem::path(".") : folder;
 }
 
+// Names of temporary files: ".NAME.HOST-PROCESS-NUMBER.tmp". HOST tells machines and containers apart that share a
+// folder, PROCESS the processes of one, NUMBER the files of a process.
+class TemporaryName {
+ public:
+  explicit TemporaryName(const std::filesystem::path& path)
+      : prefix_(text(".", path.filename().string().substr(0, kMostOfTheName), ".", host(), "-")) {}
+
+  [[nodiscard]] std::string of(pid_t process, int number) const { return text(prefix_, process, "-", number, kSuffix); }
+  // The process that made a file of this name; 0: the name is another's.
+  [[nodiscard]] pid_t process_of(const std::string& name) const {
+    int process = 0, number = 0, end = 0;
+    if (name.rfind(prefix_, 0) != 0 ||
+        std::sscanf(name.c_str() + prefix_.size(), "%9d-%9d.tmp%n", &process, &number, &end) != 2)
+      return 0;
+    return process > 0 && name == of(process, number) ? process : 0;
+  }
+
+ private:
+  static constexpr size_t kMostOfTheName = 180;  // bytes; the system takes names of 255
+  static constexpr const char* kSuffix = ".tmp";
+
+  // FNV-1a, in hex: the name itself may be long, and hold anything.
+  static std::string host() {
+    struct utsname system = {};
+    static_cast<void>(::uname(&system));
+    uint32_t hash = 2166136261U;
+    for (const char* at = system.nodename; *at != '\0'; ++at)
+      hash = (hash ^ static_cast<unsigned char>(*at)) * 16777619U;
+    char digits[9] = {};
+    static_cast<void>(std::snprintf(digits, sizeof digits, "%08x", hash));
+    return digits;
+  }
+
+  std::string prefix_;
+};
+
+// Removes what a killed process left of a save under the same name. A file that cannot be shown to be such stays: it
+// must have been made on this machine, for this user, by a process that is no more, and have no lock on it, which its
+// maker holds. Whatever goes wrong here is no concern of the save.
+void remove_leftovers(const std::filesystem::path& path) try {
+  const TemporaryName names(path);
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder_of(path))) {
+    const pid_t process = names.process_of(entry.path().filename().string());
+    if (process == 0 || ::kill(process, 0) == 0 || errno != ESRCH) continue;
+    const Descriptor file(::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status = {};
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0) continue;
+    const bool ours = S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == ::geteuid();
+    if (ours && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
+} catch (const std::exception&) {  // a folder that cannot be listed
+}
+
 // A new empty file in the folder of `path`, removed when this goes, unless it was renamed before.
 class Temporary {
  public:
-  // The number of the process keeps two processes apart, `number` two files of one process.
   explicit Temporary(const std::filesystem::path& path) {
-    const std::string stem = path.filename().string().substr(0, 200);  // the system takes names of 255 bytes
+    const TemporaryName names(path);
     for (int number = 0; file_.get() < 0; ++number) {
-      path_ = folder_of(path) / text(".", stem, ".", ::getpid(), "-", number, ".tmp");
+      path_ = folder_of(path) / names.of(::getpid(), number);
       file_ = Descriptor(
           uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
       if (file_.get() < 0 && (errno != EEXIST || number == 10000))
         fail_system(path, "make a temporary file beside it", errno);
     }
+    static_cast<void>(::flock(file_.get(), LOCK_EX | LOCK_NB));  // some file systems have none; see remove_leftovers
   }
   ~Temporary() {
     if (!path_.empty()) ::unlink(path_.c_str());
@@ -160,7 +217,8 @@ std::filesystem::path destination(const std::filesystem::path& path) {
 
 class SystemOutput final : public FileSystem::Output {
  public:
-  explicit SystemOutput(const std::filesystem::path& path) : path_(refuse_special(destination(path))), made_(path_) {
+  explicit SystemOutput(const std::filesystem::path& path)
+      : path_(refuse_special(destination(path))), made_((remove_leftovers(path_), path_)) {
     struct stat old = {}, made = {};
     const bool replaces = ::stat(path_.c_str(), &old) == 0 && ::fstat(made_.file(), &made) == 0;
     if (replaces && old.st_mode != made.st_mode && ::fchmod(made_.file(), old.st_mode & 07777) != 0)
@@ -187,7 +245,7 @@ class SystemOutput final : public FileSystem::Output {
     const Descriptor folder(uninterrupted([&] { return ::open(folder_of(path_).c_str(), O_RDONLY | O_CLOEXEC); }));
     // EINVAL: a file system that cannot sync folders.
     if (folder.get() < 0 || (uninterrupted([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL))
-      fail_system(path_, "write its folder to the disk", errno);
+      fail_system(path_, "write its folder to the disk, after it was replaced", errno);
   }
 
  private:

@@ -1,8 +1,10 @@
 // The system's seams, and those of tests/support/faults.h over them. SPDX-License-Identifier: Apache-2.0
 #include "core/seams.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <vector>
 
 #include "core/error.h"
 #include "tests/support/faults.h"
@@ -182,6 +186,77 @@ TEST_F(Seams, AFullDiskLeavesTheOldFile) {
   };
   EXPECT_EXIT(write_too_much(), ::testing::ExitedWithCode(0), "");
   EXPECT_EQ(get(folder_ / "model"), "old");
+}
+
+class Leftovers : public Seams {
+ protected:
+  // What a process leaves that is killed while it saves.
+  fs::path leave(const std::string& name) {
+    const auto names = [&] {
+      std::set<fs::path> all;
+      for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) all.insert(entry.path());
+      return all;
+    };
+    const std::set<fs::path> before = names();
+    const auto killed = [&] {
+      const auto output = files_->replace(folder_ / name);
+      output->write("half", 4);
+      ::raise(SIGKILL);
+    };
+    EXPECT_EXIT(killed(), ::testing::KilledBySignal(SIGKILL), "");
+    for (const fs::path& path : names())
+      if (!before.contains(path)) return path;
+    ADD_FAILURE() << "nothing is left";
+    return {};
+  }
+};
+
+TEST_F(Leftovers, OfAKilledSaveGoWithTheNextOne) {
+  const fs::path half = leave("model"), other = leave("other");
+  ASSERT_EQ(get(half), "half");
+  replace(folder_ / "model", "new");
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_TRUE(fs::exists(other)) << "it is of another name";
+  EXPECT_EQ(get(folder_ / "model"), "new");
+  const std::string long_name(255, 'n');
+  const fs::path of_long = leave(long_name);
+  replace(folder_ / long_name, "new");
+  EXPECT_FALSE(fs::exists(of_long));
+}
+
+// Whatever cannot be shown to be one of ours, of a process that is no more.
+TEST_F(Leftovers, ThatMayBeAnothersStay) {
+  const fs::path locked = leave("model");
+  const int lock = ::open(locked.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
+  const std::string name = locked.filename().string();  // .model.HOST-PROCESS-0.tmp
+  const size_t host = name.find('.', 1) + 1, process = name.find('-') + 1, number = name.rfind('-');
+  const auto renamed = [&](size_t from, size_t to, const std::string& with) {
+    const fs::path path = folder_ / (name.substr(0, from) + with + name.substr(to));
+    put(path, "theirs");
+    return path;
+  };
+  const std::vector<fs::path> others = {
+      renamed(host, process - 1, "0123abcd"),                                  // of another machine
+      renamed(process, number, std::to_string(::getppid())),                   // of a process that lives
+      renamed(process, number, "0" + name.substr(process, number - process)),  // not as we write numbers
+      renamed(name.size(), name.size(), "~"), folder_ / ".model.tmp"};
+  put(others.back(), "theirs");
+  const fs::path linked = renamed(number, name.size(), "-7.tmp");
+  fs::create_hard_link(linked, folder_ / "their_model");
+  const fs::path symbolic = folder_ / (name.substr(0, number) + "-8.tmp");
+  fs::create_symlink("their_model", symbolic);
+
+  const auto pending = files_->replace(folder_ / "model");
+  replace(folder_ / "model", "new");
+  pending->commit();  // the file of this process was not taken away either
+  for (const fs::path& path : others) EXPECT_EQ(get(path), "theirs") << path;
+  EXPECT_TRUE(fs::exists(locked));
+  EXPECT_TRUE(fs::exists(linked));
+  EXPECT_TRUE(fs::is_symlink(symbolic));
+  ::close(lock);
+  replace(folder_ / "model", "newer");
+  EXPECT_FALSE(fs::exists(locked));
 }
 
 TEST_F(Seams, ACommittedFileIsClosed) {
