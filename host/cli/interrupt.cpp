@@ -7,7 +7,10 @@ namespace {
 
 volatile std::sig_atomic_t noted = 0;  // all that a signal handler may touch
 
-void note(int signal) { noted = signal; }
+// The first one is what ends the program.
+void note(int signal) {
+  if (noted == 0) noted = signal;
+}
 
 // A signal that the program was started to ignore, as in the background, stays ignored.
 void install(int signal, const struct sigaction& action, struct sigaction& before) {
@@ -25,11 +28,14 @@ Interrupt::Interrupt() {
   sigemptyset(&action.sa_mask);
   install(SIGINT, action, before_int_);
   install(SIGTERM, action, before_term_);
+  action.sa_flags = static_cast<int>(SA_RESTART);
+  install(SIGHUP, action, before_hup_);
 }
 
 Interrupt::~Interrupt() {
   sigaction(SIGINT, &before_int_, nullptr);
   sigaction(SIGTERM, &before_term_, nullptr);
+  sigaction(SIGHUP, &before_hup_, nullptr);
 }
 
 int Interrupt::signal() { return noted; }

@@ -1,5 +1,6 @@
 // The program tenon: finds the verb, runs it, and turns what went wrong into a message and an exit code.
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -107,5 +108,6 @@ int guarded(const Arguments& arguments) {
 }  // namespace tenon::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on the size of files fails, and the error is told
   return tenon::cli::guarded(tenon::cli::Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

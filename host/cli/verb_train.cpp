@@ -1,9 +1,7 @@
 // tenon train: trains, saves, tests. SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <csignal>
 #include <optional>
 
 #include "host/cli/build.h"
@@ -11,6 +9,7 @@
 #include "host/cli/interrupt.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
+#include "host/cli/saving.h"
 
 namespace tenon::cli {
 
@@ -22,18 +21,6 @@ struct TrainArguments {
   bool no_save = false;
   int64_t test_every = 0;
 };
-
-// A path that cannot be written is better known before the training than after it.
-void check_save_path(const std::string& path) {
-  const std::filesystem::path file(path);
-  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    throw Failure(kNotFound, "cannot save to \"" + path + "\": there is no folder \"" + folder + "\"");
-  if (std::filesystem::is_directory(path, error)) throw Failure(kIo, "cannot save to \"" + path + "\": it is a folder");
-  if (access(folder.c_str(), W_OK | X_OK) != 0)
-    throw Failure(kIo, "cannot save to \"" + path + "\": folder \"" + folder + "\" does not permit it");
-}
 
 class Training {
  public:
@@ -75,7 +62,7 @@ class Training {
     std::optional<Interrupt> interrupt(std::in_place);
     options_.handler = [&](Event& event) {
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
-      report_.tell(event);
+      tell(event);
       if (interrupt->signal() != 0) event.stop();
       const bool due = arguments_.test_every > 0 && event.kind() == TN_END_PASS &&
                        report_.passes_done() % arguments_.test_every == 0 && report_.passes_done() < job_.passes;
@@ -102,8 +89,26 @@ class Training {
     return arguments_.save.empty() ? job_.save : arguments_.save;
   }
 
+  // Where the terminal is gone, what cannot be told must not keep the model from being saved.
+  void tell(const Event& event) {
+    try {
+      report_.tell(event);
+    } catch (const Failure&) {
+      if (Interrupt::signal() != SIGHUP) throw;
+    }
+  }
+
   void save() {
-    options_.parameters.save(outputs_, *save_);
+    try {
+      options_.parameters.save(outputs_, *save_);
+    } catch (const Error& error) {
+      const std::string place = save_elsewhere(options_.parameters, outputs_, *save_, error);
+      try {
+        report_.saved(place);
+      } catch (const Failure&) {  // standard output may be on the same full disk
+      }
+      throw Failure(exit_code(error.code()), error.what() + std::string("; the model is saved as ") + place);
+    }
     report_.saved(*save_);
   }
 
@@ -148,11 +153,15 @@ int run_train(const Arguments& arguments) {
   Options options("train", {"JOB.toml"},
                   "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
                   "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
-                  "is then saved only where --save says so, as where the cost is not a finite number at the end.");
+                  "is then saved only where --save says so, as where the cost is not a finite number at the end.\n"
+                  "A model that cannot be written in the end is saved in the folder for temporary files.");
   namespace po = boost::program_options;
   options.list.add_options()("passes", po::value(&given.common.passes)->value_name("N"), "passes over the data");
   given.common.add_seed_to(options);
-  options.list.add_options()("save", po::value(&given.save)->value_name("FILE"),
+  const auto named = [&options](const std::string& file) {
+    if (file.empty()) options.fail("--save: expected the name of a file, got an empty text");
+  };
+  options.list.add_options()("save", po::value(&given.save)->value_name("FILE")->notifier(named),
                              "where to save the model, instead of the job's key \"save\"")(
       "no-save", po::bool_switch(&given.no_save), "save nothing")(
       "test-every", po::value(&given.test_every)->value_name("N"), "also test after every N passes");

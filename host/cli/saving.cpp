@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/saving.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace tenon::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether a file can be made in the folder only an attempt can tell: access() knows no quotas, no /proc, no root.
+int try_to_write(const fs::path& folder) {
+  std::string name = (folder / ".tenon-XXXXXX").string();
+  const int file = mkstemp(name.data());
+  if (file < 0) return errno;
+  unlink(name.c_str());
+  close(file);
+  return 0;
+}
+
+}  // namespace
+
+void check_save_path(const std::string& path) {
+  const auto refuse = [&](int exit, const std::string& why) {
+    throw Failure(exit, "cannot save to \"" + path + "\": " + why);
+  };
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none)
+    refuse(kIo, error.message());  // the name is too long, a link leads in a ring
+  if (status.type() == fs::file_type::directory) refuse(kIo, "it is a folder");
+  const bool there = status.type() != fs::file_type::not_found;
+  if (there && status.type() != fs::file_type::regular) refuse(kIo, "it is not a regular file");
+  const fs::path file = there ? fs::canonical(path) : fs::path(path);  // what a link leads to is replaced
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (!fs::is_directory(folder, error)) refuse(kNotFound, "there is no folder \"" + folder.string() + "\"");
+  if (const int failure = try_to_write(folder); failure != 0)
+    refuse(kIo, "folder \"" + folder.string() + "\": " + std::generic_category().message(failure));
+}
+
+std::string save_elsewhere(const Parameters& parameters, const Layers& outputs, const std::string& path,
+                           const Error& error) {
+  const auto give_up = [&](const std::string& why) {
+    throw Failure(exit_code(error.code()), error.what() + std::string("; nor could it be saved elsewhere: ") + why);
+  };
+  std::error_code none;
+  std::string folder = (fs::temp_directory_path(none) / "tenon-XXXXXX").string();
+  // A folder of our own: in one that all may write to, somebody else may have laid a link under any name.
+  if (none || mkdtemp(folder.data()) == nullptr) give_up("there is no folder for temporary files");
+  const std::string file = (fs::path(folder) / fs::path(path).filename()).string();
+  try {
+    parameters.save(outputs, file);
+  } catch (const Error& second) {
+    rmdir(folder.c_str());
+    give_up(second.what());
+  }
+  return file;
+}
+
+}  // namespace tenon::cli
