@@ -203,8 +203,16 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(outputs, "outputs");
     auto set = tenon::ParameterSet::create(topology.declarations(), 0, it.allocator);
     tenon::load_model(*it.files, file, *set, &header);
-    *parameters = it.parameters.add<tn_parameters>(std::move(set));
-    for (size_t i = 0; i < expressions.size(); ++i) outputs[i] = it.layers.add<tn_layer>(expressions[i]);
+    const auto loaded = it.parameters.add<tn_parameters>(std::move(set));
+    size_t made = 0;
+    try {
+      for (; made < expressions.size(); ++made) outputs[made] = it.layers.add<tn_layer>(expressions[made]);
+    } catch (...) {
+      it.parameters.take(loaded);
+      while (made > 0) it.layers.take(outputs[--made]);
+      throw;
+    }
+    *parameters = loaded;
   });
 }
 

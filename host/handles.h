@@ -21,6 +21,8 @@ class HandleTable {
   Handle add(T value) {
     const uint32_t generation = draw();
     if (free_.empty()) {
+      // Room for this one to become free: to release needs no memory.
+      if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 8);
       entries_.push_back({generation, std::move(value)});
       return {static_cast<uint32_t>(entries_.size() - 1), generation};
     }

@@ -61,9 +61,9 @@ class Layer : public detail::Owned<tn_layer, tn_layer_release> {
   }
   // Another output of a layer that has several, counted from 0; used like a layer.
   [[nodiscard]] Layer output(uint32_t number) const {
-    tn_layer made = {};
-    detail::checked([&](tn_error* error) { return tn_layer_output(host(), handle(), number, &made, error); });
-    return {host_ref(), made};
+    return detail::made<Layer>(host_ref(), [&](tn_layer* to, tn_error* error) {
+      return tn_layer_output(host(), handle(), number, to, error);
+    });
   }
 };
 using Layers = std::vector<Layer>;
@@ -415,7 +415,8 @@ class Host {
     c.storage = options.storage;
     c.levels = options.storage == TN_RAGGED ? options.levels : 0;
     c.sequence = options.sequence.empty() ? nullptr : options.sequence.c_str();
-    return made<Layer, tn_layer>([&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
+    return detail::made<Layer>(host_,
+                               [&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
   }
   // name empty: generated.
   [[nodiscard]] Layer layer(const std::string& type, const Layers& inputs, const Attributes& attributes = {},
@@ -430,27 +431,38 @@ class Host {
     c.inputs = list.data();
     c.attributes = values.data();
     c.attributes_count = values.size();
-    return made<Layer, tn_layer>([&](tn_layer* to, tn_error* error) { return tn_layer_create(get(), &c, to, error); });
+    return detail::made<Layer>(host_,
+                               [&](tn_layer* to, tn_error* error) { return tn_layer_create(get(), &c, to, error); });
   }
   [[nodiscard]] Parameters parameters(const Layers& outputs, uint64_t seed) const {
     const std::vector<tn_layer> list = detail::handles(outputs);
-    return made<Parameters, tn_parameters>([&](tn_parameters* to, tn_error* error) {
+    return detail::made<Parameters>(host_, [&](tn_parameters* to, tn_error* error) {
       return tn_parameters_create(get(), list.data(), detail::count_of(list.size()), seed, to, error);
     });
   }
   [[nodiscard]] Model load(const std::string& path) const {
-    std::vector<tn_layer> list(16);
-    tn_parameters set = {};
-    uint32_t count = detail::count_of(list.size());
-    detail::checked([&](tn_error* error) {
-      tn_status status = tn_model_load(get(), path.c_str(), list.data(), &count, &set, error);
-      if (status != TN_NEED_CAPACITY) return status;
-      list.resize(count);
-      return tn_model_load(get(), path.c_str(), list.data(), &count, &set, error);
-    });
+    // Room for what is made, before it is: nothing can fail any more when there are handles to release.
     Model result;
-    result.parameters = Parameters(host_, set);
-    for (uint32_t i = 0; i < count; ++i) result.outputs.emplace_back(host_, list[i]);
+    result.parameters = Parameters(host_);
+    std::vector<tn_layer> list;
+    const auto load = [&](uint32_t* count, tn_error* error) {
+      tn_parameters set = {};
+      const tn_status status = tn_model_load(get(), path.c_str(), list.data(), count, &set, error);
+      if (status == TN_OK) result.parameters.make([&](tn_parameters* to) { *to = set; });
+      return status;
+    };
+    uint32_t count = 16;
+    detail::checked([&](tn_error* error) {
+      tn_status status = TN_NEED_CAPACITY;
+      while (status == TN_NEED_CAPACITY) {
+        list.resize(count);
+        while (result.outputs.size() < count) result.outputs.push_back(Layer(host_));
+        status = load(&count, error);
+      }
+      return status;
+    });
+    for (uint32_t i = 0; i < count; ++i) result.outputs[i].make([&](tn_layer* to) { *to = list[i]; });
+    result.outputs.resize(count);
     return result;
   }
   // JSON of a model file; loads no plugin.
@@ -475,13 +487,13 @@ class Host {
     c.immutable_parameters = immutable.data();
     c.immutable_parameters_count = detail::count_of(immutable.size());
     c.max_rows = options.max_rows;
-    return made<Machine, tn_machine>([&](tn_machine* to, tn_error* error) {
+    return detail::made<Machine>(host_, [&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });
   }
   [[nodiscard]] Updater updater(const std::string& type, const Attributes& attributes = {}) const {
     const detail::NamedValues values(attributes);
-    return made<Updater, tn_updater>([&](tn_updater* to, tn_error* error) {
+    return detail::made<Updater>(host_, [&](tn_updater* to, tn_error* error) {
       return tn_updater_create(get(), type.c_str(), values.data(), values.size(), to, error);
     });
   }
@@ -497,8 +509,8 @@ class Host {
     c.directory = directory.empty() ? nullptr : directory.c_str();
     c.shard = shard;
     c.shards = shards;
-    return made<Reader, tn_reader>(
-        [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
+    return detail::made<Reader>(host_,
+                                [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
   }
   // A reader of the application's own. `source` is a function bool(Sample&) that makes the next sample, false where the
   // pass ends (the call after that begins the next), with `samples` in a pass, -1: not known; or an object whose size()
@@ -522,20 +534,13 @@ class Host {
     c.release = detail::Made<Source>::release;
     auto user = std::make_unique<detail::Made<Source>>(host_->thrown, schema, std::move(source));
     c.user = user.get();
-    Reader result = made<Reader, tn_reader>(
-        [&](tn_reader* to, tn_error* error) { return tn_reader_create_from(get(), &c, to, error); });
+    Reader result = detail::made<Reader>(
+        host_, [&](tn_reader* to, tn_error* error) { return tn_reader_create_from(get(), &c, to, error); });
     user.release();  // NOLINT: the host has it
     return result;
   }
 
  private:
-  template <typename Object, typename Handle, typename Call>
-  Object made(Call call) const {
-    Handle handle = {};
-    detail::checked([&](tn_error* error) { return call(&handle, error); });
-    return Object(host_, handle);
-  }
-
   detail::HostRef host_;
 };
 

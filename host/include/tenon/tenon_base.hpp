@@ -283,12 +283,19 @@ template <typename Handle, tn_status (*kRelease)(tn_host*, Handle, tn_error*)>
 class Owned {
  public:
   Owned() = default;
-  Owned(HostRef host, Handle handle) : state_(std::make_shared<State>(std::move(host), handle)) {}
+  // Room for a handle that is about to be made: what needs memory comes before the call that makes it.
+  explicit Owned(HostRef host) : state_(std::make_shared<State>(std::move(host))) {}
 
   [[nodiscard]] explicit operator bool() const { return state_ != nullptr; }
   [[nodiscard]] tn_host* host() const { return state().host->host; }
   [[nodiscard]] const HostRef& host_ref() const { return state().host; }
   [[nodiscard]] Handle handle() const { return state_ == nullptr ? Handle{} : state_->handle; }
+  // call(&handle) makes it and throws where it does not.
+  template <typename Call>
+  void make(Call call) {
+    call(&state().handle);
+    state().live = true;
+  }
   // The handle has become stale elsewhere; nothing is left to release.
   void forget() {
     state().live = false;
@@ -297,15 +304,15 @@ class Owned {
 
  private:
   struct State {
-    State(HostRef of, Handle made) : host(std::move(of)), handle(made) {}
+    explicit State(HostRef of) : host(std::move(of)) {}
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
       if (live) kRelease(host->host, handle, nullptr);
     }
     HostRef host;
-    Handle handle;
-    bool live = true;
+    Handle handle = {};
+    bool live = false;
   };
   State& state() const {
     if (state_ == nullptr) throw Error(TN_MISUSE, "an empty tenon object was used");
@@ -313,6 +320,14 @@ class Owned {
   }
   std::shared_ptr<State> state_;
 };
+
+// call(&handle, &error) -> status.
+template <typename Object, typename Call>
+Object made(const HostRef& host, Call call) {
+  Object object(host);
+  object.make([&](auto* handle) { checked([&](tn_error* error) { return call(handle, error); }); });
+  return object;
+}
 
 }  // namespace detail
 

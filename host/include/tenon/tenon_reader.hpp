@@ -468,9 +468,7 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
  private:
   template <typename Call>
   Reader wrapped(Call call) {
-    tn_reader made = {};
-    detail::checked([&](tn_error* error) { return call(&made, error); });
-    Reader result(host_ref(), made);
+    Reader result = detail::made<Reader>(host_ref(), call);
     forget();
     return result;
   }
@@ -483,9 +481,9 @@ inline Reader joined(std::vector<Reader> of, Join join) {
   std::vector<tn_reader> handles;
   for (const Reader& reader : of) handles.push_back(reader.handle());
   const HostRef host = of.front().host_ref();
-  tn_reader made = {};
-  checked([&](tn_error* error) { return join(host->host, handles.data(), count_of(handles.size()), &made, error); });
-  Reader result(host, made);
+  Reader result = made<Reader>(host, [&](tn_reader* to, tn_error* error) {
+    return join(host->host, handles.data(), count_of(handles.size()), to, error);
+  });
   for (Reader& reader : of) reader.forget();
   return result;
 }
