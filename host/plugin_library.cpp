@@ -48,10 +48,12 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
                                                       static_cast<unsigned>(RTLD_NODELETE));
   dll::fs::error_code error;
   dll::shared_library library;
+  errno = 0;  // malloc's, which the loader calls too
   library.load(file, mode, error);
+  const bool starved = errno == ENOMEM;
   if (error) {
     const std::string reason = load_failure(note);
-    fail(lacks_memory(file) ? TN_OUT_OF_MEMORY : TN_REFUSED, "it could not be loaded: ", reason);
+    fail(starved || lacks_memory(file) ? TN_OUT_OF_MEMORY : TN_REFUSED, "it could not be loaded: ", reason);
   }
   if (!library.has(TN_ENTRY_NAME))
     fail(TN_REFUSED, "it does not export the symbol ", TN_ENTRY_NAME, "; a plugin is built with tenon_add_plugin");

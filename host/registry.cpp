@@ -81,10 +81,14 @@ std::vector<fs::path> shared_objects(Folder& folder) {
     std::error_code ignored;
     if (at->path().extension() == ".so" && !at->is_directory(ignored)) result.push_back(at->path());
   }
+  if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, folder.path.string(), ": ", error.message());
   if (error) folder.trouble = "cannot be read: " + error.message();
   std::sort(result.begin(), result.end());
   return result;
 }
+
+// Whether a failure is the system's at this moment, and says nothing of a plugin: it may go well another time.
+bool passes(const Error& failure) { return failure.code() == TN_OUT_OF_MEMORY || failure.code() == TN_IO; }
 
 // Begins with the file, unless the system's message names it already.
 std::string reason_of(const fs::path& file, const Error& refusal) {
@@ -132,6 +136,7 @@ void Registry::State::scan() {
       if (error) plugin->path = found;
       if (!seen.insert(plugin->path).second) continue;  // the same file by another name
       try {
+        if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, found.string(), ": ", error.message());
         if (error) fail(TN_REFUSED, "it cannot be resolved: ", error.message());
         examine(*plugin);
         plugin->reason = conflict(*plugin);
@@ -198,7 +203,7 @@ void Registry::State::load(Plugin& plugin) {
       return;
     } catch (const Error& refusal) {
       std::string reason = reason_of(plugin.path, refusal);
-      if (refusal.code() == TN_OUT_OF_MEMORY) throw Error(TN_OUT_OF_MEMORY, reason);  // another time it may go well
+      if (passes(refusal)) throw Error(refusal.code(), reason);
       plugin.reason = std::move(reason);
     }
   }
@@ -310,7 +315,8 @@ std::vector<const Kernel*> Registry::State::kernels(const std::string& device, t
         continue;
       try {
         load(*plugin);
-      } catch (const Error&) {
+      } catch (const Error& failure) {
+        if (passes(failure)) throw;
         break;  // its kernels are an offer that others can stand in for; `list` tells why it was refused
       }
       result.push_back(&plugin->components.kernels[i]);

@@ -1,0 +1,190 @@
+// The functions here stand before those of the C library, since the program comes first where a name is looked up.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/failing_calls.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TENON_SANITIZED 1
+#else
+#define TENON_SANITIZED 0
+#endif
+
+#define TENON_REPLACES __attribute__((visibility("default")))
+
+namespace tenon::test {
+
+namespace {
+
+// Constant-initialised: memory is asked for before any constructor runs.
+std::atomic<int> armed{-1};  // a Calls
+std::atomic<int64_t> counted{0}, first_failure{0};
+std::atomic<bool> all_from_there{false};
+std::atomic<int64_t> held{0};
+
+bool fails(Calls kind) {
+  if (armed.load(std::memory_order_relaxed) != static_cast<int>(kind)) return false;
+  const int64_t number = counted.fetch_add(1);
+  return all_from_there ? number >= first_failure : number == first_failure;
+}
+
+// The function of this name in the libraries behind the program.
+template <typename Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+void* noted(void* memory) {
+  if (memory != nullptr) ++held;
+  return memory;
+}
+
+}  // namespace
+
+FailingCalls::FailingCalls(Calls kind, int64_t first, bool for_good) {
+  counted = 0;
+  first_failure = first;
+  all_from_there = for_good;
+  armed = static_cast<int>(kind);
+}
+FailingCalls::~FailingCalls() { armed = -1; }
+int64_t FailingCalls::calls() { return counted; }
+
+int64_t blocks_held() { return held; }
+
+}  // namespace tenon::test
+
+using tenon::test::Calls;
+using tenon::test::fails;
+using tenon::test::held;
+using tenon::test::noted;
+using tenon::test::real;
+
+#if TENON_SANITIZED
+
+namespace {
+
+void* new_block(size_t bytes, size_t alignment) noexcept {
+  if (fails(Calls::kMemory)) return nullptr;
+  if (bytes == 0) bytes = 1;
+  return noted(alignment <= alignof(std::max_align_t)
+                   ? std::malloc(bytes)
+                   : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
+}
+void* new_or_throw(size_t bytes, size_t alignment) {
+  void* const memory = new_block(bytes, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void delete_block(void* memory) noexcept {
+  if (memory != nullptr) --held;
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) { return new_or_throw(bytes, 1); }
+void* operator new[](size_t bytes) { return new_or_throw(bytes, 1); }
+void* operator new(size_t bytes, std::align_val_t at) { return new_or_throw(bytes, static_cast<size_t>(at)); }
+void* operator new[](size_t bytes, std::align_val_t at) { return new_or_throw(bytes, static_cast<size_t>(at)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return new_block(bytes, 1); }
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return new_block(bytes, 1); }
+void operator delete(void* memory) noexcept { delete_block(memory); }
+void operator delete[](void* memory) noexcept { delete_block(memory); }
+void operator delete(void* memory, size_t) noexcept { delete_block(memory); }
+void operator delete[](void* memory, size_t) noexcept { delete_block(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { delete_block(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { delete_block(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { delete_block(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { delete_block(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { delete_block(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { delete_block(memory); }
+
+#else
+
+extern "C" {
+
+// The C library's own, under names that nobody replaces.
+void* __libc_malloc(size_t bytes);
+void* __libc_calloc(size_t count, size_t bytes);
+void* __libc_realloc(void* memory, size_t bytes);
+void* __libc_memalign(size_t alignment, size_t bytes);
+void __libc_free(void* memory);
+
+TENON_REPLACES void* malloc(size_t bytes) {
+  if (fails(Calls::kMemory)) return errno = ENOMEM, nullptr;
+  return noted(__libc_malloc(bytes));
+}
+TENON_REPLACES void* calloc(size_t count, size_t bytes) {
+  if (fails(Calls::kMemory)) return errno = ENOMEM, nullptr;
+  return noted(__libc_calloc(count, bytes));
+}
+TENON_REPLACES void* realloc(void* memory, size_t bytes) {
+  if (fails(Calls::kMemory)) return errno = ENOMEM, nullptr;
+  void* const moved = __libc_realloc(memory, bytes);
+  if (memory == nullptr) return noted(moved);
+  if (moved == nullptr && bytes == 0) --held;
+  return moved;
+}
+TENON_REPLACES void* memalign(size_t alignment, size_t bytes) {
+  if (fails(Calls::kMemory)) return errno = ENOMEM, nullptr;
+  return noted(__libc_memalign(alignment, bytes));
+}
+TENON_REPLACES void* aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
+TENON_REPLACES int posix_memalign(void** to, size_t alignment, size_t bytes) {
+  void* const memory = memalign(alignment, bytes);
+  if (memory == nullptr) return ENOMEM;
+  *to = memory;
+  return 0;
+}
+TENON_REPLACES void free(void* memory) {
+  if (memory != nullptr) --held;
+  __libc_free(memory);
+}
+
+}  // extern "C"
+
+#endif
+
+extern "C" {
+
+// Of a call that fails, and of the real one.
+#define TENON_CALL(name, ...)                               \
+  if (fails(Calls::kFiles)) return errno = EIO, -1;         \
+  static const auto behind = real<decltype(::name)>(#name); \
+  return behind(__VA_ARGS__)
+
+TENON_REPLACES int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = static_cast<mode_t>((flags & O_CREAT) != 0 ? va_arg(rest, int) : 0);
+  va_end(rest);
+  TENON_CALL(open, path, flags, mode);
+}
+TENON_REPLACES ssize_t read(int file, void* to, size_t bytes) { TENON_CALL(read, file, to, bytes); }
+TENON_REPLACES ssize_t pread(int file, void* to, size_t bytes, off_t at) { TENON_CALL(pread, file, to, bytes, at); }
+TENON_REPLACES ssize_t write(int file, const void* from, size_t bytes) { TENON_CALL(write, file, from, bytes); }
+// Thousands of files are written that no loss of power need spare.
+TENON_REPLACES int fsync(int) { return fails(Calls::kFiles) ? (errno = EIO, -1) : 0; }
+TENON_REPLACES int fstat(int file, struct stat* to) noexcept { TENON_CALL(fstat, file, to); }
+TENON_REPLACES int rename(const char* from, const char* to) noexcept { TENON_CALL(rename, from, to); }
+// What fails to close is closed all the same.
+TENON_REPLACES int close(int file) {
+  static const auto behind = real<decltype(::close)>("close");
+  const int result = behind(file);
+  if (fails(Calls::kFiles)) return errno = EIO, -1;
+  return result;
+}
+
+}  // extern "C"
