@@ -103,6 +103,43 @@ TEST_F(Gather, RefusesAnIdOutsideTheTableAndTouchesNothing) {
     }
 }
 
+TEST_F(Gather, RefusesOtherCalls) {
+  tn_gather gather = {};
+  gather.size = sizeof gather;
+  gather.dtype = TN_F32;
+  gather.ids = TN_I64;
+  gather.op = TN_GATHER_SUM;
+  gather.height = gather.width = tn_dim_constant(2);
+  gather.count = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+  gather.segments = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS);
+  const auto prepare_it = [&](tn_prepared* prepared) {
+    return device_.table<tn_gather_table>(TN_GATHER)->prepare(device_.device(), device_.services(), device_.errors(),
+                                                              &gather, prepared);
+  };
+  PreparedCall call(device_);
+  ASSERT_EQ(prepare_it(&call.prepared), TN_OK);
+  Guarded table = write_all(TN_F32, {1, 2, 3, 4}), ids = write_all(TN_I64, {0, 1}), offsets = write_all(TN_I64, {0, 2});
+  Guarded out = write_all(TN_F32, {0, 0});
+  const auto run_it = [&](const std::vector<void*>& in, int64_t count, int64_t segments) {
+    return call.run(in, {out.data()}, {TN_REQUEST_WRITE}, {0, count, segments}, 2);
+  };
+  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, -1, 1), TN_MISUSE);
+  EXPECT_EQ(device_.message, "a gather call of negative size");
+  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 2, -1), TN_MISUSE);
+  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 1, 1), TN_MISUSE) << "the segment has two ids";
+  EXPECT_EQ(device_.message, "the segments have more ids than there are");
+  EXPECT_EQ(run_it({table.data(), ids.data()}, 2, 1), TN_MISUSE);
+  EXPECT_EQ(run_it({table.data(), nullptr, offsets.data()}, 2, 1), TN_MISUSE);
+  EXPECT_EQ(device_.message, "a gather call needs values, ids and one output");
+  EXPECT_EQ(read_all(TN_F32, out), (std::vector<double>{0, 0}));
+  EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 2, 1), TN_OK);
+  EXPECT_EQ(read_all(TN_F32, out), (std::vector<double>{4, 6}));
+  tn_prepared prepared = {};
+  gather.op = TN_GATHER_SUM + 1;
+  EXPECT_EQ(prepare_it(&prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(device_.port, "op");
+}
+
 TEST_F(Gather, RefusesOtherTypes) {
   tn_prepared prepared = {};
   EXPECT_EQ(prepare({2, 2, 2, true, TN_I32}, &prepared), TN_UNSUPPORTED);

@@ -174,6 +174,62 @@ TEST_F(GemmEpilogue, Batches) {
   check({9, 1, 5, 4}, flat(), false);
 }
 
+TEST_F(GemmEpilogue, RefusesWhatItDoesNotKnow) {
+  const auto refused = [&](const Program& program, auto change, const char* why) {
+    Site site;
+    fill({1, 4, 5, 6}, program, site);
+    change(site);
+    tn_prepared prepared = {};
+    EXPECT_EQ(table()->prepare(device_.device(), device_.services(), device_.errors(), &site.epilogue, &prepared),
+              TN_UNSUPPORTED)
+        << why;
+    EXPECT_EQ(device_.message, why);
+    EXPECT_EQ(device_.port, "program");
+    EXPECT_EQ(prepared.binding, nullptr);
+  };
+  const char* const unknown = "the program has a type or an operation that the cpu does not know";
+  const tn_dtype complex_number = TN_DTYPE(5, 64);
+  refused(
+      bias_relu(), [&](Site& s) { s.inputs[1] = complex_number; }, unknown);
+  refused(
+      flat(), [&](Site& s) { s.outputs[0] = complex_number; }, unknown);
+  Program later = flat();  // an operation of a later version
+  later.instructions.back().op = 999;
+  refused(
+      later, [](Site&) {}, unknown);
+  const char* const unfit = "the cpu cannot run this program as an epilogue";
+  for (const int32_t number : {-1, 2})
+    refused(
+        bias_relu(), [&](Site& s) { s.epilogue.product = number; }, unfit);
+  refused(
+      flat(), [](Site& s) { s.site.compute = TN_F64; }, unfit);
+  refused(
+      flat(), [](Site& s) { s.gemm.m.bound = -1; }, unfit);
+  refused(
+      flat(), [](Site& s) { s.site.columns = tn_dim_symbol(TN_SYMBOL_SAMPLES); }, unfit);
+}
+
+// The numbers of the product are checked in every call.
+TEST_F(GemmEpilogue, RefusesOtherCalls) {
+  const Program program = flat();
+  Site site;
+  fill({1, 2, 2, 2}, program, site);
+  PreparedCall call(device_);
+  ASSERT_EQ(table()->prepare(device_.device(), device_.services(), device_.errors(), &site.epilogue, &call.prepared),
+            TN_OK);
+  Guarded a = write_all(TN_F32, Numbers(4, 1)), b = write_all(TN_F32, Numbers(4, 1)), c(16), y(16);
+  const auto run = [&](const std::vector<void*>& in, const std::vector<void*>& out, int64_t samples) {
+    return call.run(in, out, std::vector<uint8_t>(out.size(), TN_REQUEST_WRITE), {0, samples}, 1);
+  };
+  EXPECT_EQ(run({a.data(), b.data()}, {c.data(), y.data()}, -1), TN_MISUSE);
+  EXPECT_EQ(device_.message, "a product of negative size");
+  EXPECT_EQ(run({a.data()}, {c.data(), y.data()}, 2), TN_MISUSE);
+  EXPECT_EQ(run({a.data(), b.data()}, {c.data()}, 2), TN_MISUSE);
+  EXPECT_EQ(run({a.data(), nullptr}, {c.data(), y.data()}, 2), TN_MISUSE);
+  EXPECT_EQ(run({a.data(), b.data()}, {c.data(), y.data()}, 2), TN_OK);
+  EXPECT_EQ(read_all(TN_F32, y), Numbers(4, 1)) << "0.5 (1 + 1), squared";
+}
+
 TEST_F(GemmEpilogue, IsNotForProgramsThatReadTheProductTwice) {
   ProgramWriter w;  // the whole grid is needed for the mean before it can be taken off
   const int32_t c = w.input(TN_FULL);

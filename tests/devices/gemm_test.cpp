@@ -121,6 +121,27 @@ TEST_F(Gemm, DoesNothingWithoutARequest) {
   EXPECT_EQ(call.run({a.data()}, {nullptr}, {TN_REQUEST_WRITE}, {0, 2}, 1), TN_MISUSE);
 }
 
+TEST_F(Gemm, RefusesNegativeAndImmenseSizes) {
+  Guarded a(16), b(16), c(16);
+  const std::vector<uint8_t> before = c.bytes();
+  const auto run = [&](const Product& p) {
+    PreparedCall call(device_);
+    EXPECT_EQ(prepare(p, &call.prepared), TN_OK);
+    const tn_status status = call.run({a.data(), b.data()}, {c.data()}, {TN_REQUEST_WRITE}, {0, p.m}, 1);
+    EXPECT_TRUE(c.bytes() == before && c.intact());
+    return status;
+  };
+  for (const Product& p : {Product{-1, 2, 2, 2}, Product{1, -2, 2, 2}, Product{1, 2, -2, 2}, Product{1, 2, 2, -2},
+                           Product{-1, -2, 2, 2}, Product{1, INT64_MIN, 2, 2}, Product{0, 2, 2, -1}}) {
+    device_.message.clear();
+    EXPECT_EQ(run(p), TN_MISUSE) << p;
+    EXPECT_EQ(device_.message, "a product of negative size") << p;
+  }
+  constexpr int64_t kImmense = int64_t{1} << 31;
+  for (const Product& p : {Product{1, kImmense, 2, 2}, Product{1, 2, kImmense, 2}, Product{1, 2, 2, kImmense}})
+    EXPECT_EQ(run(p), TN_UNSUPPORTED) << p;
+}
+
 TEST_F(Gemm, RefusesOtherTypesAndForms) {
   tn_prepared prepared = {};
   EXPECT_EQ(prepare({1, 2, 2, 2, 0, 1, TN_I32}, &prepared), TN_UNSUPPORTED);

@@ -145,6 +145,21 @@ TEST_F(Moves, Transpose) {
   check({{4, 3, 2}, {{{2, 3, 4}, {2, 3, 4}, {0, 0, 0}, {0, 0, 0}, {2, 1, 0}}}});
 }
 
+TEST_F(Moves, RefusesNegativeSizes) {
+  for (const bool fill : {false, true}) {
+    PreparedCall call(device_);
+    const MoveCase c = {{2, 3}, {{{2, 3}, {2, 3}, {0, 0}, {0, 0}, {0, 1}}}, fill};
+    ASSERT_EQ(prepare(c, true, &call.prepared), TN_OK);
+    Guarded in(24), out(24);
+    const std::vector<uint8_t> before = out.bytes();
+    for (const int64_t samples : {int64_t{-1}, int64_t{-1000}, INT64_MIN / 8}) {
+      EXPECT_EQ(call.run({in.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, samples}, 2), TN_MISUSE);
+      EXPECT_EQ(device_.message, "a move of negative size");
+    }
+    EXPECT_TRUE(out.bytes() == before && out.intact());
+  }
+}
+
 TEST_F(Moves, RefusesToAddWhatIsNoFloat) {
   PreparedCall call(device_);
   const MoveCase c = {{2}, {{{2}, {2}, {0}, {0}, {0}}}, false, TN_I64};

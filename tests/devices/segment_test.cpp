@@ -142,6 +142,44 @@ TEST_F(SegmentTable, EveryOperation) {
       }
 }
 
+// NaN is the maximum of a segment that has one, wherever it stands; ranks put it last, in the order of the rows.
+TEST_F(SegmentTable, NanInSegments) {
+  const Case f32 = {{0, 3, 6, 9, 10, 12, 12}, 1, TN_F32, 0}, f64 = {f32.offsets, 1, TN_F64, 0};
+  const std::vector<double> from = {NAN, 1, 2, 1, NAN, 2, 1, 2, NAN, NAN, -INFINITY, -INFINITY};
+  const std::vector<double> ranks = {2, 1, 0, 1, 2, 0, 1, 0, 2, 0, 0, 1};
+  for (const Case& c : {f32, f64}) {
+    Guarded in = write_all(c.dtype, from), offsets = write_all(TN_I64, {c.offsets.begin(), c.offsets.end()});
+    for (const uint8_t request : {TN_REQUEST_WRITE, TN_REQUEST_ADD}) {
+      PreparedCall call(device_);
+      ASSERT_EQ(prepare(c, TN_SEGMENT_MAX, &call.prepared), TN_OK) << device_.message;
+      Guarded out = write_all(c.dtype, std::vector<double>(6, 5));
+      ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {request}, {0, 6, 12}, 2), TN_OK);
+      const std::vector<double> got = read_all(c.dtype, out);
+      for (size_t s = 0; s < 4; ++s) EXPECT_TRUE(std::isnan(got[s])) << "segment " << s << ": " << got[s];
+      EXPECT_EQ(got[4], -INFINITY);
+      EXPECT_EQ(got[5], request == TN_REQUEST_ADD ? 5 : 0) << "an empty segment";
+    }
+    PreparedCall call(device_);
+    ASSERT_EQ(prepare(c, TN_SEGMENT_RANK, &call.prepared), TN_OK) << device_.message;
+    Guarded out = write_all(TN_I64, std::vector<double>(12, 99));
+    ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 6, 12}, 2), TN_OK);
+    EXPECT_EQ(read_all(TN_I64, out), ranks);
+  }
+}
+
+// Several NaN, and equal values, zeros of both signs among them: equal ones stand in the order of their rows.
+TEST_F(SegmentTable, TiesInRanks) {
+  for (const tn_dtype dtype : {TN_F32, TN_F64}) {
+    const Case c = {{0, 8}, 1, dtype, 0};
+    PreparedCall call(device_);
+    ASSERT_EQ(prepare(c, TN_SEGMENT_RANK, &call.prepared), TN_OK) << device_.message;
+    Guarded in = write_all(dtype, {NAN, 0.0, 3, -0.0, NAN, 3, INFINITY, 0.0}), offsets = write_all(TN_I64, {0, 8});
+    Guarded out = write_all(TN_I64, std::vector<double>(8, 99));
+    ASSERT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1, 8}, 1), TN_OK);
+    EXPECT_EQ(read_all(TN_I64, out), (std::vector<double>{6, 3, 1, 4, 7, 2, 0, 5}));
+  }
+}
+
 TEST_F(SegmentTable, CopiesAnyType) {
   for (const tn_dtype dtype : {TN_I64, TN_I32, TN_U8}) {
     std::vector<double> from = {1, 2, 3, 4, 5, 6, 7};
@@ -163,6 +201,31 @@ TEST_F(SegmentTable, Refuses) {
   ASSERT_EQ(prepare({{0, 5}, 1, TN_F32, 0}, TN_SEGMENT_SUM, &call.prepared), TN_OK);
   Guarded in = write_all(TN_F32, {1, 2, 3}), offsets = write_all(TN_I64, {0, 5}), out = write_all(TN_F32, {0});
   EXPECT_EQ(call.run({in.data(), offsets.data()}, {out.data()}, {TN_REQUEST_WRITE}, {0, 1, 3}, 1), TN_MISUSE);
+}
+
+TEST_F(SegmentTable, RefusesOtherCalls) {
+  PreparedCall sum(device_), position(device_), shift(device_);
+  const Case c = {{0, 3}, 1, TN_F32, 0};
+  ASSERT_EQ(prepare(c, TN_SEGMENT_SUM, &sum.prepared), TN_OK);
+  ASSERT_EQ(prepare(c, TN_SEGMENT_POSITION, &position.prepared), TN_OK);
+  ASSERT_EQ(prepare({{0, 3}, 1, TN_I32, 0}, TN_SEGMENT_SHIFT, &shift.prepared), TN_OK);
+  Guarded in = write_all(TN_F32, {1, 2, 3}), offsets = write_all(TN_I64, {0, 3}), out = write_all(TN_I64, {7, 7, 7});
+  const std::vector<uint8_t> before = out.bytes();
+  const auto run = [&](PreparedCall& call, void* value, void* where, std::vector<int64_t> sizes, uint8_t request) {
+    return call.run({value, where}, {out.data()}, {request}, std::move(sizes), 1);
+  };
+  const std::vector<int64_t> fine = {0, 1, 3};
+  for (const auto& sizes : {std::vector<int64_t>{0, -1, 3}, {0, 1, -3}}) {
+    EXPECT_EQ(run(sum, in.data(), offsets.data(), sizes, TN_REQUEST_WRITE), TN_MISUSE);
+    EXPECT_EQ(device_.message, "a segment call of negative size");
+  }
+  EXPECT_EQ(run(sum, nullptr, offsets.data(), fine, TN_REQUEST_WRITE), TN_MISUSE);
+  EXPECT_EQ(run(sum, in.data(), nullptr, fine, TN_REQUEST_WRITE), TN_MISUSE);
+  EXPECT_EQ(run(position, in.data(), offsets.data(), fine, TN_REQUEST_WRITE), TN_MISUSE) << "it takes no value";
+  EXPECT_EQ(run(position, nullptr, offsets.data(), fine, TN_REQUEST_ADD), TN_UNSUPPORTED) << "numbers are not added";
+  EXPECT_EQ(run(shift, in.data(), offsets.data(), fine, TN_REQUEST_ADD), TN_UNSUPPORTED);
+  EXPECT_TRUE(out.bytes() == before);
+  EXPECT_EQ(run(position, nullptr, offsets.data(), fine, TN_REQUEST_WRITE), TN_OK);
 }
 
 // Sums over bags of a table's rows have the bits of a gather and a sum after it.

@@ -191,13 +191,13 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
              &first_wrong};
   if (run.add && gather.site.dtype != TN_F32 && gather.site.dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu adds gathered rows of float32 and float64 only");
-  if (run.height < 0 || run.width < 0 || run.count < 0)
+  if (run.height < 0 || run.width < 0 || run.count < 0 || (sums && run.segments < 0))
     return tn_fail(errors, TN_MISUSE, nullptr, "a gather call of negative size");
   parallel.for_each(parallel.self, (run.count + kIdsPerTask - 1) / kIdsPerTask, &check_ids, &run);
   if (first_wrong.load() != INT64_MAX) return report_wrong_id(errors, run);
   if (run.width == 0) return TN_OK;
   if (sums) {
-    if (run.segments <= 0) return TN_OK;
+    if (run.segments == 0) return TN_OK;
     if (run.offsets[run.segments] > run.count)
       return tn_fail(errors, TN_MISUSE, "offsets", "the segments have more ids than there are");
     run.tasks = std::clamp<int64_t>(run.count * run.width * gather.element_bytes / kBytesPerTask, 1, kSumTasks);

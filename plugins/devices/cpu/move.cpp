@@ -49,6 +49,10 @@ struct Nest {
 
 int64_t value(const tn_dim& dim, const int64_t* symbols) { return tn_dim_value(&dim, symbols); }
 
+bool any_negative(const std::vector<tn_dim>& dims, const int64_t* symbols) {
+  return std::any_of(dims.begin(), dims.end(), [&](const tn_dim& dim) { return value(dim, symbols) < 0; });
+}
+
 // Row-major steps of a tensor.
 void set_steps(const std::vector<tn_dim>& dims, const int64_t* symbols, int64_t* steps) {
   int64_t step = 1;
@@ -177,6 +181,8 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   const Runner copy = runner(binding.dtype, add);
   if (copy == nullptr)
     return tn_fail(execution->errors, TN_UNSUPPORTED, "dtype", "the cpu adds boxes of float32 and float64 only");
+  if (any_negative(binding.to, execution->symbols))
+    return tn_fail(execution->errors, TN_MISUSE, nullptr, "a move of negative size");
   uint8_t* const to = data(*call->outputs[0]);
   if (binding.fill && !add) {
     uint64_t bytes = tn_dtype_bytes(binding.dtype);
@@ -187,6 +193,8 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   for (const Part& part : binding.parts) {
     if (call->inputs[part.input] == nullptr)
       return tn_fail(execution->errors, TN_MISUSE, "inputs", "a move without one of its inputs");
+    if (any_negative(part.box, execution->symbols))
+      return tn_fail(execution->errors, TN_MISUSE, nullptr, "a move of negative size");
     const Nest nest = nest_of(binding, part, execution->symbols);
     if (nest.elements() == 0) continue;
     const int64_t tasks = std::min((nest.elements() + kTaskElements - 1) / kTaskElements, nest.loops[0].count);
