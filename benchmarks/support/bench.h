@@ -1,0 +1,147 @@
+// What the programs of the benchmarks share: clock, files for the peers, the line that benchmarks/run reads.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <tenon/tenon.hpp>
+#include <vector>
+
+namespace bench {
+
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The arguments of every program: THREADS FOLDER [MODE]. FOLDER receives what the peers start from.
+struct Arguments {
+  int threads;
+  std::string folder;
+  std::string mode;
+};
+
+// The line that benchmarks/run reads; what does not apply is 0 and is left out.
+struct Result {
+  double seconds = 0;  // for one step, or for what the workload counts
+  double loss = 0;     // after the same steps on every side
+  double flops = 0;    // operations that one step needs, for the share of the machine's limit
+  double bytes = 0;    // bytes that one step must move
+  double p99 = 0;      // seconds, where single calls are timed
+};
+
+inline void print(const Result& result) {
+  std::printf("{\"seconds\": %.9g", result.seconds);
+  const auto add = [](const char* name, double value) {
+    if (value != 0) std::printf(", \"%s\": %.9g", name, value);
+  };
+  add("loss", result.loss);
+  add("flops", result.flops);
+  add("bytes", result.bytes);
+  add("p99", result.p99);
+  std::printf("}\n");
+}
+
+// main() of a program: `body` measures and returns a Result.
+template <typename Body>
+int run(int argc, char** argv, const Body& body) {
+  if (argc < 3 || argc > 4) {
+    std::fprintf(stderr, "usage: %s THREADS FOLDER [MODE]\n", argv[0]);
+    return 64;
+  }
+  try {
+    print(body(Arguments{std::atoi(argv[1]), argv[2], argc > 3 ? argv[3] : ""}));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 1;
+  }
+}
+
+// A host with the built-in plugins, without the checks of a debug host.
+inline tenon::Host host(int threads) { return tenon::Host(tenon::HostOptions{threads, {}, nullptr, {}, TN_CHECK_OFF}); }
+
+inline tenon::Layer data(const tenon::Host& host, const std::string& name, tn_dtype dtype,
+                         std::vector<int64_t> shape = {}) {
+  tenon::DataOptions options;
+  options.name = name;
+  options.dtype = dtype;
+  options.shape = std::move(shape);
+  return host.data(options);
+}
+
+inline tenon::Machine machine(const tenon::Host& host, const tenon::Parameters& parameters,
+                              const tenon::Layers& outputs, int64_t samples, bool training) {
+  tenon::MachineOptions options;
+  options.max_samples = samples;
+  options.training = training;
+  return host.machine(parameters, outputs, options);
+}
+
+// A file for the peers, written by the first round alone.
+inline void write(const std::string& folder, const std::string& name, const void* data, size_t bytes) {
+  const std::string path = folder + "/" + name;
+  if (std::filesystem::exists(path)) return;
+  std::ofstream file(path, std::ios::binary);
+  file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  if (!file.flush()) throw tenon::Error(TN_IO, "cannot write " + path);
+}
+template <typename T>
+void write(const std::string& folder, const std::string& name, const std::vector<T>& values) {
+  write(folder, name, values.data(), values.size() * sizeof(T));
+}
+// Parameters as they are before the first step.
+inline void write(const std::string& folder, const tenon::Parameters& parameters,
+                  const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const tenon::Array values = parameters.get(name);
+    write(folder, name, values.data, static_cast<size_t>(values.count()) * sizeof(float));
+  }
+}
+
+// Numbers between -1 and 1, the same in every run.
+inline std::vector<float> numbers(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(count);
+  for (float& value : values) value = uniform(random);
+  return values;
+}
+template <typename T>
+std::vector<T> integers(size_t count, uint32_t below, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<T> values(count);
+  for (T& value : values) value = static_cast<T>(random() % below);
+  return values;
+}
+
+// Seconds for one call of `step`: the mean over `count` calls.
+template <typename Step>
+double mean_seconds(int count, const Step& step) {
+  const double began = now();
+  for (int i = 0; i < count; ++i) step();
+  return (now() - began) / count;
+}
+
+// Median and 99th percentile of the seconds of single calls.
+template <typename Step>
+Result single_calls(int count, const Step& step) {
+  std::vector<double> times(static_cast<size_t>(count));
+  for (double& time : times) {
+    const double began = now();
+    step();
+    time = now() - began;
+  }
+  std::sort(times.begin(), times.end());
+  Result result;
+  result.seconds = times[times.size() / 2];
+  result.p99 = times[times.size() * 99 / 100];
+  return result;
+}
+
+}  // namespace bench

@@ -1,0 +1,62 @@
+"""The sides of a workload: commands whose last line of output is a JSON object. SPDX-License-Identifier: Apache-2.0"""
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+
+
+@dataclasses.dataclass
+class Side:
+    name: str
+    command: list
+    environment: dict
+
+
+def build_of(against, root):
+    """A build folder as it is, or that of a commit, built in a work tree of its own."""
+    folder = pathlib.Path(against)
+    if (folder / "bin").is_dir():
+        return folder.resolve()
+    commit = subprocess.run(["git", "rev-parse", "--verify", "--short", f"{against}^{{commit}}"], cwd=root, check=False,
+                            stdout=subprocess.PIPE, text=True).stdout.strip()
+    if not commit:
+        sys.exit(f"benchmarks/run: \"{against}\" is neither a build folder nor a commit")
+    tree = root / "build-old" / commit
+    if not tree.exists():
+        subprocess.run(["git", "worktree", "add", "--detach", tree, commit], cwd=root, check=True)
+    build = tree / "build-bench"
+    subprocess.run(["cmake", "-G", "Ninja", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DTENON_TESTS=OFF",
+                    "-DTENON_BENCHMARKS=ON"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", build, "--target", "benchmarks"], check=True, stdout=subprocess.DEVNULL)
+    return build
+
+
+def of(workload, given, old, threads, folder, root):
+    """Tenon first, since it writes what the others read."""
+    mode = [workload["mode"]] if "mode" in workload else []
+    program = f"bin/bench_{workload['program']}"
+    if not (given.build / program).exists():
+        sys.exit(f"benchmarks/run: {given.build / program} does not exist; benchmarks/setup builds it")
+    result = [Side("tenon", [given.build / program, str(threads), folder, *mode], {})]
+    if old is not None:
+        result.append(Side("old", [old / program, str(threads), folder, *mode], {}))
+    wanted = {"all": workload["peers"], "none": []}.get(
+        given.peers, [peer for peer in workload["peers"] if peer.split()[0] in given.peers.split(",")])
+    if wanted and not given.python.exists():
+        sys.exit(f"benchmarks/run: {given.python} does not exist; benchmarks/setup installs the peers "
+                 "(--peers none does without)")
+    for peer in wanted:
+        name, *own = peer.split()
+        # -P: the file is called as the package that it imports.
+        command = [given.python, "-P", root / "benchmarks" / workload["program"] / f"{name}.py", str(threads), folder]
+        result.append(Side(peer, command + (own or mode), {"PYTHONPATH": str(root / "benchmarks")}))
+    probe = given.build / "bin/bench_probe"
+    result.append(Side("probe", [probe, str(threads)], {}))
+    return result
+
+
+def environment(side):
+    """Without the settings that a machine may have for other programs, which would slow a peer down."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS_", "OMP_", "MKL_"))}
+    return kept | side.environment

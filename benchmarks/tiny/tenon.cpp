@@ -1,0 +1,34 @@
+// Row 3: a training step of 16-32-32-2, batch 1, SGD. SPDX-License-Identifier: Apache-2.0
+#include "../support/bench.h"
+
+int main(int argc, char** argv) {
+  return bench::run(argc, argv, [](const bench::Arguments& arguments) {
+    const tenon::Host host = bench::host(arguments.threads);
+    const tenon::Layer x = bench::data(host, "x", TN_F32, {16});
+    const tenon::Layer first = host.layer("fc", {x}, {{"size", 32}, {"act", "relu"}}, "first");
+    const tenon::Layer second = host.layer("fc", {first}, {{"size", 32}, {"act", "relu"}}, "second");
+    const tenon::Layer logits = host.layer("fc", {second}, {{"size", 2}}, "logits");
+    const tenon::Layer cost =
+        host.layer("cross_entropy", {logits, bench::data(host, "label", TN_I64)}, {{"from_logits", true}}, "cost");
+    const tenon::Parameters parameters = host.parameters({cost}, 1);
+    const tenon::Machine machine = bench::machine(host, parameters, {cost}, 1, true);
+    const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 0.01}});
+    const std::vector<float> input = bench::numbers(16, 1);
+    const int64_t label = 1;
+    bench::write(arguments.folder, parameters,
+                 {"first.weight", "first.bias", "second.weight", "second.bias", "logits.weight", "logits.bias"});
+    bench::write(arguments.folder, "x", input);
+    const std::vector<tenon::Feed> feeds = {{"x", {TN_F32, {1, 16}, input.data()}}, {"label", {TN_I64, {1}, &label}}};
+    const auto step = [&] {
+      machine.forward(feeds);
+      machine.backward();
+      updater.update(machine);
+    };
+    bench::mean_seconds(100, step);
+    bench::Result result;
+    result.loss = machine.cost();
+    result.seconds = bench::mean_seconds(50000, step);
+    result.flops = 2.0 * (2 * 16 * 32 + 3 * 32 * 32 + 3 * 32 * 2);
+    return result;
+  });
+}

@@ -1,0 +1,21 @@
+"""Row 2 in PyTorch. SPDX-License-Identifier: Apache-2.0"""
+import numpy as np
+import torch
+from torch.nn import functional
+
+from support import torch_peer
+
+w1, b1, w2, b2, w3, b3 = values = torch_peer.layers(("first", 1024, 4096), ("second", 4096, 4096),
+                                                    ("logits", 4096, 1000))
+x = torch_peer.tensor("x", (1024, 1024))
+labels = torch_peer.tensor("labels", (1024,), np.int64)
+
+
+def loss_of():
+    hidden = functional.relu(torch.addmm(b1, x, w1))
+    hidden = functional.relu(torch.addmm(b2, hidden, w2))
+    return functional.cross_entropy(torch.addmm(b3, hidden, w3), labels)
+
+
+optimizer = torch.optim.SGD(values, lr=0.01, momentum=0.9, fused=True)
+torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 3, 3)

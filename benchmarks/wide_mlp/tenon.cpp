@@ -1,0 +1,35 @@
+// Row 2: a step of 1024-4096-4096-1000, momentum 0.9, batch 1024. SPDX-License-Identifier: Apache-2.0
+#include "../support/bench.h"
+
+int main(int argc, char** argv) {
+  return bench::run(argc, argv, [](const bench::Arguments& arguments) {
+    constexpr int64_t kBatch = 1024;
+    const tenon::Host host = bench::host(arguments.threads);
+    const tenon::Layer x = bench::data(host, "x", TN_F32, {1024});
+    const tenon::Layer first = host.layer("fc", {x}, {{"size", 4096}, {"act", "relu"}}, "first");
+    const tenon::Layer second = host.layer("fc", {first}, {{"size", 4096}, {"act", "relu"}}, "second");
+    const tenon::Layer logits = host.layer("fc", {second}, {{"size", 1000}}, "logits");
+    const tenon::Layer cost =
+        host.layer("cross_entropy", {logits, bench::data(host, "label", TN_I64)}, {{"from_logits", true}}, "cost");
+    const tenon::Parameters parameters = host.parameters({cost}, 1);
+    const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true);
+    const tenon::Updater updater = host.updater("momentum", {{"learning_rate", 0.01}, {"momentum", 0.9}});
+    const std::vector<float> inputs = bench::numbers(kBatch * 1024, 1);
+    const auto labels = bench::integers<int64_t>(kBatch, 1000, 2);
+    bench::write(arguments.folder, parameters,
+                 {"first.weight", "first.bias", "second.weight", "second.bias", "logits.weight", "logits.bias"});
+    bench::write(arguments.folder, "x", inputs);
+    bench::write(arguments.folder, "labels", labels);
+    const auto step = [&] {
+      machine.forward({{"x", {TN_F32, {kBatch, 1024}, inputs.data()}}, {"label", {TN_I64, {kBatch}, labels.data()}}});
+      machine.backward();
+      updater.update(machine);
+    };
+    bench::mean_seconds(3, step);
+    bench::Result result;
+    result.loss = machine.cost();
+    result.seconds = bench::mean_seconds(3, step);
+    result.flops = 2.0 * kBatch * (2 * 1024 * 4096 + 3 * 4096 * 4096 + 3 * 4096 * 1000);
+    return result;
+  });
+}

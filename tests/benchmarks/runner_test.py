@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""benchmarks/run does what its help says: runner_test.py ROOT. The programs it runs are scripts that print figures.
+SPDX-License-Identifier: Apache-2.0"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+from xml.etree import ElementTree
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from support import chart, rounds, sides, table  # noqa: E402
+
+WORKLOAD = {"program": "mlp", "unit": "us", "scale": 1e6, "peers": [], "tolerance": 1e-3}
+
+
+def script(folder, name, line):
+    """A program that prints a line, and how often it was called into <name>.calls."""
+    path = pathlib.Path(folder) / "bin" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho call >>\"$0.calls\"\necho '{line}'\n")
+    path.chmod(0o755)
+    return path
+
+
+def side(folder, name, **result):
+    return sides.Side(name, [script(folder, name, json.dumps(result))], {})
+
+
+def options(**given):
+    return argparse.Namespace(rounds=3, noise=0.05, **given)
+
+
+class Rounds(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def probe(self):
+        return side(self.folder, "probe", flops=1e9, bandwidth=1e9)
+
+    def calls(self, name):
+        return (pathlib.Path(self.folder) / "bin" / f"{name}.calls").read_text().count("call")
+
+    def measure(self, taking_part, shares):
+        """Rounds in which others take these shares of the machine, the last one for ever."""
+        given = list(shares)
+        with mock.patch.object(rounds, "share_of_others",
+                               lambda *_: given.pop(0) if len(given) > 1 else given[0]):
+            return rounds.measure(taking_part, WORKLOAD, 1, options())
+
+    def test_figures_ratio_and_limit(self):
+        result = self.measure([side(self.folder, "tenon", seconds=2e-6, loss=1.0, flops=1000.0),
+                               side(self.folder, "peer", seconds=5e-6, loss=1.0005), self.probe()], [0.0])
+        self.assertEqual(result["rounds"], 3)
+        self.assertAlmostEqual(result["sides"]["peer"]["ratio"], 2.5)
+        self.assertAlmostEqual(result["limit"], 1e-6)
+        self.assertEqual(self.calls("peer"), 3)
+
+    def test_unequal_losses_are_not_compared(self):
+        result = self.measure([side(self.folder, "tenon", seconds=1, loss=1.0),
+                               side(self.folder, "peer", seconds=2, loss=1.002), self.probe()], [0.0])
+        self.assertEqual(result["sides"], {})
+        self.assertIn("not the same mathematics: loss 1.0 here, 1.002 with peer", result["problem"])
+
+    def test_a_loss_that_is_missing_or_no_number_is_unequal(self):
+        for loss in ({}, {"loss": float("nan")}):
+            result = self.measure([side(self.folder, "tenon", seconds=1, loss=1.0),
+                                   side(self.folder, "peer", seconds=2, **loss), self.probe()], [0.0])
+            self.assertEqual(result["sides"], {})
+
+    def test_disturbed_rounds_are_run_again(self):
+        result = self.measure([side(self.folder, "tenon", seconds=1), self.probe()], [0.0, 0.06, 0.0])
+        self.assertEqual((result["rounds"], result["left_out"]), (3, 1))
+        self.assertEqual(self.calls("tenon"), 4)
+
+    def test_a_machine_that_is_never_quiet_gives_no_figure(self):
+        result = self.measure([side(self.folder, "tenon", seconds=1), self.probe()], [0.5])
+        self.assertEqual(result["sides"], {})
+        self.assertEqual(self.calls("tenon"), 9)
+        self.assertIn("disturbed all 9 rounds", result["problem"])
+
+    def test_a_program_that_fails_is_named(self):
+        path = script(self.folder, "tenon", "{}")
+        path.write_text("#!/bin/sh\necho 'no such plugin' >&2\nexit 3\n")
+        result = self.measure([sides.Side("tenon", [path], {}), self.probe()], [0.0])
+        self.assertEqual(result["problem"], "tenon ended with 3: no such plugin")
+
+    def test_medians_not_means(self):
+        kept = [{"tenon": {"seconds": s}, "peer": {"seconds": 2.0}, "probe": {"flops": 1, "bandwidth": 1}}
+                for s in (1.0, 1.0, 100.0)]
+        result = rounds.summary(kept, 0)
+        self.assertEqual(result["sides"]["tenon"]["median"], 1.0)
+        self.assertEqual(result["sides"]["peer"]["ratio"], 2.0)
+        self.assertIsNone(result["limit"])
+
+
+class Noise(unittest.TestCase):
+    def test_share_of_others(self):
+        self.assertAlmostEqual(rounds.share_of_others(10 + 5 / rounds.TICKS, 8.0, 10.0, 2), 0.1)
+        self.assertEqual(rounds.share_of_others(8.0, 8.2, 10.0, 2), 0.0)
+
+    def test_time_that_the_host_takes_counts(self):
+        with tempfile.NamedTemporaryFile("w", suffix="stat") as file:
+            file.write("cpu  100 10 20 9999 999 1 2 40 7 7\n")
+            file.flush()
+            self.assertAlmostEqual(rounds.machine_seconds(file.name), 173 / rounds.TICKS)
+
+
+class Output(unittest.TestCase):
+    RESULT = {"workload": "mlp", "threads": 1, "rounds": 3, "left_out": 1, "limit": 1e-6,
+              "sides": {"tenon": {"median": 2e-6, "least": 1e-6, "most": 3e-6, "ratio": 1.0},
+                        "peer": {"median": 5e-6, "least": 4e-6, "most": 6e-6, "ratio": 2.5}}}
+
+    def test_row(self):
+        self.assertEqual(table.row(WORKLOAD, self.RESULT),
+                         "mlp, 1 thread, us: tenon 2 [1 to 3]; peer 5 = 2.50 x [4 to 6]; limit 1 (50 % reached) "
+                         "(3 rounds, 1 disturbed)")
+
+    def test_the_summary_takes_the_best_number_of_threads_of_each_side(self):
+        two = json.loads(json.dumps(self.RESULT))
+        two["threads"] = 2
+        two["sides"]["tenon"]["median"], two["sides"]["peer"]["median"] = 1e-6, 8e-6
+        self.assertIn("| mlp | us | 1 (2) | peer 5 | 5.00 | 100 % |",
+                      table.summary({"mlp": WORKLOAD}, [self.RESULT, two]))
+
+    def test_rates(self):
+        self.assertEqual(table.shown({"unit": "MB/s", "count": 100}, 0.5), "200")
+
+    def test_chart(self):
+        bars = ElementTree.fromstring(chart.svg({"mlp": WORKLOAD}, [self.RESULT])).findall("{*}rect")
+        self.assertEqual(len(bars), 1)
+        self.assertGreater(float(bars[0].get("width")), 0)
+
+
+class Program(unittest.TestCase):
+    def run_it(self, *words):
+        return subprocess.run([sys.executable, "-B", ROOT / "benchmarks/run", *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
+
+    def test_two_builds_side_by_side(self):
+        with tempfile.TemporaryDirectory() as new, tempfile.TemporaryDirectory() as old:
+            script(new, "bench_mlp", '{"seconds": 1e-6, "loss": 2, "flops": 1000}')
+            script(new, "bench_probe", '{"flops": 1e10, "bandwidth": 1e10}')
+            script(old, "bench_mlp", '{"seconds": 2e-6, "loss": 2, "flops": 1000}')
+            figures = pathlib.Path(new) / "figures.json"
+            done = self.run_it("mlp", "--peers", "none", "--rounds", "2", "--threads", "1", "--noise", "1", "--build",
+                               new, "--against", old, "--json", figures, "--chart", pathlib.Path(new) / "chart.svg")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertAlmostEqual(json.loads(figures.read_text())[0]["sides"]["old"]["ratio"], 2.0)
+            self.assertIn("old 2 = 2.00 x", done.stdout)
+
+    def test_mistakes_are_named(self):
+        unknown = self.run_it("mpl")
+        self.assertEqual(unknown.returncode, 64)
+        self.assertIn('no workload "mpl"; there are: mlp', unknown.stderr)
+        with tempfile.TemporaryDirectory() as empty:
+            self.assertIn("benchmarks/setup builds it", self.run_it("mlp", "--build", empty).stderr)
+
+    def test_every_workload_has_its_files(self):
+        listed = self.run_it("--list").stdout.splitlines()
+        self.assertGreaterEqual(len(listed), 15)
+        import tomllib
+        for name, workload in tomllib.loads((ROOT / "benchmarks/workloads.toml").read_text()).items():
+            folder = ROOT / "benchmarks" / workload.get("program", name)
+            self.assertTrue((folder / "tenon.cpp").exists(), name)
+            self.assertTrue(("scale" in workload) != ("count" in workload), name)
+            for peer in workload["peers"]:
+                path = folder / f"{peer.split()[0]}.py"
+                compile(path.read_text(), path, "exec")
+
+
+if __name__ == "__main__":
+    unittest.main()
