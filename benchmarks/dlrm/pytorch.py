@@ -29,4 +29,4 @@ def loss_of():
 
 
 optimizer = torch.optim.SGD([table.weight, *bottom, *top], lr=0.01)
-torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 10, 20)
+torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 5, 5, 20)

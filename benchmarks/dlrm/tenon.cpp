@@ -39,10 +39,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::mean_seconds(10, step);
-    bench::Result result;
-    result.loss = machine.cost();
-    result.seconds = bench::mean_seconds(20, step);
+    bench::Result result = bench::steps(machine, 5, 5, 20, step);
     result.flops = 2.0 * kBatch *
                    (2 * 13 * 512 + 3 * 512 * 256 + 3 * 256 * 64 + 3 * kVectors * kVectors * kSize +
                     3 * (kSize + kVectors * kVectors) * 512 + 3 * 512 * 256 + 3 * 256);

@@ -17,4 +17,4 @@ def loss_of(values):
 
 
 slots = (jax_peer.zeros(values), jax_peer.zeros(values), jnp.float32(0))
-jax_peer.measure(loss_of, values, slots, jax_peer.adam, 1e-3, 100, 1000)
+jax_peer.measure(loss_of, values, slots, jax_peer.adam, 1e-3, 10, 100, 1000)

@@ -16,4 +16,4 @@ def loss_of():
 
 
 optimizer = torch.optim.Adam([w1, b1, w2, b2], lr=1e-3, fused=True)
-torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 100, 1000)
+torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 10, 100, 1000)

@@ -26,10 +26,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::mean_seconds(100, step);
-    bench::Result result;
-    result.loss = machine.cost();
-    result.seconds = bench::mean_seconds(1000, step);
+    bench::Result result = bench::steps(machine, 10, 100, 1000, step);
     result.flops = 2.0 * kBatch * (2 * 784 * 128 + 3 * 128 * 10);
     return result;
   });

@@ -29,4 +29,4 @@ def loss_of():
     return functional.cross_entropy(torch.addmm(b3, hidden, w3), labels[at])
 
 
-torch_peer.measure(torch_peer.training_step(loss_of, *optimizers), 24, 200)
+torch_peer.measure(torch_peer.training_step(loss_of, *optimizers), 8, 16, 200)

@@ -57,10 +57,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::mean_seconds(24, step);
-    bench::Result result;
-    result.loss = machine.cost();
-    result.seconds = bench::mean_seconds(200, step);
+    bench::Result result = bench::steps(machine, 8, 16, 200, step);
     result.flops = 6.0 * kBatch * (64 * 256 + 256 * 128 + 128 * 1000);
     return result;
   });

@@ -27,4 +27,4 @@ def loss_of():
 
 
 optimizer = torch.optim.SGD([near.weight, far.weight], lr=0.1)
-torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 32, 100)
+torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 16, 16, 100)

@@ -128,6 +128,18 @@ double mean_seconds(int count, const Step& step) {
   return (now() - began) / count;
 }
 
+// The cost after a few steps, which all sides compare (after many, rounding alone drives them apart), and then the
+// seconds of a step.
+template <typename Step>
+Result steps(const tenon::Machine& machine, int compared, int warm_up, int count, const Step& step) {
+  Result result;
+  mean_seconds(compared, step);
+  result.loss = machine.cost();
+  mean_seconds(warm_up, step);
+  result.seconds = mean_seconds(count, step);
+  return result;
+}
+
 // Median and 99th percentile of the seconds of single calls.
 template <typename Step>
 Result single_calls(int count, const Step& step) {

@@ -1,7 +1,9 @@
 """JAX's side of the benchmarks: SGD and Adam as functions of arrays, and steps one by one or many in one compiled loop.
 SPDX-License-Identifier: Apache-2.0
 """
-from support import peer  # first: it sets the number of threads
+import time
+
+from support import peer  # before jax: it sets the number of threads
 
 import jax
 import jax.numpy as jnp
@@ -30,8 +32,8 @@ def adam(values, slots, gradients, rate):
     step = step + 1
     first = [0.9 * m + 0.1 * g for m, g in zip(first, gradients)]
     second = [0.999 * v + 0.001 * g * g for v, g in zip(second, gradients)]
-    rate = rate * jnp.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-    values = [p - rate * m / (jnp.sqrt(v) + 1e-8) for p, m, v in zip(values, first, second)]
+    values = [p - rate * (m / (1 - 0.9**step)) / (jnp.sqrt(v / (1 - 0.999**step)) + 1e-8)
+              for p, m, v in zip(values, first, second)]
     return values, (first, second, step)
 
 
@@ -39,32 +41,30 @@ def zeros(values):
     return [jnp.zeros_like(v) for v in values]
 
 
-def measure(loss_of, values, slots, update, rate, warm_up, count):
-    """loss_of(values) and the update make a step; MODE "loop" runs 50 of them in one compiled loop."""
-    inner = 50 if peer.MODE == "loop" else 1
-
+def measure(loss_of, values, slots, update, rate, compared, warm_up, count):
+    """loss_of(values) and the update make a step. Steps are calls, or with MODE "loop" 50 are one compiled loop."""
     def one(_, state):
         values, slots, _ = state
         loss, gradients = jax.value_and_grad(loss_of)(values)
         values, slots = update(values, slots, gradients, rate)
         return values, slots, loss
 
-    run = jax.jit(lambda state: jax.lax.fori_loop(0, inner, one, state) if inner > 1 else one(0, state),
-                  donate_argnums=0)
-    state = [(list(values), slots, jnp.float32(0))]
+    if peer.MODE == "loop":
+        run = jax.jit(lambda state, steps: jax.lax.fori_loop(0, steps, one, state), donate_argnums=0)
+        inner = 50
+    else:
+        run = jax.jit(lambda state, _: one(0, state), donate_argnums=0)
+        inner = 1
+    state = (list(values), slots, jnp.float32(0))
 
-    def step():
-        state[0] = run(state[0])
+    def steps(total, at_once):
+        nonlocal state
+        for _ in range(total // at_once):
+            state = run(state, at_once)
+        return float(state[2])
 
-    for _ in range(warm_up // inner):
-        step()
-    loss = float(state[0][2])
-
-    def steps():
-        step()
-        if inner > 1:
-            state[0][2].block_until_ready()
-
-    seconds = peer.mean_seconds(count // inner, steps)
-    state[0][2].block_until_ready()
-    peer.report(seconds=seconds / inner, loss=loss)
+    loss = steps(compared, compared if inner > 1 else 1)
+    steps(warm_up, inner)
+    began = time.perf_counter()
+    steps(count, inner)
+    peer.report(seconds=(time.perf_counter() - began) / count, loss=loss)

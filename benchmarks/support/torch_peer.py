@@ -37,9 +37,11 @@ def training_step(loss_of, *optimizers):
     return step
 
 
-def measure(step, warm_up, count):
-    """Reports the loss after `warm_up` steps and the seconds of the `count` steps behind them."""
-    for _ in range(warm_up):
+def measure(step, compared, warm_up, count):
+    """Reports the loss after the steps that are compared, and the seconds of `count` steps after some more."""
+    for _ in range(compared):
         loss = step()
     loss = loss.item()
+    for _ in range(warm_up):
+        step()
     peer.report(seconds=peer.mean_seconds(count, step), loss=loss)

@@ -16,4 +16,4 @@ def loss_of(values):
 
 
 values = jax_peer.parameters(("first", 16, 32), ("second", 32, 32), ("logits", 32, 2))
-jax_peer.measure(loss_of, values, (), jax_peer.sgd, 0.01, 100, 5000)
+jax_peer.measure(loss_of, values, (), jax_peer.sgd, 0.01, 10, 1000, 5000)

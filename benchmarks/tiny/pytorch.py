@@ -16,4 +16,4 @@ def loss_of():
 
 
 optimizer = torch.optim.SGD(values, lr=0.01, fused=True)
-torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 100, 3000)
+torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 10, 1000, 3000)

@@ -24,10 +24,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::mean_seconds(100, step);
-    bench::Result result;
-    result.loss = machine.cost();
-    result.seconds = bench::mean_seconds(50000, step);
+    bench::Result result = bench::steps(machine, 10, 1000, 50000, step);
     result.flops = 2.0 * (2 * 16 * 32 + 3 * 32 * 32 + 3 * 32 * 2);
     return result;
   });

@@ -18,4 +18,4 @@ def loss_of():
 
 
 optimizer = torch.optim.SGD(values, lr=0.01, momentum=0.9, fused=True)
-torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 3, 3)
+torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 3, 0, 3)

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
         host.layer("cross_entropy", {logits, bench::data(host, "label", TN_I64)}, {{"from_logits", true}}, "cost");
     const tenon::Parameters parameters = host.parameters({cost}, 1);
     const tenon::Machine machine = bench::machine(host, parameters, {cost}, kBatch, true);
-    const tenon::Updater updater = host.updater("momentum", {{"learning_rate", 0.01}, {"momentum", 0.9}});
+    const tenon::Updater updater = host.updater("sgd", {{"learning_rate", 0.01}, {"momentum", 0.9}});
     const std::vector<float> inputs = bench::numbers(kBatch * 1024, 1);
     const auto labels = bench::integers<int64_t>(kBatch, 1000, 2);
     bench::write(arguments.folder, parameters,
@@ -25,10 +25,7 @@ int main(int argc, char** argv) {
       machine.backward();
       updater.update(machine);
     };
-    bench::mean_seconds(3, step);
-    bench::Result result;
-    result.loss = machine.cost();
-    result.seconds = bench::mean_seconds(3, step);
+    bench::Result result = bench::steps(machine, 3, 0, 3, step);
     result.flops = 2.0 * kBatch * (2 * 1024 * 4096 + 3 * 4096 * 4096 + 3 * 4096 * 1000);
     return result;
   });
