@@ -34,6 +34,7 @@ bool Options::parse(const Arguments& arguments) {
     std::vector<std::string> known;
     for (const auto& option : list.options()) known.push_back("--" + option->long_name());
     std::string name = error.get_option_name();
+    name.resize(std::min(name.size(), name.find('=')));  // the library leaves the value where it is
     // The library drops the dashes.
     const bool dashed = std::any_of(arguments.begin(), arguments.end(),
                                     [&](const std::string& argument) { return argument.rfind("--" + name, 0) == 0; });

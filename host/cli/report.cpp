@@ -38,7 +38,7 @@ std::string Report::pass_label(int64_t pass) const {
 }
 
 std::string Report::position() const {
-  return "pass " + std::to_string(passes_done_ + 1) + ", batch " + std::to_string(batches_done_);
+  return "pass " + std::to_string(pass_ + 1) + ", batch " + std::to_string(batches_done_);
 }
 
 void Report::tell(const Event& told) {
@@ -47,6 +47,7 @@ void Report::tell(const Event& told) {
       event("begin_training", told, false);
       break;
     case TN_BEGIN_PASS:
+      pass_ = told.pass();
       batches_done_ = pass_samples_ = 0;
       pass_cost_ = 0;
       event("begin_pass", told, false);

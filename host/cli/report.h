@@ -37,7 +37,8 @@ class Report {
 
   Console& console_;
   int64_t passes_;
-  int64_t samples_;  // of a pass
+  int64_t samples_;   // of a pass
+  int64_t pass_ = 0;  // the present one, or the last, from 0
   int64_t passes_done_ = 0;
   int64_t batches_done_ = 0;  // of the present pass
   int64_t pass_samples_ = 0;

@@ -1,5 +1,6 @@
 // tenon infer: what layers of a saved model answer for each sample, on standard output.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -92,16 +93,16 @@ class Writer {
 
  private:
   void heading(const std::vector<Array>& outputs) const {
-    std::cout << "sample";
+    std::string line = "sample";  // printed as a whole: a layer may be refused
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].storage == TN_RAGGED)
         throw Failure(
             kUsage, "--format csv: layer \"" + names_[i] + "\" has sequences, which do not fit into columns; use json");
       const bool one = outputs[i].shape.size() == 1;
       for (int64_t k = 0; k < per_row(outputs[i]); ++k)
-        std::cout << "," << quoted(one ? names_[i] : names_[i] + "." + std::to_string(k));
+        line += "," + quoted(one ? names_[i] : names_[i] + "." + std::to_string(k));
     }
-    std::cout << "\n";
+    std::cout << line << "\n";
   }
   // RFC 4180
   static std::string quoted(const std::string& text) {
@@ -172,6 +173,8 @@ class Writer {
 std::vector<std::string> chosen(const Topology& topology, const Job& job, std::vector<std::string> given) {
   for (const std::string& name : given) {
     if (!topology.has_layer(name)) throw Failure(kUsage, "--output: " + topology.unknown(name));
+    if (std::count(given.begin(), given.end(), name) > 1)
+      throw Failure(kUsage, "--output: layer \"" + name + "\" is named twice");
     if (topology.role(name) == Role::kMetric)
       throw Failure(kUsage, "--output: layer \"" + name + "\" is a metric and has no value per sample");
   }

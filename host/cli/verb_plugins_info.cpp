@@ -159,8 +159,7 @@ void show(const json& plugin, const std::string& only, bool as_json) {
   if (as_json) {
     std::cout << plugin.dump(2) << "\n";
   } else if (plugin.at("status") == "refused") {
-    throw Failure(kRefused,
-                  plugin.at("file").get<std::string>() + ": refused: " + plugin.at("reason").get<std::string>());
+    throw Failure(kRefused, "the plugin is refused: " + plugin.at("reason").get<std::string>());
   } else {
     print_plugin(plugin, only);
   }
