@@ -1,0 +1,259 @@
+// Command lines by themselves: the options of every verb, suggestions, tables, exit codes.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/options.h"
+
+#include <gmock/gmock.h>
+
+#include "host/cli/suggest.h"
+#include "host/cli/table.h"
+#include "tests/host/cli/calls.h"
+
+namespace tenon::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Described {
+  const char* name;
+  Call run;
+  std::vector<std::string> operands, options;  // an option with the name of its value
+};
+
+std::vector<Described> verbs() {
+  const std::vector<std::string> job = {"--set KEY=VALUE", "--threads N", "--plugins DIR"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), job.begin(), job.end());
+    return more;
+  };
+  return {{"train",
+           run_train,
+           {"JOB.toml"},
+           with({"--passes N", "--seed N", "--save FILE", "--no-save", "--test-every N", "-q [ --quiet ]",
+                 "--log-format FORMAT"})},
+          {"test",
+           run_test,
+           {"JOB.toml"},
+           with({"--model FILE", "--reader NAME", "-q [ --quiet ]", "--log-format FORMAT"})},
+          {"infer",
+           run_infer,
+           {"JOB.toml"},
+           with({"--model FILE", "--output NAME", "--reader NAME", "--format FORMAT", "-q [ --quiet ]"})},
+          {"plan", run_plan, {"JOB.toml"}, with({"--json", "--inference"})},
+          {"plugins list", run_plugins_list, {}, {"--json", "--plugins DIR"}},
+          {"plugins info", run_plugins_info, {"NAME"}, {"--json", "--plugins DIR"}},
+          {"model show", run_model_show, {"FILE"}, {"--json"}},
+          {"version", run_version, {}, {}}};
+}
+
+class OptionsTest : public CallTest {};
+
+TEST_F(OptionsTest, HelpListsEveryOptionAndNoOther) {
+  for (const Described& verb : verbs()) {
+    std::string usage = std::string("usage: tenon ") + verb.name + " [options]";
+    for (const std::string& operand : verb.operands) usage += " " + operand;
+    const std::string help = done(verb.run, {"--help"}).out;
+    EXPECT_THAT(help, StartsWith(usage + "\n\n")) << "then what it does";
+    EXPECT_THAT(help, HasSubstr("\n\noptions:\n  -h [ --help ]  "));
+    size_t listed = 0;
+    for (const std::string& line : lines_of(help)) listed += line.rfind("  -", 0) == 0;
+    EXPECT_EQ(listed, verb.options.size() + 1) << help;
+    for (const std::string& option : verb.options) EXPECT_THAT(help, HasSubstr("\n  " + option + " ")) << verb.name;
+    EXPECT_EQ(done(verb.run, {"-h"}).out, help);
+    EXPECT_EQ(done(verb.run, {"too", "many", "words", "--help"}).out, help) << "whatever else there is";
+  }
+}
+
+TEST_F(OptionsTest, EveryVerbRefusesWhatItDoesNotKnow) {
+  for (const Described& verb : verbs()) {
+    const std::string see = std::string("; see 'tenon ") + verb.name + " --help'";
+    Arguments words(verb.operands.size(), "word");
+    EXPECT_EQ(failure(kUsage, verb.run, {"--hepl"}), "unknown option \"--hepl\"; did you mean \"--help\"?" + see);
+    EXPECT_EQ(failure(kUsage, verb.run, {"--nothing-like-it=3"}), "unknown option \"--nothing-like-it\"" + see);
+    EXPECT_EQ(failure(kUsage, verb.run, {"--hepl=a/long/value"}),
+              "unknown option \"--hepl\"; did you mean \"--help\"?" + see)
+        << "the value is no part of the name";
+    EXPECT_EQ(failure(kUsage, verb.run, {"-z"}), "unknown option \"-z\"" + see);
+    EXPECT_EQ(failure(kUsage, verb.run, {"--hel"}), "unknown option \"--hel\"; did you mean \"--help\"?" + see)
+        << "no option is guessed from its beginning";
+    words.emplace_back("more");
+    EXPECT_EQ(failure(kUsage, verb.run, words), "unexpected \"more\"" + see);
+    if (verb.operands.empty()) continue;
+    EXPECT_EQ(failure(kUsage, verb.run, {}), "expected " + verb.operands[0] + see);
+    EXPECT_EQ(failure(kUsage, verb.run, {""}), "expected " + verb.operands[0] + ", got an empty text" + see);
+  }
+}
+
+TEST_F(OptionsTest, OptionsWithAValueNeedOne) {
+  for (const Described& verb : verbs()) {
+    for (const std::string& option : verb.options) {
+      const std::string name = option.substr(0, option.find(' '));
+      const bool flag = name.size() == option.size();
+      if (name == "-q") continue;
+      const std::string said = failure(kUsage, verb.run, {flag ? name + "=yes" : name});
+      EXPECT_THAT(said, AllOf(HasSubstr("'" + name + "'"), EndsWith(std::string(verb.name) + " --help'"))) << said;
+    }
+  }
+}
+
+TEST_F(OptionsTest, OptionsStandBeforeAndAfterOperands) {
+  const auto parsed = [](const Arguments& arguments) {
+    Options options("verb", {"FIRST", "SECOND"}, "About.");
+    int64_t number = -1;
+    bool flag = false;
+    std::vector<std::string> list;
+    namespace po = boost::program_options;
+    options.list.add_options()("number,n", po::value(&number))("flag,f", po::bool_switch(&flag))("list",
+                                                                                                 po::value(&list));
+    EXPECT_TRUE(options.parse(arguments));
+    std::string result =
+        options.operand(0) + " " + options.operand(1) + " " + std::to_string(number) + (flag ? " f" : "");
+    for (const std::string& entry : list) result += " " + entry;
+    return result;
+  };
+  EXPECT_EQ(parsed({"a", "b"}), "a b -1");
+  EXPECT_EQ(parsed({"--number", "3", "a", "--flag", "b"}), "a b 3 f");
+  EXPECT_EQ(parsed({"a", "b", "-n3", "-f"}), "a b 3 f");
+  EXPECT_EQ(parsed({"a", "--list", "x", "b", "--list=y"}), "a b -1 x y") << "each takes one word, in order";
+  EXPECT_EQ(parsed({"--", "-a", "--flag"}), "-a --flag -1");
+}
+
+TEST_F(OptionsTest, JobOptionsReplaceWhatTheJobSays) {
+  Options options("verb", {"JOB.toml"}, "About.");
+  JobOptions given;
+  given.sets = {"threads=7", "seed=8", "passes=9"};
+  Job job = given.load(options, "job.toml");
+  EXPECT_EQ(job.threads, 7);
+  EXPECT_EQ(job.seed, 8);
+  EXPECT_EQ(job.passes, 9);
+  given.threads = given.seed = 0;
+  given.passes = 1;
+  job = given.load(options, "job.toml");
+  EXPECT_EQ(job.threads, 0);
+  EXPECT_EQ(job.seed, 0);
+  EXPECT_EQ(job.passes, 1);
+  given.threads = kMostThreads;
+  EXPECT_EQ(given.load(options, "job.toml").threads, 1024);
+  given.threads = kMostThreads + 1;
+  EXPECT_THROW((void)given.load(options, "job.toml"), Failure);
+  EXPECT_EQ(given.format(options), LogFormat::kText);
+  given.log_format = "json";
+  EXPECT_EQ(given.format(options), LogFormat::kJson);
+}
+
+TEST_F(OptionsTest, SetsOfEveryKind) {
+  const auto value = [this](const std::string& set) {
+    Options options("verb", {"JOB.toml"}, "About.");
+    JobOptions given;
+    given.sets = {"layer.hidden.x=" + set};
+    const Job job = given.load(options, "job.toml");
+    for (const Attribute& entry : job.layers.at(0).attributes)
+      if (entry.name == "x") return entry.value.held();
+    throw std::runtime_error("no attribute");
+  };
+  EXPECT_EQ(std::get<bool>(value("true")), true);
+  EXPECT_EQ(std::get<int64_t>(value("-12")), -12);
+  EXPECT_EQ(std::get<int64_t>(value("0x1F")), 31);
+  EXPECT_EQ(std::get<double>(value("1e-3")), 1e-3);
+  EXPECT_EQ(std::get<double>(value("inf")), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(std::get<std::string>(value("word")), "word");
+  EXPECT_EQ(std::get<std::string>(value("a/b-c_d.e2")), "a/b-c_d.e2");
+  EXPECT_EQ(std::get<std::string>(value("../up")), "../up");
+  EXPECT_EQ(std::get<std::string>(value("\"two words\"")), "two words");
+  EXPECT_EQ(std::get<std::string>(value("'3'")), "3");
+  EXPECT_THAT(std::get<std::vector<int64_t>>(value("[1, 2]")), ElementsAre(1, 2));
+  EXPECT_THAT(std::get<std::vector<double>>(value("[1, 0.5]")), ElementsAre(1, 0.5));
+  EXPECT_THAT(std::get<std::vector<std::string>>(value("[\"a\"]")), ElementsAre("a"));
+  for (const char* bad : {"2x", "two words", "\"open", "[1", "1,2", "a=b", "a:b", "", "~"})
+    EXPECT_THROW((void)value(bad), Failure) << bad;
+  EXPECT_THROW((void)value("1979-05-27"), Failure) << "a date is no attribute";
+}
+
+TEST_F(OptionsTest, PluginFoldersMustExist) {
+  EXPECT_EQ(failure(kNotFound, run_plugins_list, {"--plugins", "nowhere"}),
+            "--plugins: there is no folder \"nowhere\"");
+  EXPECT_EQ(failure(kNotFound, run_train, {"job.toml", "--plugins", ".", "--plugins", "job.toml"}),
+            "--plugins: there is no folder \"job.toml\"");
+  EXPECT_EQ(failure(kNotFound, run_plan, {"job.toml", "--plugins", ""}), "--plugins: there is no folder \"\"");
+}
+
+// ---- suggestions
+
+TEST(SuggestTest, TheNearestNameOfThoseThatAreNear) {
+  EXPECT_EQ(nearest("trian", {"test", "train"}), "train") << "neighbours in the wrong order are one slip";
+  EXPECT_EQ(nearest("layr", {"layers", "layer"}), "layer");
+  EXPECT_EQ(nearest("same", {"same", "sane"}), "same");
+  EXPECT_EQ(nearest("seed", {"speed", "need"}), "speed") << "the first of those that are equally near";
+  EXPECT_EQ(nearest("abc", {"axc"}), "axc") << "one of three letters";
+  EXPECT_EQ(nearest("abc", {"axx"}), "") << "two of three";
+  EXPECT_EQ(nearest("abcd", {"axxd"}), "axxd");
+  EXPECT_EQ(nearest("abcd", {"xxxd"}), "");
+  EXPECT_EQ(nearest("abcdefg", {"xbxdxfg"}), "xbxdxfg") << "three of seven";
+  EXPECT_EQ(nearest("abcdefg", {"xbxdxfx"}), "");
+  EXPECT_EQ(nearest("a", {"b"}), "") << "nothing in common";
+  EXPECT_EQ(nearest("ab", {"ba"}), "ba");
+  EXPECT_EQ(nearest("", {"a"}), "");
+  EXPECT_EQ(nearest("a", {}), "");
+  const std::string longest(64, 'a');
+  EXPECT_EQ(nearest(longest, {longest}), longest);
+  EXPECT_EQ(nearest(longest + "a", {longest}), "") << "too long for a slip";
+  EXPECT_EQ(nearest(longest, {longest + "a"}), "");
+}
+
+TEST(SuggestTest, OrAllThatAreKnown) {
+  EXPECT_EQ(suggestion("hiden", {"score", "hidden"}), "; did you mean \"hidden\"?");
+  EXPECT_EQ(suggestion("zzz", {"score", "hidden"}), "; known: score, hidden");
+  EXPECT_EQ(suggestion("zzz", {}), "");
+}
+
+// ---- tables
+
+TEST(TableTest, ColumnsAreAligned) {
+  Table table({"name", ">bytes", "note"});
+  table.row({"a", "1", "x"});
+  table.row({"longer", "12345678", ""});
+  table.row({"b\033", "2"});
+  table.row({"c", "3", "y", "one too many"});
+  std::ostringstream out;
+  table.print(out);
+  EXPECT_EQ(out.str(),
+            "name       bytes  note\n"
+            "a              1  x\n"
+            "longer  12345678\n"
+            "b?             2\n"
+            "c              3  y\n");
+}
+
+TEST(TableTest, TextIsBrokenAtSpaces) {
+  EXPECT_EQ(wrapped("aa bb cc", 5, "  "), "aa bb\n  cc");
+  EXPECT_EQ(wrapped("aa bb cc", 4, "  "), "aa\n  bb\n  cc");
+  EXPECT_EQ(wrapped("aa bb cc", 8, "  "), "aa bb cc");
+  EXPECT_EQ(wrapped("aaaaaa b", 3, ""), "aaaaaa\nb") << "a word is never broken";
+  EXPECT_EQ(wrapped("  a \n b ", 80, ""), "a b");
+  EXPECT_EQ(wrapped("", 80, "  "), "");
+}
+
+// ---- exit codes
+
+TEST(ExitTest, EveryStatusHasTheDocumentedCode) {
+  EXPECT_EQ(exit_code(TN_OK), 0);
+  EXPECT_EQ(exit_code(TN_BAD_DATA), 65);
+  EXPECT_EQ(exit_code(TN_NOT_FOUND), 66);
+  EXPECT_EQ(exit_code(TN_INTERNAL), 70);
+  EXPECT_EQ(exit_code(TN_OUT_OF_MEMORY), 71);
+  EXPECT_EQ(exit_code(TN_IO), 74);
+  EXPECT_EQ(exit_code(TN_REFUSED), 77);
+  EXPECT_EQ(exit_code(TN_INVALID), 78);
+  EXPECT_EQ(exit_code(TN_UNSUPPORTED), 78);
+  EXPECT_EQ(exit_code(TN_BAD_CONFIG), 78);
+  EXPECT_EQ(exit_code(TN_CANCELLED), 130);
+  EXPECT_EQ(exit_code(static_cast<tn_status>(9999)), 70) << "of a newer library";
+  EXPECT_EQ(kUsage, 64);
+}
+
+}  // namespace
+}  // namespace tenon::cli
