@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/names.h"
 #include "core/seams.h"
 
 namespace tenon {
@@ -83,6 +84,10 @@ class ParameterSet {
   [[nodiscard]] uint64_t version() const { return version_; }
   void mark_changed() { ++version_; }
 
+  // What the integers of data layers stood for when these values were learned.
+  [[nodiscard]] const DataNames& names() const { return names_; }
+  void set_names(DataNames names) { names_ = std::move(names); }
+
   [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
 
  private:
@@ -94,6 +99,7 @@ class ParameterSet {
   std::vector<ParameterSlab> slabs_;
   std::vector<Buffer> memory_;  // of slabs_, in the same order
   uint64_t version_ = 1;
+  DataNames names_;
 };
 
 // "[784, 128]"
