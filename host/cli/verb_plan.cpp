@@ -92,13 +92,13 @@ int run_plan(const Arguments& arguments) {
   const OpenReader open = open_reader(host, job, reader, inference);
   Topology topology(host, job, reader, open);
   const Layers outputs = topology.layers(topology.outputs());
-  const Parameters parameters = host.parameters(outputs, static_cast<uint64_t>(job.seed));
+  const Parameters parameters = host.declare(outputs);
   MachineOptions wanted;
   wanted.max_samples = open.batch;
   wanted.training = !inference;
   wanted.device = job.device;
   if (!inference) wanted.immutable_parameters = job.immutable_parameters;
-  const Layers computed = inference ? outputs : topology.layers(topology.measured());
+  const Layers computed = inference ? outputs : topology.layers(topology.trained());
   json plan = json::parse(host.machine(parameters, computed, wanted).plan());
   if (!inference) plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");
   if (as_json)

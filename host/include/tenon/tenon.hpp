@@ -131,7 +131,7 @@ struct MachineOptions {
   bool keep_all = false;  // every layer's output can be read
   tn_dtype compute = TN_F32;
   std::string device;  // empty: cpu
-  uint64_t seed = 0;   // of random numbers inside the model
+  uint64_t seed = 0;   // of random numbers inside the model: tn_machine_options says what they follow from
   // Parameters that get no gradient, and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable_parameters;
   int64_t max_rows = 0;  // of one ragged data layer in a minibatch; 0: grows as needed
@@ -459,6 +459,13 @@ class Host {
     const std::vector<tn_layer> list = detail::handles(outputs);
     return detail::made<Parameters>(host_, [&](tn_parameters* to, tn_error* error) {
       return tn_parameters_create(get(), list.data(), detail::count_of(list.size()), seed, to, error);
+    });
+  }
+  // Without values, to plan with: tn_parameters_declare says what may be done with them.
+  [[nodiscard]] Parameters declare(const Layers& outputs) const {
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    return detail::made<Parameters>(host_, [&](tn_parameters* to, tn_error* error) {
+      return tn_parameters_declare(get(), list.data(), detail::count_of(list.size()), to, error);
     });
   }
   [[nodiscard]] Model load(const std::string& path) const {
