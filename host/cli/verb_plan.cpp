@@ -39,7 +39,7 @@ void print(const json& plan) {
   std::map<std::string, std::string> types;
   for (const json& layer : plan.at("layers"))
     types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
-  std::cout << "device " << plan.at("device").get<std::string>() << ", compute "
+  std::cout << "device " << plain(plan.at("device").get<std::string>()) << ", compute "
             << plan.at("compute").get<std::string>() << ", minibatches of at most " << plan.at("max_samples")
             << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
@@ -65,7 +65,7 @@ void print(const json& plan) {
   std::string values;
   for (const json& value : plan.at("saved")) {
     saved += value.at("bytes").get<uint64_t>();
-    values += "\n  " + value.at("layer").get<std::string>() + ": " + value.at("value").get<std::string>();
+    values += "\n" + plain("  " + value.at("layer").get<std::string>() + ": " + value.at("value").get<std::string>());
   }
   if (saved > 0)
     std::cout << "\nThe backward calls read " << saved << " bytes that the forward ones saved:" << values << "\n";
