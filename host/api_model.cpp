@@ -109,18 +109,36 @@ tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* error) {
 
 // ---- parameters
 
+namespace {
+
+// Of all the outputs. Several topologies may use one name for different layers: each is traced on its own.
+std::vector<tenon::ParameterDeclaration> declarations_of(Host& host, const tn_layer* outputs, uint32_t count) {
+  if (count == 0) tenon::fail(TN_INVALID, "outputs is empty");
+  api::required(outputs, "outputs");
+  std::vector<tenon::ParameterDeclaration> declarations;
+  for (uint32_t i = 0; i < count; ++i)
+    for (tenon::ParameterDeclaration& declaration : topology_of(host, outputs + i, 1).declarations())
+      declarations.push_back(std::move(declaration));
+  return declarations;
+}
+
+}  // namespace
+
 tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
                                tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(parameters, "parameters");
-    // Several topologies may use one name for different layers: each is traced on its own.
-    std::vector<tenon::ParameterDeclaration> declarations;
-    if (outputs_count == 0) tenon::fail(TN_INVALID, "outputs is empty");
-    api::required(outputs, "outputs");
-    for (uint32_t i = 0; i < outputs_count; ++i)
-      for (tenon::ParameterDeclaration& declaration : topology_of(it, outputs + i, 1).declarations())
-        declarations.push_back(std::move(declaration));
-    *parameters = it.parameters.add<tn_parameters>(tenon::ParameterSet::create(declarations, seed, it.allocator));
+    *parameters = it.parameters.add<tn_parameters>(
+        tenon::ParameterSet::create(declarations_of(it, outputs, outputs_count), seed, it.allocator));
+  });
+}
+
+tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
+                                tn_parameters* parameters, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(parameters, "parameters");
+    *parameters = it.parameters.add<tn_parameters>(
+        tenon::ParameterSet::declare(declarations_of(it, outputs, outputs_count), it.allocator));
   });
 }
 
@@ -209,8 +227,8 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     if (room < expressions.size())
       tenon::fail(TN_NEED_CAPACITY, file, ": ", expressions.size(), " outputs; there is room for ", room);
     api::required(outputs, "outputs");
-    auto set = naming(file, [&] { return tenon::ParameterSet::create(topology.declarations(), 0, it.allocator); });
-    tenon::load_model(*it.files, file, *set, &header);
+    auto set = naming(file, [&] { return tenon::ParameterSet::declare(topology.declarations(), it.allocator); });
+    naming(file, [&] { return tenon::load_model(*it.files, file, *set, &header); });
     const auto loaded = it.parameters.add<tn_parameters>(std::move(set));
     size_t made = 0;
     try {

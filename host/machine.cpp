@@ -90,7 +90,10 @@ void Machine::compile(const MachineOptions& options) {
     if (use.gradient != kNoValue && graph.spec(use.gradient).storage == TN_ROWS) by_rows.push_back(use);
   calls_ = std::make_unique<CallArray>(std::move(graph), device_, bounds_);
   for (const ParameterUse& use : by_rows) place_rows(use);
-  allocate(memory_plan_, gradient_bytes);
+  lay_out(memory_plan_, gradient_bytes);
+  if (!set_->has_values()) return;
+  memory_ = DeviceMemory(device_, sections_.total);
+  std::memset(memory_.data() + sections_.gradients, 0, gradient_bytes);
   bind(memory_plan_);
 }
 
@@ -277,7 +280,7 @@ std::vector<GradientRun> Machine::gradient_runs(const Topology* model) const {
   return runs;
 }
 
-void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
+void Machine::lay_out(const MemoryPlan& plan, uint64_t gradient_bytes) {
   uint64_t total = lines(sizeof(tn_random)) + 2 * lines(bounds_.size() * sizeof(int64_t));
   const auto section = [&](uint64_t bytes) {
     const uint64_t begin = total;
@@ -292,8 +295,6 @@ void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
   sections_.arena = section(plan.bytes);
   sections_.workspace = section(calls_->workspace_bytes());
   sections_.total = total;
-  memory_ = DeviceMemory(device_, total);
-  std::memset(memory_.data() + sections_.gradients, 0, gradient_bytes);
 }
 
 // What comes from outside with every minibatch.
@@ -470,7 +471,7 @@ nlohmann::json Machine::describe() const {
   uint64_t parameter_bytes = 0;
   for (const ParameterSlab& slab : set_->slabs()) parameter_bytes += slab.padded_elements * sizeof(float);
   uint64_t rows_bytes = 0;
-  for (const auto& gradient : rows_gradients_) rows_bytes += gradient->memory.size();
+  for (const auto& gradient : rows_gradients_) rows_bytes += gradient->bytes;
   return {{"device", device_->kind()},
           {"compute", dtype_name(options_.compute)},
           {"max_samples", options_.max_samples},

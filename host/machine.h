@@ -52,6 +52,7 @@ struct RowsGradient {
   tn_dtype dtype = TN_F32;
   tn_rows rows = {};
   void* values = nullptr;
+  uint64_t bytes = 0;
   DeviceMemory memory;
 };
 
@@ -66,6 +67,7 @@ class Used {
   std::set<std::string> names_;
 };
 
+// Over a set without values it asks for no memory, and can be described but not run.
 class Machine {
  public:
   Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
@@ -135,7 +137,7 @@ class Machine {
   [[nodiscard]] const ParameterUse& differentiated(const std::string& parameter) const;
   [[nodiscard]] ArrayView dense_copy(const RowsGradient& gradient);
   [[nodiscard]] std::vector<ValueId> fed_values() const;
-  void allocate(const MemoryPlan& plan, uint64_t gradient_bytes);
+  void lay_out(const MemoryPlan& plan, uint64_t gradient_bytes);
   void bind(const MemoryPlan& plan);
   [[nodiscard]] std::vector<int64_t> check_feeds(const std::vector<NamedArray>& feeds) const;
   int64_t check_dense(const Feed& feed, const ArrayView& array) const;

@@ -256,6 +256,8 @@ void Machine::join_rows() {
 
 void Machine::forward(const std::vector<NamedArray>& feeds, Feeding feeding) {
   const std::vector<int64_t> symbols = check_feeds(feeds);
+  if (!set_->has_values())
+    fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
   const auto each = [&](auto&& work) {
     for (const Feed& feed : lowered_.feeds)
       for (const NamedArray& given : feeds)

@@ -92,7 +92,7 @@ int run_plan(const Arguments& arguments) {
   const OpenReader open = open_reader(host, job, reader, inference);
   Topology topology(host, job, reader, open);
   const Layers outputs = topology.layers(topology.outputs());
-  const Parameters parameters = host.parameters(outputs, static_cast<uint64_t>(job.seed));
+  const Parameters parameters = host.declare(outputs);
   MachineOptions wanted;
   wanted.max_samples = open.batch;
   wanted.training = !inference;

@@ -186,6 +186,10 @@ TENON_API tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* er
 /* Derives, checks and initialises the parameters of the given outputs. */
 TENON_API tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
                                          tn_parameters* parameters, tn_error* error);
+/* The same parameters without values, and without the memory for them, to plan with: a machine on such a set asks for
+ * no memory and has a plan alone. Whatever needs values is TN_MISUSE. */
+TENON_API tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
+                                          tn_parameters* parameters, tn_error* error);
 /* JSON array of {name, shape, dtype, kind: "parameter" | "buffer"} in a fixed order. */
 TENON_API tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user,
                                            tn_error* error);

@@ -449,6 +449,13 @@ class Host {
       return tn_parameters_create(get(), list.data(), detail::count_of(list.size()), seed, to, error);
     });
   }
+  // Without values, to plan with: tn_parameters_declare says what may be done with them.
+  [[nodiscard]] Parameters declare(const Layers& outputs) const {
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    return detail::made<Parameters>(host_, [&](tn_parameters* to, tn_error* error) {
+      return tn_parameters_declare(get(), list.data(), detail::count_of(list.size()), to, error);
+    });
+  }
   [[nodiscard]] Model load(const std::string& path) const {
     const char* const file = detail::c_text(path, "path");
     // Room for what is made, before it is: nothing can fail any more when there are handles to release.
