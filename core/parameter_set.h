@@ -93,13 +93,13 @@ class ParameterSet {
   [[nodiscard]] uint64_t version() const { return version_; }
   void mark_changed() { ++version_; }
 
+  // Updates that were made to the set, by which the draws of a training step are numbered.
+  [[nodiscard]] uint64_t updates() const { return updates_; }
+  void count_update() { ++updates_; }
+
   [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
 
  private:
-  explicit ParameterSet(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
-
-  std::shared_ptr<Allocator> allocator_;
-  std::vector<ParameterEntry> entries_;
   // Entries, slabs without memory, and the initializers of the entries that are new.
   struct Layout {
     std::vector<ParameterEntry> entries;
@@ -108,18 +108,23 @@ class ParameterSet {
     std::vector<tn_initializer> initializers;
   };
 
-  std::map<std::string, size_t> by_name_;
-  std::vector<ParameterSlab> slabs_;
+  explicit ParameterSet(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
+
   [[nodiscard]] Layout extended(const std::vector<ParameterDeclaration>& declarations) const;
   [[nodiscard]] std::vector<Buffer> memory_for(Layout& layout) const;
   void take(Layout layout, std::vector<Buffer> memory);
 
+  std::shared_ptr<Allocator> allocator_;
+  std::vector<ParameterEntry> entries_;
+  std::map<std::string, size_t> by_name_;
+  std::vector<ParameterSlab> slabs_;
   std::vector<Buffer> memory_;  // of slabs_, in the same order
+  bool has_values_ = true;
   uint64_t version_ = 1;
+  uint64_t updates_ = 0;
 };
 
 // "[784, 128]"
-  bool has_values_ = true;
 [[nodiscard]] std::string to_string(const std::vector<int64_t>& shape);
 
 }  // namespace tenon

@@ -378,7 +378,7 @@ void Machine::commit(const Topology* model) {
                      [](double value) { return static_cast<float>(value); });
   }
   accumulated_ = false;
-  ++random_->step;
+  set_->count_update();
   set_->mark_changed();
 }
 

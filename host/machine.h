@@ -22,7 +22,7 @@ struct MachineOptions {
   int64_t max_samples = 0;
   bool training = false;
   bool keep_all = false;
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // of draws; the step is the number of updates that the set had, 0 where not training
   // Parameters without gradient and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable;
   int64_t max_rows = 0;  // bound of every dimension of rows that is fed; 0: grows as needed

@@ -103,9 +103,8 @@ ArrayView Machine::dense_copy(const RowsGradient& gradient) {
   return {gradient.dtype, entry.shape, dense_gradient_.data()};
 }
 
-// Takes over what `larger` was planned to be; of this machine go on the step and the gradients.
+// Takes over what `larger` was planned to be; of this machine the gradients go on.
 void Machine::adopt(Machine& larger) {
-  larger.random_->step = random_->step;
   if (accumulated_) {
     std::memcpy(larger.memory_.data() + larger.sections_.gradients, memory_.data() + sections_.gradients,
                 sections_.arena - sections_.gradients);

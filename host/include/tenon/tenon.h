@@ -225,7 +225,10 @@ typedef struct tn_machine_options {
   uint32_t training;   /* 1: backward is possible */
   uint32_t keep_all;   /* 1: every layer's output can be read; else outputs, costs and metrics only */
   const char* device;  /* null: "cpu" */
-  uint64_t seed;       /* of random numbers inside the model */
+  /* Of random numbers inside the model, such as what dropout drops. They follow from this seed and from the number of
+   * updates that the parameters had, by whatever machine and in whatever training, so they differ in every step of all
+   * trainings of one tn_parameters. Where `training` is 0 they are those of no update, in every forward. */
+  uint64_t seed;
   /* Parameters that get no gradient, and buffers that keep their values: a name means itself and everything below it
    * ("D": "D", "D.weight"). Nothing is computed that would serve them alone. */
   const char* const* immutable_parameters;
@@ -460,7 +463,7 @@ typedef struct tn_train_options {
   uint32_t feeding_count;
   uint32_t immutable_parameters_count;
   int64_t passes;           /* train only */
-  uint64_t seed;            /* of random numbers inside the model */
+  uint64_t seed;            /* of random numbers inside the model: as in tn_machine_options */
   tn_event_handler handler; /* or null */
   void* user;
   const char* device;                      /* null: "cpu" */

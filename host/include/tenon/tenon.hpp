@@ -119,7 +119,7 @@ struct MachineOptions {
   bool keep_all = false;  // every layer's output can be read
   tn_dtype compute = TN_F32;
   std::string device;  // empty: cpu
-  uint64_t seed = 0;   // of random numbers inside the model
+  uint64_t seed = 0;   // of random numbers inside the model: tn_machine_options says what they follow from
   // Parameters that get no gradient, and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable_parameters;
   int64_t max_rows = 0;  // of one ragged data layer in a minibatch; 0: grows as needed
