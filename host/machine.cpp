@@ -71,7 +71,10 @@ void Machine::compile(const MachineOptions& options) {
   lowered_ = lower(topology_, *registry_, device_->kind(), options.compute, bounds_, options.training);
   Graph graph = std::move(lowered_.graph);
   add_costs(graph);
-  if (options.training) differentiate_parameters(graph);
+  if (options.training) {
+    check_costs();
+    differentiate_parameters(graph);
+  }
   kept_ = kept_values(graph, options.keep_all);
   fuse(graph, kept_);
   join_bags(graph, kept_);
@@ -132,33 +135,6 @@ void Machine::check_immutable() const {
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_below(name, frozen); }))
       fail(TN_NOT_FOUND, "immutable parameter \"", frozen, "\": the topology has none of that name",
            suggestion(frozen, names));
-}
-
-// 1 / the size of a symbol, a device scalar.
-ValueId Machine::inverse_of(Graph& graph, int32_t symbol) {
-  ValueId& inverse = inverses_.try_emplace(symbol, kNoValue).first->second;
-  if (inverse == kNoValue) inverse = graph.add_external({options_.compute, {}, TN_DENSE, 0, {}}, "1/size");
-  return inverse;
-}
-
-// Every cost output is reduced at the root: the mean over samples, or over rows where it has one value for each.
-void Machine::add_costs(Graph& graph) {
-  ProgramWriter writer;
-  const int32_t sum = writer.reduce(TN_OP_REDUCE_SUM, writer.input(TN_FULL), TN_SCALAR);
-  writer.output(writer.apply(TN_OP_MUL, sum, writer.input(TN_SCALAR)));
-  const auto mean = std::make_shared<Program>(writer.finish());
-  for (const Expression& output : topology_.outputs) {
-    const Expression leaf = resolved(output);
-    if (leaf.layer->role != TN_ROLE_COST || leaf.output != 0) continue;
-    const ValueId per_sample = lowered_.value_of(leaf);
-    const bool seen =
-        std::any_of(costs_.begin(), costs_.end(), [&](const auto& cost) { return cost.first == per_sample; });
-    if (seen) continue;
-    const auto layer = std::find(topology_.leaves.begin(), topology_.leaves.end(), leaf.layer);
-    GraphWriter nodes(graph, static_cast<int32_t>(layer - topology_.leaves.begin()), false, options_.compute);
-    const ValueId inverse = inverse_of(graph, graph.spec(per_sample).shape[0].symbol);
-    costs_.emplace_back(per_sample, nodes.pointwise(mean, {per_sample, inverse}, 0)[0]);
-  }
 }
 
 std::vector<ValueId> Machine::kept_values(const Graph& graph, bool keep_all) const {

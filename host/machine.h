@@ -124,6 +124,8 @@ class Machine {
   void reserve(const std::vector<int64_t>& symbols);
   void adopt(Machine& larger);
   void add_costs(Graph& graph);
+  void check_costs() const;
+  [[noreturn]] void refuse_untrained(const Layer& cost) const;
   ValueId inverse_of(Graph& graph, int32_t symbol);
   [[nodiscard]] bool is_frozen(const std::string& name) const;
   void check_parameters() const;

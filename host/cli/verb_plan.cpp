@@ -98,7 +98,7 @@ int run_plan(const Arguments& arguments) {
   wanted.training = !inference;
   wanted.device = job.device;
   if (!inference) wanted.immutable_parameters = job.immutable_parameters;
-  const Layers computed = inference ? outputs : topology.layers(topology.measured());
+  const Layers computed = inference ? outputs : topology.layers(topology.trained());
   json plan = json::parse(host.machine(parameters, computed, wanted).plan());
   if (!inference) plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");
   if (as_json)
