@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "core/error.h"
@@ -21,7 +22,8 @@ double take_number(Values& attributes, const std::string& name, double otherwise
   if (const auto* f = std::get_if<double>(&found->second)) number = *f;
   if (const auto* i = std::get_if<int64_t>(&found->second)) number = static_cast<double>(*i);
   if (!std::isfinite(number) || number < least)
-    fail(TN_INVALID, "attribute \"", name, "\": expected a number of at least ", least, ", got ", shown(found->second));
+    fail(TN_INVALID, "attribute \"", name, "\": expected a number of at least ", least, ", got ",
+         to_json(found->second).dump());
   attributes.erase(found);
   return number;
 }
@@ -40,7 +42,7 @@ Schedule take_schedule(Values& attributes) {
     std::vector<std::string> known;
     for (const auto& [each, value] : kinds) known.push_back(each);
     if (kind == kinds.end())
-      fail(TN_INVALID, "attribute \"", name, "\": unknown schedule ", shown(found->second),
+      fail(TN_INVALID, "attribute \"", name, "\": unknown schedule ", to_json(found->second).dump(),
            suggestion(text == nullptr ? "" : *text, known));
     schedule.kind = kind->second;
     attributes.erase(found);
