@@ -20,16 +20,6 @@ std::string number_text(double number) {
   return json(number).dump();
 }
 
-std::string shown(const Value& value) {
-  if (const auto* number = std::get_if<double>(&value); number != nullptr && !std::isfinite(*number))
-    return text(*number);  // JSON has no word for it
-  std::string result = to_json(value).dump(-1, ' ', false, json::error_handler_t::replace);
-  size_t longest = 80;
-  if (result.size() <= longest) return result;
-  while (longest > 0 && (static_cast<unsigned char>(result[longest]) & 0xC0u) == 0x80u) --longest;  // whole characters
-  return result.substr(0, longest) + "...";
-}
-
 bool is_list(int32_t kind) { return kind >= TN_ATTR_INTS; }
 
 std::string expectation(const Attribute& attribute) {
@@ -140,6 +130,12 @@ size_t edits(const std::string& a, const std::string& b, size_t limit) {
   return last[b.size()];
 }
 
+std::string text_from(const json& value) {
+  auto result = value.get<std::string>();
+  if (result.find('\0') != std::string::npos) fail(TN_INVALID, "a text has a NUL in it: ", shown(result));
+  return result;
+}
+
 template <typename Element>
 std::vector<Element> list_from(const Element* entries, uint32_t count) {
   if (entries == nullptr && count > 0) fail(TN_INVALID, "a list of ", count, " entries is null");
@@ -223,6 +219,16 @@ json to_json(const Value& value) {
       value);
 }
 
+std::string shown(const Value& value) {
+  if (const auto* number = std::get_if<double>(&value); number != nullptr && !std::isfinite(*number))
+    return text(*number);  // JSON has no word for it
+  std::string result = to_json(value).dump(-1, ' ', false, json::error_handler_t::replace);
+  size_t longest = 80;
+  if (result.size() <= longest) return result;
+  while (longest > 0 && (static_cast<unsigned char>(result[longest]) & 0xC0u) == 0x80u) --longest;  // whole characters
+  return result.substr(0, longest) + "...";
+}
+
 Value value_from_json(const json& value) {
   const auto integer = [](const json& number) {
     if (number.is_number_unsigned()) return checked_cast<int64_t>(number.get<uint64_t>(), "integer");
@@ -231,7 +237,7 @@ Value value_from_json(const json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number_integer()) return integer(value);
   if (value.is_number_float()) return value.get<double>();
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return text_from(value);
   if (!value.is_array())
     fail(TN_INVALID, "expected true, false, a number, a text or a list, got ", value.is_null() ? "null" : "an object");
   const auto all = [&value](auto test) { return std::all_of(value.begin(), value.end(), test); };
@@ -241,7 +247,11 @@ Value value_from_json(const json& value) {
     return result;
   }
   if (all([](const json& entry) { return entry.is_number(); })) return value.get<std::vector<double>>();
-  if (all([](const json& entry) { return entry.is_string(); })) return value.get<std::vector<std::string>>();
+  if (all([](const json& entry) { return entry.is_string(); })) {
+    std::vector<std::string> result;
+    for (const json& entry : value) result.push_back(text_from(entry));
+    return result;
+  }
   fail(TN_INVALID, "a list must hold numbers only, or texts only");
 }
 

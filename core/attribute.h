@@ -21,8 +21,11 @@ using Values = std::map<std::string, Value>;  // by attribute name
 // Throws TN_INVALID for an unknown kind or a null pointer.
 [[nodiscard]] Value value_from(const tn_value& value);
 [[nodiscard]] nlohmann::json to_json(const Value& value);
-// Throws TN_INVALID for null, objects and mixed lists. A list of integers and floats is a list of floats.
+// Throws TN_INVALID for null, objects, mixed lists, and texts with a NUL, which whoever reads them as C texts would not
+// see the end of. A list of integers and floats is a list of floats.
 [[nodiscard]] Value value_from_json(const nlohmann::json& value);
+// For messages: as JSON, or as "nan" and "inf"; the end of a long one is left out.
+[[nodiscard]] std::string shown(const Value& value);
 
 // The owning form of tn_attribute, made from a plugin's table or from its manifest.
 struct Attribute {

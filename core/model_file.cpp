@@ -180,6 +180,7 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
   verify(model);
   if (expected != nullptr && !(*expected == model.file))
     fail(TN_BAD_DATA, model.name, ": the file has changed since it was first read");
+  if (!set.has_values()) set.allocate();
   for (const ModelTensor& tensor : model.file.tensors)
     if (tensor.bytes != 0) std::memcpy(set.data(tensor.name), values.data() + tensor.offset, tensor.bytes);
   set.mark_changed();

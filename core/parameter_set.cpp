@@ -130,6 +130,11 @@ void initialize(const tn_initializer& initializer, const Philox& philox, float* 
   }
 }
 
+// Elements of an entry with the padding behind it.
+uint64_t padded(uint64_t count, const char* what) {
+  return checked_add(count, kAlignment - 1, what) / kAlignment * kAlignment;
+}
+
 }  // namespace
 
 std::string to_string(const std::vector<int64_t>& shape) {
@@ -146,56 +151,88 @@ std::shared_ptr<ParameterSet> ParameterSet::create(const std::vector<ParameterDe
   return set;
 }
 
-void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed) {
-  // All is prepared in copies, which take the place of the members in the end: nothing can fail then.
-  std::vector<ParameterEntry> entries = entries_;
-  std::map<std::string, size_t> by_name = by_name_;
-  std::vector<ParameterSlab> slabs = slabs_;
-  std::vector<tn_initializer> initializers;  // of the new entries
-  uint64_t elements[2] = {0, 0};             // of the new slab of each kind
+std::shared_ptr<ParameterSet> ParameterSet::declare(const std::vector<ParameterDeclaration>& declarations,
+                                                    std::shared_ptr<Allocator> allocator) {
+  std::shared_ptr<ParameterSet> set(new ParameterSet(std::move(allocator)));
+  set->take(set->extended(declarations), {});
+  set->has_values_ = false;
+  return set;
+}
+
+ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclaration>& declarations) const {
+  Layout layout{entries_, by_name_, slabs_, {}};
+  uint64_t elements[2] = {0, 0};  // of the new slab of each kind
+  bool used[2] = {false, false};
   for (const ParameterDeclaration& declaration : declarations) {
     ParameterEntry entry = entry_of(declaration);
-    const auto [known, fresh] = by_name.emplace(entry.name, entries.size());
+    const auto [known, fresh] = layout.by_name.emplace(entry.name, layout.entries.size());
     if (!fresh) {
-      check_shared(entries[known->second], entry);
+      check_shared(layout.entries[known->second], entry);
       continue;
     }
     const std::string size = "size of the set at " + described(declaration);
     entry.offset = elements[entry.buffer];
-    const uint64_t padded = checked_add(entry.count, kAlignment - 1, size.c_str()) / kAlignment * kAlignment;
-    elements[entry.buffer] = checked_add(entry.offset, padded, size.c_str());
+    elements[entry.buffer] = checked_add(entry.offset, padded(entry.count, size.c_str()), size.c_str());
     (void)checked_multiply(elements[entry.buffer], uint64_t{sizeof(float)}, size.c_str());
-    entries.push_back(std::move(entry));
-    initializers.push_back(declaration.initializer);
+    used[entry.buffer] = true;
+    layout.entries.push_back(std::move(entry));
+    layout.initializers.push_back(declaration.initializer);
   }
-  if (initializers.empty()) return;
-
   size_t slab_of[2] = {0, 0};
-  std::vector<Buffer> memory;
   for (const bool buffer : {false, true}) {
-    slab_of[buffer] = slabs.size();
-    bool used = false;
-    for (size_t i = entries_.size(); i < entries.size(); ++i) used = used || entries[i].buffer == buffer;
-    if (!used) continue;
-    const uint64_t bytes = elements[buffer] * sizeof(float);
-    memory.emplace_back(allocator_, bytes);
-    if (bytes != 0) std::memset(memory.back().data(), 0, bytes);
-    slabs.push_back({reinterpret_cast<float*>(memory.back().data()), elements[buffer], buffer});
+    slab_of[buffer] = layout.slabs.size();
+    if (used[buffer]) layout.slabs.push_back({nullptr, elements[buffer], buffer});
   }
-  for (size_t i = entries_.size(); i < entries.size(); ++i) {
-    ParameterEntry& entry = entries[i];
-    entry.slab = slab_of[entry.buffer];
-    if (entry.count == 0) continue;
-    initialize(initializers[i - entries_.size()], Philox(seed, stream_of(entry.name)),
-               slabs[entry.slab].data + entry.offset, entry.count);
-  }
+  for (size_t i = entries_.size(); i < layout.entries.size(); ++i)
+    layout.entries[i].slab = slab_of[layout.entries[i].buffer];
+  return layout;
+}
 
+// Memory for the slabs that have none, zero behind each entry.
+std::vector<Buffer> ParameterSet::memory_for(Layout& layout) const {
+  std::vector<Buffer> memory;
+  for (size_t i = memory_.size(); i < layout.slabs.size(); ++i) {
+    memory.emplace_back(allocator_, layout.slabs[i].padded_elements * sizeof(float));
+    layout.slabs[i].data = reinterpret_cast<float*>(memory.back().data());
+  }
+  for (const ParameterEntry& entry : layout.entries)
+    if (entry.slab >= memory_.size() && entry.count > 0)
+      std::fill_n(layout.slabs[entry.slab].data + entry.offset + entry.count, padded(entry.count, "size") - entry.count,
+                  0.0F);
+  return memory;
+}
+
+// Nothing fails from here on but for want of a few bytes, and then before anything has changed.
+void ParameterSet::take(Layout layout, std::vector<Buffer> memory) {
   memory_.reserve(memory_.size() + memory.size());
   for (Buffer& block : memory) memory_.push_back(std::move(block));
-  entries_.swap(entries);
-  by_name_.swap(by_name);
-  slabs_.swap(slabs);
+  entries_.swap(layout.entries);
+  by_name_.swap(layout.by_name);
+  slabs_.swap(layout.slabs);
+}
+
+void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed) {
+  if (!has_values_) fail(TN_MISUSE, "a set of parameters that was only declared cannot be extended");
+  // All is prepared in copies, which take the place of the members in the end.
+  Layout layout = extended(declarations);
+  if (layout.initializers.empty()) return;
+  std::vector<Buffer> memory = memory_for(layout);
+  for (size_t i = entries_.size(); i < layout.entries.size(); ++i) {
+    const ParameterEntry& entry = layout.entries[i];
+    if (entry.count == 0) continue;
+    initialize(layout.initializers[i - entries_.size()], Philox(seed, stream_of(entry.name)),
+               layout.slabs[entry.slab].data + entry.offset, entry.count);
+  }
+  take(std::move(layout), std::move(memory));
   mark_changed();
+}
+
+void ParameterSet::allocate() {
+  if (has_values_) fail(TN_MISUSE, "the parameters have their values already");
+  Layout layout{entries_, by_name_, slabs_, {}};
+  std::vector<Buffer> memory = memory_for(layout);
+  take(std::move(layout), std::move(memory));
+  has_values_ = true;
 }
 
 size_t ParameterSet::index(const std::string& name) const {
@@ -207,6 +244,7 @@ size_t ParameterSet::index(const std::string& name) const {
 }
 
 float* ParameterSet::data(const ParameterEntry& entry) const {
+  if (!has_values_) fail(TN_MISUSE, "the parameters have no values: they were only declared, to plan with");
   float* const slab = slabs_[entry.slab].data;
   return slab == nullptr ? nullptr : slab + entry.offset;
 }

@@ -58,11 +58,20 @@ class ParameterSet {
   // naming both layers. TN_UNSUPPORTED for a type other than fp32. On failure nothing is left behind.
   static std::shared_ptr<ParameterSet> create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
                                               std::shared_ptr<Allocator> allocator);
+  // The same entries without values, and without the memory for them: enough to plan with, and to be compared with a
+  // file before anything large is asked for.
+  static std::shared_ptr<ParameterSet> declare(const std::vector<ParameterDeclaration>& declarations,
+                                               std::shared_ptr<Allocator> allocator);
   ParameterSet(const ParameterSet&) = delete;
   ParameterSet& operator=(const ParameterSet&) = delete;
 
-  // Extends the set by the same rules. Entries that exist are shared and keep their values. All or nothing.
+  // Extends the set by the same rules. Entries that exist are shared and keep their values. All or nothing. TN_MISUSE
+  // where there are no values.
   void add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed);
+
+  [[nodiscard]] bool has_values() const { return has_values_; }
+  // Gives a set that was only declared its memory. It is zero between the entries alone: the caller writes these.
+  void allocate();
 
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
   [[nodiscard]] const std::vector<ParameterSlab>& slabs() const { return slabs_; }
@@ -72,7 +81,8 @@ class ParameterSet {
   [[nodiscard]] size_t index(const std::string& name) const;
   [[nodiscard]] const ParameterEntry& find(const std::string& name) const { return entries_[index(name)]; }
 
-  // The values of an entry, [count]. Whoever writes through it calls mark_changed when done.
+  // The values of an entry, [count]; TN_MISUSE where there are none. Whoever writes through it calls mark_changed when
+  // done.
   [[nodiscard]] float* data(const ParameterEntry& entry) const;
   [[nodiscard]] float* data(const std::string& name) const { return data(find(name)); }
   // Copies values in. Shape and type must be those of the entry; TN_INVALID names both otherwise.
@@ -83,17 +93,35 @@ class ParameterSet {
   [[nodiscard]] uint64_t version() const { return version_; }
   void mark_changed() { ++version_; }
 
+  // Updates that were made to the set, by which the draws of a training step are numbered.
+  [[nodiscard]] uint64_t updates() const { return updates_; }
+  void count_update() { ++updates_; }
+
   [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
 
  private:
+  // Entries, slabs without memory, and the initializers of the entries that are new.
+  struct Layout {
+    std::vector<ParameterEntry> entries;
+    std::map<std::string, size_t> by_name;
+    std::vector<ParameterSlab> slabs;
+    std::vector<tn_initializer> initializers;
+  };
+
   explicit ParameterSet(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
+
+  [[nodiscard]] Layout extended(const std::vector<ParameterDeclaration>& declarations) const;
+  [[nodiscard]] std::vector<Buffer> memory_for(Layout& layout) const;
+  void take(Layout layout, std::vector<Buffer> memory);
 
   std::shared_ptr<Allocator> allocator_;
   std::vector<ParameterEntry> entries_;
   std::map<std::string, size_t> by_name_;
   std::vector<ParameterSlab> slabs_;
   std::vector<Buffer> memory_;  // of slabs_, in the same order
+  bool has_values_ = true;
   uint64_t version_ = 1;
+  uint64_t updates_ = 0;
 };
 
 // "[784, 128]"

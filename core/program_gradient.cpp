@@ -78,7 +78,8 @@ class Reverse {
   }
 
   void unary(const tn_instruction& in, int32_t y, int32_t g, uint8_t extent) {
-    const int32_t x = in.a >= 0 && in.op != TN_OP_INPUT ? value(in.a) : -1;
+    const bool source = in.op == TN_OP_INPUT || in.op == TN_OP_UNIFORM;  // then `a` is no value
+    const int32_t x = in.a >= 0 && !source ? value(in.a) : -1;
     switch (in.op) {
       case TN_OP_NEG:
         return add(in.a, writer_.apply(TN_OP_NEG, g), extent);

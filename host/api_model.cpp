@@ -109,18 +109,36 @@ tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* error) {
 
 // ---- parameters
 
+namespace {
+
+// Of all the outputs. Several topologies may use one name for different layers: each is traced on its own.
+std::vector<tenon::ParameterDeclaration> declarations_of(Host& host, const tn_layer* outputs, uint32_t count) {
+  if (count == 0) tenon::fail(TN_INVALID, "outputs is empty");
+  api::required(outputs, "outputs");
+  std::vector<tenon::ParameterDeclaration> declarations;
+  for (uint32_t i = 0; i < count; ++i)
+    for (tenon::ParameterDeclaration& declaration : topology_of(host, outputs + i, 1).declarations())
+      declarations.push_back(std::move(declaration));
+  return declarations;
+}
+
+}  // namespace
+
 tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
                                tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(parameters, "parameters");
-    // Several topologies may use one name for different layers: each is traced on its own.
-    std::vector<tenon::ParameterDeclaration> declarations;
-    if (outputs_count == 0) tenon::fail(TN_INVALID, "outputs is empty");
-    api::required(outputs, "outputs");
-    for (uint32_t i = 0; i < outputs_count; ++i)
-      for (tenon::ParameterDeclaration& declaration : topology_of(it, outputs + i, 1).declarations())
-        declarations.push_back(std::move(declaration));
-    *parameters = it.parameters.add<tn_parameters>(tenon::ParameterSet::create(declarations, seed, it.allocator));
+    *parameters = it.parameters.add<tn_parameters>(
+        tenon::ParameterSet::create(declarations_of(it, outputs, outputs_count), seed, it.allocator));
+  });
+}
+
+tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
+                                tn_parameters* parameters, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(parameters, "parameters");
+    *parameters = it.parameters.add<tn_parameters>(
+        tenon::ParameterSet::declare(declarations_of(it, outputs, outputs_count), it.allocator));
   });
 }
 
@@ -174,14 +192,22 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
 
 namespace {
 
-// The layers that a model file describes. What is wrong with the description is wrong with the file; a type that is not
-// here, or refused, is not.
-std::vector<Expression> layers_of(Host& host, const std::string& topology, const std::string& file) try {
-  return host.factory.from_json(parse_topology(topology, file));
+// Runs what a model file is loaded with; what fails then names the file.
+template <typename Work>
+auto naming(const std::string& file, const Work& work) try {
+  return work();
 } catch (const tenon::Error& error) {
-  const tn_status code = error.code() == TN_INVALID || error.code() == TN_UNSUPPORTED ? TN_BAD_DATA : error.code();
   const bool named = error.message().find(file) != std::string::npos;
-  throw tenon::Error(code, named ? error.message() : file + ": " + error.message());
+  throw tenon::Error(error.code(), named ? error.message() : file + ": " + error.message());
+}
+
+// What a model file describes. What is wrong with the description is wrong with the file; a type that is not here, or
+// refused, is not.
+tenon::Topology topology_in(Host& host, const std::string& topology, const std::string& file) try {
+  return tenon::Topology::trace(host.factory.from_json(parse_topology(topology, file)));
+} catch (const tenon::Error& error) {
+  if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
+  throw tenon::Error(TN_BAD_DATA, error.message());
 }
 
 }  // namespace
@@ -194,15 +220,15 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(parameters, "parameters");
     const tenon::ModelFile header = tenon::read_model_header(*it.files, file);
     if (header.topology.empty()) tenon::fail(TN_BAD_DATA, file, ": it holds no topology, only tensors");
-    const std::vector<Expression> expressions = layers_of(it, header.topology, file);
-    const tenon::Topology topology = tenon::Topology::trace(expressions);
+    const tenon::Topology topology = naming(file, [&] { return topology_in(it, header.topology, file); });
+    const std::vector<Expression>& expressions = topology.outputs;
     const uint32_t room = *outputs_count;
     *outputs_count = static_cast<uint32_t>(expressions.size());
     if (room < expressions.size())
       tenon::fail(TN_NEED_CAPACITY, file, ": ", expressions.size(), " outputs; there is room for ", room);
     api::required(outputs, "outputs");
-    auto set = tenon::ParameterSet::create(topology.declarations(), 0, it.allocator);
-    tenon::load_model(*it.files, file, *set, &header);
+    auto set = naming(file, [&] { return tenon::ParameterSet::declare(topology.declarations(), it.allocator); });
+    naming(file, [&] { return tenon::load_model(*it.files, file, *set, &header); });
     const auto loaded = it.parameters.add<tn_parameters>(std::move(set));
     size_t made = 0;
     try {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/checked.h"
@@ -36,13 +35,13 @@ std::optional<Setting> setting_of(const std::string& name) {
 
 std::string string_of(const Value& value, const std::string& name) {
   if (const auto* s = std::get_if<std::string>(&value); s != nullptr && !s->empty()) return *s;
-  fail(TN_INVALID, "attribute \"", name, "\": expected a string that is not empty, got ", to_json(value).dump());
+  fail(TN_INVALID, "attribute \"", name, "\": expected a string that is not empty, got ", shown(value));
 }
 
 double number_of(const Value& value, const std::string& name) {
   if (const auto* f = std::get_if<double>(&value)) return *f;
   if (const auto* i = std::get_if<int64_t>(&value)) return static_cast<double>(*i);
-  fail(TN_INVALID, "attribute \"", name, "\": expected a number, got ", to_json(value).dump());
+  fail(TN_INVALID, "attribute \"", name, "\": expected a number, got ", shown(value));
 }
 
 // Making of one layer.
@@ -311,7 +310,7 @@ class Making {
     const bool* sparse = std::get_if<bool>(&value);
     if (sparse == nullptr)
       fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": expected true or false, got ",
-           to_json(value).dump());
+           shown(value));
     if (*sparse && (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) == 0)
       fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": the gradient of parameter \"",
            parameter.name, "\" is always dense");

@@ -71,7 +71,10 @@ void Machine::compile(const MachineOptions& options) {
   lowered_ = lower(topology_, *registry_, device_->kind(), options.compute, bounds_, options.training);
   Graph graph = std::move(lowered_.graph);
   add_costs(graph);
-  if (options.training) differentiate_parameters(graph);
+  if (options.training) {
+    check_costs();
+    differentiate_parameters(graph);
+  }
   kept_ = kept_values(graph, options.keep_all);
   fuse(graph, kept_);
   join_bags(graph, kept_);
@@ -90,7 +93,10 @@ void Machine::compile(const MachineOptions& options) {
     if (use.gradient != kNoValue && graph.spec(use.gradient).storage == TN_ROWS) by_rows.push_back(use);
   calls_ = std::make_unique<CallArray>(std::move(graph), device_, bounds_);
   for (const ParameterUse& use : by_rows) place_rows(use);
-  allocate(memory_plan_, gradient_bytes);
+  lay_out(memory_plan_, gradient_bytes);
+  if (!set_->has_values()) return;
+  memory_ = DeviceMemory(device_, sections_.total);
+  std::memset(memory_.data() + sections_.gradients, 0, gradient_bytes);
   bind(memory_plan_);
 }
 
@@ -129,33 +135,6 @@ void Machine::check_immutable() const {
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_below(name, frozen); }))
       fail(TN_NOT_FOUND, "immutable parameter \"", frozen, "\": the topology has none of that name",
            suggestion(frozen, names));
-}
-
-// 1 / the size of a symbol, a device scalar.
-ValueId Machine::inverse_of(Graph& graph, int32_t symbol) {
-  ValueId& inverse = inverses_.try_emplace(symbol, kNoValue).first->second;
-  if (inverse == kNoValue) inverse = graph.add_external({options_.compute, {}, TN_DENSE, 0, {}}, "1/size");
-  return inverse;
-}
-
-// Every cost output is reduced at the root: the mean over samples, or over rows where it has one value for each.
-void Machine::add_costs(Graph& graph) {
-  ProgramWriter writer;
-  const int32_t sum = writer.reduce(TN_OP_REDUCE_SUM, writer.input(TN_FULL), TN_SCALAR);
-  writer.output(writer.apply(TN_OP_MUL, sum, writer.input(TN_SCALAR)));
-  const auto mean = std::make_shared<Program>(writer.finish());
-  for (const Expression& output : topology_.outputs) {
-    const Expression leaf = resolved(output);
-    if (leaf.layer->role != TN_ROLE_COST || leaf.output != 0) continue;
-    const ValueId per_sample = lowered_.value_of(leaf);
-    const bool seen =
-        std::any_of(costs_.begin(), costs_.end(), [&](const auto& cost) { return cost.first == per_sample; });
-    if (seen) continue;
-    const auto layer = std::find(topology_.leaves.begin(), topology_.leaves.end(), leaf.layer);
-    GraphWriter nodes(graph, static_cast<int32_t>(layer - topology_.leaves.begin()), false, options_.compute);
-    const ValueId inverse = inverse_of(graph, graph.spec(per_sample).shape[0].symbol);
-    costs_.emplace_back(per_sample, nodes.pointwise(mean, {per_sample, inverse}, 0)[0]);
-  }
 }
 
 std::vector<ValueId> Machine::kept_values(const Graph& graph, bool keep_all) const {
@@ -277,7 +256,7 @@ std::vector<GradientRun> Machine::gradient_runs(const Topology* model) const {
   return runs;
 }
 
-void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
+void Machine::lay_out(const MemoryPlan& plan, uint64_t gradient_bytes) {
   uint64_t total = lines(sizeof(tn_random)) + 2 * lines(bounds_.size() * sizeof(int64_t));
   const auto section = [&](uint64_t bytes) {
     const uint64_t begin = total;
@@ -292,8 +271,6 @@ void Machine::allocate(const MemoryPlan& plan, uint64_t gradient_bytes) {
   sections_.arena = section(plan.bytes);
   sections_.workspace = section(calls_->workspace_bytes());
   sections_.total = total;
-  memory_ = DeviceMemory(device_, total);
-  std::memset(memory_.data() + sections_.gradients, 0, gradient_bytes);
 }
 
 // What comes from outside with every minibatch.
@@ -377,7 +354,7 @@ void Machine::commit(const Topology* model) {
                      [](double value) { return static_cast<float>(value); });
   }
   accumulated_ = false;
-  ++random_->step;
+  set_->count_update();
   set_->mark_changed();
 }
 
@@ -470,7 +447,7 @@ nlohmann::json Machine::describe() const {
   uint64_t parameter_bytes = 0;
   for (const ParameterSlab& slab : set_->slabs()) parameter_bytes += slab.padded_elements * sizeof(float);
   uint64_t rows_bytes = 0;
-  for (const auto& gradient : rows_gradients_) rows_bytes += gradient->memory.size();
+  for (const auto& gradient : rows_gradients_) rows_bytes += gradient->bytes;
   return {{"device", device_->kind()},
           {"compute", dtype_name(options_.compute)},
           {"max_samples", options_.max_samples},

@@ -22,7 +22,7 @@ struct MachineOptions {
   int64_t max_samples = 0;
   bool training = false;
   bool keep_all = false;
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // of draws; the step is the number of updates that the set had, 0 where not training
   // Parameters without gradient and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable;
   int64_t max_rows = 0;  // bound of every dimension of rows that is fed; 0: grows as needed
@@ -52,6 +52,7 @@ struct RowsGradient {
   tn_dtype dtype = TN_F32;
   tn_rows rows = {};
   void* values = nullptr;
+  uint64_t bytes = 0;
   DeviceMemory memory;
 };
 
@@ -66,6 +67,7 @@ class Used {
   std::set<std::string> names_;
 };
 
+// Over a set without values it asks for no memory, and can be described but not run.
 class Machine {
  public:
   Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
@@ -122,6 +124,8 @@ class Machine {
   void reserve(const std::vector<int64_t>& symbols);
   void adopt(Machine& larger);
   void add_costs(Graph& graph);
+  void check_costs() const;
+  [[noreturn]] void refuse_untrained(const Layer& cost) const;
   ValueId inverse_of(Graph& graph, int32_t symbol);
   [[nodiscard]] bool is_frozen(const std::string& name) const;
   void check_parameters() const;
@@ -135,7 +139,7 @@ class Machine {
   [[nodiscard]] const ParameterUse& differentiated(const std::string& parameter) const;
   [[nodiscard]] ArrayView dense_copy(const RowsGradient& gradient);
   [[nodiscard]] std::vector<ValueId> fed_values() const;
-  void allocate(const MemoryPlan& plan, uint64_t gradient_bytes);
+  void lay_out(const MemoryPlan& plan, uint64_t gradient_bytes);
   void bind(const MemoryPlan& plan);
   [[nodiscard]] std::vector<int64_t> check_feeds(const std::vector<NamedArray>& feeds) const;
   int64_t check_dense(const Feed& feed, const ArrayView& array) const;

@@ -162,7 +162,7 @@ void Machine::check_indices(const Feed& feed, const ArrayView& array) const {
   }
 }
 
-// Plans anew with larger bounds where a minibatch has more rows than fit. Gradients and the step go on.
+// Plans anew with larger bounds where a minibatch has more rows than fit. Gradients go on.
 void Machine::reserve(const std::vector<int64_t>& symbols) {
   std::map<int32_t, int64_t> bounds = row_bounds_;
   bool fits = true;
@@ -183,6 +183,7 @@ void Machine::reserve(const std::vector<int64_t>& symbols) {
 void Machine::begin_step(const std::vector<int64_t>& symbols) {
   const bool changed = symbols != symbols_;
   symbols_ = symbols;
+  if (options_.training) random_->step = set_->updates();
   std::copy(symbols.begin(), symbols.end(), device_symbols_);
   for (const auto& [symbol, value] : inverses_) {
     const int64_t size = symbols[static_cast<size_t>(symbol)];
@@ -255,6 +256,8 @@ void Machine::join_rows() {
 }
 
 void Machine::forward(const std::vector<NamedArray>& feeds, Feeding feeding) {
+  if (!set_->has_values())
+    fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
   const std::vector<int64_t> symbols = check_feeds(feeds);
   const auto each = [&](auto&& work) {
     for (const Feed& feed : lowered_.feeds)

@@ -36,7 +36,14 @@ void Machine::resize_rows(RowsGradient& gradient, int64_t capacity) {
   const uint64_t ids_at = kLine;
   const uint64_t values_at =
       checked_add(ids_at, lines(checked_multiply(rows, uint64_t{sizeof(int64_t)}, "ids")), "gradient");
-  DeviceMemory memory(device_, checked_add(values_at, checked_multiply(rows, row_bytes, "gradient"), "gradient"));
+  const uint64_t bytes = checked_add(values_at, checked_multiply(rows, row_bytes, "gradient"), "gradient");
+  if (!set_->has_values()) {  // to be planned alone
+    gradient.bytes = bytes;
+    gradient.rows = {sizeof gradient.rows, 0, capacity, nullptr, nullptr};
+    calls_->bind_rows(gradient.value, nullptr, &gradient.rows);
+    return;
+  }
+  DeviceMemory memory(device_, bytes);
   std::memset(memory.data(), 0, kLine);
   auto* ids = reinterpret_cast<int64_t*>(memory.data() + ids_at);
   std::byte* values = memory.data() + values_at;
@@ -46,6 +53,7 @@ void Machine::resize_rows(RowsGradient& gradient, int64_t capacity) {
     std::memcpy(ids, gradient.rows.ids, count * sizeof(int64_t));
     std::memcpy(values, gradient.values, count * row_bytes);
   }
+  gradient.bytes = bytes;
   gradient.memory = std::move(memory);
   gradient.rows = {sizeof gradient.rows, 0, capacity, &count_of(gradient), ids};
   gradient.values = values;
@@ -95,9 +103,8 @@ ArrayView Machine::dense_copy(const RowsGradient& gradient) {
   return {gradient.dtype, entry.shape, dense_gradient_.data()};
 }
 
-// Takes over what `larger` was planned to be; of this machine go on the step and the gradients.
+// Takes over what `larger` was planned to be; of this machine the gradients go on.
 void Machine::adopt(Machine& larger) {
-  larger.random_->step = random_->step;
   if (accumulated_) {
     std::memcpy(larger.memory_.data() + larger.sections_.gradients, memory_.data() + sections_.gradients,
                 sections_.arena - sections_.gradients);

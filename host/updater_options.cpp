@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "core/error.h"
@@ -22,8 +21,7 @@ double take_number(Values& attributes, const std::string& name, double otherwise
   if (const auto* f = std::get_if<double>(&found->second)) number = *f;
   if (const auto* i = std::get_if<int64_t>(&found->second)) number = static_cast<double>(*i);
   if (!std::isfinite(number) || number < least)
-    fail(TN_INVALID, "attribute \"", name, "\": expected a number of at least ", least, ", got ",
-         to_json(found->second).dump());
+    fail(TN_INVALID, "attribute \"", name, "\": expected a number of at least ", least, ", got ", shown(found->second));
   attributes.erase(found);
   return number;
 }
@@ -42,7 +40,7 @@ Schedule take_schedule(Values& attributes) {
     std::vector<std::string> known;
     for (const auto& [each, value] : kinds) known.push_back(each);
     if (kind == kinds.end())
-      fail(TN_INVALID, "attribute \"", name, "\": unknown schedule ", to_json(found->second).dump(),
+      fail(TN_INVALID, "attribute \"", name, "\": unknown schedule ", shown(found->second),
            suggestion(text == nullptr ? "" : *text, known));
     schedule.kind = kind->second;
     attributes.erase(found);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "host/cli/cli.h"
 #include "host/cli/suggest.h"
@@ -295,6 +296,30 @@ std::vector<std::string> Topology::measured() const {
   std::vector<std::string> result;
   for (const std::string& name : outputs())
     if (role(name) != Role::kLayer) result.push_back(name);
+  return result;
+}
+
+// Whether a cost is among all that the layer is computed from.
+bool Topology::reads_cost(const std::string& name) const {
+  std::set<std::string> seen = {name};
+  std::vector<const JobLayer*> left = {find(name)};
+  while (!left.empty()) {
+    const JobLayer* const layer = left.back();
+    left.pop_back();
+    if (layer == nullptr) continue;  // a slot
+    for (const std::string& input : layer->inputs) {
+      if (!seen.insert(input).second) continue;
+      left.push_back(find(input));
+      if (left.back() != nullptr && role(input) == Role::kCost) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> Topology::trained() const {
+  std::vector<std::string> result;
+  for (const std::string& name : outputs())
+    if (role(name) != Role::kLayer || reads_cost(name)) result.push_back(name);
   return result;
 }
 

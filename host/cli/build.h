@@ -57,6 +57,8 @@ class Topology {
   [[nodiscard]] Role role(const std::string& name) const;
   // Those among outputs() that are costs or metrics. A topology without any cost is no failure here.
   [[nodiscard]] std::vector<std::string> measured() const;
+  // These, and what is computed from a cost: the library refuses to train where that takes the cost's place.
+  [[nodiscard]] std::vector<std::string> trained() const;
   // Of all layers of the job.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has_layer(const std::string& name) const { return find(name) != nullptr; }
@@ -75,6 +77,7 @@ class Topology {
   };
 
   [[nodiscard]] const JobLayer* find(const std::string& name) const;
+  [[nodiscard]] bool reads_cost(const std::string& name) const;
   Layer make(const JobLayer& layer);
   Layer input(const JobLayer& layer, const std::string& name);
   Layer data(const JobLayer& user, const std::string& name);

@@ -1,7 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/cli.h"
 
+#include <algorithm>
+#include <cstdio>
+
 namespace tenon::cli {
+
+std::string plain(const std::string& text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool upper = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F, which terminals obey too
+    if (!upper && byte >= 0x20 && byte != 0x7f) {
+      result += text[i];
+      continue;
+    }
+    char spelled[8];
+    std::snprintf(spelled, sizeof spelled, "\\u%04x", static_cast<unsigned>(upper ? next : byte));
+    result += byte == '\n' ? "\\n" : byte == '\t' ? "\\t" : byte == '\r' ? "\\r" : spelled;
+    if (upper) ++i;
+  }
+  return result;
+}
+
+std::string shortened(const std::string& message, size_t most) {
+  if (message.size() <= most) return message;
+  const auto whole = [&](size_t at) {  // the begin of the character there
+    while (at > 0 && (static_cast<unsigned char>(message[at]) & 0xc0u) == 0x80u) --at;
+    return at;
+  };
+  const size_t begin = whole(most - most / 3), end = whole(message.size() - most / 3);
+  return message.substr(0, begin) + " ... " + message.substr(end);
+}
 
 int exit_code(tn_status status) noexcept {
   switch (status) {

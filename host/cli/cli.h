@@ -23,10 +23,16 @@ enum Exit : int {
   kSignalled = 128  // plus the signal's number: 130 for Ctrl-C
 };
 
+// `text` with its control characters spelled, as "\\n" and "\\u001b": what comes from files and names must not drive a
+// terminal, nor look like lines of the program.
+[[nodiscard]] std::string plain(const std::string& text);
+// A message without its middle, if it is very long: a name of a megabyte helps nobody, and the reason is at the end.
+[[nodiscard]] std::string shortened(const std::string& message, size_t most = 3000);
+
 // Ends the program with a message for a person and an exit code.
 class Failure : public std::runtime_error {
  public:
-  Failure(int exit, const std::string& message) : std::runtime_error(message), exit_(exit) {}
+  Failure(int exit, const std::string& message) : std::runtime_error(plain(message)), exit_(exit) {}
   [[nodiscard]] int exit() const noexcept { return exit_; }
 
  private:

@@ -65,12 +65,12 @@ void Console::event(const nlohmann::json& object) {
 void Console::note(const std::string& text) {
   if (quiet_) return;
   clear_bar();
-  std::cerr << plain(text) << std::endl;
+  std::cerr << shortened(plain(text)) << std::endl;
 }
 
 void Console::warn(const std::string& text) {
   clear_bar();
-  std::cerr << (color_ ? "\033[33mwarning:\033[0m " : "warning: ") << plain(text) << std::endl;
+  std::cerr << (color_ ? "\033[33mwarning:\033[0m " : "warning: ") << shortened(plain(text)) << std::endl;
 }
 
 bool Console::bar_is_due() { return terminal_ && !quiet_ && Clock::now() >= next_bar_; }
@@ -96,12 +96,6 @@ void Console::bar(const std::string& before, double fraction, const std::string&
 void Console::clear_bar() {
   if (drawn_) std::cerr << "\r\033[K" << std::flush;
   drawn_ = false;
-}
-
-std::string plain(std::string text) {
-  for (char& c : text)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
-  return text;
 }
 
 std::string shown(double number) {

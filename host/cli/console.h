@@ -42,8 +42,6 @@ class Console {
   Clock::time_point next_bar_;
 };
 
-// Without control characters: text from files must not drive a terminal.
-[[nodiscard]] std::string plain(std::string text);
 // "0.5312"; more digits where four after the point would hide the value.
 [[nodiscard]] std::string shown(double number);
 // "3.2 s", "1:05", "2:03:04"

@@ -83,7 +83,7 @@ int run(const Arguments& arguments) {
 
 int report(int exit, const std::string& message) {
   std::cout.flush();
-  std::cerr << "tenon: " << plain(message) << std::endl;
+  std::cerr << "tenon: " << shortened(plain(message)) << std::endl;
   return exit;
 }
 

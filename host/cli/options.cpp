@@ -124,7 +124,8 @@ Host make_host(const std::vector<std::string>& plugins, int64_t threads) {
   Host host(options);
   // A plugin that was left out, perhaps for an older copy of itself, is seldom what is wanted.
   for (const nlohmann::json& plugin : nlohmann::json::parse(host.plugins()))
-    if (plugin.at("status") == "refused") std::cerr << "warning: " << plugin.at("reason").get<std::string>() << "\n";
+    if (plugin.at("status") == "refused")
+      std::cerr << "warning: " << shortened(plain(plugin.at("reason").get<std::string>())) << "\n";
   return host;
 }
 

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <sstream>
 
-#include "host/cli/console.h"
+#include "host/cli/cli.h"
 
 namespace tenon::cli {
 
@@ -19,7 +19,7 @@ Table::Table(std::vector<std::string> headings) {
 
 void Table::row(std::vector<std::string> cells) {
   cells.resize(right_.size());
-  for (std::string& cell : cells) cell = plain(std::move(cell));
+  for (std::string& cell : cells) cell = plain(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -61,6 +61,9 @@ std::optional<Value> value_of(const toml::node& node) {
   return std::nullopt;
 }
 
+// Whoever reads such a text as one of C would take the NUL for its end.
+bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
 // The line of the first character above ASCII outside of quoted texts and comments; 0 for none. `text` is sound
@@ -143,7 +146,7 @@ std::string kind_of(const toml::node& node) {
     case toml::node_type::array:
       return "a list";
     case toml::node_type::string:
-      return "the text \"" + *node.value<std::string>() + "\"";
+      return "the text \"" + shortened(*node.value<std::string>(), 90) + "\"";
     case toml::node_type::integer:
       return "the integer " + std::to_string(*node.value<int64_t>());
     case toml::node_type::floating_point:
@@ -170,6 +173,10 @@ void Section::wrong(const std::string& key, const toml::node& node, const std::s
   fail(place_of(node), "key \"" + key + "\": expected " + expected + ", got " + kind_of(node));
 }
 
+void Section::check_text(const std::string& key, const toml::node& node, const std::string& text) const {
+  if (has_nul(text)) fail(place_of(node), "key \"" + key + "\": the text \"" + text + "\" has a NUL in it");
+}
+
 const toml::node* Section::find(const std::string& key) {
   asked_.insert(key);
   return table_.get(key);
@@ -180,7 +187,8 @@ std::optional<std::string> Section::string(const std::string& key) {
   if (node == nullptr) return std::nullopt;
   auto value = node->value_exact<std::string>();
   if (!value) wrong(key, *node, "a text");
-  if (value->empty() || value->find('\0') != std::string::npos) wrong(key, *node, "a text that is not empty");
+  check_text(key, *node, *value);
+  if (value->empty()) wrong(key, *node, "a text that is not empty");
   return value;
 }
 
@@ -218,8 +226,11 @@ std::optional<std::vector<std::string>> Section::strings(const std::string& key)
   std::optional<std::vector<std::string>> result;
   if (const auto one = node->value_exact<std::string>()) result = {*one};
   if (const toml::array* array = node->as_array()) result = all<std::string>(*array);
-  const auto bad = [](const std::string& text) { return text.empty() || text.find('\0') != std::string::npos; };
-  if (!result || std::any_of(result->begin(), result->end(), bad)) wrong(key, *node, "a list of names");
+  if (!result) wrong(key, *node, "a list of names");
+  for (const std::string& name : *result) {
+    check_text(key, *node, name);
+    if (name.empty()) wrong(key, *node, "a list of names that are not empty");
+  }
   return result;
 }
 
@@ -253,13 +264,17 @@ void Section::take_attributes(JobType& to) const {
       const std::string name(key.str());
       if (prefix.empty() && asked_.contains(name)) continue;
       const std::string full = prefix + name;
-      if (name.empty() || full.find('\0') != std::string::npos) fail(place_of(node), "a key is empty");
+      if (name.empty()) fail(place_of(node), "a key is empty");
+      if (has_nul(name)) fail(place_of(node), "the key \"" + full + "\" has a NUL in it");
       if (const toml::table* inner = node.as_table()) {
         self(self, *inner, full + ".");
         continue;
       }
       std::optional<Value> value = value_of(node);
       if (!value) wrong(full, node, "true, false, a number, a text, or a list of numbers or of texts");
+      if (const auto* text = std::get_if<std::string>(&value->held())) check_text(full, node, *text);
+      if (const auto* texts = std::get_if<std::vector<std::string>>(&value->held()))
+        for (const std::string& text : *texts) check_text(full, node, text);
       to.attributes.push_back({full, std::move(*value)});
       to.places[full] = place_of(node);
     }

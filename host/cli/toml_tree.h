@@ -50,6 +50,8 @@ class Section {
   [[noreturn]] void wrong(const std::string& key, const toml::node& node, const std::string& expected) const;
 
  private:
+  // Refuses a text with a NUL in it.
+  void check_text(const std::string& key, const toml::node& node, const std::string& text) const;
   [[nodiscard]] std::vector<std::string> known() const { return {asked_.begin(), asked_.end()}; }
 
   const toml::table& table_;

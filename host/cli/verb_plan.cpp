@@ -39,7 +39,7 @@ void print(const json& plan) {
   std::map<std::string, std::string> types;
   for (const json& layer : plan.at("layers"))
     types[layer.at("name").get<std::string>()] = layer.at("type").get<std::string>();
-  std::cout << "device " << plan.at("device").get<std::string>() << ", compute "
+  std::cout << "device " << plain(plan.at("device").get<std::string>()) << ", compute "
             << plan.at("compute").get<std::string>() << ", minibatches of at most " << plan.at("max_samples")
             << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
@@ -65,7 +65,7 @@ void print(const json& plan) {
   std::string values;
   for (const json& value : plan.at("saved")) {
     saved += value.at("bytes").get<uint64_t>();
-    values += "\n  " + value.at("layer").get<std::string>() + ": " + value.at("value").get<std::string>();
+    values += "\n" + plain("  " + value.at("layer").get<std::string>() + ": " + value.at("value").get<std::string>());
   }
   if (saved > 0)
     std::cout << "\nThe backward calls read " << saved << " bytes that the forward ones saved:" << values << "\n";
@@ -92,13 +92,13 @@ int run_plan(const Arguments& arguments) {
   const OpenReader open = open_reader(host, job, reader, inference);
   Topology topology(host, job, reader, open);
   const Layers outputs = topology.layers(topology.outputs());
-  const Parameters parameters = host.parameters(outputs, static_cast<uint64_t>(job.seed));
+  const Parameters parameters = host.declare(outputs);
   MachineOptions wanted;
   wanted.max_samples = open.batch;
   wanted.training = !inference;
   wanted.device = job.device;
   if (!inference) wanted.immutable_parameters = job.immutable_parameters;
-  const Layers computed = inference ? outputs : topology.layers(topology.measured());
+  const Layers computed = inference ? outputs : topology.layers(topology.trained());
   json plan = json::parse(host.machine(parameters, computed, wanted).plan());
   if (!inference) plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");
   if (as_json)

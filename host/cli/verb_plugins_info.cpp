@@ -51,6 +51,9 @@ std::string default_of(const json& attribute) {
   return attribute.at("initial").dump();
 }
 
+// A line with texts of a manifest in it.
+void print_line(const std::string& text) { std::cout << plain(text) << "\n"; }
+
 void print_list(const json& component, const char* key, const char* word) {
   if (!component.contains(key)) return;
   for (const json& port : component.at(key)) {
@@ -60,8 +63,8 @@ void print_list(const json& component, const char* key, const char* word) {
     for (size_t i = 0; i < std::size(kFlags); ++i)
       if ((flags >> i & 1) != 0) notes += std::string(notes.empty() ? " (" : ", ") + kFlags[i];
     if (!notes.empty()) notes += ")";
-    std::cout << "  " << word << " " << port.at("name").get<std::string>() << notes << ": " << port.value("doc", "")
-              << "\n";
+    print_line("  " + std::string(word) + " " + port.at("name").get<std::string>() + notes + ": " +
+               port.value("doc", ""));
   }
 }
 
@@ -81,7 +84,7 @@ void print_component(const Kind& kind, const json& component) {
     const std::string role = named(component.at("role"), {"", "cost", "metric"});
     if (!role.empty()) std::cout << " (" << role << ")";
   }
-  std::cout << "\n  " << wrapped(component.value("doc", ""), kWidth, "  ") << "\n";
+  std::cout << "\n  " << wrapped(plain(component.value("doc", "")), kWidth, "  ") << "\n";
   print_list(component, "inputs", "input");
   print_list(component, "outputs", "output");
   if (component.contains("parameters") && !component.at("parameters").empty()) {
@@ -104,17 +107,15 @@ void print_component(const Kind& kind, const json& component) {
 void print_plugin(const json& plugin, const std::string& only) {
   const json& manifest = plugin.at("manifest");
   const json& abi = manifest.at("abi");
-  std::cout << manifest.at("id").get<std::string>() << " " << manifest.value("version", "") << ": "
-            << manifest.value("doc", "") << "\n";
-  std::cout << "  file " << plugin.at("file").get<std::string>() << "\n  license " << manifest.value("license", "-")
-            << "; interface " << abi.at("major") << "." << abi.at("built") << ", needs at least " << abi.at("major")
-            << "." << abi.at("required") << "\n";
-  if (const std::string isa = manifest.value("isa", ""); !isa.empty())
-    std::cout << "  needs CPU features " << isa << "\n";
+  print_line(manifest.at("id").get<std::string>() + " " + manifest.value("version", "") + ": " +
+             manifest.value("doc", ""));
+  print_line("  file " + plugin.at("file").get<std::string>());
+  print_line("  license " + manifest.value("license", "-") + "; interface " + abi.at("major").dump() + "." +
+             abi.at("built").dump() + ", needs at least " + abi.at("major").dump() + "." + abi.at("required").dump());
+  if (const std::string isa = manifest.value("isa", ""); !isa.empty()) print_line("  needs CPU features " + isa);
   if (manifest.contains("libraries"))
     for (const json& library : manifest.at("libraries"))
-      std::cout << "  needs library " << library.at("name").get<std::string>() << ": " << library.value("hint", "")
-                << "\n";
+      print_line("  needs library " + library.at("name").get<std::string>() + ": " + library.value("hint", ""));
   for (const Kind& kind : kKinds) {
     if (!manifest.contains(kind.list)) continue;
     for (const json& component : manifest.at(kind.list))
@@ -129,8 +130,9 @@ void print_plugin(const json& plugin, const std::string& only) {
       for (const json& type : kernel.at("claims"))
         layers += (layers == "layers" ? " " : " > ") + type.get<std::string>();
     }
-    std::cout << "\nkernel " << kernel.value("name", "") << " for " << layers << " on "
-              << kernel.at("device").get<std::string>() << ", score " << kernel.value("score", 0) << "\n";
+    std::cout << "\n";
+    print_line("kernel " + kernel.value("name", "") + " for " + layers + " on " +
+               kernel.at("device").get<std::string>() + ", score " + std::to_string(kernel.value("score", 0)));
   }
 }
 

@@ -41,7 +41,7 @@ void print(const json& plugins) {
   if (refused > 0) std::cout << "\nrefused:\n";
   for (const json& plugin : plugins)
     if (plugin.at("status") == "refused")
-      std::cout << "  " << plugin.at("reason").get<std::string>() << "\n";  // begins with the file
+      std::cout << plain("  " + plugin.at("reason").get<std::string>()) << "\n";  // begins with the file
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ class Training {
         report_(console_, job_.passes, train_.samples) {
     if (save_) check_save_path(*save_);
     outputs_ = topology_.layers(topology_.outputs());
-    const std::vector<std::string> measured = topology_.measured();
-    if (std::none_of(measured.begin(), measured.end(),
-                     [&](const std::string& name) { return topology_.role(name) == Role::kCost; }))
+    const std::vector<std::string> trained = topology_.trained();
+    if (std::all_of(trained.begin(), trained.end(),
+                    [&](const std::string& name) { return topology_.role(name) == Role::kMetric; }))
       throw Failure(kBadConfig, job_.path + ": training needs a cost among the outputs");
     if (job_.test) {
       test_ = open_reader(host_, job_, *job_.test, true);
@@ -47,7 +47,7 @@ class Training {
     }
     require_samples(*job_.train, train_.samples);
     if (test_) require_samples(*job_.test, test_->samples);
-    options_.outputs = topology_.layers(measured);
+    options_.outputs = topology_.layers(trained);
     options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
     options_.updater = make_updater(host_, job_);
     options_.reader = train_.reader;

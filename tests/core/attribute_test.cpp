@@ -139,6 +139,15 @@ TEST(ValueJson, RefusesWhatNoAttributeHolds) {
   }
 }
 
+// A plugin, which reads texts as those of C, would see "a".
+TEST(ValueJson, RefusesTextsWithANul) {
+  for (const char* text : {R"("a\u0000b")", R"(["x", "a\u0000b"])"}) {
+    const Error error = error_of([&] { (void)value_from_json(json::parse(text)); });
+    EXPECT_EQ(error.code(), TN_INVALID) << text;
+    EXPECT_EQ(error.message(), R"(a text has a NUL in it: "a\u0000b")");
+  }
+}
+
 TEST(ValueFrom, RefusesNullPointersAndUnknownKinds) {
   tn_value value = {};
   EXPECT_EQ(value_from(value), Value());

@@ -192,6 +192,66 @@ TEST(ModelFile, LoadsNothingThatDoesNotFit) {
   EXPECT_EQ(all_values(*set), old);
 }
 
+// A foreign file with hidden.weight [2, 2] of a type and 16, 8 or 32 bytes of it, and hidden.bias as it is expected.
+std::string with_weight_of(const std::string& type, size_t bytes) {
+  std::string header = R"({"hidden.bias":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                       R"("hidden.weight":{"dtype":")" +
+                       type + R"(","shape":[2,2],"data_offsets":[8,)" + std::to_string(8 + bytes) + "]}}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  return file + header + std::string(8 + bytes, '\1');
+}
+
+// Numbers of another type are not taken for floats: neither narrower ones, nor wider ones, nor integers as wide.
+TEST(ModelFile, LoadsNoTensorOfAnotherType) {
+  const auto set = example(5);
+  const std::vector<float> old = all_values(*set);
+  MemoryFiles files;
+  for (const auto& [type, bytes] : std::vector<std::pair<std::string, size_t>>{
+           {"F16", 8}, {"BF16", 8}, {"I32", 16}, {"U32", 16}, {"F64", 32}, {"F8_E4M3", 4}}) {
+    files.files[kPath] = with_weight_of(type, bytes);
+    const Error error = error_of([&] { (void)load_model(files, kPath, *set); });
+    EXPECT_EQ(error.code(), TN_INVALID) << type;
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("tensor \"hidden.weight\" is " + type +
+                                                 " [2, 2], expected float32 [2, 2] (layer \"hidden\")"),
+                                       Not(HasSubstr("hidden.bias"))));
+    EXPECT_EQ(all_values(*set), old) << type;
+  }
+  files.files[kPath] = with_weight_of("F32", 16);
+  EXPECT_EQ(error_of([&] { (void)load_model(files, kPath, *set); }).code(), TN_OK);
+  EXPECT_NE(all_values(*set), old);
+}
+
+// A file of some hundred bytes does not make a set ask for gigabytes: it is compared with what was declared first.
+TEST(ModelFile, IsComparedBeforeMemoryIsAskedFor) {
+  const auto allocator = memory();
+  const auto huge =
+      ParameterSet::declare({declare("hidden.weight", {1 << 20, 1 << 20}), declare("hidden.bias", {2})}, allocator);
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  const Error error = error_of([&] { (void)load_model(files, kPath, *huge); });
+  EXPECT_EQ(error.code(), TN_INVALID);
+  EXPECT_THAT(error.message(), HasSubstr("\"hidden.weight\" is F32 [2, 2], expected float32 [1048576, 1048576]"));
+  EXPECT_EQ(allocator->calls, 0);
+  EXPECT_FALSE(huge->has_values());
+}
+
+TEST(ModelFile, GivesADeclaredSetItsValues) {
+  const auto allocator = memory();
+  const auto set = ParameterSet::declare({declare("hidden.weight", {2, 2}), declare("hidden.bias", {2})}, allocator);
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  files.files[kPath].back() = 0;
+  EXPECT_EQ(error_of([&] { (void)load_model(files, kPath, *set); }).code(), TN_BAD_DATA);
+  EXPECT_FALSE(set->has_values()) << "nor is there any of a damaged file";
+  EXPECT_EQ(allocator->held, 0u);
+  files.files[kPath] = kExample;
+  (void)load_model(files, kPath, *set);
+  EXPECT_EQ(all_values(*set), all_values(*example()));
+  EXPECT_EQ(bytes_of(*set), kExample);
+}
+
 TEST(ModelFile, LoadsNothingOnFailure) {
   const auto allocator = memory();
   const auto set = example(5, allocator);

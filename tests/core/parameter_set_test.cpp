@@ -253,6 +253,59 @@ TEST(ParameterSet, GrowsWhollyOrNotAtAll) {
   EXPECT_EQ(set->entries().size(), 3u);
 }
 
+// What is only declared asks for no memory, however large it would be, and is laid out like a set with values.
+TEST(ParameterSet, DeclaredHasEntriesWithoutMemory) {
+  const auto allocator = std::make_shared<CountingAllocator>();
+  const std::vector<ParameterDeclaration> declarations = {declare("w", {1 << 20, 1 << 20}, kNormal), declare("b", {17}),
+                                                          declare("m", {3}, {}, true), declare("empty", {0, 4})};
+  const auto set = ParameterSet::declare(declarations, allocator);
+  EXPECT_EQ(allocator->calls, 0);
+  EXPECT_FALSE(set->has_values());
+  ASSERT_EQ(set->entries().size(), 4u);
+  EXPECT_EQ(set->find("w").count, uint64_t{1} << 40);
+  EXPECT_EQ(set->find("b").offset, uint64_t{1} << 40);
+  ASSERT_EQ(set->slabs().size(), 2u);
+  EXPECT_EQ(set->slabs()[0].padded_elements, (uint64_t{1} << 40) + 32);
+  EXPECT_EQ(set->slabs()[0].data, nullptr);
+  EXPECT_TRUE(set->slabs()[1].buffer);
+  const float value[17] = {};
+  const auto refused = [&](const auto& action) {
+    const Error error = error_of(action);
+    EXPECT_EQ(error.code(), TN_MISUSE) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("only declared"));
+  };
+  refused([&] { (void)set->data("b"); });
+  refused([&] { set->set("b", TN_F32, {17}, value); });
+  refused([&] { set->add({declare("more", {2})}, 1); });
+  EXPECT_EQ(allocator->calls, 0);
+  EXPECT_EQ(error_of([&] { set->allocate(); }).code(), TN_OUT_OF_MEMORY);
+  EXPECT_FALSE(set->has_values());
+  EXPECT_EQ(allocator->held, 0u);
+  EXPECT_EQ(error_of([&] { (void)ParameterSet::declare({declare("w", {-1})}, allocator); }).code(), TN_INVALID);
+}
+
+TEST(ParameterSet, DeclaredGetsItsMemoryLater) {
+  const auto allocator = std::make_shared<CountingAllocator>();  // gives memory that is not zero
+  const auto set = ParameterSet::declare({declare("w", {17}, kNormal), declare("m", {3}, {}, true)}, allocator);
+  allocator->fail_at = 1;  // the second slab
+  EXPECT_EQ(error_of([&] { set->allocate(); }).code(), TN_OUT_OF_MEMORY);
+  EXPECT_FALSE(set->has_values());
+  EXPECT_EQ(allocator->held, 0u);
+  allocator->fail_at = -1;
+  set->allocate();
+  EXPECT_TRUE(set->has_values());
+  const auto like = make({declare("w", {17}, kNormal), declare("m", {3}, {}, true)});
+  EXPECT_EQ(allocator->held, (32u + 16u) * sizeof(float));
+  for (const ParameterEntry& entry : set->entries()) {
+    EXPECT_EQ(entry.offset, like->find(entry.name).offset);
+    EXPECT_EQ(entry.slab, like->find(entry.name).slab);
+    for (uint64_t i = entry.count; i % 16 != 0; ++i) EXPECT_EQ(set->data(entry)[i], 0) << "padding " << i;
+  }
+  EXPECT_EQ(error_of([&] { set->allocate(); }).code(), TN_MISUSE) << "values would be lost";
+  set->add({declare("more", {2}, {TN_INIT_CONSTANT, 0, 5, 0})}, 1);
+  EXPECT_THAT(values(*set, "more"), Each(5.0f));
+}
+
 TEST(ParameterSet, CreateLeavesNothingBehindWithoutMemory) {
   for (int k = 0; k < 2; ++k) {
     const auto allocator = std::make_shared<CountingAllocator>();

@@ -225,6 +225,18 @@ TEST(ProgramGradient, OfAnAuthorWhereAnOutputHasNone) {
       << "y and the gradient of the first output, not that of the second, which does not exist";
 }
 
+// A machine counts the draws of all its layers: their numbers have nothing to do with the program's values.
+TEST(ProgramGradient, DrawsHaveNone) {
+  constexpr int32_t kDraw = 1 << 29;
+  ProgramWriter writer;
+  const int32_t x = writer.input(TN_FULL);
+  writer.output(writer.apply(TN_OP_MUL, x, writer.apply(TN_OP_ADD, x, writer.uniform(kDraw, TN_FULL))));
+  const Program program = writer.finish();
+  const Values x_and_y{{3}, reference::evaluate(program.view(), 1, 1, {{3}})[0]};
+  const double draw = x_and_y[1][0] / 3 - 3;
+  EXPECT_NEAR(gradients_at(program, {{3}})[0][0], 2 * 3 + draw, 1e-12);
+}
+
 TEST(ProgramGradient, OnlyWhatIsWantedAndGiven) {
   ProgramWriter writer;
   const int32_t x = writer.input(TN_FULL);

@@ -418,16 +418,38 @@ TEST_F(Pointwise, RefusesWhatItDoesNotOffer) {
   c.columns_vary = true;
   EXPECT_EQ(prepare(device_, c, &prepared), TN_UNSUPPORTED);
   EXPECT_EQ(device_.port, "columns");
+  c.columns_vary = false;
+  c.columns = -1;
+  EXPECT_EQ(prepare(device_, c, &prepared), TN_INVALID);
+  EXPECT_EQ(device_.port, "columns");
+  w.output(w.apply(TN_OP_NEG, 0));
+  PointwiseCase later = {w.finish(), 2, 2, TN_F32, {{1, 2, 3, 4}}};
+  later.program.instructions.back().op = 999;  // an operation of a later version
+  EXPECT_EQ(prepare(device_, later, &prepared), TN_UNSUPPORTED);
+  EXPECT_EQ(device_.message, "the program has an operation that the cpu does not know");
   EXPECT_EQ(prepared.binding, nullptr);
 }
 
-TEST_F(Pointwise, ReportsAMissingOperand) {
+TEST_F(Pointwise, RefusesOtherCalls) {
   ProgramWriter w;
   w.output(w.input(TN_FULL));
   const PointwiseCase c = {w.finish(), 2, 2, TN_F32, {{1, 2, 3, 4}}};
   PreparedCall call(device_);
   ASSERT_EQ(prepare(device_, c, &call.prepared), TN_OK);
-  EXPECT_EQ(call.run({}, {nullptr}, {TN_REQUEST_WRITE}, {0, 2}, 1), TN_MISUSE);
+  Guarded in = write_all(TN_F32, {1, 2, 3, 4}), out = write_all(TN_F32, {9, 9, 9, 9});
+  const auto run = [&](const std::vector<void*>& inputs, int64_t rows) {
+    return call.run(inputs, {out.data()}, {TN_REQUEST_WRITE}, {0, rows}, 2);
+  };
+  EXPECT_EQ(run({}, 2), TN_MISUSE);
+  EXPECT_EQ(device_.message, "a pointwise call with another number of operands");
+  EXPECT_EQ(run({nullptr}, 2), TN_MISUSE);
+  EXPECT_EQ(device_.message, "a pointwise call without one of its inputs");
+  for (const int64_t rows : {int64_t{-1}, INT64_MIN}) {
+    EXPECT_EQ(run({in.data()}, rows), TN_MISUSE) << rows;
+    EXPECT_EQ(device_.message, "a pointwise call over a negative number of rows or columns");
+  }
+  EXPECT_EQ(read_all(TN_F32, out), (std::vector<double>{9, 9, 9, 9}));
+  EXPECT_EQ(run({in.data()}, 2), TN_OK);
 }
 
 }  // namespace

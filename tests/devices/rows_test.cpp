@@ -180,9 +180,9 @@ TEST_F(Coalesce, GoesOnWithTheRowsThatAreThere) {
 
 TEST_F(Coalesce, ManyContributions) {
   constexpr int64_t kHeight = 3000;
-  const Case large = {kHeight, 40, {{random_ids(9000, kHeight, 1)}, {random_ids(4000, kHeight, 2), {}, TN_I32}}};
-  const Case hot = {kHeight, 64, {{std::vector<int64_t>(20000, 5)}}};  // one row gets everything
-  check({large, {kHeight, 40, {{random_ids(5000, kHeight, 3)}}}});
+  const Case large = {kHeight, 40, {{random_ids(3000, kHeight, 1)}, {random_ids(1500, kHeight, 2), {}, TN_I32}}};
+  const Case hot = {kHeight, 64, {{std::vector<int64_t>(5000, 5)}}};  // one row gets everything
+  check({large, {kHeight, 40, {{random_ids(1000, kHeight, 3)}}}});
   check({hot, {kHeight, 64, {{random_ids(100, 50, 4)}}}});
 }
 

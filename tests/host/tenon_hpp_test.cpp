@@ -50,6 +50,65 @@ TEST_F(WrapperTest, ErrorsCarryCodeAndMessage) {
   EXPECT_EQ(code_of([&] { (void)host_.load("/nowhere"); }), TN_NOT_FOUND);
 }
 
+// Whatever text crosses into C, one that would be cut there is refused.
+TEST_F(WrapperTest, NoTextHasANul) {
+  const std::string nul("a\0b", 3);
+  const auto refused = [](auto action, const std::string& what) {
+    try {
+      action();
+      ADD_FAILURE() << what;
+    } catch (const v0::Error& error) {
+      EXPECT_EQ(error.code(), TN_INVALID) << what;
+      EXPECT_EQ(error.what(), what + ": a text must not have a NUL in it; this one has one behind \"a\"");
+    }
+  };
+  const std::vector<std::string> list{"fine", nul};
+  refused([&] { (void)host_.layer(nul, {}); }, "type");
+  refused([&] { (void)host_.layer("fc", {model_.image}, {{"size", 2}}, nul); }, "name");
+  refused([&] { (void)host_.layer("fc", {model_.image}, {{"act", nul}}); }, "attribute \"act\"");
+  refused([&] { (void)host_.layer("fc", {model_.image}, {{nul, 1}}); }, "the name of an attribute");
+  refused([&] { (void)host_.reader("idx", {{"files", list}}); }, "attribute \"files\"");
+  refused([&] { (void)host_.reader("idx", {}, nul); }, "directory");
+  refused([&] { (void)host_.reader(nul, {}); }, "type");
+  refused([&] { (void)host_.updater(nul); }, "type");
+  refused([&] { (void)host_.updater("sgd", {{"schedule.type", nul}}); }, "attribute \"schedule.type\"");
+  DataOptions data;
+  data.name = nul;
+  refused([&] { (void)host_.data(data); }, "options.name");
+  data.name = "fine";
+  data.sequence = nul;
+  refused([&] { (void)host_.data(data); }, "options.sequence");
+  refused([&] { (void)host_.load(nul); }, "path");
+  refused([&] { (void)host_.describe_model(nul); }, "path");
+  TrainOptions options = training();
+  refused([&] { options.parameters.save(options.outputs, nul); }, "path");
+  refused([&] { (void)options.parameters.get(nul); }, "name");
+  refused([&] { options.parameters.set(nul, {}); }, "name");
+  MachineOptions machine;
+  const Machine made = host_.machine(options.parameters, options.outputs, machine);
+  refused([&] { made.forward({{nul, {}}}); }, "the name of a feed");
+  refused([&] { (void)made.gradient(nul); }, "parameter");
+  refused([&] { (void)made.gradient_rows(nul); }, "parameter");
+  machine.device = nul;
+  refused([&] { (void)host_.machine(options.parameters, options.outputs, machine); }, "options.device");
+  machine.device.clear();
+  machine.immutable_parameters = list;
+  refused([&] { (void)host_.machine(options.parameters, options.outputs, machine); }, "options.immutable_parameters");
+  options.immutable_parameters = list;
+  refused([&] { train(options); }, "options.immutable_parameters");
+  options.immutable_parameters.clear();
+  options.feeding = {{"image", nul}};
+  refused([&] { (void)v0::test(options); }, "options.feeding");
+  const auto samples = [this] { return fashion(host_, "t10k", 4, 2, 1); };
+  refused([&] { (void)samples().choose({{nul, "x"}}); }, "a slot to choose");
+  refused([&] { (void)samples().choose({{"image", nul}}); }, "the new name of a slot");
+  refused([&] { (void)samples().bucket({nul, 2}); }, "options.slot");
+  refused([&] { (void)host_.reader(Schema{{{nul}}}, [](Sample&) { return false; }); }, "the name of a slot");
+  HostOptions host;
+  host.plugin_paths = {nul};
+  refused([&] { (void)Host(host); }, "options.plugin_paths");
+}
+
 TEST_F(WrapperTest, EmptyObjectsAreMisuse) {
   EXPECT_EQ(code_of([] { (void)Layer().describe(); }), TN_MISUSE);
   EXPECT_EQ(code_of([] { train({}); }), TN_MISUSE);

@@ -168,6 +168,58 @@ TEST(ThreadPool, PhasesInsideATaskRunInline) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+using Clock = std::chrono::steady_clock;
+
+// Whether `count` tasks of one phase all run at the same time at some moment, each waiting for the others until then or
+// for `patience`. `then` is called by each worker with its number.
+bool meet(const ThreadPool& pool, int64_t count, std::chrono::milliseconds patience,
+          const std::function<void(int32_t worker)>& then = nullptr) {
+  std::atomic<int64_t> present{0};
+  std::atomic<bool> met{false};
+  const auto until = Clock::now() + patience;
+  for_each(pool, count, [&](int64_t, int32_t worker) {
+    if (++present == count) met = true;
+    while (!met && Clock::now() < until) std::this_thread::yield();
+    if (then) then(worker);
+    if (!met) --present;
+  });
+  return met;
+}
+
+// Again and again, since a worker that has lost its core is left out for a while; 400 ms at most.
+bool meet_at_last(const ThreadPool& pool, int64_t count) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(attempt == 0 ? 2 : 450));  // all park
+    if (meet(pool, count, std::chrono::milliseconds(500))) return true;
+  }
+  return false;
+}
+
+// Regions that begin while the workers sleep: as many are woken as there are tasks.
+TEST(ThreadPool, WakesTheWorkersThatItNeeds) {
+  for (const int32_t threads : {2, 3, 8}) {
+    const ThreadPool pool(threads);
+    for (int64_t tasks = 2; tasks <= threads; ++tasks)
+      ASSERT_TRUE(meet_at_last(pool, tasks)) << tasks << " tasks, " << threads << " threads";
+  }
+}
+
+// A worker that has no core in the middle of a task, as one that sleeps has none, is left out for a while.
+TEST(ThreadPool, NoticesAWorkerThatLostItsCore) {
+  using std::chrono::milliseconds;
+  const ThreadPool pool(2);
+  bool left_out = false;
+  for (int attempt = 0; attempt < 10 && !left_out; ++attempt) {  // the caller may have lost its core instead
+    if (attempt > 0) std::this_thread::sleep_for(milliseconds(500));
+    ASSERT_TRUE(meet(pool, 2, std::chrono::seconds(10), [](int32_t worker) {
+      if (worker == 1) std::this_thread::sleep_for(milliseconds(30));
+    }));
+    left_out = !meet(pool, 2, milliseconds(200));
+  }
+  EXPECT_TRUE(left_out);
+  EXPECT_TRUE(meet_at_last(pool, 2)) << "it comes back";
+}
+
 // As many processes as cores that do nothing but keep them busy.
 class BusyCores {
  public:

@@ -52,6 +52,42 @@ TEST_F(CallsTest, MayOverlap) {
   EXPECT_EQ(second({Tag::kSetup, "plan"}, {Tag::kAny, "schema"}, false).message(), "");
 }
 
+// What a plugin calls back for, the host may set up: for as long as the callback lasts, and on its thread.
+TEST_F(CallsTest, TheHostMayCallInsideACallback) {
+  const TaggedFunction setup = {Tag::kSetup, "plan"};
+  struct Table {
+    uint32_t size;
+    void* self;
+  };
+  int object = 0;
+  const ThreadTags::Call outer(tags_, plugin_, one_, setup);
+  const Loan<Table> loan(&tags_, &object, "table", "one");
+  const auto inner = [&] {
+    ThreadTags::Call call(tags_, plugin_, two_, setup);
+    return error_of([&] { call.check(); }).code();
+  };
+  const auto on_another_thread = [&] {
+    tn_status code = TN_OK;
+    std::thread([&] { code = inner(); }).join();
+    return code;
+  };
+  EXPECT_EQ(inner(), TN_MISUSE) << "no callback yet";
+  {
+    const LentUse callback(loan.get()->self);
+    EXPECT_EQ(inner(), TN_OK);
+    EXPECT_EQ(on_another_thread(), TN_MISUSE);
+    {
+      const LentUse nested(loan.get()->self);
+      EXPECT_EQ(inner(), TN_OK);
+    }
+    EXPECT_EQ(inner(), TN_OK) << "the outer callback goes on";
+    // A call that the host makes for the callback is one like any other.
+    const ThreadTags::Call made(tags_, plugin_, two_, setup);
+    EXPECT_EQ(inner(), TN_MISUSE);
+  }
+  EXPECT_EQ(inner(), TN_MISUSE) << "the callback is over";
+}
+
 TEST_F(CallsTest, FaultsBetweenCallsWaitAndAreLogged) {
   EXPECT_EQ(tags_.expect({Tag::kSetup, Tag::kIo}, "tenon.memory/1 allocate"), nullptr);
   const std::string expected =

@@ -58,6 +58,11 @@ TEST(Schedules, MistakesAreNamed) {
   EXPECT_NE(message({{"schedule.type", "step"}}).find("schedule.steps"), std::string::npos);
   EXPECT_NE(message({{"clip_norm", -1.0}}).find("clip_norm"), std::string::npos);
   EXPECT_NE(message({{"l1", "much"}}).find("\"l1\""), std::string::npos);
+  for (const char* name : {"clip_norm", "clip_value", "l1", "l2", "schedule.rate"}) {
+    const std::string expected = text("attribute \"", name, "\": expected a number of at least 0, got ");
+    EXPECT_EQ(message({{name, std::nan("")}}), expected + "nan");
+    EXPECT_EQ(message({{name, INFINITY}}), expected + "inf");
+  }
 }
 
 }  // namespace

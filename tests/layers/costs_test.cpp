@@ -98,6 +98,7 @@ TEST(Costs, RankCost) {
       LayerCase layer;
       layer.type = "rank_cost";
       layer.inputs = {{shape, 0, -9, 9}, {shape, 0, -9, 9}, {shape, 0, 0, 1}};
+      layer.inputs[2].limited = true;
       if (weighted) layer.inputs.push_back({shape, 0, 0, 3});
       layer.cost = true;
       layer.formula = [weighted](const FormulaArguments& a) {
@@ -121,16 +122,19 @@ TEST(Costs, KlDivergence) {
       layer.attributes = {{"from_logits", from_logits}};
       // Not normalised: the formula is one of any positive numbers.
       layer.inputs = {{{classes}, 0, from_logits ? -5.0 : 0.1, from_logits ? 5.0 : 0.9}, {{classes}, 0, 0.05, 0.5}};
+      for (CheckedInput& input : layer.inputs) input.limited = input.low > 0;
       layer.cost = true;
       layer.samples = {1, 5};
       layer.formula = [=](const FormulaArguments& a) {
         const auto n = static_cast<size_t>(classes);
         Values cost(static_cast<size_t>(a.samples));
         for (size_t i = 0; i < cost.size(); ++i) {
+          const double* x = a.inputs[0].data() + i * n;
+          const double most = *std::max_element(x, x + n);
           double sum = 0;
-          for (size_t k = i * n; k < (i + 1) * n; ++k) sum += std::exp(a.inputs[0][k]);
+          for (size_t k = 0; k < n; ++k) sum += std::exp(x[k] - most);
           for (size_t k = i * n; k < (i + 1) * n; ++k) {
-            const double log_q = from_logits ? a.inputs[0][k] - std::log(sum) : std::log(a.inputs[0][k]);
+            const double log_q = from_logits ? a.inputs[0][k] - most - std::log(sum) : std::log(a.inputs[0][k]);
             cost[i] += a.inputs[1][k] * (std::log(a.inputs[1][k]) - log_q);
           }
         }

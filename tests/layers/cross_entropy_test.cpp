@@ -10,6 +10,14 @@
 namespace tenon::test {
 namespace {
 
+// What is subtracted from one another where the right class is certain.
+std::vector<double> largest_logits(const FormulaArguments& a, size_t classes) {
+  std::vector<double> largest(static_cast<size_t>(a.samples));
+  for (size_t i = 0; i < a.inputs[0].size(); ++i)
+    largest[i / classes] = std::max(largest[i / classes], std::abs(a.inputs[0][i]));
+  return largest;
+}
+
 LayerCase cross_entropy(bool from_logits, int64_t classes) {
   LayerCase layer;
   layer.type = "cross_entropy";
@@ -22,12 +30,16 @@ LayerCase cross_entropy(bool from_logits, int64_t classes) {
     for (size_t i = 0; i < cost.size(); ++i) {
       const double* x = a.inputs[0].data() + i * n;
       const auto label = static_cast<size_t>(a.inputs[1][i]);
+      const double most = *std::max_element(x, x + n);
       double sum = 0;
-      for (size_t k = 0; k < n; ++k) sum += std::exp(x[k]);
-      cost[i] = from_logits ? std::log(sum) - x[label] : -std::log(x[label]);
+      for (size_t k = 0; k < n; ++k) sum += std::exp(x[k] - most);
+      cost[i] = from_logits ? std::log(sum) + most - x[label] : -std::log(x[label]);
     }
     return cost;
   };
+  layer.inputs[0].limited = !from_logits;
+  if (from_logits)
+    layer.rounded = [=](const FormulaArguments& a) { return largest_logits(a, static_cast<size_t>(classes)); };
   return layer;
 }
 
@@ -35,6 +47,8 @@ LayerCase cross_entropy(bool from_logits, int64_t classes) {
 LayerCase of_distributions(bool from_logits, double range) {
   LayerCase layer = cross_entropy(from_logits, 5);
   layer.inputs = {{{5}, 0, from_logits ? -range : 0.1, from_logits ? range : 0.9}, {{5}, 0, 0, 1}};
+  layer.gradient_rounded = range;  // that of the label is log(sum) - x
+  layer.inputs[0].limited = !from_logits;
   layer.formula = [=](const FormulaArguments& a) {
     std::vector<double> cost(static_cast<size_t>(a.samples), 0.0);
     for (size_t i = 0; i < cost.size(); ++i) {

@@ -36,6 +36,8 @@ double discounted_gain(const Values& score, const Values& relevance, size_t top)
   return sum;
 }
 
+double softplus(double z) { return z > 0 ? z + std::log1p(std::exp(-z)) : std::log1p(std::exp(z)); }
+
 double lambda_cost(const Values& score, const Values& relevance, size_t top, double sigma) {
   const double best = discounted_gain(relevance, relevance, top);
   if (best == 0) return 0;
@@ -48,7 +50,7 @@ double lambda_cost(const Values& score, const Values& relevance, size_t top, dou
       const size_t high = relevance[row[p]] > relevance[row[q]] ? row[p] : row[q];
       const size_t low = high == row[p] ? row[q] : row[p];
       const double change = (gain(relevance[high]) - gain(relevance[low])) * (discount(p, top) - discount(q, top));
-      cost += change / best * std::log1p(std::exp(-sigma * (score[high] - score[low])));
+      cost += change / best * softplus(-sigma * (score[high] - score[low]));
     }
   return cost;
 }
@@ -61,6 +63,7 @@ LayerCase lists(size_t top, double sigma, uint32_t levels, bool one_column) {
   layer.inputs = {{one_column ? std::vector<int64_t>{1} : std::vector<int64_t>{}}, {{}, 4}};
   for (CheckedInput& input : layer.inputs) input.sequence = "list", input.levels = levels;
   layer.cost = true;
+  layer.jumps = true;  // where scores change places
   layer.formula = [=](const FormulaArguments& a) {
     const Offsets& ends = a.offsets[0].back();
     Values cost;

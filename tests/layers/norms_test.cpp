@@ -16,7 +16,8 @@ LayerCase norm(bool centred, const std::vector<int64_t>& shape, const Attributes
   layer.attributes = attributes;
   layer.inputs = {{shape}};
   layer.output_shape = shape;
-  layer.tolerance = 5e-6;  // fp32 rounds the mean before it is taken away
+  layer.gradient_rounded = 1e-3;  // what is equal in the row goes, and the length of the row
+  layer.tolerance = 5e-6;         // fp32 rounds the mean before it is taken away
   layer.formula = [=](const FormulaArguments& a) {
     std::vector<double> y = a.inputs[0];
     const auto columns = static_cast<size_t>(shape.back());

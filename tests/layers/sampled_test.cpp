@@ -45,6 +45,7 @@ size_t drawn(bool uniform, int64_t classes, double u) {
 LayerCase nce(bool uniform, int64_t classes, int64_t negative, bool bias, const Shape& shape = {5}) {
   LayerCase layer;
   layer.type = "nce";
+  layer.gradient_rounded = 1;  // of a certain class, 1 less its probability
   layer.attributes = {{"num_classes", classes}, {"num_negative", negative}, {"bias", bias}};
   layer.attributes.push_back({"noise", uniform ? "uniform" : "log_uniform"});
   layer.inputs = {{shape}, {{}, classes}};
@@ -103,6 +104,7 @@ double path_cost(const FormulaArguments& a, size_t sample, size_t label, int64_t
 LayerCase hierarchical(int64_t classes, bool bias, const Shape& shape = {5}) {
   LayerCase layer;
   layer.type = "hierarchical_sigmoid";
+  layer.gradient_rounded = 1;  // of a certain decision, 1 less its probability
   layer.attributes = {{"num_classes", classes}, {"bias", bias}};
   layer.inputs = {{shape}, {{}, classes}};
   layer.cost = true;

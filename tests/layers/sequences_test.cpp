@@ -187,13 +187,15 @@ TEST(SequenceSoftmax, OverRows) {
   for (const uint32_t levels : {1U, 2U})
     for (const Shape& shape : {Shape{}, Shape{1}, Shape{3}}) {
       LayerCase layer = of_rows("sequence_softmax", shape, levels);
+      layer.gradient_rounded = 1;  // y (dy - the sum of y dy)
       layer.formula = [width = width_of(shape)](const FormulaArguments& a) {
         Values y = a.inputs[0];
         each_sequence(a.offsets[0], [&](size_t begin, size_t end) {
           for (size_t k = 0; k < width; ++k) {
-            double sum = 0;
-            for (size_t row = begin; row < end; ++row) sum += std::exp(a.inputs[0][row * width + k]);
-            for (size_t row = begin; row < end; ++row) y[row * width + k] = std::exp(y[row * width + k]) / sum;
+            double sum = 0, most = -INFINITY;
+            for (size_t row = begin; row < end; ++row) most = std::max(most, y[row * width + k]);
+            for (size_t row = begin; row < end; ++row) sum += std::exp(y[row * width + k] - most);
+            for (size_t row = begin; row < end; ++row) y[row * width + k] = std::exp(y[row * width + k] - most) / sum;
           }
         });
         return y;

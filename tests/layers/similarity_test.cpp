@@ -28,6 +28,7 @@ LayerCase of_vectors(const std::string& type, const Attributes& attributes, cons
   Shape b = a;
   if (several > 0) b.insert(b.end() - 1, several);
   layer.inputs = {{a}, {b}};
+  layer.jumps = type == "cos_sim";  // a vector of zeros has no direction
   layer.output_shape = Shape(b.begin(), b.end() - 1);
   const auto depth = static_cast<size_t>(a.back());
   const size_t each = several > 0 ? static_cast<size_t>(several) : 1;
@@ -41,7 +42,8 @@ LayerCase of_vectors(const std::string& type, const Attributes& attributes, cons
 }
 
 double cosine(const double* a, const double* b, size_t depth) {
-  return product(a, b, depth) / std::sqrt(product(a, a, depth) * product(b, b, depth));
+  const double lengths = std::sqrt(product(a, a, depth) * product(b, b, depth));
+  return lengths == 0 ? 0 : product(a, b, depth) / lengths;
 }
 
 TEST(Similarity, Dot) {
@@ -132,7 +134,17 @@ LayerCase factorization(const Shape& shape, int64_t factors) {
   layer.attributes = {{"factors", factors}};
   layer.inputs = {{shape}};
   layer.output_shape = {1};
-  layer.tolerance = 2e-5;                                 // a difference of sums that are larger than it
+  // A difference of sums: of the squared sums, and of the sums of squares.
+  layer.gradient_rounded = 1;
+  layer.rounded = [factors](const FormulaArguments& a) {
+    const Values& v = a.parameters.at("weight");
+    const auto k = static_cast<size_t>(factors);
+    const size_t n = v.size() / k;
+    Values squares(static_cast<size_t>(a.samples), 0.0);
+    for (size_t s = 0; s < squares.size(); ++s)
+      for (size_t i = 0; i < n * k; ++i) squares[s] += std::pow(v[i] * a.inputs[0][s * n + i / k], 2);
+    return squares;
+  };
   layer.formula = [factors](const FormulaArguments& a) {  // pair by pair, as it is defined
     const Values& v = a.parameters.at("weight");
     const auto k = static_cast<size_t>(factors);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -41,24 +42,32 @@ std::vector<double> as_doubles(const Array& array) {
   return result;
 }
 
-bool agree(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
-  if (a.size() != b.size()) return false;
-  double scale = 1e-6;
-  for (const double value : b) scale = std::max(scale, std::abs(value));
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!(std::abs(a[i] - b[i]) <= tolerance * scale)) return false;
-  return true;
+testing::AssertionResult agree(const std::vector<double>& a, const std::vector<double>& b, double tolerance,
+                               const std::vector<double>& scales) {
+  if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " numbers, expected " << b.size();
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  constexpr double kSmallest = 1e-35;  // of a factor that is below the numbers of fp32, and another one
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    if (std::abs(b[i]) > kLargest && a[i] == std::copysign(INFINITY, b[i])) continue;
+    const double allowed = tolerance * std::max(std::abs(b[i]), scales.size() == 1 ? scales[0] : scales[i]) + kSmallest;
+    if (!(std::abs(a[i] - b[i]) <= allowed))
+      return testing::AssertionFailure() << "number " << i << " of " << a.size() << " is " << a[i] << ", expected "
+                                         << b[i] << " within " << allowed << ", off by " << a[i] - b[i];
+  }
+  return testing::AssertionSuccess();
 }
 
 bool identical(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
-Bench::Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengths)
+Bench::Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengths, Numbers numbers)
     : case_(layer),
       threads_(threads),
       samples_(samples),
       lengths_(lengths),
+      numbers_(numbers),
       random_(static_cast<uint64_t>(samples) * 7919 + 17),
       host_(host_options()) {
   host_.add_plugin(&test_layers());
@@ -164,6 +173,39 @@ FormulaArguments Bench::arguments(int64_t samples, bool training, bool empty) co
   for (const std::string& suffix : suffixes_) arguments.parameters[suffix] = stored(own(suffix));
   for (const std::string& suffix : buffers_) arguments.buffers[suffix] = stored(own(suffix));
   return arguments;
+}
+
+namespace {
+
+double move(double value, double share, std::mt19937_64& random) {
+  const double by = share * std::uniform_real_distribution<double>(0.5, 1)(random);
+  return value * (random() % 2 == 0 ? 1 + by : 1 - by);
+}
+
+}  // namespace
+
+FormulaArguments Bench::moved(FormulaArguments arguments, double share, std::mt19937_64& random) const {
+  for (size_t i = 0; i < arguments.inputs.size(); ++i)
+    for (double& value : arguments.inputs[i])
+      if (case_.inputs[i].integers_below == 0) value = move(value, share, random);
+  for (auto* list : {&arguments.parameters, &arguments.buffers})
+    for (auto& [suffix, values] : *list)
+      for (double& value : values) value = move(value, share, random);
+  return arguments;
+}
+
+void Bench::move_from(const Bench& other, double share, std::mt19937_64& random) {
+  for (const std::string& name : trained()) {
+    std::vector<float> values;
+    for (const double value : other.stored(name)) values.push_back(static_cast<float>(move(value, share, random)));
+    parameters_.set(name, {TN_F32, parameters_.get(name).shape, values.data()});
+  }
+  weights_ = other.weights_;
+  for (std::vector<double>& weights : weights_)
+    for (double& value : weights) value = move(value, share, random);
+  values_ = other.values_;
+  for (std::vector<float>& values : values_)
+    for (float& value : values) value = static_cast<float>(move(value, share, random));
 }
 
 std::vector<double> Bench::with_zeros(size_t i, int64_t samples, bool empty) const {
@@ -274,13 +316,38 @@ Layer Bench::sparse_input(size_t i) {
   data.storage = TN_CSR;
   data.shape = wanted.shape;
   std::uniform_int_distribution<int64_t> draw_id(0, wanted.shape[0] - 1);
-  std::uniform_real_distribution<double> draw(wanted.low, wanted.high);
   for (int64_t k = rows_of(key(i), samples_); k > 0; --k) {
     // Consecutive ones, so that a sample with no more entries than columns has each at most once.
     entries_[i].push_back(entries_[i].empty() ? draw_id(random_) : (entries_[i].back() + 1) % wanted.shape[0]);
-    values_[i].push_back(static_cast<float>(draw(random_)));
+    values_[i].push_back(draw(wanted));
   }
   return host_.data(data);
+}
+
+float Bench::drawn_from_range(const CheckedInput& wanted) {
+  std::uniform_real_distribution<double> draw(wanted.low, wanted.high);
+  float value = 0;
+  do value = static_cast<float>(draw(random_));
+  while (std::abs(static_cast<double>(value) - wanted.away_from) < wanted.gap);
+  return value;
+}
+
+// Within the numbers that the layer takes: all, if the range says so; all of its sign, or only those of the range.
+float Bench::draw(const CheckedInput& wanted) {
+  const float drawn = drawn_from_range(wanted);
+  switch (numbers_) {
+    case Numbers::kDrawn:
+      return drawn;
+    case Numbers::kZeros:
+      return static_cast<float>(std::max(wanted.low, 0.0));
+    case Numbers::kTies:
+      return static_cast<float>(wanted.low + (random_() % 2 == 0 ? 0.25 : 0.75) * (wanted.high - wanted.low));
+    case Numbers::kTiny:
+      return wanted.limited ? drawn : drawn * 1e-6F;
+    case Numbers::kHuge:
+      return wanted.limited ? drawn : drawn * 500;
+  }
+  return drawn;
 }
 
 void Bench::fill_inputs() {
@@ -288,12 +355,8 @@ void Bench::fill_inputs() {
     const CheckedInput& wanted = case_.inputs[i];
     if (!is_variable(i)) continue;
     const Array stored = parameters_.get(input_parameter(i));
-    std::uniform_real_distribution<double> draw(wanted.low, wanted.high);
     std::vector<float> values(static_cast<size_t>(stored.count()));
-    for (float& value : values) {
-      do value = static_cast<float>(draw(random_));
-      while (std::abs(static_cast<double>(value) - wanted.away_from) < wanted.gap);
-    }
+    for (float& value : values) value = draw(wanted);
     parameters_.set(input_parameter(i), {TN_F32, stored.shape, values.data()});
   }
 }

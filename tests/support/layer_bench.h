@@ -2,6 +2,8 @@
 // Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <map>
 #include <random>
 #include <string>
@@ -16,18 +18,30 @@ namespace tenon::test {
 
 [[nodiscard]] std::vector<double> as_doubles(const Array& array);
 
-// Whether all entries agree within `tolerance` of the largest one.
-[[nodiscard]] bool agree(const std::vector<double>& a, const std::vector<double>& b, double tolerance);
+// Whether each entry agrees within `tolerance` of its own scale: that in `scales`, one for each entry or one for all,
+// or its size where it is larger. What is beyond or below the numbers of fp32 agrees as such.
+[[nodiscard]] testing::AssertionResult agree(const std::vector<double>& a, const std::vector<double>& b,
+                                             double tolerance, const std::vector<double>& scales);
 // Whether they are the same bits.
 [[nodiscard]] bool identical(const std::vector<double>& a, const std::vector<double>& b);
 
 // What the rows of a fed value lie in: a name of sequences, "" for none, and how many of their levels.
 using RowsKey = std::pair<std::string, uint32_t>;
 
+// What the floats are that are fed to the layer under test.
+enum class Numbers {
+  kDrawn,  // from their range
+  kZeros,
+  kTies,  // one of two numbers each
+  kTiny,  // drawn, and divided by a million
+  kHuge   // drawn, and times 500
+};
+
 // Holds everything that is fed: float inputs are rows of parameters ("x0.values"), so that they have gradients.
 class Bench {
  public:
-  Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengths = Lengths::kDrawn);
+  Bench(const LayerCase& layer, int threads, int64_t samples, Lengths lengths = Lengths::kDrawn,
+        Numbers numbers = Numbers::kDrawn);
 
   // A host of its own with the same plugins.
   [[nodiscard]] Host another_host() const;
@@ -40,6 +54,10 @@ class Bench {
 
   // The arguments as the set holds them, rounded to fp32: the first `samples` samples of them.
   [[nodiscard]] FormulaArguments arguments(int64_t samples, bool training = true, bool empty = false) const;
+  // The same, every float times 1 + `share` or nearly, or 1 - that.
+  [[nodiscard]] FormulaArguments moved(FormulaArguments arguments, double share, std::mt19937_64& random) const;
+  // Takes the floats of another bench of the same case, buffers apart, moved likewise: those that are fed too.
+  void move_from(const Bench& other, double share, std::mt19937_64& random);
   // The cost that the machine reports, from the formula: for each output the mean over samples or rows.
   [[nodiscard]] double cost(const FormulaArguments& arguments) const;
 
@@ -54,6 +72,10 @@ class Bench {
   [[nodiscard]] bool is_variable(size_t i) const {
     return case_.inputs[i].integers_below == 0 && !case_.inputs[i].sparse;
   }
+  [[nodiscard]] const LayerCase& checked() const { return case_; }
+  [[nodiscard]] int64_t samples() const { return samples_; }
+  [[nodiscard]] Lengths lengths() const { return lengths_; }
+  [[nodiscard]] Numbers numbers() const { return numbers_; }
   [[nodiscard]] bool has_sequences() const { return !sequences_.empty(); }
   // Every parameter with a gradient: those behind float inputs and the layer's own.
   [[nodiscard]] std::vector<std::string> trained() const;
@@ -87,12 +109,15 @@ class Bench {
   Layer input(size_t i);
   Layer sparse_input(size_t i);
   void fill_inputs();
+  float draw(const CheckedInput& wanted);
+  float drawn_from_range(const CheckedInput& wanted);
   void fill_own();
 
   const LayerCase& case_;
   int threads_;
   int64_t samples_;
   Lengths lengths_;
+  Numbers numbers_;
   std::mt19937_64 random_;
   Host host_;
   std::map<std::string, DrawnSequences> sequences_;

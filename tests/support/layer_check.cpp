@@ -9,6 +9,8 @@
 #include <cstdio>
 
 #include "tests/support/layer_bench.h"
+#include "tests/support/layer_numbers_check.h"
+#include "tests/support/layer_rounding.h"
 #include "tests/support/layer_state_check.h"
 
 namespace tenon::test {
@@ -34,14 +36,20 @@ std::vector<double> finite_differences(const Bench& bench, FormulaArguments& arg
 
 constexpr double kGradientTolerance = 1e-6;  // fp64 against central differences
 
+// Differences are only as exact as the cost that they are differences of, and leave third derivatives out.
+std::vector<double> scales_of_differences(const Bench& bench, const FormulaArguments& arguments) {
+  return {1e-3 * std::max(1.0, std::abs(bench.cost(arguments)))};
+}
+
 // Every mutant of a right gradient must be found out by the comparison that accepted it.
 int64_t check_mutants(const std::vector<double>& gradient, const std::vector<double>& expected,
-                      const std::vector<double>& twice, const std::string& name) {
+                      const std::vector<double>& scales, const std::vector<double>& twice, const std::string& name) {
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));
   if (largest < 1e-4) return 0;  // a gradient that is zero has no mutants
   const auto caught = [&](std::vector<double> mutant, const char* what) {
-    EXPECT_FALSE(agree(mutant, expected, kGradientTolerance)) << name << ": mutant \"" << what << "\" was not found";
+    EXPECT_FALSE(agree(mutant, expected, kGradientTolerance, scales))
+        << name << ": mutant \"" << what << "\" was not found";
   };
   std::vector<double> mutant = gradient;
   for (double& value : mutant) value *= 1.001;
@@ -50,35 +58,41 @@ int64_t check_mutants(const std::vector<double>& gradient, const std::vector<dou
   mutant[mutant.size() / 2] += 1e-3 * largest;
   caught(mutant, "one element");
   mutant = gradient;
+  const double little = 10 * kGradientTolerance * std::max(scales[0], 0.01 * largest);
+  for (double& value : mutant)
+    if (std::abs(value) < 0.01 * largest) value += little;
+  const bool small = mutant != gradient;
+  if (small) caught(mutant, "small elements");
+  mutant = gradient;
   for (double& value : mutant) value = -value;
   caught(mutant, "sign");
   caught(twice, "added instead of written");
-  return 4;
+  return small ? 5 : 4;
 }
 
-int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samples) {
-  const Machine narrow = bench.machine(TN_F32);
+int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samples, const Gradients& wide,
+                        const Gradients& scales) {
   FormulaArguments arguments = bench.arguments(samples);
-  bench.forward(narrow, TN_F32, samples);
-  narrow.backward();
-  int64_t checks = 0;
-  const auto check = [&](const std::string& parameter, std::vector<double>& values) {
-    const Machine machine = bench.machine(TN_F64);  // its gradients begin at nothing
+  const Gradients narrow = gradients_of(bench, TN_F32, samples);
+  const Machine machine = bench.machine(TN_F64);
+  for (int times = 0; times < 2; ++times) {  // adds: the second backward doubles what the first one wrote
     bench.forward(machine, TN_F64, samples);
     machine.backward();
-    const std::vector<double> gradient = as_doubles(machine.gradient(parameter));
+  }
+  const std::vector<double> of_differences = scales_of_differences(bench, arguments);
+  int64_t checks = 0;
+  const auto check = [&](const std::string& parameter, std::vector<double>& values) {
+    const std::vector<double>& gradient = wide.at(parameter);
     const std::vector<double> expected = finite_differences(bench, arguments, values);
-    EXPECT_TRUE(agree(gradient, expected, kGradientTolerance)) << layer.type << ": gradient of " << parameter;
-    EXPECT_TRUE(agree(as_doubles(narrow.gradient(parameter)), expected, layer.gradient_tolerance))
+    EXPECT_TRUE(agree(gradient, expected, kGradientTolerance, of_differences))
+        << layer.type << ": gradient of " << parameter;
+    EXPECT_TRUE(agree(narrow.at(parameter), gradient, layer.gradient_tolerance, scales.at(parameter)))
         << layer.type << ": fp32 " << parameter;
-    checks += 2;
-    bench.forward(machine, TN_F64, samples);
-    machine.backward();  // adds: the second backward doubles what the first one wrote
     const std::vector<double> twice = as_doubles(machine.gradient(parameter));
     std::vector<double> doubled = gradient;
     for (double& value : doubled) value *= 2;
-    EXPECT_TRUE(agree(twice, doubled, 1e-12)) << layer.type << ": accumulation of " << parameter;
-    checks += 1 + check_mutants(gradient, expected, twice, layer.type + " " + parameter);
+    EXPECT_TRUE(agree(twice, doubled, 1e-12, scales.at(parameter))) << layer.type << ": accumulation of " << parameter;
+    checks += 3 + check_mutants(gradient, expected, of_differences, twice, layer.type + " " + parameter);
   };
   for (size_t i = 0; i < layer.inputs.size(); ++i) {
     if (!bench.is_variable(i)) continue;
@@ -89,41 +103,20 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samp
 }
 
 // Whatever is asked for beside it, a gradient is the same: each one alone, the others frozen.
-int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t samples) {
+int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t samples, const Gradients& all,
+                       const Gradients& scales) {
   const std::vector<std::string> names = bench.trained();
   if (names.size() < 2) return 0;
-  const Machine all = bench.machine(TN_F64);
-  bench.forward(all, TN_F64, samples);
-  all.backward();
   for (const std::string& name : names) {
     std::vector<std::string> others = names;
     std::erase(others, name);
     const Machine one = bench.machine(TN_F64, true, others);
     bench.forward(one, TN_F64, samples);
     one.backward();
-    EXPECT_TRUE(agree(as_doubles(one.gradient(name)), as_doubles(all.gradient(name)), 1e-12))
+    EXPECT_TRUE(agree(as_doubles(one.gradient(name)), all.at(name), 1e-12, scales.at(name)))
         << layer.type << ": gradient of " << name << " alone";
   }
   return static_cast<int64_t>(names.size());
-}
-
-int64_t check_forward(const LayerCase& layer, const Bench& bench, int64_t samples) {
-  int64_t checks = 0;
-  for (const auto& [compute, tolerance] : {std::pair{TN_F64, 1e-12}, std::pair{TN_F32, layer.tolerance}})
-    for (const bool training : {true, false}) {
-      const FormulaArguments arguments = bench.arguments(samples, training);
-      const Machine machine = bench.machine(compute, training);
-      for (int repeat = 0; repeat < 2; ++repeat) {
-        bench.forward(machine, compute, samples);
-        for (size_t k = 0; k < bench.outputs_count(); ++k, ++checks)
-          EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), tolerance))
-              << layer.type << ": output " << k << (training ? " in training, " : ", ")
-              << (compute == TN_F64 ? "fp64" : "fp32") << ", samples " << samples;
-        EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-4 * std::max(1.0, std::abs(machine.cost())));
-        ++checks;
-      }
-    }
-  return checks;
 }
 
 // An empty minibatch costs nothing; fewer samples than the machine was made for give the formula's values, and those
@@ -139,7 +132,9 @@ int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t sample
   const std::vector<double> whole = as_doubles(machine.output(bench.output(0)));
   bench.forward(machine, TN_F64, samples - 1);
   const std::vector<double> part = as_doubles(machine.output(bench.output(0)));
-  EXPECT_TRUE(agree(part, layer.formula(bench.arguments(samples - 1)), 1e-12)) << layer.type << ": one sample less";
+  const FormulaArguments arguments = bench.arguments(samples - 1);
+  EXPECT_TRUE(agree(part, layer.formula(arguments), 1e-12, output_scales(bench, 0, arguments)))
+      << layer.type << ": one sample less";
   if (layer.couples_samples) return 3;
   EXPECT_LE(part.size() + (bench.has_sequences() ? 0 : 1), whole.size()) << layer.type;
   EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << layer.type << ": one sample less changes others";
@@ -154,7 +149,8 @@ int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples)
   bench.forward(machine, TN_F64, samples);  // leaves something behind
   bench.forward(machine, TN_F64, samples, true);
   for (size_t k = 0; k < bench.outputs_count(); ++k)
-    EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), 1e-12))
+    EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), 1e-12,
+                      output_scales(bench, k, arguments)))
         << layer.type << ": output " << k << " of empty sequences";
   EXPECT_NEAR(machine.cost(), bench.cost(arguments), 1e-9) << layer.type;
   machine.backward();
@@ -163,7 +159,8 @@ int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples)
     std::vector<double> expected = finite_differences(bench, arguments, values);
     const std::vector<double> gradient = as_doubles(machine.gradient(parameter));
     expected.resize(gradient.size());  // rows that no sequence has get nothing
-    EXPECT_TRUE(agree(gradient, expected, kGradientTolerance)) << layer.type << ": " << parameter << " without rows";
+    EXPECT_TRUE(agree(gradient, expected, kGradientTolerance, scales_of_differences(bench, arguments)))
+        << layer.type << ": " << parameter << " without rows";
     ++checks;
   };
   for (size_t i = 0; i < layer.inputs.size(); ++i)
@@ -197,7 +194,8 @@ int64_t check_sample_of_gradients(const LayerCase& layer, const Bench& bench, in
     std::vector<double> gradient = as_doubles(machine.gradient(parameter));
     for (size_t i = 0; i < gradient.size(); ++i)
       if (i % stride != 0) gradient[i] = 0;  // not looked at
-    EXPECT_TRUE(agree(gradient, finite_differences(bench, arguments, values, stride), 1e-5))
+    EXPECT_TRUE(agree(gradient, finite_differences(bench, arguments, values, stride), 1e-5,
+                      scales_of_differences(bench, arguments)))
         << layer.type << ": gradient of " << parameter;
     ++checks;
   };
@@ -221,11 +219,13 @@ int64_t reported(const LayerCase& layer, int64_t checks) {
 LayerCase on_rows(LayerCase layer, uint32_t levels) {
   for (CheckedInput& input : layer.inputs) input.sequence = "rows", input.levels = levels;
   layer.output_rows = !layer.cost;
-  layer.formula = [of_samples = std::move(layer.formula)](const FormulaArguments& arguments) {
-    FormulaArguments rows = arguments;
-    rows.samples = arguments.offsets[0].back().back();
-    return of_samples(rows);
-  };
+  for (Formula* formula : {&layer.formula, &layer.rounded})
+    if (*formula)
+      *formula = [of_samples = std::move(*formula)](const FormulaArguments& arguments) {
+        FormulaArguments rows = arguments;
+        rows.samples = arguments.offsets[0].back().back();
+        return of_samples(rows);
+      };
   return layer;
 }
 
@@ -234,14 +234,17 @@ int64_t check_layer(const LayerCase& layer) {
   for (const int64_t samples : layer.samples) {
     const Bench bench(layer, 2, samples);
     checks += check_forward(layer, bench, samples);
-    checks += check_gradients(layer, bench, samples);
-    checks += check_requests(layer, bench, samples);
+    const Gradients gradients = gradients_of(bench, TN_F64, samples);
+    const Gradients scales = gradient_scales(bench, gradients, samples);
+    checks += check_gradients(layer, bench, samples, gradients, scales);
+    checks += check_requests(layer, bench, samples, gradients, scales);
     checks += check_smaller(layer, bench, samples);
     checks += check_empty(layer, bench, samples);
     checks += check_buffers(layer, samples);
   }
   const int64_t samples = layer.samples.back();
   checks += check_threads(layer, samples, Lengths::kDrawn);
+  checks += check_numbers(layer, layer.samples[layer.samples.size() / 2]);
   return reported(layer, checks + check_file(layer, samples));
 }
 

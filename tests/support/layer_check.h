@@ -1,8 +1,9 @@
 // The harness that proves a layer. A test declares shapes, attributes and the formula in plain fp64; check_layer does
-// the rest: forward against the formula, in training and not; gradients against finite differences of the formula, all
-// at once and each alone; mutants of the gradient that must be found out; batch 0 and 1 and odd sizes; every thread
-// count; repetition; sequences that are all empty; buffers committed once; saving and loading. SPDX-License-Identifier:
-// Apache-2.0
+// the rest: forward against the formula, in training and not, each number on its own scale; gradients against finite
+// differences of the formula, all at once and each alone; mutants of the gradient that must be found out; zeros, equal
+// numbers, tiny and huge ones; batch 0 and 1 and odd sizes; every thread count; repetition; sequences that are all
+// empty; buffers committed once; saving and loading.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,10 @@ namespace tenon::test {
 struct CheckedInput {
   std::vector<int64_t> shape;  // of one sample
   int64_t integers_below = 0;  // 0: floats; else integers in [0, integers_below)
-  double low = -2, high = 2;   // floats are drawn from here
+  double low = -2, high = 2;   // floats are drawn from here; what the layer takes begins at 0 if that does
   double away_from = 0;        // floats keep at least `gap` from this kink
   double gap = 0;
+  bool limited = false;  // the layer takes no floats outside of the range
   std::string sequence =
       {};                // not empty: sequences of rows of `shape`; inputs that name the same one have equal lengths
   uint32_t levels = 1;   // of a sequence
@@ -59,9 +61,17 @@ struct LayerCase {
   std::vector<MoreOutput> more_outputs;          // output 1 and so on
   std::map<std::string, Formula> buffers;        // the next value of each buffer, by suffix
   bool couples_samples = false;                  // a sample's output depends on the others in the minibatch
-  // Allowed error of fp32, relative to the largest element; of fp64 it is 1e-12, and 1e-6 for gradients.
+  // Allowed error of fp32, relative to each number or, where that is smaller than what it is made of, to that
+  // (layer_rounding.h); of fp64 it is 1e-12.
   double tolerance = 2e-6;
-  double gradient_tolerance = 1e-4;
+  double gradient_tolerance = 1e-5;
+  // What is rounded on the way to each number of output 0, where it is larger than the number and all that moves it:
+  // the terms of log(sum) - x, say. Absent: none.
+  Formula rounded;
+  // The same for gradients, one number for all, of a cost that is a sum over the samples: 1 where 1 - y * y is
+  // computed.
+  double gradient_rounded = 0;
+  bool jumps = false;        // not continuous where floats are 0 or equal: there is no slope to compare gradients with
   bool output_rows = false;  // output 0 is made of sequences, and output_shape is that of a row
 };
 

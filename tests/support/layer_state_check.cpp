@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 
+#include "tests/support/layer_rounding.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tenon::test {
@@ -55,12 +56,19 @@ class BufferCheck {
   }
 
  private:
+  struct Next {
+    Buffers values, scales;
+  };
   // Next values by the formula, from the buffers as the set has them now.
-  [[nodiscard]] Buffers expected() const {
+  [[nodiscard]] Next expected() const {
     const FormulaArguments arguments = bench_.arguments(samples_);
-    Buffers result;
-    for (const std::string& suffix : bench_.buffers()) result[suffix] = case_.buffers.at(suffix)(arguments);
-    return result;
+    Next next;
+    for (const std::string& suffix : bench_.buffers()) {
+      const Formula& formula = case_.buffers.at(suffix);
+      next.values[suffix] = formula(arguments);
+      next.scales[suffix] = scales_of(bench_, formula, arguments);
+    }
+    return next;
   }
   void expect_unchanged(const Buffers& before, const char* after) {
     for (const std::string& suffix : bench_.buffers()) {
@@ -69,10 +77,10 @@ class BufferCheck {
       ++checks_;
     }
   }
-  void expect_committed(const Buffers& next, const char* after) {
+  void expect_committed(const Next& next, const char* after) {
     const double tolerance = std::max(case_.tolerance, 1e-7);  // buffers are stored in fp32
     for (const std::string& suffix : bench_.buffers()) {
-      EXPECT_TRUE(agree(bench_.stored(Bench::own(suffix)), next.at(suffix), tolerance))
+      EXPECT_TRUE(agree(bench_.stored(Bench::own(suffix)), next.values.at(suffix), tolerance, next.scales.at(suffix)))
           << case_.type << ": buffer \"" << suffix << "\" after " << after;
       ++checks_;
     }
@@ -80,7 +88,7 @@ class BufferCheck {
   // Each, with what came before it, would be found out if the update committed twice.
   void expect_change(const Buffers& before, const Buffers& next) {
     for (const std::string& suffix : bench_.buffers()) {
-      EXPECT_FALSE(agree(before.at(suffix), next.at(suffix), 1e-4))
+      EXPECT_FALSE(agree(before.at(suffix), next.at(suffix), 1e-4, {0}))
           << case_.type << ": buffer \"" << suffix << "\" has a next value that tells nothing";
       ++checks_;
     }
@@ -91,8 +99,8 @@ class BufferCheck {
     const Updater updater = committer(bench_.host());
     for (const int forwards : {2, 1}) {  // the second step starts from what the first one committed
       const Buffers before = stored_buffers(bench_);
-      const Buffers next = expected();
-      if (forwards == 2) expect_change(before, next);
+      const Next next = expected();
+      if (forwards == 2) expect_change(before, next.values);
       for (int i = 0; i < forwards; ++i) bench_.forward(machine, compute_, samples_);
       expect_unchanged(before, "forward");
       machine.backward();
@@ -121,8 +129,8 @@ class BufferCheck {
     for (const std::string& frozen : bench_.buffers()) {
       const Machine machine = bench_.machine(compute_, true, {Bench::own(frozen)});
       const Buffers before = stored_buffers(bench_);
-      Buffers next = expected();
-      next[frozen] = before.at(frozen);
+      Next next = expected();
+      next.values[frozen] = before.at(frozen);
       bench_.forward(machine, compute_, samples_);
       machine.backward();
       updater.update(machine);

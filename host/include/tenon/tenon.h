@@ -186,6 +186,10 @@ TENON_API tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* er
 /* Derives, checks and initialises the parameters of the given outputs. */
 TENON_API tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
                                          tn_parameters* parameters, tn_error* error);
+/* The same parameters without values, and without the memory for them, to plan with: a machine on such a set asks for
+ * no memory and has a plan alone. Whatever needs values is TN_MISUSE. */
+TENON_API tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
+                                          tn_parameters* parameters, tn_error* error);
 /* JSON array of {name, shape, dtype, kind: "parameter" | "buffer"} in a fixed order. */
 TENON_API tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user,
                                            tn_error* error);
@@ -221,7 +225,10 @@ typedef struct tn_machine_options {
   uint32_t training;   /* 1: backward is possible */
   uint32_t keep_all;   /* 1: every layer's output can be read; else outputs, costs and metrics only */
   const char* device;  /* null: "cpu" */
-  uint64_t seed;       /* of random numbers inside the model */
+  /* Of random numbers inside the model, such as what dropout drops. They follow from this seed and from the number of
+   * updates that the parameters had, by whatever machine and in whatever training, so they differ in every step of all
+   * trainings of one tn_parameters. Where `training` is 0 they are those of no update, in every forward. */
+  uint64_t seed;
   /* Parameters that get no gradient, and buffers that keep their values: a name means itself and everything below it
    * ("D": "D", "D.weight"). Nothing is computed that would serve them alone. */
   const char* const* immutable_parameters;
@@ -456,7 +463,7 @@ typedef struct tn_train_options {
   uint32_t feeding_count;
   uint32_t immutable_parameters_count;
   int64_t passes;           /* train only */
-  uint64_t seed;            /* of random numbers inside the model */
+  uint64_t seed;            /* of random numbers inside the model: as in tn_machine_options */
   tn_event_handler handler; /* or null */
   void* user;
   const char* device;                      /* null: "cpu" */

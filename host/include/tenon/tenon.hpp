@@ -87,18 +87,23 @@ class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
   // Borrowed until the set is trained, changed or released.
   [[nodiscard]] Array get(const std::string& name) const {
     tn_array array = {};
-    detail::checked([&](tn_error* error) { return tn_parameters_get(host(), handle(), name.c_str(), &array, error); });
+    detail::checked([&](tn_error* error) {
+      return tn_parameters_get(host(), handle(), detail::c_text(name, "name"), &array, error);
+    });
     return detail::array_from(array);
   }
   void set(const std::string& name, const Array& values) const {
     const tn_array array = detail::c_array(values);
-    detail::checked([&](tn_error* error) { return tn_parameters_set(host(), handle(), name.c_str(), &array, error); });
+    detail::checked([&](tn_error* error) {
+      return tn_parameters_set(host(), handle(), detail::c_text(name, "name"), &array, error);
+    });
   }
   // Writes the topology that leads to `outputs` and its parameters as one file.
   void save(const Layers& outputs, const std::string& path) const {
     const std::vector<tn_layer> list = detail::handles(outputs);
     detail::checked([&](tn_error* error) {
-      return tn_model_save(host(), handle(), list.data(), detail::count_of(list.size()), path.c_str(), error);
+      return tn_model_save(host(), handle(), list.data(), detail::count_of(list.size()), detail::c_text(path, "path"),
+                           error);
     });
   }
 };
@@ -114,7 +119,7 @@ struct MachineOptions {
   bool keep_all = false;  // every layer's output can be read
   tn_dtype compute = TN_F32;
   std::string device;  // empty: cpu
-  uint64_t seed = 0;   // of random numbers inside the model
+  uint64_t seed = 0;   // of random numbers inside the model: tn_machine_options says what they follow from
   // Parameters that get no gradient, and buffers that keep their values; a name means everything below it too.
   std::vector<std::string> immutable_parameters;
   int64_t max_rows = 0;  // of one ragged data layer in a minibatch; 0: grows as needed
@@ -130,7 +135,8 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
   using Owned::Owned;
   void forward(const std::vector<Feed>& feeds) const {
     std::vector<tn_feed> list;
-    for (const Feed& feed : feeds) list.push_back({feed.name.c_str(), detail::c_array(feed.values)});
+    for (const Feed& feed : feeds)
+      list.push_back({detail::c_text(feed.name, "the name of a feed"), detail::c_array(feed.values)});
     detail::checked([&](tn_error* error) {
       return tn_machine_forward(host(), handle(), list.data(), detail::count_of(list.size()), error);
     });
@@ -152,14 +158,15 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
   [[nodiscard]] Rows gradient_rows(const std::string& parameter) const {
     tn_array ids = {}, values = {};
     detail::checked([&](tn_error* error) {
-      return tn_machine_gradient_rows(host(), handle(), parameter.c_str(), &ids, &values, error);
+      return tn_machine_gradient_rows(host(), handle(), detail::c_text(parameter, "parameter"), &ids, &values, error);
     });
     return {detail::array_from(ids), detail::array_from(values)};
   }
   [[nodiscard]] Array gradient(const std::string& parameter) const {
     tn_array array = {};
-    detail::checked(
-        [&](tn_error* error) { return tn_machine_gradient(host(), handle(), parameter.c_str(), &array, error); });
+    detail::checked([&](tn_error* error) {
+      return tn_machine_gradient(host(), handle(), detail::c_text(parameter, "parameter"), &array, error);
+    });
     return detail::array_from(array);
   }
   [[nodiscard]] double cost() const {
@@ -257,7 +264,8 @@ namespace detail {
 class Run {
  public:
   explicit Run(const TrainOptions& options) : handler_(options.handler), outputs_(handles(options.outputs)) {
-    for (const auto& [slot, layer] : options.feeding) feeding_.push_back({slot.c_str(), layer.c_str()});
+    for (const auto& [slot, layer] : options.feeding)
+      feeding_.push_back({c_text(slot, "options.feeding"), c_text(layer, "options.feeding")});
     options_.size = sizeof options_;
     options_.outputs = outputs_.data();
     options_.outputs_count = count_of(outputs_.size());
@@ -268,10 +276,11 @@ class Run {
     options_.feeding_count = count_of(feeding_.size());
     options_.passes = options.passes;
     options_.seed = options.seed;
-    for (const std::string& name : options.immutable_parameters) immutable_.push_back(name.c_str());
+    for (const std::string& name : options.immutable_parameters)
+      immutable_.push_back(c_text(name, "options.immutable_parameters"));
     options_.immutable_parameters = immutable_.data();
     options_.immutable_parameters_count = count_of(immutable_.size());
-    options_.device = options.device.empty() ? nullptr : options.device.c_str();
+    options_.device = options.device.empty() ? nullptr : c_text(options.device, "options.device");
     options_.user = this;
     if (handler_) options_.handler = [](void* user, tn_event* event) { static_cast<Run*>(user)->handle(event); };
   }
@@ -365,7 +374,7 @@ class Host {
     host_ = std::make_shared<detail::HostState>();
     host_->log = options.log;
     std::vector<const char*> paths;
-    for (const std::string& path : options.plugin_paths) paths.push_back(path.c_str());
+    for (const std::string& path : options.plugin_paths) paths.push_back(detail::c_text(path, "options.plugin_paths"));
     tn_host_options c = {};
     c.size = sizeof c;
     c.threads = options.threads;
@@ -406,7 +415,7 @@ class Host {
     tn_data_options c = {};
     c.size = sizeof c;
     c.dtype = options.dtype;
-    c.name = options.name.c_str();
+    c.name = detail::c_text(options.name, "options.name");
     c.shape = options.shape.data();
     c.rank = static_cast<int32_t>(options.shape.size());
     c.index_limit = options.index_limit;
@@ -414,7 +423,7 @@ class Host {
     c.offset = options.offset;
     c.storage = options.storage;
     c.levels = options.storage == TN_RAGGED ? options.levels : 0;
-    c.sequence = options.sequence.empty() ? nullptr : options.sequence.c_str();
+    c.sequence = options.sequence.empty() ? nullptr : detail::c_text(options.sequence, "options.sequence");
     return detail::made<Layer>(host_,
                                [&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
   }
@@ -426,8 +435,8 @@ class Host {
     tn_layer_options c = {};
     c.size = sizeof c;
     c.inputs_count = detail::count_of(list.size());
-    c.type = type.c_str();
-    c.name = name.empty() ? nullptr : name.c_str();
+    c.type = detail::c_text(type, "type");
+    c.name = name.empty() ? nullptr : detail::c_text(name, "name");
     c.inputs = list.data();
     c.attributes = values.data();
     c.attributes_count = values.size();
@@ -440,14 +449,22 @@ class Host {
       return tn_parameters_create(get(), list.data(), detail::count_of(list.size()), seed, to, error);
     });
   }
+  // Without values, to plan with: tn_parameters_declare says what may be done with them.
+  [[nodiscard]] Parameters declare(const Layers& outputs) const {
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    return detail::made<Parameters>(host_, [&](tn_parameters* to, tn_error* error) {
+      return tn_parameters_declare(get(), list.data(), detail::count_of(list.size()), to, error);
+    });
+  }
   [[nodiscard]] Model load(const std::string& path) const {
+    const char* const file = detail::c_text(path, "path");
     // Room for what is made, before it is: nothing can fail any more when there are handles to release.
     Model result;
     result.parameters = Parameters(host_);
     std::vector<tn_layer> list;
     const auto load = [&](uint32_t* count, tn_error* error) {
       tn_parameters set = {};
-      const tn_status status = tn_model_load(get(), path.c_str(), list.data(), count, &set, error);
+      const tn_status status = tn_model_load(get(), file, list.data(), count, &set, error);
       if (status == TN_OK) result.parameters.make([&](tn_parameters* to) { *to = set; });
       return status;
     };
@@ -468,7 +485,7 @@ class Host {
   // JSON of a model file; loads no plugin.
   [[nodiscard]] std::string describe_model(const std::string& path) const {
     return detail::written([&](tn_write write, void* user, tn_error* error) {
-      return tn_model_describe(get(), path.c_str(), write, user, error);
+      return tn_model_describe(get(), detail::c_text(path, "path"), write, user, error);
     });
   }
   [[nodiscard]] Machine machine(const Parameters& parameters, const Layers& outputs,
@@ -480,10 +497,11 @@ class Host {
     c.max_samples = options.max_samples;
     c.training = options.training ? 1 : 0;
     c.keep_all = options.keep_all ? 1 : 0;
-    c.device = options.device.empty() ? nullptr : options.device.c_str();
+    c.device = options.device.empty() ? nullptr : detail::c_text(options.device, "options.device");
     c.seed = options.seed;
     std::vector<const char*> immutable;
-    for (const std::string& name : options.immutable_parameters) immutable.push_back(name.c_str());
+    for (const std::string& name : options.immutable_parameters)
+      immutable.push_back(detail::c_text(name, "options.immutable_parameters"));
     c.immutable_parameters = immutable.data();
     c.immutable_parameters_count = detail::count_of(immutable.size());
     c.max_rows = options.max_rows;
@@ -494,7 +512,7 @@ class Host {
   [[nodiscard]] Updater updater(const std::string& type, const Attributes& attributes = {}) const {
     const detail::NamedValues values(attributes);
     return detail::made<Updater>(host_, [&](tn_updater* to, tn_error* error) {
-      return tn_updater_create(get(), type.c_str(), values.data(), values.size(), to, error);
+      return tn_updater_create(get(), detail::c_text(type, "type"), values.data(), values.size(), to, error);
     });
   }
   // Relative paths among the attributes start from `directory`; empty: the working directory.
@@ -504,9 +522,9 @@ class Host {
     tn_reader_options c = {};
     c.size = sizeof c;
     c.attributes_count = values.size();
-    c.type = type.c_str();
+    c.type = detail::c_text(type, "type");
     c.attributes = values.data();
-    c.directory = directory.empty() ? nullptr : directory.c_str();
+    c.directory = directory.empty() ? nullptr : detail::c_text(directory, "directory");
     c.shard = shard;
     c.shards = shards;
     return detail::made<Reader>(host_,

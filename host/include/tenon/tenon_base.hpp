@@ -145,13 +145,22 @@ std::string written(Call call) {
 
 inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
 
+// A text in C form, borrowed; one with a NUL in it would be cut there. `what` says in the message which it is.
+inline const char* c_text(const std::string& text, const char* what) {
+  if (text.find('\0') != std::string::npos)
+    throw Error(TN_INVALID, std::string(what) + ": a text must not have a NUL in it; this one has one behind \"" +
+                                text.c_str() + "\"");
+  return text.c_str();
+}
+
 // Attributes in C form; borrows from `attributes`.
 class NamedValues {
  public:
   explicit NamedValues(const Attributes& attributes) : lists_(attributes.size()) {
     for (size_t i = 0; i < attributes.size(); ++i) {
       tn_named_value value = {};
-      value.name = attributes[i].name.c_str();
+      value.name = c_text(attributes[i].name, "the name of an attribute");
+      check(attributes[i]);
       value.value.count = 1;
       std::visit([&](const auto& held) { fill(value.value, held, lists_[i]); }, attributes[i].value.held());
       values_.push_back(value);
@@ -162,6 +171,12 @@ class NamedValues {
 
  private:
   using Texts = std::vector<const char*>;
+  static void check(const Attribute& attribute) {
+    const std::string what = "attribute \"" + attribute.name + "\"";
+    if (const auto* text = std::get_if<std::string>(&attribute.value.held())) c_text(*text, what.c_str());
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value.held()))
+      for (const std::string& text : *texts) c_text(text, what.c_str());
+  }
   static void fill(tn_value& to, bool held, Texts&) { to.kind = TN_ATTR_BOOL, to.as.i = held ? 1 : 0; }
   static void fill(tn_value& to, int64_t held, Texts&) { to.kind = TN_ATTR_INT, to.as.i = held; }
   static void fill(tn_value& to, double held, Texts&) { to.kind = TN_ATTR_FLOAT, to.as.f = held; }

@@ -217,7 +217,7 @@ class Slots {
       tn_slot c = {};
       c.size = sizeof c;
       c.dtype = slot.dtype;
-      c.name = slot.name.c_str();
+      c.name = c_text(slot.name, "the name of a slot");
       c.storage = slot.storage;
       c.rank = static_cast<int32_t>(slot.shape.size());
       c.shape = slot.shape.data();
@@ -375,7 +375,7 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
   [[nodiscard]] Reader bucket(const BucketOptions& options) && {
     tn_bucket_options c = {};
     c.size = sizeof c;
-    c.slot = options.slot.c_str();
+    c.slot = detail::c_text(options.slot, "options.slot");
     c.window = options.window;
     c.samples = options.samples;
     c.rows = options.rows;
@@ -399,8 +399,8 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
   [[nodiscard]] Reader choose(const std::vector<std::pair<std::string, std::string>>& slots) && {
     std::vector<const char*> from, to;
     for (const auto& [slot, name] : slots) {
-      from.push_back(slot.c_str());
-      to.push_back(name.c_str());
+      from.push_back(detail::c_text(slot, "a slot to choose"));
+      to.push_back(detail::c_text(name, "the new name of a slot"));
     }
     return wrapped([&](tn_reader* made, tn_error* error) {
       return tn_reader_choose(host(), handle(), from.data(), to.data(), detail::count_of(from.size()), made, error);

@@ -148,21 +148,25 @@ struct Gelu {
                     .doc("which form: none is exact, tanh is the approximation of the paper"));
   }
   static bool approximate(const Attributes& a) { return std::string(a.text("approximation")) == "tanh"; }
-  // P, in the approximation also with the argument of tanh divided by x, of which a derivative is made.
-  static Float bend(const Float& square) { return kTanhScale + kTanhCubic * square; }
+  // P in the approximation. (1 + tanh(z)) / 2 is the logistic function of 2 z, which keeps its digits where tanh is
+  // nearly -1.
+  static Float approximate_share(const Float& x, const Float& square) {
+    return logistic(2 * x * (kTanhScale + kTanhCubic * square));
+  }
 
   static Float value(const Float& x, const Attributes& a) {
+    if (approximate(a)) return x * approximate_share(x, x * x);
     const Float half = 0.5 * x;
-    return half + half * (approximate(a) ? tanh(x * bend(x * x)) : erf(kRootHalf * x));
+    return half + half * erf(kRootHalf * x);
   }
   static Float gradient(GradientProgram& g, const Attributes& a) {
     const Float x = g.input();
     const Float dy = g.result_gradient();
     const Float square = min(x * x, 1e30);  // finite: where it would not be, a factor of 0 stands beside it
     if (!approximate(a)) return dy * (0.5 + 0.5 * erf(kRootHalf * x) + kDensity * x * exp(-0.5 * square));
-    const Float t = tanh(x * bend(square));
+    const Float p = approximate_share(x, square);
     const Float slope = kTanhScale + 3 * kTanhCubic * square;
-    return dy * (0.5 + 0.5 * t + 0.5 * x * (1 - t * t) * slope);
+    return dy * (p + x * p * (1 - p) * (2 * slope));
   }
 };
 

@@ -92,7 +92,7 @@ typedef struct tn_memory {
 /* Varies per step and is read through device memory. Frozen. */
 typedef struct tn_random {
   uint64_t seed;
-  uint64_t step;
+  uint64_t step; /* in training the number of updates that the parameters had, over all trainings; else 0 */
 } tn_random;
 
 /* Given to every run. Valid during the call. */

@@ -19,8 +19,9 @@ TEST_F(MemoryTest, TrainingEndsUnderAnyLimit) {
   if (sanitized()) GTEST_SKIP() << "no limit of the address space beside a sanitizer";
   bool succeeded = false, failed = false;
   for (int mebibytes = 40; mebibytes <= 200; mebibytes += 8) {
-    const Outcome outcome = shell("ulimit -v " + std::to_string(1024 * mebibytes) +
-                                  "; exec timeout 60 \"$TENON\" train job.toml --threads 2 --no-save --quiet");
+    const Outcome outcome =
+        shell("ulimit -v " + std::to_string(1024 * mebibytes) +
+              "; exec timeout --kill-after=5 60 \"$TENON\" train job.toml --threads 2 --no-save --quiet");
     EXPECT_TRUE(outcome.exit == 0 || outcome.exit == 71)
         << mebibytes << " MiB: exit code " << outcome.exit << ", " << outcome.error;
     EXPECT_EQ(outcome.exit == 0, outcome.error.empty()) << mebibytes << " MiB: " << outcome.error;

@@ -21,6 +21,10 @@ class MistakesTest : public ProgramTest {
     EXPECT_FALSE(std::filesystem::exists(path("model.safetensors"))) << arguments;
     return outcome.error;
   }
+  std::string outcome_end(const std::string& arguments) const {
+    const std::string error = failure(78, arguments);
+    return error.substr(error.size() - std::min<size_t>(error.size(), 200));
+  }
   std::string changed(int exit, const std::string& from, const std::string& to,
                       const std::string& verb = "train") const {
     change(from, to);
@@ -231,8 +235,69 @@ TEST_F(MistakesTest, NothingToPredict) {
               HasSubstr("name a layer with --output NAME: hidden, score, prediction\n"));
 }
 
+// What reads a text as one of C would take the NUL for its end, and open another file.
+TEST_F(MistakesTest, NoTextHasANul) {
+  const auto text = [&](const std::string& from, const std::string& to) { return changed(78, from, to); };
+  EXPECT_EQ(text("\"train-images\"", "\"train-images\\u0000x\""),
+            "tenon: job.toml:36: [reader.train]: key \"files\": the text \"train-images\\u0000x\" has a NUL in it\n");
+  EXPECT_EQ(text("act = \"relu\"", "act = \"relu\\u0000x\""),
+            "tenon: job.toml:10: layer \"hidden\": key \"act\": the text \"relu\\u0000x\" has a NUL in it\n");
+  EXPECT_EQ(text("type = \"adam\"", "type = \"adam\\u0000x\""),
+            "tenon: job.toml:46: [updater]: key \"type\": the text \"adam\\u0000x\" has a NUL in it\n");
+  EXPECT_THAT(text("name = \"score\"", "name = \"score\\u0000x\""),
+              HasSubstr("layer \"score\\u0000x\": key \"name\": the text \"score\\u0000x\" has a NUL in it\n"));
+  EXPECT_THAT(text("model.safetensors", "model\\u0000x"),
+              HasSubstr("job.toml:3: key \"save\": the text \"model\\u0000x\""));
+  EXPECT_THAT(text("inputs = [\"hidden\"]", "inputs = [\"hidden\\u0000\"]"),
+              HasSubstr("key \"inputs\": the text \"hidden\\u0000\" has a NUL in it\n"));
+  EXPECT_THAT(text("size = 8", "\"size\\u0000\" = 8"), HasSubstr("the key \"size\\u0000\" has a NUL in it\n"));
+  EXPECT_THAT(text("layer = \"pixel\"", "layer = \"pixel\\u0000\""), HasSubstr("key \"layer\": the text"));
+  EXPECT_THAT(text("slots.image", "slots.\"image\\u0000\""), HasSubstr("no slot \"image\\u0000\""));
+  EXPECT_THAT(text("batch = 8", "batch = 8\nchoose = { image = \"a\\u0000\" }"), HasSubstr("a NUL in it"));
+  write("job.toml", job());
+  EXPECT_THAT(failure(78, "train job.toml --set 'updater.type=\"adam\\u0000\"'"),
+              HasSubstr("key \"type\": the text \"adam\\u0000\" has a NUL in it\n"));
+}
+
+TEST_F(MistakesTest, ANameOfAMegabyte) {
+  const std::string name(1 << 20, 'n');
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"type = \"adam\"", "type = \"" + name + "\""},
+                                 {"size = 8", name + " = 8"},
+                                 {"passes = 4", "passes = \"" + name + "\""}}) {
+    change(from, to);
+    const Outcome outcome = run("train job.toml");
+    EXPECT_NE(outcome.exit, 0);
+    EXPECT_LT(outcome.error.size(), 5000U);
+    EXPECT_THAT(outcome.error, AllOf(testing::StartsWith("tenon: job.toml:"), HasSubstr("nnn")));
+  }
+  EXPECT_THAT(outcome_end("train job.toml --set passes=" + std::string(100'000, 'x')),
+              HasSubstr("expected an integer"));
+}
+
+// Names of files, keys, and texts of model files are anybody's: they neither drive a terminal nor look like output.
 TEST_F(MistakesTest, NothingDrivesTheTerminal) {
-  EXPECT_THAT(changed(78, "passes = 4", "\"\\u001b[31m\" = 4"), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(changed(78, "passes = 4", "\"\\u001b[31m\" = 4"),
+              AllOf(HasSubstr("unknown key \"\\u001b[31m\""), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(changed(78, "passes = 4", "\"a\\nb\\u009b\\u007f\" = 4"),
+              HasSubstr("unknown key \"a\\nb\\u009b\\u007f\""));
+  std::filesystem::create_directory(path("folder"));
+  write("folder/\x1b[31m\nb.so", "no plugin");
+  const Outcome listed = run("plugins list --plugins folder");
+  EXPECT_EQ(listed.exit, 0);
+  EXPECT_THAT(listed.out, HasSubstr("/folder/\\u001b[31m\\nb.so: "));
+  EXPECT_THAT(listed.error, HasSubstr("/folder/\\u001b[31m\\nb.so: "));
+  EXPECT_THAT(listed.out + listed.error, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\nb.so"))));
+  const std::string topology = R"({\"version\":1,\"layers\":[{\"name\":\"a\\nb\\u001b\",\"type\":\"t\\tu\",)"
+                               R"(\"inputs\":[],\"attributes\":{\"k\\n\":\"v\\r\"}}],\"outputs\":[\"a\\nb\"]})";
+  const std::string header = "{\"__metadata__\":{\"m\\n\":\"w\\u001b\",\"tenon.topology\":\"" + topology + "\"}}";
+  write(
+      "model",
+      std::string{static_cast<char>(header.size()), static_cast<char>(header.size() >> 8), 0, 0, 0, 0, 0, 0} + header);
+  const Outcome shown = run("model show model");
+  EXPECT_EQ(shown.exit, 0) << shown.error;
+  for (const char* text : {"a\\nb\\u001b  t\\tu", "k\\n v\\r\n", "outputs: a\\nb\n", "m\\n: w\\u001b\n"})
+    EXPECT_THAT(shown.out, HasSubstr(text));
+  EXPECT_THAT(shown.out, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\t")), Not(HasSubstr("\r"))));
 }
 
 TEST_F(MistakesTest, FullDisk) {

@@ -221,11 +221,11 @@ TEST(TableTest, ColumnsAreAligned) {
   std::ostringstream out;
   table.print(out);
   EXPECT_EQ(out.str(),
-            "name       bytes  note\n"
-            "a              1  x\n"
-            "longer  12345678\n"
-            "b?             2\n"
-            "c              3  y\n");
+            "name        bytes  note\n"
+            "a               1  x\n"
+            "longer   12345678\n"
+            "b\\u001b         2\n"
+            "c               3  y\n");
 }
 
 TEST(TableTest, TextIsBrokenAtSpaces) {

@@ -1,0 +1,69 @@
+// The verb plan on what no machine could hold, and costs that a training would leave out.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/host/cli/program.h"
+
+namespace tenon::cli {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+using PlanTest = ProgramTest;
+
+// 2^30 columns over 16 inputs would be 64 GiB, once for the parameters, and more for all else. Nothing is asked for.
+TEST_F(PlanTest, AsksForNoMemory) {
+  const Outcome outcome = run("plan job.toml --json --set layer.hidden.size=1073741824");
+  ASSERT_EQ(outcome.exit, 0) << outcome.error;
+  const json bytes = json::parse(outcome.out).at("bytes");
+  const auto parameters = bytes.at("parameters").get<uint64_t>();
+  EXPECT_EQ(parameters, (uint64_t{16 + 1 + 3} << 32) + 64);
+  EXPECT_EQ(bytes.at("slots"), 2 * parameters);
+  EXPECT_GT(bytes.at("machine").get<uint64_t>(), parameters);
+  EXPECT_EQ(run("plan job.toml --inference --set layer.hidden.size=1073741824").exit, 0);
+}
+
+class HiddenCostTest : public ProgramTest {
+ protected:
+  // The job with half of the cost as a layer, and these outputs.
+  void halve(const std::string& outputs) const {
+    change("[[layer]]\nname = \"accuracy\"",
+           "[[layer]]\nname = \"half\"\ntype = \"scale_shift\"\ninputs = [\"cost\"]\nscale = 0.5\n\n"
+           "[[layer]]\nname = \"watched\"\ntype = \"average\"\ninputs = [\"half\"]\n\n"
+           "[[layer]]\nname = \"accuracy\"");
+    const std::string text = read("job.toml");
+    write("job.toml", outputs + "\n" + text);
+  }
+};
+
+TEST_F(HiddenCostTest, IsRefusedByName) {
+  const auto why = AllOf(HasSubstr("cost layer \"cost\" would not be trained"), HasSubstr("not among the outputs"),
+                         HasSubstr("layer \"half\" (scale_shift)"));
+  for (const char* outputs : {"outputs = [\"half\"]", "outputs = [\"half\", \"accuracy\", \"prediction\"]"}) {
+    halve(outputs);
+    for (const char* verb : {"train", "plan"}) {
+      const Outcome outcome = run(std::string(verb) + " job.toml");
+      EXPECT_EQ(outcome.exit, 78) << outcome.out;
+      EXPECT_THAT(outcome.error, why);
+      EXPECT_EQ(outcome.out, "");
+    }
+  }
+  halve("outputs = [\"watched\", \"accuracy\"]");
+  EXPECT_THAT(run("train job.toml").error, HasSubstr("training needs a cost among the outputs"));
+}
+
+TEST_F(HiddenCostTest, MayStandBesideTheCost) {
+  for (const char* outputs : {"outputs = [\"half\", \"cost\"]", "outputs = [\"cost\", \"watched\", \"prediction\"]"}) {
+    halve(outputs);
+    const Outcome outcome = run("train job.toml --passes 1 --no-save");
+    EXPECT_EQ(outcome.exit, 0) << outcome.error;
+    EXPECT_THAT(outcome.out, HasSubstr("pass 1/1  cost "));
+  }
+}
+
+}  // namespace
+}  // namespace tenon::cli

@@ -1,0 +1,241 @@
+// The rules of a machine's step: one backward for each forward, what a failure leaves, which draws a step has, and
+// which costs are trained. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <tenon/plugin.hpp>
+#include <tenon/tenon.hpp>
+
+#include "tests/support/paths.h"
+#include "tests/support/test_layers.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using Floats = std::vector<float>;
+
+constexpr int64_t kSamples = 4, kColumns = 3;
+
+Floats numbers(const Array& array) {
+  const auto* data = static_cast<const float*>(array.data);
+  return {data, data + array.count()};
+}
+
+template <typename Action>
+std::string refusal(Action action, tn_status code) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+// ---- a layer whose gradient fails when it is told to
+
+struct BrittleKernel {
+  static bool& broken(const tn_attributes* attributes) {
+    return *reinterpret_cast<bool*>(tn_int(attributes, "broken", 0));
+  }
+  static tn_status copy(const tn_tensor& from, tn_tensor& to, uint8_t request) {
+    int64_t count = 1;
+    for (int32_t i = 0; i < to.dl.ndim; ++i) count *= to.dl.shape[i];
+    const auto* x = static_cast<const float*>(from.dl.data);
+    auto* y = static_cast<float*>(to.dl.data);
+    for (int64_t i = 0; i < count; ++i) y[i] = x[i] + (request == TN_REQUEST_ADD ? y[i] : 0);
+    return TN_OK;
+  }
+  static tn_status forward(void*, const tn_execution*, const tn_call* call) {
+    return copy(*call->inputs[0], *call->outputs[0], call->requests[0]);
+  }
+  static tn_status backward(void* broken, const tn_execution* execution, const tn_call* call) {
+    if (*static_cast<bool*>(broken)) return tn_fail(execution->errors, TN_IO, nullptr, "broken on request");
+    return copy(*call->inputs[2], *call->outputs[0], call->requests[0]);
+  }
+  static tn_status supports(const tn_kernel_site*, int32_t*) { return TN_OK; }
+  static tn_status query(const tn_kernel_site*, tn_kernel_needs*) { return TN_OK; }
+  static tn_status prepare(const tn_services*, const tn_errors*, void*, const tn_kernel_site* site, int32_t direction,
+                           tn_prepared* prepared) {
+    prepared->binding = &broken(site->attributes);
+    prepared->run = direction == TN_BACKWARD ? backward : forward;
+    return TN_OK;
+  }
+  static const tn_kernel& table() {
+    static const tn_dtype kTypes[] = {TN_F32};
+    static const tn_kernel kTable = {sizeof(tn_kernel), 10,    "test_brittle", "cpu",  "brittle", 1, 0, kTypes,
+                                     supports,          query, prepare,        nullptr};
+    return kTable;
+  }
+};
+
+struct Brittle {
+  static void describe(tn::LayerDescription& d) {
+    d.type("test_brittle", "the input, whose gradient fails where the bool at the address `broken` says so");
+    d.input("input", "any shape");
+    d.output("output", "the shape of the input");
+    d.attribute(tn::int_attribute("broken").required().doc("address"));
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
+};
+
+const tn_plugin& brittle() {
+  static const tn_layer_type* const kLayers[] = {tn::layer_type<Brittle>()};
+  static const tn_kernel* const kKernels[] = {&BrittleKernel::table()};
+  static const tn_plugin kPlugin = [] {
+    tn_plugin plugin = {};
+    plugin.size = sizeof plugin;
+    plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
+    plugin.id = "tenon.test.brittle";
+    plugin.version = "1.0.0";
+    plugin.doc = "a layer that fails";
+    plugin.license = "Apache-2.0";
+    plugin.isa = "";
+    plugin.layers_count = 1;
+    plugin.layers = kLayers;
+    plugin.kernels_count = 1;
+    plugin.kernels = kKernels;
+    return plugin;
+  }();
+  return kPlugin;
+}
+
+class MachineRules : public testing::Test {
+ protected:
+  MachineRules() : host_({2, {tenon_tests::plugin_folder()}, nullptr, {}}) {
+    host_.add_plugin(&test_layers());
+    host_.add_plugin(&brittle());
+    DataOptions ids;
+    ids.name = "ids", ids.dtype = TN_I32;
+    ids_ = host_.data(ids);
+    DataOptions weight;
+    weight.name = "weight", weight.shape = {kColumns};
+    weight_ = host_.data(weight);
+  }
+
+  // A parameter whose gradient is the weights that are fed over the samples, behind a layer of that type.
+  Layer cost(const std::string& name, const std::string& type = {}, const Attributes& attributes = {}) {
+    Layer x = host_.layer("test_input", {ids_}, {{"rows", kSamples}, {"shape", std::vector<int64_t>{kColumns}}}, name);
+    if (!type.empty()) x = host_.layer(type, {x}, attributes, name + "_" + type);
+    last_ = x;
+    return host_.layer("test_cost", {x, weight_}, {}, name + "_cost");
+  }
+  [[nodiscard]] Machine machine(const Parameters& parameters, const Layers& outputs, uint64_t seed = 0) const {
+    MachineOptions options;
+    options.max_samples = kSamples, options.training = true, options.seed = seed;
+    return host_.machine(parameters, outputs, options);
+  }
+  static void forward(const Machine& machine, float weight = 1) {
+    std::vector<int32_t> ids(kSamples);
+    std::iota(ids.begin(), ids.end(), 0);
+    const Floats weights(kSamples * kColumns, weight);
+    machine.forward(
+        {{"ids", {TN_I32, {kSamples}, ids.data()}}, {"weight", {TN_F32, {kSamples, kColumns}, weights.data()}}});
+  }
+
+  Host host_;
+  Layer ids_, weight_, last_;
+};
+
+TEST_F(MachineRules, OneBackwardForEachForward) {
+  const Layer a = cost("a");
+  const Machine m = machine(host_.parameters({a}, 1), {a});
+  const std::string wants_forward = "needs a forward of its own";
+  EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr(wants_forward));
+  forward(m, 4);
+  m.backward();
+  EXPECT_THAT(numbers(m.gradient("a.values")), Each(1));
+  EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr(wants_forward));
+  EXPECT_THAT(numbers(m.gradient("a.values")), Each(1)) << "the refusal added nothing";
+  forward(m, 8);
+  m.backward();
+  EXPECT_THAT(numbers(m.gradient("a.values")), Each(3));
+  host_.updater("sgd", {{"learning_rate", 0.0}}).update(m);
+  EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr(wants_forward));
+}
+
+// Of three gradients some are added before the failure, some are not, and none of them is ever used.
+TEST_F(MachineRules, AFailedBackwardLeavesNoGradients) {
+  bool broken = false;
+  const auto address = static_cast<int64_t>(reinterpret_cast<intptr_t>(&broken));
+  const Layers costs = {cost("a"), cost("b", "test_brittle", {{"broken", address}}), cost("c")};
+  const Parameters parameters = host_.parameters(costs, 1);
+  const Machine m = machine(parameters, costs);
+  const Updater updater = host_.updater("sgd", {{"learning_rate", 1.0}});
+  const auto step = [&] {
+    forward(m, 4);
+    m.backward();
+  };
+  step();
+  for (const char* name : {"a.values", "b.values", "c.values"}) EXPECT_THAT(numbers(m.gradient(name)), Each(1));
+  broken = true;
+  forward(m, 4);
+  EXPECT_THAT(refusal([&] { m.backward(); }, TN_IO), AllOf(HasSubstr("b_test_brittle"), HasSubstr("on request")));
+  for (const char* name : {"a.values", "b.values", "c.values"})
+    EXPECT_THAT(refusal([&] { (void)m.gradient(name); }, TN_MISUSE), HasSubstr("no backward since"));
+  const Floats before = numbers(parameters.get("a.values"));
+  updater.update(m);
+  EXPECT_EQ(numbers(parameters.get("a.values")), before) << "there was nothing to update with";
+  EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr("forward of its own"));
+  broken = false;
+  step();
+  for (const char* name : {"a.values", "b.values", "c.values"})
+    EXPECT_THAT(numbers(m.gradient(name)), Each(1)) << "nothing of the failed one is in it";
+  step();
+  for (const char* name : {"a.values", "b.values", "c.values"}) EXPECT_THAT(numbers(m.gradient(name)), Each(2));
+}
+
+// ---- which costs are trained
+
+TEST_F(MachineRules, ACostThatAnOutputHidesIsRefused) {
+  const Layer a = cost("a"), b = cost("b");
+  const Layer half = host_.layer("scale_shift", {b}, {{"scale", 0.5}}, "half");
+  const Layer shown = host_.layer("relu", {half}, {}, "shown");
+  const Parameters parameters = host_.parameters({a, shown}, 1);
+  const auto refused = [&](const Layers& outputs) {
+    return refusal([&] { (void)machine(parameters, outputs); }, TN_INVALID);
+  };
+  const auto names_it =
+      AllOf(HasSubstr("cost layer \"b_cost\" would not be trained"), HasSubstr("not among the outputs"),
+            HasSubstr("layer \"half\" (scale_shift), which reads it, is no cost"),
+            HasSubstr("the costs that are outputs themselves"));
+  EXPECT_THAT(refused({half}), names_it);
+  EXPECT_THAT(refused({a, half}), names_it) << "beside a cost that is trained";
+  EXPECT_THAT(refused({shown, a}), names_it) << "however far behind it";
+  EXPECT_THAT(refused({last_}), HasSubstr("training needs a cost among the outputs"));
+}
+
+TEST_F(MachineRules, ACostMayBeReadWhereItIsTrained) {
+  const Layer a = cost("a"), b = cost("b");
+  const Layer half = host_.layer("scale_shift", {b}, {{"scale", 0.5}}, "half");
+  const Layer watched = host_.layer("average", {b}, {}, "watched");
+  const Layer watched_half = host_.layer("average", {half}, {}, "watched_half");
+  const Layer of_cost =
+      host_.layer("test_cost", {b, host_.layer("scale_shift", {b}, {{"scale", 0.0}, {"shift", 3.0}})}, {}, "of_cost");
+  const Parameters parameters = host_.parameters({a, of_cost, watched}, 1);
+  const auto gradient_of_b = [&](const Layers& outputs) {
+    const Machine m = machine(parameters, outputs);
+    forward(m, 4);
+    m.backward();
+    return numbers(m.gradient("b.values"))[0];
+  };
+  EXPECT_EQ(gradient_of_b({b, half}), 1) << "shown beside it";
+  EXPECT_EQ(gradient_of_b({half, b}), 1);
+  EXPECT_EQ(gradient_of_b({of_cost}), 3) << "part of another cost";
+  EXPECT_EQ(gradient_of_b({half, of_cost}), 3);
+  for (const Layer& metric : {watched, watched_half}) {
+    const Machine m = machine(parameters, {a, metric});  // only watched: no parameter of it is trained
+    forward(m);
+    EXPECT_EQ(m.metrics().size(), 1U);
+  }
+  MachineOptions answering;
+  answering.max_samples = kSamples;
+  EXPECT_NO_THROW((void)host_.machine(parameters, {half}, answering)) << "nothing is trained there";
+}
+
+}  // namespace
+}  // namespace tenon::test
