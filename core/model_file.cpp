@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/model_file.h"
 
-#include <sodium/crypto_hash_sha256.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "core/checked.h"
 #include "core/model_header.h"
+#include "core/sha256.h"
 #include "core/shape.h"
 
 namespace tenon {
@@ -22,29 +21,6 @@ constexpr const char* kOurs = "tenon";
 constexpr const char* kTopology = "tenon.topology";
 constexpr const char* kChecksum = "tenon.sha256";
 constexpr uint64_t kChunk = uint64_t{1} << 20;  // bytes read at a time
-
-// libsodium's hash is a pure function and needs no sodium_init, which would touch process-wide state.
-class Sha256 {
- public:
-  Sha256() { crypto_hash_sha256_init(&state_); }
-  void update(const void* data, uint64_t bytes) {
-    if (bytes != 0) crypto_hash_sha256_update(&state_, static_cast<const unsigned char*>(data), bytes);
-  }
-  // In lower-case hex. Called once.
-  [[nodiscard]] std::string finish() {
-    unsigned char digest[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256_final(&state_, digest);
-    std::string hex;
-    for (const unsigned char byte : digest) {
-      hex += "0123456789abcdef"[byte >> 4];
-      hex += "0123456789abcdef"[byte & 15];
-    }
-    return hex;
-  }
-
- private:
-  crypto_hash_sha256_state state_;
-};
 
 // A file whose header was read and checked, and whose data was not.
 struct OpenModel {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/names.h"
 #include "core/seams.h"
 
 namespace tenon {
@@ -97,6 +98,10 @@ class ParameterSet {
   [[nodiscard]] uint64_t updates() const { return updates_; }
   void count_update() { ++updates_; }
 
+  // What the integers of data layers stood for when these values were learned.
+  [[nodiscard]] const DataNames& names() const { return names_; }
+  void set_names(DataNames names) { names_ = std::move(names); }
+
   [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
 
  private:
@@ -122,6 +127,7 @@ class ParameterSet {
   bool has_values_ = true;
   uint64_t version_ = 1;
   uint64_t updates_ = 0;
+  DataNames names_;
 };
 
 // "[784, 128]"

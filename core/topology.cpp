@@ -125,7 +125,8 @@ std::vector<ParameterDeclaration> Topology::declarations() const {
   return result;
 }
 
-nlohmann::json Topology::to_json() const {
+nlohmann::json Topology::to_json(const DataNames& names) const {
+  uint64_t name_bytes = 0;
   nlohmann::json result = {{"version", 1}, {"layers", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
   for (const LayerRef& layer : layers) {
     nlohmann::json entry = {{"name", layer->name}, {"type", layer->type}};
@@ -140,6 +141,10 @@ nlohmann::json Topology::to_json() const {
       if (data.storage == TN_RAGGED) {
         entry["levels"] = data.levels;
         entry["sequence"] = data.sequence;
+      }
+      if (const auto known = names.find(layer->name); known != names.end()) {
+        for (const std::string& text : known->second->texts) name_bytes += text.size();
+        entry["names"] = tenon::to_json(*known->second, name_bytes <= kMostModelNameBytes);
       }
     } else {
       entry["inputs"] = nlohmann::json::array();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/attribute.h"
+#include "core/names.h"
 #include "core/parameter_set.h"
 #include "core/shape.h"
 
@@ -92,7 +93,7 @@ struct Topology {
   // Every parameter and buffer, for ParameterSet::create.
   [[nodiscard]] std::vector<ParameterDeclaration> declarations() const;
   // {"version": 1, "layers": [...], "outputs": [...]}: what a model file keeps. docs/model-file.md has the form.
-  [[nodiscard]] nlohmann::json to_json() const;
+  [[nodiscard]] nlohmann::json to_json(const DataNames& names = {}) const;
 };
 
 // "name", or "name:1" for an output other than the first.

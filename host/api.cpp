@@ -40,6 +40,27 @@ Values values(const tn_named_value* attributes, uint32_t count) {
   return result;
 }
 
+std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const char* argument) {
+  if (count > 0) required(names, argument);
+  std::vector<SlotNames> result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const tn_names& from = required(names[i], argument);
+    const std::string slot = string(from.slot, "the slot of names");
+    if (std::any_of(result.begin(), result.end(), [&](const SlotNames& other) { return other.slot == slot; }))
+      fail(TN_INVALID, argument, ": names of \"", slot, "\" are given twice");
+    result.push_back({slot, adopt_names(&from, true, TN_INVALID, text(argument, ": \"", slot, "\""))});
+  }
+  return result;
+}
+
+void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count) {
+  required(names, "names");
+  required(count, "count");
+  const NamesTable& lent = host.lend(std::move(known));
+  *names = lent.data();
+  *count = lent.size();
+}
+
 std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
   if (count > 0) required(layers, argument);
   std::vector<Expression> result;

@@ -84,6 +84,10 @@ void give(T* to, const char* argument, T made) {
 std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument);
 std::string string(const char* text, const char* argument);  // TN_MISUSE for null
 Values values(const tn_named_value* attributes, uint32_t count);
+// TN_MISUSE for a null one or one without a slot; one that names nothing is kept as null.
+std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const char* argument);
+// Lends what the host knows.
+void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count);
 // The layers behind handles; a zeroed one is an absent input. As outputs, none may be absent: TN_MISUSE.
 std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument);

@@ -172,6 +172,28 @@ tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char*
   });
 }
 
+tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names, uint32_t* count,
+                              tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    std::vector<tenon::SlotNames> known;
+    for (const auto& [layer, list] : it.parameters.at(parameters)->names()) known.push_back({layer, list});
+    api::give_names(it, std::move(known), names, count);
+  });
+}
+
+tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const tn_names* const* names, uint32_t count,
+                                  tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    tenon::ParameterSet& set = *it.parameters.at(parameters);
+    tenon::DataNames changed = set.names();
+    for (const tenon::SlotNames& given : api::names(names, count, "names")) {
+      changed.erase(given.slot);
+      if (given.names != nullptr) changed.emplace(given.slot, given.names);
+    }
+    set.set_names(std::move(changed));
+  });
+}
+
 tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_error* error) {
   return api::call(host, error, [&](Host& it) { it.parameters.take(parameters); });
 }
@@ -185,8 +207,8 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
     std::vector<std::string> names;
     for (const tenon::ParameterDeclaration& declaration : topology.declarations())
       if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
-    tenon::write_model(*it.files, api::string(path, "path"), topology.to_json().dump(), *it.parameters.at(parameters),
-                       names);
+    const tenon::ParameterSet& set = *it.parameters.at(parameters);
+    tenon::write_model(*it.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
   });
 }
 
@@ -201,10 +223,13 @@ auto naming(const std::string& file, const Work& work) try {
   throw tenon::Error(error.code(), named ? error.message() : file + ": " + error.message());
 }
 
-// What a model file describes. What is wrong with the description is wrong with the file; a type that is not here, or
-// refused, is not.
-tenon::Topology topology_in(Host& host, const std::string& topology, const std::string& file) try {
-  return tenon::Topology::trace(host.factory.from_json(parse_topology(topology, file)));
+// What a model file describes, and what the integers of its data layers stand for. What is wrong with the description
+// is wrong with the file; a type that is not here, or refused, is not.
+tenon::Topology topology_in(Host& host, const std::string& text, const std::string& file, tenon::DataNames* names) try {
+  const nlohmann::json json = parse_topology(text, file);
+  tenon::Topology topology = tenon::Topology::trace(host.factory.from_json(json));
+  *names = tenon::names_of_topology(json);
+  return topology;
 } catch (const tenon::Error& error) {
   if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
   throw tenon::Error(TN_BAD_DATA, error.message());
@@ -220,7 +245,8 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(parameters, "parameters");
     const tenon::ModelFile header = tenon::read_model_header(*it.files, file);
     if (header.topology.empty()) tenon::fail(TN_BAD_DATA, file, ": it holds no topology, only tensors");
-    const tenon::Topology topology = naming(file, [&] { return topology_in(it, header.topology, file); });
+    tenon::DataNames names;
+    const tenon::Topology topology = naming(file, [&] { return topology_in(it, header.topology, file, &names); });
     const std::vector<Expression>& expressions = topology.outputs;
     const uint32_t room = *outputs_count;
     *outputs_count = static_cast<uint32_t>(expressions.size());
@@ -229,6 +255,7 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(outputs, "outputs");
     auto set = naming(file, [&] { return tenon::ParameterSet::declare(topology.declarations(), it.allocator); });
     naming(file, [&] { return tenon::load_model(*it.files, file, *set, &header); });
+    set->set_names(std::move(names));
     const auto loaded = it.parameters.add<tn_parameters>(std::move(set));
     size_t made = 0;
     try {

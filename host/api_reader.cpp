@@ -113,10 +113,12 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
   return api::call(host, error, [&](Host& it) {
     const tn_reader_options given = api::sized(options, "options");
     api::required(reader, "reader");
+    std::vector<tenon::SlotNames> names = api::names(given.names, given.names_count, "options.names");
+    std::erase_if(names, [](const tenon::SlotNames& known) { return known.names == nullptr; });
     *reader = hold(it, tenon::open_reader(it.registry.reader(api::string(given.type, "options.type")),
                                           api::values(given.attributes, given.attributes_count),
                                           given.directory == nullptr ? "." : given.directory, given.shard,
-                                          std::max(given.shards, 1U), it.services.get()));
+                                          std::max(given.shards, 1U), it.services.get(), nullptr, names));
   });
 }
 
@@ -253,6 +255,16 @@ tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, vo
 tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(count, "count") = static_cast<uint32_t>(it.readers.at(reader)->reader->slots().size());
+  });
+}
+
+tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
+                          tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    std::vector<tenon::SlotNames> known;
+    for (const tenon::Slot& slot : it.readers.at(reader)->reader->slots())
+      if (slot.names != nullptr) known.push_back({slot.name, slot.names});
+    api::give_names(it, std::move(known), names, count);
   });
 }
 

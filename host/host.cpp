@@ -74,6 +74,11 @@ const std::vector<tn_metric>& Host::lend(std::vector<MetricValue> metrics) {
   return lent_metrics_;
 }
 
+const NamesTable& Host::lend(std::vector<SlotNames> names) {
+  lent_names_ = std::make_unique<NamesTable>(std::move(names));
+  return *lent_names_;
+}
+
 std::unique_lock<std::recursive_mutex> Host::enter() {
   if (getpid() != process_) fail(TN_MISUSE, "this host was made before fork(); make a new one in the child");
   return std::unique_lock(mutex_);

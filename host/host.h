@@ -114,6 +114,8 @@ class Host {
 
   // Keeps metrics for the application to look at, until the next ones.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);
+  // The same for names.
+  const NamesTable& lend(std::vector<SlotNames> names);
 
  private:
   std::recursive_mutex mutex_;
@@ -121,6 +123,7 @@ class Host {
   std::map<std::string, std::shared_ptr<Device>> devices_;
   std::vector<MetricValue> lent_;
   std::vector<tn_metric> lent_metrics_;
+  std::unique_ptr<NamesTable> lent_names_;
 };
 
 }  // namespace tenon

@@ -20,15 +20,19 @@ namespace {
 class PluginReader final : public CountingReader {
  public:
   PluginReader(const ReaderType& type, const Values& attributes, const std::string& directory, uint32_t shard,
-               uint32_t shards, const tn_services* services, volatile int32_t* cancel)
+               uint32_t shards, const tn_services* services, volatile int32_t* cancel,
+               const std::vector<SlotNames>& names)
       : type_(type),
         who_("reader \"" + type.description.type + "\""),
         sink_(who_, type.tags),
         cancel_(cancel != nullptr ? cancel : &cancelled_) {
     if (shards < 1 || shard >= shards) fail(TN_INVALID, who_, ": shard ", shard, " of ", shards, " does not exist");
     try {
-      open(attributes, directory, shard, shards, services);
+      open(attributes, directory, shard, shards, services, names);
       adopt_schema();
+      for (const SlotNames& known : names)
+        for (const Slot& slot : slots_)
+          if (slot.name == known.slot) require_known(who_, slot, *known.names);
     } catch (...) {
       close();
       throw;
@@ -123,7 +127,7 @@ class PluginReader final : public CountingReader {
   }
 
   void open(const Values& attributes, const std::string& directory, uint32_t shard, uint32_t shards,
-            const tn_services* services) {
+            const tn_services* services, const std::vector<SlotNames>& names) {
     std::vector<Value> values;
     try {
       values = resolve(type_.description.attributes, attributes);
@@ -140,6 +144,11 @@ class PluginReader final : public CountingReader {
     open.attributes = view.get();
     open.directory = directory.c_str();
     open.cancel = cancel_;
+    std::vector<SlotNames> whole = names;
+    std::erase_if(whole, [](const SlotNames& known) { return known.names->texts.empty(); });
+    const NamesTable lists(std::move(whole));
+    open.names = lists.data();
+    open.names_count = lists.size();
     const tn_status status = call_plugin(type_, who_, io("open"), type_.table.open, &open, &instance_);
     if (status != TN_OK) instance_ = nullptr;  // there is none to close
     sink_.check(status);
@@ -207,8 +216,17 @@ class PluginReader final : public CountingReader {
 
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
                                     uint32_t shard, uint32_t shards, const tn_services* services,
-                                    volatile int32_t* cancel) {
-  return std::make_unique<PluginReader>(type, attributes, directory, shard, shards, services, cancel);
+                                    volatile int32_t* cancel, const std::vector<SlotNames>& names) {
+  return std::make_unique<PluginReader>(type, attributes, directory, shard, shards, services, cancel, names);
+}
+
+void require_known(const std::string& who, const Slot& slot, const Names& known) {
+  if (slot.names == nullptr) return;
+  const std::string differs = difference(*slot.names, slot.index_limit, known);
+  if (!differs.empty())
+    fail(TN_INVALID, who, ": slot \"", slot.name, "\": ", differs,
+         "; data must have the numbers that the model was trained with: give the reader the names of the model, or the "
+         "same vocabulary, labels or classes");
 }
 
 }  // namespace tenon

@@ -45,10 +45,13 @@ class Reader {
 };
 
 // `type` and `services` must outlive the reader. *cancel, valid as long as the reader, does what Reader::cancel does,
-// and does it to open too; null: only Reader::cancel.
+// and does it to open too; null: only Reader::cancel. names: what the integers of slots must stand for, where the
+// reader names them; of slots that it lacks, they do not matter.
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
                                     uint32_t shard, uint32_t shards, const tn_services* services,
-                                    volatile int32_t* cancel = nullptr);
+                                    volatile int32_t* cancel = nullptr, const std::vector<SlotNames>& names = {});
+// Fails where a slot of a reader, which begins the message, tells names that are not known.
+void require_known(const std::string& who, const Slot& slot, const Names& known);
 
 // A reader of the application's own; each function may throw. What they lend is copied.
 struct Source {

@@ -24,6 +24,21 @@ std::string name_of(const Readers& of, size_t number) {
   return text("reader ", number + 1, " (slots ", slots, ")");
 }
 
+// Gives both the names of the one that has more. Numbers must not stand for one thing here and for another there.
+void agree_on_names(const char* who, Slot& slot, Slot& other, size_t number) {
+  if (slot.names != nullptr && other.names != nullptr) {
+    const std::string differs = difference(*other.names, other.index_limit, *slot.names);
+    const bool longer = !differs.empty() && difference(*slot.names, slot.index_limit, *other.names).empty();
+    if (!differs.empty() && !longer)
+      fail(TN_INVALID, who, ": slot \"", slot.name, "\" of reader ", number + 1,
+           " numbers its names otherwise than reader 1: ", differs,
+           "; give both the same vocabulary, labels or classes");
+    if (longer) slot.names = other.names;
+  }
+  if (slot.names == nullptr) slot.names = other.names;
+  other.names = slot.names;
+}
+
 // The slots of all readers, which must be the same; an index limit is that of all.
 std::vector<Slot> common_slots(const char* who, const Readers& of) {
   std::vector<Slot> slots = of.front()->slots();
@@ -35,6 +50,7 @@ std::vector<Slot> common_slots(const char* who, const Readers& of) {
       Slot& slot = slots[i];
       Slot other = others[i];
       const bool known = slot.index_limit >= 0 && other.index_limit >= 0;
+      agree_on_names(who, slot, other, number);
       slot.index_limit = other.index_limit = known ? std::max(slot.index_limit, other.index_limit) : -1;
       if (!(slot == other))
         fail(TN_INVALID, who, ": slot ", i + 1, " is \"", slot.name, "\", ", to_string(slot), ", in reader 1 and \"",

@@ -46,6 +46,40 @@ std::string complaint_of(const tn_slot& from) {
 
 }  // namespace
 
+NamesTable::NamesTable(std::vector<SlotNames> names) : names_(std::move(names)) {
+  for (const SlotNames& from : names_) {
+    std::vector<tn_text>& texts = texts_.emplace_back();
+    for (const std::string& text : from.names->texts) texts.push_back({text.data(), text.size()});
+    tn_names table = {};
+    table.size = sizeof table;
+    table.slot = from.slot.c_str();
+    table.count = from.names->count;
+    table.texts = texts.empty() ? nullptr : texts.data();
+    table.sha256 = from.names->sha256.c_str();
+    tables_.push_back(table);
+  }
+  for (const tn_names& table : tables_) pointers_.push_back(&table);
+}
+
+NamesRef adopt_names(const tn_names* from, bool own, tn_status code, const std::string& who) {
+  if (from == nullptr) return nullptr;
+  if (!TN_HAS(from, tn_names, texts)) fail(code, who, ": the names are too short");
+  if (from->count < 0) fail(code, who, ": ", from->count, " names");
+  if (from->count == 0) return nullptr;
+  if (from->texts == nullptr) {
+    if (!own || !TN_HAS(from, tn_names, sha256) || from->sha256 == nullptr)
+      fail(code, who, ": ", from->count, " names without texts");
+    return std::make_shared<Names>(Names{from->count, from->sha256, {}});
+  }
+  std::vector<std::string_view> texts;
+  for (int64_t i = 0; i < from->count; ++i) {
+    const tn_text& text = from->texts[i];
+    if (text.data == nullptr && text.length > 0) fail(code, who, ": name ", i, " has no text");
+    texts.emplace_back(text.data, text.length);
+  }
+  return names_of(texts, code, who);
+}
+
 std::string to_string(const Slot& slot) {
   std::string shape;
   for (const int64_t dim : slot.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(dim);
@@ -55,6 +89,25 @@ std::string to_string(const Slot& slot) {
                                                       : "sequences of ";
   return kind + dtype_name(slot.dtype) + " [" + shape + "]";
 }
+
+namespace {
+
+// Those of slot `number`; it may share a list with one before it, which is then read once.
+NamesRef names_at(const tn_slot* const* slots, uint32_t number, const std::vector<Slot>& before, tn_status code,
+                  const std::string& who) {
+  const tn_slot& from = *slots[number];
+  const auto list = [](const tn_slot& slot) { return TN_HAS(&slot, tn_slot, names) ? slot.names : nullptr; };
+  if (list(from) == nullptr) return nullptr;
+  const std::string of = text(who, ": slot \"", from.name, "\"");
+  uint32_t twin = 0;
+  while (list(*slots[twin]) != list(from)) ++twin;
+  NamesRef names = twin < number ? before[twin].names : adopt_names(list(from), false, code, of);
+  if (names != nullptr && (!is_integer(from.dtype) || (from.index_limit >= 0 && from.index_limit < names->count)))
+    fail(code, of, ": ", names->count, " names of ", dtype_name(from.dtype), " below ", from.index_limit);
+  return names;
+}
+
+}  // namespace
 
 std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_status code, const std::string& who) {
   if (count < 1 || count > kMostSlots || slots == nullptr)
@@ -85,6 +138,7 @@ std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_st
       if (slot.storage != TN_CSR) slot.bytes = bytes;
       slot.shape.push_back(dim);
     }
+    slot.names = names_at(slots, number, result, code, who);
     for (const Slot& other : result)
       if (other.name == slot.name) fail(code, who, ": two slots are named \"", slot.name, "\"");
     result.push_back(std::move(slot));

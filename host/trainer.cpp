@@ -88,7 +88,8 @@ Feeder::Feeder(const Topology& topology, const std::vector<Slot>& slots,
     if (slot == names.end())
       fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it",
            suggestion(layer->name, names));
-    links_.push_back({static_cast<size_t>(slot - names.begin()), layer->name});
+    const auto number = static_cast<size_t>(slot - names.begin());
+    links_.push_back({number, layer->name, slots[number]});
   }
 }
 
@@ -96,6 +97,20 @@ std::vector<NamedArray> Feeder::feeds(const SampleBlock& minibatch) const {
   std::vector<NamedArray> feeds;
   for (const Link& link : links_) feeds.push_back({link.data_layer, minibatch.columns()[link.slot].view()});
   return feeds;
+}
+
+void Feeder::check_names(const ParameterSet& set) const {
+  for (const Link& link : links_)
+    if (const auto known = set.names().find(link.data_layer); known != set.names().end())
+      require_known("data layer \"" + link.data_layer + "\"", link.source, *known->second);
+}
+
+// A reader may name fewer than are known.
+void Feeder::keep_names(ParameterSet& set) const {
+  DataNames names = set.names();
+  for (const Link& link : links_)
+    if (link.source.names != nullptr) names.try_emplace(link.data_layer, link.source.names);
+  set.set_names(std::move(names));
 }
 
 namespace {
@@ -139,7 +154,9 @@ class Training {
         feeder_(request.machine.topology(), request.reader.slots(), request.feeding),
         minibatches_(request),
         pass_result_(request.machine, request.registry),
-        batch_result_(request.machine, request.registry) {}
+        batch_result_(request.machine, request.registry) {
+    feeder_.check_names(*request.machine.set());
+  }
 
   void run(int64_t passes) {
     pass_began_ = request_.clock.now();
@@ -167,6 +184,7 @@ class Training {
     request_.machine.forward(feeder_.feeds(request_.minibatch), Feeding::kLent);
     request_.machine.backward();
     updater_.update(request_.machine);
+    if (batch_ == 0) feeder_.keep_names(*request_.machine.set());
     batch_result_.clear();
     batch_result_.add(request_.machine);
     pass_result_.add(request_.machine);
@@ -207,6 +225,7 @@ class Training {
 template <typename Each>
 void one_pass(const TrainRequest& request, Each&& each) {
   const Feeder feeder(request.machine.topology(), request.reader.slots(), request.feeding);
+  feeder.check_names(*request.machine.set());
   Minibatches minibatches(request);
   while (minibatches.next() != 0) {
     request.machine.forward(feeder.feeds(request.minibatch), Feeding::kLent);

@@ -63,11 +63,16 @@ class Feeder {
   // slot feeds, or a slot that does not exist.
   Feeder(const Topology& topology, const std::vector<Slot>& slots, const std::map<std::string, std::string>& feeding);
   [[nodiscard]] std::vector<NamedArray> feeds(const SampleBlock& minibatch) const;
+  // Fails where the integers of a slot stand for something else than those that `set` was trained with.
+  void check_names(const ParameterSet& set) const;
+  // They are those that `set` is trained with.
+  void keep_names(ParameterSet& set) const;
 
  private:
   struct Link {
     size_t slot;
     std::string data_layer;
+    Slot source;
   };
   std::vector<Link> links_;
 };

@@ -49,6 +49,8 @@ void read_schema(OpenReader& open) {
   open.samples = schema.at("samples").get<int64_t>();
   open.batch = schema.at("batch").get<int64_t>();
   for (const json& entry : schema.at("slots")) open.slots.push_back(slot_of(entry));
+  for (const Names& names : open.reader.names())
+    for (Slot& slot : open.slots) slot.named = slot.named || slot.name == names.slot;
 }
 
 std::vector<std::string> names_of(const std::vector<Slot>& slots) {
@@ -96,17 +98,41 @@ JobSlot use_of(const JobReader& reader, const std::string& slot) {
   return result;
 }
 
-Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source) {
+// What a slot was called before `choose`; "" where that left it out.
+std::string before(const JobSource& source, const std::string& slot) {
+  if (source.choose.empty()) return slot;
+  for (const auto& [old, chosen] : source.choose)
+    if (chosen == slot) return old;
+  return "";
+}
+
+// The names of the data layers that slots of a source feed, by slot.
+std::vector<Names> names_for(const JobReader& reader, const JobSource& source, const std::vector<Names>& known) {
+  std::vector<Names> result;
+  for (Names names : known) {
+    std::string slot = use_of(reader, names.slot).layer == names.slot ? names.slot : "";
+    for (const JobSlot& use : reader.slots)
+      if (use.layer == names.slot) slot = use.slot;
+    if (&source != &reader) slot = before(reader, slot);
+    names.slot = before(source, slot);
+    if (!names.slot.empty()) result.push_back(std::move(names));
+  }
+  return result;
+}
+
+Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source,
+                   const std::vector<Names>& known) {
   Reader opened = host.reader(source.type, source.attributes, job.directory, static_cast<uint32_t>(reader.shard),
-                              static_cast<uint32_t>(reader.shards));
+                              static_cast<uint32_t>(reader.shards), names_for(reader, source, known));
   return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
 }
 
-Reader open_parts(const Host& host, const Job& job, const JobReader& reader, const std::string& what) {
+Reader open_parts(const Host& host, const Job& job, const JobReader& reader, const std::string& what,
+                  const std::vector<Names>& known) {
   std::vector<Reader> parts;
   for (const JobSource& part : reader.parts) {
     try {
-      parts.push_back(open_source(host, job, reader, part));
+      parts.push_back(open_source(host, job, reader, part, known));
     } catch (const Error& error) {
       rethrow_at(error, part, what + ": part " + std::to_string(parts.size() + 1), {"type", "choose"});
     }
@@ -149,12 +175,13 @@ std::string to_string(const Slot& slot) {
   return result + "]";
 }
 
-OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order) {
+OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
+                       const std::vector<Names>& known) {
   OpenReader open;
   const std::string what = "[reader." + reader.name + "]";
   try {
-    Reader samples =
-        reader.parts.empty() ? open_source(host, job, reader, reader) : open_parts(host, job, reader, what);
+    Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known)
+                                          : open_parts(host, job, reader, what, known);
     if (reader.first_n) samples = std::move(samples).first_n(*reader.first_n);
     if (reader.shuffle && !in_order)
       samples = std::move(samples).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);
@@ -168,6 +195,12 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
     rethrow_at(error, reader, what, keys);
   }
   return open;
+}
+
+std::vector<Names> names_of(const JobReader& reader, const OpenReader& open) {
+  std::vector<Names> result = open.reader.names();
+  for (Names& names : result) names.slot = use_of(reader, names.slot).layer;
+  return result;
 }
 
 void require_samples(const JobReader& reader, int64_t samples) {
@@ -345,7 +378,8 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
         slot->levels != data.slot.levels)
       throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" holds " + to_string(*slot) + ", but data layer \"" +
                                     name + "\" is " + to_string(data.slot) + " in [reader." + reader_.name + "]");
-    if (slot->index_limit >= 0 && data.slot.index_limit >= 0 && slot->index_limit != data.slot.index_limit)
+    const bool fewer = slot->named && data.slot.named && slot->index_limit < data.slot.index_limit;
+    if (slot->index_limit >= 0 && data.slot.index_limit >= 0 && slot->index_limit != data.slot.index_limit && !fewer)
       throw Failure(kBadConfig, what + "slot \"" + slot->name + "\" has numbers below " +
                                     std::to_string(slot->index_limit) + ", but data layer \"" + name +
                                     "\" has numbers below " + std::to_string(data.slot.index_limit) + " in [reader." +

@@ -18,6 +18,7 @@ struct Slot {
   int64_t index_limit = -1;
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;
+  bool named = false;  // its integers stand for names, which the reader numbers like those it was opened with
 };
 
 // Of a reader's description, or of a data layer in a model file, which leaves out what a dense one has not.
@@ -34,8 +35,12 @@ struct OpenReader {
   std::vector<std::pair<std::string, std::string>> feeding;
 };
 
-// in_order: without shuffle, without buckets and without dropping anything, for verbs that answer per sample.
-[[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order);
+// in_order: without shuffle, without buckets and without dropping anything, for verbs that answer per sample. known:
+// names by data layer, as a model was trained with them: the reader numbers its own like these, or fails.
+[[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
+                                     const std::vector<Names>& known = {});
+// What the integers of the data layers stand for that a reader feeds.
+[[nodiscard]] std::vector<Names> names_of(const JobReader& reader, const OpenReader& open);
 
 // Refuses a reader that gave, or will give, this many samples in a pass: none.
 void require_samples(const JobReader& reader, int64_t samples);
@@ -45,7 +50,7 @@ enum class Role : int { kLayer, kCost, kMetric };
 // The layers of a job, made when they are asked for, together with those they need.
 class Topology {
  public:
-  // `reader`: whose slots are the data layers.
+  // `reader`: whose slots are the data layers; it may be opened later, before the first layer is made.
   Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open);
 
   // A layer of the job by name.

@@ -70,8 +70,7 @@ std::string model_path(const Job& job, const std::string& given) {
   return given.empty() ? *job.save : given;
 }
 
-Parameters load_parameters(const Host& host, const std::string& path, const Topology& topology, Console& console) {
-  Parameters parameters = host.load(path).parameters;
+void compare_layers(const Host& host, const std::string& path, const Topology& topology, Console& console) {
   const json plugins = json::parse(host.plugins());
   const std::map<std::string, json> job = topology.described();
   const json saved = json::parse(host.describe_model(path));
@@ -83,7 +82,6 @@ Parameters load_parameters(const Host& host, const std::string& path, const Topo
     console.warn(path + " was saved with another layer \"" + same->first + "\": " + comparison.found());
     break;
   }
-  return parameters;
 }
 
 }  // namespace tenon::cli

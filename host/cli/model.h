@@ -13,10 +13,9 @@ namespace tenon::cli {
 // given: the path of --model, or empty for the job's own.
 [[nodiscard]] std::string model_path(const Job& job, const std::string& given);
 
-// The parameters in the file at `path`. Warns of the first layer in the file that differs from the one of the same name
-// in `topology`, where it was made: the parameters may fit both, and mean something else.
-[[nodiscard]] Parameters load_parameters(const Host& host, const std::string& path, const Topology& topology,
-                                         Console& console);
+// Warns of the first layer in the file at `path` that differs from the one of the same name in `topology`, where it was
+// made: the parameters may fit both, and mean something else.
+void compare_layers(const Host& host, const std::string& path, const Topology& topology, Console& console);
 
 // Runs `work`, which uses parameters of the file at `path` with the layers of the job. Where these do not fit each
 // other, the failure names the file.

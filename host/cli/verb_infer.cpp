@@ -197,13 +197,16 @@ struct InferArguments {
 int infer_job(const InferArguments& given, const Job& job, bool csv) {
   Console console(LogFormat::kText, given.common.quiet);
   const Host host = make_host(given.common.plugins, job.threads);
-  const OpenReader open = open_reader(host, job, reader_of(job, given.reader), true);
-  Topology topology(host, job, reader_of(job, given.reader), open);
+  const JobReader& source = reader_of(job, given.reader);
+  OpenReader open;
+  Topology topology(host, job, source, open);
   const std::vector<std::string> names = chosen(topology, job, given.outputs);
-  TrainOptions run;
-  run.outputs = topology.layers(names);
   const std::string path = model_path(job, given.model);
-  run.parameters = load_parameters(host, path, topology, console);
+  TrainOptions run;
+  run.parameters = host.load(path).parameters;
+  open = open_reader(host, job, source, true, run.parameters.names());
+  run.outputs = topology.layers(names);
+  compare_layers(host, path, topology, console);
   run.reader = open.reader;
   run.feeding = open.feeding;
   run.device = job.device;

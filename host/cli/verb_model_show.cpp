@@ -1,4 +1,5 @@
 // tenon model show: what a model file holds; loads no plugin. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,18 @@ std::string attributes_of(const json& layer) {
   return result;
 }
 
+// "; 3 names: cat, dog, fox": what the integers of a data layer stand for.
+std::string names_of(const json& layer) {
+  if (!layer.contains("names")) return "";
+  const json& names = layer.at("names");
+  if (names.is_object()) return "; " + names.at("count").dump() + " names";
+  constexpr size_t kMost = 5;
+  std::string result = "; " + std::to_string(names.size()) + " names";
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
+    result += (i == 0 ? ": " : ", ") + names[i].get<std::string>();
+  return names.size() > kMost ? result + ", ..." : result;
+}
+
 void print_topology(const json& topology) {
   Table table({"layer", "type", "inputs", "attributes"});
   for (const json& layer : topology.at("layers")) {
@@ -33,7 +46,7 @@ void print_topology(const json& topology) {
     if (layer.contains("inputs"))
       for (const json& input : layer.at("inputs")) inputs += (inputs.empty() ? "" : ", ") + input.get<std::string>();
     table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), inputs,
-               layer.contains("dtype") ? to_string(slot_of(layer)) : attributes_of(layer)});
+               layer.contains("dtype") ? to_string(slot_of(layer)) + names_of(layer) : attributes_of(layer)});
   }
   table.print(std::cout);
   std::string outputs;

@@ -40,7 +40,7 @@ class Training {
                     [&](const std::string& name) { return topology_.role(name) == Role::kMetric; }))
       throw Failure(kBadConfig, job_.path + ": training needs a cost among the outputs");
     if (job_.test) {
-      test_ = open_reader(host_, job_, *job_.test, true);
+      test_ = open_reader(host_, job_, *job_.test, true, names_of(*job_.train, train_));
       topology_.check_fed_by(*job_.test, *test_);
     } else if (arguments.test_every > 0) {
       (void)reader_of(job_, "test");  // says that it is missing

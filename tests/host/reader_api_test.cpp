@@ -265,7 +265,7 @@ TEST_F(ReaderApi, SourcesGoWithTheirReaders) {
 // ---- in C
 
 TEST_F(ReaderApi, StatusAndMessageOfAFunctionInC) {
-  tn_slot slot = {sizeof slot, TN_F32, "x", TN_DENSE, 0, nullptr, -1, 0, 0};
+  tn_slot slot = {sizeof slot, TN_F32, "x", TN_DENSE, 0, nullptr, -1, 0, 0, nullptr};
   const tn_slot* const slots[] = {&slot};
   tn_source_options options = {};
   options.size = sizeof options;

@@ -42,12 +42,12 @@ struct MemoryData {
   int64_t says_samples = -2;  // answer of samples; -2: the truth
 
   int64_t value_shape[1] = {3};
-  tn_slot id = {sizeof(tn_slot), TN_I64, "id", TN_DENSE, 0, nullptr, -1, 0, 0};
+  tn_slot id = {sizeof(tn_slot), TN_I64, "id", TN_DENSE, 0, nullptr, -1, 0, 0, nullptr};
   int64_t text_shape[1] = {2}, bag_shape[1] = {1000};
-  tn_slot value = {sizeof(tn_slot), TN_F32, "value", TN_DENSE, 1, value_shape, -1, 0, 0};
-  tn_slot words = {sizeof(tn_slot), TN_I64, "words", TN_RAGGED, 0, nullptr, -1, 1, 0};
-  tn_slot text = {sizeof(tn_slot), TN_F32, "text", TN_RAGGED, 1, text_shape, -1, 2, 0};
-  tn_slot bag = {sizeof(tn_slot), TN_F32, "bag", TN_CSR, 1, bag_shape, -1, 0, 0};
+  tn_slot value = {sizeof(tn_slot), TN_F32, "value", TN_DENSE, 1, value_shape, -1, 0, 0, nullptr};
+  tn_slot words = {sizeof(tn_slot), TN_I64, "words", TN_RAGGED, 0, nullptr, -1, 1, 0, nullptr};
+  tn_slot text = {sizeof(tn_slot), TN_F32, "text", TN_RAGGED, 1, text_shape, -1, 2, 0, nullptr};
+  tn_slot bag = {sizeof(tn_slot), TN_F32, "bag", TN_CSR, 1, bag_shape, -1, 0, 0, nullptr};
   const tn_slot* slots[5] = {&id, &value, &words, &text, &bag};
   tn_reader_schema schema = {sizeof(tn_reader_schema), 2, slots};
   const tn_reader_schema* schema_given = &schema;

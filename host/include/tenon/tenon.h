@@ -199,6 +199,15 @@ TENON_API tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, c
 /* Copies values in; shape and dtype must match. */
 TENON_API tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
                                       tn_error* error);
+/* What the integers of data layers stand for: classes, categories, words. tn_train keeps the names of the slots that it
+ * was given, model files hold them, and tn_train, tn_test and tn_infer refuse with TN_INVALID a reader whose names have
+ * other numbers. More than 65,536 names, or 1 MiB of them, are known by count and digest alone. `slot` of each list is
+ * the data layer. Borrowed until the next call of tn_parameters_names or tn_reader_names on this host. */
+TENON_API tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names,
+                                        uint32_t* count, tn_error* error);
+/* Replaces the names of these data layers, as after a training without tn_train; a count of 0 forgets them. */
+TENON_API tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const tn_names* const* names,
+                                            uint32_t count, tn_error* error);
 TENON_API tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_error* error);
 
 /* Writes topology and parameters as one safetensors file: to a temporary name, synced, then renamed. */
@@ -305,6 +314,12 @@ typedef struct tn_reader_options {
   const tn_named_value* attributes;
   const char* directory;  /* what relative paths start from; null: the working directory */
   uint32_t shard, shards; /* shards 0: 1 */
+  /* Names that the integers of slots must stand for, such as tn_parameters_names or another reader's tn_reader_names
+   * tell, with `slot` being this reader's. A reader that numbers what it finds gives each name its number in these
+   * lists; one that finds other names, or numbers them otherwise, fails. Of slots that it lacks they do not matter. */
+  const tn_names* const* names;
+  uint32_t names_count;
+  uint32_t reserved;
 } tn_reader_options;
 TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
                                      tn_error* error);
@@ -403,6 +418,10 @@ TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t mini
  * samples: in a pass, -1 where not known; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of
  * one sample, of one row where storage is ragged. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
+/* The names of those slots whose integers stand for something, as far as the reader knows. Borrowed like those of
+ * tn_parameters_names. */
+TENON_API tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
+                                    tn_error* error);
 TENON_API tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error);
 /* The next minibatch (one sample where nothing has cut it into minibatches): values[i] is slot i, borrowed until the
  * next call on this reader. TN_END after the last of a pass; the call after that begins the next pass. */

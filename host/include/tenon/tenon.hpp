@@ -98,6 +98,18 @@ class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
       return tn_parameters_set(host(), handle(), detail::c_text(name, "name"), &array, error);
     });
   }
+  // What the integers of data layers stood for in training: for readers of other data, which must number alike.
+  [[nodiscard]] std::vector<Names> names() const {
+    return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
+      return tn_parameters_names(host(), handle(), lists, count, error);
+    });
+  }
+  // Replaces those of these data layers; tn_parameters_set_names says when.
+  void set_names(const std::vector<Names>& names) const {
+    const detail::NamesLists lists(names);
+    detail::checked(
+        [&](tn_error* error) { return tn_parameters_set_names(host(), handle(), lists.data(), lists.size(), error); });
+  }
   // Writes the topology that leads to `outputs` and its parameters as one file.
   void save(const Layers& outputs, const std::string& path) const {
     const std::vector<tn_layer> list = detail::handles(outputs);
@@ -515,10 +527,12 @@ class Host {
       return tn_updater_create(get(), detail::c_text(type, "type"), values.data(), values.size(), to, error);
     });
   }
-  // Relative paths among the attributes start from `directory`; empty: the working directory.
+  // Relative paths among the attributes start from `directory`; empty: the working directory. names: what the integers
+  // of slots must stand for, such as those of the parameters that the data is for, or of another reader.
   [[nodiscard]] Reader reader(const std::string& type, const Attributes& attributes, const std::string& directory = {},
-                              uint32_t shard = 0, uint32_t shards = 1) const {
+                              uint32_t shard = 0, uint32_t shards = 1, const std::vector<Names>& names = {}) const {
     const detail::NamedValues values(attributes);
+    const detail::NamesLists lists(names);
     tn_reader_options c = {};
     c.size = sizeof c;
     c.attributes_count = values.size();
@@ -527,6 +541,8 @@ class Host {
     c.directory = directory.empty() ? nullptr : detail::c_text(directory, "directory");
     c.shard = shard;
     c.shards = shards;
+    c.names = lists.data();
+    c.names_count = lists.size();
     return detail::made<Reader>(host_,
                                 [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
   }

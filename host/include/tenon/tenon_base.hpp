@@ -105,6 +105,14 @@ struct Metric {
   double value = 0;
 };
 
+// What the integers of a slot, or of a data layer, stand for: i is called texts[i].
+struct Names {
+  std::string slot;
+  std::vector<std::string> texts = {};  // none where there are too many to be kept
+  int64_t count = 0;                    // likewise; else that of the texts
+  std::string sha256 = {};              // of the texts, each with a line end behind it
+};
+
 namespace detail {
 
 inline void check(tn_status status, const tn_error& error) {
@@ -195,6 +203,48 @@ class NamedValues {
   std::vector<tn_named_value> values_;
   std::vector<Texts> lists_;
 };
+
+// Lists of names in C form; borrows from `names`.
+class NamesLists {
+ public:
+  explicit NamesLists(const std::vector<Names>& names) : texts_(names.size()) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      for (const std::string& text : names[i].texts) texts_[i].push_back({text.data(), text.size()});
+      tn_names list = {};
+      list.size = sizeof list;
+      list.slot = names[i].slot.c_str();
+      list.count = texts_[i].empty() ? names[i].count : static_cast<int64_t>(texts_[i].size());
+      list.texts = texts_[i].empty() ? nullptr : texts_[i].data();
+      list.sha256 = names[i].sha256.c_str();
+      lists_.push_back(list);
+    }
+    for (const tn_names& list : lists_) pointers_.push_back(&list);
+  }
+  NamesLists(const NamesLists&) = delete;
+  NamesLists& operator=(const NamesLists&) = delete;
+  [[nodiscard]] const tn_names* const* data() const { return pointers_.data(); }
+  [[nodiscard]] uint32_t size() const { return count_of(pointers_.size()); }
+
+ private:
+  std::vector<std::vector<tn_text>> texts_;
+  std::vector<tn_names> lists_;
+  std::vector<const tn_names*> pointers_;
+};
+// call(&lists, &count, &error) -> status
+template <typename Call>
+std::vector<Names> names_from(Call call) {
+  const tn_names* const* lists = nullptr;
+  uint32_t count = 0;
+  checked([&](tn_error* error) { return call(&lists, &count, error); });
+  std::vector<Names> result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const tn_names& list = *lists[i];
+    Names& names = result.emplace_back(Names{list.slot, {}, list.count, list.sha256});
+    for (int64_t k = 0; list.texts != nullptr && k < list.count; ++k)
+      names.texts.emplace_back(list.texts[k].data, list.texts[k].length);
+  }
+  return result;
+}
 
 inline tn_array c_array(const Array& array) {
   if (array.shape.size() > 8) throw Error(TN_INVALID, "an array has more than 8 dimensions");

@@ -19,6 +19,7 @@ struct SlotOptions {
   int64_t index_limit = -1;         // integers are in [0, index_limit); -1: not known
   int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: vectors of shape[0] numbers, mostly 0
   uint32_t levels = 1;         // TN_RAGGED: 1 or 2
+  std::vector<std::string> names = {};  // what its integers stand for: i is names[i]; none: nothing, or not known
 };
 using Schema = std::vector<SlotOptions>;
 
@@ -212,9 +213,10 @@ namespace detail {
 // A schema in C form; borrows from `schema`.
 class Slots {
  public:
-  explicit Slots(const Schema& schema) {
+  explicit Slots(const Schema& schema) : given_(names_of(schema)), names_(given_) {
     for (const SlotOptions& slot : schema) {
       tn_slot c = {};
+      if (!slot.names.empty()) c.names = names_.data()[slots_.size()];
       c.size = sizeof c;
       c.dtype = slot.dtype;
       c.name = c_text(slot.name, "the name of a slot");
@@ -233,6 +235,14 @@ class Slots {
   [[nodiscard]] uint32_t size() const { return count_of(pointers_.size()); }
 
  private:
+  static std::vector<Names> names_of(const Schema& schema) {
+    std::vector<Names> result;
+    for (const SlotOptions& slot : schema) result.push_back({slot.name, slot.names, 0, {}});
+    return result;
+  }
+
+  const std::vector<Names> given_;
+  NamesLists names_;
   std::vector<tn_slot> slots_;
   std::vector<const tn_slot*> pointers_;
 };
@@ -431,6 +441,12 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
   [[nodiscard]] std::string describe() const {
     return detail::written([this](tn_write write, void* user, tn_error* error) {
       return tn_reader_describe(host(), handle(), write, user, error);
+    });
+  }
+  // Of those slots whose integers stand for something, as far as the reader knows.
+  [[nodiscard]] std::vector<Names> names() const {
+    return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
+      return tn_reader_names(host(), handle(), lists, count, error);
     });
   }
   // The next minibatch: one array per slot, borrowed until the next call on this reader; empty at the end of a pass.

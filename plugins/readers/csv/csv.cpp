@@ -279,36 +279,53 @@ void Csv::add_slot(const SlotColumns& slot) {
 
 void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::ReaderOpen& open) {
   std::vector<size_t> built;
+  const bool unknown = open.attributes().flag("unknown_category");
   for (const SlotColumns& slot : slots) {
     if (slot.type.kind != Kind::kCategory) continue;
     Column& column = parser_.columns[slot.columns.front()];
     column.vocabulary = parser_.vocabularies.size();
     const bool given = !slot.type.vocabulary.empty();
-    parser_.vocabularies.push_back(given ? files::Vocabulary(open.path(slot.type.vocabulary), open)
-                                         : files::Vocabulary());
-    if (!given) built.push_back(slot.columns.front());
+    const std::string path = open.path(slot.type.vocabulary);
+    files::Vocabulary own = given ? files::Vocabulary(path, open) : files::Vocabulary();
+    files::Vocabulary learned(open.names(slot.name));
+    if (learned.size() > 0) learned.require_known(own.texts(), path);
+    if (!given && (learned.size() == 0 || !unknown)) built.push_back(slot.columns.front());
+    parser_.vocabularies.push_back(learned.size() > 0 ? std::move(learned) : std::move(own));
   }
   if (!built.empty()) build_vocabularies(built);
   const bool missing = parser_.missing().policy == Missing::kValue;
-  const bool unknown = open.attributes().flag("unknown_category");
   for (Column& column : parser_.columns) {
     if (column.slot < 0 || column.type.kind != Kind::kCategory) continue;
-    const int32_t size = parser_.vocabularies[column.vocabulary].size();
+    const files::Vocabulary& vocabulary = parser_.vocabularies[column.vocabulary];
+    const int32_t size = vocabulary.size();
     if (missing) column.absent = size;
     if (unknown) column.unknown = size;
-    slots_[static_cast<size_t>(column.slot)].index_limit = std::max(size + (missing || unknown ? 1 : 0), 1);
+    tn::ReaderSlot& slot = slots_[static_cast<size_t>(column.slot)];
+    slot.index_limit = std::max(size + (missing || unknown ? 1 : 0), 1);
+    slot.names = vocabulary.names();
   }
   if (open.attributes().has("save_vocabularies") && open.shard().number == 0) save_vocabularies(open);
 }
 
-// From the data of all shards, in the order of the texts' bytes.
+// From the data of all shards, in the order of the texts' bytes; or, where the model knows some, these alone.
 void Csv::build_vocabularies(const std::vector<size_t>& columns) {
   std::vector<std::set<std::string>> found(columns.size());
+  const auto left_out = [&](const files::Line& line) {
+    return parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text);
+  };
   for_each_record([&](const files::Line& line) {
     std::vector<std::string> texts;
     parsing(line, [&] { texts = parser_.split(line.text, parser_.columns.size()); });
-    for (size_t i = 0; i < columns.size(); ++i)
-      if (!parser_.missing().is_missing(texts[columns[i]])) found[i].insert(texts[columns[i]]);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const Column& column = parser_.columns[columns[i]];
+      const std::string& text = texts[columns[i]];
+      if (parser_.missing().is_missing(text)) continue;
+      const files::Vocabulary& learned = parser_.vocabularies[column.vocabulary];
+      if (learned.size() == 0)
+        found[i].insert(text);
+      else if (learned.find(text) < 0 && !left_out(line))
+        throw lines_.failure(line, "column " + files::quoted(column.name) + ": " + learned.not_known(text));
+    }
     return true;
   });
   for (size_t i = 0; i < columns.size(); ++i)

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +16,27 @@
 namespace tenon::files {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kLongest = 64;  // longer names are no slips
+
+// Insertions, deletions and changes that turn a into b (Levenshtein); two neighbours in the wrong order count once.
+size_t edits(std::string_view a, std::string_view b) {
+  size_t table[kLongest + 1][kLongest + 1];
+  for (size_t i = 0; i <= a.size(); ++i) table[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) table[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i)
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = table[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      table[i][j] = std::min({table[i - 1][j] + 1, table[i][j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        table[i][j] = std::min(table[i][j], table[i - 2][j - 2] + 1);
+    }
+  return table[a.size()][b.size()];
+}
+
+}  // namespace
 
 Vocabulary::Vocabulary(const std::string& path, const tn::ReaderOpen& open) {
   Lines lines(path, open);
@@ -32,6 +54,18 @@ bool Vocabulary::add(std::string_view text) {
   texts_.emplace_back(text);
   numbers_.emplace(texts_.back(), static_cast<int32_t>(texts_.size() - 1));
   return true;
+}
+
+std::string Vocabulary::not_known(std::string_view text) const {
+  size_t fewest = (text.size() + 2) / 3 + 1;  // a third of the letters may be wrong
+  const std::string* near = nullptr;
+  for (const std::string& candidate : texts_) {
+    const size_t longest = std::max(text.size(), candidate.size());
+    if (const size_t count = longest > kLongest ? fewest : edits(text, candidate); count < std::min(fewest, longest))
+      fewest = count, near = &candidate;
+  }
+  return quoted(text) + " is not among the names that the model was trained with: " + listed(texts_) +
+         (near == nullptr ? "" : "; did you mean " + files::quoted(*near) + "?");
 }
 
 void Vocabulary::write(const std::string& path, const std::string& reading, const tn::ReaderOpen& open) const {

@@ -14,6 +14,7 @@
 #include "decode.h"
 #include "file.h"
 #include "fit.h"
+#include "vocabulary.h"
 
 namespace tenon::images {
 
@@ -119,6 +120,7 @@ class Images {
   uint64_t most_file_bytes_;
   Decoder decoder_;
   Fitter fitter_;
+  files::Vocabulary classes_;
   std::vector<LabelledFile> files_;  // of this shard
   std::vector<uint8_t> bytes_;       // of the file at hand
   Image image_;
@@ -178,17 +180,26 @@ Images::Images(const tn::ReaderOpen& open)
 void Images::find_files(const tn::ReaderOpen& open) {
   const std::string folder = open.path(open.attributes().text("folder"));
   const bool given = open.attributes().has("classes");
-  const std::vector<std::string> classes = given ? open.attributes().texts("classes") : class_folders(folder);
-  if (classes.empty()) throw tn::Failure(TN_BAD_DATA, folder, "holds no class folders");
+  const std::vector<std::string> folders = given ? open.attributes().texts("classes") : class_folders(folder);
+  if (folders.empty()) throw tn::Failure(TN_BAD_DATA, folder, "holds no class folders");
+  classes_ = files::Vocabulary(open.names("label"));
+  const bool learned = classes_.size() > 0;
+  if (learned && given) classes_.require_known(folders, "classes");
   int64_t all = 0;
-  for (auto name = classes.begin(); name != classes.end(); ++name) {
-    if (name->empty() || std::find(classes.begin(), name, *name) != name)
+  for (auto name = folders.begin(); name != folders.end(); ++name) {
+    if (name->empty() || std::find(folders.begin(), name, *name) != name)
       throw tn::Failure(TN_INVALID, "classes", "\"" + *name + "\" is empty or there twice");
-    for (std::string& path : image_files(folder + "/" + *name, open.cancel()))
-      if (shard_.has(all++)) files_.push_back({std::move(path), static_cast<int32_t>(name - classes.begin())});
+    if (!learned) classes_.add(*name);
+    std::vector<std::string> paths = image_files(folder + "/" + *name, open.cancel());
+    const int32_t label = classes_.find(*name);
+    if (label < 0 && !paths.empty())
+      throw tn::Failure(TN_BAD_DATA, folder, "the class folder " + classes_.not_known(*name));
+    for (std::string& path : paths)
+      if (shard_.has(all++)) files_.push_back({std::move(path), label});
   }
   slots_.push_back({"image", TN_U8});
-  slots_.push_back({"label", TN_I32, {}, static_cast<int64_t>(classes.size())});
+  slots_.push_back({"label", TN_I32, {}, classes_.size()});
+  slots_.back().names = classes_.names();
 }
 
 void Images::load(const std::string& path) {

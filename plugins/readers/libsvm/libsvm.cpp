@@ -13,6 +13,7 @@
 
 #include "lines.h"
 #include "number.h"
+#include "vocabulary.h"
 
 namespace tenon::libsvm {
 
@@ -107,7 +108,7 @@ class Libsvm {
   void ahead(int64_t index) const { lines_.ahead(index); }
 
  private:
-  void number_labels();
+  void number_labels(const tn::ReaderOpen& open);
   void parse(const files::Line& line);
   void parse_entries(Words words);
   void put_label(tn::Samples& to) const;
@@ -120,6 +121,7 @@ class Libsvm {
   int64_t classes_;                              // 0: labels are numbers with fractions
   std::vector<std::string> labels_;              // of the classes; none: labels are the classes' numbers
   std::unordered_map<double, int64_t> numbers_;  // of the labels
+  files::Vocabulary names_;                      // the labels, each as its number is written shortest
   bool ranked_ = false;
   Parsed parsed_;
   std::vector<tn::ReaderSlot> slots_;
@@ -145,10 +147,7 @@ Libsvm::Libsvm(const tn::ReaderOpen& open)
     : lines_(open, '\0'),
       first_id_(open.attributes().integer("first_id")),
       classes_(open.attributes().integer("classes")) {
-  if (open.attributes().has("labels")) {
-    labels_ = open.attributes().texts("labels");
-    number_labels();
-  }
+  number_labels(open);
   const bool known = open.attributes().has("width");
   if (known) width_ = open.attributes().integer("width");
   int64_t all = 0, greatest = 0;
@@ -162,14 +161,21 @@ Libsvm::Libsvm(const tn::ReaderOpen& open)
   });
   if (!known) width_ = greatest + 1;
   slots_.push_back({"label", classes_ > 0 ? TN_I64 : TN_F32, {}, classes_ > 0 ? classes_ : -1});
+  slots_.back().names = names_.names();
   slots_.push_back({"features", TN_F32, {width_}, -1, TN_CSR});
   if (ranked_) slots_.push_back({"qid", TN_I64, {}});
 }
 
-// Equal numbers are equal labels, however they are written.
-void Libsvm::number_labels() {
+// Equal numbers are equal labels, however they are written. Those that a model was trained with keep their classes.
+void Libsvm::number_labels(const tn::ReaderOpen& open) {
+  const bool given = open.attributes().has("labels");
+  const std::vector<std::string> own = given ? open.attributes().texts("labels") : std::vector<std::string>();
+  if (given && own.empty()) throw tn::Failure(TN_INVALID, "labels", "expected at least one label");
+  const std::vector<std::string_view> learned = open.names("label");
+  if (learned.empty() && !given) return;
+  labels_ = own;
+  if (!learned.empty()) labels_.assign(learned.begin(), learned.end());
   const auto count = static_cast<int64_t>(labels_.size());
-  if (count == 0) throw tn::Failure(TN_INVALID, "labels", "expected at least one label");
   if (classes_ != 0 && classes_ != count)
     throw tn::Failure(
         TN_INVALID, "classes",
@@ -180,7 +186,12 @@ void Libsvm::number_labels() {
     if (!read_label(label, &value)) throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is no number");
     if (!numbers_.emplace(value, static_cast<int64_t>(numbers_.size())).second)
       throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is there twice");
+    char text[32];
+    names_.add({text, static_cast<size_t>(std::to_chars(text, text + sizeof text, value).ptr - text)});
   }
+  for (const std::string& label : own)
+    if (double value = 0; !read_label(label, &value) || numbers_.find(value) == numbers_.end())
+      throw tn::Failure(TN_INVALID, "labels", names_.not_known(label));
 }
 
 template <typename Work>

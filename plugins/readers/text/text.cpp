@@ -46,6 +46,10 @@ WordRules word_rules(const tn::Attributes& attributes) {
   return {attributes.flag("lower_case"), std::string(attributes.text("split")) == "words"};
 }
 
+std::vector<std::string> word_slots(const tn::Attributes& attributes) {
+  return attributes.has("names") ? attributes.texts("names") : std::vector<std::string>{"words"};
+}
+
 // By number where all are whole numbers, else by bytes.
 std::vector<std::string> in_order(const std::set<std::string>& labels) {
   std::vector<std::string> result(labels.begin(), labels.end());
@@ -82,6 +86,7 @@ class Text {
 
   Parts parts(const files::Line& line) const;
   void scan(const tn::ReaderOpen& open);
+  void find_given_words(const tn::ReaderOpen& open);
   void find_special_words();
   void build_vocabulary(Counts counts, const tn::Attributes& attributes);
   void declare_slots(const tn::Attributes& attributes);
@@ -150,7 +155,7 @@ Text::Text(const tn::ReaderOpen& open)
   const tn::Attributes attributes = open.attributes();
   if (attributes.has("window")) window_ = attributes.integer("window");
   if (window_ != 0 && labelled_) throw tn::Failure(TN_INVALID, "labelled", "windows have no labels");
-  if (attributes.has("vocabulary")) words_ = files::Vocabulary(open.path(attributes.text("vocabulary")), open);
+  find_given_words(open);
   scan(open);
   if (words_.size() == 0 && attributes.has("vocabulary"))
     throw tn::Failure(TN_BAD_DATA, open.path(attributes.text("vocabulary")), "the vocabulary is empty");
@@ -165,6 +170,20 @@ Text::Text(const tn::ReaderOpen& open)
   const int64_t windows = tokens_.count() - window_ + 1;
   samples_ = window_ == 0 ? lines_.records() : shard_.samples(std::max<int64_t>(windows, 0));
   declare_slots(attributes);
+}
+
+// Words that are not to be counted: the file's, or those that the model was trained with.
+void Text::find_given_words(const tn::ReaderOpen& open) {
+  const tn::Attributes attributes = open.attributes();
+  std::string path;
+  if (attributes.has("vocabulary")) path = open.path(attributes.text("vocabulary"));
+  if (!path.empty()) words_ = files::Vocabulary(path, open);
+  files::Vocabulary learned;
+  for (const std::string& slot : word_slots(attributes))
+    if (learned.size() == 0) learned = files::Vocabulary(open.names(slot));
+  if (learned.size() == 0) return;
+  learned.require_known(words_.texts(), path);
+  words_ = std::move(learned);
 }
 
 template <typename Work>
@@ -186,7 +205,10 @@ Text::Parts Text::parts(const files::Line& line) const {
 // One pass over all lines: where they are, and what must be counted.
 void Text::scan(const tn::ReaderOpen& open) {
   const tn::Attributes attributes = open.attributes();
-  const bool counting = !attributes.has("vocabulary"), sorting = labelled_ && !attributes.has("labels");
+  if (labelled_) labels_ = files::Vocabulary(open.names("label"));
+  const bool learned = labels_.size() > 0;
+  const bool counting = words_.size() == 0 && !attributes.has("vocabulary");
+  const bool sorting = labelled_ && !attributes.has("labels");
   const bool keep_empty = attributes.flag("keep_empty");
   Counts counts;
   std::set<std::string> labels;
@@ -196,6 +218,7 @@ void Text::scan(const tn::ReaderOpen& open) {
     if (counting || sorting)
       on(line, [&] {
         const Parts it = parts(line);
+        if (sorting && learned && labels_.find(it.label) < 0) throw BadLine{"the label " + labels_.not_known(it.label)};
         if (sorting) labels.emplace(it.label);
         if (counting)
           for_each_word(it.text, rules_, room_, [&](std::string_view word) { ++counts[std::string(word)]; });
@@ -206,6 +229,7 @@ void Text::scan(const tn::ReaderOpen& open) {
   if (counting) build_vocabulary(std::move(counts), attributes);
   std::vector<std::string> order = in_order(labels);
   if (labelled_ && !sorting) order = attributes.texts("labels");
+  if (learned) return labels_.require_known(order, "labels");
   for (const std::string& label : order)
     if (!labels_.add(label)) throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is there twice");
 }
@@ -243,8 +267,7 @@ void Text::find_special_words() {
 }
 
 void Text::declare_slots(const tn::Attributes& attributes) {
-  std::vector<std::string> names = {"words"};
-  if (attributes.has("names")) names = attributes.texts("names");
+  const std::vector<std::string> names = word_slots(attributes);
   const auto count = static_cast<int64_t>(names.size());
   if (count != 1 && (window_ == 0 || (count != window_ && count != 2)))
     throw tn::Failure(TN_INVALID, "names", "expected one name; with a window also two, or one for each of its words");
@@ -260,7 +283,10 @@ void Text::declare_slots(const tn::Attributes& attributes) {
     slots_.push_back(slot);
   }
   if (labelled_ && names.front() == "label") throw tn::Failure(TN_INVALID, "names", "\"label\" is that of the labels");
+  const auto word_names = words_.names();
+  for (tn::ReaderSlot& slot : slots_) slot.names = word_names;
   if (labelled_) slots_.push_back({"label", TN_I32, {}, std::max(labels_.size(), 1)});
+  if (labelled_) slots_.back().names = labels_.names();
 }
 
 void Text::add_words(std::string_view text, std::vector<int32_t>& to) {

@@ -32,6 +32,12 @@ typedef struct tn_reader_open {
   const char* directory;
   /* The host sets it to non-zero to ask a long call to return TN_CANCELLED soon. Valid until close. */
   const volatile int32_t* cancel;
+  /* Lists of names that a model learned, by slot. A reader that numbers what it finds gives each name the number that
+   * it has there, tells this list in its schema, and refuses names that are not in it. Slots that it lacks are ignored.
+   */
+  const tn_names* const* names;
+  uint32_t names_count;
+  uint32_t names_reserved;
 } tn_reader_open;
 
 /* Where the samples of a slot go that is TN_RAGGED or TN_CSR: rows (entries) end to end, and how many each sample has.

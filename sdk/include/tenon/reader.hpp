@@ -13,9 +13,10 @@
  *     void ahead(int64_t index) const;                  // this sample is read soon: tn::prefetch its memory
  *   };
  *
- * Each of them may throw; a damaged file or record is best a tn::Failure of TN_BAD_DATA with file, record and reason.
- * Such a record is passed over by the call after the one that reported it, so that nothing else is lost; any other
- * failure of next leaves the position where it was. Online readers fill the C table instead. */
+ * A reader that numbers names, such as classes, takes the numbers of ReaderOpen::names where there are some, and tells
+ * the names in its slots. Each of them may throw; a damaged file or record is best a tn::Failure of TN_BAD_DATA with
+ * file, record and reason. Such a record is passed over by the call after the one that reported it, so that nothing
+ * else is lost; any other failure of next leaves the position where it was. Online readers fill the C table instead. */
 #ifndef TENON_READER_HPP
 #define TENON_READER_HPP
 
@@ -23,6 +24,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <tenon/attribute.hpp>
 #include <tenon/samples.hpp>
 #include <type_traits>
@@ -92,6 +94,17 @@ class ReaderOpen {
       from = next;
     return joined.substr(from);
   }
+  // The names that the values of a slot must have, in the order of their numbers; none: the reader numbers what it
+  // finds. Valid until the constructor returns.
+  std::vector<std::string_view> names(const std::string& slot) const {
+    std::vector<std::string_view> result;
+    const uint32_t count = TN_HAS(&open_, tn_reader_open, names_count) ? open_.names_count : 0;
+    for (uint32_t i = 0; i < count; ++i)
+      if (const tn_names& it = *open_.names[i]; it.slot == slot && it.texts != nullptr)
+        for (int64_t number = 0; number < it.count; ++number)
+          result.emplace_back(it.texts[number].data, it.texts[number].length);
+    return result;
+  }
   // Non-zero once the host wants a long call to throw TN_CANCELLED. Valid as long as the reader.
   const volatile int32_t* cancel() const { return open_.cancel; }
   // Counted memory for what is kept, or null. Valid as long as the reader.
@@ -122,6 +135,7 @@ class ReaderInstance {
       table.shape = slot.shape.data();
       table.index_limit = slot.index_limit;
       table.levels = slot.storage == TN_RAGGED ? slot.levels : 0;
+      table.names = slot.names == nullptr ? nullptr : slot.names->get();
       tables_.push_back(table);
     }
     for (const tn_slot& table : tables_) pointers_.push_back(&table);

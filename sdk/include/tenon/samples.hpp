@@ -8,11 +8,31 @@
 #include <tenon/reader.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <tenon/base.hpp>
 #include <vector>
 
 namespace tn {
+
+// What the values of a slot stand for, in the order of their numbers. Borrows the texts.
+class Names {
+ public:
+  template <typename Texts>
+  explicit Names(const Texts& texts) {
+    for (const auto& text : texts) texts_.push_back({text.data(), text.size()});
+    table_.size = sizeof table_;
+    table_.count = static_cast<int64_t>(texts_.size());
+    table_.texts = texts_.data();
+  }
+  Names(const Names&) = delete;
+  Names& operator=(const Names&) = delete;
+  const tn_names* get() const { return &table_; }
+
+ private:
+  std::vector<tn_text> texts_;
+  tn_names table_ = {};
+};
 
 // One slot in owning form; tn_slot says what the members mean.
 struct ReaderSlot {
@@ -22,6 +42,7 @@ struct ReaderSlot {
   int64_t index_limit = -1;
   int32_t storage = TN_DENSE;
   uint32_t levels = 1;  // of TN_RAGGED
+  std::shared_ptr<const Names> names = {};
 };
 
 // The room for the samples of one call, and the place of the one that is being written in it. Of what does not fit

@@ -211,23 +211,14 @@ slots.x = "x"
               HasSubstr("key \"sequence\" is for sequences, but the slot holds sparse float32 [9]"));
 }
 
-TEST_F(MistakesTest, ReadersMustNumberAlike) {
-  write("train.csv", "x,kind\n1,a\n2,b\n3,c\n");
-  write("test.csv", "x,kind\n1,b\n2,c\n");
-  const std::string text = R"(
-layer = [{ name = "score", type = "fc", inputs = ["x"], size = 3 },
-         { name = "cost", type = "cross_entropy", inputs = ["score", "kind"], from_logits = true }]
-updater = { type = "sgd", learning_rate = 0.1 }
-reader.train = { type = "csv", files = ["train.csv"], columns = ["x:f32", "kind:category"], batch = 2 }
-reader.test = { type = "csv", files = ["test.csv"], columns = ["x:f32", "kind:category"] }
-)";
-  write("job.toml", text);
-  EXPECT_THAT(failure(78, "train job.toml"),
-              HasSubstr("job.toml:6: [reader.test]: slot \"kind\" has numbers below 2, but data layer \"kind\" has "
-                        "numbers below 3 in [reader.train], job.toml:5: give both readers the same vocabulary"));
-  write("kind.txt", "a\nb\nc\n");
-  const std::string same = " --set 'reader.test.columns=[\"x:f32\", \"kind:category(kind.txt)\"]'";
-  EXPECT_EQ(run("train job.toml --no-save" + same).exit, 0);
+TEST_F(MistakesTest, ReadersMustHaveAsManyClasses) {
+  const auto with = [&](const std::string& train, const std::string& test) {
+    return "train job.toml --no-save --set reader.train.classes=" + train + " --set reader.test.classes=" + test;
+  };
+  EXPECT_THAT(failure(78, with("[0,3]", "[0,4]")),
+              HasSubstr("[reader.test]: slot \"label\" has numbers below 4, but data layer \"label\" has numbers below "
+                        "3 in [reader.train], job.toml:34: give both readers the same vocabulary, labels or classes"));
+  EXPECT_EQ(run(with("[0,3]", "[0,3]")).exit, 0);
 }
 
 TEST_F(MistakesTest, NothingToPredict) {

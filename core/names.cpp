@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/names.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "core/attribute.h"
+#include "core/error.h"
+#include "core/model_header.h"
+#include "core/sha256.h"
+
+namespace tenon {
+
+namespace {
+
+using Numbers = std::unordered_map<std::string_view, size_t>;
+
+Numbers numbers_of(const Names& names) {
+  Numbers numbers;
+  for (size_t i = 0; i < names.texts.size(); ++i) numbers.emplace(names.texts[i], i);
+  return numbers;
+}
+
+// The first of them, and the nearest.
+std::string known_beside(const std::string& name, const std::vector<std::string>& known) {
+  constexpr size_t kMost = 20;
+  std::string result;
+  for (size_t i = 0; i < std::min(known.size(), kMost); ++i) result += (i == 0 ? "" : ", ") + quoted(known[i]);
+  if (known.size() > kMost) result += ", ...";
+  constexpr size_t kLongest = 64;  // longer names are no slips
+  const std::string near = name.size() > kLongest ? "" : nearest(name, known);
+  return near.empty() ? result : result + "; did you mean " + quoted(near) + "?";
+}
+
+std::string shown(const Names& names) { return text(names.count, " names with SHA-256 ", names.sha256); }
+
+}  // namespace
+
+NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, const std::string& who) {
+  if (texts.empty()) return nullptr;
+  auto names = std::make_shared<Names>();
+  names->count = static_cast<int64_t>(texts.size());
+  Sha256 hash;
+  uint64_t bytes = 0;
+  bool whole = names->count <= kMostNames;
+  for (const std::string_view text : texts) {
+    hash.update(text.data(), text.size());
+    hash.update("\n", 1);
+    bytes += text.size();
+    whole = whole && bytes <= kMostNameBytes && is_utf8(std::string(text));
+  }
+  names->sha256 = hash.finish();
+  if (!whole) return names;
+  names->texts.assign(texts.begin(), texts.end());
+  Numbers numbers;
+  for (const std::string& text : names->texts)
+    if (!numbers.emplace(text, 0).second) fail(code, who, ": the name ", quoted(text), " is there twice");
+  return names;
+}
+
+std::string difference(const Names& told, int64_t limit, const Names& known) {
+  if (told.same(known)) return "";
+  if (told.texts.empty() || known.texts.empty())
+    return text("there are ", shown(told), ", and known are ", shown(known));
+  const Numbers numbers = numbers_of(known);
+  for (const std::string& name : told.texts)
+    if (!numbers.contains(name))
+      return text(quoted(name), " is not among the names that are known: ", known_beside(name, known.texts));
+  for (size_t i = 0; i < told.texts.size(); ++i)
+    if (told.texts[i] != known.texts[i])
+      return text(i, " is ", quoted(told.texts[i]), " and is known as ", quoted(known.texts[i]));
+  // The first of those that are known. A number that has no name here must not have one there.
+  if (limit < 0 || limit > told.count)
+    return text(told.count, " has no name, and is known as ", quoted(known.texts[told.texts.size()]));
+  return "";
+}
+
+nlohmann::json to_json(const Names& names, bool whole) {
+  if (whole && !names.texts.empty()) return names.texts;
+  return {{"count", names.count}, {"sha256", names.sha256}};
+}
+
+NamesRef names_from_json(const nlohmann::json& json) try {
+  const std::string who = "topology: names";
+  if (json.is_array()) {
+    std::vector<std::string_view> texts;
+    for (const nlohmann::json& text : json) texts.emplace_back(text.get_ref<const std::string&>());
+    return names_of(texts, TN_BAD_DATA, who);
+  }
+  auto names = std::make_shared<Names>();
+  if (!json.at("count").is_number_integer() || (names->count = json.at("count").get<int64_t>()) < 1)
+    fail(TN_BAD_DATA, who, ": count is ", json.at("count").dump());
+  names->sha256 = json.at("sha256").get<std::string>();
+  return names;
+} catch (const nlohmann::json::exception&) {
+  fail(TN_BAD_DATA, "topology: names are neither a list of texts nor {count, sha256}");
+}
+
+DataNames names_of_topology(const nlohmann::json& topology) {
+  DataNames result;
+  for (const nlohmann::json& layer : topology.at("layers"))
+    if (layer.contains("names"))
+      if (NamesRef names = names_from_json(layer.at("names")))
+        result[layer.at("name").get<std::string>()] = std::move(names);
+  return result;
+}
+
+}  // namespace tenon

@@ -1,0 +1,132 @@
+// Lists of names: what is kept, what they may differ in, and their form in a model file. SPDX-License-Identifier:
+// Apache-2.0
+#include "core/names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/attribute.h"
+#include "core/error.h"
+#include "core/topology.h"
+
+namespace tenon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Texts = std::vector<std::string>;
+
+NamesRef made(const Texts& texts) { return names_of({texts.begin(), texts.end()}, TN_INVALID, "test"); }
+std::string difference(const Texts& told, int64_t limit, const Texts& known) {
+  return tenon::difference(*made(told), limit, *made(known));
+}
+Texts numbered(int64_t count, const std::string& before = "w") {
+  Texts texts;
+  for (int64_t i = 0; i < count; ++i) texts.push_back(before + std::to_string(i));
+  return texts;
+}
+
+TEST(Names, AreKeptWithTheDigestOfTheirFile) {
+  const NamesRef names = made({"cat", "dog", "fox"});
+  EXPECT_EQ(names->count, 3);
+  EXPECT_THAT(names->texts, ElementsAre("cat", "dog", "fox"));
+  EXPECT_EQ(names->sha256, "8e76b6a6605f605c34f56edf5c5134eb7ac7a80b591303dedf3df1eff42ebc93");  // by sha256sum
+  EXPECT_EQ(made({}), nullptr);
+}
+
+TEST(Names, ManyAndLongOnesAndBytesAreKnownByDigest) {
+  EXPECT_EQ(made(numbered(kMostNames))->texts.size(), static_cast<size_t>(kMostNames));
+  const NamesRef many = made(numbered(kMostNames + 1));
+  EXPECT_EQ(many->count, kMostNames + 1);
+  EXPECT_THAT(many->texts, IsEmpty());
+  EXPECT_EQ(made({std::string(kMostNameBytes, 'x')})->texts.size(), 1u);
+  EXPECT_THAT(made({std::string(kMostNameBytes, 'x'), "y"})->texts, IsEmpty());
+  EXPECT_THAT(made({"caf\xe9", "bar"})->texts, IsEmpty());
+}
+
+TEST(Names, ATextThatIsThereTwice) {
+  try {
+    made({"a", "b", "a"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "test: the name \"a\" is there twice");
+  }
+}
+
+TEST(Names, MustHaveTheNumbersThatAreKnown) {
+  const Texts known = {"cat", "dog", "fox"};
+  EXPECT_EQ(difference(known, 3, known), "");
+  EXPECT_EQ(difference(known, 4, known), "");           // a value without a name has none in either
+  EXPECT_EQ(difference({"cat", "dog"}, 2, known), "");  // the last class has no samples here
+  EXPECT_EQ(difference({"cat", "dog"}, 3, known), "2 has no name, and is known as \"fox\"");
+  EXPECT_EQ(difference({"cat", "dog"}, -1, known), "2 has no name, and is known as \"fox\"");
+  EXPECT_EQ(difference({"dog", "fox"}, 2, known), "0 is \"dog\" and is known as \"cat\"");
+  EXPECT_EQ(difference({"cat", "fox", "dog"}, 3, known), "1 is \"fox\" and is known as \"dog\"");
+  EXPECT_EQ(difference({"cat", "dog", "fxo"}, 3, known),
+            "\"fxo\" is not among the names that are known: \"cat\", \"dog\", \"fox\"; did you mean \"fox\"?");
+  EXPECT_EQ(difference({"cat", "dog", "fox", "elephant"}, 4, known),
+            "\"elephant\" is not among the names that are known: \"cat\", \"dog\", \"fox\"");
+  const std::string many = difference({"nothing like it"}, 1, numbered(1000));
+  EXPECT_THAT(many, HasSubstr("\"w19\", ..."));
+}
+
+TEST(Names, OfWhichOnlyDigestsAreKnown) {
+  const Texts known = numbered(kMostNames + 1);
+  EXPECT_EQ(difference(known, -1, known), "");
+  Texts changed = known;
+  std::swap(changed[0], changed[1]);
+  EXPECT_THAT(difference(changed, -1, known),
+              HasSubstr("there are 65537 names with SHA-256 " + made(changed)->sha256 +
+                        ", and known are 65537 names with SHA-256 " + made(known)->sha256));
+  EXPECT_NE(difference({"w0"}, 1, known), "");
+}
+
+TEST(Names, InJson) {
+  const NamesRef names = made({"a\nb", "\"", "\xc3\xa9"});
+  const nlohmann::json whole = to_json(*names, true), digest = to_json(*names, false);
+  EXPECT_EQ(whole, nlohmann::json({"a\nb", "\"", "\xc3\xa9"}));
+  EXPECT_EQ(digest, nlohmann::json({{"count", 3}, {"sha256", names->sha256}}));
+  EXPECT_TRUE(names_from_json(whole)->same(*names));
+  EXPECT_EQ(names_from_json(whole)->texts, names->texts);
+  EXPECT_TRUE(names_from_json(digest)->same(*names));
+  EXPECT_EQ(names_from_json(nlohmann::json::array()), nullptr);
+  for (const char* bad :
+       {R"(["a", "a"])", R"(["a", 1])", R"("a")", "5", "null", R"({"count": 2})", R"({"count": -1, "sha256": "x"})",
+        R"({"count": 1.5, "sha256": "x"})", R"({"count": 1, "sha256": 5})"}) {
+    try {
+      (void)names_from_json(nlohmann::json::parse(bad));
+      ADD_FAILURE() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_BAD_DATA) << bad;
+    }
+  }
+}
+
+// However many data layers have long lists, the header of a model file stays below its limit.
+TEST(Names, OfOneFileAreBoundedTogether) {
+  DataNames names;
+  Topology topology;
+  for (int i = 0; i < 9; ++i) {
+    auto layer = std::make_shared<Layer>();
+    layer->name = "data" + std::to_string(i);
+    layer->type = "data";
+    layer->data.emplace();
+    layer->data->dtype = TN_I32;
+    topology.layers.push_back(layer);
+    names[layer->name] = made({std::string(kMostNameBytes - 1, static_cast<char>('a' + i)), "x"});
+  }
+  topology.outputs.push_back({topology.layers.back(), 0});
+  const nlohmann::json json = topology.to_json(names);
+  EXPECT_TRUE(json.at("layers")[7].at("names").is_array());
+  EXPECT_TRUE(json.at("layers")[8].at("names").is_object());
+  const DataNames read = names_of_topology(json);
+  ASSERT_EQ(read.size(), 9u);
+  for (const auto& [layer, list] : read) EXPECT_TRUE(list->same(*names.at(layer))) << layer;
+  EXPECT_FALSE(topology.to_json().at("layers")[0].contains("names"));
+}
+
+}  // namespace
+}  // namespace tenon
