@@ -27,6 +27,7 @@ class Error : public std::exception {
 template <typename... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // else a stream that gets no memory drops what it was given, and says nothing
   (out << ... << parts);
   return out.str();
 }

@@ -159,7 +159,6 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
   if (!set.has_values()) set.allocate();
   for (const ModelTensor& tensor : model.file.tensors)
     if (tensor.bytes != 0) std::memcpy(set.data(tensor.name), values.data() + tensor.offset, tensor.bytes);
-  set.mark_changed();
   return std::move(model.file);
 }
 

@@ -224,7 +224,6 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
                layout.slabs[entry.slab].data + entry.offset, entry.count);
   }
   take(std::move(layout), std::move(memory));
-  mark_changed();
 }
 
 void ParameterSet::allocate() {
@@ -257,7 +256,6 @@ void ParameterSet::set(const std::string& name, tn_dtype dtype, const std::vecto
   if (entry.count == 0) return;
   if (values == nullptr) fail(TN_MISUSE, "null values for ", described(kind_of(entry.buffer), name, entry.owner));
   std::memcpy(data(entry), values, entry.count * sizeof(float));
-  mark_changed();
 }
 
 }  // namespace tenon

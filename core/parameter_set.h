@@ -82,17 +82,11 @@ class ParameterSet {
   [[nodiscard]] size_t index(const std::string& name) const;
   [[nodiscard]] const ParameterEntry& find(const std::string& name) const { return entries_[index(name)]; }
 
-  // The values of an entry, [count]; TN_MISUSE where there are none. Whoever writes through it calls mark_changed when
-  // done.
+  // The values of an entry, [count]; TN_MISUSE where there are none.
   [[nodiscard]] float* data(const ParameterEntry& entry) const;
   [[nodiscard]] float* data(const std::string& name) const { return data(find(name)); }
   // Copies values in. Shape and type must be those of the entry; TN_INVALID names both otherwise.
   void set(const std::string& name, tn_dtype dtype, const std::vector<int64_t>& shape, const void* values);
-
-  // Grows at every change of values or entries (set, add, load, a machine's commit, an update), by which replicas and
-  // packed copies know that they are stale.
-  [[nodiscard]] uint64_t version() const { return version_; }
-  void mark_changed() { ++version_; }
 
   // Updates that were made to the set, by which the draws of a training step are numbered.
   [[nodiscard]] uint64_t updates() const { return updates_; }
@@ -125,7 +119,6 @@ class ParameterSet {
   std::vector<ParameterSlab> slabs_;
   std::vector<Buffer> memory_;  // of slabs_, in the same order
   bool has_values_ = true;
-  uint64_t version_ = 1;
   uint64_t updates_ = 0;
   DataNames names_;
 };

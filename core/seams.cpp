@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/folder.h"
 
 namespace tenon {
 
@@ -162,16 +163,18 @@ class TemporaryName {
 // maker holds. Whatever goes wrong here is no concern of the save.
 void remove_leftovers(const std::filesystem::path& path) try {
   const TemporaryName names(path);
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder_of(path))) {
-    const pid_t process = names.process_of(entry.path().filename().string());
+  std::error_code unlisted;
+  for (const std::string& name : names_in(folder_of(path), unlisted)) {
+    const pid_t process = names.process_of(name);
     if (process == 0 || ::kill(process, 0) == 0 || errno != ESRCH) continue;
-    const Descriptor file(::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const std::filesystem::path found = folder_of(path) / name;
+    const Descriptor file(::open(found.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status = {};
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0) continue;
     const bool ours = S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == ::geteuid();
-    if (ours && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    if (ours && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(found.c_str());
   }
-} catch (const std::exception&) {  // a folder that cannot be listed
+} catch (const std::exception&) {  // no memory
 }
 
 // A new empty file in the folder of `path`, removed when this goes, unless it was renamed before.

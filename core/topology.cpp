@@ -9,21 +9,24 @@
 namespace tenon {
 
 Layer::~Layer() {
-  std::vector<LayerRef> dropped;
+  // Those that nobody else holds, a list through `dropped_next`: a destructor has no memory to ask for.
+  LayerRef dropped;
+  const auto owned = [](const LayerRef& layer) -> Layer& { return const_cast<Layer&>(*layer); };
   const auto take = [&](std::vector<Expression>& from) {
-    for (Expression& each : from)
-      if (each.layer != nullptr) dropped.push_back(std::move(each.layer));
+    for (Expression& each : from) {
+      const LayerRef layer = std::move(each.layer);
+      if (layer == nullptr || layer.use_count() != 1) continue;
+      owned(layer).dropped_next = std::move(dropped);
+      dropped = layer;
+    }
   };
   take(inputs);
   take(expansion);
-  while (!dropped.empty()) {
-    const LayerRef last = std::move(dropped.back());
-    dropped.pop_back();
-    if (last.use_count() != 1) continue;
-    // Nobody else holds it, and it is destroyed at the end of this round.
-    auto& owned = const_cast<Layer&>(*last);
-    take(owned.inputs);
-    take(owned.expansion);
+  while (dropped != nullptr) {
+    const LayerRef last = std::move(dropped);  // goes at the end of this round
+    dropped = std::move(owned(last).dropped_next);
+    take(owned(last).inputs);
+    take(owned(last).expansion);
   }
 }
 

@@ -76,6 +76,7 @@ struct Layer {
   std::vector<JoinedRows> joined;     // that its plan asked for
   std::optional<DataSource> data;
   std::vector<Expression> expansion;  // not empty: the layer is only a name for these, one for each output
+  LayerRef dropped_next;              // of the destructor
 
   [[nodiscard]] bool expanded() const { return !expansion.empty(); }
 };

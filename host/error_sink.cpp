@@ -16,6 +16,11 @@ ErrorSink::ErrorSink(std::string who, ThreadTags* tags)
 }
 
 void ErrorSink::report(const tn_error_report& report) noexcept try {
+  {
+    const std::lock_guard lock(mutex_);
+    reported_ = report.code;
+    message_.clear();
+  }
   std::string message;
   if (report.port != nullptr) message += std::string(report.port) + ": ";
   message += report.message != nullptr ? report.message : status_text(report.code);
@@ -42,6 +47,8 @@ void ErrorSink::check(tn_status status) {
   {
     const std::lock_guard lock(mutex_);
     message.swap(message_);
+    if (status != TN_OK && reported_ == TN_OUT_OF_MEMORY) status = reported_;
+    reported_ = TN_OK;
   }
   if (status == TN_OK) return;
   const bool known = status > TN_OK && status <= TN_INTERNAL;

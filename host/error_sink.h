@@ -23,6 +23,8 @@ class ErrorSink {
 
   // Nothing for TN_OK. Otherwise throws Error: "<who>: <port>: <message> (expected ..., got ...)" from the last report,
   // or a text that names the status when there was none. A status that is none is TN_PLUGIN_FAULT. Clears the report.
+  // A lack of memory that was reported stays one, whatever the status: a plugin that is given no value, such as the
+  // number of a parameter, cannot tell why.
   void check(tn_status status);
 
  private:
@@ -31,6 +33,7 @@ class ErrorSink {
   std::string who_;
   std::mutex mutex_;
   std::string message_;  // empty: nothing was reported
+  tn_status reported_ = TN_OK;
   Loan<tn_errors> errors_;
 };
 

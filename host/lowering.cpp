@@ -313,6 +313,7 @@ class Lowering {
     int32_t score = kernel.table.score;
     const tn_status status = call_plugin(kernel, described(*site.layer), {Tag::kSetup, "supports"},
                                          kernel.table.supports, &site.site, &score);
+    if (status == TN_OUT_OF_MEMORY) ErrorSink(described(*site.layer)).check(status);
     return status == TN_OK ? std::optional(score) : std::nullopt;
   }
 

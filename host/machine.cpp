@@ -355,7 +355,6 @@ void Machine::commit(const Topology* model) {
   }
   accumulated_ = false;
   set_->count_update();
-  set_->mark_changed();
 }
 
 double Machine::scalar(ValueId value) const {

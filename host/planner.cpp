@@ -219,8 +219,10 @@ bool prefers_epilogue(const Device& device, const Graph& graph, const std::vecto
   const tn_gemm first = gemm_of(graph, gemm, bounds);
   const PointwiseSite second(graph, pointwise, pointwise.inputs, pointwise.outputs, bounds);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, product, &first, &second.site};
-  return call_plugin(device.origin(), device.who(), {Tag::kSetup, "supports"}, table->supports, device.instance(),
-                     &epilogue) == TN_OK;
+  const tn_status status = call_plugin(device.origin(), device.who(), {Tag::kSetup, "supports"}, table->supports,
+                                       device.instance(), &epilogue);
+  if (status == TN_OUT_OF_MEMORY) ErrorSink(device.who()).check(status);
+  return status == TN_OK;
 }
 
 void CallArray::prepare_pointwise(const Node& node, Call& call, ErrorSink& errors) {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/folder.h"
 #include "host/elf_note.h"
 #include "host/manifest.h"
 #include "host/plugin_library.h"
@@ -68,7 +69,20 @@ struct Folder {
   std::string trouble;  // "no such folder"
 };
 
-// Every *.so below `folder` in sorted order. Links to folders are not followed, so there is an end.
+// Every *.so below `folder`, until something fails. Links to folders are not followed, so there is an end.
+void collect(const fs::path& folder, std::vector<fs::path>& found, std::error_code& error) {
+  std::error_code ignored;
+  for (const std::string& name : names_in(folder, error)) {
+    const fs::path path = folder / name;
+    if (fs::symlink_status(path, ignored).type() == fs::file_type::directory)
+      collect(path, found, error);
+    else if (path.extension() == ".so" && !fs::is_directory(path, ignored))
+      found.push_back(path);
+    if (error) return;
+  }
+}
+
+// The same in sorted order.
 std::vector<fs::path> shared_objects(Folder& folder) {
   std::vector<fs::path> result;
   std::error_code error;
@@ -76,11 +90,7 @@ std::vector<fs::path> shared_objects(Folder& folder) {
     folder.trouble = "no such folder";
     return result;
   }
-  fs::recursive_directory_iterator at(folder.path, error);
-  for (; !error && at != fs::end(at); at.increment(error)) {
-    std::error_code ignored;
-    if (at->path().extension() == ".so" && !at->is_directory(ignored)) result.push_back(at->path());
-  }
+  collect(folder.path, result, error);
   if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, folder.path.string(), ": ", error.message());
   if (error) folder.trouble = "cannot be read: " + error.message();
   std::sort(result.begin(), result.end());

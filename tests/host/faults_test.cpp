@@ -255,6 +255,7 @@ void Faults::fail_everywhere(Source source, int64_t wanted) {
 }
 
 TEST_P(Faults, MemoryOfTheApplication) { fail_everywhere(Source::kAllocator, 1000); }
+TEST_P(Faults, Memory) { fail_everywhere(Source::kMemory, 6); }
 TEST_P(Faults, Files) { fail_everywhere(Source::kFiles, 12); }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Faults,

@@ -43,6 +43,8 @@ tn_status supports(void*, const tn_gemm_epilogue* epilogue) {
     const Schedule plan = schedule(site);
     const auto full = [](const Pass& pass) { return pass.grid == Grid::kFull; };
     return std::count_if(plan.passes.begin(), plan.passes.end(), full) == 1 ? TN_OK : TN_UNSUPPORTED;
+  } catch (const std::bad_alloc&) {
+    return TN_OUT_OF_MEMORY;
   } catch (const std::exception&) {
     return TN_UNSUPPORTED;
   }
@@ -80,9 +82,11 @@ void destroy(void* self) { delete static_cast<Epilogue*>(self); }
 tn_status prepare(void* device, const tn_services*, const tn_errors* errors, const tn_gemm_epilogue* given,
                   tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *given->gemm); status != TN_OK) return status;
-  if (given->product < 0 || static_cast<uint32_t>(given->product) >= given->site->program->inputs_count ||
-      supports(device, given) != TN_OK)
-    return tn_fail(errors, TN_UNSUPPORTED, "program", "the cpu cannot run this program as an epilogue");
+  const bool known = given->product >= 0 && static_cast<uint32_t>(given->product) < given->site->program->inputs_count;
+  if (const tn_status status = known ? supports(device, given) : tn_status{TN_UNSUPPORTED}; status != TN_OK)
+    return tn_fail(
+        errors, status, "program",
+        status == TN_OUT_OF_MEMORY ? "no memory to look at it" : "the cpu cannot run this program as an epilogue");
   try {
     tn_dtype missing = TN_COMPUTE;
     auto epilogue =

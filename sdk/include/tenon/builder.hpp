@@ -12,7 +12,11 @@ namespace tn {
 // A value in the recording. Copies are the same value; valid until lower returns.
 class Tensor {
  public:
-  Spec spec() const { return Spec(*builder_->spec(builder_->self, ref_)); }
+  Spec spec() const {
+    const tn_spec* const found = builder_->spec(builder_->self, ref_);
+    if (found == nullptr) throw Reported(builder_->status(builder_->self));
+    return Spec(*found);
+  }
   // The same elements in another shape.
   Tensor view(const Spec& shape) const {
     const tn_spec spec = shape.get();

@@ -115,7 +115,7 @@ typedef struct tn_gemm_epilogue {
 typedef struct tn_gemm_epilogue_table {
   uint32_t size;
   uint32_t reserved;
-  /* [setup] TN_OK where one call is better than two; TN_UNSUPPORTED, without a report, where it is not or cannot be. */
+  /* [setup] TN_OK where one call is better than two, else TN_UNSUPPORTED without a report; or TN_OUT_OF_MEMORY. */
   tn_status (*supports)(void* device, const tn_gemm_epilogue* epilogue);
   tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
                        const tn_gemm_epilogue* epilogue, tn_prepared* prepared);
