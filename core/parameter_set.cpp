@@ -147,7 +147,6 @@ std::shared_ptr<ParameterSet> ParameterSet::create(const std::vector<ParameterDe
                                                    std::shared_ptr<Allocator> allocator) {
   std::shared_ptr<ParameterSet> set(new ParameterSet(std::move(allocator)));
   set->add(declarations, seed);
-  set->version_ = 1;
   return set;
 }
 

@@ -19,7 +19,7 @@ struct Slot {
   uint64_t bytes = 0;  // of one sample; TN_RAGGED: of one row; TN_CSR: of one value
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;  // TN_RAGGED: 1 or 2
-  NamesRef names;       // of its integers
+  NamesRef names = {};  // of its integers
 
   bool operator==(const Slot&) const = default;
 };

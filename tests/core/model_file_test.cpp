@@ -254,6 +254,7 @@ TEST(ModelFile, LoadsNothingOnFailure) {
   const auto set = example(5, allocator);
   const std::vector<float> old = all_values(*set);
   const uint64_t held = allocator->held;
+  const auto unchanged = [&] { return all_values(*set) == old && allocator->held == held; };
 
   MemoryFiles files;
   files.files[kPath] = kExample;

@@ -44,7 +44,7 @@ TEST(WithoutMemory, JsonInBracesLeavesNothing) {
   EXPECT_EQ(whole.dump(), R"({"list":[1,"another text of many letters"],"name":"a text of more than a few letters"})");
   EXPECT_EQ(nlohmann::json::array({{"a", 1}}).dump(), R"([["a",1]])");
   EXPECT_EQ((nlohmann::json{{"a", 1}, 2}).dump(), R"([["a",1],2])");
-  EXPECT_THROW((void)nlohmann::json::object({1}), nlohmann::json::exception);
+  EXPECT_THROW({ const auto refused = nlohmann::json::object({1}); }, nlohmann::json::exception);
   const int64_t before = blocks_held();
   bool succeeded = false;
   for (int64_t first = 0; !succeeded; ++first) {
