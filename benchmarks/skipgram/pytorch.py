@@ -26,5 +26,5 @@ def loss_of():
     return functional.softplus(-score[:, 0]).mean() + functional.softplus(score[:, 1:]).sum(1).mean()
 
 
-optimizer = torch.optim.SGD([near.weight, far.weight], lr=0.1)
+optimizer = torch.optim.SGD([near.weight, far.weight], lr=3)
 torch_peer.measure(torch_peer.training_step(loss_of, optimizer), 16, 16, 100)
