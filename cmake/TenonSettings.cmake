@@ -37,12 +37,16 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 add_compile_options(
   "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror>")
+set(TENON_SANITIZE_OPTIONS "")
 if(TENON_SANITIZE)
   # What a sanitizer adds makes GCC see uninitialised memory where there is none; builds without it keep the warning.
   # Null pointers and the ends of objects are AddressSanitizer's; checked twice they cost a third of the build.
-  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>"
-                      "$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${TENON_SANITIZE};-fno-sanitize-recover=all>"
-                      "$<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=null,object-size;-fno-omit-frame-pointer>")
+  set(TENON_SANITIZE_OPTIONS "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>")
+  foreach(option -fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-sanitize=null,object-size
+          -fno-omit-frame-pointer)
+    list(APPEND TENON_SANITIZE_OPTIONS "$<$<COMPILE_LANGUAGE:C,CXX>:${option}>")
+  endforeach()
+  add_compile_options(${TENON_SANITIZE_OPTIONS})
   add_link_options("-fsanitize=${TENON_SANITIZE}")
 endif()
 if(TENON_COVERAGE)
