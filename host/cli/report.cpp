@@ -22,8 +22,8 @@ std::string rate_text(int64_t samples, double seconds) {
 
 }  // namespace
 
-std::string shown(double cost, const std::vector<Metric>& metrics) {
-  std::string result = "cost " + shown(cost);
+std::string shown(const double* cost, const std::vector<Metric>& metrics) {
+  std::string result = cost == nullptr ? "" : "  cost " + shown(*cost);
   for (const Metric& metric : metrics) result += "  " + metric.name + " " + shown(metric.value);
   return result;
 }
@@ -90,7 +90,7 @@ void Report::end_pass(const Event& told) {
   passes_done_ = told.pass() + 1;
   cost_ = told.cost();
   event("end_pass", told, true);
-  console_.line(pass_label(passes_done_) + "  " + shown(told.cost(), told.metrics()) + "  " +
+  console_.line(pass_label(passes_done_) + shown(&cost_, told.metrics()) + "  " +
                 rate_text(told.samples(), told.seconds()));
 }
 
@@ -112,17 +112,18 @@ void Report::event(const char* name, const Event& told, bool with_result) {
   console_.event(object);
 }
 
-void Report::test(const TestResult& result, int64_t passes_done, const std::string& label) {
+void Report::test(const TestResult& result, int64_t passes_done, const std::string& label, bool has_cost) {
+  const json cost = has_cost ? number(result.cost) : json(nullptr);
   console_.event({{"event", "test"},
                   {"pass", passes_done},
                   {"batch", 0},
                   {"samples", result.samples},
-                  {"cost", number(result.cost)},
+                  {"cost", cost},
                   {"metrics", metrics_json(result.metrics)},
                   {"seconds", number(result.seconds)},
-                  {"test", {{"cost", number(result.cost)}, {"metrics", metrics_json(result.metrics)}}}});
-  console_.line(label + "  " + shown(result.cost, result.metrics) + "  (" + std::to_string(result.samples) +
-                " samples, " + shown_seconds(result.seconds) + ")");
+                  {"test", {{"cost", cost}, {"metrics", metrics_json(result.metrics)}}}});
+  console_.line(label + shown(has_cost ? &result.cost : nullptr, result.metrics) + "  (" +
+                std::to_string(result.samples) + " samples, " + shown_seconds(result.seconds) + ")");
 }
 
 void Report::saved(const std::string& path) {

@@ -10,7 +10,8 @@
 namespace tenon::cli {
 
 // "cost 0.5312  accuracy 0.8134"
-[[nodiscard]] std::string shown(double cost, const std::vector<Metric>& metrics);
+// Without a cost where that is null.
+[[nodiscard]] std::string shown(const double* cost, const std::vector<Metric>& metrics);
 
 class Report {
  public:
@@ -19,8 +20,8 @@ class Report {
 
   // Tells of one event of the training.
   void tell(const Event& told);
-  // passes: how many are done.
-  void test(const TestResult& result, int64_t passes_done, const std::string& label);
+  // passes_done: 0 for a model from a file. has_cost: whether a cost was measured, or metrics alone.
+  void test(const TestResult& result, int64_t passes_done, const std::string& label, bool has_cost = true);
   void saved(const std::string& path);
 
   [[nodiscard]] int64_t passes_done() const { return passes_done_; }

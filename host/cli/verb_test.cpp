@@ -1,4 +1,6 @@
 // tenon test: a saved model on the job's test data. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "host/cli/build.h"
 #include "host/cli/console.h"
 #include "host/cli/model.h"
@@ -39,7 +41,9 @@ int run_test(const Arguments& arguments) {
   run.device = job.device;
   const TestResult result = with_model(path, [&] { return test(run); });
   require_samples(source, result.samples);
-  Report(console, 0, open.samples).test(result, 0, "test");
+  const bool has_cost = std::any_of(measured.begin(), measured.end(),
+                                    [&](const std::string& name) { return topology.role(name) == Role::kCost; });
+  Report(console, 0, open.samples).test(result, 0, "test", has_cost);
   return kDone;
 }
 

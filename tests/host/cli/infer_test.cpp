@@ -208,8 +208,16 @@ TEST_F(InferTest, TestMistakes) {
   EXPECT_THAT(no_test(kBadConfig, {"--reader", "val"}), HasSubstr("no [reader.val]"));
   EXPECT_THAT(no_test(kUsage, {"--log-format", "csv"}), HasSubstr("expected text or json"));
   EXPECT_THAT(no_test(kUsage, {"--seed", "3"}), HasSubstr("unknown option \"--seed\""));
-  EXPECT_THAT(test({"--set", "outputs=[\"accuracy\", \"prediction\"]"}).out, StartsWith("test  "))
-      << "metrics without a cost can be measured";
+}
+
+TEST_F(InferTest, MetricsAreMeasuredWithoutACost) {
+  const Arguments job = {"--set", "outputs=[\"accuracy\", \"prediction\"]"};
+  EXPECT_THAT(test(job).out, ContainsRegex("^test  accuracy [0-9.]+  \\(21 samples, "));
+  Arguments as_json = job;
+  as_json.insert(as_json.end(), {"--log-format", "json"});
+  const json told = parsed(test(as_json).out).at(0);
+  EXPECT_TRUE(told.at("cost").is_null() && told.at("test").at("cost").is_null()) << told;
+  EXPECT_TRUE(told.at("metrics").at("accuracy").is_number()) << told;
 }
 
 }  // namespace
