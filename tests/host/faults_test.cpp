@@ -125,6 +125,8 @@ struct Kind {
   void (*write)(const std::string& folder);
   MakeJob make;
 };
+// Else the name of each test has addresses in it.
+void PrintTo(const Kind& kind, std::ostream* to) { *to << kind.name; }
 
 class Faults : public ::testing::TestWithParam<Kind> {
  protected:

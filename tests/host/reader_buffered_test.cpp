@@ -309,6 +309,7 @@ TEST(Buffered, AFailureDuringARefusedSeekIsTold) {
 TEST(Buffered, SeekForgetsAFailureToo) {
   MemoryData data(8);
   data.fail_at = 1;
+  data.heeds_cancel = false;  // the call fails, even where seek comes before that
   Turnstile turnstile;
   turnstile.attach(data);
   const auto reader = always_ahead(batched(data), 3, memory());

@@ -70,7 +70,7 @@ Function* real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-void* noted(void* memory) {
+[[maybe_unused]] void* noted(void* memory) {
   if (memory != nullptr) ++held;
   return memory;
 }
@@ -100,23 +100,26 @@ using tenon::test::real;
 
 #if TENON_SANITIZED
 
+// Of the sanitizer's own malloc, which cannot be replaced; no header of GCC declares it.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloced)(const volatile void*, size_t),
+                                                         void (*freed)(const volatile void*));
+
 namespace {
+
+[[maybe_unused]] const int kHooks = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, size_t) { ++held; }, [](const volatile void* memory) { held -= memory != nullptr; });
 
 void* new_block(size_t bytes, size_t alignment) noexcept {
   if (fails(Calls::kMemory)) return nullptr;
   if (bytes == 0) bytes = 1;
-  return noted(alignment <= alignof(std::max_align_t)
-                   ? std::malloc(bytes)
-                   : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
+  return alignment <= alignof(std::max_align_t)
+             ? std::malloc(bytes)
+             : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 void* new_or_throw(size_t bytes, size_t alignment) {
   void* const memory = new_block(bytes, alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
-}
-void delete_block(void* memory) noexcept {
-  if (memory != nullptr) --held;
-  std::free(memory);
 }
 
 }  // namespace
@@ -127,16 +130,16 @@ void* operator new(size_t bytes, std::align_val_t at) { return new_or_throw(byte
 void* operator new[](size_t bytes, std::align_val_t at) { return new_or_throw(bytes, static_cast<size_t>(at)); }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return new_block(bytes, 1); }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return new_block(bytes, 1); }
-void operator delete(void* memory) noexcept { delete_block(memory); }
-void operator delete[](void* memory) noexcept { delete_block(memory); }
-void operator delete(void* memory, size_t) noexcept { delete_block(memory); }
-void operator delete[](void* memory, size_t) noexcept { delete_block(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { delete_block(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { delete_block(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { delete_block(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { delete_block(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { delete_block(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { delete_block(memory); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 #else
 
