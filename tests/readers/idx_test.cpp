@@ -12,9 +12,9 @@
 #include <map>
 
 #include "core/error.h"
-#include "host/reader.h"
-#include "host/registry.h"
-#include "host/services.h"
+#include "host/plugins/registry.h"
+#include "host/plugins/services.h"
+#include "host/readers/reader.h"
 #include "tests/support/faults.h"
 #include "tests/support/memory_seams.h"
 #include "tests/support/paths.h"

@@ -1,6 +1,6 @@
 // The note that the build step wrote into each plugin, read back by the host, says what the plugin's descriptor says.
 // SPDX-License-Identifier: Apache-2.0
-#include "host/manifest.h"
+#include "host/plugins/manifest.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "host/elf_note.h"
-#include "host/plugin_library.h"
+#include "host/plugins/elf_note.h"
+#include "host/plugins/loader.h"
 #include "tests/support/paths.h"
 
 namespace tenon {

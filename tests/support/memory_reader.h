@@ -13,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-#include "host/registry.h"
+#include "host/plugins/registry.h"
 
 namespace tenon::test {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "host/planner.h"
+#include "host/compile/call_array.h"
 #include "tests/support/graph_interpreter.h"
 
 namespace tenon::test {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "host/reader.h"
+#include "host/readers/reader.h"
 #include "tests/support/memory_reader.h"
 
 namespace tenon::test {

@@ -15,9 +15,9 @@
 
 #include "core/attribute.h"
 #include "core/error.h"
-#include "host/error_sink.h"
-#include "host/registry.h"
-#include "host/services.h"
+#include "host/plugins/error_sink.h"
+#include "host/plugins/registry.h"
+#include "host/plugins/services.h"
 #include "tests/support/faults.h"
 #include "tests/support/memory_seams.h"
 #include "tests/support/paths.h"

@@ -1,0 +1,201 @@
+// The public C API: library, host, and what its other files share. SPDX-License-Identifier: Apache-2.0
+#include "host/api/api.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace tenon::api {
+
+tn_status set_error(tn_error* error, tn_status code, const char* message) noexcept {
+  if (error == nullptr || error->size < sizeof(tn_error)) return code;
+  error->code = code;
+  const size_t length = std::min(std::strlen(message), sizeof error->message - 1);
+  std::memcpy(error->message, message, length);
+  error->message[length] = '\0';
+  return code;
+}
+
+std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument) {
+  if (count > 0) required(texts, argument);
+  std::vector<std::string> result;
+  for (uint32_t i = 0; i < count; ++i) result.push_back(string(texts[i], argument));
+  return result;
+}
+
+std::string string(const char* text, const char* argument) { return &required(text, argument); }
+
+Values values(const tn_named_value* attributes, uint32_t count) {
+  if (count > 0) required(attributes, "attributes");
+  Values result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string name = string(attributes[i].name, "attribute name");
+    if (!result.emplace(name, value_from(attributes[i].value)).second)
+      fail(TN_INVALID, "attribute \"", name, "\" is given twice");
+  }
+  return result;
+}
+
+std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const char* argument) {
+  if (count > 0) required(names, argument);
+  std::vector<SlotNames> result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const tn_names& from = required(names[i], argument);
+    const std::string slot = string(from.slot, "the slot of names");
+    if (std::any_of(result.begin(), result.end(), [&](const SlotNames& other) { return other.slot == slot; }))
+      fail(TN_INVALID, argument, ": names of \"", slot, "\" are given twice");
+    result.push_back({slot, adopt_names(&from, true, TN_INVALID, text(argument, ": \"", slot, "\""))});
+  }
+  return result;
+}
+
+void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count) {
+  required(names, "names");
+  required(count, "count");
+  const NamesTable& lent = host.lend(std::move(known));
+  *names = lent.data();
+  *count = lent.size();
+}
+
+std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
+  if (count > 0) required(layers, argument);
+  std::vector<Expression> result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool absent = layers[i].index == 0 && layers[i].generation == 0;
+    result.push_back(absent ? Expression{} : host.layers.at(layers[i]));
+  }
+  return result;
+}
+
+std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
+  std::vector<Expression> result = expressions(host, layers, count, argument);
+  for (size_t i = 0; i < result.size(); ++i)
+    if (result[i].layer == nullptr) fail(TN_MISUSE, argument, "[", i, "] is a zeroed handle");
+  return result;
+}
+
+tn_array array(const ArrayView& view) {
+  tn_array result = {};
+  result.dtype = view.dtype;
+  result.rank = static_cast<int32_t>(view.shape.size());
+  std::copy(view.shape.begin(), view.shape.end(), result.shape);
+  result.data = const_cast<void*>(view.data);
+  result.storage = view.storage;
+  result.levels = view.levels;
+  std::copy(std::begin(view.offsets), std::end(view.offsets), result.offsets);
+  result.ids = view.ids;
+  result.samples = view.samples;
+  return result;
+}
+
+ArrayView view(const tn_array& array, const std::function<std::string()>& who) {
+  if (array.rank < 0 || array.rank > TN_MAX_RANK)
+    fail(TN_INVALID, who(), ": an array of rank ", array.rank, "; expected 0 to ", TN_MAX_RANK);
+  if (array.storage != TN_DENSE && array.storage != TN_RAGGED && array.storage != TN_CSR)
+    fail(TN_INVALID, who(), ": an array of storage ", array.storage, "; expected TN_DENSE, TN_RAGGED or TN_CSR");
+  return {array.dtype,  {array.shape, array.shape + array.rank}, array.data, array.storage,
+          array.levels, {array.offsets[0], array.offsets[1]},    array.ids,  array.samples};
+}
+
+std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }
+
+namespace {
+
+// The application's allocator behind ours.
+class GivenAllocator : public Allocator {
+ public:
+  explicit GivenAllocator(const tn_allocator& table) : table_(table) {}
+  void* allocate(uint64_t bytes) override {
+    if (bytes == 0) return nullptr;
+    void* memory = table_.allocate(table_.self, bytes, 64);
+    if (memory == nullptr) fail(TN_OUT_OF_MEMORY, "the application's allocator has no ", bytes, " bytes");
+    return memory;
+  }
+  void release(void* memory, uint64_t bytes) noexcept override { table_.release(table_.self, memory, bytes); }
+
+ private:
+  tn_allocator table_;
+};
+
+// tenon/plugins beside the library this function lives in.
+std::filesystem::path default_plugin_path() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&tn_version), &info) == 0 || info.dli_fname == nullptr) return {};
+  return std::filesystem::absolute(info.dli_fname).parent_path() / "tenon" / "plugins";
+}
+
+HostOptions host_options(const tn_host_options* given) {
+  HostOptions options;
+  const tn_host_options none = {};
+  const tn_host_options from = given == nullptr ? none : sized(given, "options");
+  if (from.threads < 0 || from.threads > 1024) fail(TN_INVALID, "threads is ", from.threads, "; expected 0 to 1024");
+  options.threads = from.threads;
+  if (from.check_threads > TN_CHECK_OFF)
+    fail(TN_INVALID, "check_threads is ", from.check_threads, "; expected 0 (by the build), 1 (on) or 2 (off)");
+#ifdef NDEBUG
+  constexpr bool kDebug = false;
+#else
+  constexpr bool kDebug = true;
+#endif
+  options.check_threads = from.check_threads == TN_CHECK_ON || (kDebug && from.check_threads == TN_CHECK_DEFAULT);
+  if (from.plugin_paths == nullptr) {
+    options.plugin_paths = {default_plugin_path()};
+  } else {
+    for (uint32_t i = 0; i < from.plugin_paths_count; ++i)
+      options.plugin_paths.emplace_back(string(from.plugin_paths[i], "plugin path"));
+  }
+  if (from.allocator != nullptr) {
+    const tn_allocator table = sized(from.allocator, "options.allocator");
+    if (table.allocate == nullptr || table.release == nullptr) fail(TN_MISUSE, "options.allocator lacks a function");
+    options.allocator = std::make_shared<GivenAllocator>(table);
+  }
+  if (from.log != nullptr)
+    options.log = [log = from.log, user = from.log_user](int32_t level, const char* message) {
+      log(user, level, message);
+    };
+  return options;
+}
+
+}  // namespace
+}  // namespace tenon::api
+
+namespace api = tenon::api;
+
+const char* tn_version(void) { return TENON_VERSION; }
+const char* tn_status_text(tn_status status) { return tenon::status_text(status); }
+
+tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error) {
+  return api::guarded(error, [&] {
+    api::required(host, "host");
+    *host = new tn_host(api::host_options(options));
+  });
+}
+
+void tn_host_destroy(tn_host* host) { delete host; }
+
+tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
+  return api::call(host, error, [&](tenon::Host& it) {
+    tn_host_counters made = {};
+    made.threads = it.pool.threads();
+    made.bytes_now = it.allocator->now();
+    made.bytes_peak = it.allocator->peak();
+    made.workers_computed = it.pool.workers_computed();
+    api::give(counters, "counters", made);
+  });
+}
+
+tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {
+  return api::call(host, error, [&](tenon::Host& it) {
+    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+    const std::string json = it.registry.list().dump();
+    write(user, json.data(), json.size());
+  });
+}
+
+tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error) {
+  return api::call(host, error, [&](tenon::Host& it) { it.registry.add(api::required(plugin, "plugin")); });
+}

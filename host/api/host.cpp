@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/api/host.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+
+namespace tenon {
+
+namespace {
+
+template <typename T>
+std::shared_ptr<T> or_else(std::shared_ptr<T> given, std::shared_ptr<T> (*otherwise)()) {
+  return given ? std::move(given) : otherwise();
+}
+
+uint32_t first_generation() { return static_cast<uint32_t>(std::random_device{}()); }
+
+}  // namespace
+
+void* CountingAllocator::allocate(uint64_t bytes) {
+  void* memory = inner_->allocate(bytes);
+  const std::lock_guard lock(mutex_);
+  now_ += bytes;
+  peak_ = std::max(peak_, now_);
+  return memory;
+}
+
+void CountingAllocator::release(void* memory, uint64_t bytes) noexcept {
+  if (memory == nullptr) return;
+  inner_->release(memory, bytes);
+  const std::lock_guard lock(mutex_);
+  now_ -= bytes;
+}
+
+uint64_t CountingAllocator::now() const {
+  const std::lock_guard lock(mutex_);
+  return now_;
+}
+
+uint64_t CountingAllocator::peak() const {
+  const std::lock_guard lock(mutex_);
+  return peak_;
+}
+
+Host::Host(const HostOptions& options)
+    : allocator(std::make_shared<CountingAllocator>(or_else(options.allocator, &system_allocator))),
+      files(or_else(options.files, &system_files)),
+      clock(or_else(options.clock, &system_clock)),
+      tags(options.check_threads ? std::make_unique<ThreadTags>(options.log) : nullptr),
+      services(allocator, options.log, tags.get()),
+      pool(options.threads),
+      parallel(tags ? tags->guard(*pool.parallel()) : pool.parallel()),
+      registry(options.plugin_paths, files, tags.get()),
+      factory(registry),
+      layers("layer", first_generation()),
+      parameters("parameters", first_generation()),
+      machines("machine", first_generation()),
+      updaters("updater", first_generation()),
+      readers("reader", first_generation()),
+      process_(getpid()) {}
+
+std::shared_ptr<Device> Host::device(const std::string& kind) {
+  std::shared_ptr<Device>& device = devices_[kind];
+  if (!device) device = std::make_shared<Device>(registry.device(kind), services.get(), 0);
+  return device;
+}
+
+const std::vector<tn_metric>& Host::lend(std::vector<MetricValue> metrics) {
+  lent_ = std::move(metrics);
+  lent_metrics_.clear();
+  for (const MetricValue& metric : lent_) lent_metrics_.push_back({metric.name.c_str(), metric.value});
+  return lent_metrics_;
+}
+
+const NamesTable& Host::lend(std::vector<SlotNames> names) {
+  lent_names_ = std::make_unique<NamesTable>(std::move(names));
+  return *lent_names_;
+}
+
+std::unique_lock<std::recursive_mutex> Host::enter() {
+  if (getpid() != process_) fail(TN_MISUSE, "this host was made before fork(); make a new one in the child");
+  return std::unique_lock(mutex_);
+}
+
+}  // namespace tenon

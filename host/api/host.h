@@ -1,0 +1,129 @@
+// The host: everything that one application's use of Tenon hangs off. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <tenon/tenon.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/seams.h"
+#include "host/api/handles.h"
+#include "host/layers/layer_factory.h"
+#include "host/machine/machine.h"
+#include "host/plugins/device.h"
+#include "host/plugins/registry.h"
+#include "host/plugins/services.h"
+#include "host/plugins/thread_tags.h"
+#include "host/readers/reader.h"
+#include "host/threads/thread_pool.h"
+#include "host/training/training_loop.h"
+#include "host/training/updater.h"
+
+namespace tenon {
+
+struct HostOptions {
+  int32_t threads = 0;
+  std::vector<std::filesystem::path> plugin_paths;
+  std::shared_ptr<Allocator> allocator;  // null: the system's
+  std::shared_ptr<FileSystem> files;     // likewise
+  std::shared_ptr<Clock> clock;
+  LogFunction log;
+  bool check_threads = false;  // whether thread tags are checked
+};
+
+// Counts what passes through another allocator.
+class CountingAllocator : public Allocator {
+ public:
+  explicit CountingAllocator(std::shared_ptr<Allocator> inner) : inner_(std::move(inner)) {}
+  void* allocate(uint64_t bytes) override;
+  void release(void* memory, uint64_t bytes) noexcept override;
+  [[nodiscard]] uint64_t now() const;
+  [[nodiscard]] uint64_t peak() const;
+
+ private:
+  std::shared_ptr<Allocator> inner_;
+  mutable std::mutex mutex_;
+  uint64_t now_ = 0, peak_ = 0;
+};
+
+// A reader that an application holds, and the minibatch that it read last.
+struct HeldReader {
+  HeldReader(std::shared_ptr<Reader> held, const std::shared_ptr<Allocator>& allocator)
+      : reader(std::move(held)), minibatch(reader->slots(), allocator) {}
+  // Where whoever reads would be disturbed, as a handler of a training may try.
+  void require_idle() const {
+    if (busy) fail(TN_MISUSE, "the reader is in use by a training, test or inference that has not ended");
+  }
+
+  std::shared_ptr<Reader> reader;
+  SampleBlock minibatch;
+  bool busy = false;
+};
+
+// Uses a reader from its beginning to its end.
+class ReaderUse {
+ public:
+  explicit ReaderUse(std::shared_ptr<HeldReader> held) : held_(std::move(held)) {
+    held_->require_idle();
+    held_->busy = true;
+  }
+  ~ReaderUse() { held_->busy = false; }
+  ReaderUse(const ReaderUse&) = delete;
+  ReaderUse& operator=(const ReaderUse&) = delete;
+
+  [[nodiscard]] HeldReader& operator*() const { return *held_; }
+
+ private:
+  std::shared_ptr<HeldReader> held_;
+};
+
+class Host {
+ public:
+  explicit Host(const HostOptions& options);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  // The device of a kind, opened at its first use and kept.
+  std::shared_ptr<Device> device(const std::string& kind);
+
+  // Serialises the calls on a host; a handler may call back in. TN_MISUSE in a forked child.
+  [[nodiscard]] std::unique_lock<std::recursive_mutex> enter();
+
+  std::shared_ptr<CountingAllocator> allocator;
+  std::shared_ptr<FileSystem> files;
+  std::shared_ptr<Clock> clock;
+  std::unique_ptr<ThreadTags> tags;  // null: not checked
+  Services services;
+  ThreadPool pool;
+  const tn_parallel* parallel;  // the pool, as plugins get it
+  Registry registry;
+  LayerFactory factory;
+
+  HandleTable<Expression> layers;
+  HandleTable<std::shared_ptr<ParameterSet>> parameters;
+  HandleTable<std::unique_ptr<Machine>> machines;
+  HandleTable<std::shared_ptr<Updater>> updaters;
+  HandleTable<std::shared_ptr<HeldReader>> readers;
+
+  // Keeps metrics for the application to look at, until the next ones.
+  const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);
+  // The same for names.
+  const NamesTable& lend(std::vector<SlotNames> names);
+
+ private:
+  std::recursive_mutex mutex_;
+  pid_t process_;
+  std::map<std::string, std::shared_ptr<Device>> devices_;
+  std::vector<MetricValue> lent_;
+  std::vector<tn_metric> lent_metrics_;
+  std::unique_ptr<NamesTable> lent_names_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,306 @@
+// The public C API: readers. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/shape.h"
+#include "host/api/api.h"
+
+namespace api = tenon::api;
+using tenon::ArrayView;
+using tenon::HeldReader;
+using tenon::Host;
+using tenon::Reader;
+
+namespace {
+
+tn_reader hold(Host& host, std::shared_ptr<Reader> reader) {
+  return host.readers.add<tn_reader>(std::make_shared<HeldReader>(std::move(reader), host.allocator));
+}
+
+// Puts a wrapper around a reader; the old handle becomes stale.
+template <typename Wrap>
+void wrap(Host& host, tn_reader of, tn_reader* reader, Wrap&& wrapper) {
+  api::required(reader, "reader");
+  const HeldReader& held = *host.readers.at(of);
+  held.require_idle();
+  const tn_reader made = hold(host, wrapper(held.reader));
+  host.readers.take(of);
+  *reader = made;
+}
+
+// The same around several.
+template <typename Join>
+void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, Join&& joiner) {
+  api::required(reader, "reader");
+  if (count > 0) api::required(of, "of");
+  tenon::Readers readers;
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t j = 0; j < i; ++j)
+      if (of[j].index == of[i].index) tenon::fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
+    const HeldReader& held = *host.readers.at(of[i]);
+    held.require_idle();
+    readers.push_back(held.reader);
+  }
+  const tn_reader made = hold(host, joiner(std::move(readers)));
+  for (uint32_t i = 0; i < count; ++i) host.readers.take(of[i]);
+  *reader = made;
+}
+
+// What an application gives together with its functions, which share it. Released only once they are in use.
+class User {
+ public:
+  User(void* user, void (*release)(void*)) : user_(user), release_(release) {}
+  ~User() {
+    if (used_ && release_ != nullptr) release_(user_);
+  }
+  User(const User&) = delete;
+  User& operator=(const User&) = delete;
+
+  [[nodiscard]] void* get() const { return user_; }
+  void use() { used_ = true; }
+
+ private:
+  void* user_;
+  void (*release_)(void*);
+  bool used_ = false;
+};
+
+// Calls a function of the application that lends arrays.
+template <typename Call>
+void borrow(const char* who, std::vector<ArrayView>& values, Call&& call) {
+  std::vector<tn_array> arrays;
+  for (const ArrayView& value : values) arrays.push_back(api::array(value));
+  tn_error error = {};
+  error.size = sizeof error;
+  const tn_status status = call(arrays.data(), &error);
+  error.message[sizeof error.message - 1] = '\0';
+  if (status != TN_OK)
+    tenon::fail(status > TN_OK && status <= TN_INTERNAL && status != TN_END ? status : tn_status{TN_INVALID}, who, ": ",
+                error.message[0] != '\0' ? error.message : tenon::status_text(status));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = api::view(arrays[i], [&] { return tenon::text(who, ": slot ", i + 1); });
+}
+
+tenon::Source source_of(const tn_source_options& given, const std::shared_ptr<User>& user) {
+  static const char kWho[] = "the application's reader";
+  tenon::Source source;
+  source.slots = tenon::adopt_slots(given.slots, given.slots_count, TN_INVALID, kWho);
+  source.size = given.samples;
+  if (given.next != nullptr)
+    source.next = [given, user](int64_t most, std::vector<ArrayView>& values) {
+      int64_t count = 0;
+      borrow(kWho, values,
+             [&](tn_array* arrays, tn_error* error) { return given.next(user->get(), most, arrays, &count, error); });
+      return count;
+    };
+  if (given.read_at != nullptr)
+    source.read_at = [given, user](const int64_t* indices, int64_t count, std::vector<ArrayView>& values) {
+      borrow(kWho, values, [&](tn_array* arrays, tn_error* error) {
+        return given.read_at(user->get(), indices, count, arrays, error);
+      });
+    };
+  if (given.seek != nullptr)
+    source.seek = [given, user](int64_t pass, int64_t position) {
+      std::vector<ArrayView> none;
+      borrow(kWho, none, [&](tn_array*, tn_error* error) { return given.seek(user->get(), pass, position, error); });
+    };
+  return source;
+}
+
+}  // namespace
+
+tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const tn_reader_options given = api::sized(options, "options");
+    api::required(reader, "reader");
+    std::vector<tenon::SlotNames> names = api::names(given.names, given.names_count, "options.names");
+    std::erase_if(names, [](const tenon::SlotNames& known) { return known.names == nullptr; });
+    *reader = hold(it, tenon::open_reader(it.registry.reader(api::string(given.type, "options.type")),
+                                          api::values(given.attributes, given.attributes_count),
+                                          given.directory == nullptr ? "." : given.directory, given.shard,
+                                          std::max(given.shards, 1U), it.services.get(), nullptr, names));
+  });
+}
+
+tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options, tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const tn_source_options given = api::sized(options, "options");
+    api::required(reader, "reader");
+    const auto user = std::make_shared<User>(given.user, given.release);
+    *reader = hold(it, tenon::open_source(source_of(given, user)));
+    user->use();
+  });
+}
+
+// ---- wrappers
+
+tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_t seed, tn_reader* reader,
+                            tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::shuffle(inner, buffer, seed, it.allocator); });
+  });
+}
+
+tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::first_n(inner, samples, it.allocator); });
+  });
+}
+
+tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
+                          tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::shard(inner, shard, shards, it.allocator); });
+  });
+}
+
+tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    join(it, of, of_count, reader, [&](tenon::Readers inner) { return tenon::chain(std::move(inner), it.allocator); });
+  });
+}
+
+tn_status tn_reader_interleave(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
+                               tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    join(it, of, of_count, reader,
+         [&](tenon::Readers inner) { return tenon::interleave(std::move(inner), it.allocator); });
+  });
+}
+
+tn_status tn_reader_compose(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    join(it, of, of_count, reader,
+         [&](tenon::Readers inner) { return tenon::compose(std::move(inner), it.allocator); });
+  });
+}
+
+tn_status tn_reader_choose(tn_host* host, tn_reader of, const char* const* slots, const char* const* names,
+                           uint32_t slots_count, tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::vector<std::string> old = api::strings(slots, slots_count, "slots");
+    const std::vector<std::string> given = names == nullptr ? old : api::strings(names, slots_count, "names");
+    std::vector<tenon::ChosenSlot> chosen;
+    for (size_t i = 0; i < old.size(); ++i) chosen.push_back({old[i], given[i]});
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::choose(inner, chosen, it.allocator); });
+  });
+}
+
+tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* options, tn_reader* reader,
+                        tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const tn_map_options given = api::sized(options, "options");
+    if (given.map == nullptr) tenon::fail(TN_MISUSE, "options.map is null");
+    const auto user = std::make_shared<User>(given.user, given.release);
+    const auto function = [given, user](const std::vector<ArrayView>& from, int64_t samples,
+                                        std::vector<ArrayView>& to) {
+      std::vector<tn_array> inputs;
+      for (const ArrayView& view : from) inputs.push_back(api::array(view));
+      borrow("map", to, [&](tn_array* outputs, tn_error* why) {
+        return given.map(user->get(), inputs.data(), static_cast<uint32_t>(inputs.size()), samples, outputs,
+                         static_cast<uint32_t>(to.size()), why);
+      });
+    };
+    wrap(it, of, reader, [&](const auto& inner) {
+      return tenon::map(inner, tenon::adopt_slots(given.slots, given.slots_count, TN_INVALID, "map"), function,
+                        it.allocator);
+    });
+    user->use();
+  });
+}
+
+tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
+                          tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::batch(inner, samples, drop_last != 0, it.allocator); });
+  });
+}
+
+tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options* options, tn_reader* reader,
+                           tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const tn_bucket_options given = api::sized(options, "options");
+    const tenon::BucketOptions wanted = {api::string(given.slot, "options.slot"), given.window, given.samples,
+                                         given.rows, given.seed};
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::bucket(inner, wanted, it.allocator); });
+  });
+}
+
+tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::buffered(inner, minibatches, it.allocator); });
+  });
+}
+
+// ---- use
+
+tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+    const Reader& described = *it.readers.at(reader)->reader;
+    nlohmann::json slots = nlohmann::json::array();
+    for (const tenon::Slot& slot : described.slots())
+      slots.push_back({{"name", slot.name},
+                       {"dtype", tenon::dtype_name(slot.dtype)},
+                       {"shape", slot.shape},
+                       {"index_limit", slot.index_limit},
+                       {"storage", tenon::storage_name(slot.storage)},
+                       {"levels", slot.levels}});
+    const std::string text =
+        nlohmann::json{{"samples", described.size()}, {"batch", described.batch()}, {"slots", slots}}.dump();
+    write(user, text.data(), text.size());
+  });
+}
+
+tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(count, "count") = static_cast<uint32_t>(it.readers.at(reader)->reader->slots().size());
+  });
+}
+
+tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
+                          tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    std::vector<tenon::SlotNames> known;
+    for (const tenon::Slot& slot : it.readers.at(reader)->reader->slots())
+      if (slot.names != nullptr) known.push_back({slot.name, slot.names});
+    api::give_names(it, std::move(known), names, count);
+  });
+}
+
+tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count, tn_error* error) {
+  bool ended = false;
+  const tn_status status = api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldReader> held = it.readers.at(reader);  // whatever the reader's plugin does meanwhile
+    held->require_idle();
+    const size_t slots = held->reader->slots().size();
+    if (values_count != slots)
+      tenon::fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots, " slots");
+    api::required(values, "values");
+    held->minibatch.clear();
+    ended = held->reader->next(held->minibatch, std::max<int64_t>(held->reader->batch(), 1)) == 0;
+    for (size_t i = 0; !ended && i < slots; ++i) values[i] = api::array(held->minibatch.columns()[i].view());
+  });
+  return status == TN_OK && ended ? tn_status{TN_END} : status;
+}
+
+tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int64_t* position, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const Reader& asked = *it.readers.at(reader)->reader;
+    api::required(pass, "pass");
+    api::required(position, "position") = asked.position();
+    *pass = asked.pass();
+  });
+}
+
+tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t position, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+    held->require_idle();
+    held->reader->seek(pass, position);
+  });
+}
+
+tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error) {
+  return api::call(host, error, [&](Host& it) { it.readers.take(reader); });
+}

@@ -1,0 +1,285 @@
+// The builder that a plugin's lower is given. SPDX-License-Identifier: Apache-2.0
+#include "host/compile/builder.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "core/error.h"
+#include "host/plugins/callback.h"
+#include "host/plugins/error_sink.h"
+
+namespace tenon {
+
+namespace {
+
+class Recording {
+ public:
+  Recording(Lowered& lowered, Body& body, const RecordingSite& site)
+      : lowered_(lowered),
+        body_(body),
+        writer_(site.writer),
+        weights_(site.weights),
+        draws_(site.draws),
+        training_(site.training),
+        sink_(described(*body.layer), body.type->tags) {}
+
+  void run() {
+    const Loan<tn_builder> loan(body_.type->tags, this, "builder", sink_.who());
+    tn_builder& builder = *loan.get();
+    builder.training = training_ ? 1 : 0;
+    builder.errors = sink_.get();
+    set_sources(builder);
+    set_primitives(builder);
+    set_moves(builder);
+    set_segments(builder);
+    set_results(builder);
+    const AttributesView attributes(body_.type->description.attributes, body_.layer->attributes);
+    const tn_status status = call_plugin(*body_.type, sink_.who(), {Tag::kSetup, "lower"}, body_.type->table.lower,
+                                         attributes.get(), &builder);
+    sink_.check(status != TN_OK ? status : status_);
+  }
+
+ private:
+  // Runs a builder call; gives the first failure of all so far.
+  template <typename Work>
+  static tn_status done(void* self, Work&& work) noexcept {
+    const LentUse use(self);
+    auto* const recording = use.object<Recording>();
+    if (recording == nullptr) return TN_PLUGIN_FAULT;
+    const tn_status status = guarded(recording->sink_, [&] { work(*recording); });
+    if (status != TN_OK && recording->status_ == TN_OK) recording->status_ = status;
+    return recording->status_;
+  }
+  // The same for one that gives a value; -1 when it failed.
+  template <typename Work>
+  static tn_ref recorded(void* self, Work&& work) noexcept {
+    tn_ref result = -1;
+    done(self, [&](Recording& it) { result = work(it); });
+    return result;
+  }
+  [[nodiscard]] bool known(tn_ref value) const {
+    if (value < 0) return false;
+    if (static_cast<size_t>(value) >= lowered_.graph.values.size()) fail(TN_PLUGIN_FAULT, "lower uses value ", value);
+    return true;
+  }
+
+  static void set_sources(tn_builder& builder) {
+    builder.status = [](void* self) { return done(self, [](Recording&) {}); };
+    builder.input = [](void* self, uint32_t port, uint32_t index) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        const size_t at = size_t{port} + index;
+        return at < it.body_.inputs.size() ? it.body_.inputs[at] : kNoValue;
+      });
+    };
+    builder.parameter = [](void* self, uint32_t index) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (index >= it.body_.parameters.size()) fail(TN_PLUGIN_FAULT, "lower uses parameter ", index);
+        return it.body_.parameters[index];
+      });
+    };
+    builder.buffer = [](void* self, uint32_t index) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (index >= it.body_.buffers.size()) fail(TN_PLUGIN_FAULT, "lower uses buffer ", index);
+        return it.lowered_.buffers[it.body_.buffers[index]].computed;
+      });
+    };
+    builder.spec = [](void* self, tn_ref value) -> const tn_spec* {
+      const tn_spec* spec = nullptr;
+      done(self, [&](Recording& it) {
+        if (value < 0 || static_cast<size_t>(value) >= it.lowered_.graph.values.size()) return;
+        it.specs_.push_back({it.lowered_.graph.in_sequences(value), {}});
+        it.specs_.back().second = it.specs_.back().first.view();
+        spec = &it.specs_.back().second;
+      });
+      return spec;
+    };
+  }
+
+  static void set_primitives(tn_builder& builder) {
+    builder.gemm = [](void* self, tn_ref a, tn_ref b, uint32_t flags, double alpha) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (!it.known(a) || !it.known(b)) return -1;
+        return it.writer_.gemm(a, b, flags, alpha);
+      });
+    };
+    builder.pointwise = [](void* self, const tn_pointwise* call, tn_ref* outputs) {
+      return done(self, [&](Recording& it) {
+        if (call == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without a call");
+        it.pointwise(*call, outputs);
+      });
+    };
+    builder.gather = [](void* self, tn_ref table, tn_ref ids) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (!it.known(table) || !it.known(ids)) return -1;
+        return it.writer_.gather(table, ids);
+      });
+    };
+    builder.scatter_add = [](void* self, tn_ref rows, tn_ref ids, const tn_dim* height) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (!it.known(rows) || !it.known(ids)) return -1;
+        if (height == nullptr) fail(TN_PLUGIN_FAULT, "scatter_add without a height");
+        return it.writer_.scatter_add(rows, ids, *height);
+      });
+    };
+    builder.view = [](void* self, tn_ref value, const tn_dim* dims, int32_t rank) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (!it.known(value)) return -1;
+        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && dims == nullptr))
+          fail(TN_PLUGIN_FAULT, "view with ", rank, " dimensions, or without them");
+        tn_spec spec = {};
+        spec.rank = rank;
+        spec.dims = dims;
+        return it.writer_.view(value, Spec::from(spec).shape);
+      });
+    };
+  }
+
+  static void set_moves(tn_builder& builder) {
+    builder.concat = [](void* self, const tn_ref* values, uint32_t count, int32_t axis) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (count > 0 && values == nullptr) fail(TN_PLUGIN_FAULT, "concat without values");
+        if (!std::all_of(values, values + count, [&](tn_ref value) { return it.known(value); })) return -1;
+        return it.writer_.concat({values, values + count}, axis);
+      });
+    };
+    builder.slice = [](void* self, tn_ref value, int32_t axis, int64_t start, int64_t length) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        return it.known(value) ? it.writer_.slice(value, axis, start, length) : -1;
+      });
+    };
+    builder.pad = [](void* self, tn_ref value, int32_t axis, int64_t before, int64_t after) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        return it.known(value) ? it.writer_.pad(value, axis, before, after) : -1;
+      });
+    };
+    builder.transpose = [](void* self, tn_ref value, const int32_t* axes, int32_t rank) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (!it.known(value)) return -1;
+        if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && axes == nullptr))
+          fail(TN_PLUGIN_FAULT, "transpose with ", rank, " axes, or without them");
+        return it.writer_.transpose(value, {axes, axes + rank});
+      });
+    };
+  }
+
+  static void set_segments(tn_builder& builder) {
+    builder.segment = [](void* self, int32_t op, tn_ref value, const tn_dim* rows, int64_t by) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (value >= 0 && !it.known(value)) return -1;
+        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "segment without its dimension");
+        return it.writer_.segment(op, value < 0 ? kNoValue : value, *rows, by);
+      });
+    };
+    builder.weights = [](void* self, tn_ref sparse) {
+      return recorded(self, [&](Recording& it) -> tn_ref {
+        if (!it.known(sparse)) return -1;
+        const auto weights = it.weights_.find(sparse);
+        return weights == it.weights_.end() ? kNoValue : weights->second;
+      });
+    };
+    builder.joined = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
+      return done(self, [&](Recording& it) {
+        if (!it.known(a) || !it.known(b)) return;
+        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "joined without a place for the dimension");
+        *rows = tn_dim_symbol(it.joined(a, b));
+      });
+    };
+  }
+
+  static void set_results(tn_builder& builder) {
+    builder.output = [](void* self, uint32_t port, tn_ref value) {
+      return done(self, [&](Recording& it) {
+        if (!it.known(value)) return;
+        if (port >= it.body_.outputs.size()) fail(TN_PLUGIN_FAULT, "lower gives output ", port);
+        it.body_.outputs[port] = value;
+      });
+    };
+    builder.buffer_next = [](void* self, uint32_t index, tn_ref value) {
+      return done(self, [&](Recording& it) { it.next_buffer(index, value); });
+    };
+    builder.state = [](void* self, uint32_t index, tn_ref value) {
+      return done(self, [&](Recording& it) {
+        if (!it.known(value)) return;
+        if (index >= it.body_.states.size()) fail(TN_PLUGIN_FAULT, "lower gives state ", index);
+        const Spec& spec = it.lowered_.graph.spec(value);
+        if (!same(elements(spec.shape), tn_dim_constant(1)) || !is_float(spec.dtype))
+          fail(TN_PLUGIN_FAULT, "state ", index, " is ", to_string(spec), "; expected one float");
+        it.body_.states[index] = value;
+      });
+    };
+  }
+
+  [[nodiscard]] int32_t joined(ValueId a, ValueId b) const {
+    const auto symbol = [&](ValueId value) {
+      const Shape& shape = lowered_.graph.spec(value).shape;
+      return shape.empty() ? TN_SYMBOL_NONE : shape[0].symbol;
+    };
+    for (const JoinedRows& each : body_.layer->joined)
+      if (each.first == symbol(a) && each.second == symbol(b)) return each.rows;
+    fail(TN_PLUGIN_FAULT, "lower joins ", to_string(lowered_.graph.spec(a)), " and ", to_string(lowered_.graph.spec(b)),
+         ", which plan did not");
+  }
+
+  void pointwise(const tn_pointwise& call, tn_ref* outputs) {
+    if (call.program == nullptr || outputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without program or outputs");
+    auto program = std::make_shared<Program>(Program::from(*call.program));
+    std::fill_n(outputs, program->outputs.size(), -1);
+    if (!program->inputs.empty() && call.inputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without its inputs");
+    std::shared_ptr<Program> gradient;
+    if (call.gradient != nullptr) {
+      gradient = std::make_shared<Program>(Program::from(*call.gradient));
+      check_author_gradient(*gradient, *program);
+    }
+    number_draws(*program, gradient.get());
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < program->inputs.size(); ++i) {
+      if (!known(call.inputs[i])) return;
+      inputs.push_back(call.inputs[i]);
+    }
+    const std::vector<ValueId> made = writer_.pointwise(program, inputs, call.leading, gradient);
+    std::copy(made.begin(), made.end(), outputs);
+  }
+
+  // Gives every draw of a program a number that no other program of the machine has; its gradient draws the same.
+  void number_draws(Program& program, Program* gradient) {
+    std::map<int32_t, int32_t> numbers;
+    for (Program* each : {&program, gradient}) {
+      if (each == nullptr) continue;
+      for (tn_instruction& in : each->instructions)
+        if (in.op == TN_OP_UNIFORM) {
+          const auto [number, fresh] = numbers.try_emplace(in.a, draws_);
+          if (fresh) ++draws_;
+          in.a = number->second;
+        }
+    }
+  }
+
+  void next_buffer(uint32_t index, tn_ref value) {
+    if (!known(value)) return;
+    if (index >= body_.buffers.size()) fail(TN_PLUGIN_FAULT, "lower gives buffer ", index);
+    BufferUse& use = lowered_.buffers[body_.buffers[index]];
+    const Spec& kept = lowered_.graph.spec(use.stored);
+    if (!same(kept.shape, lowered_.graph.spec(value).shape))
+      fail(TN_PLUGIN_FAULT, "buffer \"", use.name, "\" is ", to_string(kept), " and its next value ",
+           to_string(lowered_.graph.spec(value)));
+    use.next = value;
+  }
+
+  Lowered& lowered_;
+  Body& body_;
+  GraphWriter writer_;
+  const std::map<ValueId, ValueId>& weights_;
+  int32_t& draws_;
+  const bool training_;
+  ErrorSink sink_;
+  tn_status status_ = TN_OK;                    // the first failure
+  std::deque<std::pair<Spec, tn_spec>> specs_;  // lent by builder.spec
+};
+
+}  // namespace
+
+std::string described(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
+
+void record(Lowered& lowered, Body& body, const RecordingSite& site) { Recording(lowered, body, site).run(); }
+
+}  // namespace tenon

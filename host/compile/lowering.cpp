@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/compile/lowering.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "host/compile/builder.h"
+#include "host/compile/claims.h"
+#include "host/plugins/callback.h"
+#include "host/plugins/error_sink.h"
+
+namespace tenon {
+
+ValueId Lowered::value_of(const Expression& expression) const {
+  const Expression leaf = resolved(expression);
+  const auto found = outputs.find({leaf.layer.get(), leaf.output});
+  return found == outputs.end() ? kNoValue : found->second;
+}
+
+void KernelSite::seal(tn_dtype compute, const tn_attributes* of) {
+  for (const auto* list : {&inputs, &outputs, &parameters})
+    for (const Spec& spec : *list) views.push_back(spec.view());
+  const tn_spec* view = views.data();
+  for (const bool missing : absent) {
+    input_pointers.push_back(missing ? nullptr : view);
+    ++view;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) output_pointers.push_back(view++);
+  for (size_t i = 0; i < parameters.size(); ++i) parameter_pointers.push_back(view++);
+  site.size = sizeof site;
+  site.compute = compute;
+  site.attributes = of;
+  site.inputs_count = static_cast<uint32_t>(input_pointers.size());
+  site.outputs_count = static_cast<uint32_t>(output_pointers.size());
+  site.parameters_count = static_cast<uint32_t>(parameter_pointers.size());
+  site.inputs = input_pointers.data();
+  site.outputs = output_pointers.data();
+  site.parameters = parameter_pointers.data();
+}
+
+namespace {
+
+std::set<std::string> types_of(const Topology& topology) {
+  std::set<std::string> types;
+  for (const LayerRef& leaf : topology.leaves) types.insert(leaf->type);
+  return types;
+}
+
+class Lowering {
+ public:
+  Lowering(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
+           const std::vector<int64_t>& bounds, bool training)
+      : topology_(topology),
+        registry_(registry),
+        device_(device),
+        compute_(compute),
+        bounds_(bounds),
+        training_(training),
+        claims_(registry.claims(types_of(topology), device, compute)) {}
+
+  Lowered run() {
+    for (const LayerRef& leaf : topology_.leaves) {
+      numbers_[leaf.get()] = static_cast<int32_t>(result_.graph.layers.size());
+      result_.graph.layers.push_back(leaf->name);
+    }
+    const auto may = [this](const Layer& layer, bool last) { return may_be_claimed(layer, last); };
+    for (const LayerRef& leaf :
+         claims_.empty() ? topology_.leaves : in_order_of_claims(topology_.leaves, claims_, may)) {
+      layer_index_ = numbers_.at(leaf.get());
+      if (leaf->data)
+        feed(*leaf);
+      else
+        body(leaf);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static std::vector<ValueId> with(std::vector<ValueId> values, const std::vector<ValueId>& more) {
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
+  }
+  [[nodiscard]] Spec concrete(Spec spec) const {
+    if (spec.dtype == TN_COMPUTE) spec.dtype = compute_;
+    return spec;
+  }
+  GraphWriter writer() { return {result_.graph, layer_index_, false, compute_}; }
+
+  // Makes a dimension of rows known, and the offsets of its sequences.
+  void add_rows(int32_t symbol, const Dim& outer, const std::string& name, const JoinedRows& joined) {
+    if (result_.graph.rows.contains(symbol)) return;
+    Dim ends = outer;
+    ends.offset += 1;
+    const ValueId offsets = result_.graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, name);
+    const RowsOf of{outer, offsets};
+    result_.graph.rows[symbol] = of;
+    result_.rows.push_back({symbol, name, joined, of});
+  }
+
+  void feed(const Layer& layer) {
+    Feed feed;
+    feed.name = layer.name;
+    feed.spec = concrete(layer.outputs[0]);
+    if (feed.spec.storage == TN_CSR) {
+      const Dim entries = feed.spec.outer.at(0);
+      add_rows(entries.symbol, feed.spec.shape[0], layer.name, {});
+      feed.rows = {entries.symbol};
+      feed.value = result_.graph.add_external({TN_I64, {entries}, TN_DENSE, 0, {}}, layer.name);
+      feed.weights = result_.graph.add_external({compute_, {entries}, TN_DENSE, 0, {}}, layer.name);
+      weights_[feed.value] = feed.weights;
+    } else {
+      Shape around = feed.spec.outer;
+      if (!around.empty()) around.insert(around.begin(), feed.spec.shape[0]);
+      for (size_t i = around.size(); i-- > 1;) {
+        add_rows(around[i - 1].symbol, around[i], layer.name, {});
+        feed.rows.push_back(around[i - 1].symbol);
+      }
+      feed.value = result_.graph.add_external(feed.spec, layer.name);
+    }
+    if (!is_float(feed.spec.dtype) && (layer.data->scale != 1 || layer.data->offset != 0))
+      scales_[feed.value] = {layer.data->scale, layer.data->offset};
+    feed.index_limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
+    feed.limited_by = layer.name;
+    result_.outputs[{&layer, 0}] = feed.value;
+    result_.feeds.push_back(std::move(feed));
+  }
+
+  void limit_index(const Expression& input, int64_t limit, const Layer& by) {
+    const Expression source = resolved(input);
+    if (!source.layer->data) return;
+    for (Feed& feed : result_.feeds) {
+      if (feed.name != source.layer->name || (feed.index_limit >= 0 && feed.index_limit <= limit)) continue;
+      feed.index_limit = limit;
+      feed.limited_by = by.name;
+    }
+  }
+
+  void body(const LayerRef& ref) {
+    const Layer& layer = *ref;
+    body_.layer = &layer;
+    for (const JoinedRows& joined : layer.joined)
+      add_rows(joined.rows, result_.graph.rows.at(joined.first).outer, "", joined);
+    enter(layer);
+    for (size_t i = 0; i < layer.inputs.size(); ++i)
+      if (layer.index_limits[i] >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
+    body_.buffers.clear();
+    for (const LayerParameter& buffer : layer.buffers) body_.buffers.push_back(use_buffer(buffer));
+    body_.outputs.assign(layer.outputs.size(), kNoValue);
+    body_.states.assign(layer.state_count, kNoValue);
+    compute(ref);
+    check_outputs();
+    if (layer.role == TN_ROLE_METRIC) result_.metrics.push_back({ref, body_.states});
+  }
+
+  // Type, inputs and parameters of a layer.
+  void enter(const Layer& layer) {
+    body_.type = &registry_.layer(layer.type);
+    body_.inputs.clear();
+    for (size_t i = 0; i < layer.inputs.size(); ++i)
+      body_.inputs.push_back(layer.inputs[i].layer == nullptr ? kNoValue : entering(layer.inputs[i], i));
+    body_.parameters.clear();
+    for (const LayerParameter& parameter : layer.parameters) body_.parameters.push_back(use(parameter));
+  }
+
+  // By a kernel for several layers, by one of its own, or by the recorded body.
+  void compute(const LayerRef& ref) {
+    const bool needs_kernel = body_.type->table.lower == nullptr;
+    const std::shared_ptr<KernelSite> kernel = best_kernel(ref, needs_kernel);
+    if (!claims_.empty() && claimed(ref)) return;
+    if (kernel != nullptr)
+      (ref->role == TN_ROLE_METRIC ? body_.states : body_.outputs) =
+          native(kernel, with(body_.inputs, body_.parameters), {});
+    else if (!needs_kernel)
+      recorded();
+    else
+      fail(TN_UNSUPPORTED, described(*ref), ": it has native kernels only, and none for device \"", device_, "\" and ",
+           dtype_name(compute_));
+  }
+
+  void recorded() {
+    const size_t first = result_.graph.nodes.size();
+    record(result_, body_, {writer(), weights_, draws_, training_});
+    keep_scales(first);
+  }
+
+  // The value at input number `i`; integers are converted where the port takes floats.
+  ValueId entering(const Expression& input, size_t i) {
+    const ValueId value = result_.value_of(input);
+    const std::vector<Port>& ports = body_.type->description.inputs;
+    const uint32_t flags = ports[std::min(i, ports.size() - 1)].flags;
+    const tn_dtype dtype = result_.graph.spec(value).dtype;
+    if (weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
+        ((flags & TN_PORT_ANY) != 0 && !is_float(dtype)))
+      return value;
+    return in_floats(value);
+  }
+
+  // The value in the compute type, with the scale and offset of its data.
+  ValueId in_floats(ValueId value) {
+    ValueId& converted = converted_[value];
+    if (converted == ValueId{}) {
+      const auto known = scales_.find(value);
+      const Scale scale = known == scales_.end() ? Scale{} : known->second;
+      converted = 1 + writer().convert(value, scale.factor, scale.offset);
+    }
+    return converted - 1;
+  }
+
+  // What the nodes from number `first` on only moved keeps the scale and offset of the data that it was.
+  void keep_scales(size_t first) {
+    for (size_t i = first; i < result_.graph.nodes.size(); ++i) {
+      const Node& node = result_.graph.nodes[i];
+      const bool moves = node.primitive == Primitive::kView || node.primitive == Primitive::kMove ||
+                         node.primitive == Primitive::kGather ||
+                         (node.primitive == Primitive::kSegment &&
+                          (node.segment.op == TN_SEGMENT_SPREAD || node.segment.op == TN_SEGMENT_SHIFT));
+      if (!moves || is_float(result_.graph.spec(node.outputs[0]).dtype)) continue;
+      const size_t sources = node.primitive == Primitive::kMove ? node.inputs.size() : 1;  // others are ids, offsets
+      const auto of = [&](size_t source) {
+        const auto known = scales_.find(node.inputs[source]);
+        return known == scales_.end() ? Scale{} : known->second;
+      };
+      for (size_t source = 1; source < sources; ++source)
+        if (of(source) != of(0))
+          fail(TN_UNSUPPORTED, described(*body_.layer),
+               ": it puts integers of data with different scales or offsets together");
+      if (of(0) != Scale{}) scales_[node.outputs[0]] = of(0);
+    }
+  }
+
+  ValueId stored(const LayerParameter& parameter) {
+    Spec spec = parameter.spec;
+    if (spec.dtype == TN_COMPUTE) spec.dtype = TN_F32;  // the set's own type
+    return result_.graph.add_external(spec, parameter.name);
+  }
+  ValueId in_compute_type(ValueId value) {
+    return result_.graph.spec(value).dtype == compute_ ? value : writer().convert(value, 1, 0);
+  }
+
+  ValueId use(const LayerParameter& parameter) {
+    const bool by_rows = (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) != 0;
+    for (ParameterUse& known : result_.parameters) {
+      if (known.name != parameter.name) continue;
+      known.by_rows = known.by_rows && by_rows;
+      return known.computed;
+    }
+    const ValueId value = stored(parameter);
+    result_.parameters.push_back({parameter.name, value, in_compute_type(value), kNoValue, by_rows});
+    return result_.parameters.back().computed;
+  }
+
+  size_t use_buffer(const LayerParameter& buffer) {
+    for (size_t i = 0; i < result_.buffers.size(); ++i)
+      if (result_.buffers[i].name == buffer.name) return i;
+    const ValueId value = stored(buffer);
+    result_.buffers.push_back({buffer.name, value, in_compute_type(value), kNoValue});
+    return result_.buffers.size() - 1;
+  }
+
+  void check_outputs() {
+    const Layer& layer = *body_.layer;
+    for (size_t i = 0; i < body_.outputs.size(); ++i) {
+      const std::string& port = body_.type->description.outputs[i].name;
+      if (body_.outputs[i] == kNoValue)
+        fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no output \"", port, "\"");
+      const Spec planned = concrete(layer.outputs[i]);
+      const Spec& made = result_.graph.spec(body_.outputs[i]);
+      if (!same(planned.shape, made.shape) || planned.dtype != made.dtype)
+        fail(TN_PLUGIN_FAULT, described(layer), ": output \"", port, "\" was planned as ", to_string(planned),
+             " but lower gave ", to_string(made));
+      if (layer.drop_rate > 0 && training_) body_.outputs[i] = dropped(body_.outputs[i], layer.drop_rate);
+      std::string& name = result_.graph.values[static_cast<size_t>(body_.outputs[i])].name;
+      if (name.empty()) name = layer.name;
+      result_.outputs[{&layer, static_cast<uint32_t>(i)}] = body_.outputs[i];
+    }
+    for (size_t i = 0; i < body_.states.size(); ++i)
+      if (body_.states[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no state ", i);
+  }
+
+  // The host attribute drop_rate, in training: each element is 0 with that probability, else 1 / (1 - rate) of itself.
+  ValueId dropped(ValueId value, double rate) {
+    if (scales_.contains(value)) value = in_floats(value);
+    ProgramWriter program;
+    const int32_t goes = program.apply(TN_OP_LESS, program.uniform(draws_++, TN_FULL), program.constant(rate));
+    const int32_t kept = program.apply(TN_OP_MUL, program.input(TN_FULL), program.constant(1 / (1 - rate)));
+    program.output(program.apply(TN_OP_SELECT, goes, program.constant(0), kept));
+    return writer().pointwise(std::make_shared<Program>(program.finish()), {value}, 1)[0];
+  }
+
+  // ---- native kernels
+
+  // The kernel with the highest score among those that support the layer; null where the recorded body, which has
+  // score 0, is better or there is none.
+  std::shared_ptr<KernelSite> best_kernel(const LayerRef& ref, bool needs_kernel) {
+    std::shared_ptr<KernelSite> best;
+    int32_t best_score = 0;
+    for (const Kernel* kernel : registry_.kernels(ref->type, device_, compute_)) {
+      auto site = make_site(ref, *kernel);
+      const std::optional<int32_t> score = score_of(*site);
+      if (!score || (!needs_kernel && *score <= 0) || (best && *score <= best_score)) continue;
+      best = std::move(site);
+      best_score = *score;
+    }
+    scores_[ref.get()] = best_score;
+    return best;
+  }
+
+  // Nothing where the kernel does not support the site.
+  [[nodiscard]] std::optional<int32_t> score_of(const KernelSite& site) const {
+    const Kernel& kernel = *site.kernel;
+    int32_t score = kernel.table.score;
+    const tn_status status = call_plugin(kernel, described(*site.layer), {Tag::kSetup, "supports"},
+                                         kernel.table.supports, &site.site, &score);
+    if (status == TN_OUT_OF_MEMORY) ErrorSink(described(*site.layer)).check(status);
+    return status == TN_OK ? std::optional(score) : std::nullopt;
+  }
+
+  // A node for the kernel. layers: all that it computes, where they are several.
+  std::vector<ValueId> native(const std::shared_ptr<KernelSite>& site, const std::vector<ValueId>& operands,
+                              const std::vector<int32_t>& layers) {
+    const Kernel& kernel = *site->kernel;
+    const std::string who = described(*site->layer);
+    tn_kernel_needs needs = {};
+    needs.size = sizeof needs;
+    ErrorSink(who).check(call_plugin(kernel, who, {Tag::kSetup, "query"}, kernel.table.query, &site->site, &needs));
+    constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
+    const size_t outputs = site->outputs.size();
+    if (operands.size() > kMaskBits || outputs > kMaskBits)
+      fail(TN_UNSUPPORTED, who, ": a native kernel with ", operands.size(), " inputs and parameters and ", outputs,
+           " outputs; at most ", kMaskBits, " of each");
+    const auto beyond = [](uint64_t mask, size_t count) { return count < kMaskBits && mask >> count != 0; };
+    if (beyond(needs.backward_inputs, operands.size()) || beyond(needs.backward_outputs, outputs))
+      fail(TN_PLUGIN_FAULT, who, ": kernel \"", kernel.table.name, "\" of ", kernel.plugin,
+           " wants for backward what is not there: it has ", operands.size(), " inputs and parameters and ", outputs,
+           " outputs");
+    NativeCall call;
+    call.site = site;
+    call.backward_inputs = needs.backward_inputs;
+    call.backward_outputs = needs.backward_outputs;
+    call.differentiable = site->layer->role != TN_ROLE_METRIC;
+    return writer().native(std::move(call), operands, planned_outputs(*site), layers);
+  }
+
+  // What a native kernel writes: the outputs; of a metric its states.
+  [[nodiscard]] std::vector<Spec> results(const Layer& layer) const {
+    if (layer.role == TN_ROLE_METRIC) return {layer.state_count, Spec{TN_F64, {}, TN_DENSE, 0, {}}};
+    std::vector<Spec> made;
+    for (const Spec& output : layer.outputs) made.push_back(concrete(output));
+    return made;
+  }
+
+  // The same of all layers of a site, which has the bounds filled in.
+  [[nodiscard]] std::vector<Spec> planned_outputs(const KernelSite& site) const {
+    if (site.claim == nullptr) return results(*site.layer);
+    std::vector<Spec> specs;
+    for (const auto& member : site.claim->layers)
+      for (const Spec& spec : results(*member->layer)) specs.push_back(spec);
+    return specs;
+  }
+
+  std::shared_ptr<KernelSite> make_site(const LayerRef& ref, const Kernel& kernel) {
+    auto site = std::make_shared<KernelSite>();
+    site->kernel = &kernel;
+    site->layer = ref;
+    for (const ValueId input : body_.inputs) {
+      site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
+      site->absent.push_back(input == kNoValue);
+    }
+    site->outputs = results(*ref);
+    for (const ValueId parameter : body_.parameters) site->parameters.push_back(result_.graph.spec(parameter));
+    for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
+      for (Spec& spec : *list) {
+        spec.shape = bounded(spec.shape, bounds_);
+        spec.outer = bounded(spec.outer, bounds_);
+      }
+    site->attributes = std::make_unique<AttributesView>(body_.type->description.attributes, ref->attributes);
+    site->seal(compute_, site->attributes->get());
+    return site;
+  }
+
+  // ---- claims
+
+  [[nodiscard]] bool may_be_claimed(const Layer& layer, bool last) const {
+    const bool dropped = layer.drop_rate > 0 && training_;
+    return layer.buffers.empty() && layer.role != TN_ROLE_METRIC && (last || !dropped) && !claimed_.contains(&layer);
+  }
+
+  // Lets a kernel compute the chain of layers that ends in this one, where one claims it and is the best. Those before
+  // were recorded already; who comes after reads the kernel's outputs, and what nobody reads falls away.
+  bool claimed(const LayerRef& ref) {
+    std::shared_ptr<KernelSite> best;
+    std::vector<ValueId> best_operands;
+    int32_t best_score = 0;
+    for (const Kernel* kernel : claims_) {
+      const Chain chain =
+          chain_to(ref, kernel->claims, [this](const Layer& l, bool last) { return may_be_claimed(l, last); });
+      if (chain.empty()) continue;
+      std::vector<ValueId> operands;
+      const std::shared_ptr<KernelSite> site = site_of(chain, *kernel, operands);
+      const std::optional<int32_t> score = score_of(*site);
+      if (!score || *score <= best_score) continue;
+      if (std::any_of(chain.begin(), chain.end(), [&](const LayerRef& l) { return *score <= scores_[l.get()]; }))
+        continue;
+      best = site;
+      best_operands = std::move(operands);
+      best_score = *score;
+    }
+    enter(*ref);
+    if (best == nullptr) return false;
+    std::vector<int32_t> layers;
+    for (const auto& layer : best->claim->layers) layers.push_back(numbers_.at(layer->layer.get()));
+    const std::vector<ValueId> made = native(best, best_operands, layers);
+    auto value = made.begin();
+    for (const auto& layer : best->claim->layers) {
+      claimed_.insert(layer->layer.get());
+      for (uint32_t i = 0; i < layer->layer->outputs.size(); ++i, ++value) {
+        result_.graph.values[static_cast<size_t>(*value)].name = layer->layer->name;
+        result_.outputs[{layer->layer.get(), i}] = *value;
+      }
+    }
+    body_.outputs.assign(made.end() - static_cast<std::ptrdiff_t>(ref->outputs.size()), made.end());
+    return true;
+  }
+
+  // The chain as one layer, and the values that it reads.
+  std::shared_ptr<KernelSite> site_of(const Chain& chain, const Kernel& kernel, std::vector<ValueId>& operands) {
+    std::vector<std::shared_ptr<KernelSite>> members;
+    std::vector<std::vector<ValueId>> inputs;
+    std::vector<ValueId> parameters;
+    for (const LayerRef& layer : chain) {
+      enter(*layer);
+      members.push_back(make_site(layer, kernel));
+      inputs.push_back(body_.inputs);
+      parameters = with(std::move(parameters), body_.parameters);
+    }
+    std::shared_ptr<KernelSite> site = claim_site(kernel, chain, std::move(members));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      for (size_t k = 0; k < inputs[i].size(); ++k)
+        if (site->claim->sources[i][k].layer < 0) operands.push_back(inputs[i][k]);
+    operands = with(std::move(operands), parameters);
+    return site;
+  }
+
+  const Topology& topology_;
+  Registry& registry_;
+  const std::string& device_;
+  tn_dtype compute_;
+  const std::vector<int64_t>& bounds_;
+  const bool training_;
+  const std::vector<const Kernel*> claims_;
+  std::map<const Layer*, int32_t> numbers_;  // of the leaves, in the topology's order
+  std::map<const Layer*, int32_t> scores_;   // of the kernel that a layer would run on its own; 0: none
+  std::set<const Layer*> claimed_;
+  Lowered result_;
+  int32_t draws_ = 0;                     // random draws that were given a number
+  std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
+  std::map<ValueId, ValueId> converted_;  // integer value -> 1 + its float form; 0: not made yet
+
+  struct Scale {
+    double factor = 1, offset = 0;
+    bool operator==(const Scale&) const = default;
+  };
+  std::map<ValueId, Scale> scales_;  // of integers that become factor * x + offset where a port takes floats
+
+  int32_t layer_index_ = 0;  // of the layer at hand
+  Body body_;                // likewise
+};
+
+}  // namespace
+
+Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
+              const std::vector<int64_t>& bounds, bool training) {
+  return Lowering(topology, registry, device, compute, bounds, training).run();
+}
+
+}  // namespace tenon

@@ -1,0 +1,154 @@
+// Liveness and placement in one arena. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/alignment.h"
+#include "core/checked.h"
+#include "host/compile/call_array.h"
+
+namespace tenon {
+
+namespace {
+
+struct Life {
+  std::vector<ValueId> values;  // the first one, then those that take its place when it is read for the last time
+  size_t first = 0, last = 0;   // node numbers, both inclusive
+  uint64_t bytes = 0;
+  uint64_t offset = 0;
+};
+
+bool overlap(const Life& a, const Life& b) { return a.first <= b.last && b.first <= a.last; }
+
+uint64_t live_bound(const std::vector<Life>& lives, size_t nodes) {
+  std::vector<uint64_t> live(nodes + 1, 0);
+  for (const Life& life : lives)
+    for (size_t node = life.first; node <= std::min(life.last, nodes); ++node) live[node] += life.bytes;
+  return *std::max_element(live.begin(), live.end());
+}
+
+}  // namespace
+
+uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
+  const Shape shape = bounded(spec.shape, bounds);
+  uint64_t bytes = tn_dtype_bytes(spec.dtype);
+  for (const Dim& dim : shape) {
+    if (dim.bound < 0) fail(TN_INVALID, "the size of ", to_string(spec), " has no bound");
+    bytes = checked_multiply(bytes, static_cast<uint64_t>(dim.bound), "tensor bytes");
+  }
+  return lines(bytes, "tensor bytes");
+}
+
+namespace {
+
+// Who reads what for the last time, by root.
+std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>& kept) {
+  std::vector<size_t> last(graph.values.size(), 0);
+  const auto read = [&](ValueId value, size_t by) {
+    if (value == kNoValue) return;
+    size_t& known = last[static_cast<size_t>(graph.root(value))];
+    known = std::max(known, by);
+  };
+  for (size_t node = 0; node < graph.nodes.size(); ++node)
+    for (const ValueId input : graph.nodes[node].inputs) read(input, node);
+  for (const ValueId value : kept) read(value, graph.nodes.size());
+  return last;
+}
+
+// The input of a pointwise node whose memory its output number `output` may take: the node is its last reader, it has
+// the output's extent and size, and nothing else of the node shares it. Devices allow that (tenon.pointwise/1).
+ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
+                    const std::vector<bool>& placed, const std::vector<ValueId>& taken,
+                    const std::vector<int64_t>& bounds) {
+  const Node& node = graph.nodes[number];
+  if (node.primitive != Primitive::kPointwise || !node.program) return kNoValue;
+  const Spec& made = graph.spec(node.outputs[output]);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId input = node.inputs[i];
+    const ValueId root = graph.root(input);
+    const auto at = static_cast<size_t>(root);
+    if (placed[at] || graph.values[at].producer < 0 || last[at] != number) continue;
+    if (std::find(taken.begin(), taken.end(), root) != taken.end()) continue;
+    const auto same_root = [&](ValueId other) { return other != kNoValue && graph.root(other) == root; };
+    if (std::count_if(node.inputs.begin(), node.inputs.end(), same_root) != 1) continue;
+    const Spec& spec = graph.spec(input);
+    if (node.program->inputs[i].extent == node.program->output_extent(output) &&
+        tn_dtype_bytes(spec.dtype) == tn_dtype_bytes(made.dtype) &&
+        bytes_of(graph.spec(root), bounds) == bytes_of(made, bounds))
+      return root;
+  }
+  return kNoValue;
+}
+
+// The product of a gemm with an epilogue, where nobody else reads it: a result of its size may take its memory.
+ValueId on_product(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
+                   const std::vector<bool>& placed, const std::vector<ValueId>& taken,
+                   const std::vector<int64_t>& bounds) {
+  const Node& node = graph.nodes[number];
+  if (node.primitive != Primitive::kGemm || !node.program || output == 0) return kNoValue;
+  const ValueId product = node.outputs[0];
+  const auto at = static_cast<size_t>(product);
+  if (placed[at] || last[at] > number || std::find(taken.begin(), taken.end(), product) != taken.end()) return kNoValue;
+  const Spec& made = graph.spec(node.outputs[output]);
+  const bool fits = node.program->output_extent(output - 1) == TN_FULL &&
+                    tn_dtype_bytes(graph.spec(product).dtype) == tn_dtype_bytes(made.dtype) &&
+                    bytes_of(graph.spec(product), bounds) == bytes_of(made, bounds);
+  return fits ? product : kNoValue;
+}
+
+}  // namespace
+
+// Largest first, each at the lowest offset that is free during its whole life (Pisarchyk & Lee, "Efficient memory
+// management for deep neural net inference", 2020, greedy by size).
+MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, const std::vector<ValueId>& kept,
+                       const std::vector<int64_t>& bounds) {
+  MemoryPlan plan;
+  plan.offsets.assign(graph.values.size(), MemoryPlan::kNotHere);
+  std::vector<Life> lives;
+  std::vector<size_t> life_of(graph.values.size(), ~size_t{0});
+  const auto live_root = [&](ValueId value) -> Life* {
+    const auto root = static_cast<size_t>(graph.root(value));
+    return life_of[root] == ~size_t{0} ? nullptr : &lives[life_of[root]];
+  };
+  const std::vector<size_t> last = last_readers(graph, kept);
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    std::vector<ValueId> taken;  // inputs whose memory an output of this node has
+    for (size_t i = 0; i < graph.nodes[node].outputs.size(); ++i) {
+      const ValueId output = graph.nodes[node].outputs[i];
+      if (output == kNoValue || placed[static_cast<size_t>(output)] || graph.root(output) != output) continue;
+      ValueId before = in_place_of(graph, node, i, last, placed, taken, bounds);
+      if (before == kNoValue) before = on_product(graph, node, i, last, placed, taken, bounds);
+      if (before != kNoValue) {
+        taken.push_back(before);
+        life_of[static_cast<size_t>(output)] = life_of[static_cast<size_t>(before)];
+        lives[life_of[static_cast<size_t>(output)]].values.push_back(output);
+        lives[life_of[static_cast<size_t>(output)]].last = node;
+        continue;
+      }
+      life_of[static_cast<size_t>(output)] = lives.size();
+      lives.push_back({{output}, node, node, bytes_of(graph.spec(output), bounds), 0});
+    }
+    for (const ValueId input : graph.nodes[node].inputs)
+      if (Life* life = input == kNoValue ? nullptr : live_root(input)) life->last = node;
+  }
+  for (const ValueId value : kept)
+    if (Life* life = value == kNoValue ? nullptr : live_root(value)) life->last = graph.nodes.size();
+  plan.live_bound = live_bound(lives, graph.nodes.size());
+
+  std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.bytes > b.bytes; });
+  for (size_t i = 0; i < lives.size(); ++i) {
+    std::vector<const Life*> neighbours;
+    for (size_t j = 0; j < i; ++j)
+      if (overlap(lives[i], lives[j])) neighbours.push_back(&lives[j]);
+    std::sort(neighbours.begin(), neighbours.end(), [](const Life* a, const Life* b) { return a->offset < b->offset; });
+    uint64_t offset = 0;
+    for (const Life* neighbour : neighbours) {
+      if (offset + lives[i].bytes <= neighbour->offset) break;
+      offset = std::max(offset, neighbour->offset + neighbour->bytes);
+    }
+    lives[i].offset = offset;
+    for (const ValueId value : lives[i].values) plan.offsets[static_cast<size_t>(value)] = offset;
+    plan.bytes = std::max(plan.bytes, checked_add(offset, lives[i].bytes, "arena bytes"));
+  }
+  return plan;
+}
+
+}  // namespace tenon

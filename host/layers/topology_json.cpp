@@ -1,0 +1,160 @@
+// Layers from the description of a topology that a model file holds. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "host/layers/layer_factory.h"
+
+namespace tenon {
+
+namespace {
+
+using nlohmann::json;
+
+const char* kind_of(const json& value) {
+  switch (value.type()) {
+    case json::value_t::null:
+      return "null";
+    case json::value_t::object:
+      return "an object";
+    case json::value_t::array:
+      return "a list";
+    case json::value_t::string:
+      return "a text";
+    case json::value_t::boolean:
+      return "true or false";
+    default:
+      return "a number";
+  }
+}
+
+template <typename... Parts>
+[[noreturn]] void bad(const Parts&... parts) {
+  fail(TN_BAD_DATA, "topology: ", parts...);
+}
+
+// A value of the file, which may be of any kind, and how messages call it.
+class Given {
+ public:
+  Given(const json& value, std::string who) : value_(value), who_(std::move(who)) {}
+
+  [[nodiscard]] Given at(const std::string& key) const {
+    const auto found = object().find(key);
+    if (found == value_.end()) bad(member(key), " is missing");
+    return {*found, member(key)};
+  }
+  [[nodiscard]] bool has(const char* key) const { return object().contains(key); }
+  [[nodiscard]] const json& object() const {
+    if (!value_.is_object()) unexpected("an object");
+    return value_;
+  }
+  [[nodiscard]] std::vector<Given> list() const {
+    if (!value_.is_array()) unexpected("a list");
+    std::vector<Given> result;
+    for (size_t i = 0; i < value_.size(); ++i) result.emplace_back(value_[i], tenon::text(who_, "[", i, "]"));
+    return result;
+  }
+  [[nodiscard]] std::string text() const {
+    if (!value_.is_string()) unexpected("a text");
+    return std::get<std::string>(value());
+  }
+  [[nodiscard]] int64_t integer() const {
+    if (!value_.is_number_integer()) unexpected("an integer");
+    return std::get<int64_t>(value());
+  }
+  [[nodiscard]] double number() const {
+    if (!value_.is_number()) unexpected("a number");
+    return value_.get<double>();
+  }
+  [[nodiscard]] Value value() const {
+    try {
+      return value_from_json(value_);
+    } catch (const Error& error) {
+      bad(who_, ": ", error.message());
+    }
+  }
+
+ private:
+  [[noreturn]] void unexpected(const char* expected) const {
+    bad(who_, " is ", kind_of(value_), "; expected ", expected);
+  }
+  [[nodiscard]] std::string member(const std::string& key) const {
+    return tenon::text(who_, who_.empty() ? "\"" : ": \"", key, "\"");
+  }
+
+  const json& value_;
+  std::string who_;
+};
+
+// A layer by the name that expression_name gives.
+Expression find_expression(const std::map<std::string, LayerRef>& layers, const std::string& name) {
+  if (name.empty()) return {};
+  const auto whole = layers.find(name);
+  if (whole != layers.end()) return {whole->second, 0};
+  const size_t colon = name.rfind(':');
+  const auto entry = colon == std::string::npos ? layers.end() : layers.find(name.substr(0, colon));
+  if (entry == layers.end()) bad("layer \"", name, "\" is used before it is described");
+  const std::string number = name.substr(colon + 1);
+  const bool digits = !number.empty() && number.size() < 6 &&
+                      std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const auto output = digits ? static_cast<uint32_t>(std::stoul(number)) : ~0U;
+  if (output >= entry->second->outputs.size()) bad("no output \"", name, "\"");
+  return {entry->second, output};
+}
+
+DataSource source_from(const Given& entry) {
+  DataSource source;
+  source.dtype = dtype_from_name(entry.at("dtype").text());
+  for (const Given& extent : entry.at("shape").list()) source.shape.push_back(extent.integer());
+  source.index_limit = entry.at("index_limit").integer();
+  source.scale = entry.at("scale").number();
+  source.offset = entry.at("offset").number();
+  if (!entry.has("storage")) return source;
+  const std::string storage = entry.at("storage").text();
+  if (storage != "ragged" && storage != "csr") bad("storage \"", storage, "\"");
+  source.storage = storage == "csr" ? TN_CSR : TN_RAGGED;
+  if (storage == "csr") return source;
+  const int64_t levels = entry.at("levels").integer();
+  if (levels != 1 && levels != 2) bad(levels, " levels; expected 1 or 2");
+  source.levels = static_cast<uint32_t>(levels);
+  source.sequence = entry.at("sequence").text();
+  return source;
+}
+
+}  // namespace
+
+std::vector<Expression> LayerFactory::from_json(const json& described) {
+  const Given topology(described, "");
+  if (!described.is_object()) bad("it is ", kind_of(described), "; expected an object");
+  if (const int64_t version = topology.at("version").integer(); version != 1)
+    fail(TN_UNSUPPORTED, "topology version ", version);
+  const std::vector<Given> entries = topology.at("layers").list(), names = topology.at("outputs").list();
+  std::map<std::string, LayerRef> layers;
+  for (const Given& entry : entries) {
+    const std::string name = entry.at("name").text(), type = entry.at("type").text();
+    LayerRef made;
+    if (entry.has("dtype")) {
+      made = data(name, source_from(entry));
+    } else {
+      std::vector<Expression> inputs;
+      for (const Given& input : entry.at("inputs").list()) inputs.push_back(find_expression(layers, input.text()));
+      const Given attributes = entry.at("attributes");
+      Values values;
+      for (const auto& [key, value] : attributes.object().items()) {
+        if (key.find('\0') != std::string::npos) bad("layer \"", name, "\": the name of an attribute has a NUL in it");
+        values[key] = attributes.at(key).value();
+      }
+      made = layer(type, name, std::move(inputs), values).layer;
+    }
+    if (!layers.emplace(name, std::move(made)).second) bad("two layers named \"", name, "\"");
+  }
+  std::vector<Expression> outputs;
+  for (const Given& output : names) {
+    outputs.push_back(find_expression(layers, output.text()));
+    if (outputs.back().layer == nullptr) bad("an output without a name");
+  }
+  if (outputs.empty()) bad("\"outputs\" is empty");
+  return outputs;
+}
+
+}  // namespace tenon

@@ -1,0 +1,138 @@
+// Copies a plugin's tables into the host's own full-size ones. What a plugin lacks answers TN_UNSUPPORTED there, so
+// that no caller asks whether a function is present; null stays only where it has a meaning of its own.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "host/plugins/loader.h"
+
+namespace tenon {
+
+namespace {
+
+// A table made by another version: its size says how much of it there is.
+template <typename Table>
+Table full_size(const Table& from) {
+  Table table = {};
+  std::memcpy(&table, &from, std::min<size_t>(from.size, sizeof table));
+  table.size = sizeof table;
+  return table;
+}
+
+template <typename Function>
+void fill(Function*& slot, Function* otherwise) {
+  if (slot == nullptr) slot = otherwise;
+}
+
+tn_status missing(const tn_errors* errors, const char* what) { return tn_fail(errors, TN_UNSUPPORTED, nullptr, what); }
+
+tn_layer_type adopt(const tn_layer_type& from) {
+  tn_layer_type table = full_size(from);
+  fill(
+      table.plan, +[](const tn_planner* p) { return missing(p->errors, "the plugin offers no plan for this layer"); });
+  if (table.description->role == TN_ROLE_METRIC)  // elsewhere null says that there is nothing to finalize
+    fill(
+        table.finalize,
+        +[](const tn_attributes*, const double*, tn_metric_result, void*) -> tn_status { return TN_UNSUPPORTED; });
+  return table;
+}
+
+tn_updater_type adopt(const tn_updater_type& from) {
+  tn_updater_type table = full_size(from);
+  fill(
+      table.record, +[](const tn_update_recorder* r) { return missing(r->errors, "the plugin offers no record"); });
+  return table;
+}
+
+tn_reader_type adopt(const tn_reader_type& from) {
+  tn_reader_type table = full_size(from);
+  fill(
+      table.open,
+      +[](const tn_reader_open* open, void**) { return missing(open->errors, "the plugin offers no open"); });
+  fill(
+      table.close, +[](void*) {});
+  fill(
+      table.schema, +[](void*) -> const tn_reader_schema* { return nullptr; });
+  fill(
+      table.samples, +[](void*) -> int64_t { return -1; });
+  fill(
+      table.next, +[](void*, const tn_reader_buffers*, int64_t*) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.position, +[](void*) -> int64_t { return -1; });
+  fill(
+      table.seek, +[](void*, int64_t) -> tn_status { return TN_UNSUPPORTED; });
+  return table;
+}
+
+tn_device_type adopt(const tn_device_type& from) {
+  tn_device_type table = full_size(from);
+  fill(
+      table.count, +[](const tn_errors* errors) -> int32_t { return -missing(errors, "the plugin offers no count"); });
+  fill(
+      table.open, +[](const tn_services*, const tn_errors* errors, int32_t, void**) {
+        return missing(errors, "the plugin offers no open");
+      });
+  fill(
+      table.close, +[](void*) {});
+  fill(
+      table.properties, +[](void*, tn_device_properties*) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.allocate, +[](void*, const tn_errors* errors, uint64_t) -> void* {
+        missing(errors, "the plugin offers no allocate");
+        return nullptr;
+      });
+  fill(
+      table.release, +[](void*, void*, uint64_t) {});
+  fill(
+      table.copy, +[](void*, void*, void*, const void*, uint64_t, int32_t) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.fill, +[](void*, void*, void*, uint8_t, uint64_t) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.stream_create, +[](void*, void**) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.stream_destroy, +[](void*, void*) {});
+  fill(
+      table.stream_wait,
+      +[](void*, const tn_errors* errors, void*) { return missing(errors, "the plugin offers no stream_wait"); });
+  fill(
+      table.event_create, +[](void*, void**) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.event_destroy, +[](void*, void*) {});
+  fill(
+      table.event_record, +[](void*, void*, void*) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.event_wait, +[](void*, void*, void*) -> tn_status { return TN_UNSUPPORTED; });
+  return table;
+}
+
+tn_kernel adopt(const tn_kernel& from) {
+  tn_kernel table = full_size(from);
+  fill(
+      table.supports, +[](const tn_kernel_site*, int32_t*) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.query, +[](const tn_kernel_site*, tn_kernel_needs*) -> tn_status { return TN_UNSUPPORTED; });
+  fill(
+      table.prepare, +[](const tn_services*, const tn_errors* errors, void*, const tn_kernel_site*, int32_t,
+                         tn_prepared*) { return missing(errors, "the plugin offers no prepare for this kernel"); });
+  return table;
+}
+
+}  // namespace
+
+Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags) {
+  const Origin origin{manifest.id, tags};
+  Components result;
+  for (size_t i = 0; i < manifest.layers.size(); ++i)
+    result.layers.push_back({origin, manifest.layers[i], adopt(*plugin.layers[i])});
+  for (size_t i = 0; i < manifest.updaters.size(); ++i)
+    result.updaters.push_back({origin, manifest.updaters[i], adopt(*plugin.updaters[i])});
+  for (size_t i = 0; i < manifest.readers.size(); ++i)
+    result.readers.push_back({origin, manifest.readers[i], adopt(*plugin.readers[i])});
+  for (size_t i = 0; i < manifest.devices.size(); ++i)
+    result.devices.push_back({origin, manifest.devices[i].kind, adopt(*plugin.devices[i])});
+  for (size_t i = 0; i < manifest.kernels.size(); ++i)
+    result.kernels.push_back({origin, adopt(*plugin.kernels[i]), manifest.kernels[i].claims});
+  return result;
+}
+
+}  // namespace tenon

@@ -1,0 +1,170 @@
+// Reads a plugin's descriptor into owning structs, with its sizes and pointers checked. SPDX-License-Identifier:
+// Apache-2.0
+#include "core/error.h"
+#include "host/plugins/loader.h"
+
+namespace tenon {
+
+namespace {
+
+// `owner` names the component in every message: layer type "relu".
+struct Context {
+  std::string owner;
+
+  template <typename... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(TN_REFUSED, owner, ": ", parts...);
+  }
+
+  // A sized struct must reach to the end of `member`, and sizeof is a multiple of the alignment.
+  template <typename Struct>
+  const Struct& checked(const Struct* table, size_t end, const char* what, const char* member) const {
+    if (table == nullptr) refuse("its ", what, " is null");
+    if (table->size < end || table->size % alignof(Struct) != 0)
+      refuse("its ", what, " of ", table->size, " bytes is not sound: it must hold \"", member, "\", which ends at ",
+             end);
+    return *table;
+  }
+
+  std::string name(const char* string, const char* member) const {
+    if (string == nullptr || *string == '\0') refuse("\"", member, "\" is empty");
+    return string;
+  }
+
+  // Calls read(entry) for each of a counted list of pointers.
+  template <typename Entry, typename Read>
+  auto list(const Entry* const* entries, uint32_t count, const char* member, Read read) const {
+    std::vector<decltype(read(entries[0]))> result;
+    if (entries == nullptr && count > 0) refuse("\"", member, "\" is null, but counts ", count);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (entries[i] == nullptr) refuse("entry ", i, " of \"", member, "\" is null");
+      result.push_back(read(entries[i]));
+    }
+    return result;
+  }
+};
+
+#define TN_END_OF(type, member) (offsetof(type, member) + sizeof(type::member))
+#define TN_CHECKED(context, pointer, type, what, member) \
+  (context).checked<type>((pointer), TN_END_OF(type, member), what, #member)
+
+std::string or_empty(const char* string) { return string == nullptr ? "" : string; }
+
+Attribute attribute_of(const Context& context, const tn_attribute* attribute) {
+  try {
+    return Attribute::from(*attribute);
+  } catch (const Error& error) {
+    context.refuse(error.message());
+  }
+}
+
+std::vector<Attribute> attributes_of(const Context& context, const tn_attribute* const* attributes, uint32_t count) {
+  return context.list(attributes, count, "attributes",
+                      [&](const tn_attribute* entry) { return attribute_of(context, entry); });
+}
+
+std::vector<Port> ports_of(const Context& context, const tn_port* const* ports, uint32_t count, const char* member) {
+  return context.list(ports, count, member, [&](const tn_port* entry) {
+    const tn_port& port = TN_CHECKED(context, entry, tn_port, "port", doc);
+    return Port{context.name(port.name, "name"), or_empty(port.doc), port.flags};
+  });
+}
+
+LayerDescription layer_of(const Context& plugin, const tn_layer_type* entry) {
+  Context context{plugin.owner + ", a layer type"};
+  const tn_layer_type& table = TN_CHECKED(context, entry, tn_layer_type, "table", plan);
+  const auto& d = TN_CHECKED(context, table.description, tn_layer_description, "description", state_version);
+  LayerDescription result;
+  result.type = context.name(d.type, "type");
+  context.owner = "layer type \"" + result.type + "\"";
+  result.doc = or_empty(d.doc);
+  result.role = d.role;
+  result.inputs = ports_of(context, d.inputs, d.inputs_count, "inputs");
+  result.outputs = ports_of(context, d.outputs, d.outputs_count, "outputs");
+  result.attributes = attributes_of(context, d.attributes, d.attributes_count);
+  result.parameters = context.list(d.parameters, d.parameters_count, "parameters",
+                                   [](const char* suffix) { return std::string(suffix); });
+  result.state_version = d.state_version;
+  return result;
+}
+
+UpdaterDescription updater_of(const Context& plugin, const tn_updater_type* entry) {
+  Context context{plugin.owner + ", an updater type"};
+  const tn_updater_type& table = TN_CHECKED(context, entry, tn_updater_type, "table", record);
+  const auto& d = TN_CHECKED(context, table.description, tn_updater_description, "description", state_version);
+  const std::string type = context.name(d.type, "type");
+  context.owner = "updater type \"" + type + "\"";
+  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.state_version};
+}
+
+ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) {
+  Context context{plugin.owner + ", a reader type"};
+  const tn_reader_type& table = TN_CHECKED(context, entry, tn_reader_type, "table", seek);
+  const auto& d = TN_CHECKED(context, table.description, tn_reader_description, "description", traits);
+  const std::string type = context.name(d.type, "type");
+  context.owner = "reader type \"" + type + "\"";
+  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.traits};
+}
+
+DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) {
+  Context context{plugin.owner + ", a device"};
+  const tn_device_type& table = TN_CHECKED(context, entry, tn_device_type, "table", event_wait);
+  const auto& d = TN_CHECKED(context, table.description, tn_device_description, "description", tables);
+  DeviceDescription result = {context.name(d.kind, "kind"), or_empty(d.doc), d.dlpack_type, {}};
+  if (d.tables != nullptr)
+    for (const char* const* id = d.tables; *id != nullptr; ++id) result.tables.emplace_back(*id);
+  return result;
+}
+
+KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
+  Context context{plugin.owner + ", a kernel"};
+  const tn_kernel& table = TN_CHECKED(context, entry, tn_kernel, "table", prepare);
+  KernelDescription result;
+  result.name = context.name(table.name, "name");
+  context.owner = "kernel \"" + result.name + "\"";
+  result.type = context.name(table.type, "type");
+  result.device = context.name(table.device, "device");
+  if (table.dtypes == nullptr && table.dtypes_count > 0) context.refuse("\"dtypes\" is null");
+  result.dtypes.assign(table.dtypes, table.dtypes + table.dtypes_count);
+  result.score = table.score;
+  if (table.size >= TN_END_OF(tn_kernel, claim) && table.claim != nullptr) {
+    const tn_claim& claim = TN_CHECKED(context, table.claim, tn_claim, "claim", types);
+    result.claims = context.list(claim.types, claim.types_count, "claim: types",
+                                 [&](const char* type) { return context.name(type, "claim: types"); });
+    if (result.claims.empty()) context.refuse("its claim names no layer type");
+  }
+  return result;
+}
+
+NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
+  const tn_library& library = TN_CHECKED(plugin, entry, tn_library, "library", hint);
+  return {plugin.name(library.name, "libraries: name"), or_empty(library.hint)};
+}
+
+}  // namespace
+
+Manifest describe(const tn_plugin& descriptor) {
+  Context context{"the plugin"};
+  const tn_plugin& plugin = TN_CHECKED(context, &descriptor, tn_plugin, "descriptor", libraries);
+  Manifest result;
+  result.abi = {plugin.abi.major, plugin.abi.built, plugin.abi.required};
+  result.id = context.name(plugin.id, "id");
+  context.owner = "plugin \"" + result.id + "\"";
+  result.version = or_empty(plugin.version);
+  result.doc = or_empty(plugin.doc);
+  result.license = or_empty(plugin.license);
+  result.isa = or_empty(plugin.isa);
+  const auto with = [&context](auto read) {
+    return [&context, read](const auto* entry) { return read(context, entry); };
+  };
+  result.layers = context.list(plugin.layers, plugin.layers_count, "layers", with(layer_of));
+  result.updaters = context.list(plugin.updaters, plugin.updaters_count, "updaters", with(updater_of));
+  result.readers = context.list(plugin.readers, plugin.readers_count, "readers", with(reader_of));
+  result.devices = context.list(plugin.devices, plugin.devices_count, "devices", with(device_of));
+  result.kernels = context.list(plugin.kernels, plugin.kernels_count, "kernels", with(kernel_of));
+  result.libraries = context.list(plugin.libraries, plugin.libraries_count, "libraries", with(library_of));
+  check_manifest(result);
+  return result;
+}
+
+}  // namespace tenon

@@ -1,0 +1,220 @@
+// Decides about a manifest: interface interval, CPU features, names, agreement with the loaded descriptor.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/shape.h"
+#include "host/plugins/manifest.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr uint16_t kOldestBuilt = 1;  // minor version of the oldest headers whose plugins this host still runs
+
+bool is_word(std::string_view name) {
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto more = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && letter(name.front()) && std::all_of(name.begin(), name.end(), more);
+}
+
+// "word" or "vendor.word"
+bool is_type_name(std::string_view name) {
+  const size_t dot = name.find('.');
+  return dot == std::string_view::npos ? is_word(name) : is_word(name.substr(0, dot)) && is_word(name.substr(dot + 1));
+}
+
+using Names = std::set<std::string>;
+
+void check_type(const char* what, const std::string& name, Names& seen) {
+  if (!is_type_name(name))
+    fail(TN_REFUSED, what, " \"", name, "\": the name must be lower case letters, digits and _, after at most one ",
+         "\"vendor.\"");
+  if (!seen.insert(name).second) fail(TN_REFUSED, what, " \"", name, "\" comes twice");
+}
+
+// Names below a component: attributes, ports, parameter suffixes.
+void check_word(const std::string& owner, const char* what, const std::string& name, Names& seen) {
+  if (!is_word(name))
+    fail(TN_REFUSED, owner, ": ", what, " \"", name, "\": the name must be lower case letters, digits and _");
+  if (!seen.insert(name).second) fail(TN_REFUSED, owner, ": ", what, " \"", name, "\" comes twice");
+}
+
+void check_attributes(const std::string& owner, const std::vector<Attribute>& attributes) {
+  Names seen;
+  for (const Attribute& attribute : attributes) {
+    check_word(owner, "attribute", attribute.name, seen);
+    if ((attribute.minimum && !std::isfinite(*attribute.minimum)) ||
+        (attribute.maximum && !std::isfinite(*attribute.maximum)) ||
+        (attribute.minimum && attribute.maximum && *attribute.minimum > *attribute.maximum))
+      fail(TN_REFUSED, owner, ": the range of attribute \"", attribute.name, "\" holds no number");
+  }
+}
+
+void check_layer(const LayerDescription& layer) {
+  const std::string owner = "layer type \"" + layer.type + "\"";
+  check_attributes(owner, layer.attributes);
+  Names inputs, outputs, parameters;
+  for (const Port& port : layer.inputs) check_word(owner, "input", port.name, inputs);
+  for (const Port& port : layer.outputs) check_word(owner, "output", port.name, outputs);
+  for (const std::string& suffix : layer.parameters) check_word(owner, "parameter", suffix, parameters);
+  for (size_t i = 0; i + 1 < layer.inputs.size(); ++i)
+    if ((layer.inputs[i].flags & TN_PORT_VARIADIC) != 0)
+      fail(TN_REFUSED, owner, ": input \"", layer.inputs[i].name, "\" is variadic but not the last one");
+  if (layer.role < TN_ROLE_LAYER || layer.role > TN_ROLE_METRIC)
+    fail(TN_REFUSED, owner, " has the unknown role ", layer.role);
+  if (layer.outputs.empty() != (layer.role == TN_ROLE_METRIC))
+    fail(TN_REFUSED, owner, layer.outputs.empty() ? " has no output" : " is a metric but has outputs");
+}
+
+void check_claims(const std::string& owner, const KernelDescription& kernel) {
+  constexpr size_t kLongest = 8;
+  if (kernel.claims.empty()) return;
+  if (kernel.claims.size() < 2 || kernel.claims.size() > kLongest)
+    fail(TN_REFUSED, owner, " claims a chain of ", kernel.claims.size(), " layers; expected 2 to ", kLongest);
+  for (const std::string& type : kernel.claims)
+    if (!is_type_name(type)) fail(TN_REFUSED, owner, " claims the unsound layer type \"", type, "\"");
+  if (kernel.claims.back() != kernel.type)
+    fail(TN_REFUSED, owner, " is for the layer type \"", kernel.type, "\", but the chain that it claims ends in \"",
+         kernel.claims.back(), "\"");
+}
+
+struct Feature {
+  std::string_view name;
+  bool present;
+};
+
+std::vector<Feature> cpu_features() {
+#if defined(__x86_64__)
+#define TN_FEATURE(name) Feature{name, __builtin_cpu_supports(name) != 0}  // the builtin wants a literal
+  __builtin_cpu_init();
+  return {TN_FEATURE("sse3"),     TN_FEATURE("ssse3"),     TN_FEATURE("sse4.1"),   TN_FEATURE("sse4.2"),
+          TN_FEATURE("popcnt"),   TN_FEATURE("aes"),       TN_FEATURE("pclmul"),   TN_FEATURE("bmi"),
+          TN_FEATURE("bmi2"),     TN_FEATURE("avx"),       TN_FEATURE("avx2"),     TN_FEATURE("fma"),
+          TN_FEATURE("avx512f"),  TN_FEATURE("avx512cd"),  TN_FEATURE("avx512bw"), TN_FEATURE("avx512dq"),
+          TN_FEATURE("avx512vl"), TN_FEATURE("avx512vnni")};
+#undef TN_FEATURE
+#else
+  return {};
+#endif
+}
+
+// The first entry in which two lists of named things differ.
+template <typename Entry, typename Name>
+std::string list_difference(const char* what, const std::vector<Entry>& note, const std::vector<Entry>& plugin,
+                            Name name) {
+  for (size_t i = 0; i < note.size() && i < plugin.size(); ++i) {
+    if (note[i] == plugin[i]) continue;
+    if (name(note[i]) != name(plugin[i]))
+      return text("the note has the ", what, " \"", name(note[i]), "\" where the code has \"", name(plugin[i]), "\"");
+    return text("the ", what, " \"", name(note[i]), "\" is another in the code");
+  }
+  if (note.size() == plugin.size()) return "";
+  return text("the note lists ", note.size(), " of ", what, ", the code ", plugin.size());
+}
+
+std::string text_difference(const char* what, const std::string& note, const std::string& plugin) {
+  return note == plugin ? "" : text("the note has the ", what, " \"", note, "\", the code \"", plugin, "\"");
+}
+
+template <typename Description>
+std::string attributes_difference(const char* what, const std::vector<Description>& note,
+                                  const std::vector<Description>& plugin) {
+  for (size_t i = 0; i < note.size() && i < plugin.size(); ++i) {
+    if (note[i].type != plugin[i].type) break;
+    const std::string found = list_difference("attribute", note[i].attributes, plugin[i].attributes,
+                                              [](const Attribute& attribute) { return attribute.name; });
+    if (!found.empty()) return text(what, " \"", note[i].type, "\": ", found);
+  }
+  return "";
+}
+
+}  // namespace
+
+void check_abi(const AbiInterval& abi) {
+  constexpr int kMajor = TN_ABI_MAJOR;
+  const bool too_new = abi.major > kMajor || (abi.major == kMajor && abi.required > TN_ABI_MINOR);
+  const bool too_old = int{abi.major} < kMajor || (abi.major == kMajor && abi.built < kOldestBuilt);
+  if (!too_new && !too_old) return;
+  const std::string ours =
+      text("this host offers ", TN_ABI_MAJOR, ".", TN_ABI_MINOR, " and takes plugins built with ", TN_ABI_MAJOR, ".",
+           kOldestBuilt, " or later that need at most ", TN_ABI_MAJOR, ".", TN_ABI_MINOR);
+  fail(TN_REFUSED, "it was built with version ", abi.major, ".", abi.built,
+       " of the plugin interface and needs a host of ", abi.major, ".", abi.required, " or later; ", ours, "; ",
+       too_new ? "update Tenon, or get a build of this plugin for an older one"
+               : "rebuild the plugin with the SDK of this Tenon, or get a newer build");
+}
+
+void check_isa(const std::string& isa) {
+  const std::vector<Feature> features = cpu_features();
+  for (size_t begin = 0; begin < isa.size();) {
+    const size_t comma = std::min(isa.find(',', begin), isa.size());
+    std::string_view name = std::string_view(isa).substr(begin, comma - begin);
+    begin = comma + 1;
+    while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
+    while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+    if (name.empty()) continue;
+    const auto found = std::find_if(features.begin(), features.end(), [&](const Feature& f) { return f.name == name; });
+    if (found == features.end())
+      fail(TN_REFUSED, "it needs the CPU feature \"", name, "\", which this host does not know on this machine");
+    if (!found->present) fail(TN_REFUSED, "it needs the CPU feature \"", name, "\", which this CPU does not have");
+  }
+}
+
+void check_manifest(const Manifest& manifest) {
+  if (manifest.id.empty()) fail(TN_REFUSED, "the plugin has no id");
+  Names layers, updaters, readers, devices;
+  for (const LayerDescription& layer : manifest.layers) {
+    check_type("layer type", layer.type, layers);
+    check_layer(layer);
+  }
+  for (const UpdaterDescription& updater : manifest.updaters) {
+    check_type("updater type", updater.type, updaters);
+    check_attributes("updater type \"" + updater.type + "\"", updater.attributes);
+  }
+  for (const ReaderDescription& reader : manifest.readers) {
+    check_type("reader type", reader.type, readers);
+    check_attributes("reader type \"" + reader.type + "\"", reader.attributes);
+  }
+  for (const DeviceDescription& device : manifest.devices) check_type("device", device.kind, devices);
+  for (const KernelDescription& kernel : manifest.kernels) {
+    const std::string owner = "kernel \"" + kernel.name + "\"";
+    if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": unsound layer type \"", kernel.type, "\"");
+    if (!is_type_name(kernel.device)) fail(TN_REFUSED, owner, ": unsound device \"", kernel.device, "\"");
+    check_claims(owner, kernel);
+    for (const tn_dtype dtype : kernel.dtypes)
+      if (dtype == TN_COMPUTE || !is_float(dtype))
+        fail(TN_REFUSED, owner, ": ", dtype_name(dtype), " is no type to compute in");
+  }
+}
+
+std::string difference(const Manifest& note, const Manifest& plugin) {
+  const auto type = [](const auto& description) { return description.type; };
+  if (!(note.abi == plugin.abi))
+    return text("the note has the interface ", note.abi.major, ".", note.abi.built, " (needs ", note.abi.major, ".",
+                note.abi.required, "), the code ", plugin.abi.major, ".", plugin.abi.built, " (needs ",
+                plugin.abi.major, ".", plugin.abi.required, ")");
+  for (const std::string& found : {
+           text_difference("id", note.id, plugin.id),
+           text_difference("version", note.version, plugin.version),
+           text_difference("doc line", note.doc, plugin.doc),
+           text_difference("license", note.license, plugin.license),
+           text_difference("CPU feature list", note.isa, plugin.isa),
+           attributes_difference("layer type", note.layers, plugin.layers),
+           list_difference("layer type", note.layers, plugin.layers, type),
+           attributes_difference("updater type", note.updaters, plugin.updaters),
+           list_difference("updater type", note.updaters, plugin.updaters, type),
+           attributes_difference("reader type", note.readers, plugin.readers),
+           list_difference("reader type", note.readers, plugin.readers, type),
+           list_difference("device", note.devices, plugin.devices, [](const auto& device) { return device.kind; }),
+           list_difference("kernel", note.kernels, plugin.kernels, [](const auto& kernel) { return kernel.name; }),
+           list_difference("library", note.libraries, plugin.libraries, [](const auto& need) { return need.name; }),
+       })
+    if (!found.empty()) return found;
+  return "";
+}
+
+}  // namespace tenon

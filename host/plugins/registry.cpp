@@ -1,0 +1,365 @@
+// Finds plugins, decides which of them count, loads them when they are needed. SPDX-License-Identifier: Apache-2.0
+#include "host/plugins/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "core/folder.h"
+#include "host/plugins/elf_note.h"
+#include "host/plugins/loader.h"
+#include "host/plugins/manifest.h"
+
+namespace tenon {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+enum class Kind : size_t { kLayer, kUpdater, kReader, kDevice };
+constexpr std::array<const char*, 4> kKindNames = {"layer type", "updater type", "reader type", "device"};
+constexpr std::array<Kind, 4> kKinds = {Kind::kLayer, Kind::kUpdater, Kind::kReader, Kind::kDevice};
+
+const char* kind_name(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+
+std::vector<std::string> names(const Manifest& manifest, Kind kind) {
+  std::vector<std::string> result;
+  const auto collect = [&result](const auto& descriptions) {
+    for (const auto& description : descriptions) result.push_back(description.type);
+  };
+  switch (kind) {
+    case Kind::kLayer:
+      collect(manifest.layers);
+      break;
+    case Kind::kUpdater:
+      collect(manifest.updaters);
+      break;
+    case Kind::kReader:
+      collect(manifest.readers);
+      break;
+    case Kind::kDevice:
+      for (const DeviceDescription& device : manifest.devices) result.push_back(device.kind);
+      break;
+  }
+  return result;
+}
+
+// One plugin: a file, or what the application added (then `path` is empty).
+struct Plugin {
+  [[nodiscard]] std::string where() const { return path.empty() ? "the application" : path.string(); }
+  [[nodiscard]] bool refused() const { return !reason.empty(); }
+
+  fs::path path;       // resolved, absolute
+  size_t folder = 0;   // index of the search path
+  std::string note;    // text of the note as it was found
+  json manifest_json;  // null where `manifest` is absent
+  std::optional<Manifest> manifest;
+  std::string reason;  // why it is refused, beginning with the file
+  bool loaded = false;
+  Components components;  // once loaded; never changed after
+};
+
+struct Folder {
+  fs::path path;
+  std::string trouble;  // "no such folder"
+};
+
+// Every *.so below `folder`, until something fails. Links to folders are not followed, so there is an end.
+void collect(const fs::path& folder, std::vector<fs::path>& found, std::error_code& error) {
+  std::error_code ignored;
+  for (const std::string& name : names_in(folder, error)) {
+    const fs::path path = folder / name;
+    if (fs::symlink_status(path, ignored).type() == fs::file_type::directory)
+      collect(path, found, error);
+    else if (path.extension() == ".so" && !fs::is_directory(path, ignored))
+      found.push_back(path);
+    if (error) return;
+  }
+}
+
+// The same in sorted order.
+std::vector<fs::path> shared_objects(Folder& folder) {
+  std::vector<fs::path> result;
+  std::error_code error;
+  if (!fs::is_directory(folder.path, error)) {
+    folder.trouble = "no such folder";
+    return result;
+  }
+  collect(folder.path, result, error);
+  if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, folder.path.string(), ": ", error.message());
+  if (error) folder.trouble = "cannot be read: " + error.message();
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+// Whether a failure is the system's at this moment, and says nothing of a plugin: it may go well another time.
+bool passes(const Error& failure) { return failure.code() == TN_OUT_OF_MEMORY || failure.code() == TN_IO; }
+
+// Begins with the file, unless the system's message names it already.
+std::string reason_of(const fs::path& file, const Error& refusal) {
+  const bool named = refusal.message().find(file.string()) != std::string::npos;
+  return named ? refusal.message() : file.string() + ": " + refusal.message();
+}
+
+// File names may hold any bytes, JSON texts may not.
+json valid_utf8(const std::string& bytes) {
+  return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace
+
+struct Registry::State {
+  using Owners = std::array<std::map<std::string, Plugin*>, kKinds.size()>;
+
+  void scan();
+  void examine(Plugin& plugin) const;
+  void claim(std::unique_ptr<Plugin> plugin);
+  [[nodiscard]] std::string conflict(const Plugin& plugin) const;
+  void load(Plugin& plugin);
+  Plugin& find(Kind kind, const std::string& name);
+  template <typename Wanted>
+  std::vector<const Kernel*> kernels(const std::string& device, tn_dtype compute, Wanted wanted);
+  [[noreturn]] void not_found(Kind kind, const std::string& name) const;
+  [[nodiscard]] std::string searched() const;
+
+  std::vector<Folder> folders;
+  std::shared_ptr<FileSystem> files;
+  ThreadTags* tags = nullptr;
+  std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then what was added
+  Owners owners;                                 // who offers a name; a plugin refused when it was loaded stays here
+};
+
+// Search paths count in the order given, files within one in sorted order; of two that offer the same the first wins.
+void Registry::State::scan() {
+  std::set<fs::path> seen;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    for (const fs::path& found : shared_objects(folders[i])) {
+      auto plugin = std::make_unique<Plugin>();
+      plugin->folder = i;
+      std::error_code error;
+      plugin->path = fs::canonical(found, error);
+      if (error) plugin->path = found;
+      if (!seen.insert(plugin->path).second) continue;  // the same file by another name
+      try {
+        if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, found.string(), ": ", error.message());
+        if (error) fail(TN_REFUSED, "it cannot be resolved: ", error.message());
+        examine(*plugin);
+        plugin->reason = conflict(*plugin);
+      } catch (const Error& refusal) {
+        if (refusal.code() == TN_OUT_OF_MEMORY) throw;
+        plugin->reason = reason_of(plugin->path, refusal);
+      }
+      claim(std::move(plugin));
+    }
+  }
+}
+
+// Reads and judges the note. What could be read of the manifest is kept when it throws, for `list`.
+void Registry::State::examine(Plugin& plugin) const {
+  plugin.note = read_note(*files->open(plugin.path));
+  json note = parse_note(plugin.note);
+  const AbiInterval abi = abi_from(note);
+  try {
+    plugin.manifest = manifest_from(note);
+    plugin.manifest_json = std::move(note);
+  } catch (const Error&) {
+    check_abi(abi);  // of another version, the rest may well look different
+    throw;
+  }
+  check_abi(abi);
+  check_isa(plugin.manifest->isa);
+}
+
+// Why `plugin` cannot stand beside those that are there already; "" when it can.
+std::string Registry::State::conflict(const Plugin& plugin) const {
+  for (const auto& other : plugins)
+    if (!other->refused() && other->manifest->id == plugin.manifest->id)
+      return text(plugin.where(), ": its id \"", plugin.manifest->id, "\" is also that of ", other->where(),
+                  ", which comes first");
+  for (const Kind kind : kKinds) {
+    const auto& owned = owners[static_cast<size_t>(kind)];
+    for (const std::string& name : names(*plugin.manifest, kind))
+      if (const auto found = owned.find(name); found != owned.end())
+        return text(plugin.where(), ": it offers the ", kind_name(kind), " \"", name, "\", as ", found->second->where(),
+                    " does, which comes first");
+  }
+  return "";
+}
+
+// Takes the plugin in, whole or not at all.
+void Registry::State::claim(std::unique_ptr<Plugin> plugin) {
+  Owners after = owners;
+  if (!plugin->refused())
+    for (const Kind kind : kKinds)
+      for (const std::string& name : names(*plugin->manifest, kind))
+        after[static_cast<size_t>(kind)].emplace(name, plugin.get());
+  plugins.push_back(std::move(plugin));
+  owners.swap(after);
+}
+
+void Registry::State::load(Plugin& plugin) {
+  if (plugin.loaded) return;
+  if (!plugin.refused()) {
+    try {
+      if (read_note(*files->open(plugin.path)) != plugin.note)
+        fail(TN_REFUSED, "it has changed since it was found; make a new host to use the new file");
+      plugin.components = adopt(load_plugin(plugin.path, *plugin.manifest, tags), *plugin.manifest, tags);
+      plugin.loaded = true;
+      return;
+    } catch (const Error& refusal) {
+      std::string reason = reason_of(plugin.path, refusal);
+      if (passes(refusal)) throw Error(refusal.code(), reason);
+      plugin.reason = std::move(reason);
+    }
+  }
+  throw Error(TN_REFUSED, plugin.reason);
+}
+
+std::string Registry::State::searched() const {
+  std::string result;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    size_t used = 0, refused = 0;
+    for (const auto& plugin : plugins)
+      if (!plugin->path.empty() && plugin->folder == i) ++(plugin->refused() ? refused : used);
+    result += (i ? ", " : "") + folders[i].path.string() + " (";
+    if (!folders[i].trouble.empty())
+      result += folders[i].trouble;
+    else
+      result += text(used, used == 1 ? " plugin" : " plugins");
+    if (refused > 0) result += text(", ", refused, " refused");
+    result += ")";
+  }
+  return result.empty() ? "no folder" : result;
+}
+
+void Registry::State::not_found(Kind kind, const std::string& name) const {
+  for (const auto& plugin : plugins) {
+    if (!plugin->refused() || !plugin->manifest) continue;
+    const std::vector<std::string> offered = names(*plugin->manifest, kind);
+    if (std::find(offered.begin(), offered.end(), name) != offered.end())
+      fail(TN_REFUSED, kind_name(kind), " \"", name, "\": the plugin that offers it was refused: ", plugin->reason);
+  }
+  std::vector<std::string> known;
+  for (const auto& [owned, plugin] : owners[static_cast<size_t>(kind)]) known.push_back(owned);
+  const std::string hint = suggestion(name, known);
+  fail(TN_NOT_FOUND, kind_name(kind), " \"", name, "\" not found", hint,
+       !hint.empty() && hint.back() == '?' ? " searched: " : "; searched: ", searched());
+}
+
+Plugin& Registry::State::find(Kind kind, const std::string& name) {
+  const auto& owned = owners[static_cast<size_t>(kind)];
+  const auto found = owned.find(name);
+  if (found == owned.end()) not_found(kind, name);
+  try {
+    load(*found->second);
+  } catch (const Error& refusal) {
+    fail(refusal.code(), kind_name(kind), " \"", name, "\": ", refusal.message());
+  }
+  return *found->second;
+}
+
+Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags)
+    : state_(std::make_unique<State>()) {
+  state_->files = std::move(files);
+  state_->tags = tags;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    const fs::path absolute = fs::absolute(path, error);
+    state_->folders.push_back({error ? path : absolute.lexically_normal(), ""});
+  }
+  state_->scan();
+}
+
+Registry::~Registry() = default;
+
+void Registry::add(const tn_plugin& plugin) {
+  auto added = std::make_unique<Plugin>();
+  try {
+    added->manifest = describe(plugin);
+    check_abi(added->manifest->abi);
+    check_isa(added->manifest->isa);
+  } catch (const Error& refusal) {
+    fail(refusal.code(), "the application's plugin: ", refusal.message());
+  }
+  if (const std::string taken = state_->conflict(*added); !taken.empty()) fail(TN_INVALID, taken);
+  added->components = adopt(plugin, *added->manifest, state_->tags);
+  added->loaded = true;
+  state_->claim(std::move(added));
+}
+
+const LayerType& Registry::layer(const std::string& type) {
+  const auto& layers = state_->find(Kind::kLayer, type).components.layers;
+  return *std::find_if(layers.begin(), layers.end(), [&](const auto& l) { return l.description.type == type; });
+}
+
+const UpdaterType& Registry::updater(const std::string& type) {
+  const auto& updaters = state_->find(Kind::kUpdater, type).components.updaters;
+  return *std::find_if(updaters.begin(), updaters.end(), [&](const auto& u) { return u.description.type == type; });
+}
+
+const ReaderType& Registry::reader(const std::string& type) {
+  const auto& readers = state_->find(Kind::kReader, type).components.readers;
+  return *std::find_if(readers.begin(), readers.end(), [&](const auto& r) { return r.description.type == type; });
+}
+
+const DeviceType& Registry::device(const std::string& kind) {
+  const auto& devices = state_->find(Kind::kDevice, kind).components.devices;
+  return *std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d.kind == kind; });
+}
+
+template <typename Wanted>
+std::vector<const Kernel*> Registry::State::kernels(const std::string& device, tn_dtype compute, Wanted wanted) {
+  std::vector<const Kernel*> result;
+  for (const auto& plugin : plugins) {
+    if (plugin->refused()) continue;
+    const std::vector<KernelDescription>& offered = plugin->manifest->kernels;
+    for (size_t i = 0; i < offered.size(); ++i) {
+      const auto& dtypes = offered[i].dtypes;
+      if (!wanted(offered[i]) || offered[i].device != device ||
+          std::find(dtypes.begin(), dtypes.end(), compute) == dtypes.end())
+        continue;
+      try {
+        load(*plugin);
+      } catch (const Error& failure) {
+        if (passes(failure)) throw;
+        break;  // its kernels are an offer that others can stand in for; `list` tells why it was refused
+      }
+      result.push_back(&plugin->components.kernels[i]);
+    }
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Kernel* a, const Kernel* b) { return a->table.score > b->table.score; });
+  return result;
+}
+
+std::vector<const Kernel*> Registry::kernels(const std::string& type, const std::string& device, tn_dtype compute) {
+  return state_->kernels(device, compute,
+                         [&](const KernelDescription& k) { return k.type == type && k.claims.empty(); });
+}
+
+std::vector<const Kernel*> Registry::claims(const std::set<std::string>& types, const std::string& device,
+                                            tn_dtype compute) {
+  return state_->kernels(device, compute, [&](const KernelDescription& k) {
+    return !k.claims.empty() &&
+           std::all_of(k.claims.begin(), k.claims.end(), [&](const std::string& type) { return types.contains(type); });
+  });
+}
+
+json Registry::list() const {
+  json result = json::array();
+  for (const auto& plugin : state_->plugins) {
+    if (plugin->path.empty()) continue;  // the application's own
+    result.push_back({{"file", valid_utf8(plugin->path.string())},
+                      {"status", plugin->refused() ? "refused" : (plugin->loaded ? "loaded" : "found")},
+                      {"reason", valid_utf8(plugin->reason)},
+                      {"manifest", plugin->manifest_json}});
+  }
+  return result;
+}
+
+}  // namespace tenon

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/plugins/thread_tags.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tenon {
+
+namespace {
+
+// Loans of one kind that are remembered after they are over; then their places are used again.
+constexpr size_t kRemembered = 1024;
+
+const char* tag_text(Tag tag) {
+  switch (tag) {
+    case Tag::kLoad:
+      return "[load]";
+    case Tag::kSetup:
+      return "[setup]";
+    case Tag::kRun:
+      return "[run]";
+    case Tag::kIo:
+      return "[io]";
+    case Tag::kAny:
+      break;
+  }
+  return "[any]";
+}
+
+using Task = void (*)(void* argument, int64_t index, int32_t worker);
+using PhaseTask = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
+
+// What a region of `run` is given, so that each of its tasks is a call of the plugin too.
+template <typename Any>
+struct Tasks {
+  ThreadTags::Call& run;
+  Any task;
+  void* argument;
+};
+
+}  // namespace
+
+// ---- calls
+
+ThreadTags::Call::Call(ThreadTags& tags, const std::string& plugin, const std::string& who,
+                       const TaggedFunction& function) noexcept
+    : tags_(tags), plugin_(plugin), who_(who), function_(function) {
+  const std::lock_guard lock(tags_.mutex_);
+  tags_.refuse_overlap(*this);
+  outer_ = std::exchange(tags_.calls_, this);
+}
+
+ThreadTags::Call::Call(Call& run) noexcept
+    : tags_(run.tags_), plugin_(run.plugin_), who_(run.who_), function_(run.function_), run_(&run) {
+  const std::lock_guard lock(tags_.mutex_);
+  outer_ = std::exchange(tags_.calls_, this);
+}
+
+ThreadTags::Call::~Call() {
+  std::unique_lock lock(tags_.mutex_);
+  Call** at = &tags_.calls_;
+  while (*at != this) at = &(*at)->outer_;
+  *at = outer_;
+  if (code_ != TN_OK) tags_.keep(lock, code_, message_);
+}
+
+void ThreadTags::Call::check() {
+  const std::lock_guard lock(tags_.mutex_);
+  if (code_ != TN_OK) throw Error(std::exchange(code_, tn_status{TN_OK}), std::exchange(message_, {}));
+}
+
+std::string ThreadTags::Call::name() const {
+  return text(who_, " of plugin \"", plugin_, "\": ", function_.name, " ", tag_text(function_.tag));
+}
+
+ThreadTags::Call* ThreadTags::newest(std::thread::id thread) const {
+  Call* call = calls_;
+  while (call != nullptr && call->thread_ != thread) call = call->outer_;
+  return call;
+}
+
+// [setup]: one call at a time per host, save for those that the host makes for a callback. [run] and [io]: one at a
+// time per instance. Nothing begins inside [run]. The host's own calls keep to this; an application does not that calls
+// the host from inside a function of a plugin, or from a log function.
+void ThreadTags::refuse_overlap(Call& call) const {
+  const Tag tag = call.function_.tag;
+  if (tag == Tag::kAny || tag == Tag::kLoad) return;
+  const Call* const inside = newest(call.thread_);
+  for (const Call* other = calls_; other != nullptr; other = other->outer_) {
+    const bool same = other->function_.tag == tag;
+    const bool overlaps = tag == Tag::kSetup ? same && (other->thread_ != call.thread_ || other->callbacks_ == 0)
+                                             : same && other->function_.instance == call.function_.instance;
+    if (!overlaps && !(other == inside && other->function_.tag == Tag::kRun)) continue;
+    call.code_ = TN_MISUSE;
+    try {
+      call.message_ = text(call.name(), " was to be called before ", other->name(),
+                           " returned; nothing that a plugin's function calls may call the host");
+    } catch (...) {  // the code remains
+    }
+    return;
+  }
+}
+
+// ---- faults
+
+void ThreadTags::blame(std::unique_lock<std::mutex>& lock, const std::string& what) noexcept try {
+  Call* at = newest(std::this_thread::get_id());
+  const bool own = at != nullptr;
+  if (!own) at = calls_;
+  if (at != nullptr && at->run_ != nullptr) at = at->run_;
+  if (at == nullptr) return keep(lock, TN_PLUGIN_FAULT, "a thread that is in no call from the host " + what);
+  if (at->code_ == TN_OK) {
+    at->code_ = TN_PLUGIN_FAULT;
+    at->message_ =
+        own ? at->name() + " " + what : "during " + at->name() + ", a thread that is in no call from the host " + what;
+  }
+  lock.unlock();
+} catch (...) {  // the code, where it was set, remains
+}
+
+void ThreadTags::keep(std::unique_lock<std::mutex>& lock, tn_status code, const std::string& message) noexcept try {
+  if (code_ == TN_OK) {
+    code_ = code;
+    message_ = message;
+  }
+  lock.unlock();
+  if (log_) log_(3, message.c_str());
+} catch (...) {  // a log line may be lost
+}
+
+void ThreadTags::check() {
+  const std::lock_guard lock(mutex_);
+  if (code_ != TN_OK) throw Error(std::exchange(code_, tn_status{TN_OK}), std::exchange(message_, {}));
+}
+
+// ---- services
+
+ThreadTags::Call* ThreadTags::expect(std::initializer_list<Tag> allowed, const char* service) noexcept try {
+  std::unique_lock lock(mutex_);
+  Call* const call = newest(std::this_thread::get_id());
+  if (call != nullptr && std::find(allowed.begin(), allowed.end(), call->function_.tag) != allowed.end()) return call;
+  std::string tags;
+  for (const Tag tag : allowed) tags += (tags.empty() ? "" : " and ") + std::string(tag_text(tag));
+  blame(lock, text("called ", service, ", which is allowed inside ", tags, " only"));
+  return nullptr;
+} catch (...) {
+  return nullptr;
+}
+
+const tn_parallel* ThreadTags::guard(const tn_parallel& pool) {
+  pool_ = &pool;
+  parallel_ = pool;
+  parallel_.self = this;
+  parallel_.for_each = [](void* self, int64_t count, Task task, void* argument) {
+    auto& tags = *static_cast<ThreadTags*>(self);
+    Call* const call = tags.expect({Tag::kRun}, "parallel->for_each");
+    if (call == nullptr) return;
+    Tasks<Task> tasks{call->run_ == nullptr ? *call : *call->run_, task, argument};
+    tags.pool_->for_each(
+        tags.pool_->self, count,
+        [](void* all, int64_t index, int32_t worker) {
+          const auto& given = *static_cast<const Tasks<Task>*>(all);
+          const Call here(given.run);
+          given.task(given.argument, index, worker);
+        },
+        &tasks);
+  };
+  parallel_.phases = [](void* self, int32_t count, const int64_t* sizes, PhaseTask task, void* argument) {
+    auto& tags = *static_cast<ThreadTags*>(self);
+    Call* const call = tags.expect({Tag::kRun}, "parallel->phases");
+    if (call == nullptr) return;
+    Tasks<PhaseTask> tasks{call->run_ == nullptr ? *call : *call->run_, task, argument};
+    tags.pool_->phases(
+        tags.pool_->self, count, sizes,
+        [](void* all, int32_t phase, int64_t index, int32_t worker) {
+          const auto& given = *static_cast<const Tasks<PhaseTask>*>(all);
+          const Call here(given.run);
+          given.task(given.argument, phase, index, worker);
+        },
+        &tasks);
+  };
+  return &parallel_;
+}
+
+// ---- loans
+
+Lent& ThreadTags::lend(void* object, const char* name, const std::string& to, bool any_thread) {
+  const std::lock_guard lock(mutex_);
+  Over& over = over_[name];
+  Lent* lent = over.oldest;
+  if (over.count < kRemembered) {
+    lent = &lent_.emplace_back();
+  } else {
+    over.oldest = lent->next;
+    --over.count;
+  }
+  lent->tags = this;
+  lent->object = object;
+  lent->thread = any_thread ? std::thread::id() : std::this_thread::get_id();
+  lent->name = name;
+  lent->to = to;
+  lent->next = nullptr;
+  return *lent;
+}
+
+void ThreadTags::take_back(Lent& lent) noexcept {
+  const std::lock_guard lock(mutex_);
+  lent.object = nullptr;
+  Over& over = over_.find(lent.name)->second;  // made when it was lent
+  (over.count == 0 ? over.oldest : over.newest->next) = &lent;
+  over.newest = &lent;
+  ++over.count;
+}
+
+LentUse::LentUse(void* self) noexcept : lent_(static_cast<const Lent*>(self)) {
+  if (lent_ == nullptr) return;
+  if (lent_->tags == nullptr) {
+    object_ = lent_->object;
+    return;
+  }
+  std::unique_lock lock(lent_->tags->mutex_);
+  const bool anywhere = lent_->thread == std::thread::id();
+  if (lent_->object != nullptr && (anywhere || lent_->thread == std::this_thread::get_id())) {
+    object_ = lent_->object;
+    call_ = lent_->tags->newest(std::this_thread::get_id());
+    if (anywhere)
+      lock_ = std::move(lock);
+    else if (call_ != nullptr)
+      ++call_->callbacks_;
+    return;
+  }
+  try {
+    const char* const reason = lent_->object == nullptr ? " and has been taken back" : " for another thread";
+    lent_->tags->blame(lock, text("used the ", lent_->name, " that was lent to ", lent_->to, reason));
+  } catch (...) {  // no memory for a message; the callback still fails
+  }
+}
+
+LentUse::~LentUse() {
+  if (lent_ == nullptr || lent_->tags == nullptr || lock_.owns_lock() || call_ == nullptr) return;
+  const std::lock_guard lock(lent_->tags->mutex_);
+  --call_->callbacks_;
+}
+
+}  // namespace tenon

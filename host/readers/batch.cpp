@@ -1,0 +1,246 @@
+// Readers of minibatches: batch and bucket. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "core/checked.h"
+#include "core/philox.h"
+#include "host/readers/wrapper.h"
+
+namespace tenon {
+
+namespace {
+
+void require_minibatch(const char* who, int64_t most, int64_t batch) {
+  if (most < batch) fail(TN_INVALID, who, ": room for ", most, " samples; a minibatch has up to ", batch);
+}
+
+class Batch final : public Wrapper {
+ public:
+  Batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last, const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)), batch_(samples), drop_last_(drop_last), kept_(of_->slots(), allocator) {}
+
+  [[nodiscard]] int64_t batch() const override { return batch_; }
+  [[nodiscard]] int64_t size() const override {
+    return drop_last_ && of_->size() >= 0 ? of_->size() - of_->size() % batch_ : of_->size();
+  }
+
+  // A minibatch ends at a multiple of batch_: after seek, or where a sample is damaged, it has fewer, and the others
+  // are what they would have been.
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_minibatch("batch", most, batch_);
+    const bool direct = to.samples() == 0;  // exchanges memory and copies nothing
+    if (direct && kept_.samples() > 0) to.take(kept_);
+    SampleBlock& block = direct ? to : kept_;
+    const int64_t wanted = batch_ - position() % batch_;
+    try {
+      fill(block, wanted);
+    } catch (...) {
+      if (direct) kept_.take(to);
+      if (kept_.samples() == 0) follow(0);
+      throw;
+    }
+    const int64_t count = block.samples();
+    if (count == 0 || (drop_last_ && ended_ && read_to_ - position() < wanted)) {
+      block.clear();
+      ended_ = false;
+      return given(0);
+    }
+    if (!direct) to.take(kept_);
+    place(pass(), read_to_);
+    return count;
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place("batch", pass, position, size());
+    of_->seek(pass, position);
+    kept_.clear();
+    ended_ = false;
+    place(pass, position);
+  }
+
+ private:
+  // Reads until `wanted` samples from the position on are read or passed over, or the pass ends.
+  void fill(SampleBlock& block, int64_t wanted) {
+    while (!ended_ && (read_to_ = of_->position()) - position() < wanted)
+      ended_ = of_->next(block, wanted - (read_to_ - position())) == 0;
+  }
+
+  int64_t batch_;
+  bool drop_last_;
+  SampleBlock kept_;     // read before a failure
+  bool ended_ = false;   // the pass is over and the caller was not told yet
+  int64_t read_to_ = 0;  // a position
+};
+
+// Sorts within windows of a known number of samples, so that a position is found without reading what is before.
+class Bucket final : public Wrapper {
+ public:
+  Bucket(std::shared_ptr<Reader> of, const BucketOptions& options, size_t slot,
+         const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)), options_(options), slot_(slot), window_(of_->slots(), allocator) {}
+
+  [[nodiscard]] int64_t batch() const override {
+    const int64_t samples = options_.samples > 0 ? options_.samples : options_.rows;
+    return std::min(samples, options_.window);
+  }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_minibatch("bucket", most, batch());
+    if (!arrange()) {
+      window_.clear();
+      number_ = 0;
+      whole_ = ended_ = false;
+      return given(0);
+    }
+    Mark mark(to);
+    const Cut& cut = cuts_.back();
+    for (int64_t i = cut.begin; i < cut.end; ++i) to.append(window_, order_[static_cast<size_t>(i)], 1);
+    mark.keep();
+    const int64_t count = cut.end - cut.begin;
+    cuts_.pop_back();
+    return given(count);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place("bucket", pass, position, size());
+    go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
+  }
+
+ private:
+  struct Cut {  // a minibatch, as places in order_
+    int64_t begin, end;
+  };
+
+  void go(int64_t pass, int64_t position) {
+    const int64_t number = position / options_.window;
+    of_->seek(pass, number * options_.window);
+    window_.clear();
+    cuts_.clear();
+    number_ = number;
+    whole_ = ended_ = arranged_ = false;
+    place(pass, number * options_.window);
+    while (this->position() < position) {
+      if (!arrange_again()) fail(TN_INVALID, "bucket: position ", position, " is after the end, ", this->position());
+      Cut& cut = cuts_.back();
+      const int64_t skipped = std::min(cut.end - cut.begin, position - this->position());
+      cut.begin += skipped;
+      if (cut.begin == cut.end) cuts_.pop_back();
+      given(skipped);
+    }
+  }
+
+  // What is damaged was told when the window was read first.
+  bool arrange_again() {
+    while (true) try {
+        return arrange();
+      } catch (const Error& error) {
+        if (error.code() != TN_BAD_DATA) throw;
+      }
+  }
+
+  // Sees to it that there is a minibatch to give; false at the end of the pass.
+  bool arrange() {
+    if (!cuts_.empty()) return true;
+    if (arranged_) {
+      window_.clear();
+      arranged_ = whole_ = false;
+    }
+    while (!ended_ && (!whole_ || window_.samples() == 0)) fill();
+    if (window_.samples() == 0) return false;
+    sort();
+    cut();
+    order_cuts();
+    arranged_ = true;
+    return true;
+  }
+
+  // Reads the next window, which may turn out empty where all its samples are damaged. Those count before the others.
+  void fill() {
+    const int64_t begin = number_ * options_.window;
+    int64_t read_to = begin;
+    while (!ended_ && (read_to = of_->position()) - begin < options_.window)
+      ended_ = of_->next(window_, options_.window - (read_to - begin)) == 0;
+    place(pass(), read_to - window_.samples());
+    ++number_;
+    whole_ = true;
+  }
+
+  void sort() {
+    const Column& column = window_.columns()[slot_];
+    order_.resize(static_cast<size_t>(window_.samples()));
+    std::iota(order_.begin(), order_.end(), int64_t{0});
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](int64_t a, int64_t b) { return column.length(a) < column.length(b); });
+  }
+
+  void cut() {
+    const Column& column = window_.columns()[slot_];
+    int64_t begin = 0, rows = 0;
+    for (int64_t i = 0; i < window_.samples(); ++i) {
+      const int64_t more = std::max<int64_t>(column.length(order_[static_cast<size_t>(i)]), 1);
+      const bool full =
+          (options_.samples > 0 && i - begin == options_.samples) || (options_.rows > 0 && more > options_.rows - rows);
+      if (full && i > begin) {
+        cuts_.push_back({begin, i});
+        begin = i;
+        rows = 0;
+      }
+      rows += more;
+    }
+    cuts_.push_back({begin, window_.samples()});
+  }
+
+  // Fisher and Yates, with numbers that belong to this window of this pass.
+  void order_cuts() {
+    const Philox philox(options_.seed, static_cast<uint64_t>(pass()));
+    uint64_t counter = static_cast<uint64_t>(number_) << 32;
+    for (size_t i = cuts_.size() - 1; i > 0; --i) std::swap(cuts_[i], cuts_[below(philox, &counter, i + 1)]);
+  }
+
+  BucketOptions options_;
+  size_t slot_;
+  SampleBlock window_;
+  std::vector<int64_t> order_;  // of the samples in window_
+  std::vector<Cut> cuts_;       // not yet given; the last one comes first
+  bool whole_ = false;          // all of the window was read
+  bool arranged_ = false;       // and its minibatches were made
+  int64_t number_ = 0;          // of the next window in the pass
+  bool ended_ = false;          // the pass of of_
+};
+
+size_t slot_of_lengths(const Reader& of, const std::string& name) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < of.slots().size(); ++i) {
+    known.push_back(of.slots()[i].name);
+    const Slot& slot = of.slots()[i];
+    if (slot.name != name) continue;
+    if (slot.storage == TN_DENSE)
+      fail(TN_INVALID, "bucket: slot \"", name, "\" is ", to_string(slot), "; its samples have no length");
+    return i;
+  }
+  fail(TN_INVALID, "bucket: the reader has no slot \"", name, "\"", suggestion(name, known));
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last,
+                              std::shared_ptr<Allocator> allocator) {
+  require_samples("batch", *of);
+  if (samples < 1) fail(TN_INVALID, "batch: samples is ", samples, "; expected at least 1");
+  for (const Slot& slot : of->slots()) (void)checked_multiply(static_cast<uint64_t>(samples), slot.bytes, "batch");
+  return std::make_unique<Batch>(std::move(of), samples, drop_last, allocator);
+}
+
+std::unique_ptr<Reader> bucket(std::shared_ptr<Reader> of, const BucketOptions& options,
+                               std::shared_ptr<Allocator> allocator) {
+  require_samples("bucket", *of);
+  require_start("bucket", *of);
+  if (options.window < 1) fail(TN_INVALID, "bucket: window is ", options.window, " samples; expected at least 1");
+  if (options.samples < 0 || options.rows < 0 || (options.samples == 0 && options.rows == 0))
+    fail(TN_INVALID, "bucket: a minibatch of ", options.samples, " samples and ", options.rows,
+         " rows; expected a bound of at least 1 for one of them");
+  const size_t slot = slot_of_lengths(*of, options.slot);
+  return std::make_unique<Bucket>(std::move(of), options, slot, allocator);
+}
+
+}  // namespace tenon

@@ -1,0 +1,273 @@
+// Reads minibatches ahead on a thread of its own. SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "host/readers/wrapper.h"
+#include "host/threads/signals_blocked.h"
+
+namespace tenon {
+
+namespace {
+
+// What a call of next came to: a minibatch, the end of a pass, or a failure.
+struct Outcome {
+  int64_t samples = 0;
+  std::exception_ptr failure;
+  int64_t pass = 0, position = 0;  // of the reader afterwards
+};
+
+Outcome outcome_of(Reader& of, SampleBlock& to) {
+  Outcome outcome;
+  try {
+    outcome.samples = of.next(to, of.batch());
+  } catch (...) {
+    outcome.failure = std::current_exception();
+  }
+  outcome.pass = of.pass();
+  outcome.position = of.position();
+  return outcome;
+}
+
+struct Item {
+  SampleBlock block;
+  Outcome outcome;
+};
+
+// Finds out whether reading takes as long as `seconds` for a minibatch. Each window of reads counts without its
+// slowest, which may have been interrupted.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double seconds) : limit_(seconds * kWindow), slow_(seconds <= 0) {}
+
+  [[nodiscard]] bool slow() const { return slow_; }
+  template <typename Read>
+  auto time(Read&& read) {
+    const auto began = std::chrono::steady_clock::now();
+    const auto result = read();
+    add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    return result;
+  }
+
+ private:
+  static constexpr int kWindow = 16;
+
+  void add(double seconds) {
+    if (reads_++ % kWindow == 0) sum_ = slowest_ = 0;
+    sum_ += seconds;
+    slowest_ = std::max(slowest_, seconds);
+    slow_ = slow_ || sum_ - slowest_ >= limit_;
+  }
+
+  double limit_;
+  bool slow_;
+  int64_t reads_ = 0;
+  double sum_ = 0, slowest_ = 0;  // of the window
+};
+
+// The thread and a ring of items. Once there is a thread, it alone reads `of`, but in seek; before that the caller
+// does.
+class ReadAhead {
+ public:
+  ReadAhead(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
+            const std::shared_ptr<Allocator>& allocator)
+      : of_(std::move(of)), stopwatch_(worthwhile), ring_(minibatches) {
+    for (Item& item : ring_) item.block = SampleBlock(of_->slots(), allocator);
+  }
+  ~ReadAhead() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    of_->cancel(true);
+    changed_.notify_all();
+    thread_.join();
+    of_->cancel(false);
+  }
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // The next outcome, its samples moved to `to`.
+  Outcome take(SampleBlock& to) {
+    if (!thread_.joinable()) {
+      if (!stopwatch_.slow()) return read_here(to);
+      start();
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return filled_ > 0 || cancelled_; });
+    if (filled_ == 0) fail_cancelled();
+    Item& item = ring_[first_];
+    if (!item.outcome.failure && item.outcome.samples > 0) to.take(item.block);
+    const Outcome taken = std::exchange(item.outcome, {});
+    first_ = (first_ + 1) % ring_.size();
+    --filled_;
+    if (taken.failure) failed_ = false;
+    lock.unlock();
+    changed_.notify_all();
+    return taken;
+  }
+
+  // What the thread reads just then is cut short, and read again where the reader cannot go there. Else all that was
+  // read ahead is forgotten.
+  void seek(int64_t pass, int64_t position) {
+    std::unique_lock lock(mutex_);
+    hold_ = true;
+    if (reading_) of_->cancel(true);
+    changed_.wait(lock, [this] { return !reading_; });
+    of_->cancel(false);
+    hold_ = false;
+    try {
+      of_->seek(pass, position);
+    } catch (...) {
+      changed_.notify_all();
+      throw;
+    }
+    filled_ = 0;
+    failed_ = false;
+    changed_.notify_all();
+  }
+
+  // Of the one who reads, or waits for what is read; the thread is not disturbed.
+  void cancel(bool on) {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = on;
+    if (here_) of_->cancel(on);
+    changed_.notify_all();
+  }
+
+ private:
+  [[noreturn]] static void fail_cancelled() { fail(TN_CANCELLED, "buffered: cancelled"); }
+
+  // The caller reads.
+  class Here {
+   public:
+    explicit Here(ReadAhead& it) : it_(it) {
+      const std::lock_guard lock(it_.mutex_);
+      if (it_.cancelled_) fail_cancelled();
+      it_.here_ = true;
+    }
+    ~Here() {
+      const std::lock_guard lock(it_.mutex_);
+      it_.here_ = false;
+      if (it_.cancelled_) it_.of_->cancel(false);
+    }
+    Here(const Here&) = delete;
+    Here& operator=(const Here&) = delete;
+
+   private:
+    ReadAhead& it_;
+  };
+  Outcome read_here(SampleBlock& to) {
+    const Here here(*this);
+    return stopwatch_.time([&] { return outcome_of(*of_, to); });
+  }
+
+  void start() {
+    const SignalsBlocked signals;
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+      fail(TN_OUT_OF_MEMORY, "buffered: cannot start a thread: ", error.code().message());
+    }
+    pthread_setname_np(thread_.native_handle(), "tenon-reader");
+  }
+
+  void run() noexcept {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stop_ || (!hold_ && !failed_ && filled_ < ring_.size()); });
+      if (stop_) return;
+      Item& item = ring_[(first_ + filled_) % ring_.size()];
+      reading_ = true;
+      lock.unlock();
+      item.block.clear();
+      item.outcome = outcome_of(*of_, item.block);
+      lock.lock();
+      reading_ = false;
+      if (!cut_short(item)) {
+        failed_ = item.outcome.failure != nullptr;  // goes on when the caller has seen it
+        ++filled_;
+      }
+      changed_.notify_all();
+    }
+  }
+
+  [[nodiscard]] bool cut_short(const Item& item) const {
+    if (!item.outcome.failure || !hold_) return false;
+    try {
+      std::rethrow_exception(item.outcome.failure);
+    } catch (const Error& error) {
+      return error.code() == TN_CANCELLED;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  std::shared_ptr<Reader> of_;
+  Stopwatch stopwatch_;  // the caller's
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_: items from first_ on, filled_ of them, are the caller's, the others the thread's.
+  std::vector<Item> ring_;
+  size_t first_ = 0, filled_ = 0;
+  bool reading_ = false;  // the thread is
+  bool here_ = false;     // the caller is
+  bool hold_ = false;     // it must not begin to
+  bool failed_ = false;   // it waits until the failure was given
+  bool stop_ = false;
+  bool cancelled_ = false;
+  std::thread thread_;
+};
+
+class Buffered final : public Wrapper {
+ public:
+  Buffered(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
+           const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, worthwhile, allocator)) {}
+  ~Buffered() override {
+    // In a child after fork the thread does not exist: joining it would never end. Its memory is given up.
+    if (process_ != getpid()) static_cast<void>(ahead_.release());
+  }
+  Buffered(const Buffered&) = delete;
+  Buffered& operator=(const Buffered&) = delete;
+
+  [[nodiscard]] int64_t batch() const override { return of_->batch(); }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    if (most < batch()) fail(TN_INVALID, "buffered: room for ", most, " samples; a minibatch has up to ", batch());
+    const Outcome taken = ahead_->take(to);
+    place(taken.pass, taken.position);
+    if (taken.failure) std::rethrow_exception(taken.failure);
+    return taken.samples;
+  }
+  void seek(int64_t pass, int64_t position) override {
+    ahead_->seek(pass, position);
+    place(pass, position);
+  }
+  void begin_pass(int64_t) override {}  // nobody reads minibatches by index
+  void cancel(bool on) override { ahead_->cancel(on); }
+
+ private:
+  const pid_t process_ = getpid();
+  std::unique_ptr<ReadAhead> ahead_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches, std::shared_ptr<Allocator> allocator,
+                                 double worthwhile) {
+  require_minibatches("buffered", *of);
+  constexpr int64_t kMost = 4096;
+  if (minibatches < 1 || minibatches > kMost)
+    fail(TN_INVALID, "buffered: ", minibatches, " minibatches; expected 1 to ", kMost);
+  return std::make_unique<Buffered>(std::move(of), static_cast<size_t>(minibatches), worthwhile, allocator);
+}
+
+}  // namespace tenon

@@ -1,0 +1,405 @@
+// Several readers as one: chain, compose, interleave. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "core/checked.h"
+#include "host/readers/wrapper.h"
+
+namespace tenon {
+
+namespace {
+
+void require_readers(const char* who, const Readers& of) {
+  if (of.empty()) fail(TN_INVALID, who, ": no readers; expected at least 1");
+  for (const auto& reader : of) {
+    require_samples(who, *reader);
+    require_start(who, *reader);
+  }
+}
+
+// 'reader 2 (slots "image", "label")'
+std::string name_of(const Readers& of, size_t number) {
+  std::string slots;
+  for (const Slot& slot : of[number]->slots()) slots += (slots.empty() ? "\"" : ", \"") + slot.name + "\"";
+  return text("reader ", number + 1, " (slots ", slots, ")");
+}
+
+// Gives both the names of the one that has more. Numbers must not stand for one thing here and for another there.
+void agree_on_names(const char* who, Slot& slot, Slot& other, size_t number) {
+  if (slot.names != nullptr && other.names != nullptr) {
+    const std::string differs = difference(*other.names, other.index_limit, *slot.names);
+    const bool longer = !differs.empty() && difference(*slot.names, slot.index_limit, *other.names).empty();
+    if (!differs.empty() && !longer)
+      fail(TN_INVALID, who, ": slot \"", slot.name, "\" of reader ", number + 1,
+           " numbers its names otherwise than reader 1: ", differs,
+           "; give both the same vocabulary, labels or classes");
+    if (longer) slot.names = other.names;
+  }
+  if (slot.names == nullptr) slot.names = other.names;
+  other.names = slot.names;
+}
+
+// The slots of all readers, which must be the same; an index limit is that of all.
+std::vector<Slot> common_slots(const char* who, const Readers& of) {
+  std::vector<Slot> slots = of.front()->slots();
+  for (size_t number = 1; number < of.size(); ++number) {
+    const std::vector<Slot>& others = of[number]->slots();
+    if (others.size() != slots.size())
+      fail(TN_INVALID, who, ": ", name_of(of, 0), " and ", name_of(of, number), " have different slots");
+    for (size_t i = 0; i < slots.size(); ++i) {
+      Slot& slot = slots[i];
+      Slot other = others[i];
+      const bool known = slot.index_limit >= 0 && other.index_limit >= 0;
+      agree_on_names(who, slot, other, number);
+      slot.index_limit = other.index_limit = known ? std::max(slot.index_limit, other.index_limit) : -1;
+      if (!(slot == other))
+        fail(TN_INVALID, who, ": slot ", i + 1, " is \"", slot.name, "\", ", to_string(slot), ", in reader 1 and \"",
+             other.name, "\", ", to_string(other), ", in reader ", number + 1);
+    }
+  }
+  return slots;
+}
+
+int64_t sum_of_sizes(const char* who, const Readers& of) {
+  int64_t sum = 0;
+  for (const auto& reader : of) {
+    if (reader->size() < 0) return -1;
+    sum = checked_add(sum, reader->size(), who);
+  }
+  return sum;
+}
+
+bool all_indexed(const Readers& of) {
+  return std::all_of(of.begin(), of.end(), [](const auto& reader) { return reader->indexed(); });
+}
+
+class Joined : public CountingReader {
+ public:
+  [[nodiscard]] const std::vector<Slot>& slots() const final { return slots_; }
+  void begin_pass(int64_t pass) final {
+    for (const auto& reader : of_) reader->begin_pass(pass);
+  }
+  void cancel(bool on) final {
+    for (const auto& reader : of_) reader->cancel(on);
+  }
+
+ protected:
+  explicit Joined(Readers of) : of_(std::move(of)) { place(of_.front()->pass(), 0); }
+
+  // Brings each reader to its place; where one cannot go there, the others go back.
+  void seek_all(int64_t pass, const std::vector<int64_t>& places) {
+    std::vector<std::pair<int64_t, int64_t>> left;
+    try {
+      for (size_t i = 0; i < of_.size(); ++i) {
+        left.emplace_back(of_[i]->pass(), of_[i]->position());
+        of_[i]->seek(pass, places[i]);
+      }
+    } catch (const Error&) {
+      for (size_t i = 0; i + 1 < left.size(); ++i) of_[i]->seek(left[i].first, left[i].second);
+      throw;
+    }
+  }
+
+  // Reads and drops, for a place that cannot be computed.
+  void skip(const char* who, int64_t samples, const std::shared_ptr<Allocator>& allocator) {
+    constexpr int64_t kPiece = 64;
+    SampleBlock dropped(slots_, allocator);
+    while (samples > 0) {
+      dropped.clear();
+      const int64_t count = next(dropped, std::min(samples, kPiece));
+      if (count == 0) fail(TN_INVALID, who, ": the pass has ", samples, " samples less than the position");
+      samples -= count;
+    }
+  }
+
+  Readers of_;
+  std::vector<Slot> slots_;
+};
+
+// ---- chain
+
+class Chain final : public Joined {
+ public:
+  Chain(Readers of, std::shared_ptr<Allocator> allocator)
+      : Joined(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("chain", of_)) {
+    slots_ = common_slots("chain", of_);
+  }
+
+  [[nodiscard]] int64_t size() const override { return size_; }
+  [[nodiscard]] bool indexed() const override { return all_indexed(of_); }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room("chain", most);
+    for (; current_ < of_.size(); ++current_)
+      if (const int64_t count = next_of_current(to, most); count != 0) return given(count);
+    current_ = 0;
+    return given(0);
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    if (!indexed()) Reader::read_at(indices, count, to);
+    require_indices("chain", indices, count, size());
+    Mark mark(to);
+    for (int64_t i = 0; i < count;) {  // as many at once as one reader has
+      size_t number = 0;
+      int64_t before = 0;
+      while (indices[i] - before >= of_[number]->size()) before += of_[number++]->size();
+      inner_.clear();
+      for (; i < count && indices[i] >= before && indices[i] - before < of_[number]->size(); ++i)
+        inner_.push_back(indices[i] - before);
+      of_[number]->read_at(inner_.data(), static_cast<int64_t>(inner_.size()), to);
+    }
+    mark.keep();
+  }
+
+  // A reader that is over for this place still has its end to give.
+  void seek(int64_t pass, int64_t position) override {
+    require_place("chain", pass, position, size());
+    go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
+  }
+
+ private:
+  int64_t next_of_current(SampleBlock& to, int64_t most) {
+    Reader& of = *of_[current_];
+    return noticing(
+        of, [&] { return of.next(to, most); }, [&] { place(pass(), position() + 1); });
+  }
+
+  void go(int64_t pass, int64_t position) {
+    const int64_t known = size() < 0 ? 0 : position;
+    std::vector<int64_t> places;
+    int64_t left = known;
+    for (const auto& reader : of_) {
+      places.push_back(std::min(left, std::max<int64_t>(reader->size(), 0)));
+      left -= places.back();
+    }
+    seek_all(pass, places);
+    current_ = 0;
+    place(pass, known);
+    if (size() < 0) skip("chain", position, allocator_);
+  }
+
+  std::shared_ptr<Allocator> allocator_;
+  int64_t size_;
+  size_t current_ = 0;
+  std::vector<int64_t> inner_;
+};
+
+// ---- compose
+
+class Compose final : public Joined {
+ public:
+  Compose(Readers of, const std::shared_ptr<Allocator>& allocator) : Joined(std::move(of)) {
+    for (size_t number = 0; number < of_.size(); ++number) {
+      const int64_t size = of_[number]->size();
+      if (size_ >= 0 && size >= 0 && size != size_)
+        fail(TN_INVALID, "compose: ", name_of(of_, sized_), " has ", size_, " samples and ", name_of(of_, number),
+             " has ", size);
+      if (size >= 0) {
+        size_ = size;
+        sized_ = number;
+      }
+      add_slots(number);
+      ahead_.emplace_back(of_[number], allocator);
+      chosen_.emplace_back(of_[number]->slots(), allocator);
+    }
+  }
+
+  [[nodiscard]] int64_t size() const override { return size_; }
+  [[nodiscard]] bool indexed() const override { return all_indexed(of_); }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room("compose", most);
+    catch_up();
+    size_t going = 0;
+    for (Ahead& ahead : ahead_) going += ahead.fill(most) ? 1 : 0;
+    if (going == 0) {
+      for (Ahead& ahead : ahead_) ahead.begin();
+      return given(0);
+    }
+    if (going < ahead_.size()) {
+      size_t over = 0, goes_on = 0;
+      while (ahead_[over].left() > 0) ++over;
+      while (ahead_[goes_on].left() == 0) ++goes_on;
+      fail(TN_BAD_DATA, "compose: ", name_of(of_, over), " ended after ", position(), " samples of pass ", pass() + 1,
+           "; ", name_of(of_, goes_on), " goes on");
+    }
+    int64_t count = most;
+    for (const Ahead& ahead : ahead_) count = std::min(count, ahead.left());
+    Mark mark(to);
+    size_t column = 0;
+    for (const Ahead& ahead : ahead_)
+      for (const Column& from : ahead.block().columns()) to.columns()[column++].append(from, ahead.used(), count);
+    mark.keep();
+    for (Ahead& ahead : ahead_) ahead.use(count);
+    return given(count);
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    require_indices("compose", indices, count, size());
+    Mark mark(to);
+    size_t column = 0;
+    for (size_t i = 0; i < of_.size(); ++i) {
+      chosen_[i].clear();
+      of_[i]->read_at(indices, count, chosen_[i]);
+      for (const Column& from : chosen_[i].columns()) to.columns()[column++].append(from, 0, count);
+    }
+    mark.keep();
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place("compose", pass, position, size());
+    seek_all(pass, std::vector<int64_t>(of_.size(), position));
+    for (Ahead& ahead : ahead_) ahead.drop();
+    place(pass, position);
+  }
+
+ private:
+  // Where one reader has passed over a damaged sample, so do the others.
+  void catch_up() {
+    int64_t furthest = position();
+    for (const Ahead& ahead : ahead_)
+      if (!ahead.ended()) furthest = std::max(furthest, ahead.position());
+    for (Ahead& ahead : ahead_)
+      while (!ahead.ended() && ahead.position() < furthest && ahead.fill(furthest - ahead.position()))
+        ahead.use(std::min(ahead.left(), furthest - ahead.position()));
+    place(pass(), furthest);
+  }
+
+  void add_slots(size_t number) {
+    for (const Slot& slot : of_[number]->slots()) {
+      for (size_t other = 0; other < number; ++other)
+        for (const Slot& taken : of_[other]->slots())
+          if (taken.name == slot.name)
+            fail(TN_INVALID, "compose: ", name_of(of_, other), " and ", name_of(of_, number), " both have a slot \"",
+                 slot.name, "\"; rename one with choose");
+      slots_.push_back(slot);
+    }
+  }
+
+  std::vector<Ahead> ahead_;
+  std::vector<SampleBlock> chosen_;  // by read_at
+  int64_t size_ = -1;
+  size_t sized_ = 0;  // the reader that said so
+};
+
+// ---- interleave
+
+class Interleave final : public Joined {
+ public:
+  Interleave(Readers of, std::shared_ptr<Allocator> allocator)
+      : Joined(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("interleave", of_)) {
+    slots_ = common_slots("interleave", of_);
+    for (const auto& reader : of_) ahead_.emplace_back(reader, allocator_);
+  }
+
+  [[nodiscard]] int64_t size() const override { return size_; }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room("interleave", most);
+    int64_t count = 0;
+    for (size_t over = 0; count < most && over < ahead_.size();) {
+      Ahead& ahead = ahead_[turn_];
+      if (count > 0 && ahead.left() == 0) break;  // what was read is given before anything can fail
+      const auto readers = static_cast<int64_t>(ahead_.size());
+      if (fill(ahead, most / readers + (most % readers != 0 ? 1 : 0))) {
+        try {
+          to.append(ahead.block(), ahead.used(), 1);
+        } catch (...) {
+          if (count == 0) throw;
+          break;  // what was given is not lost: the next call fails
+        }
+        ahead.use(1);
+        given(1);
+        ++count;
+        over = 0;
+      } else {
+        ++over;
+      }
+      turn_ = (turn_ + 1) % ahead_.size();
+    }
+    if (count > 0) return count;
+    for (Ahead& ahead : ahead_) ahead.begin();
+    turn_ = 0;
+    return given(0);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place("interleave", pass, position, size());
+    go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
+  }
+
+ private:
+  bool fill(Ahead& ahead, int64_t most) {
+    return noticing(
+        *of_[turn_], [&] { return ahead.fill(most); },
+        [&] {  // a damaged sample has had its turn
+          place(pass(), position() + 1);
+          turn_ = (turn_ + 1) % ahead_.size();
+        });
+  }
+
+  void go(int64_t pass, int64_t position) {
+    const int64_t known = size() < 0 ? 0 : position;
+    const int64_t rounds = full_rounds(known);
+    int64_t left = known - given_in(rounds);
+    size_t turn = 0;
+    std::vector<int64_t> places;
+    for (size_t i = 0; i < of_.size(); ++i) {
+      const int64_t size = std::max<int64_t>(of_[i]->size(), 0);
+      places.push_back(std::min(rounds, size));
+      if (left == 0 || size <= rounds) continue;
+      ++places.back();
+      --left;
+      turn = (i + 1) % of_.size();
+    }
+    seek_all(pass, places);
+    for (Ahead& ahead : ahead_) ahead.drop();
+    turn_ = turn;
+    place(pass, known);
+    if (size() < 0) skip("interleave", position, allocator_);
+  }
+
+  // Samples given in so many rounds.
+  [[nodiscard]] int64_t given_in(int64_t rounds) const {
+    int64_t sum = 0;
+    for (const auto& reader : of_) sum += std::min(rounds, std::max<int64_t>(reader->size(), 0));
+    return sum;
+  }
+  // The most rounds that give no more than `samples`.
+  [[nodiscard]] int64_t full_rounds(int64_t samples) const {
+    int64_t low = 0, high = samples;  // the reader with the most samples gives one in each
+    while (low < high) {
+      const int64_t middle = low + (high - low + 1) / 2;
+      if (given_in(middle) <= samples)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  }
+
+  std::shared_ptr<Allocator> allocator_;
+  int64_t size_;
+  std::vector<Ahead> ahead_;
+  size_t turn_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> chain(Readers of, std::shared_ptr<Allocator> allocator) {
+  require_readers("chain", of);
+  return std::make_unique<Chain>(std::move(of), std::move(allocator));
+}
+
+std::unique_ptr<Reader> compose(Readers of, std::shared_ptr<Allocator> allocator) {
+  require_readers("compose", of);
+  return std::make_unique<Compose>(std::move(of), allocator);
+}
+
+std::unique_ptr<Reader> interleave(Readers of, std::shared_ptr<Allocator> allocator) {
+  require_readers("interleave", of);
+  return std::make_unique<Interleave>(std::move(of), std::move(allocator));
+}
+
+}  // namespace tenon

@@ -1,0 +1,166 @@
+// Readers of other slots: map and choose. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/attribute.h"
+#include "host/readers/wrapper.h"
+
+namespace tenon {
+
+namespace {
+
+class Map final : public Wrapper {
+ public:
+  Map(std::shared_ptr<Reader> of, std::vector<Slot> slots, MapFunction function,
+      const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)),
+        slots_(std::move(slots)),
+        function_(std::move(function)),
+        read_(of_->slots(), allocator),
+        picked_(of_->slots(), allocator),
+        made_(slots_, allocator) {}
+
+  [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
+  [[nodiscard]] int64_t batch() const override { return of_->batch(); }
+  [[nodiscard]] bool indexed() const override { return of_->indexed(); }
+
+  // What was read stays until the function has taken it.
+  int64_t next(SampleBlock& to, int64_t most) override {
+    if (used_ == made_.samples()) {
+      if (read_.samples() == 0 && followed([&] { return of_->next(read_, most); }) == 0) {
+        follow(0);
+        return 0;
+      }
+      made_.clear();
+      used_ = 0;
+      apply(read_, made_);
+      read_.clear();
+    }
+    const int64_t count = std::min(most, made_.samples() - used_);
+    if (count == made_.samples()) {
+      to.take(made_);
+    } else {
+      to.append(made_, used_, count);
+      used_ += count;
+    }
+    follow(made_.samples() - used_);
+    return count;
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    picked_.clear();
+    of_->read_at(indices, count, picked_);
+    apply(picked_, to);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    of_->seek(pass, position);
+    read_.clear();
+    made_.clear();
+    used_ = 0;
+    place(pass, position);
+  }
+
+ private:
+  void apply(const SampleBlock& from, SampleBlock& to) {
+    if (from.samples() == 0) return;
+    std::vector<ArrayView> lent = arrays_to_lend(slots_, from.samples());
+    function_(from.views(), from.samples(), lent);
+    to.append(lent, from.samples(), "map");
+  }
+
+  std::vector<Slot> slots_;
+  MapFunction function_;
+  SampleBlock read_, picked_;  // by next, by read_at
+  SampleBlock made_;
+  int64_t used_ = 0;  // of made_
+};
+
+class Choose final : public Wrapper {
+ public:
+  Choose(std::shared_ptr<Reader> of, std::vector<size_t> numbers, std::vector<Slot> slots,
+         const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)),
+        numbers_(std::move(numbers)),
+        slots_(std::move(slots)),
+        ahead_(of_, allocator),
+        picked_(of_->slots(), allocator) {}
+
+  [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
+  [[nodiscard]] int64_t batch() const override { return of_->batch(); }
+  [[nodiscard]] bool indexed() const override { return of_->indexed(); }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    if (!followed([&] { return ahead_.fill(most); })) {
+      ahead_.begin();
+      follow(0);
+      return 0;
+    }
+    const int64_t count = std::min(most, ahead_.left());
+    move(ahead_.block(), ahead_.used(), count, to);
+    ahead_.use(count);
+    follow(ahead_.left());
+    return count;
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    picked_.clear();
+    of_->read_at(indices, count, picked_);
+    move(picked_, 0, count, to);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    of_->seek(pass, position);
+    ahead_.drop();
+    place(pass, position);
+  }
+
+ private:
+  // Copies nothing where all of `from` becomes all of `to`.
+  void move(SampleBlock& from, int64_t begin, int64_t count, SampleBlock& to) {
+    const bool whole = to.samples() == 0 && count == from.samples();
+    Mark mark(to);
+    for (size_t i = 0; i < numbers_.size(); ++i) {
+      Column& column = from.columns()[numbers_[i]];
+      whole ? to.columns()[i].take(column) : to.columns()[i].append(column, begin, count);
+    }
+    mark.keep();
+  }
+
+  std::vector<size_t> numbers_;  // of the slots of of_
+  std::vector<Slot> slots_;
+  Ahead ahead_;
+  SampleBlock picked_;  // by read_at
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> map(std::shared_ptr<Reader> of, std::vector<Slot> slots, MapFunction function,
+                            std::shared_ptr<Allocator> allocator) {
+  return std::make_unique<Map>(std::move(of), std::move(slots), std::move(function), allocator);
+}
+
+std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<ChosenSlot>& slots,
+                               std::shared_ptr<Allocator> allocator) {
+  if (slots.empty()) fail(TN_INVALID, "choose: no slots; expected at least 1");
+  std::vector<std::string> known;
+  for (const Slot& slot : of->slots()) known.push_back(slot.name);
+  std::vector<size_t> numbers;
+  std::vector<Slot> chosen;
+  for (const ChosenSlot& choice : slots) {
+    const auto found = std::find(known.begin(), known.end(), choice.slot);
+    if (found == known.end())
+      fail(TN_INVALID, "choose: the reader has no slot \"", choice.slot, "\"", suggestion(choice.slot, known));
+    const auto number = static_cast<size_t>(found - known.begin());
+    if (std::find(numbers.begin(), numbers.end(), number) != numbers.end())
+      fail(TN_INVALID, "choose: slot \"", choice.slot, "\" is chosen twice");
+    if (choice.name.empty()) fail(TN_INVALID, "choose: slot \"", choice.slot, "\" gets no name");
+    for (const Slot& other : chosen)
+      if (other.name == choice.name) fail(TN_INVALID, "choose: two slots are named \"", choice.name, "\"");
+    numbers.push_back(number);
+    chosen.push_back(of->slots()[number]);
+    chosen.back().name = choice.name;
+  }
+  return std::make_unique<Choose>(std::move(of), std::move(numbers), std::move(chosen), allocator);
+}
+
+}  // namespace tenon

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/readers/reader.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "host/plugins/error_sink.h"
+#include "host/readers/wrapper.h"
+
+namespace tenon {
+
+void Reader::read_at(const int64_t*, int64_t, SampleBlock&) {
+  fail(TN_UNSUPPORTED, "samples cannot be read by index from this reader");
+}
+
+namespace {
+
+// A plugin's reader, with every answer checked.
+class PluginReader final : public CountingReader {
+ public:
+  PluginReader(const ReaderType& type, const Values& attributes, const std::string& directory, uint32_t shard,
+               uint32_t shards, const tn_services* services, volatile int32_t* cancel,
+               const std::vector<SlotNames>& names)
+      : type_(type),
+        who_("reader \"" + type.description.type + "\""),
+        sink_(who_, type.tags),
+        cancel_(cancel != nullptr ? cancel : &cancelled_) {
+    if (shards < 1 || shard >= shards) fail(TN_INVALID, who_, ": shard ", shard, " of ", shards, " does not exist");
+    try {
+      open(attributes, directory, shard, shards, services, names);
+      adopt_schema();
+      for (const SlotNames& known : names)
+        for (const Slot& slot : slots_)
+          if (slot.name == known.slot) require_known(who_, slot, *known.names);
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~PluginReader() override { close(); }
+  PluginReader(const PluginReader&) = delete;
+  PluginReader& operator=(const PluginReader&) = delete;
+
+  [[nodiscard]] const std::vector<Slot>& slots() const override { return slots_; }
+  [[nodiscard]] int64_t size() const override { return size_; }
+  [[nodiscard]] bool indexed() const override { return type_.table.read_at != nullptr && size_ >= 0; }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room(who_.c_str(), most);
+    most = std::min(most, room_for_next());
+    int64_t count = 0;
+    const tn_status status = with_room(to, most, [&](const tn_reader_buffers* room) {
+      count = 0;
+      return call_plugin(type_, who_, io("next"), type_.table.next, instance_, room, &count);
+    });
+    if (status == TN_END) {
+      sink_.check(TN_OK);  // an unread report must not be taken for the next failure
+      if (count != 0) fault("next gave ", count, " samples together with TN_END; expected none");
+      if (size_ >= 0 && position() != size_ && !damaged_)
+        fault("a pass ended after ", position(), " samples; expected ", size_);
+      damaged_ = false;
+      return given(0);
+    }
+    if (status != TN_OK) {
+      damaged_ = true;
+      follow_plugin();
+    }
+    sink_.check(status);
+    if (count < 1 || count > most) fault("next gave ", count, " samples; expected 1 to ", most);
+    if (size_ >= 0 && count > size_ - position())
+      fault("next gave sample ", position() + count, " of a pass; expected ", size_, " samples");
+    accept(to, count);
+    return given(count);
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    if (!indexed()) fail(TN_UNSUPPORTED, who_, ": samples cannot be read by index");
+    require_indices(who_.c_str(), indices, count, size_);
+    if (count <= 0) return;
+    sink_.check(with_room(to, count, [&](const tn_reader_buffers* room) {
+      return call_plugin(type_, who_, io("read_at"), type_.table.read_at, instance_, indices, count, room);
+    }));
+    accept(to, count);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place(who_.c_str(), pass, position, size_);
+    begin_pass(pass);
+    sink_.check(call_plugin(type_, who_, io("seek"), type_.table.seek, instance_, position));
+    place(pass, position);
+    damaged_ = false;
+  }
+
+  void begin_pass(int64_t pass) override {
+    if (passes_ != nullptr) sink_.check(call_plugin(type_, who_, io("begin"), passes_->begin, instance_, pass));
+  }
+
+  void cancel(bool on) override { __atomic_store_n(cancel_, on ? 1 : 0, __ATOMIC_RELAXED); }
+
+ private:
+  template <typename... Parts>
+  [[noreturn]] void fault(const Parts&... parts) const {
+    fail(TN_PLUGIN_FAULT, who_, " of plugin \"", type_.plugin, "\": ", parts...);
+  }
+
+  [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
+
+  // No more samples than there are, and where that is not known, than fit into some memory: they are asked for again.
+  [[nodiscard]] int64_t room_for_next() const {
+    if (size_ >= 0) return std::max<int64_t>(size_ - position(), 1);
+    constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+    uint64_t bytes = 1;
+    for (const Slot& slot : slots_) bytes = checked_add(bytes, slot.bytes, "a sample");
+    return static_cast<int64_t>(std::max<uint64_t>(kMostBytes / bytes, 1));
+  }
+
+  // After a failure, which may have passed over a damaged sample.
+  void follow_plugin() {
+    if (type_.table.position == nullptr) return;
+    const int64_t now = call_plugin(type_, who_, io("position"), type_.table.position, instance_);
+    if (now == position() + 1 && (size_ < 0 || now <= size_)) place(pass(), now);
+  }
+
+  void close() noexcept {
+    if (instance_ != nullptr) free_by_plugin(type_, who_, io("close"), type_.table.close, instance_);
+  }
+
+  void open(const Values& attributes, const std::string& directory, uint32_t shard, uint32_t shards,
+            const tn_services* services, const std::vector<SlotNames>& names) {
+    std::vector<Value> values;
+    try {
+      values = resolve(type_.description.attributes, attributes);
+    } catch (const Error& error) {
+      fail(error.code(), who_, ": ", error.message());
+    }
+    const AttributesView view(type_.description.attributes, values);
+    tn_reader_open open = {};
+    open.size = sizeof open;
+    open.shard = shard;
+    open.shards = shards;
+    open.services = services;
+    open.errors = sink_.get();
+    open.attributes = view.get();
+    open.directory = directory.c_str();
+    open.cancel = cancel_;
+    std::vector<SlotNames> whole = names;
+    std::erase_if(whole, [](const SlotNames& known) { return known.names->texts.empty(); });
+    const NamesTable lists(std::move(whole));
+    open.names = lists.data();
+    open.names_count = lists.size();
+    const tn_status status = call_plugin(type_, who_, io("open"), type_.table.open, &open, &instance_);
+    if (status != TN_OK) instance_ = nullptr;  // there is none to close
+    sink_.check(status);
+    if (instance_ == nullptr) fault("open succeeded and gave no instance");
+    if (type_.table.extension == nullptr) return;
+    const void* const found =
+        call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, static_cast<const char*>(TN_PASS));
+    passes_ = static_cast<const tn_pass*>(found);
+    if (passes_ != nullptr && (!TN_HAS(passes_, tn_pass, begin) || passes_->begin == nullptr))
+      fault("the extension \"", TN_PASS, "\" is too short or has no begin");
+  }
+
+  void adopt_schema() {
+    const tn_reader_schema* schema = call_plugin(type_, who_, {Tag::kAny, "schema"}, type_.table.schema, instance_);
+    if (schema == nullptr || !TN_HAS(schema, tn_reader_schema, slots)) fault("the schema is missing or too short");
+    slots_ =
+        adopt_slots(schema->slots, schema->slots_count, TN_PLUGIN_FAULT, who_ + " of plugin \"" + type_.plugin + "\"");
+    buffers_.resize(slots_.size());
+    size_ = call_plugin(type_, who_, {Tag::kAny, "samples"}, type_.table.samples, instance_);
+    if (size_ < -1) fault("samples answered ", size_, "; expected -1 or more");
+  }
+
+  // Calls with room for `samples` samples behind those of `to`, again with more of it as long as the plugin needs it.
+  template <typename Call>
+  tn_status with_room(SampleBlock& to, int64_t samples, Call&& call) {
+    const size_t most_tries = 4 + 2 * slots_.size();  // rows and inner sequences of each slot may be found out alone
+    for (size_t tries = 0;; ++tries) {
+      for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = to.columns()[i].offer(samples);
+      tn_reader_buffers room = {};
+      room.size = sizeof room;
+      room.slots_count = static_cast<uint32_t>(buffers_.size());
+      room.capacity = samples;
+      room.data = buffers_.data();
+      const tn_status status = call(&room);
+      if (status != TN_NEED_CAPACITY) return status;
+      sink_.check(TN_OK);
+      bool grown = false;
+      for (Column& column : to.columns()) grown = column.grow() || grown;
+      if (!grown) fault("it needs more room for ", samples, " samples, and does not say of what");
+      if (tries == most_tries) fault("it was given more room ", tries, " times, and needs more");
+    }
+  }
+
+  void accept(SampleBlock& to, int64_t count) {
+    for (Column& column : to.columns())
+      if (const std::string wrong = column.complaint(count); !wrong.empty())
+        fault("slot \"", column.slot().name, "\": ", wrong);
+    for (Column& column : to.columns()) column.accept(count);
+  }
+
+  const ReaderType& type_;
+  std::string who_;
+  ErrorSink sink_;
+  volatile int32_t cancelled_ = 0;
+  volatile int32_t* const cancel_;
+  void* instance_ = nullptr;
+  const tn_pass* passes_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<void*> buffers_;
+  int64_t size_ = -1;
+  bool damaged_ = false;  // next failed in this pass, so it may be short
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
+                                    uint32_t shard, uint32_t shards, const tn_services* services,
+                                    volatile int32_t* cancel, const std::vector<SlotNames>& names) {
+  return std::make_unique<PluginReader>(type, attributes, directory, shard, shards, services, cancel, names);
+}
+
+void require_known(const std::string& who, const Slot& slot, const Names& known) {
+  if (slot.names == nullptr) return;
+  const std::string differs = difference(*slot.names, slot.index_limit, known);
+  if (!differs.empty())
+    fail(TN_INVALID, who, ": slot \"", slot.name, "\": ", differs,
+         "; data must have the numbers that the model was trained with: give the reader the names of the model, or the "
+         "same vocabulary, labels or classes");
+}
+
+}  // namespace tenon

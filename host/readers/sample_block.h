@@ -1,0 +1,145 @@
+// Samples of named slots in growing host memory. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/reader.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/array_view.h"
+#include "core/seams.h"
+#include "host/readers/slot.h"
+
+namespace tenon {
+
+// Memory that grows and keeps what is in it.
+class GrowingBuffer {
+ public:
+  explicit GrowingBuffer(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
+
+  template <typename T = std::byte>
+  [[nodiscard]] T* data() const {
+    return reinterpret_cast<T*>(buffer_.data());
+  }
+  // Elements of `element` bytes that fit.
+  [[nodiscard]] int64_t capacity(uint64_t element) const { return static_cast<int64_t>(buffer_.size() / element); }
+  // Room for `count` elements of `element` bytes, of which the first `used` hold something. Grows by half at least.
+  void reserve(int64_t count, uint64_t element, int64_t used);
+
+ private:
+  std::shared_ptr<Allocator> allocator_;
+  Buffer buffer_;
+};
+
+// The samples of one slot: dense ones end to end; else rows (entries) end to end, and where each sample begins.
+class Column {
+ public:
+  Column(Slot slot, const std::shared_ptr<Allocator>& allocator);
+
+  [[nodiscard]] const Slot& slot() const { return slot_; }
+  [[nodiscard]] int64_t samples() const { return samples_; }
+  // Rows or entries of one sample, over all its inner sequences; 1 for a dense one.
+  [[nodiscard]] int64_t length(int64_t sample) const { return row_at(sample + 1) - row_at(sample); }
+  [[nodiscard]] ArrayView view() const;
+
+  void truncate(int64_t samples);                    // to at most so many; keeps the memory
+  void retain(const std::vector<int64_t>& samples);  // these alone, numbers rising
+  void reserve(int64_t samples);                     // memory for so many in all, and a row each
+  void append(const Column& from, int64_t begin, int64_t count);
+  // All samples of a column that is alike but for its name, which is empty afterwards; copied unless this one is empty.
+  void take(Column& from);
+  // Samples that an application lends. complaint() says first what is wrong with them, "" if nothing is.
+  [[nodiscard]] std::string complaint(const ArrayView& values, int64_t samples) const;
+  void append(const ArrayView& values);
+
+  // A plugin writes behind the last sample: offer() gives its element of tn_reader_buffers::data, with room for
+  // `samples` samples; grow() makes the room larger that was too small, false where it was not; complaint() says
+  // what is wrong with `count` samples that were written, "" if nothing is; accept() makes them part of the column.
+  [[nodiscard]] void* offer(int64_t samples);
+  [[nodiscard]] bool grow();
+  [[nodiscard]] std::string complaint(int64_t count);
+  void accept(int64_t count) { samples_ += count; }
+
+ private:
+  // Samples end to end, with the offsets of each level from the first one's on.
+  struct Piece {
+    int64_t samples = 0, rows = 0;
+    const void* data = nullptr;
+    std::array<const int64_t*, 2> offsets = {nullptr, nullptr};
+    const int64_t* ids = nullptr;
+  };
+  void append(const Piece& piece);
+
+  [[nodiscard]] bool sequences() const { return slot_.storage != TN_DENSE; }
+  [[nodiscard]] bool sparse() const { return slot_.storage == TN_CSR; }
+  [[nodiscard]] bool nested() const { return slot_.levels == 2; }
+  [[nodiscard]] int64_t* offsets(size_t level) const { return offsets_[level].data<int64_t>(); }
+  // The inner sequence, and the row, with which a sample begins.
+  [[nodiscard]] int64_t inner_at(int64_t sample) const { return nested() ? offsets(0)[sample] : 0; }
+  [[nodiscard]] int64_t row_at(int64_t sample) const {
+    return !sequences() ? sample : nested() ? offsets(1)[offsets(0)[sample]] : offsets(0)[sample];
+  }
+  void reserve_samples(int64_t samples);
+  void reserve_inner(int64_t inner);
+  void reserve_rows(int64_t rows);
+  [[nodiscard]] std::string add_up(size_t level, int64_t begin, int64_t count, int64_t most) const;
+  [[nodiscard]] std::string complaint_of_ids(const int64_t* ids, const int64_t* offsets, int64_t samples) const;
+
+  Slot slot_;
+  int64_t samples_ = 0;
+  GrowingBuffer data_, ids_;
+  std::array<GrowingBuffer, 2> offsets_;  // int64 [samples + 1], [inner sequences + 1]
+  tn_sequence_room room_ = {};
+};
+
+// One column per slot, all with the same samples.
+class SampleBlock {
+ public:
+  SampleBlock() = default;
+  SampleBlock(const std::vector<Slot>& slots, const std::shared_ptr<Allocator>& allocator);
+
+  [[nodiscard]] int64_t samples() const { return columns_.empty() ? 0 : columns_.front().samples(); }
+  [[nodiscard]] std::vector<Column>& columns() { return columns_; }
+  [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
+  [[nodiscard]] std::vector<ArrayView> views() const;
+
+  void clear() { truncate(0); }
+  void truncate(int64_t samples);
+  void retain(const std::vector<int64_t>& samples);
+  void reserve(int64_t samples);
+  // On failure the block is as it was.
+  void append(const SampleBlock& from, int64_t begin, int64_t count);
+  // All samples of `from`, which is empty afterwards; nothing is copied where this block is empty.
+  void take(SampleBlock& from);
+  // Samples that an application lends, one array for each slot; TN_INVALID where they are not what the slots say.
+  void append(const std::vector<ArrayView>& lent, int64_t samples, const std::string& who);
+
+ private:
+  std::vector<Column> columns_;
+};
+
+// One array for each slot, as those that are lent must be but for data, offsets and the number of rows.
+std::vector<ArrayView> arrays_to_lend(const std::vector<Slot>& slots, int64_t samples);
+
+// Cuts a block back to the samples that it has now, unless keep() is called before.
+class Mark {
+ public:
+  explicit Mark(SampleBlock& block) : block_(block), samples_(block.samples()) {}
+  ~Mark() {
+    if (!kept_) block_.truncate(samples_);
+  }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  SampleBlock& block_;
+  int64_t samples_;
+  bool kept_ = false;
+};
+
+}  // namespace tenon

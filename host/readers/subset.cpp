@@ -1,0 +1,163 @@
+// Readers of a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/checked.h"
+#include "host/readers/wrapper.h"
+
+namespace tenon {
+
+namespace {
+
+class FirstN final : public Wrapper {
+ public:
+  FirstN(std::shared_ptr<Reader> of, int64_t samples, const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)), samples_(samples), skipped_(of_->slots(), allocator) {}
+
+  [[nodiscard]] int64_t size() const override { return of_->size() < 0 ? -1 : std::min(samples_, of_->size()); }
+  [[nodiscard]] bool indexed() const override { return of_->indexed(); }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room("first_n", most);
+    if (position() < samples_)
+      return noticing(
+          *of_, [&] { return given(of_->next(to, std::min(most, samples_ - position()))); },
+          [&] { place(pass(), position() + 1); });
+    skip_rest();
+    return given(0);
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    require_indices("first_n", indices, count, size());
+    of_->read_at(indices, count, to);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place("first_n", pass, position, size() < 0 ? samples_ : size());
+    of_->seek(pass, position);
+    place(pass, position);
+  }
+
+ private:
+  // Brings the inner reader to the beginning of its next pass. One that cannot seek is read to the end of its pass; one
+  // that has no end either just goes on.
+  void skip_rest() {
+    try {
+      of_->seek(pass() + 1, 0);
+    } catch (const Error& error) {
+      if (error.code() != TN_UNSUPPORTED) throw;
+      constexpr int64_t kPiece = 64;
+      while (of_->size() >= 0 && of_->next(skipped_, kPiece) != 0) skipped_.clear();
+    }
+  }
+
+  int64_t samples_;
+  SampleBlock skipped_;
+};
+
+class Shard final : public Wrapper {
+ public:
+  Shard(std::shared_ptr<Reader> of, int64_t shard, int64_t shards, const std::shared_ptr<Allocator>& allocator)
+      : Wrapper(std::move(of)), shard_(shard), shards_(shards), ahead_(of_, allocator) {}
+
+  [[nodiscard]] int64_t size() const override {
+    const int64_t all = of_->size();
+    return all < 0 ? -1 : all > shard_ ? (all - shard_ - 1) / shards_ + 1 : 0;
+  }
+  [[nodiscard]] bool indexed() const override { return of_->indexed(); }
+
+  int64_t next(SampleBlock& to, int64_t most) override {
+    require_room("shard", most);
+    return indexed() ? by_index(to, most) : given(in_order(to, most));
+  }
+
+  void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    require_indices("shard", indices, count, size());
+    indices_.assign(indices, indices + count);
+    for (int64_t& index : indices_) index = index * shards_ + shard_;
+    of_->read_at(indices_.data(), count, to);
+  }
+
+  void seek(int64_t pass, int64_t position) override {
+    require_place("shard", pass, position, size());
+    if (indexed()) {
+      of_->begin_pass(pass);
+    } else {
+      // Behind the last sample that was given: what comes after it need not exist.
+      const int64_t at =
+          position == 0 ? 0 : checked_add(checked_multiply(position - 1, shards_, "shard"), shard_ + 1, "shard");
+      of_->seek(pass, at);
+      ahead_.drop();
+      passed_ = at % shards_;
+    }
+    place(pass, position);
+  }
+
+ private:
+  int64_t by_index(SampleBlock& to, int64_t most) {
+    const int64_t count = std::min(most, size() - position());
+    if (count == 0) {
+      of_->begin_pass(pass() + 1);
+      return given(0);
+    }
+    indices_.clear();
+    for (int64_t i = 0; i < count; ++i) indices_.push_back((position() + i) * shards_ + shard_);
+    return give_at(*of_, indices_.data(), count, to);
+  }
+
+  // Reads everything and passes over what belongs to other shards.
+  int64_t in_order(SampleBlock& to, int64_t most) {
+    Mark mark(to);
+    int64_t count = 0;
+    while (count == 0 && fill(most)) {
+      int64_t used = 0, passed = passed_;
+      for (; count < most && used < ahead_.left(); ++used, passed = (passed + 1) % shards_)
+        if (passed == shard_) {
+          to.append(ahead_.block(), ahead_.used() + used, 1);
+          ++count;
+        }
+      ahead_.use(used);
+      passed_ = passed;
+    }
+    if (count == 0) {
+      ahead_.begin();
+      passed_ = 0;
+    }
+    mark.keep();
+    return count;
+  }
+
+  bool fill(int64_t most) {
+    constexpr int64_t kMost = 1024;  // samples that are read only to be dropped
+    return noticing(
+        *of_, [&] { return ahead_.fill(most > kMost / shards_ ? std::max(most, kMost) : most * shards_); },
+        [&] {
+          if (passed_ == shard_) place(pass(), position() + 1);
+          passed_ = (passed_ + 1) % shards_;
+        });
+  }
+
+  int64_t shard_, shards_;
+  Ahead ahead_;
+  int64_t passed_ = 0;  // samples of all shards, modulo their number
+  std::vector<int64_t> indices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std::shared_ptr<Allocator> allocator) {
+  require_samples("first_n", *of);
+  require_start("first_n", *of);
+  if (samples < 0) fail(TN_INVALID, "first_n: samples is ", samples, "; expected at least 0");
+  return std::make_unique<FirstN>(std::move(of), samples, allocator);
+}
+
+std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t shards,
+                              std::shared_ptr<Allocator> allocator) {
+  require_samples("shard", *of);
+  require_start("shard", *of);
+  if (shards < 1 || shard < 0 || shard >= shards)
+    fail(TN_INVALID, "shard: shard ", shard, " of ", shards, " does not exist");
+  return std::make_unique<Shard>(std::move(of), shard, shards, allocator);
+}
+
+}  // namespace tenon

@@ -1,0 +1,332 @@
+// The host's compute threads: one region at a time, tasks by a shared counter, idle workers spin and then park.
+//
+// A worker may take part in a region only while its gate is open, and the caller leaves only when the gate is shut
+// and nobody is inside. So a worker that the system wakes late is neither waited for nor able to see a half-written
+// region. One that loses its core inside is waited for, and that it did is measured: Attendance then goes on without
+// it. Tasks come through the C interface: an exception must not leave one.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/threads/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "host/threads/floating_point_mode.h"
+#include "host/threads/gate.h"
+#include "host/threads/phases.h"
+#include "host/threads/signals_blocked.h"
+#include "host/threads/spin.h"
+#include "host/threads/worker_count.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr int32_t kMostThreads = 4096;
+constexpr double kStall = 0.5e-3;  // seconds without a core that the system does not take by itself
+constexpr int64_t kChunksPerThread = 16;
+constexpr size_t kCacheLine = 64;
+
+int32_t usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
+}
+
+// Seconds on a clock of the system.
+double read(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+struct alignas(kCacheLine) Worker {
+  std::atomic<bool> computed{false};
+  std::thread thread;          // none for worker 0, the caller
+  clockid_t clock = 0;         // its time on a core
+  double computed_before = 0;  // on that clock, when the caller began to wait
+};
+
+using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
+
+}  // namespace
+
+struct ThreadPool::State {
+  explicit State(int32_t threads)
+      : workers(static_cast<size_t>(threads)), spin(threads <= usable_cores()), attendance(threads), present(threads) {}
+  ~State() { stop(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  void start();
+  void stop() noexcept;
+  void work(int32_t worker);
+  void await(uint32_t seen);
+  void sit_out(int32_t worker);
+  void leave(int32_t worker);
+  template <typename Sleep>
+  void watch(Sleep sleep);
+  void report(int32_t worker);
+  void await_phase(const Phases::Taken& taken, int32_t worker);
+  void await_rest();
+  void call(int32_t participants);
+  void run_tasks(int32_t worker);
+  void run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker);
+  void wake(int64_t most);
+  void run(int32_t count, const int64_t* sizes, Task what, void* with);
+  [[nodiscard]] int32_t current_worker() const;
+
+  std::vector<Worker> workers;
+  const bool spin;  // not when the cores are fewer than the threads
+  const pid_t process = getpid();
+  tn_parallel parallel = {};
+
+  // The region. Written by the caller while the gate is shut.
+  Task task = nullptr;
+  void* argument = nullptr;
+  std::atomic<bool> running{false};
+
+  // Whether a worker that holds the region up has no core is measured: by the caller when it begins to wait, and by
+  // the last worker when it is done.
+  std::atomic<bool> watching{false};
+  double watched_since = 0;
+  double lost = 0;  // seconds in which the last worker had no core
+
+  Attendance attendance;
+  std::atomic<int32_t> present;  // workers with a lower number take part
+  std::condition_variable called;
+
+  alignas(kCacheLine) Phases phases;
+  alignas(kCacheLine) Gate gate;
+  alignas(kCacheLine) std::atomic<uint32_t> region{0};  // counts regions; a worker waits for a change
+  std::atomic<bool> ending{false};
+  std::atomic<int32_t> parked{0};
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+void ThreadPool::State::start() {
+  const SignalsBlocked blocked;
+  for (size_t i = 1; i < workers.size(); ++i) {
+    try {
+      workers[i].thread = std::thread([this, i] { work(static_cast<int32_t>(i)); });
+    } catch (const std::system_error& error) {
+      fail(TN_OUT_OF_MEMORY, "cannot start compute thread ", i, " of ", workers.size(), ": ", error.code().message());
+    }
+    pthread_setname_np(workers[i].thread.native_handle(), "tenon-worker");
+    pthread_getcpuclockid(workers[i].thread.native_handle(), &workers[i].clock);
+  }
+}
+
+void ThreadPool::State::stop() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ending.store(true);
+    region.fetch_add(1);
+  }
+  changed.notify_all();
+  called.notify_all();
+  for (Worker& worker : workers)
+    if (worker.thread.joinable()) worker.thread.join();
+}
+
+void ThreadPool::State::work(int32_t worker) {
+  uint32_t seen = 0;
+  for (;;) {
+    sit_out(worker);
+    await(seen);
+    if (ending.load(std::memory_order_relaxed)) return;
+    seen = region.load(std::memory_order_acquire);
+    if (!gate.enter()) continue;
+    run_tasks(worker);
+    leave(worker);
+  }
+}
+
+// Returns when the worker may take part.
+void ThreadPool::State::sit_out(int32_t worker) {
+  if (worker < present.load(std::memory_order_relaxed)) return;
+  std::unique_lock<std::mutex> lock(mutex);
+  called.wait(lock, [&] { return worker < present.load() || ending.load(); });
+}
+
+// Returns when `region` is no longer `seen`.
+void ThreadPool::State::await(uint32_t seen) {
+  if (spin && spin_until([&] { return region.load(std::memory_order_acquire) != seen; })) return;
+  std::unique_lock<std::mutex> lock(mutex);
+  // The caller changes `region` and then looks at `parked`; here it is the other way round, and both sequentially
+  // consistent, so one of the two sees the other.
+  parked.fetch_add(1);
+  changed.wait(lock, [&] { return region.load() != seen; });
+  parked.fetch_sub(1);
+}
+
+void ThreadPool::State::run_tasks(int32_t worker) {
+  const FloatingPointMode mode;
+  Phases::Taken taken = phases.none();
+  for (bool first = true; phases.take(taken); first = false) {
+    if (first) workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
+    if (!phases.may_begin(taken)) await_phase(taken, worker);
+    for (int64_t i = taken.begin; i < taken.end; ++i) task(argument, taken.phase, i - taken.first, worker);
+    if (phases.are_last(taken)) report(worker);
+    phases.done(taken);
+  }
+}
+
+void ThreadPool::State::leave(int32_t worker) {
+  if (gate.is_last()) report(worker);
+  gate.leave();
+}
+
+// Sleeps until the last worker is done, who then tells whether it had a core.
+template <typename Sleep>
+void ThreadPool::State::watch(Sleep sleep) {
+  for (Worker& worker : workers)
+    if (worker.clock != 0) worker.computed_before = read(worker.clock);
+  watched_since = read(CLOCK_MONOTONIC);
+  lost = 0;
+  watching.store(true, std::memory_order_release);
+  sleep();
+  watching.store(false, std::memory_order_relaxed);
+  if (lost > kStall) attendance.stalled();
+}
+
+void ThreadPool::State::report(int32_t worker) {
+  if (!watching.load(std::memory_order_acquire)) return;
+  const Worker& self = workers[static_cast<size_t>(worker)];
+  lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
+}
+
+// These two sleep after a moment: a worker may have lost its core to another process, and this core, once idle, is
+// where the system can run it.
+void ThreadPool::State::await_phase(const Phases::Taken& taken, int32_t worker) {
+  if (spin && spin_until([&] { return phases.may_begin(taken); })) return;
+  if (worker == 0)
+    watch([&] { phases.sleep_until_may_begin(taken); });
+  else
+    phases.sleep_until_may_begin(taken);
+}
+
+void ThreadPool::State::await_rest() {
+  if (spin && spin_until([&] { return gate.is_empty(); })) return;
+  watch([&] { gate.sleep_until_empty(); });
+}
+
+// Lets the first `participants` workers take part.
+void ThreadPool::State::call(int32_t participants) {
+  const int32_t before = present.load(std::memory_order_relaxed);
+  if (before == participants) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    present.store(participants);
+  }
+  if (participants > before) called.notify_all();
+}
+
+void ThreadPool::State::run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker) {
+  workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
+  for (int32_t phase = 0; phase < count; ++phase)
+    for (int64_t i = 0; i < sizes[phase]; ++i) what(with, phase, i, worker);
+}
+
+// Wakes parked workers, no more than `most`.
+void ThreadPool::State::wake(int64_t most) {
+  const int32_t sleeping = parked.load();
+  if (sleeping == 0) return;
+  // Whoever is counted as parked holds the mutex or waits already; so after this none can miss the notification.
+  { const std::lock_guard<std::mutex> lock(mutex); }
+  if (most >= sleeping) {
+    changed.notify_all();
+  } else {
+    for (int64_t i = 0; i < most; ++i) changed.notify_one();
+  }
+}
+
+// Which worker the calling thread is, asked from inside a task.
+int32_t ThreadPool::State::current_worker() const {
+  const std::thread::id self = std::this_thread::get_id();
+  for (size_t i = 1; i < workers.size(); ++i)
+    if (workers[i].thread.get_id() == self) return static_cast<int32_t>(i);
+  return 0;
+}
+
+void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void* with) {
+  const int64_t most = count <= 0 ? 0 : *std::max_element(sizes, sizes + count);
+  if (most <= 0) return;
+  if (running.load(std::memory_order_relaxed)) {  // called from a task; the mode is set already
+    run_here(count, sizes, what, with, current_worker());
+    return;
+  }
+  running.store(true, std::memory_order_relaxed);
+  const int32_t participants = most == 1 ? 1 : attendance.next();
+  if (participants == 1) {
+    const FloatingPointMode mode;
+    run_here(count, sizes, what, with, 0);
+  } else {
+    call(participants);
+    task = what;
+    argument = with;
+    phases.begin(count, sizes, participants * kChunksPerThread);
+    gate.open();
+    region.fetch_add(1);
+    wake(std::min<int64_t>(most, participants) - 1);
+    run_tasks(0);
+    gate.shut();
+    if (!gate.is_empty()) await_rest();
+  }
+  running.store(false, std::memory_order_relaxed);
+}
+
+ThreadPool::ThreadPool(int32_t threads) {
+  if (threads < 0 || threads > kMostThreads)
+    fail(TN_INVALID, "threads must be between 0 and ", kMostThreads, ", got ", threads);
+  state_ = std::make_unique<State>(threads == 0 ? std::min(usable_cores(), kMostThreads) : threads);
+  state_->parallel.size = sizeof(tn_parallel);
+  state_->parallel.workers = this->threads();
+  state_->parallel.self = state_.get();
+  state_->parallel.for_each = [](void* self, int64_t count, void (*task)(void*, int64_t, int32_t), void* argument) {
+    struct Given {
+      void (*task)(void*, int64_t, int32_t);
+      void* argument;
+    } given = {task, argument};
+    static_cast<State*>(self)->run(
+        1, &count,
+        [](void* all, int32_t, int64_t index, int32_t worker) {
+          const Given& of = *static_cast<const Given*>(all);
+          of.task(of.argument, index, worker);
+        },
+        &given);
+  };
+  state_->parallel.phases = [](void* self, int32_t count, const int64_t* sizes, Task task, void* argument) {
+    static_cast<State*>(self)->run(count, sizes, task, argument);
+  };
+  state_->start();
+}
+
+ThreadPool::~ThreadPool() {
+  // In a child after fork the threads do not exist: joining them would never end. Their memory is given up.
+  if (state_->process != getpid()) static_cast<void>(state_.release());
+}
+
+int32_t ThreadPool::threads() const { return static_cast<int32_t>(state_->workers.size()); }
+
+uint64_t ThreadPool::workers_computed() const {
+  uint64_t count = 0;
+  for (const Worker& worker : state_->workers) count += worker.computed.load(std::memory_order_relaxed) ? 1 : 0;
+  return count;
+}
+
+const tn_parallel* ThreadPool::parallel() const { return &state_->parallel; }
+
+}  // namespace tenon

@@ -1,0 +1,102 @@
+// The loops over a reader: train, test, infer. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/seams.h"
+#include "host/machine/machine.h"
+#include "host/readers/reader.h"
+#include "host/training/updater.h"
+
+namespace tenon {
+
+enum class EventKind { kBeginTraining, kEndTraining, kBeginPass, kEndPass, kBeginIteration, kEndIteration };
+
+struct MetricValue {
+  std::string name;  // "accuracy", or "<layer>.accuracy" where two metrics give that name
+  double value = 0;
+};
+
+// Legal order: BeginTraining (BeginPass (BeginIteration EndIteration)* EndPass)* EndTraining; a stopped training may
+// end inside a pass, without its EndPass. EndPass exactly when the reader ends a pass.
+struct Event {
+  EventKind kind = EventKind::kBeginTraining;
+  int64_t pass = 0, batch = 0, samples = 0;
+  double cost = 0;  // mean over samples: of the minibatch, or of the pass so far
+  std::vector<MetricValue> metrics;
+  double seconds = 0;         // since the pass began
+  double learning_rate = 0;   // before the schedule; may be changed by the handler
+  double scheduled_rate = 0;  // after it: of the last update, or of the first where none was yet
+  bool stop = false;          // likewise
+};
+using EventHandler = std::function<void(Event&)>;
+
+// Sums over the minibatches of a pass.
+class PassResult {
+ public:
+  PassResult(const Machine& machine, Registry& registry);
+  void clear();
+  // Adds the machine's last minibatch; or makes it the only one.
+  void add(const Machine& machine);
+  [[nodiscard]] int64_t samples() const { return samples_; }
+  [[nodiscard]] double cost() const;  // mean over samples; 0 for none
+  [[nodiscard]] std::vector<MetricValue> metrics() const;
+
+ private:
+  struct Metric {
+    LayerRef layer;
+    const LayerType* type = nullptr;
+    std::vector<double> state;
+  };
+  std::vector<Metric> metrics_;
+  double cost_sum_ = 0;
+  int64_t samples_ = 0;
+};
+
+// Connects the slots of a reader to the data layers of a machine.
+class Feeder {
+ public:
+  // feeding: slot -> data layer, for slots whose data layer has another name. TN_INVALID names a data layer that no
+  // slot feeds, or a slot that does not exist.
+  Feeder(const Topology& topology, const std::vector<Slot>& slots, const std::map<std::string, std::string>& feeding);
+  [[nodiscard]] std::vector<NamedArray> feeds(const SampleBlock& minibatch) const;
+  // Fails where the integers of a slot stand for something else than those that `set` was trained with.
+  void check_names(const ParameterSet& set) const;
+  // They are those that `set` is trained with.
+  void keep_names(ParameterSet& set) const;
+
+ private:
+  struct Link {
+    size_t slot;
+    std::string data_layer;
+    Slot source;
+  };
+  std::vector<Link> links_;
+};
+
+struct TrainRequest {
+  Machine& machine;
+  Registry& registry;
+  Reader& reader;  // of minibatches
+  SampleBlock& minibatch;
+  std::map<std::string, std::string> feeding;
+  Clock& clock;
+};
+
+void train(const TrainRequest& request, Updater& updater, int64_t passes, const EventHandler& handler);
+
+struct TestResult {
+  double cost = 0;
+  int64_t samples = 0;
+  double seconds = 0;
+  std::vector<MetricValue> metrics;
+};
+TestResult test(const TrainRequest& request);
+
+// One pass; `sink` is given the machine after each minibatch and returns false to end early.
+void infer(const TrainRequest& request, const std::function<bool(const Machine&)>& sink);
+
+}  // namespace tenon

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/update_calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/alignment.h"
+#include "core/error.h"
+
+namespace tenon {
+
+namespace {
+
+std::vector<tn_dtype> types_of(const std::vector<OperandCall::Operand>& operands) {
+  std::vector<tn_dtype> types;
+  for (const OperandCall::Operand& operand : operands) types.push_back(operand.dtype);
+  return types;
+}
+
+// A pointwise site with what it points to.
+struct Site {
+  tn_program program;
+  std::vector<tn_dtype> inputs, outputs;
+  tn_pointwise_site site = {};
+
+  Site(const Program& of, const Dim& rows, const Dim& columns, const std::vector<OperandCall::Operand>& given,
+       const std::vector<OperandCall::Operand>& made)
+      : program(of.view()), inputs(types_of(given)), outputs(types_of(made)) {
+    site.size = sizeof site;
+    site.compute = TN_F32;
+    site.program = &program;
+    site.extents = of.extents.data();
+    site.inputs = inputs.data();
+    site.outputs = outputs.data();
+    site.rows = rows;
+    site.columns = columns;
+  }
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+};
+
+// The stretches of a machine's parameters that one call may cover: whole runs, or one tensor each.
+std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<GradientRun>& runs, int32_t grain) {
+  if (grain == TN_GRAIN_ELEMENT) return runs;
+  std::vector<GradientRun> result;
+  for (const GradientRun& run : runs)
+    for (const size_t number : run.entries) {
+      const ParameterEntry& entry = machine.set()->entries()[number];
+      const uint64_t within = entry.offset - run.offset;
+      GradientRun part = run;
+      part.parameters = run.parameters + within;
+      part.gradients = static_cast<const std::byte*>(run.gradients) + within * tn_dtype_bytes(run.gradient_dtype);
+      part.offset = entry.offset;
+      part.elements = entry.count;
+      part.entries = {number};
+      result.push_back(std::move(part));
+    }
+  return result;
+}
+
+}  // namespace
+
+RowLayout::RowLayout(const ParameterSet& set) : sizes_(set.slabs().size(), 0) {
+  for (const ParameterEntry& entry : set.entries()) {
+    offsets_.push_back(sizes_[entry.slab]);
+    sizes_[entry.slab] += padded(static_cast<uint64_t>(rows(entry)));
+  }
+}
+
+OperandCall::OperandCall(const Device& device, const std::vector<Operand>& inputs,
+                         const std::vector<Operand>& outputs) {
+  const int32_t type = device.table().description->dlpack_type;
+  for (const auto* list : {&inputs, &outputs})
+    for (const Operand& operand : *list) {
+      tn_tensor tensor = {};
+      tensor.size = sizeof tensor;
+      tensor.alignment = kLine;
+      tensor.dl.data = operand.data;
+      tensor.dl.device = {static_cast<DLDeviceType>(type), 0};
+      tensor.dl.dtype = {static_cast<uint8_t>(tn_dtype_code(operand.dtype)),
+                         static_cast<uint8_t>(tn_dtype_bits(operand.dtype)), 1};
+      tensor.storage = operand.rows == nullptr ? TN_DENSE : TN_ROWS;
+      tensor.part = operand.rows;
+      tensors_.push_back(tensor);
+    }
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (i < inputs.size())
+      inputs_.push_back(&tensors_[i]);
+    else
+      outputs_.push_back(&tensors_[i]);
+  }
+  requests_.assign(outputs.size(), TN_REQUEST_WRITE);
+  call_.size = sizeof call_;
+  call_.inputs_count = static_cast<uint32_t>(inputs_.size());
+  call_.outputs_count = static_cast<uint32_t>(outputs_.size());
+  call_.inputs = inputs_.data();
+  call_.outputs = outputs_.data();
+  call_.requests = requests_.data();
+}
+
+std::unique_ptr<OperandCall> OperandCall::over_grid(Device& device, ErrorSink& sink, const Program& program,
+                                                    const Dim& rows, const Dim& columns,
+                                                    const std::vector<Operand>& inputs,
+                                                    const std::vector<Operand>& outputs) {
+  const auto* table = device.primitives<tn_pointwise_table>(TN_POINTWISE);
+  if (table == nullptr) fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_POINTWISE);
+  std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
+  const Site site(program, rows, columns, inputs, outputs);
+  made->prepared_.prepare(device.origin(), sink, table->prepare, device.instance(), device.services(), sink.get(),
+                          &site.site);
+  return made;
+}
+
+std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& sink, const Program& program,
+                                                    int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
+                                                    const std::vector<Operand>& outputs) {
+  const auto* table = device.primitives<tn_rows_table>(TN_ROWS_TABLE);
+  if (table == nullptr || table->prepare_update == nullptr)
+    fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_ROWS_TABLE);
+  std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
+  const Site site(program, tn_dim_constant(capacity), tn_dim_constant(width), inputs, outputs);
+  std::vector<uint8_t> indexed_inputs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    indexed_inputs.push_back(i != 1 && program.inputs[i].extent != TN_SCALAR ? 1 : 0);
+  const std::vector<uint8_t> indexed_outputs(outputs.size(), 1);
+  const tn_rows_update update = {sizeof update, 1, &site.site, indexed_inputs.data(), indexed_outputs.data()};
+  made->prepared_.prepare(device.origin(), sink, table->prepare_update, device.instance(), device.services(),
+                          sink.get(), &update);
+  return made;
+}
+
+UpdateCalls::UpdateCalls(Machine& machine, UpdateTargets targets, const UpdatePlan& plan,
+                         const std::vector<SlabSlots>& slots, ErrorSink& sink)
+    : targets_(std::move(targets)), scalars_(plan.scalars), layout_(*machine.set()), slots_(plan.slots) {
+  lay_out(stretches_of(machine, targets_.runs, plan.grain).size() + targets_.rows.size());
+  control_ = DeviceMemory(machine.device(), sums_at_ + (targets_.runs.size() + targets_.rows.size()) * sizeof(float));
+  add_dense(machine, plan, slots, sink);
+  for (const RowsTarget& target : targets_.rows) add_rows(machine, target, plan, slots, sink);
+  if (plan.clip_norm > 0) add_clipping(*machine.device(), sink, plan.clip_norm);
+  share_workspace(machine.device());
+}
+
+void UpdateCalls::lay_out(size_t stretches) {
+  scalars_at_ = kSymbolsAt + lines((TN_SYMBOL_FIRST_ROWS + targets_.rows.size()) * sizeof(int64_t));
+  sums_at_ = scalars_at_ + lines(stretches * scalars_.size() * sizeof(float));
+  staged_.resize(sums_at_);
+}
+
+// The inputs with the stretch's scalars behind them.
+std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandCall::Operand> inputs) {
+  auto* scalars = reinterpret_cast<float*>(control_.data() + scalars_at_);
+  for (const int32_t which : scalars_) {
+    inputs.push_back({TN_F32, which == kScalarClip ? &control()->clip_factor : scalars + next_scalar_});
+    ++next_scalar_;
+  }
+  return inputs;
+}
+
+void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabSlots>& slots,
+                            ErrorSink& sink) {
+  for (const GradientRun& part : stretches_of(machine, targets_.runs, plan.grain)) {
+    std::vector<OperandCall::Operand> changed{{TN_F32, part.parameters}};
+    for (size_t i = 0; i < plan.slots.size(); ++i) {
+      const uint64_t offset = plan.slots[i].per_row ? layout_.offset(part.entries[0]) : part.offset;
+      changed.push_back({TN_F32, reinterpret_cast<float*>(slots[part.slab][i].data()) + offset});
+    }
+    std::vector<OperandCall::Operand> inputs = changed;
+    inputs.insert(inputs.begin() + 1, {part.gradient_dtype, const_cast<void*>(part.gradients)});
+    const auto elements = static_cast<int64_t>(part.elements);
+    const int64_t height = RowLayout::rows(machine.set()->entries()[part.entries[0]]);
+    const int64_t row_elements = height == 0 ? 0 : elements / height;
+    const bool by_row = plan.grain == TN_GRAIN_ROW;
+    const Dim rows = tn_dim_constant(by_row ? height : 1);
+    const Dim columns = tn_dim_constant(by_row ? row_elements : elements);
+    stretches_.push_back({OperandCall::over_grid(*machine.device(), sink, plan.program, rows, columns,
+                                                 with_scalars(std::move(inputs)), changed),
+                          part.rate_multiplier, part.decay_multiplier, static_cast<double>(row_elements)});
+  }
+}
+
+void UpdateCalls::add_rows(Machine& machine, const RowsTarget& target, const UpdatePlan& plan,
+                           const std::vector<SlabSlots>& slots, ErrorSink& sink) {
+  const RowsGradient& gradient = *target.gradient;
+  const ParameterEntry& entry = machine.set()->entries()[gradient.entry];
+  if (plan.grain == TN_GRAIN_TENSOR)
+    fail(TN_UNSUPPORTED, sink.who(), " updates whole tensors, and the gradient of parameter \"", entry.name,
+         "\" is of rows; set \"param.<suffix>.sparse\" of its layers to false");
+  std::vector<OperandCall::Operand> changed{{TN_F32, machine.set()->data(entry)}};
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    const uint64_t offset = plan.slots[i].per_row ? layout_.offset(gradient.entry) : entry.offset;
+    changed.push_back({TN_F32, reinterpret_cast<float*>(slots[entry.slab][i].data()) + offset});
+  }
+  std::vector<OperandCall::Operand> inputs = changed;
+  inputs.insert(inputs.begin() + 1, {gradient.dtype, gradient.values, &gradient.rows});
+  stretches_.push_back({OperandCall::over_rows(*machine.device(), sink, plan.program, gradient.rows.capacity,
+                                               gradient.width, with_scalars(std::move(inputs)), changed),
+                        entry.rate_multiplier, entry.decay_multiplier, static_cast<double>(gradient.width)});
+}
+
+// A sum of squares for each run and each gradient of rows, then the factor from all of them. Nothing is read on the
+// host: how many rows there are is a symbol of the call.
+void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
+  auto* sums = reinterpret_cast<float*>(control_.data() + sums_at_);
+  const Program squares = sum_of_squares();
+  const auto add = [&](const Dim& rows, const Dim& columns, tn_dtype dtype, void* gradient) {
+    clipping_.push_back(OperandCall::over_grid(device, sink, squares, rows, columns, {{dtype, gradient}},
+                                               {{TN_F32, sums + clipping_.size()}}));
+  };
+  for (const GradientRun& run : targets_.runs)
+    add(tn_dim_constant(1), tn_dim_constant(static_cast<int64_t>(run.elements)), run.gradient_dtype,
+        const_cast<void*>(run.gradients));
+  for (size_t i = 0; i < targets_.rows.size(); ++i) {
+    const RowsGradient& gradient = *targets_.rows[i].gradient;
+    Dim rows = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS + static_cast<int32_t>(i));
+    rows.bound = gradient.rows.capacity;
+    add(rows, tn_dim_constant(gradient.width), gradient.dtype, gradient.values);
+  }
+  clipping_.push_back(OperandCall::over_grid(device, sink, clip_factor(limit), tn_dim_constant(1),
+                                             tn_dim_constant(static_cast<int64_t>(clipping_.size())), {{TN_F32, sums}},
+                                             {{TN_F32, &control()->clip_factor}}));
+}
+
+// One after the other they all use the same.
+void UpdateCalls::share_workspace(const std::shared_ptr<Device>& device) {
+  std::vector<OperandCall*> calls;
+  for (const Stretch& stretch : stretches_) calls.push_back(stretch.call.get());
+  for (const auto& call : clipping_) calls.push_back(call.get());
+  uint64_t bytes = 0;
+  for (const OperandCall* call : calls) bytes = std::max(bytes, call->workspace_bytes());
+  workspace_ = DeviceMemory(device, bytes);
+  for (OperandCall* call : calls) call->set_workspace(workspace_.data());
+}
+
+// Multipliers need no look: they are constants of the entries that lie there.
+bool UpdateCalls::is_for(const UpdateTargets& targets) const {
+  return targets.rows == targets_.rows &&
+         std::equal(targets.runs.begin(), targets.runs.end(), targets_.runs.begin(), targets_.runs.end(),
+                    [](const GradientRun& x, const GradientRun& y) {
+                      return x.parameters == y.parameters && x.gradients == y.gradients && x.elements == y.elements &&
+                             x.gradient_dtype == y.gradient_dtype;
+                    });
+}
+
+void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink) {
+  Device& device = *machine.device();
+  auto* scalar = reinterpret_cast<float*>(staged_.data() + scalars_at_);
+  for (const Stretch& stretch : stretches_) {
+    const double offered[] = {learning_rate, static_cast<double>(step), stretch.rate_multiplier,
+                              stretch.decay_multiplier, stretch.row_elements};
+    for (const int32_t which : scalars_)
+      *scalar++ = which == kScalarClip ? 0.0F : static_cast<float>(offered[static_cast<size_t>(which)]);
+  }
+  device.copy(control_.data(), staged_.data(), staged_.size(), TN_COPY_TO_DEVICE);
+  auto* symbols = reinterpret_cast<int64_t*>(control_.data() + kSymbolsAt);
+  for (size_t i = 0; i < targets_.rows.size(); ++i)
+    device.copy(symbols + TN_SYMBOL_FIRST_ROWS + i, targets_.rows[i].gradient->rows.count, sizeof(int64_t),
+                TN_COPY_ON_DEVICE);
+  tn_execution execution = {};
+  execution.size = sizeof execution;
+  execution.device = device.instance();
+  execution.symbols = symbols;
+  execution.random = &control()->random;
+  execution.parallel = machine.parallel();
+  execution.errors = sink.get();
+  for (const auto& call : clipping_) call->run(execution, sink);
+  for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
+  count_written();
+}
+
+void UpdateCalls::count_written() {
+  written_ = {};
+  for (const GradientRun& run : targets_.runs)
+    for (size_t i = 0; i <= slots_.size(); ++i)
+      if (i == 0 || !slots_[i - 1].per_row) written_.bytes += run.elements * sizeof(float);
+  for (const RowsTarget& target : targets_.rows) {
+    const auto rows = static_cast<uint64_t>(*target.gradient->rows.count);
+    written_.rows += rows;
+    for (size_t i = 0; i <= slots_.size(); ++i)
+      written_.bytes +=
+          rows * sizeof(float) * (i > 0 && slots_[i - 1].per_row ? 1 : static_cast<uint64_t>(target.gradient->width));
+  }
+}
+
+}  // namespace tenon

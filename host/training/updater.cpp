@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/updater.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "host/plugins/callback.h"
+#include "host/plugins/error_sink.h"
+#include "host/training/update_calls.h"
+
+namespace tenon {
+
+struct Updater::State {
+  std::weak_ptr<ParameterSet> set;
+  std::vector<SlabSlots> slots;  // one per slab of the set
+  uint64_t step = 0;
+  UpdateCalls::Written written;                     // by the last step
+  std::vector<std::unique_ptr<UpdateCalls>> calls;  // most recent last
+};
+
+// What record writes into.
+struct UpdateRecording {
+  Updater& updater;
+  ErrorSink& errors;
+
+  ErrorSink& sink() { return errors; }
+
+  template <bool kPerRow>
+  static int32_t slot(void* self, const char* name, double initial) {
+    int32_t index = -1;
+    lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
+      if (name == nullptr) fail(TN_PLUGIN_FAULT, "a slot without a name");
+      recording.updater.slots_.push_back({name, initial, kPerRow});
+      index = static_cast<int32_t>(recording.updater.slots_.size() - 1);
+    });
+    return index;
+  }
+
+  static tn_status program(void* self, const tn_program* program, const int32_t* scalars, uint32_t count,
+                           int32_t grain) {
+    return lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
+      if (program == nullptr || (count > 0 && scalars == nullptr)) fail(TN_PLUGIN_FAULT, "record gave a null program");
+      Updater& made = recording.updater;
+      made.program_ = Program::from(*program);
+      made.scalars_.assign(scalars, scalars + count);
+      made.grain_ = grain;
+      made.check_program();
+      made.recorded_ = true;
+    });
+  }
+};
+
+namespace {
+
+// An unknown attribute is named with what it may have meant, the host's own included.
+void check_names(const std::vector<Attribute>& declared, const Values& given) {
+  std::vector<std::string> known = UpdaterOptions::names();
+  for (const Attribute& attribute : declared) known.push_back(attribute.name);
+  for (const auto& [name, value] : given)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail(TN_INVALID, "unknown attribute \"", name, "\"", suggestion(name, known));
+}
+
+}  // namespace
+
+Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type) {
+  try {
+    Values own = attributes;
+    options_ = UpdaterOptions::take(own);
+    check_names(type.description.attributes, own);
+    attributes_ = resolve(type.description.attributes, own);
+  } catch (const Error& error) {
+    throw Error(error.code(), "updater \"" + type.description.type + "\": " + error.message());
+  }
+  for (size_t i = 0; i < attributes_.size(); ++i)
+    if (type.description.attributes[i].name == "learning_rate")
+      if (const auto* rate = std::get_if<double>(&attributes_[i])) learning_rate_ = *rate;
+  const AttributesView view(type.description.attributes, attributes_);
+  ErrorSink sink("updater \"" + this->type() + "\"", type.tags);
+  UpdateRecording recording{*this, sink};
+  const Loan<tn_update_recorder> recorder(type.tags, &recording, "recorder", sink.who());
+  recorder->errors = sink.get();
+  recorder->attributes = view.get();
+  recorder->slot = &UpdateRecording::slot<false>;
+  recorder->row_slot = &UpdateRecording::slot<true>;
+  recorder->program = &UpdateRecording::program;
+  sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
+  if (!recorded_) fail(TN_PLUGIN_FAULT, "updater \"", this->type(), "\" recorded no program");
+  if (options_.changes_gradient()) program_ = with_options(program_, options_, slots_.size(), scalars_);
+}
+
+Updater::~Updater() = default;
+
+void Updater::check_program() const {
+  const size_t fulls = 2 + slots_.size();
+  if (program_.inputs.size() != fulls + scalars_.size())
+    fail(TN_PLUGIN_FAULT, "the program has ", program_.inputs.size(), " inputs; expected parameter, gradient, ",
+         slots_.size(), " slots and ", scalars_.size(), " scalars");
+  if (program_.outputs.size() != 1 + slots_.size())
+    fail(TN_PLUGIN_FAULT, "the program has ", program_.outputs.size(), " outputs; expected ", 1 + slots_.size());
+  if (program_.draws()) fail(TN_UNSUPPORTED, "the program draws random numbers, which updaters are not given");
+  const auto extent_of_slot = [&](size_t slot) { return slots_[slot].per_row ? TN_PER_ROW : TN_FULL; };
+  const auto extent_of_input = [&](size_t i) {
+    return i >= fulls ? TN_SCALAR : i < 2 ? TN_FULL : extent_of_slot(i - 2);
+  };
+  for (size_t i = 0; i < program_.inputs.size(); ++i)
+    if (program_.inputs[i].kind != TN_FLOAT || program_.inputs[i].extent != extent_of_input(i))
+      fail(TN_PLUGIN_FAULT, "program input ", i, " has the wrong extent or kind");
+  for (size_t i = 0; i < program_.outputs.size(); ++i)
+    if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_slot(i - 1)))
+      fail(TN_PLUGIN_FAULT, "program output ", i, " has the wrong extent");
+  for (const int32_t scalar : scalars_)
+    if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_ROW_ELEMENTS)
+      fail(TN_UNSUPPORTED, "the program reads scalar ", scalar, ", which this host does not offer");
+  if (grain_ < TN_GRAIN_ELEMENT || grain_ > TN_GRAIN_TENSOR) fail(TN_PLUGIN_FAULT, "unknown grain ", grain_);
+  check_grain();
+}
+
+// What the program sees beside one element must lie within its grain.
+void Updater::check_grain() const {
+  const bool row_slots =
+      std::any_of(slots_.begin(), slots_.end(), [](const SlotDeclaration& slot) { return slot.per_row; });
+  if (row_slots && grain_ != TN_GRAIN_ROW) fail(TN_PLUGIN_FAULT, "slots per row need the grain of a row");
+  const bool reads_row = std::find(scalars_.begin(), scalars_.end(), TN_SCALAR_ROW_ELEMENTS) != scalars_.end();
+  if (reads_row && grain_ == TN_GRAIN_ELEMENT)
+    fail(TN_PLUGIN_FAULT, "a program that reads the length of a row needs the grain of a row");
+  if (grain_ == TN_GRAIN_TENSOR) return;
+  for (size_t i = 0; i < program_.instructions.size(); ++i) {
+    const uint16_t op = program_.instructions[i].op;
+    const bool reduces = op >= TN_OP_REDUCE_SUM;
+    const bool along_row = grain_ == TN_GRAIN_ROW && program_.extents[i] == TN_PER_ROW && op != TN_OP_ROW;
+    if (reduces || program_.extents[i] == TN_PER_ROW || program_.extents[i] == TN_PER_COLUMN)
+      if (!along_row)
+        fail(TN_PLUGIN_FAULT, "a program with indices, or reductions beyond a row, needs the grain of a tensor");
+  }
+}
+
+void Updater::set_learning_rate(double rate) {
+  if (!std::isfinite(rate) || rate < 0) fail(TN_INVALID, "learning_rate ", rate, " is not a number of at least 0");
+  learning_rate_ = rate;
+}
+
+// Null before the first update of the set.
+const Updater::State* Updater::known(const std::shared_ptr<ParameterSet>& set) const {
+  for (const auto& state : states_)
+    if (state->set.lock() == set) return state.get();
+  return nullptr;
+}
+
+UpdateCalls::Written Updater::written(const std::shared_ptr<ParameterSet>& set) const {
+  const State* state = known(set);
+  return state == nullptr ? UpdateCalls::Written{} : state->written;
+}
+
+double Updater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
+  const State* state = known(set);
+  const uint64_t step = state == nullptr ? 1 : std::max<uint64_t>(state->step, 1);
+  return learning_rate_ * options_.schedule.factor(step);
+}
+
+uint64_t Updater::slot_bytes(const ParameterSet& set) const {
+  uint64_t bytes = 0;
+  const RowLayout layout(set);
+  for (size_t i = 0; i < set.slabs().size(); ++i)
+    for (const SlotDeclaration& slot : slots_)
+      if (!set.slabs()[i].buffer)
+        bytes += sizeof(float) * (slot.per_row ? layout.size(i) : set.slabs()[i].padded_elements);
+  return bytes;
+}
+
+uint64_t Updater::workspace_bytes(const std::shared_ptr<ParameterSet>& set) const {
+  uint64_t bytes = 0;
+  if (const State* state = known(set))
+    for (const auto& calls : state->calls) bytes += calls->workspace_bytes();
+  return bytes;
+}
+
+Updater::State& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
+  std::erase_if(states_, [](const auto& state) { return state->set.expired(); });
+  const auto found =
+      std::find_if(states_.begin(), states_.end(), [&](const auto& state) { return state->set.lock() == set; });
+  State* state = found == states_.end() ? nullptr : found->get();
+  std::unique_ptr<State> fresh;
+  if (state == nullptr) {
+    fresh = std::make_unique<State>();
+    fresh->set = set;
+    state = fresh.get();
+  }
+  const RowLayout layout(*set);
+  while (state->slots.size() < set->slabs().size()) {  // slabs that were added since
+    const size_t number = state->slots.size();
+    const ParameterSlab& slab = set->slabs()[number];
+    SlabSlots buffers;
+    for (const SlotDeclaration& slot : slots_) {
+      if (slab.buffer) break;
+      const uint64_t floats = slot.per_row ? layout.size(number) : slab.padded_elements;
+      buffers.emplace_back(set->allocator(), floats * sizeof(float));
+      std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, static_cast<float>(slot.initial));
+    }
+    state->slots.push_back(std::move(buffers));
+  }
+  if (fresh) states_.push_back(std::move(fresh));
+  return *state;
+}
+
+UpdateCalls& Updater::calls_for(State& state, Machine& machine, UpdateTargets targets, ErrorSink& sink) {
+  constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
+  for (const auto& calls : state.calls)
+    if (calls->is_for(targets)) return *calls;
+  const UpdatePlan plan = {program_, scalars_, slots_, grain_, options_.clip_norm};
+  auto made = std::make_unique<UpdateCalls>(machine, std::move(targets), plan, state.slots, sink);
+  if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
+  state.calls.push_back(std::move(made));
+  return *state.calls.back();
+}
+
+void Updater::update(Machine& machine, const Topology* model) {
+  if (!machine.has_gradients()) return;
+  ErrorSink sink("updater \"" + type() + "\"", type_.tags);
+  State& state = state_for(machine.set());
+  UpdateTargets targets{machine.gradient_runs(model), {}};
+  for (const RowsGradient* gradient : machine.rows_gradients(model)) targets.rows.emplace_back(*gradient);
+  if (!targets.runs.empty() || !targets.rows.empty()) {
+    const uint64_t step = state.step + 1;
+    UpdateCalls& calls = calls_for(state, machine, std::move(targets), sink);
+    calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink);
+    state.step = step;
+    state.written = calls.written();
+  }
+  machine.commit(model);
+}
+
+}  // namespace tenon

@@ -1,0 +1,167 @@
+// Components that the application adds, and tables that are shorter, longer or emptier than the host's own.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "host/plugins/registry.h"
+#include "tests/support/memory_seams.h"
+
+namespace tenon {
+namespace {
+
+using test::error_of;
+using ::testing::HasSubstr;
+
+// The application's own components, with nothing but what cannot be missing.
+struct Own {
+  tn_port port = {sizeof(tn_port), 0, "y", nullptr};
+  const tn_port* ports[1] = {&port};
+  tn_layer_description layer_text = {};
+  tn_layer_type layer = {};
+  const tn_layer_type* layers[1] = {&layer};
+  tn_updater_description updater_text = {};
+  tn_updater_type updater = {};
+  const tn_updater_type* updaters[1] = {&updater};
+  tn_reader_description reader_text = {};
+  tn_reader_type reader = {};
+  const tn_reader_type* readers[1] = {&reader};
+  tn_device_description device_text = {};
+  tn_device_type device = {};
+  const tn_device_type* devices[1] = {&device};
+  tn_dtype types[2] = {TN_F32, TN_F64};
+  tn_kernel slow = {}, fast = {};
+  const tn_kernel* kernels[2] = {&slow, &fast};
+  tn_plugin plugin = {};
+
+  explicit Own(const char* id) {
+    layer_text.size = sizeof layer_text;
+    layer_text.type = "own";
+    layer_text.outputs = ports;
+    layer_text.outputs_count = 1;
+    layer.size = sizeof layer;
+    layer.description = &layer_text;
+    updater_text.size = sizeof updater_text;
+    updater_text.type = "own";
+    updater.size = sizeof updater;
+    updater.description = &updater_text;
+    reader_text.size = sizeof reader_text;
+    reader_text.type = "own";
+    reader.size = sizeof reader;
+    reader.description = &reader_text;
+    device_text.size = sizeof device_text;
+    device_text.kind = "own";
+    device.size = sizeof device;
+    device.description = &device_text;
+    slow.size = fast.size = sizeof slow;
+    slow.type = fast.type = "own";
+    slow.device = fast.device = "own";
+    slow.name = "slow";
+    fast.name = "fast";
+    slow.score = 1;
+    fast.score = 2;
+    slow.dtypes = fast.dtypes = types;
+    slow.dtypes_count = 2;
+    fast.dtypes_count = 1;
+    plugin.size = sizeof plugin;
+    plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
+    plugin.id = id;
+    plugin.layers = layers;
+    plugin.updaters = updaters;
+    plugin.readers = readers;
+    plugin.devices = devices;
+    plugin.kernels = kernels;
+    plugin.layers_count = plugin.updaters_count = plugin.readers_count = plugin.devices_count = 1;
+    plugin.kernels_count = 2;
+  }
+};
+
+TEST(Adoption, TakesTheApplicationsOwnComponents) {
+  Registry found({}, system_files());
+  const Own own("own");
+  found.add(own.plugin);
+  EXPECT_EQ(found.layer("own").plugin, "own");
+  EXPECT_TRUE(found.list().empty()) << "list is of files";
+  const auto kernels = found.kernels("own", "own", TN_F32);
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_STREQ(kernels[0]->table.name, "fast");
+  EXPECT_EQ(found.kernels("own", "own", TN_F64).size(), 1u);
+  EXPECT_TRUE(found.kernels("own", "cpu", TN_F32).empty());
+
+  // What the tables lack answers instead of crashing.
+  int reports = 0;
+  const tn_errors errors = {sizeof(tn_errors), 0, &reports,
+                            [](void* self, const tn_error_report*) { ++*static_cast<int*>(self); }};
+  const tn_device_type& device = found.device("own").table;
+  EXPECT_LT(device.count(&errors), 0);
+  EXPECT_EQ(device.open(nullptr, &errors, 0, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(device.allocate(nullptr, &errors, 8), nullptr);
+  device.release(nullptr, nullptr, 0);
+  EXPECT_EQ(device.copy(nullptr, nullptr, nullptr, nullptr, 0, 0), TN_UNSUPPORTED);
+  EXPECT_EQ(device.extension, nullptr);
+  tn_update_recorder recorder = {};
+  recorder.errors = &errors;
+  EXPECT_EQ(found.updater("own").table.record(&recorder), TN_UNSUPPORTED);
+  const tn_reader_type& reader = found.reader("own").table;
+  EXPECT_EQ(reader.next(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(reader.read_at, nullptr);
+  EXPECT_EQ(kernels[0]->table.supports(nullptr, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(kernels[0]->table.prepare(nullptr, &errors, nullptr, nullptr, 0, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(reports, 5);
+}
+
+TEST(Adoption, ReadsTablesOfAnotherSize) {
+  struct Later {
+    tn_layer_type known;
+    void* appended;
+  };
+  Own own("own");
+  const Later later = {{sizeof(Later), 0, &own.layer_text, nullptr, nullptr, nullptr, nullptr, nullptr}, &own};
+  own.layers[0] = &later.known;
+  own.updater.size = offsetof(tn_updater_type, extension);  // of an older interface
+  own.updater.extension = [](const char*) -> const void* { return "not to be read"; };
+  Registry found({}, system_files());
+  found.add(own.plugin);
+  EXPECT_EQ(found.layer("own").table.size, sizeof(tn_layer_type));
+  EXPECT_EQ(found.updater("own").table.size, sizeof(tn_updater_type));
+  EXPECT_EQ(found.updater("own").table.extension, nullptr);
+}
+
+TEST(Adoption, RefusesUnsoundComponentsWholly) {
+  Registry found({}, system_files());
+  const auto refused = [&](auto change) {
+    Own own("own");
+    change(own);
+    const Error error = error_of([&] { found.add(own.plugin); });
+    EXPECT_EQ(error.code(), TN_REFUSED);
+    EXPECT_THAT(error.message(), HasSubstr("the application's plugin"));
+    return error.message();
+  };
+  EXPECT_THAT(refused([](Own& o) { o.plugin.id = nullptr; }), HasSubstr("\"id\" is empty"));
+  EXPECT_THAT(refused([](Own& o) { o.plugin.size = 40; }), HasSubstr("\"libraries\""));
+  EXPECT_THAT(refused([](Own& o) { o.plugin.layers = nullptr; }), HasSubstr("\"layers\" is null, but counts 1"));
+  EXPECT_THAT(refused([](Own& o) { o.layers[0] = nullptr; }), HasSubstr("entry 0 of \"layers\" is null"));
+  EXPECT_THAT(refused([](Own& o) { o.layer.description = nullptr; }), HasSubstr("description is null"));
+  EXPECT_THAT(refused([](Own& o) { o.layer_text.type = "Own"; }), HasSubstr("layer type \"Own\""));
+  EXPECT_THAT(refused([](Own& o) { o.port.name = ""; }), HasSubstr("layer type \"own\": \"name\" is empty"));
+  EXPECT_THAT(refused([](Own& o) { o.updater.size = 16; }), HasSubstr("\"record\""));
+  EXPECT_THAT(refused([](Own& o) { o.reader.size = 76; }), HasSubstr("\"seek\""));
+  EXPECT_THAT(refused([](Own& o) { o.device.size = 100; }), HasSubstr("\"event_wait\""));
+  EXPECT_THAT(refused([](Own& o) { o.fast.size = offsetof(tn_kernel, prepare); }), HasSubstr("\"prepare\""));
+  EXPECT_THAT(refused([](Own& o) { o.fast.dtypes = nullptr; }), HasSubstr("kernel \"fast\""));
+  EXPECT_THAT(refused([](Own& o) { o.plugin.abi.major = 9; }), HasSubstr("update Tenon"));
+  EXPECT_THAT(refused([](Own& o) { o.plugin.isa = "telepathy"; }), HasSubstr("telepathy"));
+  EXPECT_EQ(error_of([&] { (void)found.layer("own"); }).code(), TN_NOT_FOUND);
+
+  const Own first("own"), second("second");
+  found.add(first.plugin);
+  const Error taken = error_of([&] { found.add(second.plugin); });
+  EXPECT_EQ(taken.code(), TN_INVALID);
+  EXPECT_THAT(taken.message(), HasSubstr("it offers the layer type \"own\""));
+  EXPECT_EQ(found.kernels("own", "own", TN_F32).size(), 2u) << "nothing of the second one may be there";
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/plugins/error_sink.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/shape.h"
+#include "tests/support/memory_seams.h"
+
+namespace tenon {
+namespace {
+
+using test::error_of;
+using ::testing::HasSubstr;
+
+TEST(ErrorSink, ThrowsWhatWasReportedLast) {
+  ErrorSink sink("layer \"hidden\" (fc)");
+  tn_fail(sink.get(), TN_INVALID, "size", "must be even");
+  tn_fail(sink.get(), TN_INVALID, "size", "must be positive");
+  const Error error = error_of([&] { sink.check(TN_UNSUPPORTED); });
+  EXPECT_EQ(error.code(), TN_UNSUPPORTED);
+  EXPECT_EQ(error.message(), "layer \"hidden\" (fc): size: must be positive");
+  EXPECT_EQ(error_of([&] { sink.check(TN_IO); }).message(),
+            std::string("layer \"hidden\" (fc): ") + status_text(TN_IO) + ", without a reason");
+}
+
+TEST(ErrorSink, SuccessForgetsTheReport) {
+  ErrorSink sink("device \"cpu\"");
+  tn_fail(sink.get(), TN_INVALID, nullptr, "tried and recovered");
+  sink.check(TN_OK);
+  EXPECT_THAT(error_of([&] { sink.check(TN_IO); }).message(), HasSubstr("without a reason"));
+}
+
+TEST(ErrorSink, ShowsBothShapes) {
+  ErrorSink sink("layer");
+  const Spec expected{TN_F32, {tn_dim_symbol(TN_SYMBOL_SAMPLES), tn_dim_constant(10)}, TN_DENSE, 0, {}};
+  const Spec actual{TN_U8, {tn_dim_constant(3)}, TN_DENSE, 0, {}};
+  const tn_spec expected_view = expected.view(), actual_view = actual.view();
+  tn_error_report report = {sizeof report, TN_INVALID, "shapes differ", "x", &expected_view, &actual_view};
+  const auto message_of = [&] {
+    sink.get()->report(sink.get()->self, &report);
+    return error_of([&] { sink.check(TN_INVALID); }).message();
+  };
+  EXPECT_EQ(message_of(), "layer: x: shapes differ (expected float32 [samples, 10], got uint8 [3])");
+  report.expected = nullptr;
+  EXPECT_EQ(message_of(), "layer: x: shapes differ (got uint8 [3])");
+  tn_spec broken = actual_view;
+  broken.rank = 1000;
+  report.actual = &broken;
+  EXPECT_EQ(message_of(), "layer: x: shapes differ (got no valid specification)");
+}
+
+TEST(ErrorSink, AStatusThatIsNoneIsThePluginsFault) {
+  ErrorSink sink("reader \"r\"");
+  for (const tn_status status : {-1, TN_INTERNAL + 1, 12345}) {
+    const Error error = error_of([&] { sink.check(status); });
+    EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
+    EXPECT_THAT(error.message(), HasSubstr("status " + std::to_string(status)));
+  }
+}
+
+TEST(ErrorSink, TakesReportsFromManyThreads) {
+  ErrorSink sink("layer");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int j = 0; j < 200; ++j) tn_fail(sink.get(), TN_INVALID, "x", "one of many");
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).message(), "layer: x: one of many");
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,278 @@
+// Finding, refusing and loading plugins, with the deliberately bad ones of tests/support/plugins.
+// SPDX-License-Identifier: Apache-2.0
+#include "host/plugins/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/memory_seams.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::error_of;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void write(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+bool is_mapped(const fs::path& path) { return content("/proc/self/maps").find(path.string()) != std::string::npos; }
+
+// A folder of its own for each test, and the file in which plugins say that their code ran.
+class RegistryTest : public testing::Test {
+ protected:
+  RegistryTest() {
+    fs::create_directory(folder_);
+    setenv("TENON_TEST_MARKER", marker().c_str(), 1);
+  }
+  ~RegistryTest() override { unsetenv("TENON_TEST_MARKER"); }
+
+  [[nodiscard]] fs::path marker() const { return root_ / "marker"; }
+  [[nodiscard]] std::string ran() const { return content(marker()); }
+
+  fs::path install(const std::string& plugin, const std::string& as = "") {
+    const fs::path to = folder_ / (as.empty() ? plugin + ".so" : as);
+    fs::create_directories(to.parent_path());
+    fs::copy_file(fs::path(tenon_tests::test_plugin_folder()) / plugin / (plugin + ".so"), to);
+    return to;
+  }
+  [[nodiscard]] Registry registry() const { return Registry({folder_}, system_files()); }
+
+  // The only entry of `list`.
+  static json only(const Registry& registry) {
+    const json all = registry.list();
+    EXPECT_EQ(all.size(), 1u);
+    return all.at(0);
+  }
+
+  // Installs a plugin that is refused when it is found, and gives the reason.
+  std::string refused_when_found(const std::string& plugin) {
+    const fs::path file = install(plugin);
+    Registry found = registry();
+    const json entry = only(found);
+    EXPECT_EQ(entry["status"], "refused") << plugin;
+    EXPECT_NE(error_of([&] { (void)found.layer(plugin); }).code(), TN_OK) << plugin;
+    EXPECT_EQ(ran(), "") << plugin;
+    EXPECT_FALSE(is_mapped(file)) << plugin;
+    fs::remove(file);
+    EXPECT_THAT(entry["reason"].get<std::string>(), HasSubstr(file.string()));
+    return entry["reason"];
+  }
+
+  // Installs a plugin that looks sound but is refused when it is loaded, and gives the message.
+  std::string refused_when_loaded(const std::string& plugin) {
+    const fs::path file = install(plugin);
+    Registry found = registry();
+    EXPECT_EQ(only(found)["status"], "found") << plugin;
+    const Error first = error_of([&] { (void)found.layer(plugin); });
+    EXPECT_EQ(first.code(), TN_REFUSED) << plugin;
+    EXPECT_EQ(only(found)["status"], "refused") << plugin;
+    EXPECT_EQ(error_of([&] { (void)found.layer(plugin); }).message(), first.message()) << "asked again";
+    fs::remove(file);
+    EXPECT_THAT(first.message(), AllOf(HasSubstr("layer type \"" + plugin + "\""), HasSubstr(file.string())));
+    return first.message();
+  }
+
+  const tenon_tests::TemporaryFolder temporary_;
+  const fs::path root_ = temporary_.path(), folder_ = root_ / "plugins";
+};
+
+TEST_F(RegistryTest, LoadsAPluginWhenItIsFirstUsed) {
+  const fs::path file = install("good", "layers/good.so");
+  Registry found = registry();
+  EXPECT_EQ(only(found)["file"], file.string());
+  EXPECT_EQ(only(found)["status"], "found");
+  EXPECT_EQ(only(found)["reason"], "");
+  EXPECT_EQ(only(found)["manifest"]["layers"][0]["attributes"][0]["initial"], 3);
+  (void)error_of([&] { (void)found.layer("goood"); });
+  EXPECT_TRUE(found.kernels("good", "cpu", TN_F32).empty());
+  EXPECT_EQ(ran(), "") << "list, suggestions and kernels of others must run no plugin code";
+  EXPECT_FALSE(is_mapped(file));
+
+  const LayerType& layer = found.layer("good");
+  EXPECT_EQ(ran(), "good\n");
+  EXPECT_TRUE(is_mapped(file));
+  EXPECT_EQ(only(found)["status"], "loaded");
+  EXPECT_EQ(layer.plugin, "good");
+  EXPECT_EQ(layer.description.attributes.at(0).initial, Value(int64_t{3}));
+  EXPECT_EQ(layer.description.state_version, 7u);
+  EXPECT_EQ(layer.table.size, sizeof(tn_layer_type));
+  EXPECT_EQ(layer.table.expand, nullptr);
+  EXPECT_EQ(&found.layer("good"), &layer);
+
+  // A second host shares the image and has tables of its own.
+  Registry second = registry();
+  EXPECT_NE(&second.layer("good"), &layer);
+  EXPECT_EQ(second.layer("good").table.plan, layer.table.plan);
+  EXPECT_EQ(ran(), "good\n");
+}
+
+TEST_F(RegistryTest, AnImageOutlivesItsRegistry) {
+  const fs::path file = install("good");
+  tn_layer_type table = {};
+  {
+    Registry found = registry();
+    table = found.layer("good").table;
+  }
+  EXPECT_TRUE(is_mapped(file));
+  tn_planner planner = {};
+  tn_spec spec = {};
+  const tn_spec* inputs[] = {&spec};
+  planner.inputs = inputs;
+  planner.self = &spec;
+  planner.output = [](void* self, uint32_t, const tn_spec* output) -> tn_status {
+    return self == output ? TN_OK : TN_INTERNAL;
+  };
+  EXPECT_EQ(table.plan(&planner), TN_OK);
+}
+
+TEST_F(RegistryTest, RefusesFromTheNoteAlone) {
+  EXPECT_THAT(refused_when_found("bad_major"),
+              AllOf(HasSubstr("version 9.4"), HasSubstr("9.2 or later"), HasSubstr("offers 0.1")));
+  EXPECT_THAT(refused_when_found("bad_minor"), AllOf(HasSubstr("0.99"), HasSubstr("0.98"), HasSubstr("update Tenon")));
+  EXPECT_THAT(refused_when_found("bad_note"), HasSubstr("no Tenon note"));
+  EXPECT_THAT(refused_when_found("bad_isa"), HasSubstr("telepathy"));
+}
+
+TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {
+  EXPECT_THAT(refused_when_loaded("bad_symbol"), HasSubstr("does not export the symbol tenon_plugin"));
+  EXPECT_THAT(refused_when_loaded("bad_null"), HasSubstr("gave no descriptor"));
+  EXPECT_THAT(refused_when_loaded("bad_throw"), HasSubstr("threw an exception"));
+  EXPECT_THAT(refused_when_loaded("bad_differs"), HasSubstr("the attribute \"size\" is another in the code"));
+  EXPECT_THAT(refused_when_loaded("bad_hidden_minor"), HasSubstr("needs a host of 0.98"));
+  EXPECT_THAT(refused_when_loaded("bad_size"), AllOf(HasSubstr("a layer type"), HasSubstr("\"plan\"")));
+}
+
+TEST_F(RegistryTest, AMissingLibraryCarriesItsHint) {
+  const std::string message = refused_when_loaded("bad_library");
+  EXPECT_THAT(message, HasSubstr("libtenon_test_absent.so: install the absent package"));
+  EXPECT_EQ(ran(), "");
+}
+
+TEST_F(RegistryTest, AMissingFunctionAnswersUnsupported) {
+  install("bad_plan");
+  Registry found = registry();
+  const LayerType& layer = found.layer("bad_plan");
+  std::string message;
+  const tn_errors errors = {sizeof(tn_errors), 0, &message, [](void* self, const tn_error_report* report) {
+                              *static_cast<std::string*>(self) = report->message;
+                            }};
+  tn_planner planner = {};
+  planner.errors = &errors;
+  EXPECT_EQ(layer.table.plan(&planner), TN_UNSUPPORTED);
+  EXPECT_THAT(message, HasSubstr("no plan"));
+}
+
+TEST_F(RegistryTest, RefusesDamagedFiles) {
+  const std::string good = content(install("good"));
+  const size_t owner = good.find(std::string("Tenon\0\0\0{", 9));
+  ASSERT_NE(owner, std::string::npos);
+  const auto damaged = [&](const std::string& name, auto damage) {
+    std::string bytes = good;
+    damage(bytes);
+    write(folder_ / (name + ".so"), bytes);
+  };
+  fs::remove(folder_ / "good.so");
+  damaged("a_cut", [](std::string& bytes) { bytes.resize(700); });
+  damaged("b_oversized", [&](std::string& bytes) { bytes[owner - 6] = 2; });  // the third byte of the text's length
+  damaged("c_garbage", [&](std::string& bytes) { bytes.replace(owner + 8, 8, "garbage!"); });
+  damaged("d_empty", [](std::string& bytes) { bytes.clear(); });
+  damaged("e_text", [](std::string& bytes) { bytes = "GROUP ( libc.so.6 )"; });
+  const Registry found = registry();
+  const json all = found.list();
+  ASSERT_EQ(all.size(), 5u);
+  const char* const reasons[] = {"", "runs over the end", "its note at $", "no shared object", "no shared object"};
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i]["status"], "refused") << all[i];
+    EXPECT_TRUE(all[i]["manifest"].is_null()) << all[i];
+    EXPECT_THAT(all[i]["reason"].get<std::string>(), HasSubstr(reasons[i]));
+  }
+  EXPECT_EQ(ran(), "");
+}
+
+TEST_F(RegistryTest, AFileThatChangedIsNotLoaded) {
+  const fs::path file = install("good");
+  Registry found = registry();
+  fs::remove(file);
+  install("bad_type", "good.so");
+  EXPECT_THAT(error_of([&] { (void)found.layer("good"); }).message(), HasSubstr("has changed"));
+  EXPECT_EQ(ran(), "");
+}
+
+TEST_F(RegistryTest, OfTwoThatOfferTheSameTheFirstWins) {
+  const fs::path first = install("good", "a/good.so");
+  const fs::path same_id = install("good", "b/good.so");
+  const fs::path same_type = install("bad_type", "c/bad_type.so");
+  Registry found = registry();
+  const json all = found.list();
+  EXPECT_EQ(all[0]["status"], "found");
+  EXPECT_THAT(all[1]["reason"].get<std::string>(),
+              AllOf(HasSubstr(same_id.string()), HasSubstr("id \"good\""), HasSubstr(first.string())));
+  EXPECT_THAT(all[2]["reason"].get<std::string>(),
+              AllOf(HasSubstr(same_type.string()), HasSubstr("layer type \"good\""), HasSubstr(first.string())));
+  EXPECT_EQ(found.layer("good").plugin, "good");
+
+  // The order of the search paths comes before that of the names.
+  Registry other({folder_ / "c", folder_ / "a"}, system_files());
+  EXPECT_EQ(other.layer("good").plugin, "bad_type");
+}
+
+TEST_F(RegistryTest, NotFoundNamesTheNearestAndEveryPlaceSearched) {
+  install("good");
+  install("bad_note");
+  Registry found({folder_, root_ / "nowhere"}, system_files());
+  const Error error = error_of([&] { (void)found.layer("godo"); });
+  EXPECT_EQ(error.code(), TN_NOT_FOUND);
+  EXPECT_EQ(error.message(), "layer type \"godo\" not found; did you mean \"good\"? searched: " + folder_.string() +
+                                 " (1 plugin, 1 refused), " + (root_ / "nowhere").string() + " (no such folder)");
+  EXPECT_EQ(error_of([&] { (void)found.device("cpu"); }).message(),
+            "device \"cpu\" not found; searched: " + folder_.string() + " (1 plugin, 1 refused), " +
+                (root_ / "nowhere").string() + " (no such folder)");
+  Registry none({}, system_files());
+  EXPECT_EQ(error_of([&] { (void)none.reader("idx"); }).message(),
+            "reader type \"idx\" not found; searched: no folder");
+}
+
+TEST_F(RegistryTest, TakesRegularFilesOnceEach) {
+  const fs::path file = install("good", "good.so");
+  fs::create_symlink(file, folder_ / "a_link.so");
+  fs::create_symlink(folder_, folder_ / "loop");
+  fs::create_symlink(root_ / "gone.so", folder_ / "dangling.so");
+  fs::create_directory(folder_ / "folder.so");
+  ASSERT_EQ(mkfifo((folder_ / "pipe.so").c_str(), 0600), 0);
+  write(folder_ / "good.so.1", content(file));
+  Registry found({folder_, folder_}, system_files());
+  const json all = found.list();
+  ASSERT_EQ(all.size(), 3u) << all.dump(1);
+  EXPECT_EQ(all[0]["file"], file.string());
+  EXPECT_EQ(all[0]["status"], "found");
+  EXPECT_THAT(all[1]["reason"].get<std::string>(), HasSubstr("dangling.so: it cannot be resolved"));
+  EXPECT_THAT(all[2]["file"].get<std::string>(), HasSubstr("pipe.so"));
+  EXPECT_EQ(all[2]["status"], "refused");
+}
+
+TEST_F(RegistryTest, ListIsJsonWhateverTheFilesAreCalled) {
+  install("good", "\xff.so");
+  write(folder_ / "\xfe.so", "");
+  const Registry found = registry();
+  EXPECT_NO_THROW((void)found.list().dump());
+}
+
+}  // namespace
+}  // namespace tenon

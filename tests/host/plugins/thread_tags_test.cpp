@@ -1,0 +1,123 @@
+// The piece that checks thread tags, without plugins. SPDX-License-Identifier: Apache-2.0
+#include "host/plugins/thread_tags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/memory_seams.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::HasSubstr;
+
+class CallsTest : public testing::Test {
+ protected:
+  // What a second call finds out, on this thread or on another, while a first one is at work.
+  Error second(const TaggedFunction& first, const TaggedFunction& then, bool other_thread = true) {
+    const ThreadTags::Call working(tags_, plugin_, one_, first);
+    Error found(TN_OK, "");
+    const auto call = [&] {
+      ThreadTags::Call late(tags_, plugin_, two_, then);
+      found = error_of([&] { late.check(); });
+    };
+    if (other_thread)
+      std::thread(call).join();
+    else
+      call();
+    return found;
+  }
+
+  std::vector<std::string> logged_;
+  ThreadTags tags_{[this](int32_t, const char* message) { logged_.emplace_back(message); }};
+  const std::string plugin_ = "p", one_ = "one", two_ = "two";
+};
+
+TEST_F(CallsTest, OneCallAtATime) {
+  EXPECT_EQ(second({Tag::kSetup, "plan"}, {Tag::kSetup, "lower"}).message(),
+            "two of plugin \"p\": lower [setup] was to be called before one of plugin \"p\": plan [setup] returned; "
+            "nothing that a plugin's function calls may call the host");
+  EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kRun, "run", this}).code(), TN_MISUSE);
+  EXPECT_EQ(second({Tag::kIo, "next", this}, {Tag::kIo, "seek", this}).code(), TN_MISUSE);
+  EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kSetup, "plan"}, false).code(), TN_MISUSE) << "inside a step";
+}
+
+TEST_F(CallsTest, MayOverlap) {
+  EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kRun, "run", &plugin_}).message(), "");
+  EXPECT_EQ(second({Tag::kIo, "next", this}, {Tag::kIo, "next", &plugin_}).message(), "");
+  EXPECT_EQ(second({Tag::kIo, "next", this}, {Tag::kSetup, "plan"}).message(), "");
+  EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kSetup, "plan"}).message(), "");
+  EXPECT_EQ(second({Tag::kSetup, "plan"}, {Tag::kAny, "schema"}, false).message(), "");
+}
+
+// What a plugin calls back for, the host may set up: for as long as the callback lasts, and on its thread.
+TEST_F(CallsTest, TheHostMayCallInsideACallback) {
+  const TaggedFunction setup = {Tag::kSetup, "plan"};
+  struct Table {
+    uint32_t size;
+    void* self;
+  };
+  int object = 0;
+  const ThreadTags::Call outer(tags_, plugin_, one_, setup);
+  const Loan<Table> loan(&tags_, &object, "table", "one");
+  const auto inner = [&] {
+    ThreadTags::Call call(tags_, plugin_, two_, setup);
+    return error_of([&] { call.check(); }).code();
+  };
+  const auto on_another_thread = [&] {
+    tn_status code = TN_OK;
+    std::thread([&] { code = inner(); }).join();
+    return code;
+  };
+  EXPECT_EQ(inner(), TN_MISUSE) << "no callback yet";
+  {
+    const LentUse callback(loan.get()->self);
+    EXPECT_EQ(inner(), TN_OK);
+    EXPECT_EQ(on_another_thread(), TN_MISUSE);
+    {
+      const LentUse nested(loan.get()->self);
+      EXPECT_EQ(inner(), TN_OK);
+    }
+    EXPECT_EQ(inner(), TN_OK) << "the outer callback goes on";
+    // A call that the host makes for the callback is one like any other.
+    const ThreadTags::Call made(tags_, plugin_, two_, setup);
+    EXPECT_EQ(inner(), TN_MISUSE);
+  }
+  EXPECT_EQ(inner(), TN_MISUSE) << "the callback is over";
+}
+
+TEST_F(CallsTest, FaultsBetweenCallsWaitAndAreLogged) {
+  EXPECT_EQ(tags_.expect({Tag::kSetup, Tag::kIo}, "tenon.memory/1 allocate"), nullptr);
+  const std::string expected =
+      "a thread that is in no call from the host called tenon.memory/1 allocate, which is allowed inside [setup] and "
+      "[io] "
+      "only";
+  EXPECT_THAT(logged_, testing::ElementsAre(expected));
+  const Error fault = error_of([this] { tags_.check(); });
+  EXPECT_EQ(fault.code(), TN_PLUGIN_FAULT);
+  EXPECT_EQ(fault.message(), expected);
+  EXPECT_EQ(error_of([this] { tags_.check(); }).code(), TN_OK) << "told once";
+}
+
+TEST_F(CallsTest, ALoanIsRememberedWhileManyOthersAreMade) {
+  struct Table {
+    uint32_t size;
+    void* self;
+  };
+  int object = 0;
+  void* kept = nullptr;
+  for (int i = 0; i < 1000; ++i) {
+    const Loan<Table> loan(&tags_, &object, "table", "one");
+    if (i == 0) kept = loan.get()->self;
+    EXPECT_EQ(LentUse(loan.get()->self).object<int>(), &object);
+  }
+  EXPECT_EQ(LentUse(kept).object<int>(), nullptr);
+  EXPECT_THAT(error_of([this] { tags_.check(); }).message(), HasSubstr("used the table that was lent to one"));
+  for (int i = 0; i < 10'000; ++i) const Loan<Table> loan(&tags_, &object, "table", "two");
+  EXPECT_EQ(LentUse(kept).object<int>(), nullptr) << "its place serves another, whose loan is over too";
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,101 @@
+// Updates of a set that grew: what was added lies in slabs of its own, with slots of its own.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "host/api/host.h"
+#include "host/training/updater.h"
+#include "tests/support/paths.h"
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kRows = 4;
+constexpr double kRate = 0.5, kMomentum = 0.5;
+
+// Tables of one shape, so that an offset in one slab is that of another table in the other. The cost of a table is the
+// mean of its squares, summed over a row, so that the gradient of each number p is 2 p / kRows.
+class AddedParameters : public testing::Test {
+ protected:
+  AddedParameters() : host_(options()) {
+    DataSource ids, zeros;
+    ids.dtype = TN_I32;
+    zeros.dtype = TN_F32, zeros.shape = {kRows};
+    ids_ = host_.factory.data("ids", ids);
+    zeros_ = host_.factory.data("zeros", zeros);
+  }
+
+  Expression cost(const std::string& name) {
+    const Expression table = host_.factory.layer(
+        "embedding", name, {{ids_, 0}}, {{"vocabulary", kRows}, {"size", kRows}, {"param.weight.sparse", false}});
+    return host_.factory.layer("square_error", name + "_cost", {table, {zeros_, 0}}, {});
+  }
+  std::unique_ptr<Machine> machine(const std::vector<Expression>& costs) {
+    MachineOptions options;
+    options.max_samples = kRows;
+    options.training = true;
+    return std::make_unique<Machine>(Topology::trace(costs), set_, host_.registry, host_.device("cpu"), host_.parallel,
+                                     options);
+  }
+  // Every number of a table is 1, then what the formula makes of it where a machine has it.
+  void begin(const std::string& name) {
+    std::fill_n(set_->data(name + ".weight"), kRows * kRows, 1.0F);
+    expected_[name] = {};
+  }
+  void step(Machine& machine, Updater& updater, const std::vector<std::string>& names) {
+    const std::vector<int32_t> ids = {0, 1, 2, 3};
+    const std::vector<float> zeros(kRows * kRows, 0.0F);
+    machine.forward({{"ids", {TN_I32, {kRows}, ids.data()}}, {"zeros", {TN_F32, {kRows, kRows}, zeros.data()}}});
+    machine.backward();
+    updater.update(machine);
+    for (const std::string& name : names) {
+      Number& number = expected_[name];
+      number.velocity = kMomentum * number.velocity + 2 * number.value / kRows;
+      number.value -= kRate * number.velocity;
+    }
+    for (const auto& [name, number] : expected_)
+      for (int64_t i = 0; i < kRows * kRows; ++i)
+        ASSERT_NEAR(static_cast<double>(set_->data(name + ".weight")[i]), number.value, 1e-6) << name << " " << i;
+  }
+
+  Host host_;
+  LayerRef ids_, zeros_;
+  std::shared_ptr<ParameterSet> set_;
+
+ private:
+  static HostOptions options() {
+    HostOptions options;
+    options.threads = 1;
+    options.plugin_paths = {tenon_tests::plugin_folder()};
+    return options;
+  }
+  struct Number {
+    double value = 1, velocity = 0;
+  };
+  std::map<std::string, Number> expected_;
+};
+
+TEST_F(AddedParameters, AreUpdatedWhereTheyLie) {
+  const Expression x0 = cost("x0"), x1 = cost("x1"), y0 = cost("y0"), y1 = cost("y1");
+  set_ = ParameterSet::create(Topology::trace({x0, x1}).declarations(), 1, host_.allocator);
+  begin("x0"), begin("x1");
+  Updater updater(host_.registry.updater("sgd"), {{"learning_rate", kRate}, {"momentum", kMomentum}});
+  const auto both = machine({x0, x1});
+  step(*both, updater, {"x0", "x1"});
+  set_->add(Topology::trace({y0, y1}).declarations(), 1);
+  begin("y0"), begin("y1");
+  ASSERT_NE(set_->find("x0.weight").slab, set_->find("y1.weight").slab);
+  ASSERT_EQ(set_->find("x1.weight").offset, set_->find("y1.weight").offset);
+
+  // In this machine y1 comes behind x0, as x1 does in its slab.
+  const auto across = machine({x0, y1});
+  step(*across, updater, {"x0", "y1"});
+  const auto all = machine({x0, x1, y0, y1});
+  step(*all, updater, {"x0", "x1", "y0", "y1"});
+  step(*across, updater, {"x0", "y1"});  // whose calls were kept
+  step(*both, updater, {"x0", "x1"});
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,113 @@
+// The trainer under a clock of the test's own, and what a machine reads where its caller left it.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "host/api/host.h"
+#include "tests/support/paths.h"
+
+namespace tenon::trainer_test {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+struct SetClock final : Clock {
+  double time = 1000;
+  double now() override { return time; }
+};
+
+constexpr int64_t kSamples = 4, kColumns = 16;
+
+// line = x . weight with weights of 0, whose cost has the derivative x for them, but for a factor.
+class Seams : public testing::Test {
+ protected:
+  Seams() : host_(options(clock_)) {
+    DataSource x, label;
+    x.dtype = label.dtype = TN_F32;
+    x.shape = {kColumns}, label.shape = {1};
+    const Expression inputs = {host_.factory.data("x", x), 0}, labels = {host_.factory.data("label", label), 0};
+    const Expression line = host_.factory.layer("fc", "line", {inputs}, {{"size", int64_t{1}}, {"bias", false}});
+    const Topology topology = Topology::trace({host_.factory.layer("square_error", "cost", {line, labels}, {})});
+    set_ = ParameterSet::create(topology.declarations(), 1, host_.allocator);
+    std::fill_n(set_->data("line.weight"), kColumns, 0.0F);
+    MachineOptions wanted;
+    wanted.max_samples = kSamples, wanted.training = true;
+    machine_ = std::make_unique<Machine>(topology, set_, host_.registry, host_.device("cpu"), host_.parallel, wanted);
+  }
+
+  static HostOptions options(const std::shared_ptr<Clock>& clock) {
+    HostOptions made;
+    made.threads = 1;
+    made.plugin_paths = {tenon_tests::plugin_folder()};
+    made.clock = clock;
+    return made;
+  }
+
+  std::shared_ptr<SetClock> clock_ = std::make_shared<SetClock>();
+  Host host_;
+  std::shared_ptr<ParameterSet> set_;
+  std::unique_ptr<Machine> machine_;
+};
+
+// Two seconds pass in each event, and three in each reading of a minibatch.
+TEST_F(Seams, SecondsCountFromTheBeginningOfThePass) {
+  const std::vector<float> inputs(kSamples * kColumns, 1), labels(kSamples, 1);
+  Source source;
+  source.slots = {{"x", TN_F32, {kColumns}, -1, kColumns * sizeof(float)}, {"label", TN_F32, {1}, -1, sizeof(float)}};
+  source.size = kSamples;
+  source.next = [&, given = int64_t{0}](int64_t most, std::vector<ArrayView>& values) mutable {
+    clock_->time += 3;
+    const int64_t count = std::min(most, kSamples - given);
+    values[0].data = inputs.data() + given * kColumns;
+    values[1].data = labels.data() + given;
+    given = count == 0 ? 0 : given + count;
+    return count;
+  };
+  const std::unique_ptr<Reader> reader = batch(open_source(std::move(source)), kSamples, false, host_.allocator);
+  SampleBlock minibatch(reader->slots(), host_.allocator);
+  const TrainRequest request{*machine_, host_.registry, *reader, minibatch, {}, *host_.clock};
+  Updater updater(host_.registry.updater("sgd"), {{"learning_rate", 0.0}});
+  std::vector<double> seconds;
+  train(request, updater, 2, [&](Event& event) {
+    seconds.push_back(event.seconds);
+    clock_->time += 2;
+  });
+  EXPECT_THAT(seconds, ElementsAre(0,                 // the training begins
+                                   0, 5, 7, 12,       // the pass, its minibatch, what is left of it: nothing
+                                   0, 5, 7, 12, 14))  // the next one; since that began, at the end of the training
+      << "a pass begins anew";
+  const double before = clock_->time;
+  EXPECT_EQ(test(request).seconds, 6) << "a minibatch, and the end of the pass";
+  EXPECT_EQ(clock_->time - before, 6);
+}
+
+// Memory that is lent is read in place where it is aligned as the device's own, and copied where it is not: backward
+// then sees what was there in the forward.
+TEST_F(Seams, LentMemoryThatIsNotAlignedIsCopied) {
+  constexpr size_t kCount = kSamples * kColumns;
+  alignas(64) float memory[kCount + 16];
+  alignas(64) float labels[kSamples] = {1, 1, 1, 1};
+  const auto gradient_after = [&](float* inputs, Feeding feeding) {
+    std::fill(std::begin(memory), std::end(memory), 1.0F);
+    machine_->forward({{"x", {TN_F32, {kSamples, kColumns}, inputs}}, {"label", {TN_F32, {kSamples, 1}, labels}}},
+                      feeding);
+    std::fill(std::begin(memory), std::end(memory), 2.0F);
+    machine_->backward();
+    const auto* const data = static_cast<const float*>(machine_->gradient("line.weight").data);
+    std::vector<float> gradient(data, data + kColumns);
+    machine_->commit();  // new gradients begin
+    return gradient;
+  };
+  const std::vector<float> copied = gradient_after(memory, Feeding::kCopied);
+  ASSERT_NE(copied[0], 0);
+  EXPECT_THAT(gradient_after(memory, Feeding::kLent), Each(2 * copied[0])) << "it was read again where it lies";
+  for (const size_t offset : {1, 2, 4, 8})
+    EXPECT_EQ(gradient_after(memory + offset, Feeding::kLent), copied) << offset << " floats from a line";
+}
+
+}  // namespace
+}  // namespace tenon::trainer_test
