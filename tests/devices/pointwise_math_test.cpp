@@ -8,7 +8,7 @@ struct Function {
   const char* name;
   uint16_t op;
   long double (*exact)(long double);
-  double bound32, bound64;  // as stated in pointwise_math.cpp
+  double bound32, bound64;  // as stated in pointwise/math.cpp
 };
 
 const Function kFunctions[] = {

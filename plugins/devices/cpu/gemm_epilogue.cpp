@@ -8,7 +8,7 @@
 
 #include "cpu.h"
 #include "gemm.h"
-#include "pointwise_run.h"
+#include "pointwise/run_passes.h"
 
 namespace tenon::cpu {
 

@@ -1,11 +1,11 @@
 // Runs the code of a pointwise program: passes one after the other, the chunks of a pass in parallel.
 // SPDX-License-Identifier: Apache-2.0
-#include "pointwise_run.h"
+#include "pointwise/run_passes.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "pointwise_reduce.h"
+#include "pointwise/reduce.h"
 
 namespace tenon::cpu {
 

@@ -1,19 +1,19 @@
 // Arithmetic, comparison, selection and casts over runs. SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "pointwise_kernels.cpp"
+#define HWY_TARGET_INCLUDE "pointwise/kernels.cpp"
 // clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "pointwise_targets.h"
+#include "pointwise/targets.h"
 // clang-format on
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "pointwise_loops-inl.h"
-#include "pointwise_program.h"
+#include "pointwise/loops-inl.h"
+#include "pointwise/split_passes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {

@@ -25,7 +25,7 @@ enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 struct KernelKey {
   Isa isa;
   bool wide;
-  uint16_t operation;  // Operation in pointwise_program.h
+  uint16_t operation;  // Operation in pointwise/split_passes.h
   uint8_t kind;        // of operand a (SELECT and COPY: any)
   uint8_t to;          // of the result
   uint8_t broadcast;   // bit i: operand i is one element

@@ -1,5 +1,5 @@
 // Cuts a pointwise program into passes. SPDX-License-Identifier: Apache-2.0
-#include "pointwise_program.h"
+#include "pointwise/split_passes.h"
 
 #include <algorithm>
 #include <array>

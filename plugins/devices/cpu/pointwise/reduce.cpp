@@ -1,5 +1,5 @@
 // Joining partial results. SPDX-License-Identifier: Apache-2.0
-#include "pointwise_reduce.h"
+#include "pointwise/reduce.h"
 
 #include <tenon/program.h>
 

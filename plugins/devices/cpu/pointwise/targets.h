@@ -11,7 +11,7 @@
 
 #include <hwy/detect_targets.h>
 
-#include "pointwise_kernels.h"
+#include "pointwise/kernels.h"
 
 #if HWY_TARGETS & HWY_AVX3
 #define TENON_CHOOSE_AVX512(isa, call) \

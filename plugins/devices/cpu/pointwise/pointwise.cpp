@@ -5,7 +5,7 @@
 #include <new>
 
 #include "cpu.h"
-#include "pointwise_run.h"
+#include "pointwise/run_passes.h"
 
 namespace tenon::cpu {
 

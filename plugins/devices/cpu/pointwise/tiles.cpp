@@ -1,7 +1,7 @@
 // Tiles and chunks: how a pass walks its grid. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "pointwise_code.h"
+#include "pointwise/generate_code.h"
 
 namespace tenon::cpu {
 

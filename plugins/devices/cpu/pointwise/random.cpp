@@ -2,19 +2,19 @@
 // 2011), as many counters at once as a vector has lanes. tenon/program.h says which number is whose.
 // SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "pointwise_random.cpp"
+#define HWY_TARGET_INCLUDE "pointwise/random.cpp"
 // clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "pointwise_targets.h"
+#include "pointwise/targets.h"
 // clang-format on
 
 #include <tenon/services.h>
 
 #include <algorithm>
 
-#include "pointwise_loops-inl.h"
+#include "pointwise/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {

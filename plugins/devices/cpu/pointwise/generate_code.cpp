@@ -1,5 +1,5 @@
 // Turns passes into calls of block kernels. SPDX-License-Identifier: Apache-2.0
-#include "pointwise_code.h"
+#include "pointwise/generate_code.h"
 
 #include <algorithm>
 #include <bit>

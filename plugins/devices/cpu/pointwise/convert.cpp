@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "pointwise_convert.cpp"
+#define HWY_TARGET_INCLUDE "pointwise/convert.cpp"
 // clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "pointwise_targets.h"
+#include "pointwise/targets.h"
 // clang-format on
 
 #ifndef TENON_CPU_POINTWISE_CONVERT_ELEMENTS

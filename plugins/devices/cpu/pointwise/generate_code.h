@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "pointwise_kernels.h"
-#include "pointwise_program.h"
+#include "pointwise/kernels.h"
+#include "pointwise/split_passes.h"
 
 namespace tenon::cpu {
 

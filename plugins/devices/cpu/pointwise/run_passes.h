@@ -3,7 +3,7 @@
 
 #include <tenon/device.h>
 
-#include "pointwise_code.h"
+#include "pointwise/generate_code.h"
 
 namespace tenon::cpu {
 

@@ -7,12 +7,12 @@
 // Highway's functions promise nothing outside their ranges, so the ends are set here.
 // SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "pointwise_math.cpp"
+#define HWY_TARGET_INCLUDE "pointwise/math.cpp"
 // clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "pointwise_targets.h"
+#include "pointwise/targets.h"
 // clang-format on
 
 #include <hwy/contrib/math/math-inl.h>
@@ -20,8 +20,8 @@
 #include <cmath>
 #include <limits>
 
-#include "pointwise_loops-inl.h"
-#include "pointwise_program.h"
+#include "pointwise/loops-inl.h"
+#include "pointwise/split_passes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {

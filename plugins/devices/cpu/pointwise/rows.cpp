@@ -1,18 +1,18 @@
 // What moves values along rows and columns: reductions of rows, spreading, indices. SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "pointwise_rows.cpp"
+#define HWY_TARGET_INCLUDE "pointwise/rows.cpp"
 // clang-format off: Highway needs this order
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "pointwise_targets.h"
+#include "pointwise/targets.h"
 // clang-format on
 
 #include <algorithm>
 #include <limits>
 
-#include "pointwise_loops-inl.h"
-#include "pointwise_program.h"
+#include "pointwise/loops-inl.h"
+#include "pointwise/split_passes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
