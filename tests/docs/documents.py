@@ -159,6 +159,15 @@ def check_paths(root, build, path, prose):
                         yield f"{document}:{number}: there is no {first}/... `{each}`"
 
 
+def check_moved(root, path, rows):
+    """The first column of docs/moved.md names what is gone: a name that is there again would lead astray."""
+    for number, line in rows:
+        for word in re.findall(r"`([^`]+)`", line.split("|")[1]):
+            for each in braces(word):
+                if "/" in each and (root / each).exists():
+                    yield f"{path.relative_to(root)}:{number}: {each} has not moved"
+
+
 def check(root, build):
     """All complaints about the documents below root, as texts."""
     complaints = []
@@ -167,6 +176,9 @@ def check(root, build):
         for block in blocks:
             complaints += check_block(root, block)
         complaints += check_links(root, path, prose)
+        if path.name == "moved.md":
+            complaints += check_moved(root, path, [(number, line) for number, line in prose if line.startswith("|")])
+            prose = [(number, "".join(line.split("|")[2:]) if line.startswith("|") else line) for number, line in prose]
         complaints += check_paths(root, build, path, prose)
     return complaints
 

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Each file of a room of the host includes its own room and those that the room names: rooms.py ROOT ROOM=OTHER,... ...
+Include paths alone let it include what those include, too. SPDX-License-Identifier: Apache-2.0"""
+import pathlib
+import re
+import sys
+
+OUTSIDE = {"cli", "include"}  # not part of the library's own sources
+
+
+def wrong(root, rooms):
+    """A line for each include that its room does not name."""
+    lines = []
+    for folder in sorted(path for path in (root / "host").iterdir() if path.is_dir() and path.name not in OUTSIDE):
+        if folder.name not in rooms:
+            lines.append(f"host/{folder.name} is no room of host/CMakeLists.txt")
+            continue
+        for path in sorted(folder.glob("*.*")):
+            for other in re.findall(r'#include "host/(\w+)/', path.read_text(encoding="utf-8")):
+                if other != folder.name and other not in rooms[folder.name]:
+                    lines.append(f"{path.relative_to(root)} includes host/{other}, which its room does not name")
+    return lines
+
+
+def main():
+    rooms = {}
+    for argument in sys.argv[2:]:
+        name, _, others = argument.partition("=")
+        rooms[name] = others.split(",")
+    root = pathlib.Path(sys.argv[1])
+    found = wrong(root, rooms)
+    print("\n".join(found))
+    # The search itself must be able to find one.
+    blind = not wrong(root, {name: [] for name in rooms})
+    return 1 if found or blind else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
