@@ -74,15 +74,18 @@ def targets_of(pattern):
 
 
 def faulty(printed):
-    """({numbers of mutants that do not compile}, [errors that no mutant explains]) from what a compiler printed."""
-    numbers, others, woven = set(), [], {}
-    for path, line in re.findall(r"^(\S+?):(\d+):(?:\d+:)? (?:fatal )?error:", printed, re.M):
+    """({numbers of mutants that do not compile}, [errors that no mutant explains]) from what a compiler printed. An
+    error may lie in a header, with the mutant where that was required from, or behind the mutant: a function that must
+    not return does. The last mutant before it is blamed for such a one, where there is no plainer one."""
+    numbers, others, guessed, woven = set(), [], set(), {}
+    for path, line, kind in re.findall(r"^(\S+?):(\d+):(?:\d+:)? +((?:fatal )?error:|required from)", printed, re.M):
         real = pathlib.Path(os.path.realpath(BUILD / path))
         if real not in woven:
             woven[real] = real.read_bytes() if real.is_file() and real.is_relative_to(SOURCE) else b""
         number = weave.mutant_at(woven[real], int(line))
-        if number is None:
-            others.append(f"{path}:{line}")
-        else:
+        if number is not None:
             numbers.add(number)
-    return numbers, others
+        elif kind != "required from":
+            others.append(f"{path}:{line}")
+            guessed.add(weave.mutant_at(woven[real], int(line), before=True))
+    return numbers or guessed - {None}, others

@@ -45,8 +45,8 @@ class Mutant:
 
     @property
     def digest(self):
-        """The change itself, whatever its number and white space."""
-        parts = [self.file, *("\0".join(words(text)) for text in (self.old, self.new))]
+        """The change itself, whatever its number, white space, and file: what came of it outlives a move."""
+        parts = ["\0".join(words(text)) for text in (self.old, self.new)]
         return hashlib.sha256("\1".join(parts).encode()).hexdigest()[:16]
 
     def entry(self):

@@ -103,11 +103,12 @@ def weave(data, edits):
     return header + _Weaver(data, edits).render()
 
 
-def mutant_at(woven, line):
-    """The number of the mutant whose changed text has this line of a woven source; None where none has."""
+def mutant_at(woven, line, before=False):
+    """The number of the mutant whose changed text has this line of a woven source, or, where asked for, of the last one
+    before it; None where there is none."""
     number = None
     for text in woven.decode("utf-8", "replace").split("\n")[:line]:
-        if text.startswith("/*end*/"):
+        if text.startswith("/*end*/") and not before:
             number = None
         found = re.match(r"/\*mutant (\d+)\*/", text)
         if found:
