@@ -24,8 +24,8 @@ def _batches(tests):
 
 
 class Hunt:
-    def __init__(self, tests, results):
-        self._tests, self._results = tests, results
+    def __init__(self, tests, results, most_seconds):
+        self._tests, self._results, self._most_seconds = tests, results, most_seconds
         self._noticed_by = collections.defaultdict(collections.Counter)  # file: {program: how many it noticed}
         self._lock = threading.Lock()
 
@@ -77,10 +77,13 @@ class Hunt:
         for test in self._tests:
             if mutant.id in test.reached:
                 reaching[test.program, test.late].append(test)
-        ran = 0
+        ran = left = 0
         groups = sorted(reaching.items(), key=lambda group: self._distance(mutant, group[0][0], group[1]))
         for (program, _), tests in groups:
             for batch in _batches(tests):
+                if ran and time.monotonic() - began > self._most_seconds:
+                    left += len(batch)
+                    continue
                 ran += len(batch)
                 found = self._fails(mutant, batch)
                 if found:
@@ -88,7 +91,7 @@ class Hunt:
                         self._noticed_by[mutant.file][program] += 1
                     return {"outcome": "noticed", "by": found[0].name, "how": found[1],
                             "seconds": round(time.monotonic() - began, 1)}
-        return {"outcome": "unnoticed" if ran else "unreached", "tests": ran,
+        return {"outcome": "unnoticed" if ran else "unreached", "tests": ran, "left": left,
                 "seconds": round(time.monotonic() - began, 1)}
 
     def run(self, mutants, state, jobs, partial=False):
