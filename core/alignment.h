@@ -1,4 +1,6 @@
-// Memory in whole cache lines. SPDX-License-Identifier: Apache-2.0
+// Alignment and padding: what lies in memory begins at a cache line, and sets of parameters, gradients and the state of
+// updaters all pad their entries alike, so that neighbours in one are neighbours in each.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -7,17 +9,17 @@
 
 namespace tenon {
 
-constexpr uint64_t kLine = 64;
+constexpr uint64_t kCacheLine = 64;  // bytes
 
 // Rounded up to whole lines; `what` is named when that overflows.
-inline uint64_t lines(uint64_t bytes, const char* what = "bytes") {
-  return checked_add(bytes, kLine - 1, what) / kLine * kLine;
+inline uint64_t whole_lines(uint64_t bytes, const char* what = "bytes") {
+  return checked_add(bytes, kCacheLine - 1, what) / kCacheLine * kCacheLine;
 }
 
-// Elements of a ParameterSet, padded to lines of floats as they lie there.
-inline uint64_t padded(uint64_t floats) {
-  constexpr uint64_t kFloats = kLine / sizeof(float);
-  return (floats + kFloats - 1) / kFloats * kFloats;
+// Elements from the begin of an entry of a ParameterSet to the next: its own, padded to whole lines of floats.
+inline uint64_t padded_elements(uint64_t count, const char* what = "elements") {
+  constexpr uint64_t kFloats = kCacheLine / sizeof(float);
+  return checked_add(count, kFloats - 1, what) / kFloats * kFloats;
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/alignment.h"
 #include "core/attribute.h"
 #include "core/checked.h"
 #include "core/philox.h"
@@ -15,8 +16,6 @@
 namespace tenon {
 
 namespace {
-
-constexpr uint64_t kAlignment = 64 / sizeof(float);  // elements
 
 // "parameter \"hidden.weight\" of layer \"hidden\""
 std::string described(const char* kind, const std::string& name, const std::string& owner) {
@@ -130,11 +129,6 @@ void initialize(const tn_initializer& initializer, const Philox& philox, float* 
   }
 }
 
-// Elements of an entry with the padding behind it.
-uint64_t padded(uint64_t count, const char* what) {
-  return checked_add(count, kAlignment - 1, what) / kAlignment * kAlignment;
-}
-
 }  // namespace
 
 std::string to_string(const std::vector<int64_t>& shape) {
@@ -171,7 +165,7 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
     }
     const std::string size = "size of the set at " + described(declaration);
     entry.offset = elements[entry.buffer];
-    elements[entry.buffer] = checked_add(entry.offset, padded(entry.count, size.c_str()), size.c_str());
+    elements[entry.buffer] = checked_add(entry.offset, padded_elements(entry.count, size.c_str()), size.c_str());
     (void)checked_multiply(elements[entry.buffer], uint64_t{sizeof(float)}, size.c_str());
     used[entry.buffer] = true;
     layout.entries.push_back(std::move(entry));
@@ -196,8 +190,8 @@ std::vector<Buffer> ParameterSet::memory_for(Layout& layout) const {
   }
   for (const ParameterEntry& entry : layout.entries)
     if (entry.slab >= memory_.size() && entry.count > 0)
-      std::fill_n(layout.slabs[entry.slab].data + entry.offset + entry.count, padded(entry.count, "size") - entry.count,
-                  0.0F);
+      std::fill_n(layout.slabs[entry.slab].data + entry.offset + entry.count,
+                  padded_elements(entry.count, "size") - entry.count, 0.0F);
   return memory;
 }
 

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/alignment.h"
 #include "core/error.h"
 #include "core/folder.h"
 
@@ -25,7 +26,6 @@ namespace tenon {
 
 namespace {
 
-constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kHugePage = uint64_t{1} << 21;    // of x86-64, and of arm64 with pages of 4 KiB
 constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;  // bytes for one call of the system
 
@@ -36,7 +36,7 @@ class SystemAllocator final : public Allocator {
   void* allocate(uint64_t bytes) override {
     if (bytes == 0) return nullptr;
     const bool huge = bytes >= 2 * kHugePage;
-    const uint64_t alignment = huge ? kHugePage : kAlignment;
+    const uint64_t alignment = huge ? kHugePage : kCacheLine;
     void* memory = nullptr;
     if (bytes <= static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max()) - alignment)
       memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);

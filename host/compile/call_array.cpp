@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/alignment.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "host/compile/lowering.h"
@@ -53,7 +54,7 @@ void CallArray::make_tensors() {
     tensor = {};
     tensor.size = sizeof tensor;
     tensor.storage = spec.storage;
-    tensor.alignment = 64;
+    tensor.alignment = kCacheLine;
     tensor.dl.device = {static_cast<DLDeviceType>(device_->table().description->dlpack_type), 0};
     tensor.dl.ndim = static_cast<int32_t>(spec.shape.size());
     tensor.dl.dtype = {static_cast<uint8_t>(tn_dtype_code(spec.dtype)), static_cast<uint8_t>(tn_dtype_bits(spec.dtype)),

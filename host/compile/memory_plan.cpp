@@ -34,7 +34,7 @@ uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
     if (dim.bound < 0) fail(TN_INVALID, "the size of ", to_string(spec), " has no bound");
     bytes = checked_multiply(bytes, static_cast<uint64_t>(dim.bound), "tensor bytes");
   }
-  return lines(bytes, "tensor bytes");
+  return whole_lines(bytes, "tensor bytes");
 }
 
 namespace {

@@ -204,7 +204,7 @@ void Machine::begin_step(const std::vector<int64_t>& symbols) {
 void Machine::take(ValueId value, const void* from, uint64_t bytes, Feeding feeding) {
   const FedMemory& fed = fed_memory_.at(value);
   const bool in_place = feeding == Feeding::kLent && device_->reads_host_memory() &&
-                        reinterpret_cast<uintptr_t>(from) % kLine == 0 && from != nullptr;
+                        reinterpret_cast<uintptr_t>(from) % kCacheLine == 0 && from != nullptr;
   void* const memory = in_place ? const_cast<void*>(from) : fed.own;  // an input: nobody writes to it
   if (!in_place && bytes > 0) std::memcpy(memory, from, bytes);
   if (calls_->memory(value) == memory) return;

@@ -215,7 +215,7 @@ uint64_t Machine::place_gradients(const Graph& graph) {
   uint64_t bytes = 0;
   for (const auto& [number, gradient] : by_entry) {
     gradients_.push_back({gradient, number, bytes});
-    bytes += padded(set_->entries()[number].count) * tn_dtype_bytes(options_.compute);
+    bytes += padded_elements(set_->entries()[number].count) * tn_dtype_bytes(options_.compute);
   }
   return bytes;
 }
@@ -234,7 +234,7 @@ std::vector<GradientRun> Machine::gradient_runs(const Topology* model) const {
     if (!used.contains(entry.name)) continue;
     GradientRun* last = runs.empty() ? nullptr : &runs.back();
     const bool joins = last != nullptr && end == gradient.offset && last->slab == entry.slab &&
-                       last->offset + padded(last->elements) == entry.offset &&
+                       last->offset + padded_elements(last->elements) == entry.offset &&
                        last->rate_multiplier == entry.rate_multiplier &&
                        last->decay_multiplier == entry.decay_multiplier;
     if (!joins) {
@@ -251,16 +251,16 @@ std::vector<GradientRun> Machine::gradient_runs(const Topology* model) const {
     }
     last->elements = entry.offset - last->offset + entry.count;
     last->entries.push_back(gradient.entry);
-    end = gradient.offset + padded(entry.count) * tn_dtype_bytes(options_.compute);
+    end = gradient.offset + padded_elements(entry.count) * tn_dtype_bytes(options_.compute);
   }
   return runs;
 }
 
 void Machine::lay_out(const MemoryPlan& plan, uint64_t gradient_bytes) {
-  uint64_t total = lines(sizeof(tn_random)) + 2 * lines(bounds_.size() * sizeof(int64_t));
+  uint64_t total = whole_lines(sizeof(tn_random)) + 2 * whole_lines(bounds_.size() * sizeof(int64_t));
   const auto section = [&](uint64_t bytes) {
     const uint64_t begin = total;
-    total = checked_add(total, lines(bytes), "machine bytes");
+    total = checked_add(total, whole_lines(bytes), "machine bytes");
     return begin;
   };
   uint64_t feed_bytes = 0;
@@ -288,8 +288,8 @@ void Machine::bind(const MemoryPlan& plan) {
   std::byte* base = memory_.data();
   const Graph& graph = calls_->graph();
   random_ = new (base + sections_.control) tn_random{options_.seed, 0};
-  const uint64_t per_symbol = lines(bounds_.size() * sizeof(int64_t));
-  std::byte* const symbols = base + sections_.control + lines(sizeof(tn_random));
+  const uint64_t per_symbol = whole_lines(bounds_.size() * sizeof(int64_t));
+  std::byte* const symbols = base + sections_.control + whole_lines(sizeof(tn_random));
   std::memset(symbols, 0, 2 * per_symbol);
   device_symbols_ = reinterpret_cast<int64_t*>(symbols);
   device_inverses_ = symbols + per_symbol;

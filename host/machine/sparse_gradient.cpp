@@ -33,9 +33,9 @@ void Machine::resize_rows(RowsGradient& gradient, int64_t capacity) {
   const auto rows = static_cast<uint64_t>(std::max<int64_t>(capacity, 1));
   const uint64_t row_bytes =
       checked_multiply(static_cast<uint64_t>(gradient.width), uint64_t{tn_dtype_bytes(gradient.dtype)}, "row bytes");
-  const uint64_t ids_at = kLine;
+  const uint64_t ids_at = kCacheLine;
   const uint64_t values_at =
-      checked_add(ids_at, lines(checked_multiply(rows, uint64_t{sizeof(int64_t)}, "ids")), "gradient");
+      checked_add(ids_at, whole_lines(checked_multiply(rows, uint64_t{sizeof(int64_t)}, "ids")), "gradient");
   const uint64_t bytes = checked_add(values_at, checked_multiply(rows, row_bytes, "gradient"), "gradient");
   if (!set_->has_values()) {  // to be planned alone
     gradient.bytes = bytes;
@@ -44,7 +44,7 @@ void Machine::resize_rows(RowsGradient& gradient, int64_t capacity) {
     return;
   }
   DeviceMemory memory(device_, bytes);
-  std::memset(memory.data(), 0, kLine);
+  std::memset(memory.data(), 0, kCacheLine);
   auto* ids = reinterpret_cast<int64_t*>(memory.data() + ids_at);
   std::byte* values = memory.data() + values_at;
   if (gradient.memory.data() != nullptr) {

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/alignment.h"
 #include "core/error.h"
 #include "host/threads/floating_point_mode.h"
 #include "host/threads/gate.h"
@@ -35,7 +36,6 @@ namespace {
 constexpr int32_t kMostThreads = 4096;
 constexpr double kStall = 0.5e-3;  // seconds without a core that the system does not take by itself
 constexpr int64_t kChunksPerThread = 16;
-constexpr size_t kCacheLine = 64;
 
 int32_t usable_cores() {
   cpu_set_t cores;

@@ -63,7 +63,7 @@ std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<
 RowLayout::RowLayout(const ParameterSet& set) : sizes_(set.slabs().size(), 0) {
   for (const ParameterEntry& entry : set.entries()) {
     offsets_.push_back(sizes_[entry.slab]);
-    sizes_[entry.slab] += padded(static_cast<uint64_t>(rows(entry)));
+    sizes_[entry.slab] += padded_elements(static_cast<uint64_t>(rows(entry)));
   }
 }
 
@@ -74,7 +74,7 @@ OperandCall::OperandCall(const Device& device, const std::vector<Operand>& input
     for (const Operand& operand : *list) {
       tn_tensor tensor = {};
       tensor.size = sizeof tensor;
-      tensor.alignment = kLine;
+      tensor.alignment = kCacheLine;
       tensor.dl.data = operand.data;
       tensor.dl.device = {static_cast<DLDeviceType>(type), 0};
       tensor.dl.dtype = {static_cast<uint8_t>(tn_dtype_code(operand.dtype)),
@@ -141,8 +141,8 @@ UpdateCalls::UpdateCalls(Machine& machine, UpdateTargets targets, const UpdatePl
 }
 
 void UpdateCalls::lay_out(size_t stretches) {
-  scalars_at_ = kSymbolsAt + lines((TN_SYMBOL_FIRST_ROWS + targets_.rows.size()) * sizeof(int64_t));
-  sums_at_ = scalars_at_ + lines(stretches * scalars_.size() * sizeof(float));
+  scalars_at_ = kSymbolsAt + whole_lines((TN_SYMBOL_FIRST_ROWS + targets_.rows.size()) * sizeof(int64_t));
+  sums_at_ = scalars_at_ + whole_lines(stretches * scalars_.size() * sizeof(float));
   staged_.resize(sums_at_);
 }
 
