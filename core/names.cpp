@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "core/attribute.h"
 #include "core/error.h"
@@ -14,13 +14,7 @@ namespace tenon {
 
 namespace {
 
-using Numbers = std::unordered_map<std::string_view, size_t>;
-
-Numbers numbers_of(const Names& names) {
-  Numbers numbers;
-  for (size_t i = 0; i < names.texts.size(); ++i) numbers.emplace(names.texts[i], i);
-  return numbers;
-}
+using Texts = std::unordered_set<std::string_view>;
 
 // The first of them, and the nearest.
 std::string known_beside(const std::string& name, const std::vector<std::string>& known) {
@@ -53,9 +47,9 @@ NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, co
   names->sha256 = hash.finish();
   if (!whole) return names;
   names->texts.assign(texts.begin(), texts.end());
-  Numbers numbers;
+  Texts seen;
   for (const std::string& text : names->texts)
-    if (!numbers.emplace(text, 0).second) fail(code, who, ": the name ", quoted(text), " is there twice");
+    if (!seen.insert(text).second) fail(code, who, ": the name ", quoted(text), " is there twice");
   return names;
 }
 
@@ -63,9 +57,9 @@ std::string difference(const Names& told, int64_t limit, const Names& known) {
   if (told.same(known)) return "";
   if (told.texts.empty() || known.texts.empty())
     return text("there are ", shown(told), ", and known are ", shown(known));
-  const Numbers numbers = numbers_of(known);
+  const Texts texts(known.texts.begin(), known.texts.end());
   for (const std::string& name : told.texts)
-    if (!numbers.contains(name))
+    if (!texts.contains(name))
       return text(quoted(name), " is not among the names that are known: ", known_beside(name, known.texts));
   for (size_t i = 0; i < told.texts.size(); ++i)
     if (told.texts[i] != known.texts[i])
