@@ -62,14 +62,6 @@ class Comparison {
   std::string found_;
 };
 
-}  // namespace
-
-std::string model_path(const Job& job, const std::string& given) {
-  if (given.empty() && !job.save)
-    throw Failure(kUsage, job.path + ": the job saves no model; name a file with --model FILE");
-  return given.empty() ? *job.save : given;
-}
-
 void compare_layers(const Host& host, const std::string& path, const Topology& topology, Console& console) {
   const json plugins = json::parse(host.plugins());
   const std::map<std::string, json> job = topology.described();
@@ -82,6 +74,28 @@ void compare_layers(const Host& host, const std::string& path, const Topology& t
     console.warn(path + " was saved with another layer \"" + same->first + "\": " + comparison.found());
     break;
   }
+}
+
+}  // namespace
+
+std::string model_path(const Job& job, const std::string& given) {
+  if (given.empty() && !job.save)
+    throw Failure(kUsage, job.path + ": the job saves no model; name a file with --model FILE");
+  return given.empty() ? *job.save : given;
+}
+
+TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& reader, const std::string& path,
+                          const std::vector<std::string>& outputs, OpenReader& open, Topology& topology,
+                          Console& console) {
+  TrainOptions run;
+  run.parameters = host.load(path).parameters;
+  open = open_reader(host, job, reader, true, run.parameters.names());
+  run.outputs = topology.layers(outputs);
+  compare_layers(host, path, topology, console);
+  run.reader = open.reader;
+  run.feeding = open.feeding;
+  run.device = job.device;
+  return run;
 }
 
 }  // namespace tenon::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "host/cli/build.h"
 #include "host/cli/cli.h"
@@ -13,9 +14,12 @@ namespace tenon::cli {
 // given: the path of --model, or empty for the job's own.
 [[nodiscard]] std::string model_path(const Job& job, const std::string& given);
 
-// Warns of the first layer in the file at `path` that differs from the one of the same name in `topology`, where it was
-// made: the parameters may fit both, and mean something else.
-void compare_layers(const Host& host, const std::string& path, const Topology& topology, Console& console);
+// The run of these outputs of `topology` with the model at `path`. The reader is opened only here, into `open`, which
+// the topology was made with: it numbers names like the model. Warns of the first layer in the file that differs from
+// the one of the same name in the topology, where it was made: the parameters may fit both, and mean something else.
+[[nodiscard]] TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& reader,
+                                        const std::string& path, const std::vector<std::string>& outputs,
+                                        OpenReader& open, Topology& topology, Console& console);
 
 // Runs `work`, which uses parameters of the file at `path` with the layers of the job. Where these do not fit each
 // other, the failure names the file.

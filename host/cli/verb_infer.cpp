@@ -202,14 +202,7 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
   Topology topology(host, job, source, open);
   const std::vector<std::string> names = chosen(topology, job, given.outputs);
   const std::string path = model_path(job, given.model);
-  TrainOptions run;
-  run.parameters = host.load(path).parameters;
-  open = open_reader(host, job, source, true, run.parameters.names());
-  run.outputs = topology.layers(names);
-  compare_layers(host, path, topology, console);
-  run.reader = open.reader;
-  run.feeding = open.feeding;
-  run.device = job.device;
+  const TrainOptions run = run_of_model(host, job, source, path, names, open, topology, console);
   const Interrupt interrupt;
   Writer writer(names, csv);
   const auto receive = [&](const std::vector<Array>& outputs) {

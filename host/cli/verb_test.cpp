@@ -31,14 +31,7 @@ int run_test(const Arguments& arguments) {
   const std::vector<std::string> measured = topology.measured();
   if (measured.empty()) throw Failure(kBadConfig, job.path + ": there is no cost and no metric among the outputs");
   const std::string path = model_path(job, model);
-  TrainOptions run;
-  run.parameters = host.load(path).parameters;
-  open = open_reader(host, job, source, true, run.parameters.names());
-  run.outputs = topology.layers(measured);
-  compare_layers(host, path, topology, console);
-  run.reader = open.reader;
-  run.feeding = open.feeding;
-  run.device = job.device;
+  const TrainOptions run = run_of_model(host, job, source, path, measured, open, topology, console);
   const TestResult result = with_model(path, [&] { return test(run); });
   require_samples(source, result.samples);
   const bool has_cost = std::any_of(measured.begin(), measured.end(),
