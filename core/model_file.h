@@ -48,9 +48,9 @@ struct ModelFile {
 // names what is missing, what is extra and what differs. The checksum is verified over the bytes that are used.
 // `expected`, unless null, is an earlier answer of read_model_header: a file that says something else
 // is TN_BAD_DATA.
-// The set is written, and its version grows, only after all this succeeded; one that was only declared then gets its
-// values, and until the file was found to fit no memory for them is asked for. Needs memory for a second copy of the
-// values, from the set's allocator.
+// The set is written only after all this succeeded; one that was only declared then gets its values, and until the file
+// was found to fit no memory for them is asked for. Needs memory for a second copy of the values, from the set's
+// allocator.
 ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
                      const ModelFile* expected = nullptr);
 

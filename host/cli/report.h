@@ -9,8 +9,7 @@
 
 namespace tenon::cli {
 
-// "cost 0.5312  accuracy 0.8134"
-// Without a cost where that is null.
+// "  cost 0.5312  accuracy 0.8134", to stand behind a label; null: there is no cost.
 [[nodiscard]] std::string shown(const double* cost, const std::vector<Metric>& metrics);
 
 class Report {
