@@ -96,6 +96,10 @@ tn_dtype dtype_from_name(const std::string& name) {
   fail(TN_INVALID, "unknown element type \"", name, "\"; known: ", known);
 }
 
+DLDataType dlpack_type(tn_dtype dtype) {
+  return {static_cast<uint8_t>(tn_dtype_code(dtype)), static_cast<uint8_t>(tn_dtype_bits(dtype)), 1};
+}
+
 bool is_float(tn_dtype dtype) { return dtype == TN_COMPUTE || tn_dtype_code(dtype) == 2 || tn_dtype_code(dtype) == 4; }
 
 bool is_integer(tn_dtype dtype) { return dtype != TN_COMPUTE && tn_dtype_code(dtype) <= 1; }

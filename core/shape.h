@@ -35,6 +35,7 @@ using Shape = std::vector<Dim>;
 [[nodiscard]] const char* storage_name(int32_t storage);  // "dense", "ragged", "csr"
 // The type of a name as above or short ("f32", "u8", "i64"); 0 (TN_COMPUTE) for "compute"; fails naming it otherwise.
 [[nodiscard]] tn_dtype dtype_from_name(const std::string& name);
+[[nodiscard]] DLDataType dlpack_type(tn_dtype dtype);
 [[nodiscard]] bool is_float(tn_dtype dtype);    // TN_COMPUTE included
 [[nodiscard]] bool is_integer(tn_dtype dtype);  // signed, unsigned
 

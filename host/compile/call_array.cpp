@@ -57,8 +57,7 @@ void CallArray::make_tensors() {
     tensor.alignment = kCacheLine;
     tensor.dl.device = {static_cast<DLDeviceType>(device_->table().description->dlpack_type), 0};
     tensor.dl.ndim = static_cast<int32_t>(spec.shape.size());
-    tensor.dl.dtype = {static_cast<uint8_t>(tn_dtype_code(spec.dtype)), static_cast<uint8_t>(tn_dtype_bits(spec.dtype)),
-                       1};
+    tensor.dl.dtype = dlpack_type(spec.dtype);
     tensor.dl.shape = shapes_[i].data();
   }
 }

@@ -77,8 +77,7 @@ OperandCall::OperandCall(const Device& device, const std::vector<Operand>& input
       tensor.alignment = kCacheLine;
       tensor.dl.data = operand.data;
       tensor.dl.device = {static_cast<DLDeviceType>(type), 0};
-      tensor.dl.dtype = {static_cast<uint8_t>(tn_dtype_code(operand.dtype)),
-                         static_cast<uint8_t>(tn_dtype_bits(operand.dtype)), 1};
+      tensor.dl.dtype = dlpack_type(operand.dtype);
       tensor.storage = operand.rows == nullptr ? TN_DENSE : TN_ROWS;
       tensor.part = operand.rows;
       tensors_.push_back(tensor);

@@ -163,6 +163,17 @@ TEST(GraphGradient, Segments) {
   }
 }
 
+// What is said of segments and of their rows is dense, one integer each, whatever levels the rows have.
+TEST(GraphWriter, NumbersOfSegmentsAreDense) {
+  Built built;
+  const Dim rows = built.rows();
+  GraphWriter writer(built.graph, 0, false, TN_F64);
+  const auto spec = [&](int32_t op) { return to_string(built.graph.spec(writer.segment(op, kNoValue, rows, 0))); };
+  EXPECT_EQ(spec(TN_SEGMENT_LENGTH), to_string(Spec{TN_I64, {samples()}, TN_DENSE, 0, {}}));
+  EXPECT_EQ(spec(TN_SEGMENT_START), to_string(Spec{TN_I64, {samples()}, TN_DENSE, 0, {}}));
+  EXPECT_EQ(spec(TN_SEGMENT_POSITION), to_string(Spec{TN_I64, {rows}, TN_DENSE, 0, {}}));
+}
+
 TEST(GraphGradient, SegmentsNameBothShapes) {
   Built built;
   const Dim rows = built.rows();

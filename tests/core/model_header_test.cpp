@@ -194,6 +194,8 @@ TEST(ModelHeader, ShortensAndEscapesHostileNames) {
   const std::string shown = quoted("\x1b[31m" + std::string(100'000, 'x'));
   EXPECT_LT(shown.size(), 300u);
   EXPECT_EQ(shown.find('\x1b'), std::string::npos);
+  EXPECT_EQ(quoted(std::string(200, 'x')), '"' + std::string(200, 'x') + '"');
+  EXPECT_EQ(quoted(std::string(201, 'x')), '"' + std::string(200, 'x') + "...\"");
   EXPECT_EQ(quoted("a\"\xff"), "\"a\\\"\xef\xbf\xbd\"");
 }
 

@@ -197,6 +197,18 @@ TEST_F(SegmentTable, Refuses) {
   tn_prepared prepared = {sizeof(tn_prepared), 0, nullptr, 0, nullptr, nullptr};
   EXPECT_EQ(prepare({{0, 1}, 1, TN_I32, 0}, TN_SEGMENT_SUM, &prepared), TN_UNSUPPORTED);
   EXPECT_EQ(prepare({{0, 1}, 1, TN_F32, 0}, 99, &prepared), TN_UNSUPPORTED);
+  tn_segment endless = {};
+  endless.size = sizeof endless;
+  endless.op = TN_SEGMENT_SUM;
+  endless.dtype = TN_F32;
+  endless.rows = tn_dim_symbol(kRows);
+  endless.rows.bound = -1;
+  endless.segments = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+  endless.width = tn_dim_constant(1);
+  EXPECT_EQ(device_.table<tn_segment_table>(TN_SEGMENT)
+                ->prepare(device_.device(), device_.services(), device_.errors(), &endless, &prepared),
+            TN_INVALID);
+  EXPECT_EQ(device_.message, "the rows have no bound");
   PreparedCall call(device_);
   ASSERT_EQ(prepare({{0, 5}, 1, TN_F32, 0}, TN_SEGMENT_SUM, &call.prepared), TN_OK);
   Guarded in = write_all(TN_F32, {1, 2, 3}), offsets = write_all(TN_I64, {0, 5}), out = write_all(TN_F32, {0});

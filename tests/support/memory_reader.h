@@ -39,6 +39,7 @@ struct MemoryData {
   std::mutex passes_mutex;
   std::vector<int64_t> damaged;  // samples that fail with TN_BAD_DATA; next passes over them
   bool empty_instance = false;
+  bool fails_open = false;    // and leaves something behind that is no instance
   int64_t says_samples = -2;  // answer of samples; -2: the truth
 
   int64_t value_shape[1] = {3};
@@ -65,6 +66,10 @@ class MemoryInstance {
   static tn_status open(const tn_reader_open* open, void** instance) {
     auto& data = *reinterpret_cast<MemoryData*>(tn_int(open->attributes, "data", 0));
     if (data.empty_instance) return TN_OK;
+    if (data.fails_open) {
+      *instance = &data;
+      return tn_fail(open->errors, TN_IO, nullptr, "cannot open it");
+    }
     ++data.opened;
     *instance = new MemoryInstance(data, *open);
     return TN_OK;

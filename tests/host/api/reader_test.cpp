@@ -264,6 +264,62 @@ TEST_F(ReaderApi, SourcesGoWithTheirReaders) {
 
 // ---- in C
 
+// Each function gets its numbers in the order that the header states.
+TEST_F(ReaderApi, NumbersOfFunctionsInC) {
+  tn_slot slot = {sizeof slot, TN_F32, "x", TN_DENSE, 0, nullptr, -1, 0, 0, nullptr};
+  const tn_slot* const slots[] = {&slot};
+  struct Seen {
+    float values[5] = {0, 1, 2, 3, 4};
+    int64_t position = 0, pass = -1;
+    std::vector<int64_t> mapped;  // inputs and samples of each call
+  } seen;
+  tn_source_options source = {};
+  source.size = sizeof source;
+  source.slots_count = 1;
+  source.slots = slots;
+  source.samples = 5;
+  source.user = &seen;
+  source.next = [](void* user, int64_t most, tn_array* to, int64_t* count, tn_error*) -> tn_status {
+    auto& of = *static_cast<Seen*>(user);
+    *count = std::min<int64_t>(most, 5 - of.position);
+    to->data = of.values + of.position;
+    to->shape[0] = *count;
+    of.position = *count == 0 ? 0 : of.position + *count;
+    return TN_OK;
+  };
+  source.seek = [](void* user, int64_t pass, int64_t position, tn_error*) -> tn_status {
+    auto& of = *static_cast<Seen*>(user);
+    of.pass = pass, of.position = position;
+    return TN_OK;
+  };
+  tn_map_options map = {};
+  map.size = sizeof map;
+  map.slots_count = 1;
+  map.slots = slots;
+  map.user = &seen;
+  map.map = [](void* user, const tn_array* inputs, uint32_t count, int64_t samples, tn_array* outputs, uint32_t,
+               tn_error*) -> tn_status {
+    static_cast<Seen*>(user)->mapped = {count, samples};
+    outputs[0].data = inputs[0].data;
+    outputs[0].shape[0] = samples;
+    return TN_OK;
+  };
+  tn_error error = {};
+  error.size = sizeof error;
+  tn_reader inner = {}, mapped = {}, batched = {};
+  ASSERT_EQ(tn_reader_create_from(host_.get(), &source, &inner, &error), TN_OK) << error.message;
+  ASSERT_EQ(tn_reader_map(host_.get(), inner, &map, &mapped, &error), TN_OK) << error.message;
+  ASSERT_EQ(tn_reader_batch(host_.get(), mapped, 3, 0, &batched, &error), TN_OK) << error.message;
+  ASSERT_EQ(tn_reader_seek(host_.get(), batched, 4, 3, &error), TN_OK) << error.message;
+  tn_array values = {};
+  ASSERT_EQ(tn_reader_next(host_.get(), batched, &values, 1, &error), TN_OK) << error.message;
+  EXPECT_EQ(seen.pass, 4);
+  EXPECT_EQ(static_cast<const float*>(values.data)[0], 3);
+  EXPECT_EQ(values.shape[0], 2);
+  EXPECT_THAT(seen.mapped, ElementsAre(1, 2));
+  tn_reader_release(host_.get(), batched, nullptr);
+}
+
 TEST_F(ReaderApi, StatusAndMessageOfAFunctionInC) {
   tn_slot slot = {sizeof slot, TN_F32, "x", TN_DENSE, 0, nullptr, -1, 0, 0, nullptr};
   const tn_slot* const slots[] = {&slot};

@@ -335,6 +335,15 @@ TEST(Errors, NameTheThing) {
   EXPECT_EQ(message([&] { static_cast<void>(v0::test(twice)); }),
             "data layer \"image\": no slot of the reader feeds it; that of its name feeds \"picture\"");
 
+  TrainOptions samples;
+  samples.outputs = {model.cost};
+  samples.parameters = parameters;
+  samples.reader = host.reader({{"image", TN_U8, {28, 28}}, {"label", TN_U8, {}, 10}}, [](Sample&) { return false; });
+  EXPECT_EQ(message([&] { static_cast<void>(v0::test(samples)); }),
+            "the reader yields samples; wrap it with batch or bucket first");
+  EXPECT_STREQ(tn_status_text(TN_INTERNAL + 1), "unknown status");
+  EXPECT_STREQ(tn_status_text(-1), "unknown status");
+
   const Host other = make_host(1);
   EXPECT_EQ(tn_layer_release(other.get(), model.cost.handle(), nullptr), TN_MISUSE);
 }

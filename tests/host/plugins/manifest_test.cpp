@@ -272,6 +272,13 @@ TEST(Manifest, NamesAreSoundAndUnique) {
   std::string one_number = kGolden;
   one_number.replace(one_number.find(ranged), ranged.size(), "\"minimum\":1,\"maximum\":1");
   EXPECT_EQ(parse(one_number).code(), TN_OK);
+  for (const auto& [list, what] :
+       {std::pair("layers", "layer type \"fc\""), std::pair("updaters", "updater type \"v.sgd\""),
+        std::pair("readers", "reader type \"idx\""), std::pair("devices", "device \"cpu\"")}) {
+    json twice = json::parse(kGolden);
+    twice[list].push_back(json(twice[list][0]));
+    EXPECT_EQ(parse(twice.dump()).message(), text(what, " comes twice"));
+  }
   EXPECT_THAT(parse_with("\"a.b\"", "\"\""), HasSubstr("no id"));
   EXPECT_THAT(parse_with("\"f64\"", "\"int32\""), HasSubstr("int32 is no type to compute in"));
   EXPECT_THAT(parse_with("\"role\":0", "\"role\":2"), HasSubstr("is a metric but has outputs"));

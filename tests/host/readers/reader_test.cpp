@@ -131,6 +131,16 @@ TEST(PluginReader, RefusesABrokenSchema) {
   EXPECT_THAT(message_of([](MemoryData& d) { d.id.storage = TN_CSR; }), HasSubstr("not int64 of rank 0"));
 }
 
+// Nor is what a failed open left behind closed.
+TEST(PluginReader, SaysWhyItCannotBeOpened) {
+  MemoryData data(4);
+  data.fails_open = true;
+  const Error error = error_of([&] { open(data); });
+  EXPECT_EQ(error.code(), TN_IO);
+  EXPECT_THAT(error.message(), HasSubstr("cannot open it"));
+  EXPECT_EQ(data.opened, 0);
+}
+
 TEST(PluginReader, RefusesWrongAnswersOfNext) {
   const auto code_of = [](const std::function<void(MemoryData&)>& break_it, bool all = false) {
     MemoryData data(4);

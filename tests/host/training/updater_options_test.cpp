@@ -65,5 +65,22 @@ TEST(Schedules, MistakesAreNamed) {
   }
 }
 
+// A scalar that the program has already is read, not added once more.
+TEST(Options, ShareTheProgramsScalars) {
+  ProgramWriter writer;
+  const int32_t parameter = writer.input(TN_FULL), gradient = writer.input(TN_FULL);
+  const int32_t decay = writer.input(TN_SCALAR);
+  writer.output(writer.apply(TN_OP_SUB, parameter, writer.apply(TN_OP_MUL, gradient, decay)));
+  const Program program = writer.finish();
+  UpdaterOptions options;
+  options.l2 = 0.1;
+  std::vector<int32_t> scalars = {TN_SCALAR_DECAY_MULTIPLIER};
+  EXPECT_EQ(with_options(program, options, 0, scalars).inputs.size(), 3u);
+  EXPECT_EQ(scalars, std::vector<int32_t>{TN_SCALAR_DECAY_MULTIPLIER});
+  options.clip_norm = 1;
+  EXPECT_EQ(with_options(program, options, 0, scalars).inputs.size(), 4u);
+  EXPECT_EQ(scalars, (std::vector<int32_t>{TN_SCALAR_DECAY_MULTIPLIER, kScalarClip}));
+}
+
 }  // namespace
 }  // namespace tenon
