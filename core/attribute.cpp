@@ -97,7 +97,7 @@ std::optional<Value> accepted(const Attribute& attribute, const Value& value) {
   const bool sound = std::visit(
       [&](const auto& held) {
         using Held = std::decay_t<decltype(held)>;
-        if constexpr (std::is_same_v<Held, std::monostate> || std::is_same_v<Held, bool>)
+        if constexpr (std::is_same_v<Held, Absent> || std::is_same_v<Held, bool>)
           return true;
         else if constexpr (std::is_arithmetic_v<Held> || std::is_same_v<Held, std::string>)
           return in_range(attribute, held);
@@ -211,7 +211,7 @@ Value value_from(const tn_value& value) {
 json to_json(const Value& value) {
   return std::visit(
       [](const auto& held) -> json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>)
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, Absent>)
           return nullptr;
         else
           return held;
@@ -277,7 +277,7 @@ Attribute Attribute::from(const tn_attribute& attribute) {
   } catch (const Error& error) {
     fail(TN_INVALID, "the default of attribute \"", result.name, "\": ", error.message());
   }
-  if (std::holds_alternative<std::monostate>(initial)) return result;
+  if (std::holds_alternative<Absent>(initial)) return result;
   const std::optional<Value> sound = accepted(result, initial);
   if (!sound)
     fail(TN_INVALID, "the default of attribute \"", result.name, "\": expected ", expectation(result), ", got ",
@@ -318,8 +318,8 @@ std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values&
   std::vector<Value> result;
   for (const Attribute& attribute : declared) {
     const auto found = given.find(attribute.name);
-    if (found == given.end() || std::holds_alternative<std::monostate>(found->second)) {
-      if (attribute.required && std::holds_alternative<std::monostate>(attribute.initial))
+    if (found == given.end() || std::holds_alternative<Absent>(found->second)) {
+      if (attribute.required && std::holds_alternative<Absent>(attribute.initial))
         fail(TN_INVALID, "attribute \"", attribute.name, "\" is missing: expected ", expectation(attribute));
       result.push_back(attribute.initial);
       continue;

@@ -13,9 +13,18 @@
 
 namespace tenon {
 
+// No value. Its copy constructor is not trivial on purpose: libstdc++ 12 holds a variant of nothing but scalars, texts
+// and vectors for never valueless, and where a copy of one gets no memory it destroys what was not made.
+struct Absent {
+  Absent() = default;
+  Absent(const Absent& /*other*/) noexcept {}
+  Absent& operator=(const Absent& /*other*/) noexcept { return *this; }
+  bool operator==(const Absent&) const = default;
+};
+
 // Absent, bool, int, float, string, or a list of the last three.
-using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>,
-                           std::vector<double>, std::vector<std::string>>;
+using Value = std::variant<Absent, bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                           std::vector<std::string>>;
 using Values = std::map<std::string, Value>;  // by attribute name
 
 // Throws TN_INVALID for an unknown kind or a null pointer.

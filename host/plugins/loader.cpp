@@ -7,6 +7,7 @@
 
 #include <boost/dll/shared_library.hpp>
 #include <cerrno>
+#include <new>
 
 #include "core/error.h"
 
@@ -63,6 +64,8 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
     plugin = call_plugin({note.id, tags}, "the entry", {Tag::kLoad, TN_ENTRY_NAME}, entry);
   } catch (const Error&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;  // of the host or of the plugin: not the file's fault, so that it may be tried again
   } catch (...) {
     fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " threw an exception");
   }

@@ -53,6 +53,17 @@ class Value {
   Value(std::vector<int64_t> list) : held_(std::move(list)) {}
   Value(std::vector<double> list) : held_(std::move(list)) {}
   Value(std::vector<std::string> list) : held_(std::move(list)) {}
+  ~Value() = default;
+  // By assignment of what is held: a copied variant that gets no memory is destroyed half-made by libstdc++ 12.
+  Value(const Value& other) {
+    std::visit([this](const auto& held) { held_ = held; }, other.held_);
+  }
+  Value(Value&& other) noexcept = default;
+  Value& operator=(const Value& other) {
+    *this = Value(other);
+    return *this;
+  }
+  Value& operator=(Value&& other) noexcept = default;
 
   [[nodiscard]] const Held& held() const { return held_; }
 
