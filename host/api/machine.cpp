@@ -36,7 +36,8 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
       const std::string name = api::string(feeds[i].name, "feed name");
       named.push_back({name, api::view(feeds[i].values, [&] { return "data layer \"" + name + "\""; })});
     }
-    it.machines.at(machine)->forward(named);
+    Machine& fed = *it.machines.at(machine);
+    fed.forward(tenon::by_number(fed.feeds(), named));
   });
 }
 
@@ -79,7 +80,7 @@ tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric*
     api::required(metrics, "metrics");
     api::required(count, "count");
     const Machine& asked = *it.machines.at(machine);
-    tenon::PassResult result(asked, it.registry);
+    tenon::ResultSums result(asked, it.registry);
     if (asked.samples() > 0) result.add(asked);
     const std::vector<tn_metric>& lent = it.lend(result.metrics());
     *metrics = lent.data();
@@ -101,6 +102,15 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 
 // ---- updaters
 
+namespace {
+
+void update(tenon::Updater& updater, Machine& machine, const tenon::UsedNames& used) {
+  updater.update(machine, used);
+  machine.commit(used);
+}
+
+}  // namespace
+
 tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
@@ -111,14 +121,15 @@ tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_valu
 }
 
 tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.updaters.at(updater)->update(*it.machines.at(machine)); });
+  return api::call(host, error,
+                   [&](Host& it) { update(*it.updaters.at(updater), *it.machines.at(machine), tenon::UsedNames()); });
 }
 
 tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
                                   tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tenon::Topology model = tenon::Topology::trace({it.layers.at(output)});
-    it.updaters.at(updater)->update(*it.machines.at(machine), &model);
+    const tenon::UsedNames used(tenon::Topology::trace({it.layers.at(output)}));
+    update(*it.updaters.at(updater), *it.machines.at(machine), used);
   });
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct Run {
   std::unique_ptr<Machine> machine;
   std::unique_ptr<tenon::ReaderUse> reader;
-  std::unique_ptr<tenon::TrainRequest> request;
+  std::unique_ptr<tenon::LoopInputs> request;
   std::vector<tenon::Expression> outputs;
 };
 
@@ -40,8 +40,8 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   for (uint32_t i = 0; i < options.feeding_count; ++i)
     feeding[api::string(options.feeding[i].slot, "feeding slot")] =
         api::string(options.feeding[i].data_layer, "feeding data layer");
-  run.request = std::make_unique<tenon::TrainRequest>(
-      tenon::TrainRequest{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
+  run.request = std::make_unique<tenon::LoopInputs>(
+      tenon::LoopInputs{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
   return run;
 }
 

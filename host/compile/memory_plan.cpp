@@ -1,9 +1,10 @@
-// Liveness and placement in one arena. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
+#include "host/compile/memory_plan.h"
+
 #include <algorithm>
 
 #include "core/alignment.h"
 #include "core/checked.h"
-#include "host/compile/call_array.h"
 
 namespace tenon {
 

@@ -1,14 +1,34 @@
-// What a machine is fed: every array is checked before anything changes, then copied.
 // SPDX-License-Identifier: Apache-2.0
+#include "host/machine/feeds.h"
+
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "core/alignment.h"
-#include "core/checked.h"
 #include "core/error.h"
-#include "host/machine/machine.h"
 
 namespace tenon {
+
+std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays) {
+  std::vector<std::string> names;
+  for (const Feed& feed : feeds) names.push_back(feed.name);
+  std::vector<ArrayView> result(feeds.size());
+  std::vector<bool> fed(feeds.size(), false);
+  for (const NamedArray& given : arrays) {
+    const auto known = std::find(names.begin(), names.end(), given.name);
+    if (known == names.end())
+      fail(TN_NOT_FOUND, "there is no data layer \"", given.name, "\"", suggestion(given.name, names));
+    const auto number = static_cast<size_t>(known - names.begin());
+    if (fed[number]) fail(TN_INVALID, "data layer \"", given.name, "\" is fed twice");
+    fed[number] = true;
+    result[number] = given.array;
+  }
+  const auto missing = std::find(fed.begin(), fed.end(), false);
+  if (missing != fed.end())
+    fail(TN_INVALID, "data layer \"", names[static_cast<size_t>(missing - fed.begin())], "\" is not fed");
+  return result;
+}
 
 namespace {
 
@@ -33,16 +53,43 @@ int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
   }
 }
 
-// The next size of a dimension of rows that must hold `needed`.
-int64_t grown(int64_t bound, int64_t needed) {
-  while (bound < needed) bound = checked_multiply(bound, int64_t{2}, "rows");
-  return bound;
-}
-
 }  // namespace
 
+std::vector<int64_t> FeedChecker::check(const std::vector<ArrayView>& arrays) const {
+  std::vector<int64_t> symbols = sizes(arrays);
+  for (size_t i = 0; i < arrays.size(); ++i) check_indices(model_.lowered.feeds[i], arrays[i]);
+  check_shared(arrays, symbols);
+  return symbols;
+}
+
+// Of all symbols.
+std::vector<int64_t> FeedChecker::sizes(const std::vector<ArrayView>& arrays) const {
+  const Lowered& lowered = model_.lowered;
+  std::vector<int64_t> symbols(model_.bounds.size(), -1);
+  int64_t& samples = symbols[TN_SYMBOL_SAMPLES];
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const Feed& feed = lowered.feeds[i];
+    if (arrays[i].storage != feed.spec.storage)
+      fail(TN_INVALID, "data layer \"", feed.name, "\": expected ", storage_name(feed.spec.storage), " data, got ",
+           storage_name(arrays[i].storage));
+    const bool dense = feed.rows.empty();
+    const int64_t count = dense ? check_dense(feed, arrays[i]) : check_rows(feed, arrays[i], symbols);
+    if (dense) check_samples(feed, count);
+    if (samples >= 0 && samples != count)
+      fail(TN_INVALID, "data layer \"", feed.name, "\" has ", count, " samples, data layer \"", lowered.feeds[0].name,
+           "\" has ", samples);
+    samples = count;
+  }
+  for (const RowsUse& rows : lowered.rows)
+    if (rows.name.empty())
+      symbols[static_cast<size_t>(rows.symbol)] =
+          symbols[static_cast<size_t>(rows.joined.first)] + symbols[static_cast<size_t>(rows.joined.second)];
+  for (int64_t& size : symbols) size = std::max<int64_t>(size, 0);
+  return symbols;
+}
+
 // Gives the number of samples.
-int64_t Machine::check_dense(const Feed& feed, const ArrayView& array) const {
+int64_t FeedChecker::check_dense(const Feed& feed, const ArrayView& array) const {
   const Shape& shape = feed.spec.shape;
   bool fits = array.dtype == feed.spec.dtype && array.shape.size() == shape.size();
   for (size_t i = 1; fits && i < shape.size(); ++i) fits = array.shape[i] == shape[i].offset;
@@ -56,14 +103,14 @@ int64_t Machine::check_dense(const Feed& feed, const ArrayView& array) const {
   return first;
 }
 
-void Machine::check_samples(const Feed& feed, int64_t samples) const {
-  if (samples < 0 || samples > options_.max_samples)
+void FeedChecker::check_samples(const Feed& feed, int64_t samples) const {
+  if (samples < 0 || samples > max_samples_)
     fail(TN_INVALID, "data layer \"", feed.name, "\": ", samples, " samples; the machine was made for at most ",
-         options_.max_samples);
+         max_samples_);
 }
 
 // Of a ragged or a sparse feed: fills the sizes of its rows in. Gives the number of samples.
-int64_t Machine::check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const {
+int64_t FeedChecker::check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const {
   const auto bad = [&](const auto&... parts) { fail(TN_INVALID, "data layer \"", feed.name, "\": ", parts...); };
   const bool sparse = feed.weights != kNoValue;
   const int64_t first = check_dense(feed, array);
@@ -86,63 +133,7 @@ int64_t Machine::check_rows(const Feed& feed, const ArrayView& array, std::vecto
   return samples;
 }
 
-// Sizes of all symbols.
-std::vector<int64_t> Machine::check_feeds(const std::vector<NamedArray>& feeds) const {
-  std::vector<std::string> names;
-  for (const Feed& feed : lowered_.feeds) names.push_back(feed.name);
-  std::vector<int64_t> symbols(bounds_.size(), -1);
-  int64_t& samples = symbols[TN_SYMBOL_SAMPLES];
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    const NamedArray& given = feeds[i];
-    for (size_t other = 0; other < i; ++other)
-      if (feeds[other].name == given.name) fail(TN_INVALID, "data layer \"", given.name, "\" is fed twice");
-    const auto feed = std::find_if(lowered_.feeds.begin(), lowered_.feeds.end(),
-                                   [&](const Feed& known) { return known.name == given.name; });
-    if (feed == lowered_.feeds.end())
-      fail(TN_NOT_FOUND, "there is no data layer \"", given.name, "\"", suggestion(given.name, names));
-    if (given.array.storage != feed->spec.storage)
-      fail(TN_INVALID, "data layer \"", given.name, "\": expected ", storage_name(feed->spec.storage), " data, got ",
-           storage_name(given.array.storage));
-    const bool dense = feed->rows.empty();
-    const int64_t count = dense ? check_dense(*feed, given.array) : check_rows(*feed, given.array, symbols);
-    if (dense) check_samples(*feed, count);
-    if (samples >= 0 && samples != count)
-      fail(TN_INVALID, "data layer \"", given.name, "\" has ", count, " samples, another one ", samples);
-    samples = count;
-  }
-  for (const std::string& name : names)
-    if (std::none_of(feeds.begin(), feeds.end(), [&](const NamedArray& given) { return given.name == name; }))
-      fail(TN_INVALID, "data layer \"", name, "\" is not fed");
-  for (const RowsUse& rows : lowered_.rows)
-    if (rows.name.empty())
-      symbols[static_cast<size_t>(rows.symbol)] =
-          symbols[static_cast<size_t>(rows.joined.first)] + symbols[static_cast<size_t>(rows.joined.second)];
-  for (int64_t& size : symbols) size = std::max<int64_t>(size, 0);
-  return symbols;
-}
-
-// Data layers with one sequence have their rows alike.
-void Machine::check_shared(const std::vector<NamedArray>& feeds, const std::vector<int64_t>& symbols) const {
-  std::map<int32_t, const NamedArray*> known;
-  for (const NamedArray& given : feeds)
-    for (const Feed& feed : lowered_.feeds) {
-      if (feed.name != given.name) continue;
-      for (size_t level = 0; level < feed.rows.size(); ++level) {
-        const NamedArray& other = *known.try_emplace(feed.rows[level], &given).first->second;
-        const int64_t *ends = given.array.offsets[level], *other_ends = other.array.offsets[level];
-        const Dim& outer = calls_->graph().rows.at(feed.rows[level]).outer;
-        const int64_t count = tn_dim_value(&outer, symbols.data());
-        const auto differs = std::mismatch(ends, ends + count + 1, other_ends).first - ends;
-        if (differs <= count)
-          fail(TN_BAD_DATA, "data layers \"", other.name, "\" and \"", given.name,
-               "\" are of one sequence, and differ in the length of ", level == 0 ? "sample " : "inner sequence ",
-               differs - 1, " of the minibatch: ", other_ends[differs] - other_ends[differs - 1], " and ",
-               ends[differs] - ends[differs - 1]);
-      }
-    }
-}
-
-void Machine::check_indices(const Feed& feed, const ArrayView& array) const {
+void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const {
   if (feed.index_limit < 0) return;
   const bool sparse = feed.weights != kNoValue;
   if (!sparse && is_float(array.dtype)) return;
@@ -162,122 +153,109 @@ void Machine::check_indices(const Feed& feed, const ArrayView& array) const {
   }
 }
 
-// Plans anew with larger bounds where a minibatch has more rows than fit. Gradients go on.
-void Machine::reserve(const std::vector<int64_t>& symbols) {
-  std::map<int32_t, int64_t> bounds = row_bounds_;
-  bool fits = true;
-  for (const RowsUse& rows : lowered_.rows) {
-    const auto at = static_cast<size_t>(rows.symbol);
-    if (symbols[at] <= bounds_[at]) continue;
-    if (options_.max_rows > 0)
-      fail(TN_INVALID, "data layer \"", rows.name, "\": ", symbols[at],
-           " rows in a minibatch; the machine was made for at most ", options_.max_rows);
-    fits = false;
-    if (!rows.name.empty()) bounds[rows.symbol] = grown(bounds_[at], symbols[at]);
-  }
-  if (fits) return;
-  Machine larger(topology_, set_, *registry_, device_, parallel_, options_, std::move(bounds));
-  adopt(larger);
-}
-
-void Machine::begin_step(const std::vector<int64_t>& symbols) {
-  const bool changed = symbols != symbols_;
-  symbols_ = symbols;
-  if (options_.training) random_->step = set_->updates();
-  std::copy(symbols.begin(), symbols.end(), device_symbols_);
-  for (const auto& [symbol, value] : inverses_) {
-    const int64_t size = symbols[static_cast<size_t>(symbol)];
-    const double inverse = size > 0 ? 1.0 / static_cast<double>(size) : 0.0;
-    void* const to = calls_->memory(value);
-    if (options_.compute == TN_F64) {
-      std::memcpy(to, &inverse, sizeof inverse);
-    } else {
-      const auto narrow = static_cast<float>(inverse);
-      std::memcpy(to, &narrow, sizeof narrow);
+// Data layers with one sequence have their rows alike.
+void FeedChecker::check_shared(const std::vector<ArrayView>& arrays, const std::vector<int64_t>& symbols) const {
+  std::map<int32_t, size_t> known;  // the first feed with rows of a symbol
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const Feed& feed = model_.lowered.feeds[i];
+    for (size_t level = 0; level < feed.rows.size(); ++level) {
+      const size_t other = known.try_emplace(feed.rows[level], i).first->second;
+      const int64_t *ends = arrays[i].offsets[level], *other_ends = arrays[other].offsets[level];
+      const Dim& outer = model_.calls->graph().rows.at(feed.rows[level]).outer;
+      const int64_t count = tn_dim_value(&outer, symbols.data());
+      const auto differs = std::mismatch(ends, ends + count + 1, other_ends).first - ends;
+      if (differs > count) continue;
+      fail(TN_BAD_DATA, "data layers \"", model_.lowered.feeds[other].name, "\" and \"", feed.name,
+           "\" are of one sequence, and differ in the length of ", level == 0 ? "sample " : "inner sequence ",
+           differs - 1, " of the minibatch: ", other_ends[differs] - other_ends[differs - 1], " and ",
+           ends[differs] - ends[differs - 1]);
     }
   }
-  if (changed) calls_->resize(symbols);
 }
 
-// Puts what is fed into the value's memory, or has kernels read it where it lies: that needs a device whose memory is
-// the host's, and its alignment.
-void Machine::take(ValueId value, const void* from, uint64_t bytes, Feeding feeding) {
-  const FedMemory& fed = fed_memory_.at(value);
-  const bool in_place = feeding == Feeding::kLent && device_->reads_host_memory() &&
-                        reinterpret_cast<uintptr_t>(from) % kCacheLine == 0 && from != nullptr;
-  void* const memory = in_place ? const_cast<void*>(from) : fed.own;  // an input: nobody writes to it
-  if (!in_place && bytes > 0) std::memcpy(memory, from, bytes);
-  if (calls_->memory(value) == memory) return;
-  for (const ValueId view : fed.views) calls_->bind(view, memory);
-}
+namespace {
 
-void Machine::take_feed(const Feed& feed, const ArrayView& array, Feeding feeding) {
-  for (size_t level = 0; level < feed.rows.size(); ++level) {
-    const RowsOf& of = calls_->graph().rows.at(feed.rows[level]);
-    take(of.offsets, array.offsets[level], (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t),
-         Feeding::kCopied);  // sealed calls know where offsets are
-  }
-  if (feed.weights == kNoValue) {
+// Takes the feeds of one minibatch.
+class FeedTaker {
+ public:
+  FeedTaker(CompiledModel& model, const Device& device, const std::vector<int64_t>& symbols, FeedMode mode)
+      : model_(model),
+        calls_(*model.calls),
+        symbols_(symbols),
+        in_place_(mode == FeedMode::kLent && device.reads_host_memory()) {}
+
+  void take(const Feed& feed, const ArrayView& array) {
+    for (size_t level = 0; level < feed.rows.size(); ++level) {
+      const RowsOf& of = calls_.graph().rows.at(feed.rows[level]);
+      copy(of.offsets, array.offsets[level],
+           (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));  // sealed calls know where offsets are
+    }
+    if (feed.weights != kNoValue) return take_entries(feed, array);
     uint64_t bytes = tn_dtype_bytes(array.dtype);
     for (const int64_t extent : array.shape) bytes *= static_cast<uint64_t>(extent);
-    take(feed.value, array.data, bytes, feeding);
-    return;
+    put(feed.value, array.data, bytes);
   }
-  const auto entries = static_cast<size_t>(symbols_[static_cast<size_t>(feed.rows[0])]);
-  take(feed.value, array.ids, entries * sizeof(int64_t), feeding);
-  const auto* values = static_cast<const float*>(array.data);
-  if (options_.compute == TN_F32 && values != nullptr) {
-    take(feed.weights, values, entries * sizeof(float), feeding);
-    return;
-  }
-  const auto weigh = [&](auto* to) {
-    for (size_t i = 0; i < entries; ++i) to[i] = values == nullptr ? 1 : values[i];
-  };
-  take(feed.weights, nullptr, 0, Feeding::kCopied);
-  if (options_.compute == TN_F64)
-    weigh(static_cast<double*>(calls_->memory(feed.weights)));
-  else
-    weigh(static_cast<float*>(calls_->memory(feed.weights)));
-}
 
-// Offsets of sequences that are two others behind one another.
-void Machine::join_rows() {
-  const Graph& graph = calls_->graph();
-  const auto offsets = [&](int32_t symbol) {
-    return static_cast<int64_t*>(calls_->memory(graph.rows.at(symbol).offsets));
-  };
-  for (const RowsUse& rows : lowered_.rows) {
-    if (!rows.name.empty()) continue;
+  // Offsets of the concatenation of two sequences.
+  void join(const RowsUse& rows) {
     const int64_t* first = offsets(rows.joined.first);
     const int64_t* second = offsets(rows.joined.second);
     int64_t* joined = offsets(rows.symbol);
     for (int64_t i = 0; i <= size_of(rows.of.outer); ++i) joined[i] = first[i] + second[i];
   }
-}
 
-void Machine::forward(const std::vector<NamedArray>& feeds, Feeding feeding) {
-  if (!set_->has_values())
-    fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
-  const std::vector<int64_t> symbols = check_feeds(feeds);
-  const auto each = [&](auto&& work) {
-    for (const Feed& feed : lowered_.feeds)
-      for (const NamedArray& given : feeds)
-        if (given.name == feed.name) work(feed, given.array);
-  };
-  each([&](const Feed& feed, const ArrayView& array) { check_indices(feed, array); });
-  check_shared(feeds, symbols);
-  reserve(symbols);
-  samples_ = -1;
-  fresh_ = false;
-  begin_step(symbols);
-  const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
-  if (samples > 0) {
-    each([&](const Feed& feed, const ArrayView& array) { take_feed(feed, array, feeding); });
-    join_rows();
-    calls_->run(false, execution_, errors_);
+ private:
+  [[nodiscard]] int64_t size_of(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
+  [[nodiscard]] int64_t* offsets(int32_t symbol) const {
+    return static_cast<int64_t*>(calls_.memory(calls_.graph().rows.at(symbol).offsets));
   }
-  samples_ = samples;
-  fresh_ = true;
+
+  // Of a sparse feed: ids, and values in the type that the machine computes in.
+  void take_entries(const Feed& feed, const ArrayView& array) {
+    const auto entries = static_cast<size_t>(symbols_[static_cast<size_t>(feed.rows[0])]);
+    put(feed.value, array.ids, entries * sizeof(int64_t));
+    const auto* values = static_cast<const float*>(array.data);
+    const bool wide = calls_.graph().spec(feed.weights).dtype == TN_F64;
+    if (!wide && values != nullptr) return put(feed.weights, values, entries * sizeof(float));
+    const auto fill = [&](auto* to) {
+      for (size_t i = 0; i < entries; ++i) to[i] = values == nullptr ? 1 : values[i];
+    };
+    copy(feed.weights, nullptr, 0);
+    if (wide)
+      fill(static_cast<double*>(calls_.memory(feed.weights)));
+    else
+      fill(static_cast<float*>(calls_.memory(feed.weights)));
+  }
+
+  void put(ValueId value, const void* from, uint64_t bytes) {
+    const bool aligned = from != nullptr && reinterpret_cast<uintptr_t>(from) % kCacheLine == 0;
+    if (!in_place_ || !aligned) return copy(value, from, bytes);
+    place(value, const_cast<void*>(from));  // an input: nobody writes to it
+  }
+  void copy(ValueId value, const void* from, uint64_t bytes) {
+    std::byte* const own = model_.memory.fed.at(value).own;
+    if (bytes > 0) std::memcpy(own, from, bytes);
+    place(value, own);
+  }
+  void place(ValueId value, void* memory) {
+    if (calls_.memory(value) == memory) return;
+    for (const ValueId view : model_.memory.fed.at(value).views) calls_.bind(view, memory);
+  }
+
+  CompiledModel& model_;
+  CallArray& calls_;
+  const std::vector<int64_t>& symbols_;
+  bool in_place_;
+};
+
+}  // namespace
+
+void take_feeds(CompiledModel& model, const Device& device, const std::vector<ArrayView>& arrays,
+                const std::vector<int64_t>& symbols, FeedMode mode) {
+  FeedTaker taker(model, device, symbols, mode);
+  for (size_t i = 0; i < arrays.size(); ++i) taker.take(model.lowered.feeds[i], arrays[i]);
+  for (const RowsUse& rows : model.lowered.rows)
+    if (rows.name.empty()) taker.join(rows);
 }
 
 }  // namespace tenon

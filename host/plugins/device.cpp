@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "core/alignment.h"
 #include "core/error.h"
+#include "core/shape.h"
 #include "host/plugins/error_sink.h"
 
 namespace tenon {
@@ -34,6 +36,16 @@ Device::Device(const DeviceType& type, const tn_services* services, int32_t inde
 Device::~Device() { close(); }
 
 void Device::close() noexcept { free_by_plugin(type_, who_, {Tag::kSetup, "close"}, type_.table.close, instance_); }
+
+tn_tensor Device::tensor(tn_dtype dtype, int32_t storage) const {
+  tn_tensor tensor = {};
+  tensor.size = sizeof tensor;
+  tensor.storage = storage;
+  tensor.alignment = kCacheLine;
+  tensor.dl.device = {static_cast<DLDeviceType>(table().description->dlpack_type), 0};
+  tensor.dl.dtype = dlpack_type(dtype);
+  return tensor;
+}
 
 void Device::copy(void* to, const void* from, uint64_t bytes, int32_t kind) {
   ErrorSink sink(who_, type_.tags);

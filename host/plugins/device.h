@@ -28,6 +28,8 @@ class Device {
   // Whether the host may read and write the device's memory; and whether kernels may read the host's.
   [[nodiscard]] bool host_memory() const { return properties_.host_memory != 0; }
   [[nodiscard]] bool reads_host_memory() const { return table().description->dlpack_type == kDLCPU; }
+  // A tensor of the device that has neither shape nor data yet.
+  [[nodiscard]] tn_tensor tensor(tn_dtype dtype, int32_t storage) const;
   // Copies in the order of the device's first stream. kind: TN_COPY_*.
   void copy(void* to, const void* from, uint64_t bytes, int32_t kind);
   // A primitive table by id, or null where the device does not offer it.

@@ -7,18 +7,18 @@
 
 namespace tenon {
 
-PassResult::PassResult(const Machine& machine, Registry& registry) {
+ResultSums::ResultSums(const Machine& machine, Registry& registry) {
   for (const MetricUse& use : machine.metrics())
     metrics_.push_back({use.layer, &registry.layer(use.layer->type), std::vector<double>(use.state.size(), 0.0)});
 }
 
-void PassResult::clear() {
+void ResultSums::clear() {
   for (Metric& metric : metrics_) std::fill(metric.state.begin(), metric.state.end(), 0.0);
   cost_sum_ = 0;
   samples_ = 0;
 }
 
-void PassResult::add(const Machine& machine) {
+void ResultSums::add(const Machine& machine) {
   for (Metric& metric : metrics_) {
     const std::vector<double> state = machine.metric_state(metric.layer);
     for (size_t i = 0; i < state.size(); ++i) metric.state[i] += state[i];
@@ -27,9 +27,9 @@ void PassResult::add(const Machine& machine) {
   samples_ += machine.samples();
 }
 
-double PassResult::cost() const { return samples_ == 0 ? 0 : cost_sum_ / static_cast<double>(samples_); }
+double ResultSums::cost() const { return samples_ == 0 ? 0 : cost_sum_ / static_cast<double>(samples_); }
 
-std::vector<MetricValue> PassResult::metrics() const {
+std::vector<MetricValue> ResultSums::metrics() const {
   struct Named {
     std::string layer;
     MetricValue metric;
@@ -63,40 +63,37 @@ std::vector<MetricValue> PassResult::metrics() const {
   return result;
 }
 
-Feeder::Feeder(const Topology& topology, const std::vector<Slot>& slots,
-               const std::map<std::string, std::string>& feeding) {
+Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
+               const std::map<std::string, std::string>& slot_map)
+    : arrays_(machine.feeds().size()) {
   std::vector<std::string> names;
   for (const Slot& slot : slots) names.push_back(slot.name);
-  for (const auto& [slot, layer] : feeding)
+  for (const auto& [slot, layer] : slot_map)
     if (std::find(names.begin(), names.end(), slot) == names.end())
       fail(TN_INVALID, "feeding: the reader has no slot \"", slot, "\"", suggestion(slot, names));
-  for (const LayerRef& layer : topology.layers) {
-    if (!layer->data) continue;
+  for (const Feed& feed : machine.feeds()) {
     const auto feeds_layer = [&](const std::string& slot) {
-      const auto mapped = feeding.find(slot);
-      return (mapped == feeding.end() ? slot : mapped->second) == layer->name;
+      const auto mapped = slot_map.find(slot);
+      return (mapped == slot_map.end() ? slot : mapped->second) == feed.name;
     };
     const auto slot = std::find_if(names.begin(), names.end(), feeds_layer);
     const auto second = slot == names.end() ? slot : std::find_if(slot + 1, names.end(), feeds_layer);
     if (second != names.end())
-      fail(TN_INVALID, "data layer \"", layer->name, "\": the slots \"", *slot, "\" and \"", *second,
-           "\" both feed it");
-    const auto elsewhere = feeding.find(layer->name);
-    if (slot == names.end() && elsewhere != feeding.end())
-      fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it; that of its name feeds \"",
+      fail(TN_INVALID, "data layer \"", feed.name, "\": the slots \"", *slot, "\" and \"", *second, "\" both feed it");
+    const auto elsewhere = slot_map.find(feed.name);
+    if (slot == names.end() && elsewhere != slot_map.end())
+      fail(TN_INVALID, "data layer \"", feed.name, "\": no slot of the reader feeds it; that of its name feeds \"",
            elsewhere->second, "\"");
     if (slot == names.end())
-      fail(TN_INVALID, "data layer \"", layer->name, "\": no slot of the reader feeds it",
-           suggestion(layer->name, names));
+      fail(TN_INVALID, "data layer \"", feed.name, "\": no slot of the reader feeds it", suggestion(feed.name, names));
     const auto number = static_cast<size_t>(slot - names.begin());
-    links_.push_back({number, layer->name, slots[number]});
+    links_.push_back({number, feed.name, slots[number]});
   }
 }
 
-std::vector<NamedArray> Feeder::feeds(const SampleBlock& minibatch) const {
-  std::vector<NamedArray> feeds;
-  for (const Link& link : links_) feeds.push_back({link.data_layer, minibatch.columns()[link.slot].view()});
-  return feeds;
+const std::vector<ArrayView>& Feeder::arrays(const SampleBlock& minibatch) {
+  for (size_t i = 0; i < links_.size(); ++i) arrays_[i] = minibatch.columns()[links_[i].slot].view();
+  return arrays_;
 }
 
 void Feeder::check_names(const ParameterSet& set) const {
@@ -119,7 +116,7 @@ namespace {
 // pass that was left in the middle, and where nothing is left of that, with the next.
 class Minibatches {
  public:
-  explicit Minibatches(const TrainRequest& request) : reader_(request.reader), minibatch_(request.minibatch) {
+  explicit Minibatches(const LoopInputs& inputs) : reader_(inputs.reader), minibatch_(inputs.minibatch) {
     if (reader_.position() == 0) return;
     try {
       reader_.seek(reader_.pass(), 0);
@@ -147,33 +144,33 @@ class Minibatches {
 // One training run: the state that events are made from.
 class Training {
  public:
-  Training(const TrainRequest& request, Updater& updater, const EventHandler& handler)
-      : request_(request),
+  Training(const LoopInputs& inputs, Updater& updater, const EventHandler& handler)
+      : inputs_(inputs),
         updater_(updater),
         handler_(handler),
-        feeder_(request.machine.topology(), request.reader.slots(), request.feeding),
-        minibatches_(request),
-        pass_result_(request.machine, request.registry),
-        batch_result_(request.machine, request.registry) {
-    feeder_.check_names(*request.machine.set());
+        feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
+        minibatches_(inputs),
+        pass_sums_(inputs.machine, inputs.registry),
+        batch_sums_(inputs.machine, inputs.registry) {
+    feeder_.check_names(*inputs.machine.set());
   }
 
   void run(int64_t passes) {
-    pass_began_ = request_.clock.now();
+    pass_began_ = inputs_.clock.now();
     bool going = send(EventKind::kBeginTraining, nullptr);
     for (pass_ = 0; going && pass_ < passes; ++pass_) going = run_pass();
     pass_ = std::max<int64_t>(pass_ - 1, 0);
-    send(EventKind::kEndTraining, &pass_result_);
+    send(EventKind::kEndTraining, &pass_sums_);
   }
 
  private:
   bool run_pass() {
-    pass_result_.clear();
-    pass_began_ = request_.clock.now();
+    pass_sums_.clear();
+    pass_began_ = inputs_.clock.now();
     batch_ = 0;
     bool going = send(EventKind::kBeginPass, nullptr);
     for (; going; ++batch_) {
-      if (minibatches_.next() == 0) return send(EventKind::kEndPass, &pass_result_);
+      if (minibatches_.next() == 0) return send(EventKind::kEndPass, &pass_sums_);
       going = run_iteration();
     }
     return false;
@@ -181,26 +178,27 @@ class Training {
 
   bool run_iteration() {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
-    request_.machine.forward(feeder_.feeds(request_.minibatch), Feeding::kLent);
-    request_.machine.backward();
-    updater_.update(request_.machine);
-    if (batch_ == 0) feeder_.keep_names(*request_.machine.set());
-    batch_result_.clear();
-    batch_result_.add(request_.machine);
-    pass_result_.add(request_.machine);
-    return send(EventKind::kEndIteration, &batch_result_);
+    inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
+    inputs_.machine.backward();
+    updater_.update(inputs_.machine, all_);
+    inputs_.machine.commit(all_);
+    if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
+    batch_sums_.clear();
+    batch_sums_.add(inputs_.machine);
+    pass_sums_.add(inputs_.machine);
+    return send(EventKind::kEndIteration, &batch_sums_);
   }
 
   // False when the handler asks to stop.
-  bool send(EventKind kind, const PassResult* result) {
+  bool send(EventKind kind, const ResultSums* result) {
     if (!handler_) return true;
     Event event;
     event.kind = kind;
     event.pass = pass_;
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
-    event.scheduled_rate = updater_.scheduled_rate(request_.machine.set());
-    event.seconds = request_.clock.now() - pass_began_;
+    event.scheduled_rate = updater_.scheduled_rate(inputs_.machine.set());
+    event.seconds = inputs_.clock.now() - pass_began_;
     if (result != nullptr) {
       event.samples = result->samples();
       event.cost = result->cost();
@@ -211,47 +209,48 @@ class Training {
     return !event.stop;
   }
 
-  const TrainRequest& request_;
+  const LoopInputs& inputs_;
   Updater& updater_;
   const EventHandler& handler_;
   Feeder feeder_;
   Minibatches minibatches_;
-  PassResult pass_result_, batch_result_;
+  ResultSums pass_sums_, batch_sums_;
+  const UsedNames all_;
   int64_t pass_ = 0, batch_ = 0;
   double pass_began_ = 0;
 };
 
 // Calls `each` after the forward of every minibatch of one pass, until it answers false.
 template <typename Each>
-void one_pass(const TrainRequest& request, Each&& each) {
-  const Feeder feeder(request.machine.topology(), request.reader.slots(), request.feeding);
-  feeder.check_names(*request.machine.set());
-  Minibatches minibatches(request);
+void one_pass(const LoopInputs& inputs, Each&& each) {
+  Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
+  feeder.check_names(*inputs.machine.set());
+  Minibatches minibatches(inputs);
   while (minibatches.next() != 0) {
-    request.machine.forward(feeder.feeds(request.minibatch), Feeding::kLent);
+    inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent);
     if (!each()) return;
   }
 }
 
 }  // namespace
 
-void train(const TrainRequest& request, Updater& updater, int64_t passes, const EventHandler& handler) {
+void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler) {
   if (passes < 0) fail(TN_INVALID, "passes is ", passes, "; expected at least 0");
-  Training(request, updater, handler).run(passes);
+  Training(inputs, updater, handler).run(passes);
 }
 
-TestResult test(const TrainRequest& request) {
-  PassResult result(request.machine, request.registry);
-  const double began = request.clock.now();
-  one_pass(request, [&] {
-    result.add(request.machine);
+TestResult test(const LoopInputs& inputs) {
+  ResultSums result(inputs.machine, inputs.registry);
+  const double began = inputs.clock.now();
+  one_pass(inputs, [&] {
+    result.add(inputs.machine);
     return true;
   });
-  return {result.cost(), result.samples(), request.clock.now() - began, result.metrics()};
+  return {result.cost(), result.samples(), inputs.clock.now() - began, result.metrics()};
 }
 
-void infer(const TrainRequest& request, const std::function<bool(const Machine&)>& sink) {
-  one_pass(request, [&] { return sink(request.machine); });
+void infer(const LoopInputs& inputs, const std::function<bool(const Machine&)>& sink) {
+  one_pass(inputs, [&] { return sink(inputs.machine); });
 }
 
 }  // namespace tenon

@@ -34,10 +34,10 @@ struct Event {
 };
 using EventHandler = std::function<void(Event&)>;
 
-// Sums over the minibatches of a pass.
-class PassResult {
+// Cost and metrics, summed over minibatches.
+class ResultSums {
  public:
-  PassResult(const Machine& machine, Registry& registry);
+  ResultSums(const Machine& machine, Registry& registry);
   void clear();
   // Adds the machine's last minibatch; or makes it the only one.
   void add(const Machine& machine);
@@ -56,13 +56,14 @@ class PassResult {
   int64_t samples_ = 0;
 };
 
-// Connects the slots of a reader to the data layers of a machine.
+// Connects the slots of a reader to the data layers of a machine. Borrows the machine.
 class Feeder {
  public:
-  // feeding: slot -> data layer, for slots whose data layer has another name. TN_INVALID names a data layer that no
+  // slot_map: slot -> data layer, for slots whose data layer has another name. TN_INVALID names a data layer that no
   // slot feeds, or a slot that does not exist.
-  Feeder(const Topology& topology, const std::vector<Slot>& slots, const std::map<std::string, std::string>& feeding);
-  [[nodiscard]] std::vector<NamedArray> feeds(const SampleBlock& minibatch) const;
+  Feeder(const Machine& machine, const std::vector<Slot>& slots, const std::map<std::string, std::string>& slot_map);
+  // The slots of the minibatch in the order of the machine's feeds; borrowed until the next call.
+  const std::vector<ArrayView>& arrays(const SampleBlock& minibatch);
   // Fails where the integers of a slot stand for something else than those that `set` was trained with.
   void check_names(const ParameterSet& set) const;
   // They are those that `set` is trained with.
@@ -74,19 +75,21 @@ class Feeder {
     std::string data_layer;
     Slot source;
   };
-  std::vector<Link> links_;
+  std::vector<Link> links_;  // by number of the feed
+  std::vector<ArrayView> arrays_;
 };
 
-struct TrainRequest {
+// What a loop works on.
+struct LoopInputs {
   Machine& machine;
   Registry& registry;
   Reader& reader;  // of minibatches
   SampleBlock& minibatch;
-  std::map<std::string, std::string> feeding;
+  std::map<std::string, std::string> slot_map;  // see Feeder
   Clock& clock;
 };
 
-void train(const TrainRequest& request, Updater& updater, int64_t passes, const EventHandler& handler);
+void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler);
 
 struct TestResult {
   double cost = 0;
@@ -94,9 +97,9 @@ struct TestResult {
   double seconds = 0;
   std::vector<MetricValue> metrics;
 };
-TestResult test(const TrainRequest& request);
+TestResult test(const LoopInputs& inputs);
 
 // One pass; `sink` is given the machine after each minibatch and returns false to end early.
-void infer(const TrainRequest& request, const std::function<bool(const Machine&)>& sink);
+void infer(const LoopInputs& inputs, const std::function<bool(const Machine&)>& sink);
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 
 #include "core/alignment.h"
 #include "core/error.h"
+#include "host/compile/pointwise_site.h"
 
 namespace tenon {
 
@@ -16,28 +17,6 @@ std::vector<tn_dtype> types_of(const std::vector<OperandCall::Operand>& operands
   for (const OperandCall::Operand& operand : operands) types.push_back(operand.dtype);
   return types;
 }
-
-// A pointwise site with what it points to.
-struct Site {
-  tn_program program;
-  std::vector<tn_dtype> inputs, outputs;
-  tn_pointwise_site site = {};
-
-  Site(const Program& of, const Dim& rows, const Dim& columns, const std::vector<OperandCall::Operand>& given,
-       const std::vector<OperandCall::Operand>& made)
-      : program(of.view()), inputs(types_of(given)), outputs(types_of(made)) {
-    site.size = sizeof site;
-    site.compute = TN_F32;
-    site.program = &program;
-    site.extents = of.extents.data();
-    site.inputs = inputs.data();
-    site.outputs = outputs.data();
-    site.rows = rows;
-    site.columns = columns;
-  }
-  Site(const Site&) = delete;
-  Site& operator=(const Site&) = delete;
-};
 
 // The stretches of a machine's parameters that one call may cover: whole runs, or one tensor each.
 std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<GradientRun>& runs, int32_t grain) {
@@ -69,16 +48,10 @@ RowLayout::RowLayout(const ParameterSet& set) : sizes_(set.slabs().size(), 0) {
 
 OperandCall::OperandCall(const Device& device, const std::vector<Operand>& inputs,
                          const std::vector<Operand>& outputs) {
-  const int32_t type = device.table().description->dlpack_type;
   for (const auto* list : {&inputs, &outputs})
     for (const Operand& operand : *list) {
-      tn_tensor tensor = {};
-      tensor.size = sizeof tensor;
-      tensor.alignment = kCacheLine;
+      tn_tensor tensor = device.tensor(operand.dtype, operand.rows == nullptr ? TN_DENSE : TN_ROWS);
       tensor.dl.data = operand.data;
-      tensor.dl.device = {static_cast<DLDeviceType>(type), 0};
-      tensor.dl.dtype = dlpack_type(operand.dtype);
-      tensor.storage = operand.rows == nullptr ? TN_DENSE : TN_ROWS;
       tensor.part = operand.rows;
       tensors_.push_back(tensor);
     }
@@ -104,9 +77,9 @@ std::unique_ptr<OperandCall> OperandCall::over_grid(Device& device, ErrorSink& s
   const auto* table = device.primitives<tn_pointwise_table>(TN_POINTWISE);
   if (table == nullptr) fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_POINTWISE);
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const Site site(program, rows, columns, inputs, outputs);
+  const PointwiseSite site(program, types_of(inputs), types_of(outputs), rows, columns);
   made->prepared_.prepare(device.origin(), sink, table->prepare, device.instance(), device.services(), sink.get(),
-                          &site.site);
+                          site.get());
   return made;
 }
 
@@ -117,30 +90,37 @@ std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& s
   if (table == nullptr || table->prepare_update == nullptr)
     fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_ROWS_TABLE);
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const Site site(program, tn_dim_constant(capacity), tn_dim_constant(width), inputs, outputs);
+  const PointwiseSite site(program, types_of(inputs), types_of(outputs), tn_dim_constant(capacity),
+                           tn_dim_constant(width));
   std::vector<uint8_t> indexed_inputs;
   for (size_t i = 0; i < inputs.size(); ++i)
     indexed_inputs.push_back(i != 1 && program.inputs[i].extent != TN_SCALAR ? 1 : 0);
   const std::vector<uint8_t> indexed_outputs(outputs.size(), 1);
-  const tn_rows_update update = {sizeof update, 1, &site.site, indexed_inputs.data(), indexed_outputs.data()};
+  const tn_rows_update update = {sizeof update, 1, site.get(), indexed_inputs.data(), indexed_outputs.data()};
   made->prepared_.prepare(device.origin(), sink, table->prepare_update, device.instance(), device.services(),
                           sink.get(), &update);
   return made;
 }
 
-UpdateCalls::UpdateCalls(Machine& machine, UpdateTargets targets, const UpdatePlan& plan,
+UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan,
                          const std::vector<SlabSlots>& slots, ErrorSink& sink)
-    : targets_(std::move(targets)), scalars_(plan.scalars), layout_(*machine.set()), slots_(plan.slots) {
-  lay_out(stretches_of(machine, targets_.runs, plan.grain).size() + targets_.rows.size());
-  control_ = DeviceMemory(machine.device(), sums_at_ + (targets_.runs.size() + targets_.rows.size()) * sizeof(float));
+    : memory_id_(machine.memory_id()),
+      used_(used),
+      runs_(machine.gradient_runs(used)),
+      sparse_(machine.sparse_gradients(used)),
+      scalars_(plan.scalars),
+      layout_(*machine.set()),
+      slots_(plan.slots) {
+  lay_out(stretches_of(machine, runs_, plan.grain).size() + sparse_.size());
+  control_ = DeviceMemory(machine.device(), sums_at_ + (runs_.size() + sparse_.size()) * sizeof(float));
   add_dense(machine, plan, slots, sink);
-  for (const RowsTarget& target : targets_.rows) add_rows(machine, target, plan, slots, sink);
+  for (const SparseGradient* gradient : sparse_) add_sparse(machine, *gradient, plan, slots, sink);
   if (plan.clip_norm > 0) add_clipping(*machine.device(), sink, plan.clip_norm);
   share_workspace(machine.device());
 }
 
 void UpdateCalls::lay_out(size_t stretches) {
-  scalars_at_ = kSymbolsAt + whole_lines((TN_SYMBOL_FIRST_ROWS + targets_.rows.size()) * sizeof(int64_t));
+  scalars_at_ = kSymbolsAt + whole_lines((TN_SYMBOL_FIRST_ROWS + sparse_.size()) * sizeof(int64_t));
   sums_at_ = scalars_at_ + whole_lines(stretches * scalars_.size() * sizeof(float));
   staged_.resize(sums_at_);
 }
@@ -157,7 +137,7 @@ std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandC
 
 void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabSlots>& slots,
                             ErrorSink& sink) {
-  for (const GradientRun& part : stretches_of(machine, targets_.runs, plan.grain)) {
+  for (const GradientRun& part : stretches_of(machine, runs_, plan.grain)) {
     std::vector<OperandCall::Operand> changed{{TN_F32, part.parameters}};
     for (size_t i = 0; i < plan.slots.size(); ++i) {
       const uint64_t offset = plan.slots[i].per_row ? layout_.offset(part.entries[0]) : part.offset;
@@ -177,23 +157,22 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std:
   }
 }
 
-void UpdateCalls::add_rows(Machine& machine, const RowsTarget& target, const UpdatePlan& plan,
-                           const std::vector<SlabSlots>& slots, ErrorSink& sink) {
-  const RowsGradient& gradient = *target.gradient;
-  const ParameterEntry& entry = machine.set()->entries()[gradient.entry];
+void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
+                             const std::vector<SlabSlots>& slots, ErrorSink& sink) {
+  const ParameterEntry& entry = machine.set()->entries()[gradient.entry()];
   if (plan.grain == TN_GRAIN_TENSOR)
     fail(TN_UNSUPPORTED, sink.who(), " updates whole tensors, and the gradient of parameter \"", entry.name,
          "\" is of rows; set \"param.<suffix>.sparse\" of its layers to false");
   std::vector<OperandCall::Operand> changed{{TN_F32, machine.set()->data(entry)}};
   for (size_t i = 0; i < plan.slots.size(); ++i) {
-    const uint64_t offset = plan.slots[i].per_row ? layout_.offset(gradient.entry) : entry.offset;
+    const uint64_t offset = plan.slots[i].per_row ? layout_.offset(gradient.entry()) : entry.offset;
     changed.push_back({TN_F32, reinterpret_cast<float*>(slots[entry.slab][i].data()) + offset});
   }
   std::vector<OperandCall::Operand> inputs = changed;
-  inputs.insert(inputs.begin() + 1, {gradient.dtype, gradient.values, &gradient.rows});
-  stretches_.push_back({OperandCall::over_rows(*machine.device(), sink, plan.program, gradient.rows.capacity,
-                                               gradient.width, with_scalars(std::move(inputs)), changed),
-                        entry.rate_multiplier, entry.decay_multiplier, static_cast<double>(gradient.width)});
+  inputs.insert(inputs.begin() + 1, {gradient.dtype(), gradient.values(), &gradient.rows()});
+  stretches_.push_back({OperandCall::over_rows(*machine.device(), sink, plan.program, gradient.capacity(),
+                                               gradient.width(), with_scalars(std::move(inputs)), changed),
+                        entry.rate_multiplier, entry.decay_multiplier, static_cast<double>(gradient.width())});
 }
 
 // A sum of squares for each run and each gradient of rows, then the factor from all of them. Nothing is read on the
@@ -205,14 +184,14 @@ void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
     clipping_.push_back(OperandCall::over_grid(device, sink, squares, rows, columns, {{dtype, gradient}},
                                                {{TN_F32, sums + clipping_.size()}}));
   };
-  for (const GradientRun& run : targets_.runs)
+  for (const GradientRun& run : runs_)
     add(tn_dim_constant(1), tn_dim_constant(static_cast<int64_t>(run.elements)), run.gradient_dtype,
         const_cast<void*>(run.gradients));
-  for (size_t i = 0; i < targets_.rows.size(); ++i) {
-    const RowsGradient& gradient = *targets_.rows[i].gradient;
+  for (size_t i = 0; i < sparse_.size(); ++i) {
+    const SparseGradient& gradient = *sparse_[i];
     Dim rows = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS + static_cast<int32_t>(i));
-    rows.bound = gradient.rows.capacity;
-    add(rows, tn_dim_constant(gradient.width), gradient.dtype, gradient.values);
+    rows.bound = gradient.capacity();
+    add(rows, tn_dim_constant(gradient.width()), gradient.dtype(), gradient.values());
   }
   clipping_.push_back(OperandCall::over_grid(device, sink, clip_factor(limit), tn_dim_constant(1),
                                              tn_dim_constant(static_cast<int64_t>(clipping_.size())), {{TN_F32, sums}},
@@ -230,16 +209,6 @@ void UpdateCalls::share_workspace(const std::shared_ptr<Device>& device) {
   for (OperandCall* call : calls) call->set_workspace(workspace_.data());
 }
 
-// Multipliers need no look: they are constants of the entries that lie there.
-bool UpdateCalls::is_for(const UpdateTargets& targets) const {
-  return targets.rows == targets_.rows &&
-         std::equal(targets.runs.begin(), targets.runs.end(), targets_.runs.begin(), targets_.runs.end(),
-                    [](const GradientRun& x, const GradientRun& y) {
-                      return x.parameters == y.parameters && x.gradients == y.gradients && x.elements == y.elements &&
-                             x.gradient_dtype == y.gradient_dtype;
-                    });
-}
-
 void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink) {
   Device& device = *machine.device();
   auto* scalar = reinterpret_cast<float*>(staged_.data() + scalars_at_);
@@ -251,9 +220,8 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   }
   device.copy(control_.data(), staged_.data(), staged_.size(), TN_COPY_TO_DEVICE);
   auto* symbols = reinterpret_cast<int64_t*>(control_.data() + kSymbolsAt);
-  for (size_t i = 0; i < targets_.rows.size(); ++i)
-    device.copy(symbols + TN_SYMBOL_FIRST_ROWS + i, targets_.rows[i].gradient->rows.count, sizeof(int64_t),
-                TN_COPY_ON_DEVICE);
+  for (size_t i = 0; i < sparse_.size(); ++i)
+    device.copy(symbols + TN_SYMBOL_FIRST_ROWS + i, sparse_[i]->rows().count, sizeof(int64_t), TN_COPY_ON_DEVICE);
   tn_execution execution = {};
   execution.size = sizeof execution;
   execution.device = device.instance();
@@ -268,15 +236,15 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
 
 void UpdateCalls::count_written() {
   written_ = {};
-  for (const GradientRun& run : targets_.runs)
+  for (const GradientRun& run : runs_)
     for (size_t i = 0; i <= slots_.size(); ++i)
       if (i == 0 || !slots_[i - 1].per_row) written_.bytes += run.elements * sizeof(float);
-  for (const RowsTarget& target : targets_.rows) {
-    const auto rows = static_cast<uint64_t>(*target.gradient->rows.count);
+  for (const SparseGradient* gradient : sparse_) {
+    const auto rows = static_cast<uint64_t>(gradient->count());
     written_.rows += rows;
     for (size_t i = 0; i <= slots_.size(); ++i)
       written_.bytes +=
-          rows * sizeof(float) * (i > 0 && slots_[i - 1].per_row ? 1 : static_cast<uint64_t>(target.gradient->width));
+          rows * sizeof(float) * (i > 0 && slots_[i - 1].per_row ? 1 : static_cast<uint64_t>(gradient->width()));
   }
 }
 

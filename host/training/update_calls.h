@@ -1,5 +1,5 @@
-// The prepared calls of one update: an updater's program over the parameters of one machine. SPDX-License-Identifier:
-// Apache-2.0
+// The prepared calls of one update: an updater's program over the parameters of one machine.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -81,43 +81,18 @@ struct UpdatePlan {
   double clip_norm;  // 0: none
 };
 
-// The gradient of one parameter as rows, as it lay when calls were prepared for it. All that calls are bound to counts:
-// the memory of a machine that is gone may be another's by now.
-struct RowsTarget {
-  const RowsGradient* gradient = nullptr;
-  size_t entry = 0;
-  int64_t height = 0, width = 0;
-  tn_dtype dtype = TN_F32;
-  const void* values = nullptr;
-  const int64_t *count = nullptr, *ids = nullptr;
-  int64_t capacity = 0;
-
-  explicit RowsTarget(const RowsGradient& of)
-      : gradient(&of),
-        entry(of.entry),
-        height(of.height),
-        width(of.width),
-        dtype(of.dtype),
-        values(of.values),
-        count(of.rows.count),
-        ids(of.rows.ids),
-        capacity(of.rows.capacity) {}
-  bool operator==(const RowsTarget&) const = default;
-};
-
-struct UpdateTargets {
-  std::vector<GradientRun> runs;
-  std::vector<RowsTarget> rows;
-};
-
 class UpdateCalls {
  public:
-  // Prepares one call for each stretch of the runs and each gradient of rows, in place: outputs are the memory of the
-  // inputs.
-  UpdateCalls(Machine& machine, UpdateTargets targets, const UpdatePlan& plan, const std::vector<SlabSlots>& slots,
+  // Prepares one call for each stretch of neighbouring parameters and each gradient by rows, of those that `used`
+  // contains, in place: outputs are the memory of the inputs.
+  UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan, const std::vector<SlabSlots>& slots,
               ErrorSink& sink);
 
-  [[nodiscard]] bool is_for(const UpdateTargets& targets) const;
+  // Whether the calls are bound to the machine's memory as it lies now.
+  [[nodiscard]] bool is_for(const Machine& machine, const UsedNames& used) const {
+    return memory_id_ == machine.memory_id() && used_ == used;
+  }
+  [[nodiscard]] bool is_empty() const { return runs_.empty() && sparse_.empty(); }
   [[nodiscard]] uint64_t workspace_bytes() const { return control_.size() + workspace_.size(); }
   void run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink);
   // Of the last run: rows that were updated where gradients are rows, and bytes of parameters and slots written.
@@ -138,8 +113,8 @@ class UpdateCalls {
     double row_elements = 0;
   };
   void add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabSlots>& slots, ErrorSink& sink);
-  void add_rows(Machine& machine, const RowsTarget& target, const UpdatePlan& plan, const std::vector<SlabSlots>& slots,
-                ErrorSink& sink);
+  void add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
+                  const std::vector<SlabSlots>& slots, ErrorSink& sink);
   std::vector<OperandCall::Operand> with_scalars(std::vector<OperandCall::Operand> inputs);
   void add_clipping(Device& device, ErrorSink& sink, double limit);
   void lay_out(size_t stretches);
@@ -149,7 +124,10 @@ class UpdateCalls {
   static constexpr uint64_t kSymbolsAt = 64;
   static_assert(sizeof(Control) <= kSymbolsAt);
 
-  UpdateTargets targets_;  // what it was made for
+  std::shared_ptr<const MemoryId> memory_id_;
+  UsedNames used_;
+  std::vector<GradientRun> runs_;
+  std::vector<const SparseGradient*> sparse_;
   std::vector<int32_t> scalars_;
   RowLayout layout_;
   std::vector<SlotDeclaration> slots_;

@@ -204,31 +204,27 @@ Updater::State& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
   return *state;
 }
 
-UpdateCalls& Updater::calls_for(State& state, Machine& machine, UpdateTargets targets, ErrorSink& sink) {
+UpdateCalls& Updater::calls_for(State& state, Machine& machine, const UsedNames& used, ErrorSink& sink) {
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
   for (const auto& calls : state.calls)
-    if (calls->is_for(targets)) return *calls;
+    if (calls->is_for(machine, used)) return *calls;
   const UpdatePlan plan = {program_, scalars_, slots_, grain_, options_.clip_norm};
-  auto made = std::make_unique<UpdateCalls>(machine, std::move(targets), plan, state.slots, sink);
+  auto made = std::make_unique<UpdateCalls>(machine, used, plan, state.slots, sink);
   if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
   state.calls.push_back(std::move(made));
   return *state.calls.back();
 }
 
-void Updater::update(Machine& machine, const Topology* model) {
+void Updater::update(Machine& machine, const UsedNames& used) {
   if (!machine.has_gradients()) return;
   ErrorSink sink("updater \"" + type() + "\"", type_.tags);
   State& state = state_for(machine.set());
-  UpdateTargets targets{machine.gradient_runs(model), {}};
-  for (const RowsGradient* gradient : machine.rows_gradients(model)) targets.rows.emplace_back(*gradient);
-  if (!targets.runs.empty() || !targets.rows.empty()) {
-    const uint64_t step = state.step + 1;
-    UpdateCalls& calls = calls_for(state, machine, std::move(targets), sink);
-    calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink);
-    state.step = step;
-    state.written = calls.written();
-  }
-  machine.commit(model);
+  UpdateCalls& calls = calls_for(state, machine, used, sink);
+  if (calls.is_empty()) return;
+  const uint64_t step = state.step + 1;
+  calls.run(machine, learning_rate_ * options_.schedule.factor(step), step, sink);
+  state.step = step;
+  state.written = calls.written();
 }
 
 }  // namespace tenon

@@ -24,10 +24,9 @@ class Updater {
   Updater(const Updater&) = delete;
   Updater& operator=(const Updater&) = delete;
 
-  // Changes the machine's parameters by its gradients, then begins new gradients. A machine without gradients (an
-  // empty minibatch) is left as it is. With a model, only what that uses changes and the other gradients are dropped.
-  // On failure no step is counted.
-  void update(Machine& machine, const Topology* model = nullptr);
+  // Changes those of the machine's parameters that `used` contains by its gradients; Machine::commit then ends the
+  // step. A machine without gradients (an empty minibatch) is left as it is. On failure no step is counted.
+  void update(Machine& machine, const UsedNames& used);
 
   [[nodiscard]] const std::string& type() const { return type_.description.type; }
   [[nodiscard]] double learning_rate() const { return learning_rate_; }
@@ -48,7 +47,7 @@ class Updater {
   void check_program() const;
   void check_grain() const;
   State& state_for(const std::shared_ptr<ParameterSet>& set);
-  UpdateCalls& calls_for(State& state, Machine& machine, UpdateTargets targets, ErrorSink& sink);
+  UpdateCalls& calls_for(State& state, Machine& machine, const UsedNames& used, ErrorSink& sink);
   [[nodiscard]] const State* known(const std::shared_ptr<ParameterSet>& set) const;
 
   const UpdaterType& type_;

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "host/compile/call_array.h"
+#include "host/compile/memory_plan.h"
 #include "tests/support/graph_interpreter.h"
 
 namespace tenon::test {

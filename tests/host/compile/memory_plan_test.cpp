@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "host/compile/call_array.h"
+#include "host/compile/memory_plan.h"
 
 namespace tenon {
 namespace {

@@ -69,7 +69,7 @@ TEST_F(Seams, SecondsCountFromTheBeginningOfThePass) {
   };
   const std::unique_ptr<Reader> reader = batch(open_source(std::move(source)), kSamples, false, host_.allocator);
   SampleBlock minibatch(reader->slots(), host_.allocator);
-  const TrainRequest request{*machine_, host_.registry, *reader, minibatch, {}, *host_.clock};
+  const LoopInputs request{*machine_, host_.registry, *reader, minibatch, {}, *host_.clock};
   Updater updater(host_.registry.updater("sgd"), {{"learning_rate", 0.0}});
   std::vector<double> seconds;
   train(request, updater, 2, [&](Event& event) {
@@ -91,22 +91,23 @@ TEST_F(Seams, LentMemoryThatIsNotAlignedIsCopied) {
   constexpr size_t kCount = kSamples * kColumns;
   alignas(64) float memory[kCount + 16];
   alignas(64) float labels[kSamples] = {1, 1, 1, 1};
-  const auto gradient_after = [&](float* inputs, Feeding feeding) {
+  const auto gradient_after = [&](float* inputs, FeedMode mode) {
     std::fill(std::begin(memory), std::end(memory), 1.0F);
-    machine_->forward({{"x", {TN_F32, {kSamples, kColumns}, inputs}}, {"label", {TN_F32, {kSamples, 1}, labels}}},
-                      feeding);
+    machine_->forward(by_number(machine_->feeds(), {{"x", {TN_F32, {kSamples, kColumns}, inputs}},
+                                                    {"label", {TN_F32, {kSamples, 1}, labels}}}),
+                      mode);
     std::fill(std::begin(memory), std::end(memory), 2.0F);
     machine_->backward();
     const auto* const data = static_cast<const float*>(machine_->gradient("line.weight").data);
     std::vector<float> gradient(data, data + kColumns);
-    machine_->commit();  // new gradients begin
+    machine_->commit(UsedNames());  // new gradients begin
     return gradient;
   };
-  const std::vector<float> copied = gradient_after(memory, Feeding::kCopied);
+  const std::vector<float> copied = gradient_after(memory, FeedMode::kCopied);
   ASSERT_NE(copied[0], 0);
-  EXPECT_THAT(gradient_after(memory, Feeding::kLent), Each(2 * copied[0])) << "it was read again where it lies";
+  EXPECT_THAT(gradient_after(memory, FeedMode::kLent), Each(2 * copied[0])) << "it was read again where it lies";
   for (const size_t offset : {1, 2, 4, 8})
-    EXPECT_EQ(gradient_after(memory + offset, Feeding::kLent), copied) << offset << " floats from a line";
+    EXPECT_EQ(gradient_after(memory + offset, FeedMode::kLent), copied) << offset << " floats from a line";
 }
 
 }  // namespace

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/machine/compiled_model.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "host/compile/prepare_call.h"
+
+namespace tenon {
+
+namespace {
+
+// Whether `name` is `of` or lies below it: "D.weight" below "D".
+bool is_below(const std::string& name, const std::string& of) {
+  return name == of || (name.size() > of.size() && name.compare(0, of.size(), of) == 0 && name[of.size()] == '.');
+}
+
+void check_options(const MachineOptions& options, const Device& device) {
+  if (options.max_samples < 1) fail(TN_INVALID, "max_samples is ", options.max_samples, "; expected at least 1");
+  if (options.compute != TN_F32 && options.compute != TN_F64)
+    fail(TN_UNSUPPORTED, "compute type ", dtype_name(options.compute), "; expected float32 or float64");
+  if (!device.host_memory())
+    fail(TN_UNSUPPORTED, "device \"", device.kind(),
+         "\" does not share memory with the host; machines need replicas of the parameters there, which this version "
+         "does not make");
+  if (options.max_rows < 0) fail(TN_INVALID, "max_rows is ", options.max_rows, "; expected at least 0");
+}
+
+// The bounds of the symbols that the topology has.
+std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& options, const RowBounds& grown) {
+  constexpr int64_t kFirstRows = 16;  // for each sample, until a minibatch has more
+  std::vector<int64_t> bounds = {0, options.max_samples};
+  const auto put = [&](int32_t symbol, int64_t bound) {
+    const auto at = static_cast<size_t>(symbol);
+    if (bounds.size() <= at) bounds.resize(at + 1, 0);
+    bounds[at] = bound;
+  };
+  const int64_t first =
+      options.max_rows > 0 ? options.max_rows : checked_multiply(options.max_samples, kFirstRows, "rows");
+  const auto fed = [&](const Dim& dim) {
+    if (!is_rows(dim)) return;
+    const auto found = grown.find(dim.symbol);
+    put(dim.symbol, found == grown.end() ? first : found->second);
+  };
+  for (const LayerRef& leaf : topology.leaves) {
+    for (const JoinedRows& joined : leaf->joined)
+      put(joined.rows, checked_add(bounds.at(static_cast<size_t>(joined.first)),
+                                   bounds.at(static_cast<size_t>(joined.second)), "rows"));
+    if (!leaf->data) continue;
+    fed(leaf->outputs[0].shape[0]);
+    for (const Dim& outer : leaf->outputs[0].outer) fed(outer);
+  }
+  return bounds;
+}
+
+void check_parameters(const Topology& topology, const ParameterSet& set) {
+  std::vector<std::string> known;
+  for (const ParameterEntry& entry : set.entries()) known.push_back(entry.name);
+  for (const ParameterDeclaration& declaration : topology.declarations()) {
+    if (!set.contains(declaration.name))
+      fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner,
+           "\" needs it, and the set holds none of that name", suggestion(declaration.name, known),
+           "; is this the set, or the model, of another topology?");
+    if (const ParameterEntry& entry = set.find(declaration.name); entry.shape != declaration.shape)
+      fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner, "\" needs ",
+           to_string(declaration.shape), ", the set holds ", to_string(entry.shape));
+  }
+}
+
+void check_immutable(const Topology& topology, const MachineOptions& options) {
+  std::vector<std::string> names;
+  for (const ParameterDeclaration& declaration : topology.declarations()) names.push_back(declaration.name);
+  for (const std::string& immutable : options.immutable)
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_below(name, immutable); }))
+      fail(TN_NOT_FOUND, "immutable parameter \"", immutable, "\": the topology has none of that name",
+           suggestion(immutable, names));
+}
+
+std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& topology, const Graph& graph,
+                                 const MachineOptions& options) {
+  const Lowered& lowered = model.lowered;
+  std::vector<ValueId> kept;
+  for (const Cost& cost : model.costs) kept.push_back(cost.mean);
+  for (const MetricUse& metric : lowered.metrics) kept.insert(kept.end(), metric.state.begin(), metric.state.end());
+  for (const Expression& output : topology.outputs)
+    if (resolved(output).layer->role != TN_ROLE_METRIC) kept.push_back(lowered.value_of(output));
+  for (const BufferUse& buffer : lowered.buffers)
+    if (!options.is_immutable(buffer.name)) kept.push_back(buffer.next);
+  for (const ParameterUse& parameter : lowered.parameters) kept.push_back(parameter.gradient);
+  if (options.keep_all)
+    for (const auto& [layer, value] : lowered.outputs) kept.push_back(value);
+  std::erase_if(kept,
+                [&](ValueId value) { return value == kNoValue || static_cast<size_t>(value) >= graph.values.size(); });
+  return kept;
+}
+
+// Values with memory of their own: from outside, or gradients.
+std::vector<bool> placed_values(const Graph& graph, const Lowered& lowered) {
+  std::vector<bool> placed(graph.values.size(), false);
+  for (size_t i = 0; i < graph.values.size(); ++i) placed[i] = graph.values[i].producer < 0;
+  for (const ParameterUse& use : lowered.parameters)
+    if (use.gradient != kNoValue) placed[static_cast<size_t>(use.gradient)] = true;
+  return placed;
+}
+
+// Room for as many rows as one backward can touch.
+void place_sparse_gradients(CompiledModel& model, const CompileTarget& target) {
+  for (const ParameterUse& use : model.lowered.parameters) {
+    if (use.gradient == kNoValue || model.calls->graph().spec(use.gradient).storage != TN_ROWS) continue;
+    const ParameterEntry& entry = target.set.find(use.name);
+    auto gradient = std::make_unique<SparseGradient>(use.gradient, target.set.index(use.name), entry,
+                                                     model.calls->graph().spec(use.gradient).dtype);
+    const int64_t capacity = std::min(gradient->height(), model.calls->contributions(use.gradient, model.bounds));
+    if (target.set.has_values())
+      gradient->resize(target.device, capacity);
+    else
+      gradient->plan(capacity);
+    model.calls->bind_rows(gradient->value(), gradient->values(), &gradient->rows());
+    model.sparse_gradients.push_back(std::move(gradient));
+  }
+}
+
+}  // namespace
+
+bool MachineOptions::is_immutable(const std::string& name) const {
+  return std::any_of(immutable.begin(), immutable.end(), [&](const std::string& of) { return is_below(name, of); });
+}
+
+CompiledModel compile(const Topology& topology, const CompileTarget& target, const MachineOptions& options,
+                      RowBounds row_bounds) {
+  const Device& device = *target.device;
+  check_options(options, device);
+  CompiledModel model;
+  model.row_bounds = std::move(row_bounds);
+  model.bounds = bounds_of(topology, options, model.row_bounds);
+  check_parameters(topology, target.set);
+  check_immutable(topology, options);
+  model.lowered = lower(topology, target.registry, device.kind(), options.compute, model.bounds, options.training);
+  Graph graph = std::move(model.lowered.graph);
+  model.inverses = Inverses(options.compute);
+  model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);
+  if (options.training) {
+    check_costs(topology);
+    differentiate_parameters(graph, model.lowered, model.costs, options, model.inverses);
+  }
+  model.kept = kept_values(model, topology, graph, options);
+  fuse(graph, model.kept);
+  join_bags(graph, model.kept);
+  attach_epilogues(graph, [&](const Node& gemm, const Node& pointwise, int32_t product) {
+    return prefers_epilogue(device, graph, model.bounds, gemm, pointwise, product);
+  });
+  model.gradients = place_gradients(graph, model.lowered, target.set);
+  model.memory_plan = plan_memory(graph, placed_values(graph, model.lowered), model.kept, model.bounds);
+  model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds);
+  place_sparse_gradients(model, target);
+  lay_out(model);
+  if (target.set.has_values()) allocate(model, target.set, target.device, options.seed);
+  return model;
+}
+
+}  // namespace tenon

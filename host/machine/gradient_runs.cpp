@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/machine/gradient_runs.h"
+
+#include "core/alignment.h"
+
+namespace tenon {
+
+UsedNames::UsedNames(const Topology& model) : all_(false) {
+  for (const ParameterDeclaration& declaration : model.declarations()) names_.insert(declaration.name);
+}
+
+std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet& set, const UsedNames& used) {
+  const std::byte* const gradients = model.memory.block.data() + model.memory.sections.gradients;
+  std::vector<GradientRun> runs;
+  uint64_t end = 0;  // bytes into the gradients, where the last run ends
+  for (const PlacedGradient& gradient : model.gradients) {
+    const ParameterEntry& entry = set.entries()[gradient.entry];
+    if (!used.contains(entry.name)) continue;
+    GradientRun* last = runs.empty() ? nullptr : &runs.back();
+    const bool joins = last != nullptr && end == gradient.offset && last->slab == entry.slab &&
+                       last->offset + padded_elements(last->elements) == entry.offset &&
+                       last->rate_multiplier == entry.rate_multiplier &&
+                       last->decay_multiplier == entry.decay_multiplier;
+    if (!joins) {
+      GradientRun run;
+      run.parameters = set.data(entry);
+      run.gradients = gradients + gradient.offset;
+      run.gradient_dtype = model.calls->graph().spec(gradient.value).dtype;
+      run.slab = entry.slab;
+      run.offset = entry.offset;
+      run.rate_multiplier = entry.rate_multiplier;
+      run.decay_multiplier = entry.decay_multiplier;
+      runs.push_back(std::move(run));
+      last = &runs.back();
+    }
+    last->elements = entry.offset - last->offset + entry.count;
+    last->entries.push_back(gradient.entry);
+    end = gradient.offset + gradient.bytes;
+  }
+  return runs;
+}
+
+}  // namespace tenon

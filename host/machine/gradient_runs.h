@@ -1,0 +1,43 @@
+// The parameters and gradients of a machine as updaters see them. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/topology.h"
+#include "host/machine/compiled_model.h"
+
+namespace tenon {
+
+// The parameters and buffers that a model uses, or all.
+class UsedNames {
+ public:
+  UsedNames() = default;  // all
+  explicit UsedNames(const Topology& model);
+  [[nodiscard]] bool are_all() const { return all_; }
+  [[nodiscard]] bool contains(const std::string& name) const { return all_ || names_.contains(name); }
+  bool operator==(const UsedNames&) const = default;
+
+ private:
+  bool all_ = true;
+  std::set<std::string> names_;
+};
+
+// Parameters that are neighbours in the set and in the machine's gradients alike, with equal multipliers.
+struct GradientRun {
+  float* parameters = nullptr;
+  const void* gradients = nullptr;
+  tn_dtype gradient_dtype = TN_F32;
+  size_t slab = 0;        // of the set
+  uint64_t offset = 0;    // elements into the slab
+  uint64_t elements = 0;  // padding between entries included
+  double rate_multiplier = 1, decay_multiplier = 1;
+  std::vector<size_t> entries;  // numbers in the set
+};
+
+// Of the dense gradients of a model whose memory is allocated.
+[[nodiscard]] std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet& set,
+                                                     const UsedNames& used);
+
+}  // namespace tenon

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/machine/gradients.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/alignment.h"
+#include "core/error.h"
+#include "host/machine/compiled_model.h"
+
+namespace tenon {
+
+namespace {
+
+// A gradient is written (or added) straight into its place, so its value must be its own: not a view, not read by
+// another node, not the gradient of two parameters. Where it is not, it is copied: for each of two parameters, since a
+// copy would read what was added up in the place of the other.
+ValueId own_value(Graph& graph, ValueId value, int owners, tn_dtype compute) {
+  bool shared = owners > 1 || graph.root(value) != value || graph.values[static_cast<size_t>(value)].producer < 0;
+  for (const Node& node : graph.nodes)
+    shared = shared || std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end();
+  for (const GraphValue& other : graph.values) shared = shared || other.alias_of == value;
+  if (!shared) return value;
+  const int32_t producer = graph.values[static_cast<size_t>(graph.root(value))].producer;
+  const int32_t layer = producer < 0 ? -1 : graph.nodes[static_cast<size_t>(producer)].layer;
+  return GraphWriter(graph, layer, true, compute).convert(value, 1, 0);
+}
+
+}  // namespace
+
+void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<Cost>& costs,
+                              const MachineOptions& options, Inverses& inverses) {
+  if (costs.empty()) fail(TN_INVALID, "training needs a cost among the outputs; none of them has that role");
+  std::vector<GradientSeed> seeds;
+  // The derivative of the mean: 1 / samples for every sample.
+  ProgramWriter writer;
+  writer.output(writer.expand(writer.input(TN_SCALAR), TN_FULL));
+  const auto spread = std::make_shared<Program>(writer.finish());
+  for (const auto& [per_sample, mean] : costs) {
+    const int32_t layer = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(mean)].producer)].layer;
+    GraphWriter nodes(graph, layer, true, options.compute);
+    const Shape& shape = graph.spec(per_sample).shape;
+    seeds.push_back({per_sample, nodes.pointwise_on(spread, {inverses.of(graph, shape[0].symbol)}, shape, 1)[0]});
+  }
+  std::vector<ValueId> wanted;
+  std::set<ValueId> by_rows;
+  for (const ParameterUse& parameter : lowered.parameters) {
+    if (options.is_immutable(parameter.name)) continue;
+    wanted.push_back(parameter.computed);
+    if (parameter.by_rows) by_rows.insert(parameter.computed);
+  }
+  if (wanted.empty() && !options.immutable.empty())
+    fail(TN_INVALID, "every parameter is immutable: nothing is left to train");
+  const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options.compute, by_rows);
+  std::map<ValueId, int> owners;  // of each gradient
+  for (const auto& [computed, gradient] : gradients) ++owners[gradient];
+  for (ParameterUse& parameter : lowered.parameters) {
+    if (options.is_immutable(parameter.name)) continue;
+    const ValueId gradient = gradients.at(parameter.computed);
+    if (gradient == kNoValue) continue;
+    parameter.gradient = graph.spec(gradient).storage == TN_ROWS
+                             ? gradient
+                             : own_value(graph, gradient, owners.at(gradient), options.compute);
+  }
+}
+
+std::vector<PlacedGradient> place_gradients(const Graph& graph, const Lowered& lowered, const ParameterSet& set) {
+  std::map<size_t, ValueId> by_entry;
+  for (const ParameterUse& use : lowered.parameters)
+    if (use.gradient != kNoValue && graph.spec(use.gradient).storage != TN_ROWS)
+      by_entry[set.index(use.name)] = use.gradient;
+  std::vector<PlacedGradient> placed;
+  uint64_t offset = 0;
+  for (const auto& [number, gradient] : by_entry) {
+    const uint64_t bytes = padded_elements(set.entries()[number].count) * tn_dtype_bytes(graph.spec(gradient).dtype);
+    placed.push_back({gradient, number, offset, bytes});
+    offset += bytes;
+  }
+  return placed;
+}
+
+}  // namespace tenon

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/machine/machine_memory.h"
+
+#include <cstring>
+
+#include "core/alignment.h"
+#include "core/checked.h"
+#include "host/machine/compiled_model.h"
+
+namespace tenon {
+
+namespace {
+
+// Of the sizes of all symbols, and likewise of their inverses.
+uint64_t bytes_by_symbol(const CompiledModel& model) { return whole_lines(model.bounds.size() * sizeof(int64_t)); }
+
+std::vector<ValueId> fed_values(const Lowered& lowered) {
+  std::vector<ValueId> values;
+  for (const RowsUse& rows : lowered.rows) values.push_back(rows.of.offsets);
+  for (const Feed& feed : lowered.feeds) {
+    values.push_back(feed.value);
+    if (feed.weights != kNoValue) values.push_back(feed.weights);
+  }
+  return values;
+}
+
+uint64_t gradient_bytes(const CompiledModel& model) {
+  uint64_t bytes = 0;
+  for (const PlacedGradient& gradient : model.gradients) bytes = gradient.offset + gradient.bytes;
+  return bytes;
+}
+
+void bind_control(CompiledModel& model, uint64_t seed) {
+  MachineMemory& memory = model.memory;
+  std::byte* const control = memory.block.data() + memory.sections.control;
+  memory.random = new (control) tn_random{seed, 0};
+  std::byte* const symbols = control + whole_lines(sizeof(tn_random));
+  std::byte* const inverses = symbols + bytes_by_symbol(model);
+  std::memset(symbols, 0, 2 * bytes_by_symbol(model));
+  memory.symbols = reinterpret_cast<int64_t*>(symbols);
+  for (const auto& [symbol, inverse] : model.inverses.by_symbol())
+    model.calls->bind(inverse, inverses + static_cast<size_t>(symbol) * sizeof(double));
+}
+
+void bind_feeds(CompiledModel& model) {
+  std::byte* next = model.memory.block.data() + model.memory.sections.feeds;
+  for (const ValueId fed : fed_values(model.lowered)) {
+    model.calls->bind(fed, next);
+    model.memory.fed[fed].own = next;
+    next += bytes_of(model.calls->graph().spec(fed), model.bounds);
+  }
+}
+
+// A view lies where the value lies that it is a view of.
+void bind_views(CompiledModel& model) {
+  const Graph& graph = model.calls->graph();
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const auto value = static_cast<ValueId>(i);
+    const ValueId root = graph.root(value);
+    if (root != value) model.calls->bind(value, model.calls->memory(root));
+    if (const auto fed = model.memory.fed.find(root); fed != model.memory.fed.end()) fed->second.views.push_back(value);
+  }
+}
+
+}  // namespace
+
+void lay_out(CompiledModel& model) {
+  MachineMemory::Sections& sections = model.memory.sections;
+  uint64_t total = whole_lines(sizeof(tn_random)) + 2 * bytes_by_symbol(model);
+  const auto section = [&](uint64_t bytes) {
+    const uint64_t begin = total;
+    total = checked_add(total, whole_lines(bytes), "machine bytes");
+    return begin;
+  };
+  uint64_t feed_bytes = 0;
+  for (const ValueId fed : fed_values(model.lowered))
+    feed_bytes = checked_add(feed_bytes, bytes_of(model.calls->graph().spec(fed), model.bounds), "feeds");
+  sections.feeds = section(feed_bytes);
+  sections.gradients = section(gradient_bytes(model));
+  sections.arena = section(model.memory_plan.bytes);
+  sections.workspace = section(model.calls->workspace_bytes());
+  sections.total = total;
+}
+
+void allocate(CompiledModel& model, ParameterSet& set, const std::shared_ptr<Device>& device, uint64_t seed) {
+  const MachineMemory::Sections& sections = model.memory.sections;
+  CallArray& calls = *model.calls;
+  model.memory.block = DeviceMemory(device, sections.total);
+  std::byte* const base = model.memory.block.data();
+  std::memset(base + sections.gradients, 0, gradient_bytes(model));
+  bind_control(model, seed);
+  bind_feeds(model);
+  for (const ParameterUse& use : model.lowered.parameters) calls.bind(use.stored, set.data(use.name));
+  for (const BufferUse& use : model.lowered.buffers) calls.bind(use.stored, set.data(use.name));
+  for (const PlacedGradient& gradient : model.gradients)
+    calls.bind(gradient.value, base + sections.gradients + gradient.offset);
+  const std::vector<uint64_t>& offsets = model.memory_plan.offsets;
+  for (size_t i = 0; i < offsets.size(); ++i)
+    if (offsets[i] != MemoryPlan::kNotHere) calls.bind(static_cast<ValueId>(i), base + sections.arena + offsets[i]);
+  bind_views(model);
+  calls.seal(base + sections.workspace);
+}
+
+}  // namespace tenon

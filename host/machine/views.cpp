@@ -1,0 +1,148 @@
+// Reads a machine: cost, outputs, gradients, metrics, its plan. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "host/machine/machine.h"
+
+namespace tenon {
+
+double Machine::scalar(ValueId value) const {
+  if (samples_ <= 0) return 0;
+  const void* data = model_.calls->memory(value);
+  return model_.calls->graph().spec(value).dtype == TN_F64 ? *static_cast<const double*>(data)
+                                                           : static_cast<double>(*static_cast<const float*>(data));
+}
+
+double Machine::cost() const {
+  double sum = 0;
+  for (const Cost& cost : model_.costs) sum += scalar(cost.mean);
+  return sum;
+}
+
+std::vector<double> Machine::metric_state(const LayerRef& metric) const {
+  for (const MetricUse& use : model_.lowered.metrics) {
+    if (use.layer != metric) continue;
+    std::vector<double> state;
+    for (const ValueId value : use.state) state.push_back(scalar(value));
+    return state;
+  }
+  fail(TN_NOT_FOUND, "the machine has no metric \"", metric->name, "\"");
+}
+
+ArrayView Machine::view(ValueId value) const {
+  const Spec& spec = model_.calls->graph().spec(value);
+  ArrayView result;
+  result.dtype = spec.dtype;
+  result.data = model_.calls->memory(value);
+  for (const Dim& dim : spec.shape) result.shape.push_back(tn_dim_value(&dim, symbols_.data()));
+  const Spec ragged = model_.calls->graph().in_sequences(value);
+  if (ragged.storage != TN_RAGGED) return result;
+  result.storage = TN_RAGGED;
+  result.levels = ragged.levels;
+  result.samples = samples_;
+  const Graph& graph = model_.calls->graph();
+  Dim rows = ragged.shape[0];
+  for (size_t level = ragged.outer.size(); level-- > 0;) {  // from the inside
+    const RowsOf& of = graph.rows.at(rows.symbol);
+    result.offsets[level] = static_cast<const int64_t*>(model_.calls->memory(of.offsets));
+    rows = of.outer;
+  }
+  return result;
+}
+
+bool Machine::is_kept(ValueId value) const {
+  if (std::find(model_.kept.begin(), model_.kept.end(), value) != model_.kept.end()) return true;
+  return std::any_of(model_.lowered.feeds.begin(), model_.lowered.feeds.end(),
+                     [&](const Feed& feed) { return feed.value == value; });
+}
+
+ArrayView Machine::output(const Expression& expression) const {
+  const ValueId value = model_.lowered.value_of(expression);
+  if (value == kNoValue)
+    fail(TN_NOT_FOUND, "layer \"", expression_name(expression), "\" has no output in this machine");
+  if (!is_kept(value))
+    fail(TN_NOT_KEPT, "the output of layer \"", expression_name(expression),
+         "\" is not kept; make it one of the machine's outputs, or set keep_all");
+  if (samples_ < 0) fail(TN_MISUSE, "an output needs a forward that succeeded before it");
+  return view(value);
+}
+
+const ParameterUse& Machine::differentiated(const std::string& parameter) const {
+  std::vector<std::string> names;
+  for (const ParameterUse& use : model_.lowered.parameters) {
+    names.push_back(use.name);
+    if (use.name != parameter) continue;
+    if (use.gradient == kNoValue) fail(TN_NOT_FOUND, "parameter \"", parameter, "\" has no gradient in this machine");
+    if (!accumulated_) fail(TN_MISUSE, "parameter \"", parameter, "\": no backward since the last update");
+    return use;
+  }
+  fail(TN_NOT_FOUND, "the machine has no parameter \"", parameter, "\"", suggestion(parameter, names));
+}
+
+const SparseGradient* Machine::sparse_gradient(ValueId value) const {
+  for (const auto& gradient : model_.sparse_gradients)
+    if (gradient->value() == value) return gradient.get();
+  return nullptr;
+}
+
+ArrayView Machine::gradient(const std::string& parameter) {
+  const ParameterUse& use = differentiated(parameter);
+  const SparseGradient* const sparse = sparse_gradient(use.gradient);
+  return sparse == nullptr ? view(use.gradient) : dense_copy(*sparse);
+}
+
+Machine::RowsView Machine::gradient_rows(const std::string& parameter) const {
+  const SparseGradient* const gradient = sparse_gradient(differentiated(parameter).gradient);
+  if (gradient == nullptr) fail(TN_INVALID, "parameter \"", parameter, "\" has a dense gradient, not one of rows");
+  RowsView rows;
+  rows.ids = {TN_I64, {gradient->count()}, gradient->rows().ids};
+  rows.values = {gradient->dtype(), set_->entries()[gradient->entry()].shape, gradient->values()};
+  rows.values.shape[0] = gradient->count();
+  return rows;
+}
+
+ArrayView Machine::dense_copy(const SparseGradient& gradient) {
+  const uint64_t row_bytes = gradient.row_bytes();
+  const uint64_t bytes = checked_multiply(static_cast<uint64_t>(gradient.height()), row_bytes, "gradient");
+  if (dense_gradient_.size() < bytes) dense_gradient_ = DeviceMemory(device_, bytes);
+  std::memset(dense_gradient_.data(), 0, bytes);
+  for (int64_t i = 0; i < gradient.count(); ++i)
+    std::memcpy(dense_gradient_.data() + static_cast<uint64_t>(gradient.rows().ids[i]) * row_bytes,
+                static_cast<const std::byte*>(gradient.values()) + static_cast<uint64_t>(i) * row_bytes, row_bytes);
+  return {gradient.dtype(), set_->entries()[gradient.entry()].shape, dense_gradient_.data()};
+}
+
+nlohmann::json Machine::describe() const {
+  const MachineMemory::Sections& sections = model_.memory.sections;
+  nlohmann::json layers = nlohmann::json::array();
+  for (const LayerRef& leaf : topology_.leaves)
+    layers.push_back({{"name", leaf->name},
+                      {"type", leaf->type},
+                      {"output", leaf->outputs.empty() ? std::string() : to_string(leaf->outputs[0])}});
+  uint64_t parameter_bytes = 0;
+  for (const ParameterSlab& slab : set_->slabs()) parameter_bytes += slab.padded_elements * sizeof(float);
+  uint64_t rows_bytes = 0;
+  for (const auto& gradient : model_.sparse_gradients) rows_bytes += gradient->bytes();
+  return {{"device", device_->kind()},
+          {"compute", dtype_name(options_.compute)},
+          {"max_samples", options_.max_samples},
+          {"training", options_.training},
+          {"layers", layers},
+          {"calls", model_.calls->describe()},
+          {"saved", model_.calls->describe_saved()},
+          {"bytes",
+           {{"parameters", parameter_bytes},
+            {"control", sections.feeds - sections.control},
+            {"feeds", sections.gradients - sections.feeds},
+            {"gradients", sections.arena - sections.gradients},
+            {"rows", rows_bytes},
+            {"arena", sections.workspace - sections.arena},
+            {"workspace", sections.total - sections.workspace},
+            {"machine", sections.total + rows_bytes},
+            {"live_bound", model_.memory_plan.live_bound}}}};
+}
+
+}  // namespace tenon
