@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/program.h"
+#include "core/shape.h"
 
 namespace tenon {
 

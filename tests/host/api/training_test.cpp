@@ -298,10 +298,11 @@ TEST(Errors, NameTheThing) {
               }),
               testing::AllOf(HasSubstr("\"label\""), HasSubstr("sample 2"), HasSubstr("10"), HasSubstr("0 to 9")));
   EXPECT_THAT(message([&] { machine.forward({image, {"label", {TN_U8, {3}, labels.data()}}}); }), HasSubstr("samples"));
-  EXPECT_THAT(message([&] {
-                machine.forward({{"image", {TN_U8, {4, 28, 27}, images.data()}}});
-              }),
-              testing::AllOf(HasSubstr("[samples, 28, 28]"), HasSubstr("[4, 28, 27]")));
+  EXPECT_THAT(
+      message([&] {
+        machine.forward({{"image", {TN_U8, {4, 28, 27}, images.data()}}, {"label", {TN_U8, {4}, labels.data()}}});
+      }),
+      testing::AllOf(HasSubstr("[samples, 28, 28]"), HasSubstr("[4, 28, 27]")));
   EXPECT_EQ(message([&] {
               machine.forward({image, {"label", {TN_U8, {4}, labels.data()}}, image});
             }),

@@ -46,9 +46,11 @@ class AddedParameters : public testing::Test {
   void step(Machine& machine, Updater& updater, const std::vector<std::string>& names) {
     const std::vector<int32_t> ids = {0, 1, 2, 3};
     const std::vector<float> zeros(kRows * kRows, 0.0F);
-    machine.forward({{"ids", {TN_I32, {kRows}, ids.data()}}, {"zeros", {TN_F32, {kRows, kRows}, zeros.data()}}});
+    machine.forward(by_number(
+        machine.feeds(), {{"ids", {TN_I32, {kRows}, ids.data()}}, {"zeros", {TN_F32, {kRows, kRows}, zeros.data()}}}));
     machine.backward();
-    updater.update(machine);
+    updater.update(machine, UsedNames());
+    machine.commit(UsedNames());
     for (const std::string& name : names) {
       Number& number = expected_[name];
       number.velocity = kMomentum * number.velocity + 2 * number.value / kRows;
