@@ -1,5 +1,5 @@
-// From layers to primitives: each leaf of a topology records its body into one graph. SPDX-License-Identifier:
-// Apache-2.0
+// From layers to primitives: each leaf of a topology records its body into one graph.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/claim.h>

@@ -1,5 +1,5 @@
-// Reads a plugin's descriptor into owning structs, with its sizes and pointers checked. SPDX-License-Identifier:
-// Apache-2.0
+// Reads a plugin's descriptor into owning structs, with its sizes and pointers checked.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 #include "host/plugins/loader.h"
 

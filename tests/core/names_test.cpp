@@ -1,5 +1,5 @@
-// Lists of names: what is kept, what they may differ in, and their form in a model file. SPDX-License-Identifier:
-// Apache-2.0
+// Lists of names: what is kept, what they may differ in, and their form in a model file.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/names.h"
 
 #include <gmock/gmock.h>

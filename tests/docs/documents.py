@@ -16,9 +16,11 @@ Blocks with the language c, cpp or toml must have one; other blocks may.
 import dataclasses
 import re
 
+import rules
+
 NEED_SNIPPET = {"c", "cpp", "c++", "h", "hpp", "toml"}
 KINDS = {"file", "cpp", "c", "cmake", "toml", "sh", "output", "manifest"}
-ROOMS = ("sdk", "core", "host", "plugins", "tests", "examples", "docs", "scripts", "cmake", "benchmarks", "bindings")
+ROOMS = (*rules.ROOMS, "docs")
 
 
 @dataclasses.dataclass
@@ -170,12 +172,16 @@ def check_moved(root, path, rows):
 
 def check(root, build):
     """All complaints about the documents below root, as texts."""
-    complaints = []
-    for path in document_paths(root):
+    complaints = list(rules.check_licences(root))
+    paths = document_paths(root)
+    others = [path.read_text(encoding="utf-8") for path in paths if path.name not in ("glossary.md", "moved.md")]
+    for path in paths:
         blocks, prose = read_blocks(root, path)
         for block in blocks:
             complaints += check_block(root, block)
         complaints += check_links(root, path, prose)
+        if path.name == "glossary.md":
+            complaints += rules.check_glossary(root, path.relative_to(root), prose, others)
         if path.name == "moved.md":
             complaints += check_moved(root, path, [(number, line) for number, line in prose if line.startswith("|")])
             prose = [(number, "".join(line.split("|")[2:]) if line.startswith("|") else line) for number, line in prose]

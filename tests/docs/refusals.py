@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The checks of the documents must be able to fail: each wrong document below is found out, by its own complaint.
+"""The checks of the documents must be able to fail: each wrong document or source below is found out, by its own
+complaint.
   refusals.py FOLDER     works in FOLDER
 SPDX-License-Identifier: Apache-2.0"""
 import pathlib
@@ -45,6 +46,25 @@ BROKEN = {
     f"<!-- snippet: sh run -->\n{FENCE}sh\nfalse\ntrue\n{FENCE}\n": "ended with 1",
     f"<!-- snippet: manifest layers/none -->\n{FENCE}json\n{{}}\n{FENCE}\n": "no plugin layers/none was built",
 }
+# Sources, by the part of the complaint that comes after their name.
+LICENCE = "SPDX-License-Identifier:"
+WRONG_SOURCES = {
+    f"// What it holds. {LICENCE}\n// Apache-2.0\nint a;\n": f"no line ends with \"{LICENCE} Apache-2.0\"",
+    f"// {LICENCE} MIT\n": "Apache-2.0",
+    f"// {LICENCE} Apache-2.0, more or less\n": "Apache-2.0",
+    "int a;\n": "Apache-2.0",
+}
+RIGHT_SOURCES = (f"// What it holds. {LICENCE} Apache-2.0\n", f"/* {LICENCE} Apache-2.0 */\n",
+                 f"\"\"\"{LICENCE} Apache-2.0\"\"\"\n", "")
+TABLE = "| term | meaning | PyTorch | TensorFlow |\n|---|---|---|---|\n"
+WRONG_GLOSSARIES = {
+    "| layer | x | x | x |\n| cost | x | x | x |\n": "docs/glossary.md:4: \"cost\" stands after \"layer\"",
+    "| cost | x | x | x |\n| Cost | x | x | x |\n": "\"Cost\" stands after \"cost\"",
+    "| cost | x | x |\n": "\"cost\" has 3 columns with text",
+    "| cost | x | x | |\n": "expected 4",
+    "| price (of all) | x | x | x |\n": "no page and no public header uses \"price\"",
+}
+RIGHT_GLOSSARY = "| Cost (of one) | x | x | x |\n| data layer | x | x | x |\n| layer | x | - | - |\n"
 
 
 def make_tree(root):
@@ -52,19 +72,28 @@ def make_tree(root):
     for folder in ("docs", "core", "build", "tests"):
         (root / folder).mkdir(parents=True)
     (root / "docs/page.md").write_text("## Heading\n")
-    (root / "core/a.h").write_text("// docs: part\n  int a;\n// docs: end\n")
+    (root / "core/a.h").write_text(f"// {LICENCE} Apache-2.0\n// docs: part\n  int a;\n// docs: end\n")
+
+
+def refusals(root, path, wrong, right):
+    """What is wrong with the checks: each text of `wrong` must get its complaint, those of `right` none."""
+    for text, expected in wrong.items():
+        path.write_text(text)
+        complaints = documents.check(root, root / "build")
+        if len(complaints) != 1 or expected not in complaints[0]:
+            yield f"expected one complaint with: {expected}\ngot: {complaints}\nof: {text}"
+    for text in right:
+        path.write_text(text)
+        yield from documents.check(root, root / "build")
 
 
 def main(root):
-    failures = []
     make_tree(root)
-    for text, expected in WRONG.items():
-        (root / "README.md").write_text(text)
-        complaints = documents.check(root, root / "build")
-        if len(complaints) != 1 or expected not in complaints[0]:
-            failures.append(f"expected one complaint with: {expected}\ngot: {complaints}\nof: {text}")
-    (root / "README.md").write_text(RIGHT)
-    failures += documents.check(root, root / "build")
+    failures = list(refusals(root, root / "README.md", WRONG, [RIGHT]))
+    failures += refusals(root, root / "core/wrong.h", WRONG_SOURCES, RIGHT_SOURCES)
+    (root / "docs/page.md").write_text("## Heading\ncosts of a data layer\n")
+    glossaries = {TABLE + text: expected for text, expected in WRONG_GLOSSARIES.items()}
+    failures += refusals(root, root / "docs/glossary.md", glossaries, [TABLE + RIGHT_GLOSSARY])
     (root / "data").mkdir()
     for text, expected in BROKEN.items():
         (root / "README.md").write_text(text)
@@ -77,7 +106,8 @@ def main(root):
                 failures.append(f"expected: {expected}\ngot: {broken}")
     if failures:
         sys.exit("\n".join(failures))
-    print(f"{len(WRONG) + len(BROKEN)} wrong documents were found out")
+    wrong = len(WRONG) + len(WRONG_SOURCES) + len(WRONG_GLOSSARIES) + len(BROKEN)
+    print(f"{wrong} wrong documents and sources were found out")
 
 
 main(pathlib.Path(sys.argv[1]).resolve())

@@ -1,5 +1,5 @@
-// The reader idx, loaded as a plugin: what it gives, and what it says of damaged files. SPDX-License-Identifier:
-// Apache-2.0
+// The reader idx, loaded as a plugin: what it gives, and what it says of damaged files.
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// The C++ wrapper of readers: every storage, room that is too small, failures, passes. SPDX-License-Identifier:
-// Apache-2.0
+// The C++ wrapper of readers: every storage, room that is too small, failures, passes.
+// SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.hpp>
 
 #include "tests/support/reader_check.h"

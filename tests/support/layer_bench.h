@@ -1,5 +1,5 @@
-// The layer under test between inputs with gradients and a cost, for the parts of the harness. SPDX-License-Identifier:
-// Apache-2.0
+// The layer under test between inputs with gradients and a cost, for the parts of the harness.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Readers through their C table: samples of every storage, and what must hold for each reader. SPDX-License-Identifier:
-// Apache-2.0
+// Readers through their C table: samples of every storage, and what must hold for each reader.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <gmock/gmock.h>

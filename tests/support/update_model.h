@@ -1,5 +1,5 @@
-// Parameters whose gradients are fed, three unless said: what updaters are tested with. SPDX-License-Identifier:
-// Apache-2.0
+// Parameters whose gradients are fed, three unless said: what updaters are tested with.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <numeric>

@@ -1,6 +1,6 @@
 // The multipliers of one parameter, "param.<suffix>.learning_rate" and ".decay": neighbours in one set that have
-// others, under every updater, against the formula with the rate and the decay of each. SPDX-License-Identifier:
-// Apache-2.0
+// others, under every updater, against the formula with the rate and the decay of each.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Costs of classification among very many classes, which compute a few scores of each sample instead of all: by
-// comparison with drawn classes, and by the decisions on the way to a leaf of a tree. SPDX-License-Identifier:
-// Apache-2.0
+// comparison with drawn classes, and by the decisions on the way to a leaf of a tree.
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
 #include <tenon/plugin.hpp>

@@ -1,5 +1,5 @@
-// The reader "images": a folder with one folder of JPEG and PNG files for each class. SPDX-License-Identifier:
-// Apache-2.0
+// The reader "images": a folder with one folder of JPEG and PNG files for each class.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -1,5 +1,5 @@
-/* Tenon SDK for C++17: the slots of a reader, and the room that the host gives for samples. SPDX-License-Identifier:
- * MIT
+/* Tenon SDK for C++17: the slots of a reader, and the host's buffers for samples.
+ * SPDX-License-Identifier: MIT
  *
  * tenon/reader.hpp hands a tn::Samples to a reader, which writes one sample after the other into it. */
 #ifndef TENON_SAMPLES_HPP

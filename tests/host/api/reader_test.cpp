@@ -1,5 +1,5 @@
-// Readers through the public API: those of the application itself, wrappers, positions. SPDX-License-Identifier:
-// Apache-2.0
+// Readers through the public API: those of the application itself, wrappers, positions.
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The program under limits of its address space: it ends, soon, and says what was wrong. SPDX-License-Identifier:
-// Apache-2.0
+// The program under limits of its address space: it ends, soon, and says what was wrong.
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/host/cli/program.h"
 
 namespace tenon::cli {

@@ -1,5 +1,5 @@
-// Buffers: values that are kept but not trained, and that the host commits with an update. SPDX-License-Identifier:
-// Apache-2.0
+// Buffers: values that are kept but not trained, and that the host commits with an update.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,5 +1,5 @@
-// Notes are hostile input: every wrong byte is read or refused, and refusals say where. SPDX-License-Identifier:
-// Apache-2.0
+// Notes are hostile input: every wrong byte is read or refused, and refusals say where.
+// SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/manifest.h"
 
 #include <elf.h>

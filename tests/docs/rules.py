@@ -1,0 +1,54 @@
+"""Rules of the repository that need no compiler: the licence of each source file, and the terms of the glossary.
+SPDX-License-Identifier: Apache-2.0"""
+import re
+
+SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.sh", "*.cmake", "CMakeLists.txt")
+ROOMS = ("sdk", "core", "host", "plugins", "tests", "examples", "scripts", "cmake", "benchmarks", "bindings")
+IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts: not this file's own
+HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon")
+
+
+def sources(root):
+    """The source files below root, those of scripts without an ending among them."""
+    found = [*root.glob("*.cmake"), *root.glob("CMakeLists.txt")]
+    for room in ROOMS:
+        for pattern in SOURCES:
+            found += (root / room).rglob(pattern)
+    found += [path for path in (root / "scripts").glob("*") if path.is_file() and not path.suffix]
+    return sorted({path for path in found if path.stat().st_size > 0})
+
+
+def check_licences(root):
+    """Each source file has its identifier whole: licence scanners read line by line."""
+    for path in sources(root):
+        name = path.relative_to(root)
+        licence = "MIT" if name.parts[0] == "sdk" else "Apache-2.0"
+        whole = rf"{IDENTIFIER} {re.escape(licence)}( \*/|\"\"\")?$"
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines()[:60] if IDENTIFIER in line]
+        if not any(re.search(whole, line) for line in lines):
+            yield f"{name}: no line ends with \"{IDENTIFIER} {licence}\""
+
+
+def terms(rows):
+    """(line number, term, cells) of each row of the glossary's table."""
+    for number, line in rows[2:]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        yield number, cells[0].strip("`"), cells
+
+
+def check_glossary(root, document, prose, texts):
+    """Terms are sorted, complete, and used: in a page or in a public header. texts: the other pages."""
+    rows = [(number, line) for number, line in prose if line.startswith("|")]
+    for folder in HEADER_FOLDERS:
+        texts = texts + [path.read_text(encoding="utf-8") for path in sorted((root / folder).glob("*.h*"))]
+    text, before = "\n".join(texts), ""
+    for number, term, cells in terms(rows):
+        where = f"{document}:{number}"
+        if len(cells) != 4 or not all(cells):
+            yield f"{where}: \"{term}\" has {len(cells)} columns with text; expected 4"
+        if term.casefold() <= before.casefold():
+            yield f"{where}: \"{term}\" stands after \"{before}\""
+        before = term
+        word = re.sub(r" \(.*\)$", "", term)
+        if not re.search(r"\b" + r"\s+".join(map(re.escape, word.split())) + r"s?\b", text, re.IGNORECASE):
+            yield f"{where}: no page and no public header uses \"{word}\""
