@@ -181,7 +181,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
     } catch (const Error& error) {
       bad(tensor(), " ", tensor_.type, " ", to_string(tensor_.shape), ": ", error.what());
     }
-    if (bits % 8 != 0) bad(tensor(), " ", tensor_.type, " ", to_string(tensor_.shape), " is no whole number of bytes");
+    if (bits % 8 != 0)
+      bad(tensor(), " ", tensor_.type, " ", to_string(tensor_.shape), " is not a whole number of bytes");
     tensor_.offset = offsets_[0];
     tensor_.bytes = offsets_[1] - offsets_[0];
     if (tensor_.bytes != bits / 8)

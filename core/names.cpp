@@ -49,7 +49,7 @@ NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, co
   names->texts.assign(texts.begin(), texts.end());
   Texts seen;
   for (const std::string& text : names->texts)
-    if (!seen.insert(text).second) fail(code, who, ": the name ", quoted(text), " is there twice");
+    if (!seen.insert(text).second) fail(code, who, ": duplicate name ", quoted(text));
   return names;
 }
 

@@ -299,7 +299,7 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     return data.layer = host_.data(options);
   }
   throw Failure(kBadConfig, user.inputs_place + ": layer \"" + user.name + "\": input \"" + name +
-                                "\" is no layer of the job, and no slot of [reader." + reader_.name + "] feeds it" +
+                                "\" is not a layer of the job, and no slot of [reader." + reader_.name + "] feeds it" +
                                 suggestion(name, known));
 }
 

@@ -141,7 +141,7 @@ void read_parts(Section& section, const std::string& what, JobReader& to) {
     for (const char* key : kReaderKeys)
       if (const toml::node* misplaced = table.get(key))
         part.fail(place_of(*misplaced),
-                  std::string("key \"") + key + "\" is one of the whole reader: it belongs to " + what);
+                  std::string("key \"") + key + "\" applies to the whole reader: it belongs to " + what);
     JobSource source;
     read_choice(part, source);
     static_cast<JobType&>(source) = type_of(part);
@@ -179,7 +179,7 @@ void read_order(Section& section, JobReader& to) {
   }
   const toml::node* shard = section.find("shard");
   if (shard != nullptr && section.find("shards") == nullptr)
-    section.fail(place_of(*shard), "key \"shard\" says which of how many, and key \"shards\" is missing");
+    section.fail(place_of(*shard), "key \"shard\" needs key \"shards\", which is missing");
   constexpr int64_t kMostShards = UINT32_MAX;
   to.shards = section.integer("shards", 1, kMostShards).value_or(1);
   to.shard = section.integer("shard", 0, to.shards - 1).value_or(0);
@@ -299,7 +299,7 @@ Job load_job(const std::string& path, const std::vector<std::string>& sets) {
   if (file.bad() || (file.fail() && !file.eof())) throw io_failure("read");
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kLargestJob)
-    throw Failure(kBadConfig, path + ": larger than " + std::to_string(kLargestJob) + " bytes; this is no job file");
+    throw Failure(kBadConfig, path + ": larger than " + std::to_string(kLargestJob) + " bytes; this is not a job file");
   return parse_job(text, path, sets);
 }
 

@@ -39,7 +39,7 @@ class Override {
     toml::table* target = section(job, depth);
     for (; depth + 1 < path_.size() && target->get(path_[depth]) != nullptr; ++depth) {
       toml::table* inner = target->get(path_[depth])->as_table();
-      if (inner == nullptr) fail("\"" + joined(depth + 1) + "\" is no table");
+      if (inner == nullptr) fail("\"" + joined(depth + 1) + "\" is not a table");
       target = inner;
     }
     // Moved, not copied: a copy does not know where it was written.

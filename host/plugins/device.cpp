@@ -17,8 +17,9 @@ Device::Device(const DeviceType& type, const tn_services* services, int32_t inde
   const int32_t present = call_plugin(type, who_, {Tag::kSetup, "count"}, table.count, sink.get());
   if (present < 0) sink.check(TN_PLUGIN_FAULT);
   if (index < 0 || index >= present)
-    fail(TN_NOT_FOUND, who_, ": there is ",
-         present == 0 ? "none on this machine" : text("no number ", index, "; there are ", present));
+    fail(
+        TN_NOT_FOUND, who_, ": ",
+        present == 0 ? "not present on this machine" : text("unknown number ", index, "; expected 0 to ", present - 1));
   bool open = true;
   try {
     const tn_status opened =

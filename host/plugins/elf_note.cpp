@@ -67,13 +67,13 @@ class NoteReader {
 
   Elf64_Ehdr checked_header() {
     if (size_ < sizeof(Elf64_Ehdr))
-      fail(TN_REFUSED, "it is no shared object: ", size_, " bytes are less than an ELF header");
+      fail(TN_REFUSED, "it is not a shared object: ", size_, " bytes are less than an ELF header");
     const auto header = read_struct<Elf64_Ehdr>(0, "the ELF header");
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) fail(TN_REFUSED, "it is no ELF file");
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) fail(TN_REFUSED, "it is not an ELF file");
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
       fail(TN_REFUSED, "it is not a 64-bit little-endian ELF file");
     if (header.e_ident[EI_VERSION] != EV_CURRENT) fail(TN_REFUSED, "its ELF version is unknown");
-    if (header.e_type != ET_DYN) fail(TN_REFUSED, "it is no shared object (ELF type ", header.e_type, ")");
+    if (header.e_type != ET_DYN) fail(TN_REFUSED, "it is not a shared object (ELF type ", header.e_type, ")");
     if (header.e_machine != kMachine)
       fail(TN_REFUSED, "it is built for another machine (ELF machine ", header.e_machine, ", this one is ", kMachine,
            ")");

@@ -33,7 +33,7 @@ class Guard {
         break;
       case json::parse_event_t::key:
         frames_.back().key = parsed.get<std::string>();
-        if (!frames_.back().keys.insert(frames_.back().key).second) refuse(path(), "this key comes twice");
+        if (!frames_.back().keys.insert(frames_.back().key).second) refuse(path(), "duplicate key");
         break;
       case json::parse_event_t::object_end:
       case json::parse_event_t::array_end:

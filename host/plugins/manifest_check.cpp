@@ -33,14 +33,14 @@ void check_type(const char* what, const std::string& name, Names& seen) {
   if (!is_type_name(name))
     fail(TN_REFUSED, what, " \"", name, "\": the name must be lower case letters, digits and _, after at most one ",
          "\"vendor.\"");
-  if (!seen.insert(name).second) fail(TN_REFUSED, what, " \"", name, "\" comes twice");
+  if (!seen.insert(name).second) fail(TN_REFUSED, "duplicate ", what, " \"", name, "\"");
 }
 
 // Names below a component: attributes, ports, parameter suffixes.
 void check_word(const std::string& owner, const char* what, const std::string& name, Names& seen) {
   if (!is_word(name))
     fail(TN_REFUSED, owner, ": ", what, " \"", name, "\": the name must be lower case letters, digits and _");
-  if (!seen.insert(name).second) fail(TN_REFUSED, owner, ": ", what, " \"", name, "\" comes twice");
+  if (!seen.insert(name).second) fail(TN_REFUSED, owner, ": duplicate ", what, " \"", name, "\"");
 }
 
 void check_attributes(const std::string& owner, const std::vector<Attribute>& attributes) {
@@ -76,7 +76,7 @@ void check_claims(const std::string& owner, const KernelDescription& kernel) {
   if (kernel.claims.size() < 2 || kernel.claims.size() > kLongest)
     fail(TN_REFUSED, owner, " claims a chain of ", kernel.claims.size(), " layers; expected 2 to ", kLongest);
   for (const std::string& type : kernel.claims)
-    if (!is_type_name(type)) fail(TN_REFUSED, owner, " claims the unsound layer type \"", type, "\"");
+    if (!is_type_name(type)) fail(TN_REFUSED, owner, " claims the malformed layer type \"", type, "\"");
   if (kernel.claims.back() != kernel.type)
     fail(TN_REFUSED, owner, " is for the layer type \"", kernel.type, "\", but the chain that it claims ends in \"",
          kernel.claims.back(), "\"");
@@ -182,12 +182,12 @@ void check_manifest(const Manifest& manifest) {
   for (const DeviceDescription& device : manifest.devices) check_type("device", device.kind, devices);
   for (const KernelDescription& kernel : manifest.kernels) {
     const std::string owner = "kernel \"" + kernel.name + "\"";
-    if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": unsound layer type \"", kernel.type, "\"");
-    if (!is_type_name(kernel.device)) fail(TN_REFUSED, owner, ": unsound device \"", kernel.device, "\"");
+    if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": malformed layer type \"", kernel.type, "\"");
+    if (!is_type_name(kernel.device)) fail(TN_REFUSED, owner, ": malformed device \"", kernel.device, "\"");
     check_claims(owner, kernel);
     for (const tn_dtype dtype : kernel.dtypes)
       if (dtype == TN_COMPUTE || !is_float(dtype))
-        fail(TN_REFUSED, owner, ": ", dtype_name(dtype), " is no type to compute in");
+        fail(TN_REFUSED, owner, ": ", dtype_name(dtype), " is not a compute type");
   }
 }
 

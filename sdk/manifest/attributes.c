@@ -20,7 +20,7 @@ static void check_choice(const text* t, const tn_attribute* a, const char* value
   if (a->choices == NULL) return;
   for (const char* const* choice = a->choices; *choice != NULL; ++choice)
     if (strcmp(*choice, value) == 0) return;
-  refuse(t, "attribute \"%s\": its default \"%s\" is none of its choices", a->name, value);
+  refuse(t, "attribute \"%s\": its default \"%s\" is not one of its choices", a->name, value);
 }
 
 /* Entry `i` of the default; a single value is its own entry 0. */
@@ -81,14 +81,14 @@ static void write_limit(text* t, const tn_attribute* a, const char* key, uint32_
   }
   if (!isfinite(limit)) refuse(t, "attribute \"%s\": its %s is not finite", a->name, key);
   if (is_whole(a->kind) && floor(limit) != limit)
-    refuse(t, "attribute \"%s\": its %s %.17g is no whole number", a->name, key, limit);
+    refuse(t, "attribute \"%s\": its %s %.17g is not a whole number", a->name, key, limit);
   json_number(t, key, limit, is_whole(a->kind));
 }
 
 static void write_range(text* t, const tn_attribute* a) {
   if (a->has_range > 3u) refuse(t, "attribute \"%s\": \"has_range\" has unknown bits", a->name);
   if (a->has_range != 0 && !is_number(a->kind))
-    refuse(t, "attribute \"%s\": it has a range, but is no number", a->name);
+    refuse(t, "attribute \"%s\": it has a range, but is not a number", a->name);
   if (a->has_range == 3u && !(a->minimum <= a->maximum))
     refuse(t, "attribute \"%s\": its minimum %.17g is above its maximum %.17g", a->name, a->minimum, a->maximum);
   write_limit(t, a, "minimum", 1u, a->minimum);
@@ -131,7 +131,7 @@ void write_attributes(text* t, const tn_attribute* const* attributes, uint32_t c
     write_attribute(t, attributes[i]);
     for (uint32_t j = 0; j < i; ++j)
       if (strcmp(attributes[i]->name, attributes[j]->name) == 0)
-        refuse(t, "attribute \"%s\" comes twice", attributes[i]->name);
+        refuse(t, "duplicate attribute \"%s\"", attributes[i]->name);
   }
   json_close(t, ']');
 }

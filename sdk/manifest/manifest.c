@@ -18,7 +18,7 @@
   } while (0)
 
 static void check_unique(const text* t, const char* what, const char* name, const char* earlier) {
-  if (strcmp(name, earlier) == 0) refuse(t, "the %s \"%s\" comes twice", what, name);
+  if (strcmp(name, earlier) == 0) refuse(t, "duplicate %s \"%s\"", what, name);
 }
 
 static void write_ports(text* t, const char* member, const tn_port* const* ports, uint32_t count) {
@@ -186,7 +186,7 @@ static void write_dtype(text* t, tn_dtype dtype) {
       json_string(t, NULL, names[i].name);
       return;
     }
-  refuse(t, "0x%" PRIx32 " is no type to compute in; known: float32, float64, float16, bfloat16", dtype);
+  refuse(t, "0x%" PRIx32 " is not a compute type; known: float32, float64, float16, bfloat16", dtype);
 }
 
 static void write_claim(text* t, const tn_kernel* k) {
@@ -260,7 +260,7 @@ static void check_kernels(const text* t, const tn_plugin* plugin) {
     for (uint32_t j = 0; j < i; ++j) {
       const tn_kernel *a = plugin->kernels[i], *b = plugin->kernels[j];
       if (strcmp(a->name, b->name) == 0 && strcmp(a->type, b->type) == 0 && strcmp(a->device, b->device) == 0)
-        refuse(t, "the kernel \"%s\" comes twice", a->name);
+        refuse(t, "duplicate kernel \"%s\"", a->name);
     }
 }
 

@@ -70,7 +70,7 @@ void json_integer(text* t, const char* key, int64_t value) {
 void json_number(text* t, const char* key, double value, int whole) {
   char digits[40];
   int precision = 15;
-  if (!isfinite(value)) refuse(t, "\"%s\" is %g, which is no number", key == NULL ? "initial" : key, value);
+  if (!isfinite(value)) refuse(t, "\"%s\" is %g; expected a finite number", key == NULL ? "initial" : key, value);
   if (whole && floor(value) == value && fabs(value) < 9007199254740992.0) {
     json_integer(t, key, (int64_t)value);
     return;

@@ -159,7 +159,7 @@ TEST(ModelHeader, RefusesWrongSizesAndPlaces) {
       {"{" + one("v", "[2]", "[0,8]") + "," + one("w", "[1]", "[4,8]") + "}", 8, "tensor \"w\" begins at byte 4"},
       {"{" + one("v", "[1]", "[0,4]") + "," + one("w", "[1]", "[0,4]") + "}", 4, "inside the one before it"},
       {"{" + one("v", "[1]", "[9223372036854775804,9223372036854775807]") + "}", 4, "needs 4 bytes"},
-      {w("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]"), 2, "no whole number of bytes"},
+      {w("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]"), 2, "not a whole number of bytes"},
   });
 }
 

@@ -52,7 +52,7 @@ TEST(Names, ATextThatIsThereTwice) {
     made({"a", "b", "a"});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "test: the name \"a\" is there twice");
+    EXPECT_EQ(error.message(), "test: duplicate name \"a\"");
   }
 }
 

@@ -148,7 +148,7 @@ TEST_F(Blas, NoMemoryAtAllIsAStatus) {
   bool right = true;
   EXPECT_EQ(multiply(20, 4, &right), TN_OUT_OF_MEMORY);
   EXPECT_EQ(device_.code, TN_OUT_OF_MEMORY);
-  EXPECT_EQ(device_.message, "no memory into which the matrices of a product can be packed");
+  EXPECT_EQ(device_.message, "no memory to pack the matrices of a product");
   EXPECT_EQ(calls.most, 0) << "OpenBLAS cannot be told that there is none";
 }
 

@@ -197,7 +197,7 @@ TEST_F(Csv, EmptyFilesAndFilesWithoutRecords) {
   EXPECT_EQ(check(file("a,b", {{"columns", Strings{"a:category"}}})).size(), 0u);
   expect_damage(file(""), "f: empty; expected a header");
   expect_damage(file("\n\n"), "f: empty; expected a header");
-  expect_damage(file("", {{"header", false}}), "f: empty; its columns are not known");
+  expect_damage(file("", {{"header", false}}), "f: empty; its columns are unknown");
   EXPECT_EQ(check(file("", {{"header", false}, {"names", Strings{"a"}}})).size(), 0u);
   EXPECT_EQ(refusal({{"files", Strings{}}}).code(), TN_INVALID);
   EXPECT_EQ(refusal({{"files", Strings{"absent"}}}).code(), TN_NOT_FOUND);
@@ -247,17 +247,17 @@ TEST_F(Csv, NumbersAmongTextsMustBeDeclared) {
   const Bytes content = "age,city\n31,Rome\nn/a,Oslo\n22,7\n";
   expect_damage(file(content),
                 (folder_ / "f").string() +
-                    ": line 3: column \"age\": \"n/a\" is no number, unlike \"31\": declare it as "
+                    ": line 3: column \"age\": \"n/a\" is not a number, unlike \"31\": declare it as "
                     "\"age: f32\", with missing_texts = [\"n/a\"] where that means missing, or as \"age: category\"");
   expect_damage(file(content, {{"missing_texts", Strings{"n/a"}}}),
-                "line 2: column \"city\": \"Rome\" is no number, unlike \"7\"");
+                "line 2: column \"city\": \"Rome\" is not a number, unlike \"7\"");
   const Values known = file(
       content, {{"columns", Strings{"age", "city:category"}}, {"missing", "skip"}, {"missing_texts", Strings{"n/a"}}});
   EXPECT_THAT(values<int64_t>(known), ElementsAre(31, 22));
   EXPECT_THAT(values<int32_t>(known, 1), ElementsAre(2, 0));
   expect_damage(
       file("a,b\n1,2\n3,x\n", {{"columns", Strings{"v = a, b"}}}),
-      "line 3: column \"b\": \"x\" is no number, unlike \"2\": declare it as \"v = ...: f32\", with missing_texts");
+      "line 3: column \"b\": \"x\" is not a number, unlike \"2\": declare it as \"v = ...: f32\", with missing_texts");
   expect_damage(file("a\n1\nx\n", {{"columns", Strings{"v = a"}}}), "declare it as \"v = ...: f32\"");
   EXPECT_EQ(open(file("a\n+1\n-2\n"))->slot(0).dtype, TN_I64);
   EXPECT_EQ(open(file("a,b\n,1\n,2\n"))->slot(0).dtype, TN_I64);  // nothing seen
@@ -298,7 +298,7 @@ TEST_F(Csv, CategoriesHaveTheSameNumbersElsewhere) {
   EXPECT_THAT(values<int32_t>(test), ElementsAre(1, 3));
   EXPECT_EQ(open(test)->slot(0).index_limit, 4);
   put("c.txt", "blue\nred\nblue\n");
-  expect_damage(test, "c.txt: line 3: \"blue\" is there twice");
+  expect_damage(test, "c.txt: line 3: duplicate entry \"blue\"");
 }
 
 TEST_F(Csv, SavedVocabulariesStayAsTheyAre) {
@@ -323,18 +323,18 @@ TEST_F(Csv, ColumnsThatMakeNoSense) {
   const auto message = [&](const Strings& columns) {
     return attribute_error("a,b,c\n1,2,x\n", {{"columns", columns}}).message();
   };
-  EXPECT_THAT(message({"d"}), HasSubstr("columns: \"d\": there is no column \"d\"; there are \"a\", \"b\", \"c\""));
-  EXPECT_THAT(message({"a:f16"}), HasSubstr("no type \"f16\""));
+  EXPECT_THAT(message({"d"}), HasSubstr("columns: \"d\": unknown column \"d\"; known: \"a\", \"b\", \"c\""));
+  EXPECT_THAT(message({"a:f16"}), HasSubstr("unknown type \"f16\"; known: f32"));
   EXPECT_THAT(message({"a,b"}), HasSubstr("needs a name: \"x = a,b\""));
   EXPECT_THAT(message({"*"}), HasSubstr("needs a name"));
-  EXPECT_THAT(message({"a", "a"}), HasSubstr("\"a\" is there twice"));
+  EXPECT_THAT(message({"a", "a"}), HasSubstr("duplicate column \"a\""));
   EXPECT_THAT(message({"x = a", "x = b"}), HasSubstr("two slots are named \"x\""));
-  EXPECT_THAT(message({"x = *", "y = *"}), HasSubstr("\"*\" is there twice"));
+  EXPECT_THAT(message({"x = *", "y = *"}), HasSubstr("duplicate \"*\""));
   EXPECT_THAT(message({"x = a..c", "y = *"}), HasSubstr("no column is left for \"y\""));
   EXPECT_THAT(message({"x = c..a"}), HasSubstr("the range ends before it begins"));
   EXPECT_THAT(message({"x = a, c: category"}), HasSubstr("must be one column"));
   EXPECT_THAT(message({"x = a..c"}), HasSubstr("the column \"c\" of \"x\" does not hold numbers"));
-  EXPECT_THAT(message({"a:f32<3"}), HasSubstr("for whole numbers only"));
+  EXPECT_THAT(message({"a:f32<3"}), HasSubstr("and an integer type before it"));
   EXPECT_THAT(message({"a:i32<0"}), HasSubstr("at least 1"));
   EXPECT_THAT(message({"a:i32 b"}), HasSubstr("cannot make sense of \"b\""));
   EXPECT_THAT(message({"\"a"}), HasSubstr("a quoted name has no end"));

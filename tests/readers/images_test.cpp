@@ -252,7 +252,8 @@ TEST_F(Images, BrokenImagesAreNamedAndLoseNothingElse) {
   expect_damage(of_size(8, 8, {{"most_file_bytes", int64_t{10}}}), "bytes; at most 10 are read");
   const auto reader = open(of_size(8, 8));
   std::filesystem::remove(folder_ / "a" / "1.png");
-  EXPECT_THAT(error_of([&] { reader->next(1); }).message(), HasSubstr("a/1.png: was there when the folder was listed"));
+  EXPECT_THAT(error_of([&] { reader->next(1); }).message(),
+              HasSubstr("a/1.png: was removed after the folder was listed"));
   EXPECT_EQ(reader->next(1).size(), 1u);
 }
 

@@ -51,13 +51,13 @@ TEST_F(Libsvm, WidthAndFirstId) {
   expect_damage(file("1 0:1\n"), "f: line 1: the id 0 is not from 1 to the width");
   expect_damage(file("1 1:1\n2 5:1\n", {{"width", int64_t{4}}}), "f: line 2: the id 5 is not from 1 to 4");
   expect_damage(file("1 1:1\n2 -5:1\n"), "f: line 2: the id -5");
-  expect_damage(file("1 300000000000000:1\n"), "is too great");
+  expect_damage(file("1 300000000000000:1\n"), "is too large");
   EXPECT_EQ(refusal(file("1\n", {{"first_id", int64_t{2}}})).code(), TN_INVALID);
   // Ids may come in any order, but once.
   const std::vector<Sample> samples = check(file("1 3:3 1:1 2:2\n"));
   EXPECT_THAT(samples[0][1].ids, ElementsAre(0, 1, 2));
   EXPECT_THAT(as<float>(samples[0][1].values), ElementsAre(1, 2, 3));
-  expect_damage(file("1 3:3 1:1 3:2\n"), "line 1: the id 3 is there twice");
+  expect_damage(file("1 3:3 1:1 3:2\n"), "line 1: duplicate id 3");
 }
 
 TEST_F(Libsvm, ClassesAndQueries) {
@@ -84,7 +84,7 @@ TEST_F(Libsvm, ClassesAndQueries) {
   expect_damage(file("1 qid:1\n1 1:1\n"), "f: line 2: has no qid, as the first line has");
   expect_damage(file("1 1:1\n1 qid:1\n"), "f: line 2: has a qid, unlike the first line");
   expect_damage(file("1 qid:x\n"), "expected qid and a whole number, got \"qid:x\"");
-  expect_damage(file("1 qid:99999999999999999999\n"), "the qid of \"qid:99999999999999999999\" is too great");
+  expect_damage(file("1 qid:99999999999999999999\n"), "the qid of \"qid:99999999999999999999\" is too large");
 }
 
 TEST_F(Libsvm, LabelsNumberTheClasses) {
@@ -96,19 +96,19 @@ TEST_F(Libsvm, LabelsNumberTheClasses) {
   EXPECT_THAT(values<int64_t>(file("2\n0.5\n7\n", {{"labels", Strings{"2", "0.5", "+7"}}, {"classes", int64_t{3}}})),
               ElementsAre(0, 1, 2));
   const Values two = {{"labels", Strings{"1", "2"}}};
-  expect_damage(file("1\n0\n", two), "f: line 2: there is no label \"0\"; there are \"1\", \"2\"");
-  expect_damage(file("x\n", two), "f: line 1: there is no label \"x\"; there are \"1\", \"2\"");
+  expect_damage(file("1\n0\n", two), "f: line 2: unknown label \"0\"; known: \"1\", \"2\"");
+  expect_damage(file("x\n", two), "f: line 1: unknown label \"x\"; known: \"1\", \"2\"");
   const auto wrong = [&](const Values& given) {
     const Error error = refusal(file("1\n", given));
     EXPECT_EQ(error.code(), TN_INVALID);
     return error.message();
   };
-  EXPECT_THAT(wrong({{"labels", Strings{"1", "1.0"}}}), HasSubstr("labels: \"1.0\" is there twice"));
-  EXPECT_THAT(wrong({{"labels", Strings{"good"}}}), HasSubstr("labels: \"good\" is no number"));
-  EXPECT_THAT(wrong({{"labels", Strings{"inf"}}}), HasSubstr("labels: \"inf\" is no number"));
+  EXPECT_THAT(wrong({{"labels", Strings{"1", "1.0"}}}), HasSubstr("labels: duplicate label \"1.0\""));
+  EXPECT_THAT(wrong({{"labels", Strings{"good"}}}), HasSubstr("labels: \"good\" is not a number"));
+  EXPECT_THAT(wrong({{"labels", Strings{"inf"}}}), HasSubstr("labels: \"inf\" is not a number"));
   EXPECT_THAT(wrong({{"labels", Strings{}}}), HasSubstr("labels: expected at least one label"));
   EXPECT_THAT(wrong({{"labels", Strings{"1"}}, {"classes", int64_t{2}}}),
-              HasSubstr("classes: expected 1, as there are so many labels, got 2"));
+              HasSubstr("classes: expected 1, the number of labels, got 2"));
 }
 
 TEST_F(Libsvm, DamagedLines) {
@@ -129,7 +129,7 @@ TEST_F(Libsvm, DamagedLines) {
   damage("2:1 3:1", "expected a label before \"2:1\"");
   damage("1,2 3:1", "has several labels, \"1,2\"; one is expected");
   damage("x 3:1", "expected a label, got \"x\"");
-  damage("1 99999999999999999999:1", "the id of \"99999999999999999999:1\" is too great");
+  damage("1 99999999999999999999:1", "the id of \"99999999999999999999:1\" is too large");
   damage("1 -99999999999999999999:1", "the id of \"-99999999999999999999:1\" is too small");
   expect_damage(file("1 1:" + Bytes(5000, '1') + "\n", {{"most_line_bytes", int64_t{1000}}}),
                 "line 1: longer than 1000 bytes");

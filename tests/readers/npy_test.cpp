@@ -119,14 +119,14 @@ TEST_F(Npy, HeadersAreReadStrictly) {
   };
   damaged("", "expected {");
   damaged("{'descr': '|u1', 'fortran_order': False}", "one of the keys");
-  damaged("{'descr': '|u1', 'descr': '|u1'}", "the key \"descr\" is unknown or there twice");
+  damaged("{'descr': '|u1', 'descr': '|u1'}", "unknown or duplicate key \"descr\"");
   damaged("{'descr': '|u1', 'order': 1}", "the key \"order\" is unknown");
   damaged("{'descr': '|u1' 'shape': (2,)}", "expected a comma");
   damaged("{'descr': '|u1", "a text has no end");
   damaged("{'descr': |u1}", "expected a text in quotes");
   damaged("{'fortran_order': Maybe}", "expected True or False");
   damaged("{'shape': 2}", "expected (");
-  damaged("{'shape': (2)}", "a number in parentheses is no shape");
+  damaged("{'shape': (2)}", "a number in parentheses is not a shape");
   damaged("{'shape': (2 2)}", "expected a comma");
   damaged("{'shape': (-2,)}", "expected a whole number");
   damaged("{'shape': (99999999999999999999,)}", "expected a whole number");

@@ -95,7 +95,7 @@ TEST_F(Text, VocabulariesAreBoundedAndKept) {
   EXPECT_THAT(refusal(file("a\n", {{"vocabulary", "v"}, {"begin", "<s>"}})).message(),
               HasSubstr("begin: the vocabulary has no entry \"<s>\""));
   put("v", "a\nb\na\n");
-  expect_damage(file("a\n", {{"vocabulary", "v"}}), "v: line 3: \"a\" is there twice");
+  expect_damage(file("a\n", {{"vocabulary", "v"}}), "v: line 3: duplicate entry \"a\"");
   EXPECT_EQ(refusal(file("a\n", {{"vocabulary", "absent"}})).code(), TN_NOT_FOUND);
 }
 
@@ -147,7 +147,7 @@ TEST_F(Text, LabelsComeBeforeATab) {
   EXPECT_EQ(as<int32_t>(all(file("10\ta\n9\tb\n", {{"labelled", true}}))[0][1].values), Numbers{1});
   expect_damage(file("pos\ta\nb\n", {{"labelled", true}}), "f: line 2: expected a label, a tab and the text");
   expect_damage(file("pos\ta\nneu\tb\n", {{"labelled", true}, {"labels", Strings{"pos"}}}),
-                "f: line 2: there is no label \"neu\"; there are \"pos\"");
+                "f: line 2: unknown label \"neu\"; known: \"pos\"");
   EXPECT_EQ(refusal(file(content, {{"labelled", true}, {"labels", Strings{"a", "a"}}})).code(), TN_INVALID);
 }
 
@@ -181,24 +181,23 @@ TEST_F(Text, WindowsGoOverTheWholeText) {
 
 TEST_F(Text, DamageAndBounds) {
   const Values words = {{"split", "words"}};
-  expect_damage(file("fine\nab\xFFz\n", words), (folder_ / "f").string() + ": line 2: byte 3 is no UTF-8");
-  expect_damage(file("cut \xE2\x82\n", words), "line 1: byte 5 is no UTF-8");
-  expect_damage(file("a \xED\xA0\x80\n"), "line 1: byte 3 is no UTF-8");
+  expect_damage(file("fine\nab\xFFz\n", words), (folder_ / "f").string() + ": line 2: byte 3 is not valid UTF-8");
+  expect_damage(file("cut \xE2\x82\n", words), "line 1: byte 5 is not valid UTF-8");
+  expect_damage(file("a \xED\xA0\x80\n"), "line 1: byte 3 is not valid UTF-8");
   expect_damage(file("a\n" + Bytes(2000, 'x') + "\n", {{"most_line_bytes", int64_t{1000}}}),
                 "line 2: longer than 1000 bytes");
   const Bytes zipped = gzip(Bytes(100'000, 'x'));
   expect_damage(file(zipped.substr(0, zipped.size() / 2)), "damaged gzip data");
   EXPECT_EQ(lines(file(Bytes(1 << 20, 'x') + " y\n"))[0].size(), 2u);
   EXPECT_EQ(check(file("")).size(), 0u);  // <unk> alone
-  expect_damage(file("", {{"unknown", ""}}), (folder_ / "f").string() + ": there are no words for a vocabulary in it");
-  expect_damage({{"unknown", ""}, {"files", Strings{"f", "f"}}},
-                "f: there are no words for a vocabulary in it, nor in");
+  expect_damage(file("", {{"unknown", ""}}), (folder_ / "f").string() + ": contains no words for a vocabulary");
+  expect_damage({{"unknown", ""}, {"files", Strings{"f", "f"}}}, "f: contains no words for a vocabulary, nor do");
   put("empty", "");
   expect_damage(file("fine\n", {{"vocabulary", "empty"}}), (folder_ / "empty").string() + ": the vocabulary is empty");
   put("v", "<unk>\nfine\n");
   const auto reader = open(file("fine\nab\xFFz\nfine\n", {{"vocabulary", "v"}}));
   EXPECT_EQ(reader->next(9).size(), 1u);
-  EXPECT_THAT(error_of([&] { reader->next(9); }).message(), HasSubstr("line 2: byte 3 is no UTF-8"));
+  EXPECT_THAT(error_of([&] { reader->next(9); }).message(), HasSubstr("line 2: byte 3 is not valid UTF-8"));
   EXPECT_EQ(reader->next(9).size(), 1u);
 }
 

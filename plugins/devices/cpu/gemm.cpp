@@ -218,14 +218,14 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
 
 tn_status check_done(const tn_errors* errors, const Product& product) {
   if (!product.starved) return TN_OK;
-  return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory into which the matrices of a product can be packed");
+  return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory to pack the matrices of a product");
 }
 
 tn_status check_gemm(const tn_errors* errors, const tn_gemm& gemm) {
   if (gemm.dtype != TN_F32 && gemm.dtype != TN_F64)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu multiplies matrices of float32 and float64 only");
   if ((gemm.flags & ~uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}) != 0)
-    return tn_fail(errors, TN_UNSUPPORTED, "flags", "the cpu knows no such form of a product");
+    return tn_fail(errors, TN_UNSUPPORTED, "flags", "the cpu does not offer this form of a product");
   return TN_OK;
 }
 

@@ -232,13 +232,12 @@ struct Auc {
         "Area under the receiver operating characteristic: the probability that a true sample scores above a false "
         "one, where equal scores count one half (Hanley and McNeil, \"The meaning and use of the area under a "
         "receiver operating characteristic (ROC) curve\", 1982). Counted in bins of equal width between low and "
-        "high, with what lies outside in the first and the last (in the first, what is not a number), so pairs within "
-        "one bin count one half: auc_error bounds the error that comes of that. Without a sample of each kind the "
-        "area is 0.5.");
+        "high; scores outside count in the first and the last, NaN in the first. Pairs within one bin count one half; "
+        "auc_error bounds that error. Without a sample of each kind the area is 0.5.");
     describe_binary(d);
-    d.attribute(tn::int_attribute("bins", 200).at_least(2).at_most(1000).doc("how finely scores are told apart"));
-    d.attribute(tn::float_attribute("low", 0).doc("scores below it are not told apart"));
-    d.attribute(tn::float_attribute("high", 1).doc("scores above it are not told apart; above low"));
+    d.attribute(tn::int_attribute("bins", 200).at_least(2).at_most(1000).doc("number of bins"));
+    d.attribute(tn::float_attribute("low", 0).doc("scores below it count in the first bin"));
+    d.attribute(tn::float_attribute("high", 1).doc("scores above it count in the last bin; above low"));
   }
 
   static void plan(tn::Planner& planner) {

@@ -56,7 +56,7 @@ double gain(double relevance) { return std::exp2(relevance) - 1; }
 double discount(int64_t place, int64_t top) { return place < top ? 1 / std::log2(static_cast<double>(place) + 2) : 0; }
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
-// Sorts the rows from first to last, largest value first, equals in their order, what is no number last.
+// Sorts the rows from first to last, largest value first, equal values in their order, NaN last.
 void sort(int64_t* order, int64_t first, int64_t last, const Floats& value) {
   for (int64_t row = first; row < last; ++row) order[row] = row;
   std::sort(order + first, order + last, [&](int64_t a, int64_t b) {

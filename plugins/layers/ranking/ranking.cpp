@@ -20,7 +20,7 @@ struct Ndcg {
            "2, ... of (2^relevance - 1) / log2(r + 1), divided by the largest that any order of the list has; the mean "
            "over all lists (Jarvelin and Kekalainen, \"Cumulated gain-based evaluation of IR techniques\", 2002; gains "
            "as Burges et al., \"Learning to rank using gradient descent\", 2005). Equal scores are in the order of "
-           "their rows; what is no number comes last. A list without any relevance above 0 says nothing and is not "
+           "their rows; NaN comes last. A list without any relevance above 0 says nothing and is not "
            "counted; without lists the result is 0.");
     d.role(TN_ROLE_METRIC);
     d.input("score", "[rows], or [rows, 1]: sequences; each is a list");

@@ -109,8 +109,8 @@ struct FactorizationMachine {
         "weight [n, factors], stands for feature i; computed in time n factors as 1/2 sum_f ((sum_i x_i v_if)^2 - "
         "sum_i x_i^2 v_if^2) (Rendle, \"Factorization machines\", 2010, lemma 3.1). The linear part of that model is "
         "an fc: add(fc(x, size = 1), factorization_machine(x, factors = k)). Of a sparse input only the rows of "
-        "weight that it names are read, and have a gradient; an id that comes twice in a sample is two features with "
-        "one vector. The weight starts normal with deviation 0.01.");
+        "weight that it names are read, and have a gradient; a duplicate id in a sample counts as two features "
+        "with one vector. The weight starts normal with deviation 0.01.");
     d.input("input", "[samples, ...]: the features x; all dimensions after the first are flattened to n",
             TN_PORT_SPARSE);
     d.output("output", "[samples, 1]");

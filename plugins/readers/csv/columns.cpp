@@ -93,7 +93,7 @@ class Entry {
   [[nodiscard]] size_t number(const std::string& column) const {
     const auto at = numbers_.find(column);
     if (at != numbers_.end()) return at->second;
-    fail("there is no column " + files::quoted(column) + "; there are " + files::listed(names_));
+    fail("unknown column " + files::quoted(column) + "; known: " + files::listed(names_));
   }
   // Adds a column, or a range that begins with it; true for a column.
   bool add(const std::string& column, SlotColumns& slot, bool* rest) {
@@ -127,7 +127,7 @@ class Entry {
     const auto* const named =
         std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NamedType& t) { return word == t.name; });
     if (named == std::end(kTypes))
-      fail("no type \"" + word + "\"; there are f32, f64, i8, i16, i32, i64, u8, u16, u32, category");
+      fail("unknown type \"" + word + "\"; known: f32, f64, i8, i16, i32, i64, u8, u16, u32, category");
     result.kind = named->kind;
     result.dtype = named->dtype;
     if (accept("<")) {
@@ -135,7 +135,7 @@ class Entry {
       const char* const end = text_.data() + text_.size();
       const auto [stop, error] = std::from_chars(text_.data() + at_, end, result.limit);
       if (error != std::errc() || result.limit < 1 || result.kind != Kind::kInteger)
-        fail("after \"<\" comes a whole number of at least 1, for whole numbers only");
+        fail("expected a whole number of at least 1 after \"<\", and an integer type before it");
       at_ = static_cast<size_t>(stop - text_.data());
     }
     skip_spaces();
@@ -158,7 +158,7 @@ void check_number(const std::vector<std::string>& entries, const std::vector<std
   if (entries.empty() && names.size() > kMost)
     throw tn::Failure(TN_INVALID, "columns",
                       "the files have " + std::to_string(names.size()) +
-                          " columns, and without this attribute each is a slot, of which there can be " + most +
+                          " columns; without this attribute each is a slot, and a reader has at most " + most +
                           ": put many columns into one slot, such as \"x = *: f32\", or name those to read");
 }
 
@@ -178,11 +178,11 @@ std::vector<SlotColumns> slot_columns(const std::vector<std::string>& entries, c
     files::check_cancel(cancel, "columns");
     bool rest = false;
     slots.push_back(Entry(entry, names, numbers).parse(&rest));
-    if (rest && rest_slot != entries.size()) throw tn::Failure(TN_INVALID, "columns", "\"*\" is there twice");
+    if (rest && rest_slot != entries.size()) throw tn::Failure(TN_INVALID, "columns", "duplicate \"*\"");
     if (rest) rest_slot = slots.size() - 1;
     for (const size_t column : slots.back().columns)
       if (used[column]++ != 0)
-        throw tn::Failure(TN_INVALID, "columns", "the column " + files::quoted(names[column]) + " is there twice");
+        throw tn::Failure(TN_INVALID, "columns", "duplicate column " + files::quoted(names[column]));
     if (!slot_names.insert(slots.back().name).second)
       throw tn::Failure(TN_INVALID, "columns", "two slots are named \"" + slots.back().name + "\"");
   }

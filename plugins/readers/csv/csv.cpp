@@ -29,8 +29,9 @@ char delimiter_of(const tn::Attributes& attributes) {
   const std::string text = attributes.text("delimiter");
   const auto byte = static_cast<unsigned char>(text.empty() ? '\0' : text[0]);
   if (text.size() != 1 || std::isalnum(byte) != 0 || byte < '\t' || byte > '~' || std::strchr("\"\r\n+-.", byte))
-    throw tn::Failure(TN_INVALID, "delimiter",
-                      "expected one character that is no letter, digit, quote or sign, such as \",\", \";\" or a tab");
+    throw tn::Failure(
+        TN_INVALID, "delimiter",
+        "expected one character other than a letter, digit, quote or sign, such as \",\", \";\" or a tab");
   return text[0];
 }
 
@@ -190,7 +191,7 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
         throw tn::Failure(TN_INVALID, "names", files::quoted(name) + " " + fault);
     names = given;
   }
-  if (names.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are not known");
+  if (names.empty()) throw tn::Failure(TN_BAD_DATA, lines_.path(0), "empty; its columns are unknown");
   std::unordered_set<std::string_view> seen;
   for (const std::string& name : names) {
     files::check_cancel(open.cancel(), lines_.path(0));
@@ -250,7 +251,7 @@ std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, int64_t m
       if (guess.text.empty()) continue;
       if (!guess.number.empty())  // codes of a few odd texts among numbers would pass for numbers unseen
         throw lines_.failure(guess.at, "column " + files::quoted(column.name) + ": " + files::quoted(guess.text) +
-                                           " is no number, unlike " + files::quoted(guess.number) + ": " +
+                                           " is not a number, unlike " + files::quoted(guess.number) + ": " +
                                            column.advice(guess.text));
       if (slot.is_vector)
         throw tn::Failure(

@@ -42,7 +42,7 @@ Vocabulary::Vocabulary(const std::string& path, const tn::ReaderOpen& open) {
   Lines lines(path, open);
   lines.for_each([&](const Line& line) {
     const std::string text = quoted(line.text);
-    if (!add(line.text)) throw lines.failure(line, text + " is there twice");
+    if (!add(line.text)) throw lines.failure(line, "duplicate entry " + text);
     return true;
   });
 }
@@ -93,7 +93,7 @@ void Vocabulary::check_same(const std::string& path, const std::string& reading,
   const auto differs = [&](size_t number, const std::string& there, const std::string& instead) {
     throw tn::Failure(TN_INVALID, path,
                       "line " + std::to_string(number + 1) + " " + there + ", but " + instead +
-                          " would be written; a vocabulary that is there is not changed, as models depend on it: " +
+                          " would be written; an existing vocabulary is not changed, because models depend on it: " +
                           reading + ", or remove the file if no model needs it");
   };
   size_t number = 0;

@@ -63,8 +63,8 @@ class Idx {
     d.attribute(tn::strings_attribute("names").doc(
         "names of the slots, one for each file; without it one file is \"image\", two are \"image\" and \"label\""));
     d.attribute(tn::ints_attribute("classes").at_least(0).doc(
-        "number of classes of the label files: their values must be below it; or one number for each file, 0: not "
-        "known"));
+        "number of classes of the label files: their values must be below it; or one number for each file, 0 if "
+        "unknown"));
     files::Inflation::describe(d);
   }
 

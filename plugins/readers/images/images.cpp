@@ -188,7 +188,7 @@ void Images::find_files(const tn::ReaderOpen& open) {
   int64_t all = 0;
   for (auto name = folders.begin(); name != folders.end(); ++name) {
     if (name->empty() || std::find(folders.begin(), name, *name) != name)
-      throw tn::Failure(TN_INVALID, "classes", "\"" + *name + "\" is empty or there twice");
+      throw tn::Failure(TN_INVALID, "classes", "empty or duplicate class \"" + *name + "\"");
     if (!learned) classes_.add(*name);
     std::vector<std::string> paths = image_files(folder + "/" + *name, open.cancel());
     const int32_t label = classes_.find(*name);
@@ -227,7 +227,7 @@ void Images::read(int64_t index, tn::Samples& to) {
     throw tn::Failure(TN_BAD_DATA, it.path, bad.why);
   } catch (const tn::Failure& failure) {
     if (failure.code() != TN_NOT_FOUND && failure.code() != TN_INVALID) throw;  // TN_INVALID: no file any more
-    throw tn::Failure(TN_BAD_DATA, it.path, "was there when the folder was listed, and is no more");
+    throw tn::Failure(TN_BAD_DATA, it.path, "was removed after the folder was listed");
   }
   Place place;
   std::tie(place.scaled_width, place.scaled_height) = scaled_size(image_.full_width, image_.full_height);

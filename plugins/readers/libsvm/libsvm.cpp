@@ -61,7 +61,7 @@ int64_t whole_number(std::string_view text, const char* expected, const char* su
     throw BadLine{std::string("expected ") + expected + ", got " + files::quoted(word)};
   if (error != std::errc())
     throw BadLine{std::string("the ") + subject + " " + files::quoted(word) + " is too " +
-                  (text.front() == '-' ? "small" : "great")};
+                  (text.front() == '-' ? "small" : "large")};
   return value;
 }
 
@@ -93,7 +93,7 @@ void sort_entries(Parsed& line, int64_t first_id) {
   for (size_t i = 0; i < entries.size(); ++i) {
     std::tie(line.ids[i], line.values[i]) = entries[i];
     if (i > 0 && entries[i].first == entries[i - 1].first)
-      throw BadLine{"the id " + std::to_string(entries[i].first + first_id) + " is there twice"};
+      throw BadLine{"duplicate id " + std::to_string(entries[i].first + first_id)};
   }
 }
 
@@ -177,15 +177,14 @@ void Libsvm::number_labels(const tn::ReaderOpen& open) {
   if (!learned.empty()) labels_.assign(learned.begin(), learned.end());
   const auto count = static_cast<int64_t>(labels_.size());
   if (classes_ != 0 && classes_ != count)
-    throw tn::Failure(
-        TN_INVALID, "classes",
-        "expected " + std::to_string(count) + ", as there are so many labels, got " + std::to_string(classes_));
+    throw tn::Failure(TN_INVALID, "classes",
+                      "expected " + std::to_string(count) + ", the number of labels, got " + std::to_string(classes_));
   classes_ = count;
   for (const std::string& label : labels_) {
     double value = 0;
-    if (!read_label(label, &value)) throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is no number");
+    if (!read_label(label, &value)) throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is not a number");
     if (!numbers_.emplace(value, static_cast<int64_t>(numbers_.size())).second)
-      throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is there twice");
+      throw tn::Failure(TN_INVALID, "labels", "duplicate label " + files::quoted(label));
     char text[32];
     names_.add({text, static_cast<size_t>(std::to_chars(text, text + sizeof text, value).ptr - text)});
   }
@@ -230,7 +229,7 @@ void Libsvm::parse_entries(Words words) {
       throw BadLine{"the id " + std::to_string(id) + " is not from " + std::to_string(first_id_) + " to " +
                     (width_ >= 0 ? std::to_string(width_ - 1 + first_id_) : "the width")};
     constexpr int64_t kMostWidth = int64_t{1} << 48;
-    if (id >= kMostWidth) throw BadLine{"the id " + std::to_string(id) + " is too great"};
+    if (id >= kMostWidth) throw BadLine{"the id " + std::to_string(id) + " is too large"};
     parsed_.ids.push_back(id - first_id_);
     parsed_.values.push_back(number(word.substr(colon + 1), "id:value", "value of", word));
   }
@@ -249,7 +248,7 @@ void Libsvm::put_label(tn::Samples& to) const {
   if (!labels_.empty()) {
     const auto at = known ? numbers_.find(label) : numbers_.end();
     if (at == numbers_.end())
-      throw BadLine{"there is no label " + files::quoted(text) + "; there are " + files::listed(labels_)};
+      throw BadLine{"unknown label " + files::quoted(text) + "; known: " + files::listed(labels_)};
     class_number = at->second;
     return;
   }

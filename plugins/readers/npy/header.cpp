@@ -42,7 +42,7 @@ class Parser {
       else if (key == "shape" && !shape_++)
         shape();
       else
-        fail("the key " + files::quoted(key) + " is unknown or there twice");
+        fail("unknown or duplicate key " + files::quoted(key));
       if (!accept(',') && (skip_spaces(), at_ == text_.size() || text_[at_] != '}')) fail("expected a comma");
     }
     skip_spaces();
@@ -91,7 +91,7 @@ class Parser {
     if (named == std::end(kTypes))
       throw tn::Failure(
           TN_UNSUPPORTED, path_,
-          "has elements of type " + files::quoted(text) + "; there are b1, i1, i2, i4, i8, u1, u2, u4, f2, f4, f8");
+          "has elements of type " + files::quoted(text) + "; known: b1, i1, i2, i4, i8, u1, u2, u4, f2, f4, f8");
     header_.dtype = named->dtype;
     constexpr char kOther = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';
     header_.swapped = ordered && text[0] == kOther && tn_dtype_bytes(named->dtype) > 1;
@@ -122,7 +122,7 @@ class Parser {
         throw tn::Failure(TN_UNSUPPORTED, path_, "has more than " + std::to_string(TN_MAX_RANK) + " dimensions");
       comma = accept(',');
     }
-    if (header_.shape.size() == 1 && !comma) fail("a number in parentheses is no shape");
+    if (header_.shape.size() == 1 && !comma) fail("a number in parentheses is not a shape");
   }
 
   std::string_view text_;
@@ -141,7 +141,7 @@ uint64_t values_offset(std::string_view prefix, const std::string& path) {
   if (prefix[6] < 1 || prefix[6] > 3)
     throw tn::Failure(
         TN_UNSUPPORTED, path,
-        "version " + std::to_string(static_cast<unsigned char>(prefix[6])) + " of the format is not known; 1 to 3 are");
+        "unknown version " + std::to_string(static_cast<unsigned char>(prefix[6])) + " of the format; known: 1 to 3");
   const size_t size = prefix_bytes(prefix);
   uint64_t bytes = 0;
   if (prefix.size() >= size)

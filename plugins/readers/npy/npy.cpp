@@ -104,7 +104,7 @@ void Npy::describe(tn::ReaderDescription& d) {
   d.attribute(tn::strings_attribute("names").doc(
       "names of the slots; without it those of the files, without folder and ending, and of the members"));
   d.attribute(tn::ints_attribute("classes").at_least(0).doc(
-      "values of whole numbers must be below it: one number for each slot, 0: not known; or one number for the slots "
+      "values of whole numbers must be below it: one number for each slot, 0 if unknown; or one number for the slots "
       "with one whole number per sample"));
   d.attribute(tn::int_attribute("most_inflated_bytes", int64_t{1} << 36)
                   .at_least(1)
@@ -145,7 +145,7 @@ void Npy::add(files::Source source, const std::string& name) {
   if (array.offset > bytes) throw tn::Failure(TN_BAD_DATA, path, "ends within its header");
   array.header = parse_header(array.source.view(0, static_cast<size_t>(array.offset)), path);
   const std::vector<int64_t>& shape = array.header.shape;
-  if (shape.empty()) throw tn::Failure(TN_INVALID, path, "holds a single number; its samples cannot be told");
+  if (shape.empty()) throw tn::Failure(TN_INVALID, path, "holds a single number; expected an array of samples");
   array.sample_bytes = tn_dtype_bytes(array.header.dtype);
   uint64_t all = 0;
   bool fits = true;
@@ -181,8 +181,7 @@ void Npy::rename(const tn::Attributes& attributes) {
   for (size_t i = 0; i < slots_.size(); ++i)
     for (size_t j = 0; j <= i; ++j)
       if (slots_[i].name.empty() || (i != j && slots_[i].name == slots_[j].name))
-        throw tn::Failure(TN_INVALID, "names",
-                          "a slot has no name, or that of another: " + files::quoted(slots_[i].name));
+        throw tn::Failure(TN_INVALID, "names", "empty or duplicate slot name " + files::quoted(slots_[i].name));
 }
 
 void Npy::limit(const tn::Attributes& attributes) {

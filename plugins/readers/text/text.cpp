@@ -160,9 +160,9 @@ Text::Text(const tn::ReaderOpen& open)
   if (words_.size() == 0 && attributes.has("vocabulary"))
     throw tn::Failure(TN_BAD_DATA, open.path(attributes.text("vocabulary")), "the vocabulary is empty");
   if (words_.size() == 0)
-    throw tn::Failure(TN_BAD_DATA, lines_.path(0),
-                      std::string("there are no words for a vocabulary in it") +
-                          (lines_.files() > 1 ? ", nor in the other files" : ""));
+    throw tn::Failure(
+        TN_BAD_DATA, lines_.path(0),
+        std::string("contains no words for a vocabulary") + (lines_.files() > 1 ? ", nor do the other files" : ""));
   if (attributes.has("save_vocabulary") && shard_.number == 0)
     words_.write(open.path(attributes.text("save_vocabulary")), "read it with the attribute vocabulary", open);
   find_special_words();
@@ -231,7 +231,7 @@ void Text::scan(const tn::ReaderOpen& open) {
   if (labelled_ && !sorting) order = attributes.texts("labels");
   if (learned) return labels_.require_known(order, "labels");
   for (const std::string& label : order)
-    if (!labels_.add(label)) throw tn::Failure(TN_INVALID, "labels", files::quoted(label) + " is there twice");
+    if (!labels_.add(label)) throw tn::Failure(TN_INVALID, "labels", "duplicate label " + files::quoted(label));
 }
 
 // The special entries, then words from frequent to rare, equally frequent ones by their bytes.
@@ -279,10 +279,11 @@ void Text::declare_slots(const tn::Attributes& attributes) {
     if (count == 2 && window_ != 2 && !last) slot.shape = {window_ - 1};
     const auto taken = [&](const tn::ReaderSlot& other) { return other.name == name; };
     if (name.empty() || std::any_of(slots_.begin(), slots_.end(), taken))
-      throw tn::Failure(TN_INVALID, "names", "a name is empty or there twice");
+      throw tn::Failure(TN_INVALID, "names", "empty or duplicate name " + files::quoted(name));
     slots_.push_back(slot);
   }
-  if (labelled_ && names.front() == "label") throw tn::Failure(TN_INVALID, "names", "\"label\" is that of the labels");
+  if (labelled_ && names.front() == "label")
+    throw tn::Failure(TN_INVALID, "names", "\"label\" is the name of the slot of labels");
   const auto word_names = words_.names();
   for (tn::ReaderSlot& slot : slots_) slot.names = word_names;
   if (labelled_) slots_.push_back({"label", TN_I32, {}, std::max(labels_.size(), 1)});
@@ -325,7 +326,7 @@ void Text::read(int64_t index, tn::Samples& to) {
     if (labelled_) {
       const int32_t label = labels_.find(it.label);
       if (label < 0)
-        throw BadLine{"there is no label " + files::quoted(it.label) + "; there are " + files::listed(labels_.texts())};
+        throw BadLine{"unknown label " + files::quoted(it.label) + "; known: " + files::listed(labels_.texts())};
       *to.dense<int32_t>(1) = label;
     }
     add_words(it.text, found_);

@@ -199,7 +199,7 @@ tn_status guarded(const tn_errors* errors, Work&& work) noexcept {
   } catch (const std::exception& error) {
     return failed(TN_PLUGIN_FAULT, error.what());
   } catch (...) {
-    return failed(TN_PLUGIN_FAULT, "an exception that is no std::exception");
+    return failed(TN_PLUGIN_FAULT, "an exception of unknown type");
   }
 }
 

@@ -123,7 +123,7 @@ TEST_F(DescribeTest, PluginsOfAFolderAndThoseBelow) {
   EXPECT_THAT(outcome.out, ContainsRegex("\ntenon.fc +[0-9.]+ +layers fc +[^ ]*/mine/fc.so\n"));
   EXPECT_THAT(outcome.out, ContainsRegex("\ntenon.adam +[0-9.]+ +updaters adam +[^ ]*/mine/below/adam.so\n"));
   EXPECT_EQ(text.at(4), "refused:");
-  const std::string bad = "/mine/bad.so: it is no shared object";
+  const std::string bad = "/mine/bad.so: it is not a shared object";
   EXPECT_THAT(text.at(5), ContainsRegex("^  [^ ]*" + bad));
   EXPECT_EQ(text.at(5).find("bad.so"), text.at(5).rfind("bad.so")) << "the file is named once";
   EXPECT_THAT(outcome.error, AllOf(StartsWith("warning: "), HasSubstr(bad)));
@@ -204,7 +204,7 @@ TEST_F(DescribeTest, InfoOfWhatIsNotThereOrRefused) {
   EXPECT_THAT(fails(kNotFound, {"quite another"}), EndsWith("; see 'tenon plugins list'"));
   EXPECT_THAT(fails(kNotFound, {"quite another", "--json"}), EndsWith("; see 'tenon plugins list'"));
   EXPECT_THAT(fails(kRefused, {"bad.so"}),
-              ContainsRegex("the plugin is refused: [^ ]*/bad.so: it is no shared object"));
+              ContainsRegex("the plugin is refused: [^ ]*/bad.so: it is not a shared object"));
   const json described = json::parse(done(run_plugins_info, {"bad.so", "--json", "--plugins", "mine"}).out);
   EXPECT_EQ(described.at("status"), "refused");
   EXPECT_TRUE(described.at("manifest").is_null());

@@ -211,7 +211,7 @@ TEST(SetTest, BadPaths) {
   EXPECT_THAT(bad_set("reader.tain.batch=1"), HasSubstr("did you mean \"train\"?"));
   EXPECT_THAT(bad_set("layer.hidden=1"), HasSubstr("expected layer.<name>.<key>=value"));
   EXPECT_THAT(bad_set("reader.train=1"), HasSubstr("expected reader.<name>.<key>=value"));
-  EXPECT_THAT(bad_set("layer.hidden.size.x=1"), HasSubstr("\"layer.hidden.size\" is no table"));
+  EXPECT_THAT(bad_set("layer.hidden.size.x=1"), HasSubstr("\"layer.hidden.size\" is not a table"));
   EXPECT_THAT(refused(kJob, {"pases=3"}), HasSubstr("--set pases=3: unknown key \"pases\"; did you mean \"passes\"?"));
   EXPECT_THAT(refused(kJob, {"passes=0"}), HasSubstr("--set passes=0: key \"passes\""));
   EXPECT_EQ(refused(kJob, {"reader.test.slots.image.scale=2.0", "reader.test.slots.image.layer=pixel"}),
@@ -302,7 +302,7 @@ TEST(JobReader, MistakesAreNamed) {
   EXPECT_THAT(refused_parts("shard = 3", "shard = 4"), HasSubstr("key \"shard\": expected an integer from 0 to 3"));
   EXPECT_THAT(refused_parts("shards = 4", "shards = 0"), HasSubstr("key \"shards\""));
   EXPECT_THAT(refused_parts("shards = 4\n", ""),
-              HasSubstr("[reader.train]: key \"shard\" says which of how many, and key \"shards\" is missing"));
+              HasSubstr("[reader.train]: key \"shard\" needs key \"shards\", which is missing"));
   EXPECT_THAT(refused_parts("prefetch = 0", "prefetch = 5000"), HasSubstr("from 0 to 4096"));
   EXPECT_THAT(refused_parts("prefetch = 0", "prefech = 0"), HasSubstr("did you mean \"prefetch\"?"));
   EXPECT_THAT(refused_parts("prefetch = 0", "files = [\"a\"]"), HasSubstr("[reader.train]: unknown key \"files\""));
@@ -315,7 +315,7 @@ TEST(JobReader, MistakesAreNamed) {
   EXPECT_THAT(refused_parts("{ label = \"truth\" }", "{ label = 3 }"), HasSubstr("a new name for the slot"));
   EXPECT_THAT(refused_parts("type = \"text\"\n", ""), HasSubstr("[reader.train]: part 2: key \"type\" is missing"));
   EXPECT_EQ(refused_parts("lines = 3", "first_n = 3"),
-            "jobs/mlp.toml:23: [reader.train]: part 2: key \"first_n\" is one of the whole reader: it belongs to "
+            "jobs/mlp.toml:23: [reader.train]: part 2: key \"first_n\" applies to the whole reader: it belongs to "
             "[reader.train]");
   EXPECT_THAT(refused_parts("lines = 3", "slots.label = \"a\""), HasSubstr("part 2: key \"slots\" is one of the"));
   EXPECT_THAT(refused(changed("shuffle = true", "join = \"chain\"")), HasSubstr("[[reader.train.part]]"));

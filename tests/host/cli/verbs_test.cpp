@@ -167,7 +167,7 @@ TEST_F(VerbsTest, InferNeedsNoLabelsForAPrediction) {
       unlabelled + " --set reader.train.slots.label=truth --set 'layer.cost.inputs=[\"score\", \"truth\"]'";
   EXPECT_EQ(done("infer job.toml" + renamed).out, with.out);
   EXPECT_THAT(run("test job.toml" + unlabelled).error,
-              HasSubstr("input \"label\" is no layer of the job, and no slot of [reader.test] feeds it"));
+              HasSubstr("input \"label\" is not a layer of the job, and no slot of [reader.test] feeds it"));
 }
 
 TEST_F(VerbsTest, WarnsOfAJobUnlikeTheModel) {

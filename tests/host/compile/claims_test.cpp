@@ -295,7 +295,7 @@ TEST(Claims, UnsoundOnesAreRefusedWithTheirPlugin) {
   EXPECT_THAT(refusal(odd), HasSubstr("the chain that it claims ends in \"cross_entropy\""));
   odd.kernel.type = "cross_entropy";
   odd.types[0] = "Softmax";
-  EXPECT_THAT(refusal(odd), HasSubstr("claims the unsound layer type \"Softmax\""));
+  EXPECT_THAT(refusal(odd), HasSubstr("claims the malformed layer type \"Softmax\""));
   odd.types[0] = nullptr;
   EXPECT_THAT(refusal(odd), HasSubstr("entry 0 of \"claim: types\" is null"));
   odd.claim.size = 4;

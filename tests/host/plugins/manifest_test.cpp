@@ -116,7 +116,7 @@ TEST(ElfNote, NeedsItsOwnMachineAndForm) {
   const ElfFile good(note_of("{}"));
   ElfFile file = good;
   file.header.e_ident[0] = 'x';
-  EXPECT_THAT(refusal(file), HasSubstr("no ELF file"));
+  EXPECT_THAT(refusal(file), HasSubstr("it is not an ELF file"));
   file = good;
   file.header.e_ident[EI_CLASS] = ELFCLASS32;
   EXPECT_THAT(refusal(file), HasSubstr("64-bit"));
@@ -125,7 +125,7 @@ TEST(ElfNote, NeedsItsOwnMachineAndForm) {
   EXPECT_THAT(refusal(file), HasSubstr("another machine"));
   file = good;
   file.header.e_type = ET_EXEC;
-  EXPECT_THAT(refusal(file), HasSubstr("no shared object"));
+  EXPECT_THAT(refusal(file), HasSubstr("it is not a shared object"));
   file = good;
   file.header.e_phentsize = 32;
   EXPECT_THAT(refusal(file), HasSubstr("usual form"));
@@ -248,7 +248,7 @@ TEST(Manifest, RefusalsNameThePlaceInTheJson) {
 
 TEST(Manifest, TheTextItselfIsBounded) {
   EXPECT_THAT(parse_with("\"flags\":2", "\"flags\":2,\"flags\":2"),
-              HasSubstr("$.layers[0].inputs[0].flags: this key comes twice"));
+              HasSubstr("$.layers[0].inputs[0].flags: duplicate key"));
   EXPECT_THAT(parse_with("\"minimum\":1,", "\"minimum\":1e999,"), HasSubstr("$.layers[0].attributes[0].minimum"));
   EXPECT_THAT(parse_with("\"later\":{", "\"later\":{\"later\""), HasSubstr("$.later"));
   EXPECT_THAT(parse(std::string(60000, '[')).message(), HasSubstr("nested deeper than 16"));
@@ -264,7 +264,7 @@ TEST(Manifest, NamesAreSoundAndUnique) {
     EXPECT_THAT(parse_with("\"type\":\"fc\",\"role\"", text("\"type\":\"", type, "\",\"role\"")),
                 HasSubstr("lower case letters"));
   EXPECT_THAT(parse_with("\"name\":\"rates\"", "\"name\":\"size\""),
-              HasSubstr("layer type \"fc\": attribute \"size\" comes twice"));
+              HasSubstr("layer type \"fc\": duplicate attribute \"size\""));
   const std::string ranged = "\"initial\":[1,0.5],\"minimum\":0,\"maximum\":1";
   for (const char* range : {"\"minimum\":1,\"maximum\":0.5", "\"minimum\":0,\"maximum\":-1"})
     EXPECT_THAT(parse_with(ranged, text("\"initial\":null,", range)),
@@ -280,7 +280,7 @@ TEST(Manifest, NamesAreSoundAndUnique) {
     EXPECT_EQ(parse(twice.dump()).message(), text(what, " comes twice"));
   }
   EXPECT_THAT(parse_with("\"a.b\"", "\"\""), HasSubstr("no id"));
-  EXPECT_THAT(parse_with("\"f64\"", "\"int32\""), HasSubstr("int32 is no type to compute in"));
+  EXPECT_THAT(parse_with("\"f64\"", "\"int32\""), HasSubstr("int32 is not a compute type"));
   EXPECT_THAT(parse_with("\"role\":0", "\"role\":2"), HasSubstr("is a metric but has outputs"));
 }
 

@@ -197,7 +197,8 @@ TEST_F(RegistryTest, RefusesDamagedFiles) {
   const Registry found = registry();
   const json all = found.list();
   ASSERT_EQ(all.size(), 5u);
-  const char* const reasons[] = {"", "runs over the end", "its note at $", "no shared object", "no shared object"};
+  const char* const reasons[] = {"", "runs over the end", "its note at $", "not a shared object",
+                                 "not a shared object"};
   for (size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(all[i]["status"], "refused") << all[i];
     EXPECT_TRUE(all[i]["manifest"].is_null()) << all[i];
