@@ -1,12 +1,12 @@
 /* Tenon: the public API in C99. SPDX-License-Identifier: Apache-2.0
  *
- * Everything hangs off a tn_host; any number of hosts live in one process. All other objects are handles {index,
- * generation}: a stale handle, or one of another host, gives TN_MISUSE. Calls on one host may come from any thread
- * and are serialised by the host; an event handler may call back into its own host. After fork() the child's copy
- * of a host answers TN_MISUSE.
+ * A tn_host owns all state; a process may hold any number of hosts. All other objects are handles {index,
+ * generation}: a stale handle, or a handle of another host, returns TN_MISUSE. Calls on one host may come from any
+ * thread and are serialised by the host; an event handler may call back into its own host. In a child process after
+ * fork() every call on the host returns TN_MISUSE.
  *
- * Every call returns a tn_status and, when it fails, fills *error (if given) and changes nothing: all handles stay
- * usable. No call prints, aborts or exits. Pointers that a call returns are borrowed until the moment it states. */
+ * Every call returns a tn_status. A call that fails fills *error (if not null) and changes nothing: all handles stay
+ * usable. No call prints, aborts or exits. Returned pointers are borrowed until the moment that the call states. */
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
@@ -40,7 +40,7 @@ struct tn_plugin;
 
 typedef struct tn_layer {
   uint32_t index, generation;
-} tn_layer; /* an expression: one output of a layer */
+} tn_layer; /* one output of a layer (an expression) */
 typedef struct tn_parameters {
   uint32_t index, generation;
 } tn_parameters; /* a ParameterSet */
@@ -61,10 +61,10 @@ typedef struct tn_named_value {
 } tn_named_value;
 
 /* A row-major array in host memory, by storage:
- *   TN_DENSE    data of `shape`; shape[0] counts samples where samples are meant
- *   TN_RAGGED   sequences end to end: data of `shape`, shape[0] counting rows; sample i has the rows from offsets[0][i]
- *               to offsets[0][i + 1]. With two levels that is its inner sequences, and inner sequence j has the rows
- *               from offsets[1][j] to offsets[1][j + 1]. offsets[0][0] and offsets[1][0] are 0.
+ *   TN_DENSE    data of `shape`; shape[0] is the number of samples where the array holds samples
+ *   TN_RAGGED   concatenated sequences: data of `shape`, shape[0] rows in all; sample i has rows [offsets[0][i],
+ *               offsets[0][i + 1]). With two levels offsets[0] counts inner sequences instead, and inner sequence j
+ *               has rows [offsets[1][j], offsets[1][j + 1]). offsets[0][0] and offsets[1][0] are 0.
  *   TN_CSR      shape is {samples, width}; sample i has the entries from offsets[0][i] to offsets[0][i + 1], each a
  *               column in `ids` and a float in `data`; data null: all are 1 */
 typedef struct tn_array {
@@ -74,7 +74,7 @@ typedef struct tn_array {
   void* data;                /* not written through when it is an input */
   int32_t storage;           /* TN_DENSE (0), TN_RAGGED, TN_CSR */
   uint32_t levels;           /* TN_RAGGED: 1 or 2; else 0 */
-  const int64_t* offsets[2]; /* [samples + 1], [inner sequences + 1]; null where there are none */
+  const int64_t* offsets[2]; /* [samples + 1], [inner sequences + 1]; null if unused */
   const int64_t* ids;        /* TN_CSR; else null */
   int64_t samples;           /* TN_RAGGED: samples; else ignored */
 } tn_array;
@@ -82,12 +82,12 @@ typedef struct tn_array {
 /* ---- library --------------------------------------------------------------------------------------------------- */
 
 TENON_API const char* tn_version(void);
-/* "not found" and the like; "unknown status" for a number that is none. */
+/* A short text such as "not found"; "unknown status" for a number that is not a tn_status. */
 TENON_API const char* tn_status_text(tn_status status);
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
-/* Where memory comes from. All bytes of tensors, parameters and arenas pass here. Called from any thread. */
+/* Allocates the memory of tensors, parameters and arenas, all of it. Called from any thread. */
 typedef struct tn_allocator {
   uint32_t size;
   uint32_t reserved;
@@ -96,12 +96,12 @@ typedef struct tn_allocator {
   void (*release)(void* self, void* memory, uint64_t bytes);
 } tn_allocator;
 
-/* Whether the host checks the thread tags of the plugin interface: what a plugin calls from where, and what it goes on
- * using after it had to be given back. A breach ends the call with TN_PLUGIN_FAULT that names component and function;
- * calling the host from inside a plugin's function, where that runs plugin code again, is TN_MISUSE. Meant for those
- * who write and test plugins: it takes a lock and some memory at each call of a plugin. */
+/* Checking of the plugin interface's thread tags: the thread a plugin calls each function from, and use of an object
+ * after its release. A violation ends the call with TN_PLUGIN_FAULT and names component and function. A plugin
+ * function that calls the host, and by that plugin code again, gets TN_MISUSE. For authors and tests of plugins: the
+ * check takes a lock and some memory at each call of a plugin. */
 enum {
-  TN_CHECK_DEFAULT = 0, /* on where the library was built without NDEBUG */
+  TN_CHECK_DEFAULT = 0, /* on if the library was built without NDEBUG */
   TN_CHECK_ON = 1,
   TN_CHECK_OFF = 2
 };
@@ -113,14 +113,14 @@ typedef struct tn_host_options {
                                       tenon/plugins beside libtenon.so */
   uint32_t plugin_paths_count;
   uint32_t check_threads;        /* TN_CHECK_* */
-  const tn_allocator* allocator; /* null: the system's. Copied. */
-  /* Lines for a log. level: 0 debug, 1 info, 2 warning, 3 error. Null: none. Any thread. */
+  const tn_allocator* allocator; /* null: the system's. The struct is copied. */
+  /* Receives log lines, from any thread; null: no log. level: 0 debug, 1 info, 2 warning, 3 error. */
   void (*log)(void* user, int32_t level, const char* message);
   void* log_user;
 } tn_host_options;
 
-/* options may be null. Reads the notes of the plugins found; loads none. A broken plugin file is no failure: it is
- * listed with the reason. */
+/* options may be null. Reads the notes of the plugins found; loads none. A broken plugin file does not fail the call:
+ * tn_host_plugins lists it with the reason. */
 TENON_API tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error);
 /* Frees everything of the host. Null is ignored. */
 TENON_API void tn_host_destroy(tn_host* host);
@@ -128,8 +128,8 @@ TENON_API void tn_host_destroy(tn_host* host);
 typedef struct tn_host_counters {
   uint32_t size;
   int32_t threads;
-  uint64_t bytes_now;        /* through the allocator: held now */
-  uint64_t bytes_peak;       /* most ever held */
+  uint64_t bytes_now;        /* allocated at present through the allocator */
+  uint64_t bytes_peak;       /* the largest value of bytes_now so far */
   uint64_t workers_computed; /* threads that have run at least one task */
 } tn_host_counters;
 TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
@@ -137,12 +137,12 @@ TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_
 /* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused", reason,
  * manifest}. Runs no plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
-/* Adds components of the application's own: the same tables as a plugin's, which must outlive the host. */
+/* Registers components of the application, in the tables that a plugin has. The tables must outlive the host. */
 TENON_API tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error);
 
 /* ---- layers ---------------------------------------------------------------------------------------------------- */
 
-/* A data layer: what is fed under `name`. */
+/* A data layer: an input of the model, fed under `name`. */
 typedef struct tn_data_options {
   uint32_t size;
   tn_dtype dtype; /* as fed; TN_COMPUTE: the machine's compute type */
@@ -150,14 +150,14 @@ typedef struct tn_data_options {
   const int64_t* shape; /* of one sample */
   int32_t rank;
   int32_t reserved;
-  int64_t index_limit; /* integers are in [0, index_limit); -1: not known */
-  double scale;        /* integers that flow into a float port, moved before or not, become scale * x + offset; 0: 1 */
+  int64_t index_limit; /* integers are in [0, index_limit); -1 if unknown */
+  double scale;        /* integers become scale * x + offset at a float port, also after a move (slice, ...); 0: 1 */
   double offset;
-  int32_t storage; /* TN_DENSE (0); TN_RAGGED: a sample is a sequence of rows of `shape`; TN_CSR: a vector of shape[0]
-                      numbers of which most are 0, dtype TN_F32 */
+  int32_t storage; /* TN_DENSE (0); TN_RAGGED: a sample is a sequence of rows of `shape`; TN_CSR: a sparse vector of
+                      shape[0] numbers, dtype TN_F32 */
   uint32_t levels; /* TN_RAGGED: 1 (also 0) or 2, sequences of sequences */
-  /* TN_RAGGED: data layers that give the same `sequence` have sequences of equal length in every sample, and their rows
-   * can be combined. Null: the layer's own name. */
+  /* TN_RAGGED: data layers with the same `sequence` have sequences of equal length in every sample, so that layers can
+   * combine their rows. Null: the layer's own name. */
   const char* sequence;
 } tn_data_options;
 TENON_API tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error);
@@ -172,13 +172,13 @@ typedef struct tn_layer_options {
   uint32_t attributes_count;
   uint32_t reserved;
 } tn_layer_options;
-/* Makes a layer; loads the plugin of its type. All errors of shape and attribute are reported here. */
+/* Makes a layer; loads the plugin of its type. Reports all errors of shapes and attributes. */
 TENON_API tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_layer* layer, tn_error* error);
 /* JSON: {name, type, role: "layer" | "cost" | "metric", inputs, attributes, shape, dtype, parameters}. */
 TENON_API tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void* user, tn_error* error);
-/* Another output of a layer that has several, counted from 0: a handle that is used like a layer's. */
+/* Output `number`, from 0, of a layer with several outputs, as a handle for use like that of a layer. */
 TENON_API tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error);
-/* The handle becomes stale; the layer lives on inside the layers, sets and machines that use it. */
+/* Makes the handle stale. Layers, sets and machines that use the layer keep it alive. */
 TENON_API tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* error);
 
 /* ---- parameters and model files -------------------------------------------------------------------------------- */
@@ -186,8 +186,8 @@ TENON_API tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* er
 /* Derives, checks and initialises the parameters of the given outputs. */
 TENON_API tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
                                          tn_parameters* parameters, tn_error* error);
-/* The same parameters without values, and without the memory for them, to plan with: a machine on such a set asks for
- * no memory and has a plan alone. Whatever needs values is TN_MISUSE. */
+/* The same parameters without values and without memory, for planning: a machine on such a set allocates nothing and
+ * offers only its plan. Calls that need values return TN_MISUSE. */
 TENON_API tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
                                           tn_parameters* parameters, tn_error* error);
 /* JSON array of {name, shape, dtype, kind: "parameter" | "buffer"} in a fixed order. */
@@ -199,13 +199,13 @@ TENON_API tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, c
 /* Copies values in; shape and dtype must match. */
 TENON_API tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
                                       tn_error* error);
-/* What the integers of data layers stand for: classes, categories, words. tn_train keeps the names of the slots that it
- * was given, model files hold them, and tn_train, tn_test and tn_infer refuse with TN_INVALID a reader whose names have
- * other numbers. More than 65,536 names, or 1 MiB of them, are known by count and digest alone. `slot` of each list is
- * the data layer. Borrowed until the next call of tn_parameters_names or tn_reader_names on this host. */
+/* The names of the integers of data layers: classes, categories, words. tn_train stores the names of the reader's slots
+ * and model files hold them; tn_train, tn_test and tn_infer refuse a reader that numbers its names differently, with
+ * TN_INVALID. Of more than 65,536 names or 1 MiB only count and digest are stored. `slot` of each list is the data
+ * layer. Borrowed until the next call of tn_parameters_names or tn_reader_names on this host. */
 TENON_API tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names,
                                         uint32_t* count, tn_error* error);
-/* Replaces the names of these data layers, as after a training without tn_train; a count of 0 forgets them. */
+/* Replaces the names of these data layers, for a training without tn_train; a count of 0 removes them. */
 TENON_API tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const tn_names* const* names,
                                             uint32_t count, tn_error* error);
 TENON_API tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_error* error);
@@ -213,15 +213,15 @@ TENON_API tn_status tn_parameters_release(tn_host* host, tn_parameters parameter
 /* Writes topology and parameters as one safetensors file: to a temporary name, synced, then renamed. */
 TENON_API tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer* outputs,
                                   uint32_t outputs_count, const char* path, tn_error* error);
-/* Rebuilds the outputs and their parameters. *outputs_count: room on entry, number of outputs on return;
- * TN_NEED_CAPACITY when the room is too small. */
+/* Rebuilds the outputs and their parameters. *outputs_count: capacity on entry, number of outputs on return;
+ * TN_NEED_CAPACITY if the capacity is too small. */
 TENON_API tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                                   tn_parameters* parameters, tn_error* error);
 /* JSON: {verified, topology, tensors: [{name, dtype, shape, bytes}], metadata}. Loads no plugin. */
 TENON_API tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, void* user, tn_error* error);
 
 typedef struct tn_metric {
-  const char* name; /* "<layer>.<value>", or the value's name alone where it is unique */
+  const char* name; /* "<layer>.<value>", or the value's name alone if that is unique */
   double value;
 } tn_metric;
 
@@ -231,20 +231,20 @@ typedef struct tn_machine_options {
   uint32_t size;
   tn_dtype compute;    /* TN_F32 (also 0) or TN_F64; F64 computes on a copy converted from the set at each forward */
   int64_t max_samples; /* bound of the minibatch; must be at least 1 */
-  uint32_t training;   /* 1: backward is possible */
-  uint32_t keep_all;   /* 1: every layer's output can be read; else outputs, costs and metrics only */
+  uint32_t training;   /* 1: enables backward */
+  uint32_t keep_all;   /* 1: keeps every layer's output readable; 0: only outputs, costs and metrics */
   const char* device;  /* null: "cpu" */
-  /* Of random numbers inside the model, such as what dropout drops. They follow from this seed and from the number of
-   * updates that the parameters had, by whatever machine and in whatever training, so they differ in every step of all
-   * trainings of one tn_parameters. Where `training` is 0 they are those of no update, in every forward. */
+  /* Seed of random numbers inside the model, such as dropout masks. Numbers depend on this seed and on the number of
+   * updates of the parameters so far, over all machines and trainings, so each step of all trainings of one
+   * tn_parameters draws others. With `training` 0 every forward draws those of update number 0. */
   uint64_t seed;
-  /* Parameters that get no gradient, and buffers that keep their values: a name means itself and everything below it
-   * ("D": "D", "D.weight"). Nothing is computed that would serve them alone. */
+  /* Parameters without gradient and buffers that keep their values: a name includes everything below it
+   * ("D": "D", "D.weight"). Work that only they need is not computed. */
   const char* const* immutable_parameters;
   uint32_t immutable_parameters_count;
   uint32_t reserved;
-  /* Bound of the rows that one ragged data layer (entries that a TN_CSR one) has in a minibatch. 0: the machine begins
-   * with a few for each sample, and plans anew with twice as many when a minibatch has more. */
+  /* Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch. 0: the machine starts
+   * with a few rows per sample and plans again with twice as many when a minibatch has more. */
   int64_t max_rows;
 } tn_machine_options;
 
@@ -261,8 +261,8 @@ TENON_API tn_status tn_machine_create(tn_host* host, tn_parameters parameters, c
  * max_samples; 0 is allowed and computes nothing. */
 TENON_API tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                                        tn_error* error);
-/* Adds the gradients of the summed costs (mean over samples each) to those since the last update. Once after each
- * forward, whose inner values it overwrites; what is kept stays readable. */
+/* Adds the gradients of the sum of the costs (each a mean over samples) to those since the last update. Allowed once
+ * after each forward; overwrites that forward's inner values. Kept values stay readable. */
 TENON_API tn_status tn_machine_backward(tn_host* host, tn_machine machine, tn_error* error);
 /* A layer's output of the last forward, borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values,
@@ -270,13 +270,13 @@ TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_laye
 /* A parameter's gradient since the last update, borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                                         tn_error* error);
-/* The gradient of a parameter that has it as rows, as a layer's table has of which few rows are read: the numbers of
- * the rows that have one, int64 [n] in no order, and their gradients [n, shape of a row...]; all other rows have none.
- * tn_machine_gradient gives the whole one of such a parameter, as a copy that the machine makes at each call.
- * TN_INVALID where the parameter's gradient is dense. Borrowed like tn_machine_gradient's. */
+/* The row-sparse gradient of a parameter, such as an embedding table: the numbers of the rows with a gradient, int64
+ * [n] in no order, and their gradients [n, shape of a row...]. The gradient of all other rows is 0. For such a
+ * parameter tn_machine_gradient returns the dense gradient, as a copy that the machine makes at each call.
+ * TN_INVALID if the parameter's gradient is dense. Borrowed like tn_machine_gradient's. */
 TENON_API tn_status tn_machine_gradient_rows(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
                                              tn_array* values, tn_error* error);
-/* Mean cost of the last forward, summed over the cost outputs; 0 where there is none. */
+/* Mean cost of the last forward, summed over the cost outputs; 0 without a cost. */
 TENON_API tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error);
 /* Values of the machine's metrics over the last forward, borrowed until the next call of tn_machine_metrics or tn_test
  * on this host. */
@@ -290,17 +290,17 @@ TENON_API tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_err
 
 TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                                       uint32_t attributes_count, tn_updater* updater, tn_error* error);
-/* Changes the machine's parameters by its gradients and begins new gradients. Slots belong to the pair of updater
- * and ParameterSet. */
+/* Updates the machine's parameters from its gradients and resets the gradients. The updater's slots (its state) belong
+ * to the pair of updater and ParameterSet. */
 TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
-/* The same for the parameters alone that the model of `output` uses; the other gradients are dropped. */
+/* Updates only the parameters that `output` depends on; drops the other gradients. */
 TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
                                             tn_error* error);
 TENON_API tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double learning_rate,
                                                  tn_error* error);
-/* JSON: {type, learning_rate, slot_bytes, workspace_bytes, last_update: {rows, bytes_written}}: what the updater keeps
- * for these parameters: slots from its first update on, and the workspace that it holds at present; and what its last
- * update of them wrote: rows, where gradients are of rows, and bytes of parameters and slots. */
+/* JSON: {type, learning_rate, slot_bytes, workspace_bytes, last_update: {rows, bytes_written}}, all for these
+ * parameters: slot_bytes is 0 before the first update; workspace_bytes is the workspace at present; last_update counts
+ * the rows written by row-sparse gradients, and the bytes of parameters and slots written. */
 TENON_API tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write,
                                         void* user, tn_error* error);
 TENON_API tn_status tn_updater_release(tn_host* host, tn_updater updater, tn_error* error);
@@ -312,11 +312,11 @@ typedef struct tn_reader_options {
   uint32_t attributes_count;
   const char* type;
   const tn_named_value* attributes;
-  const char* directory;  /* what relative paths start from; null: the working directory */
+  const char* directory;  /* base of relative paths; null: the working directory */
   uint32_t shard, shards; /* shards 0: 1 */
-  /* Names that the integers of slots must stand for, such as tn_parameters_names or another reader's tn_reader_names
-   * tell, with `slot` being this reader's. A reader that numbers what it finds gives each name its number in these
-   * lists; one that finds other names, or numbers them otherwise, fails. Of slots that it lacks they do not matter. */
+  /* Required names of the integers of slots, for example from tn_parameters_names or another reader's tn_reader_names;
+   * `slot` is a slot of this reader. A reader that numbers the names it finds uses the numbers of these lists; a reader
+   * that finds other names, or must number them differently, fails. Lists for slots that it lacks are ignored. */
   const tn_names* const* names;
   uint32_t names_count;
   uint32_t reserved;
@@ -324,66 +324,66 @@ typedef struct tn_reader_options {
 TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
                                      tn_error* error);
 
-/* A reader of the application's own. Its functions are called one at a time, but on a thread of the host's where
- * tn_reader_buffered is above it; they must not call this host. They lend samples in `values`, one array for each slot:
- * data, offsets and ids are theirs to set, and shape[0], the number of rows, where the slot is TN_RAGGED. The host sets
- * the rest, and copies what is lent before it calls again. A failure is a status, and why in *error. */
+/* A reader implemented by the application. The host calls its functions one at a time, on a host thread if
+ * tn_reader_buffered wraps it; they must not call this host. They return samples in `values`, one array per slot: they
+ * set data, offsets and ids, and for a TN_RAGGED slot shape[0], the number of rows; the host sets the rest. The host
+ * copies the values before its next call. A function that fails returns a status and fills *error. */
 typedef struct tn_source_options {
   uint32_t size;
   uint32_t slots_count;
   const tn_slot* const* slots; /* copied */
-  int64_t samples;             /* in a pass; -1: not known, or there is no end */
+  int64_t samples;             /* in a pass; -1 if unknown or endless */
   void* user;
-  /* The next samples of the pass, at most `most`; *count says how many, 0 once at the end of each pass. May be null
-   * where read_at is not. */
+  /* Reads the next samples of the pass, at most `most`, and sets *count to their number; 0 once at the end of each
+   * pass. May be null if read_at is set. */
   tn_status (*next)(void* user, int64_t most, tn_array* values, int64_t* count, tn_error* error);
-  /* Samples by index, in the order given; or null. `samples` must be known. */
+  /* Reads samples by index, in the order given; or null. Needs a known `samples`. */
   tn_status (*read_at)(void* user, const int64_t* indices, int64_t count, tn_array* values, tn_error* error);
-  /* Makes `position` the next sample of pass number `pass`; null: it cannot, unless there is no `next` either. */
+  /* Makes `position` the next sample of pass number `pass`; null: unsupported, unless `next` is null too. */
   tn_status (*seek)(void* user, int64_t pass, int64_t position, tn_error* error);
-  /* When the reader goes; or null. Not called where tn_reader_create_from fails. */
+  /* Called when the reader is destroyed; or null. Not called if tn_reader_create_from fails. */
   void (*release)(void* user);
 } tn_source_options;
 TENON_API tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options, tn_reader* reader,
                                           tn_error* error);
 
-/* Wrappers. Each consumes the readers it is put around, whose handles become stale, and makes a new one; when it fails,
- * they are as they were. A reader yields samples until batch or bucket cut it into minibatches: map and choose take
- * either, buffered minibatches, all others samples. All but map, choose, batch and buffered begin with the first sample
- * of a pass: a reader that has given some of one is TN_MISUSE.
+/* Wrappers. Each consumes the readers it wraps (their handles become stale) and makes a new reader; if it fails, the
+ * wrapped readers are unchanged. A reader yields samples; batch and bucket make it yield minibatches. map and choose
+ * accept both, buffered accepts minibatches, all others samples. All but map, choose, batch and buffered start at the
+ * first sample of a pass: a reader in the middle of a pass is TN_MISUSE.
  *
- * shuffle: a new order in every pass, from the seed and the pass alone; an exact permutation where the reader can
- * read by index, else a buffer of `buffer` samples. buffer 0: the whole shard. */
+ * shuffle: a new order in every pass, determined by the seed and the pass; an exact permutation if the reader can
+ * read by index, else by a buffer of `buffer` samples. buffer 0: the whole shard. */
 TENON_API tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_t seed, tn_reader* reader,
                                       tn_error* error);
 /* The first `samples` samples of each pass. */
 TENON_API tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error);
-/* The samples i of each pass with i % shards == shard. A reader that cannot read by index is read whole. */
+/* The samples i of each pass with i % shards == shard. A reader without read by index is read completely. */
 TENON_API tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
                                     tn_error* error);
-/* One reader after the other. All must have the same slots. */
+/* Concatenates readers with the same slots: one reader after the other. */
 TENON_API tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
                                     tn_error* error);
-/* One sample of each reader in turn, of those that are not over. All must have the same slots. */
+/* One sample of each reader in turn, skipping readers at their end. All must have the same slots. */
 TENON_API tn_status tn_reader_interleave(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
                                          tn_error* error);
-/* The slots of all readers side by side: sample i has those of sample i of each. Names of slots must differ. Readers
- * that do not have equally many samples are TN_INVALID where that is known, else TN_BAD_DATA when the first one ends.
+/* Zips readers: sample i has the slots of sample i of every reader. Names of slots must differ. Different numbers of
+ * samples give TN_INVALID if the numbers are known, else TN_BAD_DATA when the first reader ends.
  */
 TENON_API tn_status tn_reader_compose(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
                                       tn_error* error);
-/* The slots named, in this order, each under names[i]; names null: under their own. */
+/* Selects these slots, in this order, and renames slot i to names[i]; names null: keeps their names. */
 TENON_API tn_status tn_reader_choose(tn_host* host, tn_reader of, const char* const* slots, const char* const* names,
                                      uint32_t slots_count, tn_reader* reader, tn_error* error);
 
-/* Samples made from samples by a function of the application's, under the rules of tn_source_options. */
+/* Samples computed from samples by a function of the application, under the rules of tn_source_options. */
 typedef struct tn_map_options {
   uint32_t size;
   uint32_t slots_count;
-  const tn_slot* const* slots; /* of what it makes; copied */
+  const tn_slot* const* slots; /* of the outputs; copied */
   void* user;
-  /* Makes one sample of each: outputs[i] of inputs. Gets whole minibatches where it stands after batch or bucket, else
-   * any number of samples. An output may lend what an input does. Called again with the same after a failure. */
+  /* Computes as many samples of outputs as of inputs: whole minibatches after batch or bucket, else any number.
+   * outputs[i] may point into an input. Called again with the same samples after a failure. */
   tn_status (*map)(void* user, const tn_array* inputs, uint32_t inputs_count, int64_t samples, tn_array* outputs,
                    uint32_t outputs_count, tn_error* error);
   void (*release)(void* user); /* as in tn_source_options */
@@ -394,45 +394,45 @@ TENON_API tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_opti
 /* Minibatches of `samples`; the short last one is kept unless drop_last. */
 TENON_API tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
                                     tn_error* error);
-/* Minibatches of samples of similar length: sorts each `window` of samples by the rows or entries that they have in
- * `slot`, cuts that into minibatches, and gives these in an order that follows from seed, pass and window alone. At
- * least one of the bounds must be set. A sample counts as one row at least; one with more than `rows` is a minibatch of
- * its own. */
+/* Minibatches of samples of similar length: sorts each `window` of samples by their number of rows or entries in
+ * `slot`, splits the window into minibatches, and yields these in an order determined by seed, pass and window. At
+ * least one of the two bounds must be set. A sample counts as at least one row; a sample of more than `rows` rows is a
+ * minibatch of its own. */
 typedef struct tn_bucket_options {
   uint32_t size;
   uint32_t reserved;
   const char* slot; /* TN_RAGGED or TN_CSR */
   int64_t window;
   int64_t samples; /* the most in a minibatch; 0: no bound */
-  int64_t rows;    /* likewise the sum of the rows in `slot` */
+  int64_t rows;    /* the most rows of `slot` in a minibatch; 0: no bound */
   uint64_t seed;
 } tn_bucket_options;
 TENON_API tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options* options, tn_reader* reader,
                                      tn_error* error);
-/* Reads up to `minibatches` of them ahead, on a thread of the host's that begins with the first call and ends with the
- * reader. A failure comes in its place, after what was read before it. */
+/* Reads up to `minibatches` minibatches ahead, on a host thread that starts at the first call and ends with the
+ * reader. A failure is reported at its position, after the minibatches before it. */
 TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader,
                                        tn_error* error);
 
 /* JSON: {samples, batch, slots: [{name, dtype, shape, index_limit, storage: "dense" | "ragged" | "csr", levels}]}.
- * samples: in a pass, -1 where not known; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of
- * one sample, of one row where storage is ragged. */
+ * samples: in a pass, -1 if unknown; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of one
+ * sample, or of one row if storage is ragged. */
 TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
-/* The names of those slots whose integers stand for something, as far as the reader knows. Borrowed like those of
+/* The names of the integers of slots, for the slots whose names the reader knows. Borrowed like those of
  * tn_parameters_names. */
 TENON_API tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                                     tn_error* error);
 TENON_API tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error);
-/* The next minibatch (one sample where nothing has cut it into minibatches): values[i] is slot i, borrowed until the
- * next call on this reader. TN_END after the last of a pass; the call after that begins the next pass. */
+/* The next minibatch (or sample, for a reader without batch or bucket): values[i] is slot i, borrowed until the next
+ * call on this reader. TN_END after the last one of a pass; the call after that starts the next pass. */
 TENON_API tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count,
                                    tn_error* error);
-/* Where the reader is: the number of the pass, from 0, and the samples of it that it gave, or passed over because they
- * are damaged: reading such a one fails once with TN_BAD_DATA. */
+/* The reader's position: the number of the pass, from 0, and the number of samples of that pass read or skipped so far.
+ * A damaged sample is skipped after its read failed once with TN_BAD_DATA. */
 TENON_API tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int64_t* position,
                                        tn_error* error);
-/* Goes on from there, with the samples that would have come next. TN_UNSUPPORTED where the data cannot be gone back to,
- * such as a stream. */
+/* Continues from a position, with the same samples as before from there on. TN_UNSUPPORTED if the data cannot be read
+ * again, such as a stream. */
 TENON_API tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t position, tn_error* error);
 TENON_API tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error);
 
@@ -447,8 +447,8 @@ enum {
   TN_END_ITERATION = 5
 };
 
-/* What a handler is told; borrowed during the handler. END_ITERATION: cost and metrics of the minibatch. END_PASS and
- * END_TRAINING: of the last pass. A handler may write learning_rate and stop. */
+/* The argument of a handler, borrowed during the handler. END_ITERATION: cost and metrics of the minibatch; END_PASS
+ * and END_TRAINING: of the last pass. A handler may write learning_rate and stop. */
 typedef struct tn_event {
   uint32_t size;
   int32_t kind;
@@ -461,11 +461,11 @@ typedef struct tn_event {
   int32_t stop;          /* set to 1: training ends after this event */
   double seconds;        /* since the pass began */
   double learning_rate;  /* before the schedule */
-  double scheduled_rate; /* after it: what the last update used; before the first one, what it will use */
+  double scheduled_rate; /* after it: the rate of the last update, or of the first one before that */
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
 
-/* Which data layer a slot feeds, where the names differ. */
+/* Feeds the data layer from a slot of another name. */
 typedef struct tn_feeding {
   const char* slot;
   const char* data_layer;
@@ -474,7 +474,7 @@ typedef struct tn_feeding {
 typedef struct tn_train_options {
   uint32_t size;
   uint32_t outputs_count;
-  const tn_layer* outputs; /* costs, metrics, and any layer to compute beside them */
+  const tn_layer* outputs; /* costs, metrics, and any other layers to compute */
   tn_parameters parameters;
   tn_updater updater; /* train only */
   tn_reader reader;   /* of minibatches */
@@ -482,7 +482,7 @@ typedef struct tn_train_options {
   uint32_t feeding_count;
   uint32_t immutable_parameters_count;
   int64_t passes;           /* train only */
-  uint64_t seed;            /* of random numbers inside the model: as in tn_machine_options */
+  uint64_t seed;            /* as in tn_machine_options */
   tn_event_handler handler; /* or null */
   void* user;
   const char* device;                      /* null: "cpu" */
@@ -498,14 +498,14 @@ typedef struct tn_test_result {
   const tn_metric* metrics; /* borrowed until the next tn_test or tn_machine_metrics on this host */
 } tn_test_result;
 
-/* Trains for `passes` passes of the reader, or until a handler stops it. On failure the parameters are those of
- * the last finished update. */
+/* Trains for `passes` passes of the reader, or until a handler stops it. After a failure the parameters have the
+ * values of the last complete update. */
 TENON_API tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error);
-/* One pass without change to anything. Like tn_train and tn_infer it begins with the first sample: a pass that was left
- * in the middle is begun anew, where the reader can go back. */
+/* Measures cost and metrics over one pass; changes no parameters. Like tn_train and tn_infer it starts with the first
+ * sample of a pass: a reader in the middle of a pass seeks back to its start, if it can. */
 TENON_API tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result* result, tn_error* error);
-/* One pass of the reader; `sink` gets the outputs of each minibatch (one array per output, borrowed during the call)
- * and ends the pass early by returning non-zero. */
+/* Runs one pass of the reader; `sink` receives the outputs of each minibatch (one array per output, borrowed during the
+ * call) and ends the pass early by returning non-zero. */
 TENON_API tn_status tn_infer(tn_host* host, const tn_train_options* options,
                              int32_t (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                              tn_error* error);

@@ -1,5 +1,5 @@
-// Tenon's public API for C++17 and later: RAII and exceptions over tenon.h. Header-only; nothing but C crosses into
-// the library, so any compiler and standard library will do.
+// Tenon's public API for C++17 and later: RAII and exceptions over tenon.h. Header-only: only C calls cross into
+// the library, so any compiler and standard library work.
 //
 //   tenon::Host host;
 //   auto pixel = host.data({"pixel", TN_U8, {28, 28}, -1, 1.0 / 255});
@@ -7,8 +7,8 @@
 //   auto cost = host.layer("cross_entropy", {host.layer("fc", {pixel}, {{"size", 10}}), label},
 //                          {{"from_logits", true}});
 //
-// Objects keep their host alive and are released when the last copy goes. Every failure is a tenon::Error; nothing
-// has changed then. The inline namespace keeps these classes apart from any other `tenon` in the same program.
+// Objects keep their host alive and are released with their last copy. A call that fails throws tenon::Error and
+// changes nothing. The inline namespace keeps these classes apart from any other `tenon` in the same program.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENON_TENON_HPP
 #define TENON_TENON_HPP
@@ -31,35 +31,35 @@ struct HostOptions {
   int threads = 0;                          // compute threads, the caller's included; 0: the cores this process may use
   std::vector<std::string> plugin_paths;    // folders; none: tenon/plugins beside libtenon.so
   const tn_allocator* allocator = nullptr;  // null: the system's
-  // Lines for a log; level: 0 debug, 1 info, 2 warning, 3 error. Any thread. What it throws is dropped.
+  // Receives log lines, from any thread; level: 0 debug, 1 info, 2 warning, 3 error. Its exceptions are dropped.
   std::function<void(int level, const char* message)> log;
-  uint32_t check_threads = TN_CHECK_DEFAULT;  // TN_CHECK_*: whether thread tags are checked
+  uint32_t check_threads = TN_CHECK_DEFAULT;  // TN_CHECK_*: checking of thread tags
 };
 
-// What is fed under a name.
+// A data layer: an input of the model.
 struct DataOptions {
   std::string name;
   tn_dtype dtype = TN_F32;
   std::vector<int64_t> shape;  // of one sample
-  int64_t index_limit = -1;    // integers are in [0, index_limit); -1: not known
-  int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: vectors of shape[0] numbers, mostly 0
+  int64_t index_limit = -1;    // integers are in [0, index_limit); -1 if unknown
+  int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: sparse vectors of shape[0] numbers
   uint32_t levels = 1;         // TN_RAGGED: 1 or 2
-  std::string sequence = {};   // TN_RAGGED: data layers with the same have sequences of equal length; empty: the name
-  double scale = 1;            // integers that flow into a float port become scale * x + offset
+  std::string sequence = {};   // TN_RAGGED: data layers of one `sequence` have equal lengths; empty: the name
+  double scale = 1;            // integers become scale * x + offset at a float port
   double offset = 0;
 };
 
-// One output of a layer; as an output it names the model that leads to it.
+// One output of a layer. As an output of a model it stands for all layers that it depends on.
 class Layer : public detail::Owned<tn_layer, tn_layer_release> {
  public:
   using Owned::Owned;
-  // JSON; tn_layer_describe states its form.
+  // JSON, in the form that tn_layer_describe documents.
   [[nodiscard]] std::string describe() const {
     return detail::written([this](tn_write write, void* user, tn_error* error) {
       return tn_layer_describe(host(), handle(), write, user, error);
     });
   }
-  // Another output of a layer that has several, counted from 0; used like a layer.
+  // Output `number`, from 0, of a layer with several outputs; used like a layer.
   [[nodiscard]] Layer output(uint32_t number) const {
     return detail::made<Layer>(host_ref(), [&](tn_layer* to, tn_error* error) {
       return tn_layer_output(host(), handle(), number, to, error);
@@ -98,19 +98,19 @@ class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
       return tn_parameters_set(host(), handle(), detail::c_text(name, "name"), &array, error);
     });
   }
-  // What the integers of data layers stood for in training: for readers of other data, which must number alike.
+  // The names of the integers of data layers in training; readers of other data must use the same numbers.
   [[nodiscard]] std::vector<Names> names() const {
     return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
       return tn_parameters_names(host(), handle(), lists, count, error);
     });
   }
-  // Replaces those of these data layers; tn_parameters_set_names says when.
+  // Replaces the names of these data layers, as tn_parameters_set_names documents.
   void set_names(const std::vector<Names>& names) const {
     const detail::NamesLists lists(names);
     detail::checked(
         [&](tn_error* error) { return tn_parameters_set_names(host(), handle(), lists.data(), lists.size(), error); });
   }
-  // Writes the topology that leads to `outputs` and its parameters as one file.
+  // Writes the topology of `outputs` and its parameters as one file.
   void save(const Layers& outputs, const std::string& path) const {
     const std::vector<tn_layer> list = detail::handles(outputs);
     detail::checked([&](tn_error* error) {
@@ -127,14 +127,14 @@ struct Model {
 
 struct MachineOptions {
   int64_t max_samples = 1;
-  bool training = false;  // backward is possible
-  bool keep_all = false;  // every layer's output can be read
+  bool training = false;  // enables backward
+  bool keep_all = false;  // keeps every layer's output readable
   tn_dtype compute = TN_F32;
   std::string device;  // empty: cpu
-  uint64_t seed = 0;   // of random numbers inside the model: tn_machine_options says what they follow from
-  // Parameters that get no gradient, and buffers that keep their values; a name means everything below it too.
+  uint64_t seed = 0;   // of random numbers inside the model, as in tn_machine_options
+  // Parameters without gradient and buffers that keep their values; a name includes everything below it.
   std::vector<std::string> immutable_parameters;
-  int64_t max_rows = 0;  // of one ragged data layer in a minibatch; 0: grows as needed
+  int64_t max_rows = 0;  // bound of one ragged data layer's rows in a minibatch; 0: grows as needed
 };
 
 struct Feed {
@@ -163,7 +163,7 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
         [&](tn_error* error) { return tn_machine_output(host(), handle(), layer.handle(), &array, error); });
     return detail::array_from(array);
   }
-  // The gradient of a parameter that has it as rows: which rows, and their gradients.
+  // A row-sparse gradient: the numbers of the rows and their gradients.
   struct Rows {
     Array ids, values;
   };
@@ -186,7 +186,7 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
     detail::checked([&](tn_error* error) { return tn_machine_cost(host(), handle(), &result, error); });
     return result;
   }
-  // Over the last forward.
+  // The values over the last forward.
   [[nodiscard]] std::vector<Metric> metrics() const {
     const tn_metric* list = nullptr;
     uint32_t count = 0;
@@ -204,7 +204,7 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
 class Updater : public detail::Owned<tn_updater, tn_updater_release> {
  public:
   using Owned::Owned;
-  // Updates what the model of `output` uses, and drops the other gradients.
+  // Updates only the parameters that `output` depends on; drops the other gradients.
   void update(const Machine& machine, const Layer& output) const {
     detail::checked([&](tn_error* error) {
       return tn_updater_update_model(host(), handle(), machine.handle(), output.handle(), error);
@@ -224,7 +224,7 @@ class Updater : public detail::Owned<tn_updater, tn_updater_release> {
   }
 };
 
-// What a handler is told, valid during the handler, and what it may answer.
+// The argument of a handler, valid during the handler; set_learning_rate and stop change the training.
 class Event {
  public:
   explicit Event(tn_event* event)
@@ -237,7 +237,7 @@ class Event {
   [[nodiscard]] double cost() const { return event_->cost; }
   [[nodiscard]] const std::vector<Metric>& metrics() const { return metrics_; }
   [[nodiscard]] double seconds() const { return event_->seconds; }
-  // Before the schedule; and after it: what the last update used.
+  // learning_rate: before the schedule; scheduled_rate: after it, the rate of the last update.
   [[nodiscard]] double learning_rate() const { return event_->learning_rate; }
   [[nodiscard]] double scheduled_rate() const { return event_->scheduled_rate; }
   void set_learning_rate(double rate) const { event_->learning_rate = rate; }
@@ -251,16 +251,16 @@ class Event {
 using EventHandler = std::function<void(Event&)>;
 
 struct TrainOptions {
-  Layers outputs;  // costs, metrics, and any layer to compute beside them
+  Layers outputs;  // costs, metrics, and any other layers to compute
   Parameters parameters;
   Updater updater;                                           // train only
   Reader reader;                                             // of minibatches
-  std::vector<std::pair<std::string, std::string>> feeding;  // slot, data layer; where the names differ
+  std::vector<std::pair<std::string, std::string>> feeding;  // {slot, data layer} of different names
   int64_t passes = 1;                                        // train only
   uint64_t seed = 0;                                         // of random numbers inside the model
-  EventHandler handler;                                      // what it throws ends the call and comes out of it
+  EventHandler handler;                                      // its exceptions end the call and are rethrown
   std::string device;                                        // empty: cpu
-  std::vector<std::string> immutable_parameters;             // train only; a name means everything below it too
+  std::vector<std::string> immutable_parameters;             // train only; a name includes everything below it
 };
 
 struct TestResult {
@@ -300,11 +300,11 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   [[nodiscard]] const tn_train_options* get() const { return &options_; }
-  // Call after the C function: what the handler threw comes first.
+  // Called after the C function: rethrows an exception of the handler.
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
-  // Runs `work`, keeping what it throws; false if it threw.
+  // Runs `work` and stores its exception; false if it threw.
   template <typename Work>
   bool keep(Work work) {
     try {
@@ -357,7 +357,7 @@ inline TestResult test(const TrainOptions& options) {
   return {result.cost, result.samples, result.seconds, detail::metrics_from(result.metrics, result.metrics_count)};
 }
 
-// `sink` gets the outputs of each minibatch, borrowed during the call; it returns false to end the pass early.
+// `sink` receives the outputs of each minibatch, borrowed during the call; it returns false to end the pass early.
 inline void infer(const TrainOptions& options, const std::function<bool(const std::vector<Array>&)>& sink) {
   struct Target {
     detail::Run run;
@@ -399,7 +399,7 @@ class Host {
       c.log = [](void* user, int32_t level, const char* message) {
         try {
           (*static_cast<std::function<void(int, const char*)>*>(user))(level, message);
-        } catch (...) {  // a log must not break the work it tells of
+        } catch (...) {  // a failing log must not break the call
         }
       };
     }
@@ -439,7 +439,7 @@ class Host {
     return detail::made<Layer>(host_,
                                [&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
   }
-  // name empty: generated.
+  // An empty name is generated.
   [[nodiscard]] Layer layer(const std::string& type, const Layers& inputs, const Attributes& attributes = {},
                             const std::string& name = {}) const {
     const std::vector<tn_layer> list = detail::handles(inputs);
@@ -461,7 +461,7 @@ class Host {
       return tn_parameters_create(get(), list.data(), detail::count_of(list.size()), seed, to, error);
     });
   }
-  // Without values, to plan with: tn_parameters_declare says what may be done with them.
+  // Parameters without values, for planning, as tn_parameters_declare documents.
   [[nodiscard]] Parameters declare(const Layers& outputs) const {
     const std::vector<tn_layer> list = detail::handles(outputs);
     return detail::made<Parameters>(host_, [&](tn_parameters* to, tn_error* error) {
@@ -470,7 +470,7 @@ class Host {
   }
   [[nodiscard]] Model load(const std::string& path) const {
     const char* const file = detail::c_text(path, "path");
-    // Room for what is made, before it is: nothing can fail any more when there are handles to release.
+    // Allocates the result first: no allocation can fail once there are handles to release.
     Model result;
     result.parameters = Parameters(host_);
     std::vector<tn_layer> list;
@@ -527,8 +527,8 @@ class Host {
       return tn_updater_create(get(), detail::c_text(type, "type"), values.data(), values.size(), to, error);
     });
   }
-  // Relative paths among the attributes start from `directory`; empty: the working directory. names: what the integers
-  // of slots must stand for, such as those of the parameters that the data is for, or of another reader.
+  // directory: base of relative paths among the attributes; empty: the working directory. names: required names of the
+  // integers of slots, such as those of the parameters to test or of another reader.
   [[nodiscard]] Reader reader(const std::string& type, const Attributes& attributes, const std::string& directory = {},
                               uint32_t shard = 0, uint32_t shards = 1, const std::vector<Names>& names = {}) const {
     const detail::NamedValues values(attributes);
@@ -546,11 +546,11 @@ class Host {
     return detail::made<Reader>(host_,
                                 [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
   }
-  // A reader of the application's own. `source` is a function bool(Sample&) that makes the next sample, false where the
-  // pass ends (the call after that begins the next), with `samples` in a pass, -1: not known; or an object whose size()
-  // says how many there are and whose read(index, sample) makes any of them, which shuffle and seek can use best. It is
-  // called while a call on the reader runs, on a thread of the host's where the reader is buffered, one call at a time;
-  // it must not use this host. What it throws comes out of the call that reads.
+  // A reader implemented by the application. `source` is either a function bool(Sample&) that makes the next sample and
+  // returns false at the end of a pass (the next call starts the next pass), with `samples` samples in a pass, -1 if
+  // unknown; or an object with size() and read(index, sample), which shuffle and seek use to read by index. It is
+  // called one call at a time, while a call on the reader runs or, if the reader is buffered, on a host thread; it
+  // must not use this host. Its exceptions are rethrown by the call that reads.
   template <typename Source>
   [[nodiscard]] Reader reader(const Schema& schema, Source source, int64_t samples = -1) const {
     const detail::Slots slots(schema);

@@ -1,4 +1,4 @@
-// What all of tenon.hpp is built on: errors, attribute values, arrays, handles. Include <tenon/tenon.hpp>.
+// The base of tenon.hpp: errors, attribute values, arrays, handles. Include <tenon/tenon.hpp>.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENON_TENON_BASE_HPP
 #define TENON_TENON_BASE_HPP
@@ -77,7 +77,7 @@ struct Attribute {
 };
 using Attributes = std::vector<Attribute>;
 
-// A view of a row-major array in host memory, borrowed as its source states; tn_array says what the members mean.
+// A view of a row-major array in host memory, borrowed as its source states; tn_array documents the members.
 struct Array {
   tn_dtype dtype = TN_F32;
   std::vector<int64_t> shape;
@@ -88,7 +88,7 @@ struct Array {
   const int64_t* ids = nullptr;
   int64_t samples = 0;
 
-  // Sequences of rows, end to end: shape [rows, shape of a row...], offsets [samples + 1].
+  // Concatenated sequences of rows: shape [rows, shape of a row...], offsets [samples + 1].
   static Array sequences(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
                          const int64_t* offsets) {
     return {dtype, std::move(shape), data, TN_RAGGED, 1, {offsets, nullptr}, nullptr, samples};
@@ -98,7 +98,7 @@ struct Array {
                       const int64_t* offsets, const int64_t* inner) {
     return {dtype, std::move(shape), data, TN_RAGGED, 2, {offsets, inner}, nullptr, samples};
   }
-  // Rows of `width` numbers of which most are 0: offsets [samples + 1], ids and values by entry; values null: all
+  // Sparse vectors of `width` numbers: offsets [samples + 1], ids and values by entry; values null: all values
   // are 1.
   static Array sparse(int64_t samples, int64_t width, const int64_t* offsets, const int64_t* ids, const float* values) {
     return {TN_F32, {samples, width}, values, TN_CSR, 0, {offsets, nullptr}, ids, samples};
@@ -116,12 +116,12 @@ struct Metric {
   double value = 0;
 };
 
-// What the integers of a slot, or of a data layer, stand for: i is called texts[i].
+// The names of the integers of a slot or data layer: texts[i] names i.
 struct Names {
   std::string slot;
-  std::vector<std::string> texts = {};  // none where there are too many to be kept
-  int64_t count = 0;                    // likewise; else that of the texts
-  std::string sha256 = {};              // of the texts, each with a line end behind it
+  std::vector<std::string> texts = {};  // empty if there are too many to store
+  int64_t count = 0;                    // of names, also if the texts are not stored
+  std::string sha256 = {};              // of the texts, each followed by a line end
 };
 
 namespace detail {
@@ -142,7 +142,7 @@ void checked(Call call) {
   check(status, error);
 }
 
-// call(write, user, &error) -> status; gives the text that was written.
+// call(write, user, &error) -> status; returns the text that was written.
 template <typename Call>
 std::string written(Call call) {
   struct Sink {
@@ -164,7 +164,7 @@ std::string written(Call call) {
 
 inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
 
-// A text in C form, borrowed; one with a NUL in it would be cut there. `what` says in the message which it is.
+// A text in C form, borrowed. Throws for a text with a NUL, which C would cut; `what` names the text in the message.
 inline const char* c_text(const std::string& text, const char* what) {
   if (text.find('\0') != std::string::npos)
     throw Error(TN_INVALID, std::string(what) + ": a text must not have a NUL in it; this one has one behind \"" +
@@ -283,11 +283,11 @@ inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count
   return result;
 }
 
-// Exceptions of the application, thrown where C called it. Each is kept under a number, which the C failure tells,
-// until a call fails with that. Any thread.
+// Stores exceptions that the application threw in a callback from C. The C error message carries the number of its
+// exception, by which the failing call finds and rethrows it. Any thread.
 class Thrown {
  public:
-  // Inside a handler: keeps what it caught.
+  // Inside a catch block: stores the current exception.
   tn_status keep(tn_error* error) noexcept {
     tn_status code = TN_INVALID;
     try {
@@ -302,7 +302,7 @@ class Thrown {
         why = caught.what();
       } catch (...) {
       }
-      constexpr std::size_t kMost = 256;  // what a reader that looked ahead dropped is never asked for
+      constexpr std::size_t kMost = 256;  // exceptions of a read-ahead that was dropped stay here
       if (kept_.size() == kMost) kept_.erase(kept_.begin());
       kept_[++last_] = std::current_exception();
       const std::string text = mark(last_) + why;
@@ -312,7 +312,7 @@ class Thrown {
     }
     return error->code = code;
   }
-  // Throws the one that a failure tells of, if it does.
+  // Rethrows the exception whose number the message carries, if any.
   void rethrow(const char* message) {
     std::exception_ptr found;
     {
@@ -344,7 +344,7 @@ struct HostState {
 };
 using HostRef = std::shared_ptr<HostState>;
 
-// Like checked, for calls that may run functions of the application: what these throw comes out as it is.
+// Like checked, for calls that may run functions of the application: rethrows their exceptions unchanged.
 template <typename Call>
 void checked(HostState& host, Call call) {
   checked([&](tn_error* error) {
@@ -359,20 +359,20 @@ template <typename Handle, tn_status (*kRelease)(tn_host*, Handle, tn_error*)>
 class Owned {
  public:
   Owned() = default;
-  // Room for a handle that is about to be made: what needs memory comes before the call that makes it.
+  // Allocates the place of a handle before the call that makes the handle.
   explicit Owned(HostRef host) : state_(std::make_shared<State>(std::move(host))) {}
 
   [[nodiscard]] explicit operator bool() const { return state_ != nullptr; }
   [[nodiscard]] tn_host* host() const { return state().host->host; }
   [[nodiscard]] const HostRef& host_ref() const { return state().host; }
   [[nodiscard]] Handle handle() const { return state_ == nullptr ? Handle{} : state_->handle; }
-  // call(&handle) makes it and throws where it does not.
+  // call(&handle) makes the handle or throws.
   template <typename Call>
   void make(Call call) {
     call(&state().handle);
     state().live = true;
   }
-  // The handle has become stale elsewhere; nothing is left to release.
+  // Drops a handle that another call made stale, without releasing it.
   void forget() {
     state().live = false;
     state_.reset();

@@ -1,4 +1,4 @@
-// Readers of tenon.hpp: those of plugins and of the application itself, and their wrappers. Include <tenon/tenon.hpp>.
+// Readers of tenon.hpp: of plugins and of the application, and their wrappers. Include <tenon/tenon.hpp>.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENON_TENON_READER_HPP
 #define TENON_TENON_READER_HPP
@@ -11,21 +11,21 @@
 namespace tenon {
 inline namespace v0 {
 
-// A slot of the samples that an application makes.
+// A slot of a reader that the application implements.
 struct SlotOptions {
   std::string name;
   tn_dtype dtype = TN_F32;
   std::vector<int64_t> shape = {};  // of one sample; TN_RAGGED: of one row; TN_CSR: {width}
-  int64_t index_limit = -1;         // integers are in [0, index_limit); -1: not known
-  int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: vectors of shape[0] numbers, mostly 0
+  int64_t index_limit = -1;         // integers are in [0, index_limit); -1 if unknown
+  int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: sparse vectors of shape[0] numbers
   uint32_t levels = 1;         // TN_RAGGED: 1 or 2
-  std::vector<std::string> names = {};  // what its integers stand for: i is names[i]; none: nothing, or not known
+  std::vector<std::string> names = {};  // names[i] names the integer i; empty: no names
 };
 using Schema = std::vector<SlotOptions>;
 
 namespace detail {
 
-// Samples of one slot while they are made; lent to the host afterwards.
+// Collects the samples of one slot; the host then borrows them.
 class SlotValues {
  public:
   explicit SlotValues(const SlotOptions& slot) : slot_(slot) {
@@ -40,7 +40,7 @@ class SlotValues {
     for (auto& offsets : offsets_) offsets.assign(1, 0);
     begin();
   }
-  // A new sample, instead of one that was begun and not ended.
+  // Starts a sample; discards an unfinished one.
   void begin() {
     data_.resize(numbers_ * width());
     offsets_[1].resize(inner_ + 1);
@@ -65,7 +65,7 @@ class SlotValues {
     if (slot_.storage != TN_CSR) refuse("is not sparse");
     entries_.emplace_back(column, value);
   }
-  // The sample is complete; throws where it is not.
+  // Throws if the sample is incomplete.
   void check() const {
     if (slot_.storage == TN_DENSE && !set_) refuse("was not set");
     if (slot_.storage == TN_DENSE && count() - numbers_ != elements_)
@@ -86,7 +86,7 @@ class SlotValues {
     numbers_ = count();
     inner_ = offsets_[1].size() - 1;
   }
-  // Borrowed until the next sample is begun.
+  // Points `to` at the samples; borrowed until the next begin().
   void lend(tn_array& to) const {
     to.data = const_cast<unsigned char*>(data_.data());
     if (slot_.storage == TN_RAGGED) to.shape[0] = rows();
@@ -99,7 +99,7 @@ class SlotValues {
   [[nodiscard]] bool nested() const { return slot_.storage == TN_RAGGED && slot_.levels == 2; }
   [[nodiscard]] std::size_t width() const { return ((slot_.dtype >> 8) & 0xff) / 8; }
   [[nodiscard]] std::size_t count() const { return data_.size() / width(); }
-  // Of all samples; what was appended must be whole ones.
+  // The number of rows of all samples; throws unless the appended numbers make whole rows.
   [[nodiscard]] int64_t rows() const {
     if (count() % elements_ != 0)
       refuse("got " + std::to_string(count() - numbers_) + " numbers; a row has " + std::to_string(elements_));
@@ -150,7 +150,7 @@ class SlotValues {
   }
   template <typename Integer, typename Number>
   [[nodiscard]] Integer whole(Number number) const {
-    // All these integers are exact in a long double, so nothing is rounded before it is compared.
+    // A long double holds all these integers exactly, so the comparison sees no rounding.
     const auto wide = static_cast<long double>(number);
     if (!(wide >= static_cast<long double>(std::numeric_limits<Integer>::min()) &&
           wide <= static_cast<long double>(std::numeric_limits<Integer>::max())))
@@ -162,7 +162,7 @@ class SlotValues {
 
   SlotOptions slot_;
   std::size_t elements_ = 1;             // of one sample, or one row
-  std::size_t numbers_ = 0, inner_ = 0;  // numbers and inner sequences of the samples that were ended
+  std::size_t numbers_ = 0, inner_ = 0;  // numbers and inner sequences of the finished samples
   bool set_ = false;
   std::vector<unsigned char> data_;
   std::vector<int64_t> ids_;
@@ -172,13 +172,13 @@ class SlotValues {
 
 }  // namespace detail
 
-// One sample that the application makes. Numbers become the slot's element type, which must be able to hold them. Dense
-// slots must be set; a sequence or sparse vector that is not is empty.
+// One sample that the application fills. Numbers are converted to the slot's element type and must fit it. Dense slots
+// must be set; a sequence or sparse vector that is not set is empty.
 class Sample {
  public:
   explicit Sample(std::vector<detail::SlotValues>& slots) : slots_(slots) {}
 
-  // The numbers of a dense slot, or the rows of a sequence end to end: one number, or a container of them.
+  // Sets the numbers of a dense slot or the concatenated rows of a sequence, from one number or a container.
   template <typename Numbers>
   void set(const std::string& slot, const Numbers& numbers) {
     find(slot).set(numbers);
@@ -187,7 +187,7 @@ class Sample {
   void set(const std::string& slot, std::initializer_list<Number> numbers) {
     find(slot).set(numbers);
   }
-  // One more inner sequence of a slot with two levels.
+  // Appends an inner sequence to a slot with two levels.
   template <typename Numbers>
   void add_sequence(const std::string& slot, const Numbers& numbers) {
     find(slot).add_sequence(numbers);
@@ -196,7 +196,7 @@ class Sample {
   void add_sequence(const std::string& slot, std::initializer_list<Number> numbers) {
     find(slot).add_sequence(numbers);
   }
-  // One more entry of a sparse slot, in any order.
+  // Appends an entry to a sparse slot; entries may come in any order.
   void add_entry(const std::string& slot, int64_t column, float value = 1) { find(slot).add_entry(column, value); }
 
  private:
@@ -256,7 +256,7 @@ class Maker {
   void clear() {
     for (SlotValues& slot : slots_) slot.clear();
   }
-  // make(sample) -> false: there is none.
+  // make(sample) returns false if there is no further sample.
   template <typename Make>
   bool add(Make make) {
     for (SlotValues& slot : slots_) slot.begin();
@@ -277,13 +277,13 @@ class Maker {
   std::vector<SlotValues> slots_;
 };
 
-// An application's reader or map behind the C functions: `function` and what it makes.
+// The state behind the C functions of an application's reader or map: `function` and its samples.
 template <typename Function>
 struct Made {
   Made(Thrown& carrier, const Schema& schema, Function from)
       : thrown(carrier), maker(schema), function(std::move(from)) {}
 
-  // Runs `work`, keeping what it throws.
+  // Runs `work` and stores its exception.
   template <typename Work>
   tn_status guarded(tn_error* error, Work work) noexcept {
     try {
@@ -299,8 +299,8 @@ struct Made {
   Thrown& thrown;
   Maker maker;
   Function function;
-  bool ended = false;       // the pass, after samples that were given
-  std::exception_ptr late;  // likewise
+  bool ended = false;       // the pass ended after samples already returned
+  std::exception_ptr late;  // thrown after samples already returned
 };
 
 template <typename Source>
@@ -316,7 +316,7 @@ tn_status next_of(void* user, int64_t most, tn_array* values, int64_t* count, tn
       made.ended = *count > 0 && *count < most;
     } catch (...) {
       if (*count == 0) throw;
-      made.late = std::current_exception();  // what was made is not lost
+      made.late = std::current_exception();  // the samples before it are returned first
     }
     made.maker.lend(values);
   });
@@ -358,15 +358,15 @@ tn_status map_of(void* user, const tn_array* inputs, uint32_t inputs_count, int6
 }  // namespace detail
 
 struct BucketOptions {
-  std::string slot;     // whose rows or entries count
-  int64_t window = 0;   // samples that are sorted together
+  std::string slot;     // TN_RAGGED or TN_CSR; sorts by its rows or entries
+  int64_t window = 0;   // samples sorted together
   int64_t samples = 0;  // the most in a minibatch; 0: no bound
-  int64_t rows = 0;     // likewise the sum of the rows in `slot`
+  int64_t rows = 0;     // the most rows of `slot` in a minibatch; 0: no bound
   uint64_t seed = 0;    // of the order of the minibatches of a window
 };
 
-// A stream of samples. The wrappers consume the reader they are called on: std::move(reader).batch(128). When one
-// fails, the reader is as it was.
+// A stream of samples. The wrappers consume the reader they are called on: std::move(reader).batch(128). If a wrapper
+// fails, the reader is unchanged.
 class Reader : public detail::Owned<tn_reader, tn_reader_release> {
  public:
   using Owned::Owned;
@@ -393,7 +393,7 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
     return wrapped(
         [&](tn_reader* made, tn_error* error) { return tn_reader_bucket(host(), handle(), &c, made, error); });
   }
-  // Reads up to `minibatches` of them ahead, on a thread of the host's.
+  // Reads up to `minibatches` minibatches ahead, on a host thread.
   [[nodiscard]] Reader buffered(int64_t minibatches) && {
     return wrapped([&](tn_reader* made, tn_error* error) {
       return tn_reader_buffered(host(), handle(), minibatches, made, error);
@@ -405,7 +405,7 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
       return tn_reader_shard(host(), handle(), number, shards, made, error);
     });
   }
-  // These slots, each under a new name: {slot, name}.
+  // Selects slots and renames them: {slot, name}.
   [[nodiscard]] Reader choose(const std::vector<std::pair<std::string, std::string>>& slots) && {
     std::vector<const char*> from, to;
     for (const auto& [slot, name] : slots) {
@@ -416,8 +416,8 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
       return tn_reader_choose(host(), handle(), from.data(), to.data(), detail::count_of(from.size()), made, error);
     });
   }
-  // Other samples: function(from, i, sample) makes one of sample i of `from`, the slots of this reader with one or more
-  // samples. It is called under the rules of Host::reader.
+  // Computes new samples: function(from, i, sample) fills `sample` from sample i of `from`, the slots of this reader
+  // with one or more samples. It is called under the rules of Host::reader.
   template <typename Function>
   [[nodiscard]] Reader map(const Schema& schema, Function function) && {
     const detail::Slots slots(schema);
@@ -443,7 +443,7 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
       return tn_reader_describe(host(), handle(), write, user, error);
     });
   }
-  // Of those slots whose integers stand for something, as far as the reader knows.
+  // The names of the integers of slots, for the slots whose names the reader knows.
   [[nodiscard]] std::vector<Names> names() const {
     return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
       return tn_reader_names(host(), handle(), lists, count, error);
@@ -464,8 +464,8 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
     for (size_t i = 0; i < slots && !end; ++i) result.push_back(detail::array_from(arrays[i]));
     return result;
   }
-  std::vector<Array> next() && = delete;  // what is borrowed would be gone
-  // The number of the pass, from 0, and the samples that were given in it.
+  std::vector<Array> next() && = delete;  // the arrays would dangle
+  // The number of the pass, from 0, and the number of its samples read so far.
   struct Position {
     int64_t pass = 0, samples = 0;
   };
@@ -475,7 +475,7 @@ class Reader : public detail::Owned<tn_reader, tn_reader_release> {
         [&](tn_error* error) { return tn_reader_position(host(), handle(), &result.pass, &result.samples, error); });
     return result;
   }
-  // Goes on from there.
+  // Continues from a position.
   void seek(const Position& to) const {
     detail::checked(*host_ref(),
                     [&](tn_error* error) { return tn_reader_seek(host(), handle(), to.pass, to.samples, error); });
@@ -505,8 +505,8 @@ inline Reader joined(std::vector<Reader> of, Join join) {
 }
 }  // namespace detail
 
-// Several readers as one; they are consumed. One after the other; one sample of each in turn; and their slots side by
-// side.
+// Several readers as one; they are consumed. chain: one after the other; interleave: one sample of each in turn;
+// compose: their slots side by side.
 [[nodiscard]] inline Reader chain(std::vector<Reader> of) { return detail::joined(std::move(of), tn_reader_chain); }
 [[nodiscard]] inline Reader interleave(std::vector<Reader> of) {
   return detail::joined(std::move(of), tn_reader_interleave);

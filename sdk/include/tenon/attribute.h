@@ -19,7 +19,7 @@ enum {
   TN_ATTR_STRINGS = 7
 };
 
-/* One value. Frozen. Lists and strings are borrowed as long as the value is. */
+/* One value. Frozen. Lists and strings live as long as the value. */
 typedef struct tn_value {
   int32_t kind;   /* TN_ATTR_*; 0: absent */
   uint32_t count; /* entries of a list, else 1 */
@@ -35,8 +35,8 @@ typedef struct tn_value {
 
 enum { TN_ATTR_REQUIRED = 1 };
 
-/* The static description of one attribute. The host parses, checks against it and fills the default in, so a
- * plugin never sees an unknown name, a wrong kind or a number out of range. */
+/* The static description of one attribute. The host checks values against it and fills in the default, so a plugin
+ * never sees an unknown name, a wrong kind or a number out of range. */
 typedef struct tn_attribute {
   uint32_t size;
   int32_t kind;
@@ -44,21 +44,21 @@ typedef struct tn_attribute {
   const char* doc;    /* one line: meaning, unit */
   uint32_t flags;     /* TN_ATTR_REQUIRED */
   uint32_t has_range; /* bit 0: minimum holds, bit 1: maximum holds (both inclusive); lists: each entry */
-  tn_value initial;   /* the default; kind 0 where there is none (then absent or required) */
+  tn_value initial;   /* the default; kind 0: no default (the value may be absent or is required) */
   double minimum;
   double maximum;
   const char* const* choices; /* null-terminated list of allowed strings, or null */
 } tn_attribute;
 
-/* Checked values in the order of their declaration. Borrowed until the call that was given them returns. */
+/* Checked values in the order of their declaration. Borrowed until the call that received them returns. */
 typedef struct tn_attributes {
   uint32_t size;
   uint32_t count;
   const tn_attribute* const* declared; /* [count] */
-  const tn_value* values;              /* [count]; kind 0 where optional and absent */
+  const tn_value* values;              /* [count]; kind 0 if optional and absent */
 } tn_attributes;
 
-/* The value of a declared attribute, or null when it is absent or was never declared. */
+/* The value of a declared attribute, or null if it is absent or not declared. */
 static inline const tn_value* tn_find(const tn_attributes* a, const char* name) {
   for (uint32_t i = 0; i < a->count; ++i)
     if (strcmp(a->declared[i]->name, name) == 0) return a->values[i].kind == 0 ? NULL : &a->values[i];

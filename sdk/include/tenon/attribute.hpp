@@ -25,7 +25,7 @@ class Attribute {
     table_.flags |= TN_ATTR_REQUIRED;
     return *this;
   }
-  // Bounds are inclusive; of a list, they hold for each entry.
+  // Bounds are inclusive; for a list they apply to each entry.
   Attribute& at_least(double minimum) {
     table_.has_range |= 1u;
     table_.minimum = minimum;
@@ -54,7 +54,7 @@ class Attribute {
     return *this;
   }
 
-  // For C, once the attribute has come to its final place.
+  // For C; points into the attribute, which must not be moved afterwards.
   tn_attribute get() const&& = delete;
   tn_attribute get() const& {
     tn_attribute table = table_;
@@ -99,7 +99,7 @@ inline tn_value string_value(const char* value) {
   return result;
 }
 
-// Declarations, with a default or (where it is required or may be absent) without.
+// Declarations, with a default, or without one for an attribute that is required or may be absent.
 inline Attribute bool_attribute(const char* name) { return {TN_ATTR_BOOL, name}; }
 inline Attribute bool_attribute(const char* name, bool initial) {
   return Attribute(TN_ATTR_BOOL, name).initial(bool_value(initial));
@@ -120,8 +120,8 @@ inline Attribute ints_attribute(const char* name) { return {TN_ATTR_INTS, name};
 inline Attribute floats_attribute(const char* name) { return {TN_ATTR_FLOATS, name}; }
 inline Attribute strings_attribute(const char* name) { return {TN_ATTR_STRINGS, name}; }
 
-// The values that the host checked. Reading one that is absent, undeclared or of another kind throws
-// std::invalid_argument; ask has() where an attribute may be absent. Borrowed like the tn_attributes.
+// Values checked by the host. Reading an attribute that is absent, undeclared or of another kind throws
+// std::invalid_argument; has() tells if an optional one is present. Borrowed like the tn_attributes.
 class Attributes {
  public:
   explicit Attributes(const tn_attributes* attributes) : attributes_(attributes) {}

@@ -1,15 +1,15 @@
 /* Tenon SDK: status codes, element types, growth rules, thread tags. SPDX-License-Identifier: MIT
  *
  * Rules that hold in every SDK header
- * - Pure C99. A plugin imports nothing from the host: all that crosses is a table of function pointers.
- * - A struct whose first member is `uint32_t size` may grow at its end. It crosses by pointer only, its maker
- *   writes sizeof into `size`, and its reader asks TN_HAS before touching a member newer than ABI 0.1.
- *   A struct without `size` is frozen for ever and may cross by value in arrays.
+ * - Pure C99. A plugin imports no symbol from the host: both sides exchange tables of function pointers.
+ * - A struct whose first member is `uint32_t size` may grow at its end. It is passed by pointer only; the side that
+ *   makes it sets `size` to sizeof; the side that reads it checks TN_HAS before reading a member newer than ABI 0.1.
+ *   A struct without `size` is frozen for ever and may be passed by value in arrays.
  * - Strings are NUL-terminated UTF-8. Reserved members are zero.
- * - Ownership has three forms: the caller's buffer; borrowed until the moment that is stated; a handle with its
- *   own destroy. Memory that one side allocated is never freed by the other.
- * - A function returns a tn_status (or a count or index, negative on failure) and reports why through the error
- *   sink it was given. It never throws, aborts, prints or exits.
+ * - Ownership has three forms: the caller's buffer; borrowed until a stated moment; a handle with its own destroy
+ *   function. Memory allocated by one side is never freed by the other.
+ * - A function returns a tn_status (or a count or index, negative on failure) and reports the reason to the error
+ *   sink passed to it. It never throws, aborts, prints or exits.
  *
  * Thread tags, written in brackets above each function pointer
  *   [load]   while a host loads or describes a plugin; other hosts may do so at the same moment
@@ -29,11 +29,11 @@
 extern "C" {
 #endif
 
-/* The interface version these headers describe. Minor: something was appended. Major: something old broke. */
+/* The interface version of these headers. Minor: raised by additions. Major: raised by incompatible changes. */
 #define TN_ABI_MAJOR 0
 #define TN_ABI_MINOR 1
 
-/* What a plugin says of itself: built with {major, built}, and needs at least {major, required}. Frozen. */
+/* A plugin's versions: it was built with {major, built} and needs at least {major, required}. Frozen. */
 typedef struct tn_abi {
   uint16_t major;
   uint16_t built;    /* minor version of the headers it was compiled with */
@@ -41,7 +41,7 @@ typedef struct tn_abi {
   uint16_t reserved;
 } tn_abi;
 
-/* Does the sized struct *p, made by the other side, hold `member`? */
+/* True if the sized struct *p, made by the other side, holds `member`. */
 #define TN_HAS(p, type, member) ((p)->size >= offsetof(type, member) + sizeof((p)->member))
 
 typedef int32_t tn_status;
@@ -51,7 +51,7 @@ enum {
   TN_MISUSE = 2,      /* a call out of order, a stale or foreign handle, a null pointer */
   TN_NOT_FOUND = 3,   /* no such file, type, name */
   TN_UNSUPPORTED = 4, /* understood, but not offered here */
-  TN_BAD_DATA = 5,    /* a data or model file is damaged or not what it says */
+  TN_BAD_DATA = 5,    /* a data or model file is damaged or of another format */
   TN_BAD_CONFIG = 6,  /* a job or plugin-set file is wrong */
   TN_OUT_OF_MEMORY = 7,
   TN_IO = 8,             /* the system refused to read or write */
@@ -67,7 +67,7 @@ enum {
 /* Element type: the three fields of a DLDataType packed as code | bits << 8 | lanes << 16. */
 typedef uint32_t tn_dtype;
 #define TN_DTYPE(code, bits) ((tn_dtype)(code) | ((tn_dtype)(bits) << 8) | ((tn_dtype)1 << 16))
-#define TN_COMPUTE ((tn_dtype)0) /* the float type in which the machine computes; the host puts it in */
+#define TN_COMPUTE ((tn_dtype)0) /* stands for the float type in which the machine computes */
 #define TN_I8 TN_DTYPE(0, 8)
 #define TN_I16 TN_DTYPE(0, 16)
 #define TN_I32 TN_DTYPE(0, 32)
@@ -88,12 +88,12 @@ static inline uint32_t tn_dtype_bytes(tn_dtype t) { return (tn_dtype_bits(t) + 7
 /* How the elements are stored. */
 enum {
   TN_DENSE = 0,
-  TN_ROWS = 1,   /* a sparse gradient: some rows of a [height, ...] tensor */
-  TN_RAGGED = 2, /* sequences end to end, never padded */
-  TN_CSR = 3     /* sparse input rows */
+  TN_ROWS = 1,   /* a row-sparse gradient: some rows of a [height, ...] tensor */
+  TN_RAGGED = 2, /* concatenated sequences, never padded */
+  TN_CSR = 3     /* sparse input vectors */
 };
 
-/* Traits of a kernel or reader: what the host must know before it schedules the call. Bits. */
+/* Traits of a kernel or reader, for the host's scheduling of its calls. Bits. */
 enum {
   TN_TRAIT_OWN_THREADS = 1,   /* starts compute threads of its own; the host gives it one thread */
   TN_TRAIT_HOST_CALLBACK = 2, /* calls back into the application; never captured */

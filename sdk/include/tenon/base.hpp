@@ -1,7 +1,7 @@
 /* Tenon SDK for C++17: failures, the barrier at every callback, shapes. SPDX-License-Identifier: MIT
  *
- * The .hpp headers are comfort over the C headers of the same names and nothing more: what crosses to the host are the
- * C tables. Everything is header-only and lives in the namespace `tn`. */
+ * The .hpp headers wrap the C headers of the same names; plugin and host exchange only the C tables. Everything is
+ * header-only and in the namespace `tn`. */
 #ifndef TENON_BASE_HPP
 #define TENON_BASE_HPP
 
@@ -18,7 +18,7 @@
 
 namespace tn {
 
-// One dimension. A number converts to a constant one.
+// One dimension. A number converts to a constant dimension.
 struct Dim : tn_dim {
   Dim() : tn_dim(tn_dim_constant(0)) {}
   Dim(int64_t n) : tn_dim(tn_dim_constant(n)) {}  // NOLINT: meant to convert
@@ -57,7 +57,7 @@ class Spec {
   }
   bool is_ragged() const { return storage_ == TN_RAGGED; }
   uint32_t levels() const { return levels_; }
-  // TN_RAGGED: what the rows lie in, from the inside; TN_CSR: outer(0) is the entries.
+  // TN_RAGGED: the outer dimensions of the rows, from the inside; TN_CSR: outer(0) is the number of entries.
   const Dim& outer(int32_t i) const {
     if (i < 0 || i >= outer_count_) throw std::out_of_range("outer dimension " + std::to_string(i));
     return outer_[i];
@@ -87,7 +87,7 @@ class Spec {
     return result;
   }
 
-  // For C; borrowed while this is unchanged, so not to be had of a temporary.
+  // For C; borrowed until this changes, so not available for a temporary.
   tn_spec get() const&& = delete;
   tn_spec get() const& {
     tn_spec spec = {};
@@ -115,11 +115,11 @@ class Spec {
   int32_t outer_count_ = 0;
 };
 
-// A failure with everything that the host can show:
+// A failure, with the spec that the host shows in its message:
 //   throw tn::Failure(TN_INVALID, "label", "must be integers").actual(spec);
 class Failure : public std::exception {
  public:
-  // port: the input, output, attribute or file it is about, or "".
+  // port: the input, output, attribute or file at fault, or "".
   Failure(tn_status code, std::string port, std::string message)
       : code_(code), port_(std::move(port)), message_(std::move(message)) {}
   Failure& expected(const Spec& spec) {
@@ -134,7 +134,7 @@ class Failure : public std::exception {
   tn_status code() const { return code_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
-  // Hands everything to the sink.
+  // Reports the failure to the sink; returns its code.
   tn_status report(const tn_errors* errors) const {
     tn_error_report report = {};
     report.size = sizeof report;
@@ -163,7 +163,7 @@ class Failure : public std::exception {
   std::optional<Spec> actual_;
 };
 
-// A call into the host failed, and the host knows why: passes the status through without a second report.
+// A call into the host failed and the host reported the reason: passes on the status without a second report.
 class Reported : public std::exception {
  public:
   explicit Reported(tn_status code) : code_(code) {}
@@ -179,7 +179,7 @@ inline void check(tn_status status) {
   if (status != TN_OK) throw Reported(status);
 }
 
-// Calls `work`; any exception becomes a report and a status. Stands between C and every line of an author's code.
+// Calls `work`; converts any exception into a report and a status. Wraps every call of a plugin's C++ code from C.
 template <typename Work>
 tn_status guarded(const tn_errors* errors, Work&& work) noexcept {
   const auto failed = [&](tn_status code, const char* message) {
@@ -205,7 +205,7 @@ tn_status guarded(const tn_errors* errors, Work&& work) noexcept {
 
 namespace detail {
 
-// A list for a C table: entries and the pointers to them stay in place, nothing is allocated.
+// A list for a C table, without allocation: entries, and pointers to them, at fixed addresses.
 template <typename Entry, uint32_t kCapacity>
 class List {
  public:
@@ -229,7 +229,7 @@ class List {
   uint32_t count_ = 0;
 };
 
-// The same for pointers that the caller keeps alive.
+// A list of pointers to entries that the caller owns.
 template <typename Entry, uint32_t kCapacity>
 class Pointers {
  public:

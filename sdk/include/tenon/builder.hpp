@@ -27,7 +27,7 @@ class Tensor {
  private:
   friend class Builder;
   Tensor(const tn_builder* builder, tn_ref ref) : builder_(builder), ref_(ref) {}
-  // Throws where the host could not make it.
+  // Throws if the host reported a failure.
   static Tensor made(const tn_builder* builder, tn_ref ref) {
     if (ref >= 0) return {builder, ref};
     const tn_status status = builder->status(builder->self);
@@ -39,16 +39,16 @@ class Tensor {
   tn_ref ref_;
 };
 
-// Records primitives; tenon/builder.h says what each does. A call that fails throws, and the host keeps the reason.
+// Records primitives, which tenon/builder.h documents. A call that fails throws; the host has the reason.
 class Builder {
  public:
   explicit Builder(const tn_builder& builder) : builder_(&builder) {}
 
-  // Whether the machine trains; otherwise what is there for training alone falls away (dropout).
+  // True if the machine trains; false for inference, where layers such as dropout do nothing.
   bool training() const { return builder_->training != 0; }
 
   Tensor input(uint32_t port, uint32_t index = 0) { return made(builder_->input(builder_->self, port, index)); }
-  // Nothing where an optional input is not connected.
+  // Empty if an optional input is not connected.
   std::optional<Tensor> optional_input(uint32_t port, uint32_t index = 0) {
     const tn_ref ref = builder_->input(builder_->self, port, index);
     if (ref < 0 && builder_->status(builder_->self) == TN_OK) return std::nullopt;
@@ -67,7 +67,7 @@ class Builder {
   Tensor scatter_add(const Tensor& rows, const Tensor& ids, const Dim& height) {
     return made(builder_->scatter_add(builder_->self, rows.ref(), ids.ref(), &height));
   }
-  // The values behind one another along an axis, which is constant.
+  // Concatenates values along an axis, which is constant.
   Tensor concat(const std::vector<Tensor>& values, int32_t axis) {
     std::vector<tn_ref> refs;
     for (const Tensor& value : values) refs.push_back(value.ref());
@@ -77,7 +77,7 @@ class Builder {
   Tensor slice(const Tensor& value, int32_t axis, int64_t start, int64_t length) {
     return made(builder_->slice(builder_->self, value.ref(), axis, start, length));
   }
-  // Zeros before and behind the elements along an axis, which is constant.
+  // Adds zeros before and after the elements along an axis, which is constant.
   Tensor pad(const Tensor& value, int32_t axis, int64_t before, int64_t after) {
     return made(builder_->pad(builder_->self, value.ref(), axis, before, after));
   }
@@ -90,23 +90,23 @@ class Builder {
   Tensor segment(int32_t op, const Tensor& value, const Dim& rows, int64_t by = 0) {
     return made(builder_->segment(builder_->self, op, value.ref(), &rows, by));
   }
-  // Of the dimension itself: TN_SEGMENT_POSITION, _LENGTH, _START.
+  // Without a value: TN_SEGMENT_POSITION, _LENGTH, _START.
   Tensor segment(int32_t op, const Dim& rows) { return made(builder_->segment(builder_->self, op, -1, &rows, 0)); }
-  // The values of a sparse input's entries; nothing where all are 1.
+  // The values of a sparse input's entries; empty if all are 1.
   std::optional<Tensor> weights(const Tensor& sparse) {
     const tn_ref ref = builder_->weights(builder_->self, sparse.ref());
     if (ref < 0 && builder_->status(builder_->self) == TN_OK) return std::nullopt;
     return made(ref);
   }
 
-  // The dimension of rows that plan was given for the sequences of a and then those of b.
+  // The ragged dimension of concat(a, b), sequence by sequence, as plan got it from Planner::joined.
   Dim joined(const Tensor& a, const Tensor& b) {
     Dim rows;
     check(builder_->joined(builder_->self, a.ref(), b.ref(), &rows));
     return rows;
   }
 
-  // Applies a program: the first `leading` dimensions are rows. With `gradient`, the author's own; else derived.
+  // Applies a program: the first `leading` dimensions are rows. gradient: the author's own; null: derived by the host.
   std::vector<Tensor> pointwise(const Program& program, std::initializer_list<Tensor> inputs, int32_t leading = 1,
                                 const GradientProgram* gradient = nullptr) {
     return pointwise(program, std::vector<Tensor>(inputs), leading, gradient);

@@ -12,7 +12,7 @@ typedef struct tn_device_properties {
   uint32_t size;
   uint32_t host_memory; /* 1: the host may read and write the device's memory directly */
   char name[128];
-  uint64_t memory_bytes; /* 0: not known */
+  uint64_t memory_bytes; /* 0 if unknown */
 } tn_device_properties;
 
 typedef struct tn_device_description {
@@ -28,11 +28,11 @@ typedef struct tn_device_type {
   uint32_t size;
   uint32_t reserved;
   const tn_device_description* description;
-  /* [setup] Devices present; 0 when there is none. A negative status on failure. */
+  /* [setup] The number of devices present. A negative status on failure. */
   int32_t (*count)(const tn_errors* errors);
   /* [setup] Opens device number `index`. */
   tn_status (*open)(const tn_services* services, const tn_errors* errors, int32_t index, void** device);
-  /* [setup] Frees it; all its streams and memory were freed before. */
+  /* [setup] Frees the device, after all its streams and memory were freed. */
   void (*close)(void* device);
   /* [any] Fills `properties`, which comes with size set. */
   tn_status (*properties)(void* device, tn_device_properties* properties);
@@ -40,7 +40,7 @@ typedef struct tn_device_type {
   void* (*allocate)(void* device, const tn_errors* errors, uint64_t bytes);
   /* [setup] */
   void (*release)(void* device, void* memory, uint64_t bytes);
-  /* [run] Copies in stream order. Host memory must stay until the stream has passed. kind: TN_COPY_*. */
+  /* [run] Copies in stream order. Host memory must stay valid until the copy is done. kind: TN_COPY_*. */
   tn_status (*copy)(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind);
   /* [run] Sets bytes in stream order. */
   tn_status (*fill)(void* device, void* stream, void* memory, uint8_t value, uint64_t bytes);
@@ -55,14 +55,14 @@ typedef struct tn_device_type {
   /* [run] */
   tn_status (*event_record)(void* device, void* event, void* stream);
   tn_status (*event_wait)(void* device, void* event, void* stream);
-  /* [any] Tables by id: the primitive families below and what later versions add; null where not offered. */
+  /* [any] A table by id: a primitive family below, or one of a later version; null if not offered. */
   const void* (*extension)(const char* id);
 } tn_device_type;
 
 enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
 
 /* Primitive tables. Each has one prepare: [setup], several bindings at once, `prepared` comes with size set and the
- * rest zero, TN_UNSUPPORTED with a report that says what is missing. The runs are [run]. All tensors are dense and
+ * rest zero, TN_UNSUPPORTED with a report that names the missing feature. The runs are [run]. All tensors are dense and
  * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols. */
 
 /* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. */
@@ -82,8 +82,8 @@ typedef struct tn_gemm_table {
                        tn_prepared* prepared);
 } tn_gemm_table;
 
-/* "tenon.pointwise/1": inputs and outputs are those of the program. The program was validated by the host. An
- * output may be the same memory as an input of the same extent and element size. */
+/* "tenon.pointwise/1": inputs and outputs are those of the program, which the host has validated. An output may share
+ * the memory of an input of the same extent and element size. */
 #define TN_POINTWISE "tenon.pointwise/1"
 typedef struct tn_pointwise_site {
   uint32_t size;
@@ -92,7 +92,7 @@ typedef struct tn_pointwise_site {
   const uint8_t* extents;    /* [instructions_count] extent of every value, derived by the host */
   const tn_dtype* inputs;    /* [inputs_count] element types in memory */
   const tn_dtype* outputs;   /* [outputs_count] */
-  tn_dim rows, columns;      /* columns is constant or, where rows is the constant 1, anything */
+  tn_dim rows, columns;      /* columns is constant, or arbitrary if rows is the constant 1 */
 } tn_pointwise_site;
 typedef struct tn_pointwise_table {
   uint32_t size;
@@ -101,21 +101,21 @@ typedef struct tn_pointwise_table {
                        const tn_pointwise_site* site, tn_prepared* prepared);
 } tn_pointwise_table;
 
-/* "tenon.gemm_epilogue/1": a product, and a program that reads it while it lies in the cache. The program's grid is
- * that of C: batch * m rows, n columns. inputs: A, B, then the program's inputs in order without number `product`,
- * which is C; outputs: C, then the program's. C has memory of its own and what it holds afterwards is the product if
- * its request is WRITE, else anything; output 1 and above may be the memory of C as of any input. */
+/* "tenon.gemm_epilogue/1": a matrix product C fused with a program that reads C while it is in the cache. The program's
+ * grid is that of C: batch * m rows, n columns. inputs: A, B, then the program's inputs in order without number
+ * `product`, which is C; outputs: C, then the program's. C has memory of its own; after the call it holds the product
+ * if its request is WRITE, else undefined values. Output 1 and above may share the memory of C or of an input. */
 #define TN_GEMM_EPILOGUE "tenon.gemm_epilogue/1"
 typedef struct tn_gemm_epilogue {
   uint32_t size;
   int32_t product; /* number of the program's input that is C; FULL */
   const tn_gemm* gemm;
-  const tn_pointwise_site* site; /* inputs and outputs as the program has them, C among the inputs */
+  const tn_pointwise_site* site; /* inputs and outputs of the program, C among the inputs */
 } tn_gemm_epilogue;
 typedef struct tn_gemm_epilogue_table {
   uint32_t size;
   uint32_t reserved;
-  /* [setup] TN_OK where one call is better than two, else TN_UNSUPPORTED without a report; or TN_OUT_OF_MEMORY. */
+  /* [setup] TN_OK if one call is faster than two, else TN_UNSUPPORTED without a report; or TN_OUT_OF_MEMORY. */
   tn_status (*supports)(void* device, const tn_gemm_epilogue* epilogue);
   tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
                        const tn_gemm_epilogue* epilogue, tn_prepared* prepared);
@@ -126,7 +126,7 @@ typedef struct tn_gemm_epilogue_table {
  *   scatter_add: inputs rows [count, width], ids; outputs [height, width], summed in the order of the ids
  *   gather_sum:  inputs table, ids, offsets int64 [segments + 1]; outputs [segments, width], the sums over ids
  *                offsets[s] to offsets[s + 1] - 1, in their order
- * An id outside [0, height) ends the step with TN_BAD_DATA naming it; memory is never touched outside the table. */
+ * An id outside [0, height) ends the step with TN_BAD_DATA naming it; memory outside the table is never accessed. */
 #define TN_GATHER "tenon.gather/1"
 enum { TN_GATHER_ROWS = 0, TN_SCATTER_ADD = 1, TN_GATHER_SUM = 2 };
 typedef struct tn_gather {
@@ -144,9 +144,9 @@ typedef struct tn_gather_table {
                        tn_prepared* prepared);
 } tn_gather_table;
 
-/* "tenon.move/1": boxes of row-major tensors of one element type, copied into one (concat, slice, pad, transpose).
- * Element x of a part's box goes from its place `from_start + x` in input number `input` to the place y in the output,
- * where y[axes[i]] = to_start[axes[i]] + x[i]. The boxes do not overlap in the output. */
+/* "tenon.move/1": copies boxes of row-major tensors of one element type into one tensor (concat, slice, pad,
+ * transpose). Element x of a part's box is read at index `from_start + x` of input number `input` and written at index
+ * y of the output, y[axes[i]] = to_start[axes[i]] + x[i]. The boxes do not overlap in the output. */
 #define TN_MOVE "tenon.move/1"
 typedef struct tn_move_part {
   uint32_t size;
@@ -155,16 +155,16 @@ typedef struct tn_move_part {
   const tn_dim* box;         /* [rank] in the order of the input's dimensions */
   const int64_t* from_start; /* [rank] in the order of the input's dimensions */
   const int64_t* to_start;   /* [rank] in the order of the output's */
-  const int32_t* axes;       /* [rank] the output's dimension that each of the input's becomes */
+  const int32_t* axes;       /* [rank] the output's dimension of each dimension of the input */
 } tn_move_part;
 typedef struct tn_move {
   uint32_t size;
   tn_dtype dtype;
-  int32_t rank; /* of all, at most TN_MAX_RANK */
+  int32_t rank; /* of inputs and output, at most TN_MAX_RANK */
   uint32_t parts_count;
   const tn_dim* to; /* [rank] the output's shape */
   const tn_move_part* const* parts;
-  uint32_t fill; /* 1: the boxes do not cover the output, and a WRITE makes the rest 0 */
+  uint32_t fill; /* 1: the boxes do not cover the output; WRITE sets the rest to 0 */
   uint32_t reserved;
 } tn_move;
 typedef struct tn_move_table {
@@ -174,13 +174,13 @@ typedef struct tn_move_table {
                        tn_prepared* prepared);
 } tn_move_table;
 
-/* "tenon.segment/1": TN_SEGMENT_* of builder.h. inputs: the value (null where the op takes none), offsets int64
+/* "tenon.segment/1": TN_SEGMENT_* of builder.h. inputs: the value (null if the op takes none), offsets int64
  * [segments + 1]; outputs: one. The last offset is the number of rows. */
 #define TN_SEGMENT "tenon.segment/1"
 typedef struct tn_segment {
   uint32_t size;
   int32_t op;
-  tn_dtype dtype; /* of the value; TN_I64 where there is none */
+  tn_dtype dtype; /* of the value; TN_I64 without a value */
   uint32_t reserved;
   int64_t by;
   tn_dim rows, segments, width;
@@ -192,15 +192,15 @@ typedef struct tn_segment_table {
                        tn_prepared* prepared);
 } tn_segment_table;
 
-/* "tenon.rows/1": sparse gradients, TN_ROWS tensors.
- *   coalesce: contributions to the rows of a table [height, width] become one TN_ROWS tensor: each id stands
- *     once, in the order in which they come first, its values are summed in the order of the parts and within them of
- * the ids; WRITE begins anew, ADD goes on with the rows that are there. Its capacity holds them. inputs, for each part:
- * values, ids [count], offsets int64 [segments + 1] or null. Without offsets value row i belongs to ids[i]; with them
- * the values are [segments, width], and the row of segment s belongs to each of ids[offsets[s]] to ids[offsets[s + 1] -
- * 1]. Errors of ids as in tenon.gather/1. update: a pointwise program over the rows that a TN_ROWS tensor has, `rows`
- * of its grid at most; the FULL and PER_ROW operands that are marked as indexed lie in tables, where row r of the grid
- * is row ids[r]. */
+/* "tenon.rows/1": row-sparse gradients, TN_ROWS tensors.
+ *
+ * coalesce: sums contributions to rows of a table [height, width] into one TN_ROWS tensor. Each id stands in it once,
+ * in order of first occurrence; values are summed in the order of the parts, then of the ids. WRITE replaces the
+ * rows, ADD adds to them. The tensor's capacity suffices. inputs, for each part: values, ids [count], offsets int64
+ * [segments + 1] or null. Without offsets row i of the values belongs to ids[i]; with offsets the values are
+ * [segments, width], and row s belongs to ids[i] for i in [offsets[s], offsets[s + 1]). Errors of ids: as in gather.
+ * update: a pointwise program over the rows of a TN_ROWS tensor, at most `rows` of its grid; FULL and PER_ROW
+ * operands marked as indexed are tables: row r of the grid is row ids[r] of them. */
 #define TN_ROWS_TABLE "tenon.rows/1"
 typedef struct tn_coalesce_part {
   uint32_t size;

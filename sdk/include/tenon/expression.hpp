@@ -5,10 +5,10 @@
  *   p.output(select(x > 0, x, 0.1 * x));
  *   use(p.get());
  *
- * Nothing is computed: each operator notes one instruction of tenon/program.h, which says what it means. A Float, an
- * Int and a Logical do not mix, and where they would the code does not compile; to_float, to_int and to_logical
- * convert. C++ numbers stand for constants of the kind that is needed. Extents follow the rules of program.h and
- * need not be written; only a reduction names one.
+ * Nothing is computed: each operator records one instruction of tenon/program.h, which defines it. Mixing Float, Int
+ * and Logical does not compile; to_float, to_int and to_logical convert.
+ * C++ numbers become constants of the kind that is needed. Extents follow the rules of program.h and are not
+ * written; only a reduction names its extent.
  *
  * Misuse (values of two programs in one expression, a reduction that reduces nothing) throws std::invalid_argument. */
 #ifndef TENON_EXPRESSION_HPP
@@ -29,7 +29,7 @@ namespace detail {
 
 struct Handle;
 
-// What a Program has noted so far.
+// The instructions, inputs and outputs of a Program so far.
 struct Recording {
   std::vector<tn_instruction> instructions;
   std::vector<tn_program_input> inputs;
@@ -44,7 +44,7 @@ struct Recording {
   int32_t source(uint16_t op, uint8_t kind, uint8_t extent, int32_t a = -1) {
     return append(op, kind, extent, {a, -1, -1});
   }
-  // Equal constants are one value; -0 and 0 are two.
+  // Equal constants share one value; -0 and 0 are different constants.
   int32_t constant(double number, uint8_t kind) {
     for (size_t i = 0; i < instructions.size(); ++i) {
       const tn_instruction& in = instructions[i];
@@ -57,7 +57,7 @@ struct Recording {
   inline int32_t number_of(const Handle& handle, uint8_t kind);
 };
 
-// What Float, Int and Logical are inside: a value of a recording, or a constant that belongs to none yet.
+// The base of Float, Int and Logical: a value of a recording, or a constant that belongs to no recording yet.
 struct Handle {
   Recording* recording = nullptr;
   int32_t value = -1;
@@ -73,7 +73,7 @@ int32_t Recording::number_of(const Handle& handle, uint8_t kind) {
   return handle.value;
 }
 
-// Notes `op` of the operands; R is the kind of the result. The smallest extent that covers others is their union.
+// Records `op` of the operands; R is the kind of the result. Its extent is the union of the operands' extents.
 template <typename R, typename... V>
 R apply(uint16_t op, const V&... operands) {
   Recording* recording = nullptr;
@@ -115,7 +115,7 @@ struct Numeric {
   friend Logical operator>(const V& a, const V& b) { return apply<Logical>(TN_OP_LESS, b, a); }
   friend Logical operator>=(const V& a, const V& b) { return apply<Logical>(TN_OP_LESS_EQUAL, b, a); }
 
-  // Reductions: one value for each row, for each column, or one in all.
+  // Reductions: one value for each row, for each column, or one for the whole grid.
   friend V max_per_row(const V& a) { return reduce(TN_OP_REDUCE_MAX, a, TN_PER_ROW); }
   friend V max_per_column(const V& a) { return reduce(TN_OP_REDUCE_MAX, a, TN_PER_COLUMN); }
   friend V max_all(const V& a) { return reduce(TN_OP_REDUCE_MAX, a, TN_SCALAR); }
@@ -123,7 +123,7 @@ struct Numeric {
   friend V min_per_column(const V& a) { return reduce(TN_OP_REDUCE_MIN, a, TN_PER_COLUMN); }
   friend V min_all(const V& a) { return reduce(TN_OP_REDUCE_MIN, a, TN_SCALAR); }
 
-  // a, through which no derivative flows.
+  // The value of `a` with derivative 0.
   friend V stop(const V& a) { return apply<V>(TN_OP_STOP, a); }
 };
 
@@ -183,7 +183,7 @@ inline Float log1p(const Float& a) { return detail::apply<Float>(TN_OP_LOG1P, a)
 inline Float tanh(const Float& a) { return detail::apply<Float>(TN_OP_TANH, a); }
 inline Float erf(const Float& a) { return detail::apply<Float>(TN_OP_ERF, a); }
 
-// condition ? a : b. Two numbers of C++ need a point, so that the kind is known: select(c, 1.0, 0.0).
+// condition ? a : b. Two C++ numbers need a decimal point, which makes them Float: select(c, 1.0, 0.0).
 inline Float select(const Logical& c, const Float& a, const Float& b) {
   return detail::apply<Float>(TN_OP_SELECT, c, a, b);
 }
@@ -200,7 +200,7 @@ inline Int to_int(const Logical& a) { return detail::apply<Int>(TN_OP_CAST, a); 
 inline Logical to_logical(const Float& a) { return detail::apply<Logical>(TN_OP_CAST, a); }
 inline Logical to_logical(const Int& a) { return detail::apply<Logical>(TN_OP_CAST, a); }
 
-// A program that is being written. Its values are valid while it lives. May be moved.
+// A program under construction. Its values are valid during its lifetime. May be moved.
 class Program {
  public:
   Program() : recording_(std::make_unique<detail::Recording>()) {}
@@ -226,12 +226,12 @@ class Program {
   // The index of the row (PER_ROW) and of the column (PER_COLUMN), from 0.
   Int row() { return source<Int>(TN_OP_ROW, TN_PER_ROW); }
   Int column() { return source<Int>(TN_OP_COLUMN, TN_PER_COLUMN); }
-  // Draw `number` of the program: a random number in [0, 1) for each element; with the same number, the same values.
+  // Draw `number` of the program: a random number in [0, 1) for each element; equal draw numbers give equal values.
   Float uniform(int32_t number, uint8_t extent = TN_FULL) { return source<Float>(TN_OP_UNIFORM, extent, number); }
-  // Seldom needed: numbers of C++ become constants where they meet a value.
+  // Seldom needed: operators convert C++ numbers to constants.
   Float constant(double number) { return Float(detail::Handle(*recording_, recording_->constant(number, TN_FLOAT))); }
 
-  // The next output, stored with its own extent.
+  // Adds the next output, stored with its own extent.
   void output(const Float& value, tn_dtype dtype = TN_COMPUTE) { add_output(value, TN_FLOAT, dtype); }
   void output(const Int& value, tn_dtype dtype = TN_I64) { add_output(value, TN_INT, dtype); }
   void output(const Logical& value, tn_dtype dtype = TN_BOOL) { add_output(value, TN_LOGICAL, dtype); }
@@ -278,9 +278,9 @@ class Program {
   std::unique_ptr<detail::Recording> recording_;
 };
 
-// An author's own gradient of `forward` (tn_pointwise.gradient): its inputs are there from the start and are read by
-// name, and what is not read need not be saved. Give one output for each input of `forward`, in order: its gradient,
-// or 0.0 for integers.
+// An author's own gradient of `forward` (tn_pointwise.gradient). Its inputs are declared by the constructor and read by
+// name; values that it does not read are not saved. Needs one output for each input of `forward`, in order: the input's
+// gradient, or 0.0 for integers.
 class GradientProgram : public Program {
  public:
   explicit GradientProgram(const Program& forward) {

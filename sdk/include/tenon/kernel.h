@@ -1,7 +1,7 @@
 /* Tenon SDK: native kernels. SPDX-License-Identifier: MIT
  *
- * A native kernel computes a layer type on one kind of device. A layer may consist of kernels alone, the simplest
- * thing an author can write: it then runs where its kernels run, and neighbours are not fused with it. */
+ * A native kernel computes a layer type on one kind of device. A layer type may have kernels and no recorded body, the
+ * simplest plugin to write: it runs only on the devices of its kernels, and is not fused with its neighbours. */
 #ifndef TENON_KERNEL_H
 #define TENON_KERNEL_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* What a kernel is asked about: one layer as planned, bounds filled in. Borrowed until the call returns. */
+/* One layer as planned, bounds filled in: the argument of a kernel's functions. Borrowed until the call returns. */
 typedef struct tn_kernel_site {
   uint32_t size;
   tn_dtype compute; /* the machine's compute type */
@@ -23,24 +23,24 @@ typedef struct tn_kernel_site {
   const tn_spec* const* inputs;
   const tn_spec* const* outputs;
   const tn_spec* const* parameters;
-  const struct tn_claim_site* claim; /* the layers behind a claim (tenon/claim.h), of which `attributes` are the last
-                                        one's; null: one layer */
+  const struct tn_claim_site* claim; /* the layers of a claim (tenon/claim.h), `attributes` being those of the last;
+                                        null: one layer */
 } tn_kernel_site;
 
-/* What a kernel needs kept between forward and backward. The masks have one bit per input, output. */
+/* The values that backward reads, which the host keeps from forward on. The masks have one bit per input, output. */
 typedef struct tn_kernel_needs {
   uint32_t size;
   uint32_t traits;          /* TN_TRAIT_* */
-  uint64_t backward_inputs; /* layer inputs, then parameters, that backward reads; at most 64 */
+  uint64_t backward_inputs; /* of layer inputs, then parameters; at most 64 */
   uint64_t backward_outputs;
 } tn_kernel_needs;
 
-/* Which tensors a call has, in this order.
+/* The tensors of a call, in this order.
  *   forward:  inputs = layer inputs, parameters;                 outputs = layer outputs
  *   backward: inputs = layer inputs, parameters, layer outputs, gradients of the outputs
  *             outputs = gradients of the layer inputs, gradients of the parameters, with requests
- * In backward an input that query did not ask for is null. A metric has no outputs: in their place are its states, one
- * float64 each, which a call overwrites with what the minibatch adds; it has no backward. */
+ * In backward an input that query did not request is null. A metric has states in place of outputs, one float64 each;
+ * a call overwrites them with the minibatch's contribution. A metric has no backward. */
 enum { TN_FORWARD = 0, TN_BACKWARD = 1 };
 
 typedef struct tn_kernel {
@@ -52,16 +52,16 @@ typedef struct tn_kernel {
   uint32_t dtypes_count;
   uint32_t reserved;
   const tn_dtype* dtypes; /* compute types offered */
-  /* [setup] TN_OK, or TN_UNSUPPORTED without a report. *score comes with the table's score and may be changed for this
-   * site: a kernel that is fast for large sizes alone says so here. */
+  /* [setup] TN_OK, or TN_UNSUPPORTED without a report. *score holds the table's score on entry; a kernel may change it
+   * for this site, for example to lose for small sizes. */
   tn_status (*supports)(const tn_kernel_site* site, int32_t* score);
-  /* [setup] Fills `needs`, which comes with size set and the rest zero. */
+  /* [setup] Fills `needs`; on entry its size is set and the rest is zero. */
   tn_status (*query)(const tn_kernel_site* site, tn_kernel_needs* needs);
-  /* [setup] Makes a binding for `direction`. `prepared` comes with size set and the rest zero. Several bindings
-   * live at once. TN_UNSUPPORTED for TN_BACKWARD: the layer has no gradient. */
+  /* [setup] Makes a binding for `direction`; on entry prepared->size is set and the rest is zero. Several bindings
+   * may exist at once. TN_UNSUPPORTED for TN_BACKWARD: the layer has no gradient. */
   tn_status (*prepare)(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
                        int32_t direction, tn_prepared* prepared);
-  const struct tn_claim* claim; /* null, or the chain of layers that it stands for (tenon/claim.h) */
+  const struct tn_claim* claim; /* null, or the chain of layers that it computes (tenon/claim.h) */
 } tn_kernel;
 
 #ifdef __cplusplus

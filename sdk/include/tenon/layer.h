@@ -14,7 +14,7 @@ enum {
   TN_PORT_VARIADIC = 2, /* one or more values; last port only */
   TN_PORT_INTEGER = 4,  /* integer elements (labels, ids); else float */
   TN_PORT_ANY = 8,      /* integer or float */
-  TN_PORT_SPARSE = 16   /* a TN_CSR value too; no other port is given one */
+  TN_PORT_SPARSE = 16   /* accepts a TN_CSR value too; other ports never get one */
 };
 
 /* Static description of one input or output. */
@@ -25,7 +25,7 @@ typedef struct tn_port {
   const char* doc; /* one line: meaning and shape */
 } tn_port;
 
-/* How a parameter or buffer gets its first values. Frozen. */
+/* The first values of a parameter or buffer. Frozen. */
 enum { TN_INIT_CONSTANT = 0 /* a */, TN_INIT_UNIFORM = 1 /* [a, b) */, TN_INIT_NORMAL = 2 /* mean a, std b */ };
 typedef struct tn_initializer {
   int32_t kind;
@@ -39,31 +39,31 @@ enum { TN_PARAMETER_ROWS_GRADIENT = 1 /* its gradient may be stored as TN_ROWS *
 typedef struct tn_parameter {
   uint32_t size;
   uint32_t flags;
-  const char* suffix;  /* one of the declared ones of the description */
-  const tn_spec* spec; /* constant dimensions; dtype TN_COMPUTE for what follows the machine */
+  const char* suffix;  /* one of the description's `parameters` */
+  const tn_spec* spec; /* constant dimensions; dtype TN_COMPUTE: the machine's */
   tn_initializer initializer;
 } tn_parameter;
 
-/* Given to plan: what the layer sees and where it writes its answer. [setup], valid until plan returns. */
+/* The argument of plan: a layer's inputs, and functions that declare its results. [setup], valid until plan returns. */
 typedef struct tn_planner {
   uint32_t size;
-  uint32_t inputs_count; /* values connected, the variadic port's included */
+  uint32_t inputs_count; /* connected values, those of a variadic port included */
   void* self;
   const tn_errors* errors;
   const tn_attributes* attributes;
-  const tn_spec* const* inputs; /* [inputs_count] in port order; null where an optional one is absent */
-  /* Declares the shape and type of an output port. Copies. Required once for each. */
+  const tn_spec* const* inputs; /* [inputs_count] in port order; null: absent optional input */
+  /* Declares shape and type of an output port; copies the spec. Required once for every output port. */
   tn_status (*output)(void* self, uint32_t port, const tn_spec* spec);
-  /* Declares a parameter (a buffer). Copies. Returns its index, or a negative number on failure. */
+  /* Declares a parameter (buffer); copies it. Returns its index, or a negative number on failure. */
   int32_t (*parameter)(void* self, const tn_parameter* parameter);
   int32_t (*buffer)(void* self, const tn_parameter* buffer);
-  /* Says that the integers at input `input` are used as indices below `limit` (and not below 0). The host checks
-   * what is fed. */
+  /* Declares that the integers at input `input` are used as indices in [0, limit). The host checks the integers that
+   * are fed. */
   tn_status (*index_limit)(void* self, uint32_t input, int64_t limit);
   /* Metrics: declares `count` fp64 accumulators, zero at the start of a pass. */
   tn_status (*state)(void* self, uint32_t count);
-  /* The dimension of the rows of sequences of which each is one of `a` and then one of `b`; both are TN_RAGGED and
-   * their innermost sequences lie in the same outer dimension. */
+  /* The ragged dimension of concat(a, b): sequence i is a[i] followed by b[i]. Both must be TN_RAGGED and their
+   * innermost sequences must have the same outer dimension. */
   tn_status (*joined)(void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows);
 } tn_planner;
 
@@ -72,7 +72,7 @@ typedef struct tn_expansion_layer {
   uint32_t size;
   uint32_t inputs_count;
   const char* type;
-  /* Null: the new layer carries the parameter name of the expanded one. Else it is appended after a dot. */
+  /* Null: the new layer has the parameter name of the expanded layer; else that name, a dot and the suffix. */
   const char* suffix;
   const tn_ref* inputs; /* [inputs_count] refs of this expander */
   uint32_t attributes_count;
@@ -81,7 +81,7 @@ typedef struct tn_expansion_layer {
   const tn_value* attribute_values;   /* [attributes_count] */
 } tn_expansion_layer;
 
-/* Given to expand. [setup], valid until expand returns. */
+/* The argument of expand. [setup], valid until expand returns. */
 typedef struct tn_expander {
   uint32_t size;
   uint32_t inputs_count;
@@ -91,11 +91,11 @@ typedef struct tn_expander {
   const tn_spec* const* inputs;
   /* The value at input number `input`. */
   tn_ref (*input)(void* self, uint32_t input);
-  /* Adds another layer by type name; gives its first output, or a negative number on failure. */
+  /* Adds a layer by type name; returns its first output, or a negative number on failure. */
   tn_ref (*layer)(void* self, const tn_expansion_layer* layer);
   /* Output number `number` of the layer whose first output is `first`; a negative number on failure. */
   tn_ref (*output_of)(void* self, tn_ref first, uint32_t number);
-  /* Says that output `port` of the expanded layer is `value`. Required once for each. */
+  /* Sets output `port` of the expanded layer to `value`. Required once for every output port. */
   tn_status (*output)(void* self, uint32_t port, tn_ref value);
 } tn_expander;
 
@@ -120,31 +120,31 @@ typedef struct tn_layer_description {
   uint32_t parameters_count;
   const tn_attribute* const* attributes;
   const char* const* parameters; /* suffixes that may be declared, buffers included */
-  uint32_t state_version;        /* metrics and buffers: changes when their meaning does */
+  uint32_t state_version;        /* metrics and buffers: changes with the meaning of their values */
   uint32_t reserved;
 } tn_layer_description;
 
-/* A named number in a metric's answer is given to this. Name and value are copied. */
+/* Receives one named value of a metric. Name and value are copied. */
 typedef void (*tn_metric_result)(void* self, const char* name, double value);
 
 /* A layer type. Tables are immutable and live as long as the plugin is mapped.
- * Legal order for one layer: plan (expand | lower*). Everything is pure: same arguments, same answer. */
+ * Call order for one layer: plan (expand | lower*). All functions are pure: same arguments, same results. */
 typedef struct tn_layer_type {
   uint32_t size;
   uint32_t reserved;
   const tn_layer_description* description;
-  /* [setup] Shapes, parameters, buffers. No batch size, no device. On failure: reports the port with expected and
-   * actual shape; nothing that was declared counts. */
+  /* [setup] Declares shapes, parameters, buffers, independent of batch size and device. On failure: reports the port
+   * with expected and actual shape; all declarations are discarded. */
   tn_status (*plan)(const tn_planner* planner);
-  /* [setup] Optional. Replaces the layer by others, after plan succeeded. Return TN_UNSUPPORTED, without a report,
-   * where these attributes need no expansion; lower is then used. */
+  /* [setup] Optional. Replaces the layer by other layers, after plan succeeded. Returns TN_UNSUPPORTED, without a
+   * report, if these attributes need no expansion; the host then calls lower. */
   tn_status (*expand)(const tn_expander* expander);
-  /* [setup] Records the body. Optional where native kernels carry the layer. */
+  /* [setup] Records the body. Optional if native kernels compute the layer. */
   tn_status (*lower)(const tn_attributes* attributes, const tn_builder* builder);
-  /* [any] Metrics: named values from the merged state. `state` has as many doubles as plan declared and may be all
-   * zero. Required for TN_ROLE_METRIC, null otherwise. */
+  /* [any] Metrics: computes named values from the merged state. `state` has the number of doubles that plan declared
+   * and may be all zero. Required for TN_ROLE_METRIC, null otherwise. */
   tn_status (*finalize)(const tn_attributes* attributes, const double* state, tn_metric_result result, void* self);
-  /* [any] Optional power by id, or null. */
+  /* [any] Returns an optional table by id, or null. The function may be null. */
   const void* (*extension)(const char* id);
 } tn_layer_type;
 

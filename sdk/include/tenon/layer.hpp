@@ -3,16 +3,16 @@
  * A layer type is a struct of static functions; layer_type<T>() makes its C table.
  *
  *   struct Double {
- *     static void describe(tn::LayerDescription& d);                          // what help, checks and plan show
+ *     static void describe(tn::LayerDescription& d);                          // shown by help, checks and plan
  *     static void plan(tn::Planner& planner);                                 // shapes, parameters
  *     static void lower(const tn::Attributes& attributes, tn::Builder& body); // the formula
  *     // optional
- *     static bool expand(tn::Expander& expander);      // other layers instead of lower; false: these need none
+ *     static bool expand(tn::Expander& expander);      // other layers instead of lower; false: no expansion
  *     static void finalize(const tn::Attributes& attributes, const double* state, tn::Results& results);  // metrics
  *     static const void* extension(const char* id) noexcept;
  *   };
  *
- * Each of them may throw; plan and lower say what is wrong best with tn::Failure. */
+ * Each function may throw; plan and lower should throw tn::Failure. */
 #ifndef TENON_LAYER_HPP
 #define TENON_LAYER_HPP
 
@@ -38,7 +38,7 @@ inline tn_initializer glorot_uniform(int64_t fan_in, int64_t fan_out) {
 
 // ---- description
 
-// Filled by describe, in the order in which plan, lower and users number things. Strings are literals.
+// Filled by describe. Inputs, outputs and parameters are numbered in the order of declaration. Strings are literals.
 class LayerDescription {
  public:
   LayerDescription() {
@@ -60,7 +60,7 @@ class LayerDescription {
   void attribute(const Attribute& attribute) { attributes_.add(attribute); }
   // The suffix of a parameter or buffer that plan may declare.
   void parameter(const char* suffix) { parameters_.add(suffix); }
-  // Of metrics and buffers; changes when their meaning does.
+  // Version of the state of metrics and buffers; changes with its meaning.
   void state_version(uint32_t version) { table_.state_version = version; }
 
   const tn_layer_description* get() {
@@ -103,7 +103,7 @@ class Planner {
   Attributes attributes() const { return Attributes(planner_.attributes); }
   uint32_t inputs_count() const { return planner_.inputs_count; }
   bool has_input(uint32_t i) const { return i < planner_.inputs_count && planner_.inputs[i] != nullptr; }
-  // Floats are in the compute type, to which the host converts them where they enter a layer.
+  // The spec of an input. The host converts floats to the compute type at the input of a layer.
   Spec input(uint32_t i) const {
     if (!has_input(i)) throw Failure(TN_INVALID, port(i), "is not connected");
     const Spec spec(*planner_.inputs[i]);
@@ -114,7 +114,7 @@ class Planner {
   Failure bad_input(uint32_t i, std::string message, tn_status code = TN_INVALID) const {
     return Failure(code, port(i), std::move(message)).actual(input(i));
   }
-  // The input, which must have so many dimensions; `form` describes them: "[samples, classes]".
+  // The spec of an input that must have `rank` dimensions; `form` describes them: "[samples, classes]".
   Spec input_of_rank(uint32_t i, int32_t rank, const char* form) const {
     Spec spec = input(i);
     if (spec.rank() != rank) throw bad_input(i, "must be " + std::string(form));
@@ -131,7 +131,7 @@ class Planner {
     for (int32_t k = rows.rank(); fits && k < spec.rank(); ++k) fits = spec[k].same(1);
     if (!fits) throw bad_input(i, "must have one value for each row").expected(rows.as(spec.dtype()));
   }
-  // How many elements dimensions `first` and above have together; they must be constant, and some.
+  // The number of elements of dimensions `first` and above, which must be constant; at least 1.
   int64_t elements(uint32_t i, int32_t first) const {
     const Spec spec = input(i);
     int64_t product = 1;
@@ -157,7 +157,7 @@ class Planner {
   }
   // The integers at the input are used as indices below `limit`.
   void index_limit(uint32_t i, int64_t limit) { check(planner_.index_limit(planner_.self, i, limit)); }
-  // The rows of sequences of which each is one of input `a` and then one of input `b`.
+  // The ragged dimension of concat(a, b) of two inputs: sequence i is a[i] followed by b[i].
   Dim joined(uint32_t a, uint32_t b) {
     const Spec first = input(a), second = input(b);
     const tn_spec one = first.get(), other = second.get();
@@ -165,7 +165,7 @@ class Planner {
     check(planner_.joined(planner_.self, &one, &other, &rows));
     return rows;
   }
-  // Metrics: how many accumulators.
+  // Metrics: the number of accumulators.
   void state(uint32_t count) { check(planner_.state(planner_.self, count)); }
 
  private:
@@ -180,7 +180,7 @@ class Planner {
     parameter.initializer = initializer;
     if (call(planner_.self, &parameter) < 0) throw Reported(TN_INVALID);
   }
-  // All inputs beyond the last port are that port's, which is then variadic.
+  // Inputs beyond the last port belong to that port, which is variadic.
   const char* port(uint32_t i) const {
     const uint32_t count = description_.inputs_count;
     return count == 0 ? "" : description_.inputs[i < count ? i : count - 1]->name;
@@ -210,7 +210,7 @@ class Expander {
     return Spec(*expander_.inputs[i]);
   }
   tn_ref input(uint32_t i) { return made(expander_.input(expander_.self, i)); }
-  // The first output of another layer. suffix: null, or what its parameter name gets after a dot.
+  // Adds a layer; returns its first output. suffix: appended to its parameter name after a dot; null: none.
   tn_ref layer(const char* type, std::initializer_list<tn_ref> inputs, std::initializer_list<Setting> settings = {},
                const char* suffix = nullptr) {
     std::vector<const char*> names;
@@ -230,13 +230,13 @@ class Expander {
     layer.attribute_values = values.data();
     return made(expander_.layer(expander_.self, &layer));
   }
-  // Another output of a layer that was added, by its first one.
+  // Output `number` of an added layer, given its first output.
   tn_ref output_of(tn_ref first, uint32_t number) { return made(expander_.output_of(expander_.self, first, number)); }
   void output(uint32_t port, tn_ref value) { check(expander_.output(expander_.self, port, value)); }
 
  private:
   static tn_ref made(tn_ref ref) {
-    if (ref < 0) throw Reported(TN_INVALID);  // the host reported more
+    if (ref < 0) throw Reported(TN_INVALID);  // the host reported the reason
     return ref;
   }
 
@@ -245,7 +245,7 @@ class Expander {
 
 // ---- metrics
 
-// Where finalize puts its named values.
+// Receives the named values of finalize.
 class Results {
  public:
   Results(tn_metric_result result, void* self) : result_(result), self_(self) {}
@@ -311,7 +311,7 @@ class LayerTable {
     });
     return status != TN_OK ? status : builder->status(builder->self);
   }
-  // To the host TN_UNSUPPORTED means "use lower", so a failure must not look like it.
+  // TN_UNSUPPORTED makes the host use lower, so a failure is returned as another code.
   static tn_status expand(const tn_expander* expander) {
     bool expanded = true;
     const tn_status status = guarded(expander->errors, [&] {

@@ -1,7 +1,7 @@
 /* Tenon SDK: the one exported symbol and the descriptor behind it. SPDX-License-Identifier: MIT
  *
  * A plugin is one shared object with one exported symbol and an ELF note, written by tenon_add_plugin, that repeats
- * the descriptor as JSON. The host reads the note without running code, decides, loads, and compares. */
+ * the descriptor as JSON. The host reads the note without running code, and compares it when it loads the code. */
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
 
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* A shared library the plugin needs beyond libc, and what to tell a person who lacks it. */
+/* A shared library that the plugin needs beyond libc, with a hint for users who lack it. */
 typedef struct tn_library {
   uint32_t size;
   uint32_t reserved;
@@ -48,8 +48,8 @@ typedef struct tn_plugin {
   const tn_library* const* libraries;
 } tn_plugin;
 
-/* [load] The exported symbol. Returns the descriptor; null is refused. Does nothing else: no allocation, no
- * threads, no device is touched. */
+/* [load] The exported symbol. Returns the descriptor; the host refuses null. Does nothing else: it allocates nothing,
+ * starts no threads and uses no device. */
 #define TN_ENTRY tenon_plugin
 #define TN_ENTRY_NAME "tenon_plugin"
 typedef const tn_plugin* (*tn_entry)(void);
@@ -62,7 +62,7 @@ typedef const tn_plugin* (*tn_entry)(void);
 
 TN_EXPORT const tn_plugin* tenon_plugin(void);
 
-/* The note: section and owner name, type, and the most its JSON may take. */
+/* The note: name of its section, name of its owner, type, and the most bytes of its JSON. */
 #define TN_NOTE_SECTION ".note.tenon"
 #define TN_NOTE_OWNER "Tenon"
 #define TN_NOTE_TYPE 1

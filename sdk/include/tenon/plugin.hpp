@@ -37,7 +37,7 @@ class Plugin {
   }
   // CPU features that must be present, comma separated.
   void isa(const char* features) { table_.isa = features; }
-  // The oldest host that will do, where the plugin needs more than these wrappers.
+  // The oldest minor version of the host that the plugin runs on, if it needs a newer one than these wrappers.
   void requires_minor(uint16_t minor) { table_.abi.required = minor; }
   void library(const char* name, const char* hint) { libraries_.add({sizeof(tn_library), 0, name, hint}); }
 
@@ -86,7 +86,7 @@ class Plugin {
   tn_plugin table_ = {};
 };
 
-// The descriptor that `describe` fills, made at the first call; null, which hosts refuse, when it throws.
+// The descriptor that `describe` fills, made at the first call; null, which hosts refuse, if it throws.
 template <void (*describe)(Plugin&)>
 const tn_plugin* entry() noexcept {
   struct Made {

@@ -1,7 +1,7 @@
 /* Tenon SDK: readers of data. SPDX-License-Identifier: MIT
  *
- * A reader yields samples of named slots into memory that the host gives. Shuffling, batching and prefetching are
- * wrappers of the host. Legal order for one instance: open (schema | samples | read_at | next | position | seek)* close
+ * A reader writes samples of named slots into the host's memory. Shuffling, batching and prefetching are wrappers of
+ * the host. Call order for one instance: open (schema | samples | read_at | next | position | seek)* close
  */
 #ifndef TENON_READER_H
 #define TENON_READER_H
@@ -32,16 +32,16 @@ typedef struct tn_reader_open {
   const char* directory;
   /* The host sets it to non-zero to ask a long call to return TN_CANCELLED soon. Valid until close. */
   const volatile int32_t* cancel;
-  /* Lists of names that a model learned, by slot. A reader that numbers what it finds gives each name the number that
-   * it has there, tells this list in its schema, and refuses names that are not in it. Slots that it lacks are ignored.
+  /* Lists of names that a model was trained with, by slot. A reader that numbers the names it finds uses the numbers of
+   * the list, puts the list into its schema, and refuses other names. Lists for slots that it lacks are ignored.
    */
   const tn_names* const* names;
   uint32_t names_count;
   uint32_t names_reserved;
 } tn_reader_open;
 
-/* Where the samples of a slot go that is TN_RAGGED or TN_CSR: rows (entries) end to end, and how many each sample has.
- * The host owns all of it; the reader writes through the pointers and into the `needed` members alone. */
+/* The buffer of a TN_RAGGED or TN_CSR slot: the concatenated rows (entries) and their number for each sample. Owned by
+ * the host; the reader writes only through the pointers and to the `needed` members. */
 typedef struct tn_sequence_room {
   uint32_t size;
   uint32_t reserved;
@@ -49,14 +49,14 @@ typedef struct tn_sequence_room {
   int64_t inner_capacity; /* two levels: inner sequences that fit */
   void* rows;             /* [rows_capacity, shape...]; TN_CSR: the values, float [rows_capacity] */
   int64_t* ids;           /* TN_CSR: the column of each entry, rising within a sample; else null */
-  int64_t* lengths;       /* [capacity] of each sample: its rows or entries; with two levels its inner sequences */
+  int64_t* lengths;       /* [capacity] of each sample: number of rows or entries; two levels: of inner sequences */
   int64_t* inner_lengths; /* [inner_capacity] two levels: rows of each inner sequence; else null */
-  int64_t rows_needed;    /* written together with TN_NEED_CAPACITY: rows that would have been enough */
-  int64_t inner_needed;   /* likewise: inner sequences */
+  int64_t rows_needed;    /* set with TN_NEED_CAPACITY: a sufficient rows_capacity */
+  int64_t inner_needed;   /* set with TN_NEED_CAPACITY: a sufficient inner_capacity */
 } tn_sequence_room;
 
-/* Where samples go. One buffer per slot in schema order, each with room for `capacity` samples: of a TN_DENSE slot
- * data[slot] is the samples' memory, end to end; else it is a tn_sequence_room. */
+/* Buffers for samples, one per slot in schema order, each for `capacity` samples: for a TN_DENSE slot data[slot] is
+ * memory for the concatenated samples; for other slots it is a tn_sequence_room. */
 typedef struct tn_reader_buffers {
   uint32_t size;
   uint32_t slots_count;
@@ -78,37 +78,37 @@ typedef struct tn_reader_type {
   uint32_t size;
   uint32_t reserved;
   const tn_reader_description* description;
-  /* [io] Opens the data and checks it as a whole where that is cheap. On failure reports file and reason and
-   * leaves *instance alone. */
+  /* [io] Opens the data and checks all of it if that is cheap. On failure reports file and reason and does not write
+   * *instance. */
   tn_status (*open)(const tn_reader_open* open, void** instance);
   /* [io] Frees the instance. */
   void (*close)(void* instance);
   /* [any] Slots; borrowed until close. */
   const tn_reader_schema* (*schema)(void* instance);
-  /* [any] Samples in this shard, or -1 when not known (an online reader). */
+  /* [any] Samples in this shard, or -1 if unknown (an online reader). */
   int64_t (*samples)(void* instance);
   /* [io] Optional: samples by index within the shard, in the order given. Indices are in [0, samples).
-   * TN_NEED_CAPACITY, where all of them do not fit, reads nothing. */
+   * TN_NEED_CAPACITY if they do not all fit; nothing is read then. */
   tn_status (*read_at)(void* instance, const int64_t* indices, int64_t count, const tn_reader_buffers* buffers);
-  /* [io] The next samples in order, at most buffers->capacity; *count says how many. TN_END with *count 0 after the
-   * last one; the call after that begins the next pass. Where not all fit it gives those that do; where not even one
-   * fits, TN_NEED_CAPACITY, which consumes nothing. A damaged record is TN_BAD_DATA naming file and record. */
+  /* [io] Reads the next samples in order, at most buffers->capacity, and sets *count. TN_END with *count 0 after the
+   * last one; the call after that starts the next pass. Reads fewer samples if not all fit; TN_NEED_CAPACITY if not
+   * even one fits, which consumes nothing. TN_BAD_DATA for a damaged record, with file and record named. */
   tn_status (*next)(void* instance, const tn_reader_buffers* buffers, int64_t* count);
   /* [io] Samples consumed by next in this pass. */
   int64_t (*position)(void* instance);
   /* [io] Makes `position` the next sample of a pass. */
   tn_status (*seek)(void* instance, int64_t position);
-  /* [any] Optional power by id, or null. */
+  /* [any] Returns an optional table by id, or null. The function may be null. */
   const void* (*extension)(const char* id);
 } tn_reader_type;
 
-/* "tenon.pass/1", an extension: for readers whose samples differ from pass to pass, such as images cut at random.
- * Without the call passes are counted from 0 by the ends that `next` came to. */
+/* "tenon.pass/1", an extension for readers whose samples differ from pass to pass, such as randomly cropped images.
+ * Without a call of begin the number of the pass is the number of times that `next` returned TN_END. */
 #define TN_PASS "tenon.pass/1"
 typedef struct tn_pass {
   uint32_t size;
   uint32_t reserved;
-  /* [io] What is read from now on, by read_at or next, belongs to pass number `pass`, from 0. */
+  /* [io] Samples read after this call, by read_at or next, belong to pass number `pass`, from 0. */
   tn_status (*begin)(void* instance, int64_t pass);
 } tn_pass;
 

@@ -1,22 +1,22 @@
 /* Tenon SDK for C++17: readers of data that has a known number of samples. SPDX-License-Identifier: MIT
  *
- * A reader type is a class; reader_type<T>() makes its C table, with positions, seeking, room and failures.
+ * A reader type is a class; reader_type<T>() makes its C table, with positions, seeking, buffers and failures.
  *
  *   class Squares {
  *    public:
- *     static void describe(tn::ReaderDescription& d);   // what help and checks show
- *     explicit Squares(const tn::ReaderOpen& open);     // reads or finds the data
- *     const std::vector<tn::ReaderSlot>& slots() const; // asked once
- *     int64_t samples() const;                          // in this shard; asked once
+ *     static void describe(tn::ReaderDescription& d);   // shown by help and checks
+ *     explicit Squares(const tn::ReaderOpen& open);     // opens the data
+ *     const std::vector<tn::ReaderSlot>& slots() const; // called once
+ *     int64_t samples() const;                          // in this shard; called once
  *     void read(int64_t index, tn::Samples& to);        // writes sample `index` of this shard, every slot of it
  *     // optional
- *     void ahead(int64_t index) const;                  // this sample is read soon: tn::prefetch its memory
+ *     void ahead(int64_t index) const;                  // `index` is read soon: tn::prefetch its memory
  *   };
  *
- * A reader that numbers names, such as classes, takes the numbers of ReaderOpen::names where there are some, and tells
- * the names in its slots. Each of them may throw; a damaged file or record is best a tn::Failure of TN_BAD_DATA with
- * file, record and reason. Such a record is passed over by the call after the one that reported it, so that nothing
- * else is lost; any other failure of next leaves the position where it was. Online readers fill the C table instead. */
+ * A reader that numbers names, such as classes, uses the numbers of ReaderOpen::names if there are any, and puts the
+ * names into its slots. Each function may throw; for a damaged file or record throw tn::Failure of TN_BAD_DATA with
+ * file, record and reason. The call after such a failure skips the damaged record; any other failure of next leaves the
+ * position unchanged. Online readers fill the C table instead. */
 #ifndef TENON_READER_HPP
 #define TENON_READER_HPP
 
@@ -56,7 +56,7 @@ class ReaderDescription {
   tn_reader_description table_ = {};
 };
 
-// Asks the processor for the first KiB of memory that is read soon.
+// Prefetches the first KiB of memory into the processor's cache.
 inline void prefetch(const void* from, size_t bytes) {
   constexpr size_t kLine = 64, kMost = 1024;
   const auto* const at = static_cast<const char*>(from);
@@ -66,26 +66,26 @@ inline void prefetch(const void* from, size_t bytes) {
   __asm__ volatile("");  // without it gcc takes what only prefetches for a function without effect, and drops its calls
 }
 
-// Which samples of the data an instance yields: index * count + number, for its index from 0.
+// The samples of an instance: its sample `index`, from 0, is sample index * count + number of the data.
 struct Shard {
   int64_t number = 0;
   int64_t count = 1;
 
   bool has(int64_t sample) const { return sample % count == number; }
   int64_t sample(int64_t index) const { return index * count + number; }
-  // How many of `all` samples.
+  // The number of samples of this shard, of `all`.
   int64_t samples(int64_t all) const { return all > number ? (all - number - 1) / count + 1 : 0; }
 };
 
-// What a reader is opened with. Borrowed until the constructor returns, but for what says otherwise.
+// The arguments of a reader's constructor. Borrowed until the constructor returns, unless stated otherwise.
 class ReaderOpen {
  public:
   explicit ReaderOpen(const tn_reader_open& open) : open_(open) {}
 
   Attributes attributes() const { return Attributes(open_.attributes); }
   Shard shard() const { return {open_.shard, open_.shards}; }
-  // `name` itself where it is absolute, else within the folder that attributes are relative to; without "./" in front,
-  // as messages show it.
+  // `name` if it is absolute, else `name` within the folder of relative attributes; without a leading "./", for
+  // messages.
   std::string path(const std::string& name) const {
     const bool complete = open_.directory == nullptr || *open_.directory == '\0' || name.compare(0, 1, "/") == 0;
     const std::string joined = complete ? name : std::string(open_.directory) + "/" + name;
@@ -94,7 +94,7 @@ class ReaderOpen {
       from = next;
     return joined.substr(from);
   }
-  // The names that the values of a slot must have, in the order of their numbers; none: the reader numbers what it
+  // The required names of a slot's values, in the order of their numbers; empty: the reader numbers the names that it
   // finds. Valid until the constructor returns.
   std::vector<std::string_view> names(const std::string& slot) const {
     std::vector<std::string_view> result;
@@ -105,9 +105,9 @@ class ReaderOpen {
           result.emplace_back(it.texts[number].data, it.texts[number].length);
     return result;
   }
-  // Non-zero once the host wants a long call to throw TN_CANCELLED. Valid as long as the reader.
+  // Becomes non-zero when a long call should throw TN_CANCELLED. Valid as long as the reader.
   const volatile int32_t* cancel() const { return open_.cancel; }
-  // Counted memory for what is kept, or null. Valid as long as the reader.
+  // Counted memory for the reader's data, or null. Valid as long as the reader.
   const tn_memory* memory() const {
     return static_cast<const tn_memory*>(open_.services->extension(open_.services->self, TN_MEMORY));
   }
@@ -200,7 +200,7 @@ class ReaderInstance {
   }
 
  private:
-  static constexpr int64_t kAhead = 8;  // samples; in a random order the processor cannot foresee where they lie
+  static constexpr int64_t kAhead = 8;  // samples; the processor cannot prefetch samples in random order by itself
 
   template <typename R, typename = void>
   struct Prefetches : std::false_type {};
@@ -211,7 +211,7 @@ class ReaderInstance {
     if constexpr (Prefetches<T>::value) reader_.ahead(index);
     (void)index;
   }
-  // False: it failed, but the samples before it are given first, and the next call meets the failure again.
+  // False: the read failed after other samples; those are returned first, and the next call fails again.
   bool read_next() {
     try {
       reader_.read(position_, room_);
@@ -273,7 +273,7 @@ class ReaderTable {
   using Instance = ReaderInstance<T>;
 
   static Instance& of(void* self) { return *static_cast<Instance*>(self); }
-  // Work that also has an answer other than success and failure.
+  // Like guarded, for work that returns a status of its own.
   template <typename Work>
   static tn_status answered(void* self, Work&& work) {
     tn_status answer = TN_OK;

@@ -1,7 +1,7 @@
 /* Tenon SDK for C++17: the slots of a reader, and the host's buffers for samples.
  * SPDX-License-Identifier: MIT
  *
- * tenon/reader.hpp hands a tn::Samples to a reader, which writes one sample after the other into it. */
+ * tenon/reader.hpp passes a tn::Samples to a reader, which writes one sample after the other into it. */
 #ifndef TENON_SAMPLES_HPP
 #define TENON_SAMPLES_HPP
 
@@ -15,7 +15,7 @@
 
 namespace tn {
 
-// What the values of a slot stand for, in the order of their numbers. Borrows the texts.
+// The names of a slot's values, in the order of their numbers. Borrows the texts.
 class Names {
  public:
   template <typename Texts>
@@ -34,7 +34,7 @@ class Names {
   tn_names table_ = {};
 };
 
-// One slot in owning form; tn_slot says what the members mean.
+// One slot in owning form; tn_slot documents the members.
 struct ReaderSlot {
   std::string name;
   tn_dtype dtype = TN_F32;
@@ -45,11 +45,11 @@ struct ReaderSlot {
   std::shared_ptr<const Names> names = {};
 };
 
-// The room for the samples of one call, and the place of the one that is being written in it. Of what does not fit
-// only the size is noted: a reader writes every sample without asking.
+// The buffers for the samples of one call, and the position of the sample that is being written. A sample that does not
+// fit is only counted, so a reader writes every sample without checking capacity.
 class Samples {
  public:
-  // Which pass the sample is read for, from 0.
+  // The number of the pass that the sample is read for, from 0.
   int64_t pass() const { return pass_; }
 
   // TN_DENSE: the sample's memory.
@@ -68,7 +68,7 @@ class Samples {
     }
     state.new_rows = count;
   }
-  // TN_RAGGED of two levels: rows end to end, and how many each of the `count` inner sequences has.
+  // TN_RAGGED of two levels: concatenated rows, and the number of rows of each of the `count` inner sequences.
   void sequences(size_t slot, const void* rows, const int64_t* lengths, int64_t count) {
     State& state = states_[slot];
     tn_sequence_room& room = room_of(slot);
@@ -92,7 +92,7 @@ class Samples {
     state.new_rows = count;
   }
 
-  // For the wrapper: what slots are written, where a call begins, and what became of the sample just written.
+  // The functions below are for the wrapper: they set the slots, start a call, keep samples, and report capacity.
   explicit Samples(const std::vector<ReaderSlot>& slots) {
     for (const ReaderSlot& slot : slots) {
       State state;
@@ -112,7 +112,7 @@ class Samples {
     pass_ = pass;
     for (State& state : states_) state.rows = state.inner = state.new_rows = state.new_inner = 0;
   }
-  // Whether all that was written since begin fits, the sample at hand included.
+  // True if all samples since begin fit, the current one included.
   bool fits() const {
     for (size_t slot = 0; slot < states_.size(); ++slot) {
       const State& state = states_[slot];
@@ -124,7 +124,7 @@ class Samples {
     }
     return true;
   }
-  // Keeps the sample at hand; the next one comes after it.
+  // Keeps the current sample and moves on to the next.
   void commit() {
     ++count_;
     for (State& state : states_) {
@@ -134,7 +134,7 @@ class Samples {
     }
   }
   int64_t count() const { return count_; }
-  // Tells the host how much room all samples since begin need.
+  // Sets the `needed` members to the capacity that all samples since begin need.
   void report_needed() {
     for (size_t slot = 0; slot < states_.size(); ++slot) {
       if (states_[slot].dense) continue;
@@ -147,8 +147,8 @@ class Samples {
   struct State {
     bool dense = true;
     uint64_t bytes = 0;                   // of one sample, row or value
-    int64_t rows = 0, inner = 0;          // of the samples that were kept
-    int64_t new_rows = 0, new_inner = 0;  // of the one at hand
+    int64_t rows = 0, inner = 0;          // of the samples kept so far
+    int64_t new_rows = 0, new_inner = 0;  // of the current sample
   };
 
   static bool fits(int64_t used, int64_t more, int64_t capacity) { return more <= capacity - used; }

@@ -1,4 +1,4 @@
-/* Tenon SDK: what the host gives a plugin: error sink, services by id, threads, the execution context.
+/* Tenon SDK: the host's services for plugins: error sink, services by id, threads, the execution context.
  * SPDX-License-Identifier: MIT */
 #ifndef TENON_SERVICES_H
 #define TENON_SERVICES_H
@@ -9,22 +9,22 @@
 extern "C" {
 #endif
 
-/* One failure. All pointers are the caller's and may die when report returns. */
+/* One failure. All pointers belong to the caller and are valid until report returns. */
 typedef struct tn_error_report {
   uint32_t size;
   tn_status code;
-  const char* message;     /* what was wrong, in a sentence without the component's own name */
-  const char* port;        /* input, output, attribute or file the failure is about, or null */
+  const char* message;     /* the fault, in a sentence without the component's own name */
+  const char* port;        /* the input, output, attribute or file at fault, or null */
   const tn_spec* expected; /* or null */
   const tn_spec* actual;   /* or null */
 } tn_error_report;
 
-/* Where failures go. The host adds which component and layer it was talking to. */
+/* Receives failures. The host adds the names of component and layer. */
 typedef struct tn_errors {
   uint32_t size;
   uint32_t reserved;
   void* self;
-  /* [any] Copies the report; the last one before the failing return counts. Never fails. */
+  /* [any] Copies the report. The host uses the last one before the failing return. Never fails. */
   void (*report)(void* self, const tn_error_report* report);
 } tn_errors;
 
@@ -44,23 +44,23 @@ typedef struct tn_parallel {
   int32_t workers; /* threads that may take part; worker ids are 0 .. workers - 1 */
   void* self;
   /* [run] Calls task(argument, index, worker) once for each index in [0, count), in any order, and returns when
-   * all are done. A task must not depend on which worker runs it or on how many there are. May run everything on
-   * the calling thread; always does so when called from inside a task. */
+   * all are done. A task must not depend on its worker or on the number of workers. May run everything on the
+   * calling thread, and always does so when called from inside a task. */
   void (*for_each)(void* self, int64_t count, void (*task)(void* argument, int64_t index, int32_t worker),
                    void* argument);
-  /* [run] Several for_each behind one another as one region, with a barrier between two phases: calls
-   * task(argument, phase, index, worker) once for each phase in [0, count) and each index in [0, sizes[phase]), and
-   * begins no task of a phase before all of the one before it are done; what those wrote is seen. Costs less than as
-   * many calls of for_each, whose rules hold. Null in a host that is older. */
+  /* [run] A sequence of for_each in one region, with a barrier after each phase: calls task(argument, phase, index,
+   * worker) once for each phase in [0, count) and each index in [0, sizes[phase]). The tasks of a phase start after all
+   * tasks of the phase before are done, and see their writes. The rules of for_each hold. Cheaper than `count` calls of
+   * for_each. Null in an older host. */
   void (*phases)(void* self, int32_t count, const int64_t* sizes,
                  void (*task)(void* argument, int32_t phase, int64_t index, int32_t worker), void* argument);
 } tn_parallel;
 
-/* Services of the host, handed to every create, open and prepare call and valid until the object made is
- * destroyed. Never keep one in a static: two hosts may share one loaded image. */
+/* Services of the host, passed to every create, open and prepare call and valid until the object made by it is
+ * destroyed. Never store them in a static: two hosts may share one loaded image. */
 typedef struct tn_services {
   uint32_t size;
-  uint16_t abi_major; /* what the host offers */
+  uint16_t abi_major; /* the host's version */
   uint16_t abi_minor;
   void* self;
   /* [any] A service by id ("tenon.log/1"), or null. The table lives as long as these services. */
@@ -77,25 +77,25 @@ typedef struct tn_log {
   void (*write)(void* self, int32_t level, const char* message);
 } tn_log;
 
-/* "tenon.memory/1": counted host memory for what a plugin keeps between calls. */
+/* "tenon.memory/1": counted host memory for a plugin's data that outlives a call. */
 #define TN_MEMORY "tenon.memory/1"
 typedef struct tn_memory {
   uint32_t size;
   uint32_t reserved;
   void* self;
-  /* [setup][io] 64-byte aligned, or null when there is no more. */
+  /* [setup][io] 64-byte aligned memory, or null if out of memory. */
   void* (*allocate)(void* self, uint64_t bytes);
-  /* [setup][io] `bytes` as allocated; null is ignored. */
+  /* [setup][io] Frees memory; `bytes` as allocated; null is ignored. */
   void (*release)(void* self, void* memory, uint64_t bytes);
 } tn_memory;
 
-/* Varies per step and is read through device memory. Frozen. */
+/* Seed and step of random numbers, in device memory, rewritten every step. Frozen. */
 typedef struct tn_random {
   uint64_t seed;
-  uint64_t step; /* in training the number of updates that the parameters had, over all trainings; else 0 */
+  uint64_t step; /* in training the number of updates of the parameters so far, over all trainings; else 0 */
 } tn_random;
 
-/* Given to every run. Valid during the call. */
+/* The context of a run. Valid during the call. */
 typedef struct tn_execution {
   uint32_t size;
   uint32_t reserved;
@@ -107,31 +107,31 @@ typedef struct tn_execution {
   const tn_errors* errors;
 } tn_execution;
 
-/* What to do with one output of a backward kernel. */
+/* How a call writes an output: not at all, replacing its values, or adding to them. */
 enum { TN_REQUEST_NONE = 0, TN_REQUEST_WRITE = 1, TN_REQUEST_ADD = 2 };
 
-/* The operands of one run. The host owns and rewrites all of it between calls. */
+/* The operands of one run. Owned by the host, which rewrites them between calls. */
 typedef struct tn_call {
   uint32_t size;
   uint32_t inputs_count;
   uint32_t outputs_count;
   uint32_t reserved;
-  const tn_tensor* const* inputs; /* an entry is null where an optional operand is absent */
-  tn_tensor* const* outputs;      /* an entry is null where its request is NONE */
+  const tn_tensor* const* inputs; /* null entry: absent optional operand */
+  tn_tensor* const* outputs;      /* null entry: its request is NONE */
   const uint8_t* requests;        /* [outputs_count] TN_REQUEST_* */
-  void* workspace;                /* as many bytes as prepare asked for; contents undefined at entry */
+  void* workspace;                /* workspace_bytes of tn_prepared; contents undefined at entry */
   uint64_t node;                  /* identity of this call, for counter-based random numbers */
 } tn_call;
 
-/* A call that was prepared: the host stores it in a flat array and runs it every step. */
+/* A prepared call. The host stores it in a flat array and runs it every step. */
 typedef struct tn_prepared {
   uint32_t size;
   uint32_t traits;          /* TN_TRAIT_* */
-  void* binding;            /* the callee's own; handed back to run and destroy */
-  uint64_t workspace_bytes; /* 64-byte aligned memory that is the call's own while it runs */
-  /* [run] Enqueues the work. Anything but TN_OK ends the step, with a report in execution->errors. */
+  void* binding;            /* the plugin's data, passed to run and destroy */
+  uint64_t workspace_bytes; /* 64-byte aligned memory for the call while it runs */
+  /* [run] Enqueues the work. Any status but TN_OK ends the step; the reason is reported to execution->errors. */
   tn_status (*run)(void* binding, const tn_execution* execution, const tn_call* call);
-  /* [setup] Frees the binding. May be null when there is nothing to free. */
+  /* [setup] Frees the binding. May be null if there is nothing to free. */
   void (*destroy)(void* binding);
 } tn_prepared;
 

@@ -1,7 +1,7 @@
 /* Tenon SDK: updaters. SPDX-License-Identifier: MIT
  *
- * An updater is a pointwise program. The host owns parameters, gradients, slots and the step counter, and runs the
- * program over ranges of all parameters at once. */
+ * An updater is a pointwise program. The host owns parameters, gradients, slots (the updater's state) and the step
+ * counter, and runs the program over ranges of all parameters at once. */
 #ifndef TENON_UPDATER_H
 #define TENON_UPDATER_H
 
@@ -15,15 +15,15 @@ extern "C" {
 
 /* Device scalars that the host offers to the program. All are floats. */
 enum {
-  TN_SCALAR_LEARNING_RATE = 0,   /* after the schedule */
-  TN_SCALAR_STEP = 1,            /* updates done so far, this one included: 1 in the first; one count for all tensors */
-  TN_SCALAR_RATE_MULTIPLIER = 2, /* of this parameter, 1 unless the user set it */
-  TN_SCALAR_DECAY_MULTIPLIER = 3, /* of this parameter, 1 unless the user set it */
+  TN_SCALAR_LEARNING_RATE = 0,    /* after the schedule */
+  TN_SCALAR_STEP = 1,             /* number of this update, from 1; the same for all parameters */
+  TN_SCALAR_RATE_MULTIPLIER = 2,  /* of this parameter; default 1 */
+  TN_SCALAR_DECAY_MULTIPLIER = 3, /* of this parameter; default 1 */
   TN_SCALAR_ROW_ELEMENTS = 4      /* elements in a row of this parameter's first dimension; not with TN_GRAIN_ELEMENT */
 };
 
-/* The smallest piece that may be updated on its own; what sharding may cut. A program with reductions needs
- * TN_GRAIN_TENSOR: it then runs once for each tensor. */
+/* The smallest part of a parameter that can be updated independently, for example in another shard. A program with
+ * reductions needs TN_GRAIN_TENSOR; the host then runs it once for each parameter. */
 enum { TN_GRAIN_ELEMENT = 0, TN_GRAIN_ROW = 1, TN_GRAIN_TENSOR = 2 };
 
 /* Records the program. [setup], valid until record returns. */
@@ -36,13 +36,13 @@ typedef struct tn_update_recorder {
   /* Declares the next slot: one float per parameter element, kept by the host, saved in checkpoints, with the
    * given first value. Returns its index. */
   int32_t (*slot)(void* self, const char* name, double initial);
-  /* Gives the program. Copies. Required once.
+  /* Sets the program; copies it. Required once.
    *   inputs:  0 parameter (FULL), 1 gradient (FULL), then the slots in order (FULL), then `scalars` (SCALAR)
    *   outputs: 0 new parameter, then the new slots in order */
   tn_status (*program)(void* self, const tn_program* program, const int32_t* scalars, uint32_t scalars_count,
                        int32_t grain);
-  /* Declares the next slot with one float per row of the parameter: PER_ROW in the program, whose grid then is the
-   * parameter's rows by the elements of one; the grain must be TN_GRAIN_ROW. */
+  /* Declares the next slot, with one float per row of the parameter: PER_ROW in the program, whose grid then has the
+   * parameter's rows and the elements of a row as columns. Needs the grain TN_GRAIN_ROW. */
   int32_t (*row_slot)(void* self, const char* name, double initial);
 } tn_update_recorder;
 
@@ -52,7 +52,7 @@ typedef struct tn_updater_description {
   const char* type;
   const char* doc; /* the formula and its source */
   const tn_attribute* const* attributes;
-  uint32_t state_version; /* changes when the meaning of a slot does */
+  uint32_t state_version; /* changes with the meaning of a slot */
   uint32_t reserved;
 } tn_updater_description;
 
@@ -62,7 +62,7 @@ typedef struct tn_updater_type {
   const tn_updater_description* description;
   /* [setup] Declares slots, then the program. Pure. */
   tn_status (*record)(const tn_update_recorder* recorder);
-  /* [any] Optional power by id, or null. */
+  /* [any] Returns an optional table by id, or null. The function may be null. */
   const void* (*extension)(const char* id);
 } tn_updater_type;
 

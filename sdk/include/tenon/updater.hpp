@@ -7,8 +7,8 @@
  *     }
  *   };
  *
- * By convention an updater declares an attribute `learning_rate`; the host puts it, after the schedule, into the
- * scalar that learning_rate() reads. */
+ * By convention an updater declares an attribute `learning_rate`; learning_rate() reads its value after the host's
+ * schedule. */
 #ifndef TENON_UPDATER_HPP
 #define TENON_UPDATER_HPP
 
@@ -35,7 +35,7 @@ class UpdaterDescription {
     table_.doc = doc;
   }
   void attribute(const Attribute& attribute) { attributes_.add(attribute); }
-  // Changes when the meaning of a slot does.
+  // Version of the slots; changes with the meaning of a slot.
   void state_version(uint32_t version) { table_.state_version = version; }
 
   const tn_updater_description* get() {
@@ -49,13 +49,13 @@ class UpdaterDescription {
   tn_updater_description table_ = {};
 };
 
-// A slot's current value, and the slot's number for its next one.
+// The current value of a slot, and its number, which slot_next uses.
 struct Slot : Float {
   Slot(const Float& current, uint32_t index) : Float(current), number(index) {}
   uint32_t number;
 };
 
-// Writes the update as a formula over one element. Every slot and the parameter need a next value.
+// Records the update as a formula over one element. The parameter and every slot need a next value.
 class UpdateRecorder {
  public:
   explicit UpdateRecorder(const tn_update_recorder& recorder)
@@ -64,16 +64,16 @@ class UpdateRecorder {
   Attributes attributes() const { return Attributes(recorder_.attributes); }
   Float parameter() const { return parameter_; }
   Float gradient() const { return gradient_; }
-  // One more number per parameter element, kept by the host.
+  // Declares a slot: one number per parameter element, stored by the host.
   Slot slot(const char* name, double initial) {
     return declared(recorder_.slot(recorder_.self, name, initial), [this] { return program_.full(); });
   }
-  // One more number per row of the parameter; needs the grain of a row.
+  // Declares a slot with one number per row of the parameter; needs the grain TN_GRAIN_ROW.
   Slot row_slot(const char* name, double initial) {
     return declared(recorder_.row_slot(recorder_.self, name, initial), [this] { return program_.per_row(); });
   }
 
-  // The host's scalars; read them only where they are used.
+  // The host's scalars. Each one read becomes an input of the program.
   Float learning_rate() { return scalar(TN_SCALAR_LEARNING_RATE); }
   Float step() { return scalar(TN_SCALAR_STEP); }
   Float rate_multiplier() { return scalar(TN_SCALAR_RATE_MULTIPLIER); }
@@ -82,10 +82,10 @@ class UpdateRecorder {
 
   void parameter_next(const Float& value) { parameter_next_ = value; }
   void slot_next(const Slot& slot, const Float& value) { next_.at(slot.number) = value; }
-  // TN_GRAIN_*: the smallest piece that may be updated on its own; an element unless said.
+  // TN_GRAIN_*: the smallest part that can be updated independently; default TN_GRAIN_ELEMENT.
   void grain(int32_t grain) { grain_ = grain; }
 
-  // Hands the program over; called by the wrapper after record.
+  // Passes the program to the host; called by the wrapper after record.
   void finish() {
     if (!parameter_next_) throw std::invalid_argument("record gave no next value of the parameter");
     program_.output(*parameter_next_);
@@ -121,7 +121,7 @@ class UpdateRecorder {
     scalar_values_.push_back(program_.scalar());
     return scalar_values_.back();
   }
-  // Inputs were numbered as they were asked for; the host wants parameter, gradient, slots, scalars.
+  // Maps inputs from the order of their first use to the host's order: parameter, gradient, slots, scalars.
   std::vector<int32_t> final_numbers() const {
     std::vector<int32_t> order(inputs_);
     order[1] = 1;
@@ -135,7 +135,7 @@ class UpdateRecorder {
   Program program_;
   Float parameter_;
   Float gradient_;
-  size_t inputs_ = 2;             // asked for so far
+  size_t inputs_ = 2;             // declared so far
   std::vector<size_t> slots_;     // input number of each slot
   std::vector<int32_t> scalars_;  // TN_SCALAR_*
   std::vector<size_t> scalar_inputs_;
