@@ -30,6 +30,8 @@ Layer::~Layer() {
   }
 }
 
+std::string layer_label(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
+
 Expression resolved(Expression expression) {
   while (expression.layer != nullptr && expression.layer->expanded())
     expression = expression.layer->expansion.at(expression.output);

@@ -81,6 +81,9 @@ struct Layer {
   [[nodiscard]] bool expanded() const { return !expansion.empty(); }
 };
 
+// The layer in messages: 'layer "hidden" (fc)'.
+[[nodiscard]] std::string layer_label(const Layer& layer);
+
 // The layer that computes an expression: expansions followed to their end.
 [[nodiscard]] Expression resolved(Expression expression);
 

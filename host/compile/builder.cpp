@@ -21,7 +21,7 @@ class Recording {
         weights_(site.weights),
         draws_(site.draws),
         training_(site.training),
-        sink_(described(*body.layer), body.type->tags) {}
+        sink_(layer_label(*body.layer), body.type->tags) {}
 
   void run() {
     const Loan<tn_builder> loan(body_.type->tags, this, "builder", sink_.who());
@@ -277,8 +277,6 @@ class Recording {
 };
 
 }  // namespace
-
-std::string described(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
 
 void record(Lowered& lowered, Body& body, const RecordingSite& site) { Recording(lowered, body, site).run(); }
 

@@ -28,7 +28,4 @@ struct RecordingSite {
 // Fills outputs and states in. Errors name the layer.
 void record(Lowered& lowered, Body& body, const RecordingSite& site);
 
-// 'layer "hidden" (fc)'
-[[nodiscard]] std::string described(const Layer& layer);
-
 }  // namespace tenon

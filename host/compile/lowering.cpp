@@ -175,8 +175,8 @@ class Lowering {
     else if (!needs_kernel)
       recorded();
     else
-      fail(TN_UNSUPPORTED, described(*ref), ": it has native kernels only, and none for device \"", device_, "\" and ",
-           dtype_name(compute_));
+      fail(TN_UNSUPPORTED, layer_label(*ref), ": it has native kernels only, and none for device \"", device_,
+           "\" and ", dtype_name(compute_));
   }
 
   void recorded() {
@@ -224,7 +224,7 @@ class Lowering {
       };
       for (size_t source = 1; source < sources; ++source)
         if (of(source) != of(0))
-          fail(TN_UNSUPPORTED, described(*body_.layer),
+          fail(TN_UNSUPPORTED, layer_label(*body_.layer),
                ": it puts integers of data with different scales or offsets together");
       if (of(0) != Scale{}) scales_[node.outputs[0]] = of(0);
     }
@@ -264,11 +264,11 @@ class Lowering {
     for (size_t i = 0; i < body_.outputs.size(); ++i) {
       const std::string& port = body_.type->description.outputs[i].name;
       if (body_.outputs[i] == kNoValue)
-        fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no output \"", port, "\"");
+        fail(TN_PLUGIN_FAULT, layer_label(layer), ": lower gave no output \"", port, "\"");
       const Spec planned = concrete(layer.outputs[i]);
       const Spec& made = result_.graph.spec(body_.outputs[i]);
       if (!same(planned.shape, made.shape) || planned.dtype != made.dtype)
-        fail(TN_PLUGIN_FAULT, described(layer), ": output \"", port, "\" was planned as ", to_string(planned),
+        fail(TN_PLUGIN_FAULT, layer_label(layer), ": output \"", port, "\" was planned as ", to_string(planned),
              " but lower gave ", to_string(made));
       if (layer.drop_rate > 0 && training_) body_.outputs[i] = dropped(body_.outputs[i], layer.drop_rate);
       std::string& name = result_.graph.values[static_cast<size_t>(body_.outputs[i])].name;
@@ -276,7 +276,7 @@ class Lowering {
       result_.outputs[{&layer, static_cast<uint32_t>(i)}] = body_.outputs[i];
     }
     for (size_t i = 0; i < body_.states.size(); ++i)
-      if (body_.states[i] == kNoValue) fail(TN_PLUGIN_FAULT, described(layer), ": lower gave no state ", i);
+      if (body_.states[i] == kNoValue) fail(TN_PLUGIN_FAULT, layer_label(layer), ": lower gave no state ", i);
   }
 
   // The host attribute drop_rate, in training: each element is 0 with that probability, else 1 / (1 - rate) of itself.
@@ -311,9 +311,9 @@ class Lowering {
   [[nodiscard]] std::optional<int32_t> score_of(const KernelSite& site) const {
     const Kernel& kernel = *site.kernel;
     int32_t score = kernel.table.score;
-    const tn_status status = call_plugin(kernel, described(*site.layer), {Tag::kSetup, "supports"},
+    const tn_status status = call_plugin(kernel, layer_label(*site.layer), {Tag::kSetup, "supports"},
                                          kernel.table.supports, &site.site, &score);
-    if (status == TN_OUT_OF_MEMORY) ErrorSink(described(*site.layer)).check(status);
+    if (status == TN_OUT_OF_MEMORY) ErrorSink(layer_label(*site.layer)).check(status);
     return status == TN_OK ? std::optional(score) : std::nullopt;
   }
 
@@ -321,7 +321,7 @@ class Lowering {
   std::vector<ValueId> native(const std::shared_ptr<KernelSite>& site, const std::vector<ValueId>& operands,
                               const std::vector<int32_t>& layers) {
     const Kernel& kernel = *site->kernel;
-    const std::string who = described(*site->layer);
+    const std::string who = layer_label(*site->layer);
     tn_kernel_needs needs = {};
     needs.size = sizeof needs;
     ErrorSink(who).check(call_plugin(kernel, who, {Tag::kSetup, "query"}, kernel.table.query, &site->site, &needs));

@@ -19,8 +19,6 @@ constexpr const char* kAct = "act";
 constexpr const char* kDropRate = "drop_rate";
 constexpr const char* kParameterPrefix = "param.";
 
-std::string quoted(const std::string& name, const std::string& type) { return "layer \"" + name + "\" (" + type + ")"; }
-
 // An attribute about one parameter, "param.weight.decay", split.
 struct Setting {
   std::string suffix;
@@ -54,14 +52,14 @@ class Making {
         type_(type),
         layer_(std::move(layer)),
         depth_(depth),
-        sink_(quoted(layer_.name, layer_.type), type.tags) {}
+        sink_(layer_label(layer_), type.tags) {}
 
   Expression run() {
     try {
       take_attributes();
       check_inputs();
     } catch (const Error& error) {
-      throw Error(error.code(), quoted(layer_.name, layer_.type) + ": " + error.message());
+      throw Error(error.code(), layer_label(layer_) + ": " + error.message());
     }
     const AttributesView attributes(type_.description.attributes, layer_.attributes);
     plan(attributes);
@@ -127,17 +125,16 @@ class Making {
         fail(TN_INVALID, "input \"", port(i).name, "\" is missing; expected ", ports.size(), " inputs, got ", given);
       if (absent) continue;
       if (layer_.inputs[i].output >= layer_.inputs[i].layer->outputs.size())
-        fail(TN_INVALID, "input \"", port(i).name, "\": layer \"", layer_.inputs[i].layer->name, "\" (",
-             layer_.inputs[i].layer->type, ") has no output ", layer_.inputs[i].output,
-             layer_.inputs[i].layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
+        fail(TN_INVALID, "input \"", port(i).name, "\": ", layer_label(*layer_.inputs[i].layer), " has no output ",
+             layer_.inputs[i].output, layer_.inputs[i].layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
       const Spec& spec = layer_.inputs[i].layer->outputs[layer_.inputs[i].output];
       const bool taken_sparse = spec.storage == TN_CSR && (port(i).flags & TN_PORT_SPARSE) != 0;
       if ((port(i).flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype) && !taken_sparse)
-        fail(TN_INVALID, "input \"", port(i).name, "\": expected integers, got ", to_string(spec), " of layer \"",
-             layer_.inputs[i].layer->name, "\"");
+        fail(TN_INVALID, "input \"", port(i).name, "\": expected integers, got ", to_string(spec), " of ",
+             layer_label(*layer_.inputs[i].layer));
       if (spec.storage == TN_CSR && (port(i).flags & TN_PORT_SPARSE) == 0)
-        fail(TN_INVALID, "input \"", port(i).name, "\": layer \"", layer_.inputs[i].layer->name,
-             "\" is sparse (csr), which this layer does not take");
+        fail(TN_INVALID, "input \"", port(i).name, "\": ", layer_label(*layer_.inputs[i].layer),
+             " is sparse (csr), which this layer does not take");
     }
     layer_.index_limits.assign(given, -1);
     for (size_t i = 0; i < given; ++i) {
@@ -197,7 +194,7 @@ class Making {
     sink_.check(call("plan", type_.table.plan, planner.get()));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!outputs_[i])
-        fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": plan did not declare output \"",
+        fail(TN_PLUGIN_FAULT, layer_label(layer_), ": plan did not declare output \"",
              type_.description.outputs[i].name, "\"");
       layer_.outputs.push_back(*outputs_[i]);
     }
@@ -220,7 +217,7 @@ class Making {
     const bool one_per_sample = !layer_.outputs.empty() && layer_.outputs[0].shape.size() == 1 &&
                                 layer_.outputs[0].shape[0].symbol != TN_SYMBOL_NONE;
     if (!one_per_sample)
-      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": a cost has one value per sample or row; its inputs give ",
+      fail(TN_INVALID, layer_label(layer_), ": a cost has one value per sample or row; its inputs give ",
            layer_.outputs.empty() ? "nothing" : to_string(layer_.outputs[0].shape));
   }
 
@@ -299,7 +296,7 @@ class Making {
         }
         const double factor = number_of(value, name);
         if (!std::isfinite(factor) || factor < 0)
-          fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": ", factor,
+          fail(TN_INVALID, layer_label(layer_), ": attribute \"", name, "\": ", factor,
                " is not a number of at least 0");
         (setting->key == "decay" ? parameter.decay_multiplier : parameter.rate_multiplier) = factor;
       }
@@ -309,11 +306,10 @@ class Making {
   void set_sparse(LayerParameter& parameter, const Value& value, const std::string& name) const {
     const bool* sparse = std::get_if<bool>(&value);
     if (sparse == nullptr)
-      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": expected true or false, got ",
-           shown(value));
+      fail(TN_INVALID, layer_label(layer_), ": attribute \"", name, "\": expected true or false, got ", shown(value));
     if (*sparse && (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) == 0)
-      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"", name, "\": the gradient of parameter \"",
-           parameter.name, "\" is always dense");
+      fail(TN_INVALID, layer_label(layer_), ": attribute \"", name, "\": the gradient of parameter \"", parameter.name,
+           "\" is always dense");
     if (!*sparse) parameter.flags &= ~uint32_t{TN_PARAMETER_ROWS_GRADIENT};
   }
 
@@ -367,7 +363,7 @@ class Making {
     }
     sink_.check(status);
     layer_.expansion.resize(layer_.outputs.size());
-    if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": nothing to expand to");
+    if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, layer_label(layer_), ": nothing to expand to");
     for (size_t i = 0; i < layer_.outputs.size(); ++i) check_expansion(i);
     layer_.parameters.clear();
     layer_.buffers.clear();
@@ -376,11 +372,10 @@ class Making {
   void check_expansion(size_t number) const {
     const Expression& given = layer_.expansion[number];
     const std::string& port = type_.description.outputs[number].name;
-    if (given.layer == nullptr)
-      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": expand gave no output \"", port, "\"");
+    if (given.layer == nullptr) fail(TN_PLUGIN_FAULT, layer_label(layer_), ": expand gave no output \"", port, "\"");
     const Spec& made = given.layer->outputs.at(given.output);
     if (!same(made.shape, layer_.outputs[number].shape))
-      fail(TN_PLUGIN_FAULT, quoted(layer_.name, layer_.type), ": plan and expand disagree on output \"", port,
+      fail(TN_PLUGIN_FAULT, layer_label(layer_), ": plan and expand disagree on output \"", port,
            "\": ", to_string(layer_.outputs[number]), " and ", to_string(made));
   }
 
@@ -422,8 +417,7 @@ class Making {
     if (parameter_name == layer_.parameter_name) hand_down_settings(component.description, layer.given);
     constexpr int kMostDepth = 32;
     if (depth_ == kMostDepth)
-      fail(TN_PLUGIN_FAULT, quoted(layer.name, type), ": expansions within expansions, more than ", kMostDepth,
-           " deep");
+      fail(TN_PLUGIN_FAULT, layer_label(layer), ": expansions within expansions, more than ", kMostDepth, " deep");
     return Making(registry_, symbols_, component, std::move(layer), depth_ + 1).run();
   }
 
@@ -439,13 +433,13 @@ class Making {
   // act = "relu": the layer becomes a name for relu(itself).
   void activate() {
     if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
-      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"act\" needs a layer with one output");
+      fail(TN_INVALID, layer_label(layer_), ": attribute \"act\" needs a layer with one output");
     Layer base = layer_;
     base.name = layer_.name + "/" + layer_.type;
     layer_.expansion = {inner(act_, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name)};
     const Layer& made = *layer_.expansion[0].layer;
     if (made.role != TN_ROLE_LAYER || made.outputs.size() != 1)
-      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"act\": \"", act_,
+      fail(TN_INVALID, layer_label(layer_), ": attribute \"act\": \"", act_,
            "\" is no activation: it must be a layer with one output");
     layer_.outputs = made.outputs;
     layer_.parameters.clear();
@@ -455,7 +449,7 @@ class Making {
   // drop_rate: elements of the output are dropped where it is made, in the last layer of an expansion.
   void drop() {
     if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
-      fail(TN_INVALID, quoted(layer_.name, layer_.type), ": attribute \"drop_rate\" needs a layer with one output");
+      fail(TN_INVALID, layer_label(layer_), ": attribute \"drop_rate\" needs a layer with one output");
     if (!layer_.expanded()) {
       layer_.drop_rate = drop_rate_;
       return;
@@ -464,7 +458,7 @@ class Making {
     const bool own = std::none_of(layer_.inputs.begin(), layer_.inputs.end(),
                                   [&](const Expression& input) { return resolved(input).layer == made.layer; });
     if (!own || made.layer->outputs.size() != 1)
-      fail(TN_UNSUPPORTED, quoted(layer_.name, layer_.type), ": attribute \"drop_rate\" needs an output of its own");
+      fail(TN_UNSUPPORTED, layer_label(layer_), ": attribute \"drop_rate\" needs an output of its own");
     Layer last = *made.layer;
     last.drop_rate = drop_rate_;
     layer_.expansion[0] = {std::make_shared<const Layer>(std::move(last)), 0};

@@ -45,9 +45,8 @@ namespace {
                        [&](const Expression& input) { return resolved(input).layer.get() == &cost; });
   };
   const auto reader = std::find_if(topology.leaves.begin(), topology.leaves.end(), reads);
-  const std::string read = reader == topology.leaves.end() ? ""
-                                                           : "; layer \"" + (*reader)->name + "\" (" + (*reader)->type +
-                                                                 "), which reads it, is no cost";
+  const std::string read =
+      reader == topology.leaves.end() ? "" : "; " + layer_label(**reader) + ", which reads it, is no cost";
   fail(TN_INVALID, "cost layer \"", cost.name, "\" would not be trained: it is not among the outputs", read,
        ". Training descends the costs that are outputs themselves");
 }
