@@ -80,8 +80,7 @@ ParameterEntry entry_of(const ParameterDeclaration& declaration) {
   entry.dtype = dtype;
   entry.buffer = declaration.buffer;
   entry.owner = declaration.owner;
-  entry.rate_multiplier = declaration.rate_multiplier;
-  entry.decay_multiplier = declaration.decay_multiplier;
+  entry.multipliers = declaration.multipliers;
   entry.count = static_cast<uint64_t>(count);
   return entry;
 }

@@ -20,6 +20,12 @@
 
 namespace tenon {
 
+// Factors on the learning rate and the weight decay of an updater, for one parameter.
+struct Multipliers {
+  double rate = 1, decay = 1;
+  bool operator==(const Multipliers&) const = default;
+};
+
 // What one layer asks for.
 struct ParameterDeclaration {
   std::string name;            // full: "hidden.weight"
@@ -28,8 +34,7 @@ struct ParameterDeclaration {
   tn_initializer initializer = {};
   bool buffer = false;  // kept but not trained
   std::string owner;    // name of the layer, for messages
-  double rate_multiplier = 1;
-  double decay_multiplier = 1;
+  Multipliers multipliers;
 };
 
 struct ParameterEntry {
@@ -38,8 +43,7 @@ struct ParameterEntry {
   tn_dtype dtype = TN_F32;
   bool buffer = false;
   std::string owner;  // the layer that declared it first
-  double rate_multiplier = 1;
-  double decay_multiplier = 1;
+  Multipliers multipliers;
   size_t slab = 0;      // index into ParameterSet::slabs()
   uint64_t offset = 0;  // elements from the start of the slab; a multiple of 16
   uint64_t count = 0;   // elements, padding not included

@@ -119,8 +119,7 @@ std::vector<ParameterDeclaration> Topology::declarations() const {
     declaration.initializer = parameter.initializer;
     declaration.buffer = buffer;
     declaration.owner = layer.name;
-    declaration.rate_multiplier = parameter.rate_multiplier;
-    declaration.decay_multiplier = parameter.decay_multiplier;
+    declaration.multipliers = parameter.multipliers;
     result.push_back(std::move(declaration));
   };
   for (const LayerRef& leaf : leaves) {

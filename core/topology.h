@@ -48,7 +48,7 @@ struct LayerParameter {
   Spec spec;
   tn_initializer initializer = {};
   uint32_t flags = 0;
-  double rate_multiplier = 1, decay_multiplier = 1;
+  Multipliers multipliers;
 };
 
 // An immutable layer that knows its inputs. Made by the host's layer factory, which runs plan and expand.

@@ -298,7 +298,10 @@ class Making {
         if (!std::isfinite(factor) || factor < 0)
           fail(TN_INVALID, layer_label(layer_), ": attribute \"", name, "\": ", factor,
                " is not a number of at least 0");
-        (setting->key == "decay" ? parameter.decay_multiplier : parameter.rate_multiplier) = factor;
+        if (setting->key == "decay")
+          parameter.multipliers.decay = factor;
+        else
+          parameter.multipliers.rate = factor;
       }
     }
   }

@@ -19,8 +19,7 @@ std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet&
     GradientRun* last = runs.empty() ? nullptr : &runs.back();
     const bool joins = last != nullptr && end == gradient.offset && last->slab == entry.slab &&
                        last->offset + padded_elements(last->elements) == entry.offset &&
-                       last->rate_multiplier == entry.rate_multiplier &&
-                       last->decay_multiplier == entry.decay_multiplier;
+                       last->multipliers == entry.multipliers;
     if (!joins) {
       GradientRun run;
       run.parameters = set.data(entry);
@@ -28,8 +27,7 @@ std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet&
       run.gradient_dtype = model.calls->graph().spec(gradient.value).dtype;
       run.slab = entry.slab;
       run.offset = entry.offset;
-      run.rate_multiplier = entry.rate_multiplier;
-      run.decay_multiplier = entry.decay_multiplier;
+      run.multipliers = entry.multipliers;
       runs.push_back(std::move(run));
       last = &runs.back();
     }

@@ -32,7 +32,7 @@ struct GradientRun {
   size_t slab = 0;        // of the set
   uint64_t offset = 0;    // elements into the slab
   uint64_t elements = 0;  // padding between entries included
-  double rate_multiplier = 1, decay_multiplier = 1;
+  Multipliers multipliers;
   std::vector<size_t> entries;  // numbers in the set
 };
 

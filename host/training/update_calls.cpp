@@ -153,7 +153,7 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std:
     const Dim columns = tn_dim_constant(by_row ? row_elements : elements);
     stretches_.push_back({OperandCall::over_grid(*machine.device(), sink, plan.program, rows, columns,
                                                  with_scalars(std::move(inputs)), changed),
-                          part.rate_multiplier, part.decay_multiplier, static_cast<double>(row_elements)});
+                          part.multipliers, static_cast<double>(row_elements)});
   }
 }
 
@@ -172,7 +172,7 @@ void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, c
   inputs.insert(inputs.begin() + 1, {gradient.dtype(), gradient.values(), &gradient.rows()});
   stretches_.push_back({OperandCall::over_rows(*machine.device(), sink, plan.program, gradient.capacity(),
                                                gradient.width(), with_scalars(std::move(inputs)), changed),
-                        entry.rate_multiplier, entry.decay_multiplier, static_cast<double>(gradient.width())});
+                        entry.multipliers, static_cast<double>(gradient.width())});
 }
 
 // A sum of squares for each run and each gradient of rows, then the factor from all of them. Nothing is read on the
@@ -213,8 +213,8 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   Device& device = *machine.device();
   auto* scalar = reinterpret_cast<float*>(staged_.data() + scalars_at_);
   for (const Stretch& stretch : stretches_) {
-    const double offered[] = {learning_rate, static_cast<double>(step), stretch.rate_multiplier,
-                              stretch.decay_multiplier, stretch.row_elements};
+    const double offered[] = {learning_rate, static_cast<double>(step), stretch.multipliers.rate,
+                              stretch.multipliers.decay, stretch.row_elements};
     for (const int32_t which : scalars_)
       *scalar++ = which == kScalarClip ? 0.0F : static_cast<float>(offered[static_cast<size_t>(which)]);
   }

@@ -109,7 +109,7 @@ class UpdateCalls {
   };
   struct Stretch {
     std::unique_ptr<OperandCall> call;
-    double rate_multiplier = 1, decay_multiplier = 1;
+    Multipliers multipliers;
     double row_elements = 0;
   };
   void add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabSlots>& slots, ErrorSink& sink);

@@ -22,7 +22,7 @@ constexpr const char* kPath = "model.safetensors";
 std::shared_ptr<CountingAllocator> memory() { return std::make_shared<CountingAllocator>(); }
 
 ParameterDeclaration declare(const std::string& name, std::vector<int64_t> shape, bool buffer = false) {
-  return {name, std::move(shape), TN_F32, {TN_INIT_NORMAL, 0, 0, 1}, buffer, "hidden", 1, 1};
+  return {name, std::move(shape), TN_F32, {TN_INIT_NORMAL, 0, 0, 1}, buffer, "hidden", {}};
 }
 
 // 2 * 2 + 2 floats with the values of docs/model-file.md, or random ones.
