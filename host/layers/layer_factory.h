@@ -1,43 +1,19 @@
-// Making layers: attributes are checked, plan and expand are run, host attributes are honoured.
+// Makes layers: checks attributes and inputs, runs plan and expand, applies host attributes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/topology.h"
+#include "host/layers/row_symbols.h"
 #include "host/plugins/registry.h"
 
 namespace tenon {
 
-// Numbers for the dimensions that count rows of sequences, TN_SYMBOL_FIRST_ROWS and above.
-class RowSymbols {
- public:
-  // Of the sequences of this name, or of a part of them: "inner sequences", "entries".
-  [[nodiscard]] int32_t of(const std::string& sequence, const std::string& part);
-  // Of the rows of `first`, then those of `second`, in each sequence.
-  [[nodiscard]] int32_t joined(int32_t first, int32_t second);
-  // A message that tells shapes, with names in place of the numbers.
-  [[nodiscard]] std::string named(const std::string& message) const;
-
- private:
-  int32_t add(std::string name);
-  [[nodiscard]] const std::string& name(int32_t symbol) const;
-
-  std::map<std::pair<std::string, std::string>, int32_t> known_;
-  std::map<std::pair<int32_t, int32_t>, int32_t> joined_;
-  std::vector<std::string> names_;  // by symbol
-};
-
-// Attributes that every layer has without its plugin knowing:
-//   parameter_name                  shares parameters by name; default: the layer's name
-//   act                             type of a layer that is applied to the output
-//   param.<suffix>.learning_rate    multiplier for one parameter
-//   param.<suffix>.decay            multiplier of the weight decay
-//   param.<suffix>.sparse           false: its gradient is dense, also where the layer allows rows
+// Attributes that every layer has are listed in host/layers/host_attributes.h.
 class LayerFactory {
  public:
   explicit LayerFactory(Registry& registry) : registry_(registry) {}

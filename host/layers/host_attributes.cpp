@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/layers/host_attributes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr const char* kParameterName = "parameter_name";
+constexpr const char* kAct = "act";
+constexpr const char* kDropRate = "drop_rate";
+constexpr const char* kParameterPrefix = "param.";
+constexpr const char* kLearningRate = "learning_rate";
+constexpr const char* kDecay = "decay";
+constexpr const char* kSparse = "sparse";
+
+std::string string_of(const Value& value, const std::string& name) {
+  if (const auto* s = std::get_if<std::string>(&value); s != nullptr && !s->empty()) return *s;
+  fail(TN_INVALID, "attribute \"", name, "\": expected a string that is not empty, got ", shown(value));
+}
+
+double number_of(const Value& value, const std::string& name) {
+  if (const auto* f = std::get_if<double>(&value)) return *f;
+  if (const auto* i = std::get_if<int64_t>(&value)) return static_cast<double>(*i);
+  fail(TN_INVALID, "attribute \"", name, "\": expected a number, got ", shown(value));
+}
+
+double drop_rate_of(const Value& value, const std::string& name) {
+  const double rate = number_of(value, name);
+  if (!(rate >= 0 && rate < 1)) fail(TN_INVALID, "attribute \"", name, "\": ", rate, " is not in [0, 1)");
+  return rate;
+}
+
+double multiplier_of(const Value& value, const std::string& name) {
+  const double factor = number_of(value, name);
+  if (!std::isfinite(factor) || factor < 0)
+    fail(TN_INVALID, "attribute \"", name, "\": ", factor, " is not a number of at least 0");
+  return factor;
+}
+
+void check_setting(const ParameterSetting& setting, const std::string& name, const LayerDescription& description) {
+  const std::vector<std::string>& suffixes = description.parameters;
+  if (std::find(suffixes.begin(), suffixes.end(), setting.suffix) == suffixes.end())
+    fail(TN_INVALID, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
+         suggestion(setting.suffix, suffixes));
+  const std::vector<std::string> keys{kLearningRate, kDecay, kSparse};
+  if (std::find(keys.begin(), keys.end(), setting.key) == keys.end())
+    fail(TN_INVALID, "attribute \"", name, "\": unknown key \"", setting.key, "\"", suggestion(setting.key, keys));
+}
+
+void set_sparse(LayerParameter& parameter, const Value& value, const std::string& name) {
+  const bool* sparse = std::get_if<bool>(&value);
+  if (sparse == nullptr) fail(TN_INVALID, "attribute \"", name, "\": expected true or false, got ", shown(value));
+  if (*sparse && (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) == 0)
+    fail(TN_INVALID, "attribute \"", name, "\": the gradient of parameter \"", parameter.name, "\" is always dense");
+  if (!*sparse) parameter.flags &= ~uint32_t{TN_PARAMETER_ROWS_GRADIENT};
+}
+
+}  // namespace
+
+HostAttributes take_attributes(Layer& layer, const LayerDescription& description) {
+  HostAttributes result;
+  std::vector<std::string> known{kParameterName, kAct, kDropRate};
+  for (const Attribute& attribute : description.attributes) known.push_back(attribute.name);
+  Values own;
+  for (const auto& [name, value] : layer.given) {
+    if (name == kParameterName) {
+      layer.parameter_name = string_of(value, name);
+    } else if (name == kAct) {
+      result.act = string_of(value, name);
+    } else if (name == kDropRate) {
+      result.drop_rate = drop_rate_of(value, name);
+    } else if (const auto setting = parameter_setting(name)) {
+      check_setting(*setting, name, description);
+    } else if (std::find(known.begin(), known.end(), name) == known.end()) {
+      fail(TN_INVALID, "unknown attribute \"", name, "\"", suggestion(name, known));
+    } else {
+      own[name] = value;
+    }
+  }
+  layer.attributes = resolve(description.attributes, own);
+  return result;
+}
+
+std::optional<ParameterSetting> parameter_setting(const std::string& name) {
+  const std::string prefix = kParameterPrefix;
+  const size_t dot = name.rfind('.');
+  if (name.rfind(prefix, 0) != 0 || dot <= prefix.size()) return std::nullopt;
+  return ParameterSetting{name.substr(prefix.size(), dot - prefix.size()), name.substr(dot + 1)};
+}
+
+void apply_settings(Layer& layer) {
+  for (const auto& [name, value] : layer.given) {
+    const auto setting = parameter_setting(name);
+    if (!setting) continue;
+    for (LayerParameter& parameter : layer.parameters) {
+      if (parameter.name != layer.parameter_name + "." + setting->suffix) continue;
+      if (setting->key == kSparse)
+        set_sparse(parameter, value, name);
+      else if (setting->key == kDecay)
+        parameter.multipliers.decay = multiplier_of(value, name);
+      else
+        parameter.multipliers.rate = multiplier_of(value, name);
+    }
+  }
+}
+
+}  // namespace tenon

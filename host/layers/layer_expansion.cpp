@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/layers/layer_expansion.h"
+
+#include "core/error.h"
+#include "host/plugins/callback.h"
+
+namespace tenon {
+
+LayerExpansion::LayerExpansion(const LayerType& type, const LayerInputs& inputs, Layer& layer, ErrorSink& sink,
+                               MakeInner make_inner)
+    : type_(type),
+      inputs_(inputs),
+      layer_(layer),
+      sink_(sink),
+      make_inner_(std::move(make_inner)),
+      values_(layer.inputs) {}
+
+void LayerExpansion::run(const AttributesView& attributes) {
+  if (type_.table.expand == nullptr) return;
+  const Loan<tn_expander> expander(type_.tags, this, "expander", sink_.who());
+  expander->inputs_count = inputs_.count();
+  expander->errors = sink_.get();
+  expander->attributes = attributes.get();
+  expander->inputs = inputs_.get();
+  set_callbacks(*expander.get());
+  const tn_status status = call_plugin(type_, sink_.who(), {Tag::kSetup, "expand"}, type_.table.expand, expander.get());
+  if (status == TN_UNSUPPORTED) {
+    layer_.expansion = {};
+    return;
+  }
+  sink_.check(status);
+  layer_.expansion.resize(layer_.outputs.size());
+  if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, layer_label(layer_), ": nothing to expand to");
+  for (size_t i = 0; i < layer_.outputs.size(); ++i) check_output(i);
+  layer_.parameters.clear();
+  layer_.buffers.clear();
+}
+
+void LayerExpansion::set_callbacks(tn_expander& expander) {
+  expander.input = [](void* self, uint32_t input) {
+    tn_ref ref = -1;
+    lent<LayerExpansion>(self, [&](const LayerExpansion& expansion) {
+      if (input < expansion.layer_.inputs.size()) ref = static_cast<tn_ref>(input);
+    });
+    return ref;
+  };
+  expander.layer = [](void* self, const tn_expansion_layer* layer) {
+    tn_ref ref = -1;
+    lent<LayerExpansion>(self, [&](LayerExpansion& expansion) { ref = expansion.add(expansion.inner(layer)); });
+    return ref;
+  };
+  expander.output_of = [](void* self, tn_ref first, uint32_t number) {
+    tn_ref ref = -1;
+    lent<LayerExpansion>(self,
+                         [&](LayerExpansion& expansion) { ref = expansion.add(expansion.output_of(first, number)); });
+    return ref;
+  };
+  expander.output = [](void* self, uint32_t port, tn_ref value) {
+    return lent<LayerExpansion>(self, [&](LayerExpansion& expansion) { expansion.set_output(port, value); });
+  };
+}
+
+tn_ref LayerExpansion::add(Expression value) {
+  values_.push_back(std::move(value));
+  return static_cast<tn_ref>(values_.size() - 1);
+}
+
+const Expression& LayerExpansion::value(tn_ref ref) const {
+  if (ref < 0 || static_cast<size_t>(ref) >= values_.size()) fail(TN_PLUGIN_FAULT, "expand uses value ", ref);
+  return values_[static_cast<size_t>(ref)];
+}
+
+Expression LayerExpansion::inner(const tn_expansion_layer* given) const {
+  if (given == nullptr || given->type == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer without a type");
+  if ((given->inputs_count > 0 && given->inputs == nullptr) ||
+      (given->attributes_count > 0 && (given->attribute_names == nullptr || given->attribute_values == nullptr)))
+    fail(TN_PLUGIN_FAULT, "expand adds a layer with a null list");
+  for (uint32_t i = 0; i < given->attributes_count; ++i)
+    if (given->attribute_names[i] == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer with a null attribute name");
+  std::vector<Expression> inputs;
+  for (uint32_t i = 0; i < given->inputs_count; ++i) inputs.push_back(value(given->inputs[i]));
+  Values attributes;
+  for (uint32_t i = 0; i < given->attributes_count; ++i)
+    attributes[given->attribute_names[i]] = value_from(given->attribute_values[i]);
+  return make_inner_(given->type, std::move(inputs), std::move(attributes),
+                     given->suffix == nullptr ? layer_.parameter_name : layer_.parameter_name + "." + given->suffix);
+}
+
+Expression LayerExpansion::output_of(tn_ref first, uint32_t number) const {
+  const Expression& of = value(first);
+  if (of.layer == nullptr || number >= of.layer->outputs.size())
+    fail(TN_PLUGIN_FAULT, "expand uses output ", number, " of value ", first);
+  return {of.layer, number};
+}
+
+void LayerExpansion::set_output(uint32_t port, tn_ref ref) {
+  if (port >= layer_.outputs.size()) fail(TN_PLUGIN_FAULT, "expand gives output ", port);
+  layer_.expansion.resize(layer_.outputs.size());
+  layer_.expansion[port] = value(ref);
+}
+
+void LayerExpansion::check_output(size_t number) const {
+  const Expression& given = layer_.expansion[number];
+  const std::string& port = type_.description.outputs[number].name;
+  if (given.layer == nullptr) fail(TN_PLUGIN_FAULT, layer_label(layer_), ": expand gave no output \"", port, "\"");
+  const Spec& made = given.layer->outputs.at(given.output);
+  if (!same(made.shape, layer_.outputs[number].shape))
+    fail(TN_PLUGIN_FAULT, layer_label(layer_), ": plan and expand disagree on output \"", port,
+         "\": ", to_string(layer_.outputs[number]), " and ", to_string(made));
+}
+
+}  // namespace tenon

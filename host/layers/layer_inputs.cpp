@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/layers/layer_inputs.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace tenon {
+
+LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Expression>& inputs) : ports_(ports) {
+  check(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].layer == nullptr) {
+      specs_.emplace_back();
+      continue;
+    }
+    Spec spec = inputs[i].layer->outputs.at(inputs[i].output);
+    const bool takes_integers = (port(i).flags & (TN_PORT_INTEGER | TN_PORT_ANY)) != 0;
+    if (is_float(spec.dtype) || !takes_integers) spec.dtype = TN_COMPUTE;  // converted where it enters
+    specs_.push_back(spec);
+  }
+  for (const Spec& spec : specs_) views_.push_back(spec.view());
+  for (size_t i = 0; i < inputs.size(); ++i) pointers_.push_back(inputs[i].layer == nullptr ? nullptr : &views_[i]);
+}
+
+const Port& LayerInputs::port(size_t input) const { return ports_[std::min(input, ports_.size() - 1)]; }
+
+void LayerInputs::check(const std::vector<Expression>& inputs) const {
+  const bool variadic = !ports_.empty() && (ports_.back().flags & TN_PORT_VARIADIC) != 0;
+  const size_t given = inputs.size();
+  if (given > ports_.size() && !variadic) fail(TN_INVALID, "expected ", ports_.size(), " inputs, got ", given);
+  for (size_t i = 0; i < std::max(given, ports_.size()); ++i) {
+    const bool absent = i >= given || inputs[i].layer == nullptr;
+    if (absent && (port(i).flags & TN_PORT_OPTIONAL) == 0)
+      fail(TN_INVALID, "input \"", port(i).name, "\" is missing; expected ", ports_.size(), " inputs, got ", given);
+    if (!absent) check(i, inputs[i]);
+  }
+}
+
+void LayerInputs::check(size_t number, const Expression& input) const {
+  const Port& to = port(number);
+  if (input.output >= input.layer->outputs.size())
+    fail(TN_INVALID, "input \"", to.name, "\": ", layer_label(*input.layer), " has no output ", input.output,
+         input.layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
+  const Spec& spec = input.layer->outputs[input.output];
+  const bool taken_sparse = spec.storage == TN_CSR && (to.flags & TN_PORT_SPARSE) != 0;
+  if ((to.flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype) && !taken_sparse)
+    fail(TN_INVALID, "input \"", to.name, "\": expected integers, got ", to_string(spec), " of ",
+         layer_label(*input.layer));
+  if (spec.storage == TN_CSR && (to.flags & TN_PORT_SPARSE) == 0)
+    fail(TN_INVALID, "input \"", to.name, "\": ", layer_label(*input.layer),
+         " is sparse (csr), which this layer does not take");
+}
+
+Spec LayerInputs::in_sequences(Spec spec, const std::vector<JoinedRows>& joined) const {
+  spec.storage = TN_DENSE;
+  spec.levels = 0;
+  spec.outer.clear();
+  if (spec.shape.empty() || !is_rows(spec.shape[0])) return spec;
+  spec.storage = TN_RAGGED;
+  const int32_t symbol = spec.shape[0].symbol;
+  for (const JoinedRows& each : joined)
+    if (each.rows == symbol) spec.outer = around(each.first);
+  if (spec.outer.empty()) spec.outer = around(symbol);
+  spec.levels = static_cast<uint32_t>(spec.outer.size());
+  if (spec.outer.empty()) fail(TN_PLUGIN_FAULT, "plan makes rows of no input: ", to_string(spec));
+  return spec;
+}
+
+// The dimensions around the rows `symbol`, from the inside, as the inputs have them.
+Shape LayerInputs::around(int32_t symbol) const {
+  for (const Spec& input : specs_) {
+    if (input.storage != TN_RAGGED) continue;
+    if (input.shape[0].symbol == symbol) return input.outer;
+    for (size_t i = 0; i < input.outer.size(); ++i)
+      if (input.outer[i].symbol == symbol)
+        return {input.outer.begin() + static_cast<std::ptrdiff_t>(i) + 1, input.outer.end()};
+  }
+  return {};
+}
+
+}  // namespace tenon

@@ -1,0 +1,48 @@
+// The plan of a layer: shapes of outputs, parameters, buffers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/layer.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/topology.h"
+#include "host/layers/layer_inputs.h"
+#include "host/layers/row_symbols.h"
+#include "host/plugins/error_sink.h"
+#include "host/plugins/registry.h"
+
+namespace tenon {
+
+// Calls a type's plan and writes its outputs, parameters, buffers, index limits and states into the layer.
+class LayerPlan {
+ public:
+  // Borrows everything.
+  LayerPlan(const LayerType& type, const LayerInputs& inputs, RowSymbols& symbols, Layer& layer, ErrorSink& sink)
+      : type_(type), inputs_(inputs), symbols_(symbols), layer_(layer), sink_(sink) {}
+
+  void run(const AttributesView& attributes);
+
+  ErrorSink& sink() { return sink_; }  // of the callbacks
+
+ private:
+  void set_callbacks(tn_planner& planner);
+  void set_output(uint32_t number, const tn_spec* spec);
+  int32_t declare(const tn_parameter* given, std::vector<LayerParameter>& list) const;
+  void limit_index(uint32_t input, int64_t limit);
+  void set_state_count(uint32_t count);
+  [[nodiscard]] Dim join(const Spec& a, const Spec& b);
+  void take_outputs();
+  void check_cost() const;
+
+  const LayerType& type_;
+  const LayerInputs& inputs_;
+  RowSymbols& symbols_;
+  Layer& layer_;
+  ErrorSink& sink_;
+  std::vector<std::optional<Spec>> outputs_;
+};
+
+}  // namespace tenon

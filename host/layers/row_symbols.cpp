@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/layers/row_symbols.h"
+
+#include "core/shape.h"
+
+namespace tenon {
+
+int32_t RowSymbols::of(const std::string& sequence, const std::string& part) {
+  const auto [known, fresh] = known_.try_emplace({sequence, part}, 0);
+  if (fresh) known->second = add(part.empty() ? sequence : part + " of " + sequence);
+  return known->second;
+}
+
+int32_t RowSymbols::joined(int32_t first, int32_t second) {
+  const auto [known, fresh] = joined_.try_emplace({first, second}, 0);
+  if (fresh) known->second = add(name(first) + " then " + name(second));
+  return known->second;
+}
+
+int32_t RowSymbols::add(std::string name) {
+  names_.push_back(std::move(name));
+  return static_cast<int32_t>(TN_SYMBOL_FIRST_ROWS + names_.size() - 1);
+}
+
+const std::string& RowSymbols::name(int32_t symbol) const {
+  return names_.at(static_cast<size_t>(symbol - TN_SYMBOL_FIRST_ROWS));
+}
+
+std::string RowSymbols::named(const std::string& message) const {
+  std::string result = message;
+  for (size_t i = names_.size(); i-- > 0;) {  // the longer numbers first
+    const Dim rows = tn_dim_symbol(static_cast<int32_t>(TN_SYMBOL_FIRST_ROWS + i));
+    const std::string number = "[" + to_string(rows), name = "[rows of \"" + names_[i] + "\"";
+    for (size_t at = result.find(number); at != std::string::npos; at = result.find(number, at + name.size()))
+      result.replace(at, number.size(), name);
+  }
+  return result;
+}
+
+}  // namespace tenon

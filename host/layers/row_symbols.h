@@ -1,0 +1,33 @@
+// Symbols of the dimensions that count rows of sequences.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/layer.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+
+// Numbers for the dimensions that count rows of sequences, TN_SYMBOL_FIRST_ROWS and above.
+class RowSymbols {
+ public:
+  // Of the sequences of this name, or of a part of them: "inner sequences", "entries".
+  [[nodiscard]] int32_t of(const std::string& sequence, const std::string& part);
+  // Of the rows of `first`, then those of `second`, in each sequence.
+  [[nodiscard]] int32_t joined(int32_t first, int32_t second);
+  // A message that tells shapes, with names in place of the numbers.
+  [[nodiscard]] std::string named(const std::string& message) const;
+
+ private:
+  int32_t add(std::string name);
+  [[nodiscard]] const std::string& name(int32_t symbol) const;
+
+  std::map<std::pair<std::string, std::string>, int32_t> known_;
+  std::map<std::pair<int32_t, int32_t>, int32_t> joined_;
+  std::vector<std::string> names_;  // by symbol
+};
+
+}  // namespace tenon
