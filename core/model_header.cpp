@@ -102,8 +102,12 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
 
   bool start_array(std::size_t) override {
     if (state_ != State::kTensor || key_ == "dtype") unexpected("a list");
-    (key_ == "shape" ? shape_seen_ : offsets_seen_) = true;
-    return enter(key_ == "shape" ? State::kShape : State::kOffsets);
+    if (key_ == "shape") {
+      shape_seen_ = true;
+      return enter(State::kShape);
+    }
+    offsets_seen_ = true;
+    return enter(State::kOffsets);
   }
 
   bool number_unsigned(uint64_t value) override {

@@ -94,6 +94,14 @@ void check_shared(const ParameterEntry& first, const ParameterEntry& second) {
   fail(TN_INVALID, "\"", first.name, "\" cannot be shared: ", said(first), ", ", said(second));
 }
 
+// The slab for the new entries of one kind.
+struct NewSlab {
+  bool buffer = false;
+  bool used = false;      // by an entry, which may have no elements
+  uint64_t elements = 0;  // padding included
+  size_t number = 0;      // among the set's slabs
+};
+
 // FNV-1a, 64 bits (Fowler, Noll, Vo): stable between machines and versions, unlike std::hash.
 uint64_t stream_of(const std::string& name) {
   uint64_t hash = 0xcbf29ce484222325u;
@@ -153,8 +161,9 @@ std::shared_ptr<ParameterSet> ParameterSet::declare(const std::vector<ParameterD
 
 ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclaration>& declarations) const {
   Layout layout{entries_, by_name_, slabs_, {}};
-  uint64_t elements[2] = {0, 0};  // of the new slab of each kind
-  bool used[2] = {false, false};
+  NewSlab parameters, buffers;
+  buffers.buffer = true;
+  const auto slab_of = [&](const ParameterEntry& entry) -> NewSlab& { return entry.buffer ? buffers : parameters; };
   for (const ParameterDeclaration& declaration : declarations) {
     ParameterEntry entry = entry_of(declaration);
     const auto [known, fresh] = layout.by_name.emplace(entry.name, layout.entries.size());
@@ -163,20 +172,20 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
       continue;
     }
     const std::string size = "size of the set at " + described(declaration);
-    entry.offset = elements[entry.buffer];
-    elements[entry.buffer] = checked_add(entry.offset, padded_elements(entry.count, size.c_str()), size.c_str());
-    (void)checked_multiply(elements[entry.buffer], uint64_t{sizeof(float)}, size.c_str());
-    used[entry.buffer] = true;
+    NewSlab& slab = slab_of(entry);
+    entry.offset = slab.elements;
+    slab.elements = checked_add(entry.offset, padded_elements(entry.count, size.c_str()), size.c_str());
+    (void)checked_multiply(slab.elements, uint64_t{sizeof(float)}, size.c_str());
+    slab.used = true;
     layout.entries.push_back(std::move(entry));
     layout.initializers.push_back(declaration.initializer);
   }
-  size_t slab_of[2] = {0, 0};
-  for (const bool buffer : {false, true}) {
-    slab_of[buffer] = layout.slabs.size();
-    if (used[buffer]) layout.slabs.push_back({nullptr, elements[buffer], buffer});
+  for (NewSlab* slab : {&parameters, &buffers}) {
+    slab->number = layout.slabs.size();
+    if (slab->used) layout.slabs.push_back({nullptr, slab->elements, slab->buffer});
   }
   for (size_t i = entries_.size(); i < layout.entries.size(); ++i)
-    layout.entries[i].slab = slab_of[layout.entries[i].buffer];
+    layout.entries[i].slab = slab_of(layout.entries[i]).number;
   return layout;
 }
 

@@ -169,14 +169,18 @@ class Lowering {
     const bool needs_kernel = body_.type->table.lower == nullptr;
     const std::shared_ptr<KernelSite> kernel = best_kernel(ref, needs_kernel);
     if (!claims_.empty() && claimed(ref)) return;
-    if (kernel != nullptr)
-      (ref->role == TN_ROLE_METRIC ? body_.states : body_.outputs) =
-          native(kernel, with(body_.inputs, body_.parameters), {});
-    else if (!needs_kernel)
+    if (kernel != nullptr) {
+      std::vector<ValueId> results = native(kernel, with(body_.inputs, body_.parameters), {});
+      if (ref->role == TN_ROLE_METRIC)
+        body_.states = std::move(results);
+      else
+        body_.outputs = std::move(results);
+    } else if (!needs_kernel) {
       recorded();
-    else
+    } else {
       fail(TN_UNSUPPORTED, layer_label(*ref), ": it has native kernels only, and none for device \"", device_,
            "\" and ", dtype_name(compute_));
+    }
   }
 
   void recorded() {
@@ -199,13 +203,11 @@ class Lowering {
 
   // The value in the compute type, with the scale and offset of its data.
   ValueId in_floats(ValueId value) {
-    ValueId& converted = converted_[value];
-    if (converted == ValueId{}) {
-      const auto known = scales_.find(value);
-      const Scale scale = known == scales_.end() ? Scale{} : known->second;
-      converted = 1 + writer().convert(value, scale.factor, scale.offset);
-    }
-    return converted - 1;
+    const auto converted = converted_.find(value);
+    if (converted != converted_.end()) return converted->second;
+    const auto known = scales_.find(value);
+    const Scale scale = known == scales_.end() ? Scale{} : known->second;
+    return converted_[value] = writer().convert(value, scale.factor, scale.offset);
   }
 
   // What the nodes from number `first` on only moved keeps the scale and offset of the data that it was.
@@ -456,7 +458,7 @@ class Lowering {
   Lowered result_;
   int32_t draws_ = 0;                     // random draws that were given a number
   std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
-  std::map<ValueId, ValueId> converted_;  // integer value -> 1 + its float form; 0: not made yet
+  std::map<ValueId, ValueId> converted_;  // integer value -> its float form
 
   struct Scale {
     double factor = 1, offset = 0;

@@ -224,8 +224,13 @@ std::string Registry::State::searched() const {
   std::string result;
   for (size_t i = 0; i < folders.size(); ++i) {
     size_t used = 0, refused = 0;
-    for (const auto& plugin : plugins)
-      if (!plugin->path.empty() && plugin->folder == i) ++(plugin->refused() ? refused : used);
+    for (const auto& plugin : plugins) {
+      if (plugin->path.empty() || plugin->folder != i) continue;
+      if (plugin->refused())
+        ++refused;
+      else
+        ++used;
+    }
     result += (i ? ", " : "") + folders[i].path.string() + " (";
     if (!folders[i].trouble.empty())
       result += folders[i].trouble;

@@ -209,7 +209,10 @@ void ThreadTags::take_back(Lent& lent) noexcept {
   const std::lock_guard lock(mutex_);
   lent.object = nullptr;
   Over& over = over_.find(lent.name)->second;  // made when it was lent
-  (over.count == 0 ? over.oldest : over.newest->next) = &lent;
+  if (over.count == 0)
+    over.oldest = &lent;
+  else
+    over.newest->next = &lent;
   over.newest = &lent;
   ++over.count;
 }

@@ -121,7 +121,10 @@ class Choose final : public Wrapper {
     Mark mark(to);
     for (size_t i = 0; i < numbers_.size(); ++i) {
       Column& column = from.columns()[numbers_[i]];
-      whole ? to.columns()[i].take(column) : to.columns()[i].append(column, begin, count);
+      if (whole)
+        to.columns()[i].take(column);
+      else
+        to.columns()[i].append(column, begin, count);
     }
     mark.keep();
   }

@@ -53,7 +53,12 @@ class SourceReader final : public CountingReader {
       fail(TN_INVALID, kWho, ": a pass ended after ", position(), " samples; expected ", size());
     if (size() >= 0 && count > size() - position())
       fail(TN_INVALID, kWho, ": it gave sample ", position() + count, " of a pass; expected ", size(), " samples");
-    for (ArrayView& array : values) (array.storage == TN_RAGGED ? array.samples : array.shape[0]) = count;
+    for (ArrayView& array : values) {
+      if (array.storage == TN_RAGGED)
+        array.samples = count;
+      else
+        array.shape[0] = count;
+    }
     if (count > 0) to.append(values, count, kWho);
     return count;
   }

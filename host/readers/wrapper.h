@@ -97,7 +97,10 @@ class CountingReader : public Reader {
   }
   // next gave so many; 0: the pass ended.
   int64_t given(int64_t samples) {
-    samples == 0 ? place(pass_ + 1, 0) : place(pass_, position_ + samples);
+    if (samples == 0)
+      place(pass_ + 1, 0);
+    else
+      place(pass_, position_ + samples);
     return samples;
   }
   void place(int64_t pass, int64_t position) {
