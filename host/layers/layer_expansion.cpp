@@ -107,6 +107,18 @@ void LayerExpansion::check_output(size_t number) const {
   if (!same(made.shape, layer_.outputs[number].shape))
     fail(TN_PLUGIN_FAULT, layer_label(layer_), ": plan and expand disagree on output \"", port,
          "\": ", to_string(layer_.outputs[number]), " and ", to_string(made));
+  if (number == 0 && layer_.role == TN_ROLE_COST) check_cost(given);
+}
+
+// Training descends the leaves that are costs: any other leaf in the place of a cost would go untrained.
+void LayerExpansion::check_cost(const Expression& output) const {
+  const Expression leaf = resolved(output);
+  if (leaf.layer->role != TN_ROLE_COST)
+    fail(TN_PLUGIN_FAULT, layer_label(layer_), ": a cost must expand to a cost; expand ends in ",
+         layer_label(*leaf.layer), ", which is not one");
+  if (leaf.output != 0)
+    fail(TN_PLUGIN_FAULT, layer_label(layer_), ": a cost must expand to a cost; expand ends in output ", leaf.output,
+         " of ", layer_label(*leaf.layer), ", and a cost is its output 0");
 }
 
 }  // namespace tenon

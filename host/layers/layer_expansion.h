@@ -39,6 +39,7 @@ class LayerExpansion {
   [[nodiscard]] Expression output_of(tn_ref first, uint32_t number) const;
   void set_output(uint32_t port, tn_ref ref);
   void check_output(size_t number) const;
+  void check_cost(const Expression& output) const;
 
   const LayerType& type_;
   const LayerInputs& inputs_;
