@@ -13,7 +13,7 @@ namespace tenon {
 
 namespace {
 
-constexpr uint16_t kOldestBuilt = 1;  // minor version of the oldest headers whose plugins this host still runs
+constexpr uint16_t kOldestBuilt = 2;  // minor version of the oldest headers whose plugins this host still runs
 
 bool is_word(std::string_view name) {
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
@@ -139,13 +139,13 @@ void check_abi(const AbiInterval& abi) {
   const bool too_new = abi.major > kMajor || (abi.major == kMajor && abi.required > TN_ABI_MINOR);
   const bool too_old = int{abi.major} < kMajor || (abi.major == kMajor && abi.built < kOldestBuilt);
   if (!too_new && !too_old) return;
-  const std::string ours =
-      text("this host offers ", TN_ABI_MAJOR, ".", TN_ABI_MINOR, " and takes plugins built with ", TN_ABI_MAJOR, ".",
-           kOldestBuilt, " or later that need at most ", TN_ABI_MAJOR, ".", TN_ABI_MINOR);
-  fail(TN_REFUSED, "it was built with version ", abi.major, ".", abi.built,
-       " of the plugin interface and needs a host of ", abi.major, ".", abi.required, " or later; ", ours, "; ",
-       too_new ? "update Tenon, or get a build of this plugin for an older one"
-               : "rebuild the plugin with the SDK of this Tenon, or get a newer build");
+  const std::string built = text("it was built with version ", abi.major, ".", abi.built, " of the plugin interface");
+  const std::string offered = text("; this host offers version ", TN_ABI_MAJOR, ".", TN_ABI_MINOR);
+  if (too_new)
+    fail(TN_REFUSED, built, " and needs a host of ", abi.major, ".", abi.required, " or later", offered,
+         "; update Tenon, or get a build of this plugin for an older version");
+  fail(TN_REFUSED, built, offered, " and accepts plugins built with ", TN_ABI_MAJOR, ".", kOldestBuilt,
+       " or later; rebuild the plugin with the SDK of this Tenon, or get a newer build");
 }
 
 void check_isa(const std::string& isa) {

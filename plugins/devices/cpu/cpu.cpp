@@ -147,7 +147,7 @@ constexpr const tn_device_type* kDevices[] = {&kDevice};
 
 constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
                                0,
-                               {TN_ABI_MAJOR, TN_ABI_MINOR, 1, 0},
+                               {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
                                "tenon.cpu",
                                "0.1.0",
                                "The device cpu: OpenBLAS products, vectorised pointwise programs, gather and scatter",

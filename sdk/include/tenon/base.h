@@ -3,7 +3,7 @@
  * Rules that hold in every SDK header
  * - Pure C99. A plugin imports no symbol from the host: both sides exchange tables of function pointers.
  * - A struct whose first member is `uint32_t size` may grow at its end. It is passed by pointer only; the side that
- *   makes it sets `size` to sizeof; the side that reads it checks TN_HAS before reading a member newer than ABI 0.1.
+ *   makes it sets `size` to sizeof; the side that reads it checks TN_HAS before reading a member newer than ABI 0.2.
  *   A struct without `size` is frozen for ever and may be passed by value in arrays.
  * - Strings are NUL-terminated UTF-8. Reserved members are zero.
  * - Ownership has three forms: the caller's buffer; borrowed until a stated moment; a handle with its own destroy
@@ -29,9 +29,11 @@
 extern "C" {
 #endif
 
-/* The interface version of these headers. Minor: raised by additions. Major: raised by incompatible changes. */
+/* The interface version of these headers. Minor: raised by additions. Major: raised by incompatible changes; while it
+ * is 0, a minor version may be incompatible, too, and hosts then refuse plugins built with an older one. 0.2 is in
+ * development: it changes until it is released. Plugins built with 0.1 are refused. */
 #define TN_ABI_MAJOR 0
-#define TN_ABI_MINOR 1
+#define TN_ABI_MINOR 2
 
 /* A plugin's versions: it was built with {major, built} and needs at least {major, required}. Frozen. */
 typedef struct tn_abi {

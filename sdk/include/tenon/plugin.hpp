@@ -75,7 +75,7 @@ class Plugin {
   }
 
  private:
-  static constexpr uint16_t kRequiredMinor = 1;  // what these wrappers need
+  static constexpr uint16_t kRequiredMinor = 2;  // what these wrappers need
 
   detail::Pointers<tn_layer_type, 256> layers_;
   detail::Pointers<tn_kernel, 256> kernels_;

@@ -21,7 +21,7 @@ using test::MemoryFiles;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kGolden = R"({"note":1,"abi":{"major":0,"built":1,"required":1},"id":"a.b","version":"1",
+constexpr const char* kGolden = R"({"note":1,"abi":{"major":0,"built":2,"required":2},"id":"a.b","version":"1",
 "doc":"d","license":"MIT","isa":"","layers":[{"type":"fc","role":0,"doc":"l","inputs":[{"name":"x","doc":"p",
 "flags":2}],"outputs":[{"name":"y","doc":"q","flags":0}],"attributes":[{"name":"size","doc":"s","kind":2,
 "required":true,"initial":null,"minimum":1,"maximum":null,"choices":[]},{"name":"rates","doc":"","kind":6,
@@ -165,7 +165,7 @@ TEST(ElfNote, IsOneAndOfAllowedSize) {
 
 // Whatever one byte is changed to, and wherever the file is cut, the answer is a manifest or an Error.
 TEST(ElfNote, SurvivesEveryChangeOfOneByteAndEveryCut) {
-  const std::string small = R"({"note":1,"abi":{"major":0,"built":1,"required":1},"id":"a","layers":[{"type":"b",)"
+  const std::string small = R"({"note":1,"abi":{"major":0,"built":2,"required":2},"id":"a","layers":[{"type":"b",)"
                             R"("role":0,"outputs":[{"name":"y"}],"attributes":[{"name":"c","kind":6,"initial":[1.5],)"
                             R"("minimum":-1e3,"choices":[]}]}],"doc":"\u00e9"})";
   const std::string golden = ElfFile(note_of("gnu", std::string("GNU\0", 4), 3) + note_of(small)).bytes();
@@ -200,7 +200,7 @@ TEST(ElfNote, SurvivesEveryChangeOfOneByteAndEveryCut) {
 TEST(Manifest, HoldsWhatTheNoteSays) {
   const Manifest manifest = manifest_from(parse_note(kGolden));
   EXPECT_EQ(manifest.id, "a.b");
-  EXPECT_EQ(manifest.abi, (AbiInterval{0, 1, 1}));
+  EXPECT_EQ(manifest.abi, (AbiInterval{0, 2, 2}));
   ASSERT_EQ(manifest.layers.size(), 1u);
   const LayerDescription& layer = manifest.layers[0];
   EXPECT_EQ(layer.type, "fc");
@@ -227,7 +227,7 @@ TEST(Manifest, RefusalsNameThePlaceInTheJson) {
   EXPECT_THAT(parse_with("\"role\":0", "\"role\":null"), HasSubstr("$.layers[0].role: missing"));
   EXPECT_THAT(parse_with("\"flags\":2", "\"flags\":-1"), HasSubstr("$.layers[0].inputs[0].flags: expected an integer"));
   EXPECT_THAT(parse_with("\"flags\":2", "\"flags\":2.0"), HasSubstr("$.layers[0].inputs[0].flags"));
-  EXPECT_THAT(parse_with("\"built\":1", "\"built\":65536"), HasSubstr("$.abi.built"));
+  EXPECT_THAT(parse_with("\"built\":2", "\"built\":65536"), HasSubstr("$.abi.built"));
   EXPECT_THAT(parse_with("\"required\":true", "\"required\":1"), HasSubstr("expected true or false, got number"));
   EXPECT_THAT(parse_with("\"doc\":\"d\"", "\"doc\":[]"), HasSubstr("$.doc: expected a text, got array"));
   EXPECT_THAT(parse_with("\"doc\":\"d\"", "\"doc\":\"\\u001b[2J\""), HasSubstr("control character 27"));
@@ -293,11 +293,11 @@ TEST(Abi, IntervalsMustMeet) {
     return error.message();
   };
   EXPECT_THAT(refused({TN_ABI_MAJOR, TN_ABI_MINOR + 5, TN_ABI_MINOR + 4}),
-              AllOf(HasSubstr("version 0.6"), HasSubstr("needs a host of 0.5"), HasSubstr("this host offers 0.1"),
-                    HasSubstr("update Tenon")));
+              AllOf(HasSubstr("version 0.7"), HasSubstr("needs a host of 0.6"),
+                    HasSubstr("this host offers version 0.2"), HasSubstr("update Tenon")));
   EXPECT_THAT(refused({TN_ABI_MAJOR + 1, 0, 0}), HasSubstr("update Tenon"));
   // The edges: the oldest headers, this version itself, and the next one.
-  constexpr uint16_t kOldest = 1, kNext = TN_ABI_MINOR + 1;
+  constexpr uint16_t kOldest = 2, kNext = TN_ABI_MINOR + 1;
   check_abi({TN_ABI_MAJOR, kOldest, 0});
   check_abi({TN_ABI_MAJOR, kNext, TN_ABI_MINOR});
   EXPECT_THAT(refused({TN_ABI_MAJOR, kOldest - 1, 0}), HasSubstr("rebuild the plugin"));

@@ -144,10 +144,31 @@ TEST_F(RegistryTest, AnImageOutlivesItsRegistry) {
 
 TEST_F(RegistryTest, RefusesFromTheNoteAlone) {
   EXPECT_THAT(refused_when_found("bad_major"),
-              AllOf(HasSubstr("version 9.4"), HasSubstr("9.2 or later"), HasSubstr("offers 0.1")));
+              AllOf(HasSubstr("version 9.4"), HasSubstr("9.2 or later"), HasSubstr("this host offers version 0.2")));
   EXPECT_THAT(refused_when_found("bad_minor"), AllOf(HasSubstr("0.99"), HasSubstr("0.98"), HasSubstr("update Tenon")));
   EXPECT_THAT(refused_when_found("bad_note"), HasSubstr("no Tenon note"));
   EXPECT_THAT(refused_when_found("bad_isa"), HasSubstr("telepathy"));
+}
+
+// They were built before interface 0.2: tests/data/abi_0_1/README.md.
+TEST_F(RegistryTest, RefusesPluginsOfInterface01) {
+  for (const char* name : {"c_scale.so", "sgd.so", "swish.so"})
+    fs::copy_file(fs::path(tenon_tests::source_folder()) / "tests/data/abi_0_1" / name, folder_ / name);
+  Registry found = registry();
+  const json all = found.list();
+  ASSERT_EQ(all.size(), 3u);
+  for (const json& entry : all) {
+    const std::string file = entry["file"];
+    EXPECT_EQ(entry["status"], "refused") << file;
+    EXPECT_THAT(entry["reason"].get<std::string>(),
+                AllOf(HasSubstr(file), HasSubstr("it was built with version 0.1 of the plugin interface; this host "
+                                                 "offers version 0.2 and accepts plugins built with 0.2 or later; "
+                                                 "rebuild the plugin with the SDK of this Tenon")));
+    EXPECT_FALSE(is_mapped(file)) << file;
+  }
+  EXPECT_EQ(error_of([&] { (void)found.layer("test_scale"); }).code(), TN_NOT_FOUND);
+  EXPECT_EQ(error_of([&] { (void)found.layer("example.swish"); }).code(), TN_NOT_FOUND);
+  EXPECT_EQ(error_of([&] { (void)found.updater("sgd"); }).code(), TN_NOT_FOUND);
 }
 
 TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {

@@ -200,7 +200,7 @@ static tn_library library = {.size = sizeof(tn_library), .name = "libc.so.6", .h
 static const tn_library* libraries[] = {&library};
 
 static tn_plugin plugin = {.size = sizeof(tn_plugin),
-                           .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, 1, 0},
+                           .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
                            .id = "tenon.test.rich",
                            .version = "1.2.3-rc.1+5",
                            .doc = "One of everything",

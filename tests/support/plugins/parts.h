@@ -31,7 +31,11 @@
     char text[(sizeof(json) + 2) / 4 * 4];                                                     \
   } note = {sizeof TN_NOTE_OWNER, sizeof(json) - 1, TN_NOTE_TYPE, TN_NOTE_OWNER, json};
 
-#define TEST_ABI "{\"major\":0,\"built\":1,\"required\":1}"
+/* The interface version of this build, as a note states it. */
+#define TEST_TEXT(value) TEST_TEXT_OF(value)
+#define TEST_TEXT_OF(value) #value
+#define TEST_MINOR TEST_TEXT(TN_ABI_MINOR)
+#define TEST_ABI "{\"major\":0,\"built\":" TEST_MINOR ",\"required\":" TEST_MINOR "}"
 
 /* The text of the note that agrees with TEST_PLUGIN below. */
 #define TEST_JSON(abi, id, isa, libraries) TEST_JSON_OF(abi, id, id, isa, libraries)
@@ -75,27 +79,27 @@
   static const tn_layer_type layer = {size_of_table, 0, &description, plan_function, NULL, NULL, NULL, NULL};
 
 /* The descriptor, with the layer type above. */
-#define TEST_PLUGIN(abi_major, abi_required, id, isa)               \
-  static const tn_layer_type* const layers[] = {&layer};            \
-  static const tn_plugin plugin = {sizeof(tn_plugin),               \
-                                   0,                               \
-                                   {abi_major, 1, abi_required, 0}, \
-                                   id,                              \
-                                   "1.2.3",                         \
-                                   "a test",                        \
-                                   "MIT",                           \
-                                   isa,                             \
-                                   1,                               \
-                                   0,                               \
-                                   layers,                          \
-                                   NULL,                            \
-                                   0,                               \
-                                   0,                               \
-                                   NULL,                            \
-                                   NULL,                            \
-                                   0,                               \
-                                   0,                               \
-                                   NULL,                            \
+#define TEST_PLUGIN(abi_major, abi_required, id, isa)                          \
+  static const tn_layer_type* const layers[] = {&layer};                       \
+  static const tn_plugin plugin = {sizeof(tn_plugin),                          \
+                                   0,                                          \
+                                   {abi_major, TN_ABI_MINOR, abi_required, 0}, \
+                                   id,                                         \
+                                   "1.2.3",                                    \
+                                   "a test",                                   \
+                                   "MIT",                                      \
+                                   isa,                                        \
+                                   1,                                          \
+                                   0,                                          \
+                                   layers,                                     \
+                                   NULL,                                       \
+                                   0,                                          \
+                                   0,                                          \
+                                   NULL,                                       \
+                                   NULL,                                       \
+                                   0,                                          \
+                                   0,                                          \
+                                   NULL,                                       \
                                    NULL};
 
 /* A plan that works: the output is as the input. */

@@ -5,5 +5,5 @@ TEST_MARKER("bad_hidden_minor")
 TEST_NOTE(TEST_JSON(TEST_ABI, "bad_hidden_minor", "", "[]"))
 TEST_PLAN
 TEST_LAYER("bad_hidden_minor", plan)
-TEST_PLUGIN(0, 98, "bad_hidden_minor", "")
+TEST_PLUGIN(TN_ABI_MAJOR, 98, "bad_hidden_minor", "")
 TEST_ENTRY

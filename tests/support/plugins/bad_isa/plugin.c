@@ -5,5 +5,5 @@ TEST_MARKER("bad_isa")
 TEST_NOTE(TEST_JSON(TEST_ABI, "bad_isa", "sse3,telepathy", "[]"))
 TEST_PLAN
 TEST_LAYER("bad_isa", plan)
-TEST_PLUGIN(0, 1, "bad_isa", "sse3,telepathy")
+TEST_PLUGIN(TN_ABI_MAJOR, TN_ABI_MINOR, "bad_isa", "sse3,telepathy")
 TEST_ENTRY

@@ -8,5 +8,5 @@ TEST_NOTE(TEST_JSON(TEST_ABI, "bad_library", "",
                     "[{\"name\":\"libtenon_test_absent.so\",\"hint\":\"install the absent package\"}]"))
 static tn_status plan(const tn_planner* planner) { return planner->size == 0 ? tenon_test_absent() : TN_OK; }
 TEST_LAYER("bad_library", plan)
-TEST_PLUGIN(0, 1, "bad_library", "")
+TEST_PLUGIN(TN_ABI_MAJOR, TN_ABI_MINOR, "bad_library", "")
 TEST_ENTRY

@@ -5,5 +5,5 @@ TEST_MARKER("bad_minor")
 TEST_NOTE(TEST_JSON("{\"major\":0,\"built\":99,\"required\":98}", "bad_minor", "", "[]"))
 TEST_PLAN
 TEST_LAYER("bad_minor", plan)
-TEST_PLUGIN(0, 98, "bad_minor", "")
+TEST_PLUGIN(TN_ABI_MAJOR, 98, "bad_minor", "")
 TEST_ENTRY

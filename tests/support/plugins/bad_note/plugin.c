@@ -4,5 +4,5 @@
 TEST_MARKER("bad_note")
 TEST_PLAN
 TEST_LAYER("bad_note", plan)
-TEST_PLUGIN(0, 1, "bad_note", "")
+TEST_PLUGIN(TN_ABI_MAJOR, TN_ABI_MINOR, "bad_note", "")
 TEST_ENTRY

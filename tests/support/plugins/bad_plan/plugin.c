@@ -4,5 +4,5 @@
 TEST_MARKER("bad_plan")
 TEST_NOTE(TEST_JSON(TEST_ABI, "bad_plan", "", "[]"))
 TEST_LAYER("bad_plan", NULL)
-TEST_PLUGIN(0, 1, "bad_plan", "")
+TEST_PLUGIN(TN_ABI_MAJOR, TN_ABI_MINOR, "bad_plan", "")
 TEST_ENTRY

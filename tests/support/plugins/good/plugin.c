@@ -5,5 +5,5 @@ TEST_MARKER("good")
 TEST_NOTE(TEST_JSON(TEST_ABI, "good", "", "[]"))
 TEST_PLAN
 TEST_LAYER("good", plan)
-TEST_PLUGIN(0, 1, "good", "")
+TEST_PLUGIN(TN_ABI_MAJOR, TN_ABI_MINOR, "good", "")
 TEST_ENTRY
