@@ -16,69 +16,6 @@ bool Program::is_flat() const {
 
 namespace {
 
-struct Operation {
-  int operands;     // how many of a, b, c are values
-  uint8_t accepts;  // bits of the kinds allowed for the operands
-  int8_t result;    // kind of the result; -1: that of the operands
-};
-constexpr uint8_t kFloats = 1U << TN_FLOAT;
-constexpr uint8_t kInts = 1U << TN_INT;
-constexpr uint8_t kBools = 1U << TN_LOGICAL;
-
-// What an opcode expects. TN_OP_SELECT and the sources are checked apart.
-Operation operation(uint16_t op) {
-  switch (op) {
-    case TN_OP_INPUT:
-    case TN_OP_CONSTANT:
-    case TN_OP_ROW:
-    case TN_OP_COLUMN:
-    case TN_OP_UNIFORM:
-      return {0, 0, -1};
-    case TN_OP_CAST:
-    case TN_OP_STOP:
-      return {1, kFloats | kInts | kBools, -1};
-    case TN_OP_ADD:
-    case TN_OP_SUB:
-    case TN_OP_MUL:
-    case TN_OP_MIN:
-    case TN_OP_MAX:
-      return {2, kFloats | kInts, -1};
-    case TN_OP_DIV:
-      return {2, kFloats, -1};
-    case TN_OP_NEG:
-    case TN_OP_ABS:
-      return {1, kFloats | kInts, -1};
-    case TN_OP_SQRT:
-    case TN_OP_EXP:
-    case TN_OP_EXPM1:
-    case TN_OP_LOG:
-    case TN_OP_LOG1P:
-    case TN_OP_TANH:
-    case TN_OP_ERF:
-      return {1, kFloats, -1};
-    case TN_OP_EQUAL:
-    case TN_OP_LESS:
-    case TN_OP_LESS_EQUAL:
-      return {2, kFloats | kInts, TN_LOGICAL};
-    case TN_OP_AND:
-    case TN_OP_OR:
-      return {2, kBools, -1};
-    case TN_OP_NOT:
-      return {1, kBools, -1};
-    case TN_OP_SELECT:
-      return {3, kFloats | kInts | kBools, -1};
-    case TN_OP_REDUCE_SUM:
-      return {1, kFloats, -1};
-    case TN_OP_REDUCE_MAX:
-    case TN_OP_REDUCE_MIN:
-      return {1, kFloats | kInts, -1};
-    default:
-      return {-1, 0, -1};
-  }
-}
-
-bool is_reduction(uint16_t op) { return op >= TN_OP_REDUCE_SUM && op <= TN_OP_REDUCE_MIN; }
-
 constexpr size_t kMaxInstructions = 65536;
 
 // Checks instruction `index` against the ones before it, completes its kind, and gives its extent.
@@ -87,12 +24,12 @@ uint8_t check_instruction(Program& program, size_t index) {
   const auto bad = [&](const auto&... why) {
     fail(TN_INVALID, "program instruction ", index, " (opcode ", in.op, "): ", why...);
   };
-  const Operation op = operation(in.op);
+  const tn_opcode op = tn_op_info(in.op);
   if (op.operands < 0) bad("unknown opcode");
   if (in.kind > TN_LOGICAL) bad("unknown kind ", int{in.kind});
   const int32_t operands[3] = {in.a, in.b, in.c};
   uint8_t extent = TN_SCALAR;
-  for (int i = 0; i < std::min(op.operands, 3); ++i) {
+  for (int i = 0; i < op.operands; ++i) {
     if (operands[i] < 0 || static_cast<size_t>(operands[i]) >= index)
       bad("operand ", i, " is value ", operands[i], ", which is not an earlier one");
     const auto from = static_cast<size_t>(operands[i]);
@@ -121,12 +58,12 @@ uint8_t check_instruction(Program& program, size_t index) {
     if (in.a < 0) bad("draw ", in.a, "; expected a number from 0");
     return in.extent;
   }
-  if (op.operands > 0 && in.op != TN_OP_CAST && in.op != TN_OP_SELECT) {
+  if (op.operands > 0 && in.op != TN_OP_SELECT && op.result != TN_KIND_STATED) {
     const uint8_t expected =
         op.result >= 0 ? static_cast<uint8_t>(op.result) : program.instructions[static_cast<size_t>(in.a)].kind;
     if (in.kind != expected) bad("kind ", int{in.kind}, " where the operation gives ", int{expected});
   }
-  if (is_reduction(in.op)) {
+  if (op.op_class == TN_CLASS_REDUCTION) {
     if (in.extent > TN_FULL || in.extent == extent || cover(in.extent, extent) != extent)
       bad("cannot reduce extent ", int{extent}, " to ", int{in.extent});
     return in.extent;
@@ -141,7 +78,7 @@ uint8_t cover(uint8_t a, uint8_t b) { return a | b; }
 
 bool Program::draws() const {
   return std::any_of(instructions.begin(), instructions.end(),
-                     [](const tn_instruction& in) { return in.op == TN_OP_UNIFORM; });
+                     [](const tn_instruction& in) { return tn_op_info(in.op).op_class == TN_CLASS_RANDOM; });
 }
 
 tn_program Program::view() const {
@@ -231,9 +168,8 @@ int32_t ProgramWriter::folded(uint16_t op, int32_t a, int32_t b) const {
 
 int32_t ProgramWriter::apply(uint16_t op, int32_t a, int32_t b, int32_t c) {
   if (const int32_t simple = folded(op, a, b); simple >= 0) return simple;
-  const Operation what = operation(op);
-  uint8_t result = kind(op == TN_OP_SELECT ? b : a);
-  if (what.result >= 0) result = static_cast<uint8_t>(what.result);
+  const int8_t stated = tn_op_info(op).result;
+  const uint8_t result = stated >= 0 ? static_cast<uint8_t>(stated) : kind(op == TN_OP_SELECT ? b : a);
   uint8_t extent = this->extent(a);
   if (b >= 0) extent = cover(extent, this->extent(b));
   if (c >= 0) extent = cover(extent, this->extent(c));
@@ -271,7 +207,7 @@ std::vector<int32_t> ProgramWriter::inline_program(const Program& program, const
       values.push_back(inputs[static_cast<size_t>(in.a)]);
       continue;
     }
-    const int operands = operation(in.op).operands;
+    const int operands = tn_op_info(in.op).operands;
     if (operands > 0) in.a = values[static_cast<size_t>(in.a)];
     if (operands > 1) in.b = values[static_cast<size_t>(in.b)];
     if (operands > 2) in.c = values[static_cast<size_t>(in.c)];
@@ -285,7 +221,7 @@ namespace {
 // The operands of an instruction that are values, by reference so that they can be renumbered.
 std::vector<int32_t*> operands_of(tn_instruction& in) {
   std::vector<int32_t*> list;
-  const int count = operation(in.op).operands;
+  const int count = tn_op_info(in.op).operands;
   if (count > 0) list.push_back(&in.a);
   if (count > 1) list.push_back(&in.b);
   if (count > 2) list.push_back(&in.c);

@@ -128,7 +128,7 @@ void Updater::check_grain() const {
   if (grain_ == TN_GRAIN_TENSOR) return;
   for (size_t i = 0; i < program_.instructions.size(); ++i) {
     const uint16_t op = program_.instructions[i].op;
-    const bool reduces = op >= TN_OP_REDUCE_SUM;
+    const bool reduces = tn_op_info(op).op_class == TN_CLASS_REDUCTION;
     const bool along_row = grain_ == TN_GRAIN_ROW && program_.extents[i] == TN_PER_ROW && op != TN_OP_ROW;
     if (reduces || program_.extents[i] == TN_PER_ROW || program_.extents[i] == TN_PER_COLUMN)
       if (!along_row)

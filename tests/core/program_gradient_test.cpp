@@ -267,6 +267,8 @@ TEST(Program, RefusesWhatIsWrong) {
   refused({{TN_OP_NEG, TN_FLOAT, 0, 0, -1, -1, 0}}, "operand is not earlier");
   refused({x, {TN_OP_ADD, TN_FLOAT, 0, 0, -1, -1, 0}}, "missing operand");
   refused({x, {999, TN_FLOAT, 0, 0, -1, -1, 0}}, "unknown opcode");
+  refused({x, {8, TN_FLOAT, 0, 0, -1, -1, 0}}, "unknown opcode between others");
+  refused({x, {TN_OP_REDUCE_MIN + 1, TN_FLOAT, TN_SCALAR, 0, -1, -1, 0}}, "unknown opcode behind the last");
   refused({x, {TN_OP_NEG, TN_INT, 0, 0, -1, -1, 0}}, "wrong kind of result");
   refused({x, {TN_OP_AND, TN_LOGICAL, 0, 0, 0, -1, 0}}, "wrong kind of operand");
   refused({x, {TN_OP_REDUCE_SUM, TN_FLOAT, TN_FULL, 0, -1, -1, 0}}, "a reduction that reduces nothing");

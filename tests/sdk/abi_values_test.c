@@ -101,6 +101,18 @@ IS(TN_OP_SELECT, 36);
 IS(TN_OP_REDUCE_SUM, 40);
 IS(TN_OP_REDUCE_MAX, 41);
 IS(TN_OP_REDUCE_MIN, 42);
+IS(TN_CLASS_NONE, 0);
+IS(TN_CLASS_SOURCE, 1);
+IS(TN_CLASS_RANDOM, 2);
+IS(TN_CLASS_CONVERSION, 3);
+IS(TN_CLASS_ARITHMETIC, 4);
+IS(TN_CLASS_MATH, 5);
+IS(TN_CLASS_COMPARISON, 6);
+IS(TN_CLASS_LOGIC, 7);
+IS(TN_CLASS_SELECTION, 8);
+IS(TN_CLASS_REDUCTION, 9);
+IS(TN_KIND_OF_OPERANDS, -1);
+IS(TN_KIND_STATED, -2);
 
 /* tenon/services.h */
 IS(TN_REQUEST_NONE, 0);
@@ -142,6 +154,61 @@ IS(TN_COPY_TO_DEVICE, 0);
 IS(TN_COPY_TO_HOST, 1);
 IS(TN_COPY_ON_DEVICE, 2);
 
+/* Whether the table of opcodes differs from these rows, or has others: a new opcode gets its line here. */
+static int opcodes_differ(void) {
+  static const tn_opcode expected[] = {
+    {TN_OP_INPUT, 0, TN_CLASS_SOURCE, 0, TN_KIND_STATED},
+    {TN_OP_CONSTANT, 0, TN_CLASS_SOURCE, 0, TN_KIND_STATED},
+    {TN_OP_ROW, 0, TN_CLASS_SOURCE, 0, TN_INT},
+    {TN_OP_COLUMN, 0, TN_CLASS_SOURCE, 0, TN_INT},
+    {TN_OP_CAST, 1, TN_CLASS_CONVERSION, 7, TN_KIND_STATED},
+    {TN_OP_STOP, 1, TN_CLASS_CONVERSION, 7, TN_KIND_OF_OPERANDS},
+    {TN_OP_UNIFORM, 0, TN_CLASS_RANDOM, 0, TN_FLOAT},
+    {TN_OP_ADD, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_SUB, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_MUL, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_DIV, 2, TN_CLASS_ARITHMETIC, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_MIN, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_MAX, 2, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_NEG, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_ABS, 1, TN_CLASS_ARITHMETIC, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_SQRT, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_EXP, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_EXPM1, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_LOG, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_LOG1P, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_TANH, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_ERF, 1, TN_CLASS_MATH, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_EQUAL, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL},
+    {TN_OP_LESS, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL},
+    {TN_OP_LESS_EQUAL, 2, TN_CLASS_COMPARISON, 3, TN_LOGICAL},
+    {TN_OP_AND, 2, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS},
+    {TN_OP_OR, 2, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS},
+    {TN_OP_NOT, 1, TN_CLASS_LOGIC, 4, TN_KIND_OF_OPERANDS},
+    {TN_OP_SELECT, 3, TN_CLASS_SELECTION, 7, TN_KIND_OF_OPERANDS},
+    {TN_OP_REDUCE_SUM, 1, TN_CLASS_REDUCTION, 1, TN_KIND_OF_OPERANDS},
+    {TN_OP_REDUCE_MAX, 1, TN_CLASS_REDUCTION, 3, TN_KIND_OF_OPERANDS},
+    {TN_OP_REDUCE_MIN, 1, TN_CLASS_REDUCTION, 3, TN_KIND_OF_OPERANDS},
+  };
+  const size_t count = sizeof expected / sizeof expected[0];
+  size_t i, rows = 0;
+  uint32_t op;
+  for (i = 0; i < count; ++i) {
+    const tn_opcode row = tn_op_info(expected[i].op);
+    if (row.op != expected[i].op || row.operands != expected[i].operands || row.op_class != expected[i].op_class ||
+        row.accepts != expected[i].accepts || row.result != expected[i].result)
+      return 1;
+  }
+  for (op = 0; op < 70000; ++op) {
+    const tn_opcode row = tn_op_info(op);
+    if (row.op_class != TN_CLASS_NONE)
+      ++rows;
+    else if (row.operands != -1 || row.accepts != 0)
+      return 1;
+  }
+  return rows != count || tn_op_info(UINT32_MAX).op_class != TN_CLASS_NONE;
+}
+
 static int differ(const char* a, const char* b) { return strcmp(a, b) != 0; }
 
 int main(void) {
@@ -149,5 +216,5 @@ int main(void) {
          differ(TN_NOTE_OWNER, "Tenon") || TN_NOTE_TYPE != 1 || TN_NOTE_LIMIT != 65536 ||
          differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_PASS, "tenon.pass/1") ||
          differ(TN_GEMM, "tenon.gemm/1") || differ(TN_POINTWISE, "tenon.pointwise/1") ||
-         differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1");
+         differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1") || opcodes_differ();
 }

@@ -27,38 +27,6 @@ inline int64_t elements(uint8_t extent, int64_t rows, int64_t columns) {
   }
 }
 
-// Operands of an opcode that are values.
-inline int operands_count(uint16_t op) {
-  switch (op) {
-    case TN_OP_INPUT:
-    case TN_OP_CONSTANT:
-    case TN_OP_ROW:
-    case TN_OP_COLUMN:
-    case TN_OP_UNIFORM:
-      return 0;
-    case TN_OP_CAST:
-    case TN_OP_STOP:
-    case TN_OP_NEG:
-    case TN_OP_ABS:
-    case TN_OP_SQRT:
-    case TN_OP_EXP:
-    case TN_OP_EXPM1:
-    case TN_OP_LOG:
-    case TN_OP_LOG1P:
-    case TN_OP_TANH:
-    case TN_OP_ERF:
-    case TN_OP_NOT:
-    case TN_OP_REDUCE_SUM:
-    case TN_OP_REDUCE_MAX:
-    case TN_OP_REDUCE_MIN:
-      return 1;
-    case TN_OP_SELECT:
-      return 3;
-    default:
-      return 2;
-  }
-}
-
 inline std::vector<uint8_t> derive_extents(const tn_program& program) {
   std::vector<uint8_t> extents;
   for (uint32_t i = 0; i < program.instructions_count; ++i) {
@@ -69,8 +37,9 @@ inline std::vector<uint8_t> derive_extents(const tn_program& program) {
     if (in.op == TN_OP_COLUMN) extent = TN_PER_COLUMN;
     const int32_t operands[3] = {in.a, in.b, in.c};
     // PER_COLUMN and PER_ROW are one bit each, FULL is both: the smallest extent that covers two is their union.
-    for (int k = 0; k < operands_count(in.op); ++k) extent |= extents[static_cast<size_t>(operands[k])];
-    if ((in.op >= TN_OP_REDUCE_SUM && in.op <= TN_OP_REDUCE_MIN) || in.op == TN_OP_UNIFORM) extent = in.extent;
+    for (int k = 0; k < tn_op_info(in.op).operands; ++k) extent |= extents[static_cast<size_t>(operands[k])];
+    const uint8_t op_class = tn_op_info(in.op).op_class;
+    if (op_class == TN_CLASS_REDUCTION || op_class == TN_CLASS_RANDOM) extent = in.extent;
     extents.push_back(extent);
   }
   return extents;
@@ -172,7 +141,7 @@ inline std::vector<std::vector<double>> evaluate(const tn_program& program, int6
       for (size_t k = 0; k < count; ++k) value[k] = static_cast<double>(k);
     } else if (in.op == TN_OP_UNIFORM) {
       for (size_t k = 0; k < count; ++k) value[k] = uniform(random, static_cast<uint32_t>(in.a), k);
-    } else if (in.op >= TN_OP_REDUCE_SUM && in.op <= TN_OP_REDUCE_MIN) {
+    } else if (tn_op_info(in.op).op_class == TN_CLASS_REDUCTION) {
       const uint8_t from = extents[static_cast<size_t>(in.a)];
       const std::vector<double>& a = values[static_cast<size_t>(in.a)];
       const double infinity = std::numeric_limits<double>::infinity();
@@ -185,13 +154,13 @@ inline std::vector<std::vector<double>> evaluate(const tn_program& program, int6
           double& sum = value[position(extent, r, c, columns)];
           sum = apply(join, TN_FLOAT, sum, a[position(from, r, c, columns)], 0);
         }
-    } else if (operands_count(in.op) > 0) {
+    } else if (tn_op_info(in.op).operands > 0) {
       const int32_t operands[3] = {in.a, in.b, in.c};
       const bool over_rows = (extent & TN_PER_ROW) != 0, over_columns = (extent & TN_PER_COLUMN) != 0;
       for (int64_t r = 0; r < (over_rows ? rows : 1); ++r)
         for (int64_t c = 0; c < (over_columns ? columns : 1); ++c) {
           double read[3] = {0, 0, 0};
-          for (int k = 0; k < operands_count(in.op); ++k) {
+          for (int k = 0; k < tn_op_info(in.op).operands; ++k) {
             const auto operand = static_cast<size_t>(operands[k]);
             read[k] = values[operand][position(extents[operand], r, c, columns)];
           }

@@ -189,9 +189,10 @@ tn_status check(const tn_errors* errors, const tn_rows_update& given) {
     return bad("an update of rows without rows");
   for (uint32_t i = 0; i < program.instructions_count; ++i) {
     const tn_instruction& in = program.instructions[i];
-    if (in.op == TN_OP_UNIFORM || in.op == TN_OP_ROW) return bad("an update of rows cannot tell the number of a row");
-    const bool reduces = in.op >= TN_OP_REDUCE_SUM && in.op <= TN_OP_REDUCE_MIN;
-    if (reduces && given.site->extents[i] != TN_PER_ROW) return bad("an update of rows can reduce along a row alone");
+    const uint8_t op_class = tn_op_info(in.op).op_class;
+    if (op_class == TN_CLASS_RANDOM || in.op == TN_OP_ROW)
+      return bad("an update of rows cannot tell the number of a row");
+    if (op_class == TN_CLASS_REDUCTION && given.site->extents[i] != TN_PER_ROW) return bad("an update of rows can reduce along a row alone");
   }
   return TN_OK;
 }

@@ -37,6 +37,7 @@ extern "C" {
 enum { TN_SCALAR = 0, TN_PER_COLUMN = 1, TN_PER_ROW = 2, TN_FULL = 3 };
 enum { TN_FLOAT = 0, TN_INT = 1, TN_LOGICAL = 2 };
 
+/* Opcodes. Which operands, kinds and result each has is in the table of tn_op_info below. */
 enum {
   TN_OP_INPUT = 1,    /* program input number a */
   TN_OP_CONSTANT = 2, /* `number`, of any kind */
@@ -44,18 +45,18 @@ enum {
   TN_OP_COLUMN = 4,   /* int, PER_COLUMN: the column's index, from 0 */
   TN_OP_CAST = 5,     /* a in another kind: float to int truncates towards 0, anything to bool is a != 0 */
   TN_OP_STOP = 6,     /* a, through which no derivative flows */
-  TN_OP_UNIFORM = 7,  /* float: draw number a of the program, `extent` independent numbers in [0, 1); see below */
+  TN_OP_UNIFORM = 7, /* float: draw number a of the program, `extent` independent numbers in [0, 1), as defined above */
 
   TN_OP_ADD = 10,
   TN_OP_SUB = 11,
   TN_OP_MUL = 12,
-  TN_OP_DIV = 13, /* float */
+  TN_OP_DIV = 13,
   TN_OP_MIN = 14, /* the derivative of MIN and MAX goes to a where both are equal */
   TN_OP_MAX = 15,
   TN_OP_NEG = 16,
   TN_OP_ABS = 17, /* derivative 0 at 0 */
 
-  TN_OP_SQRT = 20, /* from here to ERF: float */
+  TN_OP_SQRT = 20,
   TN_OP_EXP = 21,
   TN_OP_EXPM1 = 22, /* exp(a) - 1 */
   TN_OP_LOG = 23,
@@ -63,18 +64,109 @@ enum {
   TN_OP_TANH = 25,
   TN_OP_ERF = 26,
 
-  TN_OP_EQUAL = 30, /* comparisons: float or int operands, bool result, derivative 0 */
+  TN_OP_EQUAL = 30, /* comparisons: derivative 0 */
   TN_OP_LESS = 31,
   TN_OP_LESS_EQUAL = 32,
-  TN_OP_AND = 33, /* bool */
+  TN_OP_AND = 33,
   TN_OP_OR = 34,
   TN_OP_NOT = 35,
   TN_OP_SELECT = 36, /* a (bool) ? b : c */
 
-  TN_OP_REDUCE_SUM = 40, /* reductions of a to `extent`; float, or int for MIN and MAX */
+  TN_OP_REDUCE_SUM = 40, /* reductions of a to `extent` */
   TN_OP_REDUCE_MAX = 41, /* over no elements: -infinity, +infinity; the derivative is shared between equals */
   TN_OP_REDUCE_MIN = 42
 };
+
+/* Classes of opcodes. */
+enum {
+  TN_CLASS_NONE = 0,       /* not an opcode of these headers */
+  TN_CLASS_SOURCE = 1,     /* an input, a constant, an index */
+  TN_CLASS_RANDOM = 2,     /* draws random numbers */
+  TN_CLASS_CONVERSION = 3, /* operand a itself, in another kind or without its derivative */
+  TN_CLASS_ARITHMETIC = 4,
+  TN_CLASS_MATH = 5, /* functions of one float */
+  TN_CLASS_COMPARISON = 6,
+  TN_CLASS_LOGIC = 7,
+  TN_CLASS_SELECTION = 8, /* operand a is a bool and selects b or c */
+  TN_CLASS_REDUCTION = 9  /* of operand a to the extent that the instruction states */
+};
+
+/* Kind of an opcode's result, if it is not one of TN_FLOAT, TN_INT, TN_LOGICAL. */
+enum {
+  TN_KIND_OF_OPERANDS = -1, /* that of the operands; TN_CLASS_SELECTION: of b and c */
+  TN_KIND_STATED = -2       /* that which the instruction states */
+};
+
+/* One row of the table of opcodes. Rows do not cross between host and plugin: each side reads the table of the headers
+ * that it was compiled with. */
+typedef struct tn_opcode {
+  uint16_t op;      /* TN_OP_... */
+  int8_t operands;  /* how many of a, b, c are numbers of earlier values: 0 to 3; TN_CLASS_NONE: -1 */
+  uint8_t op_class; /* TN_CLASS_... */
+  uint8_t accepts;  /* kinds of the operands, of TN_CLASS_SELECTION those of b and c: bits 1 << TN_FLOAT ... */
+  int8_t result;    /* kind of the result: TN_FLOAT ..., TN_KIND_... */
+} tn_opcode;
+
+/* Returns the row of opcode `op`. A number that is not an opcode of these headers gets a row with TN_CLASS_NONE and -1
+ * operands. A device meets such numbers in programs of a host with later headers, and answers TN_UNSUPPORTED when it
+ * prepares one. */
+static inline tn_opcode tn_op_info(uint32_t op) {
+  enum {
+    floats = 1 << TN_FLOAT,
+    numbers = 1 << TN_FLOAT | 1 << TN_INT,
+    bools = 1 << TN_LOGICAL,
+    any = 1 << TN_FLOAT | 1 << TN_INT | 1 << TN_LOGICAL,
+    same = TN_KIND_OF_OPERANDS,
+    stated = TN_KIND_STATED
+  };
+  /* Row i is opcode i; the first row is also that of numbers behind the table. */
+  static const tn_opcode rows[] = {
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {TN_OP_INPUT, 0, TN_CLASS_SOURCE, 0, stated},
+      {TN_OP_CONSTANT, 0, TN_CLASS_SOURCE, 0, stated},
+      {TN_OP_ROW, 0, TN_CLASS_SOURCE, 0, TN_INT},
+      {TN_OP_COLUMN, 0, TN_CLASS_SOURCE, 0, TN_INT},
+      {TN_OP_CAST, 1, TN_CLASS_CONVERSION, any, stated},
+      {TN_OP_STOP, 1, TN_CLASS_CONVERSION, any, same},
+      {TN_OP_UNIFORM, 0, TN_CLASS_RANDOM, 0, TN_FLOAT},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {TN_OP_ADD, 2, TN_CLASS_ARITHMETIC, numbers, same},
+      {TN_OP_SUB, 2, TN_CLASS_ARITHMETIC, numbers, same},
+      {TN_OP_MUL, 2, TN_CLASS_ARITHMETIC, numbers, same},
+      {TN_OP_DIV, 2, TN_CLASS_ARITHMETIC, floats, same},
+      {TN_OP_MIN, 2, TN_CLASS_ARITHMETIC, numbers, same},
+      {TN_OP_MAX, 2, TN_CLASS_ARITHMETIC, numbers, same},
+      {TN_OP_NEG, 1, TN_CLASS_ARITHMETIC, numbers, same},
+      {TN_OP_ABS, 1, TN_CLASS_ARITHMETIC, numbers, same},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {TN_OP_SQRT, 1, TN_CLASS_MATH, floats, same},
+      {TN_OP_EXP, 1, TN_CLASS_MATH, floats, same},
+      {TN_OP_EXPM1, 1, TN_CLASS_MATH, floats, same},
+      {TN_OP_LOG, 1, TN_CLASS_MATH, floats, same},
+      {TN_OP_LOG1P, 1, TN_CLASS_MATH, floats, same},
+      {TN_OP_TANH, 1, TN_CLASS_MATH, floats, same},
+      {TN_OP_ERF, 1, TN_CLASS_MATH, floats, same},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {TN_OP_EQUAL, 2, TN_CLASS_COMPARISON, numbers, TN_LOGICAL},
+      {TN_OP_LESS, 2, TN_CLASS_COMPARISON, numbers, TN_LOGICAL},
+      {TN_OP_LESS_EQUAL, 2, TN_CLASS_COMPARISON, numbers, TN_LOGICAL},
+      {TN_OP_AND, 2, TN_CLASS_LOGIC, bools, same},
+      {TN_OP_OR, 2, TN_CLASS_LOGIC, bools, same},
+      {TN_OP_NOT, 1, TN_CLASS_LOGIC, bools, same},
+      {TN_OP_SELECT, 3, TN_CLASS_SELECTION, any, same},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {0, -1, TN_CLASS_NONE, 0, stated},
+      {TN_OP_REDUCE_SUM, 1, TN_CLASS_REDUCTION, floats, same},
+      {TN_OP_REDUCE_MAX, 1, TN_CLASS_REDUCTION, numbers, same},
+      {TN_OP_REDUCE_MIN, 1, TN_CLASS_REDUCTION, numbers, same},
+  };
+  return rows[op < sizeof rows / sizeof rows[0] ? op : 0];
+}
 
 /* One instruction. Frozen. */
 typedef struct tn_instruction {
