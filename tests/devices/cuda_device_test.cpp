@@ -230,6 +230,9 @@ TEST(CudaPointwise, RefusesWhatItCannotDo) {
   CudaSite vast(c, int64_t{1} << 62);
   vast.get().columns = tn_dim_constant(16);
   EXPECT_NE(refusal(vast, TN_INVALID).find("too many elements"), std::string::npos) << device.message;
+  PointwiseCase later = c;
+  later.program.instructions.back().op = 999;  // an opcode of a later version
+  EXPECT_EQ(refusal(CudaSite(later, 4), TN_UNSUPPORTED), "the program has an operation that CUDA does not know");
   c.input_types = {TN_DTYPE(5, 64)};
   EXPECT_NE(refusal(CudaSite(c, 4), TN_UNSUPPORTED).find("complex64"), std::string::npos) << device.message;
   ProgramWriter many;

@@ -4,7 +4,7 @@ set(cuda_plugin $<TARGET_PROPERTY:tenon_devices_cuda_objects,INCLUDE_DIRECTORIES
 target_include_directories(test_devices_cuda_source_test PRIVATE "${PROJECT_SOURCE_DIR}")
 target_include_directories(test_devices_cuda_source_test SYSTEM PRIVATE ${cuda_plugin})
 target_link_libraries(test_devices_cuda_source_test PRIVATE $<TARGET_OBJECTS:tenon_devices_cuda_objects>
-                      ${CMAKE_DL_LIBS})
+                      tenon_device_pointwise ${CMAKE_DL_LIBS})
 foreach(test source device)
   add_dependencies(test_devices_cuda_${test}_test tenon_devices_cuda)
 endforeach()

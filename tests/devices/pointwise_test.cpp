@@ -428,6 +428,18 @@ TEST_F(Pointwise, RefusesWhatItDoesNotOffer) {
   EXPECT_EQ(prepare(device_, later, &prepared), TN_UNSUPPORTED);
   EXPECT_EQ(device_.message, "the program has an operation that the cpu does not know");
   EXPECT_EQ(prepared.binding, nullptr);
+  for (const uint8_t extent : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL})  // read by others, not only stored
+    for (const uint16_t reader : {uint16_t{TN_OP_EXP}, uint16_t{TN_OP_REDUCE_SUM}}) {
+      if (extent == TN_SCALAR && reader == TN_OP_REDUCE_SUM) continue;
+      ProgramWriter read;
+      const int32_t unknown = read.apply(TN_OP_NEG, read.input(extent));
+      read.output(reader == TN_OP_EXP ? read.apply(reader, unknown) : read.reduce(reader, unknown, TN_SCALAR));
+      PointwiseCase of_unknown = {read.finish(), 2, 2, TN_F32, {{1, 2, 3, 4}}};
+      of_unknown.program.instructions[1].op = TN_OP_REDUCE_MIN + 1;
+      EXPECT_EQ(prepare(device_, of_unknown, &prepared), TN_UNSUPPORTED);
+      EXPECT_EQ(device_.message, "the program has an operation that the cpu does not know");
+      EXPECT_EQ(prepared.binding, nullptr);
+    }
 }
 
 TEST_F(Pointwise, RefusesOtherCalls) {

@@ -175,6 +175,8 @@ std::string Expressions::computed(const Node& node) const {
       return std::string("(I)") + position(node.extent);
     case TN_OP_UNIFORM:
       return "(F)uniform(a.random, " + text(node.index) + "u, " + position(node.extent) + ")";
+    case kCopy:
+      return operand(0);
     case TN_OP_CAST:
       return cast(node, operand(0));
     case TN_OP_EQUAL:

@@ -7,32 +7,6 @@
 
 namespace tenon::cuda {
 
-int operands_count(uint16_t operation) {
-  switch (operation) {
-    case kLoad:
-    case kConstant:
-    case kIndex:
-    case TN_OP_UNIFORM:
-      return 0;
-    case TN_OP_ADD:
-    case TN_OP_SUB:
-    case TN_OP_MUL:
-    case TN_OP_DIV:
-    case TN_OP_MIN:
-    case TN_OP_MAX:
-    case TN_OP_EQUAL:
-    case TN_OP_LESS:
-    case TN_OP_LESS_EQUAL:
-    case TN_OP_AND:
-    case TN_OP_OR:
-      return 2;
-    case TN_OP_SELECT:
-      return 3;
-    default:
-      return 1;
-  }
-}
-
 bool Plan::is_leaf(const Kernel& kernel, int32_t value) const {
   if (node(value).global) return true;
   return node(value).kept >= 0 && std::find(kernel.keeps.begin(), kernel.keeps.end(), value) == kernel.keeps.end();
@@ -49,14 +23,12 @@ std::vector<bool> Plan::closure(const Kernel& kernel) const {
     if (seen[static_cast<size_t>(value)]) continue;
     seen[static_cast<size_t>(value)] = true;
     if (is_leaf(kernel, value)) continue;
-    for (int i = 0; i < operands_count(node(value).operation); ++i) open.push_back(node(value).operands[i]);
+    for (int i = 0; i < node(value).operands_count(); ++i) open.push_back(node(value).operands[i]);
   }
   return seen;
 }
 
 namespace {
-
-bool is_one(const tn_dim& dim) { return dim.symbol == TN_SYMBOL_NONE && dim.offset == 1; }
 
 class Planner {
  public:
@@ -101,51 +73,17 @@ class Planner {
   Plan plan_;
 };
 
-// The nodes in normal form; instructions that change nothing are the value that they are given.
 void Planner::read(const tn_pointwise_site& site) {
-  std::array<uint8_t, 4> extents = {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL};
-  if (is_one(site.rows)) {
-    extents = {TN_SCALAR, TN_FULL, TN_SCALAR, TN_FULL};
-  } else if (is_one(site.columns)) {
-    extents = {TN_SCALAR, TN_SCALAR, TN_FULL, TN_FULL};
-  }
-  std::vector<int32_t> alias;
-  for (uint32_t i = 0; i < program_.instructions_count; ++i) {
-    const tn_instruction& in = program_.instructions[i];
-    Node made;
-    made.operation = in.op;
-    made.kind = in.kind;
-    made.extent = extents[site.extents[i]];
-    made.number = in.number;
-    if (in.op == TN_OP_INPUT) {
-      made.operation = kLoad;
-      made.index = in.a;
-    } else if (in.op == TN_OP_UNIFORM) {
-      made.index = in.a;
-    } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
-      made.operation = made.extent == TN_SCALAR ? kConstant : kIndex;  // the only row, the only column: number 0
-      made.number = 0;
-    } else {
-      const int32_t operands[3] = {in.a, in.b, in.c};
-      for (int k = 0; k < operands_count(made.operation); ++k) {
-        made.operands[k] = alias[static_cast<size_t>(operands[k])];
-        made.depth = std::max(made.depth, node(made.operands[k]).depth);
-      }
-    }
-    auto same = static_cast<int32_t>(i);
-    if (made.operands[0] >= 0) {
-      const Node& first = node(made.operands[0]);
-      if (made.operation == TN_OP_STOP || (made.operation == TN_OP_CAST && made.kind == first.kind) ||
-          (is_reduction(made.operation) && made.extent == first.extent))
-        same = made.operands[0];
-    }
-    made.global = same == static_cast<int32_t>(i) && is_reduction(made.operation) && made.extent != TN_PER_ROW;
-    if (made.global) ++made.depth;
-    plan_.nodes.push_back(made);
-    alias.push_back(same);
+  const pointwise::NormalForm form = pointwise::normalise(site);
+  for (size_t i = 0; i < form.nodes.size(); ++i) {
+    Node node;
+    static_cast<pointwise::Node&>(node) = form.nodes[i];
+    node.depth = form.depths[i];
+    node.global = form.global[i];
+    plan_.nodes.push_back(node);
   }
   for (uint32_t i = 0; i < program_.outputs_count; ++i)
-    plan_.outputs.push_back(alias[static_cast<size_t>(program_.outputs[i].value)]);
+    plan_.outputs.push_back(form.values[static_cast<size_t>(program_.outputs[i].value)]);
 }
 
 void Planner::mark_live() {
@@ -156,7 +94,7 @@ void Planner::mark_live() {
   for (size_t i = plan_.nodes.size(); i-- > 0;) {
     const Node& each = plan_.nodes[i];
     if (!each.live) continue;
-    for (int k = 0; k < operands_count(each.operation); ++k) node(each.operands[k]).live = true;
+    for (int k = 0; k < each.operands_count(); ++k) node(each.operands[k]).live = true;
   }
   for (Node& each : plan_.nodes) {
     if (!each.live || !each.global) continue;
@@ -175,7 +113,7 @@ void Planner::keep_rows() {
   }
   // One at a time from the last on: what is kept is a leaf, behind which nothing need be kept.
   for (size_t i = plan_.nodes.size(); i-- > 0;) {
-    if (!is_reduction(plan_.nodes[i].operation) || plan_.nodes[i].extent != TN_PER_ROW) continue;
+    if (!plan_.nodes[i].is_reduction() || plan_.nodes[i].extent != TN_PER_ROW) continue;
     if (plan_.closure(down)[i]) plan_.nodes[i].kept = slot(SlotShape::kRows);
   }
 }
@@ -195,8 +133,7 @@ bool Planner::is_by_row(const Kernel& kernel) const {
     if (plan_.node(plan_.node(value).operands[0]).extent == TN_PER_ROW) return true;
   const std::vector<bool> seen = plan_.closure(kernel);
   for (size_t i = 0; i < seen.size(); ++i)
-    if (seen[i] && is_reduction(plan_.nodes[i].operation) && !plan_.is_leaf(kernel, static_cast<int32_t>(i)))
-      return true;
+    if (seen[i] && plan_.nodes[i].is_reduction() && !plan_.is_leaf(kernel, static_cast<int32_t>(i))) return true;
   return false;
 }
 
@@ -227,7 +164,7 @@ void Planner::reduce(int32_t depth) {
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     const Node& each = plan_.nodes[i];
     const auto value = static_cast<int32_t>(i);
-    if (!each.live || !is_reduction(each.operation)) continue;
+    if (!each.live || !each.is_reduction()) continue;
     if (!each.global && each.kept >= 0 && each.depth == depth) kernels[0].keeps.push_back(value);
     if (!each.global || each.depth != depth + 1) continue;
     const Grid grid = grid_of(value);

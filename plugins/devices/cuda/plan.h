@@ -17,20 +17,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "normal_form.h"
+
 namespace tenon::cuda {
 
-// Operations of a node: the opcodes of tenon/program.h (without STOP, INPUT, ROW and COLUMN) and these.
-enum Operation : uint16_t {
-  kLoad = 1,      // program input number `index`
-  kConstant = 2,  // `number`
-  kIndex = 3      // position along the axis of the node's extent
-};
-
-// How many of a, b, c an operation reads.
-[[nodiscard]] int operands_count(uint16_t operation);
-[[nodiscard]] inline bool is_reduction(uint16_t operation) {
-  return operation >= TN_OP_REDUCE_SUM && operation <= TN_OP_REDUCE_MIN;
-}
+using enum pointwise::Operation;
 
 // What a kernel walks over.
 enum class Grid : uint8_t {
@@ -56,16 +47,9 @@ struct Slot {
   Grid maker;  // of kParts: what kind of kernel makes them, from which their number follows
 };
 
-// One value of the program; operands are numbers of earlier nodes. Where the grid is known to be one row or one
-// column, extents that are then the same are one: values are SCALAR or FULL.
-struct Node {
-  uint16_t operation = 0;
-  uint8_t kind = TN_FLOAT;
-  uint8_t extent = TN_SCALAR;
-  int32_t operands[3] = {-1, -1, -1};
-  int32_t index = -1;
-  double number = 0;
-  int32_t depth = 0;
+// One value of the program in normal form.
+struct Node : pointwise::Node {
+  int32_t depth = 0;  // global reductions on the longest way to it
   bool live = false;
   bool global = false;   // a reduction to SCALAR or PER_COLUMN
   int32_t kept = -1;     // slot of a reduction's result, once it is in memory

@@ -107,6 +107,9 @@ std::unique_ptr<Binding> bind(Device& device, const tn_pointwise_site& site, uin
   if (site.compute != TN_F32 && site.compute != TN_F64)
     throw tn::Failure(TN_UNSUPPORTED, "",
                       "float values of type " + dtype_text(site.compute) + "; offered are float32, float64");
+  for (uint32_t i = 0; i < site.program->instructions_count; ++i)
+    if (tn_op_info(site.program->instructions[i].op).op_class == TN_CLASS_NONE)
+      throw tn::Failure(TN_UNSUPPORTED, "program", "the program has an operation that CUDA does not know");
   const Bounds bounds = bounds_of(site);
   tn_dtype missing = 0;
   const Source source = generate(site, &missing);

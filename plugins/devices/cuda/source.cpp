@@ -177,9 +177,9 @@ void KernelWriter::rows() {
   for (size_t i = 0; i < seen_.size(); ++i) {
     const Node& node = plan_.nodes[i];
     if (!seen_[i] || plan_.is_leaf(kernel_, static_cast<int32_t>(i))) continue;
-    for (int k = 0; k < operands_count(node.operation); ++k)
+    for (int k = 0; k < node.operands_count(); ++k)
       ranks[i] = std::max(ranks[i], ranks[static_cast<size_t>(node.operands[k])]);
-    if (is_reduction(node.operation)) ++ranks[i];
+    if (node.is_reduction()) ++ranks[i];
     sweeps = std::max(sweeps, ranks[i]);
   }
   define_all(TN_SCALAR, seen_);
@@ -194,7 +194,7 @@ void KernelWriter::rows() {
       const auto value = static_cast<int32_t>(i);
       const Node& node = plan_.nodes[i];
       if (!seen_[i] || node.extent != TN_PER_ROW || ranks[i] != k) continue;
-      if (!is_reduction(node.operation) || plan_.is_leaf(kernel_, value)) define(value);
+      if (!node.is_reduction() || plan_.is_leaf(kernel_, value)) define(value);
     }
     sweep(ranks, k, sweeps);
   }
@@ -215,7 +215,7 @@ void KernelWriter::sweep(const std::vector<int32_t>& ranks, int32_t sweep, int32
   std::vector<int32_t> reductions, partials, outputs;
   for (size_t i = 0; i < seen_.size(); ++i) {
     const auto value = static_cast<int32_t>(i);
-    if (seen_[i] && is_reduction(plan_.nodes[i].operation) && !plan_.is_leaf(kernel_, value) && ranks[i] == sweep + 1)
+    if (seen_[i] && plan_.nodes[i].is_reduction() && !plan_.is_leaf(kernel_, value) && ranks[i] == sweep + 1)
       reductions.push_back(value);
   }
   for (const int32_t value : kernel_.partials) {
@@ -237,7 +237,7 @@ void KernelWriter::sweep(const std::vector<int32_t>& ranks, int32_t sweep, int32
     const uint8_t extent = plan_.nodes[i].extent;
     needed[i] = needed[i] && (extent == TN_FULL || extent == TN_PER_COLUMN);
     if (!needed[i] || plan_.is_leaf(kernel_, static_cast<int32_t>(i))) continue;
-    for (int k = 0; k < operands_count(plan_.nodes[i].operation); ++k) need(plan_.nodes[i].operands[k]);
+    for (int k = 0; k < plan_.nodes[i].operands_count(); ++k) need(plan_.nodes[i].operands[k]);
   }
   for (const int32_t value : reductions) start(value);
   lines_.add("for (Int64 c = lane; c < columns; c += " + text(group_) + ") {");

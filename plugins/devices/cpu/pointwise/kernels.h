@@ -25,13 +25,13 @@ enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 struct KernelKey {
   Isa isa;
   bool wide;
-  uint16_t operation;  // Operation in pointwise/split_passes.h
+  uint16_t operation;  // of a node of a pass
   uint8_t kind;        // of operand a (SELECT and COPY: any)
   uint8_t to;          // of the result
   uint8_t broadcast;   // bit i: operand i is one element
 };
 [[nodiscard]] Kernel arithmetic_kernel(const KernelKey& key);
-[[nodiscard]] Kernel math_kernel(const KernelKey& key);  // SQRT to ERF
+[[nodiscard]] Kernel math_kernel(const KernelKey& key);  // TN_CLASS_MATH
 
 // REDUCE_*: out[row] = reduction of a[row, :].
 [[nodiscard]] Kernel row_kernel(Isa isa, bool wide, uint16_t operation, uint8_t kind);

@@ -6,41 +6,7 @@
 
 namespace tenon::cpu {
 
-int operands_count(uint16_t operation) {
-  switch (operation) {
-    case kLoad:
-    case kConstant:
-    case kIndex:
-    case kResult:
-    case TN_OP_UNIFORM:
-      return 0;
-    case TN_OP_ADD:
-    case TN_OP_SUB:
-    case TN_OP_MUL:
-    case TN_OP_DIV:
-    case TN_OP_MIN:
-    case TN_OP_MAX:
-    case TN_OP_EQUAL:
-    case TN_OP_LESS:
-    case TN_OP_LESS_EQUAL:
-    case TN_OP_AND:
-    case TN_OP_OR:
-      return 2;
-    case TN_OP_SELECT:
-    case kMulAdd:
-    case kMulSub:
-    case kNegMulAdd:
-      return 3;
-    default:
-      return 1;
-  }
-}
-
 namespace {
-
-bool is_reduction(uint16_t operation) { return operation >= TN_OP_REDUCE_SUM && operation <= TN_OP_REDUCE_MIN; }
-
-bool is_one(const tn_dim& dim) { return dim.symbol == TN_SYMBOL_NONE && dim.offset == 1; }
 
 // The grid that one pass of one phase works on, and what it must produce.
 struct Plan {
@@ -51,8 +17,8 @@ struct Plan {
 
 class Splitter {
  public:
-  explicit Splitter(const tn_pointwise_site& site) : program_(*site.program) {
-    normalise(site);
+  explicit Splitter(const tn_pointwise_site& site)
+      : program_(*site.program), form_(pointwise::normalise(site)), results_(form_.nodes.size(), kNotGlobal) {
     number_results();
     place_reductions();
     place_outputs();
@@ -64,14 +30,12 @@ class Splitter {
  private:
   using Phase = std::array<Plan, 4>;  // by extent of what is walked over: unused, PER_COLUMN, PER_ROW, FULL
 
-  [[nodiscard]] const Node& node(int32_t value) const { return nodes_[static_cast<size_t>(value)]; }
+  [[nodiscard]] const Node& node(int32_t value) const { return form_.nodes[static_cast<size_t>(value)]; }
   [[nodiscard]] int32_t output_value(int32_t output) const {
-    return alias_[static_cast<size_t>(program_.outputs[output].value)];
+    return form_.values[static_cast<size_t>(program_.outputs[output].value)];
   }
   [[nodiscard]] bool is_global(int32_t value) const { return results_[static_cast<size_t>(value)] != kNotGlobal; }
 
-  void normalise(const tn_pointwise_site& site);
-  Node translate(const tn_instruction& in, uint8_t extent) const;
   void number_results();
   void place_reductions();
   void place_outputs();
@@ -89,92 +53,31 @@ class Splitter {
 
   static constexpr int32_t kNotGlobal = -1;
   const tn_program& program_;
-  std::vector<Node> nodes_;       // one per instruction
-  std::vector<int32_t> alias_;    // instruction -> the value that it is
-  std::vector<int32_t> depth_;    // global reductions behind a value
-  std::vector<int32_t> results_;  // number of the global reduction, or kNotGlobal
+  const pointwise::NormalForm form_;
+  std::vector<int32_t> results_;  // by node: number of the global reduction, if an output depends on it, or kNotGlobal
   std::vector<Phase> plans_;
   Plan scalar_outputs_;
   Schedule schedule_;
 };
 
-Node Splitter::translate(const tn_instruction& in, uint8_t extent) const {
-  Node made;
-  made.operation = in.op;
-  made.kind = in.kind;
-  made.extent = extent;
-  made.number = in.number;
-  if (in.op == TN_OP_INPUT) {
-    made.operation = kLoad;
-    made.index = in.a;
-  } else if (in.op == TN_OP_UNIFORM) {
-    made.index = in.a;
-  } else if (in.op == TN_OP_CONSTANT) {
-    made.operation = kConstant;
-  } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
-    made.operation = extent == TN_SCALAR ? kConstant : kIndex;  // the only row, the only column: number 0
-    made.number = 0;
-  } else {
-    const int32_t operands[3] = {in.a, in.b, in.c};
-    for (int i = 0; i < operands_count(in.op); ++i) made.operands[i] = alias_[static_cast<size_t>(operands[i])];
-  }
-  return made;
-}
-
-// Extents as the passes see them: where the grid is known to be one row or one column, two of the four fall
-// together, and a reduction along an axis of one is the value itself.
-void Splitter::normalise(const tn_pointwise_site& site) {
-  std::array<uint8_t, 4> extents = {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL};
-  if (is_one(site.rows)) {
-    extents = {TN_SCALAR, TN_FULL, TN_SCALAR, TN_FULL};
-  } else if (is_one(site.columns)) {
-    extents = {TN_SCALAR, TN_SCALAR, TN_FULL, TN_FULL};
-  }
-  for (uint32_t i = 0; i < program_.instructions_count; ++i) {
-    const tn_instruction& in = program_.instructions[i];
-    Node made = translate(in, extents[site.extents[i]]);
-    int32_t same = static_cast<int32_t>(i);
-    if (made.operands[0] >= 0) {
-      const Node& first = node(made.operands[0]);
-      const bool is_same = made.operation == TN_OP_STOP || (made.operation == TN_OP_CAST && made.kind == first.kind) ||
-                           (is_reduction(made.operation) && made.extent == first.extent);
-      if (is_same) same = made.operands[0];
-    }
-    if (made.operation == TN_OP_SELECT && made.operands[1] == made.operands[2]) {  // how the host spreads a value
-      made = {kCopy, made.kind, made.extent, {made.operands[1], -1, -1}, -1, 0};
-      if (node(made.operands[0]).extent == made.extent) same = made.operands[0];
-    }
-    int32_t depth = 0;
-    for (int k = 0; k < operands_count(made.operation); ++k)
-      depth = std::max(depth, depth_[static_cast<size_t>(made.operands[k])]);
-    const bool global = same == static_cast<int32_t>(i) && is_reduction(made.operation) && made.extent != TN_PER_ROW;
-    nodes_.push_back(made);
-    alias_.push_back(same);
-    depth_.push_back(global ? depth + 1 : depth);
-    results_.push_back(global ? 0 : kNotGlobal);
-  }
-}
-
 void Splitter::number_results() {
   int32_t deepest = 0;
-  std::vector<bool> live(nodes_.size(), false);
+  std::vector<bool> live(form_.nodes.size(), false);
   for (uint32_t k = 0; k < program_.outputs_count; ++k) {
     const int32_t value = output_value(static_cast<int32_t>(k));
     live[static_cast<size_t>(value)] = true;
-    deepest = std::max(deepest, depth_[static_cast<size_t>(value)]);
+    deepest = std::max(deepest, form_.depths[static_cast<size_t>(value)]);
   }
-  for (size_t i = nodes_.size(); i-- > 0;) {
+  for (size_t i = form_.nodes.size(); i-- > 0;) {
     if (!live[i]) continue;
-    for (int k = 0; k < operands_count(nodes_[i].operation); ++k)
-      live[static_cast<size_t>(nodes_[i].operands[k])] = true;
+    for (int k = 0; k < form_.nodes[i].operands_count(); ++k)
+      live[static_cast<size_t>(form_.nodes[i].operands[k])] = true;
   }
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (results_[i] == kNotGlobal || !live[i]) continue;
+  for (size_t i = 0; i < form_.nodes.size(); ++i) {
+    if (!form_.global[i] || !live[i]) continue;
     results_[i] = static_cast<int32_t>(schedule_.results.size());
-    schedule_.results.push_back({nodes_[i].extent, nodes_[i].kind});
+    schedule_.results.push_back({form_.nodes[i].extent, form_.nodes[i].kind});
   }
-  for (size_t i = 0; i < nodes_.size(); ++i)
-    if (!live[i]) results_[i] = kNotGlobal;
   plans_.resize(static_cast<size_t>(deepest) + 1);
 }
 
@@ -186,12 +89,12 @@ void Splitter::close(int32_t value, std::vector<bool>& seen) const {
     if (seen[static_cast<size_t>(next)]) continue;
     seen[static_cast<size_t>(next)] = true;
     if (is_global(next)) continue;
-    for (int k = 0; k < operands_count(node(next).operation); ++k) open.push_back(node(next).operands[k]);
+    for (int k = 0; k < node(next).operands_count(); ++k) open.push_back(node(next).operands[k]);
   }
 }
 
 std::vector<bool> Splitter::closure(const Plan& plan) const {
-  std::vector<bool> seen(nodes_.size(), false);
+  std::vector<bool> seen(form_.nodes.size(), false);
   for (const int32_t output : plan.outputs) close(output_value(output), seen);
   for (const int32_t reduction : plan.reductions) close(node(reduction).operands[0], seen);
   return seen;
@@ -199,7 +102,7 @@ std::vector<bool> Splitter::closure(const Plan& plan) const {
 
 bool Splitter::holds(const std::vector<bool>& seen, uint8_t extent, bool only_inputs) const {
   for (size_t i = 0; i < seen.size(); ++i)
-    if (seen[i] && nodes_[i].extent == extent && (!only_inputs || nodes_[i].operation == kLoad)) return true;
+    if (seen[i] && form_.nodes[i].extent == extent && (!only_inputs || form_.nodes[i].operation == kLoad)) return true;
   return false;
 }
 
@@ -211,16 +114,16 @@ int32_t Splitter::last_reader(uint8_t extent, std::initializer_list<uint8_t> gri
 }
 
 void Splitter::place_reductions() {
-  for (size_t i = 0; i < nodes_.size(); ++i) {
+  for (size_t i = 0; i < form_.nodes.size(); ++i) {
     if (!is_global(static_cast<int32_t>(i))) continue;
-    const int32_t operand = nodes_[i].operands[0];
+    const int32_t operand = form_.nodes[i].operands[0];
     uint8_t grid = node(operand).extent;
     if (grid == TN_PER_ROW) {
-      std::vector<bool> seen(nodes_.size(), false);
+      std::vector<bool> seen(form_.nodes.size(), false);
       close(operand, seen);
       if (holds(seen, TN_FULL, false)) grid = TN_FULL;
     }
-    plan(depth_[static_cast<size_t>(operand)], grid).reductions.push_back(static_cast<int32_t>(i));
+    plan(form_.depths[static_cast<size_t>(operand)], grid).reductions.push_back(static_cast<int32_t>(i));
   }
 }
 
@@ -238,7 +141,7 @@ void Splitter::place_outputs() {
   const auto place = [&](uint8_t grid, int32_t after) {
     if (groups[grid].empty()) return;
     for (const int32_t output : groups[grid])
-      after = std::max(after, depth_[static_cast<size_t>(output_value(output))]);
+      after = std::max(after, form_.depths[static_cast<size_t>(output_value(output))]);
     plan(std::max(after, 0), grid).outputs = groups[grid];
   };
   const int32_t full = last_reader(TN_FULL, {TN_FULL});
@@ -263,15 +166,14 @@ void Splitter::emit(const Plan& plan, Grid grid) {
   Pass pass;
   pass.grid = grid;
   const std::vector<bool> seen = closure(plan);
-  std::vector<int32_t> numbers(nodes_.size(), -1);
-  for (size_t i = 0; i < nodes_.size(); ++i) {
+  std::vector<int32_t> numbers(form_.nodes.size(), -1);
+  for (size_t i = 0; i < form_.nodes.size(); ++i) {
     if (!seen[i]) continue;
-    Node made = nodes_[i];
+    Node made = form_.nodes[i];
     if (is_global(static_cast<int32_t>(i))) made = {kResult, made.kind, made.extent, {-1, -1, -1}, results_[i], 0};
-    for (int k = 0; k < operands_count(made.operation); ++k)
-      made.operands[k] = numbers[static_cast<size_t>(made.operands[k])];
+    for (int k = 0; k < made.operands_count(); ++k) made.operands[k] = numbers[static_cast<size_t>(made.operands[k])];
     if (grid != Grid::kFull && made.extent != TN_SCALAR) made.extent = TN_FULL;
-    pass.by_row |= is_reduction(made.operation);
+    pass.by_row |= made.is_reduction();
     if (grid == Grid::kFull) pass.flat &= made.extent == TN_SCALAR || made.extent == TN_FULL;
     numbers[i] = static_cast<int32_t>(pass.nodes.size());
     pass.nodes.push_back(made);
@@ -291,7 +193,7 @@ void Splitter::emit(const Plan& plan, Grid grid) {
 void Splitter::fuse(Pass& pass) {
   std::vector<int> uses(pass.nodes.size(), 0);
   for (const Node& each : pass.nodes)
-    for (int k = 0; k < operands_count(each.operation); ++k) ++uses[static_cast<size_t>(each.operands[k])];
+    for (int k = 0; k < each.operands_count(); ++k) ++uses[static_cast<size_t>(each.operands[k])];
   for (const OutputSink& sink : pass.outputs) ++uses[static_cast<size_t>(sink.node)];
   for (const ReductionSink& sink : pass.reductions) ++uses[static_cast<size_t>(sink.node)];
   for (Node& sum : pass.nodes) {
@@ -313,8 +215,7 @@ void Splitter::fuse(Pass& pass) {
   for (size_t i = 0; i < pass.nodes.size(); ++i) {
     if (uses[i] == 0 && pass.nodes[i].operation == TN_OP_MUL) continue;
     Node made = pass.nodes[i];
-    for (int k = 0; k < operands_count(made.operation); ++k)
-      made.operands[k] = numbers[static_cast<size_t>(made.operands[k])];
+    for (int k = 0; k < made.operands_count(); ++k) made.operands[k] = numbers[static_cast<size_t>(made.operands[k])];
     numbers[i] = static_cast<int32_t>(kept.size());
     kept.push_back(made);
   }

@@ -12,33 +12,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "normal_form.h"
+
 namespace tenon::cpu {
 
-// Operations of a pass: the opcodes of tenon/program.h (without STOP and INPUT and those listed here) and these.
-enum Operation : uint16_t {
-  kLoad = 1,      // program input number `index`
-  kConstant = 2,  // `number`
-  kIndex = 3,     // position along the axis of the node's extent
-  // TN_OP_UNIFORM keeps its number; `index` is the draw.
-  kResult = 4,      // global reduction number `index`, of an earlier phase
-  kCopy = 99,       // a, with the node's extent
+// Operations of a pass: those of the normal form, but for STOP, and these.
+using enum pointwise::Operation;
+enum PassOperation : uint16_t {
+  kResult = 98,     // global reduction number `index`, of an earlier phase
   kMulAdd = 100,    // a * b + c, rounded once where the processor can
   kMulSub = 101,    // a * b - c
   kNegMulAdd = 102  // c - a * b
 };
 
-// How many of a, b, c an operation reads.
-[[nodiscard]] int operands_count(uint16_t operation);
-
 // One value of a pass; operands are numbers of earlier nodes.
-struct Node {
-  uint16_t operation = 0;
-  uint8_t kind = TN_FLOAT;
-  uint8_t extent = TN_SCALAR;
-  int32_t operands[3] = {-1, -1, -1};
-  int32_t index = -1;
-  double number = 0;
-};
+using pointwise::Node;
 
 // What a pass leaves behind: program outputs and global reductions.
 struct OutputSink {

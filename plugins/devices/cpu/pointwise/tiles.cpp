@@ -9,12 +9,10 @@ namespace {
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-bool is_reduction(uint16_t operation) { return operation >= TN_OP_REDUCE_SUM && operation <= TN_OP_REDUCE_MIN; }
-
 // Cost of an operation on an element, in simple operations.
-int64_t cost_of(uint16_t operation) {
-  if (operation == TN_OP_SQRT || operation == TN_OP_DIV || is_reduction(operation)) return 4;
-  return operation >= TN_OP_EXP && operation <= TN_OP_ERF ? 10 : 1;
+int64_t cost_of(const Node& n) {
+  if (n.operation == TN_OP_SQRT || n.operation == TN_OP_DIV || n.is_reduction()) return 4;
+  return tn_op_info(n.operation).op_class == TN_CLASS_MATH ? 10 : 1;
 }
 
 // A chunk is worth a few microseconds: much more than handing it out costs, and enough of them to share.
@@ -37,7 +35,7 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   code.flat = pass.flat;
   code.by_row = pass.by_row;
   for (const Node& n : pass.nodes)
-    if (n.extent == TN_FULL || is_reduction(n.operation)) code.cost += cost_of(n.operation);
+    if (n.extent == TN_FULL || n.is_reduction()) code.cost += cost_of(n);
   const int64_t most_rows = pass.grid == Grid::kColumns ? 1 : site.rows.bound;
   const int64_t most_columns = pass.grid == Grid::kRows ? 1 : site.columns.bound;
   code.most_chunks = most_rows < 0 || most_columns < 0 ? kMostChunks : chunks_for(most_rows, most_columns, code);
