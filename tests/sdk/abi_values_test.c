@@ -209,6 +209,17 @@ static int opcodes_differ(void) {
   return rows != count || tn_op_info(UINT32_MAX).op_class != TN_CLASS_NONE;
 }
 
+/* Whether tn_data finds the values elsewhere than they are. */
+static int data_differs(void) {
+  uint8_t bytes[8] = {0};
+  tn_tensor tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.dl.byte_offset = 3;
+  if (tn_data(NULL) != NULL || tn_data(&tensor) != NULL) return 1;
+  tensor.dl.data = bytes;
+  return tn_data(&tensor) != bytes + 3;
+}
+
 static int differ(const char* a, const char* b) { return strcmp(a, b) != 0; }
 
 int main(void) {
@@ -216,5 +227,6 @@ int main(void) {
          differ(TN_NOTE_OWNER, "Tenon") || TN_NOTE_TYPE != 1 || TN_NOTE_LIMIT != 65536 ||
          differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_PASS, "tenon.pass/1") ||
          differ(TN_GEMM, "tenon.gemm/1") || differ(TN_POINTWISE, "tenon.pointwise/1") ||
-         differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1") || opcodes_differ();
+         differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1") || opcodes_differ() ||
+         data_differs();
 }

@@ -44,8 +44,6 @@ constexpr int64_t kTasks = 16;
 constexpr int64_t kBytesPerTask = 32768;
 constexpr uint32_t kLine = 64;
 
-uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
-
 uint64_t lines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 uint64_t table_entries(int64_t count) {
@@ -103,13 +101,13 @@ tn_status add_part(Run& run, const tn_execution& execution, const tn_coalesce_pa
                    const tn_tensor* const* inputs) {
   if (inputs[0] == nullptr || inputs[1] == nullptr || (inputs[2] != nullptr) != (part.has_offsets != 0))
     return tn_fail(execution.errors, TN_MISUSE, nullptr, "a coalesce call without its values, ids or offsets");
-  const uint8_t* values = data(*inputs[0]);
-  const void* ids = data(*inputs[1]);
+  const uint8_t* values = tn_data(inputs[0]);
+  const void* ids = tn_data(inputs[1]);
   const int64_t count = tn_dim_value(&part.count, execution.symbols);
   const auto id_at = [&](int64_t i) {
     return part.ids == TN_I32 ? static_cast<const int32_t*>(ids)[i] : static_cast<const int64_t*>(ids)[i];
   };
-  const auto* offsets = inputs[2] == nullptr ? nullptr : reinterpret_cast<const int64_t*>(data(*inputs[2]));
+  const auto* offsets = inputs[2] == nullptr ? nullptr : reinterpret_cast<const int64_t*>(tn_data(inputs[2]));
   if (offsets != nullptr && offsets[tn_dim_value(&part.segments, execution.symbols)] < count)
     return tn_fail(execution.errors, TN_MISUSE, "offsets",
                    "the segments of a coalesce call have other ids than there are");
@@ -206,7 +204,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   const int64_t before = call->requests[0] == TN_REQUEST_ADD ? *rows_count : 0;
   const int64_t after = place_rows(run, before, const_cast<int64_t*>(rows.ids), rows.capacity);
   if (after < 0) return tn_fail(errors, TN_MISUSE, "outputs", "the rows do not fit");
-  run.to = data(*call->outputs[0]);
+  run.to = tn_data(call->outputs[0]);
   run.tasks = std::clamp<int64_t>(run.count * run.row_bytes() / kBytesPerTask, 1, kTasks);
   if (run.width > 0) execution->parallel->for_each(execution->parallel->self, run.tasks, &sum_task, &run);
   *rows_count = after;

@@ -44,8 +44,6 @@ constexpr int64_t kIdsPerTask = 16384;
 constexpr int64_t kBytesPerTask = 65536;
 constexpr int64_t kSumTasks = 32;
 
-uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
-
 template <class T>
 void add_row(uint8_t* to, const uint8_t* from, int64_t count) {
   T* sum = reinterpret_cast<T*>(to);
@@ -179,11 +177,11 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
              tn_dim_value(&gather.site.height, execution->symbols),
              tn_dim_value(&gather.site.width, execution->symbols),
              tn_dim_value(&gather.site.count, execution->symbols),
-             data(*call->inputs[0]),
-             data(*call->outputs[0]),
-             data(*call->inputs[1]),
+             tn_data(call->inputs[0]),
+             tn_data(call->outputs[0]),
+             tn_data(call->inputs[1]),
              call->requests[0] == TN_REQUEST_ADD,
-             sums ? reinterpret_cast<const int64_t*>(data(*call->inputs[2])) : nullptr,
+             sums ? reinterpret_cast<const int64_t*>(tn_data(call->inputs[2])) : nullptr,
              sums ? tn_dim_value(&gather.site.segments, execution->symbols) : 0,
              1,
              1,

@@ -147,8 +147,6 @@ void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t l
   }
 }
 
-uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
-
 // The tiles of a call, numbered batch by batch and row by row.
 struct Run {
   Product product;
@@ -204,9 +202,9 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
        tn_dim_value(&gemm.k, execution.symbols),
        {0, 0},
        call.requests[0] == TN_REQUEST_ADD,
-       data(*call.inputs[0]),
-       data(*call.inputs[1]),
-       data(*call.outputs[0])};
+       tn_data(call.inputs[0]),
+       tn_data(call.inputs[1]),
+       tn_data(call.outputs[0])};
   if (p.batch < 0 || p.m < 0 || p.n < 0 || p.k < 0)
     return tn_fail(errors, TN_MISUSE, nullptr, "a product of negative size");
   constexpr int64_t kMost = std::numeric_limits<blasint>::max();

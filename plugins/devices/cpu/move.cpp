@@ -168,8 +168,6 @@ void run_task(void* argument, int64_t index, int32_t) {
   task.runner(nest, task.from, task.to);
 }
 
-uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
-
 tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   constexpr int64_t kTaskElements = 32768;
   const Binding& binding = *static_cast<const Binding*>(self);
@@ -183,7 +181,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
     return tn_fail(execution->errors, TN_UNSUPPORTED, "dtype", "the cpu adds boxes of float32 and float64 only");
   if (any_negative(binding.to, execution->symbols))
     return tn_fail(execution->errors, TN_MISUSE, nullptr, "a move of negative size");
-  uint8_t* const to = data(*call->outputs[0]);
+  uint8_t* const to = tn_data(call->outputs[0]);
   if (binding.fill && !add) {
     uint64_t bytes = tn_dtype_bytes(binding.dtype);
     for (const tn_dim& dim : binding.to) bytes *= static_cast<uint64_t>(value(dim, execution->symbols));
@@ -198,7 +196,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
     const Nest nest = nest_of(binding, part, execution->symbols);
     if (nest.elements() == 0) continue;
     const int64_t tasks = std::min((nest.elements() + kTaskElements - 1) / kTaskElements, nest.loops[0].count);
-    Task task = {&nest, copy, data(*call->inputs[part.input]), to, tasks};
+    Task task = {&nest, copy, tn_data(call->inputs[part.input]), to, tasks};
     if (tasks == 1)
       run_task(&task, 0, 0);
     else

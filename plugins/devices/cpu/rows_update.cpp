@@ -22,8 +22,6 @@ constexpr uint64_t kLine = 64;
 constexpr int32_t kBlockSymbol = 1;  // rows of the block at hand
 
 uint64_t lines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
-
 // An operand of the program: an input or an output.
 struct Operand {
   bool indexed = false;
@@ -72,7 +70,8 @@ constexpr tn_parallel kInline = {sizeof(tn_parallel), 1, nullptr, &one_after_ano
 // The output is computed where its input's block lies, when both are one table.
 int64_t same_table(const Update& update, const tn_call& call, size_t output) {
   for (size_t i = 0; i < update.inputs.size(); ++i)
-    if (update.inputs[i].indexed && call.inputs[i] != nullptr && data(*call.inputs[i]) == data(*call.outputs[output]) &&
+    if (update.inputs[i].indexed && call.inputs[i] != nullptr &&
+        tn_data(call.inputs[i]) == tn_data(call.outputs[output]) &&
         update.inputs[i].row_bytes == update.outputs[output].row_bytes)
       return static_cast<int64_t>(i);
   return -1;
@@ -91,7 +90,7 @@ struct Block {
     for (size_t i = 0; i < update.inputs.size(); ++i) {
       const Operand& operand = update.inputs[i];
       if (run.call->inputs[i] == nullptr) continue;
-      uint8_t* from = data(*run.call->inputs[i]);
+      uint8_t* from = tn_data(run.call->inputs[i]);
       if (!operand.indexed) {
         task.tensors[i].dl.data = from + first * operand.row_bytes;
         continue;
@@ -109,7 +108,7 @@ struct Block {
       tn_tensor& tensor = task.tensors[update.inputs.size() + o];
       if (run.call->outputs[o] == nullptr) continue;
       if (!operand.indexed) {
-        tensor.dl.data = data(*run.call->outputs[o]) + first * operand.row_bytes;
+        tensor.dl.data = tn_data(run.call->outputs[o]) + first * operand.row_bytes;
         continue;
       }
       const int64_t input = same_table(update, *run.call, o);
@@ -122,7 +121,7 @@ struct Block {
     for (size_t o = 0; o < update.outputs.size(); ++o) {
       const Operand& operand = update.outputs[o];
       if (!operand.indexed || run.call->outputs[o] == nullptr) continue;
-      uint8_t* to = data(*run.call->outputs[o]);
+      uint8_t* to = tn_data(run.call->outputs[o]);
       const auto* from = static_cast<const uint8_t*>(task.tensors[update.inputs.size() + o].dl.data);
       for (int64_t r = 0; r < rows; ++r)
         std::memcpy(to + run.ids[first + r] * operand.row_bytes, from + r * operand.row_bytes,
@@ -192,7 +191,8 @@ tn_status check(const tn_errors* errors, const tn_rows_update& given) {
     const uint8_t op_class = tn_op_info(in.op).op_class;
     if (op_class == TN_CLASS_RANDOM || in.op == TN_OP_ROW)
       return bad("an update of rows cannot tell the number of a row");
-    if (op_class == TN_CLASS_REDUCTION && given.site->extents[i] != TN_PER_ROW) return bad("an update of rows can reduce along a row alone");
+    if (op_class == TN_CLASS_REDUCTION && given.site->extents[i] != TN_PER_ROW)
+      return bad("an update of rows can reduce along a row alone");
   }
   return TN_OK;
 }

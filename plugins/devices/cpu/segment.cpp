@@ -36,8 +36,6 @@ struct Run {
 constexpr int64_t kTasks = 16;
 constexpr int64_t kBytesPerTask = 32768;
 
-uint8_t* data(const tn_tensor& tensor) { return static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset; }
-
 template <class T>
 void add_row(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
@@ -192,9 +190,9 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
              tn_dim_value(&site.site.rows, execution->symbols),
              tn_dim_value(&site.site.segments, execution->symbols),
              tn_dim_value(&site.site.width, execution->symbols),
-             none ? nullptr : data(*call->inputs[0]),
-             data(*call->outputs[0]),
-             reinterpret_cast<const int64_t*>(data(*call->inputs[1])),
+             none ? nullptr : tn_data(call->inputs[0]),
+             tn_data(call->outputs[0]),
+             reinterpret_cast<const int64_t*>(tn_data(call->inputs[1])),
              static_cast<int64_t*>(call->workspace),
              call->requests[0] == TN_REQUEST_ADD,
              1};

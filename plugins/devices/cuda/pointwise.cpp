@@ -143,10 +143,6 @@ std::unique_ptr<Binding> bind(Device& device, const tn_pointwise_site& site, uin
   return binding;
 }
 
-void* data_of(const tn_tensor* tensor) {
-  return tensor == nullptr ? nullptr : static_cast<char*>(tensor->dl.data) + tensor->dl.byte_offset;
-}
-
 tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   Binding& binding = *static_cast<Binding*>(self);
   if (call->inputs_count != binding.inputs_count || call->outputs_count != binding.outputs_count)
@@ -155,8 +151,8 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   set(arguments, 0, execution->symbols);
   set(arguments, sizeof(void*), execution->random);
   size_t at = kPointersAt;
-  for (uint32_t i = 0; i < call->inputs_count; ++i, at += sizeof(void*)) set(arguments, at, data_of(call->inputs[i]));
-  for (uint32_t i = 0; i < call->outputs_count; ++i, at += sizeof(void*)) set(arguments, at, data_of(call->outputs[i]));
+  for (uint32_t i = 0; i < call->inputs_count; ++i, at += sizeof(void*)) set(arguments, at, tn_data(call->inputs[i]));
+  for (uint32_t i = 0; i < call->outputs_count; ++i, at += sizeof(void*)) set(arguments, at, tn_data(call->outputs[i]));
   for (const uint64_t offset : binding.offsets) {
     set(arguments, at, static_cast<char*>(call->workspace) + offset);
     at += sizeof(void*);

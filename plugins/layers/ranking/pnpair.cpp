@@ -50,7 +50,7 @@ struct Pnpair {
 };
 
 int64_t integer_at(const tn_tensor& tensor, int64_t i) {
-  const uint8_t* data = static_cast<const uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset;
+  const uint8_t* data = tn_data(&tensor);
   const bool has_sign = tensor.dl.dtype.code == kDLInt;
   switch (tensor.dl.dtype.bits) {
     case 8:

@@ -27,8 +27,7 @@ inline void plan_lists(const tn::Planner& planner, uint32_t score, uint32_t rele
 // An operand of floats of either width.
 class Floats {
  public:
-  explicit Floats(const tn_tensor& tensor)
-      : data_(static_cast<const uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset), wide_(tensor.dl.dtype.bits == 64) {}
+  explicit Floats(const tn_tensor& tensor) : data_(tn_data(&tensor)), wide_(tensor.dl.dtype.bits == 64) {}
   double operator[](int64_t i) const {
     return wide_ ? reinterpret_cast<const double*>(data_)[i]
                  : static_cast<double>(reinterpret_cast<const float*>(data_)[i]);
@@ -39,7 +38,7 @@ class Floats {
   bool wide_;
 };
 inline void put(const tn_tensor& tensor, int64_t i, double value, bool add) {
-  uint8_t* data = static_cast<uint8_t*>(tensor.dl.data) + tensor.dl.byte_offset;
+  uint8_t* data = tn_data(&tensor);
   if (tensor.dl.dtype.bits == 64) {
     double& to = reinterpret_cast<double*>(data)[i];
     to = add ? to + value : value;

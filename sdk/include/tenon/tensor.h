@@ -94,6 +94,12 @@ typedef struct tn_tensor {
   const void* part; /* tn_rows, tn_ragged or tn_csr, by storage; null for dense */
 } tn_tensor;
 
+/* The first byte of a tensor's values: dl.data and dl.byte_offset. Null for a null tensor, and where dl.data is null.
+ */
+static inline uint8_t* tn_data(const tn_tensor* tensor) {
+  return tensor == NULL || tensor->dl.data == NULL ? NULL : (uint8_t*)tensor->dl.data + tensor->dl.byte_offset;
+}
+
 #ifdef __cplusplus
 }
 #endif

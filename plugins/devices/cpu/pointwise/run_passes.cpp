@@ -19,10 +19,6 @@ Address address(const void* memory) { return reinterpret_cast<Address>(memory); 
 void* pointer(Address a) { return reinterpret_cast<void*>(a); }  // NOLINT(performance-no-int-to-ptr)
 Address moved(Address from, int64_t bytes) { return from + static_cast<Address>(bytes); }
 
-const void* data(const tn_tensor& tensor) {
-  return pointer(address(tensor.dl.data) + static_cast<Address>(tensor.dl.byte_offset));
-}
-
 // `count` and `columns` of the calls, by Span.
 struct Counts {
   int64_t by_span[4];
@@ -112,9 +108,9 @@ Address PassRun::base(const Slot& slot, const Chunk& chunk) const {
     case Home::kConstant:
       return moved(address(binding_.constants.data()), slot.offset);
     case Home::kInput:
-      return address(data(*call_.inputs[index]));
+      return address(tn_data(call_.inputs[index]));
     case Home::kOutput:
-      return call_.outputs[index] == nullptr ? 0 : address(data(*call_.outputs[index]));
+      return address(tn_data(call_.outputs[index]));
     case Home::kPartial:
       return address(partial_row(code_.reductions[index], chunk.row_chunk));
   }
@@ -320,9 +316,9 @@ void mark_direct(const Binding& binding, const tn_call& call) {
   for (const Code& code : binding.passes) {
     for (const Store& s : code.stores) {
       if (!s.direct || call.requests[s.output] != TN_REQUEST_WRITE) continue;
-      const void* to = data(*call.outputs[s.output]);
+      const void* to = tn_data(call.outputs[s.output]);
       const bool safe = std::none_of(s.hazards.begin(), s.hazards.end(),
-                                     [&](int32_t input) { return data(*call.inputs[input]) == to; });
+                                     [&](int32_t input) { return tn_data(call.inputs[input]) == to; });
       direct[s.output] = safe ? 1 : 0;
     }
   }
