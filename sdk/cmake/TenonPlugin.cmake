@@ -78,7 +78,7 @@ function(tenon_add_plugin kind name)
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>")
 
   add_executable(${plugin}_writer $<TARGET_OBJECTS:${plugin}_objects> $<TARGET_OBJECTS:tenon_manifest_writer>)
-  target_link_libraries(${plugin}_writer PRIVATE ${plugin_LIBRARIES})
+  target_link_libraries(${plugin}_writer PRIVATE ${plugin_LIBRARIES} m) # the manifest writer rounds numbers
   set_target_properties(${plugin}_writer PROPERTIES LINKER_LANGUAGE ${language}
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
   add_custom_command(OUTPUT "${manifest}.c" "${manifest}.json"
