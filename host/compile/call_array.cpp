@@ -37,7 +37,7 @@ CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<in
     if (graph_.nodes[node].backward && forward_calls_ == kNone) forward_calls_ = calls_.size();
     if (!graph_.nodes[node].backward && forward_calls_ != kNone)
       fail(TN_INTERNAL, who(graph_.nodes[node]), ": a forward node follows a backward one");
-    if (graph_.nodes[node].primitive != Primitive::kView) prepare(node);
+    if (!graph_.nodes[node].is<View>()) prepare(node);
   }
   forward_calls_ = std::min(forward_calls_, calls_.size());
 }
@@ -104,7 +104,7 @@ std::string CallArray::who(const Node& node) const {
   std::string names;
   for (const int32_t layer : node.served())
     if (layer >= 0) names += (names.empty() ? "\"" : ", \"") + graph_.layers[static_cast<size_t>(layer)] + "\"";
-  return (names.empty() ? std::string("the machine") : "layer " + names) + " (" + primitive_name(node.primitive) +
+  return (names.empty() ? std::string("the machine") : "layer " + names) + " (" + primitive_name(node.operation) +
          (node.backward ? ", backward)" : ")");
 }
 
@@ -210,9 +210,9 @@ nlohmann::json CallArray::describe() const {
       if (output != kNoValue) outputs.push_back(to_string(graph_.spec(output)));
     list.push_back({{"phase", node.backward ? "backward" : "forward"},
                     {"layers", layers},
-                    {"call", primitive_name(node.primitive)},
+                    {"call", primitive_name(node.operation)},
                     {"kernel", call.kernel},
-                    {"operations", node.program ? node.program->instructions.size() : 1},
+                    {"operations", node.pointwise() == nullptr ? 1 : node.pointwise()->program->instructions.size()},
                     {"outputs", outputs},
                     {"reads", total(node.inputs)},
                     {"writes", total(node.outputs)},

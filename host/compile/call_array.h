@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
 

@@ -214,12 +214,11 @@ class Lowering {
   void keep_scales(size_t first) {
     for (size_t i = first; i < result_.graph.nodes.size(); ++i) {
       const Node& node = result_.graph.nodes[i];
-      const bool moves = node.primitive == Primitive::kView || node.primitive == Primitive::kMove ||
-                         node.primitive == Primitive::kGather ||
-                         (node.primitive == Primitive::kSegment &&
-                          (node.segment.op == TN_SEGMENT_SPREAD || node.segment.op == TN_SEGMENT_SHIFT));
+      const auto* segment = node.as<Segment>();
+      const bool moves = node.is<View>() || node.is<Move>() || node.is<Gather>() ||
+                         (segment != nullptr && (segment->op == TN_SEGMENT_SPREAD || segment->op == TN_SEGMENT_SHIFT));
       if (!moves || is_float(result_.graph.spec(node.outputs[0]).dtype)) continue;
-      const size_t sources = node.primitive == Primitive::kMove ? node.inputs.size() : 1;  // others are ids, offsets
+      const size_t sources = node.is<Move>() ? node.inputs.size() : 1;  // others are ids, offsets
       const auto of = [&](size_t source) {
         const auto known = scales_.find(node.inputs[source]);
         return known == scales_.end() ? Scale{} : known->second;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/topology.h"
 #include "host/plugins/registry.h"
 

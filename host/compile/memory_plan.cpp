@@ -60,7 +60,9 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
                     const std::vector<bool>& placed, const std::vector<ValueId>& taken,
                     const std::vector<int64_t>& bounds) {
   const Node& node = graph.nodes[number];
-  if (node.primitive != Primitive::kPointwise || !node.program) return kNoValue;
+  const auto* pointwise = node.as<Pointwise>();
+  if (pointwise == nullptr) return kNoValue;
+  const Program& program = *pointwise->program;
   const Spec& made = graph.spec(node.outputs[output]);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId input = node.inputs[i];
@@ -71,7 +73,7 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
     const auto same_root = [&](ValueId other) { return other != kNoValue && graph.root(other) == root; };
     if (std::count_if(node.inputs.begin(), node.inputs.end(), same_root) != 1) continue;
     const Spec& spec = graph.spec(input);
-    if (node.program->inputs[i].extent == node.program->output_extent(output) &&
+    if (program.inputs[i].extent == program.output_extent(output) &&
         tn_dtype_bytes(spec.dtype) == tn_dtype_bytes(made.dtype) &&
         bytes_of(graph.spec(root), bounds) == bytes_of(made, bounds))
       return root;
@@ -84,12 +86,13 @@ ValueId on_product(const Graph& graph, size_t number, size_t output, const std::
                    const std::vector<bool>& placed, const std::vector<ValueId>& taken,
                    const std::vector<int64_t>& bounds) {
   const Node& node = graph.nodes[number];
-  if (node.primitive != Primitive::kGemm || !node.program || output == 0) return kNoValue;
+  const auto* gemm = node.as<Gemm>();
+  if (gemm == nullptr || !gemm->epilogue || output == 0) return kNoValue;
   const ValueId product = node.outputs[0];
   const auto at = static_cast<size_t>(product);
   if (placed[at] || last[at] > number || std::find(taken.begin(), taken.end(), product) != taken.end()) return kNoValue;
   const Spec& made = graph.spec(node.outputs[output]);
-  const bool fits = node.program->output_extent(output - 1) == TN_FULL &&
+  const bool fits = gemm->epilogue->program->output_extent(output - 1) == TN_FULL &&
                     tn_dtype_bytes(graph.spec(product).dtype) == tn_dtype_bytes(made.dtype) &&
                     bytes_of(graph.spec(product), bounds) == bytes_of(made, bounds);
   return fits ? product : kNoValue;

@@ -14,18 +14,28 @@ Dim bound(const Dim& dim, const std::vector<int64_t>& bounds) { return bounded({
 // The product of the leading batch dimensions of a gemm operand.
 Dim batch_of(const Shape& shape) { return elements(shape.data(), shape.size() - 2); }
 
-// Of the program of `node`, whose inputs and outputs are these values.
-PointwiseSite pointwise_site(const Graph& graph, const Node& node, const std::vector<ValueId>& inputs,
+// Of a program whose inputs and outputs are these values.
+PointwiseSite pointwise_site(const Graph& graph, const Pointwise& pointwise, const std::vector<ValueId>& inputs,
                              const std::vector<ValueId>& outputs, const std::vector<int64_t>& bounds) {
   const auto types = [&](const std::vector<ValueId>& values) {
     std::vector<tn_dtype> result;
     for (const ValueId value : values) result.push_back(graph.spec(value).dtype);
     return result;
   };
-  return {*node.program, types(inputs), types(outputs), bound(node.rows, bounds), bound(node.columns, bounds)};
+  return {*pointwise.program, types(inputs), types(outputs), bound(pointwise.rows, bounds),
+          bound(pointwise.columns, bounds)};
+}
+
+// Of the program of a gemm's epilogue: its input number `product` is the product.
+PointwiseSite epilogue_site(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
+  const Gemm& gemm = *node.as<Gemm>();
+  std::vector<ValueId> inputs(node.inputs.begin() + 2, node.inputs.end());
+  inputs.insert(inputs.begin() + gemm.product, node.outputs[0]);
+  return pointwise_site(graph, *gemm.epilogue, inputs, {node.outputs.begin() + 1, node.outputs.end()}, bounds);
 }
 
 tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
+  const Gemm& product = *node.as<Gemm>();
   const Shape& a = graph.spec(node.inputs[0]).shape;
   const Shape& c = graph.spec(node.outputs[0]).shape;
   tn_gemm gemm = {};
@@ -34,9 +44,9 @@ tn_gemm gemm_of(const Graph& graph, const Node& node, const std::vector<int64_t>
   gemm.batch = bound(batch_of(c), bounds);
   gemm.m = bound(c[c.size() - 2], bounds);
   gemm.n = bound(c[c.size() - 1], bounds);
-  gemm.k = bound(a[a.size() - ((node.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)], bounds);
-  gemm.flags = node.flags;
-  gemm.alpha = node.alpha;
+  gemm.k = bound(a[a.size() - ((product.flags & TN_TRANSPOSE_A) != 0 ? 2 : 1)], bounds);
+  gemm.flags = product.flags;
+  gemm.alpha = product.alpha;
   return gemm;
 }
 
@@ -47,16 +57,23 @@ class CallPreparer {
                Prepared& prepared, ErrorSink& errors)
       : graph_(graph), node_(node), bounds_(bounds), device_(device), prepared_(prepared), errors_(errors) {}
 
-  std::string prepare();
+  std::string prepare() {
+    kernel_ = device_.origin().plugin;
+    std::visit([&](const auto& operation) { prepare(operation); }, node_.operation);
+    return kernel_;
+  }
 
  private:
-  void prepare_pointwise();
-  void prepare_gemm();
-  void prepare_gather();
-  void prepare_move();
-  void prepare_segment();
-  void prepare_coalesce();
-  void prepare_native();
+  void prepare(const Pointwise& pointwise);
+  void prepare(const Gemm& gemm);
+  void prepare(const Gather& gather);
+  void prepare(const ScatterAdd& scatter);
+  void prepare(const Move& move);
+  void prepare(const View& /*view*/) {}  // shares memory: nothing runs
+  void prepare(const Segment& segment);
+  void prepare(const Coalesce& coalesce);
+  void prepare(const NativeCall& native);
+  void prepare_rows(int32_t op, const Spec& tall);
 
   template <typename Table>
   const Table& table(const char* id) const {
@@ -79,87 +96,55 @@ class CallPreparer {
   std::string kernel_;
 };
 
-std::string CallPreparer::prepare() {
-  kernel_ = device_.origin().plugin;
-  switch (node_.primitive) {
-    case Primitive::kPointwise:
-      prepare_pointwise();
-      break;
-    case Primitive::kGemm:
-      prepare_gemm();
-      break;
-    case Primitive::kGather:
-    case Primitive::kScatterAdd:
-      prepare_gather();
-      break;
-    case Primitive::kMove:
-      prepare_move();
-      break;
-    case Primitive::kSegment:
-      prepare_segment();
-      break;
-    case Primitive::kCoalesce:
-      prepare_coalesce();
-      break;
-    case Primitive::kNative:
-      prepare_native();
-      break;
-    case Primitive::kView:
-      break;
-  }
-  return kernel_;
-}
-
-void CallPreparer::prepare_pointwise() {
+void CallPreparer::prepare(const Pointwise& pointwise) {
   const auto& primitives = table<tn_pointwise_table>(TN_POINTWISE);
-  const PointwiseSite site = pointwise_site(graph_, node_, node_.inputs, node_.outputs, bounds_);
+  const PointwiseSite site = pointwise_site(graph_, pointwise, node_.inputs, node_.outputs, bounds_);
   prepare_by(primitives.prepare, site.get());
 }
 
-void CallPreparer::prepare_gemm() {
-  const tn_gemm gemm = gemm_of(graph_, node_, bounds_);
-  if (!node_.program) {
-    prepare_by(table<tn_gemm_table>(TN_GEMM).prepare, &gemm);
-    return;
-  }
+void CallPreparer::prepare(const Gemm& gemm) {
+  const tn_gemm product = gemm_of(graph_, node_, bounds_);
+  if (!gemm.epilogue) return prepare_by(table<tn_gemm_table>(TN_GEMM).prepare, &product);
   const auto& primitives = table<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
-  std::vector<ValueId> inputs(node_.inputs.begin() + 2, node_.inputs.end());
-  inputs.insert(inputs.begin() + node_.product, node_.outputs[0]);
-  const std::vector<ValueId> outputs(node_.outputs.begin() + 1, node_.outputs.end());
-  const PointwiseSite site = pointwise_site(graph_, node_, inputs, outputs, bounds_);
-  const tn_gemm_epilogue epilogue = {sizeof epilogue, node_.product, &gemm, site.get()};
+  const PointwiseSite site = epilogue_site(graph_, node_, bounds_);
+  const tn_gemm_epilogue epilogue = {sizeof epilogue, gemm.product, &product, site.get()};
   prepare_by(primitives.prepare, &epilogue);
 }
 
-void CallPreparer::prepare_gather() {
+void CallPreparer::prepare(const Gather& /*gather*/) {
+  const bool sums = node_.inputs.size() == 3;
+  prepare_rows(sums ? TN_GATHER_SUM : TN_GATHER_ROWS, graph_.spec(node_.inputs[0]));
+}
+
+void CallPreparer::prepare(const ScatterAdd& /*scatter*/) {
+  prepare_rows(TN_SCATTER_ADD, graph_.spec(node_.outputs[0]));
+}
+
+// tall: the table whose rows are read or added to, [height, width...].
+void CallPreparer::prepare_rows(int32_t op, const Spec& tall) {
   const auto& primitives = table<tn_gather_table>(TN_GATHER);
-  const bool scatter = node_.primitive == Primitive::kScatterAdd;
-  const Spec& tall = graph_.spec(scatter ? node_.outputs[0] : node_.inputs[0]);
   const Spec& ids = graph_.spec(node_.inputs[1]);
   tn_gather gather = {};
   gather.size = sizeof gather;
   gather.dtype = tall.dtype;
   gather.ids = ids.dtype;
-  gather.op = scatter ? TN_SCATTER_ADD : TN_GATHER_ROWS;
+  gather.op = op;
   gather.height = bound(tall.shape[0], bounds_);
   gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
   gather.count = bound(elements(ids.shape), bounds_);
-  if (node_.inputs.size() == 3) {
-    gather.op = TN_GATHER_SUM;
-    gather.segments = bound(graph_.spec(node_.outputs[0]).shape[0], bounds_);
-  }
+  if (op == TN_GATHER_SUM) gather.segments = bound(graph_.spec(node_.outputs[0]).shape[0], bounds_);
   prepare_by(primitives.prepare, &gather);
 }
 
-void CallPreparer::prepare_move() {
+void CallPreparer::prepare(const Move& copies) {
   const auto& primitives = table<tn_move_table>(TN_MOVE);
   const Shape to = bounded(graph_.spec(node_.outputs[0]).shape, bounds_);
   std::vector<std::pair<Shape, Shape>> shapes;  // of each part: its input, its box
-  for (const MovePart& part : node_.move->parts)
+  for (const MovePart& part : copies.parts)
     shapes.emplace_back(bounded(graph_.spec(node_.inputs[part.input]).shape, bounds_), bounded(part.box, bounds_));
   std::vector<tn_move_part> parts;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const MovePart& part = node_.move->parts[i];
+    const MovePart& part = copies.parts[i];
     parts.push_back({sizeof(tn_move_part), part.input, shapes[i].first.data(), shapes[i].second.data(),
                      part.from.data(), part.to.data(), part.axes.data()});
   }
@@ -172,27 +157,27 @@ void CallPreparer::prepare_move() {
   move.parts_count = static_cast<uint32_t>(parts.size());
   move.to = to.data();
   move.parts = pointers.data();
-  move.fill = node_.move->fill ? 1 : 0;
+  move.fill = copies.fill ? 1 : 0;
   prepare_by(primitives.prepare, &move);
 }
 
-void CallPreparer::prepare_segment() {
+void CallPreparer::prepare(const Segment& over) {
   const auto& primitives = table<tn_segment_table>(TN_SEGMENT);
   // What a row holds is known from the value, where there is one, else it is one integer.
   const ValueId wide = node_.inputs[0] == kNoValue ? node_.outputs[0] : node_.inputs[0];
   const Spec& spec = graph_.spec(wide);
   tn_segment segment = {};
   segment.size = sizeof segment;
-  segment.op = node_.segment.op;
+  segment.op = over.op;
   segment.dtype = spec.dtype;
-  segment.by = node_.segment.by;
-  segment.rows = bound(node_.segment.rows, bounds_);
-  segment.segments = bound(graph_.rows.at(node_.segment.rows.symbol).outer, bounds_);
+  segment.by = over.by;
+  segment.rows = bound(over.rows, bounds_);
+  segment.segments = bound(graph_.rows.at(over.rows.symbol).outer, bounds_);
   segment.width = bound(elements(spec.shape.data() + 1, spec.shape.size() - 1), bounds_);
   prepare_by(primitives.prepare, &segment);
 }
 
-void CallPreparer::prepare_coalesce() {
+void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
   const auto& primitives = table<tn_rows_table>(TN_ROWS_TABLE);
   const Spec& whole = graph_.spec(node_.outputs[0]);
   std::vector<tn_coalesce_part> parts;
@@ -218,8 +203,8 @@ void CallPreparer::prepare_coalesce() {
   prepare_by(primitives.prepare_coalesce, &coalesce);
 }
 
-void CallPreparer::prepare_native() {
-  const auto& site = *static_cast<const KernelSite*>(node_.native.site.get());
+void CallPreparer::prepare(const NativeCall& native) {
+  const auto& site = *static_cast<const KernelSite*>(native.site.get());
   kernel_ = site.kernel->table.name;
   prepared_.prepare(*site.kernel, errors_, site.kernel->table.prepare, device_.services(), errors_.get(),
                     device_.instance(), &site.site, node_.backward ? TN_BACKWARD : TN_FORWARD);
@@ -232,13 +217,12 @@ std::string prepare_call(const Graph& graph, const Node& node, const std::vector
   return CallPreparer(graph, node, bounds, device, prepared, errors).prepare();
 }
 
-bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& gemm,
-                      const Node& pointwise, int32_t product) {
+bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& gemm) {
   const auto* table = device.primitives<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
   if (table == nullptr || table->supports == nullptr || table->prepare == nullptr) return false;
-  const tn_gemm first = gemm_of(graph, gemm, bounds);
-  const PointwiseSite second = pointwise_site(graph, pointwise, pointwise.inputs, pointwise.outputs, bounds);
-  const tn_gemm_epilogue epilogue = {sizeof epilogue, product, &first, second.get()};
+  const tn_gemm product = gemm_of(graph, gemm, bounds);
+  const PointwiseSite site = epilogue_site(graph, gemm, bounds);
+  const tn_gemm_epilogue epilogue = {sizeof epilogue, gemm.as<Gemm>()->product, &product, site.get()};
   const tn_status status = call_plugin(device.origin(), device.who(), {Tag::kSetup, "supports"}, table->supports,
                                        device.instance(), &epilogue);
   if (status == TN_OUT_OF_MEMORY) ErrorSink(device.who()).check(status);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
 
@@ -16,8 +16,8 @@ namespace tenon {
 std::string prepare_call(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds, Device& device,
                          Prepared& prepared, ErrorSink& errors);
 
-// Whether the device would rather run `pointwise` as the epilogue of `gemm`.
+// Whether the device would rather run the gemm with its epilogue than both apart.
 [[nodiscard]] bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
-                                    const Node& gemm, const Node& pointwise, int32_t product);
+                                    const Node& gemm);
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/graph/passes.h"
 #include "host/compile/prepare_call.h"
 
 namespace tenon {
@@ -147,9 +148,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   model.kept = kept_values(model, topology, graph, options);
   fuse(graph, model.kept);
   join_bags(graph, model.kept);
-  attach_epilogues(graph, [&](const Node& gemm, const Node& pointwise, int32_t product) {
-    return prefers_epilogue(device, graph, model.bounds, gemm, pointwise, product);
-  });
+  attach_epilogues(graph, [&](const Node& gemm) { return prefers_epilogue(device, graph, model.bounds, gemm); });
   model.gradients = place_gradients(graph, model.lowered, target.set);
   model.memory_plan = plan_memory(graph, placed_values(graph, model.lowered), model.kept, model.bounds);
   model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds);

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/topology.h"
 #include "host/compile/lowering.h"
 

@@ -7,6 +7,7 @@
 
 #include "core/alignment.h"
 #include "core/error.h"
+#include "core/graph/passes.h"
 #include "host/machine/compiled_model.h"
 
 namespace tenon {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/parameter_set.h"
 #include "host/compile/lowering.h"
 #include "host/machine/costs.h"

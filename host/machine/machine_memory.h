@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/parameter_set.h"
 #include "host/plugins/device.h"
 

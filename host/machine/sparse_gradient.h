@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/array_view.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/parameter_set.h"
 #include "host/plugins/device.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/graph.h"
+#include "core/graph/passes.h"
 #include "tests/support/graph_interpreter.h"
 
 namespace tenon {
@@ -63,7 +63,7 @@ TEST(Fusion, KeepsTheOrder) {
   const ValueId sum = writer.pointwise(std::make_shared<Program>(add.finish()), {first, product}, 1)[0];
   fuse(graph, {sum});
   ASSERT_EQ(graph.nodes.size(), 3U);
-  EXPECT_EQ(graph.nodes[1].primitive, Primitive::kGemm);
+  EXPECT_TRUE(graph.nodes[1].is<Gemm>());
 }
 
 // A result that is stored in a narrower type is read as it was rounded.
@@ -140,7 +140,7 @@ TEST(Fusion, KeepsKindsApart) {
   fuse(graph, {halves, following});
   ASSERT_EQ(graph.nodes.size(), 1U);
   EXPECT_EQ(graph.nodes[0].inputs, (std::vector<ValueId>{x, x}));
-  EXPECT_NO_THROW(Program::from(graph.nodes[0].program->view()));
+  EXPECT_NO_THROW(Program::from(graph.nodes[0].pointwise()->program->view()));
 }
 
 // A flat program joined with one of rows has its rows, whichever comes first.
@@ -163,8 +163,8 @@ TEST(Fusion, TakesTheGridOfRows) {
     const ValueId last = flat_first ? of_rows(flat(x)) : flat(of_rows(x));
     fuse(graph, {last});
     ASSERT_EQ(graph.nodes.size(), 1U);
-    EXPECT_TRUE(same(graph.nodes[0].rows, elements(Shape{samples(), fixed(3)})));
-    EXPECT_TRUE(same(graph.nodes[0].columns, fixed(5)));
+    EXPECT_TRUE(same(graph.nodes[0].pointwise()->rows, elements(Shape{samples(), fixed(3)})));
+    EXPECT_TRUE(same(graph.nodes[0].pointwise()->columns, fixed(5)));
   }
 }
 
@@ -182,7 +182,7 @@ struct Epilogue {
   }
   [[nodiscard]] bool attached() const {
     return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                       [](const Node& node) { return node.primitive == Primitive::kGemm && node.program; });
+                       [](const Node& node) { return node.is<Gemm>() && node.pointwise() != nullptr; });
   }
 };
 

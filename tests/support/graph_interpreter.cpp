@@ -20,32 +20,25 @@ class Evaluation {
       : graph_(graph), node_(node), symbols_(symbols), inputs_(inputs) {}
 
   std::vector<Numbers> outputs() {
-    switch (node_.primitive) {
-      case Primitive::kPointwise:
-        return program(inputs_);
-      case Primitive::kGemm:
-        return gemm();
-      case Primitive::kGather:
-        return {node_.inputs.size() == 3 ? summed(gathered()) : gathered()};
-      case Primitive::kScatterAdd:
-        return {scattered()};
-      case Primitive::kMove:
-        return {moved()};
-      case Primitive::kSegment:
-        return {segment()};
-      case Primitive::kCoalesce:
-        return {coalesced()};
-      case Primitive::kNative: {
-        const auto& kernel = *static_cast<const TestKernel*>(node_.native.site.get());
-        return (node_.backward ? kernel.backward : kernel.forward)(inputs_);
-      }
-      case Primitive::kView:
-        break;
-    }
-    throw std::logic_error("a view computes nothing");
+    return std::visit([&](const auto& operation) { return outputs_of(operation); }, node_.operation);
   }
 
  private:
+  std::vector<Numbers> outputs_of(const Pointwise& pointwise) { return program(pointwise, inputs_); }
+  std::vector<Numbers> outputs_of(const Gemm& product) { return gemm(product); }
+  std::vector<Numbers> outputs_of(const Gather& /*gather*/) {
+    return {node_.inputs.size() == 3 ? summed(gathered()) : gathered()};
+  }
+  std::vector<Numbers> outputs_of(const ScatterAdd& /*scatter*/) { return {scattered()}; }
+  std::vector<Numbers> outputs_of(const Move& move) { return {moved(move)}; }
+  std::vector<Numbers> outputs_of(const Segment& over) { return {segment(over)}; }
+  std::vector<Numbers> outputs_of(const Coalesce& /*coalesce*/) { return {coalesced()}; }
+  std::vector<Numbers> outputs_of(const NativeCall& native) {
+    const auto& kernel = *static_cast<const TestKernel*>(native.site.get());
+    return (node_.backward ? kernel.backward : kernel.forward)(inputs_);
+  }
+  std::vector<Numbers> outputs_of(const View& /*view*/) { throw std::logic_error("a view computes nothing"); }
+
   [[nodiscard]] int64_t size(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
   [[nodiscard]] const Shape& shape(ValueId value) const { return graph_.spec(value).shape; }
   [[nodiscard]] Numbers zeros(ValueId value) const {
@@ -57,15 +50,16 @@ class Evaluation {
     return static_cast<size_t>(id);
   }
 
-  [[nodiscard]] std::vector<Numbers> program(const std::vector<Numbers>& inputs) const {
-    return reference::evaluate(node_.program->view(), size(node_.rows), size(node_.columns), inputs, tn_random{11, 3});
+  [[nodiscard]] std::vector<Numbers> program(const Pointwise& pointwise, const std::vector<Numbers>& inputs) const {
+    return reference::evaluate(pointwise.program->view(), size(pointwise.rows), size(pointwise.columns), inputs,
+                               tn_random{11, 3});
   }
 
-  std::vector<Numbers> gemm() {
+  std::vector<Numbers> gemm(const Gemm& product) {
     const Shape& a = shape(node_.inputs[0]);
     const Shape& c = shape(node_.outputs[0]);
-    const bool ta = (node_.flags & TN_TRANSPOSE_A) != 0;
-    const bool tb = (node_.flags & TN_TRANSPOSE_B) != 0;
+    const bool ta = (product.flags & TN_TRANSPOSE_A) != 0;
+    const bool tb = (product.flags & TN_TRANSPOSE_B) != 0;
     const auto m = static_cast<size_t>(size(c[c.size() - 2]));
     const auto n = static_cast<size_t>(size(c[c.size() - 1]));
     const auto k = static_cast<size_t>(size(a[a.size() - (ta ? 2 : 1)]));
@@ -77,13 +71,13 @@ class Evaluation {
         for (size_t j = 0; j < n; ++j) {
           double sum = 0;
           for (size_t l = 0; l < k; ++l) sum += x[ta ? l * m + i : i * k + l] * y[tb ? j * k + l : l * n + j];
-          out[batch * m * n + i * n + j] = node_.alpha * sum;
+          out[batch * m * n + i * n + j] = product.alpha * sum;
         }
     }
-    if (!node_.program) return {out};
+    if (!product.epilogue) return {out};
     std::vector<Numbers> operands(inputs_.begin() + 2, inputs_.end());
-    operands.insert(operands.begin() + node_.product, out);
-    std::vector<Numbers> results = program(operands);
+    operands.insert(operands.begin() + product.product, out);
+    std::vector<Numbers> results = program(*product.epilogue, operands);
     results.insert(results.begin(), std::move(out));
     return results;
   }
@@ -149,7 +143,7 @@ class Evaluation {
     return out;
   }
 
-  [[nodiscard]] Numbers moved() const {
+  [[nodiscard]] Numbers moved(const Move& move) const {
     const auto steps = [&](ValueId value) {
       std::vector<size_t> result(shape(value).size(), 1);
       for (size_t i = result.size(); i-- > 1;) result[i - 1] = result[i] * static_cast<size_t>(size(shape(value)[i]));
@@ -157,7 +151,7 @@ class Evaluation {
     };
     const std::vector<size_t> to = steps(node_.outputs[0]);
     Numbers out = zeros(node_.outputs[0]);
-    for (const MovePart& part : node_.move->parts) {
+    for (const MovePart& part : move.parts) {
       const std::vector<size_t> from = steps(node_.inputs[part.input]);
       for (int64_t n = 0; n < count_of(part.box, symbols_); ++n) {
         size_t source = 0, target = 0;
@@ -174,18 +168,18 @@ class Evaluation {
     return out;
   }
 
-  [[nodiscard]] Numbers segment() const {
-    const auto rows = static_cast<size_t>(size(node_.segment.rows));
+  [[nodiscard]] Numbers segment(const Segment& over) const {
+    const auto rows = static_cast<size_t>(size(over.rows));
     const Numbers& offsets = checked_offsets(inputs_[1], rows);
     const Shape& to = shape(node_.outputs[0]);
     const auto width = static_cast<size_t>(count_of({to.begin() + 1, to.end()}, symbols_));
     Numbers out = zeros(node_.outputs[0]);
     for (size_t s = 0; s + 1 < offsets.size(); ++s) {
       const auto first = static_cast<size_t>(offsets[s]), last = static_cast<size_t>(offsets[s + 1]);
-      if (node_.segment.op == TN_SEGMENT_LENGTH) out[s] = static_cast<double>(last - first);
-      if (node_.segment.op == TN_SEGMENT_START) out[s] = static_cast<double>(first);
+      if (over.op == TN_SEGMENT_LENGTH) out[s] = static_cast<double>(last - first);
+      if (over.op == TN_SEGMENT_START) out[s] = static_cast<double>(first);
       for (size_t r = first; r < last; ++r)
-        for (size_t c = 0; c < width; ++c) segment_element(out, {s, first, last, r}, width, c);
+        for (size_t c = 0; c < width; ++c) segment_element(over, out, {s, first, last, r}, width, c);
     }
     return out;
   }
@@ -193,10 +187,10 @@ class Evaluation {
   struct Row {
     size_t segment, first, last, row;
   };
-  void segment_element(Numbers& out, const Row& row, size_t width, size_t c) const {
+  void segment_element(const Segment& over, Numbers& out, const Row& row, size_t width, size_t c) const {
     const Numbers& from = inputs_[0];
     const auto [s, first, last, r] = row;
-    switch (node_.segment.op) {
+    switch (over.op) {
       case TN_SEGMENT_SUM:
         out[s * width + c] += from[r * width + c];
         return;
@@ -207,7 +201,7 @@ class Evaluation {
         out[r * width + c] = from[s * width + c];
         return;
       case TN_SEGMENT_SHIFT: {
-        const auto shifted = static_cast<int64_t>(r) + node_.segment.by;
+        const auto shifted = static_cast<int64_t>(r) + over.by;
         if (shifted >= static_cast<int64_t>(first) && shifted < static_cast<int64_t>(last))
           out[r * width + c] = from[static_cast<size_t>(shifted) * width + c];
         return;
@@ -256,7 +250,7 @@ void Interpreter::run() {
   for (const Node& node : graph_.nodes) {
     std::vector<Numbers> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(input == kNoValue ? Numbers() : values[at(input)]);
-    if (node.primitive == Primitive::kView) {
+    if (node.is<View>()) {
       values[at(node.outputs[0])] = inputs[0];
       continue;
     }

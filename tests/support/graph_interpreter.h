@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace tenon::test {
 

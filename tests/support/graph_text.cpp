@@ -14,18 +14,19 @@ std::string text_of(const Graph& graph) {
     }
   };
   for (const Node& node : graph.nodes) {
-    text << (node.backward ? "backward " : "forward ") << primitive_name(node.primitive);
+    text << (node.backward ? "backward " : "forward ") << primitive_name(node.operation);
     list(node.inputs);
     text << " ->";
     list(node.outputs);
-    if (node.primitive == Primitive::kSegment) text << " op " << node.segment.op;
-    if (node.primitive == Primitive::kGemm) text << " flags " << node.flags;
-    if (node.program) {
-      text << "  {" << to_string(node.rows) << " x " << to_string(node.columns) << ";";
-      for (const tn_program_input& input : node.program->inputs) text << " in " << int{input.extent} << int{input.kind};
-      for (const tn_instruction& in : node.program->instructions)
+    if (const auto* segment = node.as<Segment>()) text << " op " << segment->op;
+    if (const auto* gemm = node.as<Gemm>()) text << " flags " << gemm->flags;
+    if (const Pointwise* pointwise = node.pointwise()) {
+      text << "  {" << to_string(pointwise->rows) << " x " << to_string(pointwise->columns) << ";";
+      for (const tn_program_input& input : pointwise->program->inputs)
+        text << " in " << int{input.extent} << int{input.kind};
+      for (const tn_instruction& in : pointwise->program->instructions)
         text << " " << in.op << "(" << in.a << "," << in.b << "," << in.c << ")";
-      for (const tn_program_output& output : node.program->outputs) text << " out " << output.value;
+      for (const tn_program_output& output : pointwise->program->outputs) text << " out " << output.value;
       text << "}";
     }
     text << '\n';

@@ -87,12 +87,14 @@ void PlannedInterpreter::poison(ValueId value) { std::memset(memory(value), 0xFF
 
 // Whether the contract lets this output be the same memory as this input.
 bool PlannedInterpreter::may_share(const Node& node, size_t input, size_t output) const {
-  const bool epilogue = node.primitive == Primitive::kGemm && node.program;
-  if (node.primitive != Primitive::kPointwise && !epilogue) return false;
-  if (epilogue && (input < 2 || output == 0)) return false;
+  const Pointwise* pointwise = node.pointwise();
+  if (pointwise == nullptr) return false;
+  const auto* gemm = node.as<Gemm>();
+  if (gemm != nullptr && (input < 2 || output == 0)) return false;
   size_t operand = input;
-  if (epilogue) operand = input - 2 < static_cast<size_t>(node.product) ? input - 2 : input - 1;
-  return node.program->inputs[operand].extent == node.program->output_extent(epilogue ? output - 1 : output) &&
+  if (gemm != nullptr) operand = input - 2 < static_cast<size_t>(gemm->product) ? input - 2 : input - 1;
+  const Program& program = *pointwise->program;
+  return program.inputs[operand].extent == program.output_extent(gemm != nullptr ? output - 1 : output) &&
          tn_dtype_bytes(graph_.spec(node.inputs[input]).dtype) ==
              tn_dtype_bytes(graph_.spec(node.outputs[output]).dtype);
 }
@@ -110,8 +112,7 @@ std::vector<Numbers> PlannedInterpreter::read_inputs(const Node& node) {
       ++in_place_;
       break;
     }
-    if (node.primitive == Primitive::kGemm && output > 0 && memory(node.outputs[output]) == memory(node.outputs[0]))
-      ++in_place_;
+    if (node.is<Gemm>() && output > 0 && memory(node.outputs[output]) == memory(node.outputs[0])) ++in_place_;
   }
   for (const ValueId output : node.outputs)
     if (output != kNoValue) poison(output);
@@ -122,28 +123,30 @@ std::vector<Numbers> PlannedInterpreter::read_inputs(const Node& node) {
 
 // What the contract asks of a product with an epilogue.
 void PlannedInterpreter::check_epilogue(const Node& node) const {
-  const tn_program_input& operand = node.program->inputs.at(static_cast<size_t>(node.product));
+  const Pointwise& pointwise = *node.pointwise();
+  const Program& program = *pointwise.program;
+  const tn_program_input& operand = program.inputs.at(static_cast<size_t>(node.as<Gemm>()->product));
   const Shape& c = graph_.spec(node.outputs[0]).shape;
   const auto size = [&](const Dim& dim) { return tn_dim_value(&dim, symbols_.data()); };
-  if (operand.extent != TN_FULL || operand.kind != TN_FLOAT || size(node.columns) != size(c.back()) ||
-      size(node.rows) * size(node.columns) != count_of(c, symbols_))
+  if (operand.extent != TN_FULL || operand.kind != TN_FLOAT || size(pointwise.columns) != size(c.back()) ||
+      size(pointwise.rows) * size(pointwise.columns) != count_of(c, symbols_))
     throw std::logic_error("an epilogue that does not go over its product");
   for (size_t i = 1; i < node.outputs.size(); ++i)
-    if (memory(node.outputs[i]) == memory(node.outputs[0]) && node.program->output_extent(i - 1) != TN_FULL)
+    if (memory(node.outputs[i]) == memory(node.outputs[0]) && program.output_extent(i - 1) != TN_FULL)
       throw std::logic_error("what lies where the product does goes over it in another way");
 }
 
 void PlannedInterpreter::step(size_t number) {
   const Node& node = graph_.nodes[number];
-  if (node.primitive == Primitive::kGemm && node.program) check_epilogue(node);
+  const bool epilogue = node.is<Gemm>() && node.pointwise() != nullptr;
+  if (epilogue) check_epilogue(node);
   const std::vector<Numbers> outputs = evaluate(graph_, node, symbols_, read_inputs(node));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (node.outputs[i] != kNoValue) write(node.outputs[i], outputs[i]);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     // A result may have taken the memory of the product: then nobody reads that.
-    const bool product =
-        node.primitive == Primitive::kGemm && node.program && i == 0 && last_[at(node.outputs[0])] == number;
+    const bool product = epilogue && i == 0 && last_[at(node.outputs[0])] == number;
     const Numbers written = read(node.outputs[i]);
     const auto equal = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
     if (!product && !std::equal(written.begin(), written.end(), outputs[i].begin(), equal))
@@ -171,7 +174,7 @@ void PlannedInterpreter::run(bool backward) {
   for (size_t number = 0; number < graph_.nodes.size(); ++number) {
     const Node& node = graph_.nodes[number];
     if (node.backward != backward) continue;
-    if (node.primitive != Primitive::kView) step(number);
+    if (!node.is<View>()) step(number);
     free_after(number);
   }
 }

@@ -252,7 +252,7 @@ class Maker {
     }
     const std::vector<ValueId> outputs =
         writer_.pointwise_on(std::make_shared<Program>(made), inputs, whole, static_cast<int32_t>(lead));
-    result_.graph.nodes.back().author_gradient = std::move(author);
+    result_.graph.nodes.back().as<Pointwise>()->author_gradient = std::move(author);
     for (const ValueId output : outputs) known(output);
   }
 

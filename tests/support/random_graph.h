@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "tests/support/graph_interpreter.h"
 
 namespace tenon::test {

@@ -101,10 +101,11 @@ void optimise(Graph& graph, const std::vector<ValueId>& kept, uint64_t seed, See
   seen.bags += fused - nodes();
   const size_t single = nodes();
   uint64_t choice = seed;
-  attach_epilogues(graph, [&](const Node&, const Node&, int32_t) { return ++choice % 4 != 0; });
+  attach_epilogues(graph, [&](const Node& /*gemm*/) { return ++choice % 4 != 0; });
   seen.epilogues += single - nodes();
   for (const Node& node : graph.nodes)
-    if (node.program) (void)Program::from(node.program->view());  // throws where kinds or extents do not fit
+    if (const Pointwise* pointwise = node.pointwise())
+      (void)Program::from(pointwise->program->view());  // throws where kinds or extents do not fit
 }
 
 // Values with memory of their own: what comes from outside, and some of the gradients.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "host/compile/memory_plan.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "host/compile/memory_plan.h"
+#include "core/graph/passes.h"
 
 namespace tenon {
 namespace {
@@ -156,7 +158,7 @@ TEST(MemoryPlan, TheProductThatNobodyReadsGivesItsPlace) {
     std::vector<ValueId> kept{result};
     if (use == kRead) kept.push_back(writer.gemm(product, a, 0, 1));
     if (use == kKept) kept.push_back(product);
-    attach_epilogues(graph, [](const Node&, const Node&, int32_t) { return true; });
+    attach_epilogues(graph, [](const Node& /*gemm*/) { return true; });
     std::vector<bool> placed(graph.values.size(), false);
     placed[static_cast<size_t>(a)] = placed[static_cast<size_t>(b)] = true;
     const MemoryPlan plan = plan_memory(graph, placed, kept, {});

@@ -57,6 +57,22 @@ TEST(Chain, SizesThatAreNotKnown) {
   EXPECT_THAT(error_of([&] { reader->seek(0, 8); }).message(), HasSubstr("chain: the pass has 1 samples less"));
 }
 
+TEST(Chain, NeedsRoom) {
+  MemoryData a(3), b(2);
+  const Error error = error_of([&] { some(*chain(two(open(a), open(b)), memory()), 0); });
+  EXPECT_EQ(error.code(), TN_INVALID);
+  EXPECT_THAT(error.message(), HasSubstr("chain"));
+}
+
+// What is joined is told of a pass that begins.
+TEST(Joined, AllBeginAPass) {
+  MemoryData a(3), b(3);
+  chain(two(open(a), open(b)), memory())->begin_pass(5);
+  interleave(two(open(a), open(b)), memory())->begin_pass(6);
+  EXPECT_THAT(a.passes, testing::IsSupersetOf({5, 6}));
+  EXPECT_THAT(b.passes, testing::IsSupersetOf({5, 6}));
+}
+
 TEST(Chain, SeekIsForAllOrNone) {
   MemoryData a(3), b(3);
   b.seeks = false;

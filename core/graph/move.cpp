@@ -1,9 +1,10 @@
-// Primitives that move elements: concat, slice, pad, transpose. SPDX-License-Identifier: Apache-2.0
+// Primitives that move elements: concat, slice, pad, transpose.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
 
 #include "core/error.h"
-#include "core/graph.h"
+#include "core/graph/differentiator.h"
 
 namespace tenon {
 
@@ -42,7 +43,7 @@ bool equal_but_for(const Shape& a, const Shape& b, size_t axis) {
 
 ValueId GraphWriter::move(Move move, std::vector<ValueId> inputs, Shape shape) {
   const tn_dtype dtype = graph_.spec(inputs[0]).dtype;
-  append(Primitive::kMove, std::move(inputs)).move = std::make_shared<const Move>(std::move(move));
+  append(std::move(move), std::move(inputs));
   return output({dtype, std::move(shape), TN_DENSE, 0, {}});
 }
 
@@ -109,8 +110,8 @@ ValueId GraphWriter::transpose(ValueId value, const std::vector<int32_t>& axes) 
   return move({{std::move(part)}, false}, {value}, std::move(shape));
 }
 
-ValueId GraphWriter::move_back(const Node& node, const MovePart& part, ValueId gradient) {
-  const Shape shape = graph_.spec(node.inputs[part.input]).shape;
+ValueId GraphWriter::move_back(const MovePart& part, ValueId input, ValueId gradient) {
+  const Shape shape = graph_.spec(input).shape;
   MovePart back;
   back.box.resize(shape.size());
   back.axes.resize(shape.size());
@@ -123,6 +124,13 @@ ValueId GraphWriter::move_back(const Node& node, const MovePart& part, ValueId g
   bool covers = true;
   for (size_t i = 0; i < shape.size(); ++i) covers = covers && same(part.box[i], shape[i]);
   return move({{std::move(back)}, !covers}, {gradient}, shape);
+}
+
+void Differentiator::derive(const Node& node, const Move& move) {
+  for (const MovePart& part : move.parts) {
+    const ValueId input = node.inputs[part.input];
+    if (needed(input)) add(input, writer(node.layer).move_back(part, input, gradient(node.outputs[0])), node.layer);
+  }
 }
 
 }  // namespace tenon

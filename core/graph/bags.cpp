@@ -1,7 +1,7 @@
 // A bag of rows is summed while they are read. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/graph.h"
+#include "core/graph/passes.h"
 
 namespace tenon {
 
@@ -25,7 +25,7 @@ void join_bags(Graph& graph, const std::vector<ValueId>& kept) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& gather = graph.nodes[i];
     const bool sums = gather.inputs.size() > 2;  // a bag already, whose sums may lie in sequences themselves
-    if (gather.primitive != Primitive::kGather || sums || graph.spec(gather.inputs[1]).shape.size() != 1 ||
+    if (!gather.is<Gather>() || sums || graph.spec(gather.inputs[1]).shape.size() != 1 ||
         !is_float(graph.spec(gather.inputs[0]).dtype))
       continue;
     const ValueId rows = gather.outputs[0];
@@ -33,7 +33,8 @@ void join_bags(Graph& graph, const std::vector<ValueId>& kept) {
     const size_t reader = only_reader(graph, rows);
     if (reader == graph.nodes.size()) continue;
     const Node& sum = graph.nodes[reader];
-    if (sum.primitive != Primitive::kSegment || sum.segment.op != TN_SEGMENT_SUM || sum.inputs[0] != rows) continue;
+    const auto* segment = sum.as<Segment>();
+    if (segment == nullptr || segment->op != TN_SEGMENT_SUM || sum.inputs[0] != rows) continue;
     Node bag = gather;
     bag.serve(sum);
     bag.inputs.push_back(sum.inputs[1]);

@@ -1,8 +1,7 @@
 // Joining of neighbouring pointwise nodes, and removal of what nobody reads. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/graph.h"
+#include "core/graph/passes.h"
 
 namespace tenon {
 
@@ -10,7 +9,7 @@ namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
-bool same_grid(const Node& a, const Node& b) { return same(a.rows, b.rows) && same(a.columns, b.columns); }
+bool same_grid(const Pointwise& a, const Pointwise& b) { return same(a.rows, b.rows) && same(a.columns, b.columns); }
 
 class Fusion {
  public:
@@ -48,7 +47,7 @@ class Fusion {
 
   // Puts a node at the end, or joins it with an earlier one: everything it reads must be made before or by that one.
   void place(Node node) {
-    if (node.primitive == Primitive::kPointwise) {
+    if (node.is<Pointwise>()) {
       int32_t newest = -1;  // the last node that makes something this one reads
       for (const ValueId input : node.inputs) newest = std::max(newest, graph_.values[at(input)].producer);
       for (size_t i = graph_.nodes.size(); i-- > 0 && static_cast<int32_t>(i) >= newest;)
@@ -66,9 +65,10 @@ class Fusion {
   }
 
   [[nodiscard]] static bool joinable(const Node& earlier, const Node& later) {
-    if (earlier.primitive != Primitive::kPointwise || earlier.backward != later.backward) return false;
-    const bool flat = earlier.program->is_flat() || later.program->is_flat();
-    if (!same_grid(earlier, later) && !(flat && same(elements(earlier.whole), elements(later.whole)))) return false;
+    if (!earlier.is<Pointwise>() || earlier.backward != later.backward) return false;
+    const Pointwise &first = *earlier.as<Pointwise>(), &second = *later.as<Pointwise>();
+    const bool flat = first.program->is_flat() || second.program->is_flat();
+    if (!same_grid(first, second) && !(flat && same(elements(first.whole), elements(second.whole)))) return false;
     bool shares = false;
     for (size_t i = 0; i < later.inputs.size(); ++i) {
       const ValueId input = later.inputs[i];
@@ -76,41 +76,42 @@ class Fusion {
       const auto made = std::find(earlier.outputs.begin(), earlier.outputs.end(), input);
       if (made == earlier.outputs.end()) continue;
       const auto output = static_cast<size_t>(made - earlier.outputs.begin());
-      const tn_program_output& value = earlier.program->outputs[output];
-      if (earlier.program->instructions[at(value.value)].kind != TN_FLOAT || value.dtype != TN_COMPUTE) return false;
-      if (later.program->inputs[i].kind != TN_FLOAT) return false;
-      if (earlier.program->output_extent(output) != later.program->inputs[i].extent) return false;
+      const tn_program_output& value = first.program->outputs[output];
+      if (first.program->instructions[at(value.value)].kind != TN_FLOAT || value.dtype != TN_COMPUTE) return false;
+      if (second.program->inputs[i].kind != TN_FLOAT) return false;
+      if (first.program->output_extent(output) != second.program->inputs[i].extent) return false;
       shares = true;
     }
     return shares;
   }
 
   void join(Node& earlier, const Node& later) {
+    Pointwise& grid = *earlier.as<Pointwise>();
+    const Pointwise& other = *later.as<Pointwise>();
     ProgramWriter writer;
     std::vector<ValueId> inputs = earlier.inputs;
     std::vector<int32_t> first_inputs;
-    for (const tn_program_input& input : earlier.program->inputs)
+    for (const tn_program_input& input : grid.program->inputs)
       first_inputs.push_back(writer.input(input.extent, input.kind));
-    const std::vector<int32_t> first = writer.inline_program(*earlier.program, first_inputs);
+    const std::vector<int32_t> first = writer.inline_program(*grid.program, first_inputs);
     std::vector<int32_t> second_inputs;
     for (size_t i = 0; i < later.inputs.size(); ++i)
       second_inputs.push_back(operand(writer, earlier, first_inputs, first, later, i, inputs));
-    const std::vector<int32_t> second = writer.inline_program(*later.program, second_inputs);
-    for (const tn_program_output& output : earlier.program->outputs)
-      writer.output(first[at(output.value)], output.dtype);
-    for (const tn_program_output& output : later.program->outputs)
+    const std::vector<int32_t> second = writer.inline_program(*other.program, second_inputs);
+    for (const tn_program_output& output : grid.program->outputs) writer.output(first[at(output.value)], output.dtype);
+    for (const tn_program_output& output : other.program->outputs)
       writer.output(second[at(output.value)], output.dtype);
 
-    if (earlier.program->is_flat()) {  // then the other one's cut into rows and columns holds for both
-      earlier.rows = later.rows;
-      earlier.columns = later.columns;
-      earlier.whole = later.whole;
-      earlier.leading = later.leading;
+    if (grid.program->is_flat()) {  // then the other one's cut into rows and columns holds for both
+      grid.rows = other.rows;
+      grid.columns = other.columns;
+      grid.whole = other.whole;
+      grid.leading = other.leading;
     }
     const TrimmedProgram trimmed = trim_inputs(writer.finish());
     earlier.inputs.clear();
     for (const int32_t kept : trimmed.kept) earlier.inputs.push_back(inputs[at(kept)]);
-    earlier.program = std::make_shared<Program>(trimmed.program);
+    grid.program = std::make_shared<Program>(trimmed.program);
     earlier.outputs.insert(earlier.outputs.end(), later.outputs.begin(), later.outputs.end());
     earlier.serve(later);
   }
@@ -118,11 +119,12 @@ class Fusion {
   // The value in the joined program that the later node's input number `i` is.
   static int32_t operand(ProgramWriter& writer, const Node& earlier, const std::vector<int32_t>& first_inputs,
                          const std::vector<int32_t>& first, const Node& later, size_t i, std::vector<ValueId>& inputs) {
-    const tn_program_input& wanted = later.program->inputs[i];
+    const Program& program = *earlier.as<Pointwise>()->program;
+    const tn_program_input& wanted = later.as<Pointwise>()->program->inputs[i];
     for (size_t j = 0; j < earlier.outputs.size(); ++j)
-      if (earlier.outputs[j] == later.inputs[i]) return first[at(earlier.program->outputs[j].value)];
+      if (earlier.outputs[j] == later.inputs[i]) return first[at(program.outputs[j].value)];
     for (size_t j = 0; j < earlier.inputs.size(); ++j) {
-      const tn_program_input& have = earlier.program->inputs[j];
+      const tn_program_input& have = program.inputs[j];
       if (earlier.inputs[j] == later.inputs[i] && have.extent == wanted.extent && have.kind == wanted.kind)
         return first_inputs[j];
     }
@@ -137,17 +139,18 @@ class Fusion {
       for (const ValueId input : node.inputs)
         if (input != kNoValue) read[at(input)] = true;
     for (Node& node : graph_.nodes) {
-      if (node.primitive == Primitive::kNative && !node.fused.empty())
+      if (node.is<NativeCall>() && !node.fused.empty())
         for (ValueId& output : node.outputs)
           if (output != kNoValue && !read[at(output)]) output = kNoValue;
-      if (node.primitive != Primitive::kPointwise) continue;
-      Program program = *node.program;
+      auto* const pointwise = node.as<Pointwise>();
+      if (pointwise == nullptr) continue;
+      Program program = *pointwise->program;
       std::vector<ValueId> outputs;
       program.outputs.clear();
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!read[at(node.outputs[i])]) continue;
         outputs.push_back(node.outputs[i]);
-        program.outputs.push_back(node.program->outputs[i]);
+        program.outputs.push_back(pointwise->program->outputs[i]);
       }
       if (outputs.size() == node.outputs.size() || outputs.empty()) continue;
       const TrimmedProgram trimmed = trim_inputs(program);
@@ -155,7 +158,7 @@ class Fusion {
       for (const int32_t kept : trimmed.kept) inputs.push_back(node.inputs[at(kept)]);
       node.inputs = std::move(inputs);
       node.outputs = std::move(outputs);
-      node.program = std::make_shared<Program>(trimmed.program);
+      pointwise->program = std::make_shared<Program>(trimmed.program);
     }
   }
 

@@ -6,11 +6,11 @@
 #include <tenon/builder.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/program.h"
@@ -28,8 +28,29 @@ struct GraphValue {
   std::string name;             // for people: "hidden", "hidden.weight"
 };
 
-enum class Primitive { kPointwise, kGemm, kGather, kScatterAdd, kMove, kView, kSegment, kCoalesce, kNative };
-[[nodiscard]] const char* primitive_name(Primitive primitive);
+// The operation of a node is one of the following, each with what it needs beside inputs and outputs.
+
+// A program over a grid: the first `leading` dimensions of the whole shape are its rows.
+struct Pointwise {
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const Program> author_gradient;  // or null
+  Dim rows = tn_dim_constant(1), columns = tn_dim_constant(1);
+  Shape whole;
+  int32_t leading = 0;
+};
+
+// C = alpha op(A) op(B). With an epilogue the inputs are A, B and those of its program without number `product`, which
+// is C; the outputs are C and the program's.
+struct Gemm {
+  uint32_t flags = 0;  // TN_TRANSPOSE_*
+  double alpha = 1;
+  std::optional<Pointwise> epilogue;
+  int32_t product = -1;
+};
+
+// Inputs are a table and ids; of a bag also offsets, by which the rows are summed.
+struct Gather {};
+struct ScatterAdd {};
 
 // A box that is copied: tn_move_part.
 struct MovePart {
@@ -43,13 +64,8 @@ struct Move {
   bool fill = false;  // the rest of the output is zero
 };
 
-// A native kernel inside the graph. Its meaning is the host's; the graph carries it along.
-struct NativeCall {
-  std::shared_ptr<const void> site;  // what the host needs to prepare the call
-  uint64_t backward_inputs = 0;      // layer inputs and parameters that backward reads, one bit each
-  uint64_t backward_outputs = 0;
-  bool differentiable = false;
-};
+// The output is the input in another shape, in the same memory.
+struct View {};
 
 // A primitive over segments: TN_SEGMENT_*. Inputs are the value, or kNoValue, and the offsets.
 struct Segment {
@@ -58,35 +74,48 @@ struct Segment {
   int64_t by = 0;
 };
 
+// Three inputs for each contribution: values, ids, offsets or kNoValue. The output is TN_ROWS.
+struct Coalesce {};
+
+// A native kernel inside the graph. The graph carries it along; the host knows its meaning.
+struct NativeCall {
+  std::shared_ptr<const void> site;  // what the host needs to prepare the call
+  uint64_t backward_inputs = 0;      // layer inputs and parameters that backward reads, one bit each
+  uint64_t backward_outputs = 0;
+  bool differentiable = false;
+};
+
+using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Coalesce, NativeCall>;
+[[nodiscard]] const char* primitive_name(const Operation& operation);
+
 struct Node {
-  Primitive primitive = Primitive::kPointwise;
+  Operation operation;
   std::vector<ValueId> inputs;   // kNoValue where an optional operand is absent
   std::vector<ValueId> outputs;  // kNoValue where nothing is requested
   int32_t layer = -1;            // which layer it serves: index into Graph::layers
   std::vector<int32_t> fused;    // layers of the nodes that were joined into this one, its own first; else empty
   bool backward = false;
 
+  template <typename T>
+  [[nodiscard]] bool is() const {
+    return std::holds_alternative<T>(operation);
+  }
+  // Null where it is another operation.
+  template <typename T>
+  [[nodiscard]] const T* as() const {
+    return std::get_if<T>(&operation);
+  }
+  template <typename T>
+  [[nodiscard]] T* as() {
+    return std::get_if<T>(&operation);
+  }
+  // The program that it runs: of a pointwise node, or of a gemm's epilogue; else null.
+  [[nodiscard]] const Pointwise* pointwise() const;
+
   // All layers that it serves, its own first.
   [[nodiscard]] std::vector<int32_t> served() const { return fused.empty() ? std::vector<int32_t>{layer} : fused; }
   // Serves the layers of `other` as well.
   void serve(const Node& other);
-
-  // kPointwise. The grid: the first `leading` dimensions of the whole shape are rows.
-  std::shared_ptr<const Program> program;
-  std::shared_ptr<const Program> author_gradient;  // or null
-  Dim rows = tn_dim_constant(1), columns = tn_dim_constant(1);
-  Shape whole;
-  int32_t leading = 0;
-
-  // kGemm with a program is a product and its epilogue: inputs are A, B and those of the program without number
-  // `product`, which is C; outputs are C and the program's.
-  int32_t product = -1;
-  uint32_t flags = 0;                // kGemm: TN_TRANSPOSE_*
-  double alpha = 1;                  // kGemm
-  NativeCall native;                 // kNative
-  std::shared_ptr<const Move> move;  // kMove
-  Segment segment;                   // kSegment; kGather with its sum has three inputs: table, ids, offsets
-  // kCoalesce has three inputs for each contribution: values, ids, offsets or kNoValue; its output is TN_ROWS.
 };
 
 // A dimension of rows: what its sequences lie in, and where each begins and ends.
@@ -132,8 +161,8 @@ class GraphWriter {
   ValueId slice(ValueId value, int32_t axis, int64_t start, int64_t length);
   ValueId pad(ValueId value, int32_t axis, int64_t before, int64_t after);
   ValueId transpose(ValueId value, const std::vector<int32_t>& axes);
-  // What part `part` of `node` takes from the gradient of its output: the gradient of its input, zero elsewhere.
-  ValueId move_back(const Node& node, const MovePart& part, ValueId gradient);
+  // The gradient of `input`, of which a move copied `part`, from that of the move's output; zero elsewhere.
+  ValueId move_back(const MovePart& part, ValueId input, ValueId gradient);
   ValueId view(ValueId value, const Shape& shape);
   ValueId segment(int32_t op, ValueId value, const Dim& rows, int64_t by);
   // What contributes to some rows of a value, as one TN_ROWS value of its shape.
@@ -148,7 +177,7 @@ class GraphWriter {
                               const std::vector<int32_t>& layers = {});
 
  private:
-  Node& append(Primitive primitive, std::vector<ValueId> inputs);
+  void append(Operation operation, std::vector<ValueId> inputs);
   ValueId output(Spec spec);
   ValueId move(Move move, std::vector<ValueId> inputs, Shape shape);
 
@@ -157,29 +186,5 @@ class GraphWriter {
   bool backward_;
   tn_dtype compute_;
 };
-
-// Where backward begins: a value and its gradient.
-struct GradientSeed {
-  ValueId value;
-  ValueId gradient;
-};
-
-// Appends the nodes that compute the gradients of `wanted`, and only those; gives the gradient of each, kNoValue
-// where nothing depends on it. The gradient of a value in `by_rows` is TN_ROWS where it is read through gathers alone.
-// Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
-std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
-                                         const std::vector<ValueId>& wanted, tn_dtype compute,
-                                         const std::set<ValueId>& by_rows = {});
-
-// Makes a pointwise node the epilogue of the gemm whose result it reads, where `better` says so of the two. After fuse.
-using EpilogueChoice = std::function<bool(const Node& gemm, const Node& pointwise, int32_t product)>;
-void attach_epilogues(Graph& graph, const EpilogueChoice& better);
-
-// Makes one node of a gather and the sum over segments of what it gave, where nobody else reads that. After fuse.
-void join_bags(Graph& graph, const std::vector<ValueId>& kept);
-
-// Joins pointwise nodes that follow one another on the same grid into one program each. `kept` are values that must
-// stay readable. Drops nodes whose outputs nobody needs.
-void fuse(Graph& graph, const std::vector<ValueId>& kept);
 
 }  // namespace tenon

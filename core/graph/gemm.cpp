@@ -1,0 +1,55 @@
+// Products of matrices, and of stacks of them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.h"
+#include "core/graph/differentiator.h"
+
+namespace tenon {
+
+ValueId GraphWriter::gemm(ValueId a, ValueId b, uint32_t flags, double alpha) {
+  const Spec& left = graph_.spec(a);
+  const Spec& right = graph_.spec(b);
+  const auto bad = [&](const char* why) {
+    fail(TN_INVALID, "gemm of ", to_string(left), " and ", to_string(right), ": ", why);
+  };
+  const size_t rank = left.shape.size();
+  if (rank < 2 || right.shape.size() != rank) bad("both need the same rank of at least 2");
+  if (left.dtype != right.dtype || !is_float(left.dtype)) bad("both need the same float type");
+  for (size_t i = 0; i + 2 < rank; ++i)
+    if (!same(left.shape[i], right.shape[i])) bad("the batch dimensions differ");
+  const bool ta = (flags & TN_TRANSPOSE_A) != 0;
+  const bool tb = (flags & TN_TRANSPOSE_B) != 0;
+  const Dim& m = left.shape[rank - (ta ? 1 : 2)];
+  const Dim& k = left.shape[rank - (ta ? 2 : 1)];
+  const Dim& k2 = right.shape[rank - (tb ? 1 : 2)];
+  const Dim& n = right.shape[rank - (tb ? 2 : 1)];
+  if (!same(k, k2)) bad("the inner dimensions differ");
+  Spec result{left.dtype, Shape(left.shape.begin(), left.shape.end() - 2), TN_DENSE, 0, {}};
+  result.shape.push_back(m);
+  result.shape.push_back(n);
+  append(Gemm{flags, alpha, std::nullopt, -1}, {a, b});
+  return output(std::move(result));
+}
+
+// C = alpha op(A) op(B); dA = alpha dC op(B)^T, dB = alpha op(A)^T dC, each transposed where A or B is stored so.
+void Differentiator::derive(const Node& node, const Gemm& gemm) {
+  const bool ta = (gemm.flags & TN_TRANSPOSE_A) != 0;
+  const bool tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
+  const ValueId a = node.inputs[0];
+  const ValueId b = node.inputs[1];
+  const ValueId dc = gradient(node.outputs[0]);
+  const auto flags = [](bool first, bool second) {
+    return static_cast<uint32_t>((first ? TN_TRANSPOSE_A : 0) | (second ? TN_TRANSPOSE_B : 0));
+  };
+  if (needed(a))
+    add(a,
+        ta ? writer(node.layer).gemm(b, dc, flags(tb, true), gemm.alpha)
+           : writer(node.layer).gemm(dc, b, flags(false, !tb), gemm.alpha),
+        node.layer);
+  if (needed(b))
+    add(b,
+        tb ? writer(node.layer).gemm(dc, a, flags(true, ta), gemm.alpha)
+           : writer(node.layer).gemm(a, dc, flags(!ta, false), gemm.alpha),
+        node.layer);
+}
+
+}  // namespace tenon

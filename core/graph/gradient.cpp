@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/differentiator.h"
+
+namespace tenon {
+
+Differentiator::Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& by_rows,
+                               tn_dtype compute)
+    : graph_(graph),
+      wanted_(wanted.begin(), wanted.end()),
+      by_rows_(by_rows),
+      compute_(compute),
+      needed_(graph.values.size(), false),
+      gradients_(graph.values.size(), kNoValue) {
+  for (const ValueId value : wanted) needed_[index(value)] = true;
+  for (const Node& node : graph.nodes)
+    for (const ValueId input : node.inputs)
+      if (input != kNoValue && needed_[index(input)])
+        for (const ValueId output : node.outputs)
+          if (output != kNoValue && is_float(graph.spec(output).dtype)) needed_[index(output)] = true;
+}
+
+void Differentiator::run(const std::vector<GradientSeed>& seeds) {
+  for (const GradientSeed& seed : seeds) add(seed.value, seed.gradient, -1);
+  for (size_t i = graph_.nodes.size(); i-- > 0;) {
+    const Node node = graph_.nodes[i];  // a copy: the rules append to the graph
+    bool reached = false;
+    for (const ValueId output : node.outputs) reached = reached || (output != kNoValue && gradient(output) != kNoValue);
+    if (reached) std::visit([&](const auto& operation) { derive(node, operation); }, node.operation);
+  }
+  for (const auto& [value, contributions] : rows_) finish_rows(value, contributions);
+}
+
+void Differentiator::add(ValueId value, ValueId contribution, int32_t layer) {
+  if (!needed(value)) return;
+  ValueId& sum = gradients_[index(value)];
+  if (sum == kNoValue) {
+    sum = contribution;
+    return;
+  }
+  ProgramWriter program;
+  program.output(program.apply(TN_OP_ADD, program.input(TN_FULL), program.input(TN_FULL)));
+  sum = writer(layer).pointwise(std::make_shared<Program>(program.finish()), {sum, contribution}, 0)[0];
+}
+
+std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
+                                         const std::vector<ValueId>& wanted, tn_dtype compute,
+                                         const std::set<ValueId>& by_rows) {
+  Differentiator differentiator(graph, wanted, by_rows, compute);
+  differentiator.run(seeds);
+  std::map<ValueId, ValueId> result;
+  for (const ValueId value : wanted) result[value] = differentiator.gradient(value);
+  return result;
+}
+
+}  // namespace tenon

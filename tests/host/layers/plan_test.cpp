@@ -1,0 +1,145 @@
+// What plan and expand of a layer type declare, through the tables themselves.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tenon/plugin.hpp>
+#include <tenon/tenon.hpp>
+
+#include "tests/support/paths.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::HasSubstr;
+
+// What the callbacks answered, in the order of the calls.
+std::vector<int32_t>* answers = nullptr;
+
+tn_status plan(const tn_planner* planner) {
+  const tn_dim size[] = {tn_dim_constant(2)};
+  tn_spec spec = {};
+  spec.size = sizeof spec;
+  spec.dtype = TN_COMPUTE;
+  spec.rank = 1;
+  spec.shape = size;
+  tn_parameter parameter = {};
+  parameter.size = sizeof parameter;
+  parameter.spec = &spec;
+  for (const char* suffix : {"first", "second", "running"}) {
+    parameter.suffix = suffix;
+    const auto declare = suffix == std::string("running") ? planner->buffer : planner->parameter;
+    answers->push_back(declare(planner->self, &parameter));
+  }
+  return planner->output(planner->self, 0, planner->inputs[0]);
+}
+
+tn_status expand(const tn_expander* expander) {
+  tn_expansion_layer layer = {};
+  layer.size = sizeof layer;
+  answers->push_back(expander->layer(expander->self, tn_int(expander->attributes, "null", 0) != 0 ? nullptr : &layer));
+  return TN_OK;
+}
+
+struct Declared {
+  static void describe(tn::LayerDescription& d) {
+    d.type("declared", "parameters of a test");
+    d.input("x", "any");
+    d.output("y", "x");
+    d.parameter("first");
+    d.parameter("second");
+    d.parameter("running");
+    d.integer("null", 0, "whether expand adds no layer at all");
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
+};
+
+class Declarations : public testing::Test {
+ protected:
+  Declarations() : host_({1, {tenon_tests::plugin_folder()}, nullptr, {}}) {
+    type_ = *tn::layer_type<Declared>();
+    type_.plan = &plan;
+    type_.expand = &expand;
+    plugin_.size = sizeof plugin_;
+    plugin_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
+    plugin_.id = "test.declared";
+    plugin_.version = "1.0.0";
+    plugin_.doc = "a layer of the tests";
+    plugin_.license = "Apache-2.0";
+    plugin_.isa = "";
+    plugin_.layers_count = 1;
+    plugin_.layers = types_;
+    host_.add_plugin(&plugin_);
+    answers = &answers_;
+    DataOptions x;
+    x.name = "x", x.shape = {2};
+    x_ = host_.data(x);
+  }
+  std::string refusal(const Attributes& attributes) {
+    try {
+      (void)host_.layer("declared", {x_}, attributes, "mine");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
+      return error.what();
+    }
+    return "nothing was refused";
+  }
+
+  Host host_;
+  tn_layer_type type_ = {};
+  const tn_layer_type* types_[1] = {&type_};
+  tn_plugin plugin_ = {};
+  std::vector<int32_t> answers_;
+  Layer x_;
+};
+
+TEST_F(Declarations, AreNumberedFromZero) {
+  type_.expand = nullptr;
+  try {
+    (void)host_.layer("declared", {x_}, {}, "mine");
+  } catch (const Error&) {  // it has no body
+  }
+  EXPECT_THAT(answers_, testing::ElementsAre(0, 1, 0));
+}
+
+TEST_F(Declarations, OfALayerInsideHaveAType) {
+  EXPECT_THAT(refusal({{"null", 0}}), HasSubstr("expand adds a layer without a type"));
+  EXPECT_THAT(refusal({{"null", 1}}), HasSubstr("expand adds a layer without a type"));
+  EXPECT_THAT(answers_, testing::ElementsAre(0, 1, 0, testing::Lt(0), 0, 1, 0, testing::Lt(0)));
+}
+
+TEST_F(Declarations, MultipliersAreNumbersOfAtLeastZero) {
+  for (const double rate : {-1.0, std::nan(""), static_cast<double>(INFINITY)})
+    for (const char* key : {"param.weight.learning_rate", "param.weight.decay"}) {
+      try {
+        (void)host_.layer("fc", {x_}, {{"size", 1}, {key, rate}}, "mine");
+        ADD_FAILURE() << key << " " << rate;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), TN_INVALID);
+        EXPECT_THAT(error.what(), HasSubstr(key));
+      }
+    }
+}
+
+// Of no classes, no label is one.
+TEST_F(Declarations, ALimitOfZeroAllowsNoIndex) {
+  DataOptions none, label;
+  none.name = "none", none.shape = {0};
+  label.name = "label", label.dtype = TN_I32;
+  const Layer cost = host_.layer("cross_entropy", {host_.data(none), host_.data(label)}, {{"from_logits", true}});
+  MachineOptions options;
+  options.max_samples = 1;
+  const Machine machine = host_.machine(host_.parameters({cost}, 1), {cost}, options);
+  const std::vector<int32_t> labels = {0};
+  const float nothing = 0;
+  try {
+    machine.forward({{"none", {TN_F32, {1, 0}, &nothing}}, {"label", {TN_I32, {1}, labels.data()}}});
+    ADD_FAILURE() << "0 was taken for a class";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_BAD_DATA);
+    EXPECT_THAT(error.what(), HasSubstr("data layer \"label\": sample 0 of the minibatch is 0"));
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test
