@@ -49,7 +49,7 @@ struct Declared {
     d.parameter("first");
     d.parameter("second");
     d.parameter("running");
-    d.integer("null", 0, "whether expand adds no layer at all");
+    d.attribute(tn::int_attribute("null", 0).doc("whether expand adds no layer at all"));
   }
   static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
 };
