@@ -81,6 +81,8 @@ ParameterEntry entry_of(const ParameterDeclaration& declaration) {
   entry.buffer = declaration.buffer;
   entry.owner = declaration.owner;
   entry.multipliers = declaration.multipliers;
+  if (entry.multipliers.stated_rate) entry.rate_owner = entry.owner;
+  if (entry.multipliers.stated_decay) entry.decay_owner = entry.owner;
   entry.count = static_cast<uint64_t>(count);
   return entry;
 }
@@ -92,6 +94,36 @@ void check_shared(const ParameterEntry& first, const ParameterEntry& second) {
                 to_string(entry.shape));
   };
   fail(TN_INVALID, "\"", first.name, "\" cannot be shared: ", said(first), ", ", said(second));
+}
+
+// A multiplier of a shared entry, and the layer that states it.
+struct SharedMultiplier {
+  const char* key;
+  std::optional<double>& value;
+  std::string& owner;
+};
+
+// A second layer declares the entry. in_use: the set had the entry before, so that machines may train it already.
+void share_multiplier(const ParameterEntry& entry, const SharedMultiplier& first, const std::optional<double>& second,
+                      const std::string& second_owner, bool in_use) {
+  if (!second) return;
+  if (first.value && *first.value != *second)
+    fail(TN_INVALID, "parameter \"", entry.name, "\" cannot be shared: layer \"", first.owner, "\" sets its ",
+         first.key, " multiplier to ", shown(*first.value), ", layer \"", second_owner, "\" to ", shown(*second));
+  if (!first.value && in_use && *second != 1)
+    fail(TN_INVALID, "parameter \"", entry.name, "\" cannot be shared: layer \"", entry.owner, "\" leaves its ",
+         first.key, " multiplier at 1, layer \"", second_owner, "\" sets it to ", shown(*second));
+  if (first.value) return;
+  first.value = second;
+  first.owner = second_owner;
+}
+
+void share(ParameterEntry& first, const ParameterEntry& second, bool in_use) {
+  check_shared(first, second);
+  share_multiplier(first, {"learning_rate", first.multipliers.stated_rate, first.rate_owner},
+                   second.multipliers.stated_rate, second.owner, in_use);
+  share_multiplier(first, {"decay", first.multipliers.stated_decay, first.decay_owner}, second.multipliers.stated_decay,
+                   second.owner, in_use);
 }
 
 // The slab for the new entries of one kind.
@@ -168,7 +200,7 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
     ParameterEntry entry = entry_of(declaration);
     const auto [known, fresh] = layout.by_name.emplace(entry.name, layout.entries.size());
     if (!fresh) {
-      check_shared(layout.entries[known->second], entry);
+      share(layout.entries[known->second], entry, known->second < entries_.size());
       continue;
     }
     const std::string size = "size of the set at " + described(declaration);

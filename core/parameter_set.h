@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,11 @@ namespace tenon {
 
 // Factors on the learning rate and the weight decay of an updater, for one parameter.
 struct Multipliers {
-  double rate = 1, decay = 1;
-  bool operator==(const Multipliers&) const = default;
+  std::optional<double> stated_rate, stated_decay;  // none: no layer states it
+
+  [[nodiscard]] double rate() const { return stated_rate.value_or(1); }
+  [[nodiscard]] double decay() const { return stated_decay.value_or(1); }
+  bool operator==(const Multipliers& other) const { return rate() == other.rate() && decay() == other.decay(); }
 };
 
 // What one layer asks for.
@@ -44,9 +48,10 @@ struct ParameterEntry {
   bool buffer = false;
   std::string owner;  // the layer that declared it first
   Multipliers multipliers;
-  size_t slab = 0;      // index into ParameterSet::slabs()
-  uint64_t offset = 0;  // elements from the start of the slab; a multiple of 16
-  uint64_t count = 0;   // elements, padding not included
+  std::string rate_owner, decay_owner;  // the layers that state the multipliers; empty: none does
+  size_t slab = 0;                      // index into ParameterSet::slabs()
+  uint64_t offset = 0;                  // elements from the start of the slab; a multiple of 16
+  uint64_t count = 0;                   // elements, padding not included
 };
 
 struct ParameterSlab {
@@ -58,9 +63,10 @@ struct ParameterSlab {
 class ParameterSet {
  public:
   // Derives the entries in the order of their first declaration and initialises them. The values of an entry depend
-  // on `seed` and its name alone. One name declared several times with the same shape, type and kind is one entry, to
-  // which the first declaration gives initializer and multipliers; with another shape, type or kind it is TN_INVALID
-  // naming both layers. TN_UNSUPPORTED for a type other than fp32. On failure nothing is left behind.
+  // on `seed` and its name alone. One name declared several times with the same shape, type and kind is one entry; with
+  // another shape, type or kind it is TN_INVALID naming both layers. The first declaration gives the initializer. Each
+  // multiplier comes from the declarations that state it, which must agree: TN_INVALID naming both layers and values.
+  // TN_UNSUPPORTED for a type other than fp32. On failure nothing is left behind.
   static std::shared_ptr<ParameterSet> create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
                                               std::shared_ptr<Allocator> allocator);
   // The same entries without values, and without the memory for them: enough to plan with, and to be compared with a
@@ -70,8 +76,9 @@ class ParameterSet {
   ParameterSet(const ParameterSet&) = delete;
   ParameterSet& operator=(const ParameterSet&) = delete;
 
-  // Extends the set by the same rules. Entries that exist are shared and keep their values. All or nothing. TN_MISUSE
-  // where there are no values.
+  // Extends the set by the same rules. Entries that exist are shared and keep their values and multipliers: to state
+  // another multiplier than theirs, which is 1 if none was stated, is TN_INVALID. All or nothing. TN_MISUSE where there
+  // are no values.
   void add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed);
 
   [[nodiscard]] bool has_values() const { return has_values_; }

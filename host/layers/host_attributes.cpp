@@ -102,9 +102,9 @@ void apply_settings(Layer& layer) {
       if (setting->key == kSparse)
         set_sparse(parameter, value, name);
       else if (setting->key == kDecay)
-        parameter.multipliers.decay = multiplier_of(value, name);
+        parameter.multipliers.stated_decay = multiplier_of(value, name);
       else
-        parameter.multipliers.rate = multiplier_of(value, name);
+        parameter.multipliers.stated_rate = multiplier_of(value, name);
     }
   }
 }

@@ -213,8 +213,8 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   Device& device = *machine.device();
   auto* scalar = reinterpret_cast<float*>(staged_.data() + scalars_at_);
   for (const Stretch& stretch : stretches_) {
-    const double offered[] = {learning_rate, static_cast<double>(step), stretch.multipliers.rate,
-                              stretch.multipliers.decay, stretch.row_elements};
+    const double offered[] = {learning_rate, static_cast<double>(step), stretch.multipliers.rate(),
+                              stretch.multipliers.decay(), stretch.row_elements};
     for (const int32_t which : scalars_)
       *scalar++ = which == kScalarClip ? 0.0F : static_cast<float>(offered[static_cast<size_t>(which)]);
   }

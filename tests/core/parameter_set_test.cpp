@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "core/philox.h"
 #include "tests/support/memory_seams.h"
@@ -86,6 +87,51 @@ TEST(ParameterSet, RefusesToShareWhatDiffers) {
   const Error kind = conflict(declare("D.weight", {784, 128}, {}, true, "second"));
   EXPECT_EQ(kind.code(), TN_INVALID);
   EXPECT_THAT(kind.message(), AllOf(HasSubstr("a parameter"), HasSubstr("a buffer")));
+}
+
+ParameterDeclaration stating(const std::string& owner, std::optional<double> rate, std::optional<double> decay) {
+  ParameterDeclaration declaration = declare("D.weight", {2}, {}, false, owner);
+  declaration.multipliers = {rate, decay};
+  return declaration;
+}
+
+TEST(ParameterSet, SharersStateMultipliersOnce) {
+  const ParameterDeclaration none = stating("none", {}, {});
+  const ParameterDeclaration rate = stating("rate", 0.5, {}), decay = stating("decay", {}, 0.25);
+  for (const auto& declarations : {std::vector{none, rate, decay}, {decay, rate, none}, {rate, none, decay, rate}}) {
+    const auto set = make(declarations);
+    EXPECT_EQ(set->find("D.weight").multipliers.rate(), 0.5);
+    EXPECT_EQ(set->find("D.weight").multipliers.decay(), 0.25);
+  }
+  EXPECT_EQ(make({none})->find("D.weight").multipliers, (Multipliers{1, 1}));
+}
+
+TEST(ParameterSet, RefusesMultipliersThatDiffer) {
+  const auto conflict = [](const std::vector<ParameterDeclaration>& declarations) {
+    const Error error = error_of([&] { make(declarations); });
+    EXPECT_EQ(error.code(), TN_INVALID);
+    return std::string(error.message());
+  };
+  EXPECT_EQ(conflict({stating("none", {}, {}), stating("a", 0.5, 1), stating("b", 0.25, 1)}),
+            "parameter \"D.weight\" cannot be shared: layer \"a\" sets its learning_rate multiplier to 0.5, layer "
+            "\"b\" to 0.25");
+  EXPECT_EQ(
+      conflict({stating("a", {}, 0), stating("none", {}, {}), stating("b", 0.5, 1)}),
+      "parameter \"D.weight\" cannot be shared: layer \"a\" sets its decay multiplier to 0.0, layer \"b\" to 1.0");
+}
+
+TEST(ParameterSet, KeepsItsMultipliersWhereItGrows) {
+  const auto set = make({stating("a", {}, 0.5)});
+  const auto refusal = [&](const ParameterDeclaration& declaration) {
+    return std::string(error_of([&] { set->add({declare("new", {1}), declaration}, 1); }).message());
+  };
+  EXPECT_EQ(refusal(stating("b", 2, {})),
+            "parameter \"D.weight\" cannot be shared: layer \"a\" leaves its learning_rate multiplier at 1, layer "
+            "\"b\" sets it to 2.0");
+  EXPECT_THAT(refusal(stating("b", {}, 2)), HasSubstr("layer \"a\" sets its decay multiplier to 0.5"));
+  EXPECT_FALSE(set->contains("new"));
+  set->add({stating("b", 1, 0.5), stating("c", {}, {})}, 1);
+  EXPECT_EQ(set->find("D.weight").multipliers, (Multipliers{1, 0.5}));
 }
 
 TEST(ParameterSet, ValuesDependOnSeedAndNameAlone) {
