@@ -275,13 +275,13 @@ Attribute Attribute::from(const tn_attribute& attribute) {
   try {
     initial = value_from(attribute.initial);
   } catch (const Error& error) {
-    fail(TN_INVALID, "the default of attribute \"", result.name, "\": ", error.message());
+    fail(TN_INVALID, SubjectName{result.name}, "the default of attribute \"", result.name, "\": ", error.message());
   }
   if (std::holds_alternative<Absent>(initial)) return result;
   const std::optional<Value> sound = accepted(result, initial);
   if (!sound)
-    fail(TN_INVALID, "the default of attribute \"", result.name, "\": expected ", expectation(result), ", got ",
-         shown(initial));
+    fail(TN_INVALID, SubjectName{result.name}, "the default of attribute \"", result.name, "\": expected ",
+         expectation(result), ", got ", shown(initial));
   result.initial = *sound;
   return result;
 }
@@ -312,7 +312,7 @@ std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values&
     std::vector<std::string> known;
     for (const Attribute& attribute : declared) known.push_back(attribute.name);
     if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(TN_INVALID, "unknown attribute \"", name, "\"",
+      fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"",
            known.empty() ? "; there are no attributes here" : suggestion(name, known));
   }
   std::vector<Value> result;
@@ -320,14 +320,15 @@ std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values&
     const auto found = given.find(attribute.name);
     if (found == given.end() || std::holds_alternative<Absent>(found->second)) {
       if (attribute.required && std::holds_alternative<Absent>(attribute.initial))
-        fail(TN_INVALID, "attribute \"", attribute.name, "\" is missing: expected ", expectation(attribute));
+        fail(TN_INVALID, SubjectName{attribute.name}, "attribute \"", attribute.name, "\" is missing: expected ",
+             expectation(attribute));
       result.push_back(attribute.initial);
       continue;
     }
     std::optional<Value> value = accepted(attribute, found->second);
     if (!value)
-      fail(TN_INVALID, "attribute \"", attribute.name, "\": expected ", expectation(attribute), ", got ",
-           shown(found->second));
+      fail(TN_INVALID, SubjectName{attribute.name}, "attribute \"", attribute.name, "\": expected ",
+           expectation(attribute), ", got ", shown(found->second));
     result.push_back(std::move(*value));
   }
   return result;

@@ -25,6 +25,7 @@ constexpr uint64_t kChunk = uint64_t{1} << 20;  // bytes read at a time
 // A file whose header was read and checked, and whose data was not.
 struct OpenModel {
   std::unique_ptr<InputFile> input;
+  std::string path;
   std::string name;  // for messages
   ModelFile file;
   uint64_t data_begin = 0;
@@ -39,12 +40,13 @@ void interpret(OpenModel& model, ModelHeader header) {
   if (checksum != header.metadata.end()) {
     file.sha256 = checksum->second;
     header.metadata.erase(checksum);
-    if (file.sha256.empty()) fail(TN_BAD_DATA, model.name, ": ", kChecksum, " is empty");
+    if (file.sha256.empty()) fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": ", kChecksum, " is empty");
     const std::string canonical = canonical_json(header);
     model.hash.update(canonical.data(), canonical.size());
   } else if (const auto format = header.metadata.find(kFormat);
              format != header.metadata.end() && format->second == kOurs) {
-    fail(TN_BAD_DATA, model.name, ": metadata says format \"", kOurs, "\" but there is no ", kChecksum);
+    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": metadata says format \"", kOurs, "\" but there is no ",
+         kChecksum);
   }
   if (const auto topology = header.metadata.find(kTopology); topology != header.metadata.end()) {
     file.topology = std::move(topology->second);
@@ -54,28 +56,36 @@ void interpret(OpenModel& model, ModelHeader header) {
   file.tensors = std::move(header.tensors);
 }
 
+ModelHeader parse_header(const OpenModel& model, const std::string& json) try {
+  return parse_model_header(json, model.data_bytes, model.name);
+} catch (const Error& error) {
+  throw Error(error.code(), error.message(), error.component(), model.path);
+}
+
 OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
   OpenModel model;
+  model.path = path.string();
   model.name = quoted(path.string());
   model.input = files.open(path);
   const uint64_t size = model.input->size();
   unsigned char prefix[8] = {};
   if (size < sizeof prefix)
-    fail(TN_BAD_DATA, model.name, ": ", size, " bytes; a model file begins with the 8 bytes of its header's length");
+    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": ", size,
+         " bytes; a model file begins with the 8 bytes of its header's length");
   model.input->read(0, prefix, sizeof prefix);
   uint64_t length = 0;
   for (size_t i = sizeof prefix; i-- > 0;) length = length << 8 | prefix[i];
   if (length > kMaxModelHeader)
-    fail(TN_BAD_DATA, model.name, ": not a model file, or damaged: its header would have ", length, " bytes; at most ",
-         kMaxModelHeader, " are allowed");
+    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": not a model file, or damaged: its header would have ",
+         length, " bytes; at most ", kMaxModelHeader, " are allowed");
   if (length > size - sizeof prefix)
-    fail(TN_BAD_DATA, model.name, ": the header has ", length, " bytes; the file holds ", size - sizeof prefix,
-         " after the length");
+    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": the header has ", length, " bytes; the file holds ",
+         size - sizeof prefix, " after the length");
   std::string json(length, '\0');
   model.input->read(sizeof prefix, json.data(), length);
   model.data_begin = sizeof prefix + length;
   model.data_bytes = size - model.data_begin;
-  interpret(model, parse_model_header(json, model.data_bytes, model.name));
+  interpret(model, parse_header(model, json));
   return model;
 }
 
@@ -84,8 +94,8 @@ void verify(OpenModel& model) {
   if (model.file.sha256.empty()) return;
   const std::string actual = model.hash.finish();
   if (model.file.sha256 != actual)
-    fail(TN_BAD_DATA, model.name, ": damaged: ", kChecksum, " is ", quoted(model.file.sha256), ", the content has \"",
-         actual, "\"");
+    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": damaged: ", kChecksum, " is ", quoted(model.file.sha256),
+         ", the content has \"", actual, "\"");
   model.file.verified = true;
 }
 
@@ -95,9 +105,9 @@ class Complaints {
   void add(const std::string& complaint) {
     if (++count_ <= kShown) all_ += (count_ > 1 ? "; " : "") + complaint;
   }
-  void raise(const std::string& file) const {
+  void raise(const OpenModel& model) const {
     if (count_ == 0) return;
-    fail(TN_INVALID, file, " does not fit the parameters: ", all_,
+    fail(TN_INVALID, SubjectName{model.path}, model.name, " does not fit the parameters: ", all_,
          count_ > kShown ? text("; and ", count_ - kShown, " more") : "");
   }
 
@@ -124,7 +134,7 @@ void check_fit(const OpenModel& model, const ParameterSet& set) {
     if (!found[i]) complaints.add("tensor " + quoted(set.entries()[i].name) + " is missing");
   for (const ModelTensor& tensor : model.file.tensors)
     if (!set.contains(tensor.name)) complaints.add("tensor " + quoted(tensor.name) + " is not among the parameters");
-  complaints.raise(model.name);
+  complaints.raise(model);
 }
 
 }  // namespace
@@ -155,7 +165,7 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
   }
   verify(model);
   if (expected != nullptr && !(*expected == model.file))
-    fail(TN_BAD_DATA, model.name, ": the file has changed since it was first read");
+    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": the file has changed since it was first read");
   if (!set.has_values()) set.allocate();
   for (const ModelTensor& tensor : model.file.tensors)
     if (tensor.bytes != 0) std::memcpy(set.data(tensor.name), values.data() + tensor.offset, tensor.bytes);
@@ -167,13 +177,13 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   std::vector<bool> wanted(set.entries().size());
   for (const std::string& name : names) {
     const size_t index = set.index(name);
-    if (wanted[index]) fail(TN_INVALID, quoted(name), " is to be saved twice");
+    if (wanted[index]) fail(TN_INVALID, SubjectName{name}, quoted(name), " is to be saved twice");
     wanted[index] = true;
   }
   const auto check_length = [&](uint64_t length) {
     if (length > kMaxModelHeader)
-      fail(TN_INVALID, quoted(path.string()), ": the header would have ", length, " bytes; at most ", kMaxModelHeader,
-           " are allowed");
+      fail(TN_INVALID, SubjectName{path.string()}, quoted(path.string()), ": the header would have ", length,
+           " bytes; at most ", kMaxModelHeader, " are allowed");
   };
   check_length(topology_json.size());
   ModelHeader header;

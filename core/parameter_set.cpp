@@ -30,12 +30,13 @@ std::string described(const ParameterDeclaration& declaration) {
 
 // Names become keys of model files, so they must be text.
 void check_name(const ParameterDeclaration& declaration) {
-  if (declaration.name.empty()) fail(TN_INVALID, described(declaration), " has an empty name");
+  if (declaration.name.empty())
+    fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an empty name");
   if (!is_utf8(declaration.name))
-    fail(TN_INVALID, "the name of a ", kind_of(declaration.buffer), " of layer \"", declaration.owner,
-         "\" is not valid UTF-8");
+    fail_parameter(TN_INVALID, declaration.name, "the name of a ", kind_of(declaration.buffer), " of layer \"",
+                   declaration.owner, "\" is not valid UTF-8");
   if (declaration.name == "__metadata__" || declaration.name.find('\0') != std::string::npos)
-    fail(TN_INVALID, described(declaration), " has a name that model files cannot hold");
+    fail_parameter(TN_INVALID, declaration.name, described(declaration), " has a name that model files cannot hold");
 }
 
 void check_initializer(const ParameterDeclaration& declaration) {
@@ -43,17 +44,19 @@ void check_initializer(const ParameterDeclaration& declaration) {
   const auto fits = [](double x) { return std::abs(x) <= std::numeric_limits<float>::max(); };  // false for NaN
   const bool two = initializer.kind != TN_INIT_CONSTANT;
   if (initializer.kind < TN_INIT_CONSTANT || initializer.kind > TN_INIT_NORMAL)
-    fail(TN_INVALID, described(declaration), " has an unknown initializer kind ", initializer.kind);
+    fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an unknown initializer kind ",
+                   initializer.kind);
   // Box and Muller's method reaches less than 9 standard deviations.
   const double reach = initializer.kind == TN_INIT_NORMAL ? std::abs(initializer.a) + 9 * std::abs(initializer.b) : 0;
   if (!fits(initializer.a) || (two && !fits(initializer.b)) || !fits(reach))
-    fail(TN_INVALID, described(declaration), " has an initializer that no ", dtype_name(TN_F32),
-         " can hold: ", initializer.a, ", ", initializer.b);
+    fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an initializer that no ",
+                   dtype_name(TN_F32), " can hold: ", initializer.a, ", ", initializer.b);
   if (initializer.kind == TN_INIT_UNIFORM && initializer.a > initializer.b)
-    fail(TN_INVALID, described(declaration), " is to be uniform in [a, b) with a = ", initializer.a,
-         " above b = ", initializer.b);
+    fail_parameter(TN_INVALID, declaration.name, described(declaration),
+                   " is to be uniform in [a, b) with a = ", initializer.a, " above b = ", initializer.b);
   if (initializer.kind == TN_INIT_NORMAL && initializer.b < 0)
-    fail(TN_INVALID, described(declaration), " is to be normal with a negative standard deviation ", initializer.b);
+    fail_parameter(TN_INVALID, declaration.name, described(declaration),
+                   " is to be normal with a negative standard deviation ", initializer.b);
 }
 
 // A checked entry without a place.
@@ -61,16 +64,17 @@ ParameterEntry entry_of(const ParameterDeclaration& declaration) {
   check_name(declaration);
   const tn_dtype dtype = declaration.dtype == TN_COMPUTE ? TN_F32 : declaration.dtype;
   if (dtype != TN_F32)
-    fail(TN_UNSUPPORTED, described(declaration), " has type ", dtype_name(dtype), "; values are kept as ",
-         dtype_name(TN_F32));
+    fail_parameter(TN_UNSUPPORTED, declaration.name, described(declaration), " has type ", dtype_name(dtype),
+                   "; values are kept as ", dtype_name(TN_F32));
   if (declaration.shape.size() > TN_MAX_RANK)
-    fail(TN_INVALID, described(declaration), " has ", declaration.shape.size(), " dimensions; at most ", TN_MAX_RANK,
-         " are possible");
+    fail_parameter(TN_INVALID, declaration.name, described(declaration), " has ", declaration.shape.size(),
+                   " dimensions; at most ", TN_MAX_RANK, " are possible");
   const std::string size = "size of " + described(declaration) + " " + to_string(declaration.shape);
   int64_t count = 1;
   for (const int64_t dimension : declaration.shape) {
     if (dimension < 0)
-      fail(TN_INVALID, described(declaration), " has a negative dimension: ", to_string(declaration.shape));
+      fail_parameter(TN_INVALID, declaration.name, described(declaration),
+                     " has a negative dimension: ", to_string(declaration.shape));
     count = checked_multiply(count, dimension, size.c_str());
   }
   check_initializer(declaration);
@@ -93,7 +97,7 @@ void check_shared(const ParameterEntry& first, const ParameterEntry& second) {
     return text("layer \"", entry.owner, "\" declares a ", kind_of(entry.buffer), " ", dtype_name(entry.dtype), " ",
                 to_string(entry.shape));
   };
-  fail(TN_INVALID, "\"", first.name, "\" cannot be shared: ", said(first), ", ", said(second));
+  fail_parameter(TN_INVALID, first.name, "\"", first.name, "\" cannot be shared: ", said(first), ", ", said(second));
 }
 
 // A multiplier of a shared entry, and the layer that states it.
@@ -272,7 +276,7 @@ size_t ParameterSet::index(const std::string& name) const {
   if (found != by_name_.end()) return found->second;
   std::vector<std::string> known;
   for (const ParameterEntry& entry : entries_) known.push_back(entry.name);
-  fail(TN_NOT_FOUND, "no parameter or buffer is called \"", name, "\"", suggestion(name, known));
+  fail_parameter(TN_NOT_FOUND, name, "no parameter or buffer is called \"", name, "\"", suggestion(name, known));
 }
 
 float* ParameterSet::data(const ParameterEntry& entry) const {
@@ -284,10 +288,12 @@ float* ParameterSet::data(const ParameterEntry& entry) const {
 void ParameterSet::set(const std::string& name, tn_dtype dtype, const std::vector<int64_t>& shape, const void* values) {
   const ParameterEntry& entry = find(name);
   if (dtype != entry.dtype || shape != entry.shape)
-    fail(TN_INVALID, described(kind_of(entry.buffer), name, entry.owner), " is ", dtype_name(entry.dtype), " ",
-         to_string(entry.shape), "; given ", dtype_name(dtype), " ", to_string(shape));
+    fail_parameter(TN_INVALID, name, described(kind_of(entry.buffer), name, entry.owner), " is ",
+                   dtype_name(entry.dtype), " ", to_string(entry.shape), "; given ", dtype_name(dtype), " ",
+                   to_string(shape));
   if (entry.count == 0) return;
-  if (values == nullptr) fail(TN_MISUSE, "null values for ", described(kind_of(entry.buffer), name, entry.owner));
+  if (values == nullptr)
+    fail_parameter(TN_MISUSE, name, "null values for ", described(kind_of(entry.buffer), name, entry.owner));
   std::memcpy(data(entry), values, entry.count * sizeof(float));
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/names.h"
 #include "core/seams.h"
 
@@ -136,5 +137,11 @@ class ParameterSet {
 
 // "[784, 128]"
 [[nodiscard]] std::string to_string(const std::vector<int64_t>& shape);
+
+// Fails about the parameter or buffer of that name; the component is "parameters".
+template <typename... Parts>
+[[noreturn]] void fail_parameter(tn_status code, const std::string& name, const Parts&... parts) {
+  throw Error(code, text(parts...), "parameters", name);
+}
 
 }  // namespace tenon

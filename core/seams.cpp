@@ -52,7 +52,8 @@ class SystemAllocator final : public Allocator {
 [[noreturn]] void fail_system(const std::filesystem::path& path, const char* what, int error) {
   const bool absent = error == ENOENT || error == ENOTDIR;
   const tn_status code = absent ? TN_NOT_FOUND : error == ENOMEM ? TN_OUT_OF_MEMORY : TN_IO;
-  fail(code, path.string(), ": cannot ", what, ": ", std::generic_category().message(error));
+  fail(code, SubjectName{path.string()}, path.string(), ": cannot ", what, ": ",
+       std::generic_category().message(error));
 }
 
 // A call that is made again when a signal interrupts it.
@@ -88,7 +89,7 @@ class SystemInput final : public InputFile {
       : path_(path), file_(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); })) {
     struct stat status = {};
     if (file_.get() < 0 || ::fstat(file_.get(), &status) != 0) fail_system(path_, "open it", errno);
-    if (!S_ISREG(status.st_mode)) fail(TN_INVALID, path_.string(), ": not a regular file");
+    if (!S_ISREG(status.st_mode)) fail(TN_INVALID, SubjectName{path_.string()}, path_.string(), ": not a regular file");
     size_ = static_cast<uint64_t>(status.st_size);
   }
 
@@ -108,8 +109,8 @@ class SystemInput final : public InputFile {
 
  private:
   [[noreturn]] void fail_short(uint64_t offset, uint64_t bytes, uint64_t size) const {
-    fail(TN_BAD_DATA, path_.string(), ": expected ", bytes, " bytes at byte ", offset, "; the file ends at byte ",
-         size);
+    fail(TN_BAD_DATA, SubjectName{path_.string()}, path_.string(), ": expected ", bytes, " bytes at byte ", offset,
+         "; the file ends at byte ", size);
   }
 
   std::filesystem::path path_;
@@ -212,7 +213,7 @@ class Temporary {
 
 // Where a file of this name really lies: a link to a file stays, and what it leads to is replaced.
 std::filesystem::path destination(const std::filesystem::path& path) {
-  if (!path.has_filename()) fail(TN_INVALID, "\"", path.string(), "\" names no file");
+  if (!path.has_filename()) fail(TN_INVALID, SubjectName{path.string()}, "\"", path.string(), "\" names no file");
   std::error_code error;
   const std::filesystem::path real = std::filesystem::canonical(path, error);
   return error ? path : real;
@@ -255,11 +256,12 @@ class SystemOutput final : public FileSystem::Output {
   static std::filesystem::path refuse_special(std::filesystem::path path) {
     struct stat status = {};
     if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-      fail(TN_INVALID, path.string(), ": not a regular file");
+      fail(TN_INVALID, SubjectName{path.string()}, path.string(), ": not a regular file");
     return path;
   }
   void require_whole() const {
-    if (!whole_) fail(TN_MISUSE, path_.string(), ": already committed, or an earlier write failed");
+    if (!whole_)
+      fail(TN_MISUSE, SubjectName{path_.string()}, path_.string(), ": already committed, or an earlier write failed");
   }
   [[noreturn]] void fail_broken(const char* what) {
     const int error = errno;

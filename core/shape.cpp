@@ -46,17 +46,21 @@ Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds) {
   return result;
 }
 
-std::string to_string(const Dim& dim) {
+std::string SymbolNames::name_of(int32_t symbol) const {
+  return symbol == TN_SYMBOL_SAMPLES ? "samples" : text("rows", symbol);
+}
+
+std::string to_string(const Dim& dim, const SymbolNames& names) {
   if (dim.symbol == TN_SYMBOL_NONE) return std::to_string(dim.offset);
-  std::string name = dim.symbol == TN_SYMBOL_SAMPLES ? "samples" : text("rows", dim.symbol);
+  std::string name = names.name_of(dim.symbol);
   if (dim.coefficient != 1) name = text(dim.coefficient, "*", name);
   if (dim.offset != 0) name = text(name, "+", dim.offset);
   return name;
 }
 
-std::string to_string(const Shape& shape) {
+std::string to_string(const Shape& shape, const SymbolNames& names) {
   std::string result = "[";
-  for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + to_string(shape[i], names);
   return result + "]";
 }
 
@@ -134,8 +138,8 @@ Spec Spec::from(const tn_spec& spec) {
 }
 
 // "float" where the machine's compute type is still open: what a user sees when a layer is built.
-std::string to_string(const Spec& spec) {
-  return (spec.dtype == TN_COMPUTE ? "float" : dtype_name(spec.dtype)) + " " + to_string(spec.shape);
+std::string to_string(const Spec& spec, const SymbolNames& names) {
+  return (spec.dtype == TN_COMPUTE ? "float" : dtype_name(spec.dtype)) + " " + to_string(spec.shape, names);
 }
 
 }  // namespace tenon

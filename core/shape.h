@@ -27,9 +27,16 @@ using Shape = std::vector<Dim>;
 // Whether it counts the rows of sequences: TN_SYMBOL_FIRST_ROWS and above.
 [[nodiscard]] inline bool is_rows(const Dim& dim) { return dim.symbol >= TN_SYMBOL_FIRST_ROWS; }
 
+// Names of symbols, for messages.
+class SymbolNames {
+ public:
+  virtual ~SymbolNames() = default;
+  [[nodiscard]] virtual std::string name_of(int32_t symbol) const;  // "samples", "rows2"
+};
+
 // "[samples, 784]"
-[[nodiscard]] std::string to_string(const Shape& shape);
-[[nodiscard]] std::string to_string(const Dim& dim);
+[[nodiscard]] std::string to_string(const Shape& shape, const SymbolNames& names = {});
+[[nodiscard]] std::string to_string(const Dim& dim, const SymbolNames& names = {});
 // "float32"
 [[nodiscard]] std::string dtype_name(tn_dtype dtype);
 [[nodiscard]] const char* storage_name(int32_t storage);  // "dense", "ragged", "csr"
@@ -52,6 +59,6 @@ struct Spec {
   static Spec from(const tn_spec& spec);
 };
 // "float32 [samples, 784]"
-[[nodiscard]] std::string to_string(const Spec& spec);
+[[nodiscard]] std::string to_string(const Spec& spec, const SymbolNames& names = {});
 
 }  // namespace tenon
