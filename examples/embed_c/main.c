@@ -7,7 +7,7 @@
 
 enum { kBatch = 64, kSteps = 1000 };
 
-static tn_error error = {sizeof(tn_error), TN_OK, ""};
+static tn_error error = {.size = sizeof error};
 
 /* Ends the caller with the reason when a call failed; everything of the host goes with the host. */
 #define TRY(call)                         \

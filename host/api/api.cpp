@@ -8,15 +8,28 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "host/training/updater_options.h"
 
 namespace tenon::api {
 
-tn_status set_error(tn_error* error, tn_status code, const char* message) noexcept {
-  if (error == nullptr || error->size < sizeof(tn_error)) return code;
+namespace {
+
+template <size_t kRoom>
+void copy_text(char (&to)[kRoom], const char* text) noexcept {
+  const size_t length = std::min(std::strlen(text), kRoom - 1);
+  std::memcpy(to, text, length);
+  to[length] = '\0';
+}
+
+}  // namespace
+
+tn_status set_error(tn_error* error, tn_status code, const char* message, const char* component,
+                    const char* subject) noexcept {
+  if (error == nullptr || !TN_HAS(error, tn_error, message)) return code;
   error->code = code;
-  const size_t length = std::min(std::strlen(message), sizeof error->message - 1);
-  std::memcpy(error->message, message, length);
-  error->message[length] = '\0';
+  copy_text(error->message, message);
+  if (TN_HAS(error, tn_error, component)) copy_text(error->component, component);
+  if (TN_HAS(error, tn_error, subject)) copy_text(error->subject, subject);
   return code;
 }
 
@@ -35,7 +48,7 @@ Values values(const tn_named_value* attributes, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = string(attributes[i].name, "attribute name");
     if (!result.emplace(name, value_from(attributes[i].value)).second)
-      fail(TN_INVALID, "attribute \"", name, "\" is given twice");
+      fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\" is given twice");
   }
   return result;
 }
@@ -47,7 +60,7 @@ std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const
     const tn_names& from = required(names[i], argument);
     const std::string slot = string(from.slot, "the slot of names");
     if (std::any_of(result.begin(), result.end(), [&](const SlotNames& other) { return other.slot == slot; }))
-      fail(TN_INVALID, argument, ": names of \"", slot, "\" are given twice");
+      fail(TN_INVALID, SubjectName{slot}, argument, ": names of \"", slot, "\" are given twice");
     result.push_back({slot, adopt_names(&from, true, TN_INVALID, text(argument, ": \"", slot, "\""))});
   }
   return result;
@@ -192,6 +205,19 @@ tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* e
   return api::call(host, error, [&](tenon::Host& it) {
     if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
     const std::string json = it.registry.list().dump();
+    write(user, json.data(), json.size());
+  });
+}
+
+tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
+                           tn_error* error) {
+  return api::call(host, error, [&](tenon::Host& it) {
+    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+    const std::string of = api::string(kind, "kind");
+    nlohmann::json described = it.registry.describe_type(of, api::string(type, "type"));
+    if (of == "layer") described["host_attributes"] = tenon::LayerFactory::attributes();
+    if (of == "updater") described["host_attributes"] = tenon::UpdaterOptions::names();
+    const std::string json = described.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     write(user, json.data(), json.size());
   });
 }

@@ -19,22 +19,25 @@ struct tn_host {
 
 namespace tenon::api {
 
-// Fills *error (may be null) and gives the code back.
-tn_status set_error(tn_error* error, tn_status code, const char* message) noexcept;
+// Fills as much of *error (may be null) as its size holds and gives the code back.
+tn_status set_error(tn_error* error, tn_status code, const char* message, const char* component = "",
+                    const char* subject = "") noexcept;
 
+// An exception becomes a status. What is not the host's Error is TN_INTERNAL: what a plugin throws, call_plugin has
+// found out.
 template <typename Work>
 tn_status guarded(tn_error* error, Work&& work) noexcept {
   try {
     work();
     return TN_OK;
   } catch (const Error& failure) {
-    return set_error(error, failure.code(), failure.what());
+    return set_error(error, failure.code(), failure.what(), failure.component().c_str(), failure.subject().c_str());
   } catch (const std::bad_alloc&) {
     return set_error(error, TN_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& failure) {
     return set_error(error, TN_INTERNAL, failure.what());
   } catch (...) {
-    return set_error(error, TN_PLUGIN_FAULT, "an exception of unknown type, thrown by a plugin");
+    return set_error(error, TN_INTERNAL, "an exception of unknown type");
   }
 }
 
@@ -52,7 +55,7 @@ tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
 // Throws TN_MISUSE naming the argument.
 template <typename T>
 T& required(T* pointer, const char* argument) {
-  if (pointer == nullptr) fail(TN_MISUSE, argument, " is null");
+  if (pointer == nullptr) fail(TN_MISUSE, SubjectName{argument}, argument, " is null");
   return *pointer;
 }
 // A struct that begins with its size, as this version knows it. An application built with older headers gives less:

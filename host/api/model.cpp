@@ -5,10 +5,12 @@
 
 #include "core/model_file.h"
 #include "host/api/api.h"
+#include "host/plugins/type_json.h"
 
 namespace api = tenon::api;
 using tenon::Expression;
 using tenon::Host;
+using tenon::SubjectName;
 
 namespace {
 
@@ -31,7 +33,8 @@ nlohmann::json parse_topology(const std::string& text, const std::string& path) 
     return !deep;
   };
   nlohmann::json json = nlohmann::json::parse(text, guard, false);
-  if (deep || json.is_discarded()) tenon::fail(TN_BAD_DATA, path, ": the topology is not sound JSON");
+  if (deep || json.is_discarded())
+    tenon::fail(TN_BAD_DATA, SubjectName{path}, path, ": the topology is not sound JSON");
   return json;
 }
 
@@ -72,9 +75,8 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
     const Expression expression = it.layers.at(layer);
     const tenon::Layer& described = *expression.layer;
     const tenon::Topology topology = tenon::Topology::trace({expression});
-    constexpr const char* kRoles[] = {"layer", "cost", "metric"};  // by TN_ROLE_*
     nlohmann::json json = {
-        {"name", described.name}, {"type", described.type}, {"role", kRoles[static_cast<size_t>(described.role)]}};
+        {"name", described.name}, {"type", described.type}, {"role", tenon::role_name(described.role)}};
     json["inputs"] = nlohmann::json::array();
     for (const Expression& input : described.inputs) json["inputs"].push_back(tenon::expression_name(input));
     json["attributes"] = nlohmann::json::object();
@@ -219,8 +221,9 @@ template <typename Work>
 auto naming(const std::string& file, const Work& work) try {
   return work();
 } catch (const tenon::Error& error) {
-  const bool named = error.message().find(file) != std::string::npos;
-  throw tenon::Error(error.code(), named ? error.message() : file + ": " + error.message());
+  if (error.subject() == file) throw;  // the message names its subject
+  throw tenon::Error(error.code(), file + ": " + error.message(), error.component(),
+                     error.subject().empty() ? file : error.subject());
 }
 
 // What a model file describes, and what the integers of its data layers stand for. What is wrong with the description
@@ -232,7 +235,7 @@ tenon::Topology topology_in(Host& host, const std::string& text, const std::stri
   return topology;
 } catch (const tenon::Error& error) {
   if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
-  throw tenon::Error(TN_BAD_DATA, error.message());
+  throw tenon::Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
 }
 
 }  // namespace
@@ -244,14 +247,16 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(outputs_count, "outputs_count");
     api::required(parameters, "parameters");
     const tenon::ModelFile header = tenon::read_model_header(*it.files, file);
-    if (header.topology.empty()) tenon::fail(TN_BAD_DATA, file, ": it holds no topology, only tensors");
+    if (header.topology.empty())
+      tenon::fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
     tenon::DataNames names;
     const tenon::Topology topology = naming(file, [&] { return topology_in(it, header.topology, file, &names); });
     const std::vector<Expression>& expressions = topology.outputs;
     const uint32_t room = *outputs_count;
     *outputs_count = static_cast<uint32_t>(expressions.size());
     if (room < expressions.size())
-      tenon::fail(TN_NEED_CAPACITY, file, ": ", expressions.size(), " outputs; there is room for ", room);
+      tenon::fail(TN_NEED_CAPACITY, SubjectName{file}, file, ": ", expressions.size(), " outputs; there is room for ",
+                  room);
     api::required(outputs, "outputs");
     auto set = naming(file, [&] { return tenon::ParameterSet::declare(topology.declarations(), it.allocator); });
     naming(file, [&] { return tenon::load_model(*it.files, file, *set, &header); });

@@ -74,8 +74,10 @@ void borrow(const char* who, std::vector<ArrayView>& values, Call&& call) {
   error.size = sizeof error;
   const tn_status status = call(arrays.data(), &error);
   error.message[sizeof error.message - 1] = '\0';
+  error.subject[sizeof error.subject - 1] = '\0';
   if (status != TN_OK)
-    tenon::fail(status > TN_OK && status <= TN_INTERNAL && status != TN_END ? status : tn_status{TN_INVALID}, who, ": ",
+    tenon::fail(status > TN_OK && status <= TN_INTERNAL && status != TN_END ? status : tn_status{TN_INVALID},
+                tenon::ComponentName{who}, tenon::SubjectName{error.subject},
                 error.message[0] != '\0' ? error.message : tenon::status_text(status));
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = api::view(arrays[i], [&] { return tenon::text(who, ": slot ", i + 1); });

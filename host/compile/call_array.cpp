@@ -114,7 +114,8 @@ void CallArray::prepare(size_t number) {
   call.node = number;
   ErrorSink errors(who(node), device_->origin().tags);
   call.kernel = prepare_call(graph_, node, bounds_, *device_, call.prepared, errors);
-  if (call.prepared->run == nullptr) fail(TN_PLUGIN_FAULT, who(node), ": ", call.kernel, " prepared no function");
+  if (call.prepared->run == nullptr)
+    fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, call.kernel, " prepared no function");
   for (const ValueId input : node.inputs) call.inputs.push_back(input == kNoValue ? nullptr : &tensors_[at(input)]);
   for (const ValueId output : node.outputs) {
     if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
@@ -156,12 +157,7 @@ void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& error
   for (size_t i = begin; i < end; ++i) {
     const Call& call = calls_[i];
     const tn_status status = call.prepared.run(execution, call.call);
-    if (status == TN_OK) continue;
-    try {
-      errors.check(status);
-    } catch (const Error& error) {
-      throw Error(error.code(), who(graph_.nodes[call.node]) + ": " + error.message());
-    }
+    if (status != TN_OK) errors.check(status, call.prepared.who());
   }
 }
 

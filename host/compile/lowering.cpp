@@ -329,11 +329,11 @@ class Lowering {
     constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
     const size_t outputs = site->outputs.size();
     if (operands.size() > kMaskBits || outputs > kMaskBits)
-      fail(TN_UNSUPPORTED, who, ": a native kernel with ", operands.size(), " inputs and parameters and ", outputs,
-           " outputs; at most ", kMaskBits, " of each");
+      fail(TN_UNSUPPORTED, ComponentName{who}, "a native kernel with ", operands.size(), " inputs and parameters and ",
+           outputs, " outputs; at most ", kMaskBits, " of each");
     const auto beyond = [](uint64_t mask, size_t count) { return count < kMaskBits && mask >> count != 0; };
     if (beyond(needs.backward_inputs, operands.size()) || beyond(needs.backward_outputs, outputs))
-      fail(TN_PLUGIN_FAULT, who, ": kernel \"", kernel.table.name, "\" of ", kernel.plugin,
+      fail(TN_PLUGIN_FAULT, ComponentName{who}, "kernel \"", kernel.table.name, "\" of ", kernel.plugin,
            " wants for backward what is not there: it has ", operands.size(), " inputs and parameters and ", outputs,
            " outputs");
     NativeCall call;

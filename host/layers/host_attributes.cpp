@@ -20,51 +20,58 @@ constexpr const char* kSparse = "sparse";
 
 std::string string_of(const Value& value, const std::string& name) {
   if (const auto* s = std::get_if<std::string>(&value); s != nullptr && !s->empty()) return *s;
-  fail(TN_INVALID, "attribute \"", name, "\": expected a string that is not empty, got ", shown(value));
+  fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": expected a string that is not empty, got ",
+       shown(value));
 }
 
 double number_of(const Value& value, const std::string& name) {
   if (const auto* f = std::get_if<double>(&value)) return *f;
   if (const auto* i = std::get_if<int64_t>(&value)) return static_cast<double>(*i);
-  fail(TN_INVALID, "attribute \"", name, "\": expected a number, got ", shown(value));
+  fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": expected a number, got ", shown(value));
 }
 
 double drop_rate_of(const Value& value, const std::string& name) {
   const double rate = number_of(value, name);
-  if (!(rate >= 0 && rate < 1)) fail(TN_INVALID, "attribute \"", name, "\": ", rate, " is not in [0, 1)");
+  if (!(rate >= 0 && rate < 1))
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": ", rate, " is not in [0, 1)");
   return rate;
 }
 
 double multiplier_of(const Value& value, const std::string& name) {
   const double factor = number_of(value, name);
   if (!std::isfinite(factor) || factor < 0)
-    fail(TN_INVALID, "attribute \"", name, "\": ", factor, " is not a number of at least 0");
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": ", factor, " is not a number of at least 0");
   return factor;
 }
 
 void check_setting(const ParameterSetting& setting, const std::string& name, const LayerDescription& description) {
   const std::vector<std::string>& suffixes = description.parameters;
   if (std::find(suffixes.begin(), suffixes.end(), setting.suffix) == suffixes.end())
-    fail(TN_INVALID, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
          suggestion(setting.suffix, suffixes));
   const std::vector<std::string> keys{kLearningRate, kDecay, kSparse};
   if (std::find(keys.begin(), keys.end(), setting.key) == keys.end())
-    fail(TN_INVALID, "attribute \"", name, "\": unknown key \"", setting.key, "\"", suggestion(setting.key, keys));
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": unknown key \"", setting.key, "\"",
+         suggestion(setting.key, keys));
 }
 
 void set_sparse(LayerParameter& parameter, const Value& value, const std::string& name) {
   const bool* sparse = std::get_if<bool>(&value);
-  if (sparse == nullptr) fail(TN_INVALID, "attribute \"", name, "\": expected true or false, got ", shown(value));
+  if (sparse == nullptr)
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": expected true or false, got ", shown(value));
   if (*sparse && (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) == 0)
-    fail(TN_INVALID, "attribute \"", name, "\": the gradient of parameter \"", parameter.name, "\" is always dense");
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": the gradient of parameter \"", parameter.name,
+         "\" is always dense");
   if (!*sparse) parameter.flags &= ~uint32_t{TN_PARAMETER_ROWS_GRADIENT};
 }
 
 }  // namespace
 
+std::vector<std::string> host_attribute_names() { return {kParameterName, kAct, kDropRate}; }
+
 HostAttributes take_attributes(Layer& layer, const LayerDescription& description) {
   HostAttributes result;
-  std::vector<std::string> known{kParameterName, kAct, kDropRate};
+  std::vector<std::string> known = host_attribute_names();
   for (const Attribute& attribute : description.attributes) known.push_back(attribute.name);
   Values own;
   for (const auto& [name, value] : layer.given) {
@@ -77,7 +84,7 @@ HostAttributes take_attributes(Layer& layer, const LayerDescription& description
     } else if (const auto setting = parameter_setting(name)) {
       check_setting(*setting, name, description);
     } else if (std::find(known.begin(), known.end(), name) == known.end()) {
-      fail(TN_INVALID, "unknown attribute \"", name, "\"", suggestion(name, known));
+      fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", suggestion(name, known));
     } else {
       own[name] = value;
     }

@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/topology.h"
 #include "host/plugins/registry.h"
@@ -20,6 +21,9 @@ struct HostAttributes {
   std::string act;  // empty: none
   double drop_rate = 0;
 };
+
+// Names of those above, but for param.*.
+[[nodiscard]] std::vector<std::string> host_attribute_names();
 
 // Sorts the attributes that the user gave: the type's own, checked, become layer.attributes, parameter_name becomes
 // layer.parameter_name; of param.* only the names are checked. TN_INVALID names the attribute.

@@ -30,7 +30,7 @@ void LayerExpansion::run(const AttributesView& attributes) {
   }
   sink_.check(status);
   layer_.expansion.resize(layer_.outputs.size());
-  if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, layer_label(layer_), ": nothing to expand to");
+  if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "nothing to expand to");
   for (size_t i = 0; i < layer_.outputs.size(); ++i) check_output(i);
   layer_.parameters.clear();
   layer_.buffers.clear();
@@ -102,11 +102,11 @@ void LayerExpansion::set_output(uint32_t port, tn_ref ref) {
 void LayerExpansion::check_output(size_t number) const {
   const Expression& given = layer_.expansion[number];
   const std::string& port = type_.description.outputs[number].name;
-  if (given.layer == nullptr) fail(TN_PLUGIN_FAULT, layer_label(layer_), ": expand gave no output \"", port, "\"");
+  if (given.layer == nullptr) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "expand gave no output \"", port, "\"");
   const Spec& made = given.layer->outputs.at(given.output);
   if (!same(made.shape, layer_.outputs[number].shape))
-    fail(TN_PLUGIN_FAULT, layer_label(layer_), ": plan and expand disagree on output \"", port,
-         "\": ", to_string(layer_.outputs[number]), " and ", to_string(made));
+    fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "plan and expand disagree on output \"", port,
+         "\": ", to_string(layer_.outputs[number], inputs_.names()), " and ", to_string(made, inputs_.names()));
   if (number == 0 && layer_.role == TN_ROLE_COST) check_cost(given);
 }
 
@@ -114,11 +114,11 @@ void LayerExpansion::check_output(size_t number) const {
 void LayerExpansion::check_cost(const Expression& output) const {
   const Expression leaf = resolved(output);
   if (leaf.layer->role != TN_ROLE_COST)
-    fail(TN_PLUGIN_FAULT, layer_label(layer_), ": a cost must expand to a cost; expand ends in ",
+    fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "a cost must expand to a cost; expand ends in ",
          layer_label(*leaf.layer), ", which is not one");
   if (leaf.output != 0)
-    fail(TN_PLUGIN_FAULT, layer_label(layer_), ": a cost must expand to a cost; expand ends in output ", leaf.output,
-         " of ", layer_label(*leaf.layer), ", and a cost is its output 0");
+    fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "a cost must expand to a cost; expand ends in output ",
+         leaf.output, " of ", layer_label(*leaf.layer), ", and a cost is its output 0");
 }
 
 }  // namespace tenon

@@ -25,13 +25,13 @@ class LayerMaker {
         type_(type),
         layer_(std::move(layer)),
         depth_(depth),
-        sink_(layer_label(layer_), type.tags) {}
+        sink_(layer_label(layer_), type.tags, &symbols) {}
 
   Expression run() {
     std::optional<LayerInputs> inputs;
     labelled([&] {
       host_attributes_ = take_attributes(layer_, type_.description);
-      inputs.emplace(type_.description.inputs, layer_.inputs);
+      inputs.emplace(type_.description.inputs, layer_.inputs, symbols_);
     });
     const AttributesView attributes(type_.description.attributes, layer_.attributes);
     LayerPlan(type_, *inputs, symbols_, layer_, sink_).run(attributes);
@@ -49,7 +49,7 @@ class LayerMaker {
     try {
       work();
     } catch (const Error& error) {
-      throw Error(error.code(), layer_label(layer_) + ": " + error.message());
+      throw error.with_component(sink_.who());
     }
   }
 
@@ -77,7 +77,8 @@ class LayerMaker {
     if (parameter_name == layer_.parameter_name) hand_down_settings(component.description, layer.given);
     constexpr int kMostDepth = 32;
     if (depth_ == kMostDepth)
-      fail(TN_PLUGIN_FAULT, layer_label(layer), ": expansions within expansions, more than ", kMostDepth, " deep");
+      fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "expansions within expansions, more than ", kMostDepth,
+           " deep");
     return LayerMaker(registry_, symbols_, component, std::move(layer), depth_ + 1).run();
   }
 
@@ -93,14 +94,15 @@ class LayerMaker {
   // act = "relu": the layer becomes a name for relu(itself).
   void activate() {
     if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
-      fail(TN_INVALID, layer_label(layer_), ": attribute \"act\" needs a layer with one output");
+      fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"act"},
+           "attribute \"act\" needs a layer with one output");
     Layer base = layer_;
     base.name = layer_.name + "/" + layer_.type;
     layer_.expansion = {
         inner(host_attributes_.act, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name)};
     const Layer& made = *layer_.expansion[0].layer;
     if (made.role != TN_ROLE_LAYER || made.outputs.size() != 1)
-      fail(TN_INVALID, layer_label(layer_), ": attribute \"act\": \"", host_attributes_.act,
+      fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"act"}, "attribute \"act\": \"", host_attributes_.act,
            "\" is no activation: it must be a layer with one output");
     layer_.outputs = made.outputs;
     layer_.parameters.clear();
@@ -110,7 +112,8 @@ class LayerMaker {
   // drop_rate: elements of the output are dropped where it is made, in the last layer of an expansion.
   void drop() {
     if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
-      fail(TN_INVALID, layer_label(layer_), ": attribute \"drop_rate\" needs a layer with one output");
+      fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"drop_rate"},
+           "attribute \"drop_rate\" needs a layer with one output");
     if (!layer_.expanded()) {
       layer_.drop_rate = host_attributes_.drop_rate;
       return;
@@ -119,7 +122,8 @@ class LayerMaker {
     const bool own = std::none_of(layer_.inputs.begin(), layer_.inputs.end(),
                                   [&](const Expression& input) { return resolved(input).layer == made.layer; });
     if (!own || made.layer->outputs.size() != 1)
-      fail(TN_UNSUPPORTED, layer_label(layer_), ": attribute \"drop_rate\" needs an output of its own");
+      fail(TN_UNSUPPORTED, ComponentName{sink_.who()}, SubjectName{"drop_rate"},
+           "attribute \"drop_rate\" needs an output of its own");
     Layer last = *made.layer;
     last.drop_rate = host_attributes_.drop_rate;
     layer_.expansion[0] = {std::make_shared<const Layer>(std::move(last)), 0};
@@ -142,7 +146,9 @@ void check_name(const std::string& name) {
 
 // What is said of a data layer must mean something there.
 void check_source(const std::string& name, const DataSource& source) {
-  const auto bad = [&](const auto&... parts) { fail(TN_INVALID, "data layer \"", name, "\": ", parts...); };
+  const auto bad = [&](const auto&... parts) {
+    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": ", parts...);
+  };
   if (is_float(source.dtype) && (source.scale != 1 || source.offset != 0))
     bad("scale and offset are for integers; it holds ", dtype_name(source.dtype));
   if (is_float(source.dtype) && source.index_limit >= 0)
@@ -157,11 +163,14 @@ void check_source(const std::string& name, const DataSource& source) {
 
 }  // namespace
 
+std::vector<std::string> LayerFactory::attributes() { return {kParameterName, kAct, kDropRate}; }
+
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   check_name(name);
   if (name.empty()) fail(TN_INVALID, "a data layer needs a name");
   if (source.shape.size() + 1 > TN_MAX_RANK)
-    fail(TN_INVALID, "data layer \"", name, "\": rank ", source.shape.size(), " is above ", TN_MAX_RANK - 1);
+    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": rank ", source.shape.size(), " is above ",
+         TN_MAX_RANK - 1);
   check_source(name, source);
   Spec spec;
   spec.dtype = source.dtype;
@@ -175,27 +184,29 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
       break;
     case TN_RAGGED:
       source.levels = std::max(source.levels, 1U);
-      if (source.levels > 2) fail(TN_INVALID, "data layer \"", name, "\": ", source.levels, " levels; expected 1 or 2");
+      if (source.levels > 2)
+        fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": ", source.levels, " levels; expected 1 or 2");
       spec.levels = source.levels;
       spec.outer = source.levels == 1 ? Shape{samples} : Shape{rows(""), samples};
       spec.shape = {rows(source.levels == 1 ? "" : "inner sequences")};
       break;
     case TN_CSR:
       if (source.shape.size() != 1 || source.shape[0] < 1)
-        fail(TN_INVALID, "data layer \"", name, "\": a sparse one has one dimension, its width, got ",
-             to_string(source.shape));
+        fail(TN_INVALID, SubjectName{name}, "data layer \"", name,
+             "\": a sparse one has one dimension, its width, got ", to_string(source.shape));
       if (source.dtype != TN_F32 && source.dtype != TN_COMPUTE)
-        fail(TN_INVALID, "data layer \"", name, "\": a sparse one holds float32, got ", dtype_name(source.dtype));
+        fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": a sparse one holds float32, got ",
+             dtype_name(source.dtype));
       source.dtype = spec.dtype = TN_F32;
       spec.shape = {samples};
       spec.outer = {rows("entries")};
       break;
     default:
-      fail(TN_INVALID, "data layer \"", name, "\": storage ", source.storage,
+      fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": storage ", source.storage,
            "; expected TN_DENSE, TN_RAGGED or TN_CSR");
   }
   for (const int64_t extent : source.shape) {
-    if (extent < 0) fail(TN_INVALID, "data layer \"", name, "\": negative dimension ", extent);
+    if (extent < 0) fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": negative dimension ", extent);
     spec.shape.push_back(tn_dim_constant(extent));
   }
   Layer layer;
@@ -217,11 +228,7 @@ Expression LayerFactory::layer(const std::string& type, const std::string& name,
   layer.parameter_name = layer.name;
   layer.inputs = std::move(inputs);
   layer.given = attributes;
-  try {
-    return LayerMaker(registry_, symbols_, component, std::move(layer)).run();
-  } catch (const Error& error) {
-    throw Error(error.code(), symbols_.named(error.message()));
-  }
+  return LayerMaker(registry_, symbols_, component, std::move(layer)).run();
 }
 
 }  // namespace tenon

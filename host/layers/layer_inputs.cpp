@@ -7,7 +7,9 @@
 
 namespace tenon {
 
-LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Expression>& inputs) : ports_(ports) {
+LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Expression>& inputs,
+                         const SymbolNames& names)
+    : ports_(ports), names_(names) {
   check(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].layer == nullptr) {
@@ -32,7 +34,8 @@ void LayerInputs::check(const std::vector<Expression>& inputs) const {
   for (size_t i = 0; i < std::max(given, ports_.size()); ++i) {
     const bool absent = i >= given || inputs[i].layer == nullptr;
     if (absent && (port(i).flags & TN_PORT_OPTIONAL) == 0)
-      fail(TN_INVALID, "input \"", port(i).name, "\" is missing; expected ", ports_.size(), " inputs, got ", given);
+      fail(TN_INVALID, SubjectName{port(i).name}, "input \"", port(i).name, "\" is missing; expected ", ports_.size(),
+           " inputs, got ", given);
     if (!absent) check(i, inputs[i]);
   }
 }
@@ -40,15 +43,15 @@ void LayerInputs::check(const std::vector<Expression>& inputs) const {
 void LayerInputs::check(size_t number, const Expression& input) const {
   const Port& to = port(number);
   if (input.output >= input.layer->outputs.size())
-    fail(TN_INVALID, "input \"", to.name, "\": ", layer_label(*input.layer), " has no output ", input.output,
-         input.layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
+    fail(TN_INVALID, SubjectName{to.name}, "input \"", to.name, "\": ", layer_label(*input.layer), " has no output ",
+         input.output, input.layer->role == TN_ROLE_METRIC ? "; it is a metric" : "");
   const Spec& spec = input.layer->outputs[input.output];
   const bool taken_sparse = spec.storage == TN_CSR && (to.flags & TN_PORT_SPARSE) != 0;
   if ((to.flags & TN_PORT_INTEGER) != 0 && is_float(spec.dtype) && !taken_sparse)
-    fail(TN_INVALID, "input \"", to.name, "\": expected integers, got ", to_string(spec), " of ",
-         layer_label(*input.layer));
+    fail(TN_INVALID, SubjectName{to.name}, "input \"", to.name, "\": expected integers, got ", to_string(spec, names_),
+         " of ", layer_label(*input.layer));
   if (spec.storage == TN_CSR && (to.flags & TN_PORT_SPARSE) == 0)
-    fail(TN_INVALID, "input \"", to.name, "\": ", layer_label(*input.layer),
+    fail(TN_INVALID, SubjectName{to.name}, "input \"", to.name, "\": ", layer_label(*input.layer),
          " is sparse (csr), which this layer does not take");
 }
 
@@ -63,7 +66,7 @@ Spec LayerInputs::in_sequences(Spec spec, const std::vector<JoinedRows>& joined)
     if (each.rows == symbol) spec.outer = around(each.first);
   if (spec.outer.empty()) spec.outer = around(symbol);
   spec.levels = static_cast<uint32_t>(spec.outer.size());
-  if (spec.outer.empty()) fail(TN_PLUGIN_FAULT, "plan makes rows of no input: ", to_string(spec));
+  if (spec.outer.empty()) fail(TN_PLUGIN_FAULT, "plan makes rows of no input: ", to_string(spec, names_));
   return spec;
 }
 

@@ -12,14 +12,15 @@
 
 namespace tenon {
 
-// One spec for each input that was given. Borrows the ports; fixed in place.
+// One spec for each input that was given. Borrows the ports and the names, which messages use; fixed in place.
 class LayerInputs {
  public:
   // TN_INVALID, naming the port, where the ports do not take these inputs.
-  LayerInputs(const std::vector<Port>& ports, const std::vector<Expression>& inputs);
+  LayerInputs(const std::vector<Port>& ports, const std::vector<Expression>& inputs, const SymbolNames& names);
   LayerInputs(const LayerInputs&) = delete;
   LayerInputs& operator=(const LayerInputs&) = delete;
 
+  [[nodiscard]] const SymbolNames& names() const { return names_; }
   // The port that input number `input` is connected to.
   [[nodiscard]] const Port& port(size_t input) const;
   [[nodiscard]] uint32_t count() const { return static_cast<uint32_t>(pointers_.size()); }
@@ -34,6 +35,7 @@ class LayerInputs {
   [[nodiscard]] Shape around(int32_t symbol) const;
 
   const std::vector<Port>& ports_;
+  const SymbolNames& names_;
   std::vector<Spec> specs_;
   std::vector<tn_spec> views_;
   std::vector<const tn_spec*> pointers_;

@@ -69,7 +69,8 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   parameter.flags = given->flags;
   for (const Dim& dim : parameter.spec.shape)
     if (dim.symbol != TN_SYMBOL_NONE)
-      fail(TN_PLUGIN_FAULT, "parameter \"", parameter.name, "\" has a varying shape ", to_string(parameter.spec));
+      fail(TN_PLUGIN_FAULT, "parameter \"", parameter.name, "\" has a varying shape ",
+           to_string(parameter.spec, symbols_));
   list.push_back(std::move(parameter));
   return static_cast<int32_t>(list.size() - 1);
 }
@@ -81,8 +82,8 @@ void LayerPlan::limit_index(uint32_t input, int64_t limit) {
   layer_.index_limits[input] = limit;
   const Layer& source = *resolved(layer_.inputs[input]).layer;
   if (source.data && source.data->storage != TN_CSR && source.data->index_limit > limit)
-    fail(TN_INVALID, "input \"", inputs_.port(input).name, "\": data layer \"", source.name, "\" has values from 0 to ",
-         source.data->index_limit - 1, "; expected 0 to ", limit - 1);
+    fail(TN_INVALID, SubjectName{inputs_.port(input).name}, "input \"", inputs_.port(input).name, "\": data layer \"",
+         source.name, "\" has values from 0 to ", source.data->index_limit - 1, "; expected 0 to ", limit - 1);
 }
 
 void LayerPlan::set_state_count(uint32_t count) {
@@ -93,7 +94,8 @@ void LayerPlan::set_state_count(uint32_t count) {
 Dim LayerPlan::join(const Spec& a, const Spec& b) {
   if (a.storage != TN_RAGGED || b.storage != TN_RAGGED || a.outer.empty() || b.outer.empty() ||
       !same(a.outer[0], b.outer[0]))
-    fail(TN_INVALID, "expected sequences of the same samples, got ", to_string(a), " and ", to_string(b));
+    fail(TN_INVALID, "expected sequences of the same samples, got ", to_string(a, symbols_), " and ",
+         to_string(b, symbols_));
   JoinedRows joined;
   joined.first = a.shape[0].symbol;
   joined.second = b.shape[0].symbol;
@@ -105,8 +107,8 @@ Dim LayerPlan::join(const Spec& a, const Spec& b) {
 void LayerPlan::take_outputs() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!outputs_[i])
-      fail(TN_PLUGIN_FAULT, layer_label(layer_), ": plan did not declare output \"", type_.description.outputs[i].name,
-           "\"");
+      fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "plan did not declare output \"",
+           type_.description.outputs[i].name, "\"");
     layer_.outputs.push_back(*outputs_[i]);
   }
 }
@@ -116,8 +118,8 @@ void LayerPlan::check_cost() const {
   const bool one_per_sample = !layer_.outputs.empty() && layer_.outputs[0].shape.size() == 1 &&
                               layer_.outputs[0].shape[0].symbol != TN_SYMBOL_NONE;
   if (!one_per_sample)
-    fail(TN_INVALID, layer_label(layer_), ": a cost has one value per sample or row; its inputs give ",
-         layer_.outputs.empty() ? "nothing" : to_string(layer_.outputs[0].shape));
+    fail(TN_INVALID, ComponentName{sink_.who()}, "a cost has one value per sample or row; its inputs give ",
+         layer_.outputs.empty() ? "nothing" : to_string(layer_.outputs[0].shape, symbols_));
 }
 
 }  // namespace tenon

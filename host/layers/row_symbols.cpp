@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/layers/row_symbols.h"
 
-#include "core/shape.h"
-
 namespace tenon {
 
 int32_t RowSymbols::of(const std::string& sequence, const std::string& part) {
@@ -26,15 +24,10 @@ const std::string& RowSymbols::name(int32_t symbol) const {
   return names_.at(static_cast<size_t>(symbol - TN_SYMBOL_FIRST_ROWS));
 }
 
-std::string RowSymbols::named(const std::string& message) const {
-  std::string result = message;
-  for (size_t i = names_.size(); i-- > 0;) {  // the longer numbers first
-    const Dim rows = tn_dim_symbol(static_cast<int32_t>(TN_SYMBOL_FIRST_ROWS + i));
-    const std::string number = "[" + to_string(rows), name = "[rows of \"" + names_[i] + "\"";
-    for (size_t at = result.find(number); at != std::string::npos; at = result.find(number, at + name.size()))
-      result.replace(at, number.size(), name);
-  }
-  return result;
+std::string RowSymbols::name_of(int32_t symbol) const {
+  const bool known =
+      symbol >= TN_SYMBOL_FIRST_ROWS && static_cast<size_t>(symbol - TN_SYMBOL_FIRST_ROWS) < names_.size();
+  return known ? "rows of \"" + name(symbol) + "\"" : SymbolNames::name_of(symbol);
 }
 
 }  // namespace tenon

@@ -9,17 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "core/shape.h"
+
 namespace tenon {
 
 // Numbers for the dimensions that count rows of sequences, TN_SYMBOL_FIRST_ROWS and above.
-class RowSymbols {
+class RowSymbols : public SymbolNames {
  public:
   // Of the sequences of this name, or of a part of them: "inner sequences", "entries".
   [[nodiscard]] int32_t of(const std::string& sequence, const std::string& part);
   // Of the rows of `first`, then those of `second`, in each sequence.
   [[nodiscard]] int32_t joined(int32_t first, int32_t second);
-  // A message that tells shapes, with names in place of the numbers.
-  [[nodiscard]] std::string named(const std::string& message) const;
+  // For messages: `rows of "words"`.
+  [[nodiscard]] std::string name_of(int32_t symbol) const override;
 
  private:
   int32_t add(std::string name);

@@ -94,12 +94,13 @@ int64_t FeedChecker::check_dense(const Feed& feed, const ArrayView& array) const
   bool fits = array.dtype == feed.spec.dtype && array.shape.size() == shape.size();
   for (size_t i = 1; fits && i < shape.size(); ++i) fits = array.shape[i] == shape[i].offset;
   if (!fits)
-    fail(TN_INVALID, "data layer \"", feed.name, "\": expected ", to_string(feed.spec), ", got ",
-         dtype_name(array.dtype), " ", to_string(array.shape));
+    fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": expected ", to_string(feed.spec),
+         ", got ", dtype_name(array.dtype), " ", to_string(array.shape));
   const int64_t first = array.shape[0];
-  if (first < 0) fail(TN_INVALID, "data layer \"", feed.name, "\": a negative number of rows, ", first);
+  if (first < 0)
+    fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": a negative number of rows, ", first);
   if (first > 0 && array.data == nullptr && feed.weights == kNoValue)
-    fail(TN_MISUSE, "data layer \"", feed.name, "\": null data");
+    fail(TN_MISUSE, SubjectName{feed.name}, "data layer \"", feed.name, "\": null data");
   return first;
 }
 
@@ -146,8 +147,8 @@ void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const 
   for (size_t i = 0; i < rows * per_row; ++i) {
     const int64_t value = integer_at(data, dtype, i);
     if (value >= 0 && value < feed.index_limit) continue;
-    fail(TN_BAD_DATA, "data layer \"", feed.name, "\": ", feed.rows.empty() ? "sample " : "row ", i / per_row,
-         " of the minibatch is ", value, "; ",
+    fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name,
+         "\": ", feed.rows.empty() ? "sample " : "row ", i / per_row, " of the minibatch is ", value, "; ",
          feed.limited_by == feed.name ? "expected " : "layer \"" + feed.limited_by + "\" needs ", "0 to ",
          feed.index_limit - 1);
   }

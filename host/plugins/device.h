@@ -89,6 +89,8 @@ class Prepared {
   tn_status run(const tn_execution& execution, const tn_call& call) const {
     return call_plugin(by_, who_, {Tag::kRun, "run", this}, prepared_.run, prepared_.binding, &execution, &call);
   }
+  // Who failures of prepare and run are told of.
+  [[nodiscard]] const std::string& who() const { return who_; }
   [[nodiscard]] const tn_prepared& operator*() const { return prepared_; }
   [[nodiscard]] const tn_prepared* operator->() const { return &prepared_; }
 

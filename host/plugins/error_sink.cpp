@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/error_sink.h"
 
-#include "core/error.h"
-#include "core/shape.h"
-
 namespace tenon {
 
-ErrorSink::ErrorSink(std::string who, ThreadTags* tags)
-    : who_(std::move(who)), errors_(tags, this, "error sink", who_, true) {
+ErrorSink::ErrorSink(std::string who, ThreadTags* tags, const SymbolNames* names)
+    : who_(std::move(who)), names_(names), errors_(tags, this, "error sink", who_, true) {
   errors_->report = [](void* self, const tn_error_report* report) {
     const LentUse use(self);
     auto* const sink = use.object<ErrorSink>();
@@ -15,18 +12,34 @@ ErrorSink::ErrorSink(std::string who, ThreadTags* tags)
   };
 }
 
+// What has no memory for its text is lost but for the code; check() still names the status.
+void ErrorSink::begin(tn_status code) noexcept {
+  const std::lock_guard lock(mutex_);
+  reported_ = code;
+  message_.clear();
+  subject_.clear();
+}
+
+void ErrorSink::keep(tn_status code, const char* message, const char* subject) noexcept try {
+  begin(code);
+  std::string said = message, about = subject;
+  const std::lock_guard lock(mutex_);
+  message_ = std::move(said);
+  subject_ = std::move(about);
+} catch (...) {
+}
+
 void ErrorSink::report(const tn_error_report& report) noexcept try {
-  {
-    const std::lock_guard lock(mutex_);
-    reported_ = report.code;
-    message_.clear();
+  begin(report.code);
+  std::string message, subject;
+  if (report.port != nullptr) {
+    subject = report.port;
+    message += subject + ": ";
   }
-  std::string message;
-  if (report.port != nullptr) message += std::string(report.port) + ": ";
   message += report.message != nullptr ? report.message : status_text(report.code);
-  const auto shown = [](const tn_spec* spec) {
+  const auto shown = [&](const tn_spec* spec) {
     try {
-      return to_string(Spec::from(*spec));
+      return names_ == nullptr ? to_string(Spec::from(*spec)) : to_string(Spec::from(*spec), *names_);
     } catch (const Error&) {
       return std::string("no valid specification");
     }
@@ -39,14 +52,16 @@ void ErrorSink::report(const tn_error_report& report) noexcept try {
     message += " (got " + shown(report.actual) + ")";
   const std::lock_guard lock(mutex_);
   message_ = std::move(message);
-} catch (...) {  // a report that cannot be rendered is lost; check() still names the status
+  subject_ = std::move(subject);
+} catch (...) {
 }
 
-void ErrorSink::check(tn_status status) {
-  std::string message;
+void ErrorSink::check(tn_status status, const std::string& who) {
+  std::string message, subject;
   {
     const std::lock_guard lock(mutex_);
     message.swap(message_);
+    subject.swap(subject_);
     if (status != TN_OK && reported_ == TN_OUT_OF_MEMORY) status = reported_;
     reported_ = TN_OK;
   }
@@ -56,7 +71,7 @@ void ErrorSink::check(tn_status status) {
     message = text("unknown status ", status, message.empty() ? "" : ": ", message);
   else if (message.empty())
     message = text(status_text(status), ", without a reason");
-  throw Error(known ? status : tn_status{TN_PLUGIN_FAULT}, who_ + ": " + message);
+  throw Error(known ? status : tn_status{TN_PLUGIN_FAULT}, who + ": " + message, who, std::move(subject));
 }
 
 }  // namespace tenon

@@ -15,10 +15,12 @@ namespace tenon {
 
 namespace {
 
-// The loader's own words, and the manifest's hint where it is a library of its list that is missing.
-std::string load_failure(const Manifest& note) {
+// The loader's own words, which are all that it gives, without the file, which the caller names; and the manifest's
+// hint where it is a library of its list that is missing.
+std::string load_failure(const std::filesystem::path& file, const Manifest& note) {
   const char* reason = ::dlerror();  // of this thread; Boost.DLL keeps only "bad file descriptor"
   std::string result = reason == nullptr ? "the system loader gave no reason" : reason;
+  if (const std::string prefix = file.string() + ": "; result.starts_with(prefix)) result.erase(0, prefix.size());
   for (const NeededLibrary& library : note.libraries)
     if (!library.hint.empty() && result.find(library.name) != std::string::npos)
       result += "; it needs " + library.name + ": " + library.hint;
@@ -53,22 +55,14 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
   library.load(file, mode, error);
   const bool starved = errno == ENOMEM;
   if (error) {
-    const std::string reason = load_failure(note);
+    const std::string reason = load_failure(file, note);
     fail(starved || lacks_memory(file) ? TN_OUT_OF_MEMORY : TN_REFUSED, "it could not be loaded: ", reason);
   }
   if (!library.has(TN_ENTRY_NAME))
     fail(TN_REFUSED, "it does not export the symbol ", TN_ENTRY_NAME, "; a plugin is built with tenon_add_plugin");
-  const tn_plugin* plugin = nullptr;
-  try {
-    const tn_entry entry = &library.get<const tn_plugin*()>(TN_ENTRY_NAME);
-    plugin = call_plugin({note.id, tags}, "the entry", {Tag::kLoad, TN_ENTRY_NAME}, entry);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;  // of the host or of the plugin: not the file's fault, so that it may be tried again
-  } catch (...) {
-    fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " threw an exception");
-  }
+  // A std::bad_alloc of it comes out as it is: not the file's fault, so that it may be tried again.
+  const tn_entry entry = &library.get<const tn_plugin*()>(TN_ENTRY_NAME);
+  const tn_plugin* const plugin = call_plugin({note.id, tags}, "the entry", {Tag::kLoad, TN_ENTRY_NAME}, entry);
   if (plugin == nullptr) fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " gave no descriptor");
   if (plugin->size < offsetof(tn_plugin, abi) + sizeof plugin->abi)
     fail(TN_REFUSED, "its descriptor of ", plugin->size, " bytes ends before \"abi\"");

@@ -13,6 +13,7 @@
 #include "host/plugins/elf_note.h"
 #include "host/plugins/loader.h"
 #include "host/plugins/manifest.h"
+#include "host/plugins/type_json.h"
 
 namespace tenon {
 
@@ -100,10 +101,9 @@ std::vector<fs::path> shared_objects(Folder& folder) {
 // Whether a failure is the system's at this moment, and says nothing of a plugin: it may go well another time.
 bool passes(const Error& failure) { return failure.code() == TN_OUT_OF_MEMORY || failure.code() == TN_IO; }
 
-// Begins with the file, unless the system's message names it already.
+// Begins with the file, which a failure of the system about it names already.
 std::string reason_of(const fs::path& file, const Error& refusal) {
-  const bool named = refusal.message().find(file.string()) != std::string::npos;
-  return named ? refusal.message() : file.string() + ": " + refusal.message();
+  return refusal.subject() == file.string() ? refusal.message() : file.string() + ": " + refusal.message();
 }
 
 // File names may hold any bytes, JSON texts may not.
@@ -213,11 +213,11 @@ void Registry::State::load(Plugin& plugin) {
       return;
     } catch (const Error& refusal) {
       std::string reason = reason_of(plugin.path, refusal);
-      if (passes(refusal)) throw Error(refusal.code(), reason);
+      if (passes(refusal)) throw Error(refusal.code(), reason, {}, plugin.path.string());
       plugin.reason = std::move(reason);
     }
   }
-  throw Error(TN_REFUSED, plugin.reason);
+  throw Error(TN_REFUSED, plugin.reason, {}, plugin.path.string());
 }
 
 std::string Registry::State::searched() const {
@@ -243,17 +243,19 @@ std::string Registry::State::searched() const {
 }
 
 void Registry::State::not_found(Kind kind, const std::string& name) const {
+  const std::string who = text(kind_name(kind), " \"", name, "\"");
   for (const auto& plugin : plugins) {
     if (!plugin->refused() || !plugin->manifest) continue;
     const std::vector<std::string> offered = names(*plugin->manifest, kind);
     if (std::find(offered.begin(), offered.end(), name) != offered.end())
-      fail(TN_REFUSED, kind_name(kind), " \"", name, "\": the plugin that offers it was refused: ", plugin->reason);
+      fail(TN_REFUSED, ComponentName{who}, SubjectName{plugin->path.string()},
+           "the plugin that offers it was refused: ", plugin->reason);
   }
   std::vector<std::string> known;
   for (const auto& [owned, plugin] : owners[static_cast<size_t>(kind)]) known.push_back(owned);
-  const std::string hint = suggestion(name, known);
-  fail(TN_NOT_FOUND, kind_name(kind), " \"", name, "\" not found", hint,
-       !hint.empty() && hint.back() == '?' ? " searched: " : "; searched: ", searched());
+  const bool asks = !nearest(name, known).empty();  // the suggestion ends with a question mark
+  throw Error(TN_NOT_FOUND,
+              text(who, " not found", suggestion(name, known), asks ? " searched: " : "; searched: ", searched()), who);
 }
 
 Plugin& Registry::State::find(Kind kind, const std::string& name) {
@@ -263,7 +265,7 @@ Plugin& Registry::State::find(Kind kind, const std::string& name) {
   try {
     load(*found->second);
   } catch (const Error& refusal) {
-    fail(refusal.code(), kind_name(kind), " \"", name, "\": ", refusal.message());
+    throw refusal.with_component(text(kind_name(kind), " \"", name, "\""));
   }
   return *found->second;
 }
@@ -289,7 +291,7 @@ void Registry::add(const tn_plugin& plugin) {
     check_abi(added->manifest->abi);
     check_isa(added->manifest->isa);
   } catch (const Error& refusal) {
-    fail(refusal.code(), "the application's plugin: ", refusal.message());
+    throw refusal.with_component("the application's plugin");
   }
   if (const std::string taken = state_->conflict(*added); !taken.empty()) fail(TN_INVALID, taken);
   added->components = adopt(plugin, *added->manifest, state_->tags);
@@ -353,6 +355,20 @@ std::vector<const Kernel*> Registry::claims(const std::set<std::string>& types, 
     return !k.claims.empty() &&
            std::all_of(k.claims.begin(), k.claims.end(), [&](const std::string& type) { return types.contains(type); });
   });
+}
+
+json Registry::describe_type(const std::string& kind, const std::string& name) const {
+  const auto describe = [&](Kind of, const auto list) {
+    const auto& owned = state_->owners[static_cast<size_t>(of)];
+    const auto found = owned.find(name);
+    if (found == owned.end()) state_->not_found(of, name);
+    const auto& types = *found->second->manifest.*list;
+    return to_json(*std::find_if(types.begin(), types.end(), [&](const auto& type) { return type.type == name; }));
+  };
+  if (kind == "layer") return describe(Kind::kLayer, &Manifest::layers);
+  if (kind == "updater") return describe(Kind::kUpdater, &Manifest::updaters);
+  if (kind == "reader") return describe(Kind::kReader, &Manifest::readers);
+  fail(TN_INVALID, SubjectName{"kind"}, "kind is \"", kind, "\"; expected layer, updater or reader");
 }
 
 json Registry::list() const {

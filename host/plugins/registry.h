@@ -94,6 +94,9 @@ class Registry {
   // Those that claim a chain of layers of these types, likewise.
   std::vector<const Kernel*> claims(const std::set<std::string>& types, const std::string& device, tn_dtype compute);
 
+  // Of the type `name` of a kind ("layer", "updater", "reader"), what tn_type_describe answers but for the host's own
+  // attributes. Loads nothing. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.
+  [[nodiscard]] nlohmann::json describe_type(const std::string& kind, const std::string& name) const;
   // What tn_host_plugins answers. Runs no plugin code.
   [[nodiscard]] nlohmann::json list() const;
 

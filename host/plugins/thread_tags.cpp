@@ -68,11 +68,24 @@ ThreadTags::Call::~Call() {
 
 void ThreadTags::Call::check() {
   const std::lock_guard lock(tags_.mutex_);
-  if (code_ != TN_OK) throw Error(std::exchange(code_, tn_status{TN_OK}), std::exchange(message_, {}));
+  if (code_ == TN_OK) return;
+  std::string who = who_;  // before the fault is forgotten: this may fail
+  throw Error(std::exchange(code_, tn_status{TN_OK}), std::exchange(message_, {}), std::move(who));
 }
 
 std::string ThreadTags::Call::name() const {
   return text(who_, " of plugin \"", plugin_, "\": ", function_.name, " ", tag_text(function_.tag));
+}
+
+void fail_foreign(const Origin& by, const std::string& who, const TaggedFunction& as) {
+  const std::string where = text(who, " of plugin \"", by.plugin, "\": ", as.name, " ", tag_text(as.tag));
+  try {
+    throw;
+  } catch (const std::exception& thrown) {
+    throw Error(TN_PLUGIN_FAULT, where + " threw an exception: " + thrown.what(), who);
+  } catch (...) {
+    throw Error(TN_PLUGIN_FAULT, where + " threw an exception of unknown type", who);
+  }
 }
 
 ThreadTags::Call* ThreadTags::newest(std::thread::id thread) const {

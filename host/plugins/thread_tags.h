@@ -18,6 +18,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "core/error.h"
 #include "host/plugins/services.h"
 
 namespace tenon {
@@ -126,12 +127,15 @@ class ThreadTags {
   tn_parallel parallel_ = {};
 };
 
+// Inside a handler: what it caught came out of a plugin's function, which may not throw. TN_PLUGIN_FAULT.
+[[noreturn]] void fail_foreign(const Origin& by, const std::string& who, const TaggedFunction& as);
+
 // Calls a plugin's function under its tag. Throws TN_PLUGIN_FAULT naming component, function and tag when it broke a
-// rule on the way, whatever it answered; then it has run, and what it made must be freed. Throws TN_MISUSE, without
-// calling it, when it may not be called now.
+// rule on the way, whatever it answered; then it has run, and what it made must be freed. Likewise when it threw, but
+// std::bad_alloc comes out as it is. Throws TN_MISUSE, without calling it, when it may not be called now.
 template <typename Result, typename... Parameters, typename... Arguments>
 Result call_plugin(const Origin& by, const std::string& who, const TaggedFunction& as,
-                   Result (*function)(Parameters...), Arguments... arguments) {
+                   Result (*function)(Parameters...), Arguments... arguments) try {
   if (by.tags == nullptr) return function(arguments...);
   ThreadTags::Call call(*by.tags, by.plugin, who, as);
   call.check();
@@ -143,6 +147,12 @@ Result call_plugin(const Origin& by, const std::string& who, const TaggedFunctio
     call.check();
     return result;
   }
+} catch (const Error&) {  // the host's own
+  throw;
+} catch (const std::bad_alloc&) {
+  throw;
+} catch (...) {
+  fail_foreign(by, who, as);
 }
 
 // The same for destructors: calls in any case, and leaves what it finds out to ThreadTags::check.

@@ -11,7 +11,7 @@ namespace tenon {
 namespace {
 
 void require_minibatch(const char* who, int64_t most, int64_t batch) {
-  if (most < batch) fail(TN_INVALID, who, ": room for ", most, " samples; a minibatch has up to ", batch);
+  if (most < batch) fail(TN_INVALID, ComponentName{who}, "room for ", most, " samples; a minibatch has up to ", batch);
 }
 
 class Batch final : public Wrapper {
@@ -120,7 +120,8 @@ class Bucket final : public Wrapper {
     whole_ = ended_ = arranged_ = false;
     place(pass, number * options_.window);
     while (this->position() < position) {
-      if (!arrange_again()) fail(TN_INVALID, "bucket: position ", position, " is after the end, ", this->position());
+      if (!arrange_again())
+        fail(TN_INVALID, ComponentName{"bucket"}, "position ", position, " is after the end, ", this->position());
       Cut& cut = cuts_.back();
       const int64_t skipped = std::min(cut.end - cut.begin, position - this->position());
       cut.begin += skipped;
@@ -215,10 +216,12 @@ size_t slot_of_lengths(const Reader& of, const std::string& name) {
     const Slot& slot = of.slots()[i];
     if (slot.name != name) continue;
     if (slot.storage == TN_DENSE)
-      fail(TN_INVALID, "bucket: slot \"", name, "\" is ", to_string(slot), "; its samples have no length");
+      fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "slot \"", name, "\" is ", to_string(slot),
+           "; its samples have no length");
     return i;
   }
-  fail(TN_INVALID, "bucket: the reader has no slot \"", name, "\"", suggestion(name, known));
+  fail(TN_INVALID, ComponentName{"bucket"}, SubjectName{name}, "the reader has no slot \"", name, "\"",
+       suggestion(name, known));
 }
 
 }  // namespace
@@ -226,7 +229,7 @@ size_t slot_of_lengths(const Reader& of, const std::string& name) {
 std::unique_ptr<Reader> batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last,
                               std::shared_ptr<Allocator> allocator) {
   require_samples("batch", *of);
-  if (samples < 1) fail(TN_INVALID, "batch: samples is ", samples, "; expected at least 1");
+  if (samples < 1) fail(TN_INVALID, ComponentName{"batch"}, "samples is ", samples, "; expected at least 1");
   for (const Slot& slot : of->slots()) (void)checked_multiply(static_cast<uint64_t>(samples), slot.bytes, "batch");
   return std::make_unique<Batch>(std::move(of), samples, drop_last, allocator);
 }
@@ -235,9 +238,10 @@ std::unique_ptr<Reader> bucket(std::shared_ptr<Reader> of, const BucketOptions& 
                                std::shared_ptr<Allocator> allocator) {
   require_samples("bucket", *of);
   require_start("bucket", *of);
-  if (options.window < 1) fail(TN_INVALID, "bucket: window is ", options.window, " samples; expected at least 1");
+  if (options.window < 1)
+    fail(TN_INVALID, ComponentName{"bucket"}, "window is ", options.window, " samples; expected at least 1");
   if (options.samples < 0 || options.rows < 0 || (options.samples == 0 && options.rows == 0))
-    fail(TN_INVALID, "bucket: a minibatch of ", options.samples, " samples and ", options.rows,
+    fail(TN_INVALID, ComponentName{"bucket"}, "a minibatch of ", options.samples, " samples and ", options.rows,
          " rows; expected a bound of at least 1 for one of them");
   const size_t slot = slot_of_lengths(*of, options.slot);
   return std::make_unique<Bucket>(std::move(of), options, slot, allocator);

@@ -143,7 +143,7 @@ class ReadAhead {
   }
 
  private:
-  [[noreturn]] static void fail_cancelled() { fail(TN_CANCELLED, "buffered: cancelled"); }
+  [[noreturn]] static void fail_cancelled() { fail(TN_CANCELLED, ComponentName{"buffered"}, "cancelled"); }
 
   // The caller reads.
   class Here {
@@ -174,7 +174,7 @@ class ReadAhead {
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
-      fail(TN_OUT_OF_MEMORY, "buffered: cannot start a thread: ", error.code().message());
+      fail(TN_OUT_OF_MEMORY, ComponentName{"buffered"}, "cannot start a thread: ", error.code().message());
     }
     pthread_setname_np(thread_.native_handle(), "tenon-reader");
   }
@@ -241,7 +241,8 @@ class Buffered final : public Wrapper {
   [[nodiscard]] int64_t batch() const override { return of_->batch(); }
 
   int64_t next(SampleBlock& to, int64_t most) override {
-    if (most < batch()) fail(TN_INVALID, "buffered: room for ", most, " samples; a minibatch has up to ", batch());
+    if (most < batch())
+      fail(TN_INVALID, ComponentName{"buffered"}, "room for ", most, " samples; a minibatch has up to ", batch());
     const Outcome taken = ahead_->take(to);
     place(taken.pass, taken.position);
     if (taken.failure) std::rethrow_exception(taken.failure);
@@ -266,7 +267,7 @@ std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches
   require_minibatches("buffered", *of);
   constexpr int64_t kMost = 4096;
   if (minibatches < 1 || minibatches > kMost)
-    fail(TN_INVALID, "buffered: ", minibatches, " minibatches; expected 1 to ", kMost);
+    fail(TN_INVALID, ComponentName{"buffered"}, minibatches, " minibatches; expected 1 to ", kMost);
   return std::make_unique<Buffered>(std::move(of), static_cast<size_t>(minibatches), worthwhile, allocator);
 }
 

@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 void require_readers(const char* who, const Readers& of) {
-  if (of.empty()) fail(TN_INVALID, who, ": no readers; expected at least 1");
+  if (of.empty()) fail(TN_INVALID, ComponentName{who}, "no readers; expected at least 1");
   for (const auto& reader : of) {
     require_samples(who, *reader);
     require_start(who, *reader);
@@ -30,7 +30,7 @@ void agree_on_names(const char* who, Slot& slot, Slot& other, size_t number) {
     const std::string differs = difference(*other.names, other.index_limit, *slot.names);
     const bool longer = !differs.empty() && difference(*slot.names, slot.index_limit, *other.names).empty();
     if (!differs.empty() && !longer)
-      fail(TN_INVALID, who, ": slot \"", slot.name, "\" of reader ", number + 1,
+      fail(TN_INVALID, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\" of reader ", number + 1,
            " numbers its names otherwise than reader 1: ", differs,
            "; give both the same vocabulary, labels or classes");
     if (longer) slot.names = other.names;
@@ -45,7 +45,7 @@ std::vector<Slot> common_slots(const char* who, const Readers& of) {
   for (size_t number = 1; number < of.size(); ++number) {
     const std::vector<Slot>& others = of[number]->slots();
     if (others.size() != slots.size())
-      fail(TN_INVALID, who, ": ", name_of(of, 0), " and ", name_of(of, number), " have different slots");
+      fail(TN_INVALID, ComponentName{who}, name_of(of, 0), " and ", name_of(of, number), " have different slots");
     for (size_t i = 0; i < slots.size(); ++i) {
       Slot& slot = slots[i];
       Slot other = others[i];
@@ -53,8 +53,8 @@ std::vector<Slot> common_slots(const char* who, const Readers& of) {
       agree_on_names(who, slot, other, number);
       slot.index_limit = other.index_limit = known ? std::max(slot.index_limit, other.index_limit) : -1;
       if (!(slot == other))
-        fail(TN_INVALID, who, ": slot ", i + 1, " is \"", slot.name, "\", ", to_string(slot), ", in reader 1 and \"",
-             other.name, "\", ", to_string(other), ", in reader ", number + 1);
+        fail(TN_INVALID, ComponentName{who}, "slot ", i + 1, " is \"", slot.name, "\", ", to_string(slot),
+             ", in reader 1 and \"", other.name, "\", ", to_string(other), ", in reader ", number + 1);
     }
   }
   return slots;
@@ -107,7 +107,7 @@ class Joined : public CountingReader {
     while (samples > 0) {
       dropped.clear();
       const int64_t count = next(dropped, std::min(samples, kPiece));
-      if (count == 0) fail(TN_INVALID, who, ": the pass has ", samples, " samples less than the position");
+      if (count == 0) fail(TN_INVALID, ComponentName{who}, "the pass has ", samples, " samples less than the position");
       samples -= count;
     }
   }
@@ -193,8 +193,8 @@ class Compose final : public Joined {
     for (size_t number = 0; number < of_.size(); ++number) {
       const int64_t size = of_[number]->size();
       if (size_ >= 0 && size >= 0 && size != size_)
-        fail(TN_INVALID, "compose: ", name_of(of_, sized_), " has ", size_, " samples and ", name_of(of_, number),
-             " has ", size);
+        fail(TN_INVALID, ComponentName{"compose"}, name_of(of_, sized_), " has ", size_, " samples and ",
+             name_of(of_, number), " has ", size);
       if (size >= 0) {
         size_ = size;
         sized_ = number;
@@ -221,8 +221,8 @@ class Compose final : public Joined {
       size_t over = 0, goes_on = 0;
       while (ahead_[over].left() > 0) ++over;
       while (ahead_[goes_on].left() == 0) ++goes_on;
-      fail(TN_BAD_DATA, "compose: ", name_of(of_, over), " ended after ", position(), " samples of pass ", pass() + 1,
-           "; ", name_of(of_, goes_on), " goes on");
+      fail(TN_BAD_DATA, ComponentName{"compose"}, name_of(of_, over), " ended after ", position(), " samples of pass ",
+           pass() + 1, "; ", name_of(of_, goes_on), " goes on");
     }
     int64_t count = most;
     for (const Ahead& ahead : ahead_) count = std::min(count, ahead.left());
@@ -271,8 +271,8 @@ class Compose final : public Joined {
       for (size_t other = 0; other < number; ++other)
         for (const Slot& taken : of_[other]->slots())
           if (taken.name == slot.name)
-            fail(TN_INVALID, "compose: ", name_of(of_, other), " and ", name_of(of_, number), " both have a slot \"",
-                 slot.name, "\"; rename one with choose");
+            fail(TN_INVALID, ComponentName{"compose"}, name_of(of_, other), " and ", name_of(of_, number),
+                 " both have a slot \"", slot.name, "\"; rename one with choose");
       slots_.push_back(slot);
     }
   }

@@ -144,7 +144,7 @@ std::unique_ptr<Reader> map(std::shared_ptr<Reader> of, std::vector<Slot> slots,
 
 std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<ChosenSlot>& slots,
                                std::shared_ptr<Allocator> allocator) {
-  if (slots.empty()) fail(TN_INVALID, "choose: no slots; expected at least 1");
+  if (slots.empty()) fail(TN_INVALID, ComponentName{"choose"}, "no slots; expected at least 1");
   std::vector<std::string> known;
   for (const Slot& slot : of->slots()) known.push_back(slot.name);
   std::vector<size_t> numbers;
@@ -152,13 +152,16 @@ std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<Cho
   for (const ChosenSlot& choice : slots) {
     const auto found = std::find(known.begin(), known.end(), choice.slot);
     if (found == known.end())
-      fail(TN_INVALID, "choose: the reader has no slot \"", choice.slot, "\"", suggestion(choice.slot, known));
+      fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "the reader has no slot \"", choice.slot,
+           "\"", suggestion(choice.slot, known));
     const auto number = static_cast<size_t>(found - known.begin());
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end())
-      fail(TN_INVALID, "choose: slot \"", choice.slot, "\" is chosen twice");
-    if (choice.name.empty()) fail(TN_INVALID, "choose: slot \"", choice.slot, "\" gets no name");
+      fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "slot \"", choice.slot, "\" is chosen twice");
+    if (choice.name.empty())
+      fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "slot \"", choice.slot, "\" gets no name");
     for (const Slot& other : chosen)
-      if (other.name == choice.name) fail(TN_INVALID, "choose: two slots are named \"", choice.name, "\"");
+      if (other.name == choice.name)
+        fail(TN_INVALID, ComponentName{"choose"}, "two slots are named \"", choice.name, "\"");
     numbers.push_back(number);
     chosen.push_back(of->slots()[number]);
     chosen.back().name = choice.name;

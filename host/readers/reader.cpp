@@ -26,7 +26,8 @@ class PluginReader final : public CountingReader {
         who_("reader \"" + type.description.type + "\""),
         sink_(who_, type.tags),
         cancel_(cancel != nullptr ? cancel : &cancelled_) {
-    if (shards < 1 || shard >= shards) fail(TN_INVALID, who_, ": shard ", shard, " of ", shards, " does not exist");
+    if (shards < 1 || shard >= shards)
+      fail(TN_INVALID, ComponentName{who_}, "shard ", shard, " of ", shards, " does not exist");
     try {
       open(attributes, directory, shard, shards, services, names);
       adopt_schema();
@@ -75,7 +76,7 @@ class PluginReader final : public CountingReader {
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
-    if (!indexed()) fail(TN_UNSUPPORTED, who_, ": samples cannot be read by index");
+    if (!indexed()) fail(TN_UNSUPPORTED, ComponentName{who_}, "samples cannot be read by index");
     require_indices(who_.c_str(), indices, count, size_);
     if (count <= 0) return;
     sink_.check(with_room(to, count, [&](const tn_reader_buffers* room) {
@@ -101,7 +102,7 @@ class PluginReader final : public CountingReader {
  private:
   template <typename... Parts>
   [[noreturn]] void fault(const Parts&... parts) const {
-    fail(TN_PLUGIN_FAULT, who_, " of plugin \"", type_.plugin, "\": ", parts...);
+    throw Error(TN_PLUGIN_FAULT, text(who_, " of plugin \"", type_.plugin, "\": ", parts...), who_);
   }
 
   [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
@@ -132,7 +133,7 @@ class PluginReader final : public CountingReader {
     try {
       values = resolve(type_.description.attributes, attributes);
     } catch (const Error& error) {
-      fail(error.code(), who_, ": ", error.message());
+      throw error.with_component(who_);
     }
     const AttributesView view(type_.description.attributes, values);
     tn_reader_open open = {};
@@ -164,8 +165,12 @@ class PluginReader final : public CountingReader {
   void adopt_schema() {
     const tn_reader_schema* schema = call_plugin(type_, who_, {Tag::kAny, "schema"}, type_.table.schema, instance_);
     if (schema == nullptr || !TN_HAS(schema, tn_reader_schema, slots)) fault("the schema is missing or too short");
-    slots_ =
-        adopt_slots(schema->slots, schema->slots_count, TN_PLUGIN_FAULT, who_ + " of plugin \"" + type_.plugin + "\"");
+    try {
+      slots_ = adopt_slots(schema->slots, schema->slots_count, TN_PLUGIN_FAULT,
+                           who_ + " of plugin \"" + type_.plugin + "\"");
+    } catch (const Error& error) {
+      throw Error(error.code(), error.message(), who_, error.subject());
+    }
     buffers_.resize(slots_.size());
     size_ = call_plugin(type_, who_, {Tag::kAny, "samples"}, type_.table.samples, instance_);
     if (size_ < -1) fault("samples answered ", size_, "; expected -1 or more");
@@ -224,7 +229,7 @@ void require_known(const std::string& who, const Slot& slot, const Names& known)
   if (slot.names == nullptr) return;
   const std::string differs = difference(*slot.names, slot.index_limit, known);
   if (!differs.empty())
-    fail(TN_INVALID, who, ": slot \"", slot.name, "\": ", differs,
+    fail(TN_INVALID, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\": ", differs,
          "; data must have the numbers that the model was trained with: give the reader the names of the model, or the "
          "same vocabulary, labels or classes");
 }

@@ -303,7 +303,8 @@ void SampleBlock::append(const std::vector<ArrayView>& lent, int64_t samples, co
   for (size_t i = 0; i < columns_.size(); ++i) {
     Column& column = columns_[i];
     if (const std::string wrong = column.complaint(lent[i], samples); !wrong.empty())
-      fail(TN_INVALID, who, ": slot \"", column.slot().name, "\": ", wrong);
+      fail(TN_INVALID, ComponentName{who}, SubjectName{column.slot().name}, "slot \"", column.slot().name,
+           "\": ", wrong);
     column.append(lent[i]);
   }
   mark.keep();

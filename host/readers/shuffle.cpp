@@ -89,7 +89,7 @@ class BufferShuffle final : public Wrapper {
     begin(pass);
     while (this->position() < position)
       if (!take(nullptr, position - this->position()))
-        fail(TN_INVALID, "shuffle: position ", position, " is after the end, ", this->position());
+        fail(TN_INVALID, ComponentName{"shuffle"}, "position ", position, " is after the end, ", this->position());
   }
 
   void begin(int64_t pass) {
@@ -154,11 +154,12 @@ std::unique_ptr<Reader> shuffle(std::shared_ptr<Reader> of, int64_t buffer, uint
                                 std::shared_ptr<Allocator> allocator) {
   require_samples("shuffle", *of);
   require_start("shuffle", *of);
-  if (buffer < 0) fail(TN_INVALID, "shuffle: buffer is ", buffer, "; expected at least 0");
+  if (buffer < 0) fail(TN_INVALID, ComponentName{"shuffle"}, "buffer is ", buffer, "; expected at least 0");
   if (of->indexed()) return std::make_unique<IndexedShuffle>(std::move(of), seed, std::move(allocator));
   const int64_t size = of->size();
   if (buffer == 0 && size < 0)
-    fail(TN_INVALID, "shuffle: the reader does not know how many samples it has, so a buffer size is needed");
+    fail(TN_INVALID, ComponentName{"shuffle"},
+         "the reader does not know how many samples it has, so a buffer size is needed");
   const int64_t window = std::max<int64_t>(buffer == 0 || (size >= 0 && size < buffer) ? size : buffer, 1);
   return std::make_unique<BufferShuffle>(std::move(of), window, seed, allocator);
 }

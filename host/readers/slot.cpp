@@ -63,18 +63,18 @@ NamesTable::NamesTable(std::vector<SlotNames> names) : names_(std::move(names)) 
 
 NamesRef adopt_names(const tn_names* from, bool own, tn_status code, const std::string& who) {
   if (from == nullptr) return nullptr;
-  if (!TN_HAS(from, tn_names, texts)) fail(code, who, ": the names are too short");
-  if (from->count < 0) fail(code, who, ": ", from->count, " names");
+  if (!TN_HAS(from, tn_names, texts)) fail(code, ComponentName{who}, "the names are too short");
+  if (from->count < 0) fail(code, ComponentName{who}, from->count, " names");
   if (from->count == 0) return nullptr;
   if (from->texts == nullptr) {
     if (!own || !TN_HAS(from, tn_names, sha256) || from->sha256 == nullptr)
-      fail(code, who, ": ", from->count, " names without texts");
+      fail(code, ComponentName{who}, from->count, " names without texts");
     return std::make_shared<Names>(Names{from->count, from->sha256, {}});
   }
   std::vector<std::string_view> texts;
   for (int64_t i = 0; i < from->count; ++i) {
     const tn_text& text = from->texts[i];
-    if (text.data == nullptr && text.length > 0) fail(code, who, ": name ", i, " has no text");
+    if (text.data == nullptr && text.length > 0) fail(code, ComponentName{who}, "name ", i, " has no text");
     texts.emplace_back(text.data, text.length);
   }
   return names_of(texts, code, who);
@@ -111,18 +111,18 @@ NamesRef names_at(const tn_slot* const* slots, uint32_t number, const std::vecto
 
 std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_status code, const std::string& who) {
   if (count < 1 || count > kMostSlots || slots == nullptr)
-    fail(code, who, ": the schema has ", count, " slots; expected 1 to ", kMostSlots);
+    fail(code, ComponentName{who}, "the schema has ", count, " slots; expected 1 to ", kMostSlots);
   std::vector<Slot> result;
   for (uint32_t number = 0; number < count; ++number) {
     const tn_slot* const from = slots[number];
     if (from == nullptr || !TN_HAS(from, tn_slot, index_limit))
-      fail(code, who, ": slot ", number, " is missing or too short");
-    if (from->name == nullptr || *from->name == '\0') fail(code, who, ": slot ", number, " has no name");
-    if (!is_utf8(from->name)) fail(code, who, ": the name of slot ", number, " is not UTF-8");
+      fail(code, ComponentName{who}, "slot ", number, " is missing or too short");
+    if (from->name == nullptr || *from->name == '\0') fail(code, ComponentName{who}, "slot ", number, " has no name");
+    if (!is_utf8(from->name)) fail(code, ComponentName{who}, "the name of slot ", number, " is not UTF-8");
     Slot slot;
     slot.name = from->name;
     if (const std::string wrong = complaint_of(*from); !wrong.empty())
-      fail(code, who, ": slot \"", slot.name, "\": ", wrong);
+      fail(code, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\": ", wrong);
     slot.dtype = from->dtype;
     slot.index_limit = from->index_limit;
     slot.storage = from->storage;
@@ -133,14 +133,14 @@ std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_st
       uint64_t bytes = slot.bytes;
       if (dim < 1 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes) ||
           bytes > static_cast<uint64_t>(INT64_MAX))
-        fail(code, who, ": slot \"", slot.name, "\": dimension ", i, " of a sample is ", dim,
-             "; expected 1 or more, and no overflow");
+        fail(code, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\": dimension ", i,
+             " of a sample is ", dim, "; expected 1 or more, and no overflow");
       if (slot.storage != TN_CSR) slot.bytes = bytes;
       slot.shape.push_back(dim);
     }
     slot.names = names_at(slots, number, result, code, who);
     for (const Slot& other : result)
-      if (other.name == slot.name) fail(code, who, ": two slots are named \"", slot.name, "\"");
+      if (other.name == slot.name) fail(code, ComponentName{who}, "two slots are named \"", slot.name, "\"");
     result.push_back(std::move(slot));
   }
   return result;

@@ -37,7 +37,7 @@ class SourceReader final : public CountingReader {
     if (source_.seek)
       source_.seek(pass, position);
     else if (source_.next)
-      fail(TN_UNSUPPORTED, kWho, ": it cannot seek");
+      fail(TN_UNSUPPORTED, ComponentName{kWho}, "it cannot seek");
     place(pass, position);
   }
 
@@ -48,9 +48,10 @@ class SourceReader final : public CountingReader {
   int64_t in_order(SampleBlock& to, int64_t most) {
     std::vector<ArrayView> values = arrays_to_lend(slots(), 0);
     const int64_t count = source_.next(most, values);
-    if (count < 0 || count > most) fail(TN_INVALID, kWho, ": it gave ", count, " samples; expected 0 to ", most);
+    if (count < 0 || count > most)
+      fail(TN_INVALID, ComponentName{kWho}, "it gave ", count, " samples; expected 0 to ", most);
     if (count == 0 && size() >= 0 && position() != size())
-      fail(TN_INVALID, kWho, ": a pass ended after ", position(), " samples; expected ", size());
+      fail(TN_INVALID, ComponentName{kWho}, "a pass ended after ", position(), " samples; expected ", size());
     if (size() >= 0 && count > size() - position())
       fail(TN_INVALID, kWho, ": it gave sample ", position() + count, " of a pass; expected ", size(), " samples");
     for (ArrayView& array : values) {
@@ -78,9 +79,9 @@ class SourceReader final : public CountingReader {
 }  // namespace
 
 std::unique_ptr<Reader> open_source(Source source) {
-  if (!source.next && !source.read_at) fail(TN_INVALID, kWho, ": it offers neither next nor read_at");
+  if (!source.next && !source.read_at) fail(TN_INVALID, ComponentName{kWho}, "it offers neither next nor read_at");
   if (source.size < -1 || (source.read_at && source.size < 0))
-    fail(TN_INVALID, kWho, ": it says that it has ", source.size, " samples",
+    fail(TN_INVALID, ComponentName{kWho}, "it says that it has ", source.size, " samples",
          source.read_at ? "; read_at needs to know how many there are" : "");
   return std::make_unique<SourceReader>(std::move(source));
 }

@@ -147,7 +147,7 @@ class Shard final : public Wrapper {
 std::unique_ptr<Reader> first_n(std::shared_ptr<Reader> of, int64_t samples, std::shared_ptr<Allocator> allocator) {
   require_samples("first_n", *of);
   require_start("first_n", *of);
-  if (samples < 0) fail(TN_INVALID, "first_n: samples is ", samples, "; expected at least 0");
+  if (samples < 0) fail(TN_INVALID, ComponentName{"first_n"}, "samples is ", samples, "; expected at least 0");
   return std::make_unique<FirstN>(std::move(of), samples, allocator);
 }
 
@@ -156,7 +156,7 @@ std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t
   require_samples("shard", *of);
   require_start("shard", *of);
   if (shards < 1 || shard < 0 || shard >= shards)
-    fail(TN_INVALID, "shard: shard ", shard, " of ", shards, " does not exist");
+    fail(TN_INVALID, ComponentName{"shard"}, "shard ", shard, " of ", shards, " does not exist");
   return std::make_unique<Shard>(std::move(of), shard, shards, allocator);
 }
 

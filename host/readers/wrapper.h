@@ -10,38 +10,40 @@
 namespace tenon {
 
 inline void require_room(const char* who, int64_t most) {
-  if (most < 1) fail(TN_INVALID, who, ": room for ", most, " samples; expected at least 1");
+  if (most < 1) fail(TN_INVALID, ComponentName{who}, "room for ", most, " samples; expected at least 1");
 }
 
 // A wrapper takes samples, before they are cut into minibatches.
 inline void require_samples(const char* who, const Reader& of) {
   if (of.batch() != 0)
-    fail(TN_MISUSE, who, ": the reader yields minibatches already; put ", who, " before batch and bucket");
+    fail(TN_MISUSE, ComponentName{who}, "the reader yields minibatches already; put ", who, " before batch and bucket");
 }
 
 inline void require_minibatches(const char* who, const Reader& of) {
-  if (of.batch() == 0) fail(TN_MISUSE, who, ": the reader yields samples; put ", who, " after batch or bucket");
+  if (of.batch() == 0)
+    fail(TN_MISUSE, ComponentName{who}, "the reader yields samples; put ", who, " after batch or bucket");
 }
 
 // A wrapper that goes through passes begins with the first sample of one.
 inline void require_start(const char* who, const Reader& of) {
   if (of.position() != 0)
-    fail(TN_MISUSE, who, ": the reader has given ", of.position(),
+    fail(TN_MISUSE, ComponentName{who}, "the reader has given ", of.position(),
          " samples of its pass; seek to the beginning of a pass before it is wrapped");
 }
 
 inline void require_place(const char* who, int64_t pass, int64_t position, int64_t size) {
   constexpr int64_t kMost = int64_t{1} << 62;  // so that samples can be added
-  if (pass < 0 || pass > kMost) fail(TN_INVALID, who, ": pass ", pass, " is not between 0 and 2^62");
-  if (position > kMost) fail(TN_INVALID, who, ": position ", position, " is not between 0 and 2^62");
+  if (pass < 0 || pass > kMost) fail(TN_INVALID, ComponentName{who}, "pass ", pass, " is not between 0 and 2^62");
+  if (position > kMost) fail(TN_INVALID, ComponentName{who}, "position ", position, " is not between 0 and 2^62");
   if (position < 0 || (size >= 0 && position > size))
-    fail(TN_INVALID, who, ": position ", position, " is not between 0 and ", size >= 0 ? text(size) : "the end");
+    fail(TN_INVALID, ComponentName{who}, "position ", position, " is not between 0 and ",
+         size >= 0 ? text(size) : "the end");
 }
 
 inline void require_indices(const char* who, const int64_t* indices, int64_t count, int64_t size) {
   for (int64_t i = 0; i < count; ++i)
     if (indices[i] < 0 || indices[i] >= size)
-      fail(TN_INVALID, who, ": sample ", indices[i], " does not exist; there are ", size);
+      fail(TN_INVALID, ComponentName{who}, "sample ", indices[i], " does not exist; there are ", size);
 }
 
 // Calls `read`, which reads `of`. Where it fails and `of` has passed over a damaged sample, `passed` is called first.

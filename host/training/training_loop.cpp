@@ -51,7 +51,7 @@ std::vector<MetricValue> ResultSums::metrics() const {
     };
     const tn_status status = call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize,
                                          attributes.get(), metric.state.data(), result, results->self);
-    if (status != TN_OK) fail(TN_PLUGIN_FAULT, who, ": finalize answered ", status_text(status));
+    if (status != TN_OK) fail(TN_PLUGIN_FAULT, ComponentName{who}, "finalize answered ", status_text(status));
     for (MetricValue& value : values) all.push_back({metric.layer->name, std::move(value)});
   }
   std::vector<MetricValue> result;

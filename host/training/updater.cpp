@@ -59,7 +59,7 @@ void check_names(const std::vector<Attribute>& declared, const Values& given) {
   for (const Attribute& attribute : declared) known.push_back(attribute.name);
   for (const auto& [name, value] : given)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(TN_INVALID, "unknown attribute \"", name, "\"", suggestion(name, known));
+      fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", suggestion(name, known));
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
     check_names(type.description.attributes, own);
     attributes_ = resolve(type.description.attributes, own);
   } catch (const Error& error) {
-    throw Error(error.code(), "updater \"" + type.description.type + "\": " + error.message());
+    throw error.with_component("updater \"" + type.description.type + "\"");
   }
   for (size_t i = 0; i < attributes_.size(); ++i)
     if (type.description.attributes[i].name == "learning_rate")
@@ -86,7 +86,7 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
   recorder->row_slot = &UpdateRecording::slot<true>;
   recorder->program = &UpdateRecording::program;
   sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
-  if (!recorded_) fail(TN_PLUGIN_FAULT, "updater \"", this->type(), "\" recorded no program");
+  if (!recorded_) throw Error(TN_PLUGIN_FAULT, sink.who() + " recorded no program", sink.who());
   if (options_.changes_gradient()) program_ = with_options(program_, options_, slots_.size(), scalars_);
 }
 
@@ -137,7 +137,8 @@ void Updater::check_grain() const {
 }
 
 void Updater::set_learning_rate(double rate) {
-  if (!std::isfinite(rate) || rate < 0) fail(TN_INVALID, "learning_rate ", rate, " is not a number of at least 0");
+  if (!std::isfinite(rate) || rate < 0)
+    fail(TN_INVALID, SubjectName{"learning_rate"}, "learning_rate ", rate, " is not a number of at least 0");
   learning_rate_ = rate;
 }
 

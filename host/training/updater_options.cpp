@@ -21,7 +21,8 @@ double take_number(Values& attributes, const std::string& name, double otherwise
   if (const auto* f = std::get_if<double>(&found->second)) number = *f;
   if (const auto* i = std::get_if<int64_t>(&found->second)) number = static_cast<double>(*i);
   if (!std::isfinite(number) || number < least)
-    fail(TN_INVALID, "attribute \"", name, "\": expected a number of at least ", least, ", got ", shown(found->second));
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": expected a number of at least ", least, ", got ",
+         shown(found->second));
   attributes.erase(found);
   return number;
 }
@@ -40,7 +41,7 @@ Schedule take_schedule(Values& attributes) {
     std::vector<std::string> known;
     for (const auto& [each, value] : kinds) known.push_back(each);
     if (kind == kinds.end())
-      fail(TN_INVALID, "attribute \"", name, "\": unknown schedule ", shown(found->second),
+      fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": unknown schedule ", shown(found->second),
            suggestion(text == nullptr ? "" : *text, known));
     schedule.kind = kind->second;
     attributes.erase(found);
@@ -54,7 +55,8 @@ Schedule take_schedule(Values& attributes) {
   schedule.end = take("end", 0, 0);
   schedule.warm_up = take("warm_up", 0, 0);
   if (schedule.kind != Schedule::Kind::kConstant && schedule.steps == 0)
-    fail(TN_INVALID, "attribute \"schedule.steps\" is missing: this schedule needs a number of steps");
+    fail(TN_INVALID, SubjectName{"schedule.steps"},
+         "attribute \"schedule.steps\" is missing: this schedule needs a number of steps");
   return schedule;
 }
 

@@ -25,11 +25,18 @@ extern "C" {
 #define TENON_API
 #endif
 
-/* The caller's buffer for a failure. Set size before the call. */
+/* The caller's buffer for a failure. Set size before the call. A failure fills the members that lie within size. All
+ * texts are NUL-terminated, and cut at the end if longer. */
 typedef struct tn_error {
   uint32_t size;
   tn_status code;
-  char message[4088]; /* NUL-terminated; cut at the end if longer */
+  char message[4088]; /* complete by itself: it names component and subject, too */
+  /* Who failed: `layer "hidden" (fc)`, `reader "csv"`, `updater "adam"`, `layer type "fcc"`, `device "cpu"`, a wrapper
+   * such as `bucket`, or `parameters`. "" if unknown, as where the call itself is wrong. */
+  char component[256];
+  /* What the failure is about: the name of an attribute, port, parameter, slot, data layer or argument, or the path of
+   * a file. "" if unknown. */
+  char subject[1024];
 } tn_error;
 
 /* Receives text (JSON where so stated) in one or more pieces. */
@@ -137,6 +144,13 @@ TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_
 /* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused", reason,
  * manifest}. Runs no plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
+/* JSON of a type that a plugin offers. kind: "layer", "updater" or "reader". {type, doc, attributes: [{name, doc, kind,
+ * required, initial, minimum, maximum, choices}]}, where `kind` is a TN_ATTR_* and the last four are left out where
+ * there are none; of layers also {role: "layer" | "cost" | "metric", inputs: [{name, doc, flags}], outputs,
+ * parameters}; of layers and updaters {host_attributes: [name]}, which the host gives each of them. Runs no plugin
+ * code. */
+TENON_API tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
+                                     tn_error* error);
 /* Registers components of the application, in the tables that a plugin has. The tables must outlive the host. */
 TENON_API tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error);
 
@@ -327,7 +341,8 @@ TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* opt
 /* A reader implemented by the application. The host calls its functions one at a time, on a host thread if
  * tn_reader_buffered wraps it; they must not call this host. They return samples in `values`, one array per slot: they
  * set data, offsets and ids, and for a TN_RAGGED slot shape[0], the number of rows; the host sets the rest. The host
- * copies the values before its next call. A function that fails returns a status and fills *error. */
+ * copies the values before its next call. A function that fails returns a status and fills
+ * *error: message and subject. */
 typedef struct tn_source_options {
   uint32_t size;
   uint32_t slots_count;

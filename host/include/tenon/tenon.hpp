@@ -413,6 +413,14 @@ class Host {
     return detail::written(
         [this](tn_write write, void* user, tn_error* error) { return tn_host_plugins(get(), write, user, error); });
   }
+  // JSON of a type, as tn_type_describe gives it. kind: "layer", "updater" or "reader".
+  [[nodiscard]] std::string describe_type(const std::string& kind, const std::string& type) const {
+    const char* const of = detail::c_text(kind, "kind");
+    const char* const name = detail::c_text(type, "type");
+    return detail::written([&](tn_write write, void* user, tn_error* error) {
+      return tn_type_describe(get(), of, name, write, user, error);
+    });
+  }
   void add_plugin(const struct tn_plugin* plugin) const {
     detail::checked([&](tn_error* error) { return tn_host_add_plugin(get(), plugin, error); });
   }

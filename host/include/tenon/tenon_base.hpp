@@ -26,11 +26,21 @@ inline namespace v0 {
 
 class Error : public std::runtime_error {
  public:
-  Error(tn_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(tn_status code, const std::string& message, std::string component = {}, std::string subject = {})
+      : std::runtime_error(message),
+        code_(code),
+        about_(std::make_shared<const About>(About{std::move(component), std::move(subject)})) {}
   [[nodiscard]] tn_status code() const noexcept { return code_; }
+  // As in tn_error; "" if unknown.
+  [[nodiscard]] const std::string& component() const noexcept { return about_->component; }
+  [[nodiscard]] const std::string& subject() const noexcept { return about_->subject; }
 
  private:
+  struct About {
+    std::string component, subject;
+  };
   tn_status code_;
+  std::shared_ptr<const About> about_;  // shared: copies of an exception must not fail
 };
 
 // The value of an attribute. Numbers, texts and braced lists convert by themselves.
@@ -128,7 +138,8 @@ namespace detail {
 
 inline void check(tn_status status, const tn_error& error) {
   if (status == TN_OK) return;
-  throw Error(status, error.message[0] != '\0' ? error.message : tn_status_text(status));
+  throw Error(status, error.message[0] != '\0' ? error.message : tn_status_text(status), error.component,
+              error.subject);
 }
 
 // call(&error) -> status; throws unless it is TN_OK.
@@ -137,7 +148,7 @@ void checked(Call call) {
   tn_error error;
   error.size = sizeof error;
   error.code = TN_OK;
-  error.message[0] = '\0';
+  error.message[0] = error.component[0] = error.subject[0] = '\0';
   const tn_status status = call(&error);
   check(status, error);
 }
@@ -164,11 +175,14 @@ std::string written(Call call) {
 
 inline uint32_t count_of(size_t count) { return static_cast<uint32_t>(count); }
 
-// A text in C form, borrowed. Throws for a text with a NUL, which C would cut; `what` names the text in the message.
-inline const char* c_text(const std::string& text, const char* what) {
+// A text in C form, borrowed. Throws for a text with a NUL, which C would cut; `what` names the text in the message,
+// `subject` is its name.
+inline const char* c_text(const std::string& text, const char* what, const std::string& subject = {}) {
   if (text.find('\0') != std::string::npos)
-    throw Error(TN_INVALID, std::string(what) + ": a text must not have a NUL in it; this one has one behind \"" +
-                                text.c_str() + "\"");
+    throw Error(
+        TN_INVALID,
+        std::string(what) + ": a text must not have a NUL in it; this one has one behind \"" + text.c_str() + "\"", {},
+        subject);
   return text.c_str();
 }
 
@@ -192,9 +206,10 @@ class NamedValues {
   using Texts = std::vector<const char*>;
   static void check(const Attribute& attribute) {
     const std::string what = "attribute \"" + attribute.name + "\"";
-    if (const auto* text = std::get_if<std::string>(&attribute.value.held())) c_text(*text, what.c_str());
+    if (const auto* text = std::get_if<std::string>(&attribute.value.held()))
+      c_text(*text, what.c_str(), attribute.name);
     if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value.held()))
-      for (const std::string& text : *texts) c_text(text, what.c_str());
+      for (const std::string& text : *texts) c_text(text, what.c_str(), attribute.name);
   }
   static void fill(tn_value& to, bool held, Texts&) { to.kind = TN_ATTR_BOOL, to.as.i = held ? 1 : 0; }
   static void fill(tn_value& to, int64_t held, Texts&) { to.kind = TN_ATTR_INT, to.as.i = held; }
@@ -283,8 +298,8 @@ inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count
   return result;
 }
 
-// Stores exceptions that the application threw in a callback from C. The C error message carries the number of its
-// exception, by which the failing call finds and rethrows it. Any thread.
+// Stores exceptions that the application threw in a callback from C, each under a number. The subject of the C error
+// carries the number, by which the failing call finds and rethrows the exception. Any thread.
 class Thrown {
  public:
   // Inside a catch block: stores the current exception.
@@ -305,28 +320,27 @@ class Thrown {
       constexpr std::size_t kMost = 256;  // exceptions of a read-ahead that was dropped stay here
       if (kept_.size() == kMost) kept_.erase(kept_.begin());
       kept_[++last_] = std::current_exception();
-      const std::string text = mark(last_) + why;
+      const std::string name = name_of(last_), text = name + " of the application: " + why;
       error->message[text.copy(error->message, sizeof error->message - 1)] = '\0';
+      error->subject[name.copy(error->subject, sizeof error->subject - 1)] = '\0';
     } catch (...) {
       code = TN_OUT_OF_MEMORY;
     }
     return error->code = code;
   }
-  // Rethrows the exception whose number the message carries, if any.
-  void rethrow(const char* message) {
+  // Rethrows the exception whose number the subject carries, if any.
+  void rethrow(const char* subject) {
     std::exception_ptr found;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       for (auto it = kept_.begin(); it != kept_.end() && !found; ++it)
-        if (std::strstr(message, mark(it->first).c_str()) != nullptr) found = it->second, it->second = nullptr;
+        if (name_of(it->first) == subject) found = it->second, it->second = nullptr;
     }
     if (found) std::rethrow_exception(found);
   }
 
  private:
-  static std::string mark(std::uint64_t number) {
-    return "exception " + std::to_string(number) + " of the application: ";
-  }
+  static std::string name_of(std::uint64_t number) { return "exception " + std::to_string(number); }
   std::mutex mutex_;
   std::map<std::uint64_t, std::exception_ptr> kept_;
   std::uint64_t last_ = 0;
@@ -349,7 +363,7 @@ template <typename Call>
 void checked(HostState& host, Call call) {
   checked([&](tn_error* error) {
     const tn_status status = call(error);
-    if (status != TN_OK) host.thrown.rethrow(error->message);
+    if (status != TN_OK) host.thrown.rethrow(error->subject);
     return status;
   });
 }

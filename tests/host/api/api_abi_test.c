@@ -11,10 +11,12 @@
 #define FROZEN(type, bytes) static_assert(sizeof(type) == (bytes), #type)
 
 /* tenon/tenon.h */
-GROWS(tn_error, 4096);
+GROWS(tn_error, 5376);
 AT(tn_error, size, 0);
 AT(tn_error, code, 4);
 AT(tn_error, message, 8);
+AT(tn_error, component, 4096);
+AT(tn_error, subject, 4352);
 FROZEN(tn_layer, 8);
 AT(tn_layer, index, 0);
 AT(tn_layer, generation, 4);

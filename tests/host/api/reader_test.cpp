@@ -340,7 +340,7 @@ TEST_F(ReaderApi, StatusAndMessageOfAFunctionInC) {
   static int32_t status;
   options.next = [](void*, int64_t, tn_array*, int64_t* count, tn_error* why) -> tn_status {
     *count = 99;
-    if (status == TN_IO) std::strcpy(why->message, "no network");
+    if (status == TN_IO) std::strcpy(why->message, "no network"), std::strcpy(why->subject, "eth0");
     return status;
   };
   ASSERT_EQ(tn_reader_create_from(host_.get(), &options, &reader, &error), TN_OK);
@@ -348,6 +348,8 @@ TEST_F(ReaderApi, StatusAndMessageOfAFunctionInC) {
   status = TN_IO;
   EXPECT_EQ(tn_reader_next(host_.get(), reader, &values, 1, &error), TN_IO);
   EXPECT_STREQ(error.message, "the application's reader: no network");
+  EXPECT_STREQ(error.component, "the application's reader");
+  EXPECT_STREQ(error.subject, "eth0");
   status = 77;
   EXPECT_EQ(tn_reader_next(host_.get(), reader, &values, 1, &error), TN_INVALID);
   status = TN_OK;

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tests/support/fashion.h"
@@ -48,6 +51,84 @@ TEST_F(WrapperTest, ErrorsCarryCodeAndMessage) {
   }
   EXPECT_EQ(code_of([&] { (void)host_.layer("fc", {model_.image}, {{"size", 1.5}}); }), TN_INVALID);
   EXPECT_EQ(code_of([&] { (void)host_.load("/nowhere"); }), TN_NOT_FOUND);
+}
+
+TEST_F(WrapperTest, ErrorsCarryComponentAndSubject) {
+  const auto failure = [](auto action, const std::string& component, const std::string& subject) {
+    try {
+      action();
+      ADD_FAILURE() << component << " " << subject;
+    } catch (const v0::Error& error) {
+      const v0::Error copy = error;
+      EXPECT_EQ(copy.component(), component) << error.what();
+      EXPECT_EQ(copy.subject(), subject) << error.what();
+    }
+  };
+  failure([&] { (void)host_.layer("cf", {}); }, "layer type \"cf\"", "");
+  failure([&] { (void)host_.layer("fc", {model_.image}, {{"size", 1.5}}, "a"); }, "layer \"a\" (fc)", "size");
+  failure(
+      [&] {
+        (void)host_.layer("fc", {model_.image}, {{"size", 1}, {"drop_rate", 2}}, "a");
+      },
+      "layer \"a\" (fc)", "drop_rate");
+  failure([&] { (void)host_.layer("cross_entropy", {model_.image}, {}, "a"); }, "layer \"a\" (cross_entropy)", "label");
+  failure([&] { (void)host_.updater("sgd", {{"rate", 1}}); }, "updater \"sgd\"", "rate");
+  failure([&] { (void)host_.reader("idx", {{"files", "none"}, {"classes", "x"}}); }, "reader \"idx\"", "classes");
+  failure([&] { (void)host_.load("/nowhere"); }, "", "/nowhere");
+  const Parameters parameters = host_.parameters(model_.outputs(), 1);
+  failure([&] { (void)parameters.get("nothing"); }, "parameters", "nothing");
+  failure([&] { (void)host_.layer("fc", {model_.image}, {{"act", std::string("a\0b", 3)}}); }, "", "act");
+}
+
+// A caller that was built before the fields has 4096 bytes, and nothing is written behind them.
+TEST_F(WrapperTest, ErrorsFillWhatTheirSizeHolds) {
+  constexpr uint32_t kBefore = offsetof(tn_error, component);
+  tn_layer_options options = {};
+  options.size = sizeof options;
+  options.type = "cf";
+  tn_layer layer = {};
+  for (const uint32_t size : {kBefore, uint32_t{offsetof(tn_error, subject)}, uint32_t{sizeof(tn_error)}}) {
+    tn_error error;
+    std::memset(&error, 'x', sizeof error);
+    error.size = size;
+    EXPECT_EQ(tn_layer_create(host_.get(), &options, &layer, &error), TN_NOT_FOUND);
+    EXPECT_EQ(error.code, TN_NOT_FOUND);
+    EXPECT_EQ(std::string(error.message).find("layer type \"cf\" not found"), 0U);
+    if (size > kBefore)
+      EXPECT_STREQ(error.component, "layer type \"cf\"");
+    else
+      EXPECT_EQ(error.component[0], 'x');
+    EXPECT_EQ(error.subject[0], size == sizeof error ? '\0' : 'x');
+  }
+  tn_error small;
+  std::memset(&small, 'x', sizeof small);
+  small.size = kBefore - 1;
+  EXPECT_EQ(tn_layer_create(host_.get(), &options, &layer, &small), TN_NOT_FOUND);
+  EXPECT_EQ(small.message[0], 'x');
+  // A name that is too long is cut, and ends.
+  const std::string longest(3000, 'n');
+  options.type = longest.c_str();
+  tn_error error = {};
+  error.size = sizeof error;
+  EXPECT_EQ(tn_layer_create(host_.get(), &options, &layer, &error), TN_NOT_FOUND);
+  EXPECT_EQ(std::string(error.component), ("layer type \"" + longest).substr(0, sizeof error.component - 1));
+}
+
+TEST_F(WrapperTest, TypesAreDescribed) {
+  const auto describe = [&](const char* kind, const char* type) {
+    return nlohmann::json::parse(host_.describe_type(kind, type));
+  };
+  const nlohmann::json fc = describe("layer", "fc");
+  EXPECT_EQ(fc.at("type"), "fc");
+  EXPECT_EQ(fc.at("role"), "layer");
+  EXPECT_EQ(fc.at("host_attributes"), (std::vector<std::string>{"parameter_name", "act", "drop_rate"}));
+  EXPECT_EQ(describe("layer", "cross_entropy").at("role"), "cost");
+  EXPECT_EQ(describe("layer", "accuracy").at("role"), "metric");
+  EXPECT_TRUE(describe("updater", "sgd").at("host_attributes").is_array());
+  EXPECT_FALSE(describe("reader", "idx").contains("host_attributes"));
+  EXPECT_EQ(code_of([&] { (void)host_.describe_type("layer", "cf"); }), TN_NOT_FOUND);
+  EXPECT_EQ(code_of([&] { (void)host_.describe_type("device", "cpu"); }), TN_INVALID);
+  EXPECT_EQ(tn_type_describe(host_.get(), "layer", "fc", nullptr, nullptr, nullptr), TN_MISUSE);
 }
 
 // Whatever text crosses into C, one that would be cut there is refused.

@@ -59,8 +59,10 @@ struct BrittleKernel {
   }
   static tn_status supports(const tn_kernel_site*, int32_t*) { return TN_OK; }
   static tn_status query(const tn_kernel_site*, tn_kernel_needs*) { return TN_OK; }
-  static tn_status prepare(const tn_services*, const tn_errors*, void*, const tn_kernel_site* site, int32_t direction,
-                           tn_prepared* prepared) {
+  static tn_status prepare(const tn_services*, const tn_errors* errors, void*, const tn_kernel_site* site,
+                           int32_t direction, tn_prepared* prepared) {
+    if (direction == TN_BACKWARD && broken(site->attributes))
+      return tn_fail(errors, TN_IO, nullptr, "broken on request");
     prepared->binding = &broken(site->attributes);
     prepared->run = direction == TN_BACKWARD ? backward : forward;
     return TN_OK;
@@ -190,6 +192,32 @@ TEST_F(MachineRules, AFailedBackwardLeavesNoGradients) {
 }
 
 // ---- which costs are trained
+
+// A kernel that fails is told in the same words, whether it is prepared or run.
+TEST_F(MachineRules, PrepareAndRunNameTheSameComponent) {
+  bool broken = false;
+  const auto address = static_cast<int64_t>(reinterpret_cast<intptr_t>(&broken));
+  const Layers costs = {cost("a", "test_brittle", {{"broken", address}})};
+  const Parameters parameters = host_.parameters(costs, 1);
+  const auto failure = [](auto action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error;
+    }
+    return Error(TN_OK, "nothing was refused");
+  };
+  const Machine m = machine(parameters, costs);
+  forward(m);
+  broken = true;
+  const Error run = failure([&] { m.backward(); });
+  EXPECT_STREQ(run.what(), "layer \"a_test_brittle\" (native, backward): broken on request");
+  EXPECT_EQ(run.component(), "layer \"a_test_brittle\" (native, backward)");
+  const Error prepare = failure([&] { (void)machine(parameters, costs); });
+  EXPECT_STREQ(prepare.what(), run.what());
+  EXPECT_EQ(prepare.component(), run.component());
+  EXPECT_EQ(prepare.code(), run.code());
+}
 
 TEST_F(MachineRules, ACostThatAnOutputHidesIsRefused) {
   const Layer a = cost("a"), b = cost("b");

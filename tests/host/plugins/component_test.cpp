@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "host/plugins/registry.h"
 #include "tests/support/memory_seams.h"
@@ -110,6 +112,59 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   EXPECT_EQ(kernels[0]->table.supports(nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(kernels[0]->table.prepare(nullptr, &errors, nullptr, nullptr, 0, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reports, 5);
+}
+
+// Whatever a plugin throws is its fault, whether it is a std::exception or not; memory may lack everywhere.
+TEST(Adoption, ForeignExceptionsHaveOneCode) {
+  const Origin origin{"own", nullptr};
+  const std::string who = "reader \"own\"";
+  const TaggedFunction open{Tag::kIo, "open"};
+  const auto thrown_by = [&](tn_status (*function)()) {
+    return error_of([&] { (void)call_plugin(origin, who, open, function); });
+  };
+  const Error standard = thrown_by([]() -> tn_status { throw std::runtime_error("odd"); });
+  EXPECT_EQ(standard.code(), TN_PLUGIN_FAULT);
+  EXPECT_EQ(standard.message(), "reader \"own\" of plugin \"own\": open [io] threw an exception: odd");
+  EXPECT_EQ(standard.component(), who);
+  const Error other = thrown_by([]() -> tn_status { throw 1; });
+  EXPECT_EQ(other.code(), TN_PLUGIN_FAULT);
+  EXPECT_EQ(other.message(), "reader \"own\" of plugin \"own\": open [io] threw an exception of unknown type");
+  EXPECT_EQ(other.component(), who);
+  EXPECT_THROW((void)call_plugin(
+                   origin, who, open, +[]() -> tn_status { throw std::bad_alloc(); }),
+               std::bad_alloc);
+}
+
+TEST(Adoption, DescribesTypes) {
+  Registry found({}, system_files());
+  Own own("own");
+  tn_attribute size = {};
+  size.size = sizeof size;
+  size.kind = TN_ATTR_INT;
+  size.name = "size";
+  size.doc = "how many";
+  size.has_range = 1;
+  size.minimum = 1;
+  size.initial = {TN_ATTR_INT, 1, {}};
+  size.initial.as.i = 4;
+  const tn_attribute* const attributes[] = {&size};
+  own.layer_text.role = TN_ROLE_LAYER;
+  own.layer_text.attributes = attributes;
+  own.layer_text.attributes_count = 1;
+  found.add(own.plugin);
+  const nlohmann::json layer = found.describe_type("layer", "own");
+  EXPECT_EQ(layer.at("type"), "own");
+  EXPECT_EQ(layer.at("role"), "layer");
+  EXPECT_EQ(layer.at("outputs").at(0).at("name"), "y");
+  const nlohmann::json expected = {{"name", "size"},    {"doc", "how many"}, {"kind", TN_ATTR_INT},
+                                   {"required", false}, {"initial", 4},      {"minimum", 1.0}};
+  EXPECT_EQ(layer.at("attributes"), nlohmann::json::array({expected}));
+  EXPECT_EQ(found.describe_type("updater", "own").at("attributes"), nlohmann::json::array());
+  EXPECT_EQ(found.describe_type("reader", "own").at("type"), "own");
+  const Error absent = error_of([&] { (void)found.describe_type("reader", "owm"); });
+  EXPECT_EQ(absent.code(), TN_NOT_FOUND);
+  EXPECT_EQ(absent.component(), "reader type \"owm\"");
+  EXPECT_EQ(error_of([&] { (void)found.describe_type("device", "own"); }).code(), TN_INVALID);
 }
 
 TEST(Adoption, ReadsTablesOfAnotherSize) {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
 #include "core/shape.h"
+#include "host/plugins/callback.h"
 #include "tests/support/memory_seams.h"
 
 namespace tenon {
@@ -26,6 +29,38 @@ TEST(ErrorSink, ThrowsWhatWasReportedLast) {
   EXPECT_EQ(error.message(), "layer \"hidden\" (fc): size: must be positive");
   EXPECT_EQ(error_of([&] { sink.check(TN_IO); }).message(),
             std::string("layer \"hidden\" (fc): ") + status_text(TN_IO) + ", without a reason");
+}
+
+TEST(ErrorSink, FillsTheFields) {
+  ErrorSink sink("device \"cpu\"");
+  tn_fail(sink.get(), TN_INVALID, "size", "must be even");
+  Error error = error_of([&] { sink.check(TN_INVALID); });
+  EXPECT_EQ(error.component(), "device \"cpu\"");
+  EXPECT_EQ(error.subject(), "size");
+  EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).subject(), "") << "that of the report before";
+  tn_fail(sink.get(), TN_INVALID, nullptr, "no port");
+  error = error_of([&] { sink.check(TN_INVALID, "layer \"a\" (gemm)"); });
+  EXPECT_EQ(error.message(), "layer \"a\" (gemm): no port");
+  EXPECT_EQ(error.component(), "layer \"a\" (gemm)");
+  EXPECT_EQ(error.subject(), "");
+}
+
+TEST(ErrorSink, KeepsWhatACallbackThrew) {
+  ErrorSink sink("layer \"a\" (t)");
+  const auto failed = [&](auto work, tn_status code) {
+    EXPECT_EQ(guarded(sink, work), code);
+    return error_of([&] { sink.check(code); });
+  };
+  Error error = failed([] { fail(TN_NOT_FOUND, ComponentName{"inner"}, SubjectName{"x"}, "no x"); }, TN_NOT_FOUND);
+  EXPECT_EQ(error.message(), "layer \"a\" (t): inner: no x");
+  EXPECT_EQ(error.component(), "layer \"a\" (t)");
+  EXPECT_EQ(error.subject(), "x");
+  // What is not ours is a defect of the host, in whose callback it came.
+  error = failed([] { throw std::runtime_error("odd"); }, TN_INTERNAL);
+  EXPECT_EQ(error.message(), "layer \"a\" (t): odd");
+  EXPECT_EQ(error.subject(), "");
+  (void)failed([] { throw 1; }, TN_INTERNAL);
+  (void)failed([] { throw std::bad_alloc(); }, TN_OUT_OF_MEMORY);
 }
 
 TEST(ErrorSink, SuccessForgetsTheReport) {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/plugins/type_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tenon {
+
+namespace {
+
+using nlohmann::json;
+
+json to_json(const Port& port) { return {{"name", port.name}, {"doc", port.doc}, {"flags", port.flags}}; }
+
+json to_json(const Attribute& attribute) {
+  json result = {
+      {"name", attribute.name}, {"doc", attribute.doc}, {"kind", attribute.kind}, {"required", attribute.required}};
+  if (!std::holds_alternative<Absent>(attribute.initial)) result["initial"] = tenon::to_json(attribute.initial);
+  if (attribute.minimum) result["minimum"] = *attribute.minimum;
+  if (attribute.maximum) result["maximum"] = *attribute.maximum;
+  if (!attribute.choices.empty()) result["choices"] = attribute.choices;
+  return result;
+}
+
+template <typename Entry>
+json list_of(const std::vector<Entry>& entries) {
+  json result = json::array();
+  for (const Entry& entry : entries) result.push_back(to_json(entry));
+  return result;
+}
+
+// What every kind of type has.
+template <typename Description>
+json common(const Description& described) {
+  return {{"type", described.type}, {"doc", described.doc}, {"attributes", list_of(described.attributes)}};
+}
+
+}  // namespace
+
+const char* role_name(int32_t role) {
+  return role == TN_ROLE_COST ? "cost" : role == TN_ROLE_METRIC ? "metric" : "layer";
+}
+
+json to_json(const LayerDescription& layer) {
+  json result = common(layer);
+  result["role"] = role_name(layer.role);
+  result["inputs"] = list_of(layer.inputs);
+  result["outputs"] = list_of(layer.outputs);
+  result["parameters"] = layer.parameters;
+  return result;
+}
+
+json to_json(const UpdaterDescription& updater) { return common(updater); }
+json to_json(const ReaderDescription& reader) { return common(reader); }
+
+}  // namespace tenon
