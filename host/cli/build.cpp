@@ -15,21 +15,45 @@ namespace {
 
 using nlohmann::json;
 
-// The host's message knows the layer and the attribute; this adds where it was written. `keys` are the job's own
-// keys beside the attributes.
-[[noreturn]] void rethrow_at(const Error& error, const JobType& type, const std::string& what,
-                             const std::vector<std::string>& keys) {
-  const std::string message = error.what();
-  const std::string prefix = message.find(what) == std::string::npos ? what + ": " : "";
-  for (const auto& [name, place] : type.places) {
-    if (message.find("attribute \"" + name + "\"") == std::string::npos) continue;
-    const std::string key = nearest(name, keys);
-    if (message.find("unknown attribute \"" + name + "\"; did you mean") == std::string::npos && !key.empty() &&
-        message.find("unknown attribute \"" + name + "\"") != std::string::npos)
-      throw Failure(kBadConfig, place + ": " + what + ": unknown key \"" + name + "\"; did you mean \"" + key + "\"?");
-    throw Failure(exit_code(error.code()), place + ": " + prefix + message);
-  }
-  throw Failure(exit_code(error.code()), type.place + ": " + prefix + message);
+// What the job says of a component: a type and its attributes.
+struct Wanted {
+  const char* kind;  // "layer", "updater", "reader"
+  const JobType& type;
+  std::string section;            // for messages: `layer "hidden"`, "[updater]"
+  std::vector<std::string> keys;  // the job's own, beside the attributes
+  std::string component;          // as errors of the library name it
+  bool named = false;             // the library's messages about the component name the section, too
+};
+
+// Attributes that a type takes.
+std::vector<std::string> attributes_of(const Host& host, const Wanted& wanted) {
+  const json described = json::parse(host.describe_type(wanted.kind, wanted.type.type));
+  std::vector<std::string> result = described.value("host_attributes", std::vector<std::string>());
+  for (const json& attribute : described.at("attributes")) result.push_back(attribute.at("name").get<std::string>());
+  return result;
+}
+
+// The library's error knows the component and the attribute; this adds where the job has them.
+[[noreturn]] void rethrow_at(const Error& error, const Host& host, const Wanted& wanted) {
+  const bool own = error.component() == wanted.component;
+  const std::string message = (own && wanted.named ? "" : wanted.section + ": ") + error.what();
+  const auto place = own ? wanted.type.places.find(error.subject()) : wanted.type.places.end();
+  if (place == wanted.type.places.end()) throw Failure(exit_code(error.code()), wanted.type.place + ": " + message);
+  const std::string key = nearest(place->first, wanted.keys);
+  if (!key.empty() && nearest(place->first, attributes_of(host, wanted)).empty())
+    throw Failure(kBadConfig, place->second + ": " + wanted.section + ": unknown key \"" + place->first +
+                                  "\"; did you mean \"" + key + "\"?");
+  throw Failure(exit_code(error.code()), place->second + ": " + message);
+}
+
+// An unknown type is refused where the layer is made.
+Role role_of(const Host& host, const std::string& type) try {
+  const json described = json::parse(host.describe_type("layer", type));
+  const std::string role = described.at("role").get<std::string>();
+  return role == "cost" ? Role::kCost : role == "metric" ? Role::kMetric : Role::kLayer;
+} catch (const Error& error) {
+  if (error.code() != TN_NOT_FOUND && error.code() != TN_REFUSED) throw;
+  return Role::kLayer;
 }
 
 tn_dtype dtype_of(const std::string& name) {
@@ -134,7 +158,12 @@ Reader open_parts(const Host& host, const Job& job, const JobReader& reader, con
     try {
       parts.push_back(open_source(host, job, reader, part, known));
     } catch (const Error& error) {
-      rethrow_at(error, part, what + ": part " + std::to_string(parts.size() + 1), {"type", "choose"});
+      rethrow_at(error, host,
+                 {"reader",
+                  part,
+                  what + ": part " + std::to_string(parts.size() + 1),
+                  {"type", "choose"},
+                  "reader \"" + part.type + "\""});
     }
   }
   Reader joined = reader.join == "chain"        ? chain(std::move(parts))
@@ -192,7 +221,7 @@ OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader
   } catch (const Error& error) {
     std::vector<std::string> keys{"type", "part", "join", "choose"};
     keys.insert(keys.end(), std::begin(kReaderKeys), std::end(kReaderKeys));
-    rethrow_at(error, reader, what, keys);
+    rethrow_at(error, host, {"reader", reader, what, keys, "reader \"" + reader.type + "\""});
   }
   return open;
 }
@@ -211,11 +240,8 @@ void require_samples(const JobReader& reader, int64_t samples) {
 
 Topology::Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open)
     : host_(host), job_(job), reader_(reader), open_(open) {
-  // The manifest writes the numbers of <tenon/layer.h>, which Role has too.
-  for (const json& plugin : json::parse(host.plugins()))
-    if (plugin.at("manifest").is_object() && plugin.at("manifest").contains("layers"))
-      for (const json& type : plugin.at("manifest").at("layers"))
-        roles_.emplace(type.at("type").get<std::string>(), static_cast<Role>(type.value("role", 0)));
+  for (const JobLayer& layer : job.layers)
+    if (roles_.find(layer.type) == roles_.end()) roles_.emplace(layer.type, role_of(host, layer.type));
 }
 
 const JobLayer* Topology::find(const std::string& name) const {
@@ -266,7 +292,9 @@ Layer Topology::make(const JobLayer& layer) {
   try {
     return host_.layer(layer.type, inputs, layer.attributes, layer.name);
   } catch (const Error& error) {
-    rethrow_at(error, layer, "layer \"" + layer.name + "\"", {"name", "type", "inputs"});
+    const std::string section = "layer \"" + layer.name + "\"";
+    rethrow_at(error, host_,
+               {"layer", layer, section, {"name", "type", "inputs"}, section + " (" + layer.type + ")", true});
   }
 }
 
@@ -321,8 +349,7 @@ std::vector<std::string> Topology::outputs() const {
 Role Topology::role(const std::string& name) const {
   const JobLayer* layer = find(name);
   if (layer == nullptr) throw Failure(kBadConfig, unknown(name));
-  const auto role = roles_.find(layer->type);
-  return role == roles_.end() ? Role::kLayer : role->second;  // an unknown type is refused where the layer is made
+  return roles_.at(layer->type);
 }
 
 std::vector<std::string> Topology::measured() const {
@@ -393,7 +420,7 @@ Updater make_updater(const Host& host, const Job& job) {
   try {
     return host.updater(job.updater->type, job.updater->attributes);
   } catch (const Error& error) {
-    rethrow_at(error, *job.updater, "[updater]", {"type"});
+    rethrow_at(error, host, {"updater", *job.updater, "[updater]", {"type"}, "updater \"" + job.updater->type + "\""});
   }
 }
 

@@ -11,22 +11,17 @@ namespace {
 using nlohmann::json;
 
 // What a type takes an attribute to be that is not given; null: nothing.
-json initial_of(const json& plugins, const std::string& type, const std::string& attribute) {
-  for (const json& plugin : plugins) {
-    if (!plugin.at("manifest").is_object() || !plugin.at("manifest").contains("layers")) continue;
-    for (const json& layer : plugin.at("manifest").at("layers")) {
-      if (layer.at("type") != type || !layer.contains("attributes")) continue;
-      for (const json& described : layer.at("attributes"))
-        if (described.at("name") == attribute) return described.value("initial", json());
-    }
-  }
+json initial_of(const Host& host, const std::string& type, const std::string& attribute) {
+  const json described = json::parse(host.describe_type("layer", type));
+  for (const json& declared : described.at("attributes"))
+    if (declared.at("name") == attribute) return declared.value("initial", json());
   return {};
 }
 
 // Finds what two descriptions of one layer, as in docs/model-file.md, do not share and the answers depend on.
 class Comparison {
  public:
-  Comparison(const json& plugins, const json& saved, const json& job) : plugins_(plugins) {
+  Comparison(const Host& host, const json& saved, const json& job) : host_(host) {
     compare("type", saved.at("type"), job.at("type"));
     if (!found_.empty()) return;
     if (saved.contains("scale")) {
@@ -55,21 +50,20 @@ class Comparison {
   }
   [[nodiscard]] json attribute(const json& layer, const std::string& name) const {
     if (layer.at("attributes").contains(name)) return layer.at("attributes").at(name);
-    return name == "parameter_name" ? layer.at("name") : initial_of(plugins_, layer.at("type"), name);
+    return name == "parameter_name" ? layer.at("name") : initial_of(host_, layer.at("type"), name);
   }
 
-  const json& plugins_;
+  const Host& host_;
   std::string found_;
 };
 
 void compare_layers(const Host& host, const std::string& path, const Topology& topology, Console& console) {
-  const json plugins = json::parse(host.plugins());
   const std::map<std::string, json> job = topology.described();
   const json saved = json::parse(host.describe_model(path));
   for (const json& layer : saved.at("topology").at("layers")) {
     const auto same = job.find(layer.at("name").get<std::string>());
     if (same == job.end()) continue;
-    const Comparison comparison(plugins, layer, same->second);
+    const Comparison comparison(host, layer, same->second);
     if (comparison.found().empty()) continue;
     console.warn(path + " was saved with another layer \"" + same->first + "\": " + comparison.found());
     break;

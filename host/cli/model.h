@@ -28,7 +28,7 @@ auto with_model(const std::string& path, Work work) {
   try {
     return work();
   } catch (const Error& error) {
-    if (std::string(error.what()).rfind("parameter ", 0) != 0) throw;
+    if (error.component() != "parameters") throw;
     throw Failure(exit_code(error.code()), path + " does not fit the job: " + error.what());
   }
 }

@@ -146,6 +146,46 @@ TEST_F(MistakesTest, JobKeys) {
   EXPECT_THAT(changed(78, "passes = 4", "passes = = 4"), HasSubstr("job.toml:1: "));
 }
 
+// Each attribute that a plugin refuses is reported where the job has it.
+TEST_F(MistakesTest, AttributesThatAPluginRefuses) {
+  const std::string rest = R"(
+[[layer]]
+name = "turned"
+type = "transpose"
+inputs = ["features"]
+axes = [1, 0]
+
+[updater]
+type = "sgd"
+learning_rate = 0.1
+)";
+  const auto libsvm = [&](const std::string& lines) {
+    write("data", "1 1:0.5\n2 2:1\n");
+    write("job.toml", "passes = 1\n\n[reader.train]\ntype = \"libsvm\"\nfiles = [\"data\"]\n" + lines + rest);
+    return failure(78, "plan job.toml");
+  };
+  EXPECT_THAT(libsvm("width = 3\nbatch = 2\nlabels = [\"1\", \"1\"]\n"),
+              HasSubstr("tenon: job.toml:8: [reader.train]: reader \"libsvm\": labels: \"1\" is there twice"));
+  EXPECT_THAT(libsvm("labels = [\"1\", \"x\"]\nwidth = 3\nbatch = 2\n"), HasSubstr("job.toml:6: [reader.train]: "));
+  EXPECT_THAT(libsvm("width = 0\nbatch = 2\nlabels = []\n"), HasSubstr("job.toml:6: [reader.train]: "));
+  // In a part.
+  write("job.toml",
+        "passes = 1\n[reader.train]\nbatch = 2\n[[reader.train.part]]\ntype = \"libsvm\"\nfiles = \"data\"\n"
+        "width = 3\nlabels = [\"1\", \"1\"]\n" +
+            rest);
+  EXPECT_THAT(failure(78, "plan job.toml"),
+              HasSubstr("job.toml:8: [reader.train]: part 1: reader \"libsvm\": labels: \"1\" is there twice"));
+  // Of a layer, and of an updater.
+  EXPECT_THAT(changed(78, "type = \"softmax\"\ninputs = [\"score\"]",
+                      "type = \"transpose\"\ninputs = [\"score\"]\n\naxes = [1, 0]", "plan"),
+              HasSubstr("job.toml:34: layer \"prediction\" (transpose): axes: must be a permutation"));
+  EXPECT_THAT(changed(78, "learning_rate = 0.05", "learning_rate = 0.05\nbeta1 = 1.0"),
+              HasSubstr("job.toml:48: [updater]: updater \"adam\": beta1: must be below 1"));
+  // A key of the job that was written wrongly, and that no attribute is near to.
+  EXPECT_THAT(changed(78, "batch = 8", "batch = 8\nprefech = 1"),
+              HasSubstr("[reader.train]: unknown key \"prefech\"; did you mean \"prefetch\"?"));
+}
+
 TEST_F(MistakesTest, UnknownTypes) {
   EXPECT_THAT(changed(66, "type = \"fc\"", "type = \"cf\""),
               AllOf(HasSubstr("job.toml:5: "), HasSubstr("\"cf\""), HasSubstr("did you mean \"fc\"?")));
