@@ -166,9 +166,12 @@ TEST_F(RegistryTest, RefusesPluginsOfInterface01) {
                                                  "rebuild the plugin with the SDK of this Tenon")));
     EXPECT_FALSE(is_mapped(file)) << file;
   }
-  EXPECT_EQ(error_of([&] { (void)found.layer("test_scale"); }).code(), TN_NOT_FOUND);
-  EXPECT_EQ(error_of([&] { (void)found.layer("example.swish"); }).code(), TN_NOT_FOUND);
-  EXPECT_EQ(error_of([&] { (void)found.updater("sgd"); }).code(), TN_NOT_FOUND);
+  for (const Error& asked :
+       {error_of([&] { (void)found.layer("test_scale"); }), error_of([&] { (void)found.layer("example.swish"); }),
+        error_of([&] { (void)found.updater("sgd"); })}) {
+    EXPECT_EQ(asked.code(), TN_REFUSED);
+    EXPECT_THAT(asked.message(), AllOf(HasSubstr("built with version 0.1"), HasSubstr("offers version 0.2")));
+  }
 }
 
 TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {
