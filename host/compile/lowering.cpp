@@ -178,8 +178,8 @@ class Lowering {
     } else if (!needs_kernel) {
       recorded();
     } else {
-      fail(TN_UNSUPPORTED, layer_label(*ref), ": it has native kernels only, and none for device \"", device_,
-           "\" and ", dtype_name(compute_));
+      fail(TN_UNSUPPORTED, ComponentName{layer_label(*ref)}, "it has native kernels only, and none for device \"",
+           device_, "\" and ", dtype_name(compute_));
     }
   }
 
@@ -265,19 +265,20 @@ class Lowering {
     for (size_t i = 0; i < body_.outputs.size(); ++i) {
       const std::string& port = body_.type->description.outputs[i].name;
       if (body_.outputs[i] == kNoValue)
-        fail(TN_PLUGIN_FAULT, layer_label(layer), ": lower gave no output \"", port, "\"");
+        fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "lower gave no output \"", port, "\"");
       const Spec planned = concrete(layer.outputs[i]);
       const Spec& made = result_.graph.spec(body_.outputs[i]);
       if (!same(planned.shape, made.shape) || planned.dtype != made.dtype)
-        fail(TN_PLUGIN_FAULT, layer_label(layer), ": output \"", port, "\" was planned as ", to_string(planned),
-             " but lower gave ", to_string(made));
+        fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "output \"", port, "\" was planned as ",
+             to_string(planned), " but lower gave ", to_string(made));
       if (layer.drop_rate > 0 && training_) body_.outputs[i] = dropped(body_.outputs[i], layer.drop_rate);
       std::string& name = result_.graph.values[static_cast<size_t>(body_.outputs[i])].name;
       if (name.empty()) name = layer.name;
       result_.outputs[{&layer, static_cast<uint32_t>(i)}] = body_.outputs[i];
     }
     for (size_t i = 0; i < body_.states.size(); ++i)
-      if (body_.states[i] == kNoValue) fail(TN_PLUGIN_FAULT, layer_label(layer), ": lower gave no state ", i);
+      if (body_.states[i] == kNoValue)
+        fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "lower gave no state ", i);
   }
 
   // The host attribute drop_rate, in training: each element is 0 with that probability, else 1 / (1 - rate) of itself.

@@ -163,7 +163,7 @@ void check_source(const std::string& name, const DataSource& source) {
 
 }  // namespace
 
-std::vector<std::string> LayerFactory::attributes() { return {kParameterName, kAct, kDropRate}; }
+std::vector<std::string> LayerFactory::attributes() { return host_attribute_names(); }
 
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   check_name(name);

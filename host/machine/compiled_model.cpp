@@ -60,12 +60,12 @@ void check_parameters(const Topology& topology, const ParameterSet& set) {
   for (const ParameterEntry& entry : set.entries()) known.push_back(entry.name);
   for (const ParameterDeclaration& declaration : topology.declarations()) {
     if (!set.contains(declaration.name))
-      fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner,
-           "\" needs it, and the set holds none of that name", suggestion(declaration.name, known),
-           "; is this the set, or the model, of another topology?");
+      fail_parameter(TN_INVALID, declaration.name, "parameter \"", declaration.name, "\": layer \"", declaration.owner,
+                     "\" needs it, and the set holds none of that name", suggestion(declaration.name, known),
+                     "; is this the set, or the model, of another topology?");
     if (const ParameterEntry& entry = set.find(declaration.name); entry.shape != declaration.shape)
-      fail(TN_INVALID, "parameter \"", declaration.name, "\": layer \"", declaration.owner, "\" needs ",
-           to_string(declaration.shape), ", the set holds ", to_string(entry.shape));
+      fail_parameter(TN_INVALID, declaration.name, "parameter \"", declaration.name, "\": layer \"", declaration.owner,
+                     "\" needs ", to_string(declaration.shape), ", the set holds ", to_string(entry.shape));
   }
 }
 
@@ -74,8 +74,8 @@ void check_immutable(const Topology& topology, const MachineOptions& options) {
   for (const ParameterDeclaration& declaration : topology.declarations()) names.push_back(declaration.name);
   for (const std::string& immutable : options.immutable)
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_below(name, immutable); }))
-      fail(TN_NOT_FOUND, "immutable parameter \"", immutable, "\": the topology has none of that name",
-           suggestion(immutable, names));
+      fail_parameter(TN_NOT_FOUND, immutable, "immutable parameter \"", immutable,
+                     "\": the topology has none of that name", suggestion(immutable, names));
 }
 
 std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& topology, const Graph& graph,

@@ -18,15 +18,18 @@ std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vect
   for (const NamedArray& given : arrays) {
     const auto known = std::find(names.begin(), names.end(), given.name);
     if (known == names.end())
-      fail(TN_NOT_FOUND, "there is no data layer \"", given.name, "\"", suggestion(given.name, names));
+      fail(TN_NOT_FOUND, SubjectName{given.name}, "there is no data layer \"", given.name, "\"",
+           suggestion(given.name, names));
     const auto number = static_cast<size_t>(known - names.begin());
-    if (fed[number]) fail(TN_INVALID, "data layer \"", given.name, "\" is fed twice");
+    if (fed[number]) fail(TN_INVALID, SubjectName{given.name}, "data layer \"", given.name, "\" is fed twice");
     fed[number] = true;
     result[number] = given.array;
   }
   const auto missing = std::find(fed.begin(), fed.end(), false);
-  if (missing != fed.end())
-    fail(TN_INVALID, "data layer \"", names[static_cast<size_t>(missing - fed.begin())], "\" is not fed");
+  if (missing != fed.end()) {
+    const std::string& name = names[static_cast<size_t>(missing - fed.begin())];
+    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\" is not fed");
+  }
   return result;
 }
 
@@ -70,14 +73,14 @@ std::vector<int64_t> FeedChecker::sizes(const std::vector<ArrayView>& arrays) co
   for (size_t i = 0; i < arrays.size(); ++i) {
     const Feed& feed = lowered.feeds[i];
     if (arrays[i].storage != feed.spec.storage)
-      fail(TN_INVALID, "data layer \"", feed.name, "\": expected ", storage_name(feed.spec.storage), " data, got ",
-           storage_name(arrays[i].storage));
+      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": expected ",
+           storage_name(feed.spec.storage), " data, got ", storage_name(arrays[i].storage));
     const bool dense = feed.rows.empty();
     const int64_t count = dense ? check_dense(feed, arrays[i]) : check_rows(feed, arrays[i], symbols);
     if (dense) check_samples(feed, count);
     if (samples >= 0 && samples != count)
-      fail(TN_INVALID, "data layer \"", feed.name, "\" has ", count, " samples, data layer \"", lowered.feeds[0].name,
-           "\" has ", samples);
+      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\" has ", count, " samples, data layer \"",
+           lowered.feeds[0].name, "\" has ", samples);
     samples = count;
   }
   for (const RowsUse& rows : lowered.rows)
@@ -106,13 +109,15 @@ int64_t FeedChecker::check_dense(const Feed& feed, const ArrayView& array) const
 
 void FeedChecker::check_samples(const Feed& feed, int64_t samples) const {
   if (samples < 0 || samples > max_samples_)
-    fail(TN_INVALID, "data layer \"", feed.name, "\": ", samples, " samples; the machine was made for at most ",
-         max_samples_);
+    fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", samples,
+         " samples; the machine was made for at most ", max_samples_);
 }
 
 // Of a ragged or a sparse feed: fills the sizes of its rows in. Gives the number of samples.
 int64_t FeedChecker::check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const {
-  const auto bad = [&](const auto&... parts) { fail(TN_INVALID, "data layer \"", feed.name, "\": ", parts...); };
+  const auto bad = [&](const auto&... parts) {
+    fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", parts...);
+  };
   const bool sparse = feed.weights != kNoValue;
   const int64_t first = check_dense(feed, array);
   const int64_t samples = sparse ? first : array.samples;
@@ -166,7 +171,8 @@ void FeedChecker::check_shared(const std::vector<ArrayView>& arrays, const std::
       const int64_t count = tn_dim_value(&outer, symbols.data());
       const auto differs = std::mismatch(ends, ends + count + 1, other_ends).first - ends;
       if (differs > count) continue;
-      fail(TN_BAD_DATA, "data layers \"", model_.lowered.feeds[other].name, "\" and \"", feed.name,
+      fail(TN_BAD_DATA, SubjectName{model_.lowered.feeds[other].name}, "data layers \"",
+           model_.lowered.feeds[other].name, "\" and \"", feed.name,
            "\" are of one sequence, and differ in the length of ", level == 0 ? "sample " : "inner sequence ",
            differs - 1, " of the minibatch: ", other_ends[differs] - other_ends[differs - 1], " and ",
            ends[differs] - ends[differs - 1]);

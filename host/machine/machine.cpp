@@ -48,7 +48,7 @@ void Machine::grow(const std::vector<int64_t>& symbols) {
     const auto at = static_cast<size_t>(rows.symbol);
     if (symbols[at] <= model_.bounds[at]) continue;
     if (options_.max_rows > 0)
-      fail(TN_INVALID, "data layer \"", rows.name, "\": ", symbols[at],
+      fail(TN_INVALID, SubjectName{rows.name}, "data layer \"", rows.name, "\": ", symbols[at],
            " rows in a minibatch; the machine was made for at most ", options_.max_rows);
     fits = false;
     if (rows.name.empty()) continue;  // follows from the others

@@ -75,11 +75,14 @@ const ParameterUse& Machine::differentiated(const std::string& parameter) const 
   for (const ParameterUse& use : model_.lowered.parameters) {
     names.push_back(use.name);
     if (use.name != parameter) continue;
-    if (use.gradient == kNoValue) fail(TN_NOT_FOUND, "parameter \"", parameter, "\" has no gradient in this machine");
-    if (!accumulated_) fail(TN_MISUSE, "parameter \"", parameter, "\": no backward since the last update");
+    if (use.gradient == kNoValue)
+      fail_parameter(TN_NOT_FOUND, parameter, "parameter \"", parameter, "\" has no gradient in this machine");
+    if (!accumulated_)
+      fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
     return use;
   }
-  fail(TN_NOT_FOUND, "the machine has no parameter \"", parameter, "\"", suggestion(parameter, names));
+  fail_parameter(TN_NOT_FOUND, parameter, "the machine has no parameter \"", parameter, "\"",
+                 suggestion(parameter, names));
 }
 
 const SparseGradient* Machine::sparse_gradient(ValueId value) const {
@@ -96,7 +99,8 @@ ArrayView Machine::gradient(const std::string& parameter) {
 
 Machine::RowsView Machine::gradient_rows(const std::string& parameter) const {
   const SparseGradient* const gradient = sparse_gradient(differentiated(parameter).gradient);
-  if (gradient == nullptr) fail(TN_INVALID, "parameter \"", parameter, "\" has a dense gradient, not one of rows");
+  if (gradient == nullptr)
+    fail_parameter(TN_INVALID, parameter, "parameter \"", parameter, "\" has a dense gradient, not one of rows");
   RowsView rows;
   rows.ids = {TN_I64, {gradient->count()}, gradient->rows().ids};
   rows.values = {gradient->dtype(), set_->entries()[gradient->entry()].shape, gradient->values()};

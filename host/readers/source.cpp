@@ -53,7 +53,8 @@ class SourceReader final : public CountingReader {
     if (count == 0 && size() >= 0 && position() != size())
       fail(TN_INVALID, ComponentName{kWho}, "a pass ended after ", position(), " samples; expected ", size());
     if (size() >= 0 && count > size() - position())
-      fail(TN_INVALID, kWho, ": it gave sample ", position() + count, " of a pass; expected ", size(), " samples");
+      fail(TN_INVALID, ComponentName{kWho}, "it gave sample ", position() + count, " of a pass; expected ", size(),
+           " samples");
     for (ArrayView& array : values) {
       if (array.storage == TN_RAGGED)
         array.samples = count;

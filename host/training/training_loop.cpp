@@ -70,7 +70,7 @@ Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
   for (const Slot& slot : slots) names.push_back(slot.name);
   for (const auto& [slot, layer] : slot_map)
     if (std::find(names.begin(), names.end(), slot) == names.end())
-      fail(TN_INVALID, "feeding: the reader has no slot \"", slot, "\"", suggestion(slot, names));
+      fail(TN_INVALID, SubjectName{slot}, "feeding: the reader has no slot \"", slot, "\"", suggestion(slot, names));
   for (const Feed& feed : machine.feeds()) {
     const auto feeds_layer = [&](const std::string& slot) {
       const auto mapped = slot_map.find(slot);
@@ -79,13 +79,15 @@ Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
     const auto slot = std::find_if(names.begin(), names.end(), feeds_layer);
     const auto second = slot == names.end() ? slot : std::find_if(slot + 1, names.end(), feeds_layer);
     if (second != names.end())
-      fail(TN_INVALID, "data layer \"", feed.name, "\": the slots \"", *slot, "\" and \"", *second, "\" both feed it");
+      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": the slots \"", *slot, "\" and \"",
+           *second, "\" both feed it");
     const auto elsewhere = slot_map.find(feed.name);
     if (slot == names.end() && elsewhere != slot_map.end())
-      fail(TN_INVALID, "data layer \"", feed.name, "\": no slot of the reader feeds it; that of its name feeds \"",
-           elsewhere->second, "\"");
+      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name,
+           "\": no slot of the reader feeds it; that of its name feeds \"", elsewhere->second, "\"");
     if (slot == names.end())
-      fail(TN_INVALID, "data layer \"", feed.name, "\": no slot of the reader feeds it", suggestion(feed.name, names));
+      fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": no slot of the reader feeds it",
+           suggestion(feed.name, names));
     const auto number = static_cast<size_t>(slot - names.begin());
     links_.push_back({number, feed.name, slots[number]});
   }

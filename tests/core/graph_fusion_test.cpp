@@ -178,7 +178,7 @@ struct Epilogue {
     product = GraphWriter(graph, 0, false, TN_F64).gemm(a, b, 0, 1);
     const std::vector<ValueId> read = operands(graph, product);
     result = GraphWriter(graph, 0, backward, TN_F64).pointwise(binary(op), read, 1)[0];
-    attach_epilogues(graph, [](const Node&, const Node&, int32_t) { return true; });
+    attach_epilogues(graph, [](const Node& /*gemm*/) { return true; });
   }
   [[nodiscard]] bool attached() const {
     return std::any_of(graph.nodes.begin(), graph.nodes.end(),

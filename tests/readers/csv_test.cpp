@@ -189,7 +189,7 @@ TEST_F(Csv, NamesThatCannotNameSlotsOrFiles) {
     return result;
   }();
   EXPECT_THAT(attribute_error(accents + "\n1\n", {{"columns", Strings{"y"}}}).message(),
-              HasSubstr("there are \"" + accents.substr(0, 39) + "...\""));
+              HasSubstr("known: \"" + accents.substr(0, 39) + "...\""));
 }
 
 TEST_F(Csv, EmptyFilesAndFilesWithoutRecords) {

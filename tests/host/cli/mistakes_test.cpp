@@ -165,7 +165,7 @@ learning_rate = 0.1
     return failure(78, "plan job.toml");
   };
   EXPECT_THAT(libsvm("width = 3\nbatch = 2\nlabels = [\"1\", \"1\"]\n"),
-              HasSubstr("tenon: job.toml:8: [reader.train]: reader \"libsvm\": labels: \"1\" is there twice"));
+              HasSubstr("tenon: job.toml:8: [reader.train]: reader \"libsvm\": labels: duplicate label \"1\""));
   EXPECT_THAT(libsvm("labels = [\"1\", \"x\"]\nwidth = 3\nbatch = 2\n"), HasSubstr("job.toml:6: [reader.train]: "));
   EXPECT_THAT(libsvm("width = 0\nbatch = 2\nlabels = []\n"), HasSubstr("job.toml:6: [reader.train]: "));
   // In a part.
@@ -174,7 +174,7 @@ learning_rate = 0.1
         "width = 3\nlabels = [\"1\", \"1\"]\n" +
             rest);
   EXPECT_THAT(failure(78, "plan job.toml"),
-              HasSubstr("job.toml:8: [reader.train]: part 1: reader \"libsvm\": labels: \"1\" is there twice"));
+              HasSubstr("job.toml:8: [reader.train]: part 1: reader \"libsvm\": labels: duplicate label \"1\""));
   // Of a layer, and of an updater.
   EXPECT_THAT(changed(78, "type = \"softmax\"\ninputs = [\"score\"]",
                       "type = \"transpose\"\ninputs = [\"score\"]\n\naxes = [1, 0]", "plan"),

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/graph/passes.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/planned_interpreter.h"
 #include "tests/support/random_graph.h"

@@ -20,6 +20,7 @@ TEST(MemoryPlan, LivingValuesNeverOverlap) {
     std::vector<ValueId> made{graph.add_external(floats(10), "in")};
     for (int i = 0; i < 30; ++i) {
       Node node;
+      node.operation = Gather();
       for (int k = 0; k < 2; ++k) node.inputs.push_back(made[random() % made.size()]);
       graph.nodes.push_back(node);
       const ValueId output = graph.add_value(floats(1 + random() % 500), i);
@@ -58,6 +59,7 @@ TEST(MemoryPlan, ViewsKeepTheirRootAlive) {
   const ValueId other = graph.add_value(floats(100), 2);
   const ValueId end = graph.add_value(floats(1), 3);
   graph.nodes.resize(4);
+  for (Node& node : graph.nodes) node.operation = Gather();
   graph.nodes[0].outputs = {base};
   graph.nodes[1].inputs = {base}, graph.nodes[1].outputs = {view};
   graph.nodes[2].outputs = {other};
@@ -163,7 +165,7 @@ TEST(MemoryPlan, TheProductThatNobodyReadsGivesItsPlace) {
     placed[static_cast<size_t>(a)] = placed[static_cast<size_t>(b)] = true;
     const MemoryPlan plan = plan_memory(graph, placed, kept, {});
     const auto offset = [&](ValueId value) { return plan.offsets[static_cast<size_t>(value)]; };
-    ASSERT_EQ(graph.nodes[0].product, 0);
+    ASSERT_EQ(graph.nodes[0].as<Gemm>()->product, 0);
     EXPECT_EQ(offset(result) == offset(product), use == kNobody);
   }
 }

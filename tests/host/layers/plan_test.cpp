@@ -22,7 +22,7 @@ tn_status plan(const tn_planner* planner) {
   spec.size = sizeof spec;
   spec.dtype = TN_COMPUTE;
   spec.rank = 1;
-  spec.shape = size;
+  spec.dims = size;
   tn_parameter parameter = {};
   parameter.size = sizeof parameter;
   parameter.spec = &spec;
@@ -39,6 +39,29 @@ tn_status expand(const tn_expander* expander) {
   layer.size = sizeof layer;
   answers->push_back(expander->layer(expander->self, tn_int(expander->attributes, "null", 0) != 0 ? nullptr : &layer));
   return TN_OK;
+}
+
+// Records every primitive with a value that there is none of.
+tn_status lower(const tn_attributes*, const tn_builder* builder) {
+  void* const self = builder->self;
+  const tn_ref x = builder->input(self, 0, 0), none = x + 1000;
+  const tn_dim size[] = {tn_dim_constant(2)};
+  const int32_t axes[] = {0, 1};
+  const tn_ref values[] = {x, none};
+  *answers = {builder->gemm(self, none, x, 0, 1),
+              builder->gemm(self, x, none, 0, 1),
+              builder->gather(self, none, x),
+              builder->gather(self, x, none),
+              builder->scatter_add(self, none, x, size),
+              builder->scatter_add(self, x, none, size),
+              builder->view(self, none, size, 1),
+              builder->concat(self, values, 2, 0),
+              builder->slice(self, none, 0, 0, 1),
+              builder->pad(self, none, 0, 0, 1),
+              builder->transpose(self, none, axes, 2),
+              builder->segment(self, TN_SEGMENT_SUM, none, size, 0),
+              builder->weights(self, none)};
+  return TN_INVALID;
 }
 
 struct Declared {
@@ -69,12 +92,14 @@ class Declarations : public testing::Test {
     plugin_.isa = "";
     plugin_.layers_count = 1;
     plugin_.layers = types_;
-    host_.add_plugin(&plugin_);
     answers = &answers_;
     DataOptions x;
     x.name = "x", x.shape = {2};
     x_ = host_.data(x);
   }
+  ~Declarations() override { answers = nullptr; }
+  // What the host takes is a copy: tests change the table before.
+  void add() { host_.add_plugin(&plugin_); }
   std::string refusal(const Attributes& attributes) {
     try {
       (void)host_.layer("declared", {x_}, attributes, "mine");
@@ -95,6 +120,7 @@ class Declarations : public testing::Test {
 
 TEST_F(Declarations, AreNumberedFromZero) {
   type_.expand = nullptr;
+  add();
   try {
     (void)host_.layer("declared", {x_}, {}, "mine");
   } catch (const Error&) {  // it has no body
@@ -103,9 +129,26 @@ TEST_F(Declarations, AreNumberedFromZero) {
 }
 
 TEST_F(Declarations, OfALayerInsideHaveAType) {
+  add();
   EXPECT_THAT(refusal({{"null", 0}}), HasSubstr("expand adds a layer without a type"));
   EXPECT_THAT(refusal({{"null", 1}}), HasSubstr("expand adds a layer without a type"));
   EXPECT_THAT(answers_, testing::ElementsAre(0, 1, 0, testing::Lt(0), 0, 1, 0, testing::Lt(0)));
+}
+
+TEST_F(Declarations, ValuesThatAreNotThereGiveNone) {
+  type_.expand = nullptr;
+  type_.lower = &lower;
+  add();
+  const Layer mine = host_.layer("declared", {x_}, {}, "mine");
+  MachineOptions options;
+  options.max_samples = 1;
+  try {
+    (void)host_.machine(host_.parameters({mine}, 1), {mine}, options);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("layer \"mine\""));
+  }
+  EXPECT_THAT(answers_, testing::AllOf(testing::SizeIs(13), testing::Each(-1)));
 }
 
 TEST_F(Declarations, MultipliersAreNumbersOfAtLeastZero) {

@@ -61,6 +61,7 @@ struct BrittleKernel {
   static tn_status query(const tn_kernel_site*, tn_kernel_needs*) { return TN_OK; }
   static tn_status prepare(const tn_services*, const tn_errors* errors, void*, const tn_kernel_site* site,
                            int32_t direction, tn_prepared* prepared) {
+    if (prepared->size != sizeof *prepared) return tn_fail(errors, TN_INVALID, nullptr, "a struct without its size");
     if (direction == TN_BACKWARD && broken(site->attributes))
       return tn_fail(errors, TN_IO, nullptr, "broken on request");
     prepared->binding = &broken(site->attributes);
@@ -192,6 +193,18 @@ TEST_F(MachineRules, AFailedBackwardLeavesNoGradients) {
 }
 
 // ---- which costs are trained
+
+TEST_F(MachineRules, ACostThatIsListedTwiceCountsOnce) {
+  const Layer a = cost("a");
+  const Parameters parameters = host_.parameters({a}, 1);
+  const std::vector<float> ones(kSamples * kColumns, 1.0F);
+  parameters.set("a.values", {TN_F32, {kSamples, kColumns}, ones.data()});
+  const Machine once = machine(parameters, {a}), twice = machine(parameters, {a, a});
+  forward(once);
+  forward(twice);
+  EXPECT_EQ(once.cost(), kColumns);
+  EXPECT_EQ(twice.cost(), kColumns);
+}
 
 // A kernel that fails is told in the same words, whether it is prepared or run.
 TEST_F(MachineRules, PrepareAndRunNameTheSameComponent) {

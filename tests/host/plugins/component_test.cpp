@@ -109,9 +109,21 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   const tn_reader_type& reader = found.reader("own").table;
   EXPECT_EQ(reader.next(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reader.read_at, nullptr);
+  EXPECT_EQ(found.layer("own").table.finalize, nullptr) << "only a metric has results";
   EXPECT_EQ(kernels[0]->table.supports(nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(kernels[0]->table.prepare(nullptr, &errors, nullptr, nullptr, 0, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reports, 5);
+}
+
+TEST(Adoption, AMetricWithoutResultsHasNone) {
+  Registry found({}, system_files());
+  Own own("own");
+  own.layer_text.role = TN_ROLE_METRIC;
+  own.layer_text.outputs_count = 0;
+  found.add(own.plugin);
+  const tn_layer_type& metric = found.layer("own").table;
+  ASSERT_NE(metric.finalize, nullptr);
+  EXPECT_EQ(metric.finalize(nullptr, nullptr, nullptr, nullptr), TN_UNSUPPORTED);
 }
 
 // Whatever a plugin throws is its fault, whether it is a std::exception or not; memory may lack everywhere.

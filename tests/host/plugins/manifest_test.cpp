@@ -277,7 +277,7 @@ TEST(Manifest, NamesAreSoundAndUnique) {
         std::pair("readers", "reader type \"idx\""), std::pair("devices", "device \"cpu\"")}) {
     json twice = json::parse(kGolden);
     twice[list].push_back(json(twice[list][0]));
-    EXPECT_EQ(parse(twice.dump()).message(), text(what, " comes twice"));
+    EXPECT_EQ(parse(twice.dump()).message(), text("duplicate ", what));
   }
   EXPECT_THAT(parse_with("\"a.b\"", "\"\""), HasSubstr("no id"));
   EXPECT_THAT(parse_with("\"f64\"", "\"int32\""), HasSubstr("int32 is not a compute type"));
