@@ -38,7 +38,7 @@ tn_status expand(const tn_expander* expander) {
   tn_expansion_layer layer = {};
   layer.size = sizeof layer;
   answers->push_back(expander->layer(expander->self, tn_int(expander->attributes, "null", 0) != 0 ? nullptr : &layer));
-  return TN_OK;
+  return answers->back() < 0 ? TN_PLUGIN_FAULT : TN_OK;
 }
 
 // Records every primitive with a value that there is none of.
@@ -76,6 +76,24 @@ struct Declared {
   }
   static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
 };
+
+// Integers that are used as indices of nothing.
+struct Limited {
+  static void describe(tn::LayerDescription& d) {
+    d.type("limited", "a layer of a test");
+    d.input("ids", "integers", TN_PORT_INTEGER);
+    d.output("y", "ids");
+  }
+  static void plan(tn::Planner& planner) {
+    planner.index_limit(0, 0);
+    planner.output(0, planner.input(0));
+  }
+  static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) { body.output(0, body.input(0)); }
+};
+void describe_limited(tn::Plugin& plugin) {
+  plugin.about("test.limited", "1.0.0", "a layer of the tests", "Apache-2.0");
+  plugin.layer<Limited>();
+}
 
 class Declarations : public testing::Test {
  protected:
@@ -164,23 +182,21 @@ TEST_F(Declarations, MultipliersAreNumbersOfAtLeastZero) {
     }
 }
 
-// Of no classes, no label is one.
 TEST_F(Declarations, ALimitOfZeroAllowsNoIndex) {
-  DataOptions none, label;
-  none.name = "none", none.shape = {0};
-  label.name = "label", label.dtype = TN_I32;
-  const Layer cost = host_.layer("cross_entropy", {host_.data(none), host_.data(label)}, {{"from_logits", true}});
+  host_.add_plugin(tn::entry<describe_limited>());
+  DataOptions ids;
+  ids.name = "ids", ids.dtype = TN_I32;
+  const Layer limited = host_.layer("limited", {host_.data(ids)}, {}, "mine");
   MachineOptions options;
   options.max_samples = 1;
-  const Machine machine = host_.machine(host_.parameters({cost}, 1), {cost}, options);
-  const std::vector<int32_t> labels = {0};
-  const float nothing = 0;
+  const Machine machine = host_.machine(host_.parameters({limited}, 1), {limited}, options);
+  const int32_t zero = 0;
   try {
-    machine.forward({{"none", {TN_F32, {1, 0}, &nothing}}, {"label", {TN_I32, {1}, labels.data()}}});
-    ADD_FAILURE() << "0 was taken for a class";
+    machine.forward({{"ids", {TN_I32, {1}, &zero}}});
+    ADD_FAILURE() << "0 was taken for an index";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), TN_BAD_DATA);
-    EXPECT_THAT(error.what(), HasSubstr("data layer \"label\": sample 0 of the minibatch is 0"));
+    EXPECT_THAT(error.what(), HasSubstr("data layer \"ids\": sample 0 of the minibatch is 0"));
   }
 }
 
