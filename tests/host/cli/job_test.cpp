@@ -317,7 +317,8 @@ TEST(JobReader, MistakesAreNamed) {
   EXPECT_EQ(refused_parts("lines = 3", "first_n = 3"),
             "jobs/mlp.toml:23: [reader.train]: part 2: key \"first_n\" applies to the whole reader: it belongs to "
             "[reader.train]");
-  EXPECT_THAT(refused_parts("lines = 3", "slots.label = \"a\""), HasSubstr("part 2: key \"slots\" applies to the whole reader"));
+  EXPECT_THAT(refused_parts("lines = 3", "slots.label = \"a\""),
+              HasSubstr("part 2: key \"slots\" applies to the whole reader"));
   EXPECT_THAT(refused(changed("shuffle = true", "join = \"chain\"")), HasSubstr("[[reader.train.part]]"));
   EXPECT_THAT(refused(changed("shuffle = true", "part = 3")), HasSubstr("[[reader.train.part]] tables"));
 }
