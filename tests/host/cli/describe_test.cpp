@@ -186,6 +186,7 @@ TEST_F(DescribeTest, InfoOfOneTypeAmongMany) {
   EXPECT_THAT(headings(info("accuracy"), "layer"), testing::ElementsAre("layer accuracy (metric)"));
   EXPECT_THAT(headings(info("cross_entropy"), "layer"), testing::ElementsAre("layer cross_entropy (cost)"));
   EXPECT_THAT(info("accuracy"), HasSubstr("\n  input label (integers): "));
+  EXPECT_THAT(info("pnpair"), HasSubstr("\n  input weight (optional): "));
   EXPECT_THAT(headings(info("cpu"), "device"), testing::ElementsAre("device cpu"));
   EXPECT_THAT(headings(info("idx"), "reader"), testing::ElementsAre("reader idx"));
   EXPECT_THAT(info("csv"), ContainsRegex("\n  missing +text: error \\| value \\| skip  \"error\" "));

@@ -120,6 +120,7 @@ TEST(JobTest, UnknownKeysNameLineAndNearestKey) {
   EXPECT_EQ(refused(changed("batch = 64", "bacth = 64")),
             "jobs/mlp.toml:22: [reader.train]: unknown key \"bacth\"; did you mean \"batch\"?");
   EXPECT_THAT(refused(changed("scale = 0.5", "scael = 0.5")), HasSubstr("slot \"image\": unknown key \"scael\"; did"));
+  EXPECT_EQ(refused(changed("batch = 64", "batch = 64\n\"\" = 3")), "jobs/mlp.toml:23: [reader.train]: a key is empty");
   EXPECT_THAT(refused(changed("[updater]", "[updatre]")), HasSubstr("did you mean \"updater\"?"));
   EXPECT_THAT(refused(changed("[reader.test]", "[reader.tset]")), HasSubstr("did you mean \"test\"?"));
   EXPECT_THAT(refused("[[layr]]\nname = \"a\"\n"), HasSubstr("did you mean \"layer\"?"));
