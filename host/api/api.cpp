@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "host/layers/host_attributes.h"
 #include "host/training/updater_options.h"
 
 namespace tenon::api {
@@ -215,7 +216,7 @@ tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn
     if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
     const std::string of = api::string(kind, "kind");
     nlohmann::json described = it.registry.describe_type(of, api::string(type, "type"));
-    if (of == "layer") described["host_attributes"] = tenon::LayerFactory::attributes();
+    if (of == "layer") described["host_attributes"] = tenon::host_attribute_names();
     if (of == "updater") described["host_attributes"] = tenon::UpdaterOptions::names();
     const std::string json = described.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     write(user, json.data(), json.size());

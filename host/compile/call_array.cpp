@@ -25,21 +25,20 @@ nlohmann::json trait_names(uint32_t traits) {
   return names;
 }
 
-Dim bound(const Dim& dim, const std::vector<int64_t>& bounds) { return bounded({dim}, bounds)[0]; }
-
 }  // namespace
 
 CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds)
     : graph_(std::move(graph)), device_(std::move(device)), bounds_(std::move(bounds)) {
   make_tensors();
   makers_.assign(graph_.values.size(), {~size_t{0}, 0});
-  for (size_t node = 0; node < graph_.nodes.size(); ++node) {
-    if (graph_.nodes[node].backward && forward_calls_ == kNone) forward_calls_ = calls_.size();
-    if (!graph_.nodes[node].backward && forward_calls_ != kNone)
-      fail(TN_INTERNAL, who(graph_.nodes[node]), ": a forward node follows a backward one");
-    if (!graph_.nodes[node].is<View>()) prepare(node);
+  bool backward = false;
+  for (size_t number = 0; number < graph_.nodes.size(); ++number) {
+    const Node& node = graph_.nodes[number];
+    if (backward && !node.backward) fail(TN_INTERNAL, who(node), ": a forward node follows a backward one");
+    backward = node.backward;
+    if (!node.is<View>()) prepare(number);
+    if (!backward) forward_calls_ = calls_.size();
   }
-  forward_calls_ = std::min(forward_calls_, calls_.size());
 }
 
 void CallArray::make_tensors() {

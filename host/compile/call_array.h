@@ -70,8 +70,7 @@ class CallArray {
   std::vector<ValueId> varying_;                   // values with a symbolic dimension
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: call, output; call ~0: none
   std::deque<Call> calls_;                         // the forward ones, then the backward ones
-  static constexpr size_t kNone = ~size_t{0};
-  size_t forward_calls_ = kNone;
+  size_t forward_calls_ = 0;
   uint64_t workspace_bytes_ = 0;
 };
 

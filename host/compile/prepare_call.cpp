@@ -9,8 +9,6 @@ namespace tenon {
 
 namespace {
 
-Dim bound(const Dim& dim, const std::vector<int64_t>& bounds) { return bounded({dim}, bounds)[0]; }
-
 // The product of the leading batch dimensions of a gemm operand.
 Dim batch_of(const Shape& shape) { return elements(shape.data(), shape.size() - 2); }
 
@@ -211,6 +209,8 @@ void CallPreparer::prepare(const NativeCall& native) {
 }
 
 }  // namespace
+
+Dim bound(const Dim& dim, const std::vector<int64_t>& bounds) { return bounded({dim}, bounds)[0]; }
 
 std::string prepare_call(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds, Device& device,
                          Prepared& prepared, ErrorSink& errors) {

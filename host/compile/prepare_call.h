@@ -11,6 +11,9 @@
 
 namespace tenon {
 
+// The dimension with its largest size filled in.
+[[nodiscard]] Dim bound(const Dim& dim, const std::vector<int64_t>& bounds);
+
 // Has the device, or the node's own kernel, prepare the call. Returns the name of the plugin, or of the kernel. bounds:
 // the largest size of each symbol.
 std::string prepare_call(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds, Device& device,

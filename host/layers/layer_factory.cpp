@@ -163,8 +163,6 @@ void check_source(const std::string& name, const DataSource& source) {
 
 }  // namespace
 
-std::vector<std::string> LayerFactory::attributes() { return host_attribute_names(); }
-
 LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   check_name(name);
   if (name.empty()) fail(TN_INVALID, "a data layer needs a name");

@@ -18,9 +18,6 @@ class LayerFactory {
  public:
   explicit LayerFactory(Registry& registry) : registry_(registry) {}
 
-  // Names of the attributes above, but for those of parameters.
-  [[nodiscard]] static std::vector<std::string> attributes();
-
   [[nodiscard]] LayerRef data(const std::string& name, DataSource source);
   // name empty: drawn from this factory, never twice. Errors name the layer, the attribute or port, and both shapes.
   [[nodiscard]] Expression layer(const std::string& type, const std::string& name, std::vector<Expression> inputs,
