@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tests/support/bare_plugin.h"
 #include "tests/support/layer_bench.h"
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
@@ -216,13 +217,7 @@ class OneClaim {
       return TN_OK;
     };
     kernel.claim = &claim;
-    plugin.size = sizeof plugin;
-    plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
-    plugin.id = "tenon.test.odd";
-    plugin.version = "1.0.0";
-    plugin.doc = "an odd claim";
-    plugin.license = "Apache-2.0";
-    plugin.isa = "";
+    plugin = bare_plugin("tenon.test.odd");
     plugin.kernels_count = 1;
     plugin.kernels = kernels;
   }

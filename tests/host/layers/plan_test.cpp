@@ -6,6 +6,7 @@
 #include <tenon/plugin.hpp>
 #include <tenon/tenon.hpp>
 
+#include "tests/support/bare_plugin.h"
 #include "tests/support/paths.h"
 
 namespace tenon::test {
@@ -101,13 +102,7 @@ class Declarations : public testing::Test {
     type_ = *tn::layer_type<Declared>();
     type_.plan = &plan;
     type_.expand = &expand;
-    plugin_.size = sizeof plugin_;
-    plugin_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
-    plugin_.id = "test.declared";
-    plugin_.version = "1.0.0";
-    plugin_.doc = "a layer of the tests";
-    plugin_.license = "Apache-2.0";
-    plugin_.isa = "";
+    plugin_ = bare_plugin("test.declared");
     plugin_.layers_count = 1;
     plugin_.layers = types_;
     answers = &answers_;

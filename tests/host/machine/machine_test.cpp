@@ -7,6 +7,7 @@
 #include <tenon/plugin.hpp>
 #include <tenon/tenon.hpp>
 
+#include "tests/support/bare_plugin.h"
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
@@ -90,14 +91,7 @@ const tn_plugin& brittle() {
   static const tn_layer_type* const kLayers[] = {tn::layer_type<Brittle>()};
   static const tn_kernel* const kKernels[] = {&BrittleKernel::table()};
   static const tn_plugin kPlugin = [] {
-    tn_plugin plugin = {};
-    plugin.size = sizeof plugin;
-    plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
-    plugin.id = "tenon.test.brittle";
-    plugin.version = "1.0.0";
-    plugin.doc = "a layer that fails";
-    plugin.license = "Apache-2.0";
-    plugin.isa = "";
+    tn_plugin plugin = bare_plugin("tenon.test.brittle");
     plugin.layers_count = 1;
     plugin.layers = kLayers;
     plugin.kernels_count = 1;

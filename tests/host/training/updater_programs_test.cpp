@@ -7,6 +7,7 @@
 #include <tenon/tenon.hpp>
 
 #include "core/program.h"
+#include "tests/support/bare_plugin.h"
 #include "tests/support/paths.h"
 
 namespace tenon::test {
@@ -42,14 +43,7 @@ std::string refusal(const Recording& recording, tn_status code) {
   tn_updater_type type = *tn::updater_type<Recorded>();
   type.record = record;
   const tn_updater_type* types[] = {&type};
-  tn_plugin plugin = {};
-  plugin.size = sizeof plugin;
-  plugin.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0};
-  plugin.id = "test.recorded";
-  plugin.version = "1.0.0";
-  plugin.doc = "an updater of the tests";
-  plugin.license = "Apache-2.0";
-  plugin.isa = "";
+  tn_plugin plugin = bare_plugin("test.recorded");
   plugin.updaters_count = 1;
   plugin.updaters = types;
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
