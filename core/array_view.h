@@ -1,4 +1,4 @@
-// Arrays in host memory that are lent. SPDX-License-Identifier: Apache-2.0
+// Borrowed arrays in host memory. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/tensor.h>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::core {
 
-// An array in host memory that is lent: a feed going in, a value coming out. tn_array has the meaning of the members.
+// A borrowed array in host memory: a feed or a result. The members have the meaning of those of tn_array.
 struct ArrayView {
   tn_dtype dtype = 0;
   std::vector<int64_t> shape;
@@ -26,4 +26,4 @@ struct NamedArray {
   ArrayView array;
 };
 
-}  // namespace tenon
+}  // namespace tenon::core

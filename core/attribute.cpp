@@ -8,13 +8,13 @@
 
 #include "core/checked.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
 using nlohmann::json;
 
-// Numbers in messages as people write them: 3, 0.1, never 1e+06 for a million.
+// Returns a number as people write it: 3, 0.1, never 1e+06 for a million.
 std::string number_text(double number) {
   if (std::nearbyint(number) == number && std::abs(number) < 1e15) return text(static_cast<int64_t>(number));
   return json(number).dump();
@@ -40,11 +40,11 @@ std::string expectation(const Attribute& attribute) {
   return result;
 }
 
-// `value` as the declared kind, or nothing where it is of another.
+// Returns `value` converted to `kind`, or nothing if it is of another kind.
 std::optional<Value> converted(const Value& value, int32_t kind) {
   const auto* integer = std::get_if<int64_t>(&value);
   const auto* integers = std::get_if<std::vector<int64_t>>(&value);
-  const bool none = integers != nullptr && integers->empty();  // an empty list has every kind
+  const bool none = integers != nullptr && integers->empty();  // an empty list is one of every kind
   switch (kind) {
     case TN_ATTR_BOOL:
       if (std::holds_alternative<bool>(value)) return value;
@@ -90,7 +90,7 @@ bool in_range(const Attribute& attribute, const std::string& element) {
          std::find(attribute.choices.begin(), attribute.choices.end(), element) != attribute.choices.end();
 }
 
-// `value` in the declared kind and range; nothing otherwise.
+// Returns `value` converted to the declared kind if it is in the declared range, else nothing.
 std::optional<Value> accepted(const Attribute& attribute, const Value& value) {
   std::optional<Value> result = converted(value, attribute.kind);
   if (!result) return std::nullopt;
@@ -109,8 +109,8 @@ std::optional<Value> accepted(const Attribute& attribute, const Value& value) {
   return result;
 }
 
-// The fewest insertions, deletions, changes and swaps of neighbours that turn a into b, where case does not count
-// (optimal string alignment). Anything above `limit` may come back as limit + 1.
+// Returns the edit distance of a and b in insertions, deletions, replacements and swaps of neighbours, ignoring case
+// (optimal string alignment). May return limit + 1 for any distance above `limit`.
 size_t edits(const std::string& a, const std::string& b, size_t limit) {
   if ((a.size() > b.size() ? a.size() - b.size() : b.size() - a.size()) > limit) return limit + 1;
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
@@ -221,7 +221,7 @@ json to_json(const Value& value) {
 
 std::string shown(const Value& value) {
   if (const auto* number = std::get_if<double>(&value); number != nullptr && !std::isfinite(*number))
-    return text(*number);  // JSON has no word for it
+    return text(*number);  // JSON cannot represent it
   std::string result = to_json(value).dump(-1, ' ', false, json::error_handler_t::replace);
   size_t longest = 80;
   if (result.size() <= longest) return result;
@@ -371,4 +371,4 @@ bool is_utf8(const std::string& name) try {
   return false;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

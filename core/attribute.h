@@ -11,10 +11,11 @@
 #include <variant>
 #include <vector>
 
-namespace tenon {
+namespace tenon::core {
 
-// No value. Its copy constructor is not trivial on purpose: libstdc++ 12 holds a variant of nothing but scalars, texts
-// and vectors for never valueless, and where a copy of one gets no memory it destroys what was not made.
+// An absent value. Its copy constructor is not trivial on purpose: libstdc++ 12 assumes that a variant of only scalars,
+// strings and vectors is never valueless, and if a copy of one runs out of memory, it destroys a value that was never
+// constructed.
 struct Absent {
   Absent() = default;
   Absent(const Absent& /*other*/) noexcept {}
@@ -30,10 +31,10 @@ using Values = std::map<std::string, Value>;  // by attribute name
 // Throws TN_INVALID for an unknown kind or a null pointer.
 [[nodiscard]] Value value_from(const tn_value& value);
 [[nodiscard]] nlohmann::json to_json(const Value& value);
-// Throws TN_INVALID for null, objects, mixed lists, and texts with a NUL, which whoever reads them as C texts would not
-// see the end of. A list of integers and floats is a list of floats.
+// Throws TN_INVALID for null, objects, mixed lists, and texts with a NUL, which plugins would read as the end of the
+// text. A list of integers and floats is a list of floats.
 [[nodiscard]] Value value_from_json(const nlohmann::json& value);
-// For messages: as JSON, or as "nan" and "inf"; the end of a long one is left out.
+// Returns a value as text for messages: JSON, "nan" or "inf", cut after 80 bytes.
 [[nodiscard]] std::string shown(const Value& value);
 
 // The owning form of tn_attribute, made from a plugin's table or from its manifest.
@@ -51,18 +52,19 @@ struct Attribute {
   bool operator==(const Attribute&) const = default;
 };
 
-// The closest of `known` to `name` when it is close enough to be a slip of the pen, else empty.
+// Returns the entry of `known` that is closest to `name` if the difference may be a typing error, else "".
 [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
-// "; did you mean \"x\"?", or "; known: a, b" when nothing is near, or "" when nothing is known.
+// Returns "; did you mean \"x\"?", or "; known: a, b" if no name is near, or "" if `known` is empty.
 [[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known);
-// As names must be, which stand in model files and messages.
+// Whether a name is valid UTF-8, as model files and messages require.
 [[nodiscard]] bool is_utf8(const std::string& name);
 
-// Checks `given` against `declared` and fills defaults in. Errors name the attribute, what was expected and what was
-// given; an unknown name gets a suggestion. An int is accepted for a float, a single value for a list of its kind.
+// Checks `given` against `declared` and fills in defaults; returns the values in the order of `declared`. Errors name
+// the attribute, the expected and the actual value; for an unknown name they suggest one. Accepts an int for a float
+// and a single value for a list of its kind.
 [[nodiscard]] std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values& given);
 
-// A tn_attributes over resolved values. Borrows `declared` and the values it was made from; fixed in place.
+// A tn_attributes over resolved values. Borrows `declared` and `values`. Not movable: the view points into this object.
 class AttributesView {
  public:
   AttributesView(const std::vector<Attribute>& declared, const std::vector<Value>& values);
@@ -78,4 +80,4 @@ class AttributesView {
   tn_attributes view_ = {};
 };
 
-}  // namespace tenon
+}  // namespace tenon::core

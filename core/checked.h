@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::core {
 
 template <typename T>
 [[nodiscard]] T checked_add(T a, T b, const char* what) {
@@ -33,4 +33,4 @@ template <typename To, typename From>
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace tenon {
+namespace tenon::core {
 
 const char* status_text(tn_status status) noexcept {
   static constexpr std::array<const char*, 16> kTexts = {"ok",
@@ -26,4 +26,4 @@ const char* status_text(tn_status status) noexcept {
   return kTexts[static_cast<size_t>(status)];
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

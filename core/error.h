@@ -1,4 +1,4 @@
-// The one exception type, with who failed and what about. SPDX-License-Identifier: Apache-2.0
+// The exception type, with the failed component and the subject of the failure. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/base.h>
@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace tenon {
+namespace tenon::core {
 
-// The message is complete by itself: it names component and subject, too. The fields are for code that decides by them.
+// The message is complete: it names component and subject, too. The fields are for code that branches on them.
 class Error : public std::exception {
  public:
   Error(tn_status code, std::string message, std::string component = {}, std::string subject = {})
@@ -20,17 +20,17 @@ class Error : public std::exception {
   [[nodiscard]] tn_status code() const noexcept { return code_; }
   [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
-  // Who failed: `layer "hidden" (fc)`, `reader "csv"`, `updater "adam"`, "parameters"; "" if unknown.
+  // The failed component: `layer "hidden" (fc)`, `reader "csv"`, `updater "adam"`, "parameters"; "" if unknown.
   [[nodiscard]] const std::string& component() const noexcept { return component_; }
-  // The name of the attribute, port, parameter, slot or data layer, or the path of the file, that the failure is about;
+  // The subject of the failure: the name of an attribute, port, parameter, slot or data layer, or the path of a file;
   // "" if unknown.
   [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
 
-  // The same failure with `context` and ": " before its message.
+  // Returns a copy with `context` and ": " before the message.
   [[nodiscard]] Error with_context(const std::string& context) const {
     return {code_, context + ": " + message_, component_, subject_};
   }
-  // The same failure in the name of `component`.
+  // Returns a copy with `component` as its component, and ": " and the message after it.
   [[nodiscard]] Error with_component(const std::string& component) const {
     return {code_, component + ": " + message_, component, subject_};
   }
@@ -41,10 +41,10 @@ class Error : public std::exception {
   std::string component_;
   std::string subject_;
 };
-// Else a throw could end in std::terminate where memory is short: what may fail comes before it.
+// Otherwise a throw could call std::terminate if memory runs out. Allocations happen before the throw.
 static_assert(std::is_nothrow_move_constructible_v<Error>);
 
-// Arguments of fail: who failed, which the message begins with, and what about, which is not printed.
+// Arguments of fail: the failed component, with which the message begins, and the subject, which is not printed.
 struct ComponentName {
   const std::string& name;
 };
@@ -52,11 +52,11 @@ struct SubjectName {
   const std::string& name;
 };
 
-// Joins its arguments as operator<< prints them.
+// Concatenates its arguments as operator<< prints them.
 template <typename... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
-  out.exceptions(std::ios::badbit);  // else a stream that gets no memory drops what it was given, and says nothing
+  out.exceptions(std::ios::badbit);  // else a stream that runs out of memory silently drops its input
   (out << ... << parts);
   return out.str();
 }
@@ -79,7 +79,7 @@ template <typename... Parts>
   throw Error(code, text(component.name, ": ", parts...), component.name, subject.name);
 }
 
-// "not found" and the like; "unknown status" for a number that is none.
+// Returns the text of a status, such as "not found"; "unknown status" for any other number.
 const char* status_text(tn_status status) noexcept;
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <memory>
 
-namespace tenon {
+namespace tenon::core {
 
 std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& error) {
   std::vector<std::string> names;
@@ -16,10 +16,10 @@ std::vector<std::string> names_in(const std::filesystem::path& folder, std::erro
   while (const dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
     std::string name = entry->d_name;
     if (name != "." && name != "..") names.push_back(std::move(name));
-    errno = 0;  // null is the end where errno stays 0
+    errno = 0;  // readdir returns null at the end, with errno unchanged, and on failure
   }
   error = std::error_code(errno, std::generic_category());
   return names;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,4 +1,4 @@
-// What a folder holds. std::filesystem's iterators end the process where they get no memory.
+// Lists folders. Replaces the iterators of std::filesystem, which end the process if memory runs out.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,9 +7,9 @@
 #include <system_error>
 #include <vector>
 
-namespace tenon {
+namespace tenon::core {
 
-// Names in a folder, in no order, without "." and "..". A failure is told by `error`, and some may be missing then.
+// Returns the names in a folder, unsorted, without "." and "..". Sets `error`; after a failure names may be missing.
 [[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& error);
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -10,7 +10,7 @@
 #include "core/sha256.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
@@ -22,7 +22,7 @@ constexpr const char* kTopology = "tenon.topology";
 constexpr const char* kChecksum = "tenon.sha256";
 constexpr uint64_t kChunk = uint64_t{1} << 20;  // bytes read at a time
 
-// A file whose header was read and checked, and whose data was not.
+// An open file with a checked header and unread data.
 struct OpenModel {
   std::unique_ptr<InputFile> input;
   std::string path;
@@ -30,10 +30,10 @@ struct OpenModel {
   ModelFile file;
   uint64_t data_begin = 0;
   uint64_t data_bytes = 0;
-  Sha256 hash;  // over the canonical header; the data comes next
+  Sha256 hash;  // of the canonical header, then of the data
 };
 
-// Takes the checksum and the topology out of the metadata and begins the hash.
+// Moves checksum and topology out of the metadata, and hashes the header if there is a checksum.
 void interpret(OpenModel& model, ModelHeader header) {
   ModelFile& file = model.file;
   const auto checksum = header.metadata.find(kChecksum);
@@ -89,7 +89,7 @@ OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
   return model;
 }
 
-// Compares the checksum after all data went through the hash.
+// Compares the checksum with the hash of header and data.
 void verify(OpenModel& model) {
   if (model.file.sha256.empty()) return;
   const std::string actual = model.hash.finish();
@@ -99,7 +99,7 @@ void verify(OpenModel& model) {
   model.file.verified = true;
 }
 
-// Joins complaints: the first ten, then how many more.
+// Collects complaints into one message: the first ten, then the number of the others.
 class Complaints {
  public:
   void add(const std::string& complaint) {
@@ -177,7 +177,7 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   std::vector<bool> wanted(set.entries().size());
   for (const std::string& name : names) {
     const size_t index = set.index(name);
-    if (wanted[index]) fail(TN_INVALID, SubjectName{name}, quoted(name), " is to be saved twice");
+    if (wanted[index]) fail(TN_INVALID, SubjectName{name}, "duplicate parameter ", quoted(name), " to be saved");
     wanted[index] = true;
   }
   const auto check_length = [&](uint64_t length) {
@@ -218,4 +218,4 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   output->commit();
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -8,7 +8,7 @@
 
 #include "core/checked.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 struct ElementType {
   const char* name;
   uint32_t bits;
-  tn_dtype dtype;  // TN_COMPUTE: Tenon has no such type; the file can be listed but the tensor not used
+  tn_dtype dtype;  // TN_COMPUTE if Tenon lacks the type: the tensor can be listed, not loaded
 };
 constexpr ElementType kTypes[] = {{"F32", 32, TN_F32},
                                   {"F64", 64, TN_F64},
@@ -200,10 +200,10 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
   const std::string& file_;
   State state_ = State::kStart;
   bool metadata_seen_ = false;
-  std::string name_;    // the last key at the top
-  std::string key_;     // the last key below it
-  ModelTensor tensor_;  // being read
-  uint32_t bits_ = 0;   // of one of its elements
+  std::string name_;    // the last key of the outer object
+  std::string key_;     // the last key of an inner object
+  ModelTensor tensor_;  // the tensor being parsed
+  uint32_t bits_ = 0;   // of one element of tensor_
   bool shape_seen_ = false;
   bool offsets_seen_ = false;
   std::vector<uint64_t> offsets_;
@@ -219,7 +219,7 @@ void check_names(const std::vector<ModelTensor>& tensors, const std::string& fil
   if (twice != names.end()) fail(TN_BAD_DATA, file, ": tensor ", quoted(**twice), " is given twice");
 }
 
-// Every byte of the data belongs to exactly one tensor.
+// Throws unless every byte of the data belongs to exactly one tensor. `tensors` are sorted by offset.
 void check_cover(const std::vector<ModelTensor>& tensors, uint64_t data_bytes, const std::string& file) {
   uint64_t end = 0;
   for (const ModelTensor& tensor : tensors) {
@@ -249,7 +249,7 @@ std::string json_string(const std::string& value) {
 }  // namespace
 
 ModelHeader parse_model_header(const std::string& json, uint64_t data_bytes, const std::string& file) {
-  // The parser takes a NUL for the end and allows any white space around; the format does not.
+  // The parser stops at a NUL and accepts any white space around the object; the format allows spaces at the end only.
   if (json.empty() || json.front() != '{') fail(TN_BAD_DATA, file, ": the header does not begin with {");
   if (json[json.find_last_not_of(' ')] != '}') fail(TN_BAD_DATA, file, ": the header does not end with }");
   if (json.find('\0') != std::string::npos) fail(TN_BAD_DATA, file, ": the header holds a NUL byte");
@@ -287,4 +287,4 @@ std::string quoted(const std::string& name) {
   return Json(shown).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -9,22 +9,22 @@
 
 #include "core/model_file.h"
 
-namespace tenon {
+namespace tenon::core {
 
 struct ModelHeader {
-  std::map<std::string, std::string> metadata;  // all of it
+  std::map<std::string, std::string> metadata;  // topology and checksum included
   std::vector<ModelTensor> tensors;             // in the order of their data
 };
 
 // Parses and checks the header against the `data_bytes` that follow it in the file. Errors are TN_BAD_DATA and begin
-// with `file`. The memory that it takes is at most a fixed multiple of the header's length.
+// with `file`. Memory use is at most a fixed multiple of the header's length.
 [[nodiscard]] ModelHeader parse_model_header(const std::string& json, uint64_t data_bytes, const std::string& file);
 
-// Canonical JSON: no white space, keys sorted by their UTF-8 bytes, strings escaped as in RFC 8785. Throws TN_INVALID
-// for metadata that is not valid UTF-8.
+// Returns canonical JSON: without white space, keys sorted by their UTF-8 bytes, strings escaped as in RFC 8785. Throws
+// TN_INVALID if metadata is not valid UTF-8.
 [[nodiscard]] std::string canonical_json(const ModelHeader& header);
 
-// In quotes, escaped and cut to a bearable length: for messages about names that come from a file.
+// Returns `name` in quotes, escaped and cut after 200 bytes, for messages about names from a file.
 [[nodiscard]] std::string quoted(const std::string& name);
 
-}  // namespace tenon
+}  // namespace tenon::core

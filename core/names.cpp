@@ -10,19 +10,19 @@
 #include "core/model_header.h"
 #include "core/sha256.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
 using Texts = std::unordered_set<std::string_view>;
 
-// The first of them, and the nearest.
+// Returns the first 20 of `known`, with a suggestion if one of them all is near `name`.
 std::string known_beside(const std::string& name, const std::vector<std::string>& known) {
   constexpr size_t kMost = 20;
   std::string result;
   for (size_t i = 0; i < std::min(known.size(), kMost); ++i) result += (i == 0 ? "" : ", ") + quoted(known[i]);
   if (known.size() > kMost) result += ", ...";
-  constexpr size_t kLongest = 64;  // longer names are no slips
+  constexpr size_t kLongest = 64;  // longer names are not typing errors
   const std::string near = name.size() > kLongest ? "" : nearest(name, known);
   return near.empty() ? result : result + "; did you mean " + quoted(near) + "?";
 }
@@ -55,8 +55,7 @@ NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, co
 
 std::string difference(const Names& told, int64_t limit, const Names& known) {
   if (told.same(known)) return "";
-  if (told.texts.empty() || known.texts.empty())
-    return text("there are ", shown(told), ", and known are ", shown(known));
+  if (told.texts.empty() || known.texts.empty()) return text("expected ", shown(known), ", got ", shown(told));
   const Texts texts(known.texts.begin(), known.texts.end());
   for (const std::string& name : told.texts)
     if (!texts.contains(name))
@@ -64,7 +63,7 @@ std::string difference(const Names& told, int64_t limit, const Names& known) {
   for (size_t i = 0; i < told.texts.size(); ++i)
     if (told.texts[i] != known.texts[i])
       return text(i, " is ", quoted(told.texts[i]), " and is known as ", quoted(known.texts[i]));
-  // The first of those that are known. A number that has no name here must not have one there.
+  // `told` is the beginning of `known`. A number without a name in `told` must not have one in `known`.
   if (limit < 0 || limit > told.count)
     return text(told.count, " has no name, and is known as ", quoted(known.texts[told.texts.size()]));
   return "";
@@ -100,4 +99,4 @@ DataNames names_of_topology(const nlohmann::json& topology) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,5 +1,6 @@
-// What the integers of a data layer stand for: classes, categories, words. Two lists are compared by name, so that data
-// whose classes were found in another order is never taken for something else. SPDX-License-Identifier: Apache-2.0
+// Names of the integers of a data layer: classes, categories, words. SPDX-License-Identifier: Apache-2.0
+//
+// Lists are compared name by name, so that data whose classes are numbered in another order is refused.
 #pragma once
 
 #include <tenon/base.h>
@@ -12,35 +13,37 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon {
+namespace tenon::core {
 
-// A longer list is known by its count and digest alone, here and in model files.
+// Of a longer list only count and digest are kept, in memory and in model files.
 constexpr int64_t kMostNames = 65'536;
 constexpr uint64_t kMostNameBytes = uint64_t{1} << 20;
-// The same for all lists of a model file together.
+// The limit of all lists of a model file together.
 constexpr uint64_t kMostModelNameBytes = uint64_t{8} << 20;
 
 struct Names {
   int64_t count = 0;               // at least 1
-  std::string sha256;              // of the texts, each with a line end behind it, as in a file of them
-  std::vector<std::string> texts;  // by number; empty where they were too long or no UTF-8
+  std::string sha256;              // of the texts, each followed by a newline, as in a text file
+  std::vector<std::string> texts;  // by number; empty if beyond the limits or not UTF-8
 
   [[nodiscard]] bool same(const Names& other) const { return count == other.count && sha256 == other.sha256; }
 };
 using NamesRef = std::shared_ptr<const Names>;      // null: no names
 using DataNames = std::map<std::string, NamesRef>;  // by data layer; none is null
 
-// Null for no texts. A text that is there twice is a failure with `code` that `who` begins.
+// Returns the names `texts`; null if there are none. Throws an Error with `code` whose message begins with `who` for a
+// duplicate name in a list within the limits.
 [[nodiscard]] NamesRef names_of(const std::vector<std::string_view>& texts, tn_status code, const std::string& who);
 
-// Where values below `limit` (-1: any) called `told` cannot go to somebody who knows them as `known`, and why: every
-// name must have the number that it has there. "" where they can.
+// Compares `told`, the names of data, with `known`, the names that its receiver has. Returns a text about the first
+// difference, or "" if every name has the same number in both. `told` may lack the last names of `known` if the values
+// of the data lie below `limit` (-1: no limit) and every number below it has a name in `told`.
 [[nodiscard]] std::string difference(const Names& told, int64_t limit, const Names& known);
 
-// As a model file has them: the list, or {count, sha256}. from_json throws TN_BAD_DATA.
+// The JSON form in model files: the list if `whole` and kept, else {count, sha256}. names_from_json throws TN_BAD_DATA.
 [[nodiscard]] nlohmann::json to_json(const Names& names, bool whole);
 [[nodiscard]] NamesRef names_from_json(const nlohmann::json& json);
-// Those of all data layers in the JSON of a topology.
+// Returns the names of all data layers in the JSON of a topology.
 [[nodiscard]] DataNames names_of_topology(const nlohmann::json& topology);
 
-}  // namespace tenon
+}  // namespace tenon::core

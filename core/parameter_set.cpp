@@ -13,7 +13,7 @@
 #include "core/philox.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
@@ -28,7 +28,7 @@ std::string described(const ParameterDeclaration& declaration) {
   return described(kind_of(declaration.buffer), declaration.name, declaration.owner);
 }
 
-// Names become keys of model files, so they must be text.
+// Names become keys of model files, so they must be valid UTF-8.
 void check_name(const ParameterDeclaration& declaration) {
   if (declaration.name.empty())
     fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an empty name");
@@ -59,7 +59,7 @@ void check_initializer(const ParameterDeclaration& declaration) {
                    " is to be normal with a negative standard deviation ", initializer.b);
 }
 
-// A checked entry without a place.
+// Checks a declaration and returns its entry, with slab and offset not set yet.
 ParameterEntry entry_of(const ParameterDeclaration& declaration) {
   check_name(declaration);
   const tn_dtype dtype = declaration.dtype == TN_COMPUTE ? TN_F32 : declaration.dtype;
@@ -107,16 +107,19 @@ struct SharedMultiplier {
   std::string& owner;
 };
 
-// A second layer declares the entry. in_use: the set had the entry before, so that machines may train it already.
+// Merges the multiplier of a second declaration of an entry. in_use: the entry existed before this `add`, so machines
+// may already train with its multiplier.
 void share_multiplier(const ParameterEntry& entry, const SharedMultiplier& first, const std::optional<double>& second,
                       const std::string& second_owner, bool in_use) {
   if (!second) return;
   if (first.value && *first.value != *second)
-    fail(TN_INVALID, "parameter \"", entry.name, "\" cannot be shared: layer \"", first.owner, "\" sets its ",
-         first.key, " multiplier to ", shown(*first.value), ", layer \"", second_owner, "\" to ", shown(*second));
+    fail_parameter(TN_INVALID, entry.name, "parameter \"", entry.name, "\" cannot be shared: layer \"", first.owner,
+                   "\" sets its ", first.key, " multiplier to ", shown(*first.value), ", layer \"", second_owner,
+                   "\" to ", shown(*second));
   if (!first.value && in_use && *second != 1)
-    fail(TN_INVALID, "parameter \"", entry.name, "\" cannot be shared: layer \"", entry.owner, "\" leaves its ",
-         first.key, " multiplier at 1, layer \"", second_owner, "\" sets it to ", shown(*second));
+    fail_parameter(TN_INVALID, entry.name, "parameter \"", entry.name, "\" cannot be shared: layer \"", entry.owner,
+                   "\" leaves its ", first.key, " multiplier at 1, layer \"", second_owner, "\" sets it to ",
+                   shown(*second));
   if (first.value) return;
   first.value = second;
   first.owner = second_owner;
@@ -124,8 +127,8 @@ void share_multiplier(const ParameterEntry& entry, const SharedMultiplier& first
 
 void share(ParameterEntry& first, const ParameterEntry& second, bool in_use) {
   check_shared(first, second);
-  share_multiplier(first, {"learning_rate", first.multipliers.stated_rate, first.rate_owner},
-                   second.multipliers.stated_rate, second.owner, in_use);
+  share_multiplier(first, {"rate", first.multipliers.stated_rate, first.rate_owner}, second.multipliers.stated_rate,
+                   second.owner, in_use);
   share_multiplier(first, {"decay", first.multipliers.stated_decay, first.decay_owner}, second.multipliers.stated_decay,
                    second.owner, in_use);
 }
@@ -133,9 +136,9 @@ void share(ParameterEntry& first, const ParameterEntry& second, bool in_use) {
 // The slab for the new entries of one kind.
 struct NewSlab {
   bool buffer = false;
-  bool used = false;      // by an entry, which may have no elements
+  bool used = false;      // by at least one entry, perhaps without elements
   uint64_t elements = 0;  // padding included
-  size_t number = 0;      // among the set's slabs
+  size_t number = 0;      // index among the slabs of the set
 };
 
 // FNV-1a, 64 bits (Fowler, Noll, Vo): stable between machines and versions, unlike std::hash.
@@ -145,7 +148,7 @@ uint64_t stream_of(const std::string& name) {
   return hash;
 }
 
-// Block k of the stream gives elements 2k and 2k + 1.
+// Initialises elements 2k and 2k + 1 from block k of the stream.
 void initialize(const tn_initializer& initializer, const Philox& philox, float* values, uint64_t count) {
   const double a = initializer.a;
   const double b = initializer.b;
@@ -225,7 +228,7 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
   return layout;
 }
 
-// Memory for the slabs that have none, zero behind each entry.
+// Allocates the slabs without memory and zeroes the padding after each new entry.
 std::vector<Buffer> ParameterSet::memory_for(Layout& layout) const {
   std::vector<Buffer> memory;
   for (size_t i = memory_.size(); i < layout.slabs.size(); ++i) {
@@ -239,7 +242,7 @@ std::vector<Buffer> ParameterSet::memory_for(Layout& layout) const {
   return memory;
 }
 
-// Nothing fails from here on but for want of a few bytes, and then before anything has changed.
+// Replaces the members. Can only fail in `reserve`, before any member has changed.
 void ParameterSet::take(Layout layout, std::vector<Buffer> memory) {
   memory_.reserve(memory_.size() + memory.size());
   for (Buffer& block : memory) memory_.push_back(std::move(block));
@@ -250,7 +253,7 @@ void ParameterSet::take(Layout layout, std::vector<Buffer> memory) {
 
 void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed) {
   if (!has_values_) fail(TN_MISUSE, "a set of parameters that was only declared cannot be extended");
-  // All is prepared in copies, which take the place of the members in the end.
+  // Prepares the next state in copies, so that a failure leaves the set unchanged.
   Layout layout = extended(declarations);
   if (layout.initializers.empty()) return;
   std::vector<Buffer> memory = memory_for(layout);
@@ -276,7 +279,7 @@ size_t ParameterSet::index(const std::string& name) const {
   if (found != by_name_.end()) return found->second;
   std::vector<std::string> known;
   for (const ParameterEntry& entry : entries_) known.push_back(entry.name);
-  fail_parameter(TN_NOT_FOUND, name, "no parameter or buffer is called \"", name, "\"", suggestion(name, known));
+  fail_parameter(TN_NOT_FOUND, name, "unknown parameter or buffer \"", name, "\"", suggestion(name, known));
 }
 
 float* ParameterSet::data(const ParameterEntry& entry) const {
@@ -297,4 +300,4 @@ void ParameterSet::set(const std::string& name, tn_dtype dtype, const std::vecto
   std::memcpy(data(entry), values, entry.count * sizeof(float));
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/philox.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
@@ -41,10 +41,10 @@ uint64_t below(const Philox& philox, uint64_t* index, uint64_t bound) {
   };
   Wide product = draw();
   if (static_cast<uint64_t>(product) < bound) {
-    const uint64_t surplus = (uint64_t{0} - bound) % bound;  // 2^64 mod bound: low parts that would be one too many
+    const uint64_t surplus = (uint64_t{0} - bound) % bound;  // 2^64 mod bound: low parts below it would bias the result
     while (static_cast<uint64_t>(product) < surplus) product = draw();
   }
   return static_cast<uint64_t>(product >> 64);
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

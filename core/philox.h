@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::core {
 
 class Philox {
  public:
@@ -21,10 +21,10 @@ class Philox {
   uint64_t stream_;
 };
 
-// [0, 1) with 53 bits from two words.
+// Returns a number in [0, 1) with 53 bits from two words.
 [[nodiscard]] double unit_interval(uint32_t high, uint32_t low);
-// A whole number in [0, bound) without bias (Lemire, "Fast random integer generation in an interval", 2019), drawn
-// from `philox` starting at counter *index, which is advanced.
+// Returns a whole number in [0, bound) without bias (Lemire, "Fast random integer generation in an interval", 2019),
+// drawn from `philox` from counter *index on, which it advances.
 [[nodiscard]] uint64_t below(const Philox& philox, uint64_t* index, uint64_t bound);
 
-}  // namespace tenon
+}  // namespace tenon::core

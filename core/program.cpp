@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::core {
 
 bool Program::is_flat() const {
   return std::all_of(extents.begin(), extents.end(),
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxInstructions = 65536;
 
-// Checks instruction `index` against the ones before it, completes its kind, and gives its extent.
+// Checks instruction `index` against the earlier ones and returns its extent.
 uint8_t check_instruction(Program& program, size_t index) {
   tn_instruction& in = program.instructions[index];
   const auto bad = [&](const auto&... why) {
@@ -73,7 +73,7 @@ uint8_t check_instruction(Program& program, size_t index) {
 
 }  // namespace
 
-// PER_COLUMN and PER_ROW are one bit each, FULL is both.
+// PER_COLUMN and PER_ROW are one bit each, FULL is both bits.
 uint8_t cover(uint8_t a, uint8_t b) { return a | b; }
 
 bool Program::draws() const {
@@ -156,7 +156,7 @@ bool ProgramWriter::is_constant(int32_t value, double number) const {
   return in.op == TN_OP_CONSTANT && in.number == number;
 }
 
-// The value that op(a, b) simply is, or -1. Multiplication by zero is kept: 0 * NaN is NaN.
+// Returns the operand to which op(a, b) is equal (x + 0, x * 1), or -1. Keeps multiplications by 0: 0 * NaN is NaN.
 int32_t ProgramWriter::folded(uint16_t op, int32_t a, int32_t b) const {
   const auto keeps = [&](int32_t value, int32_t other) { return cover(extent(value), extent(other)) == extent(value); };
   if (op == TN_OP_ADD && is_constant(a, 0) && keeps(b, a)) return b;
@@ -186,7 +186,7 @@ int32_t ProgramWriter::reduce(uint16_t op, int32_t a, uint8_t to) {
 
 int32_t ProgramWriter::expand(int32_t a, uint8_t to) {
   if (cover(extent(a), to) == extent(a)) return a;
-  // A condition that is always true and has the missing extent: an index equals itself.
+  // Selects `a` by a condition of the missing extent that is always true: an index is equal to itself.
   int32_t spread = -1;
   for (const uint16_t index : {uint16_t{TN_OP_ROW}, uint16_t{TN_OP_COLUMN}}) {
     const uint8_t axis = index == TN_OP_ROW ? TN_PER_ROW : TN_PER_COLUMN;
@@ -218,7 +218,7 @@ std::vector<int32_t> ProgramWriter::inline_program(const Program& program, const
 
 namespace {
 
-// The operands of an instruction that are values, by reference so that they can be renumbered.
+// Returns pointers to the operands of an instruction that are numbers of values, so that callers can renumber them.
 std::vector<int32_t*> operands_of(tn_instruction& in) {
   std::vector<int32_t*> list;
   const int count = tn_op_info(in.op).operands;
@@ -273,4 +273,4 @@ TrimmedProgram trim_inputs(const Program& program) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -9,13 +9,13 @@
 #include <tuple>
 #include <vector>
 
-namespace tenon {
+namespace tenon::core {
 
-// The smallest extent that covers both.
+// Returns the smallest extent that covers both.
 [[nodiscard]] uint8_t cover(uint8_t a, uint8_t b);
 
-// A program that was checked: operands come before their use, kinds fit, reductions shrink. `extents` holds the
-// derived extent of every value, and every instruction's `extent` and `kind` say the same.
+// A validated program: operands precede their use, kinds match, reductions shrink the extent. `extents` holds the
+// derived extent of every value; the `extent` of every instruction is equal to it.
 struct Program {
   std::vector<tn_instruction> instructions;
   std::vector<tn_program_input> inputs;
@@ -26,36 +26,38 @@ struct Program {
   [[nodiscard]] bool draws() const;
   // A view for the plugin interface, valid while this Program is unchanged.
   [[nodiscard]] tn_program view() const;
-  // Copies and checks; TN_INVALID names the instruction and what is wrong with it.
+  // Copies and validates a program. Throws TN_INVALID naming the instruction and the fault.
   static Program from(const tn_program& given);
 
-  // Whether every value is FULL or SCALAR, so that any cut of the grid into rows and columns will do.
+  // Whether every value is FULL or SCALAR. Such a program gives the same values for every division of its elements into
+  // rows and columns.
   [[nodiscard]] bool is_flat() const;
   [[nodiscard]] uint8_t output_extent(size_t output) const {
     return extents[static_cast<size_t>(outputs[output].value)];
   }
 };
 
-// Writes programs inside the host. Equal instructions become one value; trivial arithmetic is folded.
+// Builds programs inside the host. Merges equal instructions and folds x + 0, x - 0, x * 1 and x / 1.
 class ProgramWriter {
  public:
   int32_t input(uint8_t extent, uint8_t kind = TN_FLOAT);
   int32_t constant(double number, uint8_t kind = TN_FLOAT);
   int32_t uniform(int32_t draw, uint8_t extent);
-  // Elementwise operations; the result's kind follows from the operation.
+  // Appends an elementwise operation; the kind of its result follows from the operation.
   int32_t apply(uint16_t op, int32_t a, int32_t b = -1, int32_t c = -1);
   int32_t cast(int32_t a, uint8_t to);
   int32_t reduce(uint16_t op, int32_t a, uint8_t to);
-  // The value with a larger extent.
+  // Broadcasts a value to the extent `to`.
   int32_t expand(int32_t a, uint8_t to);
   void output(int32_t value, tn_dtype dtype = TN_COMPUTE) { program_.outputs.push_back({value, dtype}); }
 
   [[nodiscard]] uint8_t extent(int32_t value) const { return program_.extents[static_cast<size_t>(value)]; }
   [[nodiscard]] uint8_t kind(int32_t value) const { return program_.instructions[static_cast<size_t>(value)].kind; }
-  // Copies every instruction of `program`, its inputs replaced by the given values; gives the new number of each.
+  // Copies every instruction of `program`, with the values `inputs` in place of its inputs. Returns the new number of
+  // every instruction.
   std::vector<int32_t> inline_program(const Program& program, const std::vector<int32_t>& inputs);
 
-  // The finished program without dead instructions. Inputs keep their numbers, read or not.
+  // Returns the program without dead instructions. Inputs keep their numbers, even if they are not read.
   [[nodiscard]] Program finish() const;
 
  private:
@@ -68,28 +70,28 @@ class ProgramWriter {
   std::map<Key, int32_t> known_;
 };
 
-// The program with only the inputs that it reads; kept[i] is the old number of input i.
+// A program without unread inputs; kept[i] is the former number of input i.
 struct TrimmedProgram {
   Program program;
   std::vector<int32_t> kept;
 };
 [[nodiscard]] TrimmedProgram trim_inputs(const Program& program);
 
-// The gradient of a program. Its inputs are, in this order and all of them present: the inputs of `forward`, its
-// outputs (read only where an author's program reads them), and the gradients of its outputs. Its outputs are the
+// Returns the gradient program of `forward`. Its inputs are the inputs of `forward`, the outputs of `forward` (unread,
+// present because an author's gradient may read them), then the gradients of these outputs. Its outputs are the
 // gradients of the inputs in `wanted`, in that order, each with the extent of its input.
-// Reverse mode over the list (Griewank & Walther, "Evaluating Derivatives", 2008, chapter 3): values are computed
-// anew from the inputs; an operand that was spread over rows or columns gets the sum over them.
-// given[j]: whether output j has a gradient at all; the others count as zero.
+// Reverse mode over the instructions (Griewank & Walther, "Evaluating Derivatives", 2008, chapter 3): recomputes the
+// forward values from the inputs, and sums the gradient of a broadcast operand over the broadcast rows or columns.
+// given[j]: whether output j has a gradient; a missing gradient counts as zero.
 [[nodiscard]] Program derive_gradient(const Program& forward, const std::vector<bool>& given,
                                       const std::vector<int32_t>& wanted);
 
-// The same for an author's gradient program (tn_pointwise.gradient): keeps the outputs in `wanted`, replaces
-// gradients that are not given by zero. Checked against `forward` when it was recorded.
+// Returns an author's gradient program (tn_pointwise.gradient) with only the outputs in `wanted`, and with zeros for
+// missing gradients. `author` has passed check_author_gradient.
 [[nodiscard]] Program restrict_gradient(const Program& author, const Program& forward, const std::vector<bool>& given,
                                         const std::vector<int32_t>& wanted);
 
-// Throws TN_INVALID when `author` does not have the inputs and outputs that a gradient of `forward` must have.
+// Throws TN_INVALID if `author` lacks the inputs and outputs that a gradient of `forward` must have.
 void check_author_gradient(const Program& author, const Program& forward);
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,24 +1,28 @@
-// The derivative of a pointwise program, as another one. SPDX-License-Identifier: Apache-2.0
+// Derives the gradient program of a pointwise program. SPDX-License-Identifier: Apache-2.0
 #include <numbers>
 
 #include "core/error.h"
 #include "core/program.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
+// Whether opcodes of the class have float results that depend smoothly on their operands.
+bool computes(uint8_t op_class) { return op_class == TN_CLASS_ARITHMETIC || op_class == TN_CLASS_MATH; }
+
+// The reverse sweep over the instructions of `forward`: appends the adjoint of every value to a writer.
 class Reverse {
  public:
   Reverse(ProgramWriter& writer, const Program& forward, std::vector<int32_t> values)
       : writer_(writer), forward_(forward), values_(std::move(values)), adjoints_(values_.size(), -1) {}
 
-  // Adds `gradient`, which stands for something of the extent of instruction `from`, to the adjoint of `value`.
+  // Adds `gradient`, which counts as a value of extent `from`, to the adjoint of `value`.
   void add(int32_t value, int32_t gradient, uint8_t from) {
     const auto index = static_cast<size_t>(value);
     if (forward_.instructions[index].kind != TN_FLOAT) return;
     const uint8_t target = forward_.extents[index];
-    if (cover(target, from) != target)  // the operand was spread: sum over what it was spread along
+    if (cover(target, from) != target)  // the operand was broadcast: sum over the broadcast rows or columns
       gradient = writer_.reduce(TN_OP_REDUCE_SUM, writer_.expand(gradient, from), target);
     int32_t& adjoint = adjoints_[index];
     adjoint = adjoint < 0 ? gradient : writer_.apply(TN_OP_ADD, adjoint, gradient);
@@ -38,7 +42,7 @@ class Reverse {
   int32_t div(int32_t a, int32_t b) { return writer_.apply(TN_OP_DIV, a, b); }
   int32_t select(int32_t c, int32_t a, int32_t b) { return writer_.apply(TN_OP_SELECT, c, a, b); }
 
-  // y: the instruction's own value; g: its adjoint.
+  // Adds to the adjoints of the instruction's operands. y: the instruction's value; g: its adjoint.
   void step(const tn_instruction& in, int32_t y, int32_t g, uint8_t extent) {
     switch (in.op) {
       case TN_OP_ADD:
@@ -78,7 +82,7 @@ class Reverse {
   }
 
   void unary(const tn_instruction& in, int32_t y, int32_t g, uint8_t extent) {
-    const bool source = in.op == TN_OP_INPUT || in.op == TN_OP_UNIFORM;  // then `a` is no value
+    const bool source = in.op == TN_OP_INPUT || in.op == TN_OP_UNIFORM;  // then `a` is not a value
     const int32_t x = in.a >= 0 && !source ? value(in.a) : -1;
     switch (in.op) {
       case TN_OP_NEG:
@@ -109,7 +113,8 @@ class Reverse {
           add(in.a, g, extent);
         return;
       default:
-        return;  // sources, comparisons, logic and TN_OP_STOP: no derivative flows
+        if (computes(tn_op_info(in.op).op_class)) fail(TN_INTERNAL, "no derivative of opcode ", in.op);
+        return;  // sources, comparisons, logic and TN_OP_STOP: the derivative is 0
     }
   }
 
@@ -124,8 +129,8 @@ class Reverse {
 
   ProgramWriter& writer_;
   const Program& forward_;
-  std::vector<int32_t> values_;    // number in the new program of every forward value
-  std::vector<int32_t> adjoints_;  // likewise of every adjoint; -1: none yet
+  std::vector<int32_t> values_;    // per forward value: its number in the gradient program
+  std::vector<int32_t> adjoints_;  // per forward value: number of its adjoint; -1: none yet
 };
 
 }  // namespace
@@ -206,4 +211,4 @@ Program restrict_gradient(const Program& author, const Program& forward, const s
   return writer.finish();
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

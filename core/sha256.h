@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tenon {
+namespace tenon::core {
 
 // libsodium's hash is a pure function and needs no sodium_init, which would touch process-wide state.
 class Sha256 {
@@ -31,4 +31,4 @@ class Sha256 {
   crypto_hash_sha256_state state_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::core

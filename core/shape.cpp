@@ -5,7 +5,7 @@
 
 #include "core/checked.h"
 
-namespace tenon {
+namespace tenon::core {
 
 bool same(const Dim& a, const Dim& b) {
   return a.symbol == b.symbol && a.offset == b.offset && (a.symbol == TN_SYMBOL_NONE || a.coefficient == b.coefficient);
@@ -82,7 +82,18 @@ constexpr DtypeName kDtypes[] = {{TN_COMPUTE, "compute", "compute"}, {TN_F32, "f
 }  // namespace
 
 const char* storage_name(int32_t storage) {
-  return storage == TN_DENSE ? "dense" : storage == TN_RAGGED ? "ragged" : "csr";
+  switch (storage) {
+    case TN_DENSE:
+      return "dense";
+    case TN_ROW_SPARSE:
+      return "row_sparse";
+    case TN_RAGGED:
+      return "ragged";
+    case TN_CSR:
+      return "csr";
+    default:
+      return "unknown";
+  }
 }
 
 std::string dtype_name(tn_dtype dtype) {
@@ -137,9 +148,9 @@ Spec Spec::from(const tn_spec& spec) {
   return result;
 }
 
-// "float" where the machine's compute type is still open: what a user sees when a layer is built.
+// Prints TN_COMPUTE as "float": while layers are built, the compute type of the machine is not known yet.
 std::string to_string(const Spec& spec, const SymbolNames& names) {
   return (spec.dtype == TN_COMPUTE ? "float" : dtype_name(spec.dtype)) + " " + to_string(spec.shape, names);
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -7,25 +7,27 @@
 #include <string>
 #include <vector>
 
-namespace tenon {
+namespace tenon::core {
 
 using Dim = tn_dim;
 using Shape = std::vector<Dim>;
 
-// Equal as formulas; bounds do not count.
+// Whether dimensions (shapes) are equal as formulas, whatever their bounds.
 [[nodiscard]] bool same(const Dim& a, const Dim& b);
 [[nodiscard]] bool same(const Shape& a, const Shape& b);
 
-// The product of two dimensions of which at most one is symbolic; fails with TN_UNSUPPORTED otherwise.
+// Returns the product of two dimensions. Throws TN_UNSUPPORTED if both are symbolic.
 [[nodiscard]] Dim multiply(const Dim& a, const Dim& b);
+// Returns the product of all dimensions, the number of elements of a tensor.
 [[nodiscard]] Dim elements(const Dim* dims, size_t count);
 [[nodiscard]] inline Dim elements(const Shape& shape) { return elements(shape.data(), shape.size()); }
 
-// The same shape with every symbol's bound put in: bounds[symbol], TN_UNBOUNDED where not known.
+// Returns `shape` with the bounds of its dimensions filled in. bounds[symbol]: the largest value of a symbol, or
+// TN_UNBOUNDED; symbols beyond the end of `bounds` are unbounded.
 [[nodiscard]] Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds);
 
-// Whether it counts the rows of sequences: TN_SYMBOL_FIRST_ROWS and above.
-[[nodiscard]] inline bool is_rows(const Dim& dim) { return dim.symbol >= TN_SYMBOL_FIRST_ROWS; }
+// Whether the dimension is ragged: its symbol, TN_SYMBOL_FIRST_RAGGED or above, counts the rows of sequences.
+[[nodiscard]] inline bool is_ragged(const Dim& dim) { return dim.symbol >= TN_SYMBOL_FIRST_RAGGED; }
 
 // Names of symbols, for messages.
 class SymbolNames {
@@ -40,7 +42,8 @@ class SymbolNames {
 // "float32"
 [[nodiscard]] std::string dtype_name(tn_dtype dtype);
 [[nodiscard]] const char* storage_name(int32_t storage);  // "dense", "ragged", "csr"
-// The type of a name as above or short ("f32", "u8", "i64"); 0 (TN_COMPUTE) for "compute"; fails naming it otherwise.
+// Returns the type of a name, long ("float32") or short ("f32"); TN_COMPUTE for "compute". Throws TN_INVALID naming any
+// other name.
 [[nodiscard]] tn_dtype dtype_from_name(const std::string& name);
 [[nodiscard]] DLDataType dlpack_type(tn_dtype dtype);
 [[nodiscard]] bool is_float(tn_dtype dtype);    // TN_COMPUTE included
@@ -52,7 +55,7 @@ struct Spec {
   Shape shape;
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;
-  Shape outer;  // TN_RAGGED: [levels], from the inside; TN_CSR: the entries
+  Shape outer;  // TN_RAGGED: [levels] numbers of sequences, innermost first; TN_CSR: [1] number of entries
 
   // A view for the plugin interface, valid while this Spec is unchanged.
   [[nodiscard]] tn_spec view() const;
@@ -61,4 +64,4 @@ struct Spec {
 // "float32 [samples, 784]"
 [[nodiscard]] std::string to_string(const Spec& spec, const SymbolNames& names = {});
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -6,14 +6,14 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::core {
 
 Layer::~Layer() {
-  // Those that nobody else holds, a list through `dropped_next`: a destructor has no memory to ask for.
+  // Layers without another owner, linked through `dropped_next`: a destructor must not allocate.
   LayerRef dropped;
   const auto owned = [](const LayerRef& layer) -> Layer& { return const_cast<Layer&>(*layer); };
-  const auto take = [&](std::vector<Expression>& from) {
-    for (Expression& each : from) {
+  const auto take = [&](std::vector<LayerOutput>& from) {
+    for (LayerOutput& each : from) {
       const LayerRef layer = std::move(each.layer);
       if (layer == nullptr || layer.use_count() != 1) continue;
       owned(layer).dropped_next = std::move(dropped);
@@ -23,7 +23,7 @@ Layer::~Layer() {
   take(inputs);
   take(expansion);
   while (dropped != nullptr) {
-    const LayerRef last = std::move(dropped);  // goes at the end of this round
+    const LayerRef last = std::move(dropped);  // destroyed at the end of this iteration
     dropped = std::move(owned(last).dropped_next);
     take(owned(last).inputs);
     take(owned(last).expansion);
@@ -32,22 +32,22 @@ Layer::~Layer() {
 
 std::string layer_label(const Layer& layer) { return "layer \"" + layer.name + "\" (" + layer.type + ")"; }
 
-Expression resolved(Expression expression) {
-  while (expression.layer != nullptr && expression.layer->expanded())
-    expression = expression.layer->expansion.at(expression.output);
-  return expression;
+LayerOutput resolved(LayerOutput output) {
+  while (output.layer != nullptr && output.layer->expanded()) output = output.layer->expansion.at(output.output);
+  return output;
 }
 
-std::string expression_name(const Expression& expression) {
-  if (expression.layer == nullptr) return "";
-  return expression.output == 0 ? expression.layer->name : text(expression.layer->name, ":", expression.output);
+std::string output_name(const LayerOutput& output) {
+  if (output.layer == nullptr) return "";
+  return output.output == 0 ? output.layer->name : text(output.layer->name, ":", output.output);
 }
 
 namespace {
 
-// Depth-first without recursion, so that a chain of a million layers does not end the stack.
+// Returns the layers that `outputs` depend on, each after those that next(layer) returns. Depth-first without
+// recursion, so that a chain of a million layers does not overflow the stack.
 template <typename Next>
-std::vector<LayerRef> in_order(const std::vector<Expression>& outputs, Next next) {
+std::vector<LayerRef> in_order(const std::vector<LayerOutput>& outputs, Next next) {
   std::vector<LayerRef> order;
   std::unordered_set<const Layer*> seen;
   struct Visit {
@@ -59,7 +59,7 @@ std::vector<LayerRef> in_order(const std::vector<Expression>& outputs, Next next
   const auto enter = [&](const LayerRef& layer) {
     if (layer != nullptr && seen.insert(layer.get()).second) path.push_back({layer, next(*layer), 0});
   };
-  for (const Expression& output : outputs) {
+  for (const LayerOutput& output : outputs) {
     enter(output.layer);
     while (!path.empty()) {
       Visit& visit = path.back();
@@ -86,23 +86,23 @@ void check_names(const std::vector<LayerRef>& layers) {
 
 }  // namespace
 
-Topology Topology::trace(std::vector<Expression> outputs) {
+Topology Topology::trace(std::vector<LayerOutput> outputs) {
   Topology topology;
   topology.outputs = std::move(outputs);
   if (topology.outputs.empty()) fail(TN_INVALID, "a topology needs at least one output layer");
   topology.layers = in_order(topology.outputs, [](const Layer& layer) {
     std::vector<LayerRef> before;
-    for (const Expression& input : layer.inputs) before.push_back(input.layer);
+    for (const LayerOutput& input : layer.inputs) before.push_back(input.layer);
     return before;
   });
   check_names(topology.layers);
   topology.leaves = in_order(topology.outputs, [](const Layer& layer) {
     std::vector<LayerRef> before;
     if (layer.expanded()) {
-      for (const Expression& expansion : layer.expansion) before.push_back(expansion.layer);
+      for (const LayerOutput& expansion : layer.expansion) before.push_back(expansion.layer);
       return before;
     }
-    for (const Expression& input : layer.inputs) before.push_back(input.layer);
+    for (const LayerOutput& input : layer.inputs) before.push_back(input.layer);
     return before;
   });
   std::erase_if(topology.leaves, [](const LayerRef& layer) { return layer->expanded(); });
@@ -148,20 +148,20 @@ nlohmann::json Topology::to_json(const DataNames& names) const {
       }
       if (const auto known = names.find(layer->name); known != names.end()) {
         for (const std::string& text : known->second->texts) name_bytes += text.size();
-        entry["names"] = tenon::to_json(*known->second, name_bytes <= kMostModelNameBytes);
+        entry["names"] = core::to_json(*known->second, name_bytes <= kMostModelNameBytes);
       }
     } else {
       entry["inputs"] = nlohmann::json::array();
-      for (const Expression& input : layer->inputs) entry["inputs"].push_back(expression_name(input));
+      for (const LayerOutput& input : layer->inputs) entry["inputs"].push_back(output_name(input));
       entry["attributes"] = nlohmann::json::object();
-      for (const auto& [name, value] : layer->given) entry["attributes"][name] = tenon::to_json(value);
-      // Spelled out, so that sharing by name survives even where the name was generated.
+      for (const auto& [name, value] : layer->given) entry["attributes"][name] = core::to_json(value);
+      // Always stored, so that layers share parameters by name after loading even if the name was generated.
       entry["attributes"]["parameter_name"] = layer->parameter_name;
     }
     result["layers"].push_back(std::move(entry));
   }
-  for (const Expression& output : outputs) result["outputs"].push_back(expression_name(output));
+  for (const LayerOutput& output : outputs) result["outputs"].push_back(output_name(output));
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,4 +1,4 @@
-// Expressions of layers, and the topology traced back from outputs. SPDX-License-Identifier: Apache-2.0
+// Layers and their outputs, and the topology traced back from outputs. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/layer.h>
@@ -15,34 +15,34 @@
 #include "core/parameter_set.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::core {
 
 struct Layer;
 using LayerRef = std::shared_ptr<const Layer>;
 
-// One output of a layer: what users hold, and what names a model.
-struct Expression {
+// One output of a layer. Applications hold these; a model is given by one or more of them.
+struct LayerOutput {
   LayerRef layer;  // null: an optional input that is absent
   uint32_t output = 0;
 };
 
-// What a data layer is fed.
+// Type, shape and storage of the values that a data layer is fed.
 struct DataSource {
-  tn_dtype dtype = TN_COMPUTE;  // as fed
+  tn_dtype dtype = TN_COMPUTE;  // of the fed array
   std::vector<int64_t> shape;   // of one sample
   int64_t index_limit = -1;
-  double scale = 1, offset = 0;  // integers become scale * x + offset where they flow into a float port
-  int32_t storage = TN_DENSE;    // or TN_RAGGED: `shape` is of one row; or TN_CSR: `shape` is the width alone
+  double scale = 1, offset = 0;  // integers are converted to scale * x + offset at float ports
+  int32_t storage = TN_DENSE;    // TN_RAGGED: `shape` is that of one row; TN_CSR: `shape` is [width]
   uint32_t levels = 0;           // TN_RAGGED: 1 or 2
-  std::string sequence;          // TN_RAGGED: data layers with the same have sequences of equal length
+  std::string sequence;          // TN_RAGGED: data layers with an equal `sequence` have sequences of equal lengths
 };
 
-// Rows that a layer makes by putting one of two sequences behind the other: symbols of the rows.
-struct JoinedRows {
+// The ragged dimension `rows` of concat(first, second), sequence by sequence; all three are symbols.
+struct ConcatenatedDim {
   int32_t rows = 0, first = 0, second = 0;
 };
 
-// A parameter or buffer that a layer declared; number i of each kind is index i of the builder.
+// A parameter or buffer that a layer declared. Its position among those of its kind is its index in tn_builder.
 struct LayerParameter {
   std::string name;  // full: "hidden.weight"
   Spec spec;
@@ -51,10 +51,10 @@ struct LayerParameter {
   Multipliers multipliers;
 };
 
-// An immutable layer that knows its inputs. Made by the host's layer factory, which runs plan and expand.
+// An immutable layer with its inputs. Created by the host's layer factory, which runs plan and expand.
 struct Layer {
   Layer() = default;
-  // Drops a long chain of layers one by one, not one inside the other.
+  // Releases the layers before this one in a loop: recursion over a long chain would overflow the stack.
   ~Layer();
   Layer(const Layer&) = default;
   Layer(Layer&&) = default;
@@ -65,42 +65,43 @@ struct Layer {
   std::string type;  // "data" for data layers
   int32_t role = TN_ROLE_LAYER;
   std::string parameter_name;
-  std::vector<Expression> inputs;  // in port order
-  Values given;                    // attributes as the user gave them, host attributes included
-  std::vector<Value> attributes;   // the type's own, checked, in the order of their declaration
+  std::vector<LayerOutput> inputs;  // in port order
+  Values given;                     // attributes as the user gave them, host attributes included
+  std::vector<Value> attributes;    // the type's own, checked, in the order of their declaration
   std::vector<Spec> outputs;
   std::vector<LayerParameter> parameters, buffers;
-  std::vector<int64_t> index_limits;  // per input; -1: none
-  double drop_rate = 0;               // of output 0, in training
-  uint32_t state_count = 0;           // metrics
-  std::vector<JoinedRows> joined;     // that its plan asked for
+  std::vector<int64_t> index_limits;          // per input; -1: none
+  double drop_rate = 0;                       // of output 0, in training
+  uint32_t state_count = 0;                   // metrics
+  std::vector<ConcatenatedDim> concatenated;  // requested by its plan
   std::optional<DataSource> data;
-  std::vector<Expression> expansion;  // not empty: the layer is only a name for these, one for each output
-  LayerRef dropped_next;              // of the destructor
+  std::vector<LayerOutput> expansion;  // if not empty, the layer stands for these, one per output
+  LayerRef dropped_next;               // link of a list in the destructor
 
   [[nodiscard]] bool expanded() const { return !expansion.empty(); }
 };
 
-// The layer in messages: 'layer "hidden" (fc)'.
+// Returns the layer as messages name it: 'layer "hidden" (fc)'.
 [[nodiscard]] std::string layer_label(const Layer& layer);
 
-// The layer that computes an expression: expansions followed to their end.
-[[nodiscard]] Expression resolved(Expression expression);
+// Follows expansions to the layer that computes an output.
+[[nodiscard]] LayerOutput resolved(LayerOutput output);
 
+// The directed acyclic graph of the layers that some outputs depend on.
 struct Topology {
-  std::vector<Expression> outputs;
-  std::vector<LayerRef> layers;  // as the user made them: every layer after its inputs; insides of expansions left out
-  std::vector<LayerRef> leaves;  // what computes: expansions opened, every leaf after its inputs
+  std::vector<LayerOutput> outputs;
+  std::vector<LayerRef> layers;  // as the application made them, without the inside of expansions; inputs first
+  std::vector<LayerRef> leaves;  // the layers that compute: expansions replaced by their layers; inputs first
 
-  // Traces back from the outputs. TN_INVALID when two different layers have one name.
-  static Topology trace(std::vector<Expression> outputs);
-  // Every parameter and buffer, for ParameterSet::create.
+  // Collects the layers that `outputs` depend on. Throws TN_INVALID if two different layers have the same name.
+  static Topology trace(std::vector<LayerOutput> outputs);
+  // Returns the declarations of all parameters and buffers, for ParameterSet::create.
   [[nodiscard]] std::vector<ParameterDeclaration> declarations() const;
-  // {"version": 1, "layers": [...], "outputs": [...]}: what a model file keeps. docs/model-file.md has the form.
+  // Returns {"version": 1, "layers": [...], "outputs": [...]}, the form in model files (docs/model-file.md).
   [[nodiscard]] nlohmann::json to_json(const DataNames& names = {}) const;
 };
 
-// "name", or "name:1" for an output other than the first.
-[[nodiscard]] std::string expression_name(const Expression& expression);
+// Returns "name", or "name:1" for an output other than the first; "" for an absent input.
+[[nodiscard]] std::string output_name(const LayerOutput& output);
 
-}  // namespace tenon
+}  // namespace tenon::core

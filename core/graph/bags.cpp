@@ -1,13 +1,14 @@
-// A bag of rows is summed while they are read. SPDX-License-Identifier: Apache-2.0
+// Fuses gathers with sums over segments (embedding bags). SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "core/graph/passes.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
-// The one node that reads a value; the number of nodes where it is not one alone.
+// Returns the only node that reads `value`. Returns the number of nodes if there is none, if there are several, or if
+// the value is read through a view.
 size_t only_reader(const Graph& graph, ValueId value) {
   size_t reader = graph.nodes.size();
   for (size_t i = 0; i < graph.nodes.size(); ++i)
@@ -24,7 +25,7 @@ size_t only_reader(const Graph& graph, ValueId value) {
 void join_bags(Graph& graph, const std::vector<ValueId>& kept) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& gather = graph.nodes[i];
-    const bool sums = gather.inputs.size() > 2;  // a bag already, whose sums may lie in sequences themselves
+    const bool sums = gather.inputs.size() > 2;  // already a bag; a sum over the next outer level stays a node
     if (!gather.is<Gather>() || sums || graph.spec(gather.inputs[1]).shape.size() != 1 ||
         !is_float(graph.spec(gather.inputs[0]).dtype))
       continue;
@@ -46,4 +47,4 @@ void join_bags(Graph& graph, const std::vector<ValueId>& kept) {
   graph.renumber();
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

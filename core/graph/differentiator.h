@@ -1,4 +1,4 @@
-// The derivation of a graph: a rule for each operation, in its file. SPDX-License-Identifier: Apache-2.0
+// Differentiates a graph; the file of each operation has its rule. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>
@@ -8,43 +8,45 @@
 #include "core/graph/graph.h"
 #include "core/graph/passes.h"
 
-namespace tenon {
+namespace tenon::core {
 
+// Reverse mode over the nodes of a graph: appends the nodes that compute gradients.
 class Differentiator {
  public:
-  Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& by_rows, tn_dtype compute);
+  Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& row_sparse,
+                 tn_dtype compute);
   void run(const std::vector<GradientSeed>& seeds);
   [[nodiscard]] ValueId gradient(ValueId value) const { return gradients_[index(value)]; }
 
- private:
-  static size_t index(ValueId value) { return static_cast<size_t>(value); }
+  // For the rules of operations.
+  [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] bool needed(ValueId value) const { return value != kNoValue && needed_[index(value)]; }
+  // Whether the caller asked for the gradient of the value itself.
+  [[nodiscard]] bool is_wanted(ValueId value) const { return wanted_.contains(value); }
+  [[nodiscard]] bool is_row_sparse(ValueId table) const { return row_sparse_.contains(table); }
   GraphWriter writer(int32_t layer) { return {graph_, layer, true, compute_}; }
   // Adds a contribution to the gradient of a value.
   void add(ValueId value, ValueId contribution, int32_t layer);
-
-  // Adds to the gradients of the node's inputs from those of its outputs, of which there is at least one.
-  void derive(const Node& node, const Pointwise& pointwise);
-  void derive(const Node& node, const Gemm& gemm);
-  void derive(const Node& node, const Gather& gather);
-  void derive(const Node& node, const ScatterAdd& scatter);
-  void derive(const Node& node, const Move& move);
-  void derive(const Node& node, const View& view);
-  void derive(const Node& node, const Segment& segment);
-  void derive(const Node& node, const Coalesce& coalesce);
-  void derive(const Node& node, const NativeCall& native);
-  ValueId largest(const Node& node, const Segment& segment, ValueId given);
+  // Adds the contribution of a gather to the row-sparse gradient of its table.
   void add_rows(const Node& gather);
+  // Adds a node, still without outputs; returns its number.
+  int32_t append(Node node);
+  // Adds an output to node `number`: a contribution to the gradient of `input`, or kNoValue if that is not needed.
+  void append_output(int32_t number, ValueId input, int32_t layer);
+
+ private:
+  static size_t index(ValueId value) { return static_cast<size_t>(value); }
   void finish_rows(ValueId table, const std::vector<GraphWriter::Contribution>& contributions);
 
   Graph& graph_;
   const std::set<ValueId> wanted_;
-  const std::set<ValueId>& by_rows_;
+  const std::set<ValueId>& row_sparse_;
   tn_dtype compute_;
+  // By table: contributions to gradients that are to be row-sparse.
   std::map<ValueId, std::vector<GraphWriter::Contribution>> rows_;
-  std::map<ValueId, int32_t> rows_layer_;  // the layer of the first contribution
-  std::vector<bool> needed_;               // on a path from a wanted value; only values that existed at the start
-  std::vector<ValueId> gradients_;         // likewise
+  std::map<ValueId, int32_t> rows_layer_;  // by table: the layer of the first contribution
+  std::vector<bool> needed_;               // per value that existed at the start: depends on a wanted value
+  std::vector<ValueId> gradients_;         // per value that existed at the start: its gradient so far, or kNoValue
 };
 
-}  // namespace tenon
+}  // namespace tenon::core

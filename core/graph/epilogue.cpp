@@ -1,13 +1,14 @@
-// Programs that run on the result of a product while it is in the cache. SPDX-License-Identifier: Apache-2.0
+// Fuses pointwise nodes into matrix products as epilogues. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "core/graph/passes.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
-// The input of `node` that is the whole of `value` and nothing else of it; -1 where there is none.
+// Returns the number of the only input of `node` that reads `value`, itself or through a view; -1 if there are none or
+// several, or if that input is not a FULL float.
 int32_t product_input(const Graph& graph, const Node& node, ValueId value) {
   const Program& program = *node.as<Pointwise>()->program;
   int32_t found = -1;
@@ -19,12 +20,14 @@ int32_t product_input(const Graph& graph, const Node& node, ValueId value) {
   return found;
 }
 
+// Returns the rows of the grid of an epilogue: the product of all dimensions but the last.
 Dim rows_of(const Graph& graph, ValueId product) {
   const Shape& shape = graph.spec(product).shape;
   return elements(shape.data(), shape.size() - 1);
 }
 
-// The first node behind number `gemm` that reads its result; the number of nodes where nobody does.
+// Returns the first node after number `gemm` that reads its result, apart from views; the number of nodes if there is
+// none.
 size_t first_reader(const Graph& graph, size_t gemm) {
   const ValueId product = graph.nodes[gemm].outputs[0];
   for (size_t i = gemm + 1; i < graph.nodes.size(); ++i)
@@ -33,6 +36,7 @@ size_t first_reader(const Graph& graph, size_t gemm) {
   return graph.nodes.size();
 }
 
+// Returns the gemm with the pointwise node as its epilogue; input number `product` of that node is the product.
 Node joined(const Node& gemm, const Node& pointwise, const Pointwise& epilogue, int32_t product) {
   Node node = gemm;
   node.serve(pointwise);
@@ -65,7 +69,7 @@ void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
     if (!same(epilogue.rows, rows) || !same(epilogue.columns, columns)) continue;
     const Node both = joined(gemm, pointwise, epilogue, product);
     if (!better(both)) continue;
-    // Nobody between the two reads the product, so it may be computed where the program stands.
+    // No node between the two reads the product, so the gemm may move to the place of the pointwise node.
     graph.nodes[reader] = both;
     graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i));
     --i;
@@ -73,4 +77,4 @@ void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
   graph.renumber();
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,9 +1,9 @@
-// Joining of neighbouring pointwise nodes, and removal of what nobody reads. SPDX-License-Identifier: Apache-2.0
+// Fuses neighbouring pointwise nodes and removes nodes without readers. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "core/graph/passes.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
@@ -45,10 +45,10 @@ class Fusion {
     graph_.renumber();
   }
 
-  // Puts a node at the end, or joins it with an earlier one: everything it reads must be made before or by that one.
+  // Appends a node, or fuses it into an earlier one: every input must be computed before that node or by it.
   void place(Node node) {
     if (node.is<Pointwise>()) {
-      int32_t newest = -1;  // the last node that makes something this one reads
+      int32_t newest = -1;  // the last node that computes an input
       for (const ValueId input : node.inputs) newest = std::max(newest, graph_.values[at(input)].producer);
       for (size_t i = graph_.nodes.size(); i-- > 0 && static_cast<int32_t>(i) >= newest;)
         if (joinable(graph_.nodes[i], node)) {
@@ -64,6 +64,9 @@ class Fusion {
     graph_.nodes.push_back(std::move(node));
   }
 
+  // Whether `later` can be fused into `earlier`. Both are pointwise nodes of the same phase that share an operand, on
+  // the same grid (a flat program runs on any grid with as many elements). Outputs of `earlier` that `later` reads must
+  // be floats in the compute type, read with the same extent: a fused program does not round values to other types.
   [[nodiscard]] static bool joinable(const Node& earlier, const Node& later) {
     if (!earlier.is<Pointwise>() || earlier.backward != later.backward) return false;
     const Pointwise &first = *earlier.as<Pointwise>(), &second = *later.as<Pointwise>();
@@ -102,7 +105,7 @@ class Fusion {
     for (const tn_program_output& output : other.program->outputs)
       writer.output(second[at(output.value)], output.dtype);
 
-    if (grid.program->is_flat()) {  // then the other one's cut into rows and columns holds for both
+    if (grid.program->is_flat()) {  // a flat program runs on any grid, so the grid of `later` suits both
       grid.rows = other.rows;
       grid.columns = other.columns;
       grid.whole = other.whole;
@@ -116,7 +119,7 @@ class Fusion {
     earlier.serve(later);
   }
 
-  // The value in the joined program that the later node's input number `i` is.
+  // Returns the value in the fused program of input number `i` of `later`; adds an input if `earlier` lacks it.
   static int32_t operand(ProgramWriter& writer, const Node& earlier, const std::vector<int32_t>& first_inputs,
                          const std::vector<int32_t>& first, const Node& later, size_t i, std::vector<ValueId>& inputs) {
     const Program& program = *earlier.as<Pointwise>()->program;
@@ -132,7 +135,7 @@ class Fusion {
     return writer.input(wanted.extent, wanted.kind);
   }
 
-  // Outputs of joined programs, and of kernels for several layers, that nobody reads.
+  // Removes outputs without readers from programs, and from kernels that compute several layers.
   void drop_internal_outputs() {
     std::vector<bool> read = kept_;
     for (const Node& node : graph_.nodes)
@@ -170,4 +173,4 @@ class Fusion {
 
 void fuse(Graph& graph, const std::vector<ValueId>& kept) { Fusion(graph, kept).run(); }
 
-}  // namespace tenon
+}  // namespace tenon::core

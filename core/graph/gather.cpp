@@ -1,12 +1,14 @@
-// Rows of a table by their ids, and rows added to those of a table.
+// Gather and scatter_add: read rows of a table by ids, add rows to a table by ids.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/graph/differentiator.h"
 
-namespace tenon {
+namespace tenon::core {
 
+// out[i, ...] = table[ids[i], ...]
+//   table [V, W...], ids int32 or int64 [n...]; out [n..., W...]
 ValueId GraphWriter::gather(ValueId table, ValueId ids) {
   const Spec& rows = graph_.spec(table);
   const Spec& index = graph_.spec(ids);
@@ -19,6 +21,8 @@ ValueId GraphWriter::gather(ValueId table, ValueId ids) {
   return output(std::move(result));
 }
 
+// out[v, ...] = sum of rows[i, ...] over all i with ids[i] = v
+//   rows [n..., W...], ids int32 or int64 [n...]; out [height, W...]
 ValueId GraphWriter::scatter_add(ValueId rows, ValueId ids, const Dim& height) {
   const Spec& given = graph_.spec(rows);
   const Spec& index = graph_.spec(ids);
@@ -34,17 +38,21 @@ ValueId GraphWriter::scatter_add(ValueId rows, ValueId ids, const Dim& height) {
   return output(std::move(result));
 }
 
-void Differentiator::derive(const Node& node, const Gather& /*gather*/) {
+// dtable [V, W...] = scatter_add(dout [n..., W...], ids [n...]), or a contribution to a row-sparse gradient.
+void Gather::derive(Differentiator& gradients, const Node& node) const {
   const ValueId table = node.inputs[0];
-  if (!needed(table)) return;
-  if (by_rows_.contains(table)) return add_rows(node);
-  const Dim height = graph_.spec(table).shape[0];
-  add(table, writer(node.layer).scatter_add(gradient(node.outputs[0]), node.inputs[1], height), node.layer);
+  if (!gradients.needed(table)) return;
+  if (gradients.is_row_sparse(table)) return gradients.add_rows(node);
+  const Dim height = gradients.graph().spec(table).shape[0];
+  const ValueId given = gradients.gradient(node.outputs[0]);
+  gradients.add(table, gradients.writer(node.layer).scatter_add(given, node.inputs[1], height), node.layer);
 }
 
-void Differentiator::derive(const Node& node, const ScatterAdd& /*scatter*/) {
-  if (!needed(node.inputs[0])) return;
-  add(node.inputs[0], writer(node.layer).gather(gradient(node.outputs[0]), node.inputs[1]), node.layer);
+// drows [n..., W...] = gather(dout [height, W...], ids [n...]).
+void ScatterAdd::derive(Differentiator& gradients, const Node& node) const {
+  if (!gradients.needed(node.inputs[0])) return;
+  const ValueId given = gradients.gradient(node.outputs[0]);
+  gradients.add(node.inputs[0], gradients.writer(node.layer).gather(given, node.inputs[1]), node.layer);
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,10 +1,14 @@
-// Products of matrices, and of stacks of them.
+// Gemm: products of matrices and of batches of matrices.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 #include "core/graph/differentiator.h"
 
-namespace tenon {
+namespace tenon::core {
 
+// C = alpha op(A) op(B), for each matrix of the batch
+//   A [batch..., M, K], stored as [batch..., K, M] with TN_TRANSPOSE_A
+//   B [batch..., K, N], stored as [batch..., N, K] with TN_TRANSPOSE_B
+//   C [batch..., M, N]
 ValueId GraphWriter::gemm(ValueId a, ValueId b, uint32_t flags, double alpha) {
   const Spec& left = graph_.spec(a);
   const Spec& right = graph_.spec(b);
@@ -30,26 +34,25 @@ ValueId GraphWriter::gemm(ValueId a, ValueId b, uint32_t flags, double alpha) {
   return output(std::move(result));
 }
 
-// C = alpha op(A) op(B); dA = alpha dC op(B)^T, dB = alpha op(A)^T dC, each transposed where A or B is stored so.
-void Differentiator::derive(const Node& node, const Gemm& gemm) {
-  const bool ta = (gemm.flags & TN_TRANSPOSE_A) != 0;
-  const bool tb = (gemm.flags & TN_TRANSPOSE_B) != 0;
+// dA = alpha dC op(B)^T and dB = alpha op(A)^T dC, each in the shape in which A or B is stored. dC [batch..., M, N].
+void Gemm::derive(Differentiator& gradients, const Node& node) const {
+  const bool ta = (this->flags & TN_TRANSPOSE_A) != 0;
+  const bool tb = (this->flags & TN_TRANSPOSE_B) != 0;
   const ValueId a = node.inputs[0];
   const ValueId b = node.inputs[1];
-  const ValueId dc = gradient(node.outputs[0]);
-  const auto flags = [](bool first, bool second) {
+  const ValueId dc = gradients.gradient(node.outputs[0]);
+  const auto transposes = [](bool first, bool second) {
     return static_cast<uint32_t>((first ? TN_TRANSPOSE_A : 0) | (second ? TN_TRANSPOSE_B : 0));
   };
-  if (needed(a))
-    add(a,
-        ta ? writer(node.layer).gemm(b, dc, flags(tb, true), gemm.alpha)
-           : writer(node.layer).gemm(dc, b, flags(false, !tb), gemm.alpha),
+  GraphWriter write = gradients.writer(node.layer);
+  if (gradients.needed(a))
+    gradients.add(
+        a, ta ? write.gemm(b, dc, transposes(tb, true), alpha) : write.gemm(dc, b, transposes(false, !tb), alpha),
         node.layer);
-  if (needed(b))
-    add(b,
-        tb ? writer(node.layer).gemm(dc, a, flags(true, ta), gemm.alpha)
-           : writer(node.layer).gemm(a, dc, flags(!ta, false), gemm.alpha),
+  if (gradients.needed(b))
+    gradients.add(
+        b, tb ? write.gemm(dc, a, transposes(true, ta), alpha) : write.gemm(a, dc, transposes(!ta, false), alpha),
         node.layer);
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/differentiator.h"
 
-namespace tenon {
+namespace tenon::core {
 
-Differentiator::Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& by_rows,
+Differentiator::Differentiator(Graph& graph, const std::vector<ValueId>& wanted, const std::set<ValueId>& row_sparse,
                                tn_dtype compute)
     : graph_(graph),
       wanted_(wanted.begin(), wanted.end()),
-      by_rows_(by_rows),
+      row_sparse_(row_sparse),
       compute_(compute),
       needed_(graph.values.size(), false),
       gradients_(graph.values.size(), kNoValue) {
+  // Nodes are in execution order, so one sweep reaches every value that depends on a wanted one.
   for (const ValueId value : wanted) needed_[index(value)] = true;
   for (const Node& node : graph.nodes)
     for (const ValueId input : node.inputs)
@@ -25,7 +26,7 @@ void Differentiator::run(const std::vector<GradientSeed>& seeds) {
     const Node node = graph_.nodes[i];  // a copy: the rules append to the graph
     bool reached = false;
     for (const ValueId output : node.outputs) reached = reached || (output != kNoValue && gradient(output) != kNoValue);
-    if (reached) std::visit([&](const auto& operation) { derive(node, operation); }, node.operation);
+    if (reached) std::visit([&](const auto& operation) { operation.derive(*this, node); }, node.operation);
   }
   for (const auto& [value, contributions] : rows_) finish_rows(value, contributions);
 }
@@ -42,14 +43,29 @@ void Differentiator::add(ValueId value, ValueId contribution, int32_t layer) {
   sum = writer(layer).pointwise(std::make_shared<Program>(program.finish()), {sum, contribution}, 0)[0];
 }
 
+int32_t Differentiator::append(Node node) {
+  graph_.nodes.push_back(std::move(node));
+  return static_cast<int32_t>(graph_.nodes.size()) - 1;
+}
+
+void Differentiator::append_output(int32_t number, ValueId input, int32_t layer) {
+  ValueId made = kNoValue;
+  if (needed(input)) {
+    const Spec spec = graph_.spec(input);  // a copy: the new value may move all others
+    made = graph_.add_value(spec, number);
+    add(input, made, layer);
+  }
+  graph_.nodes[static_cast<size_t>(number)].outputs.push_back(made);
+}
+
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
                                          const std::vector<ValueId>& wanted, tn_dtype compute,
-                                         const std::set<ValueId>& by_rows) {
-  Differentiator differentiator(graph, wanted, by_rows, compute);
+                                         const std::set<ValueId>& row_sparse) {
+  Differentiator differentiator(graph, wanted, row_sparse, compute);
   differentiator.run(seeds);
   std::map<ValueId, ValueId> result;
   for (const ValueId value : wanted) result[value] = differentiator.gradient(value);
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -3,22 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon {
-
-const char* primitive_name(const Operation& operation) {
-  struct Name {
-    const char* operator()(const Pointwise&) const { return "pointwise"; }
-    const char* operator()(const Gemm&) const { return "gemm"; }
-    const char* operator()(const Gather&) const { return "gather"; }
-    const char* operator()(const ScatterAdd&) const { return "scatter_add"; }
-    const char* operator()(const Move&) const { return "move"; }
-    const char* operator()(const View&) const { return "view"; }
-    const char* operator()(const Segment&) const { return "segment"; }
-    const char* operator()(const Coalesce&) const { return "coalesce"; }
-    const char* operator()(const NativeCall&) const { return "native"; }
-  };
-  return std::visit(Name(), operation);
-}
+namespace tenon::core {
 
 const Pointwise* Node::pointwise() const {
   if (const auto* gemm = as<Gemm>()) return gemm->epilogue ? &*gemm->epilogue : nullptr;
@@ -46,10 +31,10 @@ void Graph::renumber() {
 
 Spec Graph::in_sequences(ValueId value) const {
   Spec spec = this->spec(value);
-  if (spec.shape.empty() || !is_rows(spec.shape[0])) return spec;
+  if (spec.shape.empty() || !is_ragged(spec.shape[0])) return spec;
   spec.storage = TN_RAGGED;
   spec.outer.clear();
-  for (Dim dim = spec.shape[0]; is_rows(dim);) {
+  for (Dim dim = spec.shape[0]; is_ragged(dim);) {
     const auto found = rows.find(dim.symbol);
     if (found == rows.end()) break;
     dim = found->second.outer;
@@ -75,11 +60,11 @@ void GraphWriter::append(Operation operation, std::vector<ValueId> inputs) {
   graph_.nodes.push_back(std::move(node));
 }
 
-// A new value made by the node that was appended last.
+// Adds an output to the node that was appended last.
 ValueId GraphWriter::output(Spec spec) {
   const ValueId value = graph_.add_value(std::move(spec), static_cast<int32_t>(graph_.nodes.size() - 1));
   graph_.nodes.back().outputs.push_back(value);
   return value;
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

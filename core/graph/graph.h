@@ -1,6 +1,7 @@
-// The primitive graph: what a machine computes, as data. Nodes are primitives in an order that can be run; values
-// are tensors. Layers record into it, differentiate appends to it, the planner reads it.
-// SPDX-License-Identifier: Apache-2.0
+// The primitive graph: the computation of a machine as data. SPDX-License-Identifier: Apache-2.0
+//
+// Nodes are primitives in execution order; values are tensors. Layers record nodes, differentiate appends the nodes of
+// backward, passes fuse nodes, and the host prepares a call for each node.
 #pragma once
 
 #include <tenon/builder.h>
@@ -16,91 +17,121 @@
 #include "core/program.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::core {
 
 using ValueId = int32_t;  // -1: none
 constexpr ValueId kNoValue = -1;
 
 struct GraphValue {
   Spec spec;
-  int32_t producer = -1;        // node; -1: comes from outside (a feed, a parameter, a scalar)
-  ValueId alias_of = kNoValue;  // a view shares the memory of this value
-  std::string name;             // for people: "hidden", "hidden.weight"
+  int32_t producer = -1;        // number of the node; -1: external (a feed, a parameter, a scalar)
+  ValueId alias_of = kNoValue;  // of a view: the value whose memory it shares
+  std::string name;             // for messages: "hidden", "hidden.weight"
 };
 
-// The operation of a node is one of the following, each with what it needs beside inputs and outputs.
+class Differentiator;
+struct Node;
 
-// A program over a grid: the first `leading` dimensions of the whole shape are its rows.
+// The operation of a node is one of the following, with its properties besides inputs and outputs. `derive` adds to the
+// gradients of the inputs of a node with this operation, at least one of whose outputs has a gradient.
+
+// A program over a grid. `whole` is the shape of FULL operands; the grid has as many rows as the product of its first
+// `leading` dimensions, and as many columns as the product of the others.
 struct Pointwise {
+  static constexpr const char* kName = "pointwise";
   std::shared_ptr<const Program> program;
-  std::shared_ptr<const Program> author_gradient;  // or null
+  std::shared_ptr<const Program> author_gradient;  // null: the host derives the gradient
   Dim rows = tn_dim_constant(1), columns = tn_dim_constant(1);
   Shape whole;
   int32_t leading = 0;
+  void derive(Differentiator& gradients, const Node& node) const;
 };
 
-// C = alpha op(A) op(B). With an epilogue the inputs are A, B and those of its program without number `product`, which
-// is C; the outputs are C and the program's.
+// C = alpha op(A) op(B). With an epilogue the inputs are A, B and the inputs of its program except number `product`,
+// which is C; the outputs are C and the outputs of the program.
 struct Gemm {
+  static constexpr const char* kName = "gemm";
   uint32_t flags = 0;  // TN_TRANSPOSE_*
   double alpha = 1;
   std::optional<Pointwise> epilogue;
   int32_t product = -1;
+  void derive(Differentiator& gradients, const Node& node) const;
 };
 
-// Inputs are a table and ids; of a bag also offsets, by which the rows are summed.
-struct Gather {};
-struct ScatterAdd {};
+// Inputs: table, ids; of an embedding bag also the offsets of the segments over which the rows are summed.
+struct Gather {
+  static constexpr const char* kName = "gather";
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+// Inputs: rows, ids.
+struct ScatterAdd {
+  static constexpr const char* kName = "scatter_add";
+  void derive(Differentiator& gradients, const Node& node) const;
+};
 
-// A box that is copied: tn_move_part.
+// A box that a move copies, as in tn_move_part.
 struct MovePart {
-  uint32_t input = 0;             // among the node's
+  uint32_t input = 0;             // index among the inputs of the node
   Shape box;                      // in the order of the input's dimensions, like `from`
-  std::vector<int64_t> from, to;  // where it begins in the input and in the output
-  std::vector<int32_t> axes;      // the output's dimension that each of the input's becomes
+  std::vector<int64_t> from, to;  // first index of the box in the input and in the output
+  std::vector<int32_t> axes;      // per dimension of the input: the dimension of the output
 };
 struct Move {
+  static constexpr const char* kName = "move";
   std::vector<MovePart> parts;
-  bool fill = false;  // the rest of the output is zero
+  bool fill = false;  // the boxes do not cover the output; the rest is zero
+  void derive(Differentiator& gradients, const Node& node) const;
 };
 
 // The output is the input in another shape, in the same memory.
-struct View {};
-
-// A primitive over segments: TN_SEGMENT_*. Inputs are the value, or kNoValue, and the offsets.
-struct Segment {
-  int32_t op = 0;
-  Dim rows = tn_dim_constant(0);
-  int64_t by = 0;
+struct View {
+  static constexpr const char* kName = "view";
+  void derive(Differentiator& gradients, const Node& node) const;
 };
 
-// Three inputs for each contribution: values, ids, offsets or kNoValue. The output is TN_ROWS.
-struct Coalesce {};
+// A primitive over segments. Inputs: the value (kNoValue if the op takes none), offsets.
+struct Segment {
+  static constexpr const char* kName = "segment";
+  int32_t op = 0;                 // TN_SEGMENT_*
+  Dim rows = tn_dim_constant(0);  // the ragged dimension
+  int64_t by = 0;                 // of TN_SEGMENT_SHIFT
+  void derive(Differentiator& gradients, const Node& node) const;
+};
 
-// A native kernel inside the graph. The graph carries it along; the host knows its meaning.
+// Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE.
+struct Coalesce {
+  static constexpr const char* kName = "coalesce";
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+
+// A native kernel as a node. Its site is opaque here: the host makes it and prepares the call from it.
 struct NativeCall {
-  std::shared_ptr<const void> site;  // what the host needs to prepare the call
-  uint64_t backward_inputs = 0;      // layer inputs and parameters that backward reads, one bit each
-  uint64_t backward_outputs = 0;
+  static constexpr const char* kName = "native";
+  std::shared_ptr<const void> site;
+  uint64_t backward_inputs = 0;   // bit i: backward reads input i (layer inputs, then parameters)
+  uint64_t backward_outputs = 0;  // bit i: backward reads output i
   bool differentiable = false;
+  void derive(Differentiator& gradients, const Node& node) const;
 };
 
 using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Coalesce, NativeCall>;
-[[nodiscard]] const char* primitive_name(const Operation& operation);
+[[nodiscard]] inline const char* primitive_name(const Operation& operation) {
+  return std::visit([](const auto& each) { return each.kName; }, operation);
+}
 
 struct Node {
   Operation operation;
-  std::vector<ValueId> inputs;   // kNoValue where an optional operand is absent
-  std::vector<ValueId> outputs;  // kNoValue where nothing is requested
-  int32_t layer = -1;            // which layer it serves: index into Graph::layers
-  std::vector<int32_t> fused;    // layers of the nodes that were joined into this one, its own first; else empty
+  std::vector<ValueId> inputs;   // kNoValue if an optional operand is absent
+  std::vector<ValueId> outputs;  // kNoValue if an output is not requested
+  int32_t layer = -1;            // the layer that it computes: index into Graph::layers; -1: none
+  std::vector<int32_t> fused;    // if it computes several layers: all of them, `layer` first; else empty
   bool backward = false;
 
   template <typename T>
   [[nodiscard]] bool is() const {
     return std::holds_alternative<T>(operation);
   }
-  // Null where it is another operation.
+  // Null if the node has another operation.
   template <typename T>
   [[nodiscard]] const T* as() const {
     return std::get_if<T>(&operation);
@@ -109,50 +140,51 @@ struct Node {
   [[nodiscard]] T* as() {
     return std::get_if<T>(&operation);
   }
-  // The program that it runs: of a pointwise node, or of a gemm's epilogue; else null.
+  // Returns the program of a pointwise node or of a gemm's epilogue; else null.
   [[nodiscard]] const Pointwise* pointwise() const;
 
-  // All layers that it serves, its own first.
+  // Returns all layers that the node computes, `layer` first.
   [[nodiscard]] std::vector<int32_t> served() const { return fused.empty() ? std::vector<int32_t>{layer} : fused; }
-  // Serves the layers of `other` as well.
+  // Adds the layers of `other`, which is fused into this node.
   void serve(const Node& other);
 };
 
-// A dimension of rows: what its sequences lie in, and where each begins and ends.
-struct RowsOf {
-  Dim outer = tn_dim_constant(0);
-  ValueId offsets = kNoValue;  // int64 [outer + 1]
+// A ragged dimension: how many sequences (segments) it has, and where each begins and ends.
+struct RaggedDim {
+  Dim outer = tn_dim_constant(0);  // number of sequences: the samples, or another ragged dimension
+  ValueId offsets = kNoValue;      // int64 [outer + 1]
 };
 
 struct Graph {
   std::vector<GraphValue> values;
   std::vector<Node> nodes;
-  std::vector<std::string> layers;  // names, for people
-  std::map<int32_t, RowsOf> rows;   // by symbol
+  std::vector<std::string> layers;    // names, for messages
+  std::map<int32_t, RaggedDim> rows;  // the ragged dimensions, by symbol
 
   [[nodiscard]] const Spec& spec(ValueId value) const { return values[static_cast<size_t>(value)].spec; }
-  // The spec of a value with what its rows lie in, where they lie in sequences.
+  // Returns the spec of a value, with storage, levels and outer dimensions filled in if its first dimension is ragged.
   [[nodiscard]] Spec in_sequences(ValueId value) const;
-  // The value whose memory this one is.
+  // Returns the value that owns the memory of `value`: itself, or the one that it is a view of.
   [[nodiscard]] ValueId root(ValueId value) const;
-  // Makes every value know its node, after nodes have come, gone or moved.
+  // Recomputes GraphValue::producer after nodes were added, removed or reordered.
   void renumber();
 
   ValueId add_external(Spec spec, std::string name);
   ValueId add_value(Spec spec, int32_t producer, std::string name = {});
 };
 
-// Appends primitives to a graph, checking shapes. Every function throws TN_INVALID with both shapes.
+// Appends primitives to a graph. Functions check the shapes of their operands, and errors name these shapes. The files
+// of the primitives state which shapes each takes and returns.
 class GraphWriter {
  public:
-  // New nodes belong to layer number `layer`.
+  // New nodes belong to layer number `layer`; outputs of type TN_COMPUTE get the type `compute`.
   GraphWriter(Graph& graph, int32_t layer, bool backward, tn_dtype compute)
       : graph_(graph), layer_(layer), backward_(backward), compute_(compute) {}
 
   ValueId gemm(ValueId a, ValueId b, uint32_t flags, double alpha);
   std::vector<ValueId> pointwise(const std::shared_ptr<const Program>& program, const std::vector<ValueId>& inputs,
                                  int32_t leading, std::shared_ptr<const Program> author_gradient = nullptr);
-  // The same over a grid that is already known: for gradients, whose operands need not have the whole shape.
+  // The same over the grid of the shape `whole`: for gradients, whose operands need not include a FULL one.
   std::vector<ValueId> pointwise_on(const std::shared_ptr<const Program>& program, const std::vector<ValueId>& inputs,
                                     const Shape& whole, int32_t leading);
   ValueId gather(ValueId table, ValueId ids);
@@ -161,18 +193,20 @@ class GraphWriter {
   ValueId slice(ValueId value, int32_t axis, int64_t start, int64_t length);
   ValueId pad(ValueId value, int32_t axis, int64_t before, int64_t after);
   ValueId transpose(ValueId value, const std::vector<int32_t>& axes);
-  // The gradient of `input`, of which a move copied `part`, from that of the move's output; zero elsewhere.
+  // Returns the gradient of `input` from `gradient`, that of the output of a move which copied `part` of the input.
+  // It is zero outside of the part.
   ValueId move_back(const MovePart& part, ValueId input, ValueId gradient);
   ValueId view(ValueId value, const Shape& shape);
   ValueId segment(int32_t op, ValueId value, const Dim& rows, int64_t by);
-  // What contributes to some rows of a value, as one TN_ROWS value of its shape.
+  // A contribution to the gradient of some rows of a table, as in tn_row_sparse_table.
   struct Contribution {
-    ValueId values, ids, offsets;  // as in tn_rows_table
+    ValueId values, ids, offsets;
   };
+  // Sums contributions to the rows of a table of spec `whole` into one TN_ROW_SPARSE value of the same shape.
   ValueId coalesce(const std::vector<Contribution>& contributions, const Spec& whole);
-  // x converted to the compute type: scale * x + offset.
+  // Returns scale * x + offset in the compute type.
   ValueId convert(ValueId value, double scale, double offset);
-  // layers: all that the kernel computes, where they are several; outputs that nobody reads then become kNoValue.
+  // layers: all layers that the kernel computes if there are several; fuse() then sets unread outputs to kNoValue.
   std::vector<ValueId> native(NativeCall call, const std::vector<ValueId>& inputs, const std::vector<Spec>& outputs,
                               const std::vector<int32_t>& layers = {});
 
@@ -187,4 +221,4 @@ class GraphWriter {
   tn_dtype compute_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -6,11 +6,11 @@
 #include "core/error.h"
 #include "core/graph/differentiator.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
-// The whole of a tensor of `shape`, to the same place.
+// Returns the part that copies a whole tensor of `shape` to the same indices.
 MovePart whole(uint32_t input, const Shape& shape) {
   MovePart part;
   part.input = input;
@@ -22,7 +22,7 @@ MovePart whole(uint32_t input, const Shape& shape) {
   return part;
 }
 
-// The constant size of `shape` along `axis`.
+// Returns the size along `axis`. Throws TN_UNSUPPORTED if it is symbolic.
 int64_t size_along(const char* what, const Spec& spec, int32_t axis) {
   if (axis < 0 || static_cast<size_t>(axis) >= spec.shape.size())
     fail(TN_INVALID, what, " of ", to_string(spec), ": there is no axis ", axis);
@@ -41,12 +41,14 @@ bool equal_but_for(const Shape& a, const Shape& b, size_t axis) {
 
 }  // namespace
 
+// Boxes of inputs copied into one output of `shape`; elements have the type of the first input.
 ValueId GraphWriter::move(Move move, std::vector<ValueId> inputs, Shape shape) {
   const tn_dtype dtype = graph_.spec(inputs[0]).dtype;
   append(std::move(move), std::move(inputs));
   return output({dtype, std::move(shape), TN_DENSE, 0, {}});
 }
 
+// values [A..., n_i, B...] with the sizes n_i along `axis`; out [A..., sum of n_i, B...]
 ValueId GraphWriter::concat(const std::vector<ValueId>& values, int32_t axis) {
   if (values.empty()) fail(TN_INVALID, "concat of nothing");
   const Spec first = graph_.spec(values[0]);
@@ -67,6 +69,7 @@ ValueId GraphWriter::concat(const std::vector<ValueId>& values, int32_t axis) {
   return move(std::move(parts), values, std::move(shape));
 }
 
+// value [A..., n, B...] with the size n along `axis`; out [A..., length, B...]: elements start to start + length - 1
 ValueId GraphWriter::slice(ValueId value, int32_t axis, int64_t start, int64_t length) {
   const Spec spec = graph_.spec(value);
   const int64_t size = size_along("slice", spec, axis);
@@ -81,6 +84,7 @@ ValueId GraphWriter::slice(ValueId value, int32_t axis, int64_t start, int64_t l
   return move({{std::move(part)}, false}, {value}, std::move(shape));
 }
 
+// value [A..., n, B...] with the size n along `axis`; out [A..., before + n + after, B...]: zeros before and after
 ValueId GraphWriter::pad(ValueId value, int32_t axis, int64_t before, int64_t after) {
   const Spec spec = graph_.spec(value);
   const int64_t size = size_along("pad", spec, axis);
@@ -95,13 +99,15 @@ ValueId GraphWriter::pad(ValueId value, int32_t axis, int64_t before, int64_t af
   return move({{std::move(part)}, true}, {value}, std::move(shape));
 }
 
+// value [d_0, d_1, ...]; out [d_axes[0], d_axes[1], ...]
 ValueId GraphWriter::transpose(ValueId value, const std::vector<int32_t>& axes) {
   const Spec spec = graph_.spec(value);
   MovePart part = whole(0, spec.shape);
   std::vector<int32_t> sorted = axes;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != part.axes)
-    fail(TN_INVALID, "transpose of ", to_string(spec), ": the axes are no permutation of its ", spec.shape.size());
+    fail(TN_INVALID, "transpose of ", to_string(spec), ": the axes are not a permutation of its ", spec.shape.size(),
+         " dimensions");
   Shape shape;
   for (size_t i = 0; i < axes.size(); ++i) {
     part.axes[static_cast<size_t>(axes[i])] = static_cast<int32_t>(i);
@@ -110,6 +116,8 @@ ValueId GraphWriter::transpose(ValueId value, const std::vector<int32_t>& axes) 
   return move({{std::move(part)}, false}, {value}, std::move(shape));
 }
 
+// The move in the opposite direction: copies the box of `gradient` back to `input`'s place, with inverted axes.
+//   gradient: the shape of the move's output; out: the shape of `input`
 ValueId GraphWriter::move_back(const MovePart& part, ValueId input, ValueId gradient) {
   const Shape shape = graph_.spec(input).shape;
   MovePart back;
@@ -126,11 +134,13 @@ ValueId GraphWriter::move_back(const MovePart& part, ValueId input, ValueId grad
   return move({{std::move(back)}, !covers}, {gradient}, shape);
 }
 
-void Differentiator::derive(const Node& node, const Move& move) {
-  for (const MovePart& part : move.parts) {
+void Move::derive(Differentiator& gradients, const Node& node) const {
+  const ValueId given = gradients.gradient(node.outputs[0]);
+  for (const MovePart& part : parts) {
     const ValueId input = node.inputs[part.input];
-    if (needed(input)) add(input, writer(node.layer).move_back(part, input, gradient(node.outputs[0])), node.layer);
+    if (gradients.needed(input))
+      gradients.add(input, gradients.writer(node.layer).move_back(part, input, given), node.layer);
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

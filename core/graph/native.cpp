@@ -1,10 +1,11 @@
-// Native kernels as nodes.
+// Native kernels as nodes of the graph.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 #include "core/graph/differentiator.h"
 
-namespace tenon {
+namespace tenon::core {
 
+// inputs: layer inputs, then parameters; outputs: the specs of layer outputs, or of the states of a metric
 std::vector<ValueId> GraphWriter::native(NativeCall call, const std::vector<ValueId>& inputs,
                                          const std::vector<Spec>& outputs, const std::vector<int32_t>& layers) {
   append(std::move(call), inputs);
@@ -16,36 +17,30 @@ std::vector<ValueId> GraphWriter::native(NativeCall call, const std::vector<Valu
   return made;
 }
 
-// Backward of a native kernel: inputs, parameters, outputs, gradients of outputs; kNoValue where not read.
-void Differentiator::derive(const Node& node, const NativeCall& native) {
+// Appends the backward call of a native kernel.
+//   inputs: layer inputs, parameters and outputs of forward (kNoValue if backward does not read one), then gradients
+//     of the outputs (kNoValue if an output has none), each with the shape of its output
+//   outputs: the gradients of layer inputs and parameters (kNoValue if not needed), each with the shape of its value
+void NativeCall::derive(Differentiator& gradients, const Node& node) const {
   bool any = false;
-  for (const ValueId input : node.inputs) any = any || needed(input);
+  for (const ValueId input : node.inputs) any = any || gradients.needed(input);
   if (!any) return;
-  const std::string& layer = graph_.layers[static_cast<size_t>(node.layer)];
-  if (!native.differentiable) fail(TN_UNSUPPORTED, "layer \"", layer, "\": its kernel has no backward");
+  const std::string& layer = gradients.graph().layers[static_cast<size_t>(node.layer)];
+  if (!differentiable) fail(TN_UNSUPPORTED, "layer \"", layer, "\": its kernel has no backward");
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    inputs.push_back((native.backward_inputs >> i & 1U) != 0 ? node.inputs[i] : kNoValue);
+    inputs.push_back((backward_inputs >> i & 1U) != 0 ? node.inputs[i] : kNoValue);
   for (size_t i = 0; i < node.outputs.size(); ++i)
-    inputs.push_back((native.backward_outputs >> i & 1U) != 0 ? node.outputs[i] : kNoValue);
-  for (const ValueId output : node.outputs) inputs.push_back(gradient(output));
+    inputs.push_back((backward_outputs >> i & 1U) != 0 ? node.outputs[i] : kNoValue);
+  for (const ValueId output : node.outputs) inputs.push_back(gradients.gradient(output));
   Node backward;
-  backward.operation = native;
+  backward.operation = *this;
   backward.inputs = std::move(inputs);
   backward.layer = node.layer;
   backward.fused = node.fused;
   backward.backward = true;
-  const auto number = static_cast<int32_t>(graph_.nodes.size());
-  graph_.nodes.push_back(backward);
-  for (const ValueId input : node.inputs) {
-    ValueId made = kNoValue;
-    if (needed(input)) {
-      const Spec spec = graph_.spec(input);
-      made = graph_.add_value(spec, number);
-      add(input, made, node.layer);
-    }
-    graph_.nodes[static_cast<size_t>(number)].outputs.push_back(made);
-  }
+  const int32_t number = gradients.append(std::move(backward));
+  for (const ValueId input : node.inputs) gradients.append_output(number, input, node.layer);
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

@@ -1,4 +1,4 @@
-// What is done to a whole graph: derivation, and joining of nodes. SPDX-License-Identifier: Apache-2.0
+// Passes over a whole graph: differentiation and fusion. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -8,31 +8,32 @@
 
 #include "core/graph/graph.h"
 
-namespace tenon {
+namespace tenon::core {
 
-// Where backward begins: a value and its gradient.
+// A value where backward begins, and its gradient.
 struct GradientSeed {
   ValueId value;
   ValueId gradient;
 };
 
-// Appends the nodes that compute the gradients of `wanted`, and only those; gives the gradient of each, kNoValue
-// where nothing depends on it. The gradient of a value in `by_rows` is TN_ROWS where it is read through gathers alone.
-// Throws TN_UNSUPPORTED naming the layer where a native kernel has no backward.
+// Appends the nodes that compute the gradients of `wanted`, and no others. Returns the gradient of each; kNoValue if no
+// seed depends on it. The gradient of a value in `row_sparse` is TN_ROW_SPARSE if the value is read by gathers only.
+// Throws TN_UNSUPPORTED naming the layer if a native kernel on the way lacks a backward.
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
                                          const std::vector<ValueId>& wanted, tn_dtype compute,
-                                         const std::set<ValueId>& by_rows = {});
+                                         const std::set<ValueId>& row_sparse = {});
 
-// Makes a pointwise node the epilogue of the gemm that computes one of its inputs, where `better` answers so for the
-// gemm with the epilogue. Run after fuse.
+// Makes a pointwise node the epilogue of the gemm that computes one of its inputs if `better` returns true for the gemm
+// with the epilogue. Run after fuse.
 using EpilogueChoice = std::function<bool(const Node& gemm)>;
 void attach_epilogues(Graph& graph, const EpilogueChoice& better);
 
-// Makes one node of a gather and the sum over segments of what it gave, where nobody else reads that. After fuse.
+// Fuses a gather and a sum over segments of its rows into one node (an embedding bag) if the sum is the only reader of
+// the rows, and these are not in `kept`. Run after fuse.
 void join_bags(Graph& graph, const std::vector<ValueId>& kept);
 
-// Joins pointwise nodes that follow one another on the same grid into one program each. `kept` are values that must
-// stay readable. Drops nodes whose outputs nobody needs.
+// Fuses neighbouring pointwise nodes on the same grid into one program, and removes nodes and outputs without readers.
+// Values in `kept` stay readable.
 void fuse(Graph& graph, const std::vector<ValueId>& kept);
 
-}  // namespace tenon
+}  // namespace tenon::core

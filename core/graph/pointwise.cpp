@@ -1,9 +1,9 @@
-// Programs over grids: the grid that the shapes of operands make, and the derivative.
+// Pointwise: programs over a grid that follows from the shapes of their operands.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 #include "core/graph/differentiator.h"
 
-namespace tenon {
+namespace tenon::core {
 
 namespace {
 
@@ -26,7 +26,7 @@ Shape shape_of_extent(const Shape& whole, size_t leading, uint8_t extent) {
   }
 }
 
-// Whether a tensor of `shape` can be read as `expected`: equal, or followed by ones.
+// Whether a tensor of `shape` can be read as one of shape `expected`: `expected`, or `expected` followed by ones.
 bool reads_as(const Shape& shape, const Shape& expected) {
   if (shape.size() < expected.size()) return false;
   for (size_t i = 0; i < shape.size(); ++i)
@@ -36,6 +36,10 @@ bool reads_as(const Shape& shape, const Shape& expected) {
 
 }  // namespace
 
+// Operands and results by extent, where R... are the first `leading` dimensions:
+//   FULL [R..., C...], PER_ROW [R...], PER_COLUMN [C...], SCALAR []
+// The grid has product(R...) rows and product(C...) columns. Without a FULL operand, R... comes from the first PER_ROW
+// operand and C... from the first PER_COLUMN operand.
 std::vector<ValueId> GraphWriter::pointwise(const std::shared_ptr<const Program>& program,
                                             const std::vector<ValueId>& inputs, int32_t leading,
                                             std::shared_ptr<const Program> author_gradient) {
@@ -101,7 +105,7 @@ ValueId GraphWriter::convert(ValueId value, double scale, double offset) {
 
 namespace {
 
-// Whether it is 0 whatever the inputs are: the constant, or that spread over a larger extent.
+// Whether a value is 0 for all inputs: the constant 0, or its broadcast to a larger extent.
 bool is_zero(const Program& program, const tn_instruction& in) {
   if (in.op == TN_OP_SELECT && in.b == in.c) return is_zero(program, program.instructions[static_cast<size_t>(in.b)]);
   return in.op == TN_OP_CONSTANT && in.number == 0;
@@ -109,34 +113,35 @@ bool is_zero(const Program& program, const tn_instruction& in) {
 
 }  // namespace
 
-void Differentiator::derive(const Node& node, const Pointwise& pointwise) {
+void Pointwise::derive(Differentiator& gradients, const Node& node) const {
   std::vector<int32_t> wanted;
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (pointwise.program->inputs[i].kind == TN_FLOAT && needed(node.inputs[i]))
+    if (program->inputs[i].kind == TN_FLOAT && gradients.needed(node.inputs[i]))
       wanted.push_back(static_cast<int32_t>(i));
   if (wanted.empty()) return;
   std::vector<bool> given;
-  for (const ValueId output : node.outputs) given.push_back(output != kNoValue && gradient(output) != kNoValue);
-  const Program derived = pointwise.author_gradient
-                              ? restrict_gradient(*pointwise.author_gradient, *pointwise.program, given, wanted)
-                              : derive_gradient(*pointwise.program, given, wanted);
+  for (const ValueId output : node.outputs)
+    given.push_back(output != kNoValue && gradients.gradient(output) != kNoValue);
+  const Program derived = author_gradient ? restrict_gradient(*author_gradient, *program, given, wanted)
+                                          : derive_gradient(*program, given, wanted);
+  // Inputs of the derived program: the inputs of the node, its outputs, the gradients of its outputs.
   const auto operand = [&](int32_t input) {
     const auto at = static_cast<size_t>(input);
     const size_t first_output = node.inputs.size();
     const size_t first_gradient = first_output + node.outputs.size();
     return at < first_output     ? node.inputs[at]
            : at < first_gradient ? node.outputs[at - first_output]
-                                 : gradient(node.outputs[at - first_gradient]);
+                                 : gradients.gradient(node.outputs[at - first_gradient]);
   };
-  // A gradient that is one of the operands unchanged needs no copy; one that is 0, where what follows from it is not
-  // asked for itself (the largest value that softmax subtracts), is none.
+  // A gradient that is equal to an operand is that operand, without a copy. A gradient that is always 0 is dropped
+  // (that of the maximum which softmax subtracts, for example), unless the gradient of the input itself is wanted.
   Program computed = derived;
   computed.outputs.clear();
   std::vector<ValueId> contributions(wanted.size(), kNoValue);
   std::vector<bool> none(wanted.size(), false);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const tn_instruction& in = derived.instructions[static_cast<size_t>(derived.outputs[i].value)];
-    none[i] = is_zero(derived, in) && !wanted_.contains(node.inputs[static_cast<size_t>(wanted[i])]);
+    none[i] = is_zero(derived, in) && !gradients.is_wanted(node.inputs[static_cast<size_t>(wanted[i])]);
     if (none[i]) continue;
     if (in.op == TN_OP_INPUT && derived.inputs[static_cast<size_t>(in.a)].kind == TN_FLOAT)
       contributions[i] = operand(in.a);
@@ -148,8 +153,7 @@ void Differentiator::derive(const Node& node, const Pointwise& pointwise) {
     std::vector<ValueId> inputs;
     for (const int32_t kept : trimmed.kept) inputs.push_back(operand(kept));
     const std::vector<ValueId> made =
-        writer(node.layer)
-            .pointwise_on(std::make_shared<Program>(trimmed.program), inputs, pointwise.whole, pointwise.leading);
+        gradients.writer(node.layer).pointwise_on(std::make_shared<Program>(trimmed.program), inputs, whole, leading);
     size_t next = 0;
     for (size_t i = 0; i < wanted.size(); ++i)
       if (contributions[i] == kNoValue && !none[i]) contributions[i] = made[next++];
@@ -157,9 +161,10 @@ void Differentiator::derive(const Node& node, const Pointwise& pointwise) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (none[i]) continue;
     const ValueId input = node.inputs[static_cast<size_t>(wanted[i])];
-    // A PER_ROW operand may carry trailing ones that its gradient has not.
-    add(input, writer(node.layer).view(contributions[i], graph_.spec(input).shape), node.layer);
+    // An operand may have trailing ones that its gradient lacks.
+    gradients.add(input, gradients.writer(node.layer).view(contributions[i], gradients.graph().spec(input).shape),
+                  node.layer);
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

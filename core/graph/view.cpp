@@ -1,10 +1,11 @@
-// The same elements in another shape.
+// View: the same elements in another shape.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 #include "core/graph/differentiator.h"
 
-namespace tenon {
+namespace tenon::core {
 
+// value [d...]; out `shape`, with as many elements for every size of the symbols
 ValueId GraphWriter::view(ValueId value, const Shape& shape) {
   const Spec& given = graph_.spec(value);
   if (!same(elements(given.shape), elements(shape)))
@@ -18,10 +19,11 @@ ValueId GraphWriter::view(ValueId value, const Shape& shape) {
   return seen;
 }
 
-void Differentiator::derive(const Node& node, const View& /*view*/) {
-  if (!needed(node.inputs[0])) return;
-  add(node.inputs[0], writer(node.layer).view(gradient(node.outputs[0]), graph_.spec(node.inputs[0]).shape),
-      node.layer);
+void View::derive(Differentiator& gradients, const Node& node) const {
+  if (!gradients.needed(node.inputs[0])) return;
+  const Shape& shape = gradients.graph().spec(node.inputs[0]).shape;
+  gradients.add(node.inputs[0], gradients.writer(node.layer).view(gradients.gradient(node.outputs[0]), shape),
+                node.layer);
 }
 
-}  // namespace tenon
+}  // namespace tenon::core

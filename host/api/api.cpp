@@ -1,4 +1,4 @@
-// The public C API: library, host, and what its other files share. SPDX-License-Identifier: Apache-2.0
+// The public C API: library, host, and the functions of api.h. SPDX-License-Identifier: Apache-2.0
 #include "host/api/api.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include "host/layers/host_attributes.h"
 #include "host/training/updater_options.h"
 
-namespace tenon::api {
+namespace tenon::host::api {
 
 namespace {
 
@@ -75,18 +75,18 @@ void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const*
   *count = lent.size();
 }
 
-std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
+std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
   if (count > 0) required(layers, argument);
-  std::vector<Expression> result;
+  std::vector<LayerOutput> result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool absent = layers[i].index == 0 && layers[i].generation == 0;
-    result.push_back(absent ? Expression{} : host.layers.at(layers[i]));
+    result.push_back(absent ? LayerOutput{} : host.layers.at(layers[i]));
   }
   return result;
 }
 
-std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
-  std::vector<Expression> result = expressions(host, layers, count, argument);
+std::vector<LayerOutput> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
+  std::vector<LayerOutput> result = layer_outputs(host, layers, count, argument);
   for (size_t i = 0; i < result.size(); ++i)
     if (result[i].layer == nullptr) fail(TN_MISUSE, argument, "[", i, "] is a zeroed handle");
   return result;
@@ -119,7 +119,7 @@ std::string device_kind(const char* given) { return given == nullptr ? "cpu" : g
 
 namespace {
 
-// The application's allocator behind ours.
+// Calls the application's allocator.
 class GivenAllocator : public Allocator {
  public:
   explicit GivenAllocator(const tn_allocator& table) : table_(table) {}
@@ -135,7 +135,7 @@ class GivenAllocator : public Allocator {
   tn_allocator table_;
 };
 
-// tenon/plugins beside the library this function lives in.
+// Returns the folder tenon/plugins beside the library that contains this function.
 std::filesystem::path default_plugin_path() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&tn_version), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -175,12 +175,13 @@ HostOptions host_options(const tn_host_options* given) {
 }
 
 }  // namespace
-}  // namespace tenon::api
+}  // namespace tenon::host::api
 
-namespace api = tenon::api;
+namespace api = tenon::host::api;
+using namespace tenon::host;
 
 const char* tn_version(void) { return TENON_VERSION; }
-const char* tn_status_text(tn_status status) { return tenon::status_text(status); }
+const char* tn_status_text(tn_status status) { return status_text(status); }
 
 tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error) {
   return api::guarded(error, [&] {
@@ -192,7 +193,7 @@ tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_erro
 void tn_host_destroy(tn_host* host) { delete host; }
 
 tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error) {
-  return api::call(host, error, [&](tenon::Host& it) {
+  return api::call(host, error, [&](Host& it) {
     tn_host_counters made = {};
     made.threads = it.pool.threads();
     made.bytes_now = it.allocator->now();
@@ -203,8 +204,8 @@ tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* err
 }
 
 tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](tenon::Host& it) {
-    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+  return api::call(host, error, [&](Host& it) {
+    if (write == nullptr) fail(TN_MISUSE, "write is null");
     const std::string json = it.registry.list().dump();
     write(user, json.data(), json.size());
   });
@@ -212,17 +213,17 @@ tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* e
 
 tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
                            tn_error* error) {
-  return api::call(host, error, [&](tenon::Host& it) {
-    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+  return api::call(host, error, [&](Host& it) {
+    if (write == nullptr) fail(TN_MISUSE, "write is null");
     const std::string of = api::string(kind, "kind");
     nlohmann::json described = it.registry.describe_type(of, api::string(type, "type"));
-    if (of == "layer") described["host_attributes"] = tenon::host_attribute_names();
-    if (of == "updater") described["host_attributes"] = tenon::UpdaterOptions::names();
+    if (of == "layer") described["host_attributes"] = host_attribute_names();
+    if (of == "updater") described["host_attributes"] = UpdaterOptions::names();
     const std::string json = described.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     write(user, json.data(), json.size());
   });
 }
 
 tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error) {
-  return api::call(host, error, [&](tenon::Host& it) { it.registry.add(api::required(plugin, "plugin")); });
+  return api::call(host, error, [&](Host& it) { it.registry.add(api::required(plugin, "plugin")); });
 }

@@ -1,4 +1,4 @@
-// What the files of the public C API share: the barrier, and conversions. SPDX-License-Identifier: Apache-2.0
+// Helpers of the public C API: exceptions to statuses, conversions. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/tenon.h>
@@ -13,18 +13,18 @@
 #include "host/api/host.h"
 
 struct tn_host {
-  explicit tn_host(const tenon::HostOptions& options) : host(options) {}
-  tenon::Host host;
+  explicit tn_host(const tenon::host::HostOptions& options) : host(options) {}
+  tenon::host::Host host;
 };
 
-namespace tenon::api {
+namespace tenon::host::api {
 
-// Fills as much of *error (may be null) as its size holds and gives the code back.
+// Fills as much of *error (may be null) as its size allows, and returns the code.
 tn_status set_error(tn_error* error, tn_status code, const char* message, const char* component = "",
                     const char* subject = "") noexcept;
 
-// An exception becomes a status. What is not the host's Error is TN_INTERNAL: what a plugin throws, call_plugin has
-// found out.
+// Calls `work`; turns an exception into a status. An exception of any other type than Error and std::bad_alloc is a
+// defect of the host, TN_INTERNAL: call_plugin has turned those of plugins into Error.
 template <typename Work>
 tn_status guarded(tn_error* error, Work&& work) noexcept {
   try {
@@ -41,7 +41,7 @@ tn_status guarded(tn_error* error, Work&& work) noexcept {
   }
 }
 
-// Every call on a host: null and fork are found out, calls are serialised, exceptions become a status.
+// Makes one call on a host: refuses a null host and a forked process, serialises calls, turns exceptions into a status.
 template <typename Work>
 tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
   if (host == nullptr) return set_error(error, TN_MISUSE, "the host is null");
@@ -52,15 +52,15 @@ tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
   });
 }
 
-// Throws TN_MISUSE naming the argument.
+// Returns *pointer. If it is null, throws TN_MISUSE naming the argument.
 template <typename T>
 T& required(T* pointer, const char* argument) {
   if (pointer == nullptr) fail(TN_MISUSE, SubjectName{argument}, argument, " is null");
   return *pointer;
 }
-// A struct that begins with its size, as this version knows it. An application built with older headers gives less:
-// what is missing is zero. One built with newer headers gives more, which must be zero: what this version does not
-// know must not be asked of it.
+// Copies a struct that begins with its size. An application built with older headers passes a smaller struct: the
+// missing fields become zero. One built with newer headers passes a larger struct: the additional fields must be zero,
+// because this version cannot do what they ask for.
 template <typename T>
 T sized(const T* pointer, const char* argument) {
   constexpr uint32_t kMost = 4096;
@@ -75,7 +75,7 @@ T sized(const T* pointer, const char* argument) {
   result.size = sizeof(T);
   return result;
 }
-// The other way: fills as much of the caller's struct as it has room for.
+// Copies a result into the caller's struct, as far as its size allows.
 template <typename T>
 void give(T* to, const char* argument, T made) {
   constexpr uint32_t kMost = 4096;
@@ -87,15 +87,15 @@ void give(T* to, const char* argument, T made) {
 std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument);
 std::string string(const char* text, const char* argument);  // TN_MISUSE for null
 Values values(const tn_named_value* attributes, uint32_t count);
-// TN_MISUSE for a null one or one without a slot; one that names nothing is kept as null.
+// Copies lists of names. TN_MISUSE for a null list or one without a slot; an empty list becomes null names.
 std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const char* argument);
-// Lends what the host knows.
+// Lends names to the application; they are valid until the host lends names again.
 void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const** names, uint32_t* count);
-// The layers behind handles; a zeroed one is an absent input. As outputs, none may be absent: TN_MISUSE.
-std::vector<Expression> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
-std::vector<Expression> expressions(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
+// Return the layers of handles. For layer_outputs a zeroed handle is an absent input; for outputs it is TN_MISUSE.
+std::vector<LayerOutput> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
+std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 tn_array array(const ArrayView& view);
-ArrayView view(const tn_array& array, const std::function<std::string()>& who);  // for messages: whose it is
+ArrayView view(const tn_array& array, const std::function<std::string()>& who);  // who: the owner, for messages
 std::string device_kind(const char* given);                                      // null: "cpu"
 
-}  // namespace tenon::api
+}  // namespace tenon::host::api

@@ -1,4 +1,4 @@
-// Typed handles {index, generation}: a stale or foreign handle is found out, never followed.
+// Typed handles {index, generation}: a stale or foreign handle is refused.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,19 +9,22 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
+using namespace core;
+
+// The objects of one kind that an application has handles of.
 template <typename T>
 class HandleTable {
  public:
-  // first_generation differs between hosts and kinds, so that a handle of another host does not fit by chance.
+  // first_generation differs between hosts and kinds, so that a handle of another host does not match by chance.
   HandleTable(const char* kind, uint32_t first_generation) : kind_(kind), next_generation_(first_generation) {}
 
   template <typename Handle>
   Handle add(T value) {
     const uint32_t generation = draw();
     if (free_.empty()) {
-      // Room for this one to become free: to release needs no memory.
+      // Reserves the place of this entry in free_, so that releasing it needs no memory.
       if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 8);
       entries_.push_back({generation, std::move(value)});
       return {static_cast<uint32_t>(entries_.size() - 1), generation};
@@ -41,7 +44,7 @@ class HandleTable {
     return *entries_[handle.index].value;
   }
 
-  // Takes the object out; the handle is stale from now on.
+  // Removes the object and returns it. The handle is stale from then on.
   template <typename Handle>
   T take(Handle handle) {
     T value = std::move(at(handle));
@@ -56,7 +59,7 @@ class HandleTable {
     std::optional<T> value;
   };
   uint32_t draw() {
-    if (++next_generation_ == 0) ++next_generation_;  // 0 is never a generation: a zeroed handle fits nothing
+    if (++next_generation_ == 0) ++next_generation_;  // 0 is not a generation: a zeroed handle matches nothing
     return next_generation_;
   }
 
@@ -66,4 +69,4 @@ class HandleTable {
   std::vector<uint32_t> free_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

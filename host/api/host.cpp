@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::unique_lock<std::recursive_mutex> Host::enter() {
   return std::unique_lock(mutex_);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// The host: everything that one application's use of Tenon hangs off. SPDX-License-Identifier: Apache-2.0
+// The host: the owner of plugins, threads, memory and all handles. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/seams.h"
+#include "core/system.h"
 #include "host/api/handles.h"
 #include "host/layers/layer_factory.h"
 #include "host/machine/machine.h"
@@ -26,7 +26,9 @@
 #include "host/training/training_loop.h"
 #include "host/training/updater.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 struct HostOptions {
   int32_t threads = 0;
@@ -38,7 +40,7 @@ struct HostOptions {
   bool check_threads = false;  // whether thread tags are checked
 };
 
-// Counts what passes through another allocator.
+// Counts the bytes that another allocator has allocated.
 class CountingAllocator : public Allocator {
  public:
   explicit CountingAllocator(std::shared_ptr<Allocator> inner) : inner_(std::move(inner)) {}
@@ -57,7 +59,7 @@ class CountingAllocator : public Allocator {
 struct HeldReader {
   HeldReader(std::shared_ptr<Reader> held, const std::shared_ptr<Allocator>& allocator)
       : reader(std::move(held)), minibatch(reader->slots(), allocator) {}
-  // Where whoever reads would be disturbed, as a handler of a training may try.
+  // Throws TN_MISUSE while a train, test or infer call uses the reader: its handler may call the host.
   void require_idle() const {
     if (busy) fail(TN_MISUSE, "the reader is in use by a training, test or inference that has not ended");
   }
@@ -67,7 +69,7 @@ struct HeldReader {
   bool busy = false;
 };
 
-// Uses a reader from its beginning to its end.
+// Marks a reader as busy while it lives.
 class ReaderUse {
  public:
   explicit ReaderUse(std::shared_ptr<HeldReader> held) : held_(std::move(held)) {
@@ -84,35 +86,37 @@ class ReaderUse {
   std::shared_ptr<HeldReader> held_;
 };
 
+// The object behind tn_host. enter() serialises calls; the members are used with its lock held.
 class Host {
  public:
   explicit Host(const HostOptions& options);
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  // The device of a kind, opened at its first use and kept.
+  // Returns the device of a kind, which is opened at its first use and kept.
   std::shared_ptr<Device> device(const std::string& kind);
 
-  // Serialises the calls on a host; a handler may call back in. TN_MISUSE in a forked child.
+  // Serialises the calls on a host. The lock is recursive, since a handler may call the host. TN_MISUSE in a forked
+  // child.
   [[nodiscard]] std::unique_lock<std::recursive_mutex> enter();
 
   std::shared_ptr<CountingAllocator> allocator;
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Clock> clock;
-  std::unique_ptr<ThreadTags> tags;  // null: not checked
+  std::unique_ptr<ThreadTags> tags;  // null if checking is off
   Services services;
   ThreadPool pool;
   const tn_parallel* parallel;  // the pool, as plugins get it
   Registry registry;
   LayerFactory factory;
 
-  HandleTable<Expression> layers;
+  HandleTable<LayerOutput> layers;
   HandleTable<std::shared_ptr<ParameterSet>> parameters;
   HandleTable<std::unique_ptr<Machine>> machines;
   HandleTable<std::shared_ptr<Updater>> updaters;
   HandleTable<std::shared_ptr<HeldReader>> readers;
 
-  // Keeps metrics for the application to look at, until the next ones.
+  // Keeps metrics that the application borrows, until the next call.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);
   // The same for names.
   const NamesTable& lend(std::vector<SlotNames> names);
@@ -126,4 +130,4 @@ class Host {
   std::unique_ptr<NamesTable> lent_names_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

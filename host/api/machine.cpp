@@ -3,16 +3,15 @@
 
 #include "host/api/api.h"
 
-namespace api = tenon::api;
-using tenon::Host;
-using tenon::Machine;
+namespace api = tenon::host::api;
+using namespace tenon::host;
 
 tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_layer* outputs, uint32_t outputs_count,
                             const tn_machine_options* options, tn_machine* machine, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_machine_options given = api::sized(options, "options");
     api::required(machine, "machine");
-    tenon::MachineOptions wanted;
+    MachineOptions wanted;
     wanted.compute = given.compute == TN_COMPUTE ? TN_F32 : given.compute;
     wanted.max_samples = given.max_samples;
     wanted.training = given.training != 0;
@@ -22,8 +21,8 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
     *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(
-        tenon::Topology::trace(api::outputs(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters),
-        it.registry, it.device(api::device_kind(given.device)), it.parallel, wanted));
+        Topology::trace(api::outputs(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters), it.registry,
+        it.device(api::device_kind(given.device)), it.parallel, wanted));
   });
 }
 
@@ -31,13 +30,13 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
                              tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     if (feeds_count > 0) api::required(feeds, "feeds");
-    std::vector<tenon::NamedArray> named;
+    std::vector<NamedArray> named;
     for (uint32_t i = 0; i < feeds_count; ++i) {
       const std::string name = api::string(feeds[i].name, "feed name");
       named.push_back({name, api::view(feeds[i].values, [&] { return "data layer \"" + name + "\""; })});
     }
     Machine& fed = *it.machines.at(machine);
-    fed.forward(tenon::by_number(fed.feeds(), named));
+    fed.forward(by_number(fed.feeds(), named));
   });
 }
 
@@ -59,12 +58,13 @@ tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* par
   });
 }
 
-tn_status tn_machine_gradient_rows(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
-                                   tn_array* values, tn_error* error) {
+tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
+                                     tn_array* values, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(ids, "ids");
     api::required(values, "values");
-    const Machine::RowsView rows = it.machines.at(machine)->gradient_rows(api::string(parameter, "parameter"));
+    const Machine::SparseGradientView rows =
+        it.machines.at(machine)->sparse_gradient(api::string(parameter, "parameter"));
     *ids = api::array(rows.ids);
     *values = api::array(rows.values);
   });
@@ -80,7 +80,7 @@ tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric*
     api::required(metrics, "metrics");
     api::required(count, "count");
     const Machine& asked = *it.machines.at(machine);
-    tenon::ResultSums result(asked, it.registry);
+    ResultSums result(asked, it.registry);
     if (asked.samples() > 0) result.add(asked);
     const std::vector<tn_metric>& lent = it.lend(result.metrics());
     *metrics = lent.data();
@@ -90,7 +90,7 @@ tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric*
 
 tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+    if (write == nullptr) fail(TN_MISUSE, "write is null");
     const std::string text = it.machines.at(machine)->describe().dump();
     write(user, text.data(), text.size());
   });
@@ -104,7 +104,7 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 
 namespace {
 
-void update(tenon::Updater& updater, Machine& machine, const tenon::UsedNames& used) {
+void update(Updater& updater, Machine& machine, const UsedNames& used) {
   updater.update(machine, used);
   machine.commit(used);
 }
@@ -115,20 +115,20 @@ tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_valu
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(updater, "updater");
-    *updater = it.updaters.add<tn_updater>(std::make_shared<tenon::Updater>(
-        it.registry.updater(api::string(type, "type")), api::values(attributes, attributes_count)));
+    *updater = it.updaters.add<tn_updater>(std::make_shared<Updater>(it.registry.updater(api::string(type, "type")),
+                                                                     api::values(attributes, attributes_count)));
   });
 }
 
 tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error) {
   return api::call(host, error,
-                   [&](Host& it) { update(*it.updaters.at(updater), *it.machines.at(machine), tenon::UsedNames()); });
+                   [&](Host& it) { update(*it.updaters.at(updater), *it.machines.at(machine), UsedNames()); });
 }
 
 tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
                                   tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tenon::UsedNames used(tenon::Topology::trace({it.layers.at(output)}));
+    const UsedNames used(Topology::trace({it.layers.at(output)}));
     update(*it.updaters.at(updater), *it.machines.at(machine), used);
   });
 }
@@ -136,13 +136,13 @@ tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine 
 tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
                               tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
-    const tenon::Updater& described = *it.updaters.at(updater);
-    const tenon::UpdateCalls::Written written = described.written(it.parameters.at(parameters));
+    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    const Updater& described = *it.updaters.at(updater);
+    const UpdateCalls::Written written = described.written(it.parameters.at(parameters));
     const std::string text =
         nlohmann::json{{"type", described.type()},
                        {"learning_rate", described.learning_rate()},
-                       {"slot_bytes", described.slot_bytes(*it.parameters.at(parameters))},
+                       {"state_bytes", described.state_bytes(*it.parameters.at(parameters))},
                        {"workspace_bytes", described.workspace_bytes(it.parameters.at(parameters))},
                        {"last_update", {{"rows", written.rows}, {"bytes_written", written.bytes}}}}
             .dump();

@@ -7,21 +7,19 @@
 #include "host/api/api.h"
 #include "host/plugins/type_json.h"
 
-namespace api = tenon::api;
-using tenon::Expression;
-using tenon::Host;
-using tenon::SubjectName;
+namespace api = tenon::host::api;
+using namespace tenon::host;
 
 namespace {
 
 void write_json(const nlohmann::json& json, tn_write write, void* user) {
-  if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+  if (write == nullptr) fail(TN_MISUSE, "write is null");
   const std::string text = json.dump();
   write(user, text.data(), text.size());
 }
 
-tenon::Topology topology_of(Host& host, const tn_layer* outputs, uint32_t count) {
-  return tenon::Topology::trace(api::outputs(host, outputs, count, "outputs"));
+Topology topology_of(Host& host, const tn_layer* outputs, uint32_t count) {
+  return Topology::trace(api::outputs(host, outputs, count, "outputs"));
 }
 
 // JSON of a topology from an untrusted file: bounded depth.
@@ -34,7 +32,7 @@ nlohmann::json parse_topology(const std::string& text, const std::string& path) 
   };
   nlohmann::json json = nlohmann::json::parse(text, guard, false);
   if (deep || json.is_discarded())
-    tenon::fail(TN_BAD_DATA, SubjectName{path}, path, ": the topology is not sound JSON");
+    fail(TN_BAD_DATA, SubjectName{path}, path, ": the topology is not valid JSON, or nested too deeply");
   return json;
 }
 
@@ -44,10 +42,10 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
   return api::call(host, error, [&](Host& it) {
     const tn_data_options given = api::sized(options, "options");
     api::required(layer, "layer");
-    tenon::DataSource source;
+    DataSource source;
     source.dtype = given.dtype;
-    static_cast<void>(tenon::dtype_from_name(tenon::dtype_name(given.dtype)));  // throws for an unknown type
-    if (given.rank < 0 || given.rank >= TN_MAX_RANK) tenon::fail(TN_INVALID, "options.rank is ", given.rank);
+    static_cast<void>(dtype_from_name(dtype_name(given.dtype)));  // throws for an unknown type
+    if (given.rank < 0 || given.rank >= TN_MAX_RANK) fail(TN_INVALID, "options.rank is ", given.rank);
     if (given.rank > 0) source.shape.assign(&api::required(given.shape, "options.shape"), given.shape + given.rank);
     source.index_limit = given.index_limit == 0 ? -1 : given.index_limit;
     source.scale = given.scale == 0 ? 1 : given.scale;
@@ -65,29 +63,28 @@ tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_lay
     api::required(layer, "layer");
     *layer = it.layers.add<tn_layer>(
         it.factory.layer(api::string(given.type, "options.type"), given.name == nullptr ? "" : given.name,
-                         api::expressions(it, given.inputs, given.inputs_count, "options.inputs"),
+                         api::layer_outputs(it, given.inputs, given.inputs_count, "options.inputs"),
                          api::values(given.attributes, given.attributes_count)));
   });
 }
 
 tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const Expression expression = it.layers.at(layer);
-    const tenon::Layer& described = *expression.layer;
-    const tenon::Topology topology = tenon::Topology::trace({expression});
-    nlohmann::json json = {
-        {"name", described.name}, {"type", described.type}, {"role", tenon::role_name(described.role)}};
+    const LayerOutput output = it.layers.at(layer);
+    const Layer& described = *output.layer;
+    const Topology topology = Topology::trace({output});
+    nlohmann::json json = {{"name", described.name}, {"type", described.type}, {"role", role_name(described.role)}};
     json["inputs"] = nlohmann::json::array();
-    for (const Expression& input : described.inputs) json["inputs"].push_back(tenon::expression_name(input));
+    for (const LayerOutput& input : described.inputs) json["inputs"].push_back(output_name(input));
     json["attributes"] = nlohmann::json::object();
-    for (const auto& [name, value] : described.given) json["attributes"][name] = tenon::to_json(value);
+    for (const auto& [name, value] : described.given) json["attributes"][name] = to_json(value);
     if (!described.outputs.empty()) {
-      json["shape"] = tenon::to_string(described.outputs[expression.output].shape);
-      json["dtype"] = tenon::dtype_name(described.outputs[expression.output].dtype);
+      json["shape"] = to_string(described.outputs[output.output].shape);
+      json["dtype"] = dtype_name(described.outputs[output.output].dtype);
     }
     json["parameters"] = nlohmann::json::array();
-    for (const tenon::LayerRef& leaf : topology.leaves)
-      for (const tenon::LayerParameter& parameter : leaf->parameters)
+    for (const LayerRef& leaf : topology.leaves)
+      for (const LayerParameter& parameter : leaf->parameters)
         if (leaf.get() == &described || leaf->name.rfind(described.name + "/", 0) == 0)
           json["parameters"].push_back(parameter.name);
     write_json(json, write, user);
@@ -97,11 +94,11 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
 tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(output, "output");
-    const Expression of = it.layers.at(layer);
+    const LayerOutput of = it.layers.at(layer);
     const size_t count = of.layer->outputs.size();
     if (number >= count)
-      tenon::fail(TN_NOT_FOUND, "layer \"", of.layer->name, "\" has no output ", number, "; it has ", count);
-    *output = it.layers.add<tn_layer>(Expression{of.layer, number});
+      fail(TN_NOT_FOUND, "layer \"", of.layer->name, "\" has no output ", number, "; it has ", count);
+    *output = it.layers.add<tn_layer>(LayerOutput{of.layer, number});
   });
 }
 
@@ -113,13 +110,14 @@ tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* error) {
 
 namespace {
 
-// Of all the outputs. Several topologies may use one name for different layers: each is traced on its own.
-std::vector<tenon::ParameterDeclaration> declarations_of(Host& host, const tn_layer* outputs, uint32_t count) {
-  if (count == 0) tenon::fail(TN_INVALID, "outputs is empty");
+// Returns the parameters of all outputs. Traces each output on its own, since several topologies may use one name for
+// different layers.
+std::vector<ParameterDeclaration> declarations_of(Host& host, const tn_layer* outputs, uint32_t count) {
+  if (count == 0) fail(TN_INVALID, "outputs is empty");
   api::required(outputs, "outputs");
-  std::vector<tenon::ParameterDeclaration> declarations;
+  std::vector<ParameterDeclaration> declarations;
   for (uint32_t i = 0; i < count; ++i)
-    for (tenon::ParameterDeclaration& declaration : topology_of(host, outputs + i, 1).declarations())
+    for (ParameterDeclaration& declaration : topology_of(host, outputs + i, 1).declarations())
       declarations.push_back(std::move(declaration));
   return declarations;
 }
@@ -131,7 +129,7 @@ tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t 
   return api::call(host, error, [&](Host& it) {
     api::required(parameters, "parameters");
     *parameters = it.parameters.add<tn_parameters>(
-        tenon::ParameterSet::create(declarations_of(it, outputs, outputs_count), seed, it.allocator));
+        ParameterSet::create(declarations_of(it, outputs, outputs_count), seed, it.allocator));
   });
 }
 
@@ -140,17 +138,17 @@ tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t
   return api::call(host, error, [&](Host& it) {
     api::required(parameters, "parameters");
     *parameters = it.parameters.add<tn_parameters>(
-        tenon::ParameterSet::declare(declarations_of(it, outputs, outputs_count), it.allocator));
+        ParameterSet::declare(declarations_of(it, outputs, outputs_count), it.allocator));
   });
 }
 
 tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     nlohmann::json json = nlohmann::json::array();
-    for (const tenon::ParameterEntry& entry : it.parameters.at(parameters)->entries())
+    for (const ParameterEntry& entry : it.parameters.at(parameters)->entries())
       json.push_back({{"name", entry.name},
                       {"shape", entry.shape},
-                      {"dtype", tenon::dtype_name(entry.dtype)},
+                      {"dtype", dtype_name(entry.dtype)},
                       {"kind", entry.buffer ? "buffer" : "parameter"}});
     write_json(json, write, user);
   });
@@ -159,8 +157,8 @@ tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_wri
 tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char* name, tn_array* values,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tenon::ParameterSet& set = *it.parameters.at(parameters);
-    const tenon::ParameterEntry& entry = set.find(api::string(name, "name"));
+    const ParameterSet& set = *it.parameters.at(parameters);
+    const ParameterEntry& entry = set.find(api::string(name, "name"));
     api::required(values, "values") = api::array({entry.dtype, entry.shape, set.data(entry)});
   });
 }
@@ -168,8 +166,8 @@ tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char*
 tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char* name, const tn_array* values,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tenon::ArrayView view = api::view(api::required(values, "values"), [] { return "values"; });
-    if (view.data == nullptr) tenon::fail(TN_MISUSE, "values.data is null");
+    const ArrayView view = api::view(api::required(values, "values"), [] { return "values"; });
+    if (view.data == nullptr) fail(TN_MISUSE, "values.data is null");
     it.parameters.at(parameters)->set(api::string(name, "name"), view.dtype, view.shape, view.data);
   });
 }
@@ -177,7 +175,7 @@ tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char*
 tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names, uint32_t* count,
                               tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    std::vector<tenon::SlotNames> known;
+    std::vector<SlotNames> known;
     for (const auto& [layer, list] : it.parameters.at(parameters)->names()) known.push_back({layer, list});
     api::give_names(it, std::move(known), names, count);
   });
@@ -186,9 +184,9 @@ tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_
 tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const tn_names* const* names, uint32_t count,
                                   tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    tenon::ParameterSet& set = *it.parameters.at(parameters);
-    tenon::DataNames changed = set.names();
-    for (const tenon::SlotNames& given : api::names(names, count, "names")) {
+    ParameterSet& set = *it.parameters.at(parameters);
+    DataNames changed = set.names();
+    for (const SlotNames& given : api::names(names, count, "names")) {
       changed.erase(given.slot);
       if (given.names != nullptr) changed.emplace(given.slot, given.names);
     }
@@ -205,37 +203,37 @@ tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_erro
 tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer* outputs, uint32_t outputs_count,
                         const char* path, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const tenon::Topology topology = topology_of(it, outputs, outputs_count);
+    const Topology topology = topology_of(it, outputs, outputs_count);
     std::vector<std::string> names;
-    for (const tenon::ParameterDeclaration& declaration : topology.declarations())
+    for (const ParameterDeclaration& declaration : topology.declarations())
       if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
-    const tenon::ParameterSet& set = *it.parameters.at(parameters);
-    tenon::write_model(*it.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
+    const ParameterSet& set = *it.parameters.at(parameters);
+    write_model(*it.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
   });
 }
 
 namespace {
 
-// Runs what a model file is loaded with; what fails then names the file.
+// Calls `work`, a step of loading a model file, and adds the file to its errors.
 template <typename Work>
 auto naming(const std::string& file, const Work& work) try {
   return work();
-} catch (const tenon::Error& error) {
+} catch (const Error& error) {
   if (error.subject() == file) throw;  // the message names its subject
-  throw tenon::Error(error.code(), file + ": " + error.message(), error.component(),
-                     error.subject().empty() ? file : error.subject());
+  throw Error(error.code(), file + ": " + error.message(), error.component(),
+              error.subject().empty() ? file : error.subject());
 }
 
-// What a model file describes, and what the integers of its data layers stand for. What is wrong with the description
-// is wrong with the file; a type that is not here, or refused, is not.
-tenon::Topology topology_in(Host& host, const std::string& text, const std::string& file, tenon::DataNames* names) try {
+// Returns the topology of a model file and stores the names of its data layers. A fault of the topology is a fault of
+// the file, TN_BAD_DATA; an unknown or refused type is not.
+Topology topology_in(Host& host, const std::string& text, const std::string& file, DataNames* names) try {
   const nlohmann::json json = parse_topology(text, file);
-  tenon::Topology topology = tenon::Topology::trace(host.factory.from_json(json));
-  *names = tenon::names_of_topology(json);
+  Topology topology = Topology::trace(host.factory.from_json(json));
+  *names = names_of_topology(json);
   return topology;
-} catch (const tenon::Error& error) {
+} catch (const Error& error) {
   if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
-  throw tenon::Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
+  throw Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
 }
 
 }  // namespace
@@ -246,25 +244,23 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     const std::string file = api::string(path, "path");
     api::required(outputs_count, "outputs_count");
     api::required(parameters, "parameters");
-    const tenon::ModelFile header = tenon::read_model_header(*it.files, file);
-    if (header.topology.empty())
-      tenon::fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
-    tenon::DataNames names;
-    const tenon::Topology topology = naming(file, [&] { return topology_in(it, header.topology, file, &names); });
-    const std::vector<Expression>& expressions = topology.outputs;
+    const ModelFile header = read_model_header(*it.files, file);
+    if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
+    DataNames names;
+    const Topology topology = naming(file, [&] { return topology_in(it, header.topology, file, &names); });
+    const std::vector<LayerOutput>& layer_outputs = topology.outputs;
     const uint32_t room = *outputs_count;
-    *outputs_count = static_cast<uint32_t>(expressions.size());
-    if (room < expressions.size())
-      tenon::fail(TN_NEED_CAPACITY, SubjectName{file}, file, ": ", expressions.size(), " outputs; there is room for ",
-                  room);
+    *outputs_count = static_cast<uint32_t>(layer_outputs.size());
+    if (room < layer_outputs.size())
+      fail(TN_NEED_CAPACITY, SubjectName{file}, file, ": ", layer_outputs.size(), " outputs; there is room for ", room);
     api::required(outputs, "outputs");
-    auto set = naming(file, [&] { return tenon::ParameterSet::declare(topology.declarations(), it.allocator); });
-    naming(file, [&] { return tenon::load_model(*it.files, file, *set, &header); });
+    auto set = naming(file, [&] { return ParameterSet::declare(topology.declarations(), it.allocator); });
+    naming(file, [&] { return load_model(*it.files, file, *set, &header); });
     set->set_names(std::move(names));
     const auto loaded = it.parameters.add<tn_parameters>(std::move(set));
     size_t made = 0;
     try {
-      for (; made < expressions.size(); ++made) outputs[made] = it.layers.add<tn_layer>(expressions[made]);
+      for (; made < layer_outputs.size(); ++made) outputs[made] = it.layers.add<tn_layer>(layer_outputs[made]);
     } catch (...) {
       it.parameters.take(loaded);
       while (made > 0) it.layers.take(outputs[--made]);
@@ -277,11 +273,11 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
 tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const std::string file = api::string(path, "path");
-    const tenon::ModelFile header = tenon::read_model_header(*it.files, file);
+    const ModelFile header = read_model_header(*it.files, file);
     nlohmann::json json = {{"verified", header.verified}, {"sha256", header.sha256}, {"metadata", header.metadata}};
     json["topology"] = header.topology.empty() ? nlohmann::json() : parse_topology(header.topology, file);
     json["tensors"] = nlohmann::json::array();
-    for (const tenon::ModelTensor& tensor : header.tensors)
+    for (const ModelTensor& tensor : header.tensors)
       json["tensors"].push_back(
           {{"name", tensor.name}, {"dtype", tensor.type}, {"shape", tensor.shape}, {"bytes", tensor.bytes}});
     write_json(json, write, user);

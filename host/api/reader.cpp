@@ -5,11 +5,8 @@
 #include "core/shape.h"
 #include "host/api/api.h"
 
-namespace api = tenon::api;
-using tenon::ArrayView;
-using tenon::HeldReader;
-using tenon::Host;
-using tenon::Reader;
+namespace api = tenon::host::api;
+using namespace tenon::host;
 
 namespace {
 
@@ -28,15 +25,15 @@ void wrap(Host& host, tn_reader of, tn_reader* reader, Wrap&& wrapper) {
   *reader = made;
 }
 
-// The same around several.
+// The same around several readers.
 template <typename Join>
 void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, Join&& joiner) {
   api::required(reader, "reader");
   if (count > 0) api::required(of, "of");
-  tenon::Readers readers;
+  Readers readers;
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t j = 0; j < i; ++j)
-      if (of[j].index == of[i].index) tenon::fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
+      if (of[j].index == of[i].index) fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
     const HeldReader& held = *host.readers.at(of[i]);
     held.require_idle();
     readers.push_back(held.reader);
@@ -46,7 +43,8 @@ void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, Jo
   *reader = made;
 }
 
-// What an application gives together with its functions, which share it. Released only once they are in use.
+// The application's pointer for its functions, which share it. Released at the end only if use() was called: as long as
+// a call may fail, the application owns it.
 class User {
  public:
   User(void* user, void (*release)(void*)) : user_(user), release_(release) {}
@@ -65,7 +63,7 @@ class User {
   bool used_ = false;
 };
 
-// Calls a function of the application that lends arrays.
+// Calls a function of the application that fills arrays; turns its failure into an Error.
 template <typename Call>
 void borrow(const char* who, std::vector<ArrayView>& values, Call&& call) {
   std::vector<tn_array> arrays;
@@ -76,17 +74,17 @@ void borrow(const char* who, std::vector<ArrayView>& values, Call&& call) {
   error.message[sizeof error.message - 1] = '\0';
   error.subject[sizeof error.subject - 1] = '\0';
   if (status != TN_OK)
-    tenon::fail(status > TN_OK && status <= TN_INTERNAL && status != TN_END ? status : tn_status{TN_INVALID},
-                tenon::ComponentName{who}, tenon::SubjectName{error.subject},
-                error.message[0] != '\0' ? error.message : tenon::status_text(status));
+    fail(status > TN_OK && status <= TN_INTERNAL && status != TN_END ? status : tn_status{TN_INVALID},
+         ComponentName{who}, SubjectName{error.subject},
+         error.message[0] != '\0' ? error.message : status_text(status));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = api::view(arrays[i], [&] { return tenon::text(who, ": slot ", i + 1); });
+    values[i] = api::view(arrays[i], [&] { return text(who, ": slot ", i + 1); });
 }
 
-tenon::Source source_of(const tn_source_options& given, const std::shared_ptr<User>& user) {
+Source source_of(const tn_source_options& given, const std::shared_ptr<User>& user) {
   static const char kWho[] = "the application's reader";
-  tenon::Source source;
-  source.slots = tenon::adopt_slots(given.slots, given.slots_count, TN_INVALID, kWho);
+  Source source;
+  source.slots = adopt_slots(given.slots, given.slots_count, TN_INVALID, kWho);
   source.size = given.samples;
   if (given.next != nullptr)
     source.next = [given, user](int64_t most, std::vector<ArrayView>& values) {
@@ -115,12 +113,12 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
   return api::call(host, error, [&](Host& it) {
     const tn_reader_options given = api::sized(options, "options");
     api::required(reader, "reader");
-    std::vector<tenon::SlotNames> names = api::names(given.names, given.names_count, "options.names");
-    std::erase_if(names, [](const tenon::SlotNames& known) { return known.names == nullptr; });
-    *reader = hold(it, tenon::open_reader(it.registry.reader(api::string(given.type, "options.type")),
-                                          api::values(given.attributes, given.attributes_count),
-                                          given.directory == nullptr ? "." : given.directory, given.shard,
-                                          std::max(given.shards, 1U), it.services.get(), nullptr, names));
+    std::vector<SlotNames> names = api::names(given.names, given.names_count, "options.names");
+    std::erase_if(names, [](const SlotNames& known) { return known.names == nullptr; });
+    *reader = hold(it, open_reader(it.registry.reader(api::string(given.type, "options.type")),
+                                   api::values(given.attributes, given.attributes_count),
+                                   given.directory == nullptr ? "." : given.directory, given.shard,
+                                   std::max(given.shards, 1U), it.services.get(), nullptr, names));
   });
 }
 
@@ -129,7 +127,7 @@ tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options,
     const tn_source_options given = api::sized(options, "options");
     api::required(reader, "reader");
     const auto user = std::make_shared<User>(given.user, given.release);
-    *reader = hold(it, tenon::open_source(source_of(given, user)));
+    *reader = hold(it, open_source(source_of(given, user)));
     user->use();
   });
 }
@@ -139,41 +137,39 @@ tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options,
 tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_t seed, tn_reader* reader,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::shuffle(inner, buffer, seed, it.allocator); });
+    wrap(it, of, reader, [&](const auto& inner) { return shuffle(inner, buffer, seed, it.allocator); });
   });
 }
 
 tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::first_n(inner, samples, it.allocator); });
+    wrap(it, of, reader, [&](const auto& inner) { return first_n(inner, samples, it.allocator); });
   });
 }
 
 tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::shard(inner, shard, shards, it.allocator); });
+    wrap(it, of, reader, [&](const auto& inner) { return tenon::host::shard(inner, shard, shards, it.allocator); });
   });
 }
 
 tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader, [&](tenon::Readers inner) { return tenon::chain(std::move(inner), it.allocator); });
+    join(it, of, of_count, reader, [&](Readers inner) { return chain(std::move(inner), it.allocator); });
   });
 }
 
 tn_status tn_reader_interleave(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
                                tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader,
-         [&](tenon::Readers inner) { return tenon::interleave(std::move(inner), it.allocator); });
+    join(it, of, of_count, reader, [&](Readers inner) { return interleave(std::move(inner), it.allocator); });
   });
 }
 
 tn_status tn_reader_compose(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader,
-         [&](tenon::Readers inner) { return tenon::compose(std::move(inner), it.allocator); });
+    join(it, of, of_count, reader, [&](Readers inner) { return compose(std::move(inner), it.allocator); });
   });
 }
 
@@ -182,9 +178,9 @@ tn_status tn_reader_choose(tn_host* host, tn_reader of, const char* const* slots
   return api::call(host, error, [&](Host& it) {
     const std::vector<std::string> old = api::strings(slots, slots_count, "slots");
     const std::vector<std::string> given = names == nullptr ? old : api::strings(names, slots_count, "names");
-    std::vector<tenon::ChosenSlot> chosen;
+    std::vector<ChosenSlot> chosen;
     for (size_t i = 0; i < old.size(); ++i) chosen.push_back({old[i], given[i]});
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::choose(inner, chosen, it.allocator); });
+    wrap(it, of, reader, [&](const auto& inner) { return choose(inner, chosen, it.allocator); });
   });
 }
 
@@ -192,7 +188,7 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
                         tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_map_options given = api::sized(options, "options");
-    if (given.map == nullptr) tenon::fail(TN_MISUSE, "options.map is null");
+    if (given.map == nullptr) fail(TN_MISUSE, "options.map is null");
     const auto user = std::make_shared<User>(given.user, given.release);
     const auto function = [given, user](const std::vector<ArrayView>& from, int64_t samples,
                                         std::vector<ArrayView>& to) {
@@ -204,8 +200,7 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
       });
     };
     wrap(it, of, reader, [&](const auto& inner) {
-      return tenon::map(inner, tenon::adopt_slots(given.slots, given.slots_count, TN_INVALID, "map"), function,
-                        it.allocator);
+      return map(inner, adopt_slots(given.slots, given.slots_count, TN_INVALID, "map"), function, it.allocator);
     });
     user->use();
   });
@@ -214,7 +209,7 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
 tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::batch(inner, samples, drop_last != 0, it.allocator); });
+    wrap(it, of, reader, [&](const auto& inner) { return batch(inner, samples, drop_last != 0, it.allocator); });
   });
 }
 
@@ -222,15 +217,15 @@ tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options*
                            tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_bucket_options given = api::sized(options, "options");
-    const tenon::BucketOptions wanted = {api::string(given.slot, "options.slot"), given.window, given.samples,
-                                         given.rows, given.seed};
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::bucket(inner, wanted, it.allocator); });
+    const BucketOptions wanted = {api::string(given.slot, "options.slot"), given.window, given.samples, given.rows,
+                                  given.seed};
+    wrap(it, of, reader, [&](const auto& inner) { return bucket(inner, wanted, it.allocator); });
   });
 }
 
 tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::buffered(inner, minibatches, it.allocator); });
+    wrap(it, of, reader, [&](const auto& inner) { return buffered(inner, minibatches, it.allocator); });
   });
 }
 
@@ -238,15 +233,15 @@ tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, t
 
 tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (write == nullptr) tenon::fail(TN_MISUSE, "write is null");
+    if (write == nullptr) fail(TN_MISUSE, "write is null");
     const Reader& described = *it.readers.at(reader)->reader;
     nlohmann::json slots = nlohmann::json::array();
-    for (const tenon::Slot& slot : described.slots())
+    for (const Slot& slot : described.slots())
       slots.push_back({{"name", slot.name},
-                       {"dtype", tenon::dtype_name(slot.dtype)},
+                       {"dtype", dtype_name(slot.dtype)},
                        {"shape", slot.shape},
                        {"index_limit", slot.index_limit},
-                       {"storage", tenon::storage_name(slot.storage)},
+                       {"storage", storage_name(slot.storage)},
                        {"levels", slot.levels}});
     const std::string text =
         nlohmann::json{{"samples", described.size()}, {"batch", described.batch()}, {"slots", slots}}.dump();
@@ -263,8 +258,8 @@ tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count
 tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    std::vector<tenon::SlotNames> known;
-    for (const tenon::Slot& slot : it.readers.at(reader)->reader->slots())
+    std::vector<SlotNames> known;
+    for (const Slot& slot : it.readers.at(reader)->reader->slots())
       if (slot.names != nullptr) known.push_back({slot.name, slot.names});
     api::give_names(it, std::move(known), names, count);
   });
@@ -273,11 +268,10 @@ tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const
 tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count, tn_error* error) {
   bool ended = false;
   const tn_status status = api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldReader> held = it.readers.at(reader);  // whatever the reader's plugin does meanwhile
+    const std::shared_ptr<HeldReader> held = it.readers.at(reader);  // kept even if its handle is released meanwhile
     held->require_idle();
     const size_t slots = held->reader->slots().size();
-    if (values_count != slots)
-      tenon::fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots, " slots");
+    if (values_count != slots) fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots, " slots");
     api::required(values, "values");
     held->minibatch.clear();
     ended = held->reader->next(held->minibatch, std::max<int64_t>(held->reader->batch(), 1)) == 0;

@@ -2,29 +2,29 @@
 #include "host/api/api.h"
 #include "host/training/training_loop.h"
 
-namespace api = tenon::api;
-using tenon::Host;
-using tenon::Machine;
+namespace api = tenon::host::api;
+using namespace tenon::host;
 
 namespace {
 
+// The machine, reader and arguments of one call.
 struct Run {
   std::unique_ptr<Machine> machine;
-  std::unique_ptr<tenon::ReaderUse> reader;
-  std::unique_ptr<tenon::LoopInputs> request;
-  std::vector<tenon::Expression> outputs;
+  std::unique_ptr<ReaderUse> reader;
+  std::unique_ptr<LoopInputs> request;
+  std::vector<LayerOutput> outputs;
 };
 
 Run prepare(Host& host, const tn_train_options& options, bool training) {
   Run run;
   run.outputs = api::outputs(host, options.outputs, options.outputs_count, "options.outputs");
-  if (options.reader.generation == 0) tenon::fail(TN_MISUSE, "options.reader is not set");
-  if (options.parameters.generation == 0) tenon::fail(TN_MISUSE, "options.parameters is not set");
-  run.reader = std::make_unique<tenon::ReaderUse>(host.readers.at(options.reader));
-  tenon::HeldReader& held = **run.reader;
-  tenon::Reader& reader = *held.reader;
-  if (reader.batch() == 0) tenon::fail(TN_MISUSE, "the reader yields samples; wrap it with batch or bucket first");
-  tenon::MachineOptions wanted;
+  if (options.reader.generation == 0) fail(TN_MISUSE, "options.reader is not set");
+  if (options.parameters.generation == 0) fail(TN_MISUSE, "options.parameters is not set");
+  run.reader = std::make_unique<ReaderUse>(host.readers.at(options.reader));
+  HeldReader& held = **run.reader;
+  Reader& reader = *held.reader;
+  if (reader.batch() == 0) fail(TN_MISUSE, "the reader yields samples; wrap it with batch or bucket first");
+  MachineOptions wanted;
   wanted.max_samples = reader.batch();
   wanted.training = training;
   wanted.seed = options.seed;
@@ -33,22 +33,22 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
         api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");
   }
   run.machine =
-      std::make_unique<Machine>(tenon::Topology::trace(run.outputs), host.parameters.at(options.parameters),
-                                host.registry, host.device(api::device_kind(options.device)), host.parallel, wanted);
+      std::make_unique<Machine>(Topology::trace(run.outputs), host.parameters.at(options.parameters), host.registry,
+                                host.device(api::device_kind(options.device)), host.parallel, wanted);
   std::map<std::string, std::string> feeding;
   if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
   for (uint32_t i = 0; i < options.feeding_count; ++i)
     feeding[api::string(options.feeding[i].slot, "feeding slot")] =
         api::string(options.feeding[i].data_layer, "feeding data layer");
-  run.request = std::make_unique<tenon::LoopInputs>(
-      tenon::LoopInputs{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
+  run.request = std::make_unique<LoopInputs>(
+      LoopInputs{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
   return run;
 }
 
-// The handler behind the C one.
-void tell(const tn_train_options& options, tenon::Event& event) {
+// Calls the application's handler and takes over what it has set.
+void tell(const tn_train_options& options, Event& event) {
   std::vector<tn_metric> metrics;
-  for (const tenon::MetricValue& metric : event.metrics) metrics.push_back({metric.name.c_str(), metric.value});
+  for (const MetricValue& metric : event.metrics) metrics.push_back({metric.name.c_str(), metric.value});
   tn_event told = {};
   told.size = sizeof told;
   told.kind = static_cast<int32_t>(event.kind);
@@ -71,12 +71,12 @@ void tell(const tn_train_options& options, tenon::Event& event) {
 tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
-    if (given.updater.generation == 0) tenon::fail(TN_MISUSE, "options.updater is not set");
-    const std::shared_ptr<tenon::Updater> updater = it.updaters.at(given.updater);
+    if (given.updater.generation == 0) fail(TN_MISUSE, "options.updater is not set");
+    const std::shared_ptr<Updater> updater = it.updaters.at(given.updater);
     const Run run = prepare(it, given, true);
-    tenon::EventHandler handler;
-    if (given.handler != nullptr) handler = [&](tenon::Event& event) { tell(given, event); };
-    tenon::train(*run.request, *updater, given.passes, handler);
+    EventHandler handler;
+    if (given.handler != nullptr) handler = [&](Event& event) { tell(given, event); };
+    train(*run.request, *updater, given.passes, handler);
   });
 }
 
@@ -85,7 +85,7 @@ tn_status tn_test(tn_host* host, const tn_train_options* options, tn_test_result
     const tn_train_options given = api::sized(options, "options");
     api::sized(result, "result");
     const Run run = prepare(it, given, false);
-    tenon::TestResult tested = tenon::test(*run.request);
+    TestResult tested = test(*run.request);
     const std::vector<tn_metric>& metrics = it.lend(std::move(tested.metrics));
     tn_test_result made = {};
     made.cost = tested.cost;
@@ -102,11 +102,11 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
                    tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
-    if (sink == nullptr) tenon::fail(TN_MISUSE, "sink is null");
+    if (sink == nullptr) fail(TN_MISUSE, "sink is null");
     const Run run = prepare(it, given, false);
-    tenon::infer(*run.request, [&](const Machine& machine) {
+    infer(*run.request, [&](const Machine& machine) {
       std::vector<tn_array> arrays;
-      for (const tenon::Expression& output : run.outputs) arrays.push_back(api::array(machine.output(output)));
+      for (const LayerOutput& output : run.outputs) arrays.push_back(api::array(machine.output(output)));
       return sink(user, arrays.data(), static_cast<uint32_t>(arrays.size())) == 0;
     });
   });

@@ -15,26 +15,26 @@ namespace {
 
 using nlohmann::json;
 
-// What the job says of a component: a type and its attributes.
-struct Wanted {
+// A component of the job, with the names that messages use.
+struct JobComponent {
   const char* kind;  // "layer", "updater", "reader"
   const JobType& type;
   std::string section;            // for messages: `layer "hidden"`, "[updater]"
-  std::vector<std::string> keys;  // the job's own, beside the attributes
-  std::string component;          // as errors of the library name it
-  bool named = false;             // the library's messages about the component name the section, too
+  std::vector<std::string> keys;  // keys of the job file beside the attributes
+  std::string component;          // its name in errors of the library
+  bool named = false;             // the library's messages name the section already
 };
 
-// Attributes that a type takes.
-std::vector<std::string> attributes_of(const Host& host, const Wanted& wanted) {
+// Returns the names of a type's attributes, host attributes included.
+std::vector<std::string> attributes_of(const Host& host, const JobComponent& wanted) {
   const json described = json::parse(host.describe_type(wanted.kind, wanted.type.type));
   std::vector<std::string> result = described.value("host_attributes", std::vector<std::string>());
   for (const json& attribute : described.at("attributes")) result.push_back(attribute.at("name").get<std::string>());
   return result;
 }
 
-// The library's error knows the component and the attribute; this adds where the job has them.
-[[noreturn]] void rethrow_at(const Error& error, const Host& host, const Wanted& wanted) {
+// Throws an error of the library as a Failure that begins with the place of the component or attribute in the job.
+[[noreturn]] void rethrow_at(const Error& error, const Host& host, const JobComponent& wanted) {
   const bool own = error.component() == wanted.component;
   const std::string message = (own && wanted.named ? "" : wanted.section + ": ") + error.what();
   const auto place = own ? wanted.type.places.find(error.subject()) : wanted.type.places.end();
@@ -46,7 +46,7 @@ std::vector<std::string> attributes_of(const Host& host, const Wanted& wanted) {
   throw Failure(exit_code(error.code()), place->second + ": " + message);
 }
 
-// An unknown type is refused where the layer is made.
+// Returns kLayer for an unknown type: it is refused when the layer is made.
 Role role_of(const Host& host, const std::string& type) try {
   const json described = json::parse(host.describe_type("layer", type));
   const std::string role = described.at("role").get<std::string>();
@@ -88,7 +88,7 @@ const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
   return found == slots.end() ? nullptr : &*found;
 }
 
-// Keys that have no effect on such a slot are a misunderstanding.
+// Refuses keys that have no effect on a slot of this kind.
 void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
   const auto refuse = [&](const char* keys, const char* needed) {
     throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: slot \"" + use.slot + "\": " + keys +
@@ -99,8 +99,8 @@ void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
   if (!use.sequence.empty() && slot.storage != TN_RAGGED) refuse("key \"sequence\" is", "sequences");
 }
 
-// What the job says of slots: which data layers they feed. What [reader.test] takes over from [reader.train] may be
-// about slots that it lacks, such as labels.
+// Connects slots to data layers as the job says. [reader.test] may lack slots that it takes over from [reader.train],
+// such as labels.
 void use_slots(const JobReader& reader, OpenReader& open) {
   for (const JobSlot& use : reader.slots) {
     const Slot* slot = find(open.slots, use.slot);
@@ -113,7 +113,7 @@ void use_slots(const JobReader& reader, OpenReader& open) {
   }
 }
 
-// The data layer that a slot feeds.
+// Returns the job's entry for a slot; without one the slot feeds the data layer of its name.
 JobSlot use_of(const JobReader& reader, const std::string& slot) {
   for (const JobSlot& use : reader.slots)
     if (use.slot == slot) return use;
@@ -122,7 +122,7 @@ JobSlot use_of(const JobReader& reader, const std::string& slot) {
   return result;
 }
 
-// What a slot was called before `choose`; "" where that left it out.
+// Returns the name of a slot before `choose`, "" if `choose` drops it.
 std::string before(const JobSource& source, const std::string& slot) {
   if (source.choose.empty()) return slot;
   for (const auto& [old, chosen] : source.choose)
@@ -130,7 +130,7 @@ std::string before(const JobSource& source, const std::string& slot) {
   return "";
 }
 
-// The names of the data layers that slots of a source feed, by slot.
+// Turns names by data layer into names by slot of a source, for the data layers that its slots feed.
 std::vector<Names> names_for(const JobReader& reader, const JobSource& source, const std::vector<Names>& known) {
   std::vector<Names> result;
   for (Names names : known) {
@@ -342,7 +342,7 @@ std::vector<std::string> Topology::outputs() const {
     };
     if (std::none_of(job_.layers.begin(), job_.layers.end(), uses)) result.push_back(layer.name);
   }
-  // Every layer is used by another one: a cycle. Making any of them says which.
+  // Every layer is used by another one, so there is a cycle. Making any of them reports it.
   return result.empty() ? names() : result;
 }
 
@@ -359,7 +359,7 @@ std::vector<std::string> Topology::measured() const {
   return result;
 }
 
-// Whether a cost is among all that the layer is computed from.
+// Returns whether the layer is computed from a cost, directly or not.
 bool Topology::reads_cost(const std::string& name) const {
   std::set<std::string> seen = {name};
   std::vector<const JobLayer*> left = {find(name)};

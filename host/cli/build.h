@@ -1,4 +1,4 @@
-// From a job to the library's objects: reader, topology, updater. Failures name the place in the job.
+// Makes the library's objects from a job: reader, topology, updater. Failures name the place in the job.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,21 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/job.h"
+#include "host/cli/job/job.h"
 
 namespace tenon::cli {
 
+// A slot of a reader, or a data layer of a model file.
 struct Slot {
   std::string name;
   std::string dtype;
-  std::vector<int64_t> shape;  // of one sample; of one row where storage is TN_RAGGED
+  std::vector<int64_t> shape;  // of one sample; of one row if storage is TN_RAGGED
   int64_t index_limit = -1;
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;
-  bool named = false;  // its integers stand for names, which the reader numbers like those it was opened with
+  bool named = false;  // its integers stand for names, numbered like those that the reader was opened with
 };
 
-// Of a reader's description, or of a data layer in a model file, which leaves out what a dense one has not.
+// Reads the description of a reader's slot, or of a data layer in a model file, which omits keys that are not for dense
+// layers.
 [[nodiscard]] Slot slot_of(const nlohmann::json& described);
 // "float32 [3]", "sequences of int64 []", "sparse float32 [1000]"
 [[nodiscard]] std::string to_string(const Slot& slot);
@@ -30,48 +32,48 @@ struct Slot {
 struct OpenReader {
   Reader reader;
   std::vector<Slot> slots;
-  int64_t samples = -1;  // in a pass; -1: not known
+  int64_t samples = -1;  // in a pass; -1 if unknown
   int64_t batch = 1;     // the most in a minibatch
   std::vector<std::pair<std::string, std::string>> feeding;
 };
 
-// in_order: without shuffle, without buckets and without dropping anything, for verbs that answer per sample. known:
-// names by data layer, as a model was trained with them: the reader numbers its own like these, or fails.
+// in_order: without shuffle, bucket and drop_last, for verbs that print a result per sample. known: the names by data
+// layer that a model was trained with; the reader numbers its own names like these, or fails.
 [[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
                                      const std::vector<Names>& known = {});
-// What the integers of the data layers stand for that a reader feeds.
+// Returns the names of the data layers that a reader feeds.
 [[nodiscard]] std::vector<Names> names_of(const JobReader& reader, const OpenReader& open);
 
-// Refuses a reader that gave, or will give, this many samples in a pass: none.
+// Refuses a reader whose passes have no samples. samples: of a pass, before or after it was read; -1 if unknown.
 void require_samples(const JobReader& reader, int64_t samples);
 
 enum class Role : int { kLayer, kCost, kMetric };
 
-// The layers of a job, made when they are asked for, together with those they need.
+// The layers of a job. Each is made on first use, together with its inputs.
 class Topology {
  public:
-  // `reader`: whose slots are the data layers; it may be opened later, before the first layer is made.
+  // The slots of `reader` are the data layers. `open` may be filled later, before the first layer is made.
   Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open);
 
-  // A layer of the job by name.
+  // Returns a layer of the job by name.
   [[nodiscard]] Layer layer(const std::string& name);
   [[nodiscard]] Layers layers(const std::vector<std::string>& names);
-  // What the job names as outputs, or every layer that no other uses.
+  // Returns the outputs that the job names, else every layer that no other layer uses.
   [[nodiscard]] std::vector<std::string> outputs() const;
-  // What the type of a layer says; nothing is made, so that what nobody asks for needs no data.
+  // Returns the role of a layer's type. Makes no layer, so that unused layers need no data.
   [[nodiscard]] Role role(const std::string& name) const;
-  // Those among outputs() that are costs or metrics. A topology without any cost is no failure here.
+  // Returns the costs and metrics among outputs(). There may be no cost.
   [[nodiscard]] std::vector<std::string> measured() const;
-  // These, and what is computed from a cost: the library refuses to train where that takes the cost's place.
+  // Returns these and the outputs computed from a cost: the library refuses to train if such an output hides its cost.
   [[nodiscard]] std::vector<std::string> trained() const;
-  // Of all layers of the job.
+  // Returns the names of all layers of the job.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has_layer(const std::string& name) const { return find(name) != nullptr; }
-  // That the job has no such layer, and which one may be meant.
+  // Returns a message that the job has no such layer, with a suggestion.
   [[nodiscard]] std::string unknown(const std::string& name) const;
-  // The layers made so far, as a model file describes them (docs/model-file.md), by name.
+  // Returns the layers made so far, by name, as a model file describes them (docs/model-file.md).
   [[nodiscard]] std::map<std::string, nlohmann::json> described() const;
-  // Refuses another reader whose slots are not like those that the data layers were made from.
+  // Refuses another reader whose slots do not match those that the data layers were made from.
   void check_fed_by(const JobReader& reader, const OpenReader& open) const;
 
  private:
@@ -91,7 +93,7 @@ class Topology {
   const Job& job_;
   const JobReader& reader_;
   const OpenReader& open_;
-  std::map<std::string, Role> roles_;  // of types
+  std::map<std::string, Role> roles_;  // by type
   std::map<std::string, Layer> made_;
   std::map<std::string, DataLayer> data_;
   std::vector<std::string> path_;  // layers that are being made, each an input of the one before
@@ -99,7 +101,7 @@ class Topology {
 
 [[nodiscard]] Updater make_updater(const Host& host, const Job& job);
 
-// The reader called `name`; Failure where the job has none.
+// Returns the reader called `name`; throws Failure if the job does not have it.
 [[nodiscard]] const JobReader& reader_of(const Job& job, const std::string& name);
 
 }  // namespace tenon::cli

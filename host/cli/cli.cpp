@@ -11,7 +11,7 @@ std::string plain(const std::string& text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    const bool upper = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F, which terminals obey too
+    const bool upper = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F, also control characters
     if (!upper && byte >= 0x20 && byte != 0x7f) {
       result += text[i];
       continue;
@@ -26,7 +26,7 @@ std::string plain(const std::string& text) {
 
 std::string shortened(const std::string& message, size_t most) {
   if (message.size() <= most) return message;
-  const auto whole = [&](size_t at) {  // the begin of the character there
+  const auto whole = [&](size_t at) {  // the beginning of the character
     while (at > 0 && (static_cast<unsigned char>(message[at]) & 0xc0u) == 0x80u) --at;
     return at;
   };

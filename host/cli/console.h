@@ -1,5 +1,5 @@
-// Where output goes. Results and JSON events go to standard output, one line each; the progress bar and remarks to
-// standard error, the bar only where that is a terminal. SPDX-License-Identifier: Apache-2.0
+// The program's output. Results and JSON events go to standard output, one line each; the progress bar and remarks to
+// standard error, the bar only if that is a terminal. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <chrono>
@@ -18,16 +18,17 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   [[nodiscard]] bool json() const { return format_ == LogFormat::kJson; }
-  // One line of a result; with JSON as format, of nothing. Both throw Failure(kIo) when it cannot be written.
+  // Print a result: line in text format, event in JSON format; each prints nothing in the other format. Both throw
+  // Failure(kIo) if standard output cannot be written.
   void line(const std::string& text);
   void event(const nlohmann::json& object);
-  // A remark, unless quiet.
+  // Prints a remark, unless quiet; warn always prints.
   void note(const std::string& text);
   void warn(const std::string& text);
 
-  // Whether a bar can be shown now; false more often than not, so that drawing costs nothing.
+  // Returns whether a bar is to be drawn now. Mostly false, so that drawing costs little time.
   [[nodiscard]] bool bar_is_due();
-  // fraction: 0 to 1, or below 0 when the end is not known.
+  // fraction: 0 to 1, or below 0 if the end is unknown.
   void bar(const std::string& before, double fraction, const std::string& after);
   void clear_bar();
 
@@ -36,19 +37,19 @@ class Console {
 
   LogFormat format_;
   bool quiet_;
-  bool terminal_;  // standard error is one that understands control sequences
+  bool terminal_;  // standard error is a terminal with control sequences
   bool color_;
   bool drawn_ = false;
   Clock::time_point next_bar_;
 };
 
-// "0.5312"; more digits where four after the point would hide the value.
+// "0.5312"; "1.234e-05" if four digits after the point do not suit the value.
 [[nodiscard]] std::string shown(double number);
 // "3.2 s", "1:05", "2:03:04"
 [[nodiscard]] std::string shown_seconds(double seconds);
-// "101632 bytes", "1.2 MiB"
+// "512 B", "1.2 MiB"
 [[nodiscard]] std::string shown_bytes(uint64_t bytes);
-// JSON has no word for infinity and nan: null.
+// Returns null for infinity and NaN, which JSON does not have.
 [[nodiscard]] nlohmann::json number(double value);
 
 }  // namespace tenon::cli

@@ -5,14 +5,14 @@ namespace tenon::cli {
 
 namespace {
 
-volatile std::sig_atomic_t noted = 0;  // all that a signal handler may touch
+volatile std::sig_atomic_t noted = 0;  // a type that a signal handler may write
 
-// The first one is what ends the program.
+// Keeps the first signal, which decides the exit code.
 void note(int signal) {
   if (noted == 0) noted = signal;
 }
 
-// A signal that the program was started to ignore, as in the background, stays ignored.
+// Installs `action`, unless the program was started with the signal ignored, as in the background.
 void install(int signal, const struct sigaction& action, struct sigaction& before) {
   sigaction(signal, &action, &before);
   if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
@@ -24,7 +24,7 @@ Interrupt::Interrupt() {
   noted = 0;
   struct sigaction action = {};
   action.sa_handler = note;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // reads and writes go on
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // reads and writes are restarted
   sigemptyset(&action.sa_mask);
   install(SIGINT, action, before_int_);
   install(SIGTERM, action, before_term_);

@@ -1,4 +1,4 @@
-// The program tenon: finds the verb, runs it, and turns what went wrong into a message and an exit code.
+// The program tenon: finds the verb, runs it, and turns failures into a message and an exit code.
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <exception>
@@ -8,23 +8,13 @@
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
 #include "host/cli/suggest.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
 namespace {
 
-constexpr Verb kVerbs[] = {
-    {"train", run_train, "train the model of a job file"},
-    {"test", run_test, "measure a saved model on the job's test data"},
-    {"infer", run_infer, "print a saved model's predictions"},
-    {"plan", run_plan, "show what would run where, and the bytes it takes"},
-    {"plugins list", run_plugins_list, "list the plugins that are found"},
-    {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},
-    {"model show", run_model_show, "describe a model file"},
-    {"version", run_version, "print the version"},
-};
-
-// All verbs, or those whose names begin with `group`.
+// Prints all verbs, or those whose names begin with `group`.
 void print_help(std::ostream& out, const std::string& group = "") {
   out << "usage: tenon <verb> [options] ...\n\nverbs:\n";
   for (const Verb& verb : kVerbs) {
@@ -35,7 +25,7 @@ void print_help(std::ostream& out, const std::string& group = "") {
   out << "\n'tenon <verb> --help' tells more.\n";
 }
 
-// How many of the arguments the verb's name takes; 0 when they are another one's.
+// Returns how many arguments the verb's name takes, 0 if they name another verb.
 size_t words_of(const Verb& verb, const Arguments& arguments) {
   const std::string name = verb.name;
   if (!arguments.empty() && arguments[0] == name) return 1;
@@ -45,7 +35,7 @@ size_t words_of(const Verb& verb, const Arguments& arguments) {
 
 bool is_help(const std::string& argument) { return argument == "--help" || argument == "-h" || argument == "help"; }
 
-// "plugins" alone, or a slip.
+// Handles the first word of a group, such as "plugins" alone, and misspelt verbs.
 int no_verb(const Arguments& arguments) {
   std::string given = arguments[0];
   std::vector<std::string> names, group;
@@ -108,6 +98,6 @@ int guarded(const Arguments& arguments) {
 }  // namespace tenon::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on the size of files fails, and the error is told
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes then returns an error
   return tenon::cli::guarded(tenon::cli::Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a type takes an attribute to be that is not given; null: nothing.
+// Returns the default of a type's attribute, null if there is none.
 json initial_of(const Host& host, const std::string& type, const std::string& attribute) {
   const json described = json::parse(host.describe_type("layer", type));
   for (const json& declared : described.at("attributes"))
@@ -18,7 +18,7 @@ json initial_of(const Host& host, const std::string& type, const std::string& at
   return {};
 }
 
-// Finds what two descriptions of one layer, as in docs/model-file.md, do not share and the answers depend on.
+// Finds the first difference of two descriptions of one layer (docs/model-file.md) that its outputs depend on.
 class Comparison {
  public:
   Comparison(const Host& host, const json& saved, const json& job) : host_(host) {
@@ -35,11 +35,11 @@ class Comparison {
     for (const json* layer : {&saved, &job})
       for (const auto& [name, value] : layer->at("attributes").items()) names.insert(name);
     for (const std::string& name : names)
-      if (name != "drop_rate" && name.rfind("param.", 0) != 0)  // those matter to training alone
+      if (name != "drop_rate" && name.rfind("param.", 0) != 0)  // these affect training alone
         compare("attribute \"" + name + "\"", attribute(saved, name), attribute(job, name));
   }
 
-  // The first difference in words; "" for none.
+  // Describes the difference, "" if there is none.
   [[nodiscard]] const std::string& found() const { return found_; }
 
  private:

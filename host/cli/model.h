@@ -7,22 +7,22 @@
 #include "host/cli/build.h"
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
-#include "host/cli/job.h"
+#include "host/cli/job/job.h"
 
 namespace tenon::cli {
 
-// given: the path of --model, or empty for the job's own.
+// given: the path of --model, or empty: the path to which the job saves.
 [[nodiscard]] std::string model_path(const Job& job, const std::string& given);
 
-// The run of these outputs of `topology` with the model at `path`. The reader is opened only here, into `open`, which
-// the topology was made with: it numbers names like the model. Warns of the first layer in the file that differs from
-// the one of the same name in the topology, where it was made: the parameters may fit both, and mean something else.
+// Returns the arguments for running these outputs of `topology` with the model at `path`. Opens the reader here, into
+// the `open` that the topology was made with, so that it numbers names like the model. Warns of the first layer in the
+// file that differs from the topology's layer of the same name: the parameters may fit both, but mean something else.
 [[nodiscard]] TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& reader,
                                         const std::string& path, const std::vector<std::string>& outputs,
                                         OpenReader& open, Topology& topology, Console& console);
 
-// Runs `work`, which uses parameters of the file at `path` with the layers of the job. Where these do not fit each
-// other, the failure names the file.
+// Calls `work`, which uses parameters of the file at `path` with the layers of the job. If these do not fit each other,
+// the failure names the file.
 template <typename Work>
 auto with_model(const std::string& path, Work work) {
   try {

@@ -34,11 +34,7 @@ bool Options::parse(const Arguments& arguments) {
     std::vector<std::string> known;
     for (const auto& option : list.options()) known.push_back("--" + option->long_name());
     std::string name = error.get_option_name();
-    name.resize(std::min(name.size(), name.find('=')));  // the library leaves the value where it is
-    // The library drops the dashes.
-    const bool dashed = std::any_of(arguments.begin(), arguments.end(),
-                                    [&](const std::string& argument) { return argument.rfind("--" + name, 0) == 0; });
-    if (name.rfind('-', 0) != 0) name.insert(0, dashed ? "--" : "-");
+    name.resize(std::min(name.size(), name.find('=')));  // Boost leaves the value in the name
     const std::string near = nearest(name, known);
     fail("unknown option \"" + name + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   } catch (const po::error& error) {
@@ -57,7 +53,7 @@ bool Options::parse(const Arguments& arguments) {
 
 void Options::parse_checked(const Arguments& arguments) {
   po::options_description all;
-  all.add(list).add_options()("\n", po::value<std::vector<std::string>>(&given_));  // a name that nobody can type
+  all.add(list).add_options()("\n", po::value<std::vector<std::string>>(&given_));  // a name that cannot be typed
   const po::positional_options_description positions = po::positional_options_description().add("\n", -1);
   namespace style = po::command_line_style;
   po::variables_map values;
@@ -122,7 +118,7 @@ Host make_host(const std::vector<std::string>& plugins, int64_t threads) {
   options.threads = static_cast<int>(threads);
   options.plugin_paths = plugins;
   Host host(options);
-  // A plugin that was left out, perhaps for an older copy of itself, is seldom what is wanted.
+  // Warns of refused plugins: a refusal is seldom intended, for example in favour of an older copy of the plugin.
   for (const nlohmann::json& plugin : nlohmann::json::parse(host.plugins()))
     if (plugin.at("status") == "refused")
       std::cerr << "warning: " << shortened(plain(plugin.at("reason").get<std::string>())) << "\n";

@@ -8,22 +8,22 @@
 #include <vector>
 
 #include "host/cli/cli.h"
-#include "host/cli/job.h"
+#include "host/cli/job/job.h"
 
 namespace tenon::cli {
 
 // The options of one verb. Add options to `list`, then parse.
 class Options {
  public:
-  // operands: names of what must follow the options, one word each: {"JOB.toml"}.
+  // operands: the names of the required operands, one word each: {"JOB.toml"}.
   Options(std::string verb, std::vector<std::string> operands, std::string about);
 
   boost::program_options::options_description list;
 
-  // False when --help was asked for and printed. Throws Failure(kUsage).
+  // Returns false if --help was given and printed. Throws Failure(kUsage).
   bool parse(const Arguments& arguments);
   [[nodiscard]] const std::string& operand(size_t number) const { return given_[number]; }
-  // The given path as a path that does not depend on options.
+  // Throws Failure(kUsage) with a reference to --help.
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
@@ -39,11 +39,11 @@ class Options {
 
 enum class LogFormat { kText, kJson };
 
-// What every verb that runs a job understands.
+// The options of the verbs that run a job.
 struct JobOptions {
   std::vector<std::string> sets;
   std::vector<std::string> plugins;
-  static constexpr int64_t kNotGiven = INT64_MIN;  // as the job says
+  static constexpr int64_t kNotGiven = INT64_MIN;  // keeps the job's value
   int64_t threads = kNotGiven;
   int64_t seed = kNotGiven;
   int64_t passes = kNotGiven;
@@ -53,7 +53,7 @@ struct JobOptions {
   void add_to(Options& options);       // --set, --plugins, --threads
   void add_log_to(Options& options);   // --quiet, --log-format
   void add_seed_to(Options& options);  // --seed
-  // The job with these options in place.
+  // Loads the job and applies these options.
   [[nodiscard]] Job load(const Options& options, const std::string& path) const;
   [[nodiscard]] LogFormat format(const Options& options) const;
 };
@@ -61,7 +61,7 @@ struct JobOptions {
 // --plugins alone, for verbs without a job.
 void add_plugins_option(Options& options, std::vector<std::string>& plugins);
 
-// A host for these plugin folders (none: the default one), each of which must exist.
+// Makes a host for these plugin folders, which must exist (none: the default folder). Prints refused plugins.
 [[nodiscard]] Host make_host(const std::vector<std::string>& plugins, int64_t threads);
 
 }  // namespace tenon::cli

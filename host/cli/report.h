@@ -1,4 +1,4 @@
-// What a person or a log processor is told of training and testing. SPDX-License-Identifier: Apache-2.0
+// Reports of training and testing, as lines of text or as JSON events. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <chrono>
@@ -9,24 +9,24 @@
 
 namespace tenon::cli {
 
-// "  cost 0.5312  accuracy 0.8134", to stand behind a label; null: there is no cost.
+// "  cost 0.5312  accuracy 0.8134", to follow a label. cost: null if there is no cost.
 [[nodiscard]] std::string shown(const double* cost, const std::vector<Metric>& metrics);
 
 class Report {
  public:
-  // batches: in a pass, -1 when not known. samples: likewise.
+  // samples: in a pass, -1 if unknown.
   Report(Console& console, int64_t passes, int64_t samples);
 
-  // Tells of one event of the training.
+  // Reports one event of the training.
   void tell(const Event& told);
   // passes_done: 0 for a model from a file. has_cost: whether a cost was measured, or metrics alone.
   void test(const TestResult& result, int64_t passes_done, const std::string& label, bool has_cost = true);
   void saved(const std::string& path);
 
   [[nodiscard]] int64_t passes_done() const { return passes_done_; }
-  // Of the last pass that was done.
+  // The cost of the last pass that ended.
   [[nodiscard]] double cost() const { return cost_; }
-  // "pass 3, batch 120": how far it got.
+  // The progress so far: "pass 3, batch 120".
   [[nodiscard]] std::string position() const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a file can be made in the folder only an attempt can tell: access() knows no quotas, no /proc, no root.
+// Creates and removes a file in the folder; returns 0 or the errno. access() ignores quotas, /proc and root's rights.
 int try_to_write(const fs::path& folder) {
   std::string name = (folder / ".tenon-XXXXXX").string();
   const int file = mkstemp(name.data());
@@ -33,11 +33,11 @@ void check_save_path(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::none)
-    refuse(kIo, error.message());  // the name is too long, a link leads in a ring
+    refuse(kIo, error.message());  // the name is too long, or links form a cycle
   if (status.type() == fs::file_type::directory) refuse(kIo, "it is a folder");
   const bool there = status.type() != fs::file_type::not_found;
   if (there && status.type() != fs::file_type::regular) refuse(kIo, "it is not a regular file");
-  const fs::path file = there ? fs::canonical(path) : fs::path(path);  // what a link leads to is replaced
+  const fs::path file = there ? fs::canonical(path) : fs::path(path);  // saving replaces the target of a link
   const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
   if (!fs::is_directory(folder, error)) refuse(kNotFound, "there is no folder \"" + folder.string() + "\"");
   if (const int failure = try_to_write(folder); failure != 0)
@@ -51,7 +51,7 @@ std::string save_elsewhere(const Parameters& parameters, const Layers& outputs, 
   };
   std::error_code none;
   std::string folder = (fs::temp_directory_path(none) / "tenon-XXXXXX").string();
-  // A folder of our own: in one that all may write to, somebody else may have laid a link under any name.
+  // A new folder of our own: in a folder that all may write to, another user may have put a link under any name.
   if (none || mkdtemp(folder.data()) == nullptr) give_up("there is no folder for temporary files");
   const std::string file = (fs::path(folder) / fs::path(path).filename()).string();
   try {

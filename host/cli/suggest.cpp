@@ -7,7 +7,8 @@ namespace tenon::cli {
 
 namespace {
 
-// Insertions, deletions and changes that turn a into b (Levenshtein); two neighbours in the wrong order count once.
+// Returns the number of insertions, deletions and changes that turn a into b (Levenshtein). Two swapped neighbours
+// count once.
 size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) table[i][0] = i;
@@ -26,7 +27,7 @@ size_t edits(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string nearest(const std::string& name, const std::vector<std::string>& known) {
-  constexpr size_t kLongest = 64;  // longer names are no slips, and the table above is quadratic
+  constexpr size_t kLongest = 64;  // edits() is quadratic, and longer names are not misspelt
   std::string best;
   if (name.size() > kLongest) return best;
   size_t fewest = (name.size() + 2) / 3 + 1;  // a third of the letters may be wrong

@@ -1,4 +1,4 @@
-// "Did you mean": the nearest of the known names. The program sees the public API only, so it has its own.
+// "Did you mean": the nearest of the known names. The program uses the public API alone, so it has its own copy.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace tenon::cli {
 
-// The closest of `known` when it is close enough to be a slip of the pen, else empty.
+// Returns the closest of `known` if it is close enough to be a misspelling, else "".
 [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
 
-// "; did you mean \"x\"?", or "; known: a, b" when nothing is near, or "" when nothing is known.
+// Returns "; did you mean \"x\"?", or "; known: a, b" if no name is near, or "" if `known` is empty.
 [[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace tenon::cli

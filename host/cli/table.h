@@ -7,9 +7,10 @@
 
 namespace tenon::cli {
 
+// A table printed in aligned columns.
 class Table {
  public:
-  // A heading that begins with '>' sets its column to the right.
+  // A heading that begins with '>' aligns its column to the right.
   explicit Table(std::vector<std::string> headings);
   void row(std::vector<std::string> cells);
   void print(std::ostream& out) const;
@@ -19,7 +20,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Breaks text at spaces into lines of at most `width` characters, each after the first begun with `indent`.
+// Breaks text at spaces into lines of at most `width` characters. Each line but the first begins with `indent`.
 [[nodiscard]] std::string wrapped(const std::string& text, size_t width, const std::string& indent);
 
 }  // namespace tenon::cli

@@ -1,4 +1,4 @@
-// tenon infer: what layers of a saved model answer for each sample, on standard output.
+// tenon infer: prints the outputs of a saved model for each sample.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
@@ -12,13 +12,13 @@
 #include "host/cli/interrupt.h"
 #include "host/cli/model.h"
 #include "host/cli/options.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
 namespace {
 
-// Appends numbers in the fewest digits that read back as the same value. `nan`: what stands for a value that is no
-// finite number.
+// Appends numbers in the fewest digits that read back as the same value. nan: the text for values that are not finite.
 class Numbers {
  public:
   Numbers(const Array& array, const char* nan) : array_(array), nan_(nan) {}
@@ -76,7 +76,7 @@ class Numbers {
 };
 
 int64_t samples_of(const Array& array) { return array.storage == TN_RAGGED ? array.samples : array.shape.at(0); }
-// Numbers of one sample, or of one row of a sequence.
+// Returns how many numbers a sample, or a row of a sequence, has.
 int64_t per_row(const Array& array) { return array.shape[0] == 0 ? 0 : array.count() / array.shape[0]; }
 
 class Writer {
@@ -93,7 +93,7 @@ class Writer {
 
  private:
   void heading(const std::vector<Array>& outputs) const {
-    std::string line = "sample";  // printed as a whole: a layer may be refused
+    std::string line = "sample";  // printed when complete: a layer may be refused
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].storage == TN_RAGGED)
         throw Failure(
@@ -139,7 +139,7 @@ class Writer {
     }
     text_ += "}\n";
   }
-  // The rows of a sequence; with a level below this one, its inner sequences.
+  // Writes the rows of a sequence or, if there is a level below this one, its inner sequences.
   void sequence(const Array& array, size_t level, int64_t number, const Numbers& numbers) {
     text_ += '[';
     for (int64_t k = array.offsets.at(level)[number]; k < array.offsets.at(level)[number + 1]; ++k) {
@@ -152,7 +152,7 @@ class Writer {
     }
     text_ += ']';
   }
-  // Lists within lists, as the shape of one sample says.
+  // Writes nested lists in the shape of one sample.
   void nested(const Array& array, size_t dimension, int64_t& index, const Numbers& numbers) {
     if (dimension == array.shape.size()) return numbers.append(text_, index++);
     text_ += '[';
@@ -169,7 +169,7 @@ class Writer {
   std::string text_;
 };
 
-// Without --output: the outputs of the job that are no costs and no metrics.
+// Returns the layers of --output, else the outputs of the job that are neither costs nor metrics.
 std::vector<std::string> chosen(const Topology& topology, const Job& job, std::vector<std::string> given) {
   for (const std::string& name : given) {
     if (!topology.has_layer(name)) throw Failure(kUsage, "--output: " + topology.unknown(name));
@@ -223,13 +223,13 @@ int run_infer(const Arguments& arguments) {
   InferArguments given;
   Options options(
       "infer", {"JOB.toml"},
-      "Prints what a saved model answers for each sample of the job's test data, in the order of the data:\n"
+      "Prints the outputs of a saved model for each sample of the job's test data, in the order of the data:\n"
       "one JSON object, or one line of CSV, per sample.");
   namespace po = boost::program_options;
   options.list.add_options()("model", po::value(&given.model)->value_name("FILE"),
                              "the model file; default: where the job saves it")(
       "output", po::value(&given.outputs)->value_name("NAME"),
-      "the layer to print; may be repeated; default: the job's outputs that are no costs and no metrics")(
+      "the layer to print; may be repeated; default: the job's outputs that are neither costs nor metrics")(
       "reader", po::value(&given.reader)->value_name("NAME"), "train or test (default): where the samples come from")(
       "format", po::value(&given.format)->value_name("FORMAT"), "json (default) or csv")(
       "quiet,q", po::bool_switch(&given.common.quiet), "no progress bar");

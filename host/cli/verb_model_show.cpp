@@ -1,4 +1,4 @@
-// tenon model show: what a model file holds; loads no plugin. SPDX-License-Identifier: Apache-2.0
+// tenon model show: describes a model file; loads no plugin. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -7,6 +7,7 @@
 #include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
@@ -16,7 +17,7 @@ using nlohmann::json;
 
 std::string inline_json(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// "size 128, act relu"; what the topology repeats for every layer is left out.
+// "size 128, act relu"; without parameter_name if that is the layer's name.
 std::string attributes_of(const json& layer) {
   std::string result;
   if (!layer.contains("attributes")) return result;

@@ -1,4 +1,4 @@
-// tenon plan: what training would run where, and the bytes it takes. SPDX-License-Identifier: Apache-2.0
+// tenon plan: prints the calls of a training and their bytes. SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,6 +7,7 @@
 #include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
@@ -14,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// "hidden/fc + hidden/relu", so that a joined group is seen at once.
-std::string joined(const json& layers, const std::map<std::string, std::string>& types, bool as_types) {
+// Returns the layers of a call, or their types, as "hidden/fc + hidden/relu".
+std::string names_of(const json& layers, const std::map<std::string, std::string>& types, bool as_types) {
   std::string result;
   for (const json& layer : layers) {
     std::string name = layer.get<std::string>();
@@ -44,8 +45,8 @@ void print(const json& plan) {
             << " samples, " << (plan.at("training").get<bool>() ? "training" : "inference") << "\n\n";
   Table table({"phase", "layer", "type", "call", "kernel", ">group", ">reads", ">writes", ">workspace", "outputs"});
   for (const json& call : plan.at("calls"))
-    table.row({call.at("phase").get<std::string>(), joined(call.at("layers"), types, false),
-               joined(call.at("layers"), types, true), call.at("call").get<std::string>(),
+    table.row({call.at("phase").get<std::string>(), names_of(call.at("layers"), types, false),
+               names_of(call.at("layers"), types, true), call.at("call").get<std::string>(),
                call.at("kernel").get<std::string>(),
                call.at("layers").dump() == "[]" ? "0" : std::to_string(call.at("layers").size()),
                std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
@@ -55,7 +56,7 @@ void print(const json& plan) {
   Table bytes({"memory", ">bytes", ""});
   const json& parts = plan.at("bytes");
   for (const char* part :
-       {"parameters", "slots", "control", "feeds", "gradients", "arena", "workspace", "rows", "machine"})
+       {"parameters", "state", "control", "feeds", "gradients", "arena", "workspace", "row_sparse", "machine"})
     if (parts.contains(part)) {
       const auto size = parts.at(part).get<uint64_t>();
       bytes.row({part, std::to_string(size), size < 1024 ? "" : shown_bytes(size)});
@@ -69,8 +70,8 @@ void print(const json& plan) {
   }
   if (saved > 0)
     std::cout << "\nThe backward calls read " << saved << " bytes that the forward ones saved:" << values << "\n";
-  std::cout << "\n\"machine\" is the sum from \"control\" to \"rows\": what a machine asks for, in one block but for "
-               "\"rows\".\n";
+  std::cout << "\n\"machine\" is the sum from \"control\" to \"row_sparse\": what a machine allocates, in one block "
+               "except \"row_sparse\".\n";
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ int run_plan(const Arguments& arguments) {
   JobOptions common;
   bool as_json = false, inference = false;
   Options options("plan", {"JOB.toml"},
-                  "Shows the calls that training the job would make, which layers were joined into one call, and the\n"
+                  "Shows the calls that training the job would make, which layers were fused into one call, and the\n"
                   "bytes it takes. Nothing is trained.");
   namespace po = boost::program_options;
   options.list.add_options()("json", po::bool_switch(&as_json), "print JSON, as docs/plan.md describes it")(
@@ -100,7 +101,7 @@ int run_plan(const Arguments& arguments) {
   if (!inference) wanted.immutable_parameters = job.immutable_parameters;
   const Layers computed = inference ? outputs : topology.layers(topology.trained());
   json plan = json::parse(host.machine(parameters, computed, wanted).plan());
-  if (!inference) plan["bytes"]["slots"] = json::parse(make_updater(host, job).describe(parameters)).at("slot_bytes");
+  if (!inference) plan["bytes"]["state"] = json::parse(make_updater(host, job).describe(parameters)).at("state_bytes");
   if (as_json)
     std::cout << plan.dump(2) << "\n";
   else

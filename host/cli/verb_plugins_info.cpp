@@ -1,4 +1,4 @@
-// tenon plugins info: all that a plugin says of itself, without running it. SPDX-License-Identifier: Apache-2.0
+// tenon plugins info: describes a plugin by its manifest, without running it. SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -6,6 +6,7 @@
 #include "host/cli/options.h"
 #include "host/cli/suggest.h"
 #include "host/cli/table.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
@@ -25,7 +26,7 @@ constexpr Kind kKinds[] = {{"layers", "layer", "type"},
                            {"readers", "reader", "type"},
                            {"devices", "device", "kind"}};
 
-// The manifest writes the numbers of <tenon/attribute.h> and <tenon/layer.h>.
+// Returns the name of a number in the manifest, an enumerator of <tenon/attribute.h> or <tenon/layer.h>.
 std::string named(const json& number, std::initializer_list<const char*> names) {
   const int64_t index = number.is_number_integer() ? number.get<int64_t>() : -1;
   return index >= 0 && index < static_cast<int64_t>(names.size()) ? names.begin()[index] : number.dump();
@@ -51,7 +52,7 @@ std::string default_of(const json& attribute) {
   return attribute.at("initial").dump();
 }
 
-// A line with texts of a manifest in it.
+// Prints a line that contains texts of a manifest, which is untrusted.
 void print_line(const std::string& text) { std::cout << plain(text) << "\n"; }
 
 void print_list(const json& component, const char* key, const char* word) {
@@ -59,7 +60,8 @@ void print_list(const json& component, const char* key, const char* word) {
   for (const json& port : component.at(key)) {
     const int64_t flags = port.value("flags", int64_t{0});
     std::string notes;
-    constexpr const char* kFlags[] = {"optional", "one or more", "integers", "integers or floats"};  // TN_PORT_*
+    constexpr const char* kFlags[] = {"optional", "one or more", "integers", "integers or floats",
+                                      "dense or sparse"};  // TN_PORT_*
     for (size_t i = 0; i < std::size(kFlags); ++i)
       if ((flags >> i & 1) != 0) notes += std::string(notes.empty() ? " (" : ", ") + kFlags[i];
     if (!notes.empty()) notes += ")";
@@ -68,12 +70,12 @@ void print_list(const json& component, const char* key, const char* word) {
   }
 }
 
-// What the host gives every component of a kind, whatever its plugin declares; docs/formats.md describes it.
+// Returns the line about the host's own attributes of a kind, null if it has none; docs/formats.md describes them.
 const char* common_attributes(const Kind& kind) {
   const std::string_view word = kind.word;
   if (word == "layer")
-    return "  and, as every layer: act, drop_rate, parameter_name, param.<suffix>.learning_rate, param.<suffix>.decay, "
-           "param.<suffix>.sparse";
+    return "  and, as every layer: act, drop_rate, parameter_name, param.<suffix>.rate_multiplier, "
+           "param.<suffix>.decay_multiplier, param.<suffix>.sparse";
   if (word == "updater") return "  and, as every updater: schedule, clip_norm, clip_value, l1, l2";
   return nullptr;
 }
@@ -125,9 +127,9 @@ void print_plugin(const json& plugin, const std::string& only) {
   for (const json& kernel : manifest.at("kernels")) {
     if (!only.empty() && kernel.at("type") != only) continue;
     std::string layers = "layer " + kernel.at("type").get<std::string>();
-    if (kernel.contains("claims") && !kernel.at("claims").empty()) {
+    if (kernel.contains("fuses") && !kernel.at("fuses").empty()) {
       layers = "layers";
-      for (const json& type : kernel.at("claims"))
+      for (const json& type : kernel.at("fuses"))
         layers += (layers == "layers" ? " " : " > ") + type.get<std::string>();
     }
     std::cout << "\n";
@@ -136,7 +138,7 @@ void print_plugin(const json& plugin, const std::string& only) {
   }
 }
 
-// Whether the plugin is called so, or its file; `names` gathers what it could have been.
+// Returns whether `name` is the plugin's id, file name or path. Adds its names to `names`, for suggestions.
 bool is_called(const json& plugin, const std::string& name, std::vector<std::string>& names) {
   const std::filesystem::path file = plugin.at("file").get<std::string>();
   names.push_back(file.filename().string());

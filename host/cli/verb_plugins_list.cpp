@@ -1,9 +1,10 @@
-// tenon plugins list: what is found, without running any of it. SPDX-License-Identifier: Apache-2.0
+// tenon plugins list: lists the plugins found, without running them. SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/options.h"
 #include "host/cli/table.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 

@@ -1,4 +1,4 @@
-// tenon test: a saved model on the job's test data. SPDX-License-Identifier: Apache-2.0
+// tenon test: measures a saved model on the job's test data. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "host/cli/build.h"
@@ -6,6 +6,7 @@
 #include "host/cli/model.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 

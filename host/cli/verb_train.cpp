@@ -10,6 +10,7 @@
 #include "host/cli/options.h"
 #include "host/cli/report.h"
 #include "host/cli/saving.h"
+#include "host/cli/verbs.h"
 
 namespace tenon::cli {
 
@@ -89,7 +90,7 @@ class Training {
     return arguments_.save.empty() ? job_.save : arguments_.save;
   }
 
-  // Where the terminal is gone, what cannot be told must not keep the model from being saved.
+  // Reports an event. If the terminal is gone (SIGHUP), a failed report must not prevent saving the model.
   void tell(const Event& event) {
     try {
       report_.tell(event);
@@ -112,7 +113,7 @@ class Training {
     report_.saved(*save_);
   }
 
-  // Ends a training that did not come to a good end: its model must not replace a good one unless that was asked for.
+  // Ends an interrupted or diverged training. Its model must not replace a good one unless --save asks for that.
   int spoilt(int exit, const std::string& why) {
     if (arguments_.save.empty()) {
       console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
@@ -153,7 +154,7 @@ int run_train(const Arguments& arguments) {
   Options options("train", {"JOB.toml"},
                   "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
                   "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
-                  "is then saved only where --save says so, as where the cost is not a finite number at the end.\n"
+                  "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
                   "A model that cannot be written in the end is saved in the folder for temporary files.");
   namespace po = boost::program_options;
   options.list.add_options()("passes", po::value(&given.common.passes)->value_name("N"), "passes over the data");

@@ -1,4 +1,4 @@
-// The builder that a plugin's lower is given. SPDX-License-Identifier: Apache-2.0
+// The tn_builder that lower of a plugin gets as its argument. SPDX-License-Identifier: Apache-2.0
 #include "host/compile/builder.h"
 
 #include <algorithm>
@@ -8,13 +8,14 @@
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-class Recording {
+// Implements the functions of tn_builder for one body.
+class BodyRecorder {
  public:
-  Recording(Lowered& lowered, Body& body, const RecordingSite& site)
+  BodyRecorder(Lowered& lowered, Body& body, const RecordingSite& site)
       : lowered_(lowered),
         body_(body),
         writer_(site.writer),
@@ -40,23 +41,24 @@ class Recording {
   }
 
  private:
-  // Runs a builder call; gives the first failure of all so far.
+  // Runs a builder call. Returns the first failure of all calls so far, or TN_OK.
   template <typename Work>
   static tn_status done(void* self, Work&& work) noexcept {
-    const LentUse use(self);
-    auto* const recording = use.object<Recording>();
+    const LoanUse use(self);
+    auto* const recording = use.object<BodyRecorder>();
     if (recording == nullptr) return TN_PLUGIN_FAULT;
     const tn_status status = guarded(recording->sink_, [&] { work(*recording); });
     if (status != TN_OK && recording->status_ == TN_OK) recording->status_ = status;
     return recording->status_;
   }
-  // The same for one that gives a value; -1 when it failed.
+  // The same for a call that returns a value; returns -1 if the call fails.
   template <typename Work>
   static tn_ref recorded(void* self, Work&& work) noexcept {
     tn_ref result = -1;
-    done(self, [&](Recording& it) { result = work(it); });
+    done(self, [&](BodyRecorder& it) { result = work(it); });
     return result;
   }
+  // Whether `value` exists; false for the result of a failed call. Throws for a number that was never returned.
   [[nodiscard]] bool known(tn_ref value) const {
     if (value < 0) return false;
     if (static_cast<size_t>(value) >= lowered_.graph.values.size()) fail(TN_PLUGIN_FAULT, "lower uses value ", value);
@@ -64,28 +66,31 @@ class Recording {
   }
 
   static void set_sources(tn_builder& builder) {
-    builder.status = [](void* self) { return done(self, [](Recording&) {}); };
+    builder.status = [](void* self) { return done(self, [](BodyRecorder&) {}); };
     builder.input = [](void* self, uint32_t port, uint32_t index) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
+        const std::vector<Port>& ports = it.body_.type->description.inputs;
+        if (port >= ports.size()) fail(TN_PLUGIN_FAULT, "lower uses input ", port);
+        const bool variadic = (ports[port].flags & TN_PORT_VARIADIC) != 0;
         const size_t at = size_t{port} + index;
-        return at < it.body_.inputs.size() ? it.body_.inputs[at] : kNoValue;
+        return (index == 0 || variadic) && at < it.body_.inputs.size() ? it.body_.inputs[at] : kNoValue;
       });
     };
     builder.parameter = [](void* self, uint32_t index) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (index >= it.body_.parameters.size()) fail(TN_PLUGIN_FAULT, "lower uses parameter ", index);
         return it.body_.parameters[index];
       });
     };
     builder.buffer = [](void* self, uint32_t index) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (index >= it.body_.buffers.size()) fail(TN_PLUGIN_FAULT, "lower uses buffer ", index);
         return it.lowered_.buffers[it.body_.buffers[index]].computed;
       });
     };
     builder.spec = [](void* self, tn_ref value) -> const tn_spec* {
       const tn_spec* spec = nullptr;
-      done(self, [&](Recording& it) {
+      done(self, [&](BodyRecorder& it) {
         if (value < 0 || static_cast<size_t>(value) >= it.lowered_.graph.values.size()) return;
         it.specs_.push_back({it.lowered_.graph.in_sequences(value), {}});
         it.specs_.back().second = it.specs_.back().first.view();
@@ -97,32 +102,32 @@ class Recording {
 
   static void set_primitives(tn_builder& builder) {
     builder.gemm = [](void* self, tn_ref a, tn_ref b, uint32_t flags, double alpha) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (!it.known(a) || !it.known(b)) return -1;
         return it.writer_.gemm(a, b, flags, alpha);
       });
     };
     builder.pointwise = [](void* self, const tn_pointwise* call, tn_ref* outputs) {
-      return done(self, [&](Recording& it) {
+      return done(self, [&](BodyRecorder& it) {
         if (call == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without a call");
         it.pointwise(*call, outputs);
       });
     };
     builder.gather = [](void* self, tn_ref table, tn_ref ids) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (!it.known(table) || !it.known(ids)) return -1;
         return it.writer_.gather(table, ids);
       });
     };
     builder.scatter_add = [](void* self, tn_ref rows, tn_ref ids, const tn_dim* height) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (!it.known(rows) || !it.known(ids)) return -1;
         if (height == nullptr) fail(TN_PLUGIN_FAULT, "scatter_add without a height");
         return it.writer_.scatter_add(rows, ids, *height);
       });
     };
     builder.view = [](void* self, tn_ref value, const tn_dim* dims, int32_t rank) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (!it.known(value)) return -1;
         if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && dims == nullptr))
           fail(TN_PLUGIN_FAULT, "view with ", rank, " dimensions, or without them");
@@ -136,24 +141,24 @@ class Recording {
 
   static void set_moves(tn_builder& builder) {
     builder.concat = [](void* self, const tn_ref* values, uint32_t count, int32_t axis) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (count > 0 && values == nullptr) fail(TN_PLUGIN_FAULT, "concat without values");
         if (!std::all_of(values, values + count, [&](tn_ref value) { return it.known(value); })) return -1;
         return it.writer_.concat({values, values + count}, axis);
       });
     };
     builder.slice = [](void* self, tn_ref value, int32_t axis, int64_t start, int64_t length) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         return it.known(value) ? it.writer_.slice(value, axis, start, length) : -1;
       });
     };
     builder.pad = [](void* self, tn_ref value, int32_t axis, int64_t before, int64_t after) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         return it.known(value) ? it.writer_.pad(value, axis, before, after) : -1;
       });
     };
     builder.transpose = [](void* self, tn_ref value, const int32_t* axes, int32_t rank) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (!it.known(value)) return -1;
         if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && axes == nullptr))
           fail(TN_PLUGIN_FAULT, "transpose with ", rank, " axes, or without them");
@@ -164,41 +169,41 @@ class Recording {
 
   static void set_segments(tn_builder& builder) {
     builder.segment = [](void* self, int32_t op, tn_ref value, const tn_dim* rows, int64_t by) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (value >= 0 && !it.known(value)) return -1;
         if (rows == nullptr) fail(TN_PLUGIN_FAULT, "segment without its dimension");
         return it.writer_.segment(op, value < 0 ? kNoValue : value, *rows, by);
       });
     };
     builder.weights = [](void* self, tn_ref sparse) {
-      return recorded(self, [&](Recording& it) -> tn_ref {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (!it.known(sparse)) return -1;
         const auto weights = it.weights_.find(sparse);
         return weights == it.weights_.end() ? kNoValue : weights->second;
       });
     };
-    builder.joined = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
-      return done(self, [&](Recording& it) {
+    builder.concatenated = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
+      return done(self, [&](BodyRecorder& it) {
         if (!it.known(a) || !it.known(b)) return;
-        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "joined without a place for the dimension");
-        *rows = tn_dim_symbol(it.joined(a, b));
+        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "concatenated without a place for the dimension");
+        *rows = tn_dim_symbol(it.concatenated(a, b));
       });
     };
   }
 
   static void set_results(tn_builder& builder) {
     builder.output = [](void* self, uint32_t port, tn_ref value) {
-      return done(self, [&](Recording& it) {
+      return done(self, [&](BodyRecorder& it) {
         if (!it.known(value)) return;
         if (port >= it.body_.outputs.size()) fail(TN_PLUGIN_FAULT, "lower gives output ", port);
         it.body_.outputs[port] = value;
       });
     };
     builder.buffer_next = [](void* self, uint32_t index, tn_ref value) {
-      return done(self, [&](Recording& it) { it.next_buffer(index, value); });
+      return done(self, [&](BodyRecorder& it) { it.next_buffer(index, value); });
     };
     builder.state = [](void* self, uint32_t index, tn_ref value) {
-      return done(self, [&](Recording& it) {
+      return done(self, [&](BodyRecorder& it) {
         if (!it.known(value)) return;
         if (index >= it.body_.states.size()) fail(TN_PLUGIN_FAULT, "lower gives state ", index);
         const Spec& spec = it.lowered_.graph.spec(value);
@@ -209,15 +214,16 @@ class Recording {
     };
   }
 
-  [[nodiscard]] int32_t joined(ValueId a, ValueId b) const {
+  // Returns the symbol of concat(a, b), which plan must have requested.
+  [[nodiscard]] int32_t concatenated(ValueId a, ValueId b) const {
     const auto symbol = [&](ValueId value) {
       const Shape& shape = lowered_.graph.spec(value).shape;
       return shape.empty() ? TN_SYMBOL_NONE : shape[0].symbol;
     };
-    for (const JoinedRows& each : body_.layer->joined)
+    for (const ConcatenatedDim& each : body_.layer->concatenated)
       if (each.first == symbol(a) && each.second == symbol(b)) return each.rows;
-    fail(TN_PLUGIN_FAULT, "lower joins ", to_string(lowered_.graph.spec(a)), " and ", to_string(lowered_.graph.spec(b)),
-         ", which plan did not");
+    fail(TN_PLUGIN_FAULT, "lower concatenates ", to_string(lowered_.graph.spec(a)), " and ",
+         to_string(lowered_.graph.spec(b)), "; plan did not request it");
   }
 
   void pointwise(const tn_pointwise& call, tn_ref* outputs) {
@@ -240,7 +246,8 @@ class Recording {
     std::copy(made.begin(), made.end(), outputs);
   }
 
-  // Gives every draw of a program a number that no other program of the machine has; its gradient draws the same.
+  // Replaces the numbers of a program's draws by numbers that are unique in the machine. The gradient program gets the
+  // same numbers, so that it draws the same values.
   void number_draws(Program& program, Program* gradient) {
     std::map<int32_t, int32_t> numbers;
     for (Program* each : {&program, gradient}) {
@@ -273,11 +280,11 @@ class Recording {
   const bool training_;
   ErrorSink sink_;
   tn_status status_ = TN_OK;                    // the first failure
-  std::deque<std::pair<Spec, tn_spec>> specs_;  // lent by builder.spec
+  std::deque<std::pair<Spec, tn_spec>> specs_;  // returned by builder.spec; a deque keeps their addresses
 };
 
 }  // namespace
 
-void record(Lowered& lowered, Body& body, const RecordingSite& site) { Recording(lowered, body, site).run(); }
+void record(Lowered& lowered, Body& body, const RecordingSite& site) { BodyRecorder(lowered, body, site).run(); }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// A layer's body, as its plugin's lower records it into the graph. SPDX-License-Identifier: Apache-2.0
+// Records the body of a layer into the graph. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>
@@ -7,25 +7,26 @@
 
 #include "host/compile/lowering.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// The layer at hand, and the values around it.
+// The layer that is lowered, and its values.
 struct Body {
   const Layer* layer = nullptr;
   const LayerType* type = nullptr;
   std::vector<ValueId> inputs, parameters;
-  std::vector<size_t> buffers;           // numbers in Lowered::buffers
-  std::vector<ValueId> outputs, states;  // what is made; kNoValue until then
+  std::vector<size_t> buffers;           // indices into Lowered::buffers
+  std::vector<ValueId> outputs, states;  // results; kNoValue until they are set
 };
 
+// The state of the lowering that a recording needs.
 struct RecordingSite {
   GraphWriter writer;
   const std::map<ValueId, ValueId>& weights;  // ids of a sparse feed -> the values of its entries
-  int32_t& draws;                             // random draws of the machine that have a number
+  int32_t& draws;                             // random draws of the machine so far
   bool training;
 };
 
-// Fills outputs and states in. Errors name the layer.
+// Calls lower of the layer's type, which sets body.outputs and body.states. Errors name the layer.
 void record(Lowered& lowered, Body& body, const RecordingSite& site);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -10,7 +10,7 @@
 #include "host/compile/memory_plan.h"
 #include "host/compile/prepare_call.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -58,7 +58,7 @@ void CallArray::make_tensors() {
   }
 }
 
-// Where each dimension of rows begins and ends, for kernels that take ragged tensors.
+// Fills in tn_ragged of every ragged tensor, for kernels that read it. Offsets must be bound before.
 void CallArray::make_ragged() {
   for (const auto& [symbol, of] : graph_.rows) {
     tn_ragged& ragged = ragged_[symbol];
@@ -66,7 +66,7 @@ void CallArray::make_ragged() {
     ragged.size = sizeof ragged;
     for (auto level = graph_.rows.find(symbol); level != graph_.rows.end();
          level = graph_.rows.find(level->second.outer.symbol)) {
-      // From the outside in, as in tn_ragged.
+      // Visits levels from the innermost one and shifts them, so that level 0 is the outermost, as in tn_ragged.
       ragged.offsets[1] = ragged.offsets[0];
       ragged.capacity[1] = ragged.capacity[0];
       ragged.offsets[0] = static_cast<const int64_t*>(memory(level->second.offsets));
@@ -76,7 +76,7 @@ void CallArray::make_ragged() {
   }
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Shape& shape = graph_.values[i].spec.shape;
-    if (graph_.values[i].spec.storage == TN_ROWS || shape.empty()) continue;
+    if (graph_.values[i].spec.storage == TN_ROW_SPARSE || shape.empty()) continue;
     const auto found = ragged_.find(shape[0].symbol);
     tensors_[i].storage = found == ragged_.end() ? TN_DENSE : TN_RAGGED;
     if (found != ragged_.end()) tensors_[i].part = &found->second;
@@ -93,7 +93,7 @@ int64_t CallArray::contributions(ValueId rows, const std::vector<int64_t>& symbo
   return sum;
 }
 
-void CallArray::bind_rows(ValueId value, void* values, const tn_rows* rows) {
+void CallArray::bind_rows(ValueId value, void* values, const tn_row_sparse* rows) {
   bind(value, values);
   tensors_[at(value)].part = rows;
   shapes_[at(value)][0] = rows->capacity;
@@ -190,7 +190,7 @@ nlohmann::json CallArray::describe() const {
     for (const ValueId value : values) {
       if (value == kNoValue) continue;
       Spec spec = graph_.spec(value);
-      if (spec.storage == TN_ROWS) spec.shape[0] = tn_dim_constant(shapes_[at(value)][0]);  // the rows that fit
+      if (spec.storage == TN_ROW_SPARSE) spec.shape[0] = tn_dim_constant(shapes_[at(value)][0]);  // its capacity
       bytes += bytes_of(spec, bounds_);
     }
     return bytes;
@@ -217,4 +217,4 @@ nlohmann::json CallArray::describe() const {
   return list;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

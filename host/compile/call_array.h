@@ -1,4 +1,4 @@
-// From a primitive graph to one flat array of prepared calls. SPDX-License-Identifier: Apache-2.0
+// The flat array of the prepared calls of a graph. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <deque>
@@ -11,14 +11,16 @@
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 enum class Phase { kForward, kBackward };
 
-// The calls of a machine. Built in three steps: construct (prepares every call), bind every value, seal.
+// The calls of a machine. Built in three steps: construct (prepares every call), bind memory to every value, seal.
 class CallArray {
  public:
-  // Errors name the layers that a call serves.
+  // bounds[symbol]: the largest size. Errors name the layers that a call computes.
   CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds);
   CallArray(const CallArray&) = delete;
   CallArray& operator=(const CallArray&) = delete;
@@ -27,23 +29,24 @@ class CallArray {
   [[nodiscard]] uint64_t workspace_bytes() const { return workspace_bytes_; }
 
   void bind(ValueId value, void* memory) { tensors_[static_cast<size_t>(value)].dl.data = memory; }
-  // A TN_ROWS value; `rows` outlives the calls.
-  void bind_rows(ValueId value, void* values, const tn_rows* rows);
+  // Binds a TN_ROW_SPARSE value. `rows` must outlive the calls.
+  void bind_rows(ValueId value, void* values, const tn_row_sparse* rows);
   void seal(void* workspace);
   [[nodiscard]] void* memory(ValueId value) const { return tensors_[static_cast<size_t>(value)].dl.data; }
 
-  // The most rows that go into a TN_ROWS value, by the sizes of the symbols.
+  // Returns the most rows that one backward can write to a TN_ROW_SPARSE value: the number of all ids. symbols[symbol]:
+  // the sizes.
   [[nodiscard]] int64_t contributions(ValueId rows, const std::vector<int64_t>& symbols) const;
-  // Puts new sizes into every shape. symbols[symbol].
+  // Sets the sizes of all shapes to those of symbols[symbol].
   void resize(const std::vector<int64_t>& symbols);
   // Sets the request of the output that writes `value`.
   void request(ValueId value, uint8_t request);
-  // Runs the calls of the phase in order. execution.errors is `errors`.
+  // Runs the calls of the phase in order. execution.errors must be that of `errors`.
   void run(Phase phase, const tn_execution& execution, ErrorSink& errors) const;
 
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds.
   [[nodiscard]] nlohmann::json describe() const;
-  // What the forward calls make and the backward ones read: one object per value: layer, value, bytes at the bounds.
+  // One object per value that a forward call writes and a backward call reads: layer, value, bytes at the bounds.
   [[nodiscard]] nlohmann::json describe_saved() const;
 
  private:
@@ -65,13 +68,13 @@ class CallArray {
   std::shared_ptr<Device> device_;
   std::vector<int64_t> bounds_;
   std::vector<tn_tensor> tensors_;                 // one per value
-  std::vector<std::vector<int64_t>> shapes_;       // current sizes; the tensors point in here
-  std::map<int32_t, tn_ragged> ragged_;            // by symbol of the rows; the tensors point in here
+  std::vector<std::vector<int64_t>> shapes_;       // current sizes; tensors_ point here
+  std::map<int32_t, tn_ragged> ragged_;            // by ragged symbol; tensors_ point here
   std::vector<ValueId> varying_;                   // values with a symbolic dimension
-  std::vector<std::pair<size_t, size_t>> makers_;  // per value: call, output; call ~0: none
-  std::deque<Call> calls_;                         // the forward ones, then the backward ones
+  std::vector<std::pair<size_t, size_t>> makers_;  // per value: the call and the output that write it; call ~0: none
+  std::deque<Call> calls_;                         // the forward calls, then the backward calls
   size_t forward_calls_ = 0;
   uint64_t workspace_bytes_ = 0;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

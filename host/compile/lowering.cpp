@@ -7,14 +7,14 @@
 
 #include "core/error.h"
 #include "host/compile/builder.h"
-#include "host/compile/claims.h"
+#include "host/compile/fusion_patterns.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
 
-ValueId Lowered::value_of(const Expression& expression) const {
-  const Expression leaf = resolved(expression);
+ValueId Lowered::value_of(const LayerOutput& output) const {
+  const LayerOutput leaf = resolved(output);
   const auto found = outputs.find({leaf.layer.get(), leaf.output});
   return found == outputs.end() ? kNoValue : found->second;
 }
@@ -48,26 +48,26 @@ std::set<std::string> types_of(const Topology& topology) {
   return types;
 }
 
-class Lowering {
+class Lowerer {
  public:
-  Lowering(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
-           const std::vector<int64_t>& bounds, bool training)
+  Lowerer(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
+          const std::vector<int64_t>& bounds, bool training)
       : topology_(topology),
         registry_(registry),
         device_(device),
         compute_(compute),
         bounds_(bounds),
         training_(training),
-        claims_(registry.claims(types_of(topology), device, compute)) {}
+        fusions_(registry.fusions(types_of(topology), device, compute)) {}
 
   Lowered run() {
     for (const LayerRef& leaf : topology_.leaves) {
       numbers_[leaf.get()] = static_cast<int32_t>(result_.graph.layers.size());
       result_.graph.layers.push_back(leaf->name);
     }
-    const auto may = [this](const Layer& layer, bool last) { return may_be_claimed(layer, last); };
+    const auto may = [this](const Layer& layer, bool last) { return may_be_fused(layer, last); };
     for (const LayerRef& leaf :
-         claims_.empty() ? topology_.leaves : in_order_of_claims(topology_.leaves, claims_, may)) {
+         fusions_.empty() ? topology_.leaves : in_order_of_chains(topology_.leaves, fusions_, may)) {
       layer_index_ = numbers_.at(leaf.get());
       if (leaf->data)
         feed(*leaf);
@@ -88,15 +88,15 @@ class Lowering {
   }
   GraphWriter writer() { return {result_.graph, layer_index_, false, compute_}; }
 
-  // Makes a dimension of rows known, and the offsets of its sequences.
-  void add_rows(int32_t symbol, const Dim& outer, const std::string& name, const JoinedRows& joined) {
+  // Adds a ragged dimension with `outer` sequences unless it is known, and its offsets int64 [outer + 1] to the graph.
+  void add_rows(int32_t symbol, const Dim& outer, const std::string& name, const ConcatenatedDim& concatenated) {
     if (result_.graph.rows.contains(symbol)) return;
     Dim ends = outer;
     ends.offset += 1;
     const ValueId offsets = result_.graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, name);
-    const RowsOf of{outer, offsets};
+    const RaggedDim of{outer, offsets};
     result_.graph.rows[symbol] = of;
-    result_.rows.push_back({symbol, name, joined, of});
+    result_.rows.push_back({symbol, name, concatenated, of});
   }
 
   void feed(const Layer& layer) {
@@ -111,7 +111,7 @@ class Lowering {
       feed.weights = result_.graph.add_external({compute_, {entries}, TN_DENSE, 0, {}}, layer.name);
       weights_[feed.value] = feed.weights;
     } else {
-      Shape around = feed.spec.outer;
+      Shape around = feed.spec.outer;  // from the rows out to the samples
       if (!around.empty()) around.insert(around.begin(), feed.spec.shape[0]);
       for (size_t i = around.size(); i-- > 1;) {
         add_rows(around[i - 1].symbol, around[i], layer.name, {});
@@ -127,8 +127,8 @@ class Lowering {
     result_.feeds.push_back(std::move(feed));
   }
 
-  void limit_index(const Expression& input, int64_t limit, const Layer& by) {
-    const Expression source = resolved(input);
+  void limit_index(const LayerOutput& input, int64_t limit, const Layer& by) {
+    const LayerOutput source = resolved(input);
     if (!source.layer->data) return;
     for (Feed& feed : result_.feeds) {
       if (feed.name != source.layer->name || (feed.index_limit >= 0 && feed.index_limit <= limit)) continue;
@@ -140,8 +140,8 @@ class Lowering {
   void body(const LayerRef& ref) {
     const Layer& layer = *ref;
     body_.layer = &layer;
-    for (const JoinedRows& joined : layer.joined)
-      add_rows(joined.rows, result_.graph.rows.at(joined.first).outer, "", joined);
+    for (const ConcatenatedDim& concatenated : layer.concatenated)
+      add_rows(concatenated.rows, result_.graph.rows.at(concatenated.first).outer, "", concatenated);
     enter(layer);
     for (size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.index_limits[i] >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
@@ -154,7 +154,7 @@ class Lowering {
     if (layer.role == TN_ROLE_METRIC) result_.metrics.push_back({ref, body_.states});
   }
 
-  // Type, inputs and parameters of a layer.
+  // Sets type, inputs and parameters of body_ to those of a layer.
   void enter(const Layer& layer) {
     body_.type = &registry_.layer(layer.type);
     body_.inputs.clear();
@@ -164,11 +164,11 @@ class Lowering {
     for (const LayerParameter& parameter : layer.parameters) body_.parameters.push_back(use(parameter));
   }
 
-  // By a kernel for several layers, by one of its own, or by the recorded body.
+  // Lowers a layer to a fused kernel, to a native kernel of its own, or to its recorded body.
   void compute(const LayerRef& ref) {
     const bool needs_kernel = body_.type->table.lower == nullptr;
     const std::shared_ptr<KernelSite> kernel = best_kernel(ref, needs_kernel);
-    if (!claims_.empty() && claimed(ref)) return;
+    if (!fusions_.empty() && fused_into_kernel(ref)) return;
     if (kernel != nullptr) {
       std::vector<ValueId> results = native(kernel, with(body_.inputs, body_.parameters), {});
       if (ref->role == TN_ROLE_METRIC)
@@ -189,8 +189,8 @@ class Lowering {
     keep_scales(first);
   }
 
-  // The value at input number `i`; integers are converted where the port takes floats.
-  ValueId entering(const Expression& input, size_t i) {
+  // Returns the value at input number `i`. Converts integers if the port takes floats.
+  ValueId entering(const LayerOutput& input, size_t i) {
     const ValueId value = result_.value_of(input);
     const std::vector<Port>& ports = body_.type->description.inputs;
     const uint32_t flags = ports[std::min(i, ports.size() - 1)].flags;
@@ -201,7 +201,7 @@ class Lowering {
     return in_floats(value);
   }
 
-  // The value in the compute type, with the scale and offset of its data.
+  // Converts a value to the compute type, applying the scale and offset of its data layer.
   ValueId in_floats(ValueId value) {
     const auto converted = converted_.find(value);
     if (converted != converted_.end()) return converted->second;
@@ -210,30 +210,31 @@ class Lowering {
     return converted_[value] = writer().convert(value, scale.factor, scale.offset);
   }
 
-  // What the nodes from number `first` on only moved keeps the scale and offset of the data that it was.
+  // Passes the scale and offset of integer data on through the nodes from number `first` on that only move elements.
   void keep_scales(size_t first) {
     for (size_t i = first; i < result_.graph.nodes.size(); ++i) {
       const Node& node = result_.graph.nodes[i];
       const auto* segment = node.as<Segment>();
-      const bool moves = node.is<View>() || node.is<Move>() || node.is<Gather>() ||
-                         (segment != nullptr && (segment->op == TN_SEGMENT_SPREAD || segment->op == TN_SEGMENT_SHIFT));
+      const bool moves =
+          node.is<View>() || node.is<Move>() || node.is<Gather>() ||
+          (segment != nullptr && (segment->op == TN_SEGMENT_BROADCAST || segment->op == TN_SEGMENT_SHIFT));
       if (!moves || is_float(result_.graph.spec(node.outputs[0]).dtype)) continue;
-      const size_t sources = node.is<Move>() ? node.inputs.size() : 1;  // others are ids, offsets
+      const size_t sources = node.is<Move>() ? node.inputs.size() : 1;  // the others are ids or offsets
       const auto of = [&](size_t source) {
         const auto known = scales_.find(node.inputs[source]);
         return known == scales_.end() ? Scale{} : known->second;
       };
       for (size_t source = 1; source < sources; ++source)
         if (of(source) != of(0))
-          fail(TN_UNSUPPORTED, layer_label(*body_.layer),
-               ": it puts integers of data with different scales or offsets together");
+          fail(TN_UNSUPPORTED, ComponentName{layer_label(*body_.layer)},
+               "it puts integers of data with different scales or offsets together");
       if (of(0) != Scale{}) scales_[node.outputs[0]] = of(0);
     }
   }
 
   ValueId stored(const LayerParameter& parameter) {
     Spec spec = parameter.spec;
-    if (spec.dtype == TN_COMPUTE) spec.dtype = TN_F32;  // the set's own type
+    if (spec.dtype == TN_COMPUTE) spec.dtype = TN_F32;  // the type of the set
     return result_.graph.add_external(spec, parameter.name);
   }
   ValueId in_compute_type(ValueId value) {
@@ -241,14 +242,14 @@ class Lowering {
   }
 
   ValueId use(const LayerParameter& parameter) {
-    const bool by_rows = (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) != 0;
+    const bool row_sparse = (parameter.flags & TN_PARAMETER_SPARSE_GRADIENT) != 0;
     for (ParameterUse& known : result_.parameters) {
       if (known.name != parameter.name) continue;
-      known.by_rows = known.by_rows && by_rows;
+      known.row_sparse = known.row_sparse && row_sparse;
       return known.computed;
     }
     const ValueId value = stored(parameter);
-    result_.parameters.push_back({parameter.name, value, in_compute_type(value), kNoValue, by_rows});
+    result_.parameters.push_back({parameter.name, value, in_compute_type(value), kNoValue, row_sparse});
     return result_.parameters.back().computed;
   }
 
@@ -281,7 +282,7 @@ class Lowering {
         fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "lower gave no state ", i);
   }
 
-  // The host attribute drop_rate, in training: each element is 0 with that probability, else 1 / (1 - rate) of itself.
+  // Applies the host attribute drop_rate: x becomes 0 with probability `rate`, else x / (1 - rate).
   ValueId dropped(ValueId value, double rate) {
     if (scales_.contains(value)) value = in_floats(value);
     ProgramWriter program;
@@ -293,8 +294,8 @@ class Lowering {
 
   // ---- native kernels
 
-  // The kernel with the highest score among those that support the layer; null where the recorded body, which has
-  // score 0, is better or there is none.
+  // Returns the kernel with the highest score among those that support the layer; null if there is none, or if the
+  // recorded body, which has score 0, is at least as good.
   std::shared_ptr<KernelSite> best_kernel(const LayerRef& ref, bool needs_kernel) {
     std::shared_ptr<KernelSite> best;
     int32_t best_score = 0;
@@ -309,7 +310,7 @@ class Lowering {
     return best;
   }
 
-  // Nothing where the kernel does not support the site.
+  // Returns the score of a kernel; nothing if it does not support the site.
   [[nodiscard]] std::optional<int32_t> score_of(const KernelSite& site) const {
     const Kernel& kernel = *site.kernel;
     int32_t score = kernel.table.score;
@@ -319,7 +320,7 @@ class Lowering {
     return status == TN_OK ? std::optional(score) : std::nullopt;
   }
 
-  // A node for the kernel. layers: all that it computes, where they are several.
+  // Appends a node for the kernel and returns its outputs. layers: those of a fused chain; else empty.
   std::vector<ValueId> native(const std::shared_ptr<KernelSite>& site, const std::vector<ValueId>& operands,
                               const std::vector<int32_t>& layers) {
     const Kernel& kernel = *site->kernel;
@@ -335,7 +336,7 @@ class Lowering {
     const auto beyond = [](uint64_t mask, size_t count) { return count < kMaskBits && mask >> count != 0; };
     if (beyond(needs.backward_inputs, operands.size()) || beyond(needs.backward_outputs, outputs))
       fail(TN_PLUGIN_FAULT, ComponentName{who}, "kernel \"", kernel.table.name, "\" of ", kernel.plugin,
-           " wants for backward what is not there: it has ", operands.size(), " inputs and parameters and ", outputs,
+           " reads missing operands in backward; it has ", operands.size(), " inputs and parameters and ", outputs,
            " outputs");
     NativeCall call;
     call.site = site;
@@ -345,7 +346,7 @@ class Lowering {
     return writer().native(std::move(call), operands, planned_outputs(*site), layers);
   }
 
-  // What a native kernel writes: the outputs; of a metric its states.
+  // Returns the specs of the results of a native kernel: the outputs of a layer, or the states of a metric.
   [[nodiscard]] std::vector<Spec> results(const Layer& layer) const {
     if (layer.role == TN_ROLE_METRIC) return {layer.state_count, Spec{TN_F64, {}, TN_DENSE, 0, {}}};
     std::vector<Spec> made;
@@ -353,11 +354,11 @@ class Lowering {
     return made;
   }
 
-  // The same of all layers of a site, which has the bounds filled in.
+  // The same for all layers of a site. Takes the specs from the layers, since those of the site have bounds filled in.
   [[nodiscard]] std::vector<Spec> planned_outputs(const KernelSite& site) const {
-    if (site.claim == nullptr) return results(*site.layer);
+    if (site.fusion == nullptr) return results(*site.layer);
     std::vector<Spec> specs;
-    for (const auto& member : site.claim->layers)
+    for (const auto& member : site.fusion->layers)
       for (const Spec& spec : results(*member->layer)) specs.push_back(spec);
     return specs;
   }
@@ -382,22 +383,23 @@ class Lowering {
     return site;
   }
 
-  // ---- claims
+  // ---- fused kernels
 
-  [[nodiscard]] bool may_be_claimed(const Layer& layer, bool last) const {
+  [[nodiscard]] bool may_be_fused(const Layer& layer, bool last) const {
     const bool dropped = layer.drop_rate > 0 && training_;
-    return layer.buffers.empty() && layer.role != TN_ROLE_METRIC && (last || !dropped) && !claimed_.contains(&layer);
+    return layer.buffers.empty() && layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
   }
 
-  // Lets a kernel compute the chain of layers that ends in this one, where one claims it and is the best. Those before
-  // were recorded already; who comes after reads the kernel's outputs, and what nobody reads falls away.
-  bool claimed(const LayerRef& ref) {
+  // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. The earlier
+  // layers are already recorded: later layers read the outputs of the kernel instead, and fuse() removes recorded nodes
+  // that have lost their readers.
+  bool fused_into_kernel(const LayerRef& ref) {
     std::shared_ptr<KernelSite> best;
     std::vector<ValueId> best_operands;
     int32_t best_score = 0;
-    for (const Kernel* kernel : claims_) {
+    for (const Kernel* kernel : fusions_) {
       const Chain chain =
-          chain_to(ref, kernel->claims, [this](const Layer& l, bool last) { return may_be_claimed(l, last); });
+          chain_to(ref, kernel->chain, [this](const Layer& l, bool last) { return may_be_fused(l, last); });
       if (chain.empty()) continue;
       std::vector<ValueId> operands;
       const std::shared_ptr<KernelSite> site = site_of(chain, *kernel, operands);
@@ -409,14 +411,14 @@ class Lowering {
       best_operands = std::move(operands);
       best_score = *score;
     }
-    enter(*ref);
+    enter(*ref);  // site_of changed body_
     if (best == nullptr) return false;
     std::vector<int32_t> layers;
-    for (const auto& layer : best->claim->layers) layers.push_back(numbers_.at(layer->layer.get()));
+    for (const auto& layer : best->fusion->layers) layers.push_back(numbers_.at(layer->layer.get()));
     const std::vector<ValueId> made = native(best, best_operands, layers);
     auto value = made.begin();
-    for (const auto& layer : best->claim->layers) {
-      claimed_.insert(layer->layer.get());
+    for (const auto& layer : best->fusion->layers) {
+      fused_.insert(layer->layer.get());
       for (uint32_t i = 0; i < layer->layer->outputs.size(); ++i, ++value) {
         result_.graph.values[static_cast<size_t>(*value)].name = layer->layer->name;
         result_.outputs[{layer->layer.get(), i}] = *value;
@@ -426,7 +428,7 @@ class Lowering {
     return true;
   }
 
-  // The chain as one layer, and the values that it reads.
+  // Returns the site of the chain as one layer, and the values that it reads in `operands`. Changes body_.
   std::shared_ptr<KernelSite> site_of(const Chain& chain, const Kernel& kernel, std::vector<ValueId>& operands) {
     std::vector<std::shared_ptr<KernelSite>> members;
     std::vector<std::vector<ValueId>> inputs;
@@ -437,10 +439,10 @@ class Lowering {
       inputs.push_back(body_.inputs);
       parameters = with(std::move(parameters), body_.parameters);
     }
-    std::shared_ptr<KernelSite> site = claim_site(kernel, chain, std::move(members));
+    std::shared_ptr<KernelSite> site = fusion_site(kernel, chain, std::move(members));
     for (size_t i = 0; i < inputs.size(); ++i)
       for (size_t k = 0; k < inputs[i].size(); ++k)
-        if (site->claim->sources[i][k].layer < 0) operands.push_back(inputs[i][k]);
+        if (site->fusion->sources[i][k].layer < 0) operands.push_back(inputs[i][k]);
     operands = with(std::move(operands), parameters);
     return site;
   }
@@ -451,12 +453,12 @@ class Lowering {
   tn_dtype compute_;
   const std::vector<int64_t>& bounds_;
   const bool training_;
-  const std::vector<const Kernel*> claims_;
-  std::map<const Layer*, int32_t> numbers_;  // of the leaves, in the topology's order
-  std::map<const Layer*, int32_t> scores_;   // of the kernel that a layer would run on its own; 0: none
-  std::set<const Layer*> claimed_;
+  const std::vector<const Kernel*> fusions_;
+  std::map<const Layer*, int32_t> numbers_;  // numbers of the leaves, in the order of the topology
+  std::map<const Layer*, int32_t> scores_;   // score of the kernel of a layer without fusion; 0: none
+  std::set<const Layer*> fused_;
   Lowered result_;
-  int32_t draws_ = 0;                     // random draws that were given a number
+  int32_t draws_ = 0;                     // random draws so far
   std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
   std::map<ValueId, ValueId> converted_;  // integer value -> its float form
 
@@ -464,17 +466,17 @@ class Lowering {
     double factor = 1, offset = 0;
     bool operator==(const Scale&) const = default;
   };
-  std::map<ValueId, Scale> scales_;  // of integers that become factor * x + offset where a port takes floats
+  std::map<ValueId, Scale> scales_;  // integer value -> float ports read factor * x + offset
 
-  int32_t layer_index_ = 0;  // of the layer at hand
-  Body body_;                // likewise
+  int32_t layer_index_ = 0;  // number of the layer that is lowered
+  Body body_;                // that layer
 };
 
 }  // namespace
 
 Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
               const std::vector<int64_t>& bounds, bool training) {
-  return Lowering(topology, registry, device, compute, bounds, training).run();
+  return Lowerer(topology, registry, device, compute, bounds, training).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

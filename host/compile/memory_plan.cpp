@@ -6,12 +6,13 @@
 #include "core/alignment.h"
 #include "core/checked.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
+// One place in the arena, and the values that use it one after the other.
 struct Life {
-  std::vector<ValueId> values;  // the first one, then those that take its place when it is read for the last time
+  std::vector<ValueId> values;  // the first value, then the outputs that reuse its memory
   size_t first = 0, last = 0;   // node numbers, both inclusive
   uint64_t bytes = 0;
   uint64_t offset = 0;
@@ -40,7 +41,7 @@ uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
 
 namespace {
 
-// Who reads what for the last time, by root.
+// Returns for each root value the number of the last node that reads it; the number of nodes for kept values.
 std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>& kept) {
   std::vector<size_t> last(graph.values.size(), 0);
   const auto read = [&](ValueId value, size_t by) {
@@ -54,8 +55,9 @@ std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>&
   return last;
 }
 
-// The input of a pointwise node whose memory its output number `output` may take: the node is its last reader, it has
-// the output's extent and size, and nothing else of the node shares it. Devices allow that (tenon.pointwise/1).
+// Returns the input of a pointwise node whose memory output number `output` may reuse, or kNoValue. The node must be
+// the input's last reader and read it once, extent and size must be those of the output, and no other output may have
+// taken the memory. The contract of tenon.pointwise/1 allows such an output.
 ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
                     const std::vector<bool>& placed, const std::vector<ValueId>& taken,
                     const std::vector<int64_t>& bounds) {
@@ -81,7 +83,8 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
   return kNoValue;
 }
 
-// The product of a gemm with an epilogue, where nobody else reads it: a result of its size may take its memory.
+// Returns the product of a gemm with an epilogue if no other node reads it and output number `output` has its size, so
+// that the output may reuse its memory; else kNoValue.
 ValueId on_product(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
                    const std::vector<bool>& placed, const std::vector<ValueId>& taken,
                    const std::vector<int64_t>& bounds) {
@@ -100,8 +103,8 @@ ValueId on_product(const Graph& graph, size_t number, size_t output, const std::
 
 }  // namespace
 
-// Largest first, each at the lowest offset that is free during its whole life (Pisarchyk & Lee, "Efficient memory
-// management for deep neural net inference", 2020, greedy by size).
+// Places the largest first, each at the lowest offset that is free during its whole life (Pisarchyk & Lee, "Efficient
+// memory management for deep neural net inference", 2020, greedy by size).
 MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, const std::vector<ValueId>& kept,
                        const std::vector<int64_t>& bounds) {
   MemoryPlan plan;
@@ -114,7 +117,7 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
   };
   const std::vector<size_t> last = last_readers(graph, kept);
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    std::vector<ValueId> taken;  // inputs whose memory an output of this node has
+    std::vector<ValueId> taken;  // values whose memory an output of this node reuses
     for (size_t i = 0; i < graph.nodes[node].outputs.size(); ++i) {
       const ValueId output = graph.nodes[node].outputs[i];
       if (output == kNoValue || placed[static_cast<size_t>(output)] || graph.root(output) != output) continue;
@@ -155,4 +158,4 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
   return plan;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

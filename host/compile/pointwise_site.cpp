@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tenon {
+namespace tenon::host {
 
 PointwiseSite::PointwiseSite(const Program& program, std::vector<tn_dtype> inputs, std::vector<tn_dtype> outputs,
                              const Dim& rows, const Dim& columns)
@@ -19,4 +19,4 @@ PointwiseSite::PointwiseSite(const Program& program, std::vector<tn_dtype> input
   site_.columns = columns;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

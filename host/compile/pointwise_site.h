@@ -1,4 +1,4 @@
-// The call of a pointwise program, as steps and updates prepare it. SPDX-License-Identifier: Apache-2.0
+// Describes a pointwise program to a device, for steps and updates. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/device.h>
@@ -8,12 +8,16 @@
 #include "core/program.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// A tn_pointwise_site and what it points to; borrows the program. Fixed in place.
+using namespace core;
+
+// A tn_pointwise_site with the arrays that it points to. Borrows the program. Not movable: the site points into this
+// object.
 class PointwiseSite {
  public:
-  // Types of the program's inputs and outputs. Floats are computed in float64 where an output is, else in float32.
+  // inputs, outputs: element types of the program's operands. Computes floats in float64 if an output is float64, else
+  // in float32.
   PointwiseSite(const Program& program, std::vector<tn_dtype> inputs, std::vector<tn_dtype> outputs, const Dim& rows,
                 const Dim& columns);
   PointwiseSite(const PointwiseSite&) = delete;
@@ -26,4 +30,4 @@ class PointwiseSite {
   tn_pointwise_site site_ = {};
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

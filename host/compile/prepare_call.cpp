@@ -5,14 +5,14 @@
 #include "host/compile/lowering.h"
 #include "host/compile/pointwise_site.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// The product of the leading batch dimensions of a gemm operand.
+// Returns the product of the batch dimensions of a gemm operand: all but the last two.
 Dim batch_of(const Shape& shape) { return elements(shape.data(), shape.size() - 2); }
 
-// Of a program whose inputs and outputs are these values.
+// Returns the site of a program with these values as inputs and outputs.
 PointwiseSite pointwise_site(const Graph& graph, const Pointwise& pointwise, const std::vector<ValueId>& inputs,
                              const std::vector<ValueId>& outputs, const std::vector<int64_t>& bounds) {
   const auto types = [&](const std::vector<ValueId>& values) {
@@ -24,7 +24,7 @@ PointwiseSite pointwise_site(const Graph& graph, const Pointwise& pointwise, con
           bound(pointwise.columns, bounds)};
 }
 
-// Of the program of a gemm's epilogue: its input number `product` is the product.
+// Returns the site of the program of a gemm's epilogue, whose input number `product` is the matrix product.
 PointwiseSite epilogue_site(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds) {
   const Gemm& gemm = *node.as<Gemm>();
   std::vector<ValueId> inputs(node.inputs.begin() + 2, node.inputs.end());
@@ -76,12 +76,15 @@ class CallPreparer {
   template <typename Table>
   const Table& table(const char* id) const {
     const auto* found = device_.primitives<Table>(id);
-    if (found == nullptr) fail(TN_UNSUPPORTED, "device \"", device_.kind(), "\" does not offer ", id);
+    if (found == nullptr)
+      fail(TN_UNSUPPORTED, ComponentName{errors_.who()}, "device \"", device_.kind(), "\" does not offer ", id);
     return *found;
   }
   template <typename Function, typename Site>
   void prepare_by(Function* function, const Site* site) {
-    if (function == nullptr) fail(TN_UNSUPPORTED, "device \"", device_.kind(), "\" lacks a primitive that is needed");
+    if (function == nullptr)
+      fail(TN_UNSUPPORTED, ComponentName{errors_.who()}, "device \"", device_.kind(),
+           "\" lacks a primitive that is needed");
     prepared_.prepare(device_.origin(), errors_, function, device_.instance(), device_.services(), errors_.get(), site);
   }
 
@@ -118,7 +121,7 @@ void CallPreparer::prepare(const ScatterAdd& /*scatter*/) {
   prepare_rows(TN_SCATTER_ADD, graph_.spec(node_.outputs[0]));
 }
 
-// tall: the table whose rows are read or added to, [height, width...].
+// tall: spec of the table [height, width...] whose rows are read or added to.
 void CallPreparer::prepare_rows(int32_t op, const Spec& tall) {
   const auto& primitives = table<tn_gather_table>(TN_GATHER);
   const Spec& ids = graph_.spec(node_.inputs[1]);
@@ -137,7 +140,7 @@ void CallPreparer::prepare_rows(int32_t op, const Spec& tall) {
 void CallPreparer::prepare(const Move& copies) {
   const auto& primitives = table<tn_move_table>(TN_MOVE);
   const Shape to = bounded(graph_.spec(node_.outputs[0]).shape, bounds_);
-  std::vector<std::pair<Shape, Shape>> shapes;  // of each part: its input, its box
+  std::vector<std::pair<Shape, Shape>> shapes;  // per part: its input, its box
   for (const MovePart& part : copies.parts)
     shapes.emplace_back(bounded(graph_.spec(node_.inputs[part.input]).shape, bounds_), bounded(part.box, bounds_));
   std::vector<tn_move_part> parts;
@@ -161,7 +164,7 @@ void CallPreparer::prepare(const Move& copies) {
 
 void CallPreparer::prepare(const Segment& over) {
   const auto& primitives = table<tn_segment_table>(TN_SEGMENT);
-  // What a row holds is known from the value, where there is one, else it is one integer.
+  // The value determines the shape of a row; without a value a row is one integer, as in the output.
   const ValueId wide = node_.inputs[0] == kNoValue ? node_.outputs[0] : node_.inputs[0];
   const Spec& spec = graph_.spec(wide);
   tn_segment segment = {};
@@ -176,7 +179,7 @@ void CallPreparer::prepare(const Segment& over) {
 }
 
 void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
-  const auto& primitives = table<tn_rows_table>(TN_ROWS_TABLE);
+  const auto& primitives = table<tn_row_sparse_table>(TN_ROW_SPARSE_TABLE);
   const Spec& whole = graph_.spec(node_.outputs[0]);
   std::vector<tn_coalesce_part> parts;
   for (size_t i = 0; i < node_.inputs.size(); i += 3) {
@@ -229,4 +232,4 @@ bool prefers_epilogue(const Device& device, const Graph& graph, const std::vecto
   return status == TN_OK;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

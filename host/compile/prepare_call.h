@@ -1,4 +1,4 @@
-// The site of each primitive: what a device, or a kernel, is told to prepare a node's call from.
+// Prepares the call of a node: describes its operation to the device or to the native kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,18 +9,20 @@
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// The dimension with its largest size filled in.
+using namespace core;
+
+// Returns the dimension with its bound filled in. bounds[symbol]: the largest size.
 [[nodiscard]] Dim bound(const Dim& dim, const std::vector<int64_t>& bounds);
 
-// Has the device, or the node's own kernel, prepare the call. Returns the name of the plugin, or of the kernel. bounds:
-// the largest size of each symbol.
+// Lets the device, or the native kernel of the node, prepare its call. Returns the name of the device's plugin, or of
+// the kernel. bounds[symbol]: the largest size.
 std::string prepare_call(const Graph& graph, const Node& node, const std::vector<int64_t>& bounds, Device& device,
                          Prepared& prepared, ErrorSink& errors);
 
-// Whether the device would rather run the gemm with its epilogue than both apart.
+// Whether the device runs the gemm with its epilogue faster than both as separate calls.
 [[nodiscard]] bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
                                     const Node& gemm);
 
-}  // namespace tenon
+}  // namespace tenon::host

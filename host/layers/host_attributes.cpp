@@ -5,8 +5,9 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "host/layers/renames.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -14,8 +15,8 @@ constexpr const char* kParameterName = "parameter_name";
 constexpr const char* kAct = "act";
 constexpr const char* kDropRate = "drop_rate";
 constexpr const char* kParameterPrefix = "param.";
-constexpr const char* kLearningRate = "learning_rate";
-constexpr const char* kDecay = "decay";
+constexpr const char* kRateMultiplier = "rate_multiplier";
+constexpr const char* kDecayMultiplier = "decay_multiplier";
 constexpr const char* kSparse = "sparse";
 
 std::string string_of(const Value& value, const std::string& name) {
@@ -49,20 +50,36 @@ void check_setting(const ParameterSetting& setting, const std::string& name, con
   if (std::find(suffixes.begin(), suffixes.end(), setting.suffix) == suffixes.end())
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
          suggestion(setting.suffix, suffixes));
-  const std::vector<std::string> keys{kLearningRate, kDecay, kSparse};
+  const std::vector<std::string> keys{kRateMultiplier, kDecayMultiplier, kSparse};
   if (std::find(keys.begin(), keys.end(), setting.key) == keys.end())
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": unknown key \"", setting.key, "\"",
          suggestion(setting.key, keys));
+}
+
+// Replaces former names of attributes by the present ones.
+void rename_attributes(Values& attributes) {
+  Values renamed;
+  for (const auto& [name, value] : attributes) {
+    std::string now = name;
+    if (const auto setting = parameter_setting(name))
+      for (const Rename& rename : kParameterKeyRenames)
+        if (setting->key == rename.before) now = kParameterPrefix + setting->suffix + "." + rename.now;
+    if (now != name && attributes.contains(now))
+      fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\" is the former name of \"", now,
+           "\", which is given as well");
+    renamed.emplace(std::move(now), value);
+  }
+  attributes = std::move(renamed);
 }
 
 void set_sparse(LayerParameter& parameter, const Value& value, const std::string& name) {
   const bool* sparse = std::get_if<bool>(&value);
   if (sparse == nullptr)
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": expected true or false, got ", shown(value));
-  if (*sparse && (parameter.flags & TN_PARAMETER_ROWS_GRADIENT) == 0)
+  if (*sparse && (parameter.flags & TN_PARAMETER_SPARSE_GRADIENT) == 0)
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": the gradient of parameter \"", parameter.name,
          "\" is always dense");
-  if (!*sparse) parameter.flags &= ~uint32_t{TN_PARAMETER_ROWS_GRADIENT};
+  if (!*sparse) parameter.flags &= ~uint32_t{TN_PARAMETER_SPARSE_GRADIENT};
 }
 
 }  // namespace
@@ -71,6 +88,7 @@ std::vector<std::string> host_attribute_names() { return {kParameterName, kAct, 
 
 HostAttributes take_attributes(Layer& layer, const LayerDescription& description) {
   HostAttributes result;
+  rename_attributes(layer.given);
   std::vector<std::string> known = host_attribute_names();
   for (const Attribute& attribute : description.attributes) known.push_back(attribute.name);
   Values own;
@@ -108,7 +126,7 @@ void apply_settings(Layer& layer) {
       if (parameter.name != layer.parameter_name + "." + setting->suffix) continue;
       if (setting->key == kSparse)
         set_sparse(parameter, value, name);
-      else if (setting->key == kDecay)
+      else if (setting->key == kDecayMultiplier)
         parameter.multipliers.stated_decay = multiplier_of(value, name);
       else
         parameter.multipliers.stated_rate = multiplier_of(value, name);
@@ -116,4 +134,4 @@ void apply_settings(Layer& layer) {
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

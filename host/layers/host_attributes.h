@@ -1,10 +1,10 @@
-// Attributes that every layer has without its plugin knowing:
+// Host attributes, which every layer has and its plugin does not see:
 //   parameter_name                  shares parameters by name; default: the layer's name
 //   act                             type of a layer that is applied to the output
 //   drop_rate                       probability that an element of the output is dropped, in training
-//   param.<suffix>.learning_rate    multiplier of the learning rate for one parameter
-//   param.<suffix>.decay            multiplier of the weight decay for one parameter
-//   param.<suffix>.sparse           false: its gradient is dense, also where the layer allows rows
+//   param.<suffix>.rate_multiplier  multiplier of the learning rate for one parameter
+//   param.<suffix>.decay_multiplier multiplier of the weight decay for one parameter
+//   param.<suffix>.sparse           false: its gradient is dense, even if the layer allows a row-sparse one
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,28 +15,31 @@
 #include "core/topology.h"
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 struct HostAttributes {
   std::string act;  // empty: none
   double drop_rate = 0;
 };
 
-// Names of those above, but for param.*.
+// Returns the names of the host attributes except param.*.
 [[nodiscard]] std::vector<std::string> host_attribute_names();
 
-// Sorts the attributes that the user gave: the type's own, checked, become layer.attributes, parameter_name becomes
-// layer.parameter_name; of param.* only the names are checked. TN_INVALID names the attribute.
+// Splits the user's attributes in layer.given. Those of the type are checked and become layer.attributes,
+// parameter_name becomes layer.parameter_name, and act and drop_rate are returned. Of param.* only the names are
+// checked: apply_settings needs the parameters. TN_INVALID names the attribute.
 [[nodiscard]] HostAttributes take_attributes(Layer& layer, const LayerDescription& description);
 
-// "param.weight.decay", split.
+// The parts of a name such as "param.weight.decay_multiplier": suffix "weight", key "decay_multiplier".
 struct ParameterSetting {
   std::string suffix;
   std::string key;
 };
-// Nothing where the attribute `name` is not about one parameter.
+// Returns nothing if the attribute `name` is not of that form.
 [[nodiscard]] std::optional<ParameterSetting> parameter_setting(const std::string& name);
-// Applies param.* to the parameters that the layer's plan declared. TN_INVALID names the attribute.
+// Applies param.* to the parameters that the layer's plan has declared. TN_INVALID names the attribute.
 void apply_settings(Layer& layer);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "host/plugins/callback.h"
 
-namespace tenon {
+namespace tenon::host {
 
 LayerExpansion::LayerExpansion(const LayerType& type, const LayerInputs& inputs, Layer& layer, ErrorSink& sink,
                                MakeInner make_inner)
@@ -30,7 +30,7 @@ void LayerExpansion::run(const AttributesView& attributes) {
   }
   sink_.check(status);
   layer_.expansion.resize(layer_.outputs.size());
-  if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "nothing to expand to");
+  if (layer_.outputs.empty()) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "expand: the layer has no outputs");
   for (size_t i = 0; i < layer_.outputs.size(); ++i) check_output(i);
   layer_.parameters.clear();
   layer_.buffers.clear();
@@ -60,24 +60,24 @@ void LayerExpansion::set_callbacks(tn_expander& expander) {
   };
 }
 
-tn_ref LayerExpansion::add(Expression value) {
+tn_ref LayerExpansion::add(LayerOutput value) {
   values_.push_back(std::move(value));
   return static_cast<tn_ref>(values_.size() - 1);
 }
 
-const Expression& LayerExpansion::value(tn_ref ref) const {
+const LayerOutput& LayerExpansion::value(tn_ref ref) const {
   if (ref < 0 || static_cast<size_t>(ref) >= values_.size()) fail(TN_PLUGIN_FAULT, "expand uses value ", ref);
   return values_[static_cast<size_t>(ref)];
 }
 
-Expression LayerExpansion::inner(const tn_expansion_layer* given) const {
+LayerOutput LayerExpansion::inner(const tn_expansion_layer* given) const {
   if (given == nullptr || given->type == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer without a type");
   if ((given->inputs_count > 0 && given->inputs == nullptr) ||
       (given->attributes_count > 0 && (given->attribute_names == nullptr || given->attribute_values == nullptr)))
     fail(TN_PLUGIN_FAULT, "expand adds a layer with a null list");
   for (uint32_t i = 0; i < given->attributes_count; ++i)
     if (given->attribute_names[i] == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer with a null attribute name");
-  std::vector<Expression> inputs;
+  std::vector<LayerOutput> inputs;
   for (uint32_t i = 0; i < given->inputs_count; ++i) inputs.push_back(value(given->inputs[i]));
   Values attributes;
   for (uint32_t i = 0; i < given->attributes_count; ++i)
@@ -86,23 +86,23 @@ Expression LayerExpansion::inner(const tn_expansion_layer* given) const {
                      given->suffix == nullptr ? layer_.parameter_name : layer_.parameter_name + "." + given->suffix);
 }
 
-Expression LayerExpansion::output_of(tn_ref first, uint32_t number) const {
-  const Expression& of = value(first);
+LayerOutput LayerExpansion::output_of(tn_ref first, uint32_t number) const {
+  const LayerOutput& of = value(first);
   if (of.layer == nullptr || number >= of.layer->outputs.size())
     fail(TN_PLUGIN_FAULT, "expand uses output ", number, " of value ", first);
   return {of.layer, number};
 }
 
 void LayerExpansion::set_output(uint32_t port, tn_ref ref) {
-  if (port >= layer_.outputs.size()) fail(TN_PLUGIN_FAULT, "expand gives output ", port);
+  if (port >= layer_.outputs.size()) fail(TN_PLUGIN_FAULT, "expand sets output ", port);
   layer_.expansion.resize(layer_.outputs.size());
   layer_.expansion[port] = value(ref);
 }
 
 void LayerExpansion::check_output(size_t number) const {
-  const Expression& given = layer_.expansion[number];
+  const LayerOutput& given = layer_.expansion[number];
   const std::string& port = type_.description.outputs[number].name;
-  if (given.layer == nullptr) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "expand gave no output \"", port, "\"");
+  if (given.layer == nullptr) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "expand set no output \"", port, "\"");
   const Spec& made = given.layer->outputs.at(given.output);
   if (!same(made.shape, layer_.outputs[number].shape))
     fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "plan and expand disagree on output \"", port,
@@ -110,9 +110,9 @@ void LayerExpansion::check_output(size_t number) const {
   if (number == 0 && layer_.role == TN_ROLE_COST) check_cost(given);
 }
 
-// Training descends the leaves that are costs: any other leaf in the place of a cost would go untrained.
-void LayerExpansion::check_cost(const Expression& output) const {
-  const Expression leaf = resolved(output);
+// Training minimises the leaves that are costs, so a cost that expands to another leaf would not be trained.
+void LayerExpansion::check_cost(const LayerOutput& output) const {
+  const LayerOutput leaf = resolved(output);
   if (leaf.layer->role != TN_ROLE_COST)
     fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "a cost must expand to a cost; expand ends in ",
          layer_label(*leaf.layer), ", which is not one");
@@ -121,4 +121,4 @@ void LayerExpansion::check_cost(const Expression& output) const {
          leaf.output, " of ", layer_label(*leaf.layer), ", and a cost is its output 0");
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

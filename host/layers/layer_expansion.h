@@ -14,39 +14,41 @@
 #include "host/plugins/error_sink.h"
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Calls a type's expand and makes the layer a name for the inner layers that it adds.
+using namespace core;
+
+// Calls a type's expand, which adds inner layers. The layer then stands for their outputs.
 class LayerExpansion {
  public:
   // Makes an inner layer; parameter_name: the prefix of its parameters' names.
-  using MakeInner = std::function<Expression(const std::string& type, std::vector<Expression> inputs, Values attributes,
-                                             const std::string& parameter_name)>;
+  using MakeInner = std::function<LayerOutput(const std::string& type, std::vector<LayerOutput> inputs,
+                                              Values attributes, const std::string& parameter_name)>;
 
   // Borrows everything but make_inner.
   LayerExpansion(const LayerType& type, const LayerInputs& inputs, Layer& layer, ErrorSink& sink, MakeInner make_inner);
 
-  // Leaves the layer as it is where the type has no expand, or expand returns TN_UNSUPPORTED.
+  // Leaves the layer unchanged if the type has no expand or expand returns TN_UNSUPPORTED.
   void run(const AttributesView& attributes);
 
-  ErrorSink& sink() { return sink_; }  // of the callbacks
+  ErrorSink& sink() { return sink_; }  // takes the failures of the callbacks
 
  private:
   void set_callbacks(tn_expander& expander);
-  tn_ref add(Expression value);
-  [[nodiscard]] const Expression& value(tn_ref ref) const;
-  [[nodiscard]] Expression inner(const tn_expansion_layer* given) const;
-  [[nodiscard]] Expression output_of(tn_ref first, uint32_t number) const;
+  tn_ref add(LayerOutput value);
+  [[nodiscard]] const LayerOutput& value(tn_ref ref) const;
+  [[nodiscard]] LayerOutput inner(const tn_expansion_layer* given) const;
+  [[nodiscard]] LayerOutput output_of(tn_ref first, uint32_t number) const;
   void set_output(uint32_t port, tn_ref ref);
   void check_output(size_t number) const;
-  void check_cost(const Expression& output) const;
+  void check_cost(const LayerOutput& output) const;
 
   const LayerType& type_;
   const LayerInputs& inputs_;
   Layer& layer_;
   ErrorSink& sink_;
   const MakeInner make_inner_;
-  std::vector<Expression> values_;  // by tn_ref: inputs, then inner layers and their further outputs
+  std::vector<LayerOutput> values_;  // by tn_ref: inputs, then inner layers and their further outputs
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

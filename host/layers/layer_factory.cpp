@@ -11,15 +11,15 @@
 #include "host/layers/layer_plan.h"
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
 // Makes one layer, and the inner layers of its expansion.
 class LayerMaker {
  public:
-  // depth: number of expansions around it.
-  LayerMaker(Registry& registry, RowSymbols& symbols, const LayerType& type, Layer layer, int depth = 0)
+  // depth: number of expansions around the layer.
+  LayerMaker(Registry& registry, RaggedSymbols& symbols, const LayerType& type, Layer layer, int depth = 0)
       : registry_(registry),
         symbols_(symbols),
         type_(type),
@@ -27,7 +27,7 @@ class LayerMaker {
         depth_(depth),
         sink_(layer_label(layer_), type.tags, &symbols) {}
 
-  Expression run() {
+  LayerOutput run() {
     std::optional<LayerInputs> inputs;
     labelled([&] {
       host_attributes_ = take_attributes(layer_, type_.description);
@@ -43,7 +43,7 @@ class LayerMaker {
   }
 
  private:
-  // Errors of `work` name the attribute or port alone.
+  // Calls `work`, whose errors name the attribute or port alone, and adds the layer to them.
   template <typename Work>
   void labelled(const Work& work) const {
     try {
@@ -54,16 +54,16 @@ class LayerMaker {
   }
 
   void expand(const LayerInputs& inputs, const AttributesView& attributes) {
-    const auto make_inner = [this](const std::string& type, std::vector<Expression> of, Values values,
+    const auto make_inner = [this](const std::string& type, std::vector<LayerOutput> of, Values values,
                                    const std::string& parameter_name) {
       return inner(type, std::move(of), std::move(values), parameter_name);
     };
     LayerExpansion(type_, inputs, layer_, sink_, make_inner).run(attributes);
   }
 
-  // A layer inside this one; its name tells where it comes from.
-  Expression inner(const std::string& type, std::vector<Expression> inputs, Values attributes,
-                   const std::string& parameter_name) {
+  // Makes a layer inside this one. Its name begins with this layer's name.
+  LayerOutput inner(const std::string& type, std::vector<LayerOutput> inputs, Values attributes,
+                    const std::string& parameter_name) {
     const LayerType& component = registry_.layer(type);
     Layer layer;
     layer.name = layer_.name + "/" + type;
@@ -82,7 +82,7 @@ class LayerMaker {
     return LayerMaker(registry_, symbols_, component, std::move(layer), depth_ + 1).run();
   }
 
-  // Settings of parameters that an inner layer holds in this one's name.
+  // Copies the param.* settings of parameters that an inner layer declares under this layer's parameter_name.
   void hand_down_settings(const LayerDescription& inner, Values& attributes) const {
     for (const auto& [name, value] : layer_.given) {
       const auto setting = parameter_setting(name);
@@ -91,7 +91,7 @@ class LayerMaker {
     }
   }
 
-  // act = "relu": the layer becomes a name for relu(itself).
+  // act = "relu": the layer expands to relu(base), where base is the layer without act.
   void activate() {
     if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
       fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"act"},
@@ -103,13 +103,13 @@ class LayerMaker {
     const Layer& made = *layer_.expansion[0].layer;
     if (made.role != TN_ROLE_LAYER || made.outputs.size() != 1)
       fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"act"}, "attribute \"act\": \"", host_attributes_.act,
-           "\" is no activation: it must be a layer with one output");
+           "\" is not an activation: it must be a layer with one output");
     layer_.outputs = made.outputs;
     layer_.parameters.clear();
     layer_.buffers.clear();
   }
 
-  // drop_rate: elements of the output are dropped where it is made, in the last layer of an expansion.
+  // drop_rate: sets the rate of the layer that computes the output, which may be the last layer of an expansion.
   void drop() {
     if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
       fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"drop_rate"},
@@ -118,9 +118,9 @@ class LayerMaker {
       layer_.drop_rate = host_attributes_.drop_rate;
       return;
     }
-    const Expression made = resolved(layer_.expansion[0]);
+    const LayerOutput made = resolved(layer_.expansion[0]);
     const bool own = std::none_of(layer_.inputs.begin(), layer_.inputs.end(),
-                                  [&](const Expression& input) { return resolved(input).layer == made.layer; });
+                                  [&](const LayerOutput& input) { return resolved(input).layer == made.layer; });
     if (!own || made.layer->outputs.size() != 1)
       fail(TN_UNSUPPORTED, ComponentName{sink_.who()}, SubjectName{"drop_rate"},
            "attribute \"drop_rate\" needs an output of its own");
@@ -130,7 +130,7 @@ class LayerMaker {
   }
 
   Registry& registry_;
-  RowSymbols& symbols_;
+  RaggedSymbols& symbols_;
   const LayerType& type_;
   Layer layer_;
   const int depth_;
@@ -139,12 +139,12 @@ class LayerMaker {
   std::map<std::string, uint64_t> inner_names_;
 };
 
-// Names stand in model files and messages.
+// Names are written to model files and messages, so they must be UTF-8.
 void check_name(const std::string& name) {
   if (!is_utf8(name)) fail(TN_INVALID, "the name of a layer is not UTF-8");
 }
 
-// What is said of a data layer must mean something there.
+// Refuses settings that have no meaning for a data layer of this element type and storage.
 void check_source(const std::string& name, const DataSource& source) {
   const auto bad = [&](const auto&... parts) {
     fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\": ", parts...);
@@ -154,10 +154,10 @@ void check_source(const std::string& name, const DataSource& source) {
   if (is_float(source.dtype) && source.index_limit >= 0)
     bad("index_limit is for integers; it holds ", dtype_name(source.dtype));
   if (source.index_limit < -1 || source.index_limit == 0)
-    bad("index_limit is ", source.index_limit, "; expected at least 1, or -1: not known");
+    bad("index_limit is ", source.index_limit, "; expected at least 1, or -1 if unknown");
   if (source.storage == TN_RAGGED) return;
   if (!source.sequence.empty() && source.sequence != name)
-    bad("it has no rows that could be of the sequence \"", source.sequence, "\"");
+    bad("sequence is \"", source.sequence, "\"; expected none where storage is not TN_RAGGED");
   if (source.levels != 0) bad("levels is ", source.levels, "; expected 0 where storage is not TN_RAGGED");
 }
 
@@ -215,8 +215,8 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
   return std::make_shared<const Layer>(std::move(layer));
 }
 
-Expression LayerFactory::layer(const std::string& type, const std::string& name, std::vector<Expression> inputs,
-                               const Values& attributes) {
+LayerOutput LayerFactory::layer(const std::string& type, const std::string& name, std::vector<LayerOutput> inputs,
+                                const Values& attributes) {
   check_name(name);
   const LayerType& component = registry_.layer(type);
   Layer layer;
@@ -229,4 +229,4 @@ Expression LayerFactory::layer(const std::string& type, const std::string& name,
   return LayerMaker(registry_, symbols_, component, std::move(layer)).run();
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

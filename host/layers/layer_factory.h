@@ -8,27 +8,30 @@
 #include <vector>
 
 #include "core/topology.h"
-#include "host/layers/row_symbols.h"
+#include "host/layers/ragged_symbols.h"
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Attributes that every layer has are listed in host/layers/host_attributes.h.
+using namespace core;
+
+// Makes the layers of a host. host/layers/host_attributes.h lists the attributes that every layer has.
 class LayerFactory {
  public:
   explicit LayerFactory(Registry& registry) : registry_(registry) {}
 
   [[nodiscard]] LayerRef data(const std::string& name, DataSource source);
-  // name empty: drawn from this factory, never twice. Errors name the layer, the attribute or port, and both shapes.
-  [[nodiscard]] Expression layer(const std::string& type, const std::string& name, std::vector<Expression> inputs,
-                                 const Values& attributes);
-  // The outputs of Topology::to_json; `json` is untrusted.
-  [[nodiscard]] std::vector<Expression> from_json(const nlohmann::json& json);
+  // An empty name is replaced by "<type>_<number>", with a new number each time. Errors name the layer, the attribute
+  // or port, and both shapes.
+  [[nodiscard]] LayerOutput layer(const std::string& type, const std::string& name, std::vector<LayerOutput> inputs,
+                                  const Values& attributes);
+  // Makes the layers of a topology that Topology::to_json has written, and returns its outputs. `json` is untrusted.
+  [[nodiscard]] std::vector<LayerOutput> from_json(const nlohmann::json& json);
 
  private:
   Registry& registry_;
-  RowSymbols symbols_;
-  std::map<std::string, uint64_t> drawn_;  // by type
+  RaggedSymbols symbols_;
+  std::map<std::string, uint64_t> drawn_;  // by type: how many names were drawn
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

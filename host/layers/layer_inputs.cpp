@@ -5,9 +5,9 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
-LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Expression>& inputs,
+LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs,
                          const SymbolNames& names)
     : ports_(ports), names_(names) {
   check(inputs);
@@ -18,7 +18,7 @@ LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Expre
     }
     Spec spec = inputs[i].layer->outputs.at(inputs[i].output);
     const bool takes_integers = (port(i).flags & (TN_PORT_INTEGER | TN_PORT_ANY)) != 0;
-    if (is_float(spec.dtype) || !takes_integers) spec.dtype = TN_COMPUTE;  // converted where it enters
+    if (is_float(spec.dtype) || !takes_integers) spec.dtype = TN_COMPUTE;  // the machine converts it
     specs_.push_back(spec);
   }
   for (const Spec& spec : specs_) views_.push_back(spec.view());
@@ -27,7 +27,7 @@ LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Expre
 
 const Port& LayerInputs::port(size_t input) const { return ports_[std::min(input, ports_.size() - 1)]; }
 
-void LayerInputs::check(const std::vector<Expression>& inputs) const {
+void LayerInputs::check(const std::vector<LayerOutput>& inputs) const {
   const bool variadic = !ports_.empty() && (ports_.back().flags & TN_PORT_VARIADIC) != 0;
   const size_t given = inputs.size();
   if (given > ports_.size() && !variadic) fail(TN_INVALID, "expected ", ports_.size(), " inputs, got ", given);
@@ -40,7 +40,7 @@ void LayerInputs::check(const std::vector<Expression>& inputs) const {
   }
 }
 
-void LayerInputs::check(size_t number, const Expression& input) const {
+void LayerInputs::check(size_t number, const LayerOutput& input) const {
   const Port& to = port(number);
   if (input.output >= input.layer->outputs.size())
     fail(TN_INVALID, SubjectName{to.name}, "input \"", to.name, "\": ", layer_label(*input.layer), " has no output ",
@@ -55,22 +55,22 @@ void LayerInputs::check(size_t number, const Expression& input) const {
          " is sparse (csr), which this layer does not take");
 }
 
-Spec LayerInputs::in_sequences(Spec spec, const std::vector<JoinedRows>& joined) const {
+Spec LayerInputs::in_sequences(Spec spec, const std::vector<ConcatenatedDim>& concatenated) const {
   spec.storage = TN_DENSE;
   spec.levels = 0;
   spec.outer.clear();
-  if (spec.shape.empty() || !is_rows(spec.shape[0])) return spec;
+  if (spec.shape.empty() || !is_ragged(spec.shape[0])) return spec;
   spec.storage = TN_RAGGED;
   const int32_t symbol = spec.shape[0].symbol;
-  for (const JoinedRows& each : joined)
+  for (const ConcatenatedDim& each : concatenated)
     if (each.rows == symbol) spec.outer = around(each.first);
   if (spec.outer.empty()) spec.outer = around(symbol);
   spec.levels = static_cast<uint32_t>(spec.outer.size());
-  if (spec.outer.empty()) fail(TN_PLUGIN_FAULT, "plan makes rows of no input: ", to_string(spec, names_));
+  if (spec.outer.empty()) fail(TN_PLUGIN_FAULT, "plan uses rows of none of the inputs: ", to_string(spec, names_));
   return spec;
 }
 
-// The dimensions around the rows `symbol`, from the inside, as the inputs have them.
+// Returns the dimensions around the row dimension `symbol`, innermost first, as in the inputs; empty if none has it.
 Shape LayerInputs::around(int32_t symbol) const {
   for (const Spec& input : specs_) {
     if (input.storage != TN_RAGGED) continue;
@@ -82,4 +82,4 @@ Shape LayerInputs::around(int32_t symbol) const {
   return {};
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

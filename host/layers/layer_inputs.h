@@ -10,13 +10,16 @@
 #include "core/topology.h"
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// One spec for each input that was given. Borrows the ports and the names, which messages use; fixed in place.
+using namespace core;
+
+// One spec for each given input. Borrows the ports and, for messages, the names. Neither copied nor moved, since get()
+// points into it.
 class LayerInputs {
  public:
-  // TN_INVALID, naming the port, where the ports do not take these inputs.
-  LayerInputs(const std::vector<Port>& ports, const std::vector<Expression>& inputs, const SymbolNames& names);
+  // TN_INVALID, naming the port, if the ports do not accept these inputs.
+  LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs, const SymbolNames& names);
   LayerInputs(const LayerInputs&) = delete;
   LayerInputs& operator=(const LayerInputs&) = delete;
 
@@ -24,14 +27,15 @@ class LayerInputs {
   // The port that input number `input` is connected to.
   [[nodiscard]] const Port& port(size_t input) const;
   [[nodiscard]] uint32_t count() const { return static_cast<uint32_t>(pointers_.size()); }
-  [[nodiscard]] const tn_spec* const* get() const { return pointers_.data(); }  // null where an input is absent
-  // Gives a spec the outer dimensions that its rows have in the inputs. A spec is ragged if its first dimension is a
-  // row symbol; for rows that `joined` makes, the outer dimensions are those of the first sequences.
-  [[nodiscard]] Spec in_sequences(Spec spec, const std::vector<JoinedRows>& joined) const;
+  [[nodiscard]] const tn_spec* const* get() const { return pointers_.data(); }  // null for an absent input
+  // Returns `spec` with the storage and the outer dimensions that its rows have in the inputs. A spec is ragged if its
+  // first dimension is a row symbol. For rows made by `concatenated`, the outer dimensions are those of the first
+  // sequences.
+  [[nodiscard]] Spec in_sequences(Spec spec, const std::vector<ConcatenatedDim>& concatenated) const;
 
  private:
-  void check(const std::vector<Expression>& inputs) const;
-  void check(size_t number, const Expression& input) const;
+  void check(const std::vector<LayerOutput>& inputs) const;
+  void check(size_t number, const LayerOutput& input) const;
   [[nodiscard]] Shape around(int32_t symbol) const;
 
   const std::vector<Port>& ports_;
@@ -41,4 +45,4 @@ class LayerInputs {
   std::vector<const tn_spec*> pointers_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

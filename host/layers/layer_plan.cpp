@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "host/plugins/callback.h"
 
-namespace tenon {
+namespace tenon::host {
 
 void LayerPlan::run(const AttributesView& attributes) {
   layer_.index_limits.assign(layer_.inputs.size(), -1);
@@ -42,9 +42,9 @@ void LayerPlan::set_callbacks(tn_planner& planner) {
   planner.state = [](void* self, uint32_t count) {
     return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.set_state_count(count); });
   };
-  planner.joined = [](void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows) {
+  planner.concatenated = [](void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows) {
     return lent<LayerPlan>(self, [&](LayerPlan& plan) {
-      if (a == nullptr || b == nullptr || rows == nullptr) fail(TN_PLUGIN_FAULT, "plan joins nothing");
+      if (a == nullptr || b == nullptr || rows == nullptr) fail(TN_PLUGIN_FAULT, "plan concatenates a null pointer");
       *rows = plan.join(Spec::from(*a), Spec::from(*b));
     });
   };
@@ -52,10 +52,10 @@ void LayerPlan::set_callbacks(tn_planner& planner) {
 
 void LayerPlan::set_output(uint32_t number, const tn_spec* spec) {
   if (number >= outputs_.size() || spec == nullptr) fail(TN_PLUGIN_FAULT, "plan declares output ", number);
-  outputs_[number] = inputs_.in_sequences(Spec::from(*spec), layer_.joined);
+  outputs_[number] = inputs_.in_sequences(Spec::from(*spec), layer_.concatenated);
 }
 
-// Gives its number in the list.
+// Appends a parameter or buffer to `list` and returns its index.
 int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter>& list) const {
   if (given == nullptr || given->suffix == nullptr || given->spec == nullptr)
     fail(TN_PLUGIN_FAULT, "plan declares a parameter without suffix or shape");
@@ -75,7 +75,7 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   return static_cast<int32_t>(list.size() - 1);
 }
 
-// The values that a data layer is fed are checked in each step; a reader that announces larger ones is refused here.
+// Refuses a data layer whose declared values exceed the limit. The values themselves are checked at each step.
 void LayerPlan::limit_index(uint32_t input, int64_t limit) {
   if (input >= layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
   if (layer_.inputs[input].layer == nullptr) fail(TN_PLUGIN_FAULT, "plan limits input ", input, ", which is absent");
@@ -96,12 +96,12 @@ Dim LayerPlan::join(const Spec& a, const Spec& b) {
       !same(a.outer[0], b.outer[0]))
     fail(TN_INVALID, "expected sequences of the same samples, got ", to_string(a, symbols_), " and ",
          to_string(b, symbols_));
-  JoinedRows joined;
-  joined.first = a.shape[0].symbol;
-  joined.second = b.shape[0].symbol;
-  joined.rows = symbols_.joined(joined.first, joined.second);
-  layer_.joined.push_back(joined);
-  return tn_dim_symbol(joined.rows);
+  ConcatenatedDim concatenated;
+  concatenated.first = a.shape[0].symbol;
+  concatenated.second = b.shape[0].symbol;
+  concatenated.rows = symbols_.concatenated(concatenated.first, concatenated.second);
+  layer_.concatenated.push_back(concatenated);
+  return tn_dim_symbol(concatenated.rows);
 }
 
 void LayerPlan::take_outputs() {
@@ -122,4 +122,4 @@ void LayerPlan::check_cost() const {
          layer_.outputs.empty() ? "nothing" : to_string(layer_.outputs[0].shape, symbols_));
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -10,22 +10,24 @@
 
 #include "core/topology.h"
 #include "host/layers/layer_inputs.h"
-#include "host/layers/row_symbols.h"
+#include "host/layers/ragged_symbols.h"
 #include "host/plugins/error_sink.h"
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 // Calls a type's plan and writes its outputs, parameters, buffers, index limits and states into the layer.
 class LayerPlan {
  public:
   // Borrows everything.
-  LayerPlan(const LayerType& type, const LayerInputs& inputs, RowSymbols& symbols, Layer& layer, ErrorSink& sink)
+  LayerPlan(const LayerType& type, const LayerInputs& inputs, RaggedSymbols& symbols, Layer& layer, ErrorSink& sink)
       : type_(type), inputs_(inputs), symbols_(symbols), layer_(layer), sink_(sink) {}
 
   void run(const AttributesView& attributes);
 
-  ErrorSink& sink() { return sink_; }  // of the callbacks
+  ErrorSink& sink() { return sink_; }  // takes the failures of the callbacks
 
  private:
   void set_callbacks(tn_planner& planner);
@@ -39,10 +41,10 @@ class LayerPlan {
 
   const LayerType& type_;
   const LayerInputs& inputs_;
-  RowSymbols& symbols_;
+  RaggedSymbols& symbols_;
   Layer& layer_;
   ErrorSink& sink_;
   std::vector<std::optional<Spec>> outputs_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,11 +1,11 @@
-// Layers from the description of a topology that a model file holds. SPDX-License-Identifier: Apache-2.0
+// Makes layers from the topology in a model file. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "host/layers/layer_factory.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -33,12 +33,12 @@ template <typename... Parts>
   fail(TN_BAD_DATA, "topology: ", parts...);
 }
 
-// A value of the file, which may be of any kind, and how messages call it.
-class Given {
+// A value of the file, which may be of any kind, and its name in messages.
+class JsonNode {
  public:
-  Given(const json& value, std::string who) : value_(value), who_(std::move(who)) {}
+  JsonNode(const json& value, std::string who) : value_(value), who_(std::move(who)) {}
 
-  [[nodiscard]] Given at(const std::string& key) const {
+  [[nodiscard]] JsonNode at(const std::string& key) const {
     const auto found = object().find(key);
     if (found == value_.end()) bad(member(key), " is missing");
     return {*found, member(key)};
@@ -48,10 +48,10 @@ class Given {
     if (!value_.is_object()) unexpected("an object");
     return value_;
   }
-  [[nodiscard]] std::vector<Given> list() const {
+  [[nodiscard]] std::vector<JsonNode> list() const {
     if (!value_.is_array()) unexpected("a list");
-    std::vector<Given> result;
-    for (size_t i = 0; i < value_.size(); ++i) result.emplace_back(value_[i], tenon::text(who_, "[", i, "]"));
+    std::vector<JsonNode> result;
+    for (size_t i = 0; i < value_.size(); ++i) result.emplace_back(value_[i], core::text(who_, "[", i, "]"));
     return result;
   }
   [[nodiscard]] std::string text() const {
@@ -79,15 +79,15 @@ class Given {
     bad(who_, " is ", kind_of(value_), "; expected ", expected);
   }
   [[nodiscard]] std::string member(const std::string& key) const {
-    return tenon::text(who_, who_.empty() ? "\"" : ": \"", key, "\"");
+    return core::text(who_, who_.empty() ? "\"" : ": \"", key, "\"");
   }
 
   const json& value_;
   std::string who_;
 };
 
-// A layer by the name that expression_name gives.
-Expression find_expression(const std::map<std::string, LayerRef>& layers, const std::string& name) {
+// Returns the layer output whose output_name is `name`.
+LayerOutput find_output(const std::map<std::string, LayerRef>& layers, const std::string& name) {
   if (name.empty()) return {};
   const auto whole = layers.find(name);
   if (whole != layers.end()) return {whole->second, 0};
@@ -102,10 +102,10 @@ Expression find_expression(const std::map<std::string, LayerRef>& layers, const 
   return {entry->second, output};
 }
 
-DataSource source_from(const Given& entry) {
+DataSource source_from(const JsonNode& entry) {
   DataSource source;
   source.dtype = dtype_from_name(entry.at("dtype").text());
-  for (const Given& extent : entry.at("shape").list()) source.shape.push_back(extent.integer());
+  for (const JsonNode& extent : entry.at("shape").list()) source.shape.push_back(extent.integer());
   source.index_limit = entry.at("index_limit").integer();
   source.scale = entry.at("scale").number();
   source.offset = entry.at("offset").number();
@@ -123,22 +123,22 @@ DataSource source_from(const Given& entry) {
 
 }  // namespace
 
-std::vector<Expression> LayerFactory::from_json(const json& described) {
-  const Given topology(described, "");
+std::vector<LayerOutput> LayerFactory::from_json(const json& described) {
+  const JsonNode topology(described, "");
   if (!described.is_object()) bad("it is ", kind_of(described), "; expected an object");
   if (const int64_t version = topology.at("version").integer(); version != 1)
     fail(TN_UNSUPPORTED, "topology version ", version);
-  const std::vector<Given> entries = topology.at("layers").list(), names = topology.at("outputs").list();
+  const std::vector<JsonNode> entries = topology.at("layers").list(), names = topology.at("outputs").list();
   std::map<std::string, LayerRef> layers;
-  for (const Given& entry : entries) {
+  for (const JsonNode& entry : entries) {
     const std::string name = entry.at("name").text(), type = entry.at("type").text();
     LayerRef made;
     if (entry.has("dtype")) {
       made = data(name, source_from(entry));
     } else {
-      std::vector<Expression> inputs;
-      for (const Given& input : entry.at("inputs").list()) inputs.push_back(find_expression(layers, input.text()));
-      const Given attributes = entry.at("attributes");
+      std::vector<LayerOutput> inputs;
+      for (const JsonNode& input : entry.at("inputs").list()) inputs.push_back(find_output(layers, input.text()));
+      const JsonNode attributes = entry.at("attributes");
       Values values;
       for (const auto& [key, value] : attributes.object().items()) {
         if (key.find('\0') != std::string::npos) bad("layer \"", name, "\": the name of an attribute has a NUL in it");
@@ -148,13 +148,13 @@ std::vector<Expression> LayerFactory::from_json(const json& described) {
     }
     if (!layers.emplace(name, std::move(made)).second) bad("two layers named \"", name, "\"");
   }
-  std::vector<Expression> outputs;
-  for (const Given& output : names) {
-    outputs.push_back(find_expression(layers, output.text()));
+  std::vector<LayerOutput> outputs;
+  for (const JsonNode& output : names) {
+    outputs.push_back(find_output(layers, output.text()));
     if (outputs.back().layer == nullptr) bad("an output without a name");
   }
   if (outputs.empty()) bad("\"outputs\" is empty");
   return outputs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -8,7 +8,7 @@
 #include "core/graph/passes.h"
 #include "host/compile/prepare_call.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -28,9 +28,9 @@ void check_options(const MachineOptions& options, const Device& device) {
   if (options.max_rows < 0) fail(TN_INVALID, "max_rows is ", options.max_rows, "; expected at least 0");
 }
 
-// The bounds of the symbols that the topology has.
-std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& options, const RowBounds& grown) {
-  constexpr int64_t kFirstRows = 16;  // for each sample, until a minibatch has more
+// Returns the bounds of all symbols of a topology.
+std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& options, const RaggedBounds& grown) {
+  constexpr int64_t kFirstRows = 16;  // per sample, until a minibatch has more
   std::vector<int64_t> bounds = {0, options.max_samples};
   const auto put = [&](int32_t symbol, int64_t bound) {
     const auto at = static_cast<size_t>(symbol);
@@ -40,14 +40,14 @@ std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& o
   const int64_t first =
       options.max_rows > 0 ? options.max_rows : checked_multiply(options.max_samples, kFirstRows, "rows");
   const auto fed = [&](const Dim& dim) {
-    if (!is_rows(dim)) return;
+    if (!is_ragged(dim)) return;
     const auto found = grown.find(dim.symbol);
     put(dim.symbol, found == grown.end() ? first : found->second);
   };
   for (const LayerRef& leaf : topology.leaves) {
-    for (const JoinedRows& joined : leaf->joined)
-      put(joined.rows, checked_add(bounds.at(static_cast<size_t>(joined.first)),
-                                   bounds.at(static_cast<size_t>(joined.second)), "rows"));
+    for (const ConcatenatedDim& concatenated : leaf->concatenated)
+      put(concatenated.rows, checked_add(bounds.at(static_cast<size_t>(concatenated.first)),
+                                         bounds.at(static_cast<size_t>(concatenated.second)), "rows"));
     if (!leaf->data) continue;
     fed(leaf->outputs[0].shape[0]);
     for (const Dim& outer : leaf->outputs[0].outer) fed(outer);
@@ -84,7 +84,7 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
   std::vector<ValueId> kept;
   for (const Cost& cost : model.costs) kept.push_back(cost.mean);
   for (const MetricUse& metric : lowered.metrics) kept.insert(kept.end(), metric.state.begin(), metric.state.end());
-  for (const Expression& output : topology.outputs)
+  for (const LayerOutput& output : topology.outputs)
     if (resolved(output).layer->role != TN_ROLE_METRIC) kept.push_back(lowered.value_of(output));
   for (const BufferUse& buffer : lowered.buffers)
     if (!options.is_immutable(buffer.name)) kept.push_back(buffer.next);
@@ -96,7 +96,7 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
   return kept;
 }
 
-// Values with memory of their own: from outside, or gradients.
+// Returns which values have memory of their own: external values and gradients.
 std::vector<bool> placed_values(const Graph& graph, const Lowered& lowered) {
   std::vector<bool> placed(graph.values.size(), false);
   for (size_t i = 0; i < graph.values.size(); ++i) placed[i] = graph.values[i].producer < 0;
@@ -105,10 +105,10 @@ std::vector<bool> placed_values(const Graph& graph, const Lowered& lowered) {
   return placed;
 }
 
-// Room for as many rows as one backward can touch.
+// Makes the row-sparse gradients, each with room for as many rows as one backward can write.
 void place_sparse_gradients(CompiledModel& model, const CompileTarget& target) {
   for (const ParameterUse& use : model.lowered.parameters) {
-    if (use.gradient == kNoValue || model.calls->graph().spec(use.gradient).storage != TN_ROWS) continue;
+    if (use.gradient == kNoValue || model.calls->graph().spec(use.gradient).storage != TN_ROW_SPARSE) continue;
     const ParameterEntry& entry = target.set.find(use.name);
     auto gradient = std::make_unique<SparseGradient>(use.gradient, target.set.index(use.name), entry,
                                                      model.calls->graph().spec(use.gradient).dtype);
@@ -129,12 +129,12 @@ bool MachineOptions::is_immutable(const std::string& name) const {
 }
 
 CompiledModel compile(const Topology& topology, const CompileTarget& target, const MachineOptions& options,
-                      RowBounds row_bounds) {
+                      RaggedBounds ragged_bounds) {
   const Device& device = *target.device;
   check_options(options, device);
   CompiledModel model;
-  model.row_bounds = std::move(row_bounds);
-  model.bounds = bounds_of(topology, options, model.row_bounds);
+  model.ragged_bounds = std::move(ragged_bounds);
+  model.bounds = bounds_of(topology, options, model.ragged_bounds);
   check_parameters(topology, target.set);
   check_immutable(topology, options);
   model.lowered = lower(topology, target.registry, device.kind(), options.compute, model.bounds, options.training);
@@ -158,4 +158,4 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   return model;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -18,29 +18,32 @@
 #include "host/machine/sparse_gradient.h"
 #include "host/plugins/device.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 struct MachineOptions {
   tn_dtype compute = TN_F32;
   int64_t max_samples = 0;
   bool training = false;
   bool keep_all = false;
-  uint64_t seed = 0;  // of draws; the step is the number of updates that the set had, 0 where not training
-  // Parameters without gradient and buffers that keep their values; a name means everything below it too.
+  uint64_t seed = 0;  // of draws; their step is the number of updates of the set, 0 if not training
+  // Parameters without a gradient, and buffers that keep their values. A name includes all names below it: "D" includes
+  // "D.weight".
   std::vector<std::string> immutable;
-  int64_t max_rows = 0;  // bound of every dimension of rows that is fed; 0: grows as needed
+  int64_t max_rows = 0;  // bound of every ragged dimension that is fed; 0: grows as needed
 
   [[nodiscard]] bool is_immutable(const std::string& name) const;
 };
 
-// Bounds of the dimensions of rows that grew beyond the first ones, by symbol.
-using RowBounds = std::map<int32_t, int64_t>;
+// Bounds of the ragged dimensions that have grown beyond their first bound, by symbol.
+using RaggedBounds = std::map<int32_t, int64_t>;
 
 // Everything that depends on the bounds: a machine that grows replaces its CompiledModel by a larger one.
 struct CompiledModel {
-  RowBounds row_bounds;
+  RaggedBounds ragged_bounds;
   std::vector<int64_t> bounds;  // per symbol
-  Lowered lowered;              // its graph has moved into calls
+  Lowered lowered;              // lowered.graph is empty: calls->graph() has it
   Inverses inverses;
   std::vector<Cost> costs;
   std::vector<ValueId> kept;              // readable after the last call
@@ -48,18 +51,18 @@ struct CompiledModel {
   std::vector<std::unique_ptr<SparseGradient>> sparse_gradients;
   std::unique_ptr<CallArray> calls;
   MemoryPlan memory_plan;
-  MachineMemory memory;  // empty where the set has no values: then it can be described, not run
+  MachineMemory memory;  // without a block if the set has no values: the model can be described, not run
 };
 
-// Where a machine is compiled for.
+// The objects that a model is compiled for.
 struct CompileTarget {
   ParameterSet& set;
   Registry& registry;
   const std::shared_ptr<Device>& device;
 };
 
-// Errors name the option, the parameter or the layer.
+// Compiles a topology for its bounds. Errors name the option, the parameter or the layer.
 [[nodiscard]] CompiledModel compile(const Topology& topology, const CompileTarget& target,
-                                    const MachineOptions& options, RowBounds row_bounds);
+                                    const MachineOptions& options, RaggedBounds ragged_bounds);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
 ValueId Inverses::of(Graph& graph, int32_t symbol) {
   ValueId& inverse = by_symbol_.try_emplace(symbol, kNoValue).first->second;
@@ -21,8 +21,8 @@ std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowere
   writer.output(writer.apply(TN_OP_MUL, sum, writer.input(TN_SCALAR)));
   const auto mean = std::make_shared<Program>(writer.finish());
   std::vector<Cost> costs;
-  for (const Expression& output : topology.outputs) {
-    const Expression leaf = resolved(output);
+  for (const LayerOutput& output : topology.outputs) {
+    const LayerOutput leaf = resolved(output);
     if (leaf.layer->role != TN_ROLE_COST || leaf.output != 0) continue;
     const ValueId per_sample = lowered.value_of(leaf);
     const bool seen =
@@ -42,36 +42,36 @@ namespace {
   const auto reads = [&](const LayerRef& layer) {
     return layer->role != TN_ROLE_METRIC &&
            std::any_of(layer->inputs.begin(), layer->inputs.end(),
-                       [&](const Expression& input) { return resolved(input).layer.get() == &cost; });
+                       [&](const LayerOutput& input) { return resolved(input).layer.get() == &cost; });
   };
   const auto reader = std::find_if(topology.leaves.begin(), topology.leaves.end(), reads);
   const std::string read =
-      reader == topology.leaves.end() ? "" : "; " + layer_label(**reader) + ", which reads it, is no cost";
+      reader == topology.leaves.end() ? "" : "; " + layer_label(**reader) + ", which reads it, is not a cost";
   fail(TN_INVALID, "cost layer \"", cost.name, "\" would not be trained: it is not among the outputs", read,
        ". Training descends the costs that are outputs themselves");
 }
 
 }  // namespace
 
-// What is computed from a cost, such as the cost times a number, is none, and a training that was given it as an output
-// would silently leave the cost out. So each cost that such an output reads is an output itself, or makes part of a
-// cost that is one. What a metric alone reads is only watched.
+// A layer that is computed from a cost, such as the cost times a number, is not a cost: a training with that layer as
+// an output would silently ignore the cost. Therefore every cost that such an output depends on must be an output
+// itself, or an output that is a cost must depend on it. Costs that only metrics read are exempt.
 void check_costs(const Topology& topology) {
-  std::set<const Layer*> trained, shown;  // what costs and what other outputs are computed from
-  for (const Expression& output : topology.outputs) {
-    const Expression leaf = resolved(output);
+  std::set<const Layer*> trained, shown;  // layers on which costs, and other outputs, depend
+  for (const LayerOutput& output : topology.outputs) {
+    const LayerOutput leaf = resolved(output);
     if (leaf.layer->role == TN_ROLE_METRIC) continue;
     const bool cost = leaf.layer->role == TN_ROLE_COST && leaf.output == 0;
     (cost ? trained : shown).insert(leaf.layer.get());
   }
-  for (size_t i = topology.leaves.size(); i-- > 0;) {  // each after all that read it
+  for (size_t i = topology.leaves.size(); i-- > 0;) {  // each after its readers
     const Layer& leaf = *topology.leaves[i];
     if (shown.contains(&leaf) && leaf.role == TN_ROLE_COST && !trained.contains(&leaf))
       refuse_untrained(topology, leaf);
     for (std::set<const Layer*>* const part : {&trained, &shown})
       if (part->contains(&leaf))
-        for (const Expression& input : leaf.inputs) part->insert(resolved(input).layer.get());
+        for (const LayerOutput& input : leaf.inputs) part->insert(resolved(input).layer.get());
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

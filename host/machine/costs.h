@@ -1,4 +1,4 @@
-// The costs of a machine: the mean of each, and the refusal of a training that would leave one out.
+// The costs of a machine: computes the mean of each, and refuses a training that would ignore one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,18 +9,20 @@
 #include "core/topology.h"
 #include "host/compile/lowering.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 struct Cost {
-  ValueId per_sample = kNoValue;  // or per row
-  ValueId mean = kNoValue;
+  ValueId per_sample = kNoValue;  // [samples], or [rows] of a ragged dimension
+  ValueId mean = kNoValue;        // []
 };
 
-// Device scalars of 1 / the size of a symbol, in the compute type, which the machine writes before each forward.
+// Scalars with 1 / size of a symbol, in the compute type. The machine writes them before each forward.
 class Inverses {
  public:
   explicit Inverses(tn_dtype compute = TN_F32) : compute_(compute) {}
-  // Adds the value to the graph at the first call for a symbol.
+  // Returns the scalar of a symbol; the first call for a symbol adds it to the graph.
   ValueId of(Graph& graph, int32_t symbol);
   [[nodiscard]] const std::map<int32_t, ValueId>& by_symbol() const { return by_symbol_; }
 
@@ -29,11 +31,11 @@ class Inverses {
   std::map<int32_t, ValueId> by_symbol_;
 };
 
-// Reduces every cost output at the root: to the mean over samples, or over rows where it has one value for each.
+// Appends the mean of every cost that is an output: over samples, or over rows if the cost has one value per row.
 std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowered& lowered, tn_dtype compute,
                             Inverses& inverses);
 
-// TN_INVALID names a cost that a training with these outputs would leave out.
+// Throws TN_INVALID naming a cost that a training with these outputs would ignore.
 void check_costs(const Topology& topology);
 
-}  // namespace tenon
+}  // namespace tenon::host

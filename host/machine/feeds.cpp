@@ -8,7 +8,7 @@
 #include "core/alignment.h"
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
 std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays) {
   std::vector<std::string> names;
@@ -35,7 +35,7 @@ std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vect
 
 namespace {
 
-// The integer at `index` of an array.
+// Returns the integer at `index` of an array.
 int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
   switch (dtype) {
     case TN_U8:
@@ -65,7 +65,7 @@ std::vector<int64_t> FeedChecker::check(const std::vector<ArrayView>& arrays) co
   return symbols;
 }
 
-// Of all symbols.
+// Checks types, shapes and offsets. Returns the sizes of all symbols.
 std::vector<int64_t> FeedChecker::sizes(const std::vector<ArrayView>& arrays) const {
   const Lowered& lowered = model_.lowered;
   std::vector<int64_t> symbols(model_.bounds.size(), -1);
@@ -83,15 +83,15 @@ std::vector<int64_t> FeedChecker::sizes(const std::vector<ArrayView>& arrays) co
            lowered.feeds[0].name, "\" has ", samples);
     samples = count;
   }
-  for (const RowsUse& rows : lowered.rows)
+  for (const RaggedUse& rows : lowered.rows)
     if (rows.name.empty())
-      symbols[static_cast<size_t>(rows.symbol)] =
-          symbols[static_cast<size_t>(rows.joined.first)] + symbols[static_cast<size_t>(rows.joined.second)];
+      symbols[static_cast<size_t>(rows.symbol)] = symbols[static_cast<size_t>(rows.concatenated.first)] +
+                                                  symbols[static_cast<size_t>(rows.concatenated.second)];
   for (int64_t& size : symbols) size = std::max<int64_t>(size, 0);
   return symbols;
 }
 
-// Gives the number of samples.
+// Checks type, shape and data. Returns the first dimension: the samples, or the rows of a ragged array.
 int64_t FeedChecker::check_dense(const Feed& feed, const ArrayView& array) const {
   const Shape& shape = feed.spec.shape;
   bool fits = array.dtype == feed.spec.dtype && array.shape.size() == shape.size();
@@ -113,7 +113,7 @@ void FeedChecker::check_samples(const Feed& feed, int64_t samples) const {
          " samples; the machine was made for at most ", max_samples_);
 }
 
-// Of a ragged or a sparse feed: fills the sizes of its rows in. Gives the number of samples.
+// Checks the offsets of a ragged or sparse feed, and sets the sizes of its symbols. Returns the number of samples.
 int64_t FeedChecker::check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const {
   const auto bad = [&](const auto&... parts) {
     fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", parts...);
@@ -121,7 +121,7 @@ int64_t FeedChecker::check_rows(const Feed& feed, const ArrayView& array, std::v
   const bool sparse = feed.weights != kNoValue;
   const int64_t first = check_dense(feed, array);
   const int64_t samples = sparse ? first : array.samples;
-  check_samples(feed, samples);  // before as many offsets are read
+  check_samples(feed, samples);  // before that many offsets are read
   if (!sparse && array.levels != feed.spec.levels) bad("expected ", feed.spec.levels, " levels, got ", array.levels);
   int64_t count = samples;  // of sequences at this level
   for (size_t level = 0; level < feed.rows.size(); ++level) {
@@ -159,9 +159,9 @@ void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const 
   }
 }
 
-// Data layers with one sequence have their rows alike.
+// Throws if data layers with the same `sequence` have sequences of different lengths.
 void FeedChecker::check_shared(const std::vector<ArrayView>& arrays, const std::vector<int64_t>& symbols) const {
-  std::map<int32_t, size_t> known;  // the first feed with rows of a symbol
+  std::map<int32_t, size_t> known;  // per symbol: the first feed that has it
   for (size_t i = 0; i < arrays.size(); ++i) {
     const Feed& feed = model_.lowered.feeds[i];
     for (size_t level = 0; level < feed.rows.size(); ++level) {
@@ -182,7 +182,7 @@ void FeedChecker::check_shared(const std::vector<ArrayView>& arrays, const std::
 
 namespace {
 
-// Takes the feeds of one minibatch.
+// Copies or binds the feeds of one minibatch.
 class FeedTaker {
  public:
   FeedTaker(CompiledModel& model, const Device& device, const std::vector<int64_t>& symbols, FeedMode mode)
@@ -193,9 +193,9 @@ class FeedTaker {
 
   void take(const Feed& feed, const ArrayView& array) {
     for (size_t level = 0; level < feed.rows.size(); ++level) {
-      const RowsOf& of = calls_.graph().rows.at(feed.rows[level]);
-      copy(of.offsets, array.offsets[level],
-           (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));  // sealed calls know where offsets are
+      const RaggedDim& of = calls_.graph().rows.at(feed.rows[level]);
+      // Always copied: sealed calls hold the address of the offsets.
+      copy(of.offsets, array.offsets[level], (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));
     }
     if (feed.weights != kNoValue) return take_entries(feed, array);
     uint64_t bytes = tn_dtype_bytes(array.dtype);
@@ -203,12 +203,12 @@ class FeedTaker {
     put(feed.value, array.data, bytes);
   }
 
-  // Offsets of the concatenation of two sequences.
-  void join(const RowsUse& rows) {
-    const int64_t* first = offsets(rows.joined.first);
-    const int64_t* second = offsets(rows.joined.second);
-    int64_t* joined = offsets(rows.symbol);
-    for (int64_t i = 0; i <= size_of(rows.of.outer); ++i) joined[i] = first[i] + second[i];
+  // Computes the offsets of the concatenation of two ragged dimensions: the sums of their offsets.
+  void join(const RaggedUse& rows) {
+    const int64_t* first = offsets(rows.concatenated.first);
+    const int64_t* second = offsets(rows.concatenated.second);
+    int64_t* concatenated = offsets(rows.symbol);
+    for (int64_t i = 0; i <= size_of(rows.of.outer); ++i) concatenated[i] = first[i] + second[i];
   }
 
  private:
@@ -217,7 +217,7 @@ class FeedTaker {
     return static_cast<int64_t*>(calls_.memory(calls_.graph().rows.at(symbol).offsets));
   }
 
-  // Of a sparse feed: ids, and values in the type that the machine computes in.
+  // Takes the entries of a sparse feed: ids, and values in the compute type (1 if the array has none).
   void take_entries(const Feed& feed, const ArrayView& array) {
     const auto entries = static_cast<size_t>(symbols_[static_cast<size_t>(feed.rows[0])]);
     put(feed.value, array.ids, entries * sizeof(int64_t));
@@ -234,10 +234,11 @@ class FeedTaker {
       fill(static_cast<float*>(calls_.memory(feed.weights)));
   }
 
+  // Binds the array if that is possible, else copies it.
   void put(ValueId value, const void* from, uint64_t bytes) {
     const bool aligned = from != nullptr && reinterpret_cast<uintptr_t>(from) % kCacheLine == 0;
     if (!in_place_ || !aligned) return copy(value, from, bytes);
-    place(value, const_cast<void*>(from));  // an input: nobody writes to it
+    place(value, const_cast<void*>(from));  // an input: calls do not write to it
   }
   void copy(ValueId value, const void* from, uint64_t bytes) {
     std::byte* const own = model_.memory.fed.at(value).own;
@@ -261,8 +262,8 @@ void take_feeds(CompiledModel& model, const Device& device, const std::vector<Ar
                 const std::vector<int64_t>& symbols, FeedMode mode) {
   FeedTaker taker(model, device, symbols, mode);
   for (size_t i = 0; i < arrays.size(); ++i) taker.take(model.lowered.feeds[i], arrays[i]);
-  for (const RowsUse& rows : model.lowered.rows)
+  for (const RaggedUse& rows : model.lowered.rows)
     if (rows.name.empty()) taker.join(rows);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// The arrays that a machine is fed: checks before anything changes, then their way into its memory.
+// Feeds: checks the arrays of a minibatch, then copies them into the memory of a machine, or binds them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,20 +7,22 @@
 #include "core/array_view.h"
 #include "host/machine/compiled_model.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Whether arrays are copied, or lent until the next forward and unchanged until then.
+using namespace core;
+
+// Whether arrays are copied, or borrowed: valid and unchanged until the next forward.
 enum class FeedMode { kCopied, kLent };
 
-// The arrays in the order of `feeds`. Errors name a data layer that does not exist, is fed twice, or not at all.
+// Returns the arrays in the order of `feeds`. Throws naming a data layer that does not exist, is fed twice or not fed.
 [[nodiscard]] std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays);
 
-// Borrows the model.
+// Checks the arrays of minibatches. Borrows the model.
 class FeedChecker {
  public:
   FeedChecker(const CompiledModel& model, int64_t max_samples) : model_(model), max_samples_(max_samples) {}
-  // Checks arrays[i] for feed i: type, shape, storage, offsets, indices, and equal lengths where data layers share a
-  // sequence. Returns the sizes of all symbols. Errors name the data layer and where in it.
+  // Checks arrays[i] for feed i: type, shape, storage, offsets, indices, and equal lengths if data layers share a
+  // sequence. Returns the sizes of all symbols. Errors name the data layer and the place in it.
   [[nodiscard]] std::vector<int64_t> check(const std::vector<ArrayView>& arrays) const;
 
  private:
@@ -35,10 +37,10 @@ class FeedChecker {
   int64_t max_samples_;
 };
 
-// Puts checked arrays into the memory of the model, or has kernels read them where they lie: that needs
-// FeedMode::kLent, a device that reads host memory, and its alignment. Computes the offsets of joined sequences.
-// `symbols` from check.
+// Copies checked arrays into the memory of the model. With FeedMode::kLent, binds aligned arrays instead of copying
+// them if kernels can read host memory. Also computes the offsets of concatenated sequences. symbols: the result of
+// check.
 void take_feeds(CompiledModel& model, const Device& device, const std::vector<ArrayView>& arrays,
                 const std::vector<int64_t>& symbols, FeedMode mode);
 
-}  // namespace tenon
+}  // namespace tenon::host

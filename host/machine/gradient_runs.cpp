@@ -3,7 +3,7 @@
 
 #include "core/alignment.h"
 
-namespace tenon {
+namespace tenon::host {
 
 UsedNames::UsedNames(const Topology& model) : all_(false) {
   for (const ParameterDeclaration& declaration : model.declarations()) names_.insert(declaration.name);
@@ -12,7 +12,7 @@ UsedNames::UsedNames(const Topology& model) : all_(false) {
 std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet& set, const UsedNames& used) {
   const std::byte* const gradients = model.memory.block.data() + model.memory.sections.gradients;
   std::vector<GradientRun> runs;
-  uint64_t end = 0;  // bytes into the gradients, where the last run ends
+  uint64_t end = 0;  // end of the last run, bytes into the section of gradients
   for (const PlacedGradient& gradient : model.gradients) {
     const ParameterEntry& entry = set.entries()[gradient.entry];
     if (!used.contains(entry.name)) continue;
@@ -38,4 +38,4 @@ std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet&
   return runs;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

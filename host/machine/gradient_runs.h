@@ -8,9 +8,11 @@
 #include "core/topology.h"
 #include "host/machine/compiled_model.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// The parameters and buffers that a model uses, or all.
+using namespace core;
+
+// The names of the parameters and buffers that a model uses, or all names.
 class UsedNames {
  public:
   UsedNames() = default;  // all
@@ -24,7 +26,7 @@ class UsedNames {
   std::set<std::string> names_;
 };
 
-// Parameters that are neighbours in the set and in the machine's gradients alike, with equal multipliers.
+// A run of parameters that are adjacent in the set, have adjacent gradients, and have equal multipliers.
 struct GradientRun {
   float* parameters = nullptr;
   const void* gradients = nullptr;
@@ -36,8 +38,8 @@ struct GradientRun {
   std::vector<size_t> entries;  // numbers in the set
 };
 
-// Of the dense gradients of a model whose memory is allocated.
+// Returns the runs of the parameters in `used` that have dense gradients. The memory of the model must be allocated.
 [[nodiscard]] std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet& set,
                                                      const UsedNames& used);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -10,13 +10,14 @@
 #include "core/graph/passes.h"
 #include "host/machine/compiled_model.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// A gradient is written (or added) straight into its place, so its value must be its own: not a view, not read by
-// another node, not the gradient of two parameters. Where it is not, it is copied: for each of two parameters, since a
-// copy would read what was added up in the place of the other.
+// Returns `value` if it can be bound to the memory of one gradient, else a copy. Backward writes, or adds, a gradient
+// directly to that memory, so its value must not be a view, be read by another node, or be the gradient of two
+// parameters. A gradient of two parameters is copied for each: a copy for only one of them would read the sum that the
+// other accumulates.
 ValueId own_value(Graph& graph, ValueId value, int owners, tn_dtype compute) {
   bool shared = owners > 1 || graph.root(value) != value || graph.values[static_cast<size_t>(value)].producer < 0;
   for (const Node& node : graph.nodes)
@@ -34,7 +35,7 @@ void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<
                               const MachineOptions& options, Inverses& inverses) {
   if (costs.empty()) fail(TN_INVALID, "training needs a cost among the outputs; none of them has that role");
   std::vector<GradientSeed> seeds;
-  // The derivative of the mean: 1 / samples for every sample.
+  // The derivative of the mean: 1 / samples for every sample, or 1 / rows for every row.
   ProgramWriter writer;
   writer.output(writer.expand(writer.input(TN_SCALAR), TN_FULL));
   const auto spread = std::make_shared<Program>(writer.finish());
@@ -45,22 +46,22 @@ void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<
     seeds.push_back({per_sample, nodes.pointwise_on(spread, {inverses.of(graph, shape[0].symbol)}, shape, 1)[0]});
   }
   std::vector<ValueId> wanted;
-  std::set<ValueId> by_rows;
+  std::set<ValueId> row_sparse;
   for (const ParameterUse& parameter : lowered.parameters) {
     if (options.is_immutable(parameter.name)) continue;
     wanted.push_back(parameter.computed);
-    if (parameter.by_rows) by_rows.insert(parameter.computed);
+    if (parameter.row_sparse) row_sparse.insert(parameter.computed);
   }
   if (wanted.empty() && !options.immutable.empty())
     fail(TN_INVALID, "every parameter is immutable: nothing is left to train");
-  const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options.compute, by_rows);
-  std::map<ValueId, int> owners;  // of each gradient
+  const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options.compute, row_sparse);
+  std::map<ValueId, int> owners;  // per gradient: number of its parameters
   for (const auto& [computed, gradient] : gradients) ++owners[gradient];
   for (ParameterUse& parameter : lowered.parameters) {
     if (options.is_immutable(parameter.name)) continue;
     const ValueId gradient = gradients.at(parameter.computed);
     if (gradient == kNoValue) continue;
-    parameter.gradient = graph.spec(gradient).storage == TN_ROWS
+    parameter.gradient = graph.spec(gradient).storage == TN_ROW_SPARSE
                              ? gradient
                              : own_value(graph, gradient, owners.at(gradient), options.compute);
   }
@@ -69,7 +70,7 @@ void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<
 std::vector<PlacedGradient> place_gradients(const Graph& graph, const Lowered& lowered, const ParameterSet& set) {
   std::map<size_t, ValueId> by_entry;
   for (const ParameterUse& use : lowered.parameters)
-    if (use.gradient != kNoValue && graph.spec(use.gradient).storage != TN_ROWS)
+    if (use.gradient != kNoValue && graph.spec(use.gradient).storage != TN_ROW_SPARSE)
       by_entry[set.index(use.name)] = use.gradient;
   std::vector<PlacedGradient> placed;
   uint64_t offset = 0;
@@ -81,4 +82,4 @@ std::vector<PlacedGradient> place_gradients(const Graph& graph, const Lowered& l
   return placed;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

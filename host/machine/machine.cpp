@@ -8,7 +8,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
 Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry,
                  std::shared_ptr<Device> device, const tn_parallel* parallel, const MachineOptions& options)
@@ -40,18 +40,18 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   fresh_ = true;
 }
 
-// Compiles anew with larger bounds where a minibatch has more rows than fit.
+// Compiles again with larger bounds if a minibatch has more rows than fit.
 void Machine::grow(const std::vector<int64_t>& symbols) {
-  RowBounds bounds = model_.row_bounds;
+  RaggedBounds bounds = model_.ragged_bounds;
   bool fits = true;
-  for (const RowsUse& rows : model_.lowered.rows) {
+  for (const RaggedUse& rows : model_.lowered.rows) {
     const auto at = static_cast<size_t>(rows.symbol);
     if (symbols[at] <= model_.bounds[at]) continue;
     if (options_.max_rows > 0)
       fail(TN_INVALID, SubjectName{rows.name}, "data layer \"", rows.name, "\": ", symbols[at],
            " rows in a minibatch; the machine was made for at most ", options_.max_rows);
     fits = false;
-    if (rows.name.empty()) continue;  // follows from the others
+    if (rows.name.empty()) continue;  // concatenated: its bound follows from the others
     int64_t bound = model_.bounds[at];
     while (bound < symbols[at]) bound = checked_multiply(bound, int64_t{2}, "rows");
     bounds[rows.symbol] = bound;
@@ -59,7 +59,7 @@ void Machine::grow(const std::vector<int64_t>& symbols) {
   if (!fits) replace_model(compile(topology_, target(), options_, std::move(bounds)));
 }
 
-// Keeps the gradients. Changes nothing on failure.
+// Replaces the compiled model by a larger one; keeps the gradients. Changes nothing on failure.
 void Machine::replace_model(CompiledModel larger) {
   auto memory_id = std::make_shared<const MemoryId>();
   std::vector<int64_t> symbols(larger.bounds.size(), 0);
@@ -125,7 +125,7 @@ void Machine::backward() {
   accumulated_ = true;
 }
 
-// Before a backward that adds: its rows may all be new ones.
+// Makes room before a backward that adds to a row-sparse gradient: all its rows may be new ones.
 void Machine::reserve_rows(SparseGradient& gradient) {
   const int64_t most =
       std::min(gradient.height(),
@@ -156,7 +156,7 @@ void Machine::commit(const UsedNames& used) {
 }
 
 std::vector<GradientRun> Machine::gradient_runs(const UsedNames& used) const {
-  return tenon::gradient_runs(model_, *set_, used);
+  return host::gradient_runs(model_, *set_, used);
 }
 
 std::vector<const SparseGradient*> Machine::sparse_gradients(const UsedNames& used) const {
@@ -166,4 +166,4 @@ std::vector<const SparseGradient*> Machine::sparse_gradients(const UsedNames& us
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -14,13 +14,16 @@
 #include "host/machine/gradient_runs.h"
 #include "host/plugins/device.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Names a state of a machine's memory: calls that were prepared for it are right as long as the machine gives the same
-// object. Compared by address, which nobody can get again while somebody holds it.
+using namespace core;
+
+// Identifies a state of a machine's memory: pointers into it and calls prepared for it are valid while memory_id()
+// returns the same object. Compared by address, which cannot be reused while a holder keeps the object.
 struct MemoryId {};
 
-// Over a set without values it asks for no memory, and can be described but not run.
+// Compiles a topology and runs it forward and backward. Over a set without values it allocates no memory, and can be
+// described but not run.
 class Machine {
  public:
   Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry& registry, std::shared_ptr<Device> device,
@@ -28,24 +31,25 @@ class Machine {
 
   // The data layers, in the order in which forward takes their arrays.
   [[nodiscard]] const std::vector<Feed>& feeds() const { return model_.lowered.feeds; }
-  // Checks all arrays, then runs. On failure the outputs are those of no minibatch.
+  // Checks all arrays before it changes anything, then runs. If the run fails, there are no outputs until a forward
+  // succeeds.
   void forward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
-  // Adds to the gradients since the last update. On failure these are dropped. Once for each forward, whose values it
-  // overwrites.
+  // Adds to the gradients since the last update; drops them if the run fails. At most once after each forward, because
+  // it overwrites the values of the forward.
   void backward();
 
   [[nodiscard]] int64_t samples() const { return samples_; }
-  [[nodiscard]] double cost() const;  // summed over the cost outputs, each the mean over samples
-  // TN_NOT_KEPT where the layer's value was not kept, naming how to keep it.
-  [[nodiscard]] ArrayView output(const Expression& expression) const;
-  // Of a gradient by rows a dense copy, valid until the next call.
+  [[nodiscard]] double cost() const;  // sum of the means of the cost outputs
+  // Throws TN_NOT_KEPT if the value was not kept; the message says how to keep it.
+  [[nodiscard]] ArrayView output(const LayerOutput& output) const;
+  // Returns a gradient; of a row-sparse one a dense copy, valid until the next call.
   [[nodiscard]] ArrayView gradient(const std::string& parameter);
-  struct RowsView {
+  struct SparseGradientView {
     ArrayView ids, values;
   };
-  // TN_INVALID where it is dense.
-  [[nodiscard]] RowsView gradient_rows(const std::string& parameter) const;
-  // The sums of the metric over the last minibatch.
+  // Throws TN_INVALID if the gradient is dense.
+  [[nodiscard]] SparseGradientView sparse_gradient(const std::string& parameter) const;
+  // Returns the sums of a metric over the last minibatch.
   [[nodiscard]] std::vector<double> metric_state(const LayerRef& metric) const;
   [[nodiscard]] const std::vector<MetricUse>& metrics() const { return model_.lowered.metrics; }
   [[nodiscard]] bool has_cost() const { return !model_.costs.empty(); }
@@ -56,12 +60,12 @@ class Machine {
 
   // For updaters. Whether backward has run since the last update.
   [[nodiscard]] bool has_gradients() const { return accumulated_; }
-  // Of the parameters that `used` contains; they lie there as long as memory_id() stays the same.
+  // Return the gradients of the parameters in `used`. Pointers are valid while memory_id() returns the same object.
   [[nodiscard]] std::vector<GradientRun> gradient_runs(const UsedNames& used) const;
   [[nodiscard]] std::vector<const SparseGradient*> sparse_gradients(const UsedNames& used) const;
   [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const { return memory_id_; }
-  // Ends a step that had a backward: the buffers that `used` contains take their next values, gradients begin anew, and
-  // the set counts an update.
+  // Ends a step: copies the next values of the buffers in `used` into the set, drops the gradients, and counts an
+  // update of the set. Does nothing without a backward since the last call.
   void commit(const UsedNames& used);
 
   [[nodiscard]] nlohmann::json describe() const;
@@ -88,12 +92,12 @@ class Machine {
   MachineOptions options_;
   CompiledModel model_;
   std::shared_ptr<const MemoryId> memory_id_;
-  std::vector<int64_t> symbols_;  // sizes in the last forward
-  DeviceMemory dense_gradient_;   // lent by gradient
+  std::vector<int64_t> symbols_;  // sizes by symbol in the last forward
+  DeviceMemory dense_gradient_;   // returned by gradient()
   ErrorSink errors_;
-  int64_t samples_ = -1;  // of the last forward; -1: none, or it failed
-  bool fresh_ = false;    // a forward succeeded, and no backward has overwritten its values yet
-  bool accumulated_ = false;
+  int64_t samples_ = -1;      // of the last forward; -1: none, or it failed
+  bool fresh_ = false;        // a forward succeeded, and no backward has overwritten its values yet
+  bool accumulated_ = false;  // backward has run since the last update: the gradients are valid
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -7,16 +7,16 @@
 #include "core/checked.h"
 #include "host/machine/compiled_model.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// Of the sizes of all symbols, and likewise of their inverses.
+// Returns the bytes of the sizes of all symbols, and likewise of their inverses (int64 or double per symbol).
 uint64_t bytes_by_symbol(const CompiledModel& model) { return whole_lines(model.bounds.size() * sizeof(int64_t)); }
 
 std::vector<ValueId> fed_values(const Lowered& lowered) {
   std::vector<ValueId> values;
-  for (const RowsUse& rows : lowered.rows) values.push_back(rows.of.offsets);
+  for (const RaggedUse& rows : lowered.rows) values.push_back(rows.of.offsets);
   for (const Feed& feed : lowered.feeds) {
     values.push_back(feed.value);
     if (feed.weights != kNoValue) values.push_back(feed.weights);
@@ -51,7 +51,7 @@ void bind_feeds(CompiledModel& model) {
   }
 }
 
-// A view lies where the value lies that it is a view of.
+// Binds every view to the memory of the value that it is a view of.
 void bind_views(CompiledModel& model) {
   const Graph& graph = model.calls->graph();
   for (size_t i = 0; i < graph.values.size(); ++i) {
@@ -101,4 +101,4 @@ void allocate(CompiledModel& model, ParameterSet& set, const std::shared_ptr<Dev
   calls.seal(base + sections.workspace);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

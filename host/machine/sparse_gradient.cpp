@@ -7,7 +7,7 @@
 #include "core/alignment.h"
 #include "core/checked.h"
 
-namespace tenon {
+namespace tenon::host {
 
 SparseGradient::SparseGradient(ValueId value, size_t number, const ParameterEntry& entry, tn_dtype dtype)
     : value_(value),
@@ -57,4 +57,4 @@ void SparseGradient::copy(const SparseGradient& from) {
   std::memcpy(values_, from.values_, rows * row_bytes());
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// The gradient of one parameter by rows (row-sparse): the ids of rows, and a row of values for each.
+// The row-sparse gradient of one parameter: ids of rows, and a row of values for each id.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,21 +9,23 @@
 #include "core/parameter_set.h"
 #include "host/plugins/device.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Fixed in place: calls are bound to `rows`.
+using namespace core;
+
+// ids int64 [count], values [count, width]. Not movable: calls hold the address of rows().
 class SparseGradient {
  public:
-  // Of entry number `number` of a set. It has no room before `plan` or `resize`.
+  // The gradient of entry number `number` of a set. Its capacity is 0 until plan() or resize().
   SparseGradient(ValueId value, size_t number, const ParameterEntry& entry, tn_dtype dtype);
   SparseGradient(const SparseGradient&) = delete;
   SparseGradient& operator=(const SparseGradient&) = delete;
 
-  // Only counts the bytes that `capacity` rows need.
+  // Sets the capacity and the bytes that it needs, without allocating memory.
   void plan(int64_t capacity);
-  // Makes room for `capacity` rows in device memory; the rows that it has stay.
+  // Allocates device memory for `capacity` rows, and copies the rows so far.
   void resize(const std::shared_ptr<Device>& device, int64_t capacity);
-  // Takes the rows of another gradient of the same parameter, for which it has room.
+  // Copies the rows of another gradient of the same parameter. The capacity must suffice.
   void copy(const SparseGradient& from);
 
   [[nodiscard]] ValueId value() const { return value_; }
@@ -34,9 +36,9 @@ class SparseGradient {
   [[nodiscard]] uint64_t row_bytes() const { return static_cast<uint64_t>(width_) * tn_dtype_bytes(dtype_); }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] int64_t capacity() const { return rows_.capacity; }
-  [[nodiscard]] const tn_rows& rows() const { return rows_; }
+  [[nodiscard]] const tn_row_sparse& rows() const { return rows_; }
   [[nodiscard]] void* values() const { return values_; }
-  [[nodiscard]] int64_t count() const { return *rows_.count; }  // once it has memory
+  [[nodiscard]] int64_t count() const { return *rows_.count; }  // after resize() only
 
  private:
   struct Layout {  // offsets into the memory, bytes
@@ -49,10 +51,10 @@ class SparseGradient {
   size_t entry_;
   int64_t height_, width_;
   tn_dtype dtype_;
-  tn_rows rows_ = {};
+  tn_row_sparse rows_ = {};
   void* values_ = nullptr;
   uint64_t bytes_ = 0;
-  DeviceMemory memory_;  // the count, from the next cache line on the ids, behind these the values
+  DeviceMemory memory_;  // the count, the ids, the values; each begins at a cache line
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// Reads a machine: cost, outputs, gradients, metrics, its plan. SPDX-License-Identifier: Apache-2.0
+// Read access to a machine: cost, outputs, gradients, metrics, plan. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "host/machine/machine.h"
 
-namespace tenon {
+namespace tenon::host {
 
 double Machine::scalar(ValueId value) const {
   if (samples_ <= 0) return 0;
@@ -45,8 +45,8 @@ ArrayView Machine::view(ValueId value) const {
   result.samples = samples_;
   const Graph& graph = model_.calls->graph();
   Dim rows = ragged.shape[0];
-  for (size_t level = ragged.outer.size(); level-- > 0;) {  // from the inside
-    const RowsOf& of = graph.rows.at(rows.symbol);
+  for (size_t level = ragged.outer.size(); level-- > 0;) {  // innermost first
+    const RaggedDim& of = graph.rows.at(rows.symbol);
     result.offsets[level] = static_cast<const int64_t*>(model_.calls->memory(of.offsets));
     rows = of.outer;
   }
@@ -59,12 +59,11 @@ bool Machine::is_kept(ValueId value) const {
                      [&](const Feed& feed) { return feed.value == value; });
 }
 
-ArrayView Machine::output(const Expression& expression) const {
-  const ValueId value = model_.lowered.value_of(expression);
-  if (value == kNoValue)
-    fail(TN_NOT_FOUND, "layer \"", expression_name(expression), "\" has no output in this machine");
+ArrayView Machine::output(const LayerOutput& output) const {
+  const ValueId value = model_.lowered.value_of(output);
+  if (value == kNoValue) fail(TN_NOT_FOUND, "layer \"", output_name(output), "\" has no output in this machine");
   if (!is_kept(value))
-    fail(TN_NOT_KEPT, "the output of layer \"", expression_name(expression),
+    fail(TN_NOT_KEPT, "the output of layer \"", output_name(output),
          "\" is not kept; make it one of the machine's outputs, or set keep_all");
   if (samples_ < 0) fail(TN_MISUSE, "an output needs a forward that succeeded before it");
   return view(value);
@@ -97,11 +96,11 @@ ArrayView Machine::gradient(const std::string& parameter) {
   return sparse == nullptr ? view(use.gradient) : dense_copy(*sparse);
 }
 
-Machine::RowsView Machine::gradient_rows(const std::string& parameter) const {
+Machine::SparseGradientView Machine::sparse_gradient(const std::string& parameter) const {
   const SparseGradient* const gradient = sparse_gradient(differentiated(parameter).gradient);
   if (gradient == nullptr)
     fail_parameter(TN_INVALID, parameter, "parameter \"", parameter, "\" has a dense gradient, not one of rows");
-  RowsView rows;
+  SparseGradientView rows;
   rows.ids = {TN_I64, {gradient->count()}, gradient->rows().ids};
   rows.values = {gradient->dtype(), set_->entries()[gradient->entry()].shape, gradient->values()};
   rows.values.shape[0] = gradient->count();
@@ -142,11 +141,11 @@ nlohmann::json Machine::describe() const {
             {"control", sections.feeds - sections.control},
             {"feeds", sections.gradients - sections.feeds},
             {"gradients", sections.arena - sections.gradients},
-            {"rows", rows_bytes},
+            {"row_sparse", rows_bytes},
             {"arena", sections.workspace - sections.arena},
             {"workspace", sections.total - sections.workspace},
             {"machine", sections.total + rows_bytes},
             {"live_bound", model_.memory_plan.live_bound}}}};
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// The barrier at every edge where C calls us: exceptions become a status and a report.
+// Wraps the callbacks that plugins call: exceptions become a status and a report.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,10 +7,13 @@
 #include "core/error.h"
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Calls `work`; an exception is reported to the sink and becomes its status. For callbacks that a plugin calls: what is
-// not the host's Error is a defect of the host's, TN_INTERNAL. What a plugin throws, call_plugin has found out.
+using namespace core;
+
+// Calls `work` and returns TN_OK. Reports an exception to the sink and returns its status. An exception of any other
+// type than Error and std::bad_alloc is a defect of the host, TN_INTERNAL: call_plugin has turned those of plugins
+// into Error.
 template <typename Work>
 tn_status guarded(ErrorSink& sink, Work&& work) noexcept {
   const auto report = [&](tn_status code, const char* message) {
@@ -32,14 +35,14 @@ tn_status guarded(ErrorSink& sink, Work&& work) noexcept {
   }
 }
 
-// The same for a callback of a table that was lent (Loan): `self` is what the plugin gave back, and `work` gets the
-// object behind it, whose sink() takes the report. TN_PLUGIN_FAULT where the plugin may not call it now.
+// The same for a callback of a lent table (Loan): `self` is the pointer that the plugin passed back. Calls `work` with
+// the object behind it, whose sink() takes the report. Returns TN_PLUGIN_FAULT if the plugin may not call it now.
 template <typename Object, typename Work>
 tn_status lent(void* self, Work&& work) noexcept {
-  const LentUse use(self);
+  const LoanUse use(self);
   auto* const object = use.object<Object>();
   if (object == nullptr) return TN_PLUGIN_FAULT;
   return guarded(object->sink(), [&] { work(*object); });
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,16 +1,16 @@
-// Copies a plugin's tables into the host's own full-size ones. What a plugin lacks answers TN_UNSUPPORTED there, so
-// that no caller asks whether a function is present; null stays only where it has a meaning of its own.
+// Copies a plugin's tables into the host's own full-size ones. Placeholders that return TN_UNSUPPORTED replace missing
+// functions, so callers need no null checks; null stays only where it has a meaning of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 
 #include "host/plugins/loader.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// A table made by another version: its size says how much of it there is.
+// Copies a table that may have been made by another version: its size says how many bytes it has; the rest is 0.
 template <typename Table>
 Table full_size(const Table& from) {
   Table table = {};
@@ -131,8 +131,8 @@ Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* 
   for (size_t i = 0; i < manifest.devices.size(); ++i)
     result.devices.push_back({origin, manifest.devices[i].kind, adopt(*plugin.devices[i])});
   for (size_t i = 0; i < manifest.kernels.size(); ++i)
-    result.kernels.push_back({origin, adopt(*plugin.kernels[i]), manifest.kernels[i].claims});
+    result.kernels.push_back({origin, adopt(*plugin.kernels[i]), manifest.kernels[i].chain});
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -3,11 +3,11 @@
 #include "core/error.h"
 #include "host/plugins/loader.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// `owner` names the component in every message: layer type "relu".
+// Checks the structs of one component. `owner` names the component in every message: layer type "relu".
 struct Context {
   std::string owner;
 
@@ -16,7 +16,8 @@ struct Context {
     fail(TN_REFUSED, owner, ": ", parts...);
   }
 
-  // A sized struct must reach to the end of `member`, and sizeof is a multiple of the alignment.
+  // Returns *table. Its size must include `member`, which ends at `end`, and be a multiple of the alignment, as every
+  // sizeof is.
   template <typename Struct>
   const Struct& checked(const Struct* table, size_t end, const char* what, const char* member) const {
     if (table == nullptr) refuse("its ", what, " is null");
@@ -31,7 +32,7 @@ struct Context {
     return string;
   }
 
-  // Calls read(entry) for each of a counted list of pointers.
+  // Returns read(entry) for each entry of a counted list of pointers.
   template <typename Entry, typename Read>
   auto list(const Entry* const* entries, uint32_t count, const char* member, Read read) const {
     std::vector<decltype(read(entries[0]))> result;
@@ -127,11 +128,11 @@ KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   if (table.dtypes == nullptr && table.dtypes_count > 0) context.refuse("\"dtypes\" is null");
   result.dtypes.assign(table.dtypes, table.dtypes + table.dtypes_count);
   result.score = table.score;
-  if (table.size >= TN_END_OF(tn_kernel, claim) && table.claim != nullptr) {
-    const tn_claim& claim = TN_CHECKED(context, table.claim, tn_claim, "claim", types);
-    result.claims = context.list(claim.types, claim.types_count, "claim: types",
-                                 [&](const char* type) { return context.name(type, "claim: types"); });
-    if (result.claims.empty()) context.refuse("its claim names no layer type");
+  if (table.size >= TN_END_OF(tn_kernel, fusion) && table.fusion != nullptr) {
+    const tn_fusion_pattern& fusion = TN_CHECKED(context, table.fusion, tn_fusion_pattern, "fusion", types);
+    result.chain = context.list(fusion.types, fusion.types_count, "fusion: types",
+                                [&](const char* type) { return context.name(type, "fusion: types"); });
+    if (result.chain.empty()) context.refuse("its fusion pattern names no layer type");
   }
   return result;
 }
@@ -167,4 +168,4 @@ Manifest describe(const tn_plugin& descriptor) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

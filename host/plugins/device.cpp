@@ -8,7 +8,7 @@
 #include "core/shape.h"
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
 
 Device::Device(const DeviceType& type, const tn_services* services, int32_t index)
     : type_(type), who_("device \"" + type.kind + "\""), services_(services) {
@@ -94,4 +94,4 @@ Prepared::~Prepared() {
     free_by_plugin(by_, who_, {Tag::kSetup, "destroy"}, prepared_.destroy, prepared_.binding);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

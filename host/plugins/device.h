@@ -9,11 +9,12 @@
 #include "host/plugins/error_sink.h"
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
 
+// An open device: its instance in the plugin, and its properties.
 class Device {
  public:
-  // Opens device number `index`; TN_NOT_FOUND when there is none.
+  // Opens device number `index`; TN_NOT_FOUND if there is no such device.
   Device(const DeviceType& type, const tn_services* services, int32_t index);
   ~Device();
   Device(const Device&) = delete;
@@ -25,14 +26,14 @@ class Device {
   [[nodiscard]] const tn_device_type& table() const { return type_.table; }
   [[nodiscard]] void* instance() const { return instance_; }
   [[nodiscard]] const tn_services* services() const { return services_; }
-  // Whether the host may read and write the device's memory; and whether kernels may read the host's.
+  // Whether the host may read and write the device's memory, and whether kernels may read the host's memory.
   [[nodiscard]] bool host_memory() const { return properties_.host_memory != 0; }
   [[nodiscard]] bool reads_host_memory() const { return table().description->dlpack_type == kDLCPU; }
-  // A tensor of the device that has neither shape nor data yet.
+  // Returns a tensor of the device without shape and data.
   [[nodiscard]] tn_tensor tensor(tn_dtype dtype, int32_t storage) const;
   // Copies in the order of the device's first stream. kind: TN_COPY_*.
   void copy(void* to, const void* from, uint64_t bytes, int32_t kind);
-  // A primitive table by id, or null where the device does not offer it.
+  // Returns a primitive table by id; null if the device does not offer it.
   template <typename Table>
   [[nodiscard]] const Table* primitives(const char* id) const {
     if (type_.table.extension == nullptr) return nullptr;
@@ -79,7 +80,7 @@ class Prepared {
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
-  // Has `function`, a prepare of `by` without its last argument, prepare the call. Once.
+  // Prepares the call with `function`, a prepare function of `by`; `arguments` are all but its last one. Call it once.
   template <typename... Parameters, typename... Arguments>
   void prepare(const Origin& by, ErrorSink& errors, tn_status (*function)(Parameters...), Arguments... arguments) {
     by_ = by;
@@ -89,7 +90,7 @@ class Prepared {
   tn_status run(const tn_execution& execution, const tn_call& call) const {
     return call_plugin(by_, who_, {Tag::kRun, "run", this}, prepared_.run, prepared_.binding, &execution, &call);
   }
-  // Who failures of prepare and run are told of.
+  // The component that failures of prepare and run name.
   [[nodiscard]] const std::string& who() const { return who_; }
   [[nodiscard]] const tn_prepared& operator*() const { return prepared_; }
   [[nodiscard]] const tn_prepared* operator->() const { return &prepared_; }
@@ -100,4 +101,4 @@ class Prepared {
   std::string who_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

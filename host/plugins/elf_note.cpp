@@ -1,4 +1,4 @@
-// A bounded reader of ELF notes. A library for the whole of ELF would bring a mapped file and far more trust than the
+// A bounded reader of ELF notes. A library for the whole of ELF would map the file and trust far more of it than the
 // three structures that are needed here. SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/elf_note.h"
 
@@ -12,7 +12,7 @@
 
 #include "core/checked.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -41,7 +41,7 @@ class NoteReader {
     const Elf64_Ehdr header = checked_header();
     for (uint64_t i = 0; i < header.e_phnum; ++i) {
       const auto segment = read_struct<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr), "a program header");
-      // Reading a mapped page behind the end of a file that was cut short would end the process.
+      // The loader maps these segments: reading a page past the end of a truncated file would kill the process.
       if (segment.p_type == PT_LOAD) within(segment.p_offset, segment.p_filesz, "a segment");
       if (segment.p_type == PT_NOTE) visit(segment);
     }
@@ -50,7 +50,7 @@ class NoteReader {
   }
 
  private:
-  // [begin, begin + bytes), which must lie within the file.
+  // Returns [begin, begin + bytes), which must lie within the file.
   Range within(uint64_t begin, uint64_t bytes, const char* what) const {
     if (begin > size_ || bytes > size_ - begin)
       fail(TN_REFUSED, what, " (", bytes, " bytes at ", begin, ") lies beyond the end of the file at ", size_);
@@ -94,10 +94,10 @@ class NoteReader {
     }
   }
 
-  // Looks at the note at `at` and gives where the next one begins, at most `end`.
+  // Examines the note at `at` and returns where the next one begins, at most `end`.
   uint64_t visit_note(uint64_t at, uint64_t end, uint64_t alignment) {
     const auto note = read_struct<Elf64_Nhdr>(at, "a note");
-    // Padding follows from the distance to the note's own start. The sizes have 32 bits, so the sums cannot wrap.
+    // Padding is relative to the start of the note. The sizes have 32 bits, so the sums cannot wrap.
     const uint64_t name = sizeof(Elf64_Nhdr);
     const uint64_t text = round_up(name + note.n_namesz, alignment);
     const uint64_t bytes = text + note.n_descsz;
@@ -138,4 +138,4 @@ class NoteReader {
 
 std::string read_note(InputFile& file) { return NoteReader(file).read(); }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -4,13 +4,15 @@
 
 #include <string>
 
-#include "core/seams.h"
+#include "core/system.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// The JSON text of the file's one note with owner "Tenon" and type 1, at most TN_NOTE_LIMIT bytes. The file is
-// hostile input: every offset and size is checked against its length, and nothing is allocated before that.
-// TN_REFUSED when it is no 64-bit shared object for this machine or holds no sound note.
+using namespace core;
+
+// Returns the JSON text of the file's one note with owner "Tenon" and type 1, at most TN_NOTE_LIMIT bytes. The file is
+// untrusted input: every offset and size is checked against its length before anything is allocated. TN_REFUSED if it
+// is not a 64-bit shared object for this machine or holds no valid note.
 [[nodiscard]] std::string read_note(InputFile& file);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/error_sink.h"
 
-namespace tenon {
+namespace tenon::host {
 
 ErrorSink::ErrorSink(std::string who, ThreadTags* tags, const SymbolNames* names)
     : who_(std::move(who)), names_(names), errors_(tags, this, "error sink", who_, true) {
   errors_->report = [](void* self, const tn_error_report* report) {
-    const LentUse use(self);
+    const LoanUse use(self);
     auto* const sink = use.object<ErrorSink>();
     if (sink != nullptr && report != nullptr) sink->report(*report);
   };
 }
 
-// What has no memory for its text is lost but for the code; check() still names the status.
+// Keeps the code first: if there is no memory for the text, the code alone is left, and check() names the status.
 void ErrorSink::begin(tn_status code) noexcept {
   const std::lock_guard lock(mutex_);
   reported_ = code;
@@ -41,7 +41,7 @@ void ErrorSink::report(const tn_error_report& report) noexcept try {
     try {
       return names_ == nullptr ? to_string(Spec::from(*spec)) : to_string(Spec::from(*spec), *names_);
     } catch (const Error&) {
-      return std::string("no valid specification");
+      return std::string("an invalid specification");
     }
   };
   if (report.expected != nullptr && report.actual != nullptr)
@@ -74,4 +74,4 @@ void ErrorSink::check(tn_status status, const std::string& who) {
   throw Error(known ? status : tn_status{TN_PLUGIN_FAULT}, who + ": " + message, who, std::move(subject));
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// Collects what a component reports, and turns it into an Error. SPDX-License-Identifier: Apache-2.0
+// Collects the reports of a component and throws them as an Error. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/services.h>
@@ -10,13 +10,15 @@
 #include "core/shape.h"
 #include "host/plugins/thread_tags.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Fixed in place: components hold on to get(). Thread-safe.
+using namespace core;
+
+// Keeps the last report. Neither copied nor moved, since components keep the pointer get(). Thread-safe.
 class ErrorSink {
  public:
-  // who: the component that is called: `layer "hidden" (fc)`. tags: null where nothing is checked. names: of the
-  // symbols in shapes that are reported; null: their numbers. It must outlive the sink.
+  // who: the component that is called, such as `layer "hidden" (fc)`. tags: null if checking is off. names: those of
+  // the symbols in reported shapes; if null, shapes show the numbers of symbols. Tags and names must outlive the sink.
   explicit ErrorSink(std::string who, ThreadTags* tags = nullptr, const SymbolNames* names = nullptr);
   ErrorSink(const ErrorSink&) = delete;
   ErrorSink& operator=(const ErrorSink&) = delete;
@@ -24,15 +26,15 @@ class ErrorSink {
   [[nodiscard]] const tn_errors* get() const { return errors_.get(); }
   [[nodiscard]] const std::string& who() const { return who_; }
 
-  // Nothing for TN_OK. Otherwise throws Error: "<who>: <port>: <message> (expected ..., got ...)" from the last report,
-  // or a text that names the status when there was none; the component is `who`, the subject the port. A status that is
-  // none is TN_PLUGIN_FAULT. Clears the report.
-  // A lack of memory that was reported stays one, whatever the status: a plugin that is given no value, such as the
-  // number of a parameter, cannot tell why.
+  // Returns for TN_OK. Otherwise throws Error: "<who>: <port>: <message> (expected ..., got ...)" from the last report,
+  // or a text that names the status if there was no report; the component is `who`, the subject the port. An unknown
+  // status becomes TN_PLUGIN_FAULT. Clears the report.
+  // If TN_OUT_OF_MEMORY was reported, the Error has this code, whatever failure `status` is: a plugin that a callback
+  // gives no value, such as the number of a parameter, cannot know the reason.
   void check(tn_status status) { check(status, who_); }
-  // The same in the name of `who`: for a sink that several components report to.
+  // The same with `who` as the component, for a sink that several components report to.
   void check(tn_status status, const std::string& who);
-  // For the host's own callbacks, which fail where a plugin called them.
+  // Reports the failure of a callback of the host.
   void report(const Error& error) noexcept { keep(error.code(), error.what(), error.subject().c_str()); }
   void report(tn_status code, const char* message) noexcept { keep(code, message, ""); }
 
@@ -50,4 +52,4 @@ class ErrorSink {
   Loan<tn_errors> errors_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

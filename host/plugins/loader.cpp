@@ -11,12 +11,12 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// The loader's own words, which are all that it gives, without the file, which the caller names; and the manifest's
-// hint where it is a library of its list that is missing.
+// Returns the text of dlerror() without the file, which the caller names, followed by the manifest's hint if the text
+// names one of its libraries. The system loader gives no code, only this text.
 std::string load_failure(const std::filesystem::path& file, const Manifest& note) {
   const char* reason = ::dlerror();  // of this thread; Boost.DLL keeps only "bad file descriptor"
   std::string result = reason == nullptr ? "the system loader gave no reason" : reason;
@@ -27,8 +27,8 @@ std::string load_failure(const std::filesystem::path& file, const Manifest& note
   return result;
 }
 
-// Whether memory is too short to map the file and what it needs. The loader does not tell: its errno is its own, and
-// what it says is the same as for a folder from which nothing may be run.
+// Returns whether there is too little memory to map the file and its libraries. The system loader does not report that:
+// its errno is not reliable, and its text is the same as for a folder from which nothing may be executed.
 bool lacks_memory(const std::filesystem::path& file) {
   constexpr size_t kLibraries = size_t{16} << 20;
   std::error_code unknown;
@@ -45,13 +45,13 @@ bool lacks_memory(const std::filesystem::path& file) {
 const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note, ThreadTags* tags) {
   namespace dll = boost::dll;
   if (!file.is_absolute()) fail(TN_INTERNAL, "the path of plugin ", file.string(), " is not absolute");
-  // RTLD_NODELETE pins the image, so that tables and strings stay when this handle goes.
+  // RTLD_NODELETE pins the image, so that tables and strings stay valid after this handle is closed.
   const auto mode = static_cast<dll::load_mode::type>(static_cast<unsigned>(dll::load_mode::rtld_now) |
                                                       static_cast<unsigned>(dll::load_mode::rtld_local) |
                                                       static_cast<unsigned>(RTLD_NODELETE));
   dll::fs::error_code error;
   dll::shared_library library;
-  errno = 0;  // malloc's, which the loader calls too
+  errno = 0;  // set by malloc, which the loader calls
   library.load(file, mode, error);
   const bool starved = errno == ENOMEM;
   if (error) {
@@ -60,10 +60,10 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
   }
   if (!library.has(TN_ENTRY_NAME))
     fail(TN_REFUSED, "it does not export the symbol ", TN_ENTRY_NAME, "; a plugin is built with tenon_add_plugin");
-  // A std::bad_alloc of it comes out as it is: not the file's fault, so that it may be tried again.
+  // A std::bad_alloc of the entry is passed on unchanged: it is not the file's fault, and loading may be tried again.
   const tn_entry entry = &library.get<const tn_plugin*()>(TN_ENTRY_NAME);
   const tn_plugin* const plugin = call_plugin({note.id, tags}, "the entry", {Tag::kLoad, TN_ENTRY_NAME}, entry);
-  if (plugin == nullptr) fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " gave no descriptor");
+  if (plugin == nullptr) fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " returned no descriptor");
   if (plugin->size < offsetof(tn_plugin, abi) + sizeof plugin->abi)
     fail(TN_REFUSED, "its descriptor of ", plugin->size, " bytes ends before \"abi\"");
   check_abi({plugin->abi.major, plugin->abi.built, plugin->abi.required});
@@ -73,4 +73,4 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
   return *plugin;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -10,16 +10,16 @@
 #include "host/plugins/manifest.h"
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Loads `file` (absolute) and gives its descriptor, which lives until the process ends: a plugin is never unmapped.
-// In this order, each with its own refusal: load, find the symbol, call it, compare the interface, compare the rest
-// with `note`. A load that fails for want of a library carries the hint of the manifest. TN_REFUSED. tags: null where
-// nothing is checked.
+// Loads `file` (an absolute path) and returns its descriptor, which is valid until the process ends: a plugin is never
+// unmapped. Throws TN_REFUSED if one of these steps fails, each with its own message: load the file, find the symbol,
+// call it, check the interface version, compare the rest with `note`. If a library is missing, the message ends with
+// the manifest's hint. Throws TN_OUT_OF_MEMORY if memory is too short to load the file. tags: null if checking is off.
 [[nodiscard]] const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note, ThreadTags* tags);
 
-// The manifest that a descriptor stands for, checked as one. TN_REFUSED names component and member where a table is
-// too short or lacks what cannot be missing.
+// Returns a descriptor as a manifest, checked like one. TN_REFUSED, naming component and member, if a table is too
+// short or lacks a required member.
 [[nodiscard]] Manifest describe(const tn_plugin& plugin);
 
 // Everything that a plugin offers, ready to be called.
@@ -30,7 +30,7 @@ struct Components {
   std::vector<DeviceType> devices;
   std::vector<Kernel> kernels;
 };
-// `manifest` is what describe gave for `plugin`; the components carry `tags`.
+// Copies the components of `plugin`. `manifest` equals describe(plugin); the components carry `tags`.
 [[nodiscard]] Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -21,7 +21,7 @@ template <typename... Parts>
   fail(TN_REFUSED, "its note at ", path, ": ", parts...);
 }
 
-// Follows the parser, to know where it is and which keys an object has had.
+// Follows the JSON parser: tracks its path for messages, limits the depth and refuses duplicate keys.
 class Guard {
  public:
   bool on(json::parse_event_t event, const json& parsed) {
@@ -67,7 +67,7 @@ class Guard {
   std::vector<Frame> frames_;
 };
 
-// One place in the JSON with the path that leads to it.
+// A JSON object and the path that leads to it, for messages.
 class Node {
  public:
   Node(const json& value, std::string path) : value_(&value), path_(std::move(path)) {
@@ -77,7 +77,7 @@ class Node {
   [[nodiscard]] std::string path(const char* key) const { return path_ + "." + key; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  // Null where the key is absent or null.
+  // Returns null if the key is absent or its value is null.
   [[nodiscard]] const json* find(const char* key) const {
     const auto found = value_->find(key);
     return found == value_->end() || found->is_null() ? nullptr : &*found;
@@ -120,7 +120,7 @@ class Node {
     return value->get<double>();
   }
 
-  // One of the numbers first .. last.
+  // Returns an integer from `first` to `last`.
   [[nodiscard]] int32_t choice(const char* key, int32_t first, int32_t last) const {
     const auto number = integer<int32_t>(key);
     if (number < first || number > last)
@@ -128,7 +128,7 @@ class Node {
     return number;
   }
 
-  // Calls read(value, path) for each entry of a list that may be absent.
+  // Returns read(value, path) for each entry of a list; empty if the list is absent.
   template <typename Read>
   [[nodiscard]] auto list(const char* key, Read read) const {
     std::vector<decltype(read(*value_, path_))> result;
@@ -146,7 +146,7 @@ class Node {
     std::string result = value.get<std::string>();
     for (const char c : result)
       if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
-        refuse(path, "holds the control character ", static_cast<int>(c));  // it would reach somebody's terminal
+        refuse(path, "holds the control character ", static_cast<int>(c));  // it could reach a terminal
     return result;
   }
 
@@ -217,7 +217,7 @@ KernelDescription kernel_from(const json& value, const std::string& path) {
                               node.string_or_empty("name"),
                               {},
                               node.integer_or_zero<int32_t>("score"),
-                              node.strings("claims")};
+                              node.strings("fuses")};
   for (const std::string& name : node.strings("dtypes")) {
     try {
       result.dtypes.push_back(dtype_from_name(name));
@@ -276,4 +276,4 @@ Manifest manifest_from(const json& note) {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// A plugin's manifest: what the JSON of its note says, in owning form. Nothing here runs plugin code.
+// A plugin's manifest: the contents of its JSON note in owning structs. Nothing here runs plugin code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,9 @@
 
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
 
+// The versions of the plugin interface that a plugin was built with and requires, as in tn_abi.
 struct AbiInterval {
   uint16_t major = 0;
   uint16_t built = 0;
@@ -23,7 +24,7 @@ struct DeviceDescription {
   std::string kind;
   std::string doc;
   int32_t dlpack_type = 0;
-  std::vector<std::string> tables;  // ids that its extension answers
+  std::vector<std::string> tables;  // ids for which its extension() returns a table
   bool operator==(const DeviceDescription&) const = default;
 };
 struct KernelDescription {
@@ -32,7 +33,7 @@ struct KernelDescription {
   std::string name;
   std::vector<tn_dtype> dtypes;
   int32_t score = 0;
-  std::vector<std::string> claims;  // the chain of layer types; empty: the kernel is for `type` alone
+  std::vector<std::string> chain;  // fused layer types; empty: the kernel is for `type` alone
   bool operator==(const KernelDescription&) const = default;
 };
 struct NeededLibrary {
@@ -53,23 +54,23 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// All of these throw TN_REFUSED; the messages name the place in the JSON or the component, not the file.
+// The functions below throw TN_REFUSED; the messages name the place in the JSON or the component, not the file.
 
-// Parses hostile text: size and depth are bounded, duplicate keys and numbers out of range refused.
+// Parses untrusted text: bounds size and depth, refuses duplicate keys.
 [[nodiscard]] nlohmann::json parse_note(const std::string& note);
-// The interval alone, which every future form of the note keeps in its place.
+// Reads the versions alone. Every future form of the note keeps them in this place.
 [[nodiscard]] AbiInterval abi_from(const nlohmann::json& note);
-// Everything. Unknown keys are ignored; wrong types, unknown kinds and unsound names refused.
+// Reads the whole manifest. Ignores unknown keys; refuses wrong types, unknown kinds and malformed names.
 [[nodiscard]] Manifest manifest_from(const nlohmann::json& note);
 
-// Accepts when the majors are equal, the plugin requires no more than this host's minor, and was built with headers
-// that this host still serves. The message says both intervals and what to do.
+// Accepts a plugin of the host's major version that requires at most the host's minor version and was built with
+// headers that this host still supports. The message gives both versions and what to do.
 void check_abi(const AbiInterval& abi);
-// Every feature of the comma separated list must be known and present in this CPU.
+// Accepts a comma-separated list of features that are all known and present in this CPU.
 void check_isa(const std::string& isa);
-// Names are sound and unique, ranges are ranges.
+// Checks that names are well-formed and unique, ranges finite and not empty, roles and compute types known.
 void check_manifest(const Manifest& manifest);
-// Where two manifests differ first, in a sentence; "" when they are equal.
+// Returns the first difference of two manifests as a sentence, "" if they are equal.
 [[nodiscard]] std::string difference(const Manifest& note, const Manifest& plugin);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// Decides about a manifest: interface interval, CPU features, names, agreement with the loaded descriptor.
+// Checks a manifest: interface version, CPU features, names, agreement with the loaded descriptor.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "core/shape.h"
 #include "host/plugins/manifest.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -36,7 +36,7 @@ void check_type(const char* what, const std::string& name, Names& seen) {
   if (!seen.insert(name).second) fail(TN_REFUSED, "duplicate ", what, " \"", name, "\"");
 }
 
-// Names below a component: attributes, ports, parameter suffixes.
+// Checks the name of an attribute, port or parameter suffix.
 void check_word(const std::string& owner, const char* what, const std::string& name, Names& seen) {
   if (!is_word(name))
     fail(TN_REFUSED, owner, ": ", what, " \"", name, "\": the name must be lower case letters, digits and _");
@@ -50,7 +50,7 @@ void check_attributes(const std::string& owner, const std::vector<Attribute>& at
     if ((attribute.minimum && !std::isfinite(*attribute.minimum)) ||
         (attribute.maximum && !std::isfinite(*attribute.maximum)) ||
         (attribute.minimum && attribute.maximum && *attribute.minimum > *attribute.maximum))
-      fail(TN_REFUSED, owner, ": the range of attribute \"", attribute.name, "\" holds no number");
+      fail(TN_REFUSED, owner, ": attribute \"", attribute.name, "\": empty or infinite range");
   }
 }
 
@@ -70,16 +70,16 @@ void check_layer(const LayerDescription& layer) {
     fail(TN_REFUSED, owner, layer.outputs.empty() ? " has no output" : " is a metric but has outputs");
 }
 
-void check_claims(const std::string& owner, const KernelDescription& kernel) {
+void check_chain(const std::string& owner, const KernelDescription& kernel) {
   constexpr size_t kLongest = 8;
-  if (kernel.claims.empty()) return;
-  if (kernel.claims.size() < 2 || kernel.claims.size() > kLongest)
-    fail(TN_REFUSED, owner, " claims a chain of ", kernel.claims.size(), " layers; expected 2 to ", kLongest);
-  for (const std::string& type : kernel.claims)
-    if (!is_type_name(type)) fail(TN_REFUSED, owner, " claims the malformed layer type \"", type, "\"");
-  if (kernel.claims.back() != kernel.type)
-    fail(TN_REFUSED, owner, " is for the layer type \"", kernel.type, "\", but the chain that it claims ends in \"",
-         kernel.claims.back(), "\"");
+  if (kernel.chain.empty()) return;
+  if (kernel.chain.size() < 2 || kernel.chain.size() > kLongest)
+    fail(TN_REFUSED, owner, " fuses a chain of ", kernel.chain.size(), " layers; expected 2 to ", kLongest);
+  for (const std::string& type : kernel.chain)
+    if (!is_type_name(type)) fail(TN_REFUSED, owner, " fuses the malformed layer type \"", type, "\"");
+  if (kernel.chain.back() != kernel.type)
+    fail(TN_REFUSED, owner, " is for the layer type \"", kernel.type, "\", but the chain that it fuses ends in \"",
+         kernel.chain.back(), "\"");
 }
 
 struct Feature {
@@ -89,7 +89,7 @@ struct Feature {
 
 std::vector<Feature> cpu_features() {
 #if defined(__x86_64__)
-#define TN_FEATURE(name) Feature{name, __builtin_cpu_supports(name) != 0}  // the builtin wants a literal
+#define TN_FEATURE(name) Feature{name, __builtin_cpu_supports(name) != 0}  // the builtin needs a literal
   __builtin_cpu_init();
   return {TN_FEATURE("sse3"),     TN_FEATURE("ssse3"),     TN_FEATURE("sse4.1"),   TN_FEATURE("sse4.2"),
           TN_FEATURE("popcnt"),   TN_FEATURE("aes"),       TN_FEATURE("pclmul"),   TN_FEATURE("bmi"),
@@ -102,7 +102,7 @@ std::vector<Feature> cpu_features() {
 #endif
 }
 
-// The first entry in which two lists of named things differ.
+// Describes the first difference of two lists, "" if they are equal. name(entry) returns an entry's name.
 template <typename Entry, typename Name>
 std::string list_difference(const char* what, const std::vector<Entry>& note, const std::vector<Entry>& plugin,
                             Name name) {
@@ -110,7 +110,7 @@ std::string list_difference(const char* what, const std::vector<Entry>& note, co
     if (note[i] == plugin[i]) continue;
     if (name(note[i]) != name(plugin[i]))
       return text("the note has the ", what, " \"", name(note[i]), "\" where the code has \"", name(plugin[i]), "\"");
-    return text("the ", what, " \"", name(note[i]), "\" is another in the code");
+    return text("the ", what, " \"", name(note[i]), "\" differs in the code");
   }
   if (note.size() == plugin.size()) return "";
   return text("the note lists ", note.size(), " of ", what, ", the code ", plugin.size());
@@ -120,6 +120,7 @@ std::string text_difference(const char* what, const std::string& note, const std
   return note == plugin ? "" : text("the note has the ", what, " \"", note, "\", the code \"", plugin, "\"");
 }
 
+// Describes the first difference of attributes between types of the same name.
 template <typename Description>
 std::string attributes_difference(const char* what, const std::vector<Description>& note,
                                   const std::vector<Description>& plugin) {
@@ -184,7 +185,7 @@ void check_manifest(const Manifest& manifest) {
     const std::string owner = "kernel \"" + kernel.name + "\"";
     if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": malformed layer type \"", kernel.type, "\"");
     if (!is_type_name(kernel.device)) fail(TN_REFUSED, owner, ": malformed device \"", kernel.device, "\"");
-    check_claims(owner, kernel);
+    check_chain(owner, kernel);
     for (const tn_dtype dtype : kernel.dtypes)
       if (dtype == TN_COMPUTE || !is_float(dtype))
         fail(TN_REFUSED, owner, ": ", dtype_name(dtype), " is not a compute type");
@@ -217,4 +218,4 @@ std::string difference(const Manifest& note, const Manifest& plugin) {
   return "";
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

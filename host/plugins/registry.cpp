@@ -1,4 +1,4 @@
-// Finds plugins, decides which of them count, loads them when they are needed. SPDX-License-Identifier: Apache-2.0
+// Finds plugins, refuses unfit ones, loads the others on demand. SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/registry.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "host/plugins/manifest.h"
 #include "host/plugins/type_json.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -50,7 +50,7 @@ std::vector<std::string> names(const Manifest& manifest, Kind kind) {
   return result;
 }
 
-// One plugin: a file, or what the application added (then `path` is empty).
+// A plugin: a file, or a descriptor that the application added (then `path` is empty).
 struct Plugin {
   [[nodiscard]] std::string where() const { return path.empty() ? "the application" : path.string(); }
   [[nodiscard]] bool refused() const { return !reason.empty(); }
@@ -58,19 +58,20 @@ struct Plugin {
   fs::path path;       // resolved, absolute
   size_t folder = 0;   // index of the search path
   std::string note;    // text of the note as it was found
-  json manifest_json;  // null where `manifest` is absent
+  json manifest_json;  // null if `manifest` is absent
   std::optional<Manifest> manifest;
   std::string reason;  // why it is refused, beginning with the file
   bool loaded = false;
-  Components components;  // once loaded; never changed after
+  Components components;  // once loaded; never changed afterwards
 };
 
 struct Folder {
   fs::path path;
-  std::string trouble;  // "no such folder"
+  std::string trouble;  // why it cannot be searched, such as "no such folder"; else empty
 };
 
-// Every *.so below `folder`, until something fails. Links to folders are not followed, so there is an end.
+// Adds every *.so below `folder` to `found`; stops at the first error. Does not follow links to folders, so the
+// recursion ends.
 void collect(const fs::path& folder, std::vector<fs::path>& found, std::error_code& error) {
   std::error_code ignored;
   for (const std::string& name : names_in(folder, error)) {
@@ -83,7 +84,7 @@ void collect(const fs::path& folder, std::vector<fs::path>& found, std::error_co
   }
 }
 
-// The same in sorted order.
+// Returns every *.so below the folder in sorted order; sets `trouble` if the folder cannot be read.
 std::vector<fs::path> shared_objects(Folder& folder) {
   std::vector<fs::path> result;
   std::error_code error;
@@ -98,15 +99,15 @@ std::vector<fs::path> shared_objects(Folder& folder) {
   return result;
 }
 
-// Whether a failure is the system's at this moment, and says nothing of a plugin: it may go well another time.
+// Returns whether a failure is one of the system at this moment, not of the plugin: loading may succeed later.
 bool passes(const Error& failure) { return failure.code() == TN_OUT_OF_MEMORY || failure.code() == TN_IO; }
 
-// Begins with the file, which a failure of the system about it names already.
+// Returns the message with the file in front of it, unless it names the file already, as system failures do.
 std::string reason_of(const fs::path& file, const Error& refusal) {
   return refusal.subject() == file.string() ? refusal.message() : file.string() + ": " + refusal.message();
 }
 
-// File names may hold any bytes, JSON texts may not.
+// Replaces invalid UTF-8: file names may hold any bytes, JSON strings may not.
 json valid_utf8(const std::string& bytes) {
   return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace));
 }
@@ -118,7 +119,7 @@ struct Registry::State {
 
   void scan();
   void examine(Plugin& plugin) const;
-  void claim(std::unique_ptr<Plugin> plugin);
+  void add_plugin(std::unique_ptr<Plugin> plugin);
   [[nodiscard]] std::string conflict(const Plugin& plugin) const;
   void load(Plugin& plugin);
   Plugin& find(Kind kind, const std::string& name);
@@ -130,11 +131,12 @@ struct Registry::State {
   std::vector<Folder> folders;
   std::shared_ptr<FileSystem> files;
   ThreadTags* tags = nullptr;
-  std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then what was added
-  Owners owners;                                 // who offers a name; a plugin refused when it was loaded stays here
+  std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then those added
+  Owners owners;                                 // by name; a plugin that is refused when it is loaded stays here
 };
 
-// Search paths count in the order given, files within one in sorted order; of two that offer the same the first wins.
+// Examines the search paths in the given order, and the files of each in sorted order. If two plugins offer the same
+// name, the second one is refused.
 void Registry::State::scan() {
   std::set<fs::path> seen;
   for (size_t i = 0; i < folders.size(); ++i) {
@@ -154,12 +156,12 @@ void Registry::State::scan() {
         if (refusal.code() == TN_OUT_OF_MEMORY) throw;
         plugin->reason = reason_of(plugin->path, refusal);
       }
-      claim(std::move(plugin));
+      add_plugin(std::move(plugin));
     }
   }
 }
 
-// Reads and judges the note. What could be read of the manifest is kept when it throws, for `list`.
+// Reads and checks the note. If a check throws, a manifest that could be read stays in `plugin`, for list().
 void Registry::State::examine(Plugin& plugin) const {
   plugin.note = read_note(*files->open(plugin.path));
   json note = parse_note(plugin.note);
@@ -168,14 +170,14 @@ void Registry::State::examine(Plugin& plugin) const {
     plugin.manifest = manifest_from(note);
     plugin.manifest_json = std::move(note);
   } catch (const Error&) {
-    check_abi(abi);  // of another version, the rest may well look different
+    check_abi(abi);  // comes first: the manifest of another version may look different
     throw;
   }
   check_abi(abi);
   check_isa(plugin.manifest->isa);
 }
 
-// Why `plugin` cannot stand beside those that are there already; "" when it can.
+// Returns how `plugin` conflicts with the plugins found before it, "" if it does not.
 std::string Registry::State::conflict(const Plugin& plugin) const {
   for (const auto& other : plugins)
     if (!other->refused() && other->manifest->id == plugin.manifest->id)
@@ -191,8 +193,8 @@ std::string Registry::State::conflict(const Plugin& plugin) const {
   return "";
 }
 
-// Takes the plugin in, whole or not at all.
-void Registry::State::claim(std::unique_ptr<Plugin> plugin) {
+// Adds the plugin and its names; changes nothing if it throws.
+void Registry::State::add_plugin(std::unique_ptr<Plugin> plugin) {
   Owners after = owners;
   if (!plugin->refused())
     for (const Kind kind : kKinds)
@@ -202,6 +204,7 @@ void Registry::State::claim(std::unique_ptr<Plugin> plugin) {
   owners.swap(after);
 }
 
+// Loads the plugin if needed. A refusal is final: its reason is kept and thrown again by the next call.
 void Registry::State::load(Plugin& plugin) {
   if (plugin.loaded) return;
   if (!plugin.refused()) {
@@ -296,7 +299,7 @@ void Registry::add(const tn_plugin& plugin) {
   if (const std::string taken = state_->conflict(*added); !taken.empty()) fail(TN_INVALID, taken);
   added->components = adopt(plugin, *added->manifest, state_->tags);
   added->loaded = true;
-  state_->claim(std::move(added));
+  state_->add_plugin(std::move(added));
 }
 
 const LayerType& Registry::layer(const std::string& type) {
@@ -334,7 +337,7 @@ std::vector<const Kernel*> Registry::State::kernels(const std::string& device, t
         load(*plugin);
       } catch (const Error& failure) {
         if (passes(failure)) throw;
-        break;  // its kernels are an offer that others can stand in for; `list` tells why it was refused
+        break;  // other kernels do the same work; list() says why this plugin was refused
       }
       result.push_back(&plugin->components.kernels[i]);
     }
@@ -346,14 +349,14 @@ std::vector<const Kernel*> Registry::State::kernels(const std::string& device, t
 
 std::vector<const Kernel*> Registry::kernels(const std::string& type, const std::string& device, tn_dtype compute) {
   return state_->kernels(device, compute,
-                         [&](const KernelDescription& k) { return k.type == type && k.claims.empty(); });
+                         [&](const KernelDescription& k) { return k.type == type && k.chain.empty(); });
 }
 
-std::vector<const Kernel*> Registry::claims(const std::set<std::string>& types, const std::string& device,
-                                            tn_dtype compute) {
+std::vector<const Kernel*> Registry::fusions(const std::set<std::string>& types, const std::string& device,
+                                             tn_dtype compute) {
   return state_->kernels(device, compute, [&](const KernelDescription& k) {
-    return !k.claims.empty() &&
-           std::all_of(k.claims.begin(), k.claims.end(), [&](const std::string& type) { return types.contains(type); });
+    return !k.chain.empty() &&
+           std::all_of(k.chain.begin(), k.chain.end(), [&](const std::string& type) { return types.contains(type); });
   });
 }
 
@@ -374,7 +377,7 @@ json Registry::describe_type(const std::string& kind, const std::string& name) c
 json Registry::list() const {
   json result = json::array();
   for (const auto& plugin : state_->plugins) {
-    if (plugin->path.empty()) continue;  // the application's own
+    if (plugin->path.empty()) continue;  // added by the application
     result.push_back({{"file", valid_utf8(plugin->path.string())},
                       {"status", plugin->refused() ? "refused" : (plugin->loaded ? "loaded" : "found")},
                       {"reason", valid_utf8(plugin->reason)},
@@ -383,4 +386,4 @@ json Registry::list() const {
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// What can be used by name: plugins found through their notes, loaded when first needed and never unloaded.
+// Components by name: plugins are found through their notes, loaded on first use and never unloaded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "core/attribute.h"
-#include "core/seams.h"
+#include "core/system.h"
 #include "host/plugins/thread_tags.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 struct Port {
   std::string name;
@@ -24,7 +26,7 @@ struct Port {
   bool operator==(const Port&) const = default;
 };
 
-// The static descriptions, in owning form: from a manifest, or from the tables of a plugin that was added.
+// The static descriptions of types in owning structs, read from a manifest or from the tables of an added plugin.
 struct LayerDescription {
   std::string type;
   std::string doc;
@@ -50,9 +52,9 @@ struct ReaderDescription {
   bool operator==(const ReaderDescription&) const = default;
 };
 
-// A component ready to be called: its description, and a full-size copy of its table in which every function that
-// the plugin lacks is a placeholder answering TN_UNSUPPORTED (null where null has a meaning of its own: expand, lower,
-// finalize, read_at, extension, destroy). Lives as long as the registry.
+// A component ready to be called: its description and a full-size copy of its table. Placeholders that return
+// TN_UNSUPPORTED replace the functions that the plugin lacks, except where null has a meaning of its own: expand,
+// lower, finalize, read_at, extension, destroy. Lives as long as the registry.
 template <typename Description, typename Table>
 struct Component : Origin {
   Description description;
@@ -67,13 +69,14 @@ struct DeviceType : Origin {
 };
 struct Kernel : Origin {
   tn_kernel table = {};
-  std::vector<std::string> claims;  // the chain of layer types that it stands for; empty: one layer
+  std::vector<std::string> chain;  // the layer types that it fuses; empty: a kernel of one layer
 };
 
+// The plugins of a host. Not thread-safe.
 class Registry {
  public:
   // Scans `paths` (folders, with sub-folders) for *.so files and reads their notes; runs no plugin code. A file that
-  // is refused is remembered with the reason. tags: of all components; null where nothing is checked.
+  // is refused stays in list() with the reason. tags: those of all components; null if checking is off.
   Registry(std::vector<std::filesystem::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags = nullptr);
   ~Registry();
   Registry(const Registry&) = delete;
@@ -82,22 +85,22 @@ class Registry {
   // Adds the application's own components. The tables must outlive the registry.
   void add(const tn_plugin& plugin);
 
-  // Each loads the plugin if needed. TN_NOT_FOUND for an unknown name: with a suggestion, and every place searched;
-  // TN_REFUSED with the reason when the only plugin that offers it was refused or does not match its note.
+  // Return a component; load its plugin if needed. TN_NOT_FOUND for an unknown name, with a suggestion and the folders
+  // searched; TN_REFUSED with the reason if the only plugin that offers it was refused or does not match its note.
   const LayerType& layer(const std::string& type);
   const UpdaterType& updater(const std::string& type);
   const ReaderType& reader(const std::string& type);
   const DeviceType& device(const std::string& kind);
-  // Kernels for a layer type on a device kind and compute type, best score first; loads only plugins whose manifest
-  // lists one.
+  // Returns the kernels for a layer type on a device kind and compute type, best score first; loads only plugins whose
+  // manifest lists one.
   std::vector<const Kernel*> kernels(const std::string& type, const std::string& device, tn_dtype compute);
-  // Those that claim a chain of layers of these types, likewise.
-  std::vector<const Kernel*> claims(const std::set<std::string>& types, const std::string& device, tn_dtype compute);
+  // Returns the kernels that fuse chains of layers of these types, likewise.
+  std::vector<const Kernel*> fusions(const std::set<std::string>& types, const std::string& device, tn_dtype compute);
 
-  // Of the type `name` of a kind ("layer", "updater", "reader"), what tn_type_describe answers but for the host's own
-  // attributes. Loads nothing. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.
+  // Returns the JSON of tn_type_describe, without the host attributes, for the type `name` of a kind ("layer",
+  // "updater", "reader"). Loads no plugin. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.
   [[nodiscard]] nlohmann::json describe_type(const std::string& kind, const std::string& name) const;
-  // What tn_host_plugins answers. Runs no plugin code.
+  // Returns the JSON of tn_host_plugins. Runs no plugin code.
   [[nodiscard]] nlohmann::json list() const;
 
  private:
@@ -105,4 +108,4 @@ class Registry {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

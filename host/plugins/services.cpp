@@ -5,7 +5,7 @@
 
 #include "host/plugins/thread_tags.h"
 
-namespace tenon {
+namespace tenon::host {
 
 Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, ThreadTags* tags)
     : allocator_(std::move(allocator)), log_function_(std::move(log)), tags_(tags) {
@@ -27,7 +27,7 @@ Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, Thread
     if (!services.log_function_ || message == nullptr) return;
     try {
       services.log_function_(level, message);
-    } catch (...) {  // a log line may be lost; a plugin must not see our exceptions
+    } catch (...) {  // a log line may be lost; the exception must not reach the plugin
     }
   };
   memory_.size = sizeof memory_;
@@ -48,4 +48,4 @@ Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, Thread
   };
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// What the host offers to plugins by id. SPDX-License-Identifier: Apache-2.0
+// The services that the host offers to plugins by id. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/services.h>
@@ -6,18 +6,20 @@
 #include <functional>
 #include <memory>
 
-#include "core/seams.h"
+#include "core/system.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 class ThreadTags;
 
 using LogFunction = std::function<void(int32_t level, const char* message)>;
 
-// The services tables of one host; fixed in place, so that plugins may hold on to them.
+// The service tables of one host. Neither copied nor moved, since plugins keep pointers to them.
 class Services {
  public:
-  // tags: null where nothing is checked; else it must outlive the services.
+  // tags: null if checking is off; must outlive the services.
   Services(std::shared_ptr<Allocator> allocator, LogFunction log, ThreadTags* tags = nullptr);
   Services(const Services&) = delete;
   Services& operator=(const Services&) = delete;
@@ -33,4 +35,4 @@ class Services {
   tn_memory memory_ = {};
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -6,11 +6,11 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// Loans of one kind that are remembered after they are over; then their places are used again.
+// The number of ended loans of one kind of table whose records are kept; then the oldest record is reused.
 constexpr size_t kRemembered = 1024;
 
 const char* tag_text(Tag tag) {
@@ -32,7 +32,7 @@ const char* tag_text(Tag tag) {
 using Task = void (*)(void* argument, int64_t index, int32_t worker);
 using PhaseTask = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
 
-// What a region of `run` is given, so that each of its tasks is a call of the plugin too.
+// The argument of a checked region: each of its tasks becomes a Call that belongs to `run`.
 template <typename Any>
 struct Tasks {
   ThreadTags::Call& run;
@@ -69,7 +69,7 @@ ThreadTags::Call::~Call() {
 void ThreadTags::Call::check() {
   const std::lock_guard lock(tags_.mutex_);
   if (code_ == TN_OK) return;
-  std::string who = who_;  // before the fault is forgotten: this may fail
+  std::string who = who_;  // before the fault is cleared: the copy may throw
   throw Error(std::exchange(code_, tn_status{TN_OK}), std::exchange(message_, {}), std::move(who));
 }
 
@@ -94,9 +94,9 @@ ThreadTags::Call* ThreadTags::newest(std::thread::id thread) const {
   return call;
 }
 
-// [setup]: one call at a time per host, save for those that the host makes for a callback. [run] and [io]: one at a
-// time per instance. Nothing begins inside [run]. The host's own calls keep to this; an application does not that calls
-// the host from inside a function of a plugin, or from a log function.
+// Sets TN_MISUSE in `call` if it may not begin now. [setup]: one call at a time per host, except calls that the host
+// makes inside a callback. [run] and [io]: one call at a time per instance. No call may begin inside [run]. The host
+// itself keeps these rules; an application breaks them by calling the host from a plugin's function or a log function.
 void ThreadTags::refuse_overlap(Call& call) const {
   const Tag tag = call.function_.tag;
   if (tag == Tag::kAny || tag == Tag::kLoad) return;
@@ -130,7 +130,7 @@ void ThreadTags::blame(std::unique_lock<std::mutex>& lock, const std::string& wh
         own ? at->name() + " " + what : "during " + at->name() + ", a thread that is in no call from the host " + what;
   }
   lock.unlock();
-} catch (...) {  // the code, where it was set, remains
+} catch (...) {  // the code remains if it was set
 }
 
 void ThreadTags::keep(std::unique_lock<std::mutex>& lock, tn_status code, const std::string& message) noexcept try {
@@ -199,10 +199,10 @@ const tn_parallel* ThreadTags::guard(const tn_parallel& pool) {
 
 // ---- loans
 
-Lent& ThreadTags::lend(void* object, const char* name, const std::string& to, bool any_thread) {
+LoanedTable& ThreadTags::lend(void* object, const char* name, const std::string& to, bool any_thread) {
   const std::lock_guard lock(mutex_);
-  Over& over = over_[name];
-  Lent* lent = over.oldest;
+  EndedLoans& over = over_[name];
+  LoanedTable* lent = over.oldest;
   if (over.count < kRemembered) {
     lent = &lent_.emplace_back();
   } else {
@@ -218,10 +218,10 @@ Lent& ThreadTags::lend(void* object, const char* name, const std::string& to, bo
   return *lent;
 }
 
-void ThreadTags::take_back(Lent& lent) noexcept {
+void ThreadTags::take_back(LoanedTable& lent) noexcept {
   const std::lock_guard lock(mutex_);
   lent.object = nullptr;
-  Over& over = over_.find(lent.name)->second;  // made when it was lent
+  EndedLoans& over = over_.find(lent.name)->second;  // lend() has added it
   if (over.count == 0)
     over.oldest = &lent;
   else
@@ -230,7 +230,7 @@ void ThreadTags::take_back(Lent& lent) noexcept {
   ++over.count;
 }
 
-LentUse::LentUse(void* self) noexcept : lent_(static_cast<const Lent*>(self)) {
+LoanUse::LoanUse(void* self) noexcept : lent_(static_cast<const LoanedTable*>(self)) {
   if (lent_ == nullptr) return;
   if (lent_->tags == nullptr) {
     object_ = lent_->object;
@@ -254,10 +254,10 @@ LentUse::LentUse(void* self) noexcept : lent_(static_cast<const Lent*>(self)) {
   }
 }
 
-LentUse::~LentUse() {
+LoanUse::~LoanUse() {
   if (lent_ == nullptr || lent_->tags == nullptr || lock_.owns_lock() || call_ == nullptr) return;
   const std::lock_guard lock(lent_->tags->mutex_);
   --call_->callbacks_;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

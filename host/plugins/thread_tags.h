@@ -1,8 +1,8 @@
-// Which thread is inside which function of a plugin, and whether the rules of <tenon/base.h> on thread tags are kept.
+// Tracks which thread is inside which function of a plugin, and checks the thread tags of <tenon/base.h>.
 //
-// A host that checks has one ThreadTags; elsewhere the pointer to it is null, and every check is one branch. Nothing is
-// kept per thread: a call of a plugin is an object on the caller's stack, in a list of the host, and holds the thread's
-// id. SPDX-License-Identifier: Apache-2.0
+// A host with checking has one ThreadTags; otherwise the pointer to it is null, and every check is one branch. There is
+// no thread-local state: a call of a plugin is an object on the caller's stack, linked into a list of the host, and
+// holds the thread's id. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/services.h>
@@ -21,15 +21,17 @@
 #include "core/error.h"
 #include "host/plugins/services.h"
 
-namespace tenon {
+namespace tenon::host {
 
-class LentUse;
+using namespace core;
+
+class LoanUse;
 class ThreadTags;
 
-// Where a component comes from. Each component carries it, so a call site has the tags at hand.
+// The plugin of a component. Each component carries it, so that call sites have the tags.
 struct Origin {
   std::string plugin;          // id
-  ThreadTags* tags = nullptr;  // null: nothing is checked
+  ThreadTags* tags = nullptr;  // null if checking is off
 };
 
 enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };
@@ -38,21 +40,23 @@ enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };
 struct TaggedFunction {
   Tag tag;
   const char* name;
-  const void* instance = nullptr;  // [run]: the binding, [io]: the reader; there is one call at a time for each
+  const void* instance = nullptr;  // [run]: the binding, [io]: the reader; each allows one call at a time
 };
 
-// What the `self` of a callback points to, and the table of callbacks itself. Where tags are checked it outlives the
-// loan, so that a plugin that goes on using it is found out instead of touching what is gone.
-struct Lent {
+// The record of a loan: a callback table that a plugin may use for a limited time, and the target of its `self`. If
+// checking is on, the record outlives the loan, so that a later use by the plugin is reported and touches no freed
+// memory.
+struct LoanedTable {
   ThreadTags* tags = nullptr;
-  void* object = nullptr;  // what the callbacks work on; null: the loan is over
-  std::thread::id thread;  // the only one that may call; none: any may
-  const char* name = "";   // of the table: "planner"
-  std::string to;          // whom it was lent to
-  Lent* next = nullptr;    // among those whose loan is over
+  void* object = nullptr;       // target of the callbacks; null: the loan has ended
+  std::thread::id thread;       // the only thread that may call; empty: any thread
+  const char* name = "";        // of the table: "planner"
+  std::string to;               // the component that borrows it
+  LoanedTable* next = nullptr;  // in the list of ended loans
   alignas(std::max_align_t) std::byte table[512];
 };
 
+// The checks of one host. Thread-safe.
 class ThreadTags {
  public:
   // A call of a plugin's function, from construction to destruction. `plugin` and `who` must outlive it.
@@ -63,12 +67,12 @@ class ThreadTags {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // Throws what was found out since the last check: TN_MISUSE when the call may not begin now, TN_PLUGIN_FAULT for
-    // what the function did. What is never asked for waits for ThreadTags::check.
+    // Throws the first fault since the last check: TN_MISUSE if the call may not begin now, TN_PLUGIN_FAULT if the
+    // function broke a rule. The destructor leaves an unchecked fault to ThreadTags::check.
     void check();
 
    private:
-    friend class LentUse;
+    friend class LoanUse;
     friend class ThreadTags;
     explicit Call(Call& run) noexcept;  // a task of `run`, on any thread
     [[nodiscard]] std::string name() const;
@@ -78,34 +82,35 @@ class ThreadTags {
     const std::string& who_;
     const TaggedFunction function_;
     const std::thread::id thread_ = std::this_thread::get_id();
-    Call* const run_ = nullptr;  // of a task
+    Call* const run_ = nullptr;  // of a task: the call that started it
     Call* outer_ = nullptr;      // the call that began before this one, on any thread
-    int callbacks_ = 0;          // callbacks in which it is at present: there the host may call plugins again
+    int callbacks_ = 0;          // running callbacks of this call, in which the host may call plugins
     tn_status code_ = TN_OK;     // the first fault
     std::string message_;
   };
 
-  // `log` is told of faults that no call could be ended for.
+  // `log` receives the faults that no call throws.
   explicit ThreadTags(LogFunction log) : log_(std::move(log)) {}
   ThreadTags(const ThreadTags&) = delete;
   ThreadTags& operator=(const ThreadTags&) = delete;
 
-  // A service is called that belongs inside calls with these tags; null, and a fault, where it is not in one.
+  // Returns the call in which `service` is called. If that has none of the `allowed` tags, or there is no such call,
+  // records a fault and returns null.
   Call* expect(std::initializer_list<Tag> allowed, const char* service) noexcept;
-  // The table that plugins get in place of the pool's: for_each does nothing outside [run].
+  // Returns the table that plugins get in place of the pool's: its functions do nothing outside [run].
   const tn_parallel* guard(const tn_parallel& pool);
-  // Throws the first fault that no call could be ended for: it came in a destructor, or on a thread of the plugin's
-  // own between two calls.
+  // Throws the first fault that no call has thrown: one in a destructor, or on a thread of the plugin's own between two
+  // calls.
   void check();
 
  private:
   template <typename Table>
   friend class Loan;
-  friend class LentUse;
+  friend class LoanUse;
 
-  Lent& lend(void* object, const char* name, const std::string& to, bool any_thread);
-  void take_back(Lent& lent) noexcept;
-  // These need the lock. The last two give it back.
+  LoanedTable& lend(void* object, const char* name, const std::string& to, bool any_thread);
+  void take_back(LoanedTable& lent) noexcept;
+  // Call these with mutex_ locked. The last two unlock it.
   [[nodiscard]] Call* newest(std::thread::id thread) const;
   void refuse_overlap(Call& call) const;
   void blame(std::unique_lock<std::mutex>& lock, const std::string& what) noexcept;
@@ -116,23 +121,24 @@ class ThreadTags {
   Call* calls_ = nullptr;  // newest first
   tn_status code_ = TN_OK;
   std::string message_;
-  std::deque<Lent> lent_;
-  struct Over {  // loans that are over, in that order
-    Lent* oldest = nullptr;
-    Lent* newest = nullptr;
+  std::deque<LoanedTable> lent_;
+  struct EndedLoans {  // in the order in which they ended
+    LoanedTable* oldest = nullptr;
+    LoanedTable* newest = nullptr;
     size_t count = 0;
   };
-  std::map<std::string, Over> over_;  // by the name of the table: a place is used again by the same kind of table only
+  std::map<std::string, EndedLoans> over_;  // by the name of the table: only the same kind of table reuses a record
   const tn_parallel* pool_ = nullptr;
   tn_parallel parallel_ = {};
 };
 
-// Inside a handler: what it caught came out of a plugin's function, which may not throw. TN_PLUGIN_FAULT.
+// Throws TN_PLUGIN_FAULT for an exception that a plugin's function threw. Call it inside a catch block.
 [[noreturn]] void fail_foreign(const Origin& by, const std::string& who, const TaggedFunction& as);
 
-// Calls a plugin's function under its tag. Throws TN_PLUGIN_FAULT naming component, function and tag when it broke a
-// rule on the way, whatever it answered; then it has run, and what it made must be freed. Likewise when it threw, but
-// std::bad_alloc comes out as it is. Throws TN_MISUSE, without calling it, when it may not be called now.
+// Calls a plugin's function under its tag and returns its result. Throws TN_PLUGIN_FAULT, naming component, function
+// and tag, if the function broke a rule, whatever it returned: it has run, and objects that it made must be freed. Also
+// throws TN_PLUGIN_FAULT if the function threw, but passes on std::bad_alloc. Throws TN_MISUSE, without calling the
+// function, if it may not be called now.
 template <typename Result, typename... Parameters, typename... Arguments>
 Result call_plugin(const Origin& by, const std::string& who, const TaggedFunction& as,
                    Result (*function)(Parameters...), Arguments... arguments) try {
@@ -155,7 +161,7 @@ Result call_plugin(const Origin& by, const std::string& who, const TaggedFunctio
   fail_foreign(by, who, as);
 }
 
-// The same for destructors: calls in any case, and leaves what it finds out to ThreadTags::check.
+// The same for destructors: always calls the function, and leaves faults to ThreadTags::check.
 template <typename... Parameters, typename... Arguments>
 void free_by_plugin(const Origin& by, const std::string& who, const TaggedFunction& as, void (*function)(Parameters...),
                     Arguments... arguments) {
@@ -164,11 +170,13 @@ void free_by_plugin(const Origin& by, const std::string& who, const TaggedFuncti
   function(arguments...);
 }
 
-// A table of callbacks while a plugin may use it. Its `size` and `self` are set; `object` is what LentUse gives back.
+// A callback table that a plugin may use while the Loan lives. Sets `size` and `self` of the table; `object` is what
+// LoanUse::object() returns.
 template <typename Table>
 class Loan {
  public:
-  // name: of the table; to: whom it is lent to; both for the message.
+  // name: the table's; to: the component that borrows it; both for messages. any_thread: callable from any thread, not
+  // from the constructing one alone.
   Loan(ThreadTags* tags, void* object, const char* name, const std::string& to, bool any_thread = false)
       : lent_(tags == nullptr ? here_ : tags->lend(object, name, to, any_thread)),
         table_(new (static_cast<void*>(lent_.table)) Table()) {
@@ -187,18 +195,18 @@ class Loan {
   Table* operator->() const { return table_; }
 
  private:
-  Lent here_;  // where nothing is checked
-  Lent& lent_;
+  LoanedTable here_;  // the record if checking is off
+  LoanedTable& lent_;
   Table* table_;
 };
 
-// One callback at work. object() is null where the plugin may not call it now; that is a fault already.
-class LentUse {
+// A callback that runs. object() is null if the plugin may not call it now; the fault is recorded already.
+class LoanUse {
  public:
-  explicit LentUse(void* self) noexcept;
-  ~LentUse();
-  LentUse(const LentUse&) = delete;
-  LentUse& operator=(const LentUse&) = delete;
+  explicit LoanUse(void* self) noexcept;
+  ~LoanUse();
+  LoanUse(const LoanUse&) = delete;
+  LoanUse& operator=(const LoanUse&) = delete;
 
   template <typename Object>
   [[nodiscard]] Object* object() const {
@@ -206,10 +214,10 @@ class LentUse {
   }
 
  private:
-  const Lent* lent_;  // null: what the plugin gave back is
+  const LoanedTable* lent_;  // null if the plugin passed null
   void* object_ = nullptr;
   ThreadTags::Call* call_ = nullptr;
-  std::unique_lock<std::mutex> lock_;  // held where any thread may call, so that the loan does not end meanwhile
+  std::unique_lock<std::mutex> lock_;  // held if any thread may call, so that the loan does not end meanwhile
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

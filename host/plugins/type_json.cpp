@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -14,7 +14,7 @@ json to_json(const Port& port) { return {{"name", port.name}, {"doc", port.doc},
 json to_json(const Attribute& attribute) {
   json result = {
       {"name", attribute.name}, {"doc", attribute.doc}, {"kind", attribute.kind}, {"required", attribute.required}};
-  if (!std::holds_alternative<Absent>(attribute.initial)) result["initial"] = tenon::to_json(attribute.initial);
+  if (!std::holds_alternative<Absent>(attribute.initial)) result["initial"] = core::to_json(attribute.initial);
   if (attribute.minimum) result["minimum"] = *attribute.minimum;
   if (attribute.maximum) result["maximum"] = *attribute.maximum;
   if (!attribute.choices.empty()) result["choices"] = attribute.choices;
@@ -28,7 +28,7 @@ json list_of(const std::vector<Entry>& entries) {
   return result;
 }
 
-// What every kind of type has.
+// Returns the members that every kind of type has.
 template <typename Description>
 json common(const Description& described) {
   return {{"type", described.type}, {"doc", described.doc}, {"attributes", list_of(described.attributes)}};
@@ -52,4 +52,4 @@ json to_json(const LayerDescription& layer) {
 json to_json(const UpdaterDescription& updater) { return common(updater); }
 json to_json(const ReaderDescription& reader) { return common(reader); }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// Descriptions of types as JSON, for applications: what tn_type_describe answers.
+// Descriptions of types as JSON, for tn_type_describe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 #include "host/plugins/registry.h"
 
-namespace tenon {
+namespace tenon::host {
 
 [[nodiscard]] const char* role_name(int32_t role);  // of TN_ROLE_*: "layer", "cost", "metric"
 
@@ -14,4 +14,4 @@ namespace tenon {
 [[nodiscard]] nlohmann::json to_json(const UpdaterDescription& updater);
 [[nodiscard]] nlohmann::json to_json(const ReaderDescription& reader);
 
-}  // namespace tenon
+}  // namespace tenon::host

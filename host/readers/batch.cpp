@@ -6,7 +6,7 @@
 #include "core/philox.h"
 #include "host/readers/wrapper.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -14,6 +14,7 @@ void require_minibatch(const char* who, int64_t most, int64_t batch) {
   if (most < batch) fail(TN_INVALID, ComponentName{who}, "room for ", most, " samples; a minibatch has up to ", batch);
 }
 
+// Cuts each pass into minibatches of a fixed number of samples.
 class Batch final : public Wrapper {
  public:
   Batch(std::shared_ptr<Reader> of, int64_t samples, bool drop_last, const std::shared_ptr<Allocator>& allocator)
@@ -24,11 +25,11 @@ class Batch final : public Wrapper {
     return drop_last_ && of_->size() >= 0 ? of_->size() - of_->size() % batch_ : of_->size();
   }
 
-  // A minibatch ends at a multiple of batch_: after seek, or where a sample is damaged, it has fewer, and the others
-  // are what they would have been.
+  // A minibatch ends at a multiple of batch_. After a seek, or if a sample is damaged, one minibatch is smaller and the
+  // following ones are the same as otherwise.
   int64_t next(SampleBlock& to, int64_t most) override {
     require_minibatch("batch", most, batch_);
-    const bool direct = to.samples() == 0;  // exchanges memory and copies nothing
+    const bool direct = to.samples() == 0;  // fills `to` itself: nothing is copied
     if (direct && kept_.samples() > 0) to.take(kept_);
     SampleBlock& block = direct ? to : kept_;
     const int64_t wanted = batch_ - position() % batch_;
@@ -59,7 +60,7 @@ class Batch final : public Wrapper {
   }
 
  private:
-  // Reads until `wanted` samples from the position on are read or passed over, or the pass ends.
+  // Reads until `wanted` samples from the position on are read or skipped as damaged, or the pass ends.
   void fill(SampleBlock& block, int64_t wanted) {
     while (!ended_ && (read_to_ = of_->position()) - position() < wanted)
       ended_ = of_->next(block, wanted - (read_to_ - position())) == 0;
@@ -67,12 +68,13 @@ class Batch final : public Wrapper {
 
   int64_t batch_;
   bool drop_last_;
-  SampleBlock kept_;     // read before a failure
-  bool ended_ = false;   // the pass is over and the caller was not told yet
-  int64_t read_to_ = 0;  // a position
+  SampleBlock kept_;     // samples read before a failure
+  bool ended_ = false;   // the pass has ended, and next has not returned 0 yet
+  int64_t read_to_ = 0;  // a position in the pass
 };
 
-// Sorts within windows of a known number of samples, so that a position is found without reading what is before.
+// Makes minibatches of samples of similar length, sorted within windows. A window is a fixed number of samples, so seek
+// reads no earlier window.
 class Bucket final : public Wrapper {
  public:
   Bucket(std::shared_ptr<Reader> of, const BucketOptions& options, size_t slot,
@@ -107,7 +109,7 @@ class Bucket final : public Wrapper {
   }
 
  private:
-  struct Cut {  // a minibatch, as places in order_
+  struct Cut {  // a minibatch: a range of order_
     int64_t begin, end;
   };
 
@@ -130,7 +132,7 @@ class Bucket final : public Wrapper {
     }
   }
 
-  // What is damaged was told when the window was read first.
+  // The same, but ignores damaged samples, which were reported when the window was read first.
   bool arrange_again() {
     while (true) try {
         return arrange();
@@ -139,7 +141,7 @@ class Bucket final : public Wrapper {
       }
   }
 
-  // Sees to it that there is a minibatch to give; false at the end of the pass.
+  // Fills cuts_ if it is empty. Returns false at the end of the pass.
   bool arrange() {
     if (!cuts_.empty()) return true;
     if (arranged_) {
@@ -155,7 +157,8 @@ class Bucket final : public Wrapper {
     return true;
   }
 
-  // Reads the next window, which may turn out empty where all its samples are damaged. Those count before the others.
+  // Reads the next window, which is empty if all its samples are damaged. The position moves past its damaged samples
+  // first.
   void fill() {
     const int64_t begin = number_ * options_.window;
     int64_t read_to = begin;
@@ -191,7 +194,7 @@ class Bucket final : public Wrapper {
     cuts_.push_back({begin, window_.samples()});
   }
 
-  // Fisher and Yates, with numbers that belong to this window of this pass.
+  // Fisher-Yates shuffle; the random numbers depend on seed, pass and window alone.
   void order_cuts() {
     const Philox philox(options_.seed, static_cast<uint64_t>(pass()));
     uint64_t counter = static_cast<uint64_t>(number_) << 32;
@@ -201,12 +204,12 @@ class Bucket final : public Wrapper {
   BucketOptions options_;
   size_t slot_;
   SampleBlock window_;
-  std::vector<int64_t> order_;  // of the samples in window_
-  std::vector<Cut> cuts_;       // not yet given; the last one comes first
-  bool whole_ = false;          // all of the window was read
-  bool arranged_ = false;       // and its minibatches were made
+  std::vector<int64_t> order_;  // samples of window_, by length
+  std::vector<Cut> cuts_;       // not yet returned; the last one is next
+  bool whole_ = false;          // the whole window was read
+  bool arranged_ = false;       // and cut into minibatches
   int64_t number_ = 0;          // of the next window in the pass
-  bool ended_ = false;          // the pass of of_
+  bool ended_ = false;          // the pass of of_ has ended
 };
 
 size_t slot_of_lengths(const Reader& of, const std::string& name) {
@@ -247,4 +250,4 @@ std::unique_ptr<Reader> bucket(std::shared_ptr<Reader> of, const BucketOptions& 
   return std::make_unique<Bucket>(std::move(of), options, slot, allocator);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

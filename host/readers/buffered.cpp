@@ -12,11 +12,11 @@
 #include "host/readers/wrapper.h"
 #include "host/threads/signals_blocked.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// What a call of next came to: a minibatch, the end of a pass, or a failure.
+// The result of a call of next: a minibatch, the end of a pass, or a failure.
 struct Outcome {
   int64_t samples = 0;
   std::exception_ptr failure;
@@ -40,8 +40,8 @@ struct Item {
   Outcome outcome;
 };
 
-// Finds out whether reading takes as long as `seconds` for a minibatch. Each window of reads counts without its
-// slowest, which may have been interrupted.
+// Measures whether reading a minibatch takes `seconds` or more. Sums up a window of reads without the slowest one,
+// which may have been interrupted.
 class Stopwatch {
  public:
   explicit Stopwatch(double seconds) : limit_(seconds * kWindow), slow_(seconds <= 0) {}
@@ -71,8 +71,8 @@ class Stopwatch {
   double sum_ = 0, slowest_ = 0;  // of the window
 };
 
-// The thread and a ring of items. Once there is a thread, it alone reads `of`, but in seek; before that the caller
-// does.
+// The reading thread and a ring of items. The caller reads `of` until the thread starts, and again during seek;
+// otherwise the thread alone reads it.
 class ReadAhead {
  public:
   ReadAhead(std::shared_ptr<Reader> of, size_t minibatches, double worthwhile,
@@ -94,7 +94,7 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // The next outcome, its samples moved to `to`.
+  // Returns the next outcome and moves its samples to `to`.
   Outcome take(SampleBlock& to) {
     if (!thread_.joinable()) {
       if (!stopwatch_.slow()) return read_here(to);
@@ -114,8 +114,8 @@ class ReadAhead {
     return taken;
   }
 
-  // What the thread reads just then is cut short, and read again where the reader cannot go there. Else all that was
-  // read ahead is forgotten.
+  // Interrupts the thread's reading. If the reader cannot seek to the place, the thread reads the interrupted minibatch
+  // again; otherwise everything read ahead is dropped.
   void seek(int64_t pass, int64_t position) {
     std::unique_lock lock(mutex_);
     hold_ = true;
@@ -134,7 +134,7 @@ class ReadAhead {
     changed_.notify_all();
   }
 
-  // Of the one who reads, or waits for what is read; the thread is not disturbed.
+  // Cancels the caller's reading or waiting; does not interrupt the thread.
   void cancel(bool on) {
     const std::lock_guard lock(mutex_);
     cancelled_ = on;
@@ -145,7 +145,7 @@ class ReadAhead {
  private:
   [[noreturn]] static void fail_cancelled() { fail(TN_CANCELLED, ComponentName{"buffered"}, "cancelled"); }
 
-  // The caller reads.
+  // While it lives, the caller reads, and cancel() interrupts `of`.
   class Here {
    public:
     explicit Here(ReadAhead& it) : it_(it) {
@@ -192,13 +192,14 @@ class ReadAhead {
       lock.lock();
       reading_ = false;
       if (!cut_short(item)) {
-        failed_ = item.outcome.failure != nullptr;  // goes on when the caller has seen it
+        failed_ = item.outcome.failure != nullptr;  // the thread continues once the caller has taken it
         ++filled_;
       }
       changed_.notify_all();
     }
   }
 
+  // Whether seek() has interrupted the reading of `item`.
   [[nodiscard]] bool cut_short(const Item& item) const {
     if (!item.outcome.failure || !hold_) return false;
     try {
@@ -211,16 +212,16 @@ class ReadAhead {
   }
 
   std::shared_ptr<Reader> of_;
-  Stopwatch stopwatch_;  // the caller's
+  Stopwatch stopwatch_;  // used by the caller alone
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_: items from first_ on, filled_ of them, are the caller's, the others the thread's.
+  // Guarded by mutex_. The caller owns the filled_ items from first_ on, the thread owns the others.
   std::vector<Item> ring_;
   size_t first_ = 0, filled_ = 0;
-  bool reading_ = false;  // the thread is
-  bool here_ = false;     // the caller is
-  bool hold_ = false;     // it must not begin to
-  bool failed_ = false;   // it waits until the failure was given
+  bool reading_ = false;  // the thread reads
+  bool here_ = false;     // the caller reads
+  bool hold_ = false;     // the thread must not begin to read
+  bool failed_ = false;   // the thread waits until the caller has taken a failure
   bool stop_ = false;
   bool cancelled_ = false;
   std::thread thread_;
@@ -232,7 +233,7 @@ class Buffered final : public Wrapper {
            const std::shared_ptr<Allocator>& allocator)
       : Wrapper(std::move(of)), ahead_(std::make_unique<ReadAhead>(of_, minibatches, worthwhile, allocator)) {}
   ~Buffered() override {
-    // In a child after fork the thread does not exist: joining it would never end. Its memory is given up.
+    // In a child after fork the thread does not exist, and joining it would never return. The state is leaked instead.
     if (process_ != getpid()) static_cast<void>(ahead_.release());
   }
   Buffered(const Buffered&) = delete;
@@ -252,7 +253,7 @@ class Buffered final : public Wrapper {
     ahead_->seek(pass, position);
     place(pass, position);
   }
-  void begin_pass(int64_t) override {}  // nobody reads minibatches by index
+  void begin_pass(int64_t) override {}  // minibatches are not read by index
   void cancel(bool on) override { ahead_->cancel(on); }
 
  private:
@@ -271,4 +272,4 @@ std::unique_ptr<Reader> buffered(std::shared_ptr<Reader> of, int64_t minibatches
   return std::make_unique<Buffered>(std::move(of), static_cast<size_t>(minibatches), worthwhile, allocator);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,11 +1,11 @@
-// Several readers as one: chain, compose, interleave. SPDX-License-Identifier: Apache-2.0
+// Wrappers that join several readers: chain, compose, interleave. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
 
 #include "core/checked.h"
 #include "host/readers/wrapper.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -17,21 +17,21 @@ void require_readers(const char* who, const Readers& of) {
   }
 }
 
-// 'reader 2 (slots "image", "label")'
+// A reader in messages: 'reader 2 (slots "image", "label")'.
 std::string name_of(const Readers& of, size_t number) {
   std::string slots;
   for (const Slot& slot : of[number]->slots()) slots += (slots.empty() ? "\"" : ", \"") + slot.name + "\"";
   return text("reader ", number + 1, " (slots ", slots, ")");
 }
 
-// Gives both the names of the one that has more. Numbers must not stand for one thing here and for another there.
+// Gives both slots the longer of their two lists of names. Fails if a number stands for different names in them.
 void agree_on_names(const char* who, Slot& slot, Slot& other, size_t number) {
   if (slot.names != nullptr && other.names != nullptr) {
     const std::string differs = difference(*other.names, other.index_limit, *slot.names);
     const bool longer = !differs.empty() && difference(*slot.names, slot.index_limit, *other.names).empty();
     if (!differs.empty() && !longer)
       fail(TN_INVALID, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\" of reader ", number + 1,
-           " numbers its names otherwise than reader 1: ", differs,
+           " numbers its names differently from reader 1: ", differs,
            "; give both the same vocabulary, labels or classes");
     if (longer) slot.names = other.names;
   }
@@ -39,7 +39,7 @@ void agree_on_names(const char* who, Slot& slot, Slot& other, size_t number) {
   other.names = slot.names;
 }
 
-// The slots of all readers, which must be the same; an index limit is that of all.
+// Returns the slots of all readers, which must be equal. An index limit is the largest one, or -1 if one is unknown.
 std::vector<Slot> common_slots(const char* who, const Readers& of) {
   std::vector<Slot> slots = of.front()->slots();
   for (size_t number = 1; number < of.size(); ++number) {
@@ -73,7 +73,8 @@ bool all_indexed(const Readers& of) {
   return std::all_of(of.begin(), of.end(), [](const auto& reader) { return reader->indexed(); });
 }
 
-class Joined : public CountingReader {
+// A reader made from several readers.
+class JoinedReader : public CountingReader {
  public:
   [[nodiscard]] const std::vector<Slot>& slots() const final { return slots_; }
   void begin_pass(int64_t pass) final {
@@ -84,9 +85,9 @@ class Joined : public CountingReader {
   }
 
  protected:
-  explicit Joined(Readers of) : of_(std::move(of)) { place(of_.front()->pass(), 0); }
+  explicit JoinedReader(Readers of) : of_(std::move(of)) { place(of_.front()->pass(), 0); }
 
-  // Brings each reader to its place; where one cannot go there, the others go back.
+  // Seeks each reader to its place; if one fails, seeks the others back.
   void seek_all(int64_t pass, const std::vector<int64_t>& places) {
     std::vector<std::pair<int64_t, int64_t>> left;
     try {
@@ -100,7 +101,7 @@ class Joined : public CountingReader {
     }
   }
 
-  // Reads and drops, for a place that cannot be computed.
+  // Reads and drops samples, to seek if the readers' places cannot be computed.
   void skip(const char* who, int64_t samples, const std::shared_ptr<Allocator>& allocator) {
     constexpr int64_t kPiece = 64;
     SampleBlock dropped(slots_, allocator);
@@ -118,10 +119,10 @@ class Joined : public CountingReader {
 
 // ---- chain
 
-class Chain final : public Joined {
+class Chain final : public JoinedReader {
  public:
   Chain(Readers of, std::shared_ptr<Allocator> allocator)
-      : Joined(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("chain", of_)) {
+      : JoinedReader(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("chain", of_)) {
     slots_ = common_slots("chain", of_);
   }
 
@@ -140,7 +141,7 @@ class Chain final : public Joined {
     if (!indexed()) Reader::read_at(indices, count, to);
     require_indices("chain", indices, count, size());
     Mark mark(to);
-    for (int64_t i = 0; i < count;) {  // as many at once as one reader has
+    for (int64_t i = 0; i < count;) {  // a run of indices of one reader at once
       size_t number = 0;
       int64_t before = 0;
       while (indices[i] - before >= of_[number]->size()) before += of_[number++]->size();
@@ -152,7 +153,7 @@ class Chain final : public Joined {
     mark.keep();
   }
 
-  // A reader that is over for this place still has its end to give.
+  // Readers before the place are put at their end, and next reads their end of pass from there.
   void seek(int64_t pass, int64_t position) override {
     require_place("chain", pass, position, size());
     go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
@@ -187,9 +188,9 @@ class Chain final : public Joined {
 
 // ---- compose
 
-class Compose final : public Joined {
+class Compose final : public JoinedReader {
  public:
-  Compose(Readers of, const std::shared_ptr<Allocator>& allocator) : Joined(std::move(of)) {
+  Compose(Readers of, const std::shared_ptr<Allocator>& allocator) : JoinedReader(std::move(of)) {
     for (size_t number = 0; number < of_.size(); ++number) {
       const int64_t size = of_[number]->size();
       if (size_ >= 0 && size >= 0 && size != size_)
@@ -255,7 +256,7 @@ class Compose final : public Joined {
   }
 
  private:
-  // Where one reader has passed over a damaged sample, so do the others.
+  // Drops in the other readers the samples that are damaged in one reader.
   void catch_up() {
     int64_t furthest = position();
     for (const Ahead& ahead : ahead_)
@@ -278,17 +279,17 @@ class Compose final : public Joined {
   }
 
   std::vector<Ahead> ahead_;
-  std::vector<SampleBlock> chosen_;  // by read_at
+  std::vector<SampleBlock> chosen_;  // used by read_at
   int64_t size_ = -1;
-  size_t sized_ = 0;  // the reader that said so
+  size_t sized_ = 0;  // a reader of that size
 };
 
 // ---- interleave
 
-class Interleave final : public Joined {
+class Interleave final : public JoinedReader {
  public:
   Interleave(Readers of, std::shared_ptr<Allocator> allocator)
-      : Joined(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("interleave", of_)) {
+      : JoinedReader(std::move(of)), allocator_(std::move(allocator)), size_(sum_of_sizes("interleave", of_)) {
     slots_ = common_slots("interleave", of_);
     for (const auto& reader : of_) ahead_.emplace_back(reader, allocator_);
   }
@@ -300,14 +301,14 @@ class Interleave final : public Joined {
     int64_t count = 0;
     for (size_t over = 0; count < most && over < ahead_.size();) {
       Ahead& ahead = ahead_[turn_];
-      if (count > 0 && ahead.left() == 0) break;  // what was read is given before anything can fail
+      if (count > 0 && ahead.left() == 0) break;  // returns samples before a read that may fail
       const auto readers = static_cast<int64_t>(ahead_.size());
       if (fill(ahead, most / readers + (most % readers != 0 ? 1 : 0))) {
         try {
           to.append(ahead.block(), ahead.used(), 1);
         } catch (...) {
           if (count == 0) throw;
-          break;  // what was given is not lost: the next call fails
+          break;  // returns the samples so far; the next call fails
         }
         ahead.use(1);
         given(1);
@@ -360,13 +361,13 @@ class Interleave final : public Joined {
     if (size() < 0) skip("interleave", position, allocator_);
   }
 
-  // Samples given in so many rounds.
+  // The number of samples in `rounds` rounds.
   [[nodiscard]] int64_t given_in(int64_t rounds) const {
     int64_t sum = 0;
     for (const auto& reader : of_) sum += std::min(rounds, std::max<int64_t>(reader->size(), 0));
     return sum;
   }
-  // The most rounds that give no more than `samples`.
+  // The largest number of rounds with at most `samples` samples.
   [[nodiscard]] int64_t full_rounds(int64_t samples) const {
     int64_t low = 0, high = samples;  // the reader with the most samples gives one in each
     while (low < high) {
@@ -402,4 +403,4 @@ std::unique_ptr<Reader> interleave(Readers of, std::shared_ptr<Allocator> alloca
   return std::make_unique<Interleave>(std::move(of), std::move(allocator));
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,13 +1,14 @@
-// Readers of other slots: map and choose. SPDX-License-Identifier: Apache-2.0
+// Wrappers that change the slots: map and choose. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "core/attribute.h"
 #include "host/readers/wrapper.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
+// Replaces each sample by one that the application's function computes from it.
 class Map final : public Wrapper {
  public:
   Map(std::shared_ptr<Reader> of, std::vector<Slot> slots, MapFunction function,
@@ -23,7 +24,7 @@ class Map final : public Wrapper {
   [[nodiscard]] int64_t batch() const override { return of_->batch(); }
   [[nodiscard]] bool indexed() const override { return of_->indexed(); }
 
-  // What was read stays until the function has taken it.
+  // If the function throws, read_ keeps the samples for the next call.
   int64_t next(SampleBlock& to, int64_t most) override {
     if (used_ == made_.samples()) {
       if (read_.samples() == 0 && followed([&] { return of_->next(read_, most); }) == 0) {
@@ -70,11 +71,12 @@ class Map final : public Wrapper {
 
   std::vector<Slot> slots_;
   MapFunction function_;
-  SampleBlock read_, picked_;  // by next, by read_at
+  SampleBlock read_, picked_;  // used by next, by read_at
   SampleBlock made_;
-  int64_t used_ = 0;  // of made_
+  int64_t used_ = 0;  // samples of made_ already returned
 };
 
+// Keeps some of the slots, under new names.
 class Choose final : public Wrapper {
  public:
   Choose(std::shared_ptr<Reader> of, std::vector<size_t> numbers, std::vector<Slot> slots,
@@ -115,7 +117,7 @@ class Choose final : public Wrapper {
   }
 
  private:
-  // Copies nothing where all of `from` becomes all of `to`.
+  // Copies nothing if all of `from` goes to an empty `to`.
   void move(SampleBlock& from, int64_t begin, int64_t count, SampleBlock& to) {
     const bool whole = to.samples() == 0 && count == from.samples();
     Mark mark(to);
@@ -132,7 +134,7 @@ class Choose final : public Wrapper {
   std::vector<size_t> numbers_;  // of the slots of of_
   std::vector<Slot> slots_;
   Ahead ahead_;
-  SampleBlock picked_;  // by read_at
+  SampleBlock picked_;  // used by read_at
 };
 
 }  // namespace
@@ -158,7 +160,8 @@ std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<Cho
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end())
       fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "slot \"", choice.slot, "\" is chosen twice");
     if (choice.name.empty())
-      fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "slot \"", choice.slot, "\" gets no name");
+      fail(TN_INVALID, ComponentName{"choose"}, SubjectName{choice.slot}, "the new name of slot \"", choice.slot,
+           "\" is empty");
     for (const Slot& other : chosen)
       if (other.name == choice.name)
         fail(TN_INVALID, ComponentName{"choose"}, "two slots are named \"", choice.name, "\"");
@@ -169,4 +172,4 @@ std::unique_ptr<Reader> choose(std::shared_ptr<Reader> of, const std::vector<Cho
   return std::make_unique<Choose>(std::move(of), std::move(numbers), std::move(chosen), allocator);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

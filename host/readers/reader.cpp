@@ -8,7 +8,7 @@
 #include "host/plugins/error_sink.h"
 #include "host/readers/wrapper.h"
 
-namespace tenon {
+namespace tenon::host {
 
 void Reader::read_at(const int64_t*, int64_t, SampleBlock&) {
   fail(TN_UNSUPPORTED, "samples cannot be read by index from this reader");
@@ -16,7 +16,7 @@ void Reader::read_at(const int64_t*, int64_t, SampleBlock&) {
 
 namespace {
 
-// A plugin's reader, with every answer checked.
+// A plugin's reader. Checks everything that the plugin returns.
 class PluginReader final : public CountingReader {
  public:
   PluginReader(const ReaderType& type, const Values& attributes, const std::string& directory, uint32_t shard,
@@ -56,7 +56,7 @@ class PluginReader final : public CountingReader {
       return call_plugin(type_, who_, io("next"), type_.table.next, instance_, room, &count);
     });
     if (status == TN_END) {
-      sink_.check(TN_OK);  // an unread report must not be taken for the next failure
+      sink_.check(TN_OK);  // clears a report that would be taken for the next failure's
       if (count != 0) fault("next gave ", count, " samples together with TN_END; expected none");
       if (size_ >= 0 && position() != size_ && !damaged_)
         fault("a pass ended after ", position(), " samples; expected ", size_);
@@ -107,7 +107,8 @@ class PluginReader final : public CountingReader {
 
   [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
 
-  // No more samples than there are, and where that is not known, than fit into some memory: they are asked for again.
+  // Returns the largest number of samples to ask for: those left in the pass or, if the size is unknown, as many as fit
+  // into kMostBytes. Later calls ask for the others.
   [[nodiscard]] int64_t room_for_next() const {
     if (size_ >= 0) return std::max<int64_t>(size_ - position(), 1);
     constexpr uint64_t kMostBytes = uint64_t{64} << 20;
@@ -116,7 +117,7 @@ class PluginReader final : public CountingReader {
     return static_cast<int64_t>(std::max<uint64_t>(kMostBytes / bytes, 1));
   }
 
-  // After a failure, which may have passed over a damaged sample.
+  // Takes over the plugin's position after a failure that may have skipped a damaged sample.
   void follow_plugin() {
     if (type_.table.position == nullptr) return;
     const int64_t now = call_plugin(type_, who_, io("position"), type_.table.position, instance_);
@@ -153,7 +154,7 @@ class PluginReader final : public CountingReader {
     const tn_status status = call_plugin(type_, who_, io("open"), type_.table.open, &open, &instance_);
     if (status != TN_OK) instance_ = nullptr;  // there is none to close
     sink_.check(status);
-    if (instance_ == nullptr) fault("open succeeded and gave no instance");
+    if (instance_ == nullptr) fault("open returned TN_OK and no instance");
     if (type_.table.extension == nullptr) return;
     const void* const found =
         call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, static_cast<const char*>(TN_PASS));
@@ -176,10 +177,11 @@ class PluginReader final : public CountingReader {
     if (size_ < -1) fault("samples answered ", size_, "; expected -1 or more");
   }
 
-  // Calls with room for `samples` samples behind those of `to`, again with more of it as long as the plugin needs it.
+  // Calls `call` with room for `samples` samples after those of `to`. Repeats it with more room as long as it returns
+  // TN_NEED_CAPACITY.
   template <typename Call>
   tn_status with_room(SampleBlock& to, int64_t samples, Call&& call) {
-    const size_t most_tries = 4 + 2 * slots_.size();  // rows and inner sequences of each slot may be found out alone
+    const size_t most_tries = 4 + 2 * slots_.size();  // each slot may report rows and inner sequences one by one
     for (size_t tries = 0;; ++tries) {
       for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = to.columns()[i].offer(samples);
       tn_reader_buffers room = {};
@@ -192,8 +194,8 @@ class PluginReader final : public CountingReader {
       sink_.check(TN_OK);
       bool grown = false;
       for (Column& column : to.columns()) grown = column.grow() || grown;
-      if (!grown) fault("it needs more room for ", samples, " samples, and does not say of what");
-      if (tries == most_tries) fault("it was given more room ", tries, " times, and needs more");
+      if (!grown) fault("TN_NEED_CAPACITY for ", samples, " samples, but no slot reports that it needs more room");
+      if (tries == most_tries) fault("TN_NEED_CAPACITY after the room was enlarged ", tries, " times");
     }
   }
 
@@ -214,7 +216,7 @@ class PluginReader final : public CountingReader {
   std::vector<Slot> slots_;
   std::vector<void*> buffers_;
   int64_t size_ = -1;
-  bool damaged_ = false;  // next failed in this pass, so it may be short
+  bool damaged_ = false;  // next failed in this pass, which may therefore be shorter
 };
 
 }  // namespace
@@ -234,4 +236,4 @@ void require_known(const std::string& who, const Slot& slot, const Names& known)
          "same vocabulary, labels or classes");
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

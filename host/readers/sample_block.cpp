@@ -8,7 +8,7 @@
 #include "core/parameter_set.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::host {
 
 void GrowingBuffer::reserve(int64_t count, uint64_t element, int64_t used) {
   const uint64_t bytes = checked_multiply(static_cast<uint64_t>(count), element, "bytes of samples");
@@ -132,7 +132,7 @@ void Column::append(const Piece& piece) {
 void Column::retain(const std::vector<int64_t>& samples) {
   const auto bytes = static_cast<int64_t>(slot_.bytes);
   int64_t row = 0, inner = 0;
-  for (size_t i = 0; i < samples.size(); ++i) {  // to places at or before their own, so nothing is lost
+  for (size_t i = 0; i < samples.size(); ++i) {  // moves only towards the front, so no sample is lost
     const int64_t from = row_at(samples[i]), rows = row_at(samples[i] + 1) - from;
     if (nested()) {
       const int64_t from_inner = inner_at(samples[i]), count = inner_at(samples[i] + 1) - from_inner;
@@ -148,13 +148,13 @@ void Column::retain(const std::vector<int64_t>& samples) {
   samples_ = static_cast<int64_t>(samples.size());
 }
 
-// ---- what a plugin wrote
+// ---- samples that a plugin writes
 
 void* Column::offer(int64_t samples) {
   reserve_samples(checked_add(samples_, samples, "samples"));
   if (!sequences()) return data_.data() + static_cast<uint64_t>(samples_) * slot_.bytes;
   const int64_t row = row_at(samples_), inner = inner_at(samples_);
-  reserve_rows(checked_add(row, samples, "rows"));  // else what there is from before
+  reserve_rows(checked_add(row, samples, "rows"));  // more if there is more memory from before
   room_.rows_capacity = data_.capacity(slot_.bytes) - row;
   if (sparse()) room_.rows_capacity = std::min(room_.rows_capacity, ids_.capacity(sizeof(int64_t)) - row);
   room_.rows = data_.data() + static_cast<uint64_t>(row) * slot_.bytes;
@@ -178,8 +178,8 @@ bool Column::grow() {
   return rows || (nested() && inner);
 }
 
-// Makes offsets of the lengths that were written behind entry `begin`, "" unless one is wrong or they sum up to more
-// than `most`.
+// Turns the `count` lengths after offset `begin` into offsets. Returns the fault if a length is negative or their sum
+// exceeds `most`, else "".
 std::string Column::add_up(size_t level, int64_t begin, int64_t count, int64_t most) const {
   int64_t* const at = offsets(level) + begin;
   const int64_t start = at[0];
@@ -211,16 +211,16 @@ std::string Column::complaint_of_ids(const int64_t* ids, const int64_t* offsets,
         return text("sample ", i, " of those just read has column ", ids[k], " of ", slot_.shape[0]);
       if (k > offsets[i] && ids[k] <= ids[k - 1])
         return text("sample ", i, " of those just read has column ", ids[k], " after ", ids[k - 1],
-                    "; expected rising ones");
+                    "; expected rising columns");
     }
   return "";
 }
 
-// ---- what an application lends
+// ---- samples of an application
 
 namespace {
 
-// Offsets from 0 to `last` that do not fall; "" if they are.
+// Returns the first fault of offsets, which must go from 0 to `last` without falling; "" if there is none.
 std::string complaint_of_offsets(const int64_t* offsets, int64_t count, int64_t last, const char* what) {
   if (offsets == nullptr) return text("the offsets of the ", what, " are null");
   if (offsets[0] != 0) return text("the offsets of the ", what, " begin with ", offsets[0], "; expected 0");
@@ -240,7 +240,8 @@ std::string Column::complaint(const ArrayView& values, int64_t samples) const {
                 " of ", values.levels, " levels");
   if (values.shape.size() != slot_.shape.size() + 1 ||
       !std::equal(slot_.shape.begin(), slot_.shape.end(), values.shape.begin() + 1))
-    return text("expected ", to_string(slot_), " of each sample or row, got ", to_string(values.shape), " in all");
+    return text("expected ", to_string(slot_), " of each sample or row, got ", core::to_string(values.shape),
+                " in all");
   const int64_t given = slot_.storage == TN_RAGGED ? values.samples : values.shape[0];
   if (given != samples) return text("expected ", samples, " samples, got ", given);
   if (values.shape[0] < 0) return text("a negative number of rows, ", values.shape[0]);
@@ -325,4 +326,4 @@ std::vector<ArrayView> arrays_to_lend(const std::vector<Slot>& slots, int64_t sa
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

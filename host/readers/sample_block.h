@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "core/array_view.h"
-#include "core/seams.h"
+#include "core/system.h"
 #include "host/readers/slot.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// Memory that grows and keeps what is in it.
+using namespace core;
+
+// Memory that grows and keeps its contents.
 class GrowingBuffer {
  public:
   explicit GrowingBuffer(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
@@ -25,9 +27,9 @@ class GrowingBuffer {
   [[nodiscard]] T* data() const {
     return reinterpret_cast<T*>(buffer_.data());
   }
-  // Elements of `element` bytes that fit.
+  // The number of elements of `element` bytes that fit.
   [[nodiscard]] int64_t capacity(uint64_t element) const { return static_cast<int64_t>(buffer_.size() / element); }
-  // Room for `count` elements of `element` bytes, of which the first `used` hold something. Grows by half at least.
+  // Makes room for `count` elements of `element` bytes and keeps the first `used` ones. Grows by half at least.
   void reserve(int64_t count, uint64_t element, int64_t used);
 
  private:
@@ -35,7 +37,8 @@ class GrowingBuffer {
   Buffer buffer_;
 };
 
-// The samples of one slot: dense ones end to end; else rows (entries) end to end, and where each sample begins.
+// The samples of one slot, concatenated. If they are not dense: their rows (entries), concatenated, and the offset at
+// which each sample begins.
 class Column {
  public:
   Column(Slot slot, const std::shared_ptr<Allocator>& allocator);
@@ -46,26 +49,28 @@ class Column {
   [[nodiscard]] int64_t length(int64_t sample) const { return row_at(sample + 1) - row_at(sample); }
   [[nodiscard]] ArrayView view() const;
 
-  void truncate(int64_t samples);                    // to at most so many; keeps the memory
-  void retain(const std::vector<int64_t>& samples);  // these alone, numbers rising
-  void reserve(int64_t samples);                     // memory for so many in all, and a row each
+  void truncate(int64_t samples);                    // keeps the first `samples`, and the memory
+  void retain(const std::vector<int64_t>& samples);  // keeps these alone; ascending
+  void reserve(int64_t samples);                     // memory for so many in all, with a row each
   void append(const Column& from, int64_t begin, int64_t count);
-  // All samples of a column that is alike but for its name, which is empty afterwards; copied unless this one is empty.
+  // Moves all samples of `from`, whose slot must be equal but for the name, to the end of this column. Copies them only
+  // if this column is not empty.
   void take(Column& from);
-  // Samples that an application lends. complaint() says first what is wrong with them, "" if nothing is.
+  // Appends an application's samples. Call complaint() before: it describes their first fault, "" if there is none.
   [[nodiscard]] std::string complaint(const ArrayView& values, int64_t samples) const;
   void append(const ArrayView& values);
 
-  // A plugin writes behind the last sample: offer() gives its element of tn_reader_buffers::data, with room for
-  // `samples` samples; grow() makes the room larger that was too small, false where it was not; complaint() says
-  // what is wrong with `count` samples that were written, "" if nothing is; accept() makes them part of the column.
+  // A plugin writes after the last sample. offer() returns the column's element of tn_reader_buffers::data, with room
+  // for `samples` samples. grow() enlarges room that the plugin has found too small; false if it has not. complaint()
+  // turns the lengths of `count` written samples into offsets and describes the first fault, "" if there is none.
+  // accept() makes the samples part of the column, after complaint().
   [[nodiscard]] void* offer(int64_t samples);
   [[nodiscard]] bool grow();
   [[nodiscard]] std::string complaint(int64_t count);
   void accept(int64_t count) { samples_ += count; }
 
  private:
-  // Samples end to end, with the offsets of each level from the first one's on.
+  // Concatenated samples, with the offsets of each level from the first sample on.
   struct Piece {
     int64_t samples = 0, rows = 0;
     const void* data = nullptr;
@@ -78,7 +83,7 @@ class Column {
   [[nodiscard]] bool sparse() const { return slot_.storage == TN_CSR; }
   [[nodiscard]] bool nested() const { return slot_.levels == 2; }
   [[nodiscard]] int64_t* offsets(size_t level) const { return offsets_[level].data<int64_t>(); }
-  // The inner sequence, and the row, with which a sample begins.
+  // The first inner sequence and the first row of a sample.
   [[nodiscard]] int64_t inner_at(int64_t sample) const { return nested() ? offsets(0)[sample] : 0; }
   [[nodiscard]] int64_t row_at(int64_t sample) const {
     return !sequences() ? sample : nested() ? offsets(1)[offsets(0)[sample]] : offsets(0)[sample];
@@ -111,21 +116,22 @@ class SampleBlock {
   void truncate(int64_t samples);
   void retain(const std::vector<int64_t>& samples);
   void reserve(int64_t samples);
-  // On failure the block is as it was.
+  // On failure the block is unchanged.
   void append(const SampleBlock& from, int64_t begin, int64_t count);
-  // All samples of `from`, which is empty afterwards; nothing is copied where this block is empty.
+  // Moves all samples of `from` to the end of this block. Copies them only if this block is not empty.
   void take(SampleBlock& from);
-  // Samples that an application lends, one array for each slot; TN_INVALID where they are not what the slots say.
+  // Appends an application's samples, one array per slot; TN_INVALID if an array does not match its slot.
   void append(const std::vector<ArrayView>& lent, int64_t samples, const std::string& who);
 
  private:
   std::vector<Column> columns_;
 };
 
-// One array for each slot, as those that are lent must be but for data, offsets and the number of rows.
+// Returns one array per slot with element type, storage and shape. The application sets data, offsets and the number of
+// rows.
 std::vector<ArrayView> arrays_to_lend(const std::vector<Slot>& slots, int64_t samples);
 
-// Cuts a block back to the samples that it has now, unless keep() is called before.
+// Truncates a block in its destructor to the samples of its construction, unless keep() was called.
 class Mark {
  public:
   explicit Mark(SampleBlock& block) : block_(block), samples_(block.samples()) {}
@@ -142,4 +148,4 @@ class Mark {
   bool kept_ = false;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

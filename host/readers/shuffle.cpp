@@ -1,4 +1,4 @@
-// Readers in another order. SPDX-License-Identifier: Apache-2.0
+// Wrappers that shuffle samples. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <exception>
 
@@ -6,11 +6,11 @@
 #include "core/philox.h"
 #include "host/readers/wrapper.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
-// One pass has samples 0 .. size() - 1 of its own order.
+// Reads samples 0 .. size() - 1 by index, in a new permutation in each pass.
 class IndexedShuffle final : public Wrapper {
  public:
   IndexedShuffle(std::shared_ptr<Reader> of, uint64_t seed, std::shared_ptr<Allocator> allocator)
@@ -33,7 +33,7 @@ class IndexedShuffle final : public Wrapper {
  private:
   [[nodiscard]] int64_t* order() const { return reinterpret_cast<int64_t*>(memory_.data()); }
 
-  // Fisher and Yates, from the top down.
+  // Fisher-Yates shuffle, from the last index down.
   void draw_order() {
     of_->begin_pass(pass());
     const Philox philox(seed_, static_cast<uint64_t>(pass()));
@@ -50,8 +50,8 @@ class IndexedShuffle final : public Wrapper {
   int64_t ordered_ = -1;  // the pass whose order is in memory_
 };
 
-// Keeps a window of samples full and gives a random one of it. Each sample costs one draw, so the order does not depend
-// on how many are asked for at a time.
+// Keeps a window of samples full and returns a random one of them. Each sample takes one random number, so the order
+// does not depend on how many samples a call of next asks for.
 class BufferShuffle final : public Wrapper {
  public:
   BufferShuffle(std::shared_ptr<Reader> of, int64_t window, uint64_t seed, const std::shared_ptr<Allocator>& allocator)
@@ -67,13 +67,13 @@ class BufferShuffle final : public Wrapper {
       while (count < most && take(&to, most - count)) ++count;
     } catch (...) {
       if (count == 0) throw;
-      late_ = std::current_exception();  // what was given is not lost: the next call throws
+      late_ = std::current_exception();  // returns the samples so far; the next call throws
     }
     if (count == 0) begin(pass() + 1);
     return count;
   }
 
-  // Goes through the pass from its beginning: what is in the window depends on all samples before.
+  // Reads the pass from its beginning, since the window depends on all earlier samples.
   void seek(int64_t pass, int64_t position) override {
     require_place("shuffle", pass, position, size());
     go_or_stay([this](int64_t to_pass, int64_t to) { go(to_pass, to); }, pass, position);
@@ -81,7 +81,7 @@ class BufferShuffle final : public Wrapper {
 
  private:
   static constexpr int64_t kPiece = 64;  // samples that are read at once when the window is nearly full
-  // Samples that were given and not yet removed from held_.
+  // Once held_ contains so many samples that were returned, they are removed from it.
   [[nodiscard]] int64_t most_given() const { return size_ / 2; }
 
   void go(int64_t pass, int64_t position) {
@@ -102,8 +102,8 @@ class BufferShuffle final : public Wrapper {
     late_ = nullptr;
   }
 
-  // Moves one sample out of the window, to the end of `to`; null: nowhere. False at the end of the pass. `wanted`: how
-  // many samples will be taken at least, if there are so many.
+  // Removes one sample from the window and appends it to `to`, if that is not null. Returns false at the end of the
+  // pass. wanted: so many samples will be taken, if the pass has them; bounds how many are read at once.
   bool take(SampleBlock* to, int64_t wanted) {
     while (static_cast<int64_t>(window_.size()) < size_) {
       const int64_t room = size_ - static_cast<int64_t>(window_.size());
@@ -122,7 +122,7 @@ class BufferShuffle final : public Wrapper {
     return true;
   }
 
-  // At most `most` samples, behind those that are held; false at the end of the pass.
+  // Reads at most `most` samples into held_. Returns false at the end of the pass.
   bool read(int64_t most) {
     if (ended_) return false;
     if (seen_ - static_cast<int64_t>(window_.size()) >= std::max<int64_t>(most_given(), 1)) remove_given();
@@ -130,6 +130,7 @@ class BufferShuffle final : public Wrapper {
     return !ended_;
   }
 
+  // Removes the returned samples from held_ and renumbers the window.
   void remove_given() {
     std::vector<int64_t> kept = window_;
     std::sort(kept.begin(), kept.end());
@@ -139,13 +140,13 @@ class BufferShuffle final : public Wrapper {
   }
 
   uint64_t seed_;
-  int64_t size_;                 // of the window, when it is full
-  SampleBlock held_;             // what was read
-  std::vector<int64_t> window_;  // numbers in held_
-  int64_t seen_ = 0;             // samples of held_ that have come into the window
+  int64_t size_;                 // of the full window
+  SampleBlock held_;             // the window, later samples, and some returned ones
+  std::vector<int64_t> window_;  // sample numbers in held_
+  int64_t seen_ = 0;             // samples of held_ that have entered the window
   uint64_t draws_ = 0;
-  bool ended_ = false;       // the pass of of_
-  std::exception_ptr late_;  // came when samples had been given
+  bool ended_ = false;       // the pass of of_ has ended
+  std::exception_ptr late_;  // a failure for the next call to throw
 };
 
 }  // namespace
@@ -164,4 +165,4 @@ std::unique_ptr<Reader> shuffle(std::shared_ptr<Reader> of, int64_t buffer, uint
   return std::make_unique<BufferShuffle>(std::move(of), window, seed, allocator);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/shape.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -21,11 +21,11 @@ bool can_be_stored(tn_dtype dtype) {
   return std::find(std::begin(kTypes), std::end(kTypes), dtype) != std::end(kTypes);
 }
 
-// "" where `from` fits its storage.
+// Returns the first fault of a slot's storage, "" if there is none.
 std::string complaint_of_storage(const tn_slot& from) {
   const uint32_t levels = TN_HAS(&from, tn_slot, levels) ? from.levels : 0;
   if (from.storage != TN_DENSE && from.storage != TN_RAGGED && from.storage != TN_CSR)
-    return text("storage ", from.storage, " is not one of a reader's");
+    return text("unsupported storage ", from.storage, "; expected TN_DENSE, TN_RAGGED or TN_CSR");
   if (from.storage == TN_RAGGED && (levels < 1 || levels > 2))
     return text("levels is ", levels, "; expected 1 or 2 with TN_RAGGED");
   if (from.storage != TN_RAGGED && levels != 0)
@@ -36,7 +36,7 @@ std::string complaint_of_storage(const tn_slot& from) {
 }
 
 std::string complaint_of(const tn_slot& from) {
-  if (!can_be_stored(from.dtype)) return text("no element type: ", dtype_name(from.dtype));
+  if (!can_be_stored(from.dtype)) return text("unsupported element type ", dtype_name(from.dtype));
   if (from.rank < 0 || from.rank > kMostRank || (from.rank > 0 && from.shape == nullptr))
     return text("rank ", from.rank, " is not between 0 and ", kMostRank, ", or has no shape");
   if (from.index_limit < -1 || from.index_limit == 0 || (from.index_limit > 0 && !is_integer(from.dtype)))
@@ -92,7 +92,7 @@ std::string to_string(const Slot& slot) {
 
 namespace {
 
-// Those of slot `number`; it may share a list with one before it, which is then read once.
+// Returns the names of slot `number`. A list that it shares with an earlier slot is read only once.
 NamesRef names_at(const tn_slot* const* slots, uint32_t number, const std::vector<Slot>& before, tn_status code,
                   const std::string& who) {
   const tn_slot& from = *slots[number];
@@ -146,4 +146,4 @@ std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_st
   return result;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -9,7 +9,9 @@
 
 #include "core/names.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 struct Slot {
   std::string name;
@@ -19,19 +21,19 @@ struct Slot {
   uint64_t bytes = 0;  // of one sample; TN_RAGGED: of one row; TN_CSR: of one value
   int32_t storage = TN_DENSE;
   uint32_t levels = 0;  // TN_RAGGED: 1 or 2
-  NamesRef names = {};  // of its integers
+  NamesRef names = {};  // what its integers stand for
 
   bool operator==(const Slot&) const = default;
 };
 // "float32 [3]", "sequences of int64 []", "sparse float32 [1000]"
 std::string to_string(const Slot& slot);
 
-// Names for the slot, or the data layer, of that name.
+// The names of the slot or data layer called `slot`.
 struct SlotNames {
   std::string slot;
   NamesRef names;
 };
-// In C form, for those who borrow it.
+// A list of names as C structs, which callers borrow.
 class NamesTable {
  public:
   explicit NamesTable(std::vector<SlotNames> names);
@@ -46,10 +48,11 @@ class NamesTable {
   std::vector<tn_names> tables_;
   std::vector<const tn_names*> pointers_;
 };
-// Null where there are none. Only the host's own may lack the texts.
+// Copies names; null if there are none. own: the names come from the host itself; only such may lack the texts.
 NamesRef adopt_names(const tn_names* from, bool own, tn_status code, const std::string& who);
 
-// The slots that a plugin or an application declares, checked; `who` begins the message of a failure with `code`.
+// Checks and copies the slots that a plugin or an application declares. A failure has code `code`, and `who` begins its
+// message.
 std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_status code, const std::string& who);
 
-}  // namespace tenon
+}  // namespace tenon::host

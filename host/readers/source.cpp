@@ -1,10 +1,10 @@
-// Readers that an application writes. SPDX-License-Identifier: Apache-2.0
+// Readers that an application implements. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
 
 #include "host/readers/wrapper.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::unique_ptr<Reader> open_source(Source source) {
   return std::make_unique<SourceReader>(std::move(source));
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

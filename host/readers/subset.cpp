@@ -1,10 +1,10 @@
-// Readers of a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
+// Wrappers that read a part of the samples: first_n and shard. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "core/checked.h"
 #include "host/readers/wrapper.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -38,8 +38,8 @@ class FirstN final : public Wrapper {
   }
 
  private:
-  // Brings the inner reader to the beginning of its next pass. One that cannot seek is read to the end of its pass; one
-  // that has no end either just goes on.
+  // Brings the inner reader to the beginning of its next pass. A reader that cannot seek is read to the end of its
+  // pass; if its size is unknown, too, it may have no end and just continues.
   void skip_rest() {
     try {
       of_->seek(pass() + 1, 0);
@@ -82,7 +82,7 @@ class Shard final : public Wrapper {
     if (indexed()) {
       of_->begin_pass(pass);
     } else {
-      // Behind the last sample that was given: what comes after it need not exist.
+      // Behind the last sample that was returned: samples after it need not exist.
       const int64_t at =
           position == 0 ? 0 : checked_add(checked_multiply(position - 1, shards_, "shard"), shard_ + 1, "shard");
       of_->seek(pass, at);
@@ -104,7 +104,7 @@ class Shard final : public Wrapper {
     return give_at(*of_, indices_.data(), count, to);
   }
 
-  // Reads everything and passes over what belongs to other shards.
+  // Reads all samples and drops those of other shards.
   int64_t in_order(SampleBlock& to, int64_t most) {
     Mark mark(to);
     int64_t count = 0;
@@ -127,7 +127,7 @@ class Shard final : public Wrapper {
   }
 
   bool fill(int64_t most) {
-    constexpr int64_t kMost = 1024;  // samples that are read only to be dropped
+    constexpr int64_t kMost = 1024;  // samples read at once, most of which are dropped
     return noticing(
         *of_, [&] { return ahead_.fill(most > kMost / shards_ ? std::max(most, kMost) : most * shards_); },
         [&] {
@@ -138,7 +138,7 @@ class Shard final : public Wrapper {
 
   int64_t shard_, shards_;
   Ahead ahead_;
-  int64_t passed_ = 0;  // samples of all shards, modulo their number
+  int64_t passed_ = 0;  // samples read of all shards, modulo shards_
   std::vector<int64_t> indices_;
 };
 
@@ -160,4 +160,4 @@ std::unique_ptr<Reader> shard(std::shared_ptr<Reader> of, int64_t shard, int64_t
   return std::make_unique<Shard>(std::move(of), shard, shards, allocator);
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

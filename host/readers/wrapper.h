@@ -1,4 +1,4 @@
-// What wrappers of readers share. SPDX-License-Identifier: Apache-2.0
+// Base classes and checks of the wrappers of readers. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,15 @@
 #include "core/error.h"
 #include "host/readers/reader.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 inline void require_room(const char* who, int64_t most) {
   if (most < 1) fail(TN_INVALID, ComponentName{who}, "room for ", most, " samples; expected at least 1");
 }
 
-// A wrapper takes samples, before they are cut into minibatches.
+// Most wrappers take samples, before they are cut into minibatches.
 inline void require_samples(const char* who, const Reader& of) {
   if (of.batch() != 0)
     fail(TN_MISUSE, ComponentName{who}, "the reader yields minibatches already; put ", who, " before batch and bucket");
@@ -24,7 +26,7 @@ inline void require_minibatches(const char* who, const Reader& of) {
     fail(TN_MISUSE, ComponentName{who}, "the reader yields samples; put ", who, " after batch or bucket");
 }
 
-// A wrapper that goes through passes begins with the first sample of one.
+// A wrapper that counts in passes must begin with the first sample of one.
 inline void require_start(const char* who, const Reader& of) {
   if (of.position() != 0)
     fail(TN_MISUSE, ComponentName{who}, "the reader has given ", of.position(),
@@ -46,7 +48,7 @@ inline void require_indices(const char* who, const int64_t* indices, int64_t cou
       fail(TN_INVALID, ComponentName{who}, "sample ", indices[i], " does not exist; there are ", size);
 }
 
-// Calls `read`, which reads `of`. Where it fails and `of` has passed over a damaged sample, `passed` is called first.
+// Calls `read`, which reads `of`. If it throws and `of` has skipped a damaged sample, calls `passed` before rethrowing.
 template <typename Read, typename Passed>
 auto noticing(const Reader& of, const Read& read, const Passed& passed) {
   const int64_t before = of.position();
@@ -58,15 +60,15 @@ auto noticing(const Reader& of, const Read& read, const Passed& passed) {
   }
 }
 
-// A reader that counts by itself what it gives, and what it passes over because it is damaged.
+// A reader that keeps its own position: counts the samples that it returns and the damaged ones that it skips.
 class CountingReader : public Reader {
  public:
   [[nodiscard]] int64_t pass() const final { return pass_; }
   [[nodiscard]] int64_t position() const final { return position_; }
 
  protected:
-  // The samples of `of` at these indices, one at least, as next gives them: a damaged one ends what is given before it,
-  // and once it is the first, the call fails and passes over it.
+  // Appends the samples of `of` at these indices, one at least, up to the first damaged one. If the first sample is
+  // damaged, throws and skips it, as next does.
   int64_t give_at(Reader& of, const int64_t* indices, int64_t count, SampleBlock& to) {
     try {
       of.read_at(indices, count, to);
@@ -83,7 +85,7 @@ class CountingReader : public Reader {
     }
     return given(done);
   }
-  // Goes to a place by reading; where that fails, back to where this reader was.
+  // Seeks with `go`, which reads; if it throws, seeks back to the old place.
   template <typename Go>
   void go_or_stay(const Go& go, int64_t pass, int64_t position) {
     const int64_t old_pass = pass_, old_position = position_;
@@ -92,12 +94,12 @@ class CountingReader : public Reader {
     } catch (...) {
       try {
         go(old_pass, old_position);
-      } catch (const Error&) {  // the first failure is the one to tell
+      } catch (const Error&) {  // the first failure is the one to report
       }
       throw;
     }
   }
-  // next gave so many; 0: the pass ended.
+  // Advances the position by `samples`, the result of next; 0 begins the next pass. Returns `samples`.
   int64_t given(int64_t samples) {
     if (samples == 0)
       place(pass_ + 1, 0);
@@ -124,9 +126,10 @@ class Wrapper : public CountingReader {
 
  protected:
   explicit Wrapper(std::shared_ptr<Reader> of) : of_(std::move(of)) { place(of_->pass(), of_->position()); }
-  // Where of_ is, but for the samples of it that are held here. Also after a failure: of_ may have passed over some.
+  // Sets the position to that of of_ before the `held` samples that this wrapper has read but not returned. Also called
+  // after a failure, since of_ may have skipped a damaged sample.
   void follow(int64_t held) { place(of_->pass(), of_->position() - held); }
-  // Calls `read`, which reads of_, and nothing of it is held here when it fails.
+  // Calls `read`, which reads of_. Follows of_ if that throws; the wrapper holds no samples then.
   template <typename Read>
   auto followed(const Read& read) {
     try {
@@ -139,7 +142,7 @@ class Wrapper : public CountingReader {
   std::shared_ptr<Reader> of_;
 };
 
-// A reader, and the samples that were read of it and not yet used.
+// A reader, and the samples read from it that are not used yet.
 class Ahead {
  public:
   Ahead(std::shared_ptr<Reader> of, const std::shared_ptr<Allocator>& allocator)
@@ -147,14 +150,14 @@ class Ahead {
 
   [[nodiscard]] SampleBlock& block() { return block_; }
   [[nodiscard]] const SampleBlock& block() const { return block_; }
-  [[nodiscard]] int64_t used() const { return used_; }  // of the block
-  // None where the block was taken away as a whole.
+  [[nodiscard]] int64_t used() const { return used_; }  // samples of the block
+  // 0 if the block was moved away as a whole.
   [[nodiscard]] int64_t left() const { return std::max<int64_t>(block_.samples() - used_, 0); }
   [[nodiscard]] bool ended() const { return ended_ && left() == 0; }
-  // Where the reader would be had it read no more than was used; until it has ended.
+  // The reader's position without the samples not used yet. Valid until the pass has ended.
   [[nodiscard]] int64_t position() const { return of_->position() - left(); }
   void use(int64_t samples) { used_ += samples; }
-  // Reads, where none are left, at most `most`; false once the pass has ended.
+  // Reads at most `most` samples if none are left. Returns false once the pass has ended.
   bool fill(int64_t most) {
     if (left() > 0) return true;
     if (ended_) return false;
@@ -163,9 +166,9 @@ class Ahead {
     ended_ = of_->next(block_, most) == 0;
     return !ended_;
   }
-  // The pass that ended is over for the one who reads, too.
+  // Clears the end-of-pass flag so that the next pass can be read.
   void begin() { ended_ = false; }
-  // The reader was moved elsewhere.
+  // Forgets the samples and the end of the pass. Call it after a seek of the reader.
   void drop() {
     block_.clear();
     used_ = 0;
@@ -179,4 +182,4 @@ class Ahead {
   bool ended_ = false;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -9,15 +9,15 @@
 #include <cfenv>
 #endif
 
-namespace tenon {
+namespace tenon::host {
 
-// Round to nearest, denormals kept, nothing trapped, for as long as it lives; then what was before. fesetenv would do
-// it too, in ten times the time, and there is one of these around every region.
+// Sets the default floating-point mode while it lives: round to nearest, denormals kept, no traps. The destructor
+// restores the previous mode. Every region of the thread pool has one of these, and fesetenv takes ten times as long.
 class FloatingPointMode {
  public:
 #if defined(__x86_64__)
   FloatingPointMode() : sse_(_mm_getcsr()) {
-    asm volatile("fnstcw %0" : "=m"(x87_));  // long double, and what fegetround looks at
+    asm volatile("fnstcw %0" : "=m"(x87_));  // the mode of long double, which fegetround reads
     set(0x1F80, 0x037F);
   }
   ~FloatingPointMode() { set(sse_, x87_); }
@@ -44,4 +44,4 @@ class FloatingPointMode {
 #endif
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::host {
 
-// Where workers enter: bit 31 is set while a region runs, the rest counts who is inside. A worker that finds it shut
-// steps out again at once.
+// Admits workers to a region. Bit 31 of the state is set while a region runs; the other bits count the workers inside.
 class Gate {
  public:
   void open() { state_.fetch_or(kOpen, std::memory_order_release); }
+  // Returns false, and leaves again, if the gate is shut.
   bool enter() {
     if ((state_.fetch_add(1, std::memory_order_acquire) & kOpen) != 0) return true;
     leave();
@@ -20,10 +20,10 @@ class Gate {
     state_.fetch_sub(1, std::memory_order_release);
     state_.notify_one();
   }
-  // Whether the region is at its end and who asks the only one inside.
+  // True if the gate is shut and one worker is inside: the region ends when that worker leaves.
   [[nodiscard]] bool is_last() const { return state_.load(std::memory_order_relaxed) == 1; }
   void shut() { state_.fetch_and(~kOpen, std::memory_order_relaxed); }
-  // After shut.
+  // Call after shut().
   [[nodiscard]] bool is_empty() const { return state_.load(std::memory_order_acquire) == 0; }
   void sleep_until_empty() const {
     for (uint32_t inside = 0; (inside = state_.load(std::memory_order_acquire)) != 0;)
@@ -35,4 +35,4 @@ class Gate {
   std::atomic<uint32_t> state_{0};
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

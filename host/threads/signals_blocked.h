@@ -1,14 +1,14 @@
-// Threads of the host start without the signals of the application. SPDX-License-Identifier: Apache-2.0
+// Blocks signals while the host starts threads. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <pthread.h>
 
 #include <csignal>
 
-namespace tenon {
+namespace tenon::host {
 
-// Signals of the application are handled on its own threads, so threads that are started while it lives
-// have all of them blocked.
+// Blocks all signals of the calling thread while it lives. Threads started in that time inherit the mask, so signals
+// are handled on the application's own threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -24,4 +24,4 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -1,4 +1,4 @@
-// Waiting for other threads for a moment without sleeping. SPDX-License-Identifier: Apache-2.0
+// Short waits for other threads without sleeping. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tenon {
+namespace tenon::host {
 
 constexpr std::chrono::microseconds kSpin{40};  // longer than the gap between two regions of a step
 
@@ -19,12 +19,12 @@ inline void pause_briefly() {
 #endif
 }
 
-// Spins until `ready()`, but no longer than kSpin.
+// Spins until `ready()`, for about kSpin at most. Returns whether ready() became true.
 template <typename Ready>
 bool spin_until(Ready ready) {
   const auto until = std::chrono::steady_clock::now() + kSpin;
   do {
-    constexpr int kPauses = 32;  // between two looks at the clock
+    constexpr int kPauses = 32;  // between two reads of the clock
     for (int i = 0; i < kPauses; ++i) {
       if (ready()) return true;
       pause_briefly();
@@ -33,4 +33,4 @@ bool spin_until(Ready ready) {
   return false;
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

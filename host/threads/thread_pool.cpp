@@ -1,9 +1,9 @@
-// The host's compute threads: one region at a time, tasks by a shared counter, idle workers spin and then park.
+// The host's compute threads: one region at a time, tasks from a shared counter, idle workers spin and then park.
 //
-// A worker may take part in a region only while its gate is open, and the caller leaves only when the gate is shut
-// and nobody is inside. So a worker that the system wakes late is neither waited for nor able to see a half-written
-// region. One that loses its core inside is waited for, and that it did is measured: Attendance then goes on without
-// it. Tasks come through the C interface: an exception must not leave one.
+// A worker enters a region only while the gate is open, and the caller returns only when the gate is shut and no worker
+// is inside. So the caller does not wait for a worker that the system wakes late, and such a worker cannot see a
+// half-written region. The caller does wait for a worker that loses its core inside a region, and measures the loss;
+// Attendance then lets fewer workers take part for a while. Tasks come through the C interface and must not throw.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/threads/thread_pool.h"
 
@@ -29,12 +29,14 @@
 #include "host/threads/spin.h"
 #include "host/threads/worker_count.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 namespace {
 
 constexpr int32_t kMostThreads = 4096;
-constexpr double kStall = 0.5e-3;  // seconds without a core that the system does not take by itself
+constexpr double kStall = 0.5e-3;  // seconds without a core; more than the system's own work takes
 constexpr int64_t kChunksPerThread = 16;
 
 int32_t usable_cores() {
@@ -53,9 +55,9 @@ double read(clockid_t clock) {
 
 struct alignas(kCacheLine) Worker {
   std::atomic<bool> computed{false};
-  std::thread thread;          // none for worker 0, the caller
-  clockid_t clock = 0;         // its time on a core
-  double computed_before = 0;  // on that clock, when the caller began to wait
+  std::thread thread;          // empty for worker 0, the caller
+  clockid_t clock = 0;         // measures the thread's time on a core
+  double computed_before = 0;  // value of that clock when the caller began to wait
 };
 
 using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
@@ -78,7 +80,7 @@ struct ThreadPool::State {
   template <typename Sleep>
   void watch(Sleep sleep);
   void report(int32_t worker);
-  void await_phase(const Phases::Taken& taken, int32_t worker);
+  void await_phase(const Phases::TaskRange& taken, int32_t worker);
   void await_rest();
   void call(int32_t participants);
   void run_tasks(int32_t worker);
@@ -88,20 +90,20 @@ struct ThreadPool::State {
   [[nodiscard]] int32_t current_worker() const;
 
   std::vector<Worker> workers;
-  const bool spin;  // not when the cores are fewer than the threads
+  const bool spin;  // false if there are more threads than cores
   const pid_t process = getpid();
   tn_parallel parallel = {};
 
-  // The region. Written by the caller while the gate is shut.
+  // The current region. Written by the caller while the gate is shut.
   Task task = nullptr;
   void* argument = nullptr;
   std::atomic<bool> running{false};
 
-  // Whether a worker that holds the region up has no core is measured: by the caller when it begins to wait, and by
-  // the last worker when it is done.
+  // Measures whether the worker that delays a region has lost its core. The caller sets these when it begins to wait,
+  // and the last worker sets `lost` when it is done.
   std::atomic<bool> watching{false};
   double watched_since = 0;
-  double lost = 0;  // seconds in which the last worker had no core
+  double lost = 0;  // seconds that the last worker was without a core
 
   Attendance attendance;
   std::atomic<int32_t> present;  // workers with a lower number take part
@@ -154,19 +156,19 @@ void ThreadPool::State::work(int32_t worker) {
   }
 }
 
-// Returns when the worker may take part.
+// Waits until the worker may take part in regions or the pool ends.
 void ThreadPool::State::sit_out(int32_t worker) {
   if (worker < present.load(std::memory_order_relaxed)) return;
   std::unique_lock<std::mutex> lock(mutex);
   called.wait(lock, [&] { return worker < present.load() || ending.load(); });
 }
 
-// Returns when `region` is no longer `seen`.
+// Waits until `region` differs from `seen`.
 void ThreadPool::State::await(uint32_t seen) {
   if (spin && spin_until([&] { return region.load(std::memory_order_acquire) != seen; })) return;
   std::unique_lock<std::mutex> lock(mutex);
-  // The caller changes `region` and then looks at `parked`; here it is the other way round, and both sequentially
-  // consistent, so one of the two sees the other.
+  // The caller changes `region` and then reads `parked`; a worker changes `parked` and then reads `region`. All four
+  // operations are sequentially consistent, so at least one of the two sees the other's change.
   parked.fetch_add(1);
   changed.wait(lock, [&] { return region.load() != seen; });
   parked.fetch_sub(1);
@@ -174,7 +176,7 @@ void ThreadPool::State::await(uint32_t seen) {
 
 void ThreadPool::State::run_tasks(int32_t worker) {
   const FloatingPointMode mode;
-  Phases::Taken taken = phases.none();
+  Phases::TaskRange taken = phases.none();
   for (bool first = true; phases.take(taken); first = false) {
     if (first) workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
     if (!phases.may_begin(taken)) await_phase(taken, worker);
@@ -189,7 +191,7 @@ void ThreadPool::State::leave(int32_t worker) {
   gate.leave();
 }
 
-// Sleeps until the last worker is done, who then tells whether it had a core.
+// Calls `sleep`, which waits for the last worker. Reports a stall if that worker was without a core for over kStall.
 template <typename Sleep>
 void ThreadPool::State::watch(Sleep sleep) {
   for (Worker& worker : workers)
@@ -202,15 +204,16 @@ void ThreadPool::State::watch(Sleep sleep) {
   if (lost > kStall) attendance.stalled();
 }
 
+// Measures for a waiting caller how long this worker, the last one, was without a core.
 void ThreadPool::State::report(int32_t worker) {
   if (!watching.load(std::memory_order_acquire)) return;
   const Worker& self = workers[static_cast<size_t>(worker)];
   lost = read(CLOCK_MONOTONIC) - watched_since - (read(self.clock) - self.computed_before);
 }
 
-// These two sleep after a moment: a worker may have lost its core to another process, and this core, once idle, is
-// where the system can run it.
-void ThreadPool::State::await_phase(const Phases::Taken& taken, int32_t worker) {
+// These two spin for a moment and then sleep: a worker may have lost its core to another process, and the system can
+// run that worker on this core once this core is idle.
+void ThreadPool::State::await_phase(const Phases::TaskRange& taken, int32_t worker) {
   if (spin && spin_until([&] { return phases.may_begin(taken); })) return;
   if (worker == 0)
     watch([&] { phases.sleep_until_may_begin(taken); });
@@ -234,17 +237,18 @@ void ThreadPool::State::call(int32_t participants) {
   if (participants > before) called.notify_all();
 }
 
+// Runs all tasks on the calling thread.
 void ThreadPool::State::run_here(int32_t count, const int64_t* sizes, Task what, void* with, int32_t worker) {
   workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
   for (int32_t phase = 0; phase < count; ++phase)
     for (int64_t i = 0; i < sizes[phase]; ++i) what(with, phase, i, worker);
 }
 
-// Wakes parked workers, no more than `most`.
+// Wakes at most `most` parked workers.
 void ThreadPool::State::wake(int64_t most) {
   const int32_t sleeping = parked.load();
   if (sleeping == 0) return;
-  // Whoever is counted as parked holds the mutex or waits already; so after this none can miss the notification.
+  // A worker counted in `parked` holds the mutex or waits already; so after this lock none can miss the notification.
   { const std::lock_guard<std::mutex> lock(mutex); }
   if (most >= sleeping) {
     changed.notify_all();
@@ -253,7 +257,7 @@ void ThreadPool::State::wake(int64_t most) {
   }
 }
 
-// Which worker the calling thread is, asked from inside a task.
+// Returns the worker number of the calling thread. Call it from inside a task.
 int32_t ThreadPool::State::current_worker() const {
   const std::thread::id self = std::this_thread::get_id();
   for (size_t i = 1; i < workers.size(); ++i)
@@ -315,7 +319,7 @@ ThreadPool::ThreadPool(int32_t threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  // In a child after fork the threads do not exist: joining them would never end. Their memory is given up.
+  // In a child after fork the threads do not exist, and joining them would never return. The state is leaked instead.
   if (state_->process != getpid()) static_cast<void>(state_.release());
 }
 
@@ -329,4 +333,4 @@ uint64_t ThreadPool::workers_computed() const {
 
 const tn_parallel* ThreadPool::parallel() const { return &state_->parallel; }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <cstdint>
 
-namespace tenon {
+namespace tenon::host {
 
-// How many workers take part in a region. One that loses its core to another process in the middle of a task holds the
-// region up for as long as the system lets it wait, and that is often the time of many steps. So after such a stall
-// one less takes part for a while, and for twice as long when it happens again soon after.
+// Decides how many workers take part in a region. A worker that loses its core to another process in the middle of a
+// task delays the region until the system runs it again, often for the time of many steps. So after such a stall one
+// worker less takes part for a while, and for twice as long if the next stall comes soon after.
 class Attendance {
  public:
   using Clock = std::chrono::steady_clock;
@@ -17,7 +17,7 @@ class Attendance {
   explicit Attendance(int32_t workers, Clock::time_point (*now)() = &Clock::now)
       : now_(now), workers_(workers), present_(workers) {}
 
-  // For the region that begins now.
+  // Returns the number of workers for the region that begins now.
   int32_t next() {
     if (present_ == workers_) return present_;
     const Clock::time_point now = now_();
@@ -27,6 +27,7 @@ class Attendance {
     }
     return present_;
   }
+  // Call when a stall has delayed a region.
   void stalled() {
     const Clock::time_point now = now_();
     absence_ = now - changed_ < kSoon * absence_ ? std::min(2 * absence_, kLongest) : kShortest;
@@ -49,4 +50,4 @@ class Attendance {
   Clock::time_point changed_, until_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
 ResultSums::ResultSums(const Machine& machine, Registry& registry) {
   for (const MetricUse& use : machine.metrics())
@@ -45,13 +45,13 @@ std::vector<MetricValue> ResultSums::metrics() const {
     };
     const Loan<Results> results(metric.type->tags, &values, "metric's result", who);
     const tn_metric_result result = [](void* self, const char* name, double value) {
-      const LentUse use(self);
+      const LoanUse use(self);
       auto* const list = use.object<std::vector<MetricValue>>();
       if (list != nullptr) list->push_back({name == nullptr ? "" : name, value});
     };
     const tn_status status = call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize,
                                          attributes.get(), metric.state.data(), result, results->self);
-    if (status != TN_OK) fail(TN_PLUGIN_FAULT, ComponentName{who}, "finalize answered ", status_text(status));
+    if (status != TN_OK) fail(TN_PLUGIN_FAULT, ComponentName{who}, "finalize returned ", status_text(status));
     for (MetricValue& value : values) all.push_back({metric.layer->name, std::move(value)});
   }
   std::vector<MetricValue> result;
@@ -84,7 +84,7 @@ Feeder::Feeder(const Machine& machine, const std::vector<Slot>& slots,
     const auto elsewhere = slot_map.find(feed.name);
     if (slot == names.end() && elsewhere != slot_map.end())
       fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name,
-           "\": no slot of the reader feeds it; that of its name feeds \"", elsewhere->second, "\"");
+           "\": no slot of the reader feeds it; the slot of that name feeds \"", elsewhere->second, "\"");
     if (slot == names.end())
       fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": no slot of the reader feeds it",
            suggestion(feed.name, names));
@@ -104,7 +104,7 @@ void Feeder::check_names(const ParameterSet& set) const {
       require_known("data layer \"" + link.data_layer + "\"", link.source, *known->second);
 }
 
-// A reader may name fewer than are known.
+// Adds the names of data layers that have none yet. Known names stay: the reader may have only a part of them.
 void Feeder::keep_names(ParameterSet& set) const {
   DataNames names = set.names();
   for (const Link& link : links_)
@@ -114,8 +114,8 @@ void Feeder::keep_names(ParameterSet& set) const {
 
 namespace {
 
-// The minibatches of a run. It begins with the first sample where the reader can go back to it; else it goes on in the
-// pass that was left in the middle, and where nothing is left of that, with the next.
+// The minibatches of a run. The run begins with the first sample of the pass if the reader can seek. Otherwise it
+// continues in the middle of the pass or, if nothing is left of it, with the next pass.
 class Minibatches {
  public:
   explicit Minibatches(const LoopInputs& inputs) : reader_(inputs.reader), minibatch_(inputs.minibatch) {
@@ -128,7 +128,7 @@ class Minibatches {
     }
   }
 
-  // Samples of the next one; 0 at the end of a pass.
+  // Reads the next minibatch and returns its number of samples, 0 at the end of a pass.
   int64_t next() {
     minibatch_.clear();
     int64_t samples = reader_.next(minibatch_, reader_.batch());
@@ -140,10 +140,10 @@ class Minibatches {
  private:
   Reader& reader_;
   SampleBlock& minibatch_;
-  bool amid_ = false;
+  bool amid_ = false;  // the run begins in the middle of a pass and has read nothing yet
 };
 
-// One training run: the state that events are made from.
+// One training run, with the state that events report.
 class Training {
  public:
   Training(const LoopInputs& inputs, Updater& updater, const EventHandler& handler)
@@ -191,7 +191,7 @@ class Training {
     return send(EventKind::kEndIteration, &batch_sums_);
   }
 
-  // False when the handler asks to stop.
+  // Calls the handler and applies the learning rate that it sets. Returns false if it asks to stop.
   bool send(EventKind kind, const ResultSums* result) {
     if (!handler_) return true;
     Event event;
@@ -222,7 +222,7 @@ class Training {
   double pass_began_ = 0;
 };
 
-// Calls `each` after the forward of every minibatch of one pass, until it answers false.
+// Calls `each` after the forward of every minibatch of one pass, until it returns false.
 template <typename Each>
 void one_pass(const LoopInputs& inputs, Each&& each) {
   Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
@@ -255,4 +255,4 @@ void infer(const LoopInputs& inputs, const std::function<bool(const Machine&)>& 
   one_pass(inputs, [&] { return sink(inputs.machine); });
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

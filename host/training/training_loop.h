@@ -6,17 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "core/seams.h"
+#include "core/system.h"
 #include "host/machine/machine.h"
 #include "host/readers/reader.h"
 #include "host/training/updater.h"
 
-namespace tenon {
+namespace tenon::host {
+
+using namespace core;
 
 enum class EventKind { kBeginTraining, kEndTraining, kBeginPass, kEndPass, kBeginIteration, kEndIteration };
 
 struct MetricValue {
-  std::string name;  // "accuracy", or "<layer>.accuracy" where two metrics give that name
+  std::string name;  // "accuracy", or "<layer>.accuracy" if two metrics use that name
   double value = 0;
 };
 
@@ -29,8 +31,8 @@ struct Event {
   std::vector<MetricValue> metrics;
   double seconds = 0;         // since the pass began
   double learning_rate = 0;   // before the schedule; may be changed by the handler
-  double scheduled_rate = 0;  // after it: of the last update, or of the first where none was yet
-  bool stop = false;          // likewise
+  double scheduled_rate = 0;  // after the schedule: of the last update, else of the first
+  bool stop = false;          // may be set by the handler
 };
 using EventHandler = std::function<void(Event&)>;
 
@@ -39,10 +41,10 @@ class ResultSums {
  public:
   ResultSums(const Machine& machine, Registry& registry);
   void clear();
-  // Adds the machine's last minibatch; or makes it the only one.
+  // Adds the machine's last minibatch.
   void add(const Machine& machine);
   [[nodiscard]] int64_t samples() const { return samples_; }
-  [[nodiscard]] double cost() const;  // mean over samples; 0 for none
+  [[nodiscard]] double cost() const;  // mean over samples; 0 without samples
   [[nodiscard]] std::vector<MetricValue> metrics() const;
 
  private:
@@ -56,7 +58,7 @@ class ResultSums {
   int64_t samples_ = 0;
 };
 
-// Connects the slots of a reader to the data layers of a machine. Borrows the machine.
+// Connects the slots of a reader to the data layers of a machine.
 class Feeder {
  public:
   // slot_map: slot -> data layer, for slots whose data layer has another name. TN_INVALID names a data layer that no
@@ -64,9 +66,9 @@ class Feeder {
   Feeder(const Machine& machine, const std::vector<Slot>& slots, const std::map<std::string, std::string>& slot_map);
   // The slots of the minibatch in the order of the machine's feeds; borrowed until the next call.
   const std::vector<ArrayView>& arrays(const SampleBlock& minibatch);
-  // Fails where the integers of a slot stand for something else than those that `set` was trained with.
+  // Throws TN_INVALID if the names of a slot contradict those that `set` was trained with.
   void check_names(const ParameterSet& set) const;
-  // They are those that `set` is trained with.
+  // Stores the names of the slots in `set`, for data layers that have none there.
   void keep_names(ParameterSet& set) const;
 
  private:
@@ -79,7 +81,7 @@ class Feeder {
   std::vector<ArrayView> arrays_;
 };
 
-// What a loop works on.
+// The arguments of a loop.
 struct LoopInputs {
   Machine& machine;
   Registry& registry;
@@ -99,7 +101,7 @@ struct TestResult {
 };
 TestResult test(const LoopInputs& inputs);
 
-// One pass; `sink` is given the machine after each minibatch and returns false to end early.
+// Runs one pass; calls `sink` with the machine after each minibatch. `sink` returns false to end early.
 void infer(const LoopInputs& inputs, const std::function<bool(const Machine&)>& sink);
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "host/compile/pointwise_site.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -18,7 +18,7 @@ std::vector<tn_dtype> types_of(const std::vector<OperandCall::Operand>& operands
   return types;
 }
 
-// The stretches of a machine's parameters that one call may cover: whole runs, or one tensor each.
+// Returns the stretches of parameters that one call each may update: whole runs, or single tensors.
 std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<GradientRun>& runs, int32_t grain) {
   if (grain == TN_GRAIN_ELEMENT) return runs;
   std::vector<GradientRun> result;
@@ -50,7 +50,7 @@ OperandCall::OperandCall(const Device& device, const std::vector<Operand>& input
                          const std::vector<Operand>& outputs) {
   for (const auto* list : {&inputs, &outputs})
     for (const Operand& operand : *list) {
-      tn_tensor tensor = device.tensor(operand.dtype, operand.rows == nullptr ? TN_DENSE : TN_ROWS);
+      tn_tensor tensor = device.tensor(operand.dtype, operand.rows == nullptr ? TN_DENSE : TN_ROW_SPARSE);
       tensor.dl.data = operand.data;
       tensor.part = operand.rows;
       tensors_.push_back(tensor);
@@ -86,9 +86,9 @@ std::unique_ptr<OperandCall> OperandCall::over_grid(Device& device, ErrorSink& s
 std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& sink, const Program& program,
                                                     int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
                                                     const std::vector<Operand>& outputs) {
-  const auto* table = device.primitives<tn_rows_table>(TN_ROWS_TABLE);
+  const auto* table = device.primitives<tn_row_sparse_table>(TN_ROW_SPARSE_TABLE);
   if (table == nullptr || table->prepare_update == nullptr)
-    fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_ROWS_TABLE);
+    fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_ROW_SPARSE_TABLE);
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
   const PointwiseSite site(program, types_of(inputs), types_of(outputs), tn_dim_constant(capacity),
                            tn_dim_constant(width));
@@ -96,36 +96,36 @@ std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& s
   for (size_t i = 0; i < inputs.size(); ++i)
     indexed_inputs.push_back(i != 1 && program.inputs[i].extent != TN_SCALAR ? 1 : 0);
   const std::vector<uint8_t> indexed_outputs(outputs.size(), 1);
-  const tn_rows_update update = {sizeof update, 1, site.get(), indexed_inputs.data(), indexed_outputs.data()};
+  const tn_row_sparse_update update = {sizeof update, 1, site.get(), indexed_inputs.data(), indexed_outputs.data()};
   made->prepared_.prepare(device.origin(), sink, table->prepare_update, device.instance(), device.services(),
                           sink.get(), &update);
   return made;
 }
 
 UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan,
-                         const std::vector<SlabSlots>& slots, ErrorSink& sink)
+                         const std::vector<SlabStates>& states, ErrorSink& sink)
     : memory_id_(machine.memory_id()),
       used_(used),
       runs_(machine.gradient_runs(used)),
       sparse_(machine.sparse_gradients(used)),
       scalars_(plan.scalars),
       layout_(*machine.set()),
-      slots_(plan.slots) {
+      declared_(plan.states) {
   lay_out(stretches_of(machine, runs_, plan.grain).size() + sparse_.size());
   control_ = DeviceMemory(machine.device(), sums_at_ + (runs_.size() + sparse_.size()) * sizeof(float));
-  add_dense(machine, plan, slots, sink);
-  for (const SparseGradient* gradient : sparse_) add_sparse(machine, *gradient, plan, slots, sink);
+  add_dense(machine, plan, states, sink);
+  for (const SparseGradient* gradient : sparse_) add_sparse(machine, *gradient, plan, states, sink);
   if (plan.clip_norm > 0) add_clipping(*machine.device(), sink, plan.clip_norm);
   share_workspace(machine.device());
 }
 
 void UpdateCalls::lay_out(size_t stretches) {
-  scalars_at_ = kSymbolsAt + whole_lines((TN_SYMBOL_FIRST_ROWS + sparse_.size()) * sizeof(int64_t));
+  scalars_at_ = kSymbolsAt + whole_lines((TN_SYMBOL_FIRST_RAGGED + sparse_.size()) * sizeof(int64_t));
   sums_at_ = scalars_at_ + whole_lines(stretches * scalars_.size() * sizeof(float));
   staged_.resize(sums_at_);
 }
 
-// The inputs with the stretch's scalars behind them.
+// Returns the inputs followed by the stretch's scalars.
 std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandCall::Operand> inputs) {
   auto* scalars = reinterpret_cast<float*>(control_.data() + scalars_at_);
   for (const int32_t which : scalars_) {
@@ -135,13 +135,13 @@ std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandC
   return inputs;
 }
 
-void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabSlots>& slots,
+void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabStates>& states,
                             ErrorSink& sink) {
   for (const GradientRun& part : stretches_of(machine, runs_, plan.grain)) {
     std::vector<OperandCall::Operand> changed{{TN_F32, part.parameters}};
-    for (size_t i = 0; i < plan.slots.size(); ++i) {
-      const uint64_t offset = plan.slots[i].per_row ? layout_.offset(part.entries[0]) : part.offset;
-      changed.push_back({TN_F32, reinterpret_cast<float*>(slots[part.slab][i].data()) + offset});
+    for (size_t i = 0; i < plan.states.size(); ++i) {
+      const uint64_t offset = plan.states[i].per_row ? layout_.offset(part.entries[0]) : part.offset;
+      changed.push_back({TN_F32, reinterpret_cast<float*>(states[part.slab][i].data()) + offset});
     }
     std::vector<OperandCall::Operand> inputs = changed;
     inputs.insert(inputs.begin() + 1, {part.gradient_dtype, const_cast<void*>(part.gradients)});
@@ -158,15 +158,15 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std:
 }
 
 void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
-                             const std::vector<SlabSlots>& slots, ErrorSink& sink) {
+                             const std::vector<SlabStates>& states, ErrorSink& sink) {
   const ParameterEntry& entry = machine.set()->entries()[gradient.entry()];
   if (plan.grain == TN_GRAIN_TENSOR)
     fail(TN_UNSUPPORTED, sink.who(), " updates whole tensors, and the gradient of parameter \"", entry.name,
          "\" is of rows; set \"param.<suffix>.sparse\" of its layers to false");
   std::vector<OperandCall::Operand> changed{{TN_F32, machine.set()->data(entry)}};
-  for (size_t i = 0; i < plan.slots.size(); ++i) {
-    const uint64_t offset = plan.slots[i].per_row ? layout_.offset(gradient.entry()) : entry.offset;
-    changed.push_back({TN_F32, reinterpret_cast<float*>(slots[entry.slab][i].data()) + offset});
+  for (size_t i = 0; i < plan.states.size(); ++i) {
+    const uint64_t offset = plan.states[i].per_row ? layout_.offset(gradient.entry()) : entry.offset;
+    changed.push_back({TN_F32, reinterpret_cast<float*>(states[entry.slab][i].data()) + offset});
   }
   std::vector<OperandCall::Operand> inputs = changed;
   inputs.insert(inputs.begin() + 1, {gradient.dtype(), gradient.values(), &gradient.rows()});
@@ -175,8 +175,8 @@ void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, c
                         entry.multipliers, static_cast<double>(gradient.width())});
 }
 
-// A sum of squares for each run and each gradient of rows, then the factor from all of them. Nothing is read on the
-// host: how many rows there are is a symbol of the call.
+// Adds a call for the sum of squares of each run and each row-sparse gradient, then one for the clipping factor. The
+// host reads nothing: the number of rows is a symbol of the call.
 void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
   auto* sums = reinterpret_cast<float*>(control_.data() + sums_at_);
   const Program squares = sum_of_squares();
@@ -189,7 +189,7 @@ void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
         const_cast<void*>(run.gradients));
   for (size_t i = 0; i < sparse_.size(); ++i) {
     const SparseGradient& gradient = *sparse_[i];
-    Dim rows = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS + static_cast<int32_t>(i));
+    Dim rows = tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED + static_cast<int32_t>(i));
     rows.bound = gradient.capacity();
     add(rows, tn_dim_constant(gradient.width()), gradient.dtype(), gradient.values());
   }
@@ -198,7 +198,7 @@ void UpdateCalls::add_clipping(Device& device, ErrorSink& sink, double limit) {
                                              {{TN_F32, &control()->clip_factor}}));
 }
 
-// One after the other they all use the same.
+// The calls run one after the other, so they share one workspace.
 void UpdateCalls::share_workspace(const std::shared_ptr<Device>& device) {
   std::vector<OperandCall*> calls;
   for (const Stretch& stretch : stretches_) calls.push_back(stretch.call.get());
@@ -221,7 +221,7 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   device.copy(control_.data(), staged_.data(), staged_.size(), TN_COPY_TO_DEVICE);
   auto* symbols = reinterpret_cast<int64_t*>(control_.data() + kSymbolsAt);
   for (size_t i = 0; i < sparse_.size(); ++i)
-    device.copy(symbols + TN_SYMBOL_FIRST_ROWS + i, sparse_[i]->rows().count, sizeof(int64_t), TN_COPY_ON_DEVICE);
+    device.copy(symbols + TN_SYMBOL_FIRST_RAGGED + i, sparse_[i]->rows().count, sizeof(int64_t), TN_COPY_ON_DEVICE);
   tn_execution execution = {};
   execution.size = sizeof execution;
   execution.device = device.instance();
@@ -231,21 +231,24 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   execution.errors = sink.get();
   for (const auto& call : clipping_) call->run(execution, sink);
   for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
-  count_written();
+  count_written(*machine.set());
 }
 
-void UpdateCalls::count_written() {
+// Counts the parameters themselves, then each state: as many elements as the parameters, or one per row.
+void UpdateCalls::count_written(const ParameterSet& set) {
+  uint64_t full = 1, per_row = 0;
+  for (const StateDeclaration& state : declared_) ++(state.per_row ? per_row : full);
   written_ = {};
-  for (const GradientRun& run : runs_)
-    for (size_t i = 0; i <= slots_.size(); ++i)
-      if (i == 0 || !slots_[i - 1].per_row) written_.bytes += run.elements * sizeof(float);
+  for (const GradientRun& run : runs_) {
+    written_.bytes += full * run.elements * sizeof(float);
+    for (const size_t entry : run.entries)
+      written_.bytes += per_row * static_cast<uint64_t>(RowLayout::rows(set.entries()[entry])) * sizeof(float);
+  }
   for (const SparseGradient* gradient : sparse_) {
     const auto rows = static_cast<uint64_t>(gradient->count());
     written_.rows += rows;
-    for (size_t i = 0; i <= slots_.size(); ++i)
-      written_.bytes +=
-          rows * sizeof(float) * (i > 0 && slots_[i - 1].per_row ? 1 : static_cast<uint64_t>(gradient->width()));
+    written_.bytes += rows * (full * static_cast<uint64_t>(gradient->width()) + per_row) * sizeof(float);
   }
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -7,25 +7,27 @@
 #include <vector>
 
 #include "core/program.h"
-#include "core/seams.h"
+#include "core/system.h"
 #include "host/machine/machine.h"
 #include "host/plugins/device.h"
 #include "host/training/updater_options.h"
 
-namespace tenon {
+namespace tenon::host {
 
-// What an updater keeps beside each parameter: one float per element, or per row of the parameter's first dimension.
-struct SlotDeclaration {
+using namespace core;
+
+// A state (slot) of an updater: one float per element of each parameter, or per row of its first dimension.
+struct StateDeclaration {
   std::string name;
   double initial = 0;
   bool per_row = false;
 };
 
-// One slab's worth of slots: slot number -> memory in the layout of the slab, of rows in that of RowLayout. Empty for
-// slabs of buffers.
-using SlabSlots = std::vector<Buffer>;
+// The states of one slab, by state number: memory in the layout of the slab, or of RowLayout for a state per row. Empty
+// for slabs of buffers.
+using SlabStates = std::vector<Buffer>;
 
-// Where slots per row lie: for each entry one float for each of its rows, 64-byte aligned, in the order of the slab.
+// The layout of states per row: for each entry one float for each of its rows, 64-byte aligned, in the slab's order.
 class RowLayout {
  public:
   explicit RowLayout(const ParameterSet& set);
@@ -37,22 +39,23 @@ class RowLayout {
   std::vector<uint64_t> offsets_, sizes_;
 };
 
-// A prepared call with operands of its own.
+// A prepared call that owns its operand structs. Neither copied nor moved, since the call points to them.
 class OperandCall {
  public:
   struct Operand {
     tn_dtype dtype;
     void* data;
-    const tn_rows* rows = nullptr;  // not null: a TN_ROWS tensor
+    const tn_row_sparse* rows = nullptr;  // not null: a TN_ROW_SPARSE tensor
   };
   OperandCall(const OperandCall&) = delete;
   OperandCall& operator=(const OperandCall&) = delete;
 
-  // The program over a grid in memory, rows by columns.
+  // Prepares the program over a dense grid of rows by columns.
   static std::unique_ptr<OperandCall> over_grid(Device& device, ErrorSink& sink, const Program& program,
                                                 const Dim& rows, const Dim& columns, const std::vector<Operand>& inputs,
                                                 const std::vector<Operand>& outputs);
-  // The same over the rows that input 1 has: all other inputs and outputs that are not scalars lie in tables.
+  // Prepares the program over the rows of the row-sparse input 1. All other inputs, except scalars, and all outputs are
+  // tables in which these rows are read and written.
   static std::unique_ptr<OperandCall> over_rows(Device& device, ErrorSink& sink, const Program& program,
                                                 int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
                                                 const std::vector<Operand>& outputs);
@@ -72,37 +75,38 @@ class OperandCall {
   tn_call call_ = {};
 };
 
-// What an update works on, and with.
+// The recorded program of an updater, with its states and options.
 struct UpdatePlan {
   const Program& program;
   const std::vector<int32_t>& scalars;  // TN_SCALAR_*, kScalarClip: the program's last inputs
-  const std::vector<SlotDeclaration>& slots;
+  const std::vector<StateDeclaration>& states;
   int32_t grain;
-  double clip_norm;  // 0: none
+  double clip_norm;  // 0: off
 };
 
+// The calls that update the parameters of one machine.
 class UpdateCalls {
  public:
-  // Prepares one call for each stretch of neighbouring parameters and each gradient by rows, of those that `used`
-  // contains, in place: outputs are the memory of the inputs.
-  UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan, const std::vector<SlabSlots>& slots,
+  // Prepares one call for each stretch of neighbouring parameters and each row-sparse gradient, for the parameters that
+  // `used` contains. The calls work in place: outputs are the memory of the inputs.
+  UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePlan& plan, const std::vector<SlabStates>& states,
               ErrorSink& sink);
 
-  // Whether the calls are bound to the machine's memory as it lies now.
+  // Whether the calls are bound to the machine's present memory and to `used`.
   [[nodiscard]] bool is_for(const Machine& machine, const UsedNames& used) const {
     return memory_id_ == machine.memory_id() && used_ == used;
   }
   [[nodiscard]] bool is_empty() const { return runs_.empty() && sparse_.empty(); }
   [[nodiscard]] uint64_t workspace_bytes() const { return control_.size() + workspace_.size(); }
   void run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink);
-  // Of the last run: rows that were updated where gradients are rows, and bytes of parameters and slots written.
+  // Of the last run: the rows that row-sparse gradients updated, and the bytes of parameters and states written.
   struct Written {
     uint64_t rows = 0, bytes = 0;
   };
   [[nodiscard]] Written written() const { return written_; }
 
  private:
-  // What the calls read through device memory, before the symbols and the scalars.
+  // The beginning of control_, which the calls read in device memory. The symbols and scalars follow.
   struct Control {
     tn_random random;
     float clip_factor;
@@ -112,14 +116,14 @@ class UpdateCalls {
     Multipliers multipliers;
     double row_elements = 0;
   };
-  void add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabSlots>& slots, ErrorSink& sink);
+  void add_dense(Machine& machine, const UpdatePlan& plan, const std::vector<SlabStates>& states, ErrorSink& sink);
   void add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
-                  const std::vector<SlabSlots>& slots, ErrorSink& sink);
+                  const std::vector<SlabStates>& states, ErrorSink& sink);
   std::vector<OperandCall::Operand> with_scalars(std::vector<OperandCall::Operand> inputs);
   void add_clipping(Device& device, ErrorSink& sink, double limit);
   void lay_out(size_t stretches);
   void share_workspace(const std::shared_ptr<Device>& device);
-  void count_written();
+  void count_written(const ParameterSet& set);
   [[nodiscard]] Control* control() const { return reinterpret_cast<Control*>(control_.data()); }
   static constexpr uint64_t kSymbolsAt = 64;
   static_assert(sizeof(Control) <= kSymbolsAt);
@@ -130,10 +134,10 @@ class UpdateCalls {
   std::vector<const SparseGradient*> sparse_;
   std::vector<int32_t> scalars_;
   RowLayout layout_;
-  std::vector<SlotDeclaration> slots_;
+  std::vector<StateDeclaration> declared_;
   uint64_t scalars_at_ = 0, sums_at_ = 0;  // bytes into control_
-  size_t next_scalar_ = 0;                 // while it is built
-  std::vector<std::byte> staged_;          // Control, symbols and scalars, as they go to the device
+  size_t next_scalar_ = 0;                 // used by the constructor
+  std::vector<std::byte> staged_;          // Control, symbols and scalars, to copy to control_
   DeviceMemory control_;                   // Control, symbols, for each stretch its scalars, then the sums of squares
   std::vector<std::unique_ptr<OperandCall>> clipping_;
   std::vector<Stretch> stretches_;
@@ -141,4 +145,4 @@ class UpdateCalls {
   Written written_;
 };
 
-}  // namespace tenon
+}  // namespace tenon::host

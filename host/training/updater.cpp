@@ -9,17 +9,17 @@
 #include "host/plugins/error_sink.h"
 #include "host/training/update_calls.h"
 
-namespace tenon {
+namespace tenon::host {
 
-struct Updater::State {
+struct Updater::SetState {
   std::weak_ptr<ParameterSet> set;
-  std::vector<SlabSlots> slots;  // one per slab of the set
+  std::vector<SlabStates> slabs;  // one per slab of the set
   uint64_t step = 0;
   UpdateCalls::Written written;                     // by the last step
-  std::vector<std::unique_ptr<UpdateCalls>> calls;  // most recent last
+  std::vector<std::unique_ptr<UpdateCalls>> calls;  // oldest first
 };
 
-// What record writes into.
+// The state behind the callbacks of a plugin's record.
 struct UpdateRecording {
   Updater& updater;
   ErrorSink& errors;
@@ -27,12 +27,13 @@ struct UpdateRecording {
   ErrorSink& sink() { return errors; }
 
   template <bool kPerRow>
-  static int32_t slot(void* self, const char* name, double initial) {
+  static int32_t state(void* self, const char* name, double initial) {
     int32_t index = -1;
     lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
-      if (name == nullptr) fail(TN_PLUGIN_FAULT, "a slot without a name");
-      recording.updater.slots_.push_back({name, initial, kPerRow});
-      index = static_cast<int32_t>(recording.updater.slots_.size() - 1);
+      if (name == nullptr) fail(TN_PLUGIN_FAULT, "a state without a name");
+      if (recording.updater.recorded_) fail(TN_PLUGIN_FAULT, "state \"", name, "\" after the program");
+      recording.updater.declared_.push_back({name, initial, kPerRow});
+      index = static_cast<int32_t>(recording.updater.declared_.size() - 1);
     });
     return index;
   }
@@ -40,7 +41,7 @@ struct UpdateRecording {
   static tn_status program(void* self, const tn_program* program, const int32_t* scalars, uint32_t count,
                            int32_t grain) {
     return lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
-      if (program == nullptr || (count > 0 && scalars == nullptr)) fail(TN_PLUGIN_FAULT, "record gave a null program");
+      if (program == nullptr || (count > 0 && scalars == nullptr)) fail(TN_PLUGIN_FAULT, "record's program is null");
       Updater& made = recording.updater;
       made.program_ = Program::from(*program);
       made.scalars_.assign(scalars, scalars + count);
@@ -53,7 +54,7 @@ struct UpdateRecording {
 
 namespace {
 
-// An unknown attribute is named with what it may have meant, the host's own included.
+// Refuses unknown attributes. Suggestions include the host's options.
 void check_names(const std::vector<Attribute>& declared, const Values& given) {
   std::vector<std::string> known = UpdaterOptions::names();
   for (const Attribute& attribute : declared) known.push_back(attribute.name);
@@ -82,33 +83,33 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
   const Loan<tn_update_recorder> recorder(type.tags, &recording, "recorder", sink.who());
   recorder->errors = sink.get();
   recorder->attributes = view.get();
-  recorder->slot = &UpdateRecording::slot<false>;
-  recorder->row_slot = &UpdateRecording::slot<true>;
+  recorder->state = &UpdateRecording::state<false>;
+  recorder->row_state = &UpdateRecording::state<true>;
   recorder->program = &UpdateRecording::program;
   sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
   if (!recorded_) throw Error(TN_PLUGIN_FAULT, sink.who() + " recorded no program", sink.who());
-  if (options_.changes_gradient()) program_ = with_options(program_, options_, slots_.size(), scalars_);
+  if (options_.changes_gradient()) program_ = with_options(program_, options_, declared_.size(), scalars_);
 }
 
 Updater::~Updater() = default;
 
 void Updater::check_program() const {
-  const size_t fulls = 2 + slots_.size();
+  const size_t fulls = 2 + declared_.size();
   if (program_.inputs.size() != fulls + scalars_.size())
     fail(TN_PLUGIN_FAULT, "the program has ", program_.inputs.size(), " inputs; expected parameter, gradient, ",
-         slots_.size(), " slots and ", scalars_.size(), " scalars");
-  if (program_.outputs.size() != 1 + slots_.size())
-    fail(TN_PLUGIN_FAULT, "the program has ", program_.outputs.size(), " outputs; expected ", 1 + slots_.size());
+         declared_.size(), " states and ", scalars_.size(), " scalars");
+  if (program_.outputs.size() != 1 + declared_.size())
+    fail(TN_PLUGIN_FAULT, "the program has ", program_.outputs.size(), " outputs; expected ", 1 + declared_.size());
   if (program_.draws()) fail(TN_UNSUPPORTED, "the program draws random numbers, which updaters are not given");
-  const auto extent_of_slot = [&](size_t slot) { return slots_[slot].per_row ? TN_PER_ROW : TN_FULL; };
+  const auto extent_of_state = [&](size_t state) { return declared_[state].per_row ? TN_PER_ROW : TN_FULL; };
   const auto extent_of_input = [&](size_t i) {
-    return i >= fulls ? TN_SCALAR : i < 2 ? TN_FULL : extent_of_slot(i - 2);
+    return i >= fulls ? TN_SCALAR : i < 2 ? TN_FULL : extent_of_state(i - 2);
   };
   for (size_t i = 0; i < program_.inputs.size(); ++i)
     if (program_.inputs[i].kind != TN_FLOAT || program_.inputs[i].extent != extent_of_input(i))
       fail(TN_PLUGIN_FAULT, "program input ", i, " has the wrong extent or kind");
   for (size_t i = 0; i < program_.outputs.size(); ++i)
-    if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_slot(i - 1)))
+    if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_state(i - 1)))
       fail(TN_PLUGIN_FAULT, "program output ", i, " has the wrong extent");
   for (const int32_t scalar : scalars_)
     if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_ROW_ELEMENTS)
@@ -117,11 +118,11 @@ void Updater::check_program() const {
   check_grain();
 }
 
-// What the program sees beside one element must lie within its grain.
+// Checks that the program reads nothing beyond its grain.
 void Updater::check_grain() const {
-  const bool row_slots =
-      std::any_of(slots_.begin(), slots_.end(), [](const SlotDeclaration& slot) { return slot.per_row; });
-  if (row_slots && grain_ != TN_GRAIN_ROW) fail(TN_PLUGIN_FAULT, "slots per row need the grain of a row");
+  const bool row_states =
+      std::any_of(declared_.begin(), declared_.end(), [](const StateDeclaration& each) { return each.per_row; });
+  if (row_states && grain_ != TN_GRAIN_ROW) fail(TN_PLUGIN_FAULT, "states per row need the grain of a row");
   const bool reads_row = std::find(scalars_.begin(), scalars_.end(), TN_SCALAR_ROW_ELEMENTS) != scalars_.end();
   if (reads_row && grain_ == TN_GRAIN_ELEMENT)
     fail(TN_PLUGIN_FAULT, "a program that reads the length of a row needs the grain of a row");
@@ -142,75 +143,75 @@ void Updater::set_learning_rate(double rate) {
   learning_rate_ = rate;
 }
 
-// Null before the first update of the set.
-const Updater::State* Updater::known(const std::shared_ptr<ParameterSet>& set) const {
-  for (const auto& state : states_)
+// Returns null before the first update of the set.
+const Updater::SetState* Updater::known(const std::shared_ptr<ParameterSet>& set) const {
+  for (const auto& state : sets_)
     if (state->set.lock() == set) return state.get();
   return nullptr;
 }
 
 UpdateCalls::Written Updater::written(const std::shared_ptr<ParameterSet>& set) const {
-  const State* state = known(set);
+  const SetState* state = known(set);
   return state == nullptr ? UpdateCalls::Written{} : state->written;
 }
 
 double Updater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
-  const State* state = known(set);
+  const SetState* state = known(set);
   const uint64_t step = state == nullptr ? 1 : std::max<uint64_t>(state->step, 1);
   return learning_rate_ * options_.schedule.factor(step);
 }
 
-uint64_t Updater::slot_bytes(const ParameterSet& set) const {
+uint64_t Updater::state_bytes(const ParameterSet& set) const {
   uint64_t bytes = 0;
   const RowLayout layout(set);
   for (size_t i = 0; i < set.slabs().size(); ++i)
-    for (const SlotDeclaration& slot : slots_)
+    for (const StateDeclaration& each : declared_)
       if (!set.slabs()[i].buffer)
-        bytes += sizeof(float) * (slot.per_row ? layout.size(i) : set.slabs()[i].padded_elements);
+        bytes += sizeof(float) * (each.per_row ? layout.size(i) : set.slabs()[i].padded_elements);
   return bytes;
 }
 
 uint64_t Updater::workspace_bytes(const std::shared_ptr<ParameterSet>& set) const {
   uint64_t bytes = 0;
-  if (const State* state = known(set))
+  if (const SetState* state = known(set))
     for (const auto& calls : state->calls) bytes += calls->workspace_bytes();
   return bytes;
 }
 
-Updater::State& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
-  std::erase_if(states_, [](const auto& state) { return state->set.expired(); });
+Updater::SetState& Updater::state_for(const std::shared_ptr<ParameterSet>& set) {
+  std::erase_if(sets_, [](const auto& state) { return state->set.expired(); });
   const auto found =
-      std::find_if(states_.begin(), states_.end(), [&](const auto& state) { return state->set.lock() == set; });
-  State* state = found == states_.end() ? nullptr : found->get();
-  std::unique_ptr<State> fresh;
+      std::find_if(sets_.begin(), sets_.end(), [&](const auto& state) { return state->set.lock() == set; });
+  SetState* state = found == sets_.end() ? nullptr : found->get();
+  std::unique_ptr<SetState> fresh;
   if (state == nullptr) {
-    fresh = std::make_unique<State>();
+    fresh = std::make_unique<SetState>();
     fresh->set = set;
     state = fresh.get();
   }
   const RowLayout layout(*set);
-  while (state->slots.size() < set->slabs().size()) {  // slabs that were added since
-    const size_t number = state->slots.size();
+  while (state->slabs.size() < set->slabs().size()) {  // slabs that were added since
+    const size_t number = state->slabs.size();
     const ParameterSlab& slab = set->slabs()[number];
-    SlabSlots buffers;
-    for (const SlotDeclaration& slot : slots_) {
+    SlabStates buffers;
+    for (const StateDeclaration& each : declared_) {
       if (slab.buffer) break;
-      const uint64_t floats = slot.per_row ? layout.size(number) : slab.padded_elements;
+      const uint64_t floats = each.per_row ? layout.size(number) : slab.padded_elements;
       buffers.emplace_back(set->allocator(), floats * sizeof(float));
-      std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, static_cast<float>(slot.initial));
+      std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, static_cast<float>(each.initial));
     }
-    state->slots.push_back(std::move(buffers));
+    state->slabs.push_back(std::move(buffers));
   }
-  if (fresh) states_.push_back(std::move(fresh));
+  if (fresh) sets_.push_back(std::move(fresh));
   return *state;
 }
 
-UpdateCalls& Updater::calls_for(State& state, Machine& machine, const UsedNames& used, ErrorSink& sink) {
+UpdateCalls& Updater::calls_for(SetState& state, Machine& machine, const UsedNames& used, ErrorSink& sink) {
   constexpr size_t kKept = 8;  // machines that alternate on one set, as in adversarial training
   for (const auto& calls : state.calls)
     if (calls->is_for(machine, used)) return *calls;
-  const UpdatePlan plan = {program_, scalars_, slots_, grain_, options_.clip_norm};
-  auto made = std::make_unique<UpdateCalls>(machine, used, plan, state.slots, sink);
+  const UpdatePlan plan = {program_, scalars_, declared_, grain_, options_.clip_norm};
+  auto made = std::make_unique<UpdateCalls>(machine, used, plan, state.slabs, sink);
   if (state.calls.size() == kKept) state.calls.erase(state.calls.begin());
   state.calls.push_back(std::move(made));
   return *state.calls.back();
@@ -219,7 +220,7 @@ UpdateCalls& Updater::calls_for(State& state, Machine& machine, const UsedNames&
 void Updater::update(Machine& machine, const UsedNames& used) {
   if (!machine.has_gradients()) return;
   ErrorSink sink("updater \"" + type() + "\"", type_.tags);
-  State& state = state_for(machine.set());
+  SetState& state = state_for(machine.set());
   UpdateCalls& calls = calls_for(state, machine, used, sink);
   if (calls.is_empty()) return;
   const uint64_t step = state.step + 1;
@@ -228,4 +229,4 @@ void Updater::update(Machine& machine, const UsedNames& used) {
   state.written = calls.written();
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

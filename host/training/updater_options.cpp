@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon::host {
 
 namespace {
 
@@ -105,14 +105,14 @@ std::vector<std::string> UpdaterOptions::names() {
           "schedule.warm_up"};
 }
 
-Program with_options(const Program& program, const UpdaterOptions& options, size_t slots,
+Program with_options(const Program& program, const UpdaterOptions& options, size_t states,
                      std::vector<int32_t>& scalars) {
   ProgramWriter writer;
   std::vector<int32_t> inputs;
   for (const tn_program_input& input : program.inputs) inputs.push_back(writer.input(input.extent, input.kind));
   const auto scalar = [&](int32_t which) {
     const auto known = std::find(scalars.begin(), scalars.end(), which);
-    if (known != scalars.end()) return inputs[2 + slots + static_cast<size_t>(known - scalars.begin())];
+    if (known != scalars.end()) return inputs[2 + states + static_cast<size_t>(known - scalars.begin())];
     scalars.push_back(which);
     inputs.push_back(writer.input(TN_SCALAR));
     return inputs.back();
@@ -160,4 +160,4 @@ Program clip_factor(double limit) {
   return writer.finish();
 }
 
-}  // namespace tenon
+}  // namespace tenon::host

@@ -189,22 +189,22 @@ static void write_dtype(text* t, tn_dtype dtype) {
   refuse(t, "0x%" PRIx32 " is not a compute type; known: float32, float64, float16, bfloat16", dtype);
 }
 
-static void write_claim(text* t, const tn_kernel* k) {
-  const tn_claim* claim = k->claim;
-  if (claim == NULL) return;
-  check_size(t, "claim", claim->size, sizeof *claim);
-  check_list(t, "claims", claim->types, claim->types_count);
-  if (claim->types_count < 2 || claim->types_count > 8)
-    refuse(t, "it claims a chain of %" PRIu32 " layers; 2 to 8 are possible", claim->types_count);
-  json_open(t, "claims", '[');
-  for (uint32_t i = 0; i < claim->types_count; ++i) {
-    check_entry(t, "claims", claim->types[i], i);
-    check_type(t, "layer type", claim->types[i]);
-    json_string(t, NULL, claim->types[i]);
+static void write_chain(text* t, const tn_kernel* k) {
+  const tn_fusion_pattern* fusion = k->fusion;
+  if (fusion == NULL) return;
+  check_size(t, "fusion", fusion->size, sizeof *fusion);
+  check_list(t, "fuses", fusion->types, fusion->types_count);
+  if (fusion->types_count < 2 || fusion->types_count > 8)
+    refuse(t, "it fuses a chain of %" PRIu32 " layers; 2 to 8 are possible", fusion->types_count);
+  json_open(t, "fuses", '[');
+  for (uint32_t i = 0; i < fusion->types_count; ++i) {
+    check_entry(t, "fuses", fusion->types[i], i);
+    check_type(t, "layer type", fusion->types[i]);
+    json_string(t, NULL, fusion->types[i]);
   }
   json_close(t, ']');
-  if (strcmp(claim->types[claim->types_count - 1], k->type) != 0)
-    refuse(t, "it is for the layer type \"%s\", but the chain that it claims ends in another", k->type);
+  if (strcmp(fusion->types[fusion->types_count - 1], k->type) != 0)
+    refuse(t, "it is for the layer type \"%s\", but the chain that it fuses ends in another", k->type);
 }
 
 static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
@@ -226,7 +226,7 @@ static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
   for (uint32_t i = 0; i < k->dtypes_count; ++i) write_dtype(t, k->dtypes[i]);
   json_close(t, ']');
   json_integer(t, "score", k->score);
-  write_claim(t, k);
+  write_chain(t, k);
   json_close(t, '}');
 }
 

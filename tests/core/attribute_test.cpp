@@ -8,13 +8,15 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 using nlohmann::json;
-using test::error_of;
 using ::testing::HasSubstr;
 
 using Ints = std::vector<int64_t>;
@@ -213,4 +215,4 @@ TEST(AttributesView, ShowsWhatPluginsRead) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -6,12 +6,13 @@
 
 #include "core/attribute.h"
 #include "core/shape.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
-
-using test::error_of;
 
 TEST(Error, FieldsAreFilledByFail) {
   const Error plain = error_of([] { fail(TN_INVALID, "size is ", 3); });
@@ -61,10 +62,10 @@ TEST(Error, FilesAreSubjects) {
 TEST(SymbolNames, NameDimensions) {
   struct Named : SymbolNames {
     [[nodiscard]] std::string name_of(int32_t symbol) const override {
-      return symbol == TN_SYMBOL_FIRST_ROWS ? "rows of \"words\"" : SymbolNames::name_of(symbol);
+      return symbol == TN_SYMBOL_FIRST_RAGGED ? "rows of \"words\"" : SymbolNames::name_of(symbol);
     }
   } const named;
-  const Shape shape = {tn_dim_symbol(TN_SYMBOL_FIRST_ROWS), tn_dim_symbol(TN_SYMBOL_FIRST_ROWS + 10),
+  const Shape shape = {tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED), tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED + 10),
                        tn_dim_symbol(TN_SYMBOL_SAMPLES), tn_dim_constant(3)};
   EXPECT_EQ(to_string(shape, named), "[rows of \"words\", rows12, samples, 3]");
   EXPECT_EQ(to_string(shape), "[rows2, rows12, samples, 3]");
@@ -72,4 +73,4 @@ TEST(SymbolNames, NameDimensions) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "core/graph/passes.h"
-#include "tests/support/graph_interpreter.h"
+#include "tests/support/graphs/graph_interpreter.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0, {}}; }
@@ -89,7 +92,7 @@ TEST(Fusion, KeepsExtentsApart) {
   const ValueId moved = writer.pointwise(binary(TN_OP_ADD, TN_PER_COLUMN), {x, of_rows}, 1)[0];
   fuse(graph, {moved});
   ASSERT_EQ(graph.nodes.size(), 2U);
-  test::Interpreter interpreter(graph, {0, 2});
+  Interpreter interpreter(graph, {0, 2});
   interpreter.values[static_cast<size_t>(x)] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   interpreter.run();
   EXPECT_EQ(interpreter.values[static_cast<size_t>(moved)], (std::vector<double>{7, 17, 27, 10, 20, 30, 13, 23, 33}));
@@ -104,7 +107,7 @@ TEST(Fusion, KeepsExtentsOfOneOperandApart) {
   const ValueId both = writer.pointwise(binary(TN_OP_ADD, TN_PER_COLUMN), {by_row, v}, 1)[0];
   fuse(graph, {both});
   ASSERT_EQ(graph.nodes.size(), 1U);
-  test::Interpreter interpreter(graph, {0, 2});
+  Interpreter interpreter(graph, {0, 2});
   interpreter.values[static_cast<size_t>(x)] = {1, 2, 3, 4};
   interpreter.values[static_cast<size_t>(v)] = {10, 200};
   interpreter.run();
@@ -210,7 +213,7 @@ TEST(Bags, OfRowsThatNobodyElseReads) {
   for (const int use : {kAlone, kKept, kReadBefore, kReadAfter, kViewed}) {
     SCOPED_TRACE(use);
     Graph graph;
-    const Dim rows = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS);
+    const Dim rows = tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED);
     Dim ends = samples();
     ends.offset = 1;
     graph.rows[rows.symbol] = {samples(), graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, "offsets")};
@@ -233,4 +236,4 @@ TEST(Bags, OfRowsThatNobodyElseReads) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

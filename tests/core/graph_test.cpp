@@ -6,16 +6,19 @@
 
 #include "core/error.h"
 #include "core/graph/passes.h"
-#include "tests/support/graph_interpreter.h"
+#include "tests/support/graphs/graph_interpreter.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 constexpr int64_t kSamples = 3;
 constexpr int64_t kRows = 5;  // of the sequences
 const std::vector<int64_t> kSymbols = {0, kSamples, kRows};
 
-int64_t count_of(const Shape& shape) { return test::count_of(shape, kSymbols); }
+int64_t count_of(const Shape& shape) { return tenon_tests::count_of(shape, kSymbols); }
 
 Spec f64(const Shape& shape) { return {TN_F64, shape, TN_DENSE, 0, {}}; }
 Dim fixed(int64_t n) { return tn_dim_constant(n); }
@@ -28,11 +31,11 @@ struct Built {
   ValueId row_ids = kNoValue;   // the same, one for each row
   ValueId offsets = kNoValue;   // of the sequences, one of them empty
   ValueId output = kNoValue;
-  std::set<ValueId> by_rows;  // inputs whose gradients are rows
+  std::set<ValueId> row_sparse;  // inputs whose gradients are rows
 
   // The dimension of rows, with its sequences.
   Dim rows() {
-    constexpr int32_t kSymbol = TN_SYMBOL_FIRST_ROWS;
+    constexpr int32_t kSymbol = TN_SYMBOL_FIRST_RAGGED;
     if (offsets == kNoValue) {
       Dim ends = tn_dim_symbol(TN_SYMBOL_SAMPLES);
       ends.offset = 1;
@@ -60,7 +63,7 @@ std::vector<std::vector<double>> fill(const Built& built) {
 
 // The weighted sum of the output.
 double run(const Built& built, const std::vector<std::vector<double>>& inputs, const std::vector<double>& weights) {
-  test::Interpreter interpreter(built.graph, kSymbols);
+  Interpreter interpreter(built.graph, kSymbols);
   std::copy(inputs.begin(), inputs.end(), interpreter.values.begin());
   interpreter.run();
   double sum = 0;
@@ -77,9 +80,9 @@ void check(Built built) {
 
   Graph graph = built.graph;
   const ValueId seed = graph.add_external(graph.spec(built.output), "seed");
-  const auto gradients = differentiate(graph, {{built.output, seed}}, built.inputs, TN_F64, built.by_rows);
+  const auto gradients = differentiate(graph, {{built.output, seed}}, built.inputs, TN_F64, built.row_sparse);
   const auto derive = [&](const Graph& of) {
-    test::Interpreter interpreter(of, kSymbols);
+    Interpreter interpreter(of, kSymbols);
     std::copy(inputs.begin(), inputs.end(), interpreter.values.begin());
     interpreter.values[static_cast<size_t>(seed)] = weights;
     interpreter.run();
@@ -150,11 +153,11 @@ TEST(GraphGradient, GatherAndScatterAdd) {
 
 // Sums, maxima and copies along sequences, one of them empty.
 TEST(GraphGradient, Segments) {
-  for (const int32_t op : {TN_SEGMENT_SUM, TN_SEGMENT_MAX, TN_SEGMENT_SPREAD, TN_SEGMENT_SHIFT}) {
+  for (const int32_t op : {TN_SEGMENT_SUM, TN_SEGMENT_MAX, TN_SEGMENT_BROADCAST, TN_SEGMENT_SHIFT}) {
     SCOPED_TRACE(op);
     Built built;
     const Dim rows = built.rows();
-    const Dim first = op == TN_SEGMENT_SPREAD ? samples() : rows;
+    const Dim first = op == TN_SEGMENT_BROADCAST ? samples() : rows;
     const ValueId x = built.graph.add_external(f64({first, fixed(2), fixed(2)}), "x");
     built.inputs = {x};
     built.output = GraphWriter(built.graph, 0, false, TN_F64).segment(op, x, rows, -1);
@@ -184,7 +187,7 @@ TEST(GraphGradient, SegmentsNameBothShapes) {
   GraphWriter writer(built.graph, 0, false, TN_F64);
   EXPECT_THROW(writer.segment(TN_SEGMENT_SUM, x, rows, 0), Error);
   EXPECT_THROW(writer.segment(TN_SEGMENT_SUM, kNoValue, rows, 0), Error);
-  EXPECT_THROW(writer.segment(TN_SEGMENT_SPREAD, x, fixed(3), 0), Error);
+  EXPECT_THROW(writer.segment(TN_SEGMENT_BROADCAST, x, fixed(3), 0), Error);
   EXPECT_THROW(writer.segment(77, x, rows, 0), Error);
 }
 
@@ -196,7 +199,7 @@ TEST(GraphGradient, Rows) {
   built.ids = built.graph.add_external({TN_I64, {samples()}, TN_DENSE, 0, {}}, "ids");
   built.row_ids = built.graph.add_external({TN_I64, {rows}, TN_DENSE, 0, {}}, "row_ids");
   built.inputs = {table};
-  built.by_rows = {table};
+  built.row_sparse = {table};
   GraphWriter writer(built.graph, 0, false, TN_F64);
   const ValueId bags = writer.segment(TN_SEGMENT_SUM, writer.gather(table, built.row_ids), rows, 0);
   ProgramWriter product;
@@ -207,7 +210,7 @@ TEST(GraphGradient, Rows) {
   Graph graph = built.graph;
   const ValueId seed = graph.add_external(graph.spec(built.output), "seed");
   const ValueId gradient = differentiate(graph, {{built.output, seed}}, {table}, TN_F64, {table}).at(table);
-  ASSERT_EQ(graph.spec(gradient).storage, TN_ROWS);
+  ASSERT_EQ(graph.spec(gradient).storage, TN_ROW_SPARSE);
   fuse(graph, {gradient});
   const Node& last = graph.nodes.back();
   ASSERT_TRUE(last.is<Coalesce>());
@@ -225,7 +228,7 @@ TEST(GraphGradient, RowsAndDense) {
   const ValueId table = built.graph.add_external(f64({fixed(3), fixed(3)}), "table");
   built.row_ids = built.graph.add_external({TN_I64, {rows}, TN_DENSE, 0, {}}, "row_ids");
   built.inputs = {table};
-  built.by_rows = {table};
+  built.row_sparse = {table};
   GraphWriter writer(built.graph, 0, false, TN_F64);
   const ValueId bags = writer.segment(TN_SEGMENT_SUM, writer.gather(table, built.row_ids), rows, 0);
   built.output = writer.gemm(bags, table, TN_TRANSPOSE_B, 1);
@@ -299,7 +302,7 @@ TEST(GraphGradient, NothingOfWhatIsStopped) {
   const ValueId x = built.graph.add_external(f64({rows, fixed(2)}), "x");
   built.inputs = {x};
   GraphWriter writer(built.graph, 0, false, TN_F64);
-  const ValueId most = writer.segment(TN_SEGMENT_SPREAD, writer.segment(TN_SEGMENT_MAX, x, rows, 0), rows, 0);
+  const ValueId most = writer.segment(TN_SEGMENT_BROADCAST, writer.segment(TN_SEGMENT_MAX, x, rows, 0), rows, 0);
   ProgramWriter program;
   const int32_t a = program.input(TN_FULL), b = program.input(TN_FULL);
   program.output(program.apply(TN_OP_EXP, program.apply(TN_OP_SUB, a, program.apply(TN_OP_STOP, b))));
@@ -342,4 +345,4 @@ TEST(GraphWriter, NamesBothShapes) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

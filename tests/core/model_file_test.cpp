@@ -4,15 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
-using test::CountingAllocator;
-using test::error_of;
-using test::MemoryFiles;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -336,4 +336,4 @@ TEST(ModelFile, LivesOnDisk) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

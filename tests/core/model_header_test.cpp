@@ -4,13 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
-using test::error_of;
-using test::MemoryFiles;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -212,4 +213,4 @@ TEST(ModelHeader, CanonicalJsonSortsAndEscapes) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -11,7 +11,10 @@
 #include "core/error.h"
 #include "core/topology.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 using testing::ElementsAre;
@@ -21,7 +24,7 @@ using Texts = std::vector<std::string>;
 
 NamesRef made(const Texts& texts) { return names_of({texts.begin(), texts.end()}, TN_INVALID, "test"); }
 std::string difference(const Texts& told, int64_t limit, const Texts& known) {
-  return tenon::difference(*made(told), limit, *made(known));
+  return tenon::core::difference(*made(told), limit, *made(known));
 }
 Texts numbered(int64_t count, const std::string& before = "w") {
   Texts texts;
@@ -78,9 +81,8 @@ TEST(Names, OfWhichOnlyDigestsAreKnown) {
   EXPECT_EQ(difference(known, -1, known), "");
   Texts changed = known;
   std::swap(changed[0], changed[1]);
-  EXPECT_THAT(difference(changed, -1, known),
-              HasSubstr("there are 65537 names with SHA-256 " + made(changed)->sha256 +
-                        ", and known are 65537 names with SHA-256 " + made(known)->sha256));
+  EXPECT_THAT(difference(changed, -1, known), HasSubstr("expected 65537 names with SHA-256 " + made(known)->sha256 +
+                                                        ", got 65537 names with SHA-256 " + made(changed)->sha256));
   EXPECT_NE(difference({"w0"}, 1, known), "");
 }
 
@@ -129,4 +131,4 @@ TEST(Names, OfOneFileAreBoundedTogether) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -11,13 +11,14 @@
 #include <optional>
 
 #include "core/philox.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
-using test::CountingAllocator;
-using test::error_of;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -113,7 +114,7 @@ TEST(ParameterSet, RefusesMultipliersThatDiffer) {
     return std::string(error.message());
   };
   EXPECT_EQ(conflict({stating("none", {}, {}), stating("a", 0.5, 1), stating("b", 0.25, 1)}),
-            "parameter \"D.weight\" cannot be shared: layer \"a\" sets its learning_rate multiplier to 0.5, layer "
+            "parameter \"D.weight\" cannot be shared: layer \"a\" sets its rate multiplier to 0.5, layer "
             "\"b\" to 0.25");
   EXPECT_EQ(
       conflict({stating("a", {}, 0), stating("none", {}, {}), stating("b", 0.5, 1)}),
@@ -126,7 +127,7 @@ TEST(ParameterSet, KeepsItsMultipliersWhereItGrows) {
     return std::string(error_of([&] { set->add({declare("new", {1}), declaration}, 1); }).message());
   };
   EXPECT_EQ(refusal(stating("b", 2, {})),
-            "parameter \"D.weight\" cannot be shared: layer \"a\" leaves its learning_rate multiplier at 1, layer "
+            "parameter \"D.weight\" cannot be shared: layer \"a\" leaves its rate multiplier at 1, layer "
             "\"b\" sets it to 2.0");
   EXPECT_THAT(refusal(stating("b", {}, 2)), HasSubstr("layer \"a\" sets its decay multiplier to 0.5"));
   EXPECT_FALSE(set->contains("new"));
@@ -357,4 +358,4 @@ TEST(ParameterSet, CreateLeavesNothingBehindWithoutMemory) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

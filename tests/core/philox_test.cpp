@@ -7,7 +7,10 @@
 #include <map>
 #include <vector>
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 // The known answers that Random123 publishes for philox4x32 with 10 rounds; counter {index, stream}, key seed.
@@ -70,4 +73,4 @@ TEST(Philox, BelowOneIsZeroAndAllBitsCanBeAskedFor) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -6,9 +6,12 @@
 
 #include "core/error.h"
 #include "core/program.h"
-#include "tests/support/program_reference.h"
+#include "tests/support/graphs/program_reference.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 using Values = std::vector<std::vector<double>>;
@@ -278,4 +281,4 @@ TEST(Program, RefusesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -13,15 +13,15 @@
 #include <random>
 
 #include "core/model_file.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon {
-namespace {
+namespace tenon_tests {
 
-using test::error_of;
-using test::MemoryFiles;
+using namespace tenon::core;
+
+namespace {
 
 class SafetensorsPeer : public ::testing::Test {
  protected:
@@ -63,7 +63,7 @@ std::shared_ptr<ParameterSet> example() {
   };
   auto set =
       ParameterSet::create({declare("w", {2, 3}, false), declare("m\u00e9", {}, true), declare("none", {0, 4}, false)},
-                           1, std::make_shared<test::CountingAllocator>());
+                           1, std::make_shared<CountingAllocator>());
   const float w[] = {1, 2, 3, 4, 5, 6.5f};
   const float m = -7;
   set->set("w", TN_F32, {2, 3}, w);
@@ -192,4 +192,4 @@ print(answers, end='')
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 TEST(DlpackType, IsOneElementOfTheType) {
@@ -17,4 +20,4 @@ TEST(DlpackType, IsOneElementOfTheType) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -3,17 +3,20 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 TEST(ExpressionName, NamesOutputsOtherThanTheFirst) {
   Layer layer;
   layer.name = "mine";
   const auto made = std::make_shared<const Layer>(std::move(layer));
-  EXPECT_EQ(expression_name({made, 0}), "mine");
-  EXPECT_EQ(expression_name({made, 2}), "mine:2");
-  EXPECT_EQ(expression_name({nullptr, 0}), "");  // an input that was left out
+  EXPECT_EQ(output_name({made, 0}), "mine");
+  EXPECT_EQ(output_name({made, 2}), "mine:2");
+  EXPECT_EQ(output_name({nullptr, 0}), "");  // an input that was left out
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

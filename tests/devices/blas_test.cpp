@@ -79,7 +79,7 @@ void __wrap_cblas_sgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE t
 // NOLINTEND
 }
 
-namespace tenon::test {
+namespace tenon_tests {
 namespace {
 
 // Zeros that take no memory while they are only read.
@@ -162,14 +162,14 @@ TEST_F(Blas, OneBufferServesEverybody) {
 }
 
 TEST_F(Blas, NoMoreCallsAtOnceThanAreAllowed) {
-  calls.gather = cpu::kMostBlasCalls;
+  calls.gather = tenon::cpu::kMostBlasCalls;
   bool right = false;
   alarm(60);  // there is no place for more buffers than that: whoever has one waits for ever
   EXPECT_EQ(multiply(300, 200, &right), TN_OK) << device_.message;
   alarm(0);
   EXPECT_TRUE(right);
-  EXPECT_EQ(calls.most, cpu::kMostBlasCalls);
-  EXPECT_EQ(buffers.size(), static_cast<size_t>(cpu::kMostBlasCalls));
+  EXPECT_EQ(calls.most, tenon::cpu::kMostBlasCalls);
+  EXPECT_EQ(buffers.size(), static_cast<size_t>(tenon::cpu::kMostBlasCalls));
 }
 
 using PackingBuffer = Kernels;
@@ -190,7 +190,7 @@ void multiply_tile(int64_t n, int64_t k, tn_dtype dtype, Multiply multiply) {
   constexpr int64_t kRows = 1 << 22;
   int64_t most = 0;
   for (int64_t m = kRows; m > 1; m -= m / 5 + 1)
-    most = std::max(most, cpu::choose_tiles(m, n, k, TN_TRANSPOSE_A | TN_TRANSPOSE_B).rows);
+    most = std::max(most, tenon::cpu::choose_tiles(m, n, k, TN_TRANSPOSE_A | TN_TRANSPOSE_B).rows);
   const auto element = static_cast<int64_t>(tn_dtype_bytes(dtype));
   const Zeros a(static_cast<size_t>(most * k * element)), b(static_cast<size_t>(k * n * element)),
       c(static_cast<size_t>(most * n * element));
@@ -200,7 +200,7 @@ void multiply_tile(int64_t n, int64_t k, tn_dtype dtype, Multiply multiply) {
 TEST_F(PackingBuffer, HoldsWhatIsPacked) {
   const auto check = [](int64_t n, int64_t k, tn_dtype dtype) {
     multiply_tile(n, k, dtype, [&](int64_t m, uint8_t* a, uint8_t* b, uint8_t* c) {
-      const cpu::BlasCall permit;
+      const tenon::cpu::BlasCall permit;
       ASSERT_TRUE(permit);
       const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), depth = static_cast<blasint>(k);
       if (dtype == TN_F32)
@@ -218,7 +218,7 @@ TEST_F(PackingBuffer, HoldsWhatIsPacked) {
   for (const uint8_t* buffer : buffers) most = std::max(most, touched(buffer));
   RecordProperty("touched", std::to_string(most));
   EXPECT_GT(most, uint64_t{1} << 20) << "nothing that these products packed was seen";
-  EXPECT_LT(most, cpu::kKnownCoreBytes * 7 / 8) << "there should be room for what these sizes do not show";
+  EXPECT_LT(most, tenon::cpu::kKnownCoreBytes * 7 / 8) << "there should be room for what these sizes do not show";
 }
 
 // A matrix times a vector copies pieces of the vector, however long that is.
@@ -229,7 +229,7 @@ TEST_F(PackingBuffer, HoldsWhatAVectorNeeds) {
     const auto* a = reinterpret_cast<const T*>(matrix.data());
     for (const CBLAS_TRANSPOSE op : {CblasNoTrans, CblasTrans})
       for (const bool tall : {true, false}) {
-        const cpu::BlasCall permit;
+        const tenon::cpu::BlasCall permit;
         ASSERT_TRUE(permit);
         const blasint rows = tall ? kLong : kFew, columns = tall ? kFew : kLong;
         gemv(CblasRowMajor, op, rows, columns, T{1}, a, columns, reinterpret_cast<const T*>(x.data()), 1, T{1},
@@ -238,8 +238,8 @@ TEST_F(PackingBuffer, HoldsWhatAVectorNeeds) {
   };
   check(float{}, &cblas_sgemv);
   check(double{}, &cblas_dgemv);
-  for (const uint8_t* buffer : buffers) EXPECT_LT(touched(buffer), cpu::kKnownCoreBytes * 7 / 8);
+  for (const uint8_t* buffer : buffers) EXPECT_LT(touched(buffer), tenon::cpu::kKnownCoreBytes * 7 / 8);
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -9,3 +9,8 @@ foreach(core SkylakeX Haswell)
   gtest_discover_tests(test_devices_blas_test TEST_PREFIX "devices/blas_${core}." DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS devices TIMEOUT 300 ENVIRONMENT OPENBLAS_CORETYPE=${core})
 endforeach()
+
+# The choice itself, with the environment that OpenBLAS sees.
+target_include_directories(test_devices_blas_core_test PRIVATE "${PROJECT_SOURCE_DIR}/plugins/devices/cpu")
+target_link_libraries(test_devices_blas_core_test PRIVATE
+  "$<FILTER:$<TARGET_OBJECTS:tenon_devices_cpu_objects>,INCLUDE,blas_core>" "-Wl,--wrap=getenv")

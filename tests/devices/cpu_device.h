@@ -21,7 +21,7 @@
 
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 
 // What the calls of the tests draw their random numbers from.
 inline constexpr tn_random kTestStep = {0x9876543210abcdef, 0x100000005};
@@ -290,7 +290,7 @@ class PreparedCall {
       tensors[i].size = sizeof(tn_tensor);
       tensors[i].dl.data = is_input ? inputs[i] : outputs[i - inputs.size()];
       if (const auto found = rows.find(tensors[i].dl.data); found != rows.end()) {
-        tensors[i].storage = TN_ROWS;
+        tensors[i].storage = TN_ROW_SPARSE;
         tensors[i].part = found->second;
       }
       if (is_input) in.push_back(inputs[i] == nullptr ? nullptr : &tensors[i]);  // null: an absent operand
@@ -313,10 +313,10 @@ class PreparedCall {
   }
 
   tn_prepared prepared = {sizeof(tn_prepared), 0, nullptr, 0, nullptr, nullptr};
-  std::map<const void*, const tn_rows*> rows;  // operands that are TN_ROWS, by where their values lie
+  std::map<const void*, const tn_row_sparse*> rows;  // operands that are TN_ROW_SPARSE, by where their values lie
 
  private:
   CpuDevice& device_;
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,7 +1,7 @@
 // The core of the device "cpu": descriptor, memory, copies, streams. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/cpu_device.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 namespace {
 
 TEST(Cpu, DescribesItself) {
@@ -90,4 +90,4 @@ TEST(Cpu, NeedsTheHostsMemory) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -12,7 +12,9 @@
 #include "tests/devices/pointwise_case.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
 
 class CudaPlugin {
  public:
@@ -61,7 +63,7 @@ class CudaSite {
     site_.outputs = outputs_.data();
     site_.rows = c.rows_vary ? tn_dim_symbol(TN_SYMBOL_SAMPLES) : tn_dim_constant(c.rows);
     if (c.rows_vary) site_.rows.bound = bound;
-    site_.columns = c.columns_vary ? tn_dim_symbol(TN_SYMBOL_FIRST_ROWS) : tn_dim_constant(c.columns);
+    site_.columns = c.columns_vary ? tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED) : tn_dim_constant(c.columns);
     if (c.columns_vary) site_.columns.bound = c.columns + 100;
   }
   CudaSite(const CudaSite&) = delete;
@@ -139,4 +141,4 @@ class CudaMemory {
   void* memory_ = nullptr;
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

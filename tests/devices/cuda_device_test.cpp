@@ -4,7 +4,10 @@
 
 #include "tests/devices/cuda_programs.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 #define SKIP_WITHOUT(device) \
@@ -243,4 +246,4 @@ TEST(CudaPointwise, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

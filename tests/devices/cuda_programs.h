@@ -7,7 +7,9 @@
 
 #include "tests/devices/pointwise_case.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
 
 struct CudaProgram {
   std::string name;
@@ -320,4 +322,4 @@ class CudaPrograms {
   std::vector<CudaProgram> list_;
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -7,13 +7,16 @@
 #include "tests/devices/cuda_device.h"
 #include "tests/devices/cuda_programs.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
-cuda::Source source_of(const PointwiseCase& c) {
+tenon::cuda::Source source_of(const PointwiseCase& c) {
   const CudaSite site(c, c.rows);
   tn_dtype missing = 0;
-  cuda::Source source = cuda::generate(site.get(), &missing);
+  tenon::cuda::Source source = tenon::cuda::generate(site.get(), &missing);
   EXPECT_EQ(missing, 0U);
   return source;
 }
@@ -63,16 +66,16 @@ TEST(CudaSource, NamesTheMissingElementType) {
   c.input_types[1] = TN_DTYPE(5, 64);
   const CudaSite site(c, c.rows);
   tn_dtype missing = 0;
-  static_cast<void>(cuda::generate(site.get(), &missing));
+  static_cast<void>(tenon::cuda::generate(site.get(), &missing));
   EXPECT_EQ(missing, TN_DTYPE(5, 64));
 }
 
 TEST(CudaSource, Compiles) {
-  const cuda::Compiler compiler(0);
+  const tenon::cuda::Compiler compiler(0);
   if (!compiler.is_open()) GTEST_SKIP() << "no NVRTC: " << compiler.why();
   for (const CudaProgram& program : CudaPrograms::all()) {
     SCOPED_TRACE(program.name);
-    const cuda::Source source = source_of(program.run);
+    const tenon::cuda::Source source = source_of(program.run);
     EXPECT_EQ(count_of(source.text, "__global__"), source.grids.size());
     try {
       // 9.0 gives machine code; 9.9, which no compiler knows, gives PTX for the newest GPU before it.
@@ -88,7 +91,7 @@ TEST(CudaSource, Compiles) {
 }
 
 TEST(CudaSource, ReportsWhatTheCompilerSays) {
-  const cuda::Compiler compiler(0);
+  const tenon::cuda::Compiler compiler(0);
   if (!compiler.is_open()) GTEST_SKIP() << "no NVRTC: " << compiler.why();
   try {
     static_cast<void>(compiler.compile("this is no C++", 90));
@@ -132,4 +135,4 @@ TEST(CudaPlugin, SaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,7 +1,7 @@
 // Gather and scatter-add on the device "cpu". SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/cpu_device.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 namespace {
 
 struct Lookup {
@@ -111,7 +111,7 @@ TEST_F(Gather, RefusesOtherCalls) {
   gather.op = TN_GATHER_SUM;
   gather.height = gather.width = tn_dim_constant(2);
   gather.count = tn_dim_symbol(TN_SYMBOL_SAMPLES);
-  gather.segments = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS);
+  gather.segments = tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED);
   const auto prepare_it = [&](tn_prepared* prepared) {
     return device_.table<tn_gather_table>(TN_GATHER)->prepare(device_.device(), device_.services(), device_.errors(),
                                                               &gather, prepared);
@@ -127,7 +127,7 @@ TEST_F(Gather, RefusesOtherCalls) {
   EXPECT_EQ(device_.message, "a gather call of negative size");
   EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 2, -1), TN_MISUSE);
   EXPECT_EQ(run_it({table.data(), ids.data(), offsets.data()}, 1, 1), TN_MISUSE) << "the segment has two ids";
-  EXPECT_EQ(device_.message, "the segments have more ids than there are");
+  EXPECT_EQ(device_.message, "the segments have another number of ids than the call");
   EXPECT_EQ(run_it({table.data(), ids.data()}, 2, 1), TN_MISUSE);
   EXPECT_EQ(run_it({table.data(), nullptr, offsets.data()}, 2, 1), TN_MISUSE);
   EXPECT_EQ(device_.message, "a gather call needs values, ids and one output");
@@ -153,4 +153,4 @@ TEST_F(Gather, RefusesOtherTypes) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

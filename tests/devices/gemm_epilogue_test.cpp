@@ -3,7 +3,10 @@
 #include "tests/devices/gemm_reference.h"
 #include "tests/devices/pointwise_case.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 struct EpilogueCase {
@@ -245,4 +248,4 @@ TEST_F(GemmEpilogue, IsNotForProgramsThatReadTheProductTwice) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tenon::test {
+namespace tenon_tests {
 
 // op(a) op(b) for each of `batch`: [batch, m, n], with a [m, k] and b [k, n] after the transpositions in `flags`.
 inline std::vector<double> plain_product(int64_t batch, int64_t m, int64_t n, int64_t k, uint32_t flags,
@@ -26,4 +26,4 @@ inline std::vector<double> plain_product(int64_t batch, int64_t m, int64_t n, in
   return result;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

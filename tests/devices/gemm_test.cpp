@@ -2,7 +2,7 @@
 #include "tests/devices/cpu_device.h"
 #include "tests/devices/gemm_reference.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 namespace {
 
 struct Product {
@@ -166,4 +166,4 @@ TEST_F(Gemm, SmallOnesAtOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,7 +1,7 @@
 // Boxes moved by the device "cpu": concat, slice, pad, transpose. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/cpu_device.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 namespace {
 
 using Sizes = std::vector<int64_t>;
@@ -170,4 +170,4 @@ TEST_F(Moves, RefusesToAddWhatIsNoFloat) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -4,9 +4,11 @@
 
 #include "core/program.h"
 #include "tests/devices/cpu_device.h"
-#include "tests/support/program_reference.h"
+#include "tests/support/graphs/program_reference.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
 
 // TN_OP_ROW or TN_OP_COLUMN, for which ProgramWriter has no word.
 inline int32_t index(ProgramWriter& w, uint16_t op) {
@@ -62,7 +64,7 @@ inline tn_status prepare(CpuDevice& device, const PointwiseCase& c, tn_prepared*
   site.inputs = inputs.data();
   site.outputs = outputs.data();
   site.rows = c.rows_vary ? tn_dim_symbol(TN_SYMBOL_SAMPLES) : tn_dim_constant(c.rows);
-  site.columns = c.columns_vary ? tn_dim_symbol(TN_SYMBOL_FIRST_ROWS) : tn_dim_constant(c.columns);
+  site.columns = c.columns_vary ? tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED) : tn_dim_constant(c.columns);
   if (c.bounded) site.rows.bound = c.rows;
   if (c.bounded) site.columns.bound = c.columns;
   return device.table<tn_pointwise_table>(TN_POINTWISE)
@@ -141,4 +143,4 @@ inline void check_case(CpuDevice& device, const PointwiseCase& c, double relativ
   }
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -2,7 +2,10 @@
 // conversions, requests, shared memory. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 class RandomProgram {
@@ -176,4 +179,4 @@ TEST(PointwiseFuzz, AgreesExactlyWithTheReference) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,7 +1,10 @@
 // The transcendental operations against long double, in units in the last place. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 struct Function {
@@ -80,4 +83,4 @@ TEST(PointwiseMath, StaysWithinTheStatedUlpsInF32) { sweep<float, uint32_t>(TN_F
 TEST(PointwiseMath, StaysWithinTheStatedUlpsInF64) { sweep<double, uint64_t>(TN_F64); }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

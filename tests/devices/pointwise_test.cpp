@@ -2,7 +2,10 @@
 // inputs and outputs share. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 std::vector<double> random_numbers(int64_t count, double low, double high, uint64_t seed) {
@@ -359,6 +362,34 @@ TEST_F(Pointwise, ConvertsEveryElementType) {
     }
 }
 
+// A register is free again after its last reader: a long chain needs little more scratch than a short one.
+TEST_F(Pointwise, ReusesRegisters) {
+  const auto workspace = [&](int length) {
+    ProgramWriter w;
+    int32_t value = w.input(TN_FULL);
+    for (int i = 0; i < length; ++i) value = w.apply(TN_OP_TANH, value);
+    w.output(value);
+    PreparedCall call(device_);
+    EXPECT_EQ(prepare(device_, {w.finish(), 64, 512}, &call.prepared), TN_OK) << device_.message;
+    return call.prepared.workspace_bytes;
+  };
+  EXPECT_LT(workspace(64), 2 * workspace(8));
+}
+
+// Halfway between two neighbours: to the one with an even significand.
+TEST_F(Pointwise, RoundsTiesToEven) {
+  ProgramWriter w;
+  for (const tn_dtype type : {TN_BF16, TN_F16}) w.output(w.input(TN_FULL), type);
+  const std::vector<double> ties = {1 + 0x1p-8,  1 + 0x3p-8,  1 + 0x5p-8,  1 + 0x7p-8,
+                                    1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x5p-11, 1 + 0x7p-11};
+  const PointwiseOutcome got = run_case(device_, {w.finish(), 1, 8, TN_F32, {ties, ties}}, 1);
+  for (int i = 0; i < 4; ++i) {
+    const double even = i + i % 2;
+    EXPECT_EQ(got.numbers[0][static_cast<size_t>(i)], 1 + even * 0x1p-7) << i;
+    EXPECT_EQ(got.numbers[1][static_cast<size_t>(i) + 4], 1 + even * 0x1p-10) << i;
+  }
+}
+
 TEST_F(Pointwise, RoundsToHalfAndSaturatesInts) {
   ProgramWriter w;
   const int32_t x = w.input(TN_FULL);
@@ -465,4 +496,4 @@ TEST_F(Pointwise, RefusesOtherCalls) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,9 +1,10 @@
-// Rows of a table as the device "cpu" keeps them: a TN_ROWS tensor between guards. SPDX-License-Identifier: Apache-2.0
+// Rows of a table as the device "cpu" keeps them: a TN_ROW_SPARSE tensor between guards.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "tests/devices/cpu_device.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 
 struct Rows {
   Rows(tn_dtype dtype, int64_t most, int64_t width)
@@ -12,7 +13,7 @@ struct Rows {
         type(dtype),
         values(static_cast<size_t>(most * width * tn_dtype_bytes(dtype))),
         ids(static_cast<size_t>(most) * sizeof(int64_t)),
-        part{sizeof(tn_rows), 0, most, &count, reinterpret_cast<const int64_t*>(ids.data())} {}
+        part{sizeof(tn_row_sparse), 0, most, &count, reinterpret_cast<const int64_t*>(ids.data())} {}
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
 
@@ -38,7 +39,7 @@ struct Rows {
   tn_dtype type;
   int64_t count = 0;
   Guarded values, ids;
-  tn_rows part;
+  tn_row_sparse part;
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,11 +1,11 @@
-// "tenon.rows/1" of the device "cpu": contributions to rows become one row each, against plain sums in fp64; and what
-// it refuses. Updates are in rows_update_test.cpp. SPDX-License-Identifier: Apache-2.0
+// "tenon.row_sparse/1" of the device "cpu": contributions to rows become one row each, against plain sums in fp64; and
+// what it refuses. Updates are in rows_update_test.cpp. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/rows_case.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 namespace {
 
-constexpr int32_t kFirstCount = TN_SYMBOL_FIRST_ROWS;
+constexpr int32_t kFirstCount = TN_SYMBOL_FIRST_RAGGED;
 
 // One part of a call: values [ids, width], or [segments, width] with offsets into the ids.
 struct Part {
@@ -88,7 +88,7 @@ class Coalesce : public testing::Test {
     coalesce.width = tn_dim_constant(c.width);
     coalesce.parts_count = static_cast<uint32_t>(parts.size());
     coalesce.parts = pointers.data();
-    return device_.table<tn_rows_table>(TN_ROWS_TABLE)
+    return device_.table<tn_row_sparse_table>(TN_ROW_SPARSE_TABLE)
         ->prepare_coalesce(device_.device(), device_.services(), device_.errors(), &coalesce, prepared);
   }
 
@@ -250,7 +250,7 @@ TEST_F(Coalesce, RefusesOtherSizes) {
   }
   const Case bags = {10, 2, {{{1, 2, 3}, {0, 1, 2}}}};  // the last id is in no segment
   EXPECT_EQ(run(bags, rows, TN_REQUEST_WRITE), TN_MISUSE);
-  EXPECT_EQ(device_.message, "the segments of a coalesce call have other ids than there are");
+  EXPECT_EQ(device_.message, "the segments of a coalesce call have another number of ids than the call");
 }
 
 TEST_F(Coalesce, RefusesOtherOperands) {
@@ -289,4 +289,4 @@ TEST_F(Coalesce, RefusesOtherTypesAndBounds) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,9 +1,12 @@
-// "tenon.rows/1" of the device "cpu": programs over the rows that a TN_ROWS tensor names, against the reference
-// interpreter in fp64 over gathered rows; and what they refuse. SPDX-License-Identifier: Apache-2.0
+// "tenon.row_sparse/1" of the device "cpu": programs over the rows that a TN_ROW_SPARSE tensor names, against the
+// reference interpreter in fp64 over gathered rows; and what they refuse. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 #include "tests/devices/rows_case.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 using Numbers = std::vector<double>;
@@ -59,15 +62,15 @@ class RowsUpdate : public testing::Test {
     site.extents = s.program.extents.data();
     site.inputs = inputs.data();
     site.outputs = outputs.data();
-    site.rows = tn_dim_symbol(TN_SYMBOL_FIRST_ROWS);
+    site.rows = tn_dim_symbol(TN_SYMBOL_FIRST_RAGGED);
     site.columns = s.columns.offset == 0 && s.columns.symbol == TN_SYMBOL_NONE ? tn_dim_constant(s.width) : s.columns;
-    tn_rows_update update = {};
+    tn_row_sparse_update update = {};
     update.size = sizeof update;
     update.rows = s.rows_input;
     update.site = &site;
     update.indexed_inputs = s.indexed_inputs.data();
     update.indexed_outputs = s.indexed_outputs.data();
-    return device_.table<tn_rows_table>(TN_ROWS_TABLE)
+    return device_.table<tn_row_sparse_table>(TN_ROW_SPARSE_TABLE)
         ->prepare_update(device_.device(), device_.services(), device_.errors(), &update, prepared);
   }
 
@@ -277,4 +280,4 @@ TEST_F(RowsUpdate, RefusesOtherPrograms) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

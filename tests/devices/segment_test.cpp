@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/cpu_device.h"
 
-namespace tenon::test {
+namespace tenon_tests {
 namespace {
 
-constexpr int32_t kRows = TN_SYMBOL_FIRST_ROWS;
+constexpr int32_t kRows = TN_SYMBOL_FIRST_RAGGED;
 
 struct Case {
   std::vector<int64_t> offsets;
@@ -52,7 +52,7 @@ std::vector<double> defined(const Case& c, int32_t op, const std::vector<double>
           case TN_SEGMENT_MAX:
             out[at(s)] = r == first ? from[at(r)] : std::max(out[at(s)], from[at(r)]);
             break;
-          case TN_SEGMENT_SPREAD:
+          case TN_SEGMENT_BROADCAST:
             out[at(r)] = from[at(s)];
             break;
           case TN_SEGMENT_SHIFT:
@@ -93,7 +93,7 @@ class SegmentTable : public testing::Test {
     SCOPED_TRACE(testing::Message() << "op " << op << ", " << c.segments() << " segments of " << c.rows() << " rows, "
                                     << c.width << " wide");
     std::mt19937_64 random(5);
-    std::vector<double> from(static_cast<size_t>((op == TN_SEGMENT_SPREAD ? c.segments() : c.rows()) * c.width));
+    std::vector<double> from(static_cast<size_t>((op == TN_SEGMENT_BROADCAST ? c.segments() : c.rows()) * c.width));
     for (double& x : from) x = static_cast<double>(random() % 64) / 8 - 4;  // with equal ones among them
     const std::vector<double> want = defined(c, op, from);
     const bool numbers = takes_none(op) || op == TN_SEGMENT_RANK;
@@ -290,4 +290,4 @@ TEST_F(SegmentTable, GatherSum) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -6,7 +6,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 class Accuracy : public testing::Test {
@@ -68,4 +71,4 @@ TEST_F(Accuracy, LabelsAreChecked) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

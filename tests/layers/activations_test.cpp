@@ -8,7 +8,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Function = std::function<double(double)>;
@@ -166,4 +169,4 @@ TEST(Activations, TakeIntegers) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -7,7 +7,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Join = std::function<double(double, double)>;
@@ -127,4 +130,4 @@ TEST(Arithmetic, NamesBothShapesWhereTheyDiffer) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -8,7 +8,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -293,4 +296,4 @@ TEST_F(CostsOnAHost, LessThanComparesCosts) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

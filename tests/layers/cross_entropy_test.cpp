@@ -7,7 +7,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 // What is subtracted from one another where the right class is certain.
@@ -128,4 +131,4 @@ TEST_F(CrossEntropyOnAHost, NamesBothShapes) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

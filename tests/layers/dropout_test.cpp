@@ -9,7 +9,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 constexpr int64_t kSamples = 101, kColumns = 37;
@@ -166,4 +169,4 @@ TEST(DropRate, AppliesAfterTheActivationAndToExpansions) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -7,7 +7,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -265,4 +268,4 @@ TEST_F(EmbeddingOnAHost, RefusalsNameThePort) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 // y[i, j] = sum_k x[i, k] w[k, j] + b[j]; x is flattened behind the samples.
@@ -35,6 +40,18 @@ TEST(Fc, WithBias) { EXPECT_GT(check_layer(fc(5, true, {7})), 0); }
 TEST(Fc, WithoutBias) { EXPECT_GT(check_layer(fc(3, false, {4})), 0); }
 TEST(Fc, FlattensItsInput) { EXPECT_GT(check_layer(fc(2, true, {3, 2, 2})), 0); }
 TEST(Fc, OneToOne) { EXPECT_GT(check_layer(fc(1, true, {1})), 0); }
+
+TEST(Fc, WithoutBiasIsAProductAlone) {
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  const Layer y = host.layer("fc", {host.data({"x", TN_F32, {3}})}, {{"size", 2}, {"bias", false}});
+  MachineOptions options;
+  options.max_samples = 4;
+  options.training = false;
+  const auto plan = nlohmann::json::parse(host.machine(host.parameters({y}, 1), {y}, options).plan());
+  ASSERT_EQ(plan.at("calls").size(), 1U) << plan.at("calls");
+  EXPECT_EQ(plan.at("calls")[0].at("call"), "gemm");
+  EXPECT_EQ(plan.at("calls")[0].at("operations"), 1);
+}
 
 TEST(Fc, OnRowsOfSequences) {
   for (const uint32_t levels : {1U, 2U}) {
@@ -104,4 +121,4 @@ TEST(Fc, TooManyInputsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

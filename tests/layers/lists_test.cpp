@@ -11,7 +11,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -196,6 +199,19 @@ TEST_F(ListMetrics, PairsWithoutAnyAndWithoutWrongOnes) {
   EXPECT_EQ(value(metric, {{"score", sequences({}, {0, 0})}, {"label", sequences({}, {0, 0})}}, "pnpair"), 0);
 }
 
+// A score that is NaN has the last place, so that with top = 1 it only meets the best one, which is as relevant.
+TEST_F(ListMetrics, NanScoresComeLast) {
+  const Layer cost = host_.layer("lambda_cost", {data("score", TN_RAGGED), data("relevance", TN_RAGGED)},
+                                 {{"top", 1}, {"sigma", 2.0}}, "cost");
+  MachineOptions options;
+  options.max_samples = 1;
+  const Machine machine = host_.machine(host_.parameters({cost}, 1), {cost}, options);
+  const std::vector<float> scores = {std::nanf(""), 3, 1}, grades = {1, 1, 0};
+  const Offsets offsets = {0, 3};
+  machine.forward({{"score", sequences(scores, offsets)}, {"relevance", sequences(grades, offsets)}});
+  EXPECT_NEAR(machine.cost(), std::log1p(std::exp(-2.0 * (3 - 1))), 1e-6);
+}
+
 TEST_F(ListMetrics, SayWhatTheyNeed) {
   const auto refusal = [&](const char* type, const Layers& inputs) {
     try {
@@ -213,4 +229,4 @@ TEST_F(ListMetrics, SayWhatTheyNeed) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

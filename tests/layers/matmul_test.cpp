@@ -4,7 +4,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 // y = scale op(a) op(b) for each sample; a is [3, 5] and b [5, 4] after the transpositions.
@@ -52,4 +55,4 @@ TEST(MatMul, NamesBothShapesWhereTheyDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

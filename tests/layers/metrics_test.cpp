@@ -12,7 +12,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::map<std::string, double>;
@@ -228,7 +231,7 @@ TEST(Metrics, MergeOverMinibatches) {
       options.reader =
           host.reader("idx", {{"files", files}, {"names", std::vector<std::string>{"score", "label"}}}).batch(size);
       Values values;
-      for (const Metric& metric : v0::test(options).metrics) values[metric.name] = metric.value;
+      for (const Metric& metric : tenon::test(options).metrics) values[metric.name] = metric.value;
       if (size == 90) whole = values;
       ASSERT_EQ(values.size(), whole.size());
       for (const auto& [name, value] : whole) EXPECT_NEAR(values.at(name), value, 1e-7) << type << " " << name;
@@ -268,4 +271,4 @@ TEST(Metrics, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

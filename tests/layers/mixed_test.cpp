@@ -4,7 +4,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -150,4 +153,4 @@ TEST_F(MixedOnAHost, RefusalsNameWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -7,7 +7,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 const std::string kTestLayers = tenon_tests::test_plugin_folder() + "/layers";
@@ -46,4 +49,4 @@ TEST(NativeKernel, IsShownInThePlan) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

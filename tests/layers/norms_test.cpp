@@ -6,7 +6,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 // Along rows of `columns`; centred: layer_norm, else rms_norm. Parameters as far as there are any.
@@ -94,4 +97,4 @@ TEST(Norms, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

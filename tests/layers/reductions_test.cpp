@@ -8,7 +8,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Shape = std::vector<int64_t>;
@@ -103,4 +106,4 @@ TEST(Reductions, WhatIsNotOfferedIsSaid) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

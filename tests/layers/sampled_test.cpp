@@ -8,7 +8,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -294,4 +297,4 @@ TEST_F(SampledOnAHost, RefusalsNameThePort) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -7,7 +7,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -293,4 +296,4 @@ TEST_F(SequenceRefusals, OfSequencesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

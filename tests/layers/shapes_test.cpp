@@ -4,7 +4,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -138,4 +141,4 @@ TEST(Shapes, ErrorsNameWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -7,7 +7,10 @@
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 std::vector<double> softmax_rows(std::vector<double> x, size_t columns) {
@@ -65,4 +68,4 @@ TEST(Softmax, WithSizeHasParameters) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -5,20 +5,16 @@
 
 #include "tests/support/reader_check.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::as;
-using test::Bytes;
-using test::error_of;
-using test::gzip;
-using test::Ints;
-using test::Sample;
-using test::Strings;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class Csv : public test::ReaderTest {
+class Csv : public ReaderTest {
  protected:
   Csv() : ReaderTest("csv") {}
 
@@ -259,6 +255,9 @@ TEST_F(Csv, NumbersAmongTextsMustBeDeclared) {
       file("a,b\n1,2\n3,x\n", {{"columns", Strings{"v = a, b"}}}),
       "line 3: column \"b\": \"x\" is not a number, unlike \"2\": declare it as \"v = ...: f32\", with missing_texts");
   expect_damage(file("a\n1\nx\n", {{"columns", Strings{"v = a"}}}), "declare it as \"v = ...: f32\"");
+  // A very long name is cut after 200 bytes.
+  const Bytes name(198, 'n');
+  expect_damage(file(name + "\n1\n2\nx\n", {{"sample_records", int64_t{2}}}), "declare it as \"" + name + ": ...\"");
   EXPECT_EQ(open(file("a\n+1\n-2\n"))->slot(0).dtype, TN_I64);
   EXPECT_EQ(open(file("a,b\n,1\n,2\n"))->slot(0).dtype, TN_I64);  // nothing seen
   // No sample showed what comes later.
@@ -478,6 +477,9 @@ TEST_F(Csv, DamagedGzipAndShrunkFiles) {
   expect_damage(file(changed), "f: damaged gzip data: incorrect data check");
   expect_damage(file(gzip(Bytes(1 << 20, '\n')), {{"most_inflated_bytes", int64_t{100'000}}}),
                 "f: inflates to more than 100000 bytes");
+  // The room for inflated bytes doubles from 64 KiB on, and ends at the bound.
+  expect_damage(file(gzip(content.substr(0, 150'000)), {{"most_inflated_bytes", int64_t{131'072}}}),
+                "f: inflates to more than 131072 bytes");
   const auto reader = open(file(content, {{"most_kept_bytes", int64_t{0}}}));
   std::filesystem::resize_file(folder_ / "f", 1000);
   const Error error = error_of([&] { reader->read_at({40'000}); });
@@ -486,4 +488,4 @@ TEST_F(Csv, DamagedGzipAndShrunkFiles) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -16,14 +16,16 @@
 #include "host/plugins/services.h"
 #include "host/readers/reader.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::error_of;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
@@ -102,7 +104,7 @@ class Idx : public ::testing::Test {
   const tenon_tests::TemporaryFolder temporary_;
   const fs::path folder_ = temporary_.path();
   int32_t cancel_ = 0;
-  std::shared_ptr<test::FaultyAllocator> allocator_ = std::make_shared<test::FaultyAllocator>();
+  std::shared_ptr<FaultyAllocator> allocator_ = std::make_shared<FaultyAllocator>();
   Services services_{allocator_, nullptr};
   Registry registry_{{tenon_tests::plugin_folder() + "/readers"}, system_files()};
 };
@@ -279,7 +281,7 @@ TEST_F(Idx, NamesComeFromTheAttribute) {
   };
   EXPECT_THAT(message_for({"a", "b", "c"}, {}), HasSubstr("names: expected 3 names, one for each file, got 0"));
   EXPECT_THAT(message_for({"a"}, {{"names", Strings{"x", "y"}}}), HasSubstr("names: expected 1 names"));
-  EXPECT_THAT(message_for({"a", "b"}, {{"names", Strings{"x", "x"}}}), HasSubstr("names: \"x\" is given twice"));
+  EXPECT_THAT(message_for({"a", "b"}, {{"names", Strings{"x", "x"}}}), HasSubstr("names: duplicate name \"x\""));
   EXPECT_THAT(message_for({"a", "b"}, {{"names", Strings{"x", ""}}}), HasSubstr("names: a name is empty"));
   EXPECT_THAT(message_for({}, {}), HasSubstr("files: expected at least one file"));
   EXPECT_THAT(error_of([&] { open({{"file", Strings{"a"}}}); }).message(), HasSubstr("files"));
@@ -391,4 +393,4 @@ TEST_F(Idx, ReadsFashionMnist) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -7,15 +7,12 @@
 
 #include "tests/support/reader_check.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::as;
-using test::Bytes;
-using test::error_of;
-using test::Ints;
-using test::Sample;
-using test::Strings;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -69,7 +66,7 @@ Pixels slopes(int width, int height) {
   return result;
 }
 
-class Images : public test::ReaderTest {
+class Images : public ReaderTest {
  protected:
   Images() : ReaderTest("images") {}
 
@@ -333,4 +330,4 @@ TEST_F(Images, AttributesAndFoldersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -1,20 +1,16 @@
 // The reader libsvm: labels, entries, queries, damage. SPDX-License-Identifier: Apache-2.0
 #include "tests/support/reader_check.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::as;
-using test::Bytes;
-using test::error_of;
-using test::gzip;
-using test::Ints;
-using test::Sample;
-using test::Strings;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class Libsvm : public test::ReaderTest {
+class Libsvm : public ReaderTest {
  protected:
   Libsvm() : ReaderTest("libsvm") {}
 };
@@ -164,4 +160,4 @@ TEST_F(Libsvm, EmptyLargeAndCancelled) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

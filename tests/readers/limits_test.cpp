@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/reader_check.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::Bytes;
-using test::error_of;
-using test::gzip;
-using test::Strings;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Limits : public test::ReaderTest {
+class Limits : public ReaderTest {
  protected:
   Limits() : ReaderTest("csv") {}
 
@@ -26,7 +25,7 @@ class Limits : public test::ReaderTest {
     const Error error = refusal(given);
     EXPECT_EQ(error.code(), TN_BAD_DATA) << type << ": " << error.message();
     EXPECT_THAT(error.message(), AllOf(HasSubstr("bomb.gz: inflates to more than 1000 times its size"),
-                                       HasSubstr("give a greater most_inflation")));
+                                       HasSubstr("set a larger most_inflation")));
     given["most_inflation"] = int64_t{1100};
     EXPECT_EQ(open(given)->samples(), 5) << type;
   }
@@ -90,4 +89,4 @@ TEST_F(Limits, MoreColumnsThanSlots) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -1,16 +1,12 @@
 // The reader npy: headers, element types, archives, damage. SPDX-License-Identifier: Apache-2.0
 #include "tests/support/reader_check.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::as;
-using test::Bytes;
-using test::error_of;
-using test::gzip;
-using test::Ints;
-using test::Sample;
-using test::Strings;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -64,7 +60,7 @@ Bytes zip(const std::vector<Entry>& entries) {
          little(all.size(), 4) + little(0, 2);
 }
 
-class Npy : public test::ReaderTest {
+class Npy : public ReaderTest {
  protected:
   Npy() : ReaderTest("npy") {}
 
@@ -251,4 +247,4 @@ TEST_F(Npy, ClassesAreChecked) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -3,21 +3,17 @@
 
 #include "tests/support/reader_check.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::as;
-using test::Bytes;
-using test::error_of;
-using test::gzip;
-using test::Ints;
-using test::Sample;
-using test::Strings;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Numbers = std::vector<int32_t>;
 
-class Text : public test::ReaderTest {
+class Text : public ReaderTest {
  protected:
   Text() : ReaderTest("text") {}
 
@@ -117,9 +113,9 @@ TEST_F(Text, SavedVocabulariesStayAsTheyAre) {
     EXPECT_EQ(got("v"), there);
   };
   refused("<unk>\nb\na\n", "2 is \"b\", but \"a\"");
-  refused("<unk>\na\n", "3 is not there, but \"b\"");
+  refused("<unk>\na\n", "3 is missing, but \"b\"");
   refused("<unk>\na\nb\nc\n", "4 is \"c\", but nothing");
-  refused("", "1 is not there, but \"<unk>\"");
+  refused("", "1 is missing, but \"<unk>\"");
   const Error absent = refusal(file("a\n", {{"save_vocabulary", "absent/v"}}));
   EXPECT_EQ(absent.code(), TN_NOT_FOUND);
   EXPECT_THAT(absent.message(),
@@ -219,4 +215,4 @@ TEST_F(Text, ManyLines) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

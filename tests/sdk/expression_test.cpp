@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/program.h"
-#include "tests/support/program_reference.h"
+#include "tests/support/graphs/program_reference.h"
 
 namespace {
 
@@ -20,10 +20,10 @@ using Values = std::vector<std::vector<double>>;
 
 // The outputs over a grid of 2 rows and 3 columns, after the host accepted the program.
 Values evaluate(const Program& program, const Values& inputs) {
-  const tenon::Program checked = tenon::Program::from(*program.get());
+  const tenon::core::Program checked = tenon::core::Program::from(*program.get());
   for (size_t i = 0; i < checked.instructions.size(); ++i)
     EXPECT_EQ(program.get()->instructions[i].extent, checked.extents[i]) << "instruction " << i;
-  return tenon::reference::evaluate(*program.get(), 2, 3, inputs);
+  return tenon_tests::reference::evaluate(*program.get(), 2, 3, inputs);
 }
 
 const std::vector<double> kX = {-1.5, -0.25, 0, 0.25, 2, 3};
@@ -55,20 +55,20 @@ double select(bool condition, double a, double b) { return condition ? a : b; }
 double min(double a, double b) { return a < b ? a : b; }
 double max(double a, double b) { return a < b ? b : a; }
 
-TEST(Expression, ArithmeticMeansWhatItSays) {
+TEST(LayerOutput, ArithmeticMeansWhatItSays) {
   EXPECT_SAME(x + y * 2 - x / (y + 0.125));
   EXPECT_SAME(-x - (1 - y));
   EXPECT_SAME(min(x, y) + 3 * max(x, 0.5) + abs(y));
 }
 
-TEST(Expression, FunctionsMeanWhatTheySay) {
+TEST(LayerOutput, FunctionsMeanWhatTheySay) {
   using std::erf, std::exp, std::expm1, std::log, std::log1p, std::sqrt, std::tanh;
   EXPECT_SAME(exp(x) + expm1(y));
   EXPECT_SAME(log(x * x + 1) + log1p(y * y));
   EXPECT_SAME(sqrt(y + 4) + tanh(x) + erf(y));
 }
 
-TEST(Expression, ComparisonsAndLogicMeanWhatTheySay) {
+TEST(LayerOutput, ComparisonsAndLogicMeanWhatTheySay) {
   EXPECT_SAME(to_float(x == y) + 2 * to_float(x != y) + 4 * to_float(x < y));
   EXPECT_SAME(to_float(x <= y) + 2 * to_float(x > y) + 4 * to_float(x >= 0));
   EXPECT_SAME(to_float((x > 0 && y > 0) || !(x < y)));
@@ -76,7 +76,7 @@ TEST(Expression, ComparisonsAndLogicMeanWhatTheySay) {
   EXPECT_SAME(select(x > y, 1.0, 0.0));
 }
 
-TEST(Expression, ReductionsNameTheExtentThatRemains) {
+TEST(LayerOutput, ReductionsNameTheExtentThatRemains) {
   Program p;
   const Float x = p.full();
   p.output(sum_per_row(x));
@@ -92,7 +92,7 @@ TEST(Expression, ReductionsNameTheExtentThatRemains) {
   EXPECT_EQ(outputs[4], (std::vector<double>{-1, 2}));
 }
 
-TEST(Expression, ExtentsFollowFromTheOperands) {
+TEST(LayerOutput, ExtentsFollowFromTheOperands) {
   Program p;
   const Float x = p.full();
   const Float bias = p.per_column();
@@ -110,7 +110,7 @@ TEST(Expression, ExtentsFollowFromTheOperands) {
   EXPECT_EQ(p.get()->outputs[2].dtype, TN_I64);
 }
 
-TEST(Expression, CastsConvert) {
+TEST(LayerOutput, CastsConvert) {
   Program p;
   const Float x = p.full();
   p.output(to_float(to_int(x)));
@@ -122,16 +122,16 @@ TEST(Expression, CastsConvert) {
   EXPECT_EQ(outputs[2], (std::vector<double>{1, 0, 0, 0, 1, 1}));
 }
 
-TEST(Expression, NoDerivativeFlowsThroughStop) {
+TEST(LayerOutput, NoDerivativeFlowsThroughStop) {
   Program p;
   const Float x = p.full();
   p.output(x * stop(x));
-  const tenon::Program gradient = tenon::derive_gradient(tenon::Program::from(*p.get()), {true}, {0});
+  const tenon::core::Program gradient = tenon::core::derive_gradient(tenon::core::Program::from(*p.get()), {true}, {0});
   const std::vector<double> ones(6, 1.0);
-  EXPECT_EQ(tenon::reference::evaluate(gradient.view(), 2, 3, {kX, ones, ones})[0], kX);  // and not 2 x
+  EXPECT_EQ(tenon_tests::reference::evaluate(gradient.view(), 2, 3, {kX, ones, ones})[0], kX);  // and not 2 x
 }
 
-TEST(Expression, EqualConstantsAreOneInstruction) {
+TEST(LayerOutput, EqualConstantsAreOneInstruction) {
   Program p;
   const Float x = p.full();
   p.output((x + 2) * 2 + 2.0 * x);
@@ -141,7 +141,7 @@ TEST(Expression, EqualConstantsAreOneInstruction) {
   EXPECT_EQ(constants, 1);
 }
 
-TEST(Expression, MayBeMovedWhileItIsWritten) {
+TEST(LayerOutput, MayBeMovedWhileItIsWritten) {
   Program first;
   const Float x = first.full();
   Program second = std::move(first);
@@ -149,7 +149,7 @@ TEST(Expression, MayBeMovedWhileItIsWritten) {
   EXPECT_EQ(evaluate(second, {kX})[0][5], 4);
 }
 
-TEST(Expression, GradientProgramsReadInputsResultsAndGradients) {
+TEST(LayerOutput, GradientProgramsReadInputsResultsAndGradients) {
   Program forward;
   const Float x = forward.full();
   const Int label = forward.per_row<Int>();
@@ -157,8 +157,8 @@ TEST(Expression, GradientProgramsReadInputsResultsAndGradients) {
   GradientProgram backward(forward);
   backward.output(select(backward.column() == backward.input<Int>(1), backward.result_gradient(), 0.0));
   backward.output(0.0);
-  const tenon::Program checked = tenon::Program::from(*backward.get());
-  EXPECT_NO_THROW(tenon::check_author_gradient(checked, tenon::Program::from(*forward.get())));
+  const tenon::core::Program checked = tenon::core::Program::from(*backward.get());
+  EXPECT_NO_THROW(tenon::core::check_author_gradient(checked, tenon::core::Program::from(*forward.get())));
   const Values outputs = evaluate(backward, {kX, {2, 0}, {7, 7}, {10, 20}});
   EXPECT_EQ(outputs[0], (std::vector<double>{0, 0, 10, 20, 0, 0}));
 
@@ -168,7 +168,7 @@ TEST(Expression, GradientProgramsReadInputsResultsAndGradients) {
   EXPECT_THROW(backward.result_gradient(1), std::invalid_argument);
 }
 
-TEST(Expression, MisuseThrows) {
+TEST(LayerOutput, MisuseThrows) {
   Program p, q;
   const Float x = p.full();
   const Float y = q.full();

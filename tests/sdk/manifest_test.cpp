@@ -14,7 +14,10 @@
 #include "host/plugins/loader.h"
 #include "tests/support/paths.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -69,8 +72,8 @@ TEST(ManifestWriter, ValuesThatAreHardToWriteComeBackExactly) {
   EXPECT_TRUE(attributes[7].required);
   EXPECT_EQ(note.layers[0].state_version, 4000000000u);
   EXPECT_EQ(note.kernels[0].score, -3);
-  EXPECT_EQ(note.kernels[0].claims, (std::vector<std::string>{"fc", "relu"}));
+  EXPECT_EQ(note.kernels[0].chain, (std::vector<std::string>{"fc", "relu"}));
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

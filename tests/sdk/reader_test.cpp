@@ -4,13 +4,12 @@
 
 #include "tests/support/reader_check.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::as;
-using test::error_of;
-using test::Ints;
-using test::Sample;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -68,7 +67,7 @@ void describe(tn::Plugin& plugin) {
   plugin.reader<Everything>();
 }
 
-class ReaderWrapper : public test::ReaderTest {
+class ReaderWrapper : public ReaderTest {
  protected:
   ReaderWrapper() : ReaderTest("test.everything") { registry_.add(*tn::entry<describe>()); }
 };
@@ -167,4 +166,4 @@ TEST_F(ReaderWrapper, FailuresLoseNothing) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

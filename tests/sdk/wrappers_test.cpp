@@ -26,7 +26,7 @@ struct Sink {
     errors.report = [](void* self, const tn_error_report* report) {
       auto& sink = *static_cast<Sink*>(self);
       const auto shown = [](const tn_spec* spec) {
-        return spec == nullptr ? std::string() : tenon::to_string(tenon::Spec::from(*spec));
+        return spec == nullptr ? std::string() : tenon::core::to_string(tenon::core::Spec::from(*spec));
       };
       ++sink.reports;
       sink.code = report->code;
@@ -110,11 +110,12 @@ struct FakePlan {
     planner.errors = &sink.errors;
     planner.inputs = inputs;
     planner.output = [](void* self, uint32_t port, const tn_spec* spec) {
-      return note(self, "output " + std::to_string(port) + " " + tenon::to_string(tenon::Spec::from(*spec)));
+      return note(self,
+                  "output " + std::to_string(port) + " " + tenon::core::to_string(tenon::core::Spec::from(*spec)));
     };
     planner.parameter = [](void* self, const tn_parameter* p) -> int32_t {
-      const tn_status status =
-          note(self, "parameter " + std::string(p->suffix) + " " + tenon::to_string(tenon::Spec::from(*p->spec)));
+      const tn_status status = note(self, "parameter " + std::string(p->suffix) + " " +
+                                              tenon::core::to_string(tenon::core::Spec::from(*p->spec)));
       return status == TN_OK ? 0 : -1;
     };
     planner.index_limit = [](void* self, uint32_t input, int64_t limit) {
@@ -253,22 +254,22 @@ struct ProbeUpdater {
 struct FakeRecorder {
   Sink sink;
   tn_update_recorder recorder = {};
-  std::vector<std::string> slots;
+  std::vector<std::string> states;
   std::vector<int32_t> scalars;
-  tenon::Program program;
+  tenon::core::Program program;
 
   FakeRecorder() {
     recorder.size = sizeof recorder;
     recorder.self = this;
     recorder.errors = &sink.errors;
-    recorder.slot = [](void* self, const char* name, double) -> int32_t {
+    recorder.state = [](void* self, const char* name, double) -> int32_t {
       auto& made = *static_cast<FakeRecorder*>(self);
-      made.slots.emplace_back(name);
-      return static_cast<int32_t>(made.slots.size() - 1);
+      made.states.emplace_back(name);
+      return static_cast<int32_t>(made.states.size() - 1);
     };
     recorder.program = [](void* self, const tn_program* given, const int32_t* list, uint32_t count, int32_t) {
       auto& made = *static_cast<FakeRecorder*>(self);
-      made.program = tenon::Program::from(*given);
+      made.program = tenon::core::Program::from(*given);
       made.scalars.assign(list, list + count);
       return tn_status{TN_OK};
     };
@@ -283,20 +284,21 @@ TEST(UpdaterType, InputsComeInTheHostsOrderHoweverTheyWereAskedFor) {
   FakeRecorder fake;
   ASSERT_EQ(fake.run([](tn::UpdateRecorder& update) {
     const tn::Float rate = update.learning_rate();
-    const tn::Slot a = update.slot("a", 0);
+    const tn::State a = update.state("a", 0);
     const tn::Float step = update.step();
-    const tn::Slot b = update.slot("b", 1);
+    const tn::State b = update.state("b", 1);
     update.parameter_next(update.parameter() - rate * update.learning_rate());
-    update.slot_next(b, b + step);
-    update.slot_next(a, a + update.gradient());
+    update.state_next(b, b + step);
+    update.state_next(a, a + update.gradient());
   }),
             TN_OK)
       << fake.sink.message;
-  EXPECT_THAT(fake.slots, ElementsAre("a", "b"));
+  EXPECT_THAT(fake.states, ElementsAre("a", "b"));
+  EXPECT_STREQ(tn::Reported(TN_INVALID).what(), "a call into the host failed");
   EXPECT_THAT(fake.scalars, ElementsAre(TN_SCALAR_LEARNING_RATE, TN_SCALAR_STEP));
   ASSERT_EQ(fake.program.inputs.size(), 6u);
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(fake.program.inputs[i].extent, i < 4 ? TN_FULL : TN_SCALAR);
-  // Output 2 is slot b's next value: input 3 (b) plus input 5 (the step).
+  // Output 2 is state b's next value: input 3 (b) plus input 5 (the step).
   const auto& list = fake.program.instructions;
   const tn_instruction& sum = list[static_cast<size_t>(fake.program.outputs[2].value)];
   EXPECT_EQ(list[static_cast<size_t>(sum.a)].a, 3);
@@ -308,11 +310,11 @@ TEST(UpdaterType, EverythingNeedsANextValue) {
   EXPECT_EQ(fake.run([](tn::UpdateRecorder&) {}), TN_INVALID);
   EXPECT_THAT(fake.sink.message, HasSubstr("next value of the parameter"));
   EXPECT_EQ(fake.run([](tn::UpdateRecorder& update) {
-    update.slot("v", 0);
+    update.state("v", 0);
     update.parameter_next(update.parameter());
   }),
             TN_INVALID);
-  EXPECT_THAT(fake.sink.message, HasSubstr("next value of a slot"));
+  EXPECT_THAT(fake.sink.message, HasSubstr("next value of a state"));
 }
 
 // ---- the descriptor

@@ -4,7 +4,7 @@
 
 #include <tenon/plugin.h>
 
-namespace tenon::test {
+namespace tenon_tests {
 
 // Offers nothing yet. id: a literal, in reverse domain form.
 inline tn_plugin bare_plugin(const char* id) {
@@ -19,4 +19,4 @@ inline tn_plugin bare_plugin(const char* id) {
   return plugin;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

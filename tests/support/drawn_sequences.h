@@ -6,7 +6,9 @@
 #include <tenon/tenon.hpp>
 #include <vector>
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 enum class Lengths {
   kDrawn,
@@ -53,4 +55,4 @@ struct DrawnSequences {
   }
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -25,7 +25,7 @@
 
 #define TENON_REPLACES __attribute__((visibility("default")))
 
-namespace tenon::test {
+namespace tenon_tests {
 
 namespace {
 
@@ -89,14 +89,14 @@ int64_t FailingCalls::calls() { return counted; }
 
 int64_t blocks_held() { return held; }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests
 
-using tenon::test::Calls;
-using tenon::test::fails;
-using tenon::test::held;
-using tenon::test::memory_fails;
-using tenon::test::noted;
-using tenon::test::real;
+using tenon_tests::Calls;
+using tenon_tests::fails;
+using tenon_tests::held;
+using tenon_tests::memory_fails;
+using tenon_tests::noted;
+using tenon_tests::real;
 
 #if TENON_SANITIZED
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace tenon::test {
+namespace tenon_tests {
 
 enum class Calls {
   kMemory,  // malloc and its kin; with a sanitizer, which needs these for itself, operator new
@@ -28,4 +28,4 @@ class FailingCalls {
 // Blocks of memory that the process holds.
 [[nodiscard]] int64_t blocks_held();
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

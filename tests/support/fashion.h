@@ -6,7 +6,9 @@
 
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 inline const std::string kFashion = "/usr/share/datasets/fashion-mnist/";
 
@@ -49,4 +51,4 @@ inline Reader fashion(const Host& host, const std::string& prefix, int64_t sampl
       .batch(batch);
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

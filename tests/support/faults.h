@@ -1,4 +1,4 @@
-// Seams that count, and fail at one call, over seams that work. SPDX-License-Identifier: Apache-2.0
+// System interfaces that count, and fail at one call, over others that work. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,11 @@
 #include <mutex>
 
 #include "core/error.h"
-#include "core/seams.h"
+#include "core/system.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
 
 class FaultyAllocator final : public Allocator {
  public:
@@ -88,4 +90,4 @@ class FaultyFiles final : public FileSystem {
   std::shared_ptr<FileSystem> over_;
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -8,7 +8,9 @@
 
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 namespace {
 
@@ -172,22 +174,23 @@ void FaultsJob::train() {
     training.handler = [this](const Event& event) {
       if (event.kind() == TN_BEGIN_TRAINING || event.kind() == TN_END_ITERATION) states->insert(state());
     };
-  v0::train(training);
+  tenon::train(training);
 }
 
 void FaultsJob::test() {
   const TestResult result =
-      v0::test(options({model_->outputs[0], model_->outputs[1]}, model_->parameters, network_->test));
+      tenon::test(options({model_->outputs[0], model_->outputs[1]}, model_->parameters, network_->test));
   products_.cost = result.cost;
   products_.accuracy = result.metrics.at(0).value;
 }
 
 void FaultsJob::infer() {
   std::string predictions;
-  v0::infer(options({model_->outputs[2]}, model_->parameters, network_->test), [&](const std::vector<Array>& outputs) {
-    predictions += bytes_of(outputs[0]);
-    return true;
-  });
+  tenon::infer(options({model_->outputs[2]}, model_->parameters, network_->test),
+               [&](const std::vector<Array>& outputs) {
+                 predictions += bytes_of(outputs[0]);
+                 return true;
+               });
   products_.predictions = std::move(predictions);
 }
 
@@ -225,4 +228,4 @@ std::unique_ptr<FaultsJob> word_job(const std::string& folder, const tn_allocato
   return std::make_unique<WordJob>(folder, allocator);
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -9,7 +9,9 @@
 #include <string>
 #include <tenon/tenon.hpp>
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 enum class Step { kHost, kBuild, kPlan, kTrain, kSave, kLoad, kTest, kInfer };
 constexpr Step kSteps[] = {Step::kHost, Step::kBuild, Step::kPlan, Step::kTrain,
@@ -78,4 +80,4 @@ void write_image_job(const std::string& folder);
 void write_word_job(const std::string& folder);
 [[nodiscard]] std::unique_ptr<FaultsJob> word_job(const std::string& folder, const tn_allocator* allocator);
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -11,7 +11,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 namespace {
 
@@ -379,4 +381,4 @@ void Bench::fill_own() {
   }
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

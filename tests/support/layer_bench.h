@@ -14,7 +14,9 @@
 #include "tests/support/drawn_sequences.h"
 #include "tests/support/layer_check.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 [[nodiscard]] std::vector<double> as_doubles(const Array& array);
 
@@ -134,4 +136,4 @@ class Bench {
   std::vector<std::string> suffixes_, buffers_;
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

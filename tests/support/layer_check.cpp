@@ -13,7 +13,9 @@
 #include "tests/support/layer_rounding.h"
 #include "tests/support/layer_state_check.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 namespace {
 
@@ -262,4 +264,4 @@ int64_t check_long_sequences(const LayerCase& layer) {
   return reported(loose, checks);
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -13,7 +13,9 @@
 #include <tenon/tenon.hpp>
 #include <vector>
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 // One input of the layer under test.
 struct CheckedInput {
@@ -86,4 +88,4 @@ int64_t check_layer(const LayerCase& layer);
 // every thread count, and some elements of each gradient.
 int64_t check_long_sequences(const LayerCase& layer);
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

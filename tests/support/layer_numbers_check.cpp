@@ -9,7 +9,9 @@
 
 #include "tests/support/layer_rounding.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 namespace {
 
@@ -135,4 +137,4 @@ int64_t check_numbers(const LayerCase& layer, int64_t samples) {
   return checks;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

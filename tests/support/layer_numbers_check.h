@@ -6,7 +6,9 @@
 
 #include "tests/support/layer_bench.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 // Every output and the cost, in fp64 and fp32, in training and not, drawn numbers twice. Gives the number of checks.
 int64_t check_forward(const LayerCase& layer, const Bench& bench, int64_t samples);
@@ -16,4 +18,4 @@ int64_t check_forward(const LayerCase& layer, const Bench& bench, int64_t sample
 // the formula on either side, which differ where it has a kink.
 int64_t check_numbers(const LayerCase& layer, int64_t samples);
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <random>
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 namespace {
 
@@ -73,4 +75,4 @@ Gradients gradient_scales(const Bench& bench, const Gradients& exact, int64_t sa
   return scales;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -8,7 +8,9 @@
 
 #include "tests/support/layer_bench.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 // What errors of rounding are relative to: the size of a number or, where what it is made of cancels, the size of that.
 // It is measured: everything that is given is moved by a small share of itself, and how far the number moves, for each
@@ -27,4 +29,4 @@ using Gradients = std::map<std::string, std::vector<double>>;  // by parameter
 // Of each number of a gradient, which an fp64 machine on moved numbers gives. `exact` are those of `bench`.
 [[nodiscard]] Gradients gradient_scales(const Bench& bench, const Gradients& exact, int64_t samples);
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -13,7 +13,9 @@
 #include "tests/support/layer_rounding.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 namespace {
 
@@ -201,4 +203,4 @@ int64_t check_buffers(const LayerCase& layer, int64_t samples) {
   return checks;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -6,7 +6,9 @@
 
 #include "tests/support/layer_bench.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 // The bits of every output, of the cost and of every gradient in fp32. `outputs` are those of the machine.
 std::vector<double> bits_of_a_step(const Bench& bench, const Machine& machine, const Layers& outputs, int64_t samples);
@@ -19,4 +21,4 @@ int64_t check_file(const LayerCase& layer, int64_t samples);
 // forward made once, a frozen buffer and an empty minibatch commit nothing. No check where there are no buffers.
 int64_t check_buffers(const LayerCase& layer, int64_t samples);
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

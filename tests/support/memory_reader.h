@@ -15,7 +15,9 @@
 
 #include "host/plugins/registry.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::host;
 
 // What a test sets before and sees after, the atomic ones also while a thread reads; must outlive the readers over it.
 struct MemoryData {
@@ -240,4 +242,4 @@ inline Values memory_attributes(MemoryData& data) {
   return {{"data", static_cast<int64_t>(reinterpret_cast<intptr_t>(&data))}};
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

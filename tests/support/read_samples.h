@@ -11,7 +11,9 @@
 #include "host/readers/reader.h"
 #include "tests/support/memory_reader.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::host;
 
 using Ids = std::vector<int64_t>;
 
@@ -106,4 +108,4 @@ inline Ids rest(Reader& reader, int64_t piece = 3, size_t most = SIZE_MAX) {
   return all;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -19,11 +19,13 @@
 #include "host/plugins/registry.h"
 #include "host/plugins/services.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::host;
 
 using Bytes = std::string;
 using Strings = std::vector<std::string>;
@@ -323,4 +325,4 @@ class ReaderTest : public ::testing::Test {
   Registry registry_{{tenon_tests::plugin_folder() + "/readers"}, system_files()};
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

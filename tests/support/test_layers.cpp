@@ -4,7 +4,7 @@
 #include <tenon/plugin.hpp>
 #include <vector>
 
-namespace tenon::test {
+namespace tenon_tests {
 
 namespace {
 
@@ -41,7 +41,7 @@ tn_status plan_input(const tn_planner* planner) {
   parameter.size = sizeof parameter;
   parameter.suffix = "values";
   parameter.spec = &parameter_spec;
-  if (tn_int(planner->attributes, "sparse", 0) != 0) parameter.flags = TN_PARAMETER_ROWS_GRADIENT;
+  if (tn_int(planner->attributes, "sparse", 0) != 0) parameter.flags = TN_PARAMETER_SPARSE_GRADIENT;
   if (planner->parameter(planner->self, &parameter) < 0) return TN_INVALID;
   const tn_spec output = spec_of(picked);
   return planner->output(planner->self, 0, &output);
@@ -184,4 +184,4 @@ const tn_plugin& test_layers() {
   return tables.plugin;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -3,7 +3,7 @@
 
 #include <tenon/plugin.h>
 
-namespace tenon::test {
+namespace tenon_tests {
 
 // Layer types, for tn_host_add_plugin:
 //   test_input  values of the parameter "values" [rows, shape...] picked by integer ids [samples]: [samples, shape...].
@@ -15,4 +15,4 @@ namespace tenon::test {
 //               next value is (1 - rate) mean + rate (mean of the minibatch). Attribute: rate.
 const tn_plugin& test_layers();
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -10,7 +10,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
 
 // The cost of test_cost has its weight as derivative, so the gradients are the weights that are fed / kSamples.
 class UpdateModel {
@@ -98,4 +100,4 @@ class UpdateModel {
   Machine machine_;
 };
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,5 +1,5 @@
-// The multipliers of one parameter, "param.<suffix>.learning_rate" and ".decay": neighbours in one set that have
-// others, under every updater, against the formula with the rate and the decay of each.
+// The multipliers of one parameter, "param.<suffix>.rate_multiplier" and ".decay_multiplier": neighbours in one set
+// that have others, under every updater, against the formula with the rate and the decay of each.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -9,7 +9,10 @@
 #include "tests/support/update_model.h"
 #include "tests/updaters/update_formulas.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 struct Multipliers {
@@ -68,7 +71,8 @@ class Neighbours {
   static std::vector<Attributes> attributes(bool rows) {
     std::vector<Attributes> result;
     for (const auto& [rate, decay] : kNeighbours)
-      result.push_back({{"sparse", rows}, {"param.values.learning_rate", rate}, {"param.values.decay", decay}});
+      result.push_back(
+          {{"sparse", rows}, {"param.values.rate_multiplier", rate}, {"param.values.decay_multiplier", decay}});
     return result;
   }
   std::vector<float> drawn(size_t count) {
@@ -174,4 +178,4 @@ TEST(Multipliers, OfMachinesThatTakeTurns) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -15,7 +15,10 @@
 #include "tests/support/paths.h"
 #include "tests/updaters/update_formulas.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 constexpr int64_t kBag = 3;
@@ -172,7 +175,7 @@ TEST(RowsUpdate, GradientsAddUpAndAreSeenBothWays) {
   const std::vector<double> values(began.begin(), began.end());
   std::map<int64_t, std::vector<double>> wanted = table.gradients(values, first);
   table.backward(first);
-  EXPECT_EQ(table.machine().gradient_rows("table.weight").ids.shape, (std::vector<int64_t>{4}));
+  EXPECT_EQ(table.machine().sparse_gradient("table.weight").ids.shape, (std::vector<int64_t>{4}));
   for (int more = 0; more < 3; ++more) {
     table.backward(second);
     for (const auto& [id, gradient] : table.gradients(values, second)) {
@@ -180,7 +183,7 @@ TEST(RowsUpdate, GradientsAddUpAndAreSeenBothWays) {
       for (size_t i = 0; i < 4; ++i) wanted[id][i] += gradient[i];
     }
   }
-  const Machine::Rows rows = table.machine().gradient_rows("table.weight");
+  const Machine::Rows rows = table.machine().sparse_gradient("table.weight");
   ASSERT_EQ(rows.ids.shape[0], static_cast<int64_t>(wanted.size()));
   ASSERT_EQ(rows.values.shape, (std::vector<int64_t>{static_cast<int64_t>(wanted.size()), 4}));
   const Array dense = table.machine().gradient("table.weight");
@@ -197,7 +200,7 @@ TEST(RowsUpdate, GradientsAddUpAndAreSeenBothWays) {
   }
   const Updater updater = table.updater("sgd", {{"learning_rate", 1.0}});
   updater.update(table.machine());
-  EXPECT_THROW((void)table.machine().gradient_rows("table.weight"), Error);
+  EXPECT_THROW((void)table.machine().sparse_gradient("table.weight"), Error);
   EXPECT_NE(updater.describe(table.parameters())
                 .find("\"last_update\":{\"bytes_written\":" + std::to_string(wanted.size() * 4 * sizeof(float)) +
                       ",\"rows\":" + std::to_string(wanted.size())),
@@ -237,11 +240,24 @@ TEST(RowsUpdate, WhatCannotBeIsSaid) {
   EXPECT_NE(lamb.find("sparse"), std::string::npos) << lamb;
   const Table dense(20, 4, 2, 1, {{"param.weight.sparse", false}});
   dense.backward({1, 2, 2, 3, 1, 7});
-  const std::string rows = message([&] { (void)dense.machine().gradient_rows("table.weight"); });
+  const std::string rows = message([&] { (void)dense.machine().sparse_gradient("table.weight"); });
   EXPECT_NE(rows.find("dense"), std::string::npos) << rows;
   dense.updater("lamb", {}).update(dense.machine());
   const std::string wrong = message([&] { Table(20, 4, 2, 1, {{"param.weight.sparse", 3}}); });
   EXPECT_NE(wrong.find("param.weight.sparse"), std::string::npos) << wrong;
+}
+
+// The parameters of a dense gradient and one number for each of their rows.
+TEST(RowsUpdate, StatesOfRowsCountAmongTheBytesWritten) {
+  constexpr uint64_t kRows = 20, kSize = 4;
+  const Table dense(kRows, kSize, 2, 1, {{"param.weight.sparse", false}});
+  dense.backward({1, 2, 2, 3, 1, 7});
+  const Updater updater = dense.updater("rowwise_adagrad", {});
+  updater.update(dense.machine());
+  EXPECT_NE(updater.describe(dense.parameters())
+                .find("\"bytes_written\":" + std::to_string((kRows * kSize + kRows) * sizeof(float)) + ","),
+            std::string::npos)
+      << updater.describe(dense.parameters());
 }
 
 // Gives released memory again at once, and none at all when told so.
@@ -359,7 +375,7 @@ TEST(RowsUpdate, BackwardWithoutMemoryCanBeRepeated) {
     memory.empty = false;
   }
   EXPECT_GT(refused, 0);
-  const Machine::Rows rows = machine.gradient_rows("table.weight");
+  const Machine::Rows rows = machine.sparse_gradient("table.weight");
   EXPECT_EQ(rows.ids.shape[0], 24);
 }
 
@@ -412,4 +428,4 @@ TEST(RowsUpdate, AMillionRows) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

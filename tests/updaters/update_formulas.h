@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-namespace tenon::test {
+namespace tenon_tests {
 
 // A parameter and what an updater keeps beside it, 0 at first.
 struct Tensor {
@@ -47,7 +47,7 @@ inline Rule adam(double rate, double decay, bool decoupled, double epsilon = 1e-
   };
 }
 
-// The rules below work on one element: its value, its slots, the gradient and the step.
+// The rules below work on one element: its value, its states, the gradient and the step.
 using ElementRule = std::function<void(double& x, double& a, double& b, double& c, double gradient, double t)>;
 inline Rule each(const ElementRule& rule, double decay) {
   return [=](Tensor& x, const std::vector<double>& gradient, double t) {
@@ -149,4 +149,4 @@ inline Rule with_penalty(const Rule& rule, double l1, double l2) {
   };
 }
 
-}  // namespace tenon::test
+}  // namespace tenon_tests

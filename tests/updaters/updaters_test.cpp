@@ -9,7 +9,10 @@
 #include "tests/support/update_model.h"
 #include "tests/updaters/update_formulas.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 constexpr int kSteps = 50;
@@ -272,4 +275,4 @@ TEST(Updaters, UnknownAttributesAndTypesAreNamed) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,12 +1,13 @@
-// nlohmann's JSON without what goes wrong in it where memory ends. This folder comes before the library's in the
-// include path, so that no file can include the one without the other.
+// nlohmann's JSON with two functions replaced that fail badly if memory runs out. SPDX-License-Identifier: Apache-2.0
 //
-// Its destructor moves all that hangs below a value into a vector first, so that deep values do not recurse; where that
-// vector gets no memory, the process ends, since no exception leaves a destructor. Here values go as they lie, one
-// inside the other. That recurses, which is sound because whatever reads JSON that it was given bounds its depth: model
-// files, notes of plugins. And its constructor of a list in braces leaks what it has made when it fails: a value that
-// is not complete is not destroyed. Here it is complete from the first.
-// SPDX-License-Identifier: Apache-2.0
+// This folder precedes the library's in the include path, so that every include of nlohmann/json.hpp is this file.
+//
+// destroy: the library's first moves the descendants of a value into a vector, so that deep values do not recurse. If
+// that vector cannot be allocated, the process ends, since an exception cannot leave a destructor. The replacement
+// destroys values in place. It recurses, which is safe because the readers of foreign JSON (model files, manifests of
+// plugins) limit its depth.
+// Constructor from a list in braces: the library's leaks its elements if it fails, because the destructor of an
+// incomplete value does not run. The replacement first delegates to another constructor, so that the value is complete.
 #pragma once
 
 #include_next <nlohmann/json.hpp>

@@ -10,81 +10,13 @@
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
-#include <tenon/attribute.h>
 #include <tenon/slot.h>
+#include <tenon/tenon_base.h>
+#include <tenon/tenon_reader.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define TENON_VERSION "0.1.0"
-
-#if defined(__GNUC__)
-#define TENON_API __attribute__((visibility("default")))
-#else
-#define TENON_API
-#endif
-
-/* The caller's buffer for a failure. Set size before the call. A failure fills the members that lie within size. All
- * texts are NUL-terminated, and cut at the end if longer. */
-typedef struct tn_error {
-  uint32_t size;
-  tn_status code;
-  char message[4088]; /* complete by itself: it names component and subject, too */
-  /* Who failed: `layer "hidden" (fc)`, `reader "csv"`, `updater "adam"`, `layer type "fcc"`, `device "cpu"`, a wrapper
-   * such as `bucket`, or `parameters`. "" if unknown, as where the call itself is wrong. */
-  char component[256];
-  /* What the failure is about: the name of an attribute, port, parameter, slot, data layer or argument, or the path of
-   * a file. "" if unknown. */
-  char subject[1024];
-} tn_error;
-
-/* Receives text (JSON where so stated) in one or more pieces. */
-typedef void (*tn_write)(void* user, const char* text, size_t length);
-
-typedef struct tn_host tn_host;
-struct tn_plugin;
-
-typedef struct tn_layer {
-  uint32_t index, generation;
-} tn_layer; /* one output of a layer (an expression) */
-typedef struct tn_parameters {
-  uint32_t index, generation;
-} tn_parameters; /* a ParameterSet */
-typedef struct tn_machine {
-  uint32_t index, generation;
-} tn_machine; /* a gradient machine */
-typedef struct tn_updater {
-  uint32_t index, generation;
-} tn_updater;
-typedef struct tn_reader {
-  uint32_t index, generation;
-} tn_reader;
-
-/* A named attribute. */
-typedef struct tn_named_value {
-  const char* name;
-  tn_value value;
-} tn_named_value;
-
-/* A row-major array in host memory, by storage:
- *   TN_DENSE    data of `shape`; shape[0] is the number of samples where the array holds samples
- *   TN_RAGGED   concatenated sequences: data of `shape`, shape[0] rows in all; sample i has rows [offsets[0][i],
- *               offsets[0][i + 1]). With two levels offsets[0] counts inner sequences instead, and inner sequence j
- *               has rows [offsets[1][j], offsets[1][j + 1]). offsets[0][0] and offsets[1][0] are 0.
- *   TN_CSR      shape is {samples, width}; sample i has the entries from offsets[0][i] to offsets[0][i + 1], each a
- *               column in `ids` and a float in `data`; data null: all are 1 */
-typedef struct tn_array {
-  tn_dtype dtype; /* TN_CSR: TN_F32 */
-  int32_t rank;
-  int64_t shape[8];
-  void* data;                /* not written through when it is an input */
-  int32_t storage;           /* TN_DENSE (0), TN_RAGGED, TN_CSR */
-  uint32_t levels;           /* TN_RAGGED: 1 or 2; else 0 */
-  const int64_t* offsets[2]; /* [samples + 1], [inner sequences + 1]; null if unused */
-  const int64_t* ids;        /* TN_CSR; else null */
-  int64_t samples;           /* TN_RAGGED: samples; else ignored */
-} tn_array;
 
 /* ---- library --------------------------------------------------------------------------------------------------- */
 
@@ -272,11 +204,14 @@ TENON_API tn_status tn_machine_create(tn_host* host, tn_parameters parameters, c
                                       uint32_t outputs_count, const tn_machine_options* options, tn_machine* machine,
                                       tn_error* error);
 /* Runs the topology on a minibatch. The feeds are copied. All feeds must have the same number of samples, at most
- * max_samples; 0 is allowed and computes nothing. */
+ * max_samples; 0 is allowed and computes nothing. Feeds that do not fit are refused before anything is changed: the
+ * outputs of the forward before stay readable. After the failure of a kernel there are no outputs until the next
+ * forward. */
 TENON_API tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                                        tn_error* error);
 /* Adds the gradients of the sum of the costs (each a mean over samples) to those since the last update. Allowed once
- * after each forward; overwrites that forward's inner values. Kept values stay readable. */
+ * after each forward, else TN_MISUSE; overwrites that forward's inner values. Kept values stay readable. The failure of
+ * a kernel drops all gradients since the last update. */
 TENON_API tn_status tn_machine_backward(tn_host* host, tn_machine machine, tn_error* error);
 /* A layer's output of the last forward, borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values,
@@ -285,11 +220,11 @@ TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_laye
 TENON_API tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                                         tn_error* error);
 /* The row-sparse gradient of a parameter, such as an embedding table: the numbers of the rows with a gradient, int64
- * [n] in no order, and their gradients [n, shape of a row...]. The gradient of all other rows is 0. For such a
- * parameter tn_machine_gradient returns the dense gradient, as a copy that the machine makes at each call.
+ * [n] in order of first occurrence, and their gradients [n, shape of a row...]. The gradient of all other rows is 0.
+ * For such a parameter tn_machine_gradient returns the dense gradient, as a copy that the machine makes at each call.
  * TN_INVALID if the parameter's gradient is dense. Borrowed like tn_machine_gradient's. */
-TENON_API tn_status tn_machine_gradient_rows(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
-                                             tn_array* values, tn_error* error);
+TENON_API tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
+                                               tn_array* values, tn_error* error);
 /* Mean cost of the last forward, summed over the cost outputs; 0 without a cost. */
 TENON_API tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error);
 /* Values of the machine's metrics over the last forward, borrowed until the next call of tn_machine_metrics or tn_test
@@ -304,7 +239,7 @@ TENON_API tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_err
 
 TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                                       uint32_t attributes_count, tn_updater* updater, tn_error* error);
-/* Updates the machine's parameters from its gradients and resets the gradients. The updater's slots (its state) belong
+/* Updates the machine's parameters from its gradients and resets the gradients. The updater's states (its state) belong
  * to the pair of updater and ParameterSet. */
 TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
 /* Updates only the parameters that `output` depends on; drops the other gradients. */
@@ -312,144 +247,13 @@ TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, t
                                             tn_error* error);
 TENON_API tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double learning_rate,
                                                  tn_error* error);
-/* JSON: {type, learning_rate, slot_bytes, workspace_bytes, last_update: {rows, bytes_written}}, all for these
- * parameters: slot_bytes is 0 before the first update; workspace_bytes is the workspace at present; last_update counts
- * the rows written by row-sparse gradients, and the bytes of parameters and slots written. */
+/* JSON: {type, learning_rate, state_bytes, workspace_bytes, last_update: {rows, bytes_written}}, all for these
+ * parameters: state_bytes is what the updater keeps from its first update on; workspace_bytes is the workspace at
+ * present; last_update counts the rows written by row-sparse gradients, and the bytes of parameters and states written.
+ */
 TENON_API tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write,
                                         void* user, tn_error* error);
 TENON_API tn_status tn_updater_release(tn_host* host, tn_updater updater, tn_error* error);
-
-/* ---- readers --------------------------------------------------------------------------------------------------- */
-
-typedef struct tn_reader_options {
-  uint32_t size;
-  uint32_t attributes_count;
-  const char* type;
-  const tn_named_value* attributes;
-  const char* directory;  /* base of relative paths; null: the working directory */
-  uint32_t shard, shards; /* shards 0: 1 */
-  /* Required names of the integers of slots, for example from tn_parameters_names or another reader's tn_reader_names;
-   * `slot` is a slot of this reader. A reader that numbers the names it finds uses the numbers of these lists; a reader
-   * that finds other names, or must number them differently, fails. Lists for slots that it lacks are ignored. */
-  const tn_names* const* names;
-  uint32_t names_count;
-  uint32_t reserved;
-} tn_reader_options;
-TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
-                                     tn_error* error);
-
-/* A reader implemented by the application. The host calls its functions one at a time, on a host thread if
- * tn_reader_buffered wraps it; they must not call this host. They return samples in `values`, one array per slot: they
- * set data, offsets and ids, and for a TN_RAGGED slot shape[0], the number of rows; the host sets the rest. The host
- * copies the values before its next call. A function that fails returns a status and fills
- * *error: message and subject. */
-typedef struct tn_source_options {
-  uint32_t size;
-  uint32_t slots_count;
-  const tn_slot* const* slots; /* copied */
-  int64_t samples;             /* in a pass; -1 if unknown or endless */
-  void* user;
-  /* Reads the next samples of the pass, at most `most`, and sets *count to their number; 0 once at the end of each
-   * pass. May be null if read_at is set. */
-  tn_status (*next)(void* user, int64_t most, tn_array* values, int64_t* count, tn_error* error);
-  /* Reads samples by index, in the order given; or null. Needs a known `samples`. */
-  tn_status (*read_at)(void* user, const int64_t* indices, int64_t count, tn_array* values, tn_error* error);
-  /* Makes `position` the next sample of pass number `pass`; null: unsupported, unless `next` is null too. */
-  tn_status (*seek)(void* user, int64_t pass, int64_t position, tn_error* error);
-  /* Called when the reader is destroyed; or null. Not called if tn_reader_create_from fails. */
-  void (*release)(void* user);
-} tn_source_options;
-TENON_API tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options, tn_reader* reader,
-                                          tn_error* error);
-
-/* Wrappers. Each consumes the readers it wraps (their handles become stale) and makes a new reader; if it fails, the
- * wrapped readers are unchanged. A reader yields samples; batch and bucket make it yield minibatches. map and choose
- * accept both, buffered accepts minibatches, all others samples. All but map, choose, batch and buffered start at the
- * first sample of a pass: a reader in the middle of a pass is TN_MISUSE.
- *
- * shuffle: a new order in every pass, determined by the seed and the pass; an exact permutation if the reader can
- * read by index, else by a buffer of `buffer` samples. buffer 0: the whole shard. */
-TENON_API tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_t seed, tn_reader* reader,
-                                      tn_error* error);
-/* The first `samples` samples of each pass. */
-TENON_API tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error);
-/* The samples i of each pass with i % shards == shard. A reader without read by index is read completely. */
-TENON_API tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
-                                    tn_error* error);
-/* Concatenates readers with the same slots: one reader after the other. */
-TENON_API tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
-                                    tn_error* error);
-/* One sample of each reader in turn, skipping readers at their end. All must have the same slots. */
-TENON_API tn_status tn_reader_interleave(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
-                                         tn_error* error);
-/* Zips readers: sample i has the slots of sample i of every reader. Names of slots must differ. Different numbers of
- * samples give TN_INVALID if the numbers are known, else TN_BAD_DATA when the first reader ends.
- */
-TENON_API tn_status tn_reader_compose(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
-                                      tn_error* error);
-/* Selects these slots, in this order, and renames slot i to names[i]; names null: keeps their names. */
-TENON_API tn_status tn_reader_choose(tn_host* host, tn_reader of, const char* const* slots, const char* const* names,
-                                     uint32_t slots_count, tn_reader* reader, tn_error* error);
-
-/* Samples computed from samples by a function of the application, under the rules of tn_source_options. */
-typedef struct tn_map_options {
-  uint32_t size;
-  uint32_t slots_count;
-  const tn_slot* const* slots; /* of the outputs; copied */
-  void* user;
-  /* Computes as many samples of outputs as of inputs: whole minibatches after batch or bucket, else any number.
-   * outputs[i] may point into an input. Called again with the same samples after a failure. */
-  tn_status (*map)(void* user, const tn_array* inputs, uint32_t inputs_count, int64_t samples, tn_array* outputs,
-                   uint32_t outputs_count, tn_error* error);
-  void (*release)(void* user); /* as in tn_source_options */
-} tn_map_options;
-TENON_API tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* options, tn_reader* reader,
-                                  tn_error* error);
-
-/* Minibatches of `samples`; the short last one is kept unless drop_last. */
-TENON_API tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
-                                    tn_error* error);
-/* Minibatches of samples of similar length: sorts each `window` of samples by their number of rows or entries in
- * `slot`, splits the window into minibatches, and yields these in an order determined by seed, pass and window. At
- * least one of the two bounds must be set. A sample counts as at least one row; a sample of more than `rows` rows is a
- * minibatch of its own. */
-typedef struct tn_bucket_options {
-  uint32_t size;
-  uint32_t reserved;
-  const char* slot; /* TN_RAGGED or TN_CSR */
-  int64_t window;
-  int64_t samples; /* the most in a minibatch; 0: no bound */
-  int64_t rows;    /* the most rows of `slot` in a minibatch; 0: no bound */
-  uint64_t seed;
-} tn_bucket_options;
-TENON_API tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options* options, tn_reader* reader,
-                                     tn_error* error);
-/* Reads up to `minibatches` minibatches ahead, on a host thread that starts at the first call and ends with the
- * reader. A failure is reported at its position, after the minibatches before it. */
-TENON_API tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader,
-                                       tn_error* error);
-
-/* JSON: {samples, batch, slots: [{name, dtype, shape, index_limit, storage: "dense" | "ragged" | "csr", levels}]}.
- * samples: in a pass, -1 if unknown; batch: the most samples in a minibatch, 0 for a reader of samples; shape: of one
- * sample, or of one row if storage is ragged. */
-TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error);
-/* The names of the integers of slots, for the slots whose names the reader knows. Borrowed like those of
- * tn_parameters_names. */
-TENON_API tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
-                                    tn_error* error);
-TENON_API tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error);
-/* The next minibatch (or sample, for a reader without batch or bucket): values[i] is slot i, borrowed until the next
- * call on this reader. TN_END after the last one of a pass; the call after that starts the next pass. */
-TENON_API tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count,
-                                   tn_error* error);
-/* The reader's position: the number of the pass, from 0, and the number of samples of that pass read or skipped so far.
- * A damaged sample is skipped after its read failed once with TN_BAD_DATA. */
-TENON_API tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int64_t* position,
-                                       tn_error* error);
-/* Continues from a position, with the same samples as before from there on. TN_UNSUPPORTED if the data cannot be read
- * again, such as a stream. */
-TENON_API tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t position, tn_error* error);
-TENON_API tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error);
 
 /* ---- training, testing, inference ------------------------------------------------------------------------------ */
 

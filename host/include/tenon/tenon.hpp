@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <tenon/tenon_base.hpp>
+#include <tenon/tenon_model.hpp>
 #include <tenon/tenon_reader.hpp>
 #include <type_traits>
 #include <utility>
@@ -34,194 +35,6 @@ struct HostOptions {
   // Receives log lines, from any thread; level: 0 debug, 1 info, 2 warning, 3 error. Its exceptions are dropped.
   std::function<void(int level, const char* message)> log;
   uint32_t check_threads = TN_CHECK_DEFAULT;  // TN_CHECK_*: checking of thread tags
-};
-
-// A data layer: an input of the model.
-struct DataOptions {
-  std::string name;
-  tn_dtype dtype = TN_F32;
-  std::vector<int64_t> shape;  // of one sample
-  int64_t index_limit = -1;    // integers are in [0, index_limit); -1 if unknown
-  int32_t storage = TN_DENSE;  // TN_RAGGED: sequences of rows of `shape`; TN_CSR: sparse vectors of shape[0] numbers
-  uint32_t levels = 1;         // TN_RAGGED: 1 or 2
-  std::string sequence = {};   // TN_RAGGED: data layers of one `sequence` have equal lengths; empty: the name
-  double scale = 1;            // integers become scale * x + offset at a float port
-  double offset = 0;
-};
-
-// One output of a layer. As an output of a model it stands for all layers that it depends on.
-class Layer : public detail::Owned<tn_layer, tn_layer_release> {
- public:
-  using Owned::Owned;
-  // JSON, in the form that tn_layer_describe documents.
-  [[nodiscard]] std::string describe() const {
-    return detail::written([this](tn_write write, void* user, tn_error* error) {
-      return tn_layer_describe(host(), handle(), write, user, error);
-    });
-  }
-  // Output `number`, from 0, of a layer with several outputs; used like a layer.
-  [[nodiscard]] Layer output(uint32_t number) const {
-    return detail::made<Layer>(host_ref(), [&](tn_layer* to, tn_error* error) {
-      return tn_layer_output(host(), handle(), number, to, error);
-    });
-  }
-};
-using Layers = std::vector<Layer>;
-
-namespace detail {
-inline std::vector<tn_layer> handles(const Layers& layers) {
-  std::vector<tn_layer> result;
-  for (const Layer& layer : layers) result.push_back(layer.handle());
-  return result;
-}
-}  // namespace detail
-
-class Parameters : public detail::Owned<tn_parameters, tn_parameters_release> {
- public:
-  using Owned::Owned;
-  [[nodiscard]] std::string describe() const {
-    return detail::written([this](tn_write write, void* user, tn_error* error) {
-      return tn_parameters_describe(host(), handle(), write, user, error);
-    });
-  }
-  // Borrowed until the set is trained, changed or released.
-  [[nodiscard]] Array get(const std::string& name) const {
-    tn_array array = {};
-    detail::checked([&](tn_error* error) {
-      return tn_parameters_get(host(), handle(), detail::c_text(name, "name"), &array, error);
-    });
-    return detail::array_from(array);
-  }
-  void set(const std::string& name, const Array& values) const {
-    const tn_array array = detail::c_array(values);
-    detail::checked([&](tn_error* error) {
-      return tn_parameters_set(host(), handle(), detail::c_text(name, "name"), &array, error);
-    });
-  }
-  // The names of the integers of data layers in training; readers of other data must use the same numbers.
-  [[nodiscard]] std::vector<Names> names() const {
-    return detail::names_from([this](const tn_names* const** lists, uint32_t* count, tn_error* error) {
-      return tn_parameters_names(host(), handle(), lists, count, error);
-    });
-  }
-  // Replaces the names of these data layers, as tn_parameters_set_names documents.
-  void set_names(const std::vector<Names>& names) const {
-    const detail::NamesLists lists(names);
-    detail::checked(
-        [&](tn_error* error) { return tn_parameters_set_names(host(), handle(), lists.data(), lists.size(), error); });
-  }
-  // Writes the topology of `outputs` and its parameters as one file.
-  void save(const Layers& outputs, const std::string& path) const {
-    const std::vector<tn_layer> list = detail::handles(outputs);
-    detail::checked([&](tn_error* error) {
-      return tn_model_save(host(), handle(), list.data(), detail::count_of(list.size()), detail::c_text(path, "path"),
-                           error);
-    });
-  }
-};
-
-struct Model {
-  Layers outputs;
-  Parameters parameters;
-};
-
-struct MachineOptions {
-  int64_t max_samples = 1;
-  bool training = false;  // enables backward
-  bool keep_all = false;  // keeps every layer's output readable
-  tn_dtype compute = TN_F32;
-  std::string device;  // empty: cpu
-  uint64_t seed = 0;   // of random numbers inside the model, as in tn_machine_options
-  // Parameters without gradient and buffers that keep their values; a name includes everything below it.
-  std::vector<std::string> immutable_parameters;
-  int64_t max_rows = 0;  // bound of one ragged data layer's rows in a minibatch; 0: grows as needed
-};
-
-struct Feed {
-  std::string name;  // of the data layer
-  Array values;      // [samples, shape of a sample...]
-};
-
-class Machine : public detail::Owned<tn_machine, tn_machine_release> {
- public:
-  using Owned::Owned;
-  void forward(const std::vector<Feed>& feeds) const {
-    std::vector<tn_feed> list;
-    for (const Feed& feed : feeds)
-      list.push_back({detail::c_text(feed.name, "the name of a feed"), detail::c_array(feed.values)});
-    detail::checked([&](tn_error* error) {
-      return tn_machine_forward(host(), handle(), list.data(), detail::count_of(list.size()), error);
-    });
-  }
-  void backward() const {
-    detail::checked([this](tn_error* error) { return tn_machine_backward(host(), handle(), error); });
-  }
-  // Both are borrowed until the next call on this machine.
-  [[nodiscard]] Array output(const Layer& layer) const {
-    tn_array array = {};
-    detail::checked(
-        [&](tn_error* error) { return tn_machine_output(host(), handle(), layer.handle(), &array, error); });
-    return detail::array_from(array);
-  }
-  // A row-sparse gradient: the numbers of the rows and their gradients.
-  struct Rows {
-    Array ids, values;
-  };
-  [[nodiscard]] Rows gradient_rows(const std::string& parameter) const {
-    tn_array ids = {}, values = {};
-    detail::checked([&](tn_error* error) {
-      return tn_machine_gradient_rows(host(), handle(), detail::c_text(parameter, "parameter"), &ids, &values, error);
-    });
-    return {detail::array_from(ids), detail::array_from(values)};
-  }
-  [[nodiscard]] Array gradient(const std::string& parameter) const {
-    tn_array array = {};
-    detail::checked([&](tn_error* error) {
-      return tn_machine_gradient(host(), handle(), detail::c_text(parameter, "parameter"), &array, error);
-    });
-    return detail::array_from(array);
-  }
-  [[nodiscard]] double cost() const {
-    double result = 0;
-    detail::checked([&](tn_error* error) { return tn_machine_cost(host(), handle(), &result, error); });
-    return result;
-  }
-  // The values over the last forward.
-  [[nodiscard]] std::vector<Metric> metrics() const {
-    const tn_metric* list = nullptr;
-    uint32_t count = 0;
-    detail::checked([&](tn_error* error) { return tn_machine_metrics(host(), handle(), &list, &count, error); });
-    return detail::metrics_from(list, count);
-  }
-  // JSON: the call array with layers, groups and bytes.
-  [[nodiscard]] std::string plan() const {
-    return detail::written([this](tn_write write, void* user, tn_error* error) {
-      return tn_machine_plan(host(), handle(), write, user, error);
-    });
-  }
-};
-
-class Updater : public detail::Owned<tn_updater, tn_updater_release> {
- public:
-  using Owned::Owned;
-  // Updates only the parameters that `output` depends on; drops the other gradients.
-  void update(const Machine& machine, const Layer& output) const {
-    detail::checked([&](tn_error* error) {
-      return tn_updater_update_model(host(), handle(), machine.handle(), output.handle(), error);
-    });
-  }
-  void update(const Machine& machine) const {
-    detail::checked([&](tn_error* error) { return tn_updater_update(host(), handle(), machine.handle(), error); });
-  }
-  void set_learning_rate(double rate) const {
-    detail::checked([&](tn_error* error) { return tn_updater_set_learning_rate(host(), handle(), rate, error); });
-  }
-  // JSON: {type, learning_rate, slot_bytes, workspace_bytes}.
-  [[nodiscard]] std::string describe(const Parameters& parameters) const {
-    return detail::written([&](tn_write write, void* user, tn_error* error) {
-      return tn_updater_describe(host(), handle(), parameters.handle(), write, user, error);
-    });
-  }
 };
 
 // The argument of a handler, valid during the handler; set_learning_rate and stop change the training.
@@ -573,8 +386,8 @@ class Host {
       c.samples = source.size();
       c.read_at = detail::read_at_of<Source>;
     }
-    c.release = detail::Made<Source>::release;
-    auto user = std::make_unique<detail::Made<Source>>(host_->thrown, schema, std::move(source));
+    c.release = detail::UserObject<Source>::release;
+    auto user = std::make_unique<detail::UserObject<Source>>(host_->thrown, schema, std::move(source));
     c.user = user.get();
     Reader result = detail::made<Reader>(
         host_, [&](tn_reader* to, tn_error* error) { return tn_reader_create_from(get(), &c, to, error); });

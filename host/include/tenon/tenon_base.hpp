@@ -300,7 +300,7 @@ inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count
 
 // Stores exceptions that the application threw in a callback from C, each under a number. The subject of the C error
 // carries the number, by which the failing call finds and rethrows the exception. Any thread.
-class Thrown {
+class ExceptionStore {
  public:
   // Inside a catch block: stores the current exception.
   tn_status keep(tn_error* error) noexcept {
@@ -353,7 +353,7 @@ struct HostState {
   ~HostState() { tn_host_destroy(host); }
 
   std::function<void(int level, const char* message)> log;
-  Thrown thrown;
+  ExceptionStore thrown;
   tn_host* host = nullptr;
 };
 using HostRef = std::shared_ptr<HostState>;

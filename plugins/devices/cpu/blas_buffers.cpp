@@ -1,8 +1,8 @@
-// OpenBLAS's own buffers will not do: without threads it hands them out without a lock, so that two products at once
-// can get the same one; it ends the process when 128 calls overlap; and where the system gives no 128 MiB for one, it
-// asks for ever. So the plugin is linked with `--wrap=blas_memory_alloc` and OpenBLAS gets the buffers that are made
-// here. A call is not begun before a buffer is there for it, since OpenBLAS cannot be told that there is none. They are
-// shared by all hosts in the process, as the image of OpenBLAS is, and stay until it ends.
+// Packing buffers for OpenBLAS in place of its own. OpenBLAS without threads allocates buffers without a lock, so that
+// two calls at once can get the same one; it ends the process when 128 calls overlap; and it retries forever if the
+// system has no 128 MiB for a buffer. Therefore the plugin is linked with `--wrap=blas_memory_alloc`, and OpenBLAS gets
+// the buffers allocated here. A call reserves its buffer before it begins, since OpenBLAS does not handle a failed
+// allocation. The buffers are shared by all hosts in the process, as the image of OpenBLAS is, and are never freed.
 // SPDX-License-Identifier: Apache-2.0
 #include "blas_buffers.h"
 
@@ -27,20 +27,21 @@ namespace tenon::cpu {
 
 namespace {
 
-// Where buffers lie that no call uses, and how many of them no call has been promised.
+// The buffers that no call uses (null: no buffer), and the number of buffers that are not reserved by a call.
 std::atomic<void*> idle_buffers[kMostBlasCalls];
 std::atomic<int> unpromised{0};
 
 std::mutex making;
-std::atomic<int> made{0};
+std::atomic<int> made{0};  // buffers allocated
 
-// Other versions of OpenBLAS may pack more at a time.
+// kKnownCoreBytes was measured with OpenBLAS 0.3.21; other versions may pack more.
 uint64_t buffer_bytes() {
   constexpr bool kMeasured = std::string_view(OPENBLAS_VERSION) == " OpenBLAS 0.3.21 ";
   return kMeasured && knows_core() ? kKnownCoreBytes : kAnyCoreBytes;
 }
 
-// With a page behind it that may not be touched: packing too much would end the process, not change another's memory.
+// Maps a buffer and an inaccessible page after it: a write beyond the buffer crashes instead of changing other memory.
+// Returns null if out of memory.
 void* map_buffer() {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t bytes = buffer_bytes();
@@ -52,6 +53,7 @@ void* map_buffer() {
   return nullptr;
 }
 
+// Adds an unused buffer. There is a place for every buffer.
 void put(void* buffer) {
   while (true)
     for (std::atomic<void*>& idle : idle_buffers) {
@@ -60,7 +62,8 @@ void put(void* buffer) {
     }
 }
 
-// One that the caller was promised, so it is there, though others may take the one that was just seen.
+// Takes an unused buffer. The caller has reserved one, so the loop ends, although other calls may take the one just
+// seen.
 void* get() {
   while (true)
     for (std::atomic<void*>& idle : idle_buffers)
@@ -68,6 +71,7 @@ void* get() {
         if (void* const buffer = idle.exchange(nullptr, std::memory_order_acquire)) return buffer;
 }
 
+// Reserves a buffer if one is not reserved.
 bool promise_one() {
   int count = unpromised.load(std::memory_order_relaxed);
   while (count > 0)
@@ -75,7 +79,7 @@ bool promise_one() {
   return false;
 }
 
-// A new buffer, promised to the caller.
+// Allocates a buffer that is reserved for the caller. False if there are kMostBlasCalls already, or out of memory.
 bool make_one() {
   const std::lock_guard<std::mutex> lock(making);
   if (made.load() == kMostBlasCalls) return false;
@@ -86,9 +90,10 @@ bool make_one() {
   return true;
 }
 
+// Reserves a buffer; waits for other calls if need be. False if not even one buffer could be allocated.
 bool promise() {
   if (promise_one() || make_one()) return true;
-  while (made.load() > 0) {  // others are using them
+  while (made.load() > 0) {  // the calls that use them will end
     if (promise_one()) return true;
     std::this_thread::yield();
   }

@@ -5,18 +5,19 @@
 
 namespace tenon::cpu {
 
-// Calls of OpenBLAS that run at the same time in the process, at most.
+// Most calls of OpenBLAS that run at the same time in the process.
 inline constexpr int kMostBlasCalls = 64;
 
-// What one call packs, at most, by the kernels of a known core (blas_core.h) and by any. choose_tiles (gemm.h) sees to
-// the former: B is packed in blocks of at most 1 MiB; the whole rows of A are where there are more columns than 192
-// at least, and such a tile has at most 2^27 products or 255 rows, so at most 695,000 elements of A: 5.3 MiB.
-// tests/devices/blas_test.cpp measures it.
+// Bytes of a packing buffer: the most that one call packs with the kernels of a known core (blas_core.h), and with any
+// others. choose_tiles (gemm.h) keeps calls below the former: B is packed in blocks of at most 1 MiB; whole rows of A
+// are packed only if C has more than 192 columns, and such a tile has at most 2^27 multiplications or 255 rows, so at
+// most 695,000 elements of A: 5.3 MiB. tests/devices/blas_test.cpp measures it.
 inline constexpr uint64_t kKnownCoreBytes = uint64_t{8} << 20;
 inline constexpr uint64_t kAnyCoreBytes = uint64_t{128} << 20;
 
-// The right to one call of OpenBLAS with a buffer behind it. Waits while kMostBlasCalls run, or while there is no
-// memory for one more and others have some. False: there is no memory for the first one.
+// Reserves a buffer for one call of OpenBLAS until it is destroyed. The constructor waits while kMostBlasCalls calls
+// run, or while a further buffer cannot be allocated and other calls hold one. Converts to false if not even one buffer
+// could be allocated.
 class BlasCall {
  public:
   BlasCall();

@@ -1,11 +1,12 @@
-// Chooses OpenBLAS's kernels by what the processor can do.
+// Chooses OpenBLAS's kernels by the features of the processor.
 //
-// OpenBLAS 0.3.21 chooses by model numbers that it knows when it is loaded. For a newer processor it takes a slow set:
-// on AMD family 26 (Zen 5) its Haswell kernels, which reach half the speed of the AVX-512 ones that run there as well
-// (128 x 128 x 784: 107 against 180 GFLOP/s on one core). The one way in that it offers is the environment variable
-// OPENBLAS_CORETYPE. The environment belongs to the application, so instead the plugin is linked with
-// `--wrap=getenv`: OpenBLAS, a hidden part of this file, asks the function below. It answers from the processor's
-// features alone, which also keeps foreign OPENBLAS_* settings from changing results or making OpenBLAS print.
+// When it is loaded, OpenBLAS 0.3.21 chooses kernels by the processor's model number, from those that it knows. For a
+// newer processor it takes slow ones: on AMD family 26 (Zen 5) its Haswell kernels, which reach half the speed of the
+// AVX-512 ones that run there as well (128 x 128 x 784: 107 against 180 GFLOP/s on one core). Only the environment
+// variable OPENBLAS_CORETYPE overrides that. The environment belongs to the application, so the plugin is linked with
+// `--wrap=getenv` instead: OpenBLAS, which is linked into the plugin, calls the function below. Its answer depends on
+// the processor's features alone, so that OPENBLAS_* variables of the application cannot change results or make
+// OpenBLAS print.
 // SPDX-License-Identifier: Apache-2.0
 #include "blas_core.h"
 
@@ -31,19 +32,24 @@ bool has_small_kernels() {
 #endif
 }
 
+char* core_for(bool avx512, bool avx2) {
+  static char skylake[] = "SkylakeX";
+  static char haswell[] = "Haswell";
+  if (avx512) return skylake;
+  return avx2 ? haswell : nullptr;
+}
+
 }  // namespace tenon::cpu
 
 namespace {
 
-// The core to use, or null: OpenBLAS then finds out itself.
 char* core_type() {
-  static char skylake[] = "SkylakeX";
-  if (tenon::cpu::has_small_kernels()) return skylake;
 #if defined(__x86_64__)
-  static char haswell[] = "Haswell";
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return haswell;
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  const bool avx2 = false;
 #endif
-  return nullptr;
+  return tenon::cpu::core_for(tenon::cpu::has_small_kernels(), avx2);
 }
 
 }  // namespace

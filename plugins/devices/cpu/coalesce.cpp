@@ -1,6 +1,7 @@
-// "tenon.rows/1", coalesce: contributions to rows of a table become one row each. The ids are numbered by one thread
-// through a hash table, in the order in which they come first; the sums, which are nearly all of the work, are shared
-// out by rows, each in the order of its contributions. SPDX-License-Identifier: Apache-2.0
+// "tenon.row_sparse/1", coalesce: sums contributions to rows of a table into one TN_ROW_SPARSE tensor. The calling
+// thread numbers the distinct ids through a hash table, in order of first occurrence. The sums, nearly all of the work,
+// are divided among tasks by rows; each row is summed in the order of its contributions.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -15,44 +16,49 @@ namespace tenon::cpu {
 
 namespace {
 
+// A prepared call. `parts` replaces site.parts, which is borrowed until prepare returns.
 struct Coalesce {
   tn_coalesce site;
   std::vector<tn_coalesce_part> parts;
-  int64_t most = 0;  // contributions at the bounds
+  int64_t most = 0;  // contributions of all parts at their bounds
 };
 
-// One run: contributions n = 0 .. count - 1 over all parts, rows u = 0 .. rows - 1 in the order of their first one.
+// One run. Contribution n in [0, count) is one id with one row of values, counted over all parts. Row u in [0, rows) is
+// the u-th distinct id, in order of first occurrence.
 struct Run {
   int64_t width, height;
   bool wide;  // float64
   int64_t count = 0, rows = 0;
   uint64_t mask = 0;
-  uint32_t* table = nullptr;          // [mask + 1] 1 + row; 0: free
-  int64_t* ids = nullptr;             // [rows]
-  uint32_t* row_of = nullptr;         // [count]
-  uint32_t* starts = nullptr;         // [rows + 1] into `sources`, the contributions of each row
-  int64_t* targets = nullptr;         // [rows] where the row lies in the result; ~place where it was there before
-  const uint8_t** list = nullptr;     // [count] the values of each contribution
-  const uint8_t** sources = nullptr;  // [count] the same, by row
-  uint8_t* to = nullptr;
+  uint32_t* table = nullptr;          // [mask + 1] hash table of the ids: 1 + u; 0 if free
+  int64_t* ids = nullptr;             // [rows] id of row u
+  uint32_t* row_of = nullptr;         // [count] row u of contribution n
+  uint32_t* starts = nullptr;         // [rows + 1] sources[starts[u]] to sources[starts[u + 1] - 1] belong to row u
+  int64_t* targets = nullptr;         // [rows] row of `to` for row u; ~target if the output held that row before
+  const uint8_t** list = nullptr;     // [count] values of contribution n, [width] each
+  const uint8_t** sources = nullptr;  // [count] the pointers of `list`, sorted by row
+  uint8_t* to = nullptr;              // [capacity, width] values of the output
   int64_t tasks = 1;
 
   [[nodiscard]] int64_t row_bytes() const { return width * (wide ? 8 : 4); }
 };
 
-constexpr int64_t kTasks = 16;
-constexpr int64_t kBytesPerTask = 32768;
-constexpr uint32_t kLine = 64;
+constexpr int64_t kTasks = 16;            // at most
+constexpr int64_t kBytesPerTask = 32768;  // of contributions
+constexpr uint32_t kLine = 64;            // bytes of a cache line
 
+// Rounds up to whole cache lines.
 uint64_t lines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
+// Entries of the hash table for `count` ids: a power of two, at most half of them used.
 uint64_t table_entries(int64_t count) {
   uint64_t entries = 16;
   while (entries < 2 * static_cast<uint64_t>(count)) entries *= 2;
   return entries;
 }
 
-// Cuts the workspace for `count` contributions; gives its size. memory null: only the size.
+// Points the arrays of *run into the workspace `memory` and returns the bytes that `count` contributions need. memory
+// null: only returns the bytes.
 uint64_t lay_out(uint8_t* memory, int64_t count, Run* run) {
   const auto n = static_cast<uint64_t>(count);
   uint64_t used = 0;
@@ -71,15 +77,18 @@ uint64_t lay_out(uint8_t* memory, int64_t count, Run* run) {
   return used;
 }
 
+// Multiplicative hashing with 2^64 / golden ratio. The lowest 20 bits of the product, which depend on few bits of the
+// id, are dropped.
 uint64_t hash(int64_t id) { return (static_cast<uint64_t>(id) * 0x9E3779B97F4A7C15U) >> 20U; }
 
-// The row of an id, or the free place in the table where it belongs.
+// Returns the place of `id` in the hash table, or the free place where it belongs (linear probing).
 uint64_t find(const Run& run, int64_t id) {
   uint64_t place = hash(id) & run.mask;
   while (run.table[place] != 0 && run.ids[run.table[place] - 1] != id) place = (place + 1) & run.mask;
   return place;
 }
 
+// Appends the contribution values [width] to row `id` of the table.
 void add_contribution(Run& run, int64_t id, const uint8_t* values) {
   const uint64_t place = find(run, id);
   if (run.table[place] == 0) {
@@ -97,6 +106,9 @@ tn_status wrong_id(const tn_errors* errors, int64_t id, int64_t position, int64_
   return tn_fail(errors, TN_BAD_DATA, "ids", message);
 }
 
+// Appends the contributions of one part. inputs: values, ids [count], offsets int64 [segments + 1] or null. Without
+// offsets the values are [count, width] and row i belongs to ids[i]. With offsets they are [segments, width], and row s
+// belongs to ids[i] for i in [offsets[s], offsets[s + 1]).
 tn_status add_part(Run& run, const tn_execution& execution, const tn_coalesce_part& part,
                    const tn_tensor* const* inputs) {
   if (inputs[0] == nullptr || inputs[1] == nullptr || (inputs[2] != nullptr) != (part.has_offsets != 0))
@@ -108,9 +120,9 @@ tn_status add_part(Run& run, const tn_execution& execution, const tn_coalesce_pa
     return part.ids == TN_I32 ? static_cast<const int32_t*>(ids)[i] : static_cast<const int64_t*>(ids)[i];
   };
   const auto* offsets = inputs[2] == nullptr ? nullptr : reinterpret_cast<const int64_t*>(tn_data(inputs[2]));
-  if (offsets != nullptr && offsets[tn_dim_value(&part.segments, execution.symbols)] < count)
+  if (offsets != nullptr && offsets[tn_dim_value(&part.segments, execution.symbols)] != count)
     return tn_fail(execution.errors, TN_MISUSE, "offsets",
-                   "the segments of a coalesce call have other ids than there are");
+                   "the segments of a coalesce call have another number of ids than the call");
   int64_t segment = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t id = id_at(i);
@@ -121,18 +133,19 @@ tn_status add_part(Run& run, const tn_execution& execution, const tn_coalesce_pa
   return TN_OK;
 }
 
-// The contributions of each row behind one another, in their order.
+// Sorts the contributions by row, in their order within a row, into `sources` and `starts` (a counting sort).
 void sort_by_row(Run& run) {
   std::fill_n(run.starts, run.rows + 1, 0U);
   for (int64_t n = 0; n < run.count; ++n) ++run.starts[run.row_of[n] + 1];
   for (int64_t u = 0; u < run.rows; ++u) run.starts[u + 1] += run.starts[u];
   for (int64_t n = 0; n < run.count; ++n) run.sources[run.starts[run.row_of[n]]++] = run.list[n];
-  // Each start has moved to the next one's.
+  // The loop moved starts[u] to the end of row u, which is the start of row u + 1.
   for (int64_t u = run.rows; u > 0; --u) run.starts[u] = run.starts[u - 1];
   run.starts[0] = 0;
 }
 
-// Gives every row its place behind those that are there, `before` of them; gives how many there are then.
+// Sets `targets`. Rows whose id is among the output's ids [0, before) keep their place; the others are appended to ids
+// [capacity]. Returns the number of rows in the output then, or -1 if they do not fit.
 int64_t place_rows(Run& run, int64_t before, int64_t* ids, int64_t capacity) {
   constexpr int64_t kNew = INT64_MIN;
   std::fill_n(run.targets, run.rows, kNew);
@@ -148,6 +161,8 @@ int64_t place_rows(Run& run, int64_t before, int64_t* ids, int64_t capacity) {
   return next;
 }
 
+// to[target, :] = sum of the contributions [width] of row u, in their order. A row that the output held before is added
+// to.
 template <class T>
 void sum_row(const Run& run, int64_t u) {
   const int64_t target = run.targets[u];
@@ -160,7 +175,7 @@ void sum_row(const Run& run, int64_t u) {
   }
 }
 
-// Rows with about an equal share of the contributions.
+// Task `index`: sums a range of rows with about count / tasks contributions.
 void sum_task(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const auto cut = [&](int64_t task) {
@@ -172,13 +187,15 @@ void sum_task(void* argument, int64_t index, int32_t) {
     run.wide ? sum_row<double>(run, u) : sum_row<float>(run, u);
 }
 
+// inputs, for each part: values, ids, offsets or null (add_part); output: a TN_ROW_SPARSE tensor with count, ids
+// [capacity] and values [capacity, width]. WRITE replaces its rows, ADD adds to them and appends new ones.
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
   const auto& site = *static_cast<const Coalesce*>(binding);
   const tn_errors* errors = execution->errors;
   if (call->inputs_count != 3 * site.parts.size() || call->outputs_count != 1)
     return tn_fail(errors, TN_MISUSE, nullptr, "a coalesce call with another number of operands");
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
-  if (call->outputs[0] == nullptr || call->outputs[0]->storage != TN_ROWS || call->outputs[0]->part == nullptr)
+  if (call->outputs[0] == nullptr || call->outputs[0]->storage != TN_ROW_SPARSE || call->outputs[0]->part == nullptr)
     return tn_fail(errors, TN_MISUSE, "outputs", "a coalesce call without its rows");
   Run run = {tn_dim_value(&site.site.width, execution->symbols), tn_dim_value(&site.site.height, execution->symbols),
              site.site.dtype == TN_F64};
@@ -198,8 +215,8 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
     if (const tn_status status = add_part(run, *execution, site.parts[i], call->inputs + 3 * i); status != TN_OK)
       return status;
   sort_by_row(run);
-  // What is written is the host's memory, lent through pointers that others only read.
-  const auto& rows = *static_cast<const tn_rows*>(call->outputs[0]->part);
+  // The output's count and ids are written here; tn_row_sparse has them const for its readers.
+  const auto& rows = *static_cast<const tn_row_sparse*>(call->outputs[0]->part);
   auto* const rows_count = const_cast<int64_t*>(rows.count);
   const int64_t before = call->requests[0] == TN_REQUEST_ADD ? *rows_count : 0;
   const int64_t after = place_rows(run, before, const_cast<int64_t*>(rows.ids), rows.capacity);

@@ -1,5 +1,5 @@
-// The device "cpu": the complete reference. All work is done when a call returns, so streams and events are names
-// only. Memory comes from the host, which counts it.
+// The device "cpu", the reference with every primitive. Calls are synchronous, so streams and events have no state.
+// Memory is allocated by the host, which counts it.
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu.h"
 
@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #if defined(__x86_64__)
@@ -19,12 +21,12 @@
 namespace {
 
 struct Device {
-  const tn_memory* memory;  // the host's, as long as the device
+  const tn_memory* memory;  // the host's service; valid until the device is closed
 };
 
 Device* as_device(void* device) { return static_cast<Device*>(device); }
 
-// An empty tensor still has an address.
+// An allocation of 0 bytes gets 1 byte, so that an empty tensor has an address.
 uint64_t at_least_one(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
 
 int32_t count(const tn_errors*) { return 1; }
@@ -42,7 +44,7 @@ tn_status open(const tn_services* services, const tn_errors* errors, int32_t ind
 
 void close(void* device) { delete as_device(device); }
 
-// The processor's own name, as far as `size` goes.
+// Writes the processor's brand name, cut to `size` bytes, or "CPU" if it is unknown.
 void write_name(char* name, size_t size) {
   std::snprintf(name, size, "CPU");
 #if defined(__x86_64__)
@@ -74,7 +76,7 @@ void* allocate(void* device, const tn_errors* errors, uint64_t bytes) {
   void* made = memory.allocate(memory.self, at_least_one(bytes));
   if (made == nullptr) {
     char message[80];
-    std::snprintf(message, sizeof message, "the host gave no memory for %llu bytes",
+    std::snprintf(message, sizeof message, "the host cannot allocate %llu bytes",
                   static_cast<unsigned long long>(bytes));
     tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, message);
   }
@@ -96,7 +98,7 @@ tn_status fill(void*, void*, void* memory, uint8_t value, uint64_t bytes) {
   return TN_OK;
 }
 
-// Streams and events hold nothing: every one is the device itself.
+// Streams and events have no state: every handle is the device pointer.
 tn_status make_handle(void* device, void** handle) {
   *handle = device;
   return TN_OK;
@@ -106,22 +108,22 @@ tn_status stream_wait(void*, const tn_errors*, void*) { return TN_OK; }
 tn_status event_order(void*, void*, void*) { return TN_OK; }
 
 const void* extension(const char* id) {
-  if (std::strcmp(id, TN_GEMM) == 0) return tenon::cpu::gemm_table();
-  if (std::strcmp(id, TN_GEMM_EPILOGUE) == 0) return tenon::cpu::gemm_epilogue_table();
-  if (std::strcmp(id, TN_POINTWISE) == 0) return tenon::cpu::pointwise_table();
-  if (std::strcmp(id, TN_GATHER) == 0) return tenon::cpu::gather_table();
-  if (std::strcmp(id, TN_MOVE) == 0) return tenon::cpu::move_table();
-  if (std::strcmp(id, TN_SEGMENT) == 0) return tenon::cpu::segment_table();
-  if (std::strcmp(id, TN_ROWS_TABLE) == 0) return tenon::cpu::rows_table();
+  for (const tenon::cpu::OfferedTable& table : tenon::cpu::kTables)
+    if (std::strcmp(id, table.id) == 0) return table.get();
   return nullptr;
 }
 
-constexpr const char* kTables[] = {TN_GEMM, TN_GEMM_EPILOGUE, TN_POINTWISE,  TN_GATHER,
-                                   TN_MOVE, TN_SEGMENT,       TN_ROWS_TABLE, nullptr};
+// The ids of all tables, and null at the end.
+constexpr auto table_ids() {
+  std::array<const char*, std::size(tenon::cpu::kTables) + 1> ids = {};
+  for (size_t i = 0; i + 1 < ids.size(); ++i) ids[i] = tenon::cpu::kTables[i].id;
+  return ids;
+}
+constexpr auto kTableIds = table_ids();
 
 constexpr tn_device_description kDescription = {sizeof(tn_device_description), kDLCPU, "cpu",
                                                 "The processor, with every primitive; the reference for other devices",
-                                                kTables};
+                                                kTableIds.data()};
 
 constexpr tn_device_type kDevice = {sizeof(tn_device_type),
                                     0,

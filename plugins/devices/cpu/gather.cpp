@@ -1,6 +1,6 @@
-// "tenon.gather/1": rows of a table by number, their sums over segments, and their sum back into a table. Ids are
-// checked before anything is written. The order of additions to an element is that of the ids, however the table is
-// shared out. SPDX-License-Identifier: Apache-2.0
+// "tenon.gather/1": gathers rows of a table, sums gathered rows over segments, and adds rows into a table. All ids are
+// checked before anything is written. Additions to an element are in the order of the ids, whatever the number of
+// threads. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -16,23 +16,27 @@ namespace tenon::cpu {
 
 namespace {
 
+// A prepared call: the site, and the bytes of an element of site.dtype.
 struct Gather {
   tn_gather site;
   int64_t element_bytes;
 };
 
-// One run, as its tasks see it.
+// One run, shared by its tasks. `from` and `to` are row-major with elements of gather->site.dtype:
+//   gather:       from [height, width] -> to [count, width]
+//   scatter_add:  from [count, width]  -> to [height, width]
+//   gather_sum:   from [height, width] -> to [segments, width]
 struct Run {
   const Gather* gather;
   int64_t height, width, count;
   const uint8_t* from;
   uint8_t* to;
-  const void* ids;
-  bool add;
-  const int64_t* offsets;             // gather_sum
-  int64_t segments, tasks;            // gather_sum
-  int64_t strips, ranges;             // scatter: tasks are column strips of height ranges
-  std::atomic<int64_t>* first_wrong;  // position of the first id that is outside the table
+  const void* ids;                    // [count] int32 or int64: gather->site.ids
+  bool add;                           // the request is ADD: adds to `to`
+  const int64_t* offsets;             // [segments + 1] gather_sum only
+  int64_t segments, tasks;            // gather_sum only
+  int64_t strips, ranges;             // scatter_add: a task is one column strip of one range of rows
+  std::atomic<int64_t>* first_wrong;  // position of the first id outside [0, height); INT64_MAX if none
 
   [[nodiscard]] int64_t id(int64_t position) const {
     return gather->site.ids == TN_I32 ? static_cast<const int32_t*>(ids)[position]
@@ -40,10 +44,11 @@ struct Run {
   }
 };
 
-constexpr int64_t kIdsPerTask = 16384;
-constexpr int64_t kBytesPerTask = 65536;
-constexpr int64_t kSumTasks = 32;
+constexpr int64_t kIdsPerTask = 16384;    // checked by a task
+constexpr int64_t kBytesPerTask = 65536;  // of gathered rows
+constexpr int64_t kSumTasks = 32;         // at most, of gather_sum
 
+// to[i] += from[i] for `count` elements of type T.
 template <class T>
 void add_row(uint8_t* to, const uint8_t* from, int64_t count) {
   T* sum = reinterpret_cast<T*>(to);
@@ -51,7 +56,7 @@ void add_row(uint8_t* to, const uint8_t* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += value[i];
 }
 
-// Adds `bytes` of a row of f32 or f64.
+// Adds `bytes` bytes of float32 or float64 elements to `to`.
 void add_bytes(tn_dtype dtype, uint8_t* to, const uint8_t* from, int64_t bytes) {
   if (dtype == TN_F32) {
     add_row<float>(to, from, bytes / 4);
@@ -60,6 +65,8 @@ void add_bytes(tn_dtype dtype, uint8_t* to, const uint8_t* from, int64_t bytes) 
   }
 }
 
+// Task `index`: checks ids [index * kIdsPerTask, (index + 1) * kIdsPerTask) and lowers *first_wrong to the position of
+// the first one outside [0, height).
 void check_ids(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const int64_t last = std::min((index + 1) * kIdsPerTask, run.count);
@@ -72,10 +79,13 @@ void check_ids(void* argument, int64_t index, int32_t) {
   }
 }
 
+// Rows of the output that a task of gather_rows writes.
 int64_t rows_per_task(const Run& run) {
   return std::max<int64_t>(1, kBytesPerTask / std::max<int64_t>(1, run.width * run.gather->element_bytes));
 }
 
+// Task `index` of gather. table `from` [height, width], ids [count] -> rows_per_task rows of `to` [count, width]:
+// to[i, :] = from[ids[i], :]. ADD is for float32 and float64, WRITE for every element type.
 void gather_rows(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const int64_t bytes = run.width * run.gather->element_bytes;
@@ -91,8 +101,9 @@ void gather_rows(void* argument, int64_t index, int32_t) {
   }
 }
 
-// Columns [column, column + columns) of the sum over a segment's rows, in registers where `columns` is known when it is
-// compiled. An addition to what is there comes last, so that the sum has its own bits.
+// to[column + c] = sum of from[ids[i], column + c] for i in [first, last), for each c in [0, columns), columns at most
+// 32. `to` [width] is one row of the output. The sums are in registers if `columns` is a compile-time constant. ADD
+// adds the finished sum, so that the bits of the sum do not depend on the request.
 template <class T>
 inline void sum_columns(const Run& run, int64_t first, int64_t last, int64_t column, int64_t columns, T* to) {
   constexpr int64_t kMost = 32;
@@ -107,6 +118,7 @@ inline void sum_columns(const Run& run, int64_t first, int64_t last, int64_t col
   for (int64_t c = 0; c < columns; ++c) to[column + c] = run.add ? to[column + c] + sum[c] : sum[c];
 }
 
+// to[segment, :] = sum of from[ids[i], :] for i in [offsets[segment], offsets[segment + 1]), in the order of i.
 template <class T>
 void sum_segment(const Run& run, int64_t segment) {
   constexpr int64_t kStrip = 32;
@@ -117,6 +129,8 @@ void sum_segment(const Run& run, int64_t segment) {
   if (column < run.width) sum_columns<T>(run, first, last, column, run.width - column, to);
 }
 
+// Task `index` of gather_sum. table `from` [height, width], ids [count], offsets int64 [segments + 1] -> the rows of
+// `to` [segments, width] that belong to the task. float32 or float64.
 void sum_segments(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const SegmentRange range = segments_of_task(run.offsets, run.segments, run.tasks, index);
@@ -124,15 +138,20 @@ void sum_segments(void* argument, int64_t index, int32_t) {
     run.gather->site.dtype == TN_F64 ? sum_segment<double>(run, segment) : sum_segment<float>(run, segment);
 }
 
-// Part `index` of `parts` of [0, size), in whole steps.
+// Rows or columns [first, last).
 struct Part {
   int64_t first, last;
 };
+// Cuts [0, size) into `parts` ranges, whose lengths are multiples of `step` except at the end. Returns range `index`,
+// which may be empty.
 Part part_of(int64_t size, int64_t parts, int64_t index, int64_t step) {
   const int64_t length = ((size + parts - 1) / parts + step - 1) / step * step;
   return {std::min(index * length, size), std::min((index + 1) * length, size)};
 }
 
+// Task `index` of scatter_add. rows `from` [count, width], ids [count] -> one column strip of one range of rows of `to`
+// [height, width]: to[ids[i], :] += from[i, :] in the order of i. WRITE zeroes that part of `to` first. float32 or
+// float64. No two tasks write the same element.
 void scatter_part(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const int64_t element = run.gather->element_bytes;
@@ -196,8 +215,8 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   if (run.width == 0) return TN_OK;
   if (sums) {
     if (run.segments == 0) return TN_OK;
-    if (run.offsets[run.segments] > run.count)
-      return tn_fail(errors, TN_MISUSE, "offsets", "the segments have more ids than there are");
+    if (run.offsets[run.segments] != run.count)
+      return tn_fail(errors, TN_MISUSE, "offsets", "the segments have another number of ids than the call");
     run.tasks = std::clamp<int64_t>(run.count * run.width * gather.element_bytes / kBytesPerTask, 1, kSumTasks);
     parallel.for_each(parallel.self, run.tasks, &sum_segments, &run);
     return TN_OK;
@@ -207,7 +226,8 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
     parallel.for_each(parallel.self, (run.count + step - 1) / step, &gather_rows, &run);
     return TN_OK;
   }
-  // Strips of 256 bytes or more; where that gives few, ranges of the height too. Each task reads all ids.
+  // Column strips of at least 256 bytes, and ranges of rows if there are fewer strips than tasks. A small call is one
+  // task, since every task reads all ids.
   constexpr int64_t kTasks = 16;
   const int64_t row_bytes = run.width * gather.element_bytes;
   run.strips = std::clamp<int64_t>(row_bytes / 256, 1, kTasks);

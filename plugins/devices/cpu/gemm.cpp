@@ -1,11 +1,11 @@
-// "tenon.gemm/1" on OpenBLAS, which runs single threaded: the host's threads share out tiles of C.
+// "tenon.gemm/1" on OpenBLAS, which runs single-threaded: a task of the host's threads is a tile of C.
 //
-// The grid of tiles follows from the shape alone, so the bits do not depend on the number of threads. Measured on one
-// core (Zen 5, f32, GFLOP/s of a peak near 235): OpenBLAS packs A and B in every call, which costs narrow tiles dearly,
-// but below M N K = 1e6 it has kernels that do not pack. With C = 128 x 128 and K = 784, tiles of 8 x 128 reach 220,
-// of 16 x 128 (packed) 122, the whole 189. Where only A is transposed 32 x 32 is best (229 against 168 with 8 x 128);
-// where only B is, those kernels are used up to 1200 elements of a tile (8 x 128: 208). For large K or wide C the
-// packed form on large tiles wins: 1024^3 on 512 x 1024 tiles 200, on 32 x 32 101.
+// The tiles do not depend on the number of threads, so neither do the bits of the result. Measured on one core (Zen 5,
+// f32, GFLOP/s of a peak near 235): OpenBLAS packs A and B in every call, which is expensive for narrow tiles, but up
+// to M N K = 1e6 it has kernels that do not pack. With C = 128 x 128 and K = 784, tiles of 8 x 128 reach 220, tiles of
+// 16 x 128 (packed) 122, C as one tile 189. If only A is transposed, 32 x 32 is best (229 against 168 with 8 x 128); if
+// only B is, OpenBLAS uses those kernels up to 1200 elements of a tile (8 x 128: 208). For large K or wide C the
+// packing kernels on large tiles are faster: 1024^3 on 512 x 1024 tiles 200, on 32 x 32 tiles 101.
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm.h"
 
@@ -26,15 +26,15 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr int64_t kSmall = 1000000;  // most M N K of a product without packing
+constexpr int64_t kSmall = 1000000;  // largest M N K that OpenBLAS multiplies without packing
 
-// Tiles for the kernels that do not pack; {0, 0} where these would not be used or not be fast.
+// Returns tiles for the kernels that do not pack, or {0, 0} if OpenBLAS would not use them or they would be slower.
 Tiles small_tiles(int64_t n, int64_t k, uint32_t flags) {
   const bool a = (flags & TN_TRANSPOSE_A) != 0;
   const bool b = (flags & TN_TRANSPOSE_B) != 0;
   if (b && !a && k < 32) return {0, 0};
   if (a && b) return {0, 0};
-  // Without packing, B is read anew for every tile: it should lie in the second-level cache.
+  // Without packing, B is read again for every tile: its elements should fit into the second-level cache.
   constexpr int64_t kCachedB = 131072;
   if (n * k > 2 * kCachedB) return {0, 0};
   const int64_t most = std::min(kSmall / k, b ? int64_t{1200} : kSmall);  // elements of a tile
@@ -46,8 +46,8 @@ Tiles small_tiles(int64_t n, int64_t k, uint32_t flags) {
   return n >= 64 ? Tiles{16, 64} : kNone;
 }
 
-// Tiles for the packed form: halved until there are eight, or until they are small enough for many threads, and not
-// below what pays for packing.
+// Returns tiles for the packing kernels. C is halved until there are eight tiles and none has more than kLarge
+// multiplications, but not below the sizes for which packing pays.
 Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
   constexpr double kLarge = 512.0 * 512.0 * 512.0;
   Tiles tiles = {m, n};
@@ -71,9 +71,9 @@ Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
 }  // namespace
 
 Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
-  // Less than this is not worth sharing.
+  // Fewer multiplications than this are one tile: a second task would cost more than it saves.
   if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= 65536) return {m, n};
-  // One row or column: 2^18 elements of the matrix to a tile.
+  // C is one row or column: a tile reads about 2^18 elements of the matrix.
   const int64_t share = std::max<int64_t>(64, (int64_t{1} << 18) / k / 64 * 64);
   if (m == 1) return {1, std::min(share, n)};
   if (n == 1) return {std::min(share, m), 1};
@@ -86,9 +86,11 @@ Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
 
 namespace {
 
-// Called by any number of threads.
+// Records that a tile was left out. Several tasks may call it at once.
 void starve(const Product& run) { std::atomic_ref<bool>(run.starved).store(true, std::memory_order_relaxed); }
 
+// One tile of one batch: C[row : row + rows, column : column + columns] = alpha op(A)[row : row + rows, :] op(B)[:,
+// column : column + columns], or += with ADD. The offsets a, b and c are in elements.
 void multiply(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
   const bool ta = (run.gemm->flags & TN_TRANSPOSE_A) != 0;
   const bool tb = (run.gemm->flags & TN_TRANSPOSE_B) != 0;
@@ -118,18 +120,19 @@ void multiply(const Product& run, int64_t batch, int64_t row, int64_t column, in
   }
 }
 
-// One row or one column of C: a matrix times a vector, which needs no packing. `first` to `last` are elements of C.
+// Elements [first, last) of C if m or n is 1: a matrix-vector product, which needs no packing. With m = 1 the matrix is
+// B and C is [n]; with n = 1 the matrix is A and C is [m].
 void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t last) {
   const bool is_row = run.m == 1;
   const uint32_t flag = is_row ? TN_TRANSPOSE_B : TN_TRANSPOSE_A;
-  const bool along = (run.gemm->flags & flag) != 0 ? !is_row : is_row;  // is the sum over the rows of what is stored?
+  const bool along = (run.gemm->flags & flag) != 0 ? !is_row : is_row;  // the stored matrix is [k, length]
   const int64_t length = is_row ? run.n : run.m;
   const int64_t element = tn_dtype_bytes(run.gemm->dtype);
   const uint8_t* matrix =
       (is_row ? run.b : run.a) + (batch * length * run.k + (along ? first : first * run.k)) * element;
   const uint8_t* vector = (is_row ? run.a : run.b) + batch * run.k * element;
   uint8_t* to = run.c + (batch * length + first) * element;
-  // Not left to BLAS, where 0 * NaN could be NaN.
+  // With beta = 0 BLAS may multiply old values of C by 0, which gives NaN for NaN.
   if (!run.add) std::memset(to, 0, static_cast<size_t>((last - first) * element));
   const auto op = along ? CblasTrans : CblasNoTrans;
   const auto rows = static_cast<blasint>(along ? run.k : last - first);
@@ -147,12 +150,13 @@ void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t l
   }
 }
 
-// The tiles of a call, numbered batch by batch and row by row.
+// A call. Tile number `index` is counted by batch, then row of tiles, then column of tiles.
 struct Run {
   Product product;
   int64_t row_tiles, column_tiles;
 };
 
+// Task `index`: computes one tile.
 void run_tile(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const Product& p = run.product;
@@ -164,6 +168,7 @@ void run_tile(void* argument, int64_t index, int32_t) {
   multiply(p, batch, row, column, std::min(p.tiles.rows, p.m - row), std::min(p.tiles.columns, p.n - column));
 }
 
+// Sets rows [first, last) of C [batch * m, n] to 0, unless the request is ADD.
 void fill_zero(const Product& p, int64_t first, int64_t last) {
   const int64_t row_bytes = p.n * tn_dtype_bytes(p.gemm->dtype);
   if (!p.add) std::memset(p.c + first * row_bytes, 0, static_cast<size_t>((last - first) * row_bytes));
@@ -172,7 +177,7 @@ void fill_zero(const Product& p, int64_t first, int64_t last) {
 }  // namespace
 
 void multiply_rows(const Product& p, int64_t first, int64_t last) {
-  if (p.k == 0) return fill_zero(p, first, last);  // an empty sum
+  if (p.k == 0) return fill_zero(p, first, last);  // an empty sum is 0
   while (first < last) {
     const int64_t batch = first / p.m, row = first % p.m;
     const int64_t end = std::min(p.m, row + last - first);

@@ -1,4 +1,4 @@
-// One product on the cpu: sizes, memory, tiles. SPDX-License-Identifier: Apache-2.0
+// A matrix product on the cpu: sizes, memory, tiles. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/device.h>
@@ -7,34 +7,37 @@
 
 namespace tenon::cpu {
 
+// The size of a tile of C, in elements.
 struct Tiles {
-  int64_t rows, columns;  // of C
+  int64_t rows, columns;
 };
 
+// One run: C[i] = alpha op(A[i]) op(B[i]) for i in [0, batch). Row-major elements of gemm->dtype, float32 or float64.
 struct Product {
   const tn_gemm* gemm;
   int64_t batch, m, n, k;
   Tiles tiles;
-  bool add;
-  const uint8_t* a;
-  const uint8_t* b;
-  uint8_t* c;
-  mutable bool starved = false;  // there was no memory to compute with; tasks set it atomically
+  bool add;                      // the request is ADD: adds to C
+  const uint8_t* a;              // [batch, m, k]; with TN_TRANSPOSE_A [batch, k, m]
+  const uint8_t* b;              // [batch, k, n]; with TN_TRANSPOSE_B [batch, n, k]
+  uint8_t* c;                    // [batch, m, n]
+  mutable bool starved = false;  // a tile was left out for lack of memory; set atomically by tasks
 };
 
-// How the rows and columns of C are cut; follows from the sizes alone.
+// Returns the tiles into which C [m, n] is cut. They depend on the sizes, the flags and the processor, never on the
+// number of threads. k is at least 1.
 [[nodiscard]] Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags);
 
-// Fills *product for the current symbols. Reports sizes that cannot be.
+// Fills *product for the current sizes. Reports a missing operand and sizes that are negative or too large for BLAS.
 tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const tn_call& call, Product* product);
 
-// Rows [first, last) of C, counted over all batches, whole, one after the other.
+// Computes rows [first, last) of C [batch * m, n] on the calling thread.
 void multiply_rows(const Product& product, int64_t first, int64_t last);
 
-// After the last row: whether all were computed, else a report.
+// Called after the last tile: TN_OK, or TN_OUT_OF_MEMORY with a report if a tile was left out.
 tn_status check_done(const tn_errors* errors, const Product& product);
 
-// What prepare refuses, with a report.
+// Reports element types and flags that the cpu does not offer.
 tn_status check_gemm(const tn_errors* errors, const tn_gemm& gemm);
 
 }  // namespace tenon::cpu

@@ -1,5 +1,5 @@
-// "tenon.gemm_epilogue/1": the chunks of a pointwise program are rows of a product, each multiplied just before the
-// program reads it, while it is in the cache. SPDX-License-Identifier: Apache-2.0
+// "tenon.gemm_epilogue/1": a matrix product and a pointwise program over its rows. Each chunk of rows is multiplied
+// just before the program reads it, so that it is in the cache. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -14,15 +14,16 @@ namespace tenon::cpu {
 
 namespace {
 
+// A prepared call.
 struct Epilogue {
   tn_gemm gemm;
-  size_t product;
+  size_t product;  // number of the program's input that is C
   Binding program;
-  // The program's own call; run puts the pointers in, which is why it may not run twice at once.
+  // [program.inputs_count] The program's inputs. run writes the pointers, so that a binding must not run twice at once.
   std::vector<const tn_tensor*> inputs;
 };
 
-// About how many rows of C make a chunk: those of a tile, or as many as give work for a few microseconds.
+// Returns the least rows of C in a chunk: the rows of a tile, or as many as give work for a few microseconds.
 int64_t chunk_rows(const tn_gemm& gemm) {
   constexpr double kWorthwhile = 1e6;  // multiplications
   const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
@@ -39,7 +40,7 @@ tn_status supports(void*, const tn_gemm_epilogue* epilogue) {
     const bool bounded = gemm.m.bound >= 0 && gemm.n.bound > 0 && gemm.k.bound >= 0 && gemm.batch.bound >= 0 &&
                          site.rows.bound >= 0 && site.columns.symbol == TN_SYMBOL_NONE;
     if (!bounded || site.columns.offset > kChunkColumns || site.compute != gemm.dtype) return TN_UNSUPPORTED;
-    // A later pass over the whole grid would read the product again.
+    // A second pass over the whole grid would read C from memory again.
     const Schedule plan = schedule(site);
     const auto full = [](const Pass& pass) { return pass.grid == Grid::kFull; };
     return std::count_if(plan.passes.begin(), plan.passes.end(), full) == 1 ? TN_OK : TN_UNSUPPORTED;
@@ -50,10 +51,13 @@ tn_status supports(void*, const tn_gemm_epilogue* epilogue) {
   }
 }
 
+// RowMaker::make: computes rows [first, last) of C [batch * m, n] of a Product.
 void make_rows(const void* self, int64_t first, int64_t last) {
   multiply_rows(*static_cast<const Product*>(self), first, last);
 }
 
+// call inputs: A, B, then the program's inputs without C; outputs: C [batch * m, n], then the program's outputs. The
+// grid of the program is that of C.
 tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   Epilogue& epilogue = *static_cast<Epilogue*>(self);
   if (call->inputs_count != 1 + epilogue.program.inputs_count ||
@@ -86,7 +90,7 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
   if (const tn_status status = known ? supports(device, given) : tn_status{TN_UNSUPPORTED}; status != TN_OK)
     return tn_fail(
         errors, status, "program",
-        status == TN_OUT_OF_MEMORY ? "no memory to look at it" : "the cpu cannot run this program as an epilogue");
+        status == TN_OUT_OF_MEMORY ? "no memory to plan it" : "the cpu cannot run this program as an epilogue");
   try {
     tn_dtype missing = TN_COMPUTE;
     auto epilogue =

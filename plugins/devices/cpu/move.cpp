@@ -1,5 +1,6 @@
-// "tenon.move/1": boxes copied from tensor to tensor. A box is a nest of loops in the order of the output; loops that
-// run on in both tensors are joined, so that a concat along the last axis is one copy for each row.
+// "tenon.move/1": copies boxes of tensors into one tensor. A box is a nest of loops in the order of the output's
+// dimensions. Adjacent loops that are contiguous in both tensors are merged, so that a concat along the last axis is
+// one copy for each row.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -15,30 +16,33 @@ namespace tenon::cpu {
 
 namespace {
 
+// A copy of a tn_move_part: the box of input number `input` that goes to the output. All lists are [rank].
 struct Part {
   uint32_t input;
-  std::vector<tn_dim> from, box;  // in the order of the input's dimensions
-  std::vector<int64_t> from_start, to_start;
-  std::vector<int32_t> axes;
+  std::vector<tn_dim> from, box;              // shapes of the input and of the box, by dimension of the input
+  std::vector<int64_t> from_start, to_start;  // first index, by dimension of the input and of the output
+  std::vector<int32_t> axes;                  // the output's dimension of each dimension of the input
 };
 
 struct Binding {
   tn_dtype dtype;
   size_t rank;
-  bool fill;
-  std::vector<tn_dim> to;
+  bool fill;               // the boxes do not cover the output: WRITE sets it to 0 first
+  std::vector<tn_dim> to;  // [rank] shape of the output
   std::vector<Part> parts;
   uint32_t inputs_count;
 };
 
+// `count` iterations; `from` and `to` are the strides of input and output, in elements.
 struct Loop {
-  int64_t count, from, to;  // steps in elements
+  int64_t count, from, to;
 };
 
+// The loops of one box, outermost first: loops [depth]. No loop has one iteration, unless it is the only one.
 struct Nest {
   std::array<Loop, TN_MAX_RANK> loops;
   size_t depth = 0;
-  int64_t from = 0, to = 0;  // first element
+  int64_t from = 0, to = 0;  // offsets of the first element in input and output, in elements
 
   [[nodiscard]] int64_t elements() const {
     int64_t n = 1;
@@ -53,7 +57,7 @@ bool any_negative(const std::vector<tn_dim>& dims, const int64_t* symbols) {
   return std::any_of(dims.begin(), dims.end(), [&](const tn_dim& dim) { return value(dim, symbols) < 0; });
 }
 
-// Row-major steps of a tensor.
+// Writes the row-major strides of a tensor, in elements, to steps [rank].
 void set_steps(const std::vector<tn_dim>& dims, const int64_t* symbols, int64_t* steps) {
   int64_t step = 1;
   for (size_t i = dims.size(); i-- > 0;) {
@@ -62,6 +66,7 @@ void set_steps(const std::vector<tn_dim>& dims, const int64_t* symbols, int64_t*
   }
 }
 
+// Returns the loops of a part for the current sizes.
 Nest nest_of(const Binding& binding, const Part& part, const int64_t* symbols) {
   int64_t from[TN_MAX_RANK], to[TN_MAX_RANK];
   set_steps(part.from, symbols, from);
@@ -87,6 +92,8 @@ Nest nest_of(const Binding& binding, const Part& part, const int64_t* symbols) {
   return nest;
 }
 
+// to[i * loop.to] = from[i * loop.from] for i in [0, loop.count); kAdd: +=. T is float or double for kAdd, else an
+// unsigned integer of the element's size.
 template <class T, bool kAdd>
 void run_line(const Loop& loop, const T* from, T* to) {
   for (int64_t i = 0; i < loop.count; ++i) {
@@ -98,7 +105,8 @@ void run_line(const Loop& loop, const T* from, T* to) {
   }
 }
 
-// The last two loops in squares, so that neither side leaves the cache when one of them walks across rows.
+// The two innermost loops, in squares of 32 x 32 elements: if one tensor is read or written across its rows, as in a
+// transpose, the cache lines of a square stay in the cache.
 template <class T, bool kAdd>
 void run_plane(const Loop& outer, const Loop& inner, const T* from, T* to) {
   constexpr int64_t kSide = 32;
@@ -109,6 +117,7 @@ void run_plane(const Loop& outer, const Loop& inner, const T* from, T* to) {
                           from + k * outer.from + j * inner.from, to + k * outer.to + j * inner.to);
 }
 
+// All loops of a box, outermost first; `from` and `to` point at its first element.
 template <class T, bool kAdd>
 void run_loops(const Loop* loops, size_t depth, const T* from, T* to) {
   if (depth == 1) {
@@ -123,6 +132,7 @@ void run_loops(const Loop* loops, size_t depth, const T* from, T* to) {
     run_loops<T, kAdd>(loops + 1, depth - 1, from + i * loops->from, to + i * loops->to);
 }
 
+// One box; `from` and `to` are the first bytes of input and output.
 template <class T, bool kAdd>
 void run_typed(const Nest& nest, const void* from, void* to) {
   run_loops<T, kAdd>(nest.loops.data(), nest.depth, static_cast<const T*>(from) + nest.from,
@@ -131,7 +141,7 @@ void run_typed(const Nest& nest, const void* from, void* to) {
 
 using Runner = void (*)(const Nest& nest, const void* from, void* to);
 
-// Null where elements of that type cannot be moved, or not added.
+// Returns null if elements of that type cannot be copied (add: added).
 Runner runner(tn_dtype dtype, bool add) {
   if (add) return dtype == TN_F32 ? &run_typed<float, true> : dtype == TN_F64 ? &run_typed<double, true> : nullptr;
   switch (tn_dtype_bytes(dtype)) {
@@ -148,7 +158,7 @@ Runner runner(tn_dtype dtype, bool add) {
   }
 }
 
-// A piece of the outermost loop.
+// The tasks of one box: its outermost loop cut into `tasks` pieces.
 struct Task {
   const Nest* nest;
   Runner runner;
@@ -169,7 +179,7 @@ void run_task(void* argument, int64_t index, int32_t) {
 }
 
 tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
-  constexpr int64_t kTaskElements = 32768;
+  constexpr int64_t kTaskElements = 32768;  // of a box, moved by a task
   const Binding& binding = *static_cast<const Binding*>(self);
   if (call->inputs_count != binding.inputs_count || call->outputs_count != 1)
     return tn_fail(execution->errors, TN_MISUSE, nullptr, "a move with another number of operands");
@@ -232,7 +242,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_m
   if (runner(move->dtype, false) == nullptr)
     return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu moves elements of 1, 2, 4 and 8 bytes only");
   if (move->rank < 0 || move->rank > TN_MAX_RANK)
-    return tn_fail(errors, TN_INVALID, "rank", "a move of more dimensions than there are");
+    return tn_fail(errors, TN_INVALID, "rank", "the rank of a move is not from 0 to 8");
   try {
     prepared->binding = bind(*move).release();
   } catch (const std::exception&) {

@@ -1,4 +1,4 @@
-// Rows of tables lie anywhere in memory, where the processor cannot foresee them. SPDX-License-Identifier: Apache-2.0
+// Software prefetch of table rows, whose addresses the processor cannot predict. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 
 namespace tenon::cpu {
 
-constexpr int64_t kAhead = 8;  // rows between the one at hand and the one that is asked for
+constexpr int64_t kAhead = 8;  // rows between the row in use and the row to prefetch
 
-// Asks for the first lines of a row; the processor follows by itself in a longer one.
+// Prefetches at most the first 512 bytes of a row; the processor prefetches the rest of a longer row by itself.
 inline void prefetch(const void* row, int64_t bytes) {
   constexpr int64_t kLine = 64;
   constexpr int64_t kMost = 8 * kLine;

@@ -1,5 +1,5 @@
-// "tenon.rows/1", update: a pointwise program over rows of tables. A block of rows is copied together into the cache,
-// the program runs over it as over any dense grid, and what it wrote goes back to where it came from.
+// "tenon.row_sparse/1", update: a pointwise program over indexed rows of tables. The rows of a block are gathered into
+// contiguous memory in the cache, the program runs over them as over a dense grid, and its outputs are scattered back.
 // SPDX-License-Identifier: Apache-2.0
 #include "rows_update.h"
 
@@ -15,34 +15,37 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr int64_t kTasks = 16;
-constexpr int64_t kBlockBytes = 16384;  // of one operand
+constexpr int64_t kTasks = 16;          // at most
+constexpr int64_t kBlockBytes = 16384;  // of a FULL operand of float32 in a block
 constexpr int64_t kMostBlockRows = 256;
-constexpr uint64_t kLine = 64;
-constexpr int32_t kBlockSymbol = 1;  // rows of the block at hand
+constexpr uint64_t kLine = 64;       // bytes of a cache line
+constexpr int32_t kBlockSymbol = 1;  // number of the symbol "rows of the current block"
 
+// Rounds up to whole cache lines.
 uint64_t lines(uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-// An operand of the program: an input or an output.
+// An operand of the program: an input or an output. A table if indexed.
 struct Operand {
   bool indexed = false;
-  int64_t row_bytes = 0;  // that it moves on by each row; 0: the same for all
-  uint64_t stage = 0;     // indexed: its block within a task's memory
+  int64_t row_bytes = 0;  // bytes of a row; 0: one value for all rows
+  uint64_t stage = 0;     // indexed: offset in bytes of its stage, [block_rows] rows, within a task's memory
 };
 
-// What a task calls the program with; its own, so that tasks share nothing.
+// The operands of a task's calls of the program. Each task has its own, so that tasks share no memory that they write.
+// Since they belong to the binding, it must not run twice at once.
 struct TaskCall {
   std::vector<tn_tensor> tensors;  // inputs, then outputs
   std::vector<const tn_tensor*> inputs;
   std::vector<tn_tensor*> outputs;
 };
 
+// A prepared call.
 struct Update {
-  int32_t rows_input = 0;
-  int64_t block_rows = 1;
+  int32_t rows_input = 0;  // number of the program's input that is the TN_ROW_SPARSE tensor
+  int64_t block_rows = 1;  // most rows of a block
   std::vector<Operand> inputs, outputs;
   std::vector<TaskCall> tasks;
-  tn_prepared program = {};  // over blocks
-  uint64_t task_bytes = 0;   // the program's workspace, then the stages
+  tn_prepared program = {};  // the program, prepared for a grid of one block
+  uint64_t task_bytes = 0;   // of a task's memory: the program's workspace, then the stages
 
   Update() { program.size = sizeof program; }
   ~Update() {
@@ -52,22 +55,24 @@ struct Update {
   Update& operator=(const Update&) = delete;
 };
 
+// One run, shared by its tasks. Row r of the grid is row ids[r] of the tables.
 struct Run {
   Update* update;
   const tn_execution* execution;
   const tn_call* call;
-  const int64_t* ids;
+  const int64_t* ids;  // [count]
   int64_t count, tasks;
-  tn_status status[kTasks];
+  tn_status status[kTasks];  // of each task
 };
 
-// Everything on the calling thread.
+// Runs the tasks of a nested call on the calling thread: the blocks are tasks already.
 void one_after_another(void*, int64_t count, void (*task)(void*, int64_t, int32_t), void* argument) {
   for (int64_t i = 0; i < count; ++i) task(argument, i, 0);
 }
 constexpr tn_parallel kInline = {sizeof(tn_parallel), 1, nullptr, &one_after_another, nullptr};
 
-// The output is computed where its input's block lies, when both are one table.
+// Returns the number of the indexed input that is the same table as the output, or -1. The output is then computed in
+// place, in the stage of that input.
 int64_t same_table(const Update& update, const tn_call& call, size_t output) {
   for (size_t i = 0; i < update.inputs.size(); ++i)
     if (update.inputs[i].indexed && call.inputs[i] != nullptr &&
@@ -77,14 +82,17 @@ int64_t same_table(const Update& update, const tn_call& call, size_t output) {
   return -1;
 }
 
+// Rows [first, first + rows) of the grid.
 struct Block {
   const Run& run;
   TaskCall& task;
-  uint8_t* memory;
+  uint8_t* memory;  // the task's
   int64_t first, rows;
 
   [[nodiscard]] uint8_t* stage(const Operand& operand) const { return memory + operand.stage; }
 
+  // Points the task's operands at the block. A table [height, row_bytes] is gathered into its stage [rows, row_bytes]
+  // by ids [rows]; an operand that is not indexed is read and written in place.
   void fetch() const {
     const Update& update = *run.update;
     for (size_t i = 0; i < update.inputs.size(); ++i) {
@@ -116,6 +124,8 @@ struct Block {
     }
   }
 
+  // Scatters the stages [rows, row_bytes] of indexed outputs to rows ids [rows] of their tables. The ids are distinct,
+  // so tasks write different rows.
   void put_back() const {
     const Update& update = *run.update;
     for (size_t o = 0; o < update.outputs.size(); ++o) {
@@ -130,7 +140,7 @@ struct Block {
   }
 };
 
-// Blocks number `index`, `index` + tasks and so on, in memory of their own.
+// Task `index`: runs the blocks index, index + tasks, index + 2 * tasks, ... in the task's own part of the workspace.
 void run_blocks(void* argument, int64_t index, int32_t) {
   Run& run = *static_cast<Run*>(argument);
   Update& update = *run.update;
@@ -156,18 +166,20 @@ void run_blocks(void* argument, int64_t index, int32_t) {
   }
 }
 
+// inputs and outputs are those of the program, with count rows. The TN_ROW_SPARSE input number rows_input has ids
+// [count] and values [count, columns]; tables are [height, columns] if FULL, [height] if PER_ROW.
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) {
   auto& update = *static_cast<Update*>(binding);
   const tn_errors* errors = execution->errors;
   if (call->inputs_count != update.inputs.size() || call->outputs_count != update.outputs.size())
     return tn_fail(errors, TN_MISUSE, nullptr, "an update of rows with another number of operands");
   const tn_tensor* rows_tensor = call->inputs[update.rows_input];
-  if (rows_tensor == nullptr || rows_tensor->storage != TN_ROWS || rows_tensor->part == nullptr)
+  if (rows_tensor == nullptr || rows_tensor->storage != TN_ROW_SPARSE || rows_tensor->part == nullptr)
     return tn_fail(errors, TN_MISUSE, "inputs", "an update of rows without its rows");
   for (uint32_t i = 0; i < call->outputs_count; ++i)
     if (call->requests[i] == TN_REQUEST_ADD)
       return tn_fail(errors, TN_UNSUPPORTED, "outputs", "the cpu does not add updated rows");
-  const auto& rows = *static_cast<const tn_rows*>(rows_tensor->part);
+  const auto& rows = *static_cast<const tn_row_sparse*>(rows_tensor->part);
   Run run = {&update, execution, call, rows.ids, *rows.count, 1, {}};
   if (run.count < 0 || run.count > rows.capacity)
     return tn_fail(errors, TN_MISUSE, "inputs", "an update of more rows than fit");
@@ -180,7 +192,9 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
 
 void destroy(void* binding) { delete static_cast<Update*>(binding); }
 
-tn_status check(const tn_errors* errors, const tn_rows_update& given) {
+// Refuses programs whose values in a block depend on other rows or on the position of the block: draws, row indices,
+// and reductions over rows.
+tn_status check(const tn_errors* errors, const tn_row_sparse_update& given) {
   const tn_program& program = *given.site->program;
   const auto bad = [&](const char* why) { return tn_fail(errors, TN_UNSUPPORTED, "program", why); };
   if (given.site->columns.symbol != TN_SYMBOL_NONE) return bad("an update of rows needs rows of constant length");
@@ -205,6 +219,7 @@ Operand operand_of(uint8_t extent, tn_dtype dtype, bool indexed, int64_t columns
   return operand;
 }
 
+// Sets the stages of indexed operands and task_bytes, and builds the operand lists of the tasks.
 void lay_out(Update& update) {
   update.task_bytes = lines(update.program.workspace_bytes);
   for (auto* list : {&update.inputs, &update.outputs})
@@ -229,7 +244,7 @@ void lay_out(Update& update) {
 }  // namespace
 
 tn_status prepare_rows_update(void* device, const tn_services* services, const tn_errors* errors,
-                              const tn_rows_update* given, tn_prepared* prepared) try {
+                              const tn_row_sparse_update* given, tn_prepared* prepared) try {
   if (const tn_status status = check(errors, *given); status != TN_OK) return status;
   const tn_pointwise_site& site = *given->site;
   const int64_t columns = site.columns.offset;
@@ -262,9 +277,9 @@ tn_status prepare_rows_update(void* device, const tn_services* services, const t
 }
 
 namespace {
-constexpr tn_rows_table kTable = {sizeof(tn_rows_table), 0, &prepare_coalesce, &prepare_rows_update};
+constexpr tn_row_sparse_table kTable = {sizeof(tn_row_sparse_table), 0, &prepare_coalesce, &prepare_rows_update};
 }  // namespace
 
-const tn_rows_table* rows_table() { return &kTable; }
+const tn_row_sparse_table* row_sparse_table() { return &kTable; }
 
 }  // namespace tenon::cpu

@@ -1,4 +1,4 @@
-// The two halves of "tenon.rows/1". SPDX-License-Identifier: Apache-2.0
+// The prepare functions of "tenon.row_sparse/1". SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/device.h>
@@ -7,9 +7,11 @@
 
 namespace tenon::cpu {
 
+// coalesce.cpp
 tn_status prepare_coalesce(void* device, const tn_services* services, const tn_errors* errors,
                            const tn_coalesce* coalesce, tn_prepared* prepared);
+// rows_update.cpp
 tn_status prepare_rows_update(void* device, const tn_services* services, const tn_errors* errors,
-                              const tn_rows_update* update, tn_prepared* prepared);
+                              const tn_row_sparse_update* update, tn_prepared* prepared);
 
 }  // namespace tenon::cpu

@@ -1,5 +1,5 @@
-// "tenon.segment/1": sums, maxima, copies and numbers over segments, which lie end to end. Tasks are stretches of about
-// equal rows, cut between segments; within a segment everything is done in the order of its rows.
+// "tenon.segment/1": sums, maxima, copies, positions and ranks over consecutive segments of rows. A task is a range of
+// segments with about as many rows as every other task. Within a segment the work is in the order of the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -14,20 +14,27 @@ namespace tenon::cpu {
 
 namespace {
 
+// A prepared call: the site, and the bytes of an element of site.dtype.
 struct Segments {
   tn_segment site;
   int64_t element_bytes;
 };
 
-// One run, as its tasks see it.
+// One run, shared by its tasks. `from` and `to` are row-major with elements of site->site.dtype, except int64 results:
+//   SUM, MAX:       from [rows, width]     -> to [segments, width]
+//   BROADCAST:      from [segments, width] -> to [rows, width]
+//   SHIFT:          from [rows, width]     -> to [rows, width]
+//   POSITION:       no value               -> to int64 [rows]
+//   LENGTH, START:  no value               -> to int64 [segments]
+//   RANK:           from [rows]            -> to int64 [rows]
 struct Run {
   const Segments* site;
   int64_t rows, segments, width;
-  const uint8_t* from;  // null where the operation takes no value
+  const uint8_t* from;  // null if the operation takes no value
   uint8_t* to;
-  const int64_t* offsets;
-  int64_t* scratch;  // RANK: [rows]
-  bool add;
+  const int64_t* offsets;  // [segments + 1]
+  int64_t* scratch;        // [rows] RANK only
+  bool add;                // the request is ADD: adds to `to`
   int64_t tasks;
 
   [[nodiscard]] int64_t row_bytes() const { return width * site->element_bytes; }
@@ -36,6 +43,7 @@ struct Run {
 constexpr int64_t kTasks = 16;
 constexpr int64_t kBytesPerTask = 32768;
 
+// to[i] += from[i], and to[i] = max(to[i], from[i]), for `count` elements. The maximum is NaN if either value is NaN.
 template <class T>
 void add_row(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
@@ -45,7 +53,7 @@ void max_row(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i] > to[i] || std::isnan(from[i]) ? from[i] : to[i];
 }
 
-// One segment of floats of type T to `to`, [width].
+// SUM or MAX of one segment: rows [first, last) of `from` [rows, width] -> to [width], 0 for an empty segment.
 template <class T>
 void reduce(const Run& run, int64_t segment, T* to) {
   const T* from = reinterpret_cast<const T*>(run.from);
@@ -62,7 +70,7 @@ void reduce(const Run& run, int64_t segment, T* to) {
       sum ? add_row(to, from + row * run.width, run.width) : max_row(to, from + row * run.width, run.width);
     return;
   }
-  // Added element by element, so that the sum within the segment has the same bits as without.
+  // Each element is reduced before it is added, so that its bits are those of WRITE.
   for (int64_t column = 0; column < run.width; ++column) {
     T value = from[first * run.width + column];
     for (int64_t row = first + 1; row < last; ++row) {
@@ -73,6 +81,7 @@ void reduce(const Run& run, int64_t segment, T* to) {
   }
 }
 
+// to [width] = from [width], or += with ADD.
 template <class T>
 void add_or_copy(const Run& run, uint8_t* to, const uint8_t* from) {
   if (run.add)
@@ -80,6 +89,8 @@ void add_or_copy(const Run& run, uint8_t* to, const uint8_t* from) {
   else
     std::memcpy(to, from, static_cast<size_t>(run.row_bytes()));
 }
+// The same by the element type of the site. A copy moves bytes, so the type matters for ADD alone, which is float32 or
+// float64.
 void put_row(const Run& run, uint8_t* to, const uint8_t* from) {
   if (run.site->site.dtype == TN_F64)
     add_or_copy<double>(run, to, from);
@@ -87,6 +98,7 @@ void put_row(const Run& run, uint8_t* to, const uint8_t* from) {
     add_or_copy<float>(run, to, from);
 }
 
+// SUM, MAX: from [rows, width] -> row `segment` of to [segments, width].
 void reduce_task(const Run& run, int64_t segment) {
   uint8_t* to = run.to + segment * run.row_bytes();
   if (run.site->site.dtype == TN_F64)
@@ -95,12 +107,15 @@ void reduce_task(const Run& run, int64_t segment) {
     reduce(run, segment, reinterpret_cast<float*>(to));
 }
 
+// BROADCAST: to[row, :] = from[segment, :] for each row of the segment; from [segments, width], to [rows, width].
 void spread_task(const Run& run, int64_t segment) {
   const uint8_t* from = run.from + segment * run.row_bytes();
   for (int64_t row = run.offsets[segment]; row < run.offsets[segment + 1]; ++row)
     put_row(run, run.to + row * run.row_bytes(), from);
 }
 
+// SHIFT: to[row, :] = from[row + by, :] if that row is in the segment, else 0; from and to are [rows, width]. `by` is
+// clamped to the length of the segment, so that row + by does not overflow.
 void shift_task(const Run& run, int64_t segment) {
   const int64_t first = run.offsets[segment];
   const int64_t last = run.offsets[segment + 1];
@@ -114,6 +129,8 @@ void shift_task(const Run& run, int64_t segment) {
   }
 }
 
+// LENGTH: to[segment] = rows of the segment. START: to[segment] = its first row. POSITION: to[row] = row - first row.
+// int64, WRITE only.
 void number_task(const Run& run, int64_t segment) {
   auto* to = reinterpret_cast<int64_t*>(run.to);
   const int64_t first = run.offsets[segment];
@@ -127,7 +144,8 @@ void number_task(const Run& run, int64_t segment) {
   }
 }
 
-// Sorts the numbers of a segment's rows, largest value first, what is no number last.
+// RANK: from [rows] -> to int64 [rows]: to[row] = place of the row, from 0, in its segment sorted from the largest
+// value, equal values in the order of their rows, NaN last. scratch [rows] holds the sorted row numbers.
 template <class T>
 void rank(const Run& run, int64_t segment) {
   const T* value = reinterpret_cast<const T*>(run.from);
@@ -156,7 +174,7 @@ SegmentTask task_of(int32_t op) {
     case TN_SEGMENT_SUM:
     case TN_SEGMENT_MAX:
       return &reduce_task;
-    case TN_SEGMENT_SPREAD:
+    case TN_SEGMENT_BROADCAST:
       return &spread_task;
     case TN_SEGMENT_SHIFT:
       return &shift_task;
@@ -167,8 +185,10 @@ SegmentTask task_of(int32_t op) {
   }
 }
 
+// Whether the operation has no value.
 bool takes_none(int32_t op) { return op == TN_SEGMENT_POSITION || op == TN_SEGMENT_LENGTH || op == TN_SEGMENT_START; }
-bool copies(int32_t op) { return op == TN_SEGMENT_SPREAD || op == TN_SEGMENT_SHIFT; }
+// Whether the operation only copies rows, which works for every element type.
+bool copies(int32_t op) { return op == TN_SEGMENT_BROADCAST || op == TN_SEGMENT_SHIFT; }
 
 void run_task(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
@@ -202,8 +222,8 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   if (run.rows < 0 || run.segments < 0 || run.width < 0)
     return tn_fail(errors, TN_MISUSE, nullptr, "a segment call of negative size");
   if (run.segments == 0) return TN_OK;
-  if (run.offsets[run.segments] > run.rows)
-    return tn_fail(errors, TN_MISUSE, "offsets", "the segments have more rows than there are");
+  if (run.offsets[run.segments] != run.rows)
+    return tn_fail(errors, TN_MISUSE, "offsets", "the segments have another number of rows than the call");
   const int64_t bytes = (run.rows + run.segments) * run.row_bytes();
   run.tasks = std::clamp<int64_t>(bytes / kBytesPerTask, 1, kTasks);
   execution->parallel->for_each(execution->parallel->self, run.tasks, &run_task, &run);

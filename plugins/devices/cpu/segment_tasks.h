@@ -1,4 +1,4 @@
-// How segments are shared out. SPDX-License-Identifier: Apache-2.0
+// Cuts consecutive segments into tasks. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -6,13 +6,14 @@
 
 namespace tenon::cpu {
 
-// Segments end to end: segment s has the rows from offsets[s] to offsets[s + 1].
+// Segments [first, last).
 struct SegmentRange {
   int64_t first, last;
 };
 
-// The segments of task `index` of `tasks`: cut between segments so that all have about equally many rows, where a
-// segment counts as one more. Follows from the offsets alone.
+// Returns the segments of task `index` of `tasks`. Segment s has the rows [offsets[s], offsets[s + 1]); offsets is
+// [segments + 1]. Every task gets about the same number of rows, where a segment counts as one more row. The cuts
+// depend on the offsets alone.
 inline SegmentRange segments_of_task(const int64_t* offsets, int64_t segments, int64_t tasks, int64_t index) {
   const int64_t whole = offsets[segments] + segments;
   const auto cut = [&](int64_t task) {

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Compiles generated kernels. SPDX-License-Identifier: Apache-2.0
 #include "compiler.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void Compiler::check(nvrtcResult result, const char* function) const {
                     std::string(function) + ": " + nvrtcGetErrorString(result));
 }
 
-// "sm_90" where the compiler knows that GPU, else the newest "compute_" that it can run.
+// "sm_90" if the compiler knows that GPU, else the newest "compute_" that the GPU can run.
 std::string Compiler::architecture(int capability) const {
   int count = 0;
   check(nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");

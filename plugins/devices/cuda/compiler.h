@@ -23,14 +23,14 @@ constexpr const char* kCompilerHint =
 
 class Compiler {
  public:
-  // Opens the library of the driver's own major version where it can. driver_version as cuDriverGetVersion gives it,
-  // 0 where there is no driver. Check is_open: where it is not, why() says so.
+  // Loads NVRTC of a major version that the driver supports. driver_version: the result of cuDriverGetVersion, 0
+  // without a driver. If is_open() is false, why() has the reason.
   explicit Compiler(int driver_version);
 
   [[nodiscard]] bool is_open() const { return library_.is_open(); }
   [[nodiscard]] const std::string& why() const { return library_.why(); }
-  // What a GPU of this compute capability (90 for 9.0) loads: its machine code, or portable PTX where the compiler
-  // is older than the GPU. Throws tn::Failure with the compiler's log.
+  // Compiles CUDA C++ for a GPU of this compute capability (90 for 9.0): to machine code, or to portable PTX if the
+  // compiler does not know the GPU. Throws tn::Failure with the compiler's log.
   [[nodiscard]] std::string compile(const std::string& text, int capability) const;
 
  private:

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Opens GPUs and loads modules. SPDX-License-Identifier: Apache-2.0
 #include "device.h"
 
 namespace tenon::cuda {

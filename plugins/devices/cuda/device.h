@@ -14,7 +14,7 @@
 
 namespace tenon::cuda {
 
-// The driver and the GPU's primary context, held as long as anything needs them.
+// The driver and the GPU's primary context, which it retains. Shared by the device and its modules.
 class Context {
  public:
   Context(Driver functions, CUdevice device);
@@ -31,7 +31,8 @@ class Context {
   CUcontext handle_ = nullptr;
 };
 
-// Makes the context the calling thread's current one, and puts back what it found: the application may use CUDA too.
+// Makes the context the calling thread's current one until it is destroyed, and then restores the previous one: the
+// application may use CUDA too.
 class Current {
  public:
   explicit Current(const Context& context)
@@ -53,7 +54,7 @@ class Current {
   const CUresult result_;
 };
 
-// Compiled kernels.
+// A loaded image of compiled kernels: kernel0, kernel1 and so on.
 class Module {
  public:
   Module(std::shared_ptr<const Context> context, const std::string& image, size_t kernels);
@@ -79,17 +80,18 @@ class Device {
 
   [[nodiscard]] const Context& context() const { return *context_; }
   [[nodiscard]] const Driver& driver() const { return context_->driver; }
-  // Null is the device's own first stream.
+  // The stream of a handle of the SDK; null is the device's own first stream.
   [[nodiscard]] CUstream stream(void* given) const { return given == nullptr ? first_ : static_cast<CUstream>(given); }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] uint64_t memory_bytes() const { return memory_bytes_; }
 
-  // The kernels of a text, compiled when it is first seen and kept until the device is closed.
+  // The module of a text with that number of kernels. Compiles a text once, and keeps the module until the device is
+  // closed.
   [[nodiscard]] std::shared_ptr<const Module> module(const std::string& text, size_t kernels);
 
-  // Calls without an error sink leave their failure here, for the next wait to report. Gives its status.
+  // Stores the failure of a call that has no error sink, for the next stream_wait to report. Returns its status.
   tn_status note(CUresult result, const char* function);
-  // Throws the failure that was noted, if any, and forgets it.
+  // Throws the stored failure, if any, and clears it.
   void raise_noted();
 
  private:

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+// Loads the CUDA driver and translates its results. SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
 
 namespace tenon::cuda {
 
-// Two steps, so that the name that cuda.h puts in is the one that is spelled out.
+// Two macros, so that `name` is expanded before it becomes a string: cuda.h defines cuMemAlloc as cuMemAlloc_v2.
 #define TENON_CUDA_FIND_EXPANDED(name) driver.library.find(#name, driver.name);
 #define TENON_CUDA_FIND(name) TENON_CUDA_FIND_EXPANDED(name)
 

@@ -1,4 +1,4 @@
-// The CUDA driver as a table of its functions, and what its results mean. SPDX-License-Identifier: Apache-2.0
+// The CUDA driver as a table of functions, and the meaning of its results. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda.h>
@@ -32,7 +32,7 @@ struct Driver {
 
 #undef TENON_CUDA_MEMBER
 
-// Opens the driver and finds its functions. Where there is none, `library` is not open and says why.
+// Loads the driver and finds its functions. If there is no driver, `library` is not open, and why() has the reason.
 [[nodiscard]] Driver load_driver();
 
 [[nodiscard]] tn_status status_of(CUresult result);

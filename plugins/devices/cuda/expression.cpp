@@ -1,10 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
+// The text of single values in a generated kernel. SPDX-License-Identifier: Apache-2.0
 #include "expression.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <string>
+#include <tenon/base.hpp>
 
 #include "source.h"
 
@@ -71,7 +73,7 @@ int64_t to_int(double number, bool wide) {
   return number == number ? static_cast<int64_t>(number) : 0;
 }
 
-// By its bits, so that nothing is lost and every number has a text.
+// By its bits, so that the text is exact, also for infinity and NaN.
 std::string constant(double number, uint8_t kind, bool wide) {
   char out[64];
   if (kind == TN_LOGICAL) return number != 0 ? "true" : "false";
@@ -136,17 +138,19 @@ std::string Expressions::arithmetic(const Node& node, const std::string& a, cons
       return "log1p" + suffix + a + ")";
     case TN_OP_TANH:
       return "tanh" + suffix + a + ")";
-    default:
+    case TN_OP_ERF:
       return "erf" + suffix + a + ")";
+    default:
+      throw tn::Failure(TN_UNSUPPORTED, "program", "CUDA has no code for opcode " + std::to_string(node.operation));
   }
 }
 
-// A global reduction from its partial results.
+// Folds the partial results of a global reduction: [parts] to SCALAR, [strips, columns] to PER_COLUMN.
 std::string Expressions::folded(const Node& node) const {
-  const std::string fold =
-      std::string(fold_name(node.operation)) + ", " + kind_name(node.kind) + ">(a.slots[" + text(node.partial) + "], ";
+  const std::string fold = std::string(fold_name(node.operation)) + ", " + kind_name(node.kind) + ">(a.buffers[" +
+                           text(node.partial) + "], ";
   if (node.extent == TN_PER_COLUMN) return "fold_strips<" + fold + "c, columns, strips)";
-  const Grid maker = plan_.slots[static_cast<size_t>(node.partial)].maker;
+  const Grid maker = plan_.buffers[static_cast<size_t>(node.partial)].maker;
   const char* const count = maker == Grid::kElements       ? "rows * columns, "
                             : maker == Grid::kColumnVector ? "columns, "
                                                            : "rows, ";
@@ -158,7 +162,7 @@ std::string Expressions::of(int32_t value) const {
   const Node& node = plan_.node(value);
   if (node.global && keeps(value)) return folded(node);
   if (plan_.is_leaf(kernel_, value))
-    return std::string("((const ") + kind_name(node.kind) + "*)a.slots[" + text(node.kept) + "])[" +
+    return std::string("((const ") + kind_name(node.kind) + "*)a.buffers[" + text(node.kept) + "])[" +
            position(node.extent) + "]";
   return computed(node);
 }

@@ -10,13 +10,13 @@
 namespace tenon::cuda {
 
 [[nodiscard]] inline std::string text(int64_t number) { return std::to_string(number); }
-// The variables of a value, and of what a reduction has joined so far.
+// The variable of a value, and that of a reduction's accumulator.
 [[nodiscard]] inline std::string name(int32_t value) { return "v" + text(value); }
 [[nodiscard]] inline std::string accumulator(int32_t value) { return "s" + text(value); }
-// Type of a value, and how a reduction joins two.
+// The type of a value, and the struct that joins two values of a reduction.
 [[nodiscard]] const char* kind_name(uint8_t kind);
 [[nodiscard]] const char* fold_name(uint16_t operation);
-// The C++ type of an element in memory; null where it is not offered.
+// The C++ type of an element in memory; null if it is not offered.
 [[nodiscard]] const char* element_name(const tn_pointwise_site& site, tn_dtype dtype);
 
 // Expressions of one kernel. They use the loops' variables: r, c, and i, the element's position.
@@ -26,7 +26,8 @@ class Expressions {
   Expressions(const tn_pointwise_site& site, const Plan& plan, const Kernel& kernel, int64_t group)
       : site_(site), plan_(plan), kernel_(kernel), group_(group) {}
 
-  // How the kernel comes by a value: read, folded from partial results, or computed from its operands' variables.
+  // The expression of a value: a read from memory, a fold of partial results, or a computation from its operands'
+  // variables.
   [[nodiscard]] std::string of(int32_t value) const;
   // Whether the kernel completes this reduction.
   [[nodiscard]] bool keeps(int32_t value) const;
@@ -43,7 +44,7 @@ class Expressions {
   const int64_t group_;
 };
 
-// Where an element of this extent lies.
+// The index of an element of this extent: "0", "c", "r" or "i".
 [[nodiscard]] const char* position(uint8_t extent);
 
 }  // namespace tenon::cuda

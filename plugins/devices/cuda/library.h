@@ -1,4 +1,4 @@
-// A shared library opened while the program runs, so that the plugin itself loads on any system.
+// A shared library that is loaded at run time, so that the plugin itself loads on any system.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,13 +11,14 @@ namespace tenon::cuda {
 class Library {
  public:
   Library() = default;
-  // Tries the names in order. What was loaded is never unmapped: drivers leave threads and exit handlers behind.
+  // Loads the first of the names that exists. A library is never unmapped: drivers leave threads and exit handlers
+  // behind.
   explicit Library(const std::vector<const char*>& names);
 
   [[nodiscard]] bool is_open() const { return handle_ != nullptr; }
-  // Why nothing could be opened: the loader's own words for each name.
+  // The loader's message for each name that could not be loaded.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // Throws tn::Failure where the library lacks it.
+  // Sets `function`; throws tn::Failure if the library lacks it.
   template <typename Function>
   void find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(address(name));

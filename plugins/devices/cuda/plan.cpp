@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Cuts a pointwise program into kernels. SPDX-License-Identifier: Apache-2.0
 #include "plan.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Planner {
       if (kernel.grid == Grid::kRows && !is_by_row(kernel)) kernel.grid = Grid::kElements;
     for (const Kernel& kernel : plan_.kernels)
       for (const int32_t value : kernel.partials)
-        plan_.slots[static_cast<size_t>(plan_.node(value).partial)].maker = kernel.grid;
+        plan_.buffers[static_cast<size_t>(plan_.node(value).partial)].maker = kernel.grid;
   }
   Plan take() { return std::move(plan_); }
 
@@ -59,9 +59,9 @@ class Planner {
   [[nodiscard]] bool holds(const Kernel& kernel, uint8_t extent, bool only_inputs) const;
   [[nodiscard]] bool is_by_row(const Kernel& kernel) const;
   [[nodiscard]] Grid grid_of(int32_t reduction) const;
-  int32_t slot(SlotShape shape) {
-    plan_.slots.push_back({shape, Grid::kOne});
-    return static_cast<int32_t>(plan_.slots.size()) - 1;
+  int32_t buffer(BufferShape shape) {
+    plan_.buffers.push_back({shape, Grid::kOne});
+    return static_cast<int32_t>(plan_.buffers.size()) - 1;
   }
   void append(Kernel kernel) {
     if (!kernel.partials.empty() || !kernel.keeps.empty() || !kernel.outputs.empty())
@@ -98,12 +98,12 @@ void Planner::mark_live() {
   }
   for (Node& each : plan_.nodes) {
     if (!each.live || !each.global) continue;
-    each.kept = slot(each.extent == TN_SCALAR ? SlotShape::kOne : SlotShape::kColumns);
-    each.partial = slot(each.extent == TN_SCALAR ? SlotShape::kParts : SlotShape::kStrips);
+    each.kept = buffer(each.extent == TN_SCALAR ? BufferShape::kOne : BufferShape::kColumns);
+    each.partial = buffer(each.extent == TN_SCALAR ? BufferShape::kParts : BufferShape::kStrips);
   }
 }
 
-// Gives slots to the reductions along a row that a reduction to PER_COLUMN reads.
+// Assigns buffers to the reductions along a row that a reduction to PER_COLUMN reads.
 void Planner::keep_rows() {
   Kernel down;
   down.grid = Grid::kStrips;
@@ -111,10 +111,10 @@ void Planner::keep_rows() {
     const Node& each = plan_.nodes[i];
     if (each.live && each.global && each.extent == TN_PER_COLUMN) down.partials.push_back(static_cast<int32_t>(i));
   }
-  // One at a time from the last on: what is kept is a leaf, behind which nothing need be kept.
+  // One at a time, from the last on: a reduction with a buffer is a leaf, so the values behind it need no buffer.
   for (size_t i = plan_.nodes.size(); i-- > 0;) {
     if (!plan_.nodes[i].is_reduction() || plan_.nodes[i].extent != TN_PER_ROW) continue;
-    if (plan_.closure(down)[i]) plan_.nodes[i].kept = slot(SlotShape::kRows);
+    if (plan_.closure(down)[i]) plan_.nodes[i].kept = buffer(BufferShape::kRows);
   }
 }
 
@@ -125,7 +125,7 @@ bool Planner::holds(const Kernel& kernel, uint8_t extent, bool only_inputs) cons
   return false;
 }
 
-// Whether a kernel over the full grid must see whole rows.
+// Whether a kernel over the full grid needs whole rows.
 bool Planner::is_by_row(const Kernel& kernel) const {
   for (const int32_t output : kernel.outputs)
     if (plan_.node(plan_.outputs[static_cast<size_t>(output)]).extent == TN_PER_ROW) return true;
@@ -137,7 +137,7 @@ bool Planner::is_by_row(const Kernel& kernel) const {
   return false;
 }
 
-// The kernel that makes the partial results of a global reduction.
+// The grid of the kernel that writes the partial results of a global reduction.
 Grid Planner::grid_of(int32_t reduction) const {
   const Node& made = plan_.node(reduction);
   if (made.extent == TN_PER_COLUMN) return Grid::kStrips;
@@ -153,7 +153,8 @@ Grid Planner::grid_of(int32_t reduction) const {
   }
 }
 
-// The reductions over values of one depth. Reductions along rows that are kept come first, then those that read them.
+// Appends the kernels that reduce values of one depth: first those that store reductions along rows, then those that
+// write partial results, then those that fold them.
 void Planner::reduce(int32_t depth) {
   std::array<Kernel, 4> kernels;
   const std::array<Grid, 4> grids = {Grid::kRows, Grid::kStrips, Grid::kRowVector, Grid::kColumnVector};
@@ -192,8 +193,8 @@ void Planner::write() {
   std::array<std::vector<int32_t>, 4> groups;
   for (size_t i = 0; i < plan_.outputs.size(); ++i)
     groups[plan_.node(plan_.outputs[i]).extent].push_back(static_cast<int32_t>(i));
-  // Where one PER_ROW output comes from FULL values, all are written there: a kernel over the rows that followed
-  // could read what was overwritten.
+  // If a PER_ROW output depends on FULL values, all PER_ROW outputs are written with the FULL ones: a later kernel over
+  // the rows could read an input that was already overwritten.
   Kernel rows;
   rows.outputs = groups[TN_PER_ROW];
   if (holds(rows, TN_FULL, false)) {
@@ -208,7 +209,8 @@ void Planner::write() {
   place(groups[TN_SCALAR], Grid::kOne, {TN_SCALAR});
 }
 
-// Adds the outputs to the first kernel that can compute them and has no reader of inputs of these extents behind it.
+// Adds the outputs to the first kernel that can compute them and after which no kernel reads inputs of these extents;
+// else appends a kernel.
 void Planner::place(const std::vector<int32_t>& outputs, Grid grid, std::initializer_list<uint8_t> extents) {
   if (outputs.empty()) return;
   Kernel made;

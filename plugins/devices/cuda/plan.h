@@ -1,11 +1,11 @@
 // A pointwise program cut into kernels that run one after another.
 //
-// A reduction whose result many rows share ("global": to SCALAR or PER_COLUMN) is complete only when a whole kernel
-// has run. So such a reduction is two steps: a kernel leaves partial results, a later one folds them in a fixed order
-// and keeps the result. A value's depth is the number of global reductions on the longest way to it. Reductions along
-// a row stay inside a kernel that gives each row to a warp or a block, unless a reduction to PER_COLUMN reads them:
-// its kernel walks down the columns, so it finds them kept in memory. What else a kernel needs it computes again from
-// the program's inputs, since memory traffic costs more than arithmetic.
+// A reduction whose result many rows share ("global": to SCALAR or PER_COLUMN) is complete only after a whole kernel
+// has run. So it takes two kernels: one writes partial results, a later one folds them in a fixed order and stores the
+// result. The depth of a value is the number of global reductions on the longest way to it. Reductions along a row stay
+// inside a kernel that gives each row to a warp or a block, unless a reduction to PER_COLUMN reads them: its kernel
+// walks down the columns, so the results of the rows are stored first. A kernel computes all other values that it needs
+// again from the program's inputs, since memory traffic costs more than arithmetic.
 //
 // An output may share memory with an input of its extent. Outputs are therefore written by the last kernel that reads
 // inputs of that extent, or by one after it.
@@ -23,28 +23,28 @@ namespace tenon::cuda {
 
 using enum pointwise::Operation;
 
-// What a kernel walks over.
+// The grid of a kernel.
 enum class Grid : uint8_t {
   kElements,  // all elements, a thread each
   kRows,      // rows, a group of threads each: a warp or a block
   kStrips,    // pieces of columns, for reductions to PER_COLUMN
   kRowVector,
   kColumnVector,
-  kOne  // nothing: SCALAR values alone
+  kOne  // SCALAR values alone
 };
 
-enum class SlotShape : uint8_t {
-  kOne,      // one element
-  kRows,     // one per row
-  kColumns,  // one per column
-  kParts,    // one per part of the kernel that made it
-  kStrips    // one per strip and column
+enum class BufferShape : uint8_t {
+  kOne,      // [1]
+  kRows,     // [rows]
+  kColumns,  // [columns]
+  kParts,    // [parts of the kernel that writes it]
+  kStrips    // [strips, columns]
 };
 
-// A piece of workspace of float or int values.
-struct Slot {
-  SlotShape shape;
-  Grid maker;  // of kParts: what kind of kernel makes them, from which their number follows
+// A part of the workspace: float or int values.
+struct Buffer {
+  BufferShape shape;
+  Grid maker;  // kParts: the grid of the kernel that writes it, which determines the number of parts
 };
 
 // One value of the program in normal form.
@@ -52,29 +52,29 @@ struct Node : pointwise::Node {
   int32_t depth = 0;  // global reductions on the longest way to it
   bool live = false;
   bool global = false;   // a reduction to SCALAR or PER_COLUMN
-  int32_t kept = -1;     // slot of a reduction's result, once it is in memory
-  int32_t partial = -1;  // slot of a global reduction's partial results
+  int32_t kept = -1;     // buffer of a reduction's result; -1: it is not stored
+  int32_t partial = -1;  // buffer of a global reduction's partial results
 };
 
-// Numbers of nodes, but for outputs.
+// One kernel. The lists are numbers of nodes; `outputs` has numbers of program outputs.
 struct Kernel {
   Grid grid = Grid::kOne;
-  int32_t depth = 0;              // the deepest values that it can compute
-  std::vector<int32_t> partials;  // global reductions of which it makes the partial results
-  std::vector<int32_t> keeps;     // reductions that it completes and keeps
+  int32_t depth = 0;              // depth of the deepest values that it can compute
+  std::vector<int32_t> partials;  // global reductions whose partial results it writes
+  std::vector<int32_t> keeps;     // reductions that it completes and stores in Node::kept
   std::vector<int32_t> outputs;   // program outputs that it writes
 };
 
 struct Plan {
   std::vector<Node> nodes;
-  std::vector<Slot> slots;
+  std::vector<Buffer> buffers;
   std::vector<int32_t> outputs;  // node of each program output
   std::vector<Kernel> kernels;   // in the order in which they run
 
   [[nodiscard]] const Node& node(int32_t value) const { return nodes[static_cast<size_t>(value)]; }
-  // Whether `kernel` finds the value in memory.
+  // Whether `kernel` reads the value (or its partial results) from memory instead of computing it.
   [[nodiscard]] bool is_leaf(const Kernel& kernel, int32_t value) const;
-  // What `kernel` needs, leaves included: one flag per node.
+  // [nodes] the values that `kernel` reads or computes, leaves included.
   [[nodiscard]] std::vector<bool> closure(const Kernel& kernel) const;
 };
 

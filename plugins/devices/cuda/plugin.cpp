@@ -1,5 +1,5 @@
-// The device "cuda": NVIDIA GPUs through the driver interface. The driver and NVRTC are opened when a device is, so
-// that this file loads, and answers how many devices there are, on any system.
+// The device "cuda": NVIDIA GPUs through the driver interface. The driver and NVRTC are loaded at run time, so that the
+// plugin loads, and counts devices, on any system.
 // SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.h>
 
@@ -17,7 +17,7 @@ Device& of(void* device) { return *static_cast<Device*>(device); }
 
 CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
-// Makes the device's context current, calls, and notes a failure.
+// Calls `function` with the device's context current, and stores its failure with Device::note.
 template <typename Function>
 tn_status noted(void* device, const char* name, const Function& function) {
   const Current current(of(device).context());

@@ -13,7 +13,7 @@ namespace tenon::cuda {
 namespace {
 
 constexpr int64_t kMostBlocks = 1 << 16;
-// What every GPU and driver takes.
+// Bytes of arguments that every GPU and driver accepts.
 constexpr size_t kMostArgumentBytes = 4096;
 constexpr uint64_t kAlignment = 64;
 
@@ -22,22 +22,23 @@ int64_t pieces(int64_t count, int64_t length, int64_t most) {
   return std::clamp<int64_t>(n, 1, most);
 }
 
+// A prepared program.
 struct Binding {
   Device* device;
   std::shared_ptr<const Module> module;
-  std::vector<unsigned> blocks;   // of each kernel
-  std::vector<uint64_t> offsets;  // of each slot in the workspace
+  std::vector<unsigned> blocks;   // launched for each kernel
+  std::vector<uint64_t> offsets;  // of each buffer in the workspace, in bytes
   uint32_t inputs_count = 0;
   uint32_t outputs_count = 0;
-  // The kernels' argument. run puts pointers and requests in, which is why it may not run twice at once.
+  // The kernels' argument (source.h). run writes pointers and requests, so that a binding must not run twice at once.
   std::vector<unsigned char> arguments;
 };
 
-// Numbers that do not change from call to call lie at their places from the start.
-constexpr size_t kExtentsAt = 2 * sizeof(void*);  // behind the symbols and the random state
+// Offsets in the argument, in bytes. The extents do not change from call to call, so bind writes them.
+constexpr size_t kExtentsAt = 2 * sizeof(void*);  // after the pointers to symbols and random state
 constexpr size_t kPointersAt = kExtentsAt + 2 * sizeof(Extent);
 
-// The bounds of a grid, its elements counted without overflow.
+// The bounds of a grid.
 struct Bounds {
   int64_t rows, columns, elements;
 };
@@ -75,18 +76,18 @@ int64_t blocks_of(Grid grid, const Bounds& bounds, int64_t group) {
   return 1;
 }
 
-// Elements of a slot. The sizes below a bound need no more than it does.
-int64_t slot_elements(const Slot& slot, const Bounds& bounds) {
-  switch (slot.shape) {
-    case SlotShape::kOne:
+// Elements of a buffer at the bounds. Smaller sizes need no more.
+int64_t buffer_elements(const Buffer& buffer, const Bounds& bounds) {
+  switch (buffer.shape) {
+    case BufferShape::kOne:
       return 1;
-    case SlotShape::kRows:
+    case BufferShape::kRows:
       return bounds.rows;
-    case SlotShape::kColumns:
+    case BufferShape::kColumns:
       return bounds.columns;
-    case SlotShape::kParts:
+    case BufferShape::kParts:
       return kMostParts;
-    case SlotShape::kStrips:
+    case BufferShape::kStrips:
       break;
   }
   return bounds.columns * pieces(bounds.rows, kStripRows, kMostStrips);
@@ -119,7 +120,7 @@ std::unique_ptr<Binding> bind(Device& device, const tn_pointwise_site& site, uin
   binding->device = &device;
   binding->inputs_count = site.program->inputs_count;
   binding->outputs_count = site.program->outputs_count;
-  const size_t pointers = size_t{binding->inputs_count} + binding->outputs_count + source.slots.size();
+  const size_t pointers = size_t{binding->inputs_count} + binding->outputs_count + source.buffers.size();
   const size_t bytes = (kPointersAt + sizeof(void*) * pointers + binding->outputs_count + 7) / 8 * 8;
   if (bytes > kMostArgumentBytes)
     throw tn::Failure(TN_UNSUPPORTED, "",
@@ -132,9 +133,9 @@ std::unique_ptr<Binding> bind(Device& device, const tn_pointwise_site& site, uin
   std::memcpy(binding->arguments.data() + kExtentsAt, extents, sizeof extents);
 
   const uint64_t width = site.compute == TN_F64 ? 8 : 4;
-  for (const Slot& slot : source.slots) {
+  for (const Buffer& buffer : source.buffers) {
     binding->offsets.push_back(*workspace_bytes);
-    const uint64_t used = static_cast<uint64_t>(slot_elements(slot, bounds)) * width;
+    const uint64_t used = static_cast<uint64_t>(buffer_elements(buffer, bounds)) * width;
     *workspace_bytes += (used + kAlignment - 1) / kAlignment * kAlignment;
   }
   for (const Grid grid : source.grids)
@@ -146,7 +147,7 @@ std::unique_ptr<Binding> bind(Device& device, const tn_pointwise_site& site, uin
 tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   Binding& binding = *static_cast<Binding*>(self);
   if (call->inputs_count != binding.inputs_count || call->outputs_count != binding.outputs_count)
-    return tn_fail(execution->errors, TN_MISUSE, nullptr, "the call has other operands than what was prepared");
+    return tn_fail(execution->errors, TN_MISUSE, nullptr, "the call has another number of operands than the program");
   std::vector<unsigned char>& arguments = binding.arguments;
   set(arguments, 0, execution->symbols);
   set(arguments, sizeof(void*), execution->random);

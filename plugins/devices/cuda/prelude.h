@@ -1,5 +1,5 @@
-// What the generated kernels have in common. It stands behind the lines that choose F (float values), I (int values)
-// and U (I without sign), and needs no header, since a compiler at run time has none.
+// The text that all generated kernels begin with. It follows the lines that define F (float values), I (int values) and
+// U (I without sign), and includes no header, since NVRTC has none.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,7 +36,7 @@ template <class To> __device__ To nearest(Int64 x) {
 }
 template <class To> __device__ To nearest(int x) { return nearest<To>((Int64)x); }
 
-// Halves by arithmetic: a product re-biases the exponent, subnormals included; infinity and NaN are set right after.
+// A product re-biases the exponent and normalises subnormals; then the upper exponent bits of infinity and NaN are set.
 __device__ float decode_half(Half h) {
   const float size = __uint_as_float((h.bits & 0x7fffu) << 13) * 5.192296858534828e33f;
   const unsigned ends = size >= 65536.0f ? 0x7f800000u : 0u;
@@ -91,7 +91,7 @@ __device__ I added(I a, I b) { return wrap_add(a, b); }
 __device__ bool added(bool a, bool b) { return a || b; }
 
 template <class V, class E> __device__ V read(const void* from, Int64 at) { return Value<V>::of(((const E*)from)[at]); }
-// request: 0 nothing, 1 write, 2 add to what is there.
+// request: 0 nothing, 1 write, 2 add to the element.
 template <class E, class V> __device__ void store(void* to, Int64 at, V value, int request) {
   if (request == 0) return;
   E* const place = (E*)to + at;
@@ -148,7 +148,7 @@ struct Min {
   template <class T> static __device__ T join(T a, T b) { return least(a, b); }
 };
 
-// Folds over threads that all call it; all get the same bits.
+// Folds one value of each thread of a warp (a block); all threads must call it, and all get the same bits.
 template <class R, class T> __device__ T across_warp(T v) {
   for (int step = 16; step > 0; step >>= 1) v = R::join(v, __shfl_xor_sync(0xffffffffu, v, step));
   return __shfl_sync(0xffffffffu, v, 0);
@@ -156,14 +156,14 @@ template <class R, class T> __device__ T across_warp(T v) {
 template <class R, class T> __device__ T across_block(T v) {
   __shared__ T part[8];
   v = across_warp<R>(v);
-  __syncthreads();  // what an earlier call left there was read
+  __syncthreads();  // `part` of an earlier call was read by all
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
   __syncthreads();
   v = part[0];
   for (int k = 1; k < 8; ++k) v = R::join(v, part[k]);
   return v;
 }
-// Over the eight threads of one column; the result is that of the first.
+// Folds over the eight threads of each of 32 columns; the first 32 threads get the results.
 template <class R, class T> __device__ T across_strip(T v) {
   __shared__ T part[256];
   __syncthreads();
@@ -173,14 +173,16 @@ template <class R, class T> __device__ T across_strip(T v) {
     for (int k = 1; k < 8; ++k) v = R::join(v, part[threadIdx.x + 32 * k]);
   return v;
 }
-template <class R, class T> __device__ T fold_parts(const void* slot, Int64 count) {
+// buffer [count]: the fold of all elements, by all threads of a block.
+template <class R, class T> __device__ T fold_parts(const void* buffer, Int64 count) {
   T v = R::template start<T>();
-  for (Int64 k = threadIdx.x; k < count; k += 256) v = R::join(v, ((const T*)slot)[k]);
+  for (Int64 k = threadIdx.x; k < count; k += 256) v = R::join(v, ((const T*)buffer)[k]);
   return across_block<R>(v);
 }
-template <class R, class T> __device__ T fold_strips(const void* slot, Int64 c, Int64 columns, Int64 strips) {
+// buffer [strips, columns]: the fold of column c, by one thread.
+template <class R, class T> __device__ T fold_strips(const void* buffer, Int64 c, Int64 columns, Int64 strips) {
   T v = R::template start<T>();
-  for (Int64 s = 0; s < strips; ++s) v = R::join(v, ((const T*)slot)[s * columns + c]);
+  for (Int64 s = 0; s < strips; ++s) v = R::join(v, ((const T*)buffer)[s * columns + c]);
   return v;
 }
 )cuda";

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Generates the text of kernels. SPDX-License-Identifier: Apache-2.0
 #include "source.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@ namespace tenon::cuda {
 
 namespace {
 
+// Text in lines, indented by braces.
 class Lines {
  public:
   void add(const std::string& line) {
@@ -24,7 +25,8 @@ class Lines {
   std::string text_;
 };
 
-// Writes one kernel.
+// Writes one kernel, for blocks of 256 threads. The work is cut into `blocks` parts, and a launched block computes the
+// parts blockIdx.x, blockIdx.x + gridDim.x, ...
 class KernelWriter {
  public:
   KernelWriter(const tn_pointwise_site& site, const Plan& plan, const Kernel& kernel, int64_t group, Lines& lines)
@@ -88,10 +90,12 @@ class KernelWriter {
                "], " + position(node.extent) + ", " + name(output_value(output)) + ", a.requests[" + text(output) +
                "]);");
   }
-  void keep(int32_t value, int32_t slot, const std::string& index, const std::string& what) {
-    lines_.add(std::string("((") + kind_name(plan_.node(value).kind) + "*)a.slots[" + text(slot) + "])[" + index +
+  void keep(int32_t value, int32_t buffer, const std::string& index, const std::string& what) {
+    lines_.add(std::string("((") + kind_name(plan_.node(value).kind) + "*)a.buffers[" + text(buffer) + "])[" + index +
                "] = " + what + ";");
   }
+  // A part is every `blocks`-th tile; it has one element in each partial buffer [parts]. Without partial results it is
+  // one tile.
   void begin_parts() {
     lines_.add(std::string("const Int64 blocks = ") +
                (kernel_.partials.empty() ? "tiles" : "pieces(tiles, 1, " + text(kMostParts) + ")") + ";");
@@ -119,8 +123,9 @@ class KernelWriter {
   Lines& lines_;
 };
 
-// A thread per element, row or column; a thread loads what it needs for four of them before it stores anything, since
-// the compiler must take every store for a change of every input.
+// Grids kElements, kRowVector and kColumnVector: a thread per element, row or column. A thread loads its inputs for
+// four of them before it stores anything, since the compiler must assume that a store changes any input. Partial
+// buffers are [parts], kept ones [columns].
 void KernelWriter::linear() {
   const bool full = kernel_.grid == Grid::kElements;
   const bool by_row = kernel_.grid == Grid::kRowVector;
@@ -169,8 +174,9 @@ void KernelWriter::linear() {
   end_parts();
 }
 
-// A warp or a block per row. Each reduction along the row ends a sweep over its columns; what a later sweep needs of
-// FULL values it computes again. A thread sees the same columns in every sweep, and the last one writes.
+// Grid kRows: a warp or a block per row. Each reduction along the row ends a sweep over its columns; a later sweep
+// computes the FULL values that it needs again. A thread has the same columns in every sweep, and the last sweep writes
+// the outputs. Partial buffers are [parts], kept ones [rows].
 void KernelWriter::rows() {
   std::vector<int32_t> ranks(seen_.size(), 0);
   int32_t sweeps = 0;
@@ -198,7 +204,7 @@ void KernelWriter::rows() {
     }
     sweep(ranks, k, sweeps);
   }
-  lines_.add(group_ == kWarp ? "__syncwarp();" : "__syncthreads();");  // all have read the row's own values
+  lines_.add(group_ == kWarp ? "__syncwarp();" : "__syncthreads();");  // all threads have read the row's PER_ROW inputs
   lines_.add("if (lane == 0) {");
   for (const int32_t value : kernel_.partials)
     if (plan_.node(plan_.node(value).operands[0]).extent == TN_PER_ROW) join(value);
@@ -210,7 +216,7 @@ void KernelWriter::rows() {
   end_parts();
 }
 
-// One sweep over a row's columns: the reductions of its rank, partial results, and in the last one the outputs.
+// One sweep over a row's columns: the reductions of its rank, partial results, and in the last sweep the FULL outputs.
 void KernelWriter::sweep(const std::vector<int32_t>& ranks, int32_t sweep, int32_t sweeps) {
   std::vector<int32_t> reductions, partials, outputs;
   for (size_t i = 0; i < seen_.size(); ++i) {
@@ -256,7 +262,8 @@ void KernelWriter::sweep(const std::vector<int32_t>& ranks, int32_t sweep, int32
   }
 }
 
-// 32 columns and eight rows at a time of a strip of rows.
+// Grid kStrips: a block reduces 32 columns of one strip of rows, eight rows at a time, into partial buffers [strips,
+// columns].
 void KernelWriter::strips() {
   define_all(TN_SCALAR, seen_);
   lines_.add("const Int64 blocks = (columns + 31) / 32 * strips, length = (rows + strips - 1) / strips;");
@@ -283,7 +290,7 @@ void KernelWriter::strips() {
   lines_.add("}");
 }
 
-// One block folds partial results; its first thread does the rest.
+// Grid kOne: one block folds partial results [parts]; its first thread computes the SCALAR values and stores them.
 void KernelWriter::one() {
   for (const int32_t value : kernel_.keeps) define(value);
   lines_.add("if (threadIdx.x == 0) {");
@@ -310,7 +317,7 @@ Source generate(const tn_pointwise_site& site, tn_dtype* missing) {
     return source;
   }
   const Plan plan = make_plan(site);
-  source.slots = plan.slots;
+  source.buffers = plan.buffers;
   const tn_dim& columns = site.columns;
   if (columns.symbol == TN_SYMBOL_NONE && columns.offset <= kWarpColumns) source.group = kWarp;
   source.text = site.compute == TN_F64 ? "typedef double F;\ntypedef long long I;\ntypedef unsigned long long U;\n"
@@ -320,7 +327,7 @@ Source generate(const tn_pointwise_site& site, tn_dtype* missing) {
   source.text += "\nstruct Arguments {\n  const Int64* symbols;\n  const Random* random;\n  Extent rows, columns;\n" +
                  list_member("const void*", "inputs", program.inputs_count) +
                  list_member("void*", "outputs", program.outputs_count) +
-                 list_member("void*", "slots", plan.slots.size()) +
+                 list_member("void*", "buffers", plan.buffers.size()) +
                  list_member("unsigned char", "requests", program.outputs_count) + "};\n\n";
   Lines lines;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Brings pointwise programs into normal form. SPDX-License-Identifier: Apache-2.0
 #include "normal_form.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 bool is_one(const tn_dim& dim) { return dim.symbol == TN_SYMBOL_NONE && dim.offset == 1; }
 
-// By extent in the program: the extent on the grid.
+// Maps the extents of the program to those of the grid: one row or one column makes two of them equal.
 std::array<uint8_t, 4> extents_on_grid(const tn_pointwise_site& site) {
   if (is_one(site.rows)) return {TN_SCALAR, TN_FULL, TN_SCALAR, TN_FULL};
   if (is_one(site.columns)) return {TN_SCALAR, TN_SCALAR, TN_FULL, TN_FULL};
@@ -26,7 +26,7 @@ Node translate(const tn_instruction& in, uint8_t extent, const std::vector<int32
   if (in.op == TN_OP_INPUT || in.op == TN_OP_UNIFORM) {
     node.index = in.a;
   } else if (in.op == TN_OP_ROW || in.op == TN_OP_COLUMN) {
-    node.operation = extent == TN_SCALAR ? kConstant : kIndex;  // the only row, the only column: number 0
+    node.operation = extent == TN_SCALAR ? kConstant : kIndex;  // of the only row or column: 0
     node.number = 0;
   }
   const int32_t operands[3] = {in.a, in.b, in.c};
@@ -49,7 +49,7 @@ NormalForm normalise(const tn_pointwise_site& site) {
   NormalForm form;
   for (uint32_t i = 0; i < program.instructions_count; ++i) {
     Node node = translate(program.instructions[i], extents[site.extents[i]], form.values);
-    if (node.operation == TN_OP_SELECT && node.operands[1] == node.operands[2])  // how the host spreads a value
+    if (node.operation == TN_OP_SELECT && node.operands[1] == node.operands[2])  // the host broadcasts a value this way
       node = {kCopy, node.kind, node.extent, {node.operands[1], -1, -1}, -1, 0};
     const int32_t first = node.operands[0];
     const bool same = first >= 0 && changes_nothing(node, form.nodes[static_cast<size_t>(first)]);

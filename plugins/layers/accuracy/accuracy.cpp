@@ -27,6 +27,8 @@ struct Accuracy {
   static void lower(const tn::Attributes&, tn::Builder& body) {
     const tn::Tensor input = body.input(kInput);
     const int64_t classes = input.spec()[1].offset;
+    // scores [samples, classes], labels int [samples] -> two sums over the samples. A NaN score equals no maximum, so
+    // that first_best is `classes`, which no label is.
     tn::Program program;
     const tn::Float score = program.full();
     const tn::Int label = program.per_row<tn::Int>();

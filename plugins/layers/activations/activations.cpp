@@ -1,5 +1,5 @@
-// Functions of one element: the activations and elementary mathematics. Each gives its own derivative, in terms of the
-// result where that says enough, so that the input need not be kept. SPDX-License-Identifier: Apache-2.0
+// Functions of one element: activations and elementary mathematics. Each has its own derivative, computed from the
+// result where that is enough, so that the input need not be saved. SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
 #include <tenon/plugin.hpp>
@@ -10,8 +10,8 @@ using tn::Attributes;
 using tn::Float;
 using tn::GradientProgram;
 
-// A layer from a formula: `value` of x, and `gradient`, that of x, from what it reads of `g`: g.input() is x,
-// g.result() is the value, g.result_gradient() is the gradient of the value. What it does not read is not kept.
+// A layer made of a formula: value(x), and gradient(g), the gradient of x, where g.input() is x, g.result() is value(x)
+// and g.result_gradient() is the gradient of the result. Values that the gradient does not read are not saved.
 template <typename Formula>
 struct Elementwise {
   static void describe(tn::LayerDescription& d) {
@@ -148,8 +148,8 @@ struct Gelu {
                     .doc("which form: none is exact, tanh is the approximation of the paper"));
   }
   static bool approximate(const Attributes& a) { return std::string(a.text("approximation")) == "tanh"; }
-  // P in the approximation. (1 + tanh(z)) / 2 is the logistic function of 2 z, which keeps its digits where tanh is
-  // nearly -1.
+  // P in the approximation. (1 + tanh(z)) / 2 is computed as the logistic function of 2 z, which is precise where tanh
+  // is nearly -1.
   static Float approximate_share(const Float& x, const Float& square) {
     return logistic(2 * x * (kTanhScale + kTanhCubic * square));
   }
@@ -162,7 +162,7 @@ struct Gelu {
   static Float gradient(GradientProgram& g, const Attributes& a) {
     const Float x = g.input();
     const Float dy = g.result_gradient();
-    const Float square = min(x * x, 1e30);  // finite: where it would not be, a factor of 0 stands beside it
+    const Float square = min(x * x, 1e30);  // finite, since it is multiplied by 0 for large x
     if (!approximate(a)) return dy * (0.5 + 0.5 * erf(kRootHalf * x) + kDensity * x * exp(-0.5 * square));
     const Float p = approximate_share(x, square);
     const Float slope = kTanhScale + 3 * kTanhCubic * square;

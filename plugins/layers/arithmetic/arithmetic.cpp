@@ -6,17 +6,16 @@ namespace {
 using tn::Float;
 using tn::GradientProgram;
 
-// A program that folds all values of a layer costs registers and loads; nobody adds more of them at once.
+// Most inputs of a program that folds all of them at once; each takes a register and a load.
 constexpr uint32_t kMostInputs = 16;
 
-// All inputs must have the shape of the first, which begins with the samples. Gives that shape.
+// Throws unless all inputs have the shape of the first, which begins with the samples. Returns that shape.
 tn::Spec common_shape(const tn::Planner& planner) {
   const tn::Spec first = planner.input(0).as(TN_COMPUTE);
   if (first.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
   for (uint32_t i = 1; i < planner.inputs_count(); ++i) {
     if (planner.input(i).same_shape(first)) continue;
-    throw planner
-        .bad_input(i, "number " + std::to_string(i) + " must have the shape of the first; nothing is spread or cut")
+    throw planner.bad_input(i, "number " + std::to_string(i) + " must have the shape of the first; it is not broadcast")
         .expected(first);
   }
   return first;
@@ -70,9 +69,10 @@ struct Mul {
       "The product of the inputs, element by element. The derivative by one is the product of the others, and never a "
       "quotient, so that zeros do no harm.";
   static Float join(const Float& a, const Float& b) { return a * b; }
-  // With what is before an input and what is behind it multiplied up from both ends.
+  // The gradient of input i is dy times the inputs before i times the inputs after i. Both products are accumulated, so
+  // that n inputs take about 3n multiplications.
   static void gradients(GradientProgram& g, size_t count) {
-    std::vector<Float> behind{g.result_gradient()};  // behind[k]: times the last k inputs
+    std::vector<Float> behind{g.result_gradient()};  // behind[k] = dy times the last k inputs
     for (size_t k = 1; k < count; ++k) behind.push_back(behind.back() * g.input(count - k));
     std::optional<Float> before;
     for (size_t i = 0; i < count; ++i) {

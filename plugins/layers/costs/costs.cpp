@@ -1,5 +1,5 @@
-// Costs beside cross_entropy: of regression, of binary labels, of what should be true, false or less (with its metric),
-// and of distributions. Own gradients stand where a derived one would be wrong at a kink or longer.
+// Costs other than cross_entropy: regression, binary labels, assertions (true, false, less than, with its metric), and
+// distributions. A layer has a gradient of its own where the derived one would be wrong at a kink, or longer.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <tenon/plugin.hpp>
@@ -13,14 +13,14 @@ using tn::GradientProgram;
 // The smallest probability whose logarithm is taken, as in cross_entropy.
 constexpr double kLeastProbability = 1e-30;
 
-// The shape without ones at its end, so that [samples] and [samples, 1] are the same.
+// The shape without trailing ones, so that [samples] and [samples, 1] are equal.
 tn::Spec without_ones(const tn::Spec& spec) {
   int32_t rank = spec.rank();
   while (rank > 1 && spec[rank - 1].same(1)) --rank;
   return spec.leading(rank);
 }
 
-// Inputs that have one shape, up to ones at the end; optional ones may be absent.
+// Throws unless all connected inputs have the shape of the first, except for trailing ones.
 void plan_values(tn::Planner& planner) {
   const tn::Spec input = planner.input(0);
   if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
@@ -29,6 +29,7 @@ void plan_values(tn::Planner& planner) {
     if (planner.has_input(i) && !without_ones(planner.input(i)).same_shape(without_ones(input)))
       throw planner.bad_input(i, "must have the shape of the first input").expected(input);
 }
+// The first `count` inputs, all in the shape of the first one.
 std::vector<tn::Tensor> values_of(tn::Builder& body, uint32_t count) {
   const tn::Spec shape = body.input(0).spec();
   std::vector<tn::Tensor> values;
@@ -39,7 +40,7 @@ std::vector<tn::Tensor> values_of(tn::Builder& body, uint32_t count) {
   return values;
 }
 
-// A cost of such inputs: a sample costs the sum over its values.
+// A cost of inputs of one shape: the cost of a sample is the sum over its values, [samples, values] -> [samples].
 struct CostOfValues {
   static void describe_output(tn::LayerDescription& d) { d.output("output", "[samples]: the cost of each"); }
 
@@ -53,7 +54,7 @@ struct CostOfValues {
   }
 };
 
-// log(1 + exp(z)), which neither overflows nor loses small values, and its derivative.
+// log(1 + exp(z)) without overflow and without loss of small values, and its derivative.
 Float softplus(const Float& z) { return max(z, 0) + log1p(exp(-abs(z))); }
 Float softplus_slope(const Float& z) { return 1 / (1 + exp(-z)); }
 
@@ -144,7 +145,7 @@ struct Hinge : CostOfValues {
   }
 };
 
-// kTruth: what the input should be.
+// -log(sigmoid(x)) for kTruth, -log(1 - sigmoid(x)) else: softplus(-x) and softplus(x).
 template <bool kTruth>
 struct ShouldBe : CostOfValues {
   static void describe(tn::LayerDescription& d) {
@@ -167,7 +168,7 @@ struct ShouldBe : CostOfValues {
   static void lower(const Attributes&, tn::Builder& body) {
     tn::Program cost;
     cost.output(sum_per_row(softplus(wrong(cost.full()))));
-    GradientProgram backward(cost);  // 1/2 at 0, where the derived one takes a side
+    GradientProgram backward(cost);  // 1/2 at 0, where the derived gradient is one-sided
     backward.output(wrong(backward.result_gradient()) * softplus_slope(wrong(backward.input())));
     record(body, cost, &backward);
   }

@@ -7,8 +7,7 @@ using tn::Float;
 
 enum { kInput = 0, kLabel = 1 };
 
-// Keeps the logarithm finite. Small enough to matter only where a probability has all but vanished, large enough that
-// its inverse fits into float32.
+// The least probability whose logarithm is taken, so that the cost is finite. Its inverse fits into float32.
 constexpr double kLeastProbability = 1e-30;
 
 struct CrossEntropy {
@@ -51,12 +50,14 @@ struct CrossEntropy {
   }
 
  private:
+  // input [samples, classes], labels int [samples] -> costs [samples]. The derivative is the host's.
   static tn::Tensor of_labels(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& labels, bool logits) {
     tn::Program cost;
     const Float x = cost.full();
     const tn::Int label = cost.per_row<tn::Int>();
     if (logits) {
-      // A shift by a constant: what flows through the maximum adds up to nothing, so it is stopped.
+      // Subtracting a constant from x does not change the cost, so nothing flows through the maximum: stop saves
+      // computing 0.
       const Float shifted = x - stop(max_per_row(x));
       cost.output(log(sum_per_row(exp(shifted))) - sum_per_row(select(cost.column() == label, shifted, 0.0)));
     } else {
@@ -66,6 +67,9 @@ struct CrossEntropy {
     return body.pointwise(cost, {input, labels}).front();
   }
 
+  // input [samples, classes], labels q [samples, classes] -> costs [samples] = -sum_k q_k log(p_k). The gradient of
+  // logits is dy * (p * sum(q) - q), that of probabilities -dy * q / p (0 below the least one), that of q is -dy *
+  // log(p).
   static tn::Tensor of_distributions(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& labels,
                                      bool logits) {
     tn::Program cost;
@@ -82,6 +86,7 @@ struct CrossEntropy {
     return body.pointwise(cost, {input, labels}, 1, &backward).front();
   }
 
+  // log(p) of the input [samples, classes], where p = softmax(x) for logits.
   static Float log_probability(const Float& x, bool logits) {
     if (!logits) return log(max(x, kLeastProbability));
     const Float shifted = x - max_per_row(x);

@@ -29,7 +29,7 @@ struct Dropout {
     tn::Program forward;
     const tn::Float x = forward.full();
     forward.output(select(forward.uniform(0) < rate, 0.0, scale * x));
-    tn::GradientProgram backward(forward);  // draws the same numbers again; nothing is saved
+    tn::GradientProgram backward(forward);  // draws the same numbers again, so nothing is saved
     const tn::Float dy = backward.result_gradient();
     backward.output(select(backward.uniform(0) < rate, 0.0, scale * dy));
     body.output(0, body.pointwise(forward, {body.input(0)}, 1, &backward).front());

@@ -1,4 +1,4 @@
-// Rows of a trained table by number. SPDX-License-Identifier: Apache-2.0
+// Rows of a trained table by id. SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
 #include <tenon/plugin.hpp>
@@ -20,10 +20,10 @@ struct Embedding {
         "embedding",
         "A vector for each id: output = weight[id], where weight is [vocabulary, size] (Bengio et al., \"A neural "
         "probabilistic language model\", 2003). With reduce the ids of a sample are a bag, of which the output is the "
-        "sum, the mean, or all vectors behind one another. A bag is n ids in every sample, or a sequence, or a "
+        "sum, the mean, or all vectors concatenated. A bag is n ids in every sample, or a sequence, or a "
         "sparse vector of width up to vocabulary: its ids count as often as their values say, so that the sum is "
         "sum_i x_i weight[i] and the mean is that divided by sum_i x_i. An empty bag, or one whose values add up to "
-        "0, has the mean 0. Only the rows that were looked up have a gradient, which may be stored as rows; a row "
+        "0, has the mean 0. Only the rows that were looked up have a gradient, which may be row-sparse; a row "
         "that was looked up several times gets the sum. Layers with one parameter_name share one table.");
     d.input("ids",
             "[samples, ...], integers in [0, vocabulary); where reduce is not none [samples, n], or for sum and mean "
@@ -52,7 +52,7 @@ struct Embedding {
     const int64_t size = attributes.integer("size");
     planner.index_limit(0, vocabulary);
     planner.parameter("weight", tn::Spec({vocabulary, size}), initializer(attributes, size),
-                      TN_PARAMETER_ROWS_GRADIENT);
+                      TN_PARAMETER_SPARSE_GRADIENT);
     planner.output(0, output_of(planner, reduce_of(attributes), size));
   }
 
@@ -70,6 +70,7 @@ struct Embedding {
                                                                     : tn::normal_initializer(0, scale);
   }
 
+  // Whether the ids of a bag are the rows of a sequence, or the entries of a sparse sample.
   static bool is_bag_of_rows(const tn::Spec& ids) { return ids.is_ragged() && ids.rank() == 1; }
 
   static tn::Spec output_of(const tn::Planner& planner, Reduce reduce, int64_t size) {
@@ -92,12 +93,12 @@ struct Embedding {
     const int64_t bag = planner.elements(0, 1);
     tn::Spec output = (reduce == Reduce::kNone ? ids : ids.leading(1)).as(TN_COMPUTE);
     if (reduce == Reduce::kConcat && bag > INT64_MAX / size)
-      throw planner.bad_input(0, "makes a vector longer than can be counted");
+      throw planner.bad_input(0, "makes a vector longer than 2^63 - 1");
     output.push_back(reduce == Reduce::kConcat ? bag * size : size);
     return output;
   }
 
-  // Ids in a type that gather takes.
+  // The ids as int32 or int64, the types that gather takes.
   static tn::Tensor as_index(tn::Builder& body, const tn::Tensor& ids) {
     if (ids.spec().dtype() == TN_I32 || ids.spec().dtype() == TN_I64) return ids;
     tn::Program widen;
@@ -105,7 +106,9 @@ struct Embedding {
     return body.pointwise(widen, {ids}).front();
   }
 
-  // vectors: [rows, size] of the ids of all bags, which lie end to end.
+  // Sum or mean of bags of different lengths: ids [rows], concatenated bags; vectors [rows, size]; optional weights
+  // [rows] of a sparse input -> [bags, size]. The mean divides by the sum of the weights, or by the number of ids; 0 if
+  // that is 0.
   static tn::Tensor of_rows(tn::Builder& body, Reduce reduce, const tn::Tensor& ids, const tn::Tensor& vectors) {
     const tn::Dim rows = ids.spec()[0];
     const std::optional<tn::Tensor> weights = body.weights(ids);
@@ -124,14 +127,16 @@ struct Embedding {
     return body.pointwise(share, {sum, wholes}).front();
   }
 
-  // vectors: [samples, n, size] of ids [samples, n].
+  // ids [samples, n], vectors [samples, n, size] -> [samples, size], for concat [samples, n * size]; other bags as
+  // of_rows.
   static tn::Tensor reduced(tn::Builder& body, Reduce reduce, const tn::Tensor& ids, const tn::Tensor& vectors) {
     if (reduce == Reduce::kNone) return vectors;
     if (is_bag_of_rows(ids.spec())) return of_rows(body, reduce, ids, vectors);
     const tn::Spec spec = vectors.spec();
     const int64_t bag = spec[1].offset, size = spec[2].offset;
     if (reduce == Reduce::kConcat) return vectors.view(tn::Spec({spec[0], bag * size}));
-    // A sum along the middle is a product with ones [samples, 1, n]; the table is then read once and nothing is moved.
+    // The sum over n is a batched product: ones [samples, 1, n] times vectors [samples, n, size]. It reads the vectors
+    // once, without a transpose.
     tn::Program program;
     program.output(to_float(program.full<tn::Int>() >= 0));
     const tn::Tensor ones = body.pointwise(program, {ids}).front().view(tn::Spec({spec[0], 1, bag}));

@@ -3,7 +3,7 @@
 
 namespace {
 
-// Suffixes are part of the static description, so there is an end to them.
+// The suffixes of parameters. Their number is fixed, since they are part of the static description.
 constexpr const char* kWeights[] = {"weight",   "weight_1", "weight_2", "weight_3",
                                     "weight_4", "weight_5", "weight_6", "weight_7"};
 constexpr uint32_t kMostInputs = 8;
@@ -14,7 +14,7 @@ struct FullyConnected {
            "Fully connected: output = x weight + bias, where x is the input flattened to [samples, D], weight is "
            "[D, size] and bias is [size]; of several inputs the sum of x_i weight_i + bias, where the second weight is "
            "called weight_1. Of a sparse input only the rows of weight that it names are read, and have a gradient, "
-           "which may be stored as rows. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, "
+           "which may be row-sparse. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, "
            "\"Understanding the "
            "difficulty of training deep feedforward neural networks\", 2010, equation 16), the bias at 0.");
     d.input("inputs", "[samples, ...]; all dimensions after the first are flattened",
@@ -39,7 +39,7 @@ struct FullyConnected {
         throw planner.bad_input(i, "has another number of rows than the first").expected(planner.input(0));
       const int64_t depth = planner.elements(i, 1);
       planner.parameter(kWeights[i], tn::Spec({depth, size}), tn::glorot_uniform(depth, size),
-                        input.storage() == TN_CSR ? TN_PARAMETER_ROWS_GRADIENT : 0);
+                        input.storage() == TN_CSR ? TN_PARAMETER_SPARSE_GRADIENT : 0);
     }
     planner.output(0, tn::Spec({planner.input(0)[0], size}));
     if (planner.attributes().flag("bias")) planner.parameter("bias", tn::Spec({size}), tn::constant_initializer(0));
@@ -65,14 +65,15 @@ struct FullyConnected {
     body.output(0, body.pointwise(add, products).front());
   }
 
-  // The input, flattened, times its weight.
+  // input [samples, ...], flattened to [samples, D], weight [D, size] -> [samples, size].
   static tn::Tensor product(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& weight) {
     if (const std::optional<tn::Tensor> values = body.weights(input)) return of_sparse(body, input, *values, weight);
     const bool flat = input.spec().rank() == 2;
     return body.gemm(flat ? input : input.view(tn::Spec({input.spec()[0], weight.spec()[0]})), weight);
   }
 
-  // The sum over a sample's entries of their values times their rows of the weight.
+  // ids and values [entries], concatenated samples; weight [D, size] -> [samples, size]: the sum over a sample's
+  // entries of value times row id of the weight.
   static tn::Tensor of_sparse(tn::Builder& body, const tn::Tensor& ids, const tn::Tensor& values,
                               const tn::Tensor& weight) {
     tn::Program weigh;

@@ -1,4 +1,4 @@
-// Metrics: sums that the host adds up over minibatches, and what is made of them at the end.
+// Metrics: sums that the host adds up over minibatches, and the results computed from them at the end.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -12,12 +12,12 @@ using tn::Float;
 using tn::Int;
 using tn::Logical;
 
-// How often something is true; `each` has a value for every row. Exact for the rows of one minibatch below 2^24.
+// The number of rows for which `each` [rows] is true. Exact for minibatches below 2^24 rows.
 Float count(const Logical& each) { return sum_all(to_float(each)); }
-// How many rows there are, by a value that has one for each.
+// The number of rows; `row` is any PER_ROW value that is not negative.
 Float count_rows(const Int& row) { return count(row >= 0); }
 
-// Number k of a layer's state is output k of the program, as fp64.
+// Makes output k of a program number k of the metric's state.
 void put_state(tn::Builder& body, const std::vector<tn::Tensor>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) body.state(static_cast<uint32_t>(i), outputs[i]);
 }
@@ -91,11 +91,13 @@ struct ClassificationError {
   }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
+    // scores [samples, classes], labels int [samples]. `before` is the number of classes before the label in the order
+    // of scores; NaN compares false, so that it counts as before.
     tn::Program program;
     const Float score = program.full();
     const Int label = program.per_row<Int>();
     const Float own = sum_per_row(select(program.column() == label, score, 0.0));
-    const Logical behind = score < own || (score == own && program.column() >= label);  // the label itself is
+    const Logical behind = score < own || (score == own && program.column() >= label);  // true of the label itself
     const Float before = sum_per_row(to_float(!behind));
     program.output(count(before >= static_cast<double>(attributes.integer("top"))), TN_F64);
     program.output(count_rows(label), TN_F64);
@@ -192,6 +194,8 @@ struct MacroPrecisionRecall {
   static void lower(const Attributes&, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
     const int64_t classes = input.spec()[1].offset;
+    // scores [samples, classes], labels int [samples] -> samples, samples * classes, then three counts of samples for
+    // each class: prediction and label are the class, the prediction is, the label is.
     tn::Program program;
     const Float score = program.full();
     const Int label = program.per_row<Int>();
@@ -201,7 +205,7 @@ struct MacroPrecisionRecall {
     const Logical real = label == column;
     const Float samples = count_rows(label);
     program.output(samples, TN_F64);
-    program.output(samples * static_cast<double>(classes), TN_F64);  // from which finalize knows how many there are
+    program.output(samples * static_cast<double>(classes), TN_F64);  // finalize derives the number of classes from it
     const Float sums[] = {sum_per_column(to_float(named && real)), sum_per_column(to_float(named)),
                           sum_per_column(to_float(real))};
     for (int64_t k = 0; k < classes; ++k)
@@ -248,7 +252,8 @@ struct Auc {
     planner.state(static_cast<uint32_t>(2 * attributes.integer("bins")));
   }
 
-  // State 2 k: the false samples in bin k; 2 k + 1: the true ones.
+  // scores [samples], labels 0 or 1 [samples] -> histogram [2 * bins]: state 2k counts the false samples in bin k,
+  // state 2k + 1 the true ones.
   static void lower(const Attributes& attributes, tn::Builder& body) {
     const int64_t bins = attributes.integer("bins");
     const double low = attributes.number("low");

@@ -7,8 +7,8 @@ namespace {
 
 using tn::Float;
 
-// Suffixes are part of the static description, so there is an end to them; they are those of fc, so that a matrix can
-// be shared with one.
+// The suffixes of parameters. Their number is fixed, since they are part of the static description. They are those of
+// fc, so that the two can share a matrix.
 constexpr const char* kWeights[] = {"weight",   "weight_1", "weight_2", "weight_3",
                                     "weight_4", "weight_5", "weight_6", "weight_7"};
 constexpr uint32_t kMostInputs = 8;
@@ -140,12 +140,15 @@ struct Mixed {
     planner.require_per_row(i, planner.input(i).leading(1));
     planner.index_limit(i, vocabulary);
     planner.parameter(kWeights[i], tn::Spec({vocabulary, size}),
-                      tn::normal_initializer(0, 1 / std::sqrt(static_cast<double>(size))), TN_PARAMETER_ROWS_GRADIENT);
+                      tn::normal_initializer(0, 1 / std::sqrt(static_cast<double>(size))),
+                      TN_PARAMETER_SPARSE_GRADIENT);
   }
 
+  // x as [samples, depth].
   static tn::Tensor flat(const tn::Tensor& x, int64_t depth) { return x.view(tn::Spec({x.spec()[0], depth})); }
 
-  // What a matrix makes of an input: [samples, size].
+  // The projection of x by a matrix, [samples, size]. full_matrix: x [samples, D], weight [D, size]. transposed: weight
+  // [size, D]. table: ids x int [samples], weight [vocabulary, size].
   static tn::Tensor looked_up(tn::Builder& body, Kind kind, const tn::Tensor& x, const tn::Tensor& weight) {
     if (kind == Kind::kFullMatrix) return body.gemm(flat(x, weight.spec()[0].offset), weight);
     if (kind == Kind::kTransposed) return body.gemm(flat(x, weight.spec()[1].offset), weight, TN_TRANSPOSE_B);

@@ -5,13 +5,15 @@ namespace {
 
 using tn::Float;
 
-// Both normalise along the last dimension, the grid's columns.
+// The shape of scale and shift, [features]. Both layers normalise along the last dimension; the other ones are the rows
+// of the grid.
 tn::Spec features_of(const tn::Planner& planner) {
   const tn::Spec input = planner.input(0);
   if (input.rank() < 2) throw planner.bad_input(0, "must be [samples, ..., features]");
   return tn::Spec({planner.elements(0, input.rank() - 1)});
 }
 
+// 1 / features: the factor from a sum over a row to its mean.
 double share_of_one(const tn::Tensor& input) { return 1 / static_cast<double>(input.spec().back().offset); }
 
 void describe_ports(tn::LayerDescription& d) {
@@ -47,7 +49,9 @@ struct LayerNorm {
     const bool learnable = attributes.flag("learnable");
     const double share = share_of_one(input);
 
-    tn::Program forward;  // the mean and the inverse deviation of each row are kept for the gradient
+    // x [rows, features], scale and shift [features] -> result [rows, features]; mean and inverse standard deviation
+    // [rows], which the gradient reads.
+    tn::Program forward;
     const Float x = forward.full();
     const Float mean = sum_per_row(x) * share;
     const Float centred = x - mean;
@@ -64,6 +68,8 @@ struct LayerNorm {
     forward.output(mean);
     forward.output(inverse);
 
+    // With u = (x - mean) * inverse and du = scale * dy: dx = inverse * (du - mean(du) - u * mean(du * u)); dscale is
+    // the sum of dy * u over the rows, dshift the sum of dy.
     tn::GradientProgram backward(forward);
     const Float again = (backward.input() - backward.result(1)) * backward.result(2);
     const Float dy = backward.result_gradient();
@@ -106,7 +112,9 @@ struct RmsNorm {
     const bool shift = attributes.flag("shift");
     const double share = share_of_one(input);
 
-    tn::Program forward;  // the inverse root of each row is kept for the gradient
+    // x [rows, features], scale and shift [features] -> result [rows, features]; inverse root mean square [rows], which
+    // the gradient reads.
+    tn::Program forward;
     const Float x = forward.full();
     const Float inverse = 1 / sqrt(sum_per_row(x * x) * share + attributes.number("epsilon"));
     std::vector<tn::Tensor> operands{input};
@@ -122,6 +130,8 @@ struct RmsNorm {
     forward.output(result);
     forward.output(inverse);
 
+    // With u = x * inverse and du = scale * dy: dx = inverse * (du - u * mean(du * u)); dscale is the sum of dy * u
+    // over the rows, dshift the sum of dy.
     tn::GradientProgram backward(forward);
     const Float kept = backward.result(1);
     const Float unit = backward.input() * kept;

@@ -1,5 +1,5 @@
-// LambdaRank: the cost of every pair of a list, weighed by what its order is worth. Pairs are a loop that no primitive
-// has, so this is a native kernel. SPDX-License-Identifier: Apache-2.0
+// LambdaRank: a cost for every pair of a list, weighted by the change of NDCG if the two change places. No primitive
+// loops over pairs, so this is a native kernel. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +9,7 @@ namespace tenon::ranking {
 
 namespace {
 
-enum { kScore = 0, kRelevance = 1, kCostGradient = 3 };  // of a call; number 2 is the cost
+enum { kScore = 0, kRelevance = 1, kCostGradient = 3 };  // inputs of a backward call; number 2 is the cost
 
 struct LambdaCost {
   static void describe(tn::LayerDescription& d) {
@@ -34,29 +34,31 @@ struct LambdaCost {
   }
 };
 
+// A prepared call.
 struct Lambda {
   int64_t top;
   double sigma;
-  int64_t most_rows;  // of a minibatch, all lists together
+  int64_t most_rows;  // bound of the rows of a minibatch, of all lists together
 };
 
-// One run, as its tasks see it: a task is a list.
+// One run; a task is a list. List l has the rows [offsets[l], offsets[l + 1]).
 struct Run {
   const Lambda* lambda;
-  Floats score, relevance;
-  const int64_t* offsets;
-  int64_t* order;       // [rows]: the rows of each list, best score first
-  int64_t* ideal;       // [rows]: likewise by relevance
-  const tn_tensor* to;  // costs, or gradients of the scores
-  const Floats* from;   // gradients of the costs; null in forward
-  bool add;
+  Floats score, relevance;  // [rows] each
+  const int64_t* offsets;   // [lists + 1]
+  int64_t* order;           // [rows] the rows of each list, largest score first
+  int64_t* ideal;           // [rows] the rows of each list, largest relevance first
+  const tn_tensor* to;      // forward: costs [lists]; backward: gradients of the scores [rows]
+  const Floats* from;       // backward: gradients of the costs [lists]; null in forward
+  bool add;                 // the request is ADD: adds to `to`
 };
 
+// Gain of a row, discount of a place from 0, and log(1 + exp(x)) without overflow.
 double gain(double relevance) { return std::exp2(relevance) - 1; }
 double discount(int64_t place, int64_t top) { return place < top ? 1 / std::log2(static_cast<double>(place) + 2) : 0; }
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
-// Sorts the rows from first to last, largest value first, equal values in their order, NaN last.
+// order[first, last) = the rows [first, last) sorted from the largest value, equal values in their order, NaN last.
 void sort(int64_t* order, int64_t first, int64_t last, const Floats& value) {
   for (int64_t row = first; row < last; ++row) order[row] = row;
   std::sort(order + first, order + last, [&](int64_t a, int64_t b) {
@@ -66,7 +68,7 @@ void sort(int64_t* order, int64_t first, int64_t last, const Floats& value) {
   });
 }
 
-// The largest discounted gain that a list can have.
+// The largest discounted gain of the list of rows [first, last): its rows in the order of relevance.
 double best(const Run& run, int64_t first, int64_t last) {
   sort(run.ideal, first, last, run.relevance);
   const int64_t top = run.lambda->top;
@@ -76,7 +78,8 @@ double best(const Run& run, int64_t first, int64_t last) {
   return sum;
 }
 
-// Calls `use(higher row, lower row, |dNDCG|)` for the pairs of a list, by the places of the upper and the lower row.
+// Calls use(row of higher relevance, row of lower relevance, |dNDCG|) for each pair of different relevance in the list
+// of rows [first, last) with a row among the top places.
 template <typename Use>
 void each_pair(const Run& run, int64_t first, int64_t last, Use&& use) {
   const double whole = best(run, first, last);
@@ -93,6 +96,7 @@ void each_pair(const Run& run, int64_t first, int64_t last, Use&& use) {
     }
 }
 
+// Task `list`, forward: to[list] = sum over pairs of |dNDCG| * log(1 + exp(-sigma * (s_high - s_low))).
 void cost_of_list(void* argument, int64_t list, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const double sigma = run.lambda->sigma;
@@ -103,6 +107,8 @@ void cost_of_list(void* argument, int64_t list, int32_t) {
   put(*run.to, list, sum, run.add);
 }
 
+// Task `list`, backward: adds -push to the row of higher relevance of each pair, push to the other, push = from[list] *
+// |dNDCG| * sigma / (1 + exp(sigma * (s_high - s_low))). WRITE zeroes the list's rows of `to` first.
 void gradient_of_list(void* argument, int64_t list, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const double sigma = run.lambda->sigma;
@@ -130,6 +136,7 @@ Run run_of(void* binding, const tn_call* call) {
           call->requests[0] == TN_REQUEST_ADD};
 }
 
+// inputs: score [rows], relevance [rows]; outputs: costs [lists].
 tn_status forward(void* binding, const tn_execution* execution, const tn_call* call) {
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
   Run run = run_of(binding, call);
@@ -137,6 +144,8 @@ tn_status forward(void* binding, const tn_execution* execution, const tn_call* c
   return TN_OK;
 }
 
+// inputs: score [rows], relevance [rows], costs, gradients of the costs [lists]; outputs: gradients of score and
+// relevance [rows]. That of relevance is 0.
 tn_status backward(void* binding, const tn_execution* execution, const tn_call* call) {
   const tn_tensor* relevance = call->outputs[kRelevance];
   if (call->requests[kRelevance] == TN_REQUEST_WRITE)

@@ -1,4 +1,4 @@
-// How many pairs of each list are in the right order. SPDX-License-Identifier: Apache-2.0
+// Counts the pairs of each list that are in the right order. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 
@@ -8,8 +8,8 @@ namespace tenon::ranking {
 
 namespace {
 
-enum { kScore = 0, kLabel = 1, kQuery = 2, kWeight = 3 };
-enum { kRight = 0, kWrong = 1, kTied = 2, kStates = 3 };
+enum { kScore = 0, kLabel = 1, kQuery = 2, kWeight = 3 };  // inputs
+enum { kRight = 0, kWrong = 1, kTied = 2, kStates = 3 };   // states
 
 struct Pnpair {
   static void describe(tn::LayerDescription& d) {
@@ -33,7 +33,7 @@ struct Pnpair {
     for (const uint32_t i : {kLabel, kQuery, kWeight})
       if (planner.has_input(i)) planner.require_per_row(i, score.leading(1));
     if (score.is_ragged() && planner.has_input(kQuery))
-      throw planner.bad_input(kQuery, "is given, and the sequences of \"score\" are the lists");
+      throw planner.bad_input(kQuery, "must be absent: the sequences of \"score\" are the lists");
     if (!score.is_ragged() && !planner.has_input(kQuery))
       throw planner.bad_input(kScore, "must be sequences (ragged), or there must be a query for each sample");
     planner.state(kStates);
@@ -49,6 +49,7 @@ struct Pnpair {
   }
 };
 
+// Element i of a tensor of any integer type.
 int64_t integer_at(const tn_tensor& tensor, int64_t i) {
   const uint8_t* data = tn_data(&tensor);
   const bool has_sign = tensor.dl.dtype.code == kDLInt;
@@ -70,17 +71,18 @@ struct Sums {
   double of[kStates];
 };
 
-// One run, as its tasks see it: a task is a block of rows, each with those behind it in its list.
+// One run. A task is a block of kBlock places of `order`; each is paired with the later places of its list.
 struct Run {
-  Floats score, label;
-  const Floats* weight;  // null: 1
+  Floats score, label;   // [rows] each
+  const Floats* weight;  // [rows]; null: all weights are 1
   int64_t rows;
-  int64_t* order;  // [rows]: rows list by list
-  int64_t* ends;   // [rows]: by place in the order, where its list ends
-  Sums* sums;      // [blocks]
+  int64_t* order;  // [rows] the rows, list by list
+  int64_t* ends;   // [rows] for each place of `order`: the end of its list
+  Sums* sums;      // [blocks] sums of each task
 };
 constexpr int64_t kBlock = 64;
 
+// Task `block`: sums[block] = weights of the pairs whose first place is in the block, by right, wrong and tied.
 void count_block(void* argument, int64_t block, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   Sums sums = {};
@@ -96,7 +98,7 @@ void count_block(void* argument, int64_t block, int32_t) {
   run.sums[block] = sums;
 }
 
-// Orders the rows by list and notes where each list ends.
+// Fills order and ends [rows]: by the innermost sequences of `score`, or by equal values of query [rows].
 void find_lists(const Run& run, const tn_tensor& score, const tn_tensor* query) {
   for (int64_t row = 0; row < run.rows; ++row) run.order[row] = row;
   if (query == nullptr) {
@@ -115,6 +117,7 @@ void find_lists(const Run& run, const tn_tensor& score, const tn_tensor* query) 
   }
 }
 
+// inputs: score and label [rows], optional query [rows] and weight [rows]; outputs: three states, one float64 each.
 tn_status count_pairs(void* binding, const tn_execution* execution, const tn_call* call) {
   const int64_t most_rows = *static_cast<const int64_t*>(binding);
   const tn_tensor& score = *call->inputs[kScore];

@@ -53,7 +53,8 @@ struct Ndcg {
   }
 
  private:
-  // The discounted gain of each list in the order of `score`.
+  // score [rows], relevance [rows] -> [lists]: the sum of (2^relevance - 1) / log2(place + 2) over the top places, from
+  // 0, in the order of `score`. 2^g - 1 is computed as expm1(g log 2).
   static tn::Tensor gain(const tn::Attributes& attributes, tn::Builder& body, const tn::Tensor& score,
                          const tn::Tensor& relevance) {
     const tn::Dim rows = score.spec()[0];

@@ -1,4 +1,5 @@
-// What layers of ranked lists share. A list is the rows of an innermost sequence. SPDX-License-Identifier: Apache-2.0
+// Shared code of the layers of ranked lists. A list is the rows of an innermost sequence.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,7 @@
 
 namespace tenon::ranking {
 
-// One number for each row: [rows], or [rows, 1].
+// Throws unless the input is one number for each row: [rows] or [rows, 1].
 inline void require_one_number(const tn::Planner& planner, uint32_t i) {
   const tn::Spec spec = planner.input(i);
   if (spec.rank() < 1 || spec.rank() > 2 || (spec.rank() == 2 && !spec[1].same(1)))
@@ -24,7 +25,7 @@ inline void plan_lists(const tn::Planner& planner, uint32_t score, uint32_t rele
 
 // ---- in kernels
 
-// An operand of floats of either width.
+// A tensor of float32 or float64, read as doubles.
 class Floats {
  public:
   explicit Floats(const tn_tensor& tensor) : data_(tn_data(&tensor)), wide_(tensor.dl.dtype.bits == 64) {}
@@ -37,6 +38,7 @@ class Floats {
   const uint8_t* data_;
   bool wide_;
 };
+// Element i of a float32 or float64 tensor = value, or += value.
 inline void put(const tn_tensor& tensor, int64_t i, double value, bool add) {
   uint8_t* data = tn_data(&tensor);
   if (tensor.dl.dtype.bits == 64) {
@@ -48,13 +50,13 @@ inline void put(const tn_tensor& tensor, int64_t i, double value, bool add) {
   }
 }
 
-// Where the innermost sequences of a ragged operand begin and end.
+// The offsets [sequences + 1] of the innermost sequences of a ragged tensor.
 inline const int64_t* innermost(const tn_tensor& tensor) {
   const auto& ragged = *static_cast<const tn_ragged*>(tensor.part);
   return ragged.offsets[ragged.levels - 1];
 }
 
-// A binding, which the host destroys.
+// Fills `prepared` with a copy of `binding`, which the host destroys.
 template <typename Binding>
 tn_status prepare(const tn_errors* errors, const Binding& binding, uint64_t workspace_bytes,
                   tn_status (*run)(void*, const tn_execution*, const tn_call*), tn_prepared* prepared) {
@@ -68,7 +70,7 @@ tn_status prepare(const tn_errors* errors, const Binding& binding, uint64_t work
 
 constexpr tn_dtype kFloats[] = {TN_F32, TN_F64};
 
-// The kernel of a layer type for the host's processor and either float type.
+// The table of a kernel on the device cpu, for both float types.
 inline tn_kernel kernel_of(const char* type, const char* name, decltype(tn_kernel::supports) supports,
                            decltype(tn_kernel::query) query, decltype(tn_kernel::prepare) prepare) {
   tn_kernel kernel = {};

@@ -1,4 +1,4 @@
-// Sum, mean and largest of the elements along an axis, or of all elements of a sample.
+// Sum, mean and maximum of the elements along an axis, or of all elements of a sample.
 // SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.hpp>
 
@@ -6,14 +6,15 @@ namespace {
 
 using tn::Float;
 
-// The axis as dimension number, or 0 where all elements of a sample are meant.
+// The number of the dimension `axis`, or 0 if the layer reduces all elements of a sample.
 int32_t axis_in(const tn::Attributes& attributes, int32_t rank) {
   if (!attributes.has("axis")) return 0;
   const int64_t axis = attributes.integer("axis");
   return static_cast<int32_t>(axis < 0 ? axis + rank : axis);
 }
 
-// A layer from `per_row`, which folds each row of x, of `columns` elements, and `gradient`, that of x.
+// A layer made of per_row(x, columns), which reduces x [rows, columns] to [rows], and gradient(g, columns), the
+// gradient of x.
 template <typename Formula>
 struct Reduction {
   static void describe(tn::LayerDescription& d) {
@@ -54,7 +55,7 @@ struct Reduction {
     int32_t leading = axis_in(attributes, rank);
     if (leading == 0) {
       leading = 1;
-    } else if (leading != rank - 1) {  // rows are leading dimensions, so the axis goes to the end
+    } else if (leading != rank - 1) {  // rows are leading dimensions, so the axis moves to the end
       std::vector<int32_t> order;
       for (int32_t i = 0; i < rank; ++i)
         if (i != leading) order.push_back(i);

@@ -1,5 +1,5 @@
-// Costs of classification among very many classes, which compute a few scores of each sample instead of all: by
-// comparison with drawn classes, and by the decisions on the way to a leaf of a tree.
+// Costs of classification among very many classes, which compute a few scores of each sample instead of all: those of
+// the label and of drawn classes, or those of the nodes on the way to a leaf of a tree.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
@@ -10,14 +10,14 @@ namespace {
 using tn::Float;
 using tn::Int;
 
-enum { kInput = 0, kLabel = 1 };
-enum { kWeight = 0, kBias = 1 };
+enum { kInput = 0, kLabel = 1 };  // inputs
+enum { kWeight = 0, kBias = 1 };  // parameters
 
-// log(1 + exp(z)), which neither overflows nor loses small values, and its derivative.
+// log(1 + exp(z)) without overflow and without loss of small values, and its derivative.
 Float softplus(const Float& z) { return max(z, 0) + log1p(exp(-abs(z))); }
 Float softplus_slope(const Float& z) { return 1 / (1 + exp(-z)); }
 
-// Layers with one score for each of `rows` vectors of a table.
+// Layers with a table weight [rows, D] and bias [rows]: a score for each row.
 struct OfRows {
   static void describe_ports(tn::LayerDescription& d) {
     d.role(TN_ROLE_COST);
@@ -35,19 +35,20 @@ struct OfRows {
     const int64_t depth = planner.elements(kInput, 1);
     planner.require_per_row(kLabel, input.leading(1));
     planner.index_limit(kLabel, classes);
-    planner.parameter("weight", tn::Spec({rows, depth}), tn::glorot_uniform(depth, rows), TN_PARAMETER_ROWS_GRADIENT);
+    planner.parameter("weight", tn::Spec({rows, depth}), tn::glorot_uniform(depth, rows), TN_PARAMETER_SPARSE_GRADIENT);
     if (planner.attributes().flag("bias"))
       planner.parameter("bias", tn::Spec({rows}), tn::constant_initializer(first_bias));
     planner.output(0, tn::Spec({input[0]}));
   }
 
-  // Labels [samples] with columns of 0 behind them: the grid [samples, columns] on which ids are computed.
+  // The labels as a grid int [samples, columns] on which ids are computed: column 0 is the label, the others are 0.
   static tn::Tensor grid(tn::Builder& body, int64_t columns) {
     const tn::Tensor label = body.input(kLabel);
     return body.pad(label.view(tn::Spec({label.spec()[0], 1})), 1, 0, columns - 1);
   }
 
-  // weight[id] . input + bias[id] of ids [samples, n]: [samples, n].
+  // ids [samples, n], input [samples, D] -> [samples, n]: weight[id] . input + bias[id], as a batched gemm of the
+  // gathered rows [samples, n, D] with the input [samples, D, 1].
   static tn::Tensor scores(const tn::Attributes& attributes, tn::Builder& body, const tn::Tensor& ids) {
     const tn::Tensor weight = body.parameter(kWeight);
     const tn::Tensor input = body.input(kInput).view(tn::Spec({ids.spec()[0], weight.spec()[1], 1}));
@@ -110,19 +111,19 @@ struct Nce : OfRows {
     return attributes.text("noise") == std::string("uniform");
   }
 
-  // [samples, 1 + k]: the label, then drawn classes.
+  // int [samples, 1 + k]: the label, then k drawn classes.
   static tn::Tensor candidates(const tn::Attributes& attributes, tn::Builder& body) {
     const auto classes = static_cast<double>(attributes.integer("num_classes"));
     tn::Program program;
     const Int label = program.full<Int>();
     const Float u = program.uniform(0);
     const Float drawn = is_uniform(attributes) ? u * classes : expm1(u * std::log(classes + 1));
-    const Int noise = min(to_int(drawn), attributes.integer("num_classes") - 1);  // a product may be rounded up
+    const Int noise = min(to_int(drawn), attributes.integer("num_classes") - 1);  // a product may round up
     program.output(select(program.column() == 0, label, noise));
     return body.pointwise(program, {grid(body, 1 + attributes.integer("num_negative"))}).front();
   }
 
-  // What should be small: -s of the label in column 0, s of drawn classes.
+  // The argument of softplus in the cost, [samples, 1 + k]: -s of the label in column 0, s of the drawn classes.
   static Float wrong(const tn::Attributes& attributes, tn::Program& program, const Float& score, const Int& id) {
     const auto classes = static_cast<double>(attributes.integer("num_classes"));
     const auto negative = static_cast<double>(attributes.integer("num_negative"));
@@ -134,7 +135,7 @@ struct Nce : OfRows {
 };
 
 struct HierarchicalSigmoid : OfRows {
-  // Up to here the code of a class is exact in float32.
+  // Up to this number the code of a class is exact in float32.
   static constexpr double kMostClasses = 1 << 23;
 
   static void describe(tn::LayerDescription& d) {
@@ -170,8 +171,9 @@ struct HierarchicalSigmoid : OfRows {
   }
 
  private:
-  // Two values [samples, longest path], from the leaf to the root: rows of the nodes; and turns, 1 to 2n + 1 and -1 to
-  // 2n. Paths differ in length by one: behind the root the row is the root's again, and the turn 0.
+  // The paths from the leaf to the root: rows of the table for the nodes, int [samples, longest path]; and turns, float
+  // [samples, longest path], 1 for the child 2n + 1 and -1 for 2n. Paths differ in length by at most one: after the
+  // root the row is that of the root again, and the turn is 0.
   static std::vector<tn::Tensor> path_of(tn::Builder& body, int64_t classes) {
     int length = 0;
     for (int64_t code = 2 * classes - 1; code > 1; code /= 2) ++length;

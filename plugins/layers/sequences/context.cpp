@@ -11,13 +11,13 @@ namespace {
 using tn::Float;
 using tn::Int;
 
-// Row r of the output is rows r + first to r + first + length - 1 of its sequence.
+// The window of row r: the rows r + first to r + first + length - 1 of its sequence.
 struct Window {
   int64_t first, length;
   explicit Window(const tn::Attributes& attributes)
       : first(attributes.has("start") ? attributes.integer("start") : -(attributes.integer("length") - 1) / 2),
         length(attributes.integer("length")) {}
-  // How far it reaches beyond a sequence.
+  // Rows by which the window reaches beyond the beginning and the end of a sequence.
   [[nodiscard]] int64_t before() const { return std::max<int64_t>(0, -first); }
   [[nodiscard]] int64_t after() const { return std::max<int64_t>(0, first + length - 1); }
 };
@@ -27,7 +27,7 @@ struct ContextProjection {
 
   static void describe(tn::LayerDescription& d) {
     d.type("context_projection",
-           "The rows around each row of a sequence, behind one another: output row r is (x[r + start], ..., "
+           "The rows around each row of a sequence, concatenated: output row r is (x[r + start], ..., "
            "x[r + start + length - 1]), so that a fully connected layer behind it is a convolution over time (Waibel "
            "et al., \"Phoneme recognition using time-delay neural networks\", 1989). What lies outside of the sequence "
            "is 0, or with trainable_padding a row of weight: its first rows stand before a sequence, the one next to "
@@ -45,10 +45,10 @@ struct ContextProjection {
   }
 
   static void plan(tn::Planner& planner) {
-    const tn::Spec input = input_of_rows(planner, 0);
+    const tn::Spec input = ragged_input(planner, 0);
     const Window window(planner.attributes());
     const int64_t depth = planner.elements(0, 1);
-    if (depth > INT64_MAX / window.length) throw planner.bad_input(0, "makes a row longer than can be counted");
+    if (depth > INT64_MAX / window.length) throw planner.bad_input(0, "makes a row longer than 2^63 - 1");
     if (pads(planner.attributes(), window))
       planner.parameter("weight", tn::Spec({window.before() + window.after(), depth}), tn::constant_initializer(0));
     planner.output(0, tn::Spec({input[0], depth * window.length}));
@@ -74,12 +74,13 @@ struct ContextProjection {
     return attributes.flag("trainable_padding") && window.before() + window.after() > 0;
   }
 
-  // Rows of the weight where the shift by `by` left the sequence.
+  // shifted [rows, D], weight [before + after, D] -> [rows, D]: row r is shifted[r] if row r + by is in the sequence,
+  // else a row of the weight.
   static tn::Tensor padded(tn::Builder& body, const tn::Tensor& shifted, const Window& window, int64_t by) {
     const tn::Dim rows = shifted.spec()[0];
     const tn::Tensor position = body.segment(TN_SEGMENT_POSITION, rows);
-    const tn::Tensor length = body.segment(TN_SEGMENT_SPREAD, body.segment(TN_SEGMENT_LENGTH, rows), rows);
-    tn::Program place;  // of the row of the weight; 0 where none is needed
+    const tn::Tensor length = body.segment(TN_SEGMENT_BROADCAST, body.segment(TN_SEGMENT_LENGTH, rows), rows);
+    tn::Program place;  // the row of the weight, 0 if none is needed, and whether one is
     const Int target = place.per_row<Int>() + by;
     const Int end = place.per_row<Int>();
     const tn::Logical before = target < 0, behind = target >= end;

@@ -1,4 +1,4 @@
-// One value made of each sequence. SPDX-License-Identifier: Apache-2.0
+// Pooling: one value for each sequence. SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <string>
 
@@ -43,7 +43,7 @@ struct SequencePool {
   }
 
   static void plan(tn::Planner& planner) {
-    const tn::Spec input = input_of_rows(planner, 0);
+    const tn::Spec input = ragged_input(planner, 0);
     planner.output(0, with_first(input.outer(of_samples(planner.attributes(), input) ? 1 : 0), input));
   }
 
@@ -77,7 +77,7 @@ struct SequencePool {
     return input.levels() == 2 && attributes.text("level") == std::string("sample");
   }
 
-  // How many rows each sequence, or each sample, has, as floats.
+  // The number of rows of each sequence, or of each sample (whole): float [sequences] or [samples].
   static tn::Tensor counts(tn::Builder& body, const tn::Tensor& input, bool whole) {
     tn::Program program;
     program.output(to_float(program.per_row<Int>()));
@@ -86,6 +86,7 @@ struct SequencePool {
     return whole ? body.segment(TN_SEGMENT_SUM, lengths, input.spec().outer(0)) : lengths;
   }
 
+  // sum [n, ...], counts [n] -> [n, ...]: sum / count, or sum / sqrt(count); an empty sequence counts as one row.
   static tn::Tensor shared(tn::Builder& body, Kind kind, const tn::Tensor& sum, const tn::Tensor& counts) {
     tn::Program program;
     const Float x = program.full();
@@ -94,7 +95,8 @@ struct SequencePool {
     return body.pointwise(program, {sum, counts}, kRows).front();
   }
 
-  // most: the largest of each inner sequence, which an empty one must not take part in with its 0.
+  // most [inner sequences, ...], the maximum of each inner sequence -> [samples, ...], that of each sample. Empty inner
+  // sequences, whose maximum is given as 0, are left out; a sample without rows has 0.
   static tn::Tensor largest(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& most) {
     tn::Program masked;
     const Float x = masked.full();
@@ -108,7 +110,7 @@ struct SequencePool {
     return body.pointwise(present, {of_all, counts(body, input, true)}, kRows).front();
   }
 
-  // The rows, of which all but the first or last of each sequence are 0.
+  // input [rows, ...] -> [rows, ...]: the first (last) row of each sequence, 0 in the other rows.
   static tn::Tensor end_row(tn::Builder& body, Kind kind, const tn::Tensor& input) {
     const tn::Dim rows = input.spec()[0];
     tn::Program program;
@@ -119,12 +121,13 @@ struct SequencePool {
       program.output(select(position == 0, x, 0.0));
     } else {
       program.output(select(position == program.per_row<Int>() - 1, x, 0.0));
-      operands.push_back(body.segment(TN_SEGMENT_SPREAD, body.segment(TN_SEGMENT_LENGTH, rows), rows));
+      operands.push_back(body.segment(TN_SEGMENT_BROADCAST, body.segment(TN_SEGMENT_LENGTH, rows), rows));
     }
     return body.pointwise(program, operands, kRows).front();
   }
 
-  // picked: a row of each inner sequence; gives that of the first or last one of a sample that has rows.
+  // picked [inner sequences, ...], one row of each -> [samples, ...]: that of the first (last) inner sequence of a
+  // sample that has rows. `key` ranks the inner sequences of a sample by position, empty ones last.
   static tn::Tensor end_sequence(tn::Builder& body, Kind kind, const tn::Tensor& input, const tn::Tensor& picked) {
     const tn::Dim inner = input.spec().outer(0);
     tn::Program keys;

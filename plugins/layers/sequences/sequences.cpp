@@ -1,5 +1,5 @@
-// Layers of sequences: copied to, put behind one another, turned around, normalised. Their rows lie end to end, and no
-// row is there only to fill up. SPDX-License-Identifier: Apache-2.0
+// Layers of sequences: expand, concat, reverse, softmax. Sequences are concatenated rows, without padding.
+// SPDX-License-Identifier: Apache-2.0
 #include "sequences.h"
 
 #include <string>
@@ -24,7 +24,7 @@ struct SequenceExpand {
   }
 
   static void plan(tn::Planner& planner) {
-    const tn::Spec like = input_of_rows(planner, kLike);
+    const tn::Spec like = ragged_input(planner, kLike);
     const tn::Spec value = planner.input(kValue);
     if (value.rank() == 0 || level_of(value, like) < 0)
       throw planner.bad_input(kValue, "must have one value for each sequence of \"like\"")
@@ -36,12 +36,12 @@ struct SequenceExpand {
     const tn::Spec like = body.input(kLike).spec();
     tn::Tensor value = body.input(kValue);
     for (int32_t level = level_of(value.spec(), like); level >= 0; --level)
-      value = body.segment(TN_SEGMENT_SPREAD, value, level == 0 ? like[0] : like.outer(level - 1));
+      value = body.segment(TN_SEGMENT_BROADCAST, value, level == 0 ? like[0] : like.outer(level - 1));
     body.output(0, value);
   }
 
  private:
-  // Which outer dimension of the sequences the values are for; -1: none.
+  // The outer dimension of `like` to whose sequences the values belong; -1 if none.
   static int32_t level_of(const tn::Spec& value, const tn::Spec& like) {
     for (int32_t level = 0; level < static_cast<int32_t>(like.levels()); ++level)
       if (value[0].same(like.outer(level))) return level;
@@ -55,25 +55,26 @@ struct SequenceConcat {
   static void describe(tn::LayerDescription& d) {
     d.type("sequence_concat",
            "Sequences of which each is one of the first input and then one of the second. Of sequences of sequences it "
-           "is the innermost that are put behind one another, which must lie in the same outer ones.");
+           "is the innermost that are concatenated, which must lie in the same outer ones.");
     d.input("first", "[rows, ...]: sequences");
     d.input("second", "[other rows, ...]: as many sequences, of rows like those of the first");
     d.output("output", "[rows of both, ...]");
   }
 
   static void plan(tn::Planner& planner) {
-    const tn::Spec first = input_of_rows(planner, kFirst);
-    const tn::Spec second = input_of_rows(planner, kSecond);
+    const tn::Spec first = ragged_input(planner, kFirst);
+    const tn::Spec second = ragged_input(planner, kSecond);
     if (!with_first(first[0], second).same_shape(first))
       throw planner.bad_input(kSecond, "must have rows like those of the first input")
           .expected(with_first(second[0], first));
-    planner.output(0, with_first(planner.joined(kFirst, kSecond), first));
+    planner.output(0, with_first(planner.concatenated(kFirst, kSecond), first));
   }
 
-  // Each row is added to its place among zeros.
+  // Scatters the rows of both inputs to their places in [rows of both, ...] and adds the two. begin and middle
+  // [sequences]: where the rows of the first and of the second input go.
   static void lower(const tn::Attributes&, tn::Builder& body) {
     const tn::Tensor first = body.input(kFirst), second = body.input(kSecond);
-    const tn::Dim rows = body.joined(first, second);
+    const tn::Dim rows = body.concatenated(first, second);
     const tn::Tensor begin = body.segment(TN_SEGMENT_START, rows);
     tn::Program behind;
     const Int at = behind.per_row<Int>();
@@ -88,14 +89,15 @@ struct SequenceConcat {
   }
 
  private:
-  // begin: where each sequence goes.
+  // value [own rows, ...] -> [rows, ...], 0 elsewhere: row r of sequence s goes to begin[s] + r; begin int64
+  // [sequences].
   static tn::Tensor placed(tn::Builder& body, const tn::Tensor& value, const tn::Tensor& begin, const tn::Dim& rows) {
     const tn::Dim own = value.spec()[0];
     tn::Program program;
     const Int at = program.per_row<Int>();
     program.output(at + program.per_row<Int>());
     const std::vector<tn::Tensor> places = body.pointwise(
-        program, {body.segment(TN_SEGMENT_SPREAD, begin, own), body.segment(TN_SEGMENT_POSITION, own)}, kRows);
+        program, {body.segment(TN_SEGMENT_BROADCAST, begin, own), body.segment(TN_SEGMENT_POSITION, own)}, kRows);
     return body.scatter_add(value, places.front(), rows);
   }
 };
@@ -106,11 +108,12 @@ struct SequenceReverse {
     d.input("input", "[rows, ...]: sequences", TN_PORT_ANY);
     d.output("output", "the shape of the input");
   }
-  static void plan(tn::Planner& planner) { planner.output(0, input_of_rows(planner, 0)); }
+  static void plan(tn::Planner& planner) { planner.output(0, ragged_input(planner, 0)); }
   static void lower(const tn::Attributes&, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
     const tn::Dim rows = input.spec()[0];
-    tn::Program ends;  // the last row of each sequence
+    // last [sequences]: the last row of each. Row r of the output is row last - position(r) of the input.
+    tn::Program ends;
     const Int begin = ends.per_row<Int>();
     ends.output(begin + ends.per_row<Int>() - 1);
     const tn::Tensor last =
@@ -120,7 +123,7 @@ struct SequenceReverse {
     const Int from = mirror.per_row<Int>();
     mirror.output(from - mirror.per_row<Int>());
     const std::vector<tn::Tensor> ids = body.pointwise(
-        mirror, {body.segment(TN_SEGMENT_SPREAD, last, rows), body.segment(TN_SEGMENT_POSITION, rows)}, kRows);
+        mirror, {body.segment(TN_SEGMENT_BROADCAST, last, rows), body.segment(TN_SEGMENT_POSITION, rows)}, kRows);
     body.output(0, body.gather(input, ids.front()));
   }
 };
@@ -135,12 +138,13 @@ struct SequenceSoftmax {
     d.input("input", "[rows, ...]: sequences");
     d.output("output", "the shape of the input. Sums to 1 over the rows of a sequence");
   }
-  static void plan(tn::Planner& planner) { planner.output(0, input_of_rows(planner, 0)); }
+  static void plan(tn::Planner& planner) { planner.output(0, ragged_input(planner, 0)); }
   static void lower(const tn::Attributes&, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
     const tn::Dim rows = input.spec()[0];
+    // The reduction of each sequence, broadcast to its rows: [rows, ...] -> [rows, ...].
     const auto of_all = [&](int32_t op, const tn::Tensor& value) {
-      return body.segment(TN_SEGMENT_SPREAD, body.segment(op, value, rows), rows);
+      return body.segment(TN_SEGMENT_BROADCAST, body.segment(op, value, rows), rows);
     };
     tn::Program power;
     const Float x = power.full();

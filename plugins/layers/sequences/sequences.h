@@ -1,12 +1,12 @@
-// What the layers of sequences share. SPDX-License-Identifier: Apache-2.0
+// Shared code of the layers of sequences. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/plugin.hpp>
 
 namespace tenon::sequences {
 
-// The input, which must be sequences.
-inline tn::Spec input_of_rows(const tn::Planner& planner, uint32_t i) {
+// The spec of the input; throws unless it is ragged.
+inline tn::Spec ragged_input(const tn::Planner& planner, uint32_t i) {
   tn::Spec spec = planner.input(i);
   if (!spec.is_ragged()) throw planner.bad_input(i, "must be sequences (ragged), [rows, ...]");
   return spec;
@@ -19,7 +19,7 @@ inline tn::Spec with_first(const tn::Dim& first, const tn::Spec& spec) {
   return result;
 }
 
-// Rows of a value become rows of the grid of a program, and the rest its columns.
+// The argument `leading` of pointwise: the rows of a value are the rows of the grid, its other dimensions the columns.
 constexpr int32_t kRows = 1;
 
 void add_pool(tn::Plugin& plugin);

@@ -4,14 +4,16 @@
 
 namespace {
 
-// An axis as users count it: dimension 0 is the samples, negative ones count from the end.
+// The number of dimension `axis` of an input; a negative axis counts from the end. Throws for dimension 0, the samples,
+// and for axes that do not exist.
 int32_t axis_of(const tn::Planner& planner, uint32_t input, int64_t axis) {
   const int32_t rank = planner.input(input).rank();
   const int64_t from_start = axis < 0 ? axis + rank : axis;
   if (from_start < 1 || from_start >= rank)
-    throw planner.bad_input(input, "has no axis " + std::to_string(axis) + " behind the samples");
+    throw planner.bad_input(input, "has no axis " + std::to_string(axis) + " after the samples");
   return static_cast<int32_t>(from_start);
 }
+// The same without checks.
 int32_t axis_in(const tn::Spec& spec, int64_t axis) {
   return static_cast<int32_t>(axis < 0 ? axis + spec.rank() : axis);
 }
@@ -107,7 +109,7 @@ struct Transpose {
 
 struct Concat {
   static void describe(tn::LayerDescription& d) {
-    d.type("concat", "The inputs behind one another along an axis; they are equal in all other dimensions.");
+    d.type("concat", "Concatenates the inputs along an axis; they are equal in all other dimensions.");
     d.input("inputs", "[samples, ...]", TN_PORT_VARIADIC);
     d.output("output", "like the inputs; along the axis, as long as all of them together");
     d.attribute(tn::int_attribute("axis", -1).doc("dimension; negative ones count from the end, 0 is the samples"));
@@ -121,7 +123,7 @@ struct Concat {
         throw planner.bad_input(i, "has another number of dimensions than the first").expected(planner.input(0));
       const int64_t own = length_of(planner, i, axis);
       planner.require_shape(i, with_length(planner.input(0), axis, own));
-      if (length > INT64_MAX - own) throw planner.bad_input(i, "makes the output longer than can be counted");
+      if (length > INT64_MAX - own) throw planner.bad_input(i, "makes the output longer than 2^63 - 1");
       length += own;
     }
     planner.output(0, with_length(planner.input(0), axis, length));
@@ -167,7 +169,8 @@ struct Slice {
   }
 };
 
-// As many equal parts as it has outputs: the number of ports is part of a layer's static description.
+// Cuts an axis into kParts equal parts. A type for each number of parts, since the ports are part of the static
+// description.
 template <int64_t kParts>
 struct Split {
   static void describe(tn::LayerDescription& d) {

@@ -7,7 +7,7 @@ using tn::Float;
 
 enum { kA = 0, kB = 1 };
 
-// Layers of a vector with one other, or with each of several others.
+// Layers of pairs of vectors: a with one vector b, or with each of several vectors b.
 struct OfVectors {
   static void describe_ports(tn::LayerDescription& d) {
     d.input("a", "[samples, ..., D]: a vector for each row");
@@ -30,7 +30,7 @@ struct OfVectors {
     planner.output(0, b.leading(b.rank() - 1));
   }
 
-  // The products of a with each of several: b [..., n, D] times a [..., D, 1].
+  // a [..., D], b [..., n, D] -> [..., n]: the product of a with each vector b, a batched gemm with a as [..., D, 1].
   static tn::Tensor products(tn::Builder& body, const tn::Tensor& a, const tn::Tensor& b) {
     tn::Spec column = a.spec();
     column.push_back(1);
@@ -86,13 +86,15 @@ struct CosSim : OfVectors {
   }
 
  private:
-  // From the product and the squares of both lengths. No derivative divides by 0, also where it is not taken.
+  // The cosine from the product and the squared lengths. The lengths are bounded below, so that no derivative divides
+  // by 0, not even one that select discards.
   static Float cosine(const tn::Attributes& attributes, const Float& product, const Float& aa, const Float& bb) {
     const double epsilon = attributes.number("epsilon");
     const double least = epsilon * epsilon;
     const Float lengths = sqrt(max(aa, least)) * sqrt(max(bb, least));
     return select(aa > least && bb > least, attributes.number("scale") * product / lengths, 0.0);
   }
+  // vectors [..., D] -> [...]: the squared lengths.
   static tn::Tensor squares(tn::Builder& body, const tn::Tensor& vectors) {
     tn::Program program;
     const Float x = program.full();
@@ -123,7 +125,7 @@ struct FactorizationMachine {
     if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
     const int64_t factors = planner.attributes().integer("factors");
     planner.parameter("weight", tn::Spec({planner.elements(0, 1), factors}), tn::normal_initializer(0, 0.01),
-                      input.storage() == TN_CSR ? TN_PARAMETER_ROWS_GRADIENT : 0);
+                      input.storage() == TN_CSR ? TN_PARAMETER_SPARSE_GRADIENT : 0);
     planner.output(0, tn::Spec({input[0], 1}));
   }
 
@@ -139,14 +141,16 @@ struct FactorizationMachine {
   }
 
  private:
-  // Of each sample: sum_i x_i v_i, [samples, factors], and what is subtracted, sum_i x_i^2 |v_i|^2, [samples].
+  // For each sample: sums [samples, factors] = sum_i x_i v_i, and own [samples] = sum_i x_i^2 |v_i|^2, which is
+  // subtracted.
   struct Parts {
     tn::Tensor sums, own;
   };
 
+  // input [samples, ...], x [samples, n], weight [n, factors].
   static Parts of_dense(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& weight) {
     const tn::Tensor x = input.view(tn::Spec({input.spec()[0], weight.spec()[0]}));
-    // sum_f v_if^2 of each feature: the subtracted part is then a sum over features alone.
+    // lengths [n] = sum_f v_if^2, so that own is a sum over features alone.
     tn::Program squares;
     const Float v = squares.full();
     squares.output(sum_per_row(v * v));
@@ -157,6 +161,7 @@ struct FactorizationMachine {
     return {body.gemm(x, weight), body.pointwise(own, {x, lengths}).front()};
   }
 
+  // ids and values [entries], concatenated samples; weight [n, factors], of which the rows `ids` are gathered.
   static Parts of_sparse(tn::Builder& body, const tn::Tensor& ids, const tn::Tensor& values, const tn::Tensor& weight) {
     const tn::Dim entries = ids.spec()[0];
     tn::Program program;

@@ -41,6 +41,7 @@ struct Softmax {
   }
 
   static void lower(const tn::Attributes&, tn::Builder& body) {
+    // x [rows, classes] -> y [rows, classes]; dx = y * (dy - sum over the row of dy * y).
     tn::Program forward;
     const tn::Float x = forward.full();
     const tn::Float e = exp(x - max_per_row(x));

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Parses the attribute "columns". SPDX-License-Identifier: Apache-2.0
 #include "columns.h"
 
 #include <algorithm>
@@ -26,15 +26,15 @@ constexpr NamedType kTypes[] = {
     {"i16", Kind::kInteger, TN_I16}, {"i32", Kind::kInteger, TN_I32}, {"i64", Kind::kInteger, TN_I64},
     {"u8", Kind::kInteger, TN_U8},   {"u16", Kind::kInteger, TN_U16}, {"u32", Kind::kInteger, TN_U32}};
 
-using Numbers = std::unordered_map<std::string_view, size_t>;  // of columns, by name
+using Numbers = std::unordered_map<std::string_view, size_t>;  // numbers of columns by name
 
-// One entry, read from left to right.
+// Parses one entry of the attribute.
 class Entry {
  public:
   Entry(const std::string& text, const std::vector<std::string>& names, const Numbers& numbers)
       : text_(text), names_(names), numbers_(numbers) {}
 
-  // rest: set where the entry has a "*".
+  // *rest: set to true if the entry has a "*".
   SlotColumns parse(bool* rest) {
     SlotColumns slot;
     std::string first = name();
@@ -72,7 +72,7 @@ class Entry {
     at_ += std::strlen(token);
     return true;
   }
-  // A name, or "" for "*".
+  // The next name, or "" for "*".
   std::string name() {
     if (accept("*")) return "";
     skip_spaces();
@@ -95,7 +95,7 @@ class Entry {
     if (at != numbers_.end()) return at->second;
     fail("unknown column " + files::quoted(column) + "; known: " + files::listed(names_));
   }
-  // Adds a column, or a range that begins with it; true for a column.
+  // Adds a column, or the range that begins with it. Returns true for a single column.
   bool add(const std::string& column, SlotColumns& slot, bool* rest) {
     if (column.empty()) {
       *rest = true;
@@ -148,7 +148,7 @@ class Entry {
   size_t at_ = 0;
 };
 
-// Hosts take no more than 4096 slots of a reader, and would take it for a defect of this one.
+// Refuses more than 4096 slots, the limit of hosts, which would report a faulty plugin.
 void check_number(const std::vector<std::string>& entries, const std::vector<std::string>& names) {
   constexpr size_t kMost = 4096;
   const std::string most = std::to_string(kMost);

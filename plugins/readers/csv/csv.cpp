@@ -1,4 +1,4 @@
-// The reader "csv": records of fields between delimiters, RFC 4180, plain or gzip. SPDX-License-Identifier: Apache-2.0
+// The reader "csv": records of fields with delimiters, RFC 4180, plain or gzip. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -35,11 +35,11 @@ char delimiter_of(const tn::Attributes& attributes) {
   return text[0];
 }
 
-// What the values of a column could be, seen from some of them.
+// The type of a column, inferred from some of its values.
 struct Guess {
   bool integer = true;
-  std::string number, text;  // the first that is a number, and that is none; "": not seen
-  files::Line at;            // of the text; only its place
+  std::string number, text;  // the first value that is a number, and the first that is not; "": none yet
+  files::Line at;            // the line of `text`, without its contents
 
   void see(const std::string& field, const files::Line& line) {
     const std::string_view digits = files::without_plus(field);
@@ -76,7 +76,7 @@ class Csv {
   void build_vocabularies(const std::vector<size_t>& columns);
   void save_vocabularies(const tn::ReaderOpen& open) const;
   void index(const tn::Shard& shard);
-  // Calls each(line) for the records: no headers, no empty lines.
+  // Calls each(line) for the records, without headers and empty lines, until it returns false.
   template <typename Each>
   void for_each_record(const Each& each);
   template <typename Work>
@@ -148,7 +148,7 @@ void Csv::for_each_record(const Each& each) {
   }
 }
 
-// Runs `work` on a line; what is wrong with it gets file and line.
+// Calls work(), and adds file and line to a BadRecord.
 template <typename Work>
 void Csv::parsing(const files::Line& line, const Work& work) {
   try {
@@ -204,7 +204,7 @@ void Csv::find_columns(const tn::ReaderOpen& open) {
   }
 }
 
-// Of the first line: where lines end with "\r" alone, as those of old Macs do, all of the file would be one.
+// Checks the first line: if lines end with "\r" alone, as on old Macs, the whole file would be one line.
 void Csv::check_line_end(const files::Line& line) {
   bool quoted = false;
   for (size_t i = 0; i + 1 < line.text.size(); ++i) {
@@ -216,7 +216,7 @@ void Csv::check_line_end(const files::Line& line) {
   }
 }
 
-// Names become those of slots, which hosts read as C strings and write as JSON, and of files.
+// Refuses names that cannot be names of slots, which hosts read as C strings and write as JSON, or of files.
 void Csv::check_header(const files::Line& line, const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i)
     if (const char* const fault = files::name_fault(names[i]))
@@ -224,7 +224,7 @@ void Csv::check_header(const files::Line& line, const std::vector<std::string>& 
                            "column " + std::to_string(i + 1) + ": its name " + files::quoted(names[i]) + " " + fault);
 }
 
-// Gives slots without a type that of their columns' values in the first `most` records: i64, else f32, else category.
+// Infers the types of slots without one from the first `most` records: i64 if all values fit, else f32, else category.
 std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, int64_t most) {
   const auto open = [](const SlotColumns& slot) { return slot.type.kind == Kind::kInferred; };
   if (std::none_of(slots.begin(), slots.end(), open)) return slots;
@@ -249,7 +249,7 @@ std::vector<SlotColumns> Csv::inferred(std::vector<SlotColumns> slots, int64_t m
       column.entry = slot.is_vector || slot.name != column.name ? slot.name + " = ..." : column.name;
       integer = integer && guess.integer;
       if (guess.text.empty()) continue;
-      if (!guess.number.empty())  // codes of a few odd texts among numbers would pass for numbers unseen
+      if (!guess.number.empty())  // as a category, the codes of texts among numbers would go unnoticed
         throw lines_.failure(guess.at, "column " + files::quoted(column.name) + ": " + files::quoted(guess.text) +
                                            " is not a number, unlike " + files::quoted(guess.number) + ": " +
                                            column.advice(guess.text));
@@ -308,7 +308,8 @@ void Csv::find_vocabularies(const std::vector<SlotColumns>& slots, const tn::Rea
   if (open.attributes().has("save_vocabularies") && open.shard().number == 0) save_vocabularies(open);
 }
 
-// From the data of all shards, in the order of the texts' bytes; or, where the model knows some, these alone.
+// Builds vocabularies from the data of all shards, sorted by bytes. If the model has names for a column, refuses other
+// texts instead.
 void Csv::build_vocabularies(const std::vector<size_t>& columns) {
   std::vector<std::set<std::string>> found(columns.size());
   const auto left_out = [&](const files::Line& line) {

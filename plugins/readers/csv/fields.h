@@ -7,7 +7,7 @@
 
 namespace tenon::csv {
 
-// Walks over a record. `at` is the beginning of a field, or of the delimiter after one.
+// A position in a record. `at` is the beginning of a field, or the delimiter after one.
 struct Fields {
   const char* at;
   const char* end;
@@ -15,8 +15,8 @@ struct Fields {
 
   [[nodiscard]] bool done() const { return at == end; }
 
-  // The field at `at`, without its quotes; moves behind it. Null data when it is malformed: *why says how. `room`
-  // holds the text where quotes inside of it are doubled.
+  // Returns the field at `at` without its quotes, and moves `at` behind it. If the field is malformed, sets *why and
+  // returns null data. room: memory for a text with doubled quotes.
   std::string_view take(std::string& room, const char** why) {
     if (at != end && *at == '"') return take_quoted(room, why);
     const auto* stop = static_cast<const char*>(std::memchr(at, delimiter, static_cast<size_t>(end - at)));
@@ -50,13 +50,13 @@ struct Fields {
         *why = "text after the closing quote of a field";
         return {};
       }
-      room.append(from, at);  // one quote of the two
+      room.append(from, at);  // one of the two quotes
       from = ++at;
     }
   }
 };
 
-// Without spaces and tabs around it, unless they separate fields.
+// The text without spaces and tabs at its ends, except delimiters.
 inline std::string_view trimmed(std::string_view text, char delimiter) {
   const auto blank = [&](char c) { return (c == ' ' || c == '\t') && c != delimiter; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Parses the records of CSV files. SPDX-License-Identifier: Apache-2.0
 #include "record.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void store_as(From value, uint8_t* to) {
 }
 
 void store_integer(int64_t value, tn_dtype dtype, uint8_t* to) {
-  switch (tn_dtype_bytes(dtype)) {  // the bits are the same, signed or not
+  switch (tn_dtype_bytes(dtype)) {  // signed and unsigned have the same bits
     case 1:
       return store_as<uint8_t>(value, to);
     case 2:
@@ -31,7 +31,8 @@ void store_integer(int64_t value, tn_dtype dtype, uint8_t* to) {
   }
 }
 
-// A number that is followed by the delimiter at once, as most are. Null: it is for parse_slowly.
+// Parses a number that ends at the delimiter, as most do. Returns its end, or null if parse_slowly must handle the
+// field.
 template <typename T>
 const char* parse_float(const Fields& fields, uint8_t* to) {
   T value = 0;
@@ -41,6 +42,7 @@ const char* parse_float(const Fields& fields, uint8_t* to) {
   return stop;
 }
 
+// The same for an integer within the bounds of the column.
 const char* parse_integer(const Column& column, const Fields& fields, uint8_t* to) {
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(fields.at, fields.end, value);
@@ -54,7 +56,7 @@ const char* parse_integer(const Column& column, const Fields& fields, uint8_t* t
   throw BadRecord{"column " + files::quoted(column.name) + ": " + why};
 }
 
-// A text that its type does not take.
+// Throws for a text that does not fit the column's type; says so if the type was inferred.
 [[noreturn]] void fail_text(const Column& column, std::string_view text, const std::string& why) {
   if (column.sampled == 0) fail(column, why);
   fail(column, why + "; its type was inferred from the first " + std::to_string(column.sampled) +
@@ -66,7 +68,7 @@ const char* parse_integer(const Column& column, const Fields& fields, uint8_t* t
 void Column::set_type(const Type& resolved) {
   type = resolved;
   if (type.kind != Kind::kInteger) return;
-  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - tn_dtype_bits(type.dtype));  // of a signed one
+  const int64_t top = std::numeric_limits<int64_t>::max() >> (64 - tn_dtype_bits(type.dtype));  // of a signed type
   const bool is_signed = tn_dtype_code(type.dtype) == tn_dtype_code(TN_I8);
   low = is_signed ? -top - 1 : 0;
   high = is_signed ? top : 2 * top + 1;
@@ -146,7 +148,8 @@ void RecordParser::parse(std::string_view text, uint8_t* const* slots) {
   if (!fields.done()) fail_count(text, columns.size());
 }
 
-// Everything else: quotes, spaces, a plus sign, what is missing, categories, and damage. to: null to skip the field.
+// Parses all other fields: quotes, spaces, plus signs, missing values, categories, and damage. to: null to skip the
+// field.
 void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* to) {
   const char* why = nullptr;
   std::string_view text = fields.take(room_, &why);
@@ -176,7 +179,7 @@ void RecordParser::parse_slowly(const Column& column, Fields& fields, uint8_t* t
       fail_text(column, text, files::quoted(text) + " is not a finite number of its type");
     float single = 0;
     if (!narrow) return store_as<double>(value, to);
-    files::read_float(digits.data(), end, &single);  // rounded once
+    files::read_float(digits.data(), end, &single);  // from the text, so that it is rounded once
     return store_as<float>(single, to);
   }
   int64_t value = 0;
@@ -201,7 +204,7 @@ void RecordParser::put_missing(const Column& column, uint8_t* to) const {
 void RecordParser::check_missing_value() const {
   for (const Column& column : columns) {
     if (column.slot < 0 || column.type.kind != Kind::kInteger || column.type.limit >= 0) continue;
-    constexpr double kExact = 9007199254740992;  // whole numbers up to here are doubles
+    constexpr double kExact = 9007199254740992;  // 2^53: whole numbers up to it are exact doubles
     if (!(std::fabs(missing_.value) <= kExact) || std::trunc(missing_.value) != missing_.value ||
         static_cast<int64_t>(missing_.value) < column.low || static_cast<int64_t>(missing_.value) > column.high)
       throw tn::Failure(TN_INVALID, "missing_value",

@@ -1,4 +1,4 @@
-// Turns the text of a record into the memory of its slots. SPDX-License-Identifier: Apache-2.0
+// Parses a record into the memory of its slots. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,27 @@
 
 namespace tenon::csv {
 
-// What is wrong with a record, without its place.
+// Thrown for a faulty record. The catcher adds file and line.
 struct BadRecord {
   std::string why;
 };
 
+// A column of the file, and its place in a slot.
 struct Column {
   std::string name;
   int32_t slot = -1;          // -1: the column is not used
   uint64_t offset = 0;        // bytes, within a sample of the slot
-  Type type;                  // resolved: nothing is inferred any more
-  int64_t low = 0, high = 0;  // what a whole number may be
-  size_t vocabulary = 0;      // of a category
-  int32_t absent = -1;        // of a category: the number of what is missing; -1: that is an error
-  int32_t unknown = -1;       // the same for what its vocabulary lacks
-  int64_t sampled = 0;        // records its type was inferred from; 0: it was declared
-  std::string entry;          // how an entry for its slot begins, unless it was declared
-  bool joined = false;        // with others in a slot, which then is no category
+  Type type;                  // not kInferred
+  int64_t low = 0, high = 0;  // bounds of a whole number
+  size_t vocabulary = 0;      // category: number in RecordParser::vocabularies
+  int32_t absent = -1;        // category: the number of missing values; -1: they are an error
+  int32_t unknown = -1;       // category: the number of texts not in the vocabulary; -1: they are an error
+  int64_t sampled = 0;        // records from which the type was inferred; 0: it was declared
+  std::string entry;          // if inferred: how an entry of "columns" for its slot begins, for messages
+  bool joined = false;        // in a slot with others, which cannot be a category
 
   void set_type(const Type& resolved);
-  // How to declare its type, where `text` does not fit what was inferred.
+  // The advice of a message that `text` does not fit the inferred type: how to declare the type.
   [[nodiscard]] std::string advice(std::string_view text) const;
 };
 
@@ -41,11 +42,12 @@ enum class Missing { kError, kValue, kSkip };
 struct MissingRules {
   Missing policy = Missing::kError;
   double value = 0;
-  std::vector<std::string> texts;  // which mean missing, as the empty text does
+  std::vector<std::string> texts;  // that mean missing, like the empty text
 
   [[nodiscard]] bool is_missing(std::string_view text) const;
 };
 
+// Parses records by the columns of the file.
 class RecordParser {
  public:
   RecordParser(char delimiter, MissingRules missing) : delimiter_(delimiter), missing_(std::move(missing)) {}
@@ -54,13 +56,13 @@ class RecordParser {
   std::vector<files::Vocabulary> vocabularies;
 
   [[nodiscard]] const MissingRules& missing() const { return missing_; }
-  // The texts of all fields, trimmed; throws BadRecord unless there are `count` of them, or any where count is 0.
+  // The texts of all fields, trimmed. Throws BadRecord unless there are `count` of them (0: any number).
   std::vector<std::string> split(std::string_view text, size_t count);
-  // Whether a field that is used is missing. False when the record is damaged: whoever reads it will say how.
+  // Whether a used field is missing. False for a damaged record, which parse refuses.
   bool lacks_value(std::string_view text);
   // Writes the used fields into the samples of the slots; throws BadRecord.
   void parse(std::string_view text, uint8_t* const* slots);
-  // Throws tn::Failure unless the value for what is missing can be stored in every column it fills.
+  // Throws tn::Failure unless missing_value can be stored in every column that it may fill.
   void check_missing_value() const;
 
  private:
@@ -70,7 +72,7 @@ class RecordParser {
 
   char delimiter_;
   MissingRules missing_;
-  std::string room_;  // of a field whose quotes were doubled
+  std::string room_;  // memory for a field with doubled quotes
 };
 
 }  // namespace tenon::csv

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Files, counted memory, and texts in messages. SPDX-License-Identifier: Apache-2.0
 #include "file.h"
 
 #include <fcntl.h>
@@ -16,11 +16,11 @@ namespace tenon::files {
 
 namespace {
 
-// One character of UTF-8, or one byte that begins none.
+// One character of UTF-8, or one byte that does not begin one.
 struct Character {
   size_t bytes = 1;
   bool valid = false;
-  bool control = false;  // of ASCII, or one of U+0080 to U+009F
+  bool control = false;  // a control character: of ASCII, or U+0080 to U+009F
 };
 
 Character first_of(std::string_view text) {
@@ -29,7 +29,7 @@ Character first_of(std::string_view text) {
   if (first < 0x80) return {1, true, first < 0x20 || first == 0x7f};
   const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
   if (first < 0xc2 || first > 0xf4) return {};
-  // No longer than need be, no halves of surrogate pairs, and nothing above U+10FFFF.
+  // Refuses overlong forms, halves of surrogate pairs, and code points above U+10FFFF.
   const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   if (byte(1) < low || byte(1) > high) return {};
@@ -42,7 +42,7 @@ Character first_of(std::string_view text) {
 
 File::File(std::string path) : path_(std::move(path)) {
   do {
-    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not make it wait
+    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // does not block on a named pipe
   } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) fail_system("open", errno);
   try {

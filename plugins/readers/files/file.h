@@ -9,7 +9,7 @@
 
 namespace tenon::files {
 
-// A regular file, open for reading. Calls throw tn::Failure that names it.
+// A regular file, open for reading. Calls throw tn::Failure on its path.
 class File {
  public:
   explicit File(std::string path);
@@ -18,8 +18,8 @@ class File {
   File& operator=(File&&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] uint64_t bytes() const { return bytes_; }  // when it was opened
-  // As many of the bytes from `offset` as there are.
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }  // size when it was opened
+  // Reads the `bytes` bytes from `offset`, or fewer at the end of the file. Returns their number.
   size_t read(uint64_t offset, void* to, size_t bytes) const;
 
  private:
@@ -30,7 +30,7 @@ class File {
   uint64_t bytes_ = 0;
 };
 
-// Memory from the host, which counts it; from malloc where the host offers none.
+// Memory from the host, which counts it, or from malloc if `host` is null.
 class Block {
  public:
   Block() = default;
@@ -52,13 +52,15 @@ class Block {
   uint64_t bytes_ = 0;
 };
 
-// What keeps `text` from naming a slot or a file, such as "has a control character in it", or null: nothing does.
+// Returns why `text` cannot be the name of a slot or a file, such as "has a control character in it", or null if it
+// can.
 const char* name_fault(std::string_view text);
 
-// `text` in quotes for a message: at most so many bytes of it, and without what a terminal would obey or is no UTF-8.
+// `text` in quotes for a message: at most `most` bytes of it, with "?" for control characters and bytes that are not
+// UTF-8.
 std::string quoted(std::string_view text, size_t most = 40);
 
-// The first of `texts`, for a message that says what there is.
+// The first 20 of `texts`, quoted, for a message.
 template <typename Texts>
 std::string listed(const Texts& texts) {
   constexpr size_t kMost = 20;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Bounds the output of decompression. SPDX-License-Identifier: Apache-2.0
 #include "inflation.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace tenon::files {
 
 namespace {
 
-constexpr uint64_t kFreeBytes = uint64_t{16} << 20;  // may come out of any file
+constexpr uint64_t kFreeBytes = uint64_t{16} << 20;  // every file may inflate to so much
 
 }  // namespace
 
@@ -31,8 +31,7 @@ void Inflation::add(uint64_t bytes, const std::string& path) {
   if (inflated_ > most_)
     throw tn::Failure(TN_BAD_DATA, path,
                       "inflates to more than " + std::to_string(ratio_) +
-                          " times its size, as data made to fill the memory does; where it is sound, give a greater "
-                          "most_inflation");
+                          " times its size; if the data is sound, set a larger most_inflation");
 }
 
 }  // namespace tenon::files

@@ -1,4 +1,4 @@
-// Bounds what comes out of compressed data by what went in. SPDX-License-Identifier: Apache-2.0
+// Bounds the output of decompression by the size of its input. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,21 @@
 
 namespace tenon::files {
 
+// Counts the inflated bytes of one file or archive. Refuses more than the larger of 16 MiB and most_inflation times its
+// size.
 class Inflation {
  public:
-  static constexpr uint64_t kRatio = 1000;  // deflate gives 1032 at most, and data worth reading far less
+  static constexpr uint64_t kRatio = 1000;  // deflate reaches 1032 at most, and real data far less
 
-  // The attribute most_inflation.
+  // Declares the attribute most_inflation.
   static void describe(tn::ReaderDescription& d);
   // The value of that attribute.
   static uint64_t ratio_of(const tn::Attributes& attributes);
 
+  // Without a bound.
   Inflation() = default;
   Inflation(uint64_t compressed_bytes, uint64_t most_ratio);
-  // So many bytes more came out. Throws TN_BAD_DATA that names `path` once that is too much.
+  // Counts inflated bytes. Throws TN_BAD_DATA on `path` if they exceed the bound.
   void add(uint64_t bytes, const std::string& path);
 
  private:

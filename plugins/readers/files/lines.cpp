@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Finds and reads the lines of text files. SPDX-License-Identifier: Apache-2.0
 #include "lines.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 constexpr uint64_t kWindowBytes = uint64_t{1} << 18;
 constexpr int64_t kRecordsPerBlock = int64_t{1} << 14;
 
-// The line end that ends the record from `begin`, or null: it goes on beyond `end`. *open: inside quotes there.
+// Returns the line end of the record that starts at `begin`, or null if it is not before `end`. *open: whether the
+// record is inside quotes there.
 const char* record_end(const char* begin, const char* end, char quote, bool* open) {
   *open = false;
   const char* from = begin;
@@ -141,7 +142,7 @@ void Lines::ahead(int64_t number) const {
   sources_[it.file].ahead(it.offset, it.bytes);
 }
 
-// Counted only when something is wrong with the line.
+// Counts the lines before it, which is done for messages only.
 uint64_t Lines::line_number(const Line& line) {
   uint64_t number = 1;
   Source& source = sources_[line.file];

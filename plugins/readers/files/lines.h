@@ -1,4 +1,4 @@
-// The records of text files, one to a line, found once and read by number. SPDX-License-Identifier: Apache-2.0
+// Records of text files, one per line, found once and read by number. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace tenon::files {
 
 struct LineRules {
-  char quote = '\0';  // line ends between two of these are part of the record; '\0': none are
+  char quote = '\0';  // a line end between two of these is part of the record; '\0': none is
   uint64_t most_bytes = 0;
 };
 
@@ -24,31 +24,32 @@ struct Line {
   uint64_t offset = 0;
 };
 
+// The text files of a reader, and an index of the records that it keeps.
 class Lines {
  public:
-  // Attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes,
-  // most_inflation, most_kept_bytes.
+  // Declares the attributes that readers of lines share: files, most_line_bytes, most_inflated_bytes, most_inflation,
+  // most_kept_bytes.
   static void describe(tn::ReaderDescription& d);
   Lines(const tn::ReaderOpen& open, char quote);
-  // One plain or gzip file, with bounds that do for a list of words.
+  // One plain or gzip file with default bounds: lines of at most 1 MiB, as in a list of words.
   Lines(const std::string& path, const tn::ReaderOpen& open);
 
-  // Calls each(line) for the lines of all files in order, until it answers false. The text is valid during the call.
+  // Calls each(line) for the lines of all files in order, until it returns false. The text is valid during the call.
   void for_each(const std::function<bool(const Line&)>& each);
   // The same for one file.
   void for_each_of(size_t file, const std::function<bool(const Line&)>& each);
 
-  // Keeps a line as record number records().
+  // Adds a line to the index, as record number records().
   void keep(const Line& line);
   [[nodiscard]] int64_t records() const { return records_; }
-  // Valid until the next call of read or for_each.
+  // Reads record `number`. Valid until the next call of read or for_each.
   Line read(int64_t number);
-  // Prefetches what read will touch.
+  // Prefetches the bytes of a record.
   void ahead(int64_t number) const;
 
   [[nodiscard]] size_t files() const { return sources_.size(); }
   [[nodiscard]] const std::string& path(size_t file) const { return sources_[file].path(); }
-  // "FILE" as the port and "line N: why" as the message.
+  // A TN_BAD_DATA failure on the file with the message "line N: why".
   [[nodiscard]] tn::Failure failure(const Line& line, const std::string& why);
   // "FILE, line N"
   [[nodiscard]] std::string place(const Line& line);
@@ -67,7 +68,7 @@ class Lines {
   LineRules rules_;
   const volatile int32_t* cancel_;
   const tn_memory* memory_;
-  std::vector<Block> index_;  // Record[kRecordsPerBlock] each
+  std::vector<Block> index_;  // of [kRecordsPerBlock] Record each
   int64_t records_ = 0;
 };
 

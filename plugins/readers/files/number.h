@@ -1,4 +1,4 @@
-// Numbers out of text. SPDX-License-Identifier: Apache-2.0
+// Reads numbers from text. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <fast_float/fast_float.h>
@@ -11,16 +11,16 @@
 
 namespace tenon::files {
 
-// How many bytes behind a text that a Source gave may be loaded, whatever they hold.
+// Bytes behind the text of Source::view that may be loaded; their values do not matter.
 constexpr size_t kPadding = 8;
 
-// `text` without a plus sign before a number: from_chars takes none.
+// `text` without a plus sign before a number, which from_chars does not accept.
 inline std::string_view without_plus(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   return text;
 }
 
-// Where the number ends that begins at `at`, or null when there is none. It may be infinite or no number.
+// Reads the number that begins at `at`, which may be infinite or NaN. Returns its end, or null if there is no number.
 template <typename T>
 const char* read_float(const char* at, const char* end, T* value) {
   const auto [stop, error] = fast_float::from_chars(at, end, *value);
@@ -29,7 +29,7 @@ const char* read_float(const char* at, const char* end, T* value) {
 
 namespace detail {
 
-// Up to which whole numbers and powers of ten a type is exact.
+// The whole numbers up to kMost and the powers of ten in kPowers are exact in T.
 template <typename T>
 struct Exact;
 template <>
@@ -43,9 +43,9 @@ struct Exact<double> {
   static constexpr double kPowers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
 };
 
-// The number that the first `count` of eight digits make. digits: byte i holds digit i, from 0 to 9; little-endian.
+// The number of the first `count` of eight digits. digits: byte i has digit i, 0 to 9, in little-endian order.
 inline uint64_t join_digits(uint64_t digits, int count) {
-  uint64_t x = count == 0 ? 0 : digits << (64 - 8 * count);  // zeros come before them
+  uint64_t x = count == 0 ? 0 : digits << (64 - 8 * count);  // as the last digits, after zeros
   x = x * 10 + (x >> 8);                                     // pairs
   constexpr uint64_t kPairs = 0x000000FF000000FF;
   return (((x & kPairs) * 0x000F424000000064) + (((x >> 16) & kPairs) * 0x0000271000000001)) >> 32;
@@ -53,8 +53,8 @@ inline uint64_t join_digits(uint64_t digits, int count) {
 
 }  // namespace detail
 
-// The same with kPadding bytes behind `end`, faster where the number is short: digits, then a point and at most 7 more,
-// such that both the digits and the power of ten are exact, so that one division rounds once (W. D. Clinger, "How to
+// The same for a text with kPadding bytes behind `end`, faster for short numbers: digits, then a point and at most 7
+// more digits. If the digits and the power of ten are exact in T, one division rounds correctly (W. D. Clinger, "How to
 // read floating point numbers accurately", 1990).
 template <typename T>
 const char* read_padded_float(const char* at, const char* end, T* value) {
@@ -68,11 +68,11 @@ const char* read_padded_float(const char* at, const char* end, T* value) {
   for (unsigned digit = 0; p != end && (digit = static_cast<unsigned>(*p) - '0') < 10; ++p) whole = whole * 10 + digit;
   const auto whole_digits = p - whole_begin;
   if (whole_digits == 0 || whole_digits > 9) return read_float(at, end, value);
-  int count = 0;  // of digits behind the point
+  int count = 0;  // digits after the point
   if (p != end && *p == '.') {
     uint64_t digits = 0;
     std::memcpy(&digits, ++p, sizeof digits);
-    digits -= 0x3030303030303030;  // what a borrow spoils lies behind the first byte that is no digit
+    digits -= 0x3030303030303030;  // a borrow changes only bytes after the first that is not a digit
     const uint64_t others = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
     if (others == 0) return read_float(at, end, value);
     count = static_cast<int>(std::min<ptrdiff_t>(__builtin_ctzll(others) / 8, end - p));

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Reads plain and gzip files at any offset. SPDX-License-Identifier: Apache-2.0
 #include "source.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace tenon::files {
 
 namespace {
 
-constexpr size_t kAheadBytes = size_t{1} << 18;      // fits into the second level cache
-constexpr uint64_t kSliceBytes = uint64_t{1} << 24;  // between two looks at the cancel token
-constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // allocated for inflated bytes whatever the file holds
+constexpr size_t kAheadBytes = size_t{1} << 18;      // read ahead; fits into the second-level cache
+constexpr uint64_t kSliceBytes = uint64_t{1} << 24;  // read between two checks of the cancel token
+constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // least memory allocated for inflated bytes
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Reads plain and gzip files in order. SPDX-License-Identifier: Apache-2.0
 #include "stream.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace tenon::files {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 18;
-constexpr uint64_t kSliceBytes = uint64_t{1} << 20;  // between two looks at the cancel token
-constexpr uint64_t kLikelyRatio = 8;                 // of inflated to compressed bytes
+constexpr uint64_t kSliceBytes = uint64_t{1} << 20;  // read between two checks of the cancel token
+constexpr uint64_t kLikelyRatio = 8;                 // likely ratio of inflated to compressed bytes
 
 }  // namespace
 
@@ -69,7 +69,7 @@ uint64_t Stream::inflate_some(uint8_t* to, uint64_t bytes) {
   return bytes - inflater_.avail_out;
 }
 
-// Fills the empty buffer as far as the file goes; at its end begin_ and end_ are 0.
+// Fills the empty buffer from the file; at the end of the file begin_ and end_ are 0.
 void Stream::fill() {
   begin_ = 0;
   end_ = file_.read(offset_, buffer_.data(), buffer_.size());

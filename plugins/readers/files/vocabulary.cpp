@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Numbers texts, and reads and writes their lists. SPDX-License-Identifier: Apache-2.0
 #include "vocabulary.h"
 
 #include <unistd.h>
@@ -19,9 +19,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kLongest = 64;  // longer names are no slips
+constexpr size_t kLongest = 64;  // bytes; longer names are not compared
 
-// Insertions, deletions and changes that turn a into b (Levenshtein); two neighbours in the wrong order count once.
+// The number of insertions, deletions and changes that turn a into b (Levenshtein). Two exchanged neighbours count
+// once.
 size_t edits(std::string_view a, std::string_view b) {
   size_t table[kLongest + 1][kLongest + 1];
   for (size_t i = 0; i <= a.size(); ++i) table[i][0] = i;
@@ -105,7 +106,7 @@ void Vocabulary::check_same(const std::string& path, const std::string& reading,
     ++number;
     return true;
   });
-  if (number < texts_.size()) differs(number, "is not there", files::quoted(texts_[number]));
+  if (number < texts_.size()) differs(number, "is missing", files::quoted(texts_[number]));
 }
 
 }  // namespace tenon::files

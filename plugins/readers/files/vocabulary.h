@@ -1,4 +1,4 @@
-// Texts with numbers from 0, in a file one to a line. SPDX-License-Identifier: Apache-2.0
+// Texts numbered from 0, in a file one per line. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -12,48 +12,48 @@
 
 namespace tenon::files {
 
-// Refuses more entries than an int32 can number.
+// A list of different texts, which are numbered from 0. Refuses more entries than an int32 can number.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  // The file's lines in order; an entry given twice is damage.
+  // The lines of a file in order. A duplicate line is TN_BAD_DATA.
   Vocabulary(const std::string& path, const tn::ReaderOpen& open);
-  // These texts, which differ.
+  // The texts in order, which must be different.
   explicit Vocabulary(const std::vector<std::string_view>& texts) {
     for (const std::string_view text : texts) add(text);
   }
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
 
-  // Gives `text` the next number, unless it has one. True when it was new.
+  // Adds `text` with the next number, unless it is in the list. Returns whether it was added.
   bool add(std::string_view text);
   [[nodiscard]] int32_t size() const { return static_cast<int32_t>(texts_.size()); }
   [[nodiscard]] const std::deque<std::string>& texts() const { return texts_; }
-  // -1 when there is none.
+  // The number of `text`, -1 if it is not in the list.
   [[nodiscard]] int32_t find(std::string_view text) const {
     const auto at = numbers_.find(text);
     return at == numbers_.end() ? -1 : at->second;
   }
-  // As a slot tells them, valid as long as this; null where there are none.
+  // The names of a slot, valid as long as this vocabulary; null if it is empty.
   [[nodiscard]] std::shared_ptr<const tn::Names> names() const {
     return texts_.empty() ? nullptr : std::make_shared<const tn::Names>(texts_);
   }
-  // What is wrong with a text that a model, whose names these are, does not know.
+  // The message about a text that is not among these names of a model.
   [[nodiscard]] std::string not_known(std::string_view text) const;
-  // Throws where one of `texts`, which come from the attribute or file `port`, is not known.
+  // Throws on `port`, the attribute or file of `texts`, if one of them is not in the list.
   template <typename Texts>
   void require_known(const Texts& texts, const std::string& port) const {
     for (const std::string& text : texts)
       if (find(text) < 0) throw tn::Failure(TN_INVALID, port, not_known(text));
   }
-  // Makes the file, at once or not at all. One that is there already must hold these entries: it is never changed, as
-  // models depend on it. `reading` says how to read it instead.
+  // Writes the file atomically. An existing file must have the same entries: it is never changed, since models depend
+  // on it. `reading` is the advice of the message otherwise.
   void write(const std::string& path, const std::string& reading, const tn::ReaderOpen& open) const;
 
  private:
   void check_same(const std::string& path, const std::string& reading, const tn::ReaderOpen& open) const;
 
-  std::deque<std::string> texts_;  // in place: the keys below point into it
+  std::deque<std::string> texts_;  // a deque does not move its texts, to which the keys below point
   std::unordered_map<std::string_view, int32_t> numbers_;
 };
 

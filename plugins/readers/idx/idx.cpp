@@ -1,4 +1,4 @@
-// The reader "idx": any number of IDX files with equally many samples, one slot for each, kept decoded in memory.
+// The reader "idx": IDX files with equally many samples, one slot for each file, kept decoded in memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -25,12 +25,12 @@ std::vector<std::string> slot_names(const tn::Attributes& attributes, size_t fil
   for (auto name = names.begin(); name != names.end(); ++name) {
     if (name->empty()) throw tn::Failure(TN_INVALID, "names", "a name is empty");
     if (std::find(names.begin(), name, *name) != name)
-      throw tn::Failure(TN_INVALID, "names", "\"" + *name + "\" is given twice");
+      throw tn::Failure(TN_INVALID, "names", "duplicate name \"" + *name + "\"");
   }
   return names;
 }
 
-// How many values the integers of each file can have; -1: not known.
+// The index limit of each file; -1 if unknown.
 std::vector<int64_t> index_limits(const tn::Attributes& attributes, const std::vector<File>& files) {
   std::vector<int64_t> limits(files.size(), -1);
   if (!attributes.has("classes")) return limits;

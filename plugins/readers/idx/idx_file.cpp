@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Decodes IDX files. SPDX-License-Identifier: Apache-2.0
 #include "idx_file.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr Type kTypes[] = {{0x08, TN_U8, "uint8"},  {0x09, TN_I8, "int8"},     {
                            {0x0C, TN_I32, "int32"}, {0x0D, TN_F32, "float32"}, {0x0E, TN_F64, "float64"}};
 
 constexpr uint64_t kSkipBytes = uint64_t{1} << 16;
-constexpr uint64_t kFirstBlock = uint64_t{1} << 16;  // bytes that may be allocated whatever the file holds
+constexpr uint64_t kFirstBlock = uint64_t{1} << 16;  // least bytes of the first allocation
 
 std::string digits(uint64_t number) { return std::to_string(number); }
 
@@ -46,6 +46,7 @@ void to_native_order(File& file, uint64_t bytes) {
   if (width == 8) swap_all<uint64_t>(file.values.data(), bytes);
 }
 
+// Decodes one file: the header, then the values of the shard's samples.
 class Decoder {
  public:
   Decoder(const std::string& path, const tn::ReaderOpen& open)
@@ -158,7 +159,7 @@ class Decoder {
                             digits(done_));
   }
 
-  // To what the file may well hold at first, then to twice of what it has held so far; never above what is needed.
+  // Grows `values`: first to the estimate of the stream, then to twice the bytes read so far, never above wanted_.
   void grow() {
     const uint64_t likely = std::max(stream_.likely_bytes(), kFirstBlock);
     const uint64_t bytes = filled_ == 0 ? likely : filled_ > wanted_ / 2 ? wanted_ : 2 * filled_;
@@ -181,9 +182,9 @@ class Decoder {
   const tn_memory* memory_;
   files::Stream stream_;
   File file_;
-  uint64_t all_bytes_ = 0;  // of values in the file, as its header says
-  uint64_t wanted_ = 0;     // of them in this shard
-  uint64_t filled_ = 0;     // of those are in file_.values
+  uint64_t all_bytes_ = 0;  // bytes of values in the file, by its header
+  uint64_t wanted_ = 0;     // bytes of values of this shard
+  uint64_t filled_ = 0;     // bytes in file_.values so far
   uint64_t done_ = 0;       // bytes of values read or skipped
   std::vector<uint8_t> skipped_;
 };

@@ -24,8 +24,8 @@ struct File {
   files::Block values;  // [samples, shape...], native byte order
 };
 
-// Throws tn::Failure, or std::bad_alloc. Memory grows with the bytes that are there, not with what the header says.
-// The shard, where memory comes from, and the attribute most_inflation are those of `open`.
+// Reads the samples of the shard of `open`. Memory grows with the bytes read, not with the sizes in the header. Throws
+// tn::Failure or std::bad_alloc.
 File read_file(const std::string& path, const tn::ReaderOpen& open);
 
 // Throws tn::Failure unless every value, a whole number, is in [0, limit).

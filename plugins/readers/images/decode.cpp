@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Decodes JPEG and PNG files. SPDX-License-Identifier: Apache-2.0
 #include "decode.h"
 
 #include <png.h>
@@ -16,10 +16,10 @@ bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t
   return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
 }
 
-// A PNG file up to its pixels, without the chunks that have no part in them: what is left is the header, the palette
-// and what is transparent.
+// A PNG file up to its first IDAT chunk, without the ancillary chunks except tRNS: the header, the palette and the
+// transparency.
 std::vector<uint8_t> bare_png(const std::vector<uint8_t>& file) {
-  constexpr size_t kSignature = 8, kAround = 12;  // bytes; length, type and checksum
+  constexpr size_t kSignature = 8, kAround = 12;  // bytes of the signature; of length, type and checksum of a chunk
   const auto is = [&](size_t at, const char* type) { return std::memcmp(file.data() + at + 4, type, 4) == 0; };
   std::vector<uint8_t> bare(file.begin(), file.begin() + static_cast<ptrdiff_t>(std::min(file.size(), kSignature)));
   for (size_t at = kSignature; at + kAround <= file.size();) {
@@ -42,7 +42,7 @@ struct Png : png_image {
   Png& operator=(const Png&) = delete;
 
   [[noreturn]] void fail() const { throw BadImage{std::string("PNG: ") + message}; }
-  // Reads all before the pixels.
+  // Reads everything before the pixels.
   void begin(const std::vector<uint8_t>& file) {
     if (png_image_begin_read_from_memory(this, file.data(), file.size()) == 0) fail();
   }
@@ -92,7 +92,7 @@ void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough
   to.full_width = width;
   to.full_height = height;
   const int format = channels_ == 1 ? TJPF_GRAY : TJPF_RGB;
-  // Warnings count as failures: what they warn of are missing or damaged pixels.
+  // Warnings count as failures: they are about missing or damaged pixels.
   if (tjDecompress2(jpeg_.get(), file.data(), bytes, to.pixels.data(), best_width, 0, best_height, format,
                     TJFLAG_LIMITSCANS) != 0)
     fail();
@@ -101,7 +101,7 @@ void Decoder::decode_jpeg(const std::vector<uint8_t>& file, const Enough& enough
 void Decoder::decode_png(const std::vector<uint8_t>& file, Image& to) const {
   Png png;
   png.begin(file);
-  if (png.warning_or_error != 0) {  // damage in times, profiles and texts, which libpng leaves out, spoils no pixels
+  if (png.warning_or_error != 0) {  // damage in times, profiles and texts, which libpng skips, leaves the pixels intact
     Png bare;
     bare.begin(bare_png(file));
     if (bare.warning_or_error != 0) bare.fail();
@@ -113,7 +113,7 @@ void Decoder::decode_png(const std::vector<uint8_t>& file, Image& to) const {
   to.full_width = to.width;
   to.full_height = to.height;
   const png_color white = {255, 255, 255};
-  // Warnings that come now are of the pixels.
+  // Warnings from here on are about the pixels.
   if (png_image_finish_read(&png, &white, to.pixels.data(), 0, nullptr) == 0 || png.warning_or_error != 0) png.fail();
 }
 

@@ -1,4 +1,4 @@
-// JPEG and PNG files as pixels. SPDX-License-Identifier: Apache-2.0
+// Decodes JPEG and PNG files into pixels. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,29 @@
 
 namespace tenon::images {
 
-// Why a file is no image; the path is the caller's to add.
+// Thrown for a file that is not a sound image. The catcher adds the path.
 struct BadImage {
   std::string why;
 };
 
+// A decoded image. A JPEG may be decoded smaller than it is.
 struct Image {
   int width = 0, height = 0, channels = 0;
-  int full_width = 0, full_height = 0;  // as the file says
+  int full_width = 0, full_height = 0;  // size in the file
   std::vector<uint8_t> pixels;          // [height, width, channels]
 };
 
-// Which size is enough for an image of this width and height, in pixels: a JPEG may be decoded smaller than it is,
-// but not below that.
+// Returns the least width and height, in pixels, to which an image of this width and height may be decoded: a JPEG is
+// decoded at the smallest scale of at least that size.
 using Enough = std::function<std::pair<int, int>(int width, int height)>;
 
+// Decodes images; reuses the JPEG decoder.
 class Decoder {
  public:
-  // channels: 1 for grey, 3 for red, green, blue. An image of more pixels than `most_pixels` is refused.
+  // channels: 1 for grey, 3 for red, green, blue. Images of more than most_pixels pixels are refused.
   Decoder(int channels, int64_t most_pixels);
 
-  // Throws BadImage with the decoder's reason. What is transparent becomes white.
+  // Decodes a file. Transparent pixels are blended with white. Throws BadImage with the decoder's reason.
   void decode(const std::vector<uint8_t>& file, const Enough& enough, Image& to);
 
  private:

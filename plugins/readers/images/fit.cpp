@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Scales and cuts images. SPDX-License-Identifier: Apache-2.0
 #include "fit.h"
 
 #include <algorithm>
@@ -8,12 +8,12 @@ namespace tenon::images {
 
 namespace {
 
-constexpr int kBits = 11;  // of a weight: 255 << 22 fits into an int
+constexpr int kBits = 11;  // of a weight: a pixel times two weights, 255 << 22, fits into an int
 constexpr int kOne = 1 << kBits;
 
 }  // namespace
 
-// Pixel i covers [i, i + 1), so that its middle is i + 0.5.
+// Pixel i covers [i, i + 1), so that its centre is i + 0.5.
 std::vector<Fitter::Between> Fitter::positions(int count, double begin, double step, int pixels) {
   std::vector<Between> result(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
@@ -25,10 +25,11 @@ std::vector<Fitter::Between> Fitter::positions(int count, double begin, double s
   return result;
 }
 
+// pixels [height, width, channels] -> [height / 2, width / 2, channels], in place: the mean of 2 x 2 pixels.
 void Fitter::halve(Image& image) {
   const int width = image.width / 2, height = image.height / 2, channels = image.channels;
   const ptrdiff_t row = static_cast<ptrdiff_t>(image.width) * channels;
-  uint8_t* to = image.pixels.data();  // never ahead of what is still to be read
+  uint8_t* to = image.pixels.data();  // never ahead of the pixels that are still read
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < channels; ++c) {

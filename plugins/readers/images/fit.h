@@ -1,4 +1,4 @@
-// Brings a decoded image to the size of a sample. SPDX-License-Identifier: Apache-2.0
+// Scales and cuts a decoded image to the size of a sample. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tenon::images {
 
-// Where the sample lies in the image: the image is thought scaled to `scaled_*` pixels, and the sample is the part of
-// it that begins at `left`, `top`.
+// The place of the sample in the image: if the image is scaled to scaled_width x scaled_height pixels, the sample
+// begins at `left`, `top`.
 struct Place {
   double scaled_width = 0, scaled_height = 0;
   double left = 0, top = 0;
@@ -21,10 +21,12 @@ struct Target {
   bool planes = false;  // [channels, height, width]; else [height, width, channels]
 };
 
+// Cuts samples out of images.
 class Fitter {
  public:
-  // Writes the sample, [height, width] of `target` with the channels of `image`. Bilinear, after halving by means of
-  // four pixels as long as the image is at least twice as large as it is thought. Changes `image`.
+  // Writes the sample, uint8 [channels, height, width] or [height, width, channels] by `target`, to `to`. The image is
+  // halved by means of four pixels while it is at least twice its scaled size, then interpolated bilinearly. Changes
+  // `image`.
   void fit(Image& image, const Place& place, const Target& target, uint8_t* to);
 
  private:
@@ -34,7 +36,8 @@ class Fitter {
     int weight = 0;
   };
 
-  // Of `count` pixels of the sample from `begin` on, in an image of `pixels`, `step` of which make one.
+  // Positions of `count` pixels of the sample, from `begin` on, in an image of `pixels` pixels; `step` pixels of the
+  // image are one of the sample.
   static std::vector<Between> positions(int count, double begin, double step, int pixels);
   static void halve(Image& image);
 };

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 enum class Crop { kNone, kCentre, kRandom };
 
-// Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): the same numbers for the same
-// seed, pass and sample, wherever and in whatever order they are drawn.
+// Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): four numbers that depend on
+// seed, pass and sample alone, not on the order of calls.
 std::array<uint32_t, 4> draw(uint64_t seed, uint64_t pass, uint64_t sample) {
   const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
   const auto high = [](uint64_t value) { return static_cast<uint32_t>(value >> 32); };
@@ -65,7 +65,7 @@ std::vector<std::string> class_folders(const std::string& folder) {
   return names;
 }
 
-// Whether it is a file, or a link to one: what else has the name of an image would fail whenever it is read.
+// Whether the entry is a file or a link to one. Anything else with the name of an image would fail whenever it is read.
 bool is_file(const fs::directory_entry& entry) {
   std::error_code error;
   const fs::file_status status = entry.status(error);
@@ -75,7 +75,7 @@ bool is_file(const fs::directory_entry& entry) {
   return fs::is_regular_file(status);
 }
 
-// The images in a folder and the folders in it, by path.
+// The paths of the images in a folder and its subfolders, sorted.
 std::vector<std::string> image_files(const std::string& folder, const volatile int32_t* cancel) {
   std::vector<std::string> paths;
   std::error_code error;
@@ -108,7 +108,7 @@ class Images {
 
   void find_files(const tn::ReaderOpen& open);
   void load(const std::string& path);
-  // The size that an image is scaled to before the sample is cut out of it.
+  // The size to which an image is scaled before the sample is cut out of it.
   [[nodiscard]] std::pair<double, double> scaled_size(int width, int height) const;
 
   tn::Shard shard_;
@@ -122,7 +122,7 @@ class Images {
   Fitter fitter_;
   files::Vocabulary classes_;
   std::vector<LabelledFile> files_;  // of this shard
-  std::vector<uint8_t> bytes_;       // of the file at hand
+  std::vector<uint8_t> bytes_;       // of the current file
   Image image_;
   std::vector<tn::ReaderSlot> slots_;
 };
@@ -226,7 +226,7 @@ void Images::read(int64_t index, tn::Samples& to) {
   } catch (const BadImage& bad) {
     throw tn::Failure(TN_BAD_DATA, it.path, bad.why);
   } catch (const tn::Failure& failure) {
-    if (failure.code() != TN_NOT_FOUND && failure.code() != TN_INVALID) throw;  // TN_INVALID: no file any more
+    if (failure.code() != TN_NOT_FOUND && failure.code() != TN_INVALID) throw;  // TN_INVALID: not a file any more
     throw tn::Failure(TN_BAD_DATA, it.path, "was removed after the folder was listed");
   }
   Place place;

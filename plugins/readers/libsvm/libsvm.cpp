@@ -19,12 +19,13 @@ namespace tenon::libsvm {
 
 namespace {
 
-// What is wrong with a line, without its place.
+// Thrown for a faulty line. The catcher adds file and line.
 struct BadLine {
   std::string why;
 };
 
-struct Parsed {
+// The contents of a line.
+struct ParsedLine {
   std::string_view label;
   bool ranked = false;  // it has a qid
   int64_t query = 0;
@@ -32,7 +33,7 @@ struct Parsed {
   std::vector<float> values;
 };
 
-// Walks over the words of a line.
+// Reads the words of a line in order.
 class Words {
  public:
   explicit Words(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
@@ -53,7 +54,7 @@ class Words {
   const char* end_;
 };
 
-// `subject`: what the number is, before the word that it was found in.
+// Reads a whole number. For messages: expected, the required form of `word`, and subject, the name of the number in it.
 int64_t whole_number(std::string_view text, const char* expected, const char* subject, std::string_view word) {
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -75,7 +76,7 @@ float number(std::string_view text, const char* expected, const char* subject, s
   return value;
 }
 
-// False unless all of `text` is a number.
+// Reads a label. Returns false unless all of `text` is a finite number.
 bool read_label(std::string_view text, double* value) {
   text = files::without_plus(text);  // "+1" is usual
   const char* const end = text.data() + text.size();
@@ -84,8 +85,8 @@ bool read_label(std::string_view text, double* value) {
 
 bool is_blank(std::string_view line) { return Words(line).next().empty(); }
 
-// By id, from 0; the message says ids as the file does.
-void sort_entries(Parsed& line, int64_t first_id) {
+// Sorts the entries by id and refuses duplicates. Ids count from 0 here, from first_id in the message.
+void sort_entries(ParsedLine& line, int64_t first_id) {
   if (std::adjacent_find(line.ids.begin(), line.ids.end(), std::greater_equal<>()) == line.ids.end()) return;
   std::vector<std::pair<int64_t, float>> entries;
   for (size_t i = 0; i < line.ids.size(); ++i) entries.emplace_back(line.ids[i], line.values[i]);
@@ -117,13 +118,13 @@ class Libsvm {
 
   files::Lines lines_;
   int64_t first_id_;
-  int64_t width_ = -1;                           // -1: not known yet
-  int64_t classes_;                              // 0: labels are numbers with fractions
-  std::vector<std::string> labels_;              // of the classes; none: labels are the classes' numbers
-  std::unordered_map<double, int64_t> numbers_;  // of the labels
-  files::Vocabulary names_;                      // the labels, each as its number is written shortest
+  int64_t width_ = -1;                           // -1: unknown yet
+  int64_t classes_;                              // 0: labels are float32
+  std::vector<std::string> labels_;              // [classes]; empty: labels are numbers of classes
+  std::unordered_map<double, int64_t> numbers_;  // numbers of classes by label
+  files::Vocabulary names_;                      // the labels in their shortest form
   bool ranked_ = false;
-  Parsed parsed_;
+  ParsedLine parsed_;
   std::vector<tn::ReaderSlot> slots_;
 };
 
@@ -166,7 +167,7 @@ Libsvm::Libsvm(const tn::ReaderOpen& open)
   if (ranked_) slots_.push_back({"qid", TN_I64, {}});
 }
 
-// Equal numbers are equal labels, however they are written. Those that a model was trained with keep their classes.
+// Numbers the labels. Labels are compared as numbers, and those of a trained model keep their classes.
 void Libsvm::number_labels(const tn::ReaderOpen& open) {
   const bool given = open.attributes().has("labels");
   const std::vector<std::string> own = given ? open.attributes().texts("labels") : std::vector<std::string>();

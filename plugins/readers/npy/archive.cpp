@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Reads ZIP archives. SPDX-License-Identifier: Apache-2.0
 #include "archive.h"
 
 #include <minizip/unzip.h>
@@ -15,17 +15,18 @@ namespace tenon::npy {
 
 namespace {
 
-constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // allocated whatever the archive says
-constexpr unsigned kSliceBytes = 1u << 20;           // between two looks at the cancel token
+constexpr uint64_t kFirstBytes = uint64_t{1} << 16;  // most bytes of a member's first allocation
+constexpr unsigned kSliceBytes = 1u << 20;           // read between two checks of the cancel token
 constexpr size_t kMostMembers = 4096;
 constexpr std::string_view kSuffix = ".npy";
 
+// An open ZIP archive.
 class Archive {
  public:
   Archive(const std::string& path, const files::SourceLimits& limits, const tn_memory* memory,
           const volatile int32_t* cancel)
       : path_(path), most_(limits.most_inflated), memory_(memory), cancel_(cancel) {
-    const files::File file(path);  // says why where it cannot be opened
+    const files::File file(path);  // throws with the reason if it cannot be opened
     inflation_ = files::Inflation(file.bytes(), limits.most_inflation);
     handle_.reset(unzOpen64(path.c_str()));
     if (handle_ == nullptr) throw tn::Failure(TN_BAD_DATA, path, "not a ZIP archive, or its end is missing");

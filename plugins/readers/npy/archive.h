@@ -15,8 +15,8 @@ struct Member {
   uint64_t bytes = 0;
 };
 
-// All .npy members, or those of these names, in this order, inflated and with their checksums found right. Throws
-// tn::Failure, also when they have more together than `limits` allow.
+// Reads all .npy members, or those of `names` in that order, inflates them and verifies their checksums. Throws
+// tn::Failure, also if they exceed `limits` together.
 std::vector<Member> read_archive(const std::string& path, const std::vector<std::string>& names,
                                  const files::SourceLimits& limits, const tn_memory* memory,
                                  const volatile int32_t* cancel);

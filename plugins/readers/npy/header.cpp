@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Parses the headers of .npy files. SPDX-License-Identifier: Apache-2.0
 #include "header.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace tenon::npy {
 
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 16;  // of a header; real ones have about a hundred
+constexpr uint64_t kMostBytes = uint64_t{1} << 16;  // most bytes of a header; real ones have about a hundred
 constexpr std::string_view kMagic = "\x93NUMPY";
 
 struct NamedType {
-  const char* name;  // without the order of bytes
+  const char* name;  // without the byte order
   tn_dtype dtype;
 };
 constexpr NamedType kTypes[] = {{"b1", TN_BOOL}, {"i1", TN_I8},  {"i2", TN_I16}, {"i4", TN_I32},
@@ -25,7 +25,7 @@ constexpr NamedType kTypes[] = {{"b1", TN_BOOL}, {"i1", TN_I8},  {"i2", TN_I16},
 
 size_t prefix_bytes(std::string_view prefix) { return prefix[6] == 1 ? 10 : 12; }
 
-// Reads the literal of a Python dictionary with the three keys of a header, and nothing else.
+// Parses a header, the literal of a Python dictionary. Refuses everything but its three keys.
 class Parser {
  public:
   Parser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -128,7 +128,7 @@ class Parser {
   std::string_view text_;
   const std::string& path_;
   size_t at_ = 0;
-  int descr_ = 0, order_ = 0, shape_ = 0;  // how often each key was there
+  int descr_ = 0, order_ = 0, shape_ = 0;  // occurrences of each key
   bool fortran_ = false;
   Header header_;
 };

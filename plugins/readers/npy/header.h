@@ -12,16 +12,17 @@ namespace tenon::npy {
 
 struct Header {
   tn_dtype dtype = 0;
-  bool swapped = false;        // values are not in the order of bytes of this machine
+  bool swapped = false;        // the byte order of the values is not that of this machine
   std::vector<int64_t> shape;  // the first dimension counts the samples
 };
 
-// Bytes of a file that tell how long its header is.
+// Bytes at the beginning of a file that values_offset needs.
 constexpr size_t kPrefixBytes = 12;
 
-// Where the values begin, from the file's first kPrefixBytes bytes or all there are; throws tn::Failure on `path`.
+// The offset of the values, from the file's first kPrefixBytes bytes, or all bytes of a shorter file. Throws
+// tn::Failure on `path`.
 uint64_t values_offset(std::string_view prefix, const std::string& path);
-// The header from the bytes before the values; throws tn::Failure on `path`.
+// Parses the header, the bytes before the values. Throws tn::Failure on `path`.
 Header parse_header(std::string_view bytes, const std::string& path);
 
 }  // namespace tenon::npy

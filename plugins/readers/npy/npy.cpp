@@ -1,5 +1,5 @@
-// The reader "npy": arrays that NumPy saved, .npy files and members of .npz files; the first dimension counts the
-// samples. SPDX-License-Identifier: Apache-2.0
+// The reader "npy": arrays saved by NumPy, .npy files and members of .npz files, whose first dimension is the samples.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -15,6 +15,7 @@ namespace tenon::npy {
 
 namespace {
 
+// The array of one slot.
 struct Array {
   files::Source source;
   Header header;
@@ -28,7 +29,7 @@ void swap_all(uint8_t* values, uint64_t bytes) {
   for (uint64_t i = 0; i < bytes; i += sizeof(T)) std::reverse(values + i, values + i + sizeof(T));
 }
 
-// Whether all values are in [0, limit); *value: the one that was looked at last.
+// Whether all values are in [0, limit). If not, *value is the first that is not.
 template <typename T>
 bool all_inside(const uint8_t* values, uint64_t bytes, int64_t limit, int64_t* value) {
   for (uint64_t i = 0; i < bytes; i += sizeof(T)) {
@@ -59,7 +60,7 @@ bool inside(tn_dtype dtype, const uint8_t* values, uint64_t bytes, int64_t limit
   }
 }
 
-// "array.npy" of a folder is called "array".
+// The name of an array in a file: "folder/array.npy" has "array".
 std::string stem(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return name.substr(0, name.find('.', 1));

@@ -50,7 +50,7 @@ std::vector<std::string> word_slots(const tn::Attributes& attributes) {
   return attributes.has("names") ? attributes.texts("names") : std::vector<std::string>{"words"};
 }
 
-// By number where all are whole numbers, else by bytes.
+// The labels sorted as numbers if all are whole numbers, else by bytes.
 std::vector<std::string> in_order(const std::set<std::string>& labels) {
   std::vector<std::string> result(labels.begin(), labels.end());
   std::vector<std::pair<int64_t, std::string>> numbers;
@@ -79,7 +79,7 @@ class Text {
   }
 
  private:
-  // A line cut at its first tab; without labels all of it is text.
+  // A line cut at its first tab. Without labels the whole line is text.
   struct Parts {
     std::string_view label, text;
   };
@@ -98,14 +98,14 @@ class Text {
   files::Lines lines_;
   WordRules rules_;
   tn::Shard shard_;
-  std::string unknown_, begin_, end_;  // "": there is none
+  std::string unknown_, begin_, end_;  // "": none
   int32_t unknown_number_ = -1, begin_number_ = -1, end_number_ = -1;
   bool labelled_;
   int64_t window_ = 0;  // 0: a sample is a line
   files::Vocabulary words_, labels_;
   Tokens tokens_;  // of the whole text, for windows
   int64_t samples_ = 0;
-  std::vector<int32_t> found_;  // of the line at hand
+  std::vector<int32_t> found_;  // numbers of the words of the current line
   std::string room_;
   std::vector<tn::ReaderSlot> slots_;
 };
@@ -172,7 +172,7 @@ Text::Text(const tn::ReaderOpen& open)
   declare_slots(attributes);
 }
 
-// Words that are not to be counted: the file's, or those that the model was trained with.
+// Takes the words of the vocabulary file, or those that the model was trained with. Else scan counts them.
 void Text::find_given_words(const tn::ReaderOpen& open) {
   const tn::Attributes attributes = open.attributes();
   std::string path;
@@ -202,7 +202,7 @@ Text::Parts Text::parts(const files::Line& line) const {
   return {line.text.substr(0, tab), line.text.substr(tab + 1)};
 }
 
-// One pass over all lines: where they are, and what must be counted.
+// Reads all lines once: indexes them, and counts words and labels if they are not known.
 void Text::scan(const tn::ReaderOpen& open) {
   const tn::Attributes attributes = open.attributes();
   if (labelled_) labels_ = files::Vocabulary(open.names("label"));
@@ -234,7 +234,7 @@ void Text::scan(const tn::ReaderOpen& open) {
     if (!labels_.add(label)) throw tn::Failure(TN_INVALID, "labels", "duplicate label " + files::quoted(label));
 }
 
-// The special entries, then words from frequent to rare, equally frequent ones by their bytes.
+// Adds the special entries, then the words from frequent to rare, equally frequent ones by their bytes.
 void Text::build_vocabulary(Counts counts, const tn::Attributes& attributes) {
   for (const std::string& special : {unknown_, begin_, end_}) {
     if (!special.empty()) words_.add(special);

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// Cuts lines of text into words. SPDX-License-Identifier: Apache-2.0
 #include "words.h"
 
 #include <utf8proc.h>
@@ -52,7 +52,7 @@ void for_each_word(std::string_view line, const WordRules& rules, std::string& r
     if (!room.empty()) each(room);
     room.clear();
   };
-  bool touches_part = false;  // the last character belongs to the word in `room` as a letter does
+  bool touches_part = false;  // whether the last character is part of the word in `room`
   for (size_t at = 0; at < line.size();) {
     const Character now = character_at(line, at);
     at += now.bytes;

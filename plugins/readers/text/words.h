@@ -7,19 +7,19 @@
 
 namespace tenon::text {
 
-// What is wrong with a line, without its place.
+// Thrown for a faulty line. The catcher adds file and line.
 struct BadLine {
   std::string why;
 };
 
 struct WordRules {
   bool lower_case = false;
-  // Letters, digits and marks that touch are a word, with apostrophes between them; every other character that is no
-  // space is a word of its own. False: words are what lies between spaces.
+  // True: a word is a run of letters, digits and marks, with apostrophes inside it, and every other character except
+  // spaces is a word of its own. False: words are separated by spaces alone.
   bool split_signs = false;
 };
 
-// Calls each(word) for the words of `line` in order; throws BadLine where it is no UTF-8. `room` holds changed words.
+// Calls each(word) for the words of `line` in order. Throws BadLine if it is not UTF-8. room: memory for the word.
 void for_each_word(std::string_view line, const WordRules& rules, std::string& room,
                    const std::function<void(std::string_view)>& each);
 

@@ -4,9 +4,9 @@
 
 namespace {
 
-// 1 - beta^t, without the cancellation that a subtraction would have for beta near 1.
+// 1 - beta^t for t of at least 1, without cancellation for beta near 1.
 tn::Float correction(double beta, const tn::Float& t) {
-  if (beta == 0) return min(t, 1);  // 1, as t is at least 1
+  if (beta == 0) return min(t, 1);  // 1, since t is at least 1
   return -expm1(std::log(beta) * t);
 }
 
@@ -39,19 +39,19 @@ struct Adam {
     const tn::Float p = update.parameter();
     tn::Float g = update.gradient();
     if (decay > 0 && !decoupled) g = g + decay * update.decay_multiplier() * p;
-    const tn::Slot m = update.slot("m", 0);
-    const tn::Slot v = update.slot("v", 0);
+    const tn::State m = update.state("m", 0);
+    const tn::State v = update.state("v", 0);
     const tn::Float m_next = beta1 * m + (1 - beta1) * g;
     const tn::Float v_next = beta2 * v + (1 - beta2) * (g * g);
-    // The corrections are scalars, taken out of the elements (Kingma and Ba, end of section 2): with r = sqrt(1 -
-    // beta2^t) d is r / (1 - beta1^t) * m / (sqrt(v) + epsilon * r).
+    // The corrections are scalars, so they are factored out of the elements (Kingma and Ba, end of section 2): with r =
+    // sqrt(1 - beta2^t), d = r / (1 - beta1^t) * m / (sqrt(v) + epsilon * r).
     const tn::Float root = sqrt(correction(beta2, update.step()));
     const tn::Float rate = update.learning_rate() * update.rate_multiplier();
     const tn::Float direction = m_next / (sqrt(v_next) + attributes.number("epsilon") * root);
     tn::Float p_next = p - rate * root / correction(beta1, update.step()) * direction;
     if (decay > 0 && decoupled) p_next = p_next - rate * decay * update.decay_multiplier() * p;
-    update.slot_next(m, m_next);
-    update.slot_next(v, v_next);
+    update.state_next(m, m_next);
+    update.state_next(v, v_next);
     update.parameter_next(p_next);
   }
 

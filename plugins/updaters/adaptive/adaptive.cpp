@@ -1,4 +1,4 @@
-// Updaters that give every element a step size of its own, from the gradients it has seen. Adam has a plugin to itself.
+// Updaters with a step size for each element, computed from its past gradients. Adam has a plugin of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <tenon/plugin.hpp>
@@ -7,7 +7,7 @@ namespace {
 
 using tn::Attributes;
 using tn::Float;
-using tn::Slot;
+using tn::State;
 
 void declare_rate(tn::UpdaterDescription& d, double rate) {
   d.attribute(tn::float_attribute("learning_rate", rate).at_least(0).doc("step size"));
@@ -16,22 +16,24 @@ void declare_decay(tn::UpdaterDescription& d) {
   d.attribute(tn::float_attribute("weight_decay", 0).at_least(0).doc("L2 penalty: this times p is added to g"));
 }
 
-// An attribute that is a share of the past, [0, 1).
+// An attribute in [0, 1): the share of an old value that is kept.
 double share(const Attributes& attributes, const char* name) {
   const double value = attributes.number(name);
   if (value >= 1) throw tn::Failure(TN_INVALID, name, "must be below 1");
   return value;
 }
 
+// g + weight_decay * decay_multiplier * p.
 Float decayed_gradient(tn::UpdateRecorder& update) {
   const double decay = update.attributes().number("weight_decay");
   if (decay == 0) return update.gradient();
   return update.gradient() + decay * update.decay_multiplier() * update.parameter();
 }
 
-// A mean that forgets: share of the old, the rest of the new.
+// An exponential moving average.
 Float blend(double share, const Float& old, const Float& fresh) { return share * old + (1 - share) * fresh; }
 
+// p = p - learning_rate * rate_multiplier * direction.
 void step(tn::UpdateRecorder& update, const Float& direction) {
   update.parameter_next(update.parameter() - update.learning_rate() * update.rate_multiplier() * direction);
 }
@@ -52,9 +54,9 @@ struct Adagrad {
   static void record(tn::UpdateRecorder& update) {
     const Attributes attributes = update.attributes();
     const Float g = decayed_gradient(update);
-    const Slot v = update.slot("v", attributes.number("initial_sum"));
+    const State v = update.state("v", attributes.number("initial_sum"));
     const Float v_next = v + g * g;
-    update.slot_next(v, v_next);
+    update.state_next(v, v_next);
     step(update, g / (sqrt(v_next) + attributes.number("epsilon")));
   }
 };
@@ -74,11 +76,11 @@ struct RowwiseAdagrad {
 
   static void record(tn::UpdateRecorder& update) {
     const Attributes attributes = update.attributes();
-    update.grain(TN_GRAIN_ROW);
+    update.grain(TN_GRAIN_ROW);  // p and g are [rows, columns], v is [rows]
     const Float g = decayed_gradient(update);
-    const Slot v = update.row_slot("v", attributes.number("initial_sum"));
+    const State v = update.row_state("v", attributes.number("initial_sum"));
     const Float v_next = v + sum_per_row(g * g) / update.row_elements();
-    update.slot_next(v, v_next);
+    update.state_next(v, v_next);
     step(update, g / (sqrt(v_next) + attributes.number("epsilon")));
   }
 };
@@ -108,21 +110,21 @@ struct RmsProp {
     const double rho = share(attributes, "rho");
     const double momentum = attributes.number("momentum");
     const Float g = decayed_gradient(update);
-    const Slot v = update.slot("v", 0);
+    const State v = update.state("v", 0);
     const Float v_next = blend(rho, v, g * g);
-    update.slot_next(v, v_next);
+    update.state_next(v, v_next);
     Float variance = v_next;
     if (attributes.flag("centered")) {
-      const Slot m = update.slot("m", 0);
+      const State m = update.state("m", 0);
       const Float m_next = blend(rho, m, g);
-      update.slot_next(m, m_next);
+      update.state_next(m, m_next);
       variance = max(v_next - m_next * m_next, 0);
     }
     Float direction = g / (sqrt(variance) + attributes.number("epsilon"));
     if (momentum > 0) {
-      const Slot b = update.slot("b", 0);
+      const State b = update.state("b", 0);
       direction = momentum * b + direction;
-      update.slot_next(b, direction);
+      update.state_next(b, direction);
     }
     step(update, direction);
   }
@@ -148,12 +150,12 @@ struct Adadelta {
     const double epsilon = attributes.number("epsilon");
     if (epsilon == 0) throw tn::Failure(TN_INVALID, "epsilon", "must be above 0, or nothing ever moves");
     const Float g = decayed_gradient(update);
-    const Slot v = update.slot("v", 0);
-    const Slot u = update.slot("u", 0);
+    const State v = update.state("v", 0);
+    const State u = update.state("u", 0);
     const Float v_next = blend(rho, v, g * g);
     const Float direction = sqrt((u + epsilon) / (v_next + epsilon)) * g;
-    update.slot_next(v, v_next);
-    update.slot_next(u, blend(rho, u, direction * direction));
+    update.state_next(v, v_next);
+    update.state_next(u, blend(rho, u, direction * direction));
     step(update, direction);
   }
 };
@@ -179,14 +181,14 @@ struct Adamax {
     const double beta1 = share(attributes, "beta1");
     const double beta2 = share(attributes, "beta2");
     const Float g = decayed_gradient(update);
-    const Slot m = update.slot("m", 0);
-    const Slot u = update.slot("u", 0);
+    const State m = update.state("m", 0);
+    const State u = update.state("u", 0);
     const Float m_next = blend(beta1, m, g);
     const Float u_next = max(beta2 * u, abs(g) + attributes.number("epsilon"));
-    update.slot_next(m, m_next);
-    update.slot_next(u, u_next);
+    update.state_next(m, m_next);
+    update.state_next(u, u_next);
     const Float direction = m_next / u_next;
-    // 1 - beta1^t, without the cancellation of a subtraction: a scalar, once for the whole update.
+    // 1 - beta1^t without cancellation for beta1 near 1: a scalar, computed once for the whole update.
     step(update, beta1 == 0 ? direction : 1 / -expm1(std::log(beta1) * update.step()) * direction);
   }
 };

@@ -13,12 +13,13 @@ double below_one(const Attributes& attributes, const char* name) {
   return beta;
 }
 
-// 1 - beta^t, without the cancellation that a subtraction would have for beta near 1.
+// 1 - beta^t for t of at least 1, without cancellation for beta near 1.
 Float correction(double beta, const Float& t) {
-  if (beta == 0) return min(t, 1);  // 1, as t is at least 1
+  if (beta == 0) return min(t, 1);  // 1, since t is at least 1
   return -expm1(std::log(beta) * t);
 }
 
+// The Euclidean norm of the whole tensor.
 Float norm(const Float& x) { return sqrt(sum_all(x * x)); }
 
 struct Lamb {
@@ -47,8 +48,8 @@ struct Lamb {
 
     const Float p = update.parameter();
     const Float g = update.gradient();
-    const tn::Slot m = update.slot("m", 0);
-    const tn::Slot v = update.slot("v", 0);
+    const tn::State m = update.state("m", 0);
+    const tn::State v = update.state("v", 0);
     const Float m_next = beta1 * m + (1 - beta1) * g;
     const Float v_next = beta2 * v + (1 - beta2) * (g * g);
     const Float m_scale = 1 / correction(beta1, update.step());
@@ -60,12 +61,13 @@ struct Lamb {
     const Float length = norm(direction);
     const Float size = counted_norm(attributes, norm(p));
     const Float ratio = select(size > 0 && length > 0, size / length, 1.0);
-    update.slot_next(m, m_next);
-    update.slot_next(v, v_next);
+    update.state_next(m, m_next);
+    update.state_next(v, v_next);
     update.parameter_next(p - update.learning_rate() * update.rate_multiplier() * ratio * direction);
   }
 
  private:
+  // The norm of p, bounded to [least_norm, most_norm].
   static Float counted_norm(const Attributes& attributes, const Float& norm) {
     const double least = attributes.number("least_norm");
     Float counted = least > 0 ? max(norm, least) : norm;

@@ -31,10 +31,10 @@ struct Sgd {
     if (decay > 0) g = g + decay * update.decay_multiplier() * p;
     tn::Float direction = g;
     if (momentum > 0) {
-      const tn::Slot v = update.slot("velocity", 0);
+      const tn::State v = update.state("velocity", 0);
       const tn::Float v_next = momentum * v + g;
       direction = nesterov ? g + momentum * v_next : v_next;
-      update.slot_next(v, v_next);
+      update.state_next(v, v_next);
     }
     update.parameter_next(p - update.learning_rate() * update.rate_multiplier() * direction);
   }

@@ -90,9 +90,9 @@ static inline uint32_t tn_dtype_bytes(tn_dtype t) { return (tn_dtype_bits(t) + 7
 /* How the elements are stored. */
 enum {
   TN_DENSE = 0,
-  TN_ROWS = 1,   /* a row-sparse gradient: some rows of a [height, ...] tensor */
-  TN_RAGGED = 2, /* concatenated sequences, never padded */
-  TN_CSR = 3     /* sparse input vectors */
+  TN_ROW_SPARSE = 1, /* a row-sparse gradient: some rows of a [height, ...] tensor */
+  TN_RAGGED = 2,     /* concatenated sequences, never padded */
+  TN_CSR = 3         /* sparse input vectors */
 };
 
 /* Traits of a kernel or reader, for the host's scheduling of its calls. Bits. */

@@ -18,13 +18,13 @@ enum { TN_TRANSPOSE_A = 1, TN_TRANSPOSE_B = 2 };
 /* Primitives over segments: a ragged dimension has R rows in S consecutive segments; segments may be empty. W... is the
  * shape of a row. */
 enum {
-  TN_SEGMENT_SUM = 1,      /* [R, W...] to [S, W...]: the sum over each segment; 0 for an empty one */
-  TN_SEGMENT_MAX = 2,      /* the maximum over each segment, 0 for an empty one; equal maxima share the derivative */
-  TN_SEGMENT_SPREAD = 3,   /* [S, W...] to [R, W...]: every row gets the value of its segment */
-  TN_SEGMENT_SHIFT = 4,    /* [R, W...] to [R, W...]: row r gets row r + by of its segment, or 0 outside of it */
-  TN_SEGMENT_POSITION = 5, /* no value; int64 [R]: the number of a row within its segment, from 0 */
-  TN_SEGMENT_LENGTH = 6,   /* no value; int64 [S]: rows of each segment */
-  TN_SEGMENT_START = 7,    /* no value; int64 [S]: the first row of each segment */
+  TN_SEGMENT_SUM = 1,       /* [R, W...] to [S, W...]: the sum over each segment; 0 for an empty one */
+  TN_SEGMENT_MAX = 2,       /* the maximum over each segment, 0 for an empty one; equal maxima share the derivative */
+  TN_SEGMENT_BROADCAST = 3, /* [S, W...] to [R, W...]: every row gets the value of its segment */
+  TN_SEGMENT_SHIFT = 4,     /* [R, W...] to [R, W...]: row r gets row r + by of its segment, or 0 outside of it */
+  TN_SEGMENT_POSITION = 5,  /* no value; int64 [R]: the number of a row within its segment, from 0 */
+  TN_SEGMENT_LENGTH = 6,    /* no value; int64 [S]: rows of each segment */
+  TN_SEGMENT_START = 7,     /* no value; int64 [S]: the first row of each segment */
   TN_SEGMENT_RANK = 8 /* float [R] to int64 [R]: the index of a row, from 0, in its segment sorted from the largest,
                          equal values in their order; no derivative */
 };
@@ -95,8 +95,8 @@ typedef struct tn_builder {
   /* The value of a TN_CSR input is the ids of its entries, int64 [entries], ragged. This returns their values, float
    * [entries], or -1 without failure if all values are 1. */
   tn_ref (*weights)(void* self, tn_ref sparse);
-  /* The ragged dimension of concat(a, b), sequence by sequence, as plan got it from tn_planner.joined. */
-  tn_status (*joined)(void* self, tn_ref a, tn_ref b, tn_dim* rows);
+  /* The ragged dimension of concat(a, b), sequence by sequence, as plan got it from tn_planner.concatenated. */
+  tn_status (*concatenated)(void* self, tn_ref a, tn_ref b, tn_dim* rows);
 } tn_builder;
 
 #ifdef __cplusplus

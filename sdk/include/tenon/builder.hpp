@@ -99,10 +99,10 @@ class Builder {
     return made(ref);
   }
 
-  // The ragged dimension of concat(a, b), sequence by sequence, as plan got it from Planner::joined.
-  Dim joined(const Tensor& a, const Tensor& b) {
+  // The ragged dimension of concat(a, b), sequence by sequence, as plan got it from Planner::concatenated.
+  Dim concatenated(const Tensor& a, const Tensor& b) {
     Dim rows;
-    check(builder_->joined(builder_->self, a.ref(), b.ref(), &rows));
+    check(builder_->concatenated(builder_->self, a.ref(), b.ref(), &rows));
     return rows;
   }
 

@@ -192,16 +192,16 @@ typedef struct tn_segment_table {
                        tn_prepared* prepared);
 } tn_segment_table;
 
-/* "tenon.rows/1": row-sparse gradients, TN_ROWS tensors.
+/* "tenon.row_sparse/1": row-sparse gradients, TN_ROW_SPARSE tensors.
  *
- * coalesce: sums contributions to rows of a table [height, width] into one TN_ROWS tensor. Each id stands in it once,
+ * coalesce: sums contributions to rows of a table [height, width] into one TN_ROW_SPARSE tensor. Each id is in it once,
  * in order of first occurrence; values are summed in the order of the parts, then of the ids. WRITE replaces the
  * rows, ADD adds to them. The tensor's capacity suffices. inputs, for each part: values, ids [count], offsets int64
  * [segments + 1] or null. Without offsets row i of the values belongs to ids[i]; with offsets the values are
  * [segments, width], and row s belongs to ids[i] for i in [offsets[s], offsets[s + 1]). Errors of ids: as in gather.
- * update: a pointwise program over the rows of a TN_ROWS tensor, at most `rows` of its grid; FULL and PER_ROW
+ * update: a pointwise program over the rows of a TN_ROW_SPARSE tensor, at most `rows` of its grid; FULL and PER_ROW
  * operands marked as indexed are tables: row r of the grid is row ids[r] of them. */
-#define TN_ROWS_TABLE "tenon.rows/1"
+#define TN_ROW_SPARSE_TABLE "tenon.row_sparse/1"
 typedef struct tn_coalesce_part {
   uint32_t size;
   tn_dtype ids; /* TN_I32 or TN_I64 */
@@ -218,21 +218,21 @@ typedef struct tn_coalesce {
   uint32_t reserved;
   const tn_coalesce_part* const* parts;
 } tn_coalesce;
-typedef struct tn_rows_update {
+typedef struct tn_row_sparse_update {
   uint32_t size;
-  int32_t rows; /* number of the program's input that is the TN_ROWS tensor; FULL */
+  int32_t rows; /* number of the program's input that is the TN_ROW_SPARSE tensor; FULL */
   const tn_pointwise_site* site;
   const uint8_t* indexed_inputs;  /* [inputs_count] 1: indexed */
   const uint8_t* indexed_outputs; /* [outputs_count] */
-} tn_rows_update;
-typedef struct tn_rows_table {
+} tn_row_sparse_update;
+typedef struct tn_row_sparse_table {
   uint32_t size;
   uint32_t reserved;
   tn_status (*prepare_coalesce)(void* device, const tn_services* services, const tn_errors* errors,
                                 const tn_coalesce* coalesce, tn_prepared* prepared);
   tn_status (*prepare_update)(void* device, const tn_services* services, const tn_errors* errors,
-                              const tn_rows_update* update, tn_prepared* prepared);
-} tn_rows_table;
+                              const tn_row_sparse_update* update, tn_prepared* prepared);
+} tn_row_sparse_table;
 
 /* "tenon.native/1": handles of the device's own library, for plugins that share its streams. */
 #define TN_NATIVE "tenon.native/1"

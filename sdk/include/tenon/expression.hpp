@@ -30,7 +30,7 @@ namespace detail {
 struct Handle;
 
 // The instructions, inputs and outputs of a Program so far.
-struct Recording {
+struct ProgramRecorder {
   std::vector<tn_instruction> instructions;
   std::vector<tn_program_input> inputs;
   std::vector<tn_program_output> outputs;
@@ -59,15 +59,15 @@ struct Recording {
 
 // The base of Float, Int and Logical: a value of a recording, or a constant that belongs to no recording yet.
 struct Handle {
-  Recording* recording = nullptr;
+  ProgramRecorder* recording = nullptr;
   int32_t value = -1;
   double literal = 0;
 
   explicit Handle(double number) : literal(number) {}
-  Handle(Recording& owner, int32_t number) : recording(&owner), value(number) {}
+  Handle(ProgramRecorder& owner, int32_t number) : recording(&owner), value(number) {}
 };
 
-int32_t Recording::number_of(const Handle& handle, uint8_t kind) {
+int32_t ProgramRecorder::number_of(const Handle& handle, uint8_t kind) {
   if (handle.recording == nullptr) return constant(handle.literal, kind);
   if (handle.recording != this) throw std::invalid_argument("an expression joins values of two programs");
   return handle.value;
@@ -76,7 +76,7 @@ int32_t Recording::number_of(const Handle& handle, uint8_t kind) {
 // Records `op` of the operands; R is the kind of the result. Its extent is the union of the operands' extents.
 template <typename R, typename... V>
 R apply(uint16_t op, const V&... operands) {
-  Recording* recording = nullptr;
+  ProgramRecorder* recording = nullptr;
   ((recording = recording == nullptr ? operands.recording : recording), ...);
   if (recording == nullptr) throw std::invalid_argument("an expression of constants alone; compute it in C++");
   int32_t numbers[3] = {-1, -1, -1};
@@ -203,7 +203,7 @@ inline Logical to_logical(const Int& a) { return detail::apply<Logical>(TN_OP_CA
 // A program under construction. Its values are valid during its lifetime. May be moved.
 class Program {
  public:
-  Program() : recording_(std::make_unique<detail::Recording>()) {}
+  Program() : recording_(std::make_unique<detail::ProgramRecorder>()) {}
 
   // The next input, by its extent; p.per_row<Int>() is an integer one.
   template <typename V = Float>
@@ -275,7 +275,7 @@ class Program {
     recording_->outputs.push_back({recording_->number_of(value, kind), dtype});
   }
 
-  std::unique_ptr<detail::Recording> recording_;
+  std::unique_ptr<detail::ProgramRecorder> recording_;
 };
 
 // An author's own gradient of `forward` (tn_pointwise.gradient). Its inputs are declared by the constructor and read by

@@ -23,7 +23,7 @@ typedef struct tn_kernel_site {
   const tn_spec* const* inputs;
   const tn_spec* const* outputs;
   const tn_spec* const* parameters;
-  const struct tn_claim_site* claim; /* the layers of a claim (tenon/claim.h), `attributes` being those of the last;
+  const struct tn_fusion_site* fusion; /* the fused layers (tenon/fusion.h), `attributes` being those of the last;
                                         null: one layer */
 } tn_kernel_site;
 
@@ -61,7 +61,7 @@ typedef struct tn_kernel {
    * may exist at once. TN_UNSUPPORTED for TN_BACKWARD: the layer has no gradient. */
   tn_status (*prepare)(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
                        int32_t direction, tn_prepared* prepared);
-  const struct tn_claim* claim; /* null, or the chain of layers that it computes (tenon/claim.h) */
+  const struct tn_fusion_pattern* fusion; /* null, or the chain of layers that it computes (tenon/fusion.h) */
 } tn_kernel;
 
 #ifdef __cplusplus

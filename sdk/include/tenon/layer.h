@@ -33,7 +33,7 @@ typedef struct tn_initializer {
   double a, b;
 } tn_initializer;
 
-enum { TN_PARAMETER_ROWS_GRADIENT = 1 /* its gradient may be stored as TN_ROWS */ };
+enum { TN_PARAMETER_SPARSE_GRADIENT = 1 /* its gradient may be stored as TN_ROW_SPARSE */ };
 
 /* A parameter or buffer that a layer needs. Its full name is "<parameter name of the layer>.<suffix>". */
 typedef struct tn_parameter {
@@ -64,7 +64,7 @@ typedef struct tn_planner {
   tn_status (*state)(void* self, uint32_t count);
   /* The ragged dimension of concat(a, b): sequence i is a[i] followed by b[i]. Both must be TN_RAGGED and their
    * innermost sequences must have the same outer dimension. */
-  tn_status (*joined)(void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows);
+  tn_status (*concatenated)(void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows);
 } tn_planner;
 
 /* A layer inside an expansion. */

@@ -158,11 +158,11 @@ class Planner {
   // The integers at the input are used as indices below `limit`.
   void index_limit(uint32_t i, int64_t limit) { check(planner_.index_limit(planner_.self, i, limit)); }
   // The ragged dimension of concat(a, b) of two inputs: sequence i is a[i] followed by b[i].
-  Dim joined(uint32_t a, uint32_t b) {
+  Dim concatenated(uint32_t a, uint32_t b) {
     const Spec first = input(a), second = input(b);
     const tn_spec one = first.get(), other = second.get();
     Dim rows;
-    check(planner_.joined(planner_.self, &one, &other, &rows));
+    check(planner_.concatenated(planner_.self, &one, &other, &rows));
     return rows;
   }
   // Metrics: the number of accumulators.

@@ -5,8 +5,8 @@
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
 
-#include <tenon/claim.h>
 #include <tenon/device.h>
+#include <tenon/fusion.h>
 #include <tenon/kernel.h>
 #include <tenon/layer.h>
 #include <tenon/reader.h>

@@ -89,8 +89,8 @@ class Plugin {
 // The descriptor that `describe` fills, made at the first call; null, which hosts refuse, if it throws.
 template <void (*describe)(Plugin&)>
 const tn_plugin* entry() noexcept {
-  struct Made {
-    Made() {
+  struct Holder {
+    Holder() {
       describe(plugin);
       table = plugin.get();
     }
@@ -98,7 +98,7 @@ const tn_plugin* entry() noexcept {
     const tn_plugin* table = nullptr;
   };
   try {
-    static const Made made;
+    static const Holder made;
     return made.table;
   } catch (...) {
     return nullptr;

@@ -119,7 +119,8 @@ static inline tn_opcode tn_op_info(uint32_t op) {
     same = TN_KIND_OF_OPERANDS,
     stated = TN_KIND_STATED
   };
-  /* Row i is opcode i; the first row is also that of numbers behind the table. */
+  /* Row i is opcode i. Numbers that are not used yet have an empty row, which a new opcode replaces; row 0 also stands
+   * for numbers after the table. */
   static const tn_opcode rows[] = {
       {0, -1, TN_CLASS_NONE, 0, stated},
       {TN_OP_INPUT, 0, TN_CLASS_SOURCE, 0, stated},

@@ -13,9 +13,9 @@ extern "C" {
 
 /* Symbols a dimension can depend on. A machine is planned once for the bounds and runs any size below. */
 enum {
-  TN_SYMBOL_NONE = 0,      /* a constant: the value is `offset` */
-  TN_SYMBOL_SAMPLES = 1,   /* samples in the minibatch */
-  TN_SYMBOL_FIRST_ROWS = 2 /* this and above: rows of each ragged level, numbered by the host */
+  TN_SYMBOL_NONE = 0,        /* a constant: the value is `offset` */
+  TN_SYMBOL_SAMPLES = 1,     /* samples in the minibatch */
+  TN_SYMBOL_FIRST_RAGGED = 2 /* this and above: rows of each ragged level, numbered by the host */
 };
 #define TN_UNBOUNDED ((int64_t)-1)
 
@@ -59,13 +59,13 @@ typedef struct tn_spec {
 } tn_spec;
 
 /* Parts of the storages that are not dense; all pointers are device memory. `dl` of the tensor holds the values. */
-typedef struct tn_rows {
+typedef struct tn_row_sparse {
   uint32_t size;
   uint32_t reserved;
   int64_t capacity;     /* rows that fit */
   const int64_t* count; /* rows in use */
   const int64_t* ids;   /* [capacity] which row of the full tensor each value row is */
-} tn_rows;
+} tn_row_sparse;
 typedef struct tn_ragged {
   uint32_t size;
   uint32_t levels;
@@ -91,7 +91,7 @@ typedef struct tn_tensor {
   uint32_t alignment; /* bytes; dl.data is at least so aligned */
   uint64_t flags;
   DLTensor dl;
-  const void* part; /* tn_rows, tn_ragged or tn_csr, by storage; null for dense */
+  const void* part; /* tn_row_sparse, tn_ragged or tn_csr, by storage; null for dense */
 } tn_tensor;
 
 /* The first byte of a tensor's values: dl.data and dl.byte_offset. Null for a null tensor, and where dl.data is null.

@@ -35,7 +35,7 @@ class UpdaterDescription {
     table_.doc = doc;
   }
   void attribute(const Attribute& attribute) { attributes_.add(attribute); }
-  // Version of the slots; changes with the meaning of a slot.
+  // Version of the states; changes with the meaning of a state.
   void state_version(uint32_t version) { table_.state_version = version; }
 
   const tn_updater_description* get() {
@@ -49,13 +49,13 @@ class UpdaterDescription {
   tn_updater_description table_ = {};
 };
 
-// The current value of a slot, and its number, which slot_next uses.
-struct Slot : Float {
-  Slot(const Float& current, uint32_t index) : Float(current), number(index) {}
+// The current value of a state, and its number, which state_next uses.
+struct State : Float {
+  State(const Float& current, uint32_t index) : Float(current), number(index) {}
   uint32_t number;
 };
 
-// Records the update as a formula over one element. The parameter and every slot need a next value.
+// Records the update as a formula over one element. The parameter and every state need a next value.
 class UpdateRecorder {
  public:
   explicit UpdateRecorder(const tn_update_recorder& recorder)
@@ -64,13 +64,13 @@ class UpdateRecorder {
   Attributes attributes() const { return Attributes(recorder_.attributes); }
   Float parameter() const { return parameter_; }
   Float gradient() const { return gradient_; }
-  // Declares a slot: one number per parameter element, stored by the host.
-  Slot slot(const char* name, double initial) {
-    return declared(recorder_.slot(recorder_.self, name, initial), [this] { return program_.full(); });
+  // Declares a state: one number per parameter element, stored by the host.
+  State state(const char* name, double initial) {
+    return declared(recorder_.state(recorder_.self, name, initial), [this] { return program_.full(); });
   }
-  // Declares a slot with one number per row of the parameter; needs the grain TN_GRAIN_ROW.
-  Slot row_slot(const char* name, double initial) {
-    return declared(recorder_.row_slot(recorder_.self, name, initial), [this] { return program_.per_row(); });
+  // Declares a state with one number per row of the parameter; needs the grain TN_GRAIN_ROW.
+  State row_state(const char* name, double initial) {
+    return declared(recorder_.row_state(recorder_.self, name, initial), [this] { return program_.per_row(); });
   }
 
   // The host's scalars. Each one read becomes an input of the program.
@@ -81,7 +81,7 @@ class UpdateRecorder {
   Float row_elements() { return scalar(TN_SCALAR_ROW_ELEMENTS); }
 
   void parameter_next(const Float& value) { parameter_next_ = value; }
-  void slot_next(const Slot& slot, const Float& value) { next_.at(slot.number) = value; }
+  void state_next(const State& state, const Float& value) { next_.at(state.number) = value; }
   // TN_GRAIN_*: the smallest part that can be updated independently; default TN_GRAIN_ELEMENT.
   void grain(int32_t grain) { grain_ = grain; }
 
@@ -90,7 +90,7 @@ class UpdateRecorder {
     if (!parameter_next_) throw std::invalid_argument("record gave no next value of the parameter");
     program_.output(*parameter_next_);
     for (const std::optional<Float>& next : next_) {
-      if (!next) throw std::invalid_argument("record gave no next value of a slot");
+      if (!next) throw std::invalid_argument("record gave no next value of a state");
       program_.output(*next);
     }
     tn_program program = *program_.get();
@@ -107,11 +107,11 @@ class UpdateRecorder {
 
  private:
   template <typename Input>
-  Slot declared(int32_t index, Input&& input) {
+  State declared(int32_t index, Input&& input) {
     if (index < 0) throw Reported(TN_INVALID);
-    slots_.push_back(inputs_++);
+    states_.push_back(inputs_++);
     next_.emplace_back();
-    return {input(), static_cast<uint32_t>(slots_.size() - 1)};
+    return {input(), static_cast<uint32_t>(states_.size() - 1)};
   }
   Float scalar(int32_t which) {
     for (size_t i = 0; i < scalars_.size(); ++i)
@@ -121,12 +121,12 @@ class UpdateRecorder {
     scalar_values_.push_back(program_.scalar());
     return scalar_values_.back();
   }
-  // Maps inputs from the order of their first use to the host's order: parameter, gradient, slots, scalars.
+  // Maps inputs from the order of their first use to the host's order: parameter, gradient, states, scalars.
   std::vector<int32_t> final_numbers() const {
     std::vector<int32_t> order(inputs_);
     order[1] = 1;
     int32_t next = 2;
-    for (const size_t input : slots_) order[input] = next++;
+    for (const size_t input : states_) order[input] = next++;
     for (const size_t input : scalar_inputs_) order[input] = next++;
     return order;
   }
@@ -136,12 +136,12 @@ class UpdateRecorder {
   Float parameter_;
   Float gradient_;
   size_t inputs_ = 2;             // declared so far
-  std::vector<size_t> slots_;     // input number of each slot
+  std::vector<size_t> states_;    // input number of each state
   std::vector<int32_t> scalars_;  // TN_SCALAR_*
   std::vector<size_t> scalar_inputs_;
   std::vector<Float> scalar_values_;
   std::optional<Float> parameter_next_;
-  std::vector<std::optional<Float>> next_;  // of each slot
+  std::vector<std::optional<Float>> next_;  // of each state
   int32_t grain_ = TN_GRAIN_ELEMENT;
 };
 

@@ -1,14 +1,9 @@
 /* The public API: where every member lies on x86-64, in pure C. A plugin that was built
  * yesterday has these numbers in it: a line may be added at the end of a struct that grows, never changed.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
-#include <stddef.h>
 #include <tenon/tenon.h>
 
-#define AT(type, member, offset) static_assert(offsetof(type, member) == (offset), #type "." #member)
-/* A struct that may grow at its end, with the bytes that it has now: whoever appends adds lines here. */
-#define GROWS(type, bytes) static_assert(offsetof(type, size) == 0 && sizeof(type) == (bytes), #type)
-#define FROZEN(type, bytes) static_assert(sizeof(type) == (bytes), #type)
+#include "../../sdk/abi.h"
 
 /* tenon/tenon.h */
 GROWS(tn_error, 5376);

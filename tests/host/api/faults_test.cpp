@@ -19,7 +19,10 @@
 #include "tests/support/faults_job.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -265,4 +268,4 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Faults,
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -10,7 +10,10 @@
 
 #include "tests/support/fashion.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 // The process may have `bytes` more than it has, for as long as this lives.
@@ -48,7 +51,7 @@ template <typename Action>
 Outcome outcome_of(Action action) {
   try {
     action();
-  } catch (const v0::Error& error) {
+  } catch (const tenon::Error& error) {
     return {error.code(), error.what()};
   }
   return {};
@@ -94,11 +97,11 @@ TEST_F(MemoryLimit, AProductWithoutMemoryIsAStatus) {
   EXPECT_NE(outcome.message.find("no memory to pack the matrices of a product"), std::string::npos) << outcome.message;
   outcome = outcome_of(forward);
   ASSERT_EQ(outcome.code, TN_OK) << "the same machine, later: " << outcome.message;
-  const v0::Array result = machine.output(model.prediction);
+  const tenon::Array result = machine.output(model.prediction);
   float values[10] = {};
   std::memcpy(values, result.data, sizeof values);
   for (const float value : values) EXPECT_TRUE(std::isfinite(value));
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -10,7 +10,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::AllOf;
@@ -82,7 +85,7 @@ class NamesApi : public testing::Test {
   static std::string message_of(Action action, tn_status code = TN_INVALID) {
     try {
       action();
-    } catch (const v0::Error& error) {
+    } catch (const tenon::Error& error) {
       EXPECT_EQ(error.code(), code) << error.what();
       return error.what();
     }
@@ -247,7 +250,7 @@ TEST_F(NamesApi, OfManyAreKnownByDigest) {
   write("text", "w0 w1\n");
   const Attributes text = {{"files", Texts{"text"}}, {"unknown", ""}, {"vocabulary", "words.txt"}};
   EXPECT_THAT(message_of([&] { (void)host_.reader("text", text, folder_.path().string(), 0, 1, known); }),
-              HasSubstr("reader \"text\": slot \"words\": there are 2 names with SHA-256 "));
+              HasSubstr("reader \"text\": slot \"words\": expected 70000 names with SHA-256 "));
   std::string all;
   for (const std::string& word : many) all += word + "\n";
   write("words.txt", all);
@@ -268,7 +271,7 @@ TEST_F(NamesApi, ThroughWrappers) {
   EXPECT_THAT(message_of([&] {
                 (void)chain(parts({"dog", "cat"}, 2));
               }),
-              HasSubstr("slot \"kind\" of reader 2 numbers its names otherwise than reader 1: 0 is \"dog\""));
+              HasSubstr("slot \"kind\" of reader 2 numbers its names differently from reader 1: 0 is \"dog\""));
   EXPECT_THAT(message_of([&] { (void)interleave(parts({"cat"}, 2)); }), HasSubstr("1 has no name"));
   Reader chosen = chain(parts({"cat", "dog"}, 2)).choose({{"kind", "species"}}).shuffle(1, 4).batch(2).buffered(1);
   EXPECT_THAT(texts_of(chosen.names(), "species"), ElementsAre("cat", "dog"));
@@ -322,4 +325,4 @@ TEST_F(NamesApi, WindowsOfText) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

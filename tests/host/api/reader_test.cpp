@@ -7,7 +7,10 @@
 #include <tenon/tenon.hpp>
 #include <thread>
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -98,7 +101,7 @@ class ReaderApi : public testing::Test {
   std::string message_of(Action action, tn_status code = TN_INVALID) {
     try {
       action();
-    } catch (const v0::Error& error) {
+    } catch (const tenon::Error& error) {
       EXPECT_EQ(error.code(), code) << error.what();
       return error.what();
     }
@@ -366,4 +369,4 @@ TEST_F(ReaderApi, StatusAndMessageOfAFunctionInC) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

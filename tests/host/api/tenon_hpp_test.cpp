@@ -12,14 +12,17 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 template <typename Action>
 tn_status code_of(Action action) {
   try {
     action();
-  } catch (const v0::Error& error) {
+  } catch (const tenon::Error& error) {
     EXPECT_STRNE(error.what(), "");
     return error.code();
   }
@@ -45,7 +48,7 @@ TEST_F(WrapperTest, ErrorsCarryCodeAndMessage) {
   try {
     (void)host_.layer("cf", {});
     FAIL();
-  } catch (const v0::Error& error) {
+  } catch (const tenon::Error& error) {
     EXPECT_EQ(error.code(), TN_NOT_FOUND);
     EXPECT_NE(std::string(error.what()).find("\"cf\""), std::string::npos) << error.what();
   }
@@ -58,8 +61,8 @@ TEST_F(WrapperTest, ErrorsCarryComponentAndSubject) {
     try {
       action();
       ADD_FAILURE() << component << " " << subject;
-    } catch (const v0::Error& error) {
-      const v0::Error copy = error;
+    } catch (const tenon::Error& error) {
+      const tenon::Error copy = error;
       EXPECT_EQ(copy.component(), component) << error.what();
       EXPECT_EQ(copy.subject(), subject) << error.what();
     }
@@ -138,7 +141,7 @@ TEST_F(WrapperTest, NoTextHasANul) {
     try {
       action();
       ADD_FAILURE() << what;
-    } catch (const v0::Error& error) {
+    } catch (const tenon::Error& error) {
       EXPECT_EQ(error.code(), TN_INVALID) << what;
       EXPECT_EQ(error.what(), what + ": a text must not have a NUL in it; this one has one behind \"a\"");
     }
@@ -169,7 +172,7 @@ TEST_F(WrapperTest, NoTextHasANul) {
   const Machine made = host_.machine(options.parameters, options.outputs, machine);
   refused([&] { made.forward({{nul, {}}}); }, "the name of a feed");
   refused([&] { (void)made.gradient(nul); }, "parameter");
-  refused([&] { (void)made.gradient_rows(nul); }, "parameter");
+  refused([&] { (void)made.sparse_gradient(nul); }, "parameter");
   machine.device = nul;
   refused([&] { (void)host_.machine(options.parameters, options.outputs, machine); }, "options.device");
   machine.device.clear();
@@ -179,7 +182,7 @@ TEST_F(WrapperTest, NoTextHasANul) {
   refused([&] { train(options); }, "options.immutable_parameters");
   options.immutable_parameters.clear();
   options.feeding = {{"image", nul}};
-  refused([&] { (void)v0::test(options); }, "options.feeding");
+  refused([&] { (void)tenon::test(options); }, "options.feeding");
   const auto samples = [this] { return fashion(host_, "t10k", 4, 2, 1); };
   refused([&] { (void)samples().choose({{nul, "x"}}); }, "a slot to choose");
   refused([&] { (void)samples().choose({{"image", nul}}); }, "the new name of a slot");
@@ -201,14 +204,14 @@ TEST_F(WrapperTest, HandlerExceptionsComeOutOfTrain) {
   TrainOptions options = training();
   struct Stop {};
   int calls = 0;
-  options.handler = [&](v0::Event& event) {
+  options.handler = [&](tenon::Event& event) {
     ++calls;
     if (event.kind() == TN_END_ITERATION) throw Stop();
   };
   EXPECT_THROW(train(options), Stop);
   EXPECT_EQ(calls, 4) << "begin training, pass and iteration, end of iteration; none after it";
   options.handler = nullptr;
-  EXPECT_GT(v0::test(options).samples, 0) << "the host goes on";
+  EXPECT_GT(tenon::test(options).samples, 0) << "the host goes on";
 }
 
 TEST_F(WrapperTest, HandlersChangeTheRateAndStop) {
@@ -216,7 +219,7 @@ TEST_F(WrapperTest, HandlersChangeTheRateAndStop) {
   options.passes = 5;
   double seen = 0;
   int iterations = 0;
-  options.handler = [&](v0::Event& event) {
+  options.handler = [&](tenon::Event& event) {
     if (event.kind() != TN_END_ITERATION) return;
     seen = event.learning_rate();
     EXPECT_EQ(event.metrics().at(0).name, "accuracy");
@@ -308,4 +311,4 @@ TEST_F(WrapperTest, LogMayThrow) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -9,7 +9,10 @@
 #include "tests/support/fashion.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using nlohmann::json;
@@ -29,18 +32,18 @@ class TopologyFile : public testing::Test {
     file << header;
   }
   // What loading it says; TN_OK: nothing.
-  v0::Error load(const std::string& topology) const {
+  tenon::Error load(const std::string& topology) const {
     put(topology);
     try {
       (void)host_.load(path_);
-    } catch (const v0::Error& error) {
+    } catch (const tenon::Error& error) {
       return error;
     }
     return {TN_OK, ""};
   }
   // The message behind the file's name.
   std::string refusal(const std::string& topology) const {
-    const v0::Error error = load(topology);
+    const tenon::Error error = load(topology);
     EXPECT_EQ(error.code(), TN_BAD_DATA) << topology;
     EXPECT_THAT(error.what(), AllOf(StartsWith(path_ + ": "), Not(HasSubstr("json.exception")))) << topology;
     return std::string(error.what()).substr(std::min(path_.size() + 2, std::strlen(error.what())));
@@ -100,7 +103,7 @@ TEST_F(TopologyFile, KindsAreChecked) {
               StartsWith("topology: " + y + "\"attributes\": \"parameter_name\": expected true, false, a number"));
   EXPECT_EQ(refusal(changed("},{", "},7,{")), "topology: \"layers\"[1] is a number; expected an object");
   EXPECT_EQ(refusal("[]"), "topology: it is a list; expected an object");
-  EXPECT_THAT(refusal("{"), HasSubstr("not sound JSON"));
+  EXPECT_THAT(refusal("{"), HasSubstr("not valid JSON"));
 }
 
 TEST_F(TopologyFile, SequencesAreChecked) {
@@ -151,11 +154,11 @@ TEST_F(TopologyFile, NoMemoryNamesTheFile) {
   try {
     (void)small.load(path_);
     FAIL();
-  } catch (const v0::Error& error) {
+  } catch (const tenon::Error& error) {
     EXPECT_EQ(error.code(), TN_OUT_OF_MEMORY);
     EXPECT_THAT(error.what(), StartsWith(path_ + ": "));
   }
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -10,7 +10,10 @@
 #include "tests/support/fashion.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::ElementsAre;
@@ -88,7 +91,7 @@ TEST(Training, LearnsAndTellsEvents) {
   TrainOptions testing_options = options;
   testing_options.reader = fashion(host, "t10k", 1000, 128, 1);
   testing_options.handler = nullptr;
-  const TestResult result = v0::test(testing_options);
+  const TestResult result = tenon::test(testing_options);
   EXPECT_EQ(result.samples, 1000);
   EXPECT_GT(result.metrics.at(0).value, 0.5);
 }
@@ -114,7 +117,7 @@ TEST(Training, HandlersStopTestAndChangeTheRate) {
       TrainOptions inner = options;
       inner.handler = nullptr;
       inner.reader = fashion(host, "t10k", 256, 64, 1);
-      tested = v0::test(inner).samples;
+      tested = tenon::test(inner).samples;
     }
     if (iterations == 5) event.stop();
   };
@@ -152,7 +155,7 @@ TEST(Training, AHandlerCannotUseItsReader) {
     refused([&] { (void)std::move(options.reader).buffered(2); });
     TrainOptions inner = options;
     inner.handler = nullptr;
-    refused([&] { (void)v0::test(inner); });
+    refused([&] { (void)tenon::test(inner); });
   };
   train(options);
   EXPECT_EQ(samples, 1024);
@@ -225,7 +228,7 @@ TEST(Plan, BytesAreThoseOfTheAllocator) {
       updater.update(machine);
       const nlohmann::json kept = nlohmann::json::parse(updater.describe(parameters));
       EXPECT_EQ(host.count().bytes_now - planned,
-                kept["slot_bytes"].get<uint64_t>() + kept["workspace_bytes"].get<uint64_t>());
+                kept["state_bytes"].get<uint64_t>() + kept["workspace_bytes"].get<uint64_t>());
     } else {
       EXPECT_EQ(host.count().bytes_now, planned);
     }
@@ -282,7 +285,7 @@ TEST(Errors, NameTheThing) {
   EXPECT_THAT(layer("cross_entropy", {model.prediction, model.image}, {}),
               testing::AllOf(HasSubstr("label"), HasSubstr("one value for each row")));
   EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"act", "rely"}}), HasSubstr("did you mean \"relu\""));
-  EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"param.weigth.decay", 0}}),
+  EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"param.weigth.decay_multiplier", 0}}),
               HasSubstr("did you mean \"weight\""));
 
   const Parameters parameters = host.parameters(model.outputs(), 1);
@@ -321,26 +324,26 @@ TEST(Errors, NameTheThing) {
   EXPECT_EQ(data([](DataOptions& x) { x.index_limit = 3; }),
             "data layer \"x\": index_limit is for integers; it holds float32");
   EXPECT_EQ(data([](DataOptions& x) { x.dtype = TN_I32, x.index_limit = -2; }),
-            "data layer \"x\": index_limit is -2; expected at least 1, or -1: not known");
+            "data layer \"x\": index_limit is -2; expected at least 1, or -1 if unknown");
   EXPECT_EQ(data([](DataOptions& x) { x.sequence = "text"; }),
-            "data layer \"x\": it has no rows that could be of the sequence \"text\"");
+            "data layer \"x\": sequence is \"text\"; expected none where storage is not TN_RAGGED");
 
   TrainOptions twice;
   twice.outputs = {model.cost};
   twice.parameters = parameters;
   twice.reader = fashion(host, "t10k", 8, 4, 1);
   twice.feeding = {{"label", "image"}};
-  EXPECT_EQ(message([&] { static_cast<void>(v0::test(twice)); }),
+  EXPECT_EQ(message([&] { static_cast<void>(tenon::test(twice)); }),
             "data layer \"image\": the slots \"image\" and \"label\" both feed it");
   twice.feeding = {{"image", "picture"}};
-  EXPECT_EQ(message([&] { static_cast<void>(v0::test(twice)); }),
-            "data layer \"image\": no slot of the reader feeds it; that of its name feeds \"picture\"");
+  EXPECT_EQ(message([&] { static_cast<void>(tenon::test(twice)); }),
+            "data layer \"image\": no slot of the reader feeds it; the slot of that name feeds \"picture\"");
 
   TrainOptions samples;
   samples.outputs = {model.cost};
   samples.parameters = parameters;
   samples.reader = host.reader({{"image", TN_U8, {28, 28}}, {"label", TN_U8, {}, 10}}, [](Sample&) { return false; });
-  EXPECT_EQ(message([&] { static_cast<void>(v0::test(samples)); }),
+  EXPECT_EQ(message([&] { static_cast<void>(tenon::test(samples)); }),
             "the reader yields samples; wrap it with batch or bucket first");
   EXPECT_STREQ(tn_status_text(TN_INTERNAL + 1), "unknown status");
   EXPECT_STREQ(tn_status_text(-1), "unknown status");
@@ -364,7 +367,7 @@ TEST(Training, EveryPassBeginsWithTheFirstSample) {
   };
   train(options);
   options.handler = nullptr;
-  EXPECT_EQ(tenon::v0::test(options).samples, 100);
+  EXPECT_EQ(tenon::test(options).samples, 100);
 }
 
 TEST(Errors, ZeroedHandlesAndChains) {
@@ -405,4 +408,4 @@ TEST(Models, AreReadBack) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

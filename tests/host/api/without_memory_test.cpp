@@ -15,9 +15,12 @@
 #include "host/api/handles.h"
 #include "host/plugins/error_sink.h"
 #include "tests/support/failing_calls.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 // What `work` asks for is refused; gives how often it asked.
@@ -114,4 +117,4 @@ TEST(WithoutMemory, AReportOfItOutweighsTheStatus) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -12,9 +12,13 @@
 #include <vector>
 
 #include "host/cli/cli.h"
+#include "host/cli/verbs.h"
 #include "tests/host/cli/program.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
 
 // Keeps what is written; sends this process `signal` once when `when` has been written.
 class Kept : public std::stringbuf {
@@ -123,4 +127,4 @@ class CallTest : public ProgramTest {
   std::filesystem::path before_;
 };
 
-}  // namespace tenon::cli
+}  // namespace tenon_tests

@@ -5,7 +5,11 @@
 
 #include "tests/host/cli/calls.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
+
 namespace {
 
 using nlohmann::json;
@@ -43,9 +47,9 @@ TEST_F(DescribeTest, PlanAsText) {
   EXPECT_THAT(text.at(2),
               ContainsRegex("^phase +layer +type +call +kernel +group +reads +writes +workspace  outputs$"));
   EXPECT_THAT(text.at(4), ContainsRegex("^forward +hidden/fc \\+ hidden/relu +fc \\+ relu +gemm +tenon.cpu +2 +[1-9]"));
-  EXPECT_THAT(text.back(), HasSubstr("from \"control\" to \"rows\""));
+  EXPECT_THAT(text.back(), HasSubstr("from \"control\" to \"row_sparse\""));
   const std::string all = done(run_plan, {"job.toml"}).out;
-  EXPECT_THAT(all, ContainsRegex("\nmemory +bytes\nparameters +768\nslots +1536  1.5 KiB\ncontrol +[0-9]+\n"));
+  EXPECT_THAT(all, ContainsRegex("\nmemory +bytes\nparameters +768\nstate +1536  1.5 KiB\ncontrol +[0-9]+\n"));
   uint64_t saved = 0;
   const json described = plan();
   for (const json& value : described.at("saved")) saved += value.at("bytes").get<uint64_t>();
@@ -75,7 +79,7 @@ TEST_F(DescribeTest, PlanOfInference) {
   const json described = plan({"--inference"});
   EXPECT_FALSE(described.at("training").get<bool>());
   EXPECT_TRUE(described.at("saved").empty());
-  EXPECT_FALSE(described.at("bytes").contains("slots"));
+  EXPECT_FALSE(described.at("bytes").contains("state"));
   std::set<std::string> names;
   for (const json& layer : described.at("layers")) names.insert(layer.at("name"));
   EXPECT_TRUE(names.contains("prediction"));
@@ -165,7 +169,7 @@ TEST_F(DescribeTest, InfoByAnyName) {
       EXPECT_LE(line.size(), 102u) << line;
     }
   }
-  EXPECT_THAT(fc, HasSubstr("\n  input inputs (one or more): [samples, ...]"));
+  EXPECT_THAT(fc, HasSubstr("\n  input inputs (one or more, dense or sparse): [samples, ...]"));
   EXPECT_THAT(fc, HasSubstr("\n  parameters (of these, as many as it needs): weight weight_1 "));
   EXPECT_THAT(fc, ContainsRegex("\n  attribute  type      default   meaning\n  size       int >= 1  required  "));
   EXPECT_THAT(fc, ContainsRegex("\n  bias       bool      true      "));
@@ -251,4 +255,4 @@ TEST_F(DescribeTest, ModelShowOfTensorsAlone) {
 TEST_F(DescribeTest, Version) { EXPECT_EQ(done(run_version, {}).out, std::string("tenon ") + tn_version() + "\n"); }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

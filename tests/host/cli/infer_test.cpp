@@ -3,7 +3,11 @@
 
 #include "tests/host/cli/calls.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
+
 namespace {
 
 using nlohmann::json;
@@ -221,4 +225,4 @@ TEST_F(InferTest, MetricsAreMeasuredWithoutACost) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

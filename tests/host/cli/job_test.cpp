@@ -1,5 +1,5 @@
 // The job file: what is read, and what each mistake is told. SPDX-License-Identifier: Apache-2.0
-#include "host/cli/job.h"
+#include "host/cli/job/job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,11 @@
 
 #include "host/cli/cli.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
+
 namespace {
 
 using testing::AllOf;
@@ -25,7 +29,7 @@ name = "hidden"
 type = "fc"
 inputs = ["pixel"]
 size = 128
-param.weight.decay = 0.5
+param.weight.decay_multiplier = 0.5
 
 [[layer]]
 name = "cost"
@@ -94,7 +98,7 @@ TEST(JobTest, ReadsEverything) {
   EXPECT_EQ(job.layers[0].name, "hidden");
   EXPECT_THAT(job.layers[0].inputs, ElementsAre("pixel"));
   EXPECT_EQ(attribute<int64_t>(job.layers[0], "size"), 128);
-  EXPECT_EQ(attribute<double>(job.layers[0], "param.weight.decay"), 0.5);
+  EXPECT_EQ(attribute<double>(job.layers[0], "param.weight.decay_multiplier"), 0.5);
   EXPECT_EQ(job.layers[0].places.at("size"), "jobs/mlp.toml:10");
   EXPECT_EQ(job.layers[1].attributes.size(), 1U);
   EXPECT_TRUE(attribute<bool>(job.layers[1], "from_logits"));
@@ -172,6 +176,12 @@ TEST(JobTest, SyntaxErrorsNameTheLine) {
   std::string deep = "x";
   for (int i = 0; i < 100000; ++i) deep += ".a";
   EXPECT_THAT(refused(deep + " = 1\n"), HasSubstr("jobs/mlp.toml:1: a key of more than 64 parts"));
+  std::string quoted = "\"x\"";
+  for (int i = 0; i < 100000; ++i) quoted += " . \"a\"";
+  EXPECT_THAT(refused(quoted + " = 1\n"), HasSubstr("jobs/mlp.toml:1: a key of more than 64 parts"));
+  std::string prose = "# " + std::string(100, '.') + "\n# ";
+  for (int i = 0; i < 100; ++i) prose += "It ends. ";
+  EXPECT_EQ(parse(prose + "\n" + std::string(kJob)).passes, 3);
   EXPECT_THAT(refused("[[[a]]]"), HasSubstr("jobs/mlp.toml:1: "));
   EXPECT_THAT(refused("# \xC3\xA9\nx = '\xC3\xA9'\n\xC3\xA9 = 1\n"),
               HasSubstr("jobs/mlp.toml:3: a character outside ASCII"));
@@ -189,11 +199,11 @@ TEST(SetTest, Overrides) {
   const Job job =
       parse(kJob, {"passes=9", "layer.hidden.size=64", "layer.hidden.act=relu", "updater.learning_rate=0.25",
                    "reader.train.batch=8", "reader.train.slots.image.scale=2.0", "outputs=[\"hidden\"]",
-                   "layer.cost.from_logits=false", "layer.hidden.param.bias.decay=0", "save=b.safetensors"});
+                   "layer.cost.from_logits=false", "layer.hidden.param.bias.decay_multiplier=0", "save=b.safetensors"});
   EXPECT_EQ(job.passes, 9);
   EXPECT_EQ(attribute<int64_t>(job.layers[0], "size"), 64);
   EXPECT_EQ(attribute<std::string>(job.layers[0], "act"), "relu");
-  EXPECT_EQ(attribute<int64_t>(job.layers[0], "param.bias.decay"), 0);
+  EXPECT_EQ(attribute<int64_t>(job.layers[0], "param.bias.decay_multiplier"), 0);
   EXPECT_FALSE(attribute<bool>(job.layers[1], "from_logits"));
   EXPECT_EQ(attribute<double>(*job.updater, "learning_rate"), 0.25);
   EXPECT_EQ(job.train->batch, 8);
@@ -325,4 +335,4 @@ TEST(JobReader, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

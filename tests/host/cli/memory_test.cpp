@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/host/cli/program.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
 namespace {
 
 bool sanitized() {
@@ -33,4 +33,4 @@ TEST_F(MemoryTest, TrainingEndsUnderAnyLimit) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

@@ -3,7 +3,7 @@
 
 #include "tests/host/cli/program.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
 namespace {
 
 using testing::AllOf;
@@ -339,4 +339,4 @@ TEST_F(MistakesTest, FullDisk) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

@@ -6,7 +6,11 @@
 
 #include "tests/host/cli/calls.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,4 +64,4 @@ INSTANTIATE_TEST_SUITE_P(Interface01, OldModel, testing::ValuesIn(models()),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

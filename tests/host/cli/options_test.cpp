@@ -8,7 +8,11 @@
 #include "host/cli/table.h"
 #include "tests/host/cli/calls.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
+
 namespace {
 
 using testing::AllOf;
@@ -256,4 +260,4 @@ TEST(ExitTest, EveryStatusHasTheDocumentedCode) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

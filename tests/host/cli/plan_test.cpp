@@ -6,7 +6,7 @@
 
 #include "tests/host/cli/program.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
 namespace {
 
 using nlohmann::json;
@@ -22,7 +22,7 @@ TEST_F(PlanTest, AsksForNoMemory) {
   const json bytes = json::parse(outcome.out).at("bytes");
   const auto parameters = bytes.at("parameters").get<uint64_t>();
   EXPECT_EQ(parameters, (uint64_t{16 + 1 + 3} << 32) + 64);
-  EXPECT_EQ(bytes.at("slots"), 2 * parameters);
+  EXPECT_EQ(bytes.at("state"), 2 * parameters);
   EXPECT_GT(bytes.at("machine").get<uint64_t>(), parameters);
   EXPECT_EQ(run("plan job.toml --inference --set layer.hidden.size=1073741824").exit, 0);
 }
@@ -66,4 +66,4 @@ TEST_F(HiddenCostTest, MayStandBesideTheCost) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -17,7 +18,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
 
 struct Outcome {
   int exit = -1;  // 128 + n when signal n ended it, as a shell says it
@@ -27,6 +28,8 @@ struct Outcome {
 class ProgramTest : public testing::Test {
  protected:
   void SetUp() override {
+    // A shell starts background jobs with SIGINT ignored, and what is ignored stays so in the program.
+    for (const int signal : {SIGHUP, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
     write_images("train", 60);
     write_images("test", 21);
     write("job.toml", job());
@@ -142,4 +145,4 @@ learning_rate = 0.05
   const std::filesystem::path folder_ = temporary_.path();
 };
 
-}  // namespace tenon::cli
+}  // namespace tenon_tests

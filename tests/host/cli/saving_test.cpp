@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
 namespace {
 
 using testing::AllOf;
@@ -113,4 +113,4 @@ TEST_F(SavingTest, AHangupThatIsIgnoredStaysIgnored) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

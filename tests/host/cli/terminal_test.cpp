@@ -8,9 +8,14 @@
 #include <thread>
 
 #include "host/cli/console.h"
+#include "host/cli/report.h"
 #include "tests/host/cli/calls.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
+
 namespace {
 
 using testing::AllOf;
@@ -222,6 +227,27 @@ TEST_F(ConsoleTest, BarsAreDueNowAndThenOnATerminalAlone) {
   EXPECT_EQ(written(80, false, waits).first, "00");
 }
 
+TEST_F(ConsoleTest, TheBarHasTheMeanCostOfItsPass) {
+  const auto two_passes = [](Console& console) {
+    Report report(console, 2, 8);
+    tn_event told = {};
+    told.size = sizeof told;
+    const auto tell = [&](int32_t kind) {
+      told.kind = kind;
+      report.tell(Event(&told));
+    };
+    for (told.pass = 0; told.pass < 2; ++told.pass) {
+      told.samples = 0;
+      tell(TN_BEGIN_PASS);
+      told.samples = 4;
+      told.cost = 0.25 + static_cast<double>(told.pass);
+      std::this_thread::sleep_for(std::chrono::milliseconds(110));  // until a bar is due
+      tell(TN_END_ITERATION);
+    }
+  };
+  EXPECT_THAT(written(80, false, two_passes).second, AllOf(HasSubstr("cost 0.2500"), HasSubstr("cost 1.2500")));
+}
+
 TEST_F(ConsoleTest, QuietKeepsResultsAndWarnings) {
   const auto [out, error] = written(80, true, [](Console& console) {
     console.line("result");
@@ -383,4 +409,4 @@ TEST_F(TerminalTest, TheVerbTable) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

@@ -5,7 +5,11 @@
 
 #include "tests/host/cli/calls.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
+
+using namespace tenon;
+using namespace tenon::cli;
+
 namespace {
 
 using nlohmann::json;
@@ -362,4 +366,4 @@ TEST_F(TrainTest, ASignalThatIsIgnoredStaysIgnored) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

@@ -5,7 +5,7 @@
 
 #include "tests/host/cli/program.h"
 
-namespace tenon::cli {
+namespace tenon_tests {
 namespace {
 
 using nlohmann::json;
@@ -181,7 +181,7 @@ TEST_F(VerbsTest, WarnsOfAJobUnlikeTheModel) {
               warning + "\"pixel\": scale is 0.00392156862745098 there, and 0.5 in the job\n");
     // What changes no answer: defaults that are given, keys of training, other outputs, another order.
     EXPECT_EQ(told(" --set layer.hidden.bias=true --set layer.hidden.drop_rate=0.5 --set "
-                   "layer.hidden.param.weight.decay=0.5"),
+                   "layer.hidden.param.weight.decay_multiplier=0.5"),
               "");
     EXPECT_EQ(told(" --set 'outputs=[\"prediction\", \"cost\"]'"), "");
   }
@@ -202,13 +202,13 @@ TEST_F(VerbsTest, SetChangesTheModel) {
 
 TEST_F(VerbsTest, Plan) {
   const std::string text = done("plan job.toml").out;
-  for (const char* part : {"hidden", "fc", "backward", "gradients", "arena", "slots", "parameters"})
+  for (const char* part : {"hidden", "fc", "backward", "gradients", "arena", "state", "parameters"})
     EXPECT_THAT(text, HasSubstr(part));
   const json plan = json::parse(done("plan job.toml --json").out);
   EXPECT_EQ(plan.at("max_samples"), 8);
   EXPECT_TRUE(plan.at("training").get<bool>());
   const json& bytes = plan.at("bytes");
-  EXPECT_EQ(bytes.at("slots").get<int64_t>(), 2 * bytes.at("parameters").get<int64_t>()) << "Adam keeps two moments";
+  EXPECT_EQ(bytes.at("state").get<int64_t>(), 2 * bytes.at("parameters").get<int64_t>()) << "Adam keeps two moments";
   EXPECT_EQ(bytes.at("machine").get<int64_t>(), bytes.at("control").get<int64_t>() + bytes.at("feeds").get<int64_t>() +
                                                     bytes.at("gradients").get<int64_t>() +
                                                     bytes.at("arena").get<int64_t>() +
@@ -230,14 +230,14 @@ columns = ["word:i32<1000", "next:i32<3"]
 batch = 4
 )");
   const json bytes = json::parse(done("plan job.toml --json").out).at("bytes");
-  EXPECT_GT(bytes.at("rows").get<int64_t>(), 0);
+  EXPECT_GT(bytes.at("row_sparse").get<int64_t>(), 0);
   int64_t sum = 0;
-  for (const char* part : {"control", "feeds", "gradients", "arena", "workspace", "rows"})
+  for (const char* part : {"control", "feeds", "gradients", "arena", "workspace", "row_sparse"})
     sum += bytes.at(part).get<int64_t>();
   EXPECT_EQ(bytes.at("machine").get<int64_t>(), sum);
   EXPECT_THAT(done("plan job.toml").out,
-              AllOf(testing::ContainsRegex("\nrows +" + std::to_string(bytes.at("rows").get<int64_t>())),
-                    HasSubstr("from \"control\" to \"rows\"")));
+              AllOf(testing::ContainsRegex("\nrow_sparse +" + std::to_string(bytes.at("row_sparse").get<int64_t>())),
+                    HasSubstr("from \"control\" to \"row_sparse\"")));
 }
 
 TEST_F(VerbsTest, PluginsListAndInfo) {
@@ -332,4 +332,4 @@ TEST_F(VerbsTest, InterruptedTrainingSavesWhereItIsTold) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon_tests

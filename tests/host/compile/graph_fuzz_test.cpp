@@ -12,11 +12,14 @@
 #include <string>
 
 #include "core/graph/passes.h"
-#include "tests/support/graph_text.h"
-#include "tests/support/planned_interpreter.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/graphs/graph_text.h"
+#include "tests/support/graphs/planned_interpreter.h"
+#include "tests/support/graphs/random_graph.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
@@ -60,7 +63,7 @@ Trained trained(uint64_t seed, size_t steps) {
         {cost, one_number ? GraphWriter(graph, 0, true, TN_F64).pointwise_on(program, {given}, shape, 1)[0] : given});
   }
   if (seeds.empty() || made.wanted.empty()) return result;
-  for (const auto& [value, gradient] : differentiate(graph, seeds, made.wanted, TN_F64, made.by_rows)) {
+  for (const auto& [value, gradient] : differentiate(graph, seeds, made.wanted, TN_F64, made.row_sparse)) {
     if (gradient == kNoValue) continue;
     result.gradients[value] = gradient;
     result.kept.push_back(gradient);
@@ -184,7 +187,8 @@ std::string fault(uint64_t seed, size_t steps, Seen& seen) {
     const Trained made = trained(seed, steps);
     recorded = text_of(made.graph);
     seen.gradients += made.gradients.size();
-    for (const auto& [value, gradient] : made.gradients) seen.rows += made.graph.spec(gradient).storage == TN_ROWS;
+    for (const auto& [value, gradient] : made.gradients)
+      seen.rows += made.graph.spec(gradient).storage == TN_ROW_SPARSE;
     const std::vector<Numbers> expected = reference_of(made.graph, made.made);
     for (const ValueId value : made.kept)
       for (const double number : expected[at(value)])
@@ -245,4 +249,4 @@ TEST(GraphFuzz, PlannedAsRecorded) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

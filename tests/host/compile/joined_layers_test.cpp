@@ -8,7 +8,10 @@
 #include "tests/support/layer_bench.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Values = std::vector<double>;
@@ -182,4 +185,4 @@ TEST_F(JoinedLayers, VectorsThatArePooledAndRead) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -7,7 +7,10 @@
 
 #include "core/graph/passes.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 Spec floats(int64_t n) { return {TN_F32, {tn_dim_constant(n)}, TN_DENSE, 0, {}}; }
@@ -171,4 +174,4 @@ TEST(MemoryPlan, TheProductThatNobodyReadsGivesItsPlace) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

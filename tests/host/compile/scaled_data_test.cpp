@@ -10,7 +10,10 @@
 #include "tests/support/layer_bench.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 constexpr double kScale = 0.5, kOffset = -3;
@@ -247,4 +250,4 @@ TEST_F(ScaledData, OfOneKindAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

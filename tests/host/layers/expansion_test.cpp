@@ -9,7 +9,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::AllOf;
@@ -137,4 +140,4 @@ TEST_F(ExpandedCosts, EndInACost) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -3,13 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <tenon/plugin.hpp>
 #include <tenon/tenon.hpp>
 
 #include "tests/support/bare_plugin.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::HasSubstr;
@@ -42,26 +46,32 @@ tn_status expand(const tn_expander* expander) {
   return answers->back() < 0 ? TN_PLUGIN_FAULT : TN_OK;
 }
 
-// Records every primitive with a value that there is none of.
+// Records every primitive with an absent operand, which gives an absent value, and then with an unknown one, which
+// fails.
 tn_status lower(const tn_attributes*, const tn_builder* builder) {
   void* const self = builder->self;
-  const tn_ref x = builder->input(self, 0, 0), none = x + 1000;
+  const tn_ref x = builder->input(self, 0, 0), absent = -1, none = x + 1000;
   const tn_dim size[] = {tn_dim_constant(2)};
   const int32_t axes[] = {0, 1};
   const tn_ref values[] = {x, none};
-  *answers = {builder->gemm(self, none, x, 0, 1),
-              builder->gemm(self, x, none, 0, 1),
-              builder->gather(self, none, x),
-              builder->gather(self, x, none),
-              builder->scatter_add(self, none, x, size),
-              builder->scatter_add(self, x, none, size),
-              builder->view(self, none, size, 1),
-              builder->concat(self, values, 2, 0),
-              builder->slice(self, none, 0, 0, 1),
-              builder->pad(self, none, 0, 0, 1),
-              builder->transpose(self, none, axes, 2),
-              builder->segment(self, TN_SEGMENT_SUM, none, size, 0),
-              builder->weights(self, none)};
+  *answers = {builder->gemm(self, absent, x, 0, 1),
+              builder->gather(self, x, absent),
+              builder->scatter_add(self, absent, x, size),
+              builder->view(self, absent, size, 1),
+              builder->concat(self, &absent, 1, 0),
+              builder->slice(self, absent, 0, 0, 1),
+              builder->pad(self, absent, 0, 0, 1),
+              builder->transpose(self, absent, axes, 2),
+              builder->weights(self, absent)};
+  if (builder->status(self) != TN_OK) return TN_INVALID;
+  for (const tn_ref answer :
+       {builder->gemm(self, none, x, 0, 1), builder->gemm(self, x, none, 0, 1), builder->gather(self, none, x),
+        builder->gather(self, x, none), builder->scatter_add(self, none, x, size),
+        builder->scatter_add(self, x, none, size), builder->view(self, none, size, 1),
+        builder->concat(self, values, 2, 0), builder->slice(self, none, 0, 0, 1), builder->pad(self, none, 0, 0, 1),
+        builder->transpose(self, none, axes, 2), builder->segment(self, TN_SEGMENT_SUM, none, size, 0),
+        builder->weights(self, none)})
+    answers->push_back(answer);
   return TN_INVALID;
 }
 
@@ -161,12 +171,12 @@ TEST_F(Declarations, ValuesThatAreNotThereGiveNone) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("layer \"mine\""));
   }
-  EXPECT_THAT(answers_, testing::AllOf(testing::SizeIs(13), testing::Each(-1)));
+  EXPECT_THAT(answers_, testing::AllOf(testing::SizeIs(22), testing::Each(-1)));
 }
 
 TEST_F(Declarations, MultipliersAreNumbersOfAtLeastZero) {
   for (const double rate : {-1.0, std::nan(""), static_cast<double>(INFINITY)})
-    for (const char* key : {"param.weight.learning_rate", "param.weight.decay"}) {
+    for (const char* key : {"param.weight.rate_multiplier", "param.weight.decay_multiplier"}) {
       try {
         (void)host_.layer("fc", {x_}, {{"size", 1}, {key, rate}}, "mine");
         ADD_FAILURE() << key << " " << rate;
@@ -175,6 +185,24 @@ TEST_F(Declarations, MultipliersAreNumbersOfAtLeastZero) {
         EXPECT_THAT(error.what(), HasSubstr(key));
       }
     }
+}
+
+// Jobs and models of before have other names for the multipliers; what is written has the new ones.
+TEST_F(Declarations, FormerNamesOfMultipliersAreRead) {
+  const Layer made =
+      host_.layer("fc", {x_}, {{"size", 1}, {"param.weight.learning_rate", 0.5}, {"param.bias.decay", 0.25}}, "mine");
+  const auto attributes = nlohmann::json::parse(made.describe()).at("attributes");
+  EXPECT_EQ(attributes.at("param.weight.rate_multiplier"), 0.5);
+  EXPECT_EQ(attributes.at("param.bias.decay_multiplier"), 0.25);
+  EXPECT_FALSE(attributes.contains("param.weight.learning_rate"));
+  try {
+    (void)host_.layer("fc", {x_}, {{"size", 1}, {"param.weight.decay", 0}, {"param.weight.decay_multiplier", 0}});
+    ADD_FAILURE() << "two names for one attribute";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("\"param.weight.decay\" is the former name of \"param.weight.decay_multiplier\""));
+    EXPECT_EQ(error.subject(), "param.weight.decay");
+  }
 }
 
 TEST_F(Declarations, ALimitOfZeroAllowsNoIndex) {
@@ -196,4 +224,4 @@ TEST_F(Declarations, ALimitOfZeroAllowsNoIndex) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

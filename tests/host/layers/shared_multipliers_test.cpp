@@ -7,7 +7,10 @@
 
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::AllOf;
@@ -43,22 +46,22 @@ class SharedMultipliers : public testing::Test {
 
 TEST_F(SharedMultipliers, AreStatedByAnyOfThem) {
   const Layer none = layer("none", {});
-  const Layer weight = layer("weight", {{"param.weight.learning_rate", 0.5}});
-  const Layer both = layer("both", {{"param.weight.learning_rate", 0.5}, {"param.bias.decay", 0.25}});
+  const Layer weight = layer("weight", {{"param.weight.rate_multiplier", 0.5}});
+  const Layer both = layer("both", {{"param.weight.rate_multiplier", 0.5}, {"param.bias.decay_multiplier", 0.25}});
   EXPECT_NO_THROW((void)host_.parameters({none, weight, both}, 1));
   EXPECT_NO_THROW((void)host_.parameters({both, weight, none}, 1));
 }
 
 TEST_F(SharedMultipliers, MustAgree) {
   const Layer none = layer("none", {});
-  const Layer a = layer("a", {{"param.weight.learning_rate", 0.5}, {"param.bias.decay", 0.125}});
-  const Layer b = layer("b", {{"param.weight.learning_rate", 0.25}});
-  const Layer c = layer("c", {{"param.bias.decay", 0}, {"act", "relu"}});
-  EXPECT_THAT(refusal({none, a, b}), AllOf(HasSubstr("\"shared.weight\""), HasSubstr("learning_rate multiplier to 0.5"),
+  const Layer a = layer("a", {{"param.weight.rate_multiplier", 0.5}, {"param.bias.decay_multiplier", 0.125}});
+  const Layer b = layer("b", {{"param.weight.rate_multiplier", 0.25}});
+  const Layer c = layer("c", {{"param.bias.decay_multiplier", 0}, {"act", "relu"}});
+  EXPECT_THAT(refusal({none, a, b}), AllOf(HasSubstr("\"shared.weight\""), HasSubstr("rate multiplier to 0.5"),
                                            HasSubstr("\"a\""), HasSubstr("\"b\" to 0.25")));
   EXPECT_THAT(refusal({c, a}), AllOf(HasSubstr("\"shared.bias\""), HasSubstr("decay multiplier to 0.0"),
                                      HasSubstr("\"c/fc\""), HasSubstr("\"a\" to 0.125")));
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

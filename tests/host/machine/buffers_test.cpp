@@ -8,7 +8,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 constexpr double kRate = 0.25;
@@ -96,4 +99,4 @@ TEST_F(TwoModels, AnUpdateOfOneCommitsItsBuffersAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

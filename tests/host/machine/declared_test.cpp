@@ -9,7 +9,10 @@
 #include "tests/support/fashion.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::HasSubstr;
@@ -47,15 +50,15 @@ TEST(Declared, IsPlannedLikeWhatHasValues) {
   const Parameters declared = host.declare(outputs);
   const Updater updater = host.updater("adam", {});
   const std::string plan = host.machine(declared, outputs, training(64)).plan();
-  const std::string slots = updater.describe(declared);
+  const std::string states = updater.describe(declared);
   EXPECT_EQ(host.count().bytes_now, before);
   EXPECT_EQ(host.count().bytes_peak, peak) << "not for a moment";
 
   const Parameters parameters = host.parameters(outputs, 1);
   EXPECT_EQ(declared.describe(), parameters.describe());
   EXPECT_EQ(plan, host.machine(parameters, outputs, training(64)).plan());
-  EXPECT_EQ(slots, updater.describe(parameters));
-  EXPECT_GT(nlohmann::json::parse(plan)["bytes"]["rows"], 0);
+  EXPECT_EQ(states, updater.describe(parameters));
+  EXPECT_GT(nlohmann::json::parse(plan)["bytes"]["row_sparse"], 0);
 }
 
 TEST(Declared, MayBeLargerThanAnyMemory) {
@@ -101,7 +104,7 @@ TEST(Declared, IsGoodForPlansAlone) {
   options.updater = host.updater("sgd", {{"learning_rate", 0.1}});
   options.reader = fashion(host, "t10k", 8, 4, 1);
   EXPECT_THAT(refusal([&] { train(options); }), HasSubstr(only));
-  EXPECT_THAT(refusal([&] { (void)v0::test(options); }), HasSubstr(only));
+  EXPECT_THAT(refusal([&] { (void)tenon::test(options); }), HasSubstr(only));
   EXPECT_THROW((void)host.declare({}), Error);
 }
 
@@ -138,4 +141,4 @@ TEST(Declared, ASmallFileDoesNotCostWhatItClaims) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

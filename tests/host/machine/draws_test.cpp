@@ -9,7 +9,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 constexpr int64_t kSamples = 8, kColumns = 32;
@@ -58,7 +61,7 @@ struct Dropping {
     options.reader = host_.reader({{"ids", TN_I64}, {"weight", TN_F32, {kColumns}}}, Rows()).batch(kSamples);
     options.seed = seed;
     options.passes = passes;
-    v0::train(options);
+    tenon::train(options);
     return numbers(parameters_.get("x.values"));
   }
   [[nodiscard]] Machine machine(uint64_t seed) const {
@@ -174,11 +177,11 @@ TEST_F(Draws, OfATestAreAlwaysTheSame) {
   options.handler = [&](const Event& event) {
     if (event.kind() == TN_END_PASS) costs.push_back(event.cost());
   };
-  const double before = v0::test(options).cost;
-  v0::train(options);
-  v0::train(options);
+  const double before = tenon::test(options).cost;
+  tenon::train(options);
+  tenon::train(options);
   EXPECT_NE(costs.at(0), costs.at(1)) << "in training there are others in every step";
-  EXPECT_EQ(v0::test(options).cost, before);
+  EXPECT_EQ(tenon::test(options).cost, before);
 }
 
 // A machine that plans anew for more rows goes on with the draws of its step.
@@ -215,4 +218,4 @@ TEST(DrawsOfRows, GoOnWhenAMachineGrows) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

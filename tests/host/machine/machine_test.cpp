@@ -11,7 +11,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::AllOf;
@@ -236,7 +239,7 @@ TEST_F(MachineRules, ACostThatAnOutputHidesIsRefused) {
   };
   const auto names_it =
       AllOf(HasSubstr("cost layer \"b_cost\" would not be trained"), HasSubstr("not among the outputs"),
-            HasSubstr("layer \"half\" (scale_shift), which reads it, is no cost"),
+            HasSubstr("layer \"half\" (scale_shift), which reads it, is not a cost"),
             HasSubstr("the costs that are outputs themselves"));
   EXPECT_THAT(refused({half}), names_it);
   EXPECT_THAT(refused({a, half}), names_it) << "beside a cost that is trained";
@@ -273,4 +276,4 @@ TEST_F(MachineRules, ACostMayBeReadWhereItIsTrained) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

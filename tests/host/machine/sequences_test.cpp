@@ -11,7 +11,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using Offsets = std::vector<int64_t>;
@@ -151,7 +154,7 @@ TEST_F(Classifier, TrainsTestsAndAnswersFromAReader) {
   run.passes = 5;
   train(run);
   run.reader = host_.reader(schema, Source{unseen}).batch(50);
-  const TestResult result = v0::test(run);
+  const TestResult result = tenon::test(run);
   EXPECT_EQ(result.samples, unseen.samples());
   EXPECT_LT(result.metrics.at(0).value, 0.05);
   run.outputs = {vectors_, probabilities_};
@@ -192,7 +195,7 @@ TEST_F(Classifier, TheGradientOfTheTableIsOfItsRowsAlone) {
   const Machine trained = machine(true);
   trained.forward(batch.feeds());
   trained.backward();
-  const Machine::Rows rows = trained.gradient_rows("vectors.weight");
+  const Machine::Rows rows = trained.sparse_gradient("vectors.weight");
   Ids touched = batch.ids;
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
@@ -468,4 +471,4 @@ TEST_F(Sequences, ModelsAreSavedAndLoaded) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

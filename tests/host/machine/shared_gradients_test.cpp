@@ -13,7 +13,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 constexpr int64_t kRows = 3, kColumns = 2, kSamples = 5;
@@ -114,4 +117,4 @@ TEST_F(SharedGradients, ThatAreViews) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

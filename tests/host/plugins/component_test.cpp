@@ -9,12 +9,14 @@
 #include <stdexcept>
 
 #include "host/plugins/registry.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::error_of;
 using ::testing::HasSubstr;
 
 // The application's own components, with nothing but what cannot be missing.
@@ -231,4 +233,4 @@ TEST(Adoption, RefusesUnsoundComponentsWholly) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

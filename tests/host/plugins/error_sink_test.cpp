@@ -12,12 +12,14 @@
 #include "core/error.h"
 #include "core/shape.h"
 #include "host/plugins/callback.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::error_of;
 using ::testing::HasSubstr;
 
 TEST(ErrorSink, ThrowsWhatWasReportedLast) {
@@ -86,7 +88,7 @@ TEST(ErrorSink, ShowsBothShapes) {
   tn_spec broken = actual_view;
   broken.rank = 1000;
   report.actual = &broken;
-  EXPECT_EQ(message_of(), "layer: x: shapes differ (got no valid specification)");
+  EXPECT_EQ(message_of(), "layer: x: shapes differ (got an invalid specification)");
 }
 
 TEST(ErrorSink, AStatusThatIsNoneIsThePluginsFault) {
@@ -110,4 +112,4 @@ TEST(ErrorSink, TakesReportsFromManyThreads) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -10,14 +10,15 @@
 #include <nlohmann/json.hpp>
 
 #include "host/plugins/elf_note.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 using nlohmann::json;
-using test::error_of;
-using test::MemoryFiles;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -235,13 +236,12 @@ TEST(Manifest, RefusalsNameThePlaceInTheJson) {
   EXPECT_THAT(parse_with("[{\"name\":\"libz.so.1\",\"hint\":\"h\"}]", "[7]"),
               HasSubstr("$.libraries[0]: expected an object"));
   EXPECT_THAT(parse_with("\"float32\"", "\"float33\""), HasSubstr("$.kernels[0].dtypes: unknown element type"));
-  EXPECT_THAT(parse_with("\"score\":-2", "\"score\":-2,\"claims\":7"),
-              HasSubstr("$.kernels[0].claims: expected a list"));
-  for (const char* claims :
+  EXPECT_THAT(parse_with("\"score\":-2", "\"score\":-2,\"fuses\":7"), HasSubstr("$.kernels[0].fuses: expected a list"));
+  for (const char* chain :
        {"[\"fc\"]", "[1,2,3,4,5,6,7,8,9]", "[\"a\",\"fc\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"fc\"]"})
-    EXPECT_NE(parse_with("\"score\":-2", text("\"score\":-2,\"claims\":", claims)), "") << claims;
-  EXPECT_THAT(parse_with("\"score\":-2", "\"score\":-2,\"claims\":[\"fc\",\"relu\"]"),
-              HasSubstr("the chain that it claims ends in \"relu\""));
+    EXPECT_NE(parse_with("\"score\":-2", text("\"score\":-2,\"fuses\":", chain)), "") << chain;
+  EXPECT_THAT(parse_with("\"score\":-2", "\"score\":-2,\"fuses\":[\"fc\",\"relu\"]"),
+              HasSubstr("the chain that it fuses ends in \"relu\""));
   EXPECT_THAT(parse_with("[1,0.5]", "[1,2]"), HasSubstr("$.layers[0].attributes[1].initial"));
   EXPECT_THAT(parse_with("\"note\":1", "\"note\":2"), HasSubstr("form 2"));
 }
@@ -268,7 +268,7 @@ TEST(Manifest, NamesAreSoundAndUnique) {
   const std::string ranged = "\"initial\":[1,0.5],\"minimum\":0,\"maximum\":1";
   for (const char* range : {"\"minimum\":1,\"maximum\":0.5", "\"minimum\":0,\"maximum\":-1"})
     EXPECT_THAT(parse_with(ranged, text("\"initial\":null,", range)),
-                HasSubstr("layer type \"fc\": the range of attribute \"rates\" holds no number"));
+                HasSubstr("layer type \"fc\": attribute \"rates\": empty or infinite range"));
   std::string one_number = kGolden;
   one_number.replace(one_number.find(ranged), ranged.size(), "\"minimum\":1,\"maximum\":1");
   EXPECT_EQ(parse(one_number).code(), TN_OK);
@@ -338,9 +338,9 @@ TEST(Difference, SaysWhereTheFirstOneIs) {
   EXPECT_THAT(changed([](Manifest& m) { m.readers[0].traits = 0; }), HasSubstr("reader type \"idx\""));
   EXPECT_THAT(changed([](Manifest& m) { m.devices[0].tables.clear(); }), HasSubstr("device \"cpu\""));
   EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].score = 0; }), HasSubstr("kernel \"k\""));
-  EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].claims = {"x", "fc"}; }), HasSubstr("kernel \"k\""));
+  EXPECT_THAT(changed([](Manifest& m) { m.kernels[0].chain = {"x", "fc"}; }), HasSubstr("kernel \"k\""));
   EXPECT_THAT(changed([](Manifest& m) { m.libraries[0].hint = ""; }), HasSubstr("library \"libz.so.1\""));
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -10,7 +10,10 @@
 #include "tests/support/fashion.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 // Plugins in the process's own map of files, as "<kind>/<name>".
@@ -46,4 +49,4 @@ TEST(Mapping, OnlyWhatIsUsed) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

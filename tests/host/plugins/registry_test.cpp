@@ -12,16 +12,18 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using test::error_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -176,9 +178,9 @@ TEST_F(RegistryTest, RefusesPluginsOfInterface01) {
 
 TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {
   EXPECT_THAT(refused_when_loaded("bad_symbol"), HasSubstr("does not export the symbol tenon_plugin"));
-  EXPECT_THAT(refused_when_loaded("bad_null"), HasSubstr("gave no descriptor"));
+  EXPECT_THAT(refused_when_loaded("bad_null"), HasSubstr("returned no descriptor"));
   EXPECT_THAT(refused_when_loaded("bad_throw"), HasSubstr("threw an exception"));
-  EXPECT_THAT(refused_when_loaded("bad_differs"), HasSubstr("the attribute \"size\" is another in the code"));
+  EXPECT_THAT(refused_when_loaded("bad_differs"), HasSubstr("the attribute \"size\" differs in the code"));
   EXPECT_THAT(refused_when_loaded("bad_hidden_minor"), HasSubstr("needs a host of 0.98"));
   EXPECT_THAT(refused_when_loaded("bad_size"), AllOf(HasSubstr("a layer type"), HasSubstr("\"plan\"")));
 }
@@ -300,4 +302,4 @@ TEST_F(RegistryTest, ListIsJsonWhateverTheFilesAreCalled) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

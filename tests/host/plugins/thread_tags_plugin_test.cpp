@@ -12,7 +12,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::AllOf;
@@ -31,7 +34,7 @@ template <typename Action>
 Told told(Action action) {
   try {
     action();
-  } catch (const v0::Error& error) {
+  } catch (const tenon::Error& error) {
     return {error.code(), error.what()};
   }
   return {};
@@ -52,13 +55,13 @@ class ThreadTagsTest : public testing::Test {
   }
   [[nodiscard]] Machine machine(const std::string& how, const std::string& type = "test_threads") const {
     const Layer made = layer(how, type);
-    v0::MachineOptions options;
+    tenon::MachineOptions options;
     options.max_samples = 4;
     options.keep_all = true;
     return host_.machine(host_.parameters({made}, 1), {made}, options);
   }
   void forward(const Machine& machine) const { machine.forward({{"x", {TN_F32, {4, 2}, samples_}}}); }
-  [[nodiscard]] v0::Reader reader(const std::string& how) const {
+  [[nodiscard]] tenon::Reader reader(const std::string& how) const {
     return host_.reader("test_threads_reader", {{"how", how}});
   }
 
@@ -86,7 +89,7 @@ class ThreadTagsTest : public testing::Test {
 
 TEST_F(ThreadTagsTest, AGoodPluginPasses) {
   const Layer good = layer("good");
-  v0::MachineOptions options;
+  tenon::MachineOptions options;
   options.max_samples = 4;
   const Machine made = host_.machine(host_.parameters({good}, 1), {good}, options);
   for (int i = 0; i < 3; ++i) forward(made);
@@ -155,7 +158,7 @@ TEST_F(ThreadTagsTest, Readers) {
   expect_fault([this] { (void)reader("open_for_each"); }, "reader \"test_threads_reader\"", "open [io]",
                "called parallel->for_each");
   EXPECT_EQ(host_.count().bytes_now, bytes) << "the instance that was made must be closed";
-  const v0::Reader bad = reader("next_for_each");
+  const tenon::Reader bad = reader("next_for_each");
   expect_fault([&] { (void)bad.next(); }, "reader \"test_threads_reader\"", "next [io]", "called parallel->for_each");
 }
 
@@ -223,7 +226,7 @@ std::string trained(uint32_t check) {
   options.passes = 2;
   train(options);
   options.reader = fashion(host, "t10k", 500, 128, 1);
-  EXPECT_GT(v0::test(options).metrics.at(0).value, 0.5);
+  EXPECT_GT(tenon::test(options).metrics.at(0).value, 0.5);
   const tenon_tests::TemporaryFolder folder;
   const std::string path = folder.file("model.safetensors");
   options.parameters.save({model.prediction}, path);
@@ -239,4 +242,4 @@ TEST(CheckThreads, TrainingIsTheSame) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

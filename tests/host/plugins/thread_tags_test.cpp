@@ -6,9 +6,12 @@
 
 #include <thread>
 
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 using testing::HasSubstr;
@@ -73,11 +76,11 @@ TEST_F(CallsTest, TheHostMayCallInsideACallback) {
   };
   EXPECT_EQ(inner(), TN_MISUSE) << "no callback yet";
   {
-    const LentUse callback(loan.get()->self);
+    const LoanUse callback(loan.get()->self);
     EXPECT_EQ(inner(), TN_OK);
     EXPECT_EQ(on_another_thread(), TN_MISUSE);
     {
-      const LentUse nested(loan.get()->self);
+      const LoanUse nested(loan.get()->self);
       EXPECT_EQ(inner(), TN_OK);
     }
     EXPECT_EQ(inner(), TN_OK) << "the outer callback goes on";
@@ -111,13 +114,13 @@ TEST_F(CallsTest, ALoanIsRememberedWhileManyOthersAreMade) {
   for (int i = 0; i < 1000; ++i) {
     const Loan<Table> loan(&tags_, &object, "table", "one");
     if (i == 0) kept = loan.get()->self;
-    EXPECT_EQ(LentUse(loan.get()->self).object<int>(), &object);
+    EXPECT_EQ(LoanUse(loan.get()->self).object<int>(), &object);
   }
-  EXPECT_EQ(LentUse(kept).object<int>(), nullptr);
+  EXPECT_EQ(LoanUse(kept).object<int>(), nullptr);
   EXPECT_THAT(error_of([this] { tags_.check(); }).message(), HasSubstr("used the table that was lent to one"));
   for (int i = 0; i < 10'000; ++i) const Loan<Table> loan(&tags_, &object, "table", "two");
-  EXPECT_EQ(LentUse(kept).object<int>(), nullptr) << "its place serves another, whose loan is over too";
+  EXPECT_EQ(LoanUse(kept).object<int>(), nullptr) << "its place serves another, whose loan is over too";
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -6,21 +6,15 @@
 
 #include "core/error.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::counted;
-using test::error_of;
-using test::FaultyAllocator;
-using test::Ids;
-using test::MemoryData;
-using test::minibatch;
-using test::open;
-using test::rest;
-using test::sorted;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -70,7 +64,7 @@ TEST(Batch, AppendsToWhatIsThere) {
   SampleBlock block(reader->slots(), memory());
   while (reader->next(block, 3) != 0) {
   }
-  EXPECT_EQ(test::ids_of(block), counted(7));
+  EXPECT_EQ(ids_of(block), counted(7));
 }
 
 TEST(Batch, BuffersAreAlignedAndCounted) {
@@ -127,10 +121,10 @@ TEST(Bucket, CutsSamplesOfSimilarLength) {
   EXPECT_EQ(sorted(all), counted(40));
   EXPECT_THAT(minibatch(*by_samples), IsEmpty());
 
-  const auto by_rows = bucket(open(data, false), {"words", 40, 0, 9, 1}, memory());
-  EXPECT_EQ(by_rows->batch(), 9);
+  const auto row_sparse = bucket(open(data, false), {"words", 40, 0, 9, 1}, memory());
+  EXPECT_EQ(row_sparse->batch(), 9);
   size_t largest = 0;
-  for (Ids ids = minibatch(*by_rows); !ids.empty(); ids = minibatch(*by_rows)) {
+  for (Ids ids = minibatch(*row_sparse); !ids.empty(); ids = minibatch(*row_sparse)) {
     int64_t rows = 0;
     for (const int64_t id : ids) rows += std::max<int64_t>(id % 5, 1);
     EXPECT_LE(rows, 9);
@@ -186,4 +180,4 @@ TEST(Bucket, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -14,19 +14,15 @@
 
 #include "core/error.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::counted;
-using test::error_of;
-using test::Ids;
-using test::MemoryData;
-using test::minibatch;
-using test::open;
-using test::rest;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -184,7 +180,7 @@ TEST(Buffered, AFailureIsQueuedOnce) {
     EXPECT_EQ(queued.code(), TN_IO);  // of the call that had begun before
     EXPECT_EQ(reader->next(block, 4), 4);
   }
-  EXPECT_EQ(test::ids_of(block), counted(4));
+  EXPECT_EQ(ids_of(block), counted(4));
   EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
 }
 
@@ -225,7 +221,7 @@ TEST(Buffered, AStreamThatFailsAndRecovers) {
 
 TEST(Buffered, NoMemoryComesInItsPlaceToo) {
   MemoryData data(15, true);
-  const auto allocator = std::make_shared<test::FaultyAllocator>();
+  const auto allocator = std::make_shared<FaultyAllocator>();
   for (int64_t call = 0; call < 30; ++call) {
     allocator->fail_at = -1;
     auto reader = always_ahead(batched(data), 2, allocator);
@@ -235,7 +231,7 @@ TEST(Buffered, NoMemoryComesInItsPlaceToo) {
     for (bool more = true; more;) try {
         SampleBlock block(reader->slots(), memory());
         more = reader->next(block, 4) != 0;
-        const Ids part = test::ids_of(block);
+        const Ids part = ids_of(block);
         ids.insert(ids.end(), part.begin(), part.end());
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), TN_OUT_OF_MEMORY);
@@ -456,4 +452,4 @@ TEST(Buffered, NumbersThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

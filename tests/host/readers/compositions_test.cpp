@@ -6,20 +6,15 @@
 
 #include "core/error.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::error_of;
-using test::FaultyAllocator;
-using test::Ids;
-using test::MemoryData;
-using test::minibatch;
-using test::open;
-using test::rest;
-using test::some;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ReaderPtr = std::unique_ptr<Reader>;
@@ -29,7 +24,7 @@ std::shared_ptr<Allocator> memory() { return system_allocator(); }
 Ids by_index(Reader& reader, const Ids& indices) {
   SampleBlock block(reader.slots(), memory());
   reader.read_at(indices.data(), static_cast<int64_t>(indices.size()), block);
-  return test::ids_of(block);
+  return ids_of(block);
 }
 
 // ---- every composition
@@ -134,7 +129,7 @@ TEST_P(Composed, DamagedSamplesArePassedOverAndNothingElse) {
   const ReaderPtr reader = make();
   for (int pass = 0; pass < 2; ++pass) {
     const auto [given, failures] = rest_but_damaged(*reader);
-    EXPECT_EQ(test::sorted(given), test::sorted(left));
+    EXPECT_EQ(sorted(given), sorted(left));
     EXPECT_EQ(failures > 0, left.size() < ids.size());
     EXPECT_EQ(reader->pass(), pass + 1);
   }
@@ -274,12 +269,12 @@ TEST(Wrappers, ReadersThatWereReadInPart) {
   refused([&](ReaderPtr it) { chain(two(open(other), std::move(it)), memory()); }, "chain");
   refused([&](ReaderPtr it) { interleave(two(open(other), std::move(it)), memory()); }, "interleave");
   refused([&](ReaderPtr it) { compose(two(open(other), std::move(it)), memory()); }, "compose");
-  EXPECT_EQ(rest(*batch(begun(), 4, false, memory())), test::counted(7, 2));
+  EXPECT_EQ(rest(*batch(begun(), 4, false, memory())), counted(7, 2));
   ReaderPtr later = begun();
   later->seek(3, 0);
   const ReaderPtr first = first_n(std::move(later), 4, memory());
   EXPECT_EQ(first->pass(), 3);
-  EXPECT_EQ(rest(*first), test::counted(4));
+  EXPECT_EQ(rest(*first), counted(4));
 }
 
 // Where the size is not known, a place behind the end shows only on the way there. The reader is where it was.
@@ -316,13 +311,13 @@ TEST(Wrappers, FirstOfAStreamGoesOnAfterAFailure) {
   MemoryData data(0);
   data.ends = data.seeks = false;
   const ReaderPtr reader = first_n(open(data, false), 5, memory());
-  EXPECT_EQ(rest(*reader), test::counted(5));
-  EXPECT_EQ(some(*reader, 2), test::counted(2, 5));
+  EXPECT_EQ(rest(*reader), counted(5));
+  EXPECT_EQ(some(*reader, 2), counted(2, 5));
   data.fail_at = data.calls.load();
   EXPECT_EQ(error_of([&] { some(*reader, 2); }).code(), TN_IO);
   EXPECT_EQ(reader->pass(), 1);
   EXPECT_EQ(reader->position(), 2);
-  EXPECT_EQ(rest(*reader), test::counted(3, 7));
+  EXPECT_EQ(rest(*reader), counted(3, 7));
 }
 
 TEST(Wrappers, TheEndOfAShardIsAPlace) {
@@ -351,12 +346,12 @@ TEST(Wrappers, RoomForWhatThereIs) {
   MemoryData data(9), unknown(9);
   unknown.sized = false;
   const int64_t many = int64_t{1} << 45;
-  EXPECT_EQ(rest(*batch(open(data), many, false, memory())), test::counted(9));
-  EXPECT_EQ(rest(*batch(open(unknown, false), many, false, memory())), test::counted(9));
-  EXPECT_EQ(test::sorted(rest(*shuffled(open(unknown, false), many))), test::counted(9));
+  EXPECT_EQ(rest(*batch(open(data), many, false, memory())), counted(9));
+  EXPECT_EQ(rest(*batch(open(unknown, false), many, false, memory())), counted(9));
+  EXPECT_EQ(sorted(rest(*shuffled(open(unknown, false), many))), counted(9));
   MemoryData lines(9, true);
   lines.sized = false;
-  EXPECT_EQ(test::sorted(rest(*bucket(open(lines, false), {"words", many, 4, 0, 1}, memory()))), test::counted(9));
+  EXPECT_EQ(sorted(rest(*bucket(open(lines, false), {"words", many, 4, 0, 1}, memory()))), counted(9));
   MemoryData endless(0);
   endless.ends = false;
   int64_t asked = 0;
@@ -398,4 +393,4 @@ TEST(Wrappers, NoMemoryLosesNothing) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

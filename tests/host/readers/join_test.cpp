@@ -3,19 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::counted;
-using test::error_of;
-using test::Ids;
-using test::MemoryData;
-using test::open;
-using test::rest;
-using test::some;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -171,4 +167,4 @@ TEST(Compose, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

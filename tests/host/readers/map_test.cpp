@@ -5,19 +5,15 @@
 #include <functional>
 
 #include "core/error.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::counted;
-using test::error_of;
-using test::Ids;
-using test::MemoryData;
-using test::open;
-using test::rest;
-using test::some;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -157,8 +153,8 @@ TEST(Choose, TakesAndRenames) {
   EXPECT_EQ(message({{"wrods", "x"}}), "choose: the reader has no slot \"wrods\"; did you mean \"words\"?");
   EXPECT_EQ(message({{"id", "x"}, {"id", "y"}}), "choose: slot \"id\" is chosen twice");
   EXPECT_EQ(message({{"id", "x"}, {"bag", "x"}}), "choose: two slots are named \"x\"");
-  EXPECT_EQ(message({{"id", ""}}), "choose: slot \"id\" gets no name");
+  EXPECT_EQ(message({{"id", ""}}), "choose: the new name of slot \"id\" is empty");
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

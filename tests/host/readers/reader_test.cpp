@@ -9,19 +9,15 @@
 
 #include "core/error.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::counted;
-using test::error_of;
-using test::Ids;
-using test::MemoryData;
-using test::open;
-using test::rest;
-using test::some;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -67,7 +63,7 @@ TEST(PluginReader, ResumesAtEveryPosition) {
 
 TEST(PluginReader, ErrorsNameReaderAndReason) {
   MemoryData data(4);
-  EXPECT_THAT(error_of([&] { open_reader(test::memory_type(true), {}, ".", 0, 1, nullptr); }).message(),
+  EXPECT_THAT(error_of([&] { open_reader(memory_type(true), {}, ".", 0, 1, nullptr); }).message(),
               AllOf(HasSubstr("reader \"memory\""), HasSubstr("data")));
   data.fail_at = 0;
   const auto reader = open(data);
@@ -84,7 +80,7 @@ TEST(PluginReader, ReadsByIndexWithinTheShard) {
   const int64_t indices[] = {4, 0, 4};
   SampleBlock block(reader->slots(), system_allocator());
   reader->read_at(indices, 3, block);
-  EXPECT_THAT(test::ids_of(block), ElementsAre(9, 1, 9));
+  EXPECT_THAT(ids_of(block), ElementsAre(9, 1, 9));
   for (const int64_t wrong : {int64_t{-1}, int64_t{5}})
     EXPECT_EQ(error_of([&] { reader->read_at(&wrong, 1, block); }).code(), TN_INVALID);
   EXPECT_EQ(error_of([&] { open(data, false)->read_at(indices, 1, block); }).code(), TN_UNSUPPORTED);
@@ -194,7 +190,7 @@ TEST(PluginReader, SamplesOfAnySizeEndToEnd) {
   SampleBlock block(reader->slots(), system_allocator());
   while (reader->next(block, 64) != 0) {
   }
-  EXPECT_EQ(test::ids_of(block), counted(200));
+  EXPECT_EQ(ids_of(block), counted(200));
   const ArrayView words = block.columns()[2].view(), text = block.columns()[3].view(), bag = block.columns()[4].view();
   EXPECT_THAT(words.shape, ElementsAre(400));  // 40 times 0 + 1 + 2 + 3 + 4
   EXPECT_EQ(words.samples, 200);
@@ -216,7 +212,7 @@ TEST(PluginReader, SequencesByIndexAreAllOrNothing) {
   reader->read_at(indices.data(), 5, block);
   Ids expected = indices;
   expected.insert(expected.end(), indices.begin(), indices.begin() + 5);
-  EXPECT_EQ(test::ids_of(block), expected);
+  EXPECT_EQ(ids_of(block), expected);
 }
 
 TEST(PluginReader, WrittenLengthsAndColumnsAreChecked) {
@@ -266,15 +262,15 @@ TEST(PluginReader, RoomIsNotGivenForEver) {
   MemoryData data(8, true);
   const auto reader = open(data);
   SampleBlock block(reader->slots(), system_allocator());
-  data.answer = TN_NEED_CAPACITY;  // and does not say of what
-  EXPECT_THAT(error_of([&] { reader->next(block, 4); }).message(), HasSubstr("does not say of what"));
+  data.answer = TN_NEED_CAPACITY;  // without reporting a need
+  EXPECT_THAT(error_of([&] { reader->next(block, 4); }).message(), HasSubstr("no slot reports"));
   data.before_write = [](const tn_reader_buffers& buffers) {
     auto& room = *static_cast<tn_sequence_room*>(buffers.data[2]);
     room.rows_needed = room.rows_capacity + 1;
   };
   const Error error = error_of([&] { reader->next(block, 4); });
   EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
-  EXPECT_THAT(error.message(), HasSubstr("was given more room"));
+  EXPECT_THAT(error.message(), HasSubstr("room was enlarged"));
   data.before_write = [](const tn_reader_buffers& buffers) {
     static_cast<tn_sequence_room*>(buffers.data[2])->rows_needed = INT64_MAX;
   };
@@ -322,21 +318,21 @@ TEST(SampleBlock, MovesCopiesAndCuts) {
       Ids expected = part.samples() == count ? Ids{} : counted(2);
       const Ids more = counted(count, begin);
       expected.insert(expected.end(), more.begin(), more.end());
-      EXPECT_EQ(test::ids_of(part), expected);
+      EXPECT_EQ(ids_of(part), expected);
       part.clear();
       part.append(all, 0, 2);
     }
   all.retain({0, 1, 7, 8, 9, 30, 39});
-  EXPECT_THAT(test::ids_of(all), ElementsAre(0, 1, 7, 8, 9, 30, 39));
+  EXPECT_THAT(ids_of(all), ElementsAre(0, 1, 7, 8, 9, 30, 39));
   all.retain({1, 2, 6});
-  EXPECT_THAT(test::ids_of(all), ElementsAre(1, 7, 39));
+  EXPECT_THAT(ids_of(all), ElementsAre(1, 7, 39));
   part.clear();
   part.take(all);
   EXPECT_EQ(all.samples(), 0);
-  EXPECT_THAT(test::ids_of(part), ElementsAre(1, 7, 39));
+  EXPECT_THAT(ids_of(part), ElementsAre(1, 7, 39));
   all.append(part, 2, 1);
   part.take(all);
-  EXPECT_THAT(test::ids_of(part), ElementsAre(1, 7, 39, 39));
+  EXPECT_THAT(ids_of(part), ElementsAre(1, 7, 39, 39));
 }
 
 TEST(SampleBlock, NoMemoryChangesNothing) {
@@ -344,7 +340,7 @@ TEST(SampleBlock, NoMemoryChangesNothing) {
   const auto reader = open(data);
   SampleBlock all(reader->slots(), system_allocator());
   while (all.samples() < 40) reader->next(all, 40);
-  const auto allocator = std::make_shared<test::FaultyAllocator>();
+  const auto allocator = std::make_shared<FaultyAllocator>();
   for (int64_t call = 0;; ++call) {
     allocator->fail_at = -1;
     SampleBlock to(reader->slots(), allocator);
@@ -352,7 +348,7 @@ TEST(SampleBlock, NoMemoryChangesNothing) {
     allocator->calls = 0;
     allocator->fail_at = call;
     const Error error = error_of([&] { to.append(all, 0, 40); });
-    EXPECT_EQ(test::ids_of(to).size(), error.code() == TN_OK ? 41u : 1u);
+    EXPECT_EQ(ids_of(to).size(), error.code() == TN_OK ? 41u : 1u);
     if (error.code() == TN_OK) break;
     EXPECT_EQ(error.code(), TN_OUT_OF_MEMORY);
     EXPECT_LT(call, 100);
@@ -361,4 +357,4 @@ TEST(SampleBlock, NoMemoryChangesNothing) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -6,21 +6,15 @@
 
 #include "core/error.h"
 #include "tests/support/faults.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 #include "tests/support/read_samples.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
-using test::counted;
-using test::error_of;
-using test::FaultyAllocator;
-using test::Ids;
-using test::MemoryData;
-using test::open;
-using test::rest;
-using test::some;
-using test::sorted;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -164,4 +158,4 @@ TEST(ShuffleOrder, AStreamWithoutEndNeedsABuffer) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

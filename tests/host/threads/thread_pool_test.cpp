@@ -18,9 +18,12 @@
 #include <vector>
 
 #include "host/threads/worker_count.h"
-#include "tests/support/memory_seams.h"
+#include "tests/support/memory_system.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 using Body = std::function<void(int64_t index, int32_t worker)>;
@@ -330,8 +333,8 @@ TEST(ThreadPool, SetsAndRestoresTheFloatingPointMode) {
 }
 
 TEST(ThreadPool, RefusesABadNumberOfThreads) {
-  EXPECT_EQ(test::error_of([] { const ThreadPool pool(-1); }).message(), "threads must be between 0 and 4096, got -1");
-  EXPECT_EQ(test::error_of([] { const ThreadPool pool(1 << 20); }).code(), TN_INVALID);
+  EXPECT_EQ(error_of([] { const ThreadPool pool(-1); }).message(), "threads must be between 0 and 4096, got -1");
+  EXPECT_EQ(error_of([] { const ThreadPool pool(1 << 20); }).code(), TN_INVALID);
   const ThreadPool pool(0);
   EXPECT_GE(pool.threads(), 1);
 }
@@ -352,4 +355,4 @@ TEST(ThreadPool, AChildAfterForkCanDropIt) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

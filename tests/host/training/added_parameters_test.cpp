@@ -1,4 +1,4 @@
-// Updates of a set that grew: what was added lies in slabs of its own, with slots of its own.
+// Updates of a set that grew: what was added lies in slabs of its own, with states of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -8,7 +8,10 @@
 #include "host/training/updater.h"
 #include "tests/support/paths.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 constexpr int64_t kRows = 4;
@@ -26,12 +29,12 @@ class AddedParameters : public testing::Test {
     zeros_ = host_.factory.data("zeros", zeros);
   }
 
-  Expression cost(const std::string& name) {
-    const Expression table = host_.factory.layer(
+  LayerOutput cost(const std::string& name) {
+    const LayerOutput table = host_.factory.layer(
         "embedding", name, {{ids_, 0}}, {{"vocabulary", kRows}, {"size", kRows}, {"param.weight.sparse", false}});
     return host_.factory.layer("square_error", name + "_cost", {table, {zeros_, 0}}, {});
   }
-  std::unique_ptr<Machine> machine(const std::vector<Expression>& costs) {
+  std::unique_ptr<Machine> machine(const std::vector<LayerOutput>& costs) {
     MachineOptions options;
     options.max_samples = kRows;
     options.training = true;
@@ -79,7 +82,7 @@ class AddedParameters : public testing::Test {
 };
 
 TEST_F(AddedParameters, AreUpdatedWhereTheyLie) {
-  const Expression x0 = cost("x0"), x1 = cost("x1"), y0 = cost("y0"), y1 = cost("y1");
+  const LayerOutput x0 = cost("x0"), x1 = cost("x1"), y0 = cost("y0"), y1 = cost("y1");
   set_ = ParameterSet::create(Topology::trace({x0, x1}).declarations(), 1, host_.allocator);
   begin("x0"), begin("x1");
   Updater updater(host_.registry.updater("sgd"), {{"learning_rate", kRate}, {"momentum", kMomentum}});
@@ -100,4 +103,4 @@ TEST_F(AddedParameters, AreUpdatedWhereTheyLie) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

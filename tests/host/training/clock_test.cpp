@@ -9,7 +9,10 @@
 #include "host/api/host.h"
 #include "tests/support/paths.h"
 
-namespace tenon::trainer_test {
+namespace tenon_tests::trainer_test {
+
+using namespace tenon::host;
+
 namespace {
 
 using testing::Each;
@@ -29,8 +32,8 @@ class Seams : public testing::Test {
     DataSource x, label;
     x.dtype = label.dtype = TN_F32;
     x.shape = {kColumns}, label.shape = {1};
-    const Expression inputs = {host_.factory.data("x", x), 0}, labels = {host_.factory.data("label", label), 0};
-    const Expression line = host_.factory.layer("fc", "line", {inputs}, {{"size", int64_t{1}}, {"bias", false}});
+    const LayerOutput inputs = {host_.factory.data("x", x), 0}, labels = {host_.factory.data("label", label), 0};
+    const LayerOutput line = host_.factory.layer("fc", "line", {inputs}, {{"size", int64_t{1}}, {"bias", false}});
     const Topology topology = Topology::trace({host_.factory.layer("square_error", "cost", {line, labels}, {})});
     set_ = ParameterSet::create(topology.declarations(), 1, host_.allocator);
     std::fill_n(set_->data("line.weight"), kColumns, 0.0F);
@@ -111,4 +114,4 @@ TEST_F(Seams, LentMemoryThatIsNotAlignedIsCopied) {
 }
 
 }  // namespace
-}  // namespace tenon::trainer_test
+}  // namespace tenon_tests::trainer_test

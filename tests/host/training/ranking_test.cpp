@@ -11,7 +11,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 // Texts are bags of words about a topic. Queries and documents have different words for it, so that nothing but
@@ -110,7 +113,7 @@ class RankingModel : public testing::Test {
   [[nodiscard]] double share_of(const Triples& triples) const {
     TrainOptions testing_options = options();
     testing_options.reader = triples.reader(host_).batch(256);
-    const TestResult result = v0::test(testing_options);
+    const TestResult result = tenon::test(testing_options);
     EXPECT_EQ(result.metrics.at(0).name, "less_than_share");
     return result.metrics.at(0).value;
   }
@@ -252,4 +255,4 @@ TEST(RankingOfSequences, LearnsTheOrder) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

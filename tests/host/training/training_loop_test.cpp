@@ -8,7 +8,10 @@
 #include "tests/support/paths.h"
 #include "tests/support/test_layers.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon;
+
 namespace {
 
 using testing::ElementsAre;
@@ -156,7 +159,7 @@ TEST_F(Trainer, CostsAreMeansOverSamples) {
   EXPECT_EQ(told_.back().cost, 3.5) << "of the two minibatches that there were";
   EXPECT_EQ(told_.back().samples, 2 * kBatch);
 
-  const TestResult tested = v0::test(options_);
+  const TestResult tested = tenon::test(options_);
   EXPECT_EQ(tested.cost, 4.5);
   EXPECT_EQ(tested.samples, kSamples);
 }
@@ -170,14 +173,14 @@ TEST_F(Trainer, MetricsOfOneNameAreToldApart) {
     return result;
   };
   options_.outputs = {cost_, of_x};
-  EXPECT_THAT(names(v0::test(options_).metrics), ElementsAre("average"));
+  EXPECT_THAT(names(tenon::test(options_).metrics), ElementsAre("average"));
   options_.outputs = {cost_, of_x, of_ones};
   std::vector<Metric> told;
   options_.handler = [&](const Event& event) {
     if (event.kind() == TN_END_PASS) told = event.metrics();
   };
   train(options_);
-  for (const std::vector<Metric>& metrics : {told, v0::test(options_).metrics}) {
+  for (const std::vector<Metric>& metrics : {told, tenon::test(options_).metrics}) {
     ASSERT_THAT(names(metrics), ElementsAre("inputs.average", "others.average"));
     EXPECT_EQ(metrics[0].value, 4.5);
     EXPECT_EQ(metrics[1].value, 1);
@@ -200,7 +203,7 @@ TEST_F(Trainer, GoesOnWhereAStreamWasLeft) {
     stopped(nullptr);
     options_.passes = 1;
     EXPECT_THAT(passes(), ElementsAre(samples - kBatch, samples));
-    EXPECT_EQ(v0::test(options_).samples, samples);
+    EXPECT_EQ(tenon::test(options_).samples, samples);
   }
 }
 
@@ -218,4 +221,4 @@ TEST_F(Trainer, LeavesImmutableParametersAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -8,7 +8,10 @@
 
 #include "core/error.h"
 
-namespace tenon {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 double factor(const Values& attributes, uint64_t step) {
@@ -83,4 +86,4 @@ TEST(Options, ShareTheProgramsScalars) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon_tests

@@ -10,15 +10,20 @@
 #include "tests/support/bare_plugin.h"
 #include "tests/support/paths.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::core;
+using namespace tenon;
+
 namespace {
 
-// What the next updater records: its slots, its program and what stands beside that.
+// What the next updater records: its states, its program and what stands beside that.
 struct Recording {
   std::function<void(ProgramWriter& writer, int32_t parameter, int32_t gradient)> body;
   std::vector<int32_t> scalars;  // inputs of the program, behind the parameter and the gradient
   int32_t grain = TN_GRAIN_ELEMENT;
-  bool row_slot = false;  // an input before the scalars
+  bool row_state = false;   // an input before the scalars
+  bool late_state = false;  // declared after the program
 };
 const Recording* next_recording = nullptr;
 
@@ -28,14 +33,17 @@ struct Recorded {
 };
 
 tn_status record(const tn_update_recorder* recorder) {
-  if (next_recording->row_slot && recorder->row_slot(recorder->self, "v", 0) < 0) return TN_INVALID;
+  if (next_recording->row_state && recorder->row_state(recorder->self, "v", 0) < 0) return TN_INVALID;
   ProgramWriter writer;
   const int32_t parameter = writer.input(TN_FULL), gradient = writer.input(TN_FULL);
   next_recording->body(writer, parameter, gradient);
   const Program program = writer.finish();
   const tn_program view = program.view();
-  return recorder->program(recorder->self, &view, next_recording->scalars.data(),
-                           static_cast<uint32_t>(next_recording->scalars.size()), next_recording->grain);
+  const tn_status status =
+      recorder->program(recorder->self, &view, next_recording->scalars.data(),
+                        static_cast<uint32_t>(next_recording->scalars.size()), next_recording->grain);
+  if (next_recording->late_state && recorder->state(recorder->self, "late", 0) < 0) return TN_PLUGIN_FAULT;
+  return status;
 }
 
 // "" where the host takes it.
@@ -70,6 +78,11 @@ TEST(UpdaterPrograms, ThatCanRunAreTaken) {
   for (const int32_t scalar : {TN_SCALAR_LEARNING_RATE, TN_SCALAR_DECAY_MULTIPLIER})
     EXPECT_EQ(refusal({scaled, {scalar}}, TN_OK), "");
   EXPECT_EQ(refusal({scaled, {TN_SCALAR_ROW_ELEMENTS}, TN_GRAIN_ROW}, TN_OK), "");
+}
+
+TEST(UpdaterPrograms, HaveAllTheirStatesBefore) {
+  const std::string said = refusal({kDescent, {}, TN_GRAIN_ELEMENT, false, true}, TN_PLUGIN_FAULT);
+  EXPECT_NE(said.find("state \"late\" after the program"), std::string::npos) << said;
 }
 
 TEST(UpdaterPrograms, ThatDrawAreRefused) {
@@ -112,10 +125,10 @@ TEST(UpdaterPrograms, BeyondTheirGrainAreRefused) {
       writer.output(writer.apply(TN_OP_SUB, parameter, writer.reduce(TN_OP_REDUCE_SUM, gradient, to)));
     };
   };
-  const auto row_slot = [](ProgramWriter& writer, int32_t parameter, int32_t) {
-    const int32_t slot = writer.input(TN_PER_ROW);
+  const auto row_state = [](ProgramWriter& writer, int32_t parameter, int32_t) {
+    const int32_t state = writer.input(TN_PER_ROW);
     writer.output(parameter);
-    writer.output(slot);
+    writer.output(state);
   };
   const auto row_elements = [](ProgramWriter& writer, int32_t parameter, int32_t) {
     writer.output(writer.apply(TN_OP_MUL, parameter, writer.input(TN_SCALAR)));
@@ -127,15 +140,15 @@ TEST(UpdaterPrograms, BeyondTheirGrainAreRefused) {
   for (const int32_t grain : {TN_GRAIN_ELEMENT, TN_GRAIN_ROW})
     for (const uint8_t to : {TN_SCALAR, TN_PER_COLUMN}) says({mean(to), {}, grain}, "needs the grain of a tensor");
   says({mean(TN_PER_ROW), {}, TN_GRAIN_ELEMENT}, "needs the grain of a tensor");
-  says({row_slot, {}, TN_GRAIN_TENSOR, true}, "slots per row need the grain of a row");
-  says({row_slot, {}, TN_GRAIN_ELEMENT, true}, "slots per row need the grain of a row");
+  says({row_state, {}, TN_GRAIN_TENSOR, true}, "states per row need the grain of a row");
+  says({row_state, {}, TN_GRAIN_ELEMENT, true}, "states per row need the grain of a row");
   says({row_elements, {TN_SCALAR_ROW_ELEMENTS}, TN_GRAIN_ELEMENT}, "needs the grain of a row");
   says({kDescent, {}, TN_GRAIN_TENSOR + 1}, "unknown grain 3");
   says({kDescent, {}, -1}, "unknown grain -1");
   EXPECT_EQ(refusal({mean(TN_PER_ROW), {}, TN_GRAIN_ROW}, TN_OK), "");
   EXPECT_EQ(refusal({mean(TN_SCALAR), {}, TN_GRAIN_TENSOR}, TN_OK), "");
-  EXPECT_EQ(refusal({row_slot, {}, TN_GRAIN_ROW, true}, TN_OK), "");
+  EXPECT_EQ(refusal({row_state, {}, TN_GRAIN_ROW, true}, TN_OK), "");
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

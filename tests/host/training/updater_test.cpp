@@ -8,7 +8,10 @@
 #include "host/training/updater_options.h"
 #include "tests/support/update_model.h"
 
-namespace tenon::test {
+namespace tenon_tests {
+
+using namespace tenon::host;
+
 namespace {
 
 using Weights = std::vector<std::vector<float>>;
@@ -115,4 +118,4 @@ TEST(Updating, FrozenParametersCostNothing) {
 }
 
 }  // namespace
-}  // namespace tenon::test
+}  // namespace tenon_tests

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The manifest writer refuses each wrong descriptor with a message that names the point: refusals.sh <program>
+# The manifest writer writes what the build wrote, and refuses each wrong descriptor with a message that names the
+# point: refusals.sh <program> <files that the build wrote of the same plugin, without .c and .json>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
 program="$1"
+built="$2"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -26,6 +28,13 @@ refused() {
 
 # Without a mutation it is sound, so that each refusal has the one cause.
 "$program" "$folder/note.c" "$folder/note.json"
+cmp "$folder/note.c" "$built.c"
+cmp "$folder/note.json" "$built.json"
+if "$program" "$folder/none/note.c" "$folder/note.json" 2>"$folder/error"; then
+  echo "wrote into a folder that does not exist"
+  failed=1
+fi
+grep -qxF "error: cannot write $folder/none/note.c" "$folder/error"
 grep -qF '"initial":[0.1,0.3333333333333333,-0.0,1e+300,2.2250738585072014e-308,1.7976931348623157e+308,' "$folder/note.json"
 grep -qF '"initial":[-9223372036854775808,-1,0,9223372036854775807]' "$folder/note.json"
 grep -qF '"initial":-7,"minimum":-7,"maximum":1000000000000000,' "$folder/note.json"
@@ -51,17 +60,20 @@ refused kernel_dtype 'kernel "rich.relu-1": 0x12000 is not a compute type'
 refused kernel_dtypes '"dtypes" is empty'
 refused kernel_name 'the name of a kernel'
 refused kernel_prepare 'the function "prepare" is missing'
-refused claim_size 'claim'
-refused claim_short 'it claims a chain of 1 layers; 2 to 8 are possible'
-refused claim_end 'the chain that it claims ends in another'
-refused claim_type 'layer type "Fc"'
-refused claim_null 'entry 0 of "claims" is null'
+refused fusion_size 'fusion'
+refused fusion_short 'it fuses a chain of 1 layers; 2 to 8 are possible'
+refused fusion_end 'the chain that it fuses ends in another'
+refused fusion_type 'layer type "Fc"'
+refused fusion_null 'entry 0 of "fuses" is null'
 refused library_hint 'library "libc.so.6" has no hint'
 refused library_path 'the name of a library'
 refused updater_record 'updater type "test_updater": the function "record" is missing'
 refused updater_type 'the updater type "Test" must be lower case'
 refused reader_next 'reader type "test_reader": the function "next" is missing'
 refused reader_size '"size" of its reader description is 0'
+refused device_kind '"device kind" is null'
+refused device_event 'device "test_device": the function "event_create" is missing'
+refused device_table 'it lists the table "tenon.gemm/1", but its extension has none'
 refused too_long 'at most 65536 fit the note'
 
 refused layer_type_null '"layer type" is null'
@@ -75,6 +87,9 @@ refused layer_finalize '"finalize" is for metrics alone'
 refused layer_role 'its role 7 is unknown'
 refused layer_outputs 'it has no output'
 refused layer_doc_utf8 '"doc" is not UTF-8: byte 0xc3'
+refused layer_doc_surrogate '"doc" is not UTF-8: byte 0xed'
+refused layer_doc_long '"doc" is not UTF-8: byte 0xe0'
+refused layer_doc_beyond '"doc" is not UTF-8: byte 0xf4'
 refused layer_doc_escape '"doc" holds the control character 0x1b'
 refused metric_finalize 'layer type "vendor.test_metric": the function "finalize" is missing'
 refused metric_outputs 'a metric has no outputs, but 1 are declared'

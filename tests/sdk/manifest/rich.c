@@ -181,7 +181,7 @@ static tn_status prepare(const tn_services* services, const tn_errors* errors, v
 }
 static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16};
 static const char* chain[] = {"fc", "relu"};
-static tn_claim claim = {.size = sizeof(tn_claim), .types_count = 2, .types = chain};
+static tn_fusion_pattern fusion = {.size = sizeof(tn_fusion_pattern), .types_count = 2, .types = chain};
 static tn_kernel kernel = {.size = sizeof(tn_kernel),
                            .score = -3,
                            .type = "relu",
@@ -192,9 +192,102 @@ static tn_kernel kernel = {.size = sizeof(tn_kernel),
                            .supports = supports,
                            .query = query,
                            .prepare = prepare,
-                           .claim = &claim};
+                           .fusion = &fusion};
 static tn_kernel twin;
 static const tn_kernel* kernels[] = {&kernel, &twin};
+
+static int32_t device_count(const tn_errors* errors) {
+  (void)errors;
+  return 0;
+}
+static tn_status device_open(const tn_services* services, const tn_errors* errors, int32_t index, void** device) {
+  (void)services;
+  (void)index;
+  (void)device;
+  return tn_fail(errors, TN_NOT_FOUND, NULL, "for tests alone");
+}
+static void device_close(void* device) { (void)device; }
+static tn_status device_properties(void* device, tn_device_properties* properties) {
+  (void)device;
+  (void)properties;
+  return TN_UNSUPPORTED;
+}
+static void* device_allocate(void* device, const tn_errors* errors, uint64_t bytes) {
+  (void)device;
+  (void)errors;
+  (void)bytes;
+  return NULL;
+}
+static void device_release(void* device, void* memory, uint64_t bytes) {
+  (void)device;
+  (void)memory;
+  (void)bytes;
+}
+static tn_status device_copy(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind) {
+  (void)device;
+  (void)stream;
+  (void)to;
+  (void)from;
+  (void)bytes;
+  (void)kind;
+  return TN_UNSUPPORTED;
+}
+static tn_status device_fill(void* device, void* stream, void* memory, uint8_t value, uint64_t bytes) {
+  (void)device;
+  (void)stream;
+  (void)memory;
+  (void)value;
+  (void)bytes;
+  return TN_UNSUPPORTED;
+}
+static tn_status device_create(void* device, void** handle) {
+  (void)device;
+  (void)handle;
+  return TN_UNSUPPORTED;
+}
+static void device_destroy(void* device, void* handle) {
+  (void)device;
+  (void)handle;
+}
+static tn_status device_stream_wait(void* device, const tn_errors* errors, void* stream) {
+  (void)device;
+  (void)errors;
+  (void)stream;
+  return TN_UNSUPPORTED;
+}
+static tn_status device_event(void* device, void* event, void* stream) {
+  (void)device;
+  (void)event;
+  (void)stream;
+  return TN_UNSUPPORTED;
+}
+static const tn_move_table device_moves = {.size = sizeof(tn_move_table)};
+static const void* device_extension(const char* id) { return strcmp(id, TN_MOVE) == 0 ? &device_moves : NULL; }
+static const char* device_tables[] = {TN_MOVE, NULL};
+static tn_device_description device_description = {.size = sizeof(tn_device_description),
+                                                   .dlpack_type = 12,
+                                                   .kind = "test_device",
+                                                   .doc = "A device that no machine has",
+                                                   .tables = device_tables};
+static tn_device_type device = {.size = sizeof(tn_device_type),
+                                .description = &device_description,
+                                .count = device_count,
+                                .open = device_open,
+                                .close = device_close,
+                                .properties = device_properties,
+                                .allocate = device_allocate,
+                                .release = device_release,
+                                .copy = device_copy,
+                                .fill = device_fill,
+                                .stream_create = device_create,
+                                .stream_destroy = device_destroy,
+                                .stream_wait = device_stream_wait,
+                                .event_create = device_create,
+                                .event_destroy = device_destroy,
+                                .event_record = device_event,
+                                .event_wait = device_event,
+                                .extension = device_extension};
+static const tn_device_type* devices[] = {&device};
 
 static tn_library library = {.size = sizeof(tn_library), .name = "libc.so.6", .hint = "it is there"};
 static const tn_library* libraries[] = {&library};
@@ -214,7 +307,9 @@ static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .readers_count = 1,
                            .updaters = updaters,
                            .readers = readers,
+                           .devices_count = 1,
                            .libraries_count = 1,
+                           .devices = devices,
                            .libraries = libraries};
 
 #ifdef TENON_TEST_MUTATIONS

@@ -1,5 +1,5 @@
-// Element types in memory to lanes and back. Plain loops that the compiler turns into vector code for each
-// instruction set; AVX-512 gains nothing here, so it is left out.
+// Conversion of element types in memory to lanes and back. Plain loops that the compiler vectorises for each
+// instruction set, without AVX-512, which is not faster here.
 // SPDX-License-Identifier: Apache-2.0
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -28,7 +28,7 @@ struct Half {  // IEEE binary16
 struct Brain {  // the upper half of a binary32
   uint16_t bits;
 };
-struct Truth {
+struct Truth {  // TN_BOOL: 0 is false, anything else is true
   uint8_t byte;
 };
 
@@ -46,14 +46,15 @@ HWY_INLINE E decode(E element) {
 HWY_INLINE int32_t decode(Truth element) { return element.byte != 0 ? 1 : 0; }
 HWY_INLINE float decode(Brain element) { return std::bit_cast<float>(static_cast<uint32_t>(element.bits) << 16); }
 HWY_INLINE float decode(Half element) {
-  // The exponent is re-biased by a product, which also brings subnormals into their place; infinity and NaN then
-  // lack the upper exponent bits.
+  // A product re-biases the exponent and normalises subnormals. Infinity and NaN then lack the upper bits of the
+  // exponent, which are set here.
   const uint32_t bits = static_cast<uint32_t>(element.bits);
   const float size = std::bit_cast<float>((bits & 0x7fffU) << 13) * 0x1p112F;
   const uint32_t ends = size >= 0x1p16F ? 0x7f800000U : 0U;
   return std::bit_cast<float>(std::bit_cast<uint32_t>(size) | ends | (bits & 0x8000U) << 16);
 }
 
+// The nearest number that To can hold, after truncation towards 0. NaN gives 0.
 template <class To, class From>
 HWY_INLINE To nearest_int(From number) {
   using Limits = std::numeric_limits<To>;
@@ -116,6 +117,7 @@ HWY_INLINE LaneOf<T, kKind> lane(E element) {
   if constexpr (kKind == TN_LOGICAL) return decode(element) != 0 ? L{-1} : L{0};
 }
 
+// a: elements [count] of type E -> out: lanes [count] of kind kKind.
 template <class T, uint8_t kKind, class E>
 void load(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
   LaneOf<T, kKind>* HWY_RESTRICT to = static_cast<LaneOf<T, kKind>*>(out);
@@ -123,6 +125,8 @@ void load(void* out, const void* a, const void*, const void*, int64_t count, int
   for (int64_t i = 0; i < count; ++i) to[i] = lane<T, kKind>(from[i]);
 }
 
+// a: lanes [count] of kind kKind -> out: elements [count] of type E. kAdd: out[i] += a[i]; ints wrap, and bools are
+// joined by "or".
 template <class T, uint8_t kKind, class E, bool kAdd>
 void store(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
   E* HWY_RESTRICT to = static_cast<E*>(out);

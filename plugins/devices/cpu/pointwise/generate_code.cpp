@@ -26,7 +26,7 @@ Span span_of(uint8_t extent) {
   }
 }
 
-// A constant as a lane; the low bytes come first in memory.
+// A constant as a lane, in the low bytes.
 uint64_t constant_lane(const Node& n, bool wide) {
   if (n.kind == TN_LOGICAL) return n.number != 0 ? ~uint64_t{0} : 0;
   if (n.kind == TN_FLOAT)
@@ -65,9 +65,9 @@ class Generator {
     for (const OutputSink& sink : pass_.outputs) store(sink);
     find_hazards();
     code_.scratch_bytes = round_up(scratch_, 64);
-    for (size_t i = 0; i < code_.slots.size(); ++i) {
-      if (code_.slots[i].moves == Moves::kBlock) code_.block_slots.push_back(static_cast<int32_t>(i));
-      if (code_.slots[i].moves == Moves::kTile) code_.tile_slots.push_back(static_cast<int32_t>(i));
+    for (size_t i = 0; i < code_.cursors.size(); ++i) {
+      if (code_.cursors[i].moves == Moves::kBlock) code_.block_cursors.push_back(static_cast<int32_t>(i));
+      if (code_.cursors[i].moves == Moves::kTile) code_.tile_cursors.push_back(static_cast<int32_t>(i));
     }
   }
   Code code() && { return std::move(code_); }
@@ -75,7 +75,7 @@ class Generator {
 
  private:
   struct Operand {
-    int32_t slot;
+    int32_t cursor;
     bool one;
   };
 
@@ -85,19 +85,19 @@ class Generator {
   void count_uses();
   void emit(int32_t i);
   int32_t load(const Node& n);
-  Slot known(const Node& n);
+  Cursor known(const Node& n);
   int32_t index(const Node& n);
   int32_t uniform(const Node& n);
   int32_t operation(const Node& n);
-  int32_t input_slot(int32_t input, uint8_t extent, int64_t bytes);
+  int32_t input_cursor(int32_t input, uint8_t extent, int64_t bytes);
   Operand operand(int32_t i, uint8_t consumer);
-  int32_t tile_slot(int32_t i);
+  int32_t tile_cursor(int32_t i);
   int32_t spread(int32_t i);
   void accumulate(int32_t i, const ReductionSink& sink);
   void store(const OutputSink& sink);
   void find_hazards();
 
-  // The list that calls on values of an extent belong to.
+  // The list of the calls that compute values of an extent.
   std::vector<Call>& calls(uint8_t extent) {
     switch (extent) {
       case TN_SCALAR:
@@ -110,9 +110,9 @@ class Generator {
         return code_.tile_calls;
     }
   }
-  int32_t add(const Slot& slot) {
-    code_.slots.push_back(slot);
-    return static_cast<int32_t>(code_.slots.size()) - 1;
+  int32_t add(const Cursor& cursor) {
+    code_.cursors.push_back(cursor);
+    return static_cast<int32_t>(code_.cursors.size()) - 1;
   }
   int64_t scratch(int64_t bytes) {
     const int64_t offset = scratch_;
@@ -122,7 +122,7 @@ class Generator {
   [[nodiscard]] int64_t tile_bytes() const { return code_.tile_rows * code_.tile_columns * lane_; }
   int32_t make_register(uint8_t extent);
   int64_t take_tile();
-  // One more reader of a value in the tile is done; frees its register after the last.
+  // Counts one reader of a value in the tile as done; frees the value's register after the last one.
   void release(int32_t i);
 
   const tn_pointwise_site& site_;
@@ -136,11 +136,11 @@ class Generator {
   int64_t shared_;
   int64_t scratch_ = 0;
   Code code_;
-  std::vector<int32_t> stage_;  // slot of each node where its own extent is computed
-  std::vector<int32_t> tile_;   // slot of a PER_ROW or PER_COLUMN node as FULL operations read it
-  std::vector<int> uses_;       // readers within the tile that are still to come
+  std::vector<int32_t> stage_;  // cursor of each node in its own extent
+  std::vector<int32_t> tile_;   // cursor of a PER_ROW or PER_COLUMN node as FULL operations read it
+  std::vector<int> uses_;       // readers within the tile that are not emitted yet
   std::vector<int64_t> owned_;  // offset of the tile register that a node occupies, or -1
-  std::vector<int64_t> free_;   // tile registers not in use
+  std::vector<int64_t> free_;   // offsets of unused tile registers
 };
 
 void Generator::count_uses() {
@@ -168,46 +168,46 @@ void Generator::release(int32_t i) {
 }
 
 int32_t Generator::make_register(uint8_t extent) {
-  Slot slot;
+  Cursor cursor;
   switch (extent) {
     case TN_SCALAR:
-      slot.home = Home::kShared;
-      slot.offset = shared_;
+      cursor.home = Home::kShared;
+      cursor.offset = shared_;
       shared_ += 8;
       break;
     case TN_PER_COLUMN:
-      slot.from_chunk = true;
-      slot.column_bytes = lane_;
-      slot.offset = scratch((code_.whole_rows ? code_.columns : std::min(code_.columns, kChunkColumns)) * lane_);
+      cursor.from_chunk = true;
+      cursor.column_bytes = lane_;
+      cursor.offset = scratch((code_.whole_rows ? code_.columns : std::min(code_.columns, kChunkColumns)) * lane_);
       break;
     case TN_PER_ROW:
-      slot.from_block = true;
-      slot.row_bytes = lane_;
-      slot.offset = scratch(code_.block_rows * lane_);
+      cursor.from_block = true;
+      cursor.row_bytes = lane_;
+      cursor.offset = scratch(code_.block_rows * lane_);
       break;
     default:
-      slot.offset = take_tile();
+      cursor.offset = take_tile();
   }
-  return add(slot);
+  return add(cursor);
 }
 
-int32_t Generator::input_slot(int32_t input, uint8_t extent, int64_t bytes) {
-  Slot slot;
-  slot.home = Home::kInput;
-  slot.index = input;
-  if (extent == TN_PER_ROW) slot.moves = Moves::kBlock;
-  if (extent == TN_FULL) slot.moves = Moves::kTile;
-  if (extent == TN_PER_ROW) slot.row_bytes = bytes;
-  if (extent == TN_FULL) slot.row_bytes = bytes * code_.columns;
-  if (extent == TN_PER_COLUMN || extent == TN_FULL) slot.column_bytes = bytes;
+int32_t Generator::input_cursor(int32_t input, uint8_t extent, int64_t bytes) {
+  Cursor cursor;
+  cursor.home = Home::kInput;
+  cursor.index = input;
+  if (extent == TN_PER_ROW) cursor.moves = Moves::kBlock;
+  if (extent == TN_FULL) cursor.moves = Moves::kTile;
+  if (extent == TN_PER_ROW) cursor.row_bytes = bytes;
+  if (extent == TN_FULL) cursor.row_bytes = bytes * code_.columns;
+  if (extent == TN_PER_COLUMN || extent == TN_FULL) cursor.column_bytes = bytes;
   if (extent == TN_FULL) code_.stream_bytes += bytes;
-  return add(slot);
+  return add(cursor);
 }
 
-// The slot of an input: its memory itself where the elements are lanes already, else a register that it is loaded to.
+// The cursor of an input: its memory if the elements are lanes already, else a register that a load kernel fills.
 int32_t Generator::load(const Node& n) {
   const tn_dtype dtype = site_.inputs[n.index];
-  const int32_t memory = input_slot(n.index, n.extent, tn_dtype_bytes(dtype));
+  const int32_t memory = input_cursor(n.index, n.extent, tn_dtype_bytes(dtype));
   const tn_dtype integer = wide_ ? TN_I64 : TN_I32;
   if ((n.kind == TN_FLOAT && dtype == site_.compute) || (n.kind == TN_INT && dtype == integer)) return memory;
   const Kernel kernel = load_kernel(isa_, wide_, n.kind, dtype);
@@ -236,30 +236,30 @@ void Generator::emit(int32_t i) {
     default:
       stage(i) = operation(n);
   }
-  const Slot& slot = code_.slots[static_cast<size_t>(stage(i))];
-  if (n.extent == TN_FULL && slot.home == Home::kScratch) owned_[static_cast<size_t>(i)] = slot.offset;
+  const Cursor& cursor = code_.cursors[static_cast<size_t>(stage(i))];
+  if (n.extent == TN_FULL && cursor.home == Home::kScratch) owned_[static_cast<size_t>(i)] = cursor.offset;
   for (const ReductionSink& sink : pass_.reductions)
     if (sink.node == i) accumulate(i, sink);
 }
 
-// What was computed before the pass: a constant, or the result of an earlier reduction.
-Slot Generator::known(const Node& n) {
-  Slot slot;
+// A value known before the pass: a constant, or the result of an earlier reduction.
+Cursor Generator::known(const Node& n) {
+  Cursor cursor;
   if (n.operation == kConstant) {
-    slot.home = Home::kConstant;
-    slot.offset = static_cast<int64_t>(binding_.constants.size() * sizeof(uint64_t));
+    cursor.home = Home::kConstant;
+    cursor.offset = static_cast<int64_t>(binding_.constants.size() * sizeof(uint64_t));
     binding_.constants.push_back(constant_lane(n, wide_));
-    return slot;
+    return cursor;
   }
-  slot.home = Home::kShared;
-  slot.offset = binding_.results[static_cast<size_t>(n.index)];
-  if (n.extent != TN_SCALAR) slot.column_bytes = lane_;
-  if (n.extent == TN_FULL) slot.moves = Moves::kTile;
-  return slot;
+  cursor.home = Home::kShared;
+  cursor.offset = binding_.results[static_cast<size_t>(n.index)];
+  if (n.extent != TN_SCALAR) cursor.column_bytes = lane_;
+  if (n.extent == TN_FULL) cursor.moves = Moves::kTile;
+  return cursor;
 }
 
 int32_t Generator::index(const Node& n) {
-  Slot start;
+  Cursor start;
   start.offset = static_cast<int64_t>(n.extent == TN_PER_ROW      ? offsetof(Position, row)
                                       : n.extent == TN_PER_COLUMN ? offsetof(Position, chunk_column)
                                                                   : offsetof(Position, tile_column));
@@ -270,14 +270,14 @@ int32_t Generator::index(const Node& n) {
 }
 
 int32_t Generator::uniform(const Node& n) {
-  Slot start;
+  Cursor start;
   start.offset = static_cast<int64_t>(n.extent == TN_SCALAR       ? offsetof(Position, zero)
                                       : n.extent == TN_PER_ROW    ? offsetof(Position, row)
                                       : n.extent == TN_PER_COLUMN ? offsetof(Position, chunk_column)
                                                                   : offsetof(Position, element));
-  Slot random;
+  Cursor random;
   random.offset = offsetof(Position, random);
-  Slot draw;
+  Cursor draw;
   draw.home = Home::kConstant;
   draw.offset = static_cast<int64_t>(binding_.constants.size() * sizeof(uint64_t));
   binding_.constants.push_back(static_cast<uint32_t>(n.index));
@@ -300,7 +300,7 @@ int32_t Generator::operation(const Node& n) {
   int32_t from[3] = {-1, -1, -1};
   for (int k = 0; k < count; ++k) {
     const Operand read = operand(n.operands[k], consumer);
-    from[k] = read.slot;
+    from[k] = read.cursor;
     key.broadcast |= static_cast<uint8_t>(read.one ? 1U << k : 0U);
   }
   for (int k = count; k < 3; ++k) from[k] = from[0];
@@ -314,69 +314,70 @@ int32_t Generator::operation(const Node& n) {
   return to;
 }
 
-// A value as a call on values of the extent `consumer` reads it.
+// The operand through which a call on values of extent `consumer` reads value i.
 Generator::Operand Generator::operand(int32_t i, uint8_t consumer) {
   const uint8_t extent = node(i).extent;
   if (extent == consumer) return {stage(i), false};
   if (extent == TN_SCALAR) return {stage(i), true};
   if (code_.tile_rows > 1) return {spread(i), false};
-  return {tile_slot(i), extent == TN_PER_ROW};
+  return {tile_cursor(i), extent == TN_PER_ROW};
 }
 
-int32_t Generator::tile_slot(int32_t i) {
-  int32_t& slot = tile_[static_cast<size_t>(i)];
-  if (slot >= 0) return slot;
-  Slot moving = code_.slots[static_cast<size_t>(stage(i))];
+int32_t Generator::tile_cursor(int32_t i) {
+  int32_t& cursor = tile_[static_cast<size_t>(i)];
+  if (cursor >= 0) return cursor;
+  Cursor moving = code_.cursors[static_cast<size_t>(stage(i))];
   moving.moves = Moves::kTile;
   const bool fixed = node(i).extent == TN_PER_ROW ? code_.by_row : code_.whole_rows;
-  slot = fixed ? stage(i) : add(moving);
-  return slot;
+  cursor = fixed ? stage(i) : add(moving);
+  return cursor;
 }
 
-// A PER_ROW value over the tile's rows, anew for every tile; a PER_COLUMN value under each other, once per chunk.
+// Spreads a value over a tile of several rows: a PER_ROW value for every tile, a PER_COLUMN value once per chunk.
 int32_t Generator::spread(int32_t i) {
-  int32_t& slot = tile_[static_cast<size_t>(i)];
-  if (slot >= 0) return slot;
-  Slot made;
+  int32_t& cursor = tile_[static_cast<size_t>(i)];
+  if (cursor >= 0) return cursor;
+  Cursor made;
   if (node(i).extent == TN_PER_COLUMN) {
     made.offset = scratch(tile_bytes());
-    slot = add(made);
-    code_.column_calls.push_back({spread_columns_kernel(isa_, wide_), Span::kRows, slot, stage(i), stage(i), stage(i)});
-    return slot;
+    cursor = add(made);
+    code_.column_calls.push_back(
+        {spread_columns_kernel(isa_, wide_), Span::kRows, cursor, stage(i), stage(i), stage(i)});
+    return cursor;
   }
-  Slot moving = code_.slots[static_cast<size_t>(stage(i))];
+  Cursor moving = code_.cursors[static_cast<size_t>(stage(i))];
   moving.moves = Moves::kTile;
   const int32_t from = code_.by_row ? stage(i) : add(moving);
   made.offset = take_tile();
   owned_[static_cast<size_t>(i)] = made.offset;
-  slot = add(made);
-  code_.tile_calls.push_back({spread_rows_kernel(isa_, wide_), Span::kRows, slot, from, from, from});
-  return slot;
+  cursor = add(made);
+  code_.tile_calls.push_back({spread_rows_kernel(isa_, wide_), Span::kRows, cursor, from, from, from});
+  return cursor;
 }
 
-// Adds the tile to an accumulator of the tile's shape; it is folded when the chunk is done. Where a tile is one row,
-// the chunk's partial result of a column reduction is the accumulator.
+// Joins each tile with an accumulator of the tile's shape, which is folded at the end of the chunk. If a tile is one
+// row, the accumulator of a column reduction is the chunk's partial result.
 void Generator::accumulate(int32_t i, const ReductionSink& sink) {
   const uint8_t result_extent = binding_.result_extents[static_cast<size_t>(sink.result)];
   const uint8_t extent = node(i).extent;
-  // What a pass over columns alone reduces is FULL there, and its result SCALAR.
+  // In a pass over columns alone the operand is FULL and the result SCALAR.
   Reduction reduction = {sink.operation, node(i).kind, result_extent, sink.result, -1, 0, 0};
-  Slot slot;
+  Cursor cursor;
   if (result_extent == TN_PER_COLUMN && code_.tile_rows == 1) {
-    slot.home = Home::kPartial;
-    slot.index = static_cast<int32_t>(code_.reductions.size());
-    slot.column_bytes = lane_;
-    if (!code_.whole_rows) slot.moves = Moves::kTile;
+    cursor.home = Home::kPartial;
+    cursor.index = static_cast<int32_t>(code_.reductions.size());
+    cursor.column_bytes = lane_;
+    if (!code_.whole_rows) cursor.moves = Moves::kTile;
   } else {
     reduction.length = extent == TN_PER_ROW ? code_.tile_rows : code_.tile_rows * code_.tile_columns;
     reduction.accumulator = scratch(reduction.length * lane_);
-    slot.offset = reduction.accumulator;
+    cursor.offset = reduction.accumulator;
   }
   reduction.partial = shared_ = round_up(shared_, 64);
   shared_ += result_extent == TN_PER_COLUMN ? code_.most_row_chunks * code_.columns * lane_
              : code_.flat                   ? code_.most_chunks * 8
                                             : code_.most_row_chunks * column_chunks(code_) * 8;
-  const int32_t to = add(slot);
+  const int32_t to = add(cursor);
   const uint16_t join = sink.operation == TN_OP_REDUCE_SUM   ? TN_OP_ADD
                         : sink.operation == TN_OP_REDUCE_MAX ? TN_OP_MAX
                                                              : TN_OP_MIN;
@@ -390,14 +391,14 @@ void Generator::store(const OutputSink& sink) {
   const Node& n = node(sink.node);
   const tn_dtype given = site_.outputs[sink.output];
   const tn_dtype dtype = given == TN_COMPUTE ? site_.compute : given;
-  Slot slot;
-  slot.home = Home::kOutput;
-  slot.index = sink.output;
+  Cursor cursor;
+  cursor.home = Home::kOutput;
+  cursor.index = sink.output;
   const int64_t bytes = tn_dtype_bytes(dtype);
-  if (n.extent == TN_PER_ROW) slot.row_bytes = bytes;
-  if (n.extent == TN_FULL) slot.row_bytes = bytes * code_.columns;
-  if (n.extent == TN_FULL) slot.column_bytes = bytes;
-  if (n.extent != TN_SCALAR) slot.moves = Moves::kTile;
+  if (n.extent == TN_PER_ROW) cursor.row_bytes = bytes;
+  if (n.extent == TN_FULL) cursor.row_bytes = bytes * code_.columns;
+  if (n.extent == TN_FULL) cursor.column_bytes = bytes;
+  if (n.extent != TN_SCALAR) cursor.moves = Moves::kTile;
   if (n.extent == TN_FULL) code_.stream_bytes += bytes;
 
   Store made;
@@ -405,11 +406,11 @@ void Generator::store(const OutputSink& sink) {
   made.add = store_kernel(isa_, wide_, n.kind, dtype, true);
   if (made.write == nullptr) *missing_ = dtype;
   made.span = span_of(n.extent);
-  made.slot = add(slot);
+  made.cursor = add(cursor);
   made.output = sink.output;
   made.value = stage(sink.node);
-  if (code_.slots[static_cast<size_t>(made.value)].home == Home::kInput) {
-    // Other outputs may be the same memory as this input: it is read before anything is stored.
+  if (code_.cursors[static_cast<size_t>(made.value)].home == Home::kInput) {
+    // The value is an input, whose memory another output may share: it is copied before anything is stored.
     const int32_t to = make_register(n.extent);
     const KernelKey key = {isa_, wide_, kCopy, n.kind, n.kind, 0};
     calls(n.extent).push_back({arithmetic_kernel(key), span_of(n.extent), to, made.value, made.value, made.value});
@@ -419,15 +420,14 @@ void Generator::store(const OutputSink& sink) {
   const bool as_is = (n.kind == TN_FLOAT && dtype == site_.compute) || (n.kind == TN_INT && dtype == integer);
   const bool again =
       std::any_of(code_.stores.begin(), code_.stores.end(), [&](const Store& s) { return s.value == made.value; });
-  Slot& value = code_.slots[static_cast<size_t>(made.value)];
+  Cursor& value = code_.cursors[static_cast<size_t>(made.value)];
   if (n.extent == TN_FULL && as_is && !again && value.home == Home::kScratch) {
     made.direct = true;
-    made.spill = value.offset;
   }
   code_.stores.push_back(std::move(made));
 }
 
-// The inputs that are read after a direct output was written to the tile.
+// Lists, for each direct output, the inputs that a tile reads after writing the output.
 void Generator::find_hazards() {
   for (Store& store : code_.stores) {
     if (!store.direct) continue;
@@ -435,8 +435,8 @@ void Generator::find_hazards() {
     for (const Call& call : code_.tile_calls) {
       if (written)
         for (const int32_t operand : {call.a, call.b, call.c}) {
-          const Slot& slot = code_.slots[static_cast<size_t>(operand)];
-          if (slot.home == Home::kInput && slot.column_bytes != 0) store.hazards.push_back(slot.index);
+          const Cursor& cursor = code_.cursors[static_cast<size_t>(operand)];
+          if (cursor.home == Home::kInput && cursor.column_bytes != 0) store.hazards.push_back(cursor.index);
         }
       written |= call.out == store.value;
     }
@@ -456,7 +456,8 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int6
   binding.wide = site.compute == TN_F64;
   binding.inputs_count = site.program->inputs_count;
   binding.outputs_count = site.program->outputs_count;
-  // First in the shared memory: one byte for each output, then the results; behind them each pass has its own.
+  // Shared memory: one byte for each output (mark_direct), the results of reductions, then memory that all passes
+  // reuse.
   int64_t shared = round_up(static_cast<int64_t>(binding.outputs_count), 64);
   for (const Result& result : plan.results) {
     binding.results.push_back(shared);
@@ -471,13 +472,13 @@ Binding generate(const tn_pointwise_site& site, Isa isa, tn_dtype* missing, int6
     most = std::max(most, generator.shared_bytes());
     binding.passes.push_back(std::move(generator).code());
     const Code& code = binding.passes.back();
-    for (const Slot& slot : code.slots)
-      if (slot.home == Home::kInput) binding.inputs_read.push_back(slot.index);
-    binding.scratch_bytes = std::max(binding.scratch_bytes, code.scratch_bytes + round_up(slot_bytes(code), 64));
+    for (const Cursor& cursor : code.cursors)
+      if (cursor.home == Home::kInput) binding.inputs_read.push_back(cursor.index);
+    binding.scratch_bytes = std::max(binding.scratch_bytes, code.scratch_bytes + round_up(cursor_bytes(code), 64));
   }
   binding.shared_bytes = round_up(most, 64);
-  // Scratch for as many workers as there are chunks, at most 64; less where rows are so long that it would take more
-  // than 16 MiB.
+  // Scratch for as many workers as there are chunks, at most 64, and at most 16 MiB in all unless that is less than 8
+  // of them.
   int64_t chunks = 1;
   for (const Code& code : binding.passes)
     chunks = std::max(chunks, code.flat ? code.most_chunks : code.most_row_chunks * column_chunks(code));

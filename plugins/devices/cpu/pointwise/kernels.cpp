@@ -1,4 +1,4 @@
-// Arithmetic, comparison, selection and casts over runs. SPDX-License-Identifier: Apache-2.0
+// Kernels of arithmetic, comparison, selection, logic and casts. SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise/kernels.cpp"
 // clang-format off: Highway needs this order
@@ -181,7 +181,7 @@ Kernel choose_cast(uint8_t kind, uint8_t to) {
   return nullptr;
 }
 
-// Copies, or fills with one element.
+// a [count], or one element if kOne -> out [count].
 template <class T, bool kOne>
 void copy(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
   if (count == 0) return;

@@ -1,5 +1,5 @@
-// The block kernels of the pointwise evaluator: one operation over a run of elements. Float lanes are f32 or f64
-// (`wide`), int lanes are equally wide signed ints, bool lanes are all ones or all zeros.
+// The kernels of pointwise programs: one operation over contiguous elements, called lanes. Float lanes are f32 or f64
+// (`wide`), int lanes are signed ints of the same width, bool lanes are ints with all bits 1 or all bits 0.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,18 +10,19 @@
 
 namespace tenon::cpu {
 
-// `out` has `count` elements. An operand is a run of as many, or one element where it is broadcast. `out` may be the
-// same run as an operand. Kernels over rows take `count` rows of `columns` elements.
+// out [count] = operation(a, b, c). An operand is [count], or one element if it is broadcast; operands beyond those of
+// the operation are ignored. `out` may be the same memory as an operand of [count]. Kernels over rows work on [count,
+// columns], row-major; the others ignore `columns`.
 using Kernel = void (*)(void* out, const void* a, const void* b, const void* c, int64_t count, int64_t columns);
 
-// Registers have this much room behind their last element, which the spreading kernels may overwrite.
+// Bytes behind the last element of a register, which the spreading kernels may overwrite.
 constexpr int64_t kRegisterSlack = 64;
 
-// Instruction sets the kernels are compiled for; the best one that this processor has.
+// Instruction sets for which the kernels are compiled; detect_isa returns the best one of this processor.
 enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 [[nodiscard]] Isa detect_isa();
 
-// Everything that selects a kernel. All searches give null where there is no such kernel.
+// Everything that selects a kernel. The functions below return null if there is no such kernel.
 struct KernelKey {
   Isa isa;
   bool wide;
@@ -33,19 +34,20 @@ struct KernelKey {
 [[nodiscard]] Kernel arithmetic_kernel(const KernelKey& key);
 [[nodiscard]] Kernel math_kernel(const KernelKey& key);  // TN_CLASS_MATH
 
-// REDUCE_*: out[row] = reduction of a[row, :].
+// REDUCE_*: a [count, columns] -> out [count]: out[row] = reduction of a[row, :].
 [[nodiscard]] Kernel row_kernel(Isa isa, bool wide, uint16_t operation, uint8_t kind);
-// out[row, :] = a[row], and out[row, :] = a[:].
+// a [count] -> out [count, columns]: out[row, :] = a[row].
 [[nodiscard]] Kernel spread_rows_kernel(Isa isa, bool wide);
+// a [columns] -> out [count, columns]: out[row, :] = a[:].
 [[nodiscard]] Kernel spread_columns_kernel(Isa isa, bool wide);
-// out[i] = *a + i, with a an int64_t.
+// out [count] int lanes: out[i] = *a + i; a is one int64.
 [[nodiscard]] Kernel index_kernel(Isa isa, bool wide);
 
-// out[i] = draw *b of element *c + i, with a the step's tn_random, b a uint32_t and c an int64_t (TN_OP_UNIFORM).
+// TN_OP_UNIFORM: out [count] float lanes: out[i] = draw *b of element *c + i; a is a tn_random, b a uint32, c an int64.
 [[nodiscard]] Kernel uniform_kernel(Isa isa, bool wide);
 
-// Memory of an element type to lanes of a kind and back; `add` adds to what the memory holds. An int lane that
-// cannot hold a number takes the nearest it can.
+// load: a [count] of `dtype` -> out [count] lanes of `kind`. store: a [count] lanes -> out [count] of `dtype`; `add`
+// adds to the elements of `out`. A number that an integer type cannot hold becomes the nearest one that it can.
 [[nodiscard]] Kernel load_kernel(Isa isa, bool wide, uint8_t kind, tn_dtype dtype);
 [[nodiscard]] Kernel store_kernel(Isa isa, bool wide, uint8_t kind, tn_dtype dtype, bool add);
 

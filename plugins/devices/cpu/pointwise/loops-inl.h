@@ -1,4 +1,4 @@
-// Loops over runs of lanes, compiled once per instruction set. SPDX-License-Identifier: Apache-2.0
+// Loops over lanes, compiled once per instruction set. SPDX-License-Identifier: Apache-2.0
 #if defined(TENON_CPU_POINTWISE_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_POINTWISE_LOOPS_INL_H
 #undef TENON_CPU_POINTWISE_LOOPS_INL_H
@@ -30,7 +30,7 @@ HWY_INLINE int64_t lanes() {
   return static_cast<int64_t>(hn::Lanes(Tag<T>()));
 }
 
-// The first `count` lanes from memory, fewer than a vector; nothing behind them is touched.
+// Loads `count` lanes, fewer than a vector. Does not read behind them.
 template <class T>
 HWY_INLINE Vector<T> load_part(const T* from, int64_t count) {
   const Tag<T> d;
@@ -55,7 +55,7 @@ HWY_INLINE void store_part(Vector<T> value, T* to, int64_t count) {
 #endif
 }
 
-// An operand: a run of elements, or one element that stands for all.
+// An operand: an array of elements, or one element that is broadcast (kOne).
 template <class T, bool kOne>
 class Source {
  public:
@@ -75,8 +75,8 @@ class Source {
   Vector<T> one_;
 };
 
-// out[i] = Function(sources...[i]); the result's lanes are as wide as T. Four vectors at a time take 20 to 45 % less
-// time than one, measured on runs of 256 floats; the compiler does not unroll by itself.
+// out [count]: out[i] = Function(sources...[i]); its lanes are as wide as T. Four vectors at a time take 20 to 45 %
+// less time than one, measured on 256 floats; the compiler does not unroll by itself.
 template <class T, class Function, class... Sources>
 HWY_INLINE void each(void* out, int64_t count, const Sources&... sources) {
   using Result = hn::TFromV<decltype(Function::run(sources.full(0)...))>;
@@ -97,6 +97,7 @@ HWY_INLINE void each(void* out, int64_t count, const Sources&... sources) {
   if (i < count) store_part(Function::run(sources.part(i, count - i)...), to + i, count - i);
 }
 
+// The kernels (kernels.h) of one, two and three operands: out [count] of a, b, c, each [count] or one element.
 template <class T, class Function>
 void unary(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
   if (count > 0) each<T, Function>(out, count, Source<T, false>(a));
@@ -135,14 +136,14 @@ struct Plus {
     return hn::Add(a, b);
   }
 };
-// A NaN on either side gives NaN: one in training must not be hidden by a relu.
+// NaN if either operand is NaN, so that a relu does not hide a NaN in training.
 template <bool kMax>
 struct Extreme {
   template <class V>
   static HWY_INLINE V run(V a, V b) {
     if constexpr (std::is_floating_point_v<Lane<V>>) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-      // x86 gives b where either is NaN.
+      // x86's min and max return b if either operand is NaN.
       return hn::IfThenElse(hn::IsNaN(a), a, kMax ? hn::Max(a, b) : hn::Min(a, b));
 #else
       const auto first = kMax ? hn::Lt(b, a) : hn::Lt(a, b);

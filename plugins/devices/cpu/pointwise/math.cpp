@@ -1,10 +1,10 @@
-// Square root, exponential, logarithm, tanh and erf over runs.
+// Kernels of square root, exponential, logarithm, tanh and erf.
 //
 // Largest error against long double, in units in the last place, measured over 7 million arguments of all magnitudes
 // with each instruction set (f32 / f64): sqrt 0.5 / 0.5, exp 1.0 / 1.0, expm1 3.5 / 4.0, log 0.9 / 0.9,
-// log1p 2.4 / 2.4, tanh 2.7 / 3.1, erf 2.6 / 1.2. tests/devices/pointwise_math_test.cpp holds them to it.
-// NaN gives NaN; exp(-inf) = 0, exp(inf) = inf, log(0) = log1p(-1) = -inf, log of less = NaN, tanh(inf) = erf(inf) = 1.
-// Highway's functions promise nothing outside their ranges, so the ends are set here.
+// log1p 2.4 / 2.4, tanh 2.7 / 3.1, erf 2.6 / 1.2. tests/devices/pointwise_math_test.cpp checks these bounds.
+// NaN gives NaN; exp(-inf) = 0, exp(inf) = inf, log(0) = log1p(-1) = -inf, tanh(inf) = erf(inf) = 1. The logarithm of a
+// negative number is NaN. Highway's functions are not specified outside of their ranges, so these results are set here.
 // SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise/math.cpp"
@@ -36,11 +36,12 @@ template <class T>
 HWY_INLINE Vector<T> constant(double number) {
   return hn::Set(Tag<T>(), static_cast<T>(number));
 }
+// x if it is NaN, else y.
 template <class T>
 HWY_INLINE Vector<T> keep_nan(Vector<T> x, Vector<T> y) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
-// The largest argument whose exponential is computed; above, it is infinite.
+// Bounds the argument of an exponential to a number whose exponential is infinite already.
 template <class T>
 HWY_INLINE Vector<T> below_overflow(Vector<T> x) {
   return hn::Min(x, constant<T>(sizeof(T) == 4 ? 89.0 : 710.0));
@@ -59,7 +60,7 @@ struct ExponentialMinus1 {
   static HWY_INLINE Vector<T> run(Vector<T> x) { return keep_nan<T>(x, hn::Expm1(Tag<T>(), below_overflow<T>(x))); }
 };
 
-// `y` where 0 < x < inf, else what a logarithm with its pole at x = 0 gives.
+// `y` where 0 < x < inf. Else the limits of a logarithm: inf at inf, -inf at 0, NaN for negative numbers and NaN.
 template <class T>
 HWY_INLINE Vector<T> logarithm_ends(Vector<T> x, Vector<T> y) {
   const Tag<T> d;
@@ -86,8 +87,8 @@ struct HyperbolicTangent {
   }
 };
 
-// Highway has no erf. f32: x * P(x^2) below 1 and Q((|x| - 2.5) / 1.5) from 1 to 4, interpolated at Chebyshev nodes
-// in 40 digits (relative error 1.3e-9 and 1.1e-8); f64, the type of checks, goes through the C library.
+// Highway has no erf. f32: x * P(x^2) below 1 and Q((|x| - 2.5) / 1.5) from 1 to 4, interpolated at Chebyshev nodes in
+// 40 digits (relative error 1.3e-9 and 1.1e-8). f64, the type of checks, calls the C library.
 template <class T>
 struct ErrorFunction {
   static HWY_INLINE Vector<T> run(Vector<T> x) {

@@ -1,5 +1,5 @@
-// Random draws over runs of elements: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// 2011), as many counters at once as a vector has lanes. tenon/program.h says which number is whose.
+// The kernel of TN_OP_UNIFORM: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), as
+// many counters at once as a vector has lanes. tenon/program.h defines the number of each element.
 // SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise/random.cpp"
@@ -22,7 +22,7 @@ namespace {
 
 using Words = Vector<uint32_t>;
 
-// The high words of 32 x 32 bit products.
+// The high 32 bits of the products of 32-bit words.
 HWY_INLINE Words high_product(Words a, Words b) {
 #if HWY_TARGET == HWY_SCALAR
   return hn::Set(Tag<uint32_t>(), static_cast<uint32_t>(uint64_t{hn::GetLane(a)} * hn::GetLane(b) >> 32));
@@ -36,7 +36,7 @@ HWY_INLINE Words high_product(Words a, Words b) {
 #endif
 }
 
-// The counters {first + lane, draw, step}: four numbers in [0, 1) for each lane, in the order of the elements.
+// out [4 * lanes]: numbers in [0, 1) in the order of the elements, four for each counter {first + lane, draw, step}.
 HWY_INLINE void draw_block(const tn_random& random, uint32_t draw, uint32_t first, float* out) {
   const Tag<uint32_t> d;
   const Words m0 = hn::Set(d, 0xD2511F53U);
@@ -67,6 +67,7 @@ HWY_INLINE void draw_block(const tn_random& random, uint32_t draw, uint32_t firs
   hn::StoreInterleaved4(unit(c0), unit(c1), unit(c2), unit(c3), df, out);
 }
 
+// out [count]: out[i] = draw *b of element *c + i; a: tn_random, b: uint32, c: int64.
 template <class T>
 void uniform(void* out, const void* a, const void* b, const void* c, int64_t count, int64_t) {
   const tn_random random = *static_cast<const tn_random*>(a);
@@ -74,7 +75,7 @@ void uniform(void* out, const void* a, const void* b, const void* c, int64_t cou
   const int64_t start = *static_cast<const int64_t*>(c);
   T* to = static_cast<T*>(out);
   const int64_t block = 4 * lanes<float>();
-  int64_t skip = start % 4;  // elements of the first counter that lie before the run
+  int64_t skip = start % 4;  // numbers of the first counter that precede out[0]
   auto counter = static_cast<uint32_t>(start / 4);
   HWY_ALIGN float numbers[4 * HWY_MAX_BYTES / sizeof(float)];
   while (count > 0) {

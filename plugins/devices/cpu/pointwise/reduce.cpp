@@ -1,4 +1,4 @@
-// Joining partial results. SPDX-License-Identifier: Apache-2.0
+// Folds and combines partial results of global reductions. SPDX-License-Identifier: Apache-2.0
 #include "pointwise/reduce.h"
 
 #include <tenon/program.h>
@@ -11,7 +11,7 @@ namespace tenon::cpu {
 
 namespace {
 
-// T: the lane; Carry: what partial results are joined in; Partial: how a partial scalar is kept.
+// Reductions. T: the type of a lane; Carry: the type in which lanes and partial results are joined.
 template <class T>
 struct Sum {
   using Carry = double;
@@ -28,7 +28,7 @@ struct Most {
   static Carry join(Carry a, Carry b) { return (kMax ? b < a : a < b) || a != a ? a : b; }
 };
 
-// Calls f(reduction, lane) with the types of a fold.
+// Calls f(reduction, lane) with values of the types that belong to a fold.
 template <class F>
 void visit(const Fold& fold, F&& f) {
   const auto typed = [&](auto lane) {
@@ -41,7 +41,7 @@ void visit(const Fold& fold, F&& f) {
   return fold.wide ? typed(int64_t{}) : typed(int32_t{});
 }
 
-// Four runs side by side, so that each addition does not wait for the one before.
+// Reduces from [count] with four accumulators, so that an addition does not wait for the one before it.
 template <class R, class From>
 typename R::Carry joined(const From* from, int64_t count) {
   using Carry = typename R::Carry;
@@ -53,7 +53,8 @@ typename R::Carry joined(const From* from, int64_t count) {
   return R::join(R::join(runs[0], runs[1]), R::join(runs[2], runs[3]));
 }
 
-// Column by column over rows, a strip of columns at a time so that memory is read along its rows.
+// from [rows, columns] -> elements [first, last) of to [columns] = the reduction of each column over the rows in order.
+// A strip of 64 columns at a time, so that memory is read along rows.
 template <class R, class T>
 void join_columns(const T* from, int64_t rows, int64_t columns, int64_t first, int64_t last, T* to) {
   using Carry = typename R::Carry;
@@ -95,7 +96,7 @@ void combine_scalars(const Fold& fold, const void* partials, int64_t count, void
   visit(fold, [&](auto reduction, auto lane) {
     using R = decltype(reduction);
     using Carry = typename R::Carry;
-    // Partial scalars stand 8 bytes apart, whatever their type.
+    // Partial scalars are 8 bytes apart, whatever their type.
     const auto* bytes = static_cast<const unsigned char*>(partials);
     Carry carry{R::kIdentity};
     for (int64_t i = 0; i < count; ++i) carry = R::join(carry, *reinterpret_cast<const Carry*>(bytes + 8 * i));

@@ -1,5 +1,5 @@
-// Partial results of global reductions: from a chunk's accumulator, and from all chunks to the result. Everything is
-// combined in the order of the grid; sums of partial results are carried in f64.
+// Partial results of global reductions: folds the accumulator of a chunk into a partial result, and combines the
+// partial results of all chunks. The order depends on the grid alone; sums are carried in f64.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,21 +7,22 @@
 
 namespace tenon::cpu {
 
+// A reduction: its operation, and the type of its lanes.
 struct Fold {
   uint16_t operation;  // TN_OP_REDUCE_*
   uint8_t kind;
   bool wide;
 };
 
-// What a reduction over no elements gives, `count` lanes of it.
+// lanes [count] = the result of a reduction over no elements.
 void fill_identity(const Fold& fold, void* lanes, int64_t count);
-// One accumulator to a partial scalar, which takes 8 bytes.
+// lanes [count] -> *partial = their reduction. A partial scalar takes 8 bytes: a double for sums, else one lane.
 void fold_scalar(const Fold& fold, const void* lanes, int64_t count, void* partial);
-// An accumulator of some rows to one row of partial results.
+// lanes [rows, columns] -> partial [columns] lanes = the reduction of each column.
 void fold_columns(const Fold& fold, const void* lanes, int64_t rows, int64_t columns, void* partial);
-// Partial scalars to the result's lane.
+// partials [count], 8 bytes each -> *result, one lane.
 void combine_scalars(const Fold& fold, const void* partials, int64_t count, void* result);
-// Rows of partial results to columns [first, last) of the result.
+// partials [rows, columns] lanes -> elements [first, last) of result [columns] = the reduction of each column.
 void combine_columns(const Fold& fold, const void* partials, int64_t rows, int64_t columns, int64_t first, int64_t last,
                      void* result);
 

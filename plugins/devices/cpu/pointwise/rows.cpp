@@ -1,4 +1,4 @@
-// What moves values along rows and columns: reductions of rows, spreading, indices. SPDX-License-Identifier: Apache-2.0
+// Kernels over rows: reductions along rows, spreading over a tile, indices. SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pointwise/rows.cpp"
 // clang-format off: Highway needs this order
@@ -39,7 +39,8 @@ struct Most {
   }
 };
 
-// One row of more than a vector: four accumulators, folded at the end. The order depends on `columns` alone.
+// Returns the reduction of from [columns], more than a vector. Four accumulators are folded at the end; the order
+// depends on `columns` and the instruction set alone.
 template <class T, class R>
 HWY_INLINE T reduce_row(const T* from, int64_t columns) {
   const Tag<T> d;
@@ -60,7 +61,7 @@ HWY_INLINE T reduce_row(const T* from, int64_t columns) {
   return R::fold(R::Function::run(R::Function::run(v0, v1), R::Function::run(v2, v3)));
 }
 
-// out[row] = reduction of a[row, :].
+// a [count, columns] -> out [count]: out[row] = reduction of a[row, :].
 template <class T, template <class> class Reduction>
 void reduce_rows(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
   using R = Reduction<T>;
@@ -93,7 +94,8 @@ Kernel choose_row(uint16_t operation, uint8_t kind) {
   return max ? &reduce_rows<I, Maximum> : &reduce_rows<I, Minimum>;
 }
 
-// out[row, :] = a[row]. Whole vectors are stored; what runs past a row is overwritten by the next one.
+// a [count] -> out [count, columns]: out[row, :] = a[row]. Stores whole vectors: the excess of a row is overwritten by
+// the next row, that of the last one lies in the slack of the register.
 template <class T>
 void spread_rows(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
   T* to = static_cast<T*>(out);
@@ -106,7 +108,7 @@ void spread_rows(void* out, const void* a, const void*, const void*, int64_t cou
   }
 }
 
-// out[row, :] = a[:]. The first row is copied exactly, the others from it.
+// a [columns] -> out [count, columns]: out[row, :] = a[:]. The first row is copied from a, the others from the first.
 template <class T>
 void spread_columns(void* out, const void* a, const void*, const void*, int64_t count, int64_t columns) {
   T* const first = static_cast<T*>(out);
@@ -116,6 +118,7 @@ void spread_columns(void* out, const void* a, const void*, const void*, int64_t 
     std::memcpy(first + row * columns, first, static_cast<size_t>(columns) * sizeof(T));
 }
 
+// out [count] int lanes: out[i] = *a + i; a: one int64.
 template <class T>
 void index(void* out, const void* a, const void*, const void*, int64_t count, int64_t) {
   using I = hwy::MakeSigned<T>;

@@ -1,4 +1,4 @@
-// Runs the code of a pointwise program: passes one after the other, the chunks of a pass in parallel.
+// Runs the code of a pointwise program: the passes in order, the chunks of a pass in parallel.
 // SPDX-License-Identifier: Apache-2.0
 #include "pointwise/run_passes.h"
 
@@ -11,24 +11,24 @@ namespace tenon::cpu {
 
 namespace {
 
-// Addresses are computed as integers: a base may lie before the memory it leads to (a register of the rows from the
-// block's first one on), which a pointer must not.
+// Addresses are integers, because a cursor leaves its memory when it moves on after the last tile, which is undefined
+// for a pointer.
 using Address = uintptr_t;
 
 Address address(const void* memory) { return reinterpret_cast<Address>(memory); }
 void* pointer(Address a) { return reinterpret_cast<void*>(a); }  // NOLINT(performance-no-int-to-ptr)
 Address moved(Address from, int64_t bytes) { return from + static_cast<Address>(bytes); }
 
-// `count` and `columns` of the calls, by Span.
+// The argument `count` of kernel calls, by Span, and the argument `columns`.
 struct Counts {
   int64_t by_span[4];
   int64_t columns;
 };
 
-void execute(const std::vector<Call>& calls, const Address* slots, const Counts& counts) {
+void execute(const std::vector<Call>& calls, const Address* cursors, const Counts& counts) {
   for (const Call& call : calls)
-    call.kernel(pointer(slots[call.out]), pointer(slots[call.a]), pointer(slots[call.b]), pointer(slots[call.c]),
-                counts.by_span[static_cast<size_t>(call.span)], counts.columns);
+    call.kernel(pointer(cursors[call.out]), pointer(cursors[call.a]), pointer(cursors[call.b]),
+                pointer(cursors[call.c]), counts.by_span[static_cast<size_t>(call.span)], counts.columns);
 }
 
 // One run of one pass.
@@ -52,16 +52,16 @@ class PassRun {
   void run(const tn_parallel& parallel);
 
  private:
-  // The place in the grid, and the slots' pointers, of the chunk that one worker is in.
+  // The chunk that a worker runs: its place in the grid, and the pointers of its cursors.
   struct Chunk {
     uint8_t* scratch;
-    Address* slots;
+    Address* cursors;
     Address* bases;
     Step* steps;
     int64_t steps_count;
     int64_t row_chunk, column_chunk;
     int64_t first_row, last_row, first_column, last_column;
-    int64_t block;
+    int64_t block;  // first row of the current block
   };
 
   void run_chunk(int64_t index, int32_t worker) const;
@@ -70,17 +70,18 @@ class PassRun {
   void point_tile(Chunk& chunk, int64_t row) const;
   void store_tile(const Chunk& chunk, const Counts& counts) const;
   [[nodiscard]] Chunk open_chunk(int64_t index, uint8_t* scratch) const;
-  [[nodiscard]] Address base(const Slot& slot, const Chunk& chunk) const;
-  void point(Chunk& chunk, int32_t slot, int64_t row, int64_t column) const;
+  [[nodiscard]] Address base(const Cursor& cursor, const Chunk& chunk) const;
+  void point(Chunk& chunk, int32_t cursor, int64_t row, int64_t column) const;
   void reset_accumulators(const Chunk& chunk) const;
   void fold_accumulators(const Chunk& chunk) const;
   void combine(const tn_parallel& parallel) const;
   void run_scalars() const;
   [[nodiscard]] Fold fold(const Reduction& r) const { return {r.operation, r.kind, binding_.wide}; }
-  // Is the output computed in its own memory?
+  // Whether the value is computed in the output's own memory (mark_direct).
   [[nodiscard]] bool is_direct(const Store& store) const {
     return store.direct && shared_[static_cast<size_t>(store.output)] != 0;
   }
+  // The partial result [columns] of a row chunk.
   uint8_t* partial_row(const Reduction& r, int64_t row_chunk) const {
     return shared_ + r.partial + row_chunk * code_.columns * lane_;
   }
@@ -90,23 +91,23 @@ class PassRun {
   const tn_call& call_;
   const tn_random random_;
   const Walk walk_;
-  const RowMaker* const maker_;  // null: nothing is to be made
-  const int64_t rows_;           // of the grid, in a flat one too
+  const RowMaker* const maker_;  // null: all inputs are in memory
+  const int64_t rows_;           // of the grid, even if it is flat
   const int64_t lane_;
   uint8_t* const shared_;
   uint8_t* const scratch_;
-  bool stores_ = false;  // does a tile end in stores?
+  bool stores_ = false;  // whether a tile ends with stores
 };
 
-Address PassRun::base(const Slot& slot, const Chunk& chunk) const {
-  const auto index = static_cast<size_t>(slot.index);
-  switch (slot.home) {
+Address PassRun::base(const Cursor& cursor, const Chunk& chunk) const {
+  const auto index = static_cast<size_t>(cursor.index);
+  switch (cursor.home) {
     case Home::kScratch:
-      return moved(address(chunk.scratch), slot.offset);
+      return moved(address(chunk.scratch), cursor.offset);
     case Home::kShared:
-      return moved(address(shared_), slot.offset);
+      return moved(address(shared_), cursor.offset);
     case Home::kConstant:
-      return moved(address(binding_.constants.data()), slot.offset);
+      return moved(address(binding_.constants.data()), cursor.offset);
     case Home::kInput:
       return address(tn_data(call_.inputs[index]));
     case Home::kOutput:
@@ -117,18 +118,18 @@ Address PassRun::base(const Slot& slot, const Chunk& chunk) const {
   return 0;
 }
 
-void PassRun::point(Chunk& chunk, int32_t slot, int64_t row, int64_t column) const {
-  const Slot& s = code_.slots[static_cast<size_t>(slot)];
+void PassRun::point(Chunk& chunk, int32_t cursor, int64_t row, int64_t column) const {
+  const Cursor& s = code_.cursors[static_cast<size_t>(cursor)];
   const int64_t r = row - (s.from_block ? chunk.block : 0);
   const int64_t c = column - (s.from_chunk ? chunk.first_column : 0);
-  chunk.slots[slot] = moved(chunk.bases[slot], r * s.row_bytes + c * s.column_bytes);
+  chunk.cursors[cursor] = moved(chunk.bases[cursor], r * s.row_bytes + c * s.column_bytes);
 }
 
 PassRun::Chunk PassRun::open_chunk(int64_t index, uint8_t* scratch) const {
   Chunk chunk = {};
   chunk.scratch = scratch;
-  chunk.slots = reinterpret_cast<Address*>(scratch + code_.scratch_bytes);
-  chunk.bases = chunk.slots + code_.slots.size();
+  chunk.cursors = reinterpret_cast<Address*>(scratch + code_.scratch_bytes);
+  chunk.bases = chunk.cursors + code_.cursors.size();
   chunk.row_chunk = walk_.column_chunks == 0 ? 0 : index / walk_.column_chunks;
   chunk.column_chunk = walk_.column_chunks == 0 ? 0 : index % walk_.column_chunks;
   chunk.first_row = chunk.row_chunk * walk_.chunk_rows;
@@ -137,18 +138,18 @@ PassRun::Chunk PassRun::open_chunk(int64_t index, uint8_t* scratch) const {
   chunk.last_column = std::min(chunk.first_column + walk_.chunk_columns, walk_.columns);
   chunk.block = chunk.first_row;
   *reinterpret_cast<Position*>(scratch) = {chunk.first_row, chunk.first_column, chunk.first_column, 0, 0, random_};
-  for (size_t i = 0; i < code_.slots.size(); ++i) {
-    chunk.bases[i] = base(code_.slots[i], chunk);
+  for (size_t i = 0; i < code_.cursors.size(); ++i) {
+    chunk.bases[i] = base(code_.cursors[i], chunk);
     point(chunk, static_cast<int32_t>(i), chunk.first_row, chunk.first_column);
   }
-  chunk.steps = reinterpret_cast<Step*>(chunk.bases + code_.slots.size());
-  const auto add_step = [&](int32_t slot, const Slot& like) {
+  chunk.steps = reinterpret_cast<Step*>(chunk.bases + code_.cursors.size());
+  const auto add_step = [&](int32_t cursor, const Cursor& like) {
     const int64_t bytes = code_.whole_rows ? code_.tile_rows * like.row_bytes : walk_.tile_columns * like.column_bytes;
-    if (bytes != 0) chunk.steps[chunk.steps_count++] = {slot, bytes};
+    if (bytes != 0) chunk.steps[chunk.steps_count++] = {cursor, bytes};
   };
-  for (const int32_t slot : code_.tile_slots) add_step(slot, code_.slots[static_cast<size_t>(slot)]);
+  for (const int32_t cursor : code_.tile_cursors) add_step(cursor, code_.cursors[static_cast<size_t>(cursor)]);
   for (const Store& s : code_.stores)
-    if (is_direct(s)) add_step(s.value, code_.slots[static_cast<size_t>(s.slot)]);
+    if (is_direct(s)) add_step(s.value, code_.cursors[static_cast<size_t>(s.cursor)]);
   return chunk;
 }
 
@@ -181,8 +182,8 @@ void PassRun::store_tile(const Chunk& chunk, const Counts& counts) const {
     const uint8_t request = call_.requests[s.output];
     if (request == TN_REQUEST_NONE || is_direct(s)) continue;
     const Kernel kernel = request == TN_REQUEST_ADD ? s.add : s.write;
-    const void* value = pointer(chunk.slots[s.value]);
-    kernel(pointer(chunk.slots[s.slot]), value, value, value, counts.by_span[static_cast<size_t>(s.span)],
+    const void* value = pointer(chunk.cursors[s.value]);
+    kernel(pointer(chunk.cursors[s.cursor]), value, value, value, counts.by_span[static_cast<size_t>(s.span)],
            counts.columns);
   }
 }
@@ -192,24 +193,24 @@ void PassRun::run_tile(const Chunk& chunk, int64_t row, int64_t rows, int64_t co
   position->tile_column = column;
   position->element = row * walk_.columns + column;
   const Counts counts = {{1, columns, rows, rows * columns}, columns};
-  execute(code_.tile_calls, chunk.slots, counts);
+  execute(code_.tile_calls, chunk.cursors, counts);
   if (stores_) store_tile(chunk, counts);
   for (const Step* step = chunk.steps; step != chunk.steps + chunk.steps_count; ++step)
-    chunk.slots[step->slot] = moved(chunk.slots[step->slot], step->bytes);
+    chunk.cursors[step->cursor] = moved(chunk.cursors[step->cursor], step->bytes);
 }
 
-// Points what moves at the first tile of a row; outputs that are computed in place move with their memory.
+// Points the cursors that move with tiles at the first tile of a row; those of direct values point into their outputs.
 void PassRun::point_tile(Chunk& chunk, int64_t row) const {
-  for (const int32_t slot : code_.tile_slots) point(chunk, slot, row, chunk.first_column);
+  for (const int32_t cursor : code_.tile_cursors) point(chunk, cursor, row, chunk.first_column);
   for (const Store& s : code_.stores)
-    if (is_direct(s)) chunk.slots[s.value] = chunk.slots[s.slot];
+    if (is_direct(s)) chunk.cursors[s.value] = chunk.cursors[s.cursor];
 }
 
-// The rows of a block from chunk.block to `last`.
+// Runs the block of rows [chunk.block, last).
 void PassRun::run_block(Chunk& chunk, int64_t last) const {
   const int64_t columns = chunk.last_column - chunk.first_column;
-  for (const int32_t slot : code_.block_slots) point(chunk, slot, chunk.block, chunk.first_column);
-  execute(code_.row_calls, chunk.slots, {{1, columns, last - chunk.block, 0}, columns});
+  for (const int32_t cursor : code_.block_cursors) point(chunk, cursor, chunk.block, chunk.first_column);
+  execute(code_.row_calls, chunk.cursors, {{1, columns, last - chunk.block, 0}, columns});
   point_tile(chunk, chunk.block);
   for (int64_t row = chunk.block; row < last; row += code_.tile_rows) {
     if (code_.whole_rows) {
@@ -228,7 +229,7 @@ void PassRun::run_chunk(int64_t index, int32_t worker) const {
   Chunk chunk = open_chunk(index, scratch_ + worker * binding_.scratch_bytes);
   const int64_t columns = chunk.last_column - chunk.first_column;
   auto* position = reinterpret_cast<Position*>(chunk.scratch);
-  execute(code_.column_calls, chunk.slots, {{1, columns, code_.tile_rows, 0}, columns});
+  execute(code_.column_calls, chunk.cursors, {{1, columns, code_.tile_rows, 0}, columns});
   reset_accumulators(chunk);
   while (chunk.block < chunk.last_row) {
     position->row = chunk.block;
@@ -239,10 +240,10 @@ void PassRun::run_chunk(int64_t index, int32_t worker) const {
   fold_accumulators(chunk);
 }
 
-// The results of the pass's reductions, from the partial results of all chunks.
+// Combines the partial results of all chunks into the results of the pass's reductions.
 void PassRun::combine(const tn_parallel& parallel) const {
   constexpr int64_t kStrip = 512;         // columns of a task
-  constexpr int64_t kWorthwhile = 65536;  // partial results that are worth more than one
+  constexpr int64_t kWorthwhile = 65536;  // partial results that are worth several tasks
   for (const Reduction& r : code_.reductions) {
     uint8_t* const result = shared_ + binding_.results[static_cast<size_t>(r.result)];
     if (r.extent == TN_SCALAR) {
@@ -269,12 +270,12 @@ void PassRun::combine(const tn_parallel& parallel) const {
   }
 }
 
-// SCALAR values, by the caller alone: chunks only read them.
+// Computes the SCALAR values on the calling thread. Chunks only read them.
 void PassRun::run_scalars() const {
   if (code_.scalar_calls.empty() && code_.grid != Grid::kScalar) return;
   const Chunk chunk = open_chunk(0, scratch_);
   const Counts counts = {{1, 1, 1, 1}, 1};
-  execute(code_.scalar_calls, chunk.slots, counts);
+  execute(code_.scalar_calls, chunk.cursors, counts);
   if (code_.grid == Grid::kScalar) store_tile(chunk, counts);
 }
 
@@ -296,7 +297,7 @@ void PassRun::run(const tn_parallel& parallel) {
         },
         &task);
   } else if (chunks > 1) {
-    // More workers than scratch: a task is a scratch memory with every so-many-th chunk.
+    // More workers than scratch memories: task i uses scratch i and runs the chunks i, i + stride, i + 2 * stride, ...
     parallel.for_each(
         parallel.self, std::min<int64_t>(chunks, binding_.workers),
         [](void* argument, int64_t index, int32_t) {
@@ -308,8 +309,8 @@ void PassRun::run(const tn_parallel& parallel) {
   combine(parallel);
 }
 
-// Marks the outputs that are computed in their own memory: not those to add to, and not those whose memory is an
-// input that the tile reads once more after they were written.
+// Sets byte k of the workspace to 1 if output k is computed in its own memory: the request is WRITE, and no input that
+// a tile reads after writing the output is the same memory.
 void mark_direct(const Binding& binding, const tn_call& call) {
   auto* const direct = static_cast<uint8_t*>(call.workspace);
   std::memset(direct, 0, call.outputs_count);
@@ -324,6 +325,7 @@ void mark_direct(const Binding& binding, const tn_call& call) {
   }
 }
 
+// Whether a pass computes a reduction or an output that is requested.
 bool is_wanted(const Code& code, const tn_call& call) {
   return !code.reductions.empty() || std::any_of(code.stores.begin(), code.stores.end(), [&](const Store& s) {
     return call.requests[s.output] != TN_REQUEST_NONE;

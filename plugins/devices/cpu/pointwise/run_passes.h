@@ -7,13 +7,14 @@
 
 namespace tenon::cpu {
 
-// What makes rows of an input just before they are read, in the code of a binding with prescribed chunks.
+// Computes rows [first, last) of an input just before a chunk reads them. For bindings generated with chunk_rows.
 struct RowMaker {
   void (*make)(const void* self, int64_t first, int64_t last);
   const void* self;
 };
 
-// Reports what is wrong with the call, if anything; allocates nothing.
+// Runs the passes. Reports a wrong or missing operand and negative sizes. Allocates nothing. maker: null if all inputs
+// are in memory.
 tn_status run_pointwise(const Binding& binding, const tn_execution& execution, const tn_call& call,
                         const RowMaker* maker = nullptr);
 

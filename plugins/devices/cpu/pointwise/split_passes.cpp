@@ -8,7 +8,7 @@ namespace tenon::cpu {
 
 namespace {
 
-// The grid that one pass of one phase works on, and what it must produce.
+// The results that one pass of one phase must produce.
 struct Plan {
   std::vector<int32_t> outputs;     // program outputs
   std::vector<int32_t> reductions;  // values that are global reductions
@@ -28,7 +28,7 @@ class Splitter {
   Schedule take() { return std::move(schedule_); }
 
  private:
-  using Phase = std::array<Plan, 4>;  // by extent of what is walked over: unused, PER_COLUMN, PER_ROW, FULL
+  using Phase = std::array<Plan, 4>;  // by the extent of the pass's grid; TN_SCALAR is unused
 
   [[nodiscard]] const Node& node(int32_t value) const { return form_.nodes[static_cast<size_t>(value)]; }
   [[nodiscard]] int32_t output_value(int32_t output) const {
@@ -43,12 +43,13 @@ class Splitter {
   void emit(const Plan& plan, Grid grid);
   static void fuse(Pass& pass);
 
-  // The values that must be computed for `value` in one pass, marked in `seen`; global reductions are leaves.
+  // Marks in `seen` [nodes] the values that a pass needs for `value`, itself included. Global reductions are leaves.
   void close(int32_t value, std::vector<bool>& seen) const;
   [[nodiscard]] std::vector<bool> closure(const Plan& plan) const;
+  // Whether a marked value has this extent (only_inputs: and is an input).
   [[nodiscard]] bool holds(const std::vector<bool>& seen, uint8_t extent, bool only_inputs) const;
   Plan& plan(int32_t phase, uint8_t extent) { return plans_[static_cast<size_t>(phase)][extent]; }
-  // The last phase with a pass over one of `grids` that reads an input of `extent`; -1 when there is none.
+  // The last phase with a pass over one of `grids` that reads an input of `extent`; -1 if none.
   [[nodiscard]] int32_t last_reader(uint8_t extent, std::initializer_list<uint8_t> grids) const;
 
   static constexpr int32_t kNotGlobal = -1;
@@ -60,6 +61,7 @@ class Splitter {
   Schedule schedule_;
 };
 
+// Numbers the global reductions that outputs depend on, and creates the phases.
 void Splitter::number_results() {
   int32_t deepest = 0;
   std::vector<bool> live(form_.nodes.size(), false);
@@ -113,6 +115,8 @@ int32_t Splitter::last_reader(uint8_t extent, std::initializer_list<uint8_t> gri
   return -1;
 }
 
+// Assigns each global reduction to the phase of its operand's depth, and to the smallest grid that can compute the
+// operand.
 void Splitter::place_reductions() {
   for (size_t i = 0; i < form_.nodes.size(); ++i) {
     if (!is_global(static_cast<int32_t>(i))) continue;
@@ -131,8 +135,8 @@ void Splitter::place_outputs() {
   std::array<std::vector<int32_t>, 4> groups;
   for (uint32_t k = 0; k < program_.outputs_count; ++k)
     groups[node(output_value(static_cast<int32_t>(k))).extent].push_back(static_cast<int32_t>(k));
-  // PER_ROW outputs that come from FULL values need the full grid; then all of them are made there, because a pass
-  // over the rows before or after it might read what was overwritten.
+  // If a PER_ROW output depends on FULL values, all PER_ROW outputs are written by the pass over the full grid: a
+  // separate pass over the rows could read an input that was already overwritten.
   const bool rows_in_full = holds(closure({groups[TN_PER_ROW], {}}), TN_FULL, false);
   if (rows_in_full) {
     groups[TN_FULL].insert(groups[TN_FULL].end(), groups[TN_PER_ROW].begin(), groups[TN_PER_ROW].end());
@@ -189,7 +193,8 @@ void Splitter::emit(const Plan& plan, Grid grid) {
   schedule_.passes.push_back(std::move(pass));
 }
 
-// Joins a product with the one sum that reads it, where both have one extent (else the product is hoisted anyway).
+// Fuses a product with the sum or difference that is its only reader, if both have the same extent. A product of a
+// smaller extent is computed outside of the tile anyway.
 void Splitter::fuse(Pass& pass) {
   std::vector<int> uses(pass.nodes.size(), 0);
   for (const Node& each : pass.nodes)
@@ -209,7 +214,7 @@ void Splitter::fuse(Pass& pass) {
       break;
     }
   }
-  // Products that nothing reads any more go.
+  // Drops the products that are now unused.
   std::vector<int32_t> numbers(pass.nodes.size(), -1);
   std::vector<Node> kept;
   for (size_t i = 0; i < pass.nodes.size(); ++i) {

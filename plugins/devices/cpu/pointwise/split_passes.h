@@ -1,9 +1,10 @@
 // A pointwise program cut into passes over its grid.
 //
-// A reduction whose result is shared by many rows ("global": to PER_COLUMN or SCALAR) is complete only when the
-// whole grid was seen, so values are ordered in phases by how many global reductions lie behind them, and a phase
-// is one or a few passes. A later pass computes what it needs again from the program's inputs: memory traffic costs
-// more than arithmetic. Reductions along a row (FULL to PER_ROW) stay inside a pass.
+// A reduction whose result is shared by many rows ("global": to PER_COLUMN or SCALAR) is complete only after a pass
+// over the whole grid. So values are ordered in phases by their depth, the number of global reductions on the longest
+// way to them, and a phase is one or a few passes. A later pass computes the values that it needs again from the
+// program's inputs, since memory traffic costs more than arithmetic. Reductions along a row (FULL to PER_ROW) stay
+// inside a pass.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace tenon::cpu {
 
-// Operations of a pass: those of the normal form, but for STOP, and these.
+// Operations of a pass: those of the normal form except STOP, and these.
 using enum pointwise::Operation;
 enum PassOperation : uint16_t {
   kResult = 98,     // global reduction number `index`, of an earlier phase
@@ -28,15 +29,15 @@ enum PassOperation : uint16_t {
 // One value of a pass; operands are numbers of earlier nodes.
 using pointwise::Node;
 
-// What a pass leaves behind: program outputs and global reductions.
+// Results of a pass: program outputs and global reductions.
 struct OutputSink {
   int32_t node;
-  int32_t output;
+  int32_t output;  // number of the program's output
 };
 struct ReductionSink {
   int32_t node;
   uint16_t operation;  // TN_OP_REDUCE_*
-  int32_t result;
+  int32_t result;      // number in Schedule::results
 };
 
 enum class Grid : uint8_t { kScalar, kColumns, kRows, kFull };
@@ -45,19 +46,20 @@ enum class Grid : uint8_t { kScalar, kColumns, kRows, kFull };
 struct Pass {
   Grid grid = Grid::kScalar;
   bool flat = true;     // rows and columns do not matter: one row of all elements
-  bool by_row = false;  // rows are reduced, or PER_ROW values leave: a tile holds whole rows
+  bool by_row = false;  // rows are reduced: a tile holds whole rows
   std::vector<Node> nodes;
   std::vector<OutputSink> outputs;
   std::vector<ReductionSink> reductions;
 };
 
+// The result of a global reduction.
 struct Result {
   uint8_t extent;  // SCALAR or PER_COLUMN
   uint8_t kind;
 };
 
-// The passes in the order in which they run. An output is written in no pass that comes before one that reads an
-// input of the same extent, because the two may share memory.
+// The passes in the order in which they run. An output is written by the last pass that reads inputs of its extent, or
+// by a later one, because it may share memory with such an input.
 struct Schedule {
   std::vector<Pass> passes;
   std::vector<Result> results;

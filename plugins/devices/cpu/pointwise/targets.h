@@ -1,7 +1,7 @@
 // Which instruction sets Highway compiles for, and how one is chosen. Include before any Highway header.
 //
-// Highway's own dispatcher lives in libhwy, which Debian ships only as a shared library. The kernels need nothing
-// else of it, so the choice among the compiled namespaces is made here and the plugin needs no libhwy at run time.
+// Highway's own dispatcher is in libhwy, which Debian ships only as a shared library. The kernels use nothing else of
+// it, so the macros below choose among the compiled namespaces, and the plugin does not need libhwy at run time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -15,10 +15,12 @@ int64_t cost_of(const Node& n) {
   return tn_op_info(n.operation).op_class == TN_CLASS_MATH ? 10 : 1;
 }
 
-// A chunk is worth a few microseconds: much more than handing it out costs, and enough of them to share.
+// Simple operations of a chunk: a few microseconds, much more than starting a task costs, but enough chunks for many
+// threads.
 constexpr int64_t kChunkCost = 32768;
 constexpr int64_t kMostChunks = 256;
 
+// Chunks of a grid of rows x columns elements, by their cost.
 int64_t chunks_for(int64_t rows, int64_t columns, const Code& code) {
   const int64_t elements = rows * std::max<int64_t>(columns, code.by_row ? 1 : 0);
   return std::clamp<int64_t>(elements * code.cost / kChunkCost, 1, kMostChunks);
@@ -56,7 +58,7 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
   if (columns == 0) code.tile_rows = kBlockRows;
   if (columns > 0 && columns < kLongRow) code.tile_rows = (kTileElements + columns - 1) / columns;
   code.block_rows = pass.by_row ? code.tile_rows : round_up(kBlockRows, code.tile_rows);
-  // Partial results of a column reduction are rows of their own: about a MiB of them at most.
+  // Each row chunk has a row of partial results of a column reduction: at most 2^18 elements in all, or 8 rows.
   constexpr int64_t kPartials = int64_t{1} << 18;
   const int64_t affordable = std::max<int64_t>(kPartials / std::max<int64_t>(columns, 1), 8);
   if (by_column && !prescribed) code.most_row_chunks = std::min(code.most_row_chunks, affordable);
@@ -69,7 +71,7 @@ void choose_tiles(const tn_pointwise_site& site, const Pass& pass, bool by_colum
 
 namespace {
 
-// Chunks of code.chunk_rows whole rows.
+// A walk in chunks of code.chunk_rows whole rows.
 Walk walk_rows(const Code& code, int64_t rows, int64_t columns, int64_t tile_columns) {
   Walk w = {};
   w.tile_columns = tile_columns;
@@ -86,7 +88,7 @@ Walk walk_rows(const Code& code, int64_t rows, int64_t columns, int64_t tile_col
 }  // namespace
 
 Walk walk(const Code& code, int64_t rows, int64_t columns) {
-  // Where the tensors are larger than this, they come from memory.
+  // Bytes of the FULL tensors above which they do not fit into the cache.
   constexpr int64_t kCached = int64_t{32} << 20;
   Walk w = {};
   const int64_t chunks = std::min(chunks_for(rows, columns, code), code.most_chunks);

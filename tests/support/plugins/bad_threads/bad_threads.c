@@ -314,7 +314,7 @@ static tn_status record(const tn_update_recorder* recorder) {
   static const tn_program program = {sizeof program, 3, code, 2, 1, program_inputs, program_outputs};
   const char* how = how_of(recorder->attributes);
   if (is(how, "keep_recorder")) kept.recorder = recorder;
-  if (is(how, "use_recorder")) kept.recorder->slot(kept.recorder->self, "late", 0);
+  if (is(how, "use_recorder")) kept.recorder->state(kept.recorder->self, "late", 0);
   return recorder->program(recorder->self, &program, NULL, 0, TN_GRAIN_ELEMENT);
 }
 

@@ -1,0 +1,306 @@
+// Reads job files. SPDX-License-Identifier: Apache-2.0
+#include "host/cli/job/job.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "host/cli/cli.h"
+#include "host/cli/job/toml_tree.h"
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostPrefetch = 4096;
+constexpr size_t kLargestJob = 4 << 20;  // bytes; far more than any job has
+
+JobType type_of(Section& section) {
+  JobType result;
+  result.place = section.place();
+  const auto type = section.string("type");
+  if (!type) section.missing("type");
+  result.type = *type;
+  return result;
+}
+
+JobLayer layer_of(const toml::table& table) {
+  const Place place = place_of(table);
+  const auto given = table["name"].value_exact<std::string>();
+  Section section(table, given ? "layer \"" + *given + "\"" : "[[layer]]", place);
+  JobLayer result;
+  const auto name = section.string("name");
+  if (!name) section.missing("name");
+  result.name = *name;
+  const auto inputs = section.strings("inputs");
+  if (inputs) {
+    result.inputs = *inputs;
+    result.inputs_place = place_of(*section.find("inputs"));
+  }
+  static_cast<JobType&>(result) = type_of(section);
+  section.take_attributes(result);
+  return result;
+}
+
+std::vector<JobLayer> layers_of(Section& top) {
+  std::vector<JobLayer> result;
+  const toml::node* node = top.find("layer");
+  if (node == nullptr) {
+    top.finish();  // reports a misspelt key first
+    top.missing("layer");
+  }
+  if (!node->is_array_of_tables()) top.wrong("layer", *node, "[[layer]] tables");
+  for (const toml::node& entry : *node->as_array()) {
+    JobLayer layer = layer_of(*entry.as_table());
+    for (const JobLayer& other : result)
+      if (other.name == layer.name)
+        top.fail(layer.place, "layer \"" + layer.name + "\": the name is taken; see " + other.place);
+    result.push_back(std::move(layer));
+  }
+  return result;
+}
+
+JobSlot slot_of(const std::string& name, const toml::node& node, const std::string& what) {
+  JobSlot result;
+  result.place = place_of(node);
+  result.slot = result.layer = name;
+  if (const auto layer = node.value_exact<std::string>(); layer && !layer->empty()) {
+    result.layer = *layer;
+    return result;
+  }
+  const std::string who = what + ": slot \"" + name + "\"";
+  const toml::table* table = node.as_table();
+  if (table == nullptr)
+    throw Failure(kBadConfig,
+                  result.place + ": " + who + ": expected the name of a data layer, or a table, got " + kind_of(node));
+  Section section(*table, who, result.place);
+  result.layer = section.string("layer").value_or(name);
+  result.scale = section.number("scale").value_or(1);
+  result.offset = section.number("offset").value_or(0);
+  result.sequence = section.string("sequence").value_or("");
+  if (!std::isfinite(result.scale) || !std::isfinite(result.offset) || result.scale == 0)
+    section.fail(result.place, "scale and offset must be finite, and scale not 0");
+  section.finish();
+  return result;
+}
+
+void read_slots(Section& section, const std::string& what, JobReader& to) {
+  const toml::table* slots = section.table("slots");
+  if (slots == nullptr) return;
+  for (const auto& [key, value] : *slots) {
+    JobSlot slot = slot_of(std::string(key.str()), value, what);
+    for (const JobSlot& other : to.slots)
+      if (other.layer == slot.layer)
+        section.fail(slot.place, "slots \"" + other.slot + "\" and \"" + slot.slot + "\" feed the same data layer \"" +
+                                     slot.layer + "\"");
+    to.slots.push_back(std::move(slot));
+  }
+}
+
+// Reads the key "choose": a list of slots, or a table of slots and their new names.
+void read_choice(Section& section, JobSource& to) {
+  const toml::node* node = section.find("choose");
+  if (node == nullptr) return;
+  const toml::table* table = node->as_table();
+  if (table == nullptr) {
+    const std::vector<std::string> slots = *section.strings("choose");
+    for (const std::string& slot : slots) to.choose.emplace_back(slot, slot);
+  } else {
+    for (const auto& [slot, name] : *table) {
+      const auto given = name.value_exact<std::string>();
+      if (!given || given->empty()) section.wrong("choose." + std::string(slot.str()), name, "a new name for the slot");
+      to.choose.emplace_back(std::string(slot.str()), *given);
+    }
+  }
+  if (to.choose.empty()) section.wrong("choose", *node, "at least one slot");
+}
+
+void read_parts(Section& section, const std::string& what, JobReader& to) {
+  const toml::node* node = section.find("part");
+  const auto join = section.string("join");
+  if (node == nullptr) {
+    if (join) section.fail(section.place(), "key \"join\" is for a reader with [[reader." + to.name + ".part]] tables");
+    return;
+  }
+  if (!node->is_array_of_tables() || node->as_array()->empty())
+    section.wrong("part", *node, "[[reader." + to.name + ".part]] tables");
+  to.join = join.value_or("chain");
+  if (to.join != "chain" && to.join != "interleave" && to.join != "compose")
+    section.wrong("join", *section.find("join"), "\"chain\", \"interleave\" or \"compose\"");
+  for (const toml::node& entry : *node->as_array()) {
+    const toml::table& table = *entry.as_table();
+    Section part(table, what + ": part " + std::to_string(to.parts.size() + 1), place_of(table));
+    for (const char* key : kReaderKeys)
+      if (const toml::node* misplaced = table.get(key))
+        part.fail(place_of(*misplaced),
+                  std::string("key \"") + key + "\" applies to the whole reader: it belongs to " + what);
+    JobSource source;
+    read_choice(part, source);
+    static_cast<JobType&>(source) = type_of(part);
+    part.take_attributes(source);
+    to.parts.push_back(std::move(source));
+  }
+}
+
+void read_bucket(Section& section, const std::string& what, JobReader& to) {
+  const toml::table* table = section.table("bucket");
+  if (table == nullptr) return;
+  Section bucket(*table, what + ": bucket", place_of(*table));
+  JobBucket result;
+  const auto slot = bucket.string("slot");
+  const auto window = bucket.integer("window", 1, INT64_MAX);
+  result.rows = bucket.integer("rows", 1, INT64_MAX).value_or(0);
+  if (!slot) bucket.missing("slot");
+  if (!window) bucket.missing("window");
+  bucket.finish();
+  result.slot = *slot;
+  result.window = *window;
+  to.bucket = result;
+}
+
+void read_order(Section& section, JobReader& to) {
+  if (const toml::node* shuffle = section.find("shuffle"); shuffle != nullptr) {
+    if (shuffle->is_boolean()) {
+      to.shuffle = *section.boolean("shuffle");
+    } else if (shuffle->is_integer()) {
+      to.shuffle_buffer = *section.integer("shuffle", 1, INT64_MAX);
+      to.shuffle = true;
+    } else {
+      section.wrong("shuffle", *shuffle, "true, false, or the samples of a buffer");
+    }
+  }
+  const toml::node* shard = section.find("shard");
+  if (shard != nullptr && section.find("shards") == nullptr)
+    section.fail(place_of(*shard), "key \"shard\" needs key \"shards\", which is missing");
+  constexpr int64_t kMostShards = UINT32_MAX;
+  to.shards = section.integer("shards", 1, kMostShards).value_or(1);
+  to.shard = section.integer("shard", 0, to.shards - 1).value_or(0);
+  to.first_n = section.integer("first_n", 1, INT64_MAX);
+}
+
+JobReader reader_of(const std::string& name, const toml::table& table, const JobReader* fallback) {
+  const std::string what = "[reader." + name + "]";
+  Section section(table, what, place_of(table));
+  JobReader result;
+  result.name = name;
+  read_order(section, result);
+  const auto batch = section.integer("batch", 1, INT64_MAX);
+  result.drop_last = section.boolean("drop_last").value_or(false);
+  result.prefetch = section.integer("prefetch", 0, kMostPrefetch).value_or(kPrefetch);
+  read_bucket(section, what, result);
+  if (result.bucket && result.drop_last)
+    section.fail(section.place(), "keys \"bucket\" and \"drop_last\" exclude each other");
+  read_choice(section, result);
+  read_slots(section, what, result);
+  if (table.get("slots") == nullptr && fallback != nullptr) {
+    result.slots = fallback->slots;
+    result.own_slots = false;
+  }
+  read_parts(section, what, result);
+  if (!batch && fallback == nullptr) section.missing("batch");
+  result.batch = batch ? *batch : fallback->batch;
+  if (result.parts.empty()) {
+    static_cast<JobType&>(result) = type_of(section);
+    section.take_attributes(result);
+  } else {
+    result.place = section.place();
+    section.finish();
+  }
+  return result;
+}
+
+// Both readers must give a data layer the same scale and offset.
+void check_scales(const Job& job) {
+  if (!job.train || !job.test) return;
+  for (const JobSlot& train : job.train->slots) {
+    for (const JobSlot& test : job.test->slots) {
+      if (train.layer != test.layer || (train.scale == test.scale && train.offset == test.offset)) continue;
+      throw Failure(kBadConfig, test.place + ": [reader.test]: slot \"" + test.slot +
+                                    "\": scale and offset of data layer \"" + test.layer + "\" differ from " +
+                                    train.place);
+    }
+  }
+}
+
+void read_readers(Section& top, Job& job) {
+  const toml::table* readers = top.table("reader");
+  if (readers == nullptr) return;
+  Section section(*readers, "[reader]", place_of(*readers));
+  if (const toml::table* table = section.table("train")) job.train = reader_of("train", *table, nullptr);
+  if (const toml::table* table = section.table("test"))
+    job.test = reader_of("test", *table, job.train ? &*job.train : nullptr);
+  section.finish();
+  check_scales(job);
+}
+
+void read_updater(Section& top, Job& job) {
+  const toml::table* table = top.table("updater");
+  if (table == nullptr) return;
+  Section section(*table, "[updater]", place_of(*table));
+  JobType updater = type_of(section);
+  section.take_attributes(updater);
+  job.updater = std::move(updater);
+}
+
+std::string relative_to(const std::string& directory, const std::string& path) {
+  return fs::path(path).is_absolute() ? path : (fs::path(directory) / path).lexically_normal().string();
+}
+
+}  // namespace
+
+Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets) {
+  toml::table tree = parse_toml(text, path);
+  for (const std::string& argument : sets) apply_set(tree, argument);
+  Job job;
+  job.path = path;
+  job.directory = fs::path(path).parent_path().string();
+  if (job.directory.empty()) job.directory = ".";
+  Section top(tree, "", path);
+  if (const toml::node* checkpoint = tree.get("checkpoint"))
+    top.fail(place_of(*checkpoint), "[checkpoint]: checkpoints are not offered by this version");
+  job.passes = top.integer("passes", 1, INT64_MAX).value_or(1);
+  job.seed = top.integer("seed", 0, INT64_MAX).value_or(0);
+  job.threads = top.integer("threads", 0, kMostThreads).value_or(0);
+  job.device = top.string("device").value_or("");
+  if (const auto save = top.string("save")) job.save = relative_to(job.directory, *save);
+  if (const auto outputs = top.strings("outputs")) {
+    job.outputs = *outputs;
+    job.outputs_place = place_of(*tree.get("outputs"));
+    if (job.outputs.empty()) top.fail(job.outputs_place, "key \"outputs\": the list is empty");
+  }
+  if (const auto frozen = top.strings("immutable_parameters")) job.immutable_parameters = *frozen;
+  read_readers(top, job);
+  read_updater(top, job);
+  job.layers = layers_of(top);
+  top.finish();
+  return job;
+}
+
+Job load_job(const std::string& path, const std::vector<std::string>& sets) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  const auto io_failure = [&path](const char* verb) {
+    const int code = errno;
+    const std::string reason = code == 0 ? "" : ": " + std::generic_category().message(code);
+    return Failure(code == ENOENT || code == ENOTDIR ? kNotFound : kIo,
+                   std::string("cannot ") + verb + " the job file \"" + path + "\"" + reason);
+  };
+  if (!file) throw io_failure("open");
+  std::string text(kLargestJob + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (file.fail() && !file.eof())) throw io_failure("read");
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kLargestJob)
+    throw Failure(kBadConfig, path + ": larger than " + std::to_string(kLargestJob) + " bytes; this is not a job file");
+  return parse_job(text, path, sets);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,98 @@
+// A job file in owning structs. docs/formats.md specifies the format. Nothing here calls the library: attributes of
+// types are kept as they are written, and the host checks them. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tenon/tenon.hpp>
+#include <vector>
+
+namespace tenon::cli {
+
+// The place of a value, for messages: "mlp.toml:12" or "--set layer.hidden.size=64".
+using Place = std::string;
+
+// A type and its attributes.
+struct JobType {
+  Place place;
+  std::string type;
+  Attributes attributes;
+  std::map<std::string, Place> places;  // of each attribute
+};
+
+constexpr int64_t kPrefetch = 2;
+
+struct JobLayer : JobType {
+  std::string name;
+  std::vector<std::string> inputs;
+  Place inputs_place;
+};
+
+// A slot and the data layer that it feeds. Integers become scale * x + offset at a float port.
+struct JobSlot {
+  Place place;
+  std::string slot;
+  std::string layer;
+  double scale = 1;
+  double offset = 0;
+  std::string sequence;  // data layers with the same name here have sequences of equal length; empty: the layer's name
+};
+
+// A source of samples: a reader type with its attributes.
+struct JobSource : JobType {
+  std::vector<std::pair<std::string, std::string>> choose;  // slot, new name; empty: all slots unchanged
+};
+
+// Minibatches of samples of similar length.
+struct JobBucket {
+  std::string slot;
+  int64_t window = 0, rows = 0;
+};
+
+// Keys of a whole reader, which its parts may not have.
+inline constexpr const char* kReaderKeys[] = {"batch",  "shuffle", "drop_last", "first_n", "shard",
+                                              "shards", "bucket",  "prefetch",  "slots"};
+
+struct JobReader : JobSource {  // without a type if it has parts
+  std::string name;             // train, test
+  std::vector<JobSource> parts;
+  std::string join;  // of the parts: chain, interleave or compose
+  int64_t shard = 0, shards = 1;
+  bool shuffle = false;
+  int64_t shuffle_buffer = 0;  // 0: all samples
+  int64_t batch = 0;
+  bool drop_last = false;
+  std::optional<int64_t> first_n;
+  std::optional<JobBucket> bucket;
+  int64_t prefetch = kPrefetch;  // minibatches to read ahead; 0: none
+  std::vector<JobSlot> slots;    // those in the job; any other feeds the data layer of its name
+  bool own_slots = true;         // false: `slots` are those of [reader.train]; this reader may lack some
+};
+
+struct Job {
+  std::string path;       // of the file, as given
+  std::string directory;  // the base of relative paths in the job
+  int64_t passes = 1;
+  int64_t seed = 0;
+  int64_t threads = 0;
+  std::string device;                // empty: cpu
+  std::optional<std::string> save;   // absolute, or relative to the working directory
+  std::vector<std::string> outputs;  // empty: every layer that no other layer uses
+  Place outputs_place;
+  std::vector<std::string> immutable_parameters;  // training does not change them
+  std::vector<JobLayer> layers;
+  std::optional<JobReader> train, test;
+  std::optional<JobType> updater;
+};
+
+constexpr int64_t kMostThreads = 1024;
+
+// Both throw Failure: kBadConfig naming place and key, kNotFound or kIo for the file itself, kUsage for a malformed
+// --set. `sets` are the arguments of --set, applied in order.
+[[nodiscard]] Job load_job(const std::string& path, const std::vector<std::string>& sets);
+[[nodiscard]] Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets);
+
+}  // namespace tenon::cli

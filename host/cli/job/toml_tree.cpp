@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/job/toml_tree.h"
+
+#include <algorithm>
+
+#include "host/cli/cli.h"
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace {
+
+constexpr const char* kSetPrefix = "--set ";
+
+// Returns the --set argument for a value of the command line, else path and line.
+Place place_from(const std::string& path, size_t line) {
+  return path.rfind(kSetPrefix, 0) == 0 ? path : path + ":" + std::to_string(line);
+}
+Place place_from(const toml::source_region& region) {
+  return place_from(region.path ? *region.path : std::string(), region.begin.line);
+}
+
+// Returns the values of an array if all of them are of type Element.
+template <typename Element>
+std::optional<std::vector<Element>> all(const toml::array& array) {
+  std::vector<Element> result;
+  for (const toml::node& entry : array) {
+    const auto value = entry.value_exact<Element>();
+    if (!value) return std::nullopt;
+    result.push_back(*value);
+  }
+  return result;
+}
+
+std::optional<double> number_of(const toml::node& node) {
+  if (const auto integer = node.value_exact<int64_t>()) return static_cast<double>(*integer);
+  return node.value_exact<double>();
+}
+
+// Returns the numbers of an array as floats, also if integers and floats are mixed.
+std::optional<std::vector<double>> all_numbers(const toml::array& array) {
+  std::vector<double> result;
+  for (const toml::node& entry : array) {
+    const auto number = number_of(entry);
+    if (!number) return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
+}
+
+std::optional<Value> value_of(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return Value(*text);
+  if (const auto flag = node.value_exact<bool>()) return Value(*flag);
+  if (const auto integer = node.value_exact<int64_t>()) return Value(*integer);
+  if (const auto number = node.value_exact<double>()) return Value(*number);
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return std::nullopt;
+  if (auto integers = all<int64_t>(*array)) return Value(std::move(*integers));
+  if (auto numbers = all_numbers(*array)) return Value(std::move(*numbers));
+  if (auto texts = all<std::string>(*array)) return Value(std::move(*texts));
+  return std::nullopt;
+}
+
+// As a C string such a text would end at the NUL.
+bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+
+// Returns the line of the first non-ASCII character outside of quoted texts and comments, 0 if there is none. `text` is
+// valid TOML otherwise.
+size_t line_of_stray(std::string_view text) {
+  size_t line = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!is_ascii(c)) return line;
+    size_t end = i;  // the last character of the token at i
+    if (c == '#') {
+      end = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '"' || c == '\'') {
+      const std::string three(3, c);
+      const std::string quote = text.substr(i, 3) == three ? three : std::string(1, c);
+      end = i + quote.size();
+      while (end < text.size() && text.substr(end, quote.size()) != quote) end += c == '"' && text[end] == '\\' ? 2 : 1;
+      end = std::min(end + quote.size(), text.size()) - 1;
+      if (quote == three)  // up to two quotes more belong to the text
+        while (end + 1 < text.size() && text[end + 1] == c) ++end;
+    }
+    line += static_cast<size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(i),
+                                           text.begin() + static_cast<std::ptrdiff_t>(end) + 1, '\n'));
+    i = end;
+  }
+  return 0;
+}
+
+// toml++ parses dotted keys recursively, so a very long key could exhaust the stack. Refuses more than kMostDots dots
+// in what may be one key. Dots in texts and comments count as well, so two words without a dot between them, and two
+// dots without a word between them, begin anew: neither occurs in a key.
+void check_dots(std::string_view text, const std::string& path) {
+  constexpr int kMostDots = 64;
+  size_t line = 1;
+  int dots = 0;
+  char before = '\n';  // the last character that is not blank
+  bool blank = false;  // between that and this one
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (c == ' ' || c == '\t') {
+      blank = true;
+      continue;
+    }
+    const bool ends = c == '\n' || c == '=' || c == ',' || c == '#';
+    const bool new_word = blank && c != '.' && before != '.';
+    if (ends || new_word || (c == '.' && before == '.')) dots = 0;
+    if (c == '.' && before != '.') ++dots;
+    if (dots > kMostDots)
+      throw Failure(kBadConfig,
+                    place_from(path, line) + ": a key of more than " + std::to_string(kMostDots) + " parts");
+    before = c;
+    blank = false;
+  }
+}
+
+toml::table parse_any(std::string_view text, const std::string& path) {
+  check_dots(text, path);
+  try {
+    return toml::parse(text, path);
+  } catch (const toml::parse_error& error) {
+    throw Failure(kBadConfig, place_from(error.source()) + ": " + std::string(error.description()));
+  }
+}
+
+// toml++ 3.3 assumes that non-ASCII characters stand only where TOML allows them. So the text is first parsed with each
+// such byte spelled in ASCII. If that is valid TOML, line_of_stray finds misplaced characters by quotes and comments.
+void check_characters(std::string_view text, const std::string& path) {
+  if (std::all_of(text.begin(), text.end(), is_ascii)) return;
+  std::string spelled;
+  for (const char c : text) {
+    if (is_ascii(c))
+      spelled += c;
+    else
+      spelled += "x" + std::to_string(static_cast<unsigned char>(c));
+  }
+  (void)parse_any(spelled, path);
+  const size_t line = line_of_stray(text);
+  if (line > 0)
+    throw Failure(kBadConfig, place_from(path, line) +
+                                  ": a character outside ASCII may stand only in a quoted text or in a comment");
+}
+
+}  // namespace
+
+Place place_of(const toml::node& node) { return place_from(node.source()); }
+
+std::string kind_of(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "a list";
+    case toml::node_type::string:
+      return "the text \"" + shortened(*node.value<std::string>(), 90) + "\"";
+    case toml::node_type::integer:
+      return "the integer " + std::to_string(*node.value<int64_t>());
+    case toml::node_type::floating_point:
+      return "a number with a fraction";
+    case toml::node_type::boolean:
+      return *node.value<bool>() ? "true" : "false";
+    default:
+      return "a date or time";
+  }
+}
+
+toml::table parse_toml(std::string_view text, const std::string& path) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
+  check_characters(text, path);
+  return parse_any(text, path);
+}
+
+void Section::fail(const Place& place, const std::string& message) const {
+  throw Failure(kBadConfig, place + ": " + (what_.empty() ? "" : what_ + ": ") + message);
+}
+
+void Section::wrong(const std::string& key, const toml::node& node, const std::string& expected) const {
+  fail(place_of(node), "key \"" + key + "\": expected " + expected + ", got " + kind_of(node));
+}
+
+void Section::check_text(const std::string& key, const toml::node& node, const std::string& text) const {
+  if (has_nul(text)) fail(place_of(node), "key \"" + key + "\": the text \"" + text + "\" has a NUL in it");
+}
+
+const toml::node* Section::find(const std::string& key) {
+  asked_.insert(key);
+  return table_.get(key);
+}
+
+std::optional<std::string> Section::string(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  auto value = node->value_exact<std::string>();
+  if (!value) wrong(key, *node, "a text");
+  check_text(key, *node, *value);
+  if (value->empty()) wrong(key, *node, "a text that is not empty");
+  return value;
+}
+
+std::optional<int64_t> Section::integer(const std::string& key, int64_t minimum, int64_t maximum) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->value_exact<int64_t>();
+  if (!value || *value < minimum || *value > maximum) {
+    const bool open = maximum == INT64_MAX;
+    wrong(key, *node,
+          "an integer " + (open ? "of at least " + std::to_string(minimum)
+                                : "from " + std::to_string(minimum) + " to " + std::to_string(maximum)));
+  }
+  return value;
+}
+
+std::optional<double> Section::number(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto value = number_of(*node);
+  if (!value) wrong(key, *node, "a number");
+  return value;
+}
+
+std::optional<bool> Section::boolean(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  if (!node->is_boolean()) wrong(key, *node, "true or false");
+  return node->value<bool>();
+}
+
+std::optional<std::vector<std::string>> Section::strings(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  std::optional<std::vector<std::string>> result;
+  if (const auto one = node->value_exact<std::string>()) result = {*one};
+  if (const toml::array* array = node->as_array()) result = all<std::string>(*array);
+  if (!result) wrong(key, *node, "a list of names");
+  for (const std::string& name : *result) {
+    check_text(key, *node, name);
+    if (name.empty()) wrong(key, *node, "a list of names that are not empty");
+  }
+  return result;
+}
+
+const toml::table* Section::table(const std::string& key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return nullptr;
+  if (!node->is_table()) wrong(key, *node, "a table");
+  return node->as_table();
+}
+
+void Section::missing(const std::string& key) const {
+  // A misspelt key is more likely than a missing one.
+  for (const auto& [present, node] : table_) {
+    const std::string name(present.str());
+    if (!asked_.contains(name) && !nearest(name, {key}).empty())
+      fail(place_of(node), "unknown key \"" + name + "\"; did you mean \"" + key + "\"?");
+  }
+  fail(place_, "key \"" + key + "\" is missing");
+}
+
+void Section::finish() const {
+  for (const auto& [key, node] : table_) {
+    const std::string name(key.str());
+    if (!asked_.contains(name)) fail(place_of(node), "unknown key \"" + name + "\"" + suggestion(name, known()));
+  }
+}
+
+void Section::take_attributes(JobType& to) const {
+  const auto take = [&](const auto& self, const toml::table& table, const std::string& prefix) -> void {
+    for (const auto& [key, node] : table) {
+      const std::string name(key.str());
+      if (prefix.empty() && asked_.contains(name)) continue;
+      const std::string full = prefix + name;
+      if (name.empty()) fail(place_of(node), "a key is empty");
+      if (has_nul(name)) fail(place_of(node), "the key \"" + full + "\" has a NUL in it");
+      if (const toml::table* inner = node.as_table()) {
+        self(self, *inner, full + ".");
+        continue;
+      }
+      std::optional<Value> value = value_of(node);
+      if (!value) wrong(full, node, "true, false, a number, a text, or a list of numbers or of texts");
+      if (const auto* text = std::get_if<std::string>(&value->held())) check_text(full, node, *text);
+      if (const auto* texts = std::get_if<std::vector<std::string>>(&value->held()))
+        for (const std::string& text : *texts) check_text(full, node, text);
+      to.attributes.push_back({full, std::move(*value)});
+      to.places[full] = place_of(node);
+    }
+  };
+  take(take, table_, "");
+}
+
+}  // namespace tenon::cli

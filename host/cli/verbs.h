@@ -1,0 +1,35 @@
+// The verbs of the program: the function of each, and the table that the program searches. A new verb is a function in
+// a file of its own, a declaration and a row here. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "host/cli/cli.h"
+
+namespace tenon::cli {
+
+struct Verb {
+  const char* name;  // one or two words
+  int (*run)(const Arguments& arguments);
+  const char* help;  // one line
+};
+
+int run_train(const Arguments& arguments);
+int run_test(const Arguments& arguments);
+int run_infer(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
+int run_plugins_list(const Arguments& arguments);
+int run_plugins_info(const Arguments& arguments);
+int run_model_show(const Arguments& arguments);
+int run_version(const Arguments& arguments);
+
+inline constexpr Verb kVerbs[] = {
+    {"train", run_train, "train the model of a job file"},
+    {"test", run_test, "measure a saved model on the job's test data"},
+    {"infer", run_infer, "print a saved model's predictions"},
+    {"plan", run_plan, "show what would run where, and the bytes it takes"},
+    {"plugins list", run_plugins_list, "list the plugins that are found"},
+    {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},
+    {"model show", run_model_show, "describe a model file"},
+    {"version", run_version, "print the version"},
+};
+
+}  // namespace tenon::cli

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/graphs/graph_interpreter.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "tests/support/graphs/program_reference.h"
+
+namespace tenon_tests {
+
+using namespace tenon::core;
+
+namespace {
+
+size_t at(ValueId value) { return static_cast<size_t>(value); }
+
+class Evaluation {
+ public:
+  Evaluation(const Graph& graph, const Node& node, const std::vector<int64_t>& symbols,
+             const std::vector<Numbers>& inputs)
+      : graph_(graph), node_(node), symbols_(symbols), inputs_(inputs) {}
+
+  std::vector<Numbers> outputs() {
+    return std::visit([&](const auto& operation) { return outputs_of(operation); }, node_.operation);
+  }
+
+ private:
+  std::vector<Numbers> outputs_of(const Pointwise& pointwise) { return program(pointwise, inputs_); }
+  std::vector<Numbers> outputs_of(const Gemm& product) { return gemm(product); }
+  std::vector<Numbers> outputs_of(const Gather& /*gather*/) {
+    return {node_.inputs.size() == 3 ? summed(gathered()) : gathered()};
+  }
+  std::vector<Numbers> outputs_of(const ScatterAdd& /*scatter*/) { return {scattered()}; }
+  std::vector<Numbers> outputs_of(const Move& move) { return {moved(move)}; }
+  std::vector<Numbers> outputs_of(const Segment& over) { return {segment(over)}; }
+  std::vector<Numbers> outputs_of(const Coalesce& /*coalesce*/) { return {coalesced()}; }
+  std::vector<Numbers> outputs_of(const NativeCall& native) {
+    const auto& kernel = *static_cast<const TestKernel*>(native.site.get());
+    return (node_.backward ? kernel.backward : kernel.forward)(inputs_);
+  }
+  std::vector<Numbers> outputs_of(const View& /*view*/) { throw std::logic_error("a view computes nothing"); }
+
+  [[nodiscard]] int64_t size(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
+  [[nodiscard]] const Shape& shape(ValueId value) const { return graph_.spec(value).shape; }
+  [[nodiscard]] Numbers zeros(ValueId value) const {
+    return Numbers(static_cast<size_t>(count_of(shape(value), symbols_)), 0.0);
+  }
+  // A row of a table of `height` rows.
+  static size_t row_of(double id, size_t height) {
+    if (!(id >= 0) || id >= static_cast<double>(height)) throw std::out_of_range("id " + std::to_string(id));
+    return static_cast<size_t>(id);
+  }
+
+  [[nodiscard]] std::vector<Numbers> program(const Pointwise& pointwise, const std::vector<Numbers>& inputs) const {
+    return reference::evaluate(pointwise.program->view(), size(pointwise.rows), size(pointwise.columns), inputs,
+                               tn_random{11, 3});
+  }
+
+  std::vector<Numbers> gemm(const Gemm& product) {
+    const Shape& a = shape(node_.inputs[0]);
+    const Shape& c = shape(node_.outputs[0]);
+    const bool ta = (product.flags & TN_TRANSPOSE_A) != 0;
+    const bool tb = (product.flags & TN_TRANSPOSE_B) != 0;
+    const auto m = static_cast<size_t>(size(c[c.size() - 2]));
+    const auto n = static_cast<size_t>(size(c[c.size() - 1]));
+    const auto k = static_cast<size_t>(size(a[a.size() - (ta ? 2 : 1)]));
+    Numbers out = zeros(node_.outputs[0]);
+    for (size_t batch = 0; m * n > 0 && batch < out.size() / (m * n); ++batch) {
+      const double* x = inputs_[0].data() + batch * m * k;
+      const double* y = inputs_[1].data() + batch * k * n;
+      for (size_t i = 0; i < m; ++i)
+        for (size_t j = 0; j < n; ++j) {
+          double sum = 0;
+          for (size_t l = 0; l < k; ++l) sum += x[ta ? l * m + i : i * k + l] * y[tb ? j * k + l : l * n + j];
+          out[batch * m * n + i * n + j] = product.alpha * sum;
+        }
+    }
+    if (!product.epilogue) return {out};
+    std::vector<Numbers> operands(inputs_.begin() + 2, inputs_.end());
+    operands.insert(operands.begin() + product.product, out);
+    std::vector<Numbers> results = program(*product.epilogue, operands);
+    results.insert(results.begin(), std::move(out));
+    return results;
+  }
+
+  [[nodiscard]] Numbers gathered() const {
+    const Shape& table = shape(node_.inputs[0]);
+    const auto height = static_cast<size_t>(size(table[0]));
+    const auto width = static_cast<size_t>(count_of({table.begin() + 1, table.end()}, symbols_));
+    Numbers out;
+    for (const double id : inputs_[1]) {
+      const auto row = inputs_[0].begin() + static_cast<std::ptrdiff_t>(row_of(id, height) * width);
+      out.insert(out.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    }
+    return out;
+  }
+
+  // The sums of what a bag gathered over its segments.
+  [[nodiscard]] Numbers summed(const Numbers& rows) const {
+    Numbers out = zeros(node_.outputs[0]);
+    const Numbers& offsets = checked_offsets(inputs_[2], inputs_[1].size());
+    const size_t width = rows.empty() ? 0 : rows.size() / inputs_[1].size();
+    for (size_t s = 0; s + 1 < offsets.size(); ++s)
+      for (auto r = static_cast<size_t>(offsets[s]); r < static_cast<size_t>(offsets[s + 1]); ++r)
+        for (size_t c = 0; c < width; ++c) out[s * width + c] += rows[r * width + c];
+    return out;
+  }
+
+  static const Numbers& checked_offsets(const Numbers& offsets, size_t rows) {
+    const bool right = !offsets.empty() && offsets.front() == 0 && offsets.back() == static_cast<double>(rows) &&
+                       std::is_sorted(offsets.begin(), offsets.end());
+    if (!right) throw std::out_of_range("offsets that are none");
+    return offsets;
+  }
+
+  [[nodiscard]] Numbers scattered() const {
+    Numbers out = zeros(node_.outputs[0]);
+    const Shape& to = shape(node_.outputs[0]);
+    const auto height = static_cast<size_t>(size(to[0]));
+    const auto width = static_cast<size_t>(count_of({to.begin() + 1, to.end()}, symbols_));
+    for (size_t i = 0; i < inputs_[1].size(); ++i)
+      for (size_t c = 0; c < width; ++c) out[row_of(inputs_[1][i], height) * width + c] += inputs_[0][i * width + c];
+    return out;
+  }
+
+  // As the dense tensor that it stands for.
+  [[nodiscard]] Numbers coalesced() const {
+    Numbers out = zeros(node_.outputs[0]);
+    const Shape& to = shape(node_.outputs[0]);
+    const auto height = static_cast<size_t>(size(to[0]));
+    const auto width = static_cast<size_t>(count_of({to.begin() + 1, to.end()}, symbols_));
+    for (size_t first = 0; first < inputs_.size(); first += 3) {
+      const Numbers& ids = inputs_[first + 1];
+      const bool by_segment = node_.inputs[first + 2] != kNoValue;
+      if (by_segment) checked_offsets(inputs_[first + 2], ids.size());
+      size_t segment = 0;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        if (by_segment)
+          while (static_cast<double>(i) >= inputs_[first + 2][segment + 1]) ++segment;
+        for (size_t c = 0; c < width; ++c)
+          out[row_of(ids[i], height) * width + c] += inputs_[first][(by_segment ? segment : i) * width + c];
+      }
+    }
+    return out;
+  }
+
+  [[nodiscard]] Numbers moved(const Move& move) const {
+    const auto steps = [&](ValueId value) {
+      std::vector<size_t> result(shape(value).size(), 1);
+      for (size_t i = result.size(); i-- > 1;) result[i - 1] = result[i] * static_cast<size_t>(size(shape(value)[i]));
+      return result;
+    };
+    const std::vector<size_t> to = steps(node_.outputs[0]);
+    Numbers out = zeros(node_.outputs[0]);
+    for (const MovePart& part : move.parts) {
+      const std::vector<size_t> from = steps(node_.inputs[part.input]);
+      for (int64_t n = 0; n < count_of(part.box, symbols_); ++n) {
+        size_t source = 0, target = 0;
+        for (size_t i = part.box.size(), rest = static_cast<size_t>(n); i-- > 0;) {
+          const auto length = static_cast<size_t>(size(part.box[i]));
+          const auto axis = static_cast<size_t>(part.axes[i]);
+          source += (static_cast<size_t>(part.from[i]) + rest % length) * from[i];
+          target += (static_cast<size_t>(part.to[axis]) + rest % length) * to[axis];
+          rest /= length;
+        }
+        out.at(target) = inputs_[part.input].at(source);
+      }
+    }
+    return out;
+  }
+
+  [[nodiscard]] Numbers segment(const Segment& over) const {
+    const auto rows = static_cast<size_t>(size(over.rows));
+    const Numbers& offsets = checked_offsets(inputs_[1], rows);
+    const Shape& to = shape(node_.outputs[0]);
+    const auto width = static_cast<size_t>(count_of({to.begin() + 1, to.end()}, symbols_));
+    Numbers out = zeros(node_.outputs[0]);
+    for (size_t s = 0; s + 1 < offsets.size(); ++s) {
+      const auto first = static_cast<size_t>(offsets[s]), last = static_cast<size_t>(offsets[s + 1]);
+      if (over.op == TN_SEGMENT_LENGTH) out[s] = static_cast<double>(last - first);
+      if (over.op == TN_SEGMENT_START) out[s] = static_cast<double>(first);
+      for (size_t r = first; r < last; ++r)
+        for (size_t c = 0; c < width; ++c) segment_element(over, out, {s, first, last, r}, width, c);
+    }
+    return out;
+  }
+
+  struct Row {
+    size_t segment, first, last, row;
+  };
+  void segment_element(const Segment& over, Numbers& out, const Row& row, size_t width, size_t c) const {
+    const Numbers& from = inputs_[0];
+    const auto [s, first, last, r] = row;
+    switch (over.op) {
+      case TN_SEGMENT_SUM:
+        out[s * width + c] += from[r * width + c];
+        return;
+      case TN_SEGMENT_MAX:
+        out[s * width + c] = r == first ? from[r * width + c] : std::max(out[s * width + c], from[r * width + c]);
+        return;
+      case TN_SEGMENT_BROADCAST:
+        out[r * width + c] = from[s * width + c];
+        return;
+      case TN_SEGMENT_SHIFT: {
+        const auto shifted = static_cast<int64_t>(r) + over.by;
+        if (shifted >= static_cast<int64_t>(first) && shifted < static_cast<int64_t>(last))
+          out[r * width + c] = from[static_cast<size_t>(shifted) * width + c];
+        return;
+      }
+      case TN_SEGMENT_POSITION:
+        out[r] = static_cast<double>(r - first);
+        return;
+      case TN_SEGMENT_RANK:
+        for (size_t other = first; other < last; ++other)
+          out[r] += from[other] > from[r] || (from[other] == from[r] && other < r) ? 1 : 0;
+        return;
+      default:
+        return;
+    }
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  const std::vector<int64_t>& symbols_;
+  const std::vector<Numbers>& inputs_;
+};
+
+}  // namespace
+
+int64_t count_of(const Shape& shape, const std::vector<int64_t>& symbols) {
+  int64_t count = 1;
+  for (const Dim& dim : shape) count *= tn_dim_value(&dim, symbols.data());
+  return count;
+}
+
+double stored_as(tn_dtype dtype, double number) {
+  if (dtype == TN_BOOL) return number != 0 ? 1 : 0;
+  return with_type(dtype, [&](auto type) { return static_cast<double>(static_cast<decltype(type)>(number)); });
+}
+
+std::vector<Numbers> evaluate(const Graph& graph, const Node& node, const std::vector<int64_t>& symbols,
+                              const std::vector<Numbers>& inputs) {
+  std::vector<Numbers> outputs = Evaluation(graph, node, symbols, inputs).outputs();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (node.outputs.at(i) != kNoValue)
+      for (double& number : outputs[i]) number = stored_as(graph.spec(node.outputs[i]).dtype, number);
+  return outputs;
+}
+
+void Interpreter::run() {
+  for (const Node& node : graph_.nodes) {
+    std::vector<Numbers> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input == kNoValue ? Numbers() : values[at(input)]);
+    if (node.is<View>()) {
+      values[at(node.outputs[0])] = inputs[0];
+      continue;
+    }
+    std::vector<Numbers> outputs = evaluate(graph_, node, symbols_, inputs);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (node.outputs[i] != kNoValue) values[at(node.outputs[i])] = std::move(outputs[i]);
+  }
+}
+
+}  // namespace tenon_tests

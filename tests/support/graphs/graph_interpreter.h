@@ -1,0 +1,71 @@
+// A plain interpreter of primitive graphs in fp64, the definition that optimised graphs are compared with. Every value
+// has memory of its own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/services.h>
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace tenon_tests {
+
+using namespace tenon::core;
+
+using Numbers = std::vector<double>;
+
+// What NativeCall::site is in graphs of tests. An absent operand is empty; so may outputs be that nobody wants.
+struct TestKernel {
+  using Function = std::function<std::vector<Numbers>(const std::vector<Numbers>& inputs)>;
+  Function forward, backward;
+};
+
+[[nodiscard]] int64_t count_of(const Shape& shape, const std::vector<int64_t>& symbols);
+
+// Calls work(T()) for the type of elements.
+template <typename Work>
+auto with_type(tn_dtype dtype, Work&& work) {
+  switch (dtype) {
+    case TN_F64:
+      return work(double());
+    case TN_F32:
+      return work(float());
+    case TN_I64:
+      return work(int64_t());
+    case TN_I32:
+      return work(int32_t());
+    case TN_U8:
+    case TN_BOOL:
+      return work(uint8_t());
+    default:
+      throw std::invalid_argument("a type that graphs of tests do not have");
+  }
+}
+
+// What a number becomes where it is stored as `dtype`.
+[[nodiscard]] double stored_as(tn_dtype dtype, double number);
+
+// The outputs of a node, by its inputs; not of a view. Throws where a program or an index does not fit.
+[[nodiscard]] std::vector<Numbers> evaluate(const Graph& graph, const Node& node, const std::vector<int64_t>& symbols,
+                                            const std::vector<Numbers>& inputs);
+
+// Every value has memory of its own. values[v] must be filled for what comes from outside.
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, std::vector<int64_t> symbols)
+      : values(graph.values.size()), graph_(graph), symbols_(std::move(symbols)) {}
+
+  void run();
+
+  std::vector<Numbers> values;
+
+ private:
+  const Graph& graph_;
+  const std::vector<int64_t> symbols_;
+};
+
+}  // namespace tenon_tests

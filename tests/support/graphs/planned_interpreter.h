@@ -1,0 +1,48 @@
+// An interpreter of primitive graphs that reuses memory exactly as planned.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "host/compile/memory_plan.h"
+#include "tests/support/graphs/graph_interpreter.h"
+
+namespace tenon_tests {
+
+using namespace tenon::host;
+
+// One arena, in bytes, laid out by a plan; values that are `placed` have memory of their own. It behaves like the worst
+// device that keeps the contract: of what an output shares its memory with it reads one input of equal extent and size
+// before it destroys all outputs, and all else afterwards. What is not live holds -1, false or NaN.
+class PlannedInterpreter {
+ public:
+  PlannedInterpreter(const Graph& graph, std::vector<int64_t> symbols, const MemoryPlan& plan,
+                     const std::vector<bool>& placed, const std::vector<ValueId>& kept);
+
+  void write(ValueId value, const Numbers& numbers);
+  [[nodiscard]] Numbers read(ValueId value) const;
+  // The forward or the backward nodes. Throws where the plan gives a value no memory, or two outputs the same.
+  void run(bool backward);
+  // Outputs that were computed into the memory of an input, or of the product of their node.
+  [[nodiscard]] size_t in_place() const { return in_place_; }
+
+ private:
+  [[nodiscard]] std::byte* memory(ValueId value) const;
+  [[nodiscard]] size_t bytes(ValueId value) const;
+  void poison(ValueId value);
+  [[nodiscard]] std::vector<Numbers> read_inputs(const Node& node);
+  [[nodiscard]] bool may_share(const Node& node, size_t input, size_t output) const;
+  void check_epilogue(const Node& node) const;
+  void step(size_t number);
+  void free_after(size_t number);
+
+  const Graph& graph_;
+  const std::vector<int64_t> symbols_;
+  std::vector<std::byte*> memory_;  // by value; null: none
+  mutable std::vector<std::byte> arena_;
+  std::vector<std::vector<std::byte>> own_;  // of values that are not in the arena
+  std::vector<size_t> last_;                 // by root: the node that is the last to read it
+  size_t in_place_ = 0;
+};
+
+}  // namespace tenon_tests

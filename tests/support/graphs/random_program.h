@@ -1,0 +1,142 @@
+// Random pointwise programs for graphs: whatever is read stays within bounds, so that long chains stay finite.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "core/program.h"
+
+namespace tenon_tests {
+
+using namespace tenon::core;
+
+class RandomProgram {
+ public:
+  // smooth: of differentiable functions of its float inputs alone, in fp64. draws: numbers of draws that are taken.
+  RandomProgram(std::mt19937_64& random, bool smooth, int32_t& draws)
+      : random_(random), smooth_(smooth), draws_(draws) {}
+
+  void input(uint8_t extent, uint8_t kind) { values_.push_back(writer_.input(extent, kind)); }
+
+  // After the inputs.
+  Program finish() {
+    for (size_t i = 0, n = 1 + pick(6); i < n; ++i) values_.push_back(one_in(8) ? other() : number());
+    output(values_.back());
+    for (size_t i = 0, more = pick(5) / 2; i < more; ++i) output(values_[pick(values_.size())]);
+    return Program::from(writer_.finish().view());
+  }
+
+ private:
+  size_t pick(size_t n) { return static_cast<size_t>(random_() % n); }
+  bool one_in(size_t n) { return pick(n) == 0; }
+
+  int32_t any(uint8_t kind) {
+    std::vector<int32_t> of_kind;
+    for (const int32_t value : values_)
+      if (writer_.kind(value) == kind) of_kind.push_back(value);
+    return of_kind.empty() || one_in(12) ? writer_.cast(values_[pick(values_.size())], kind)
+                                         : of_kind[pick(of_kind.size())];
+  }
+  int32_t constant(double number, uint8_t kind = TN_FLOAT) { return writer_.constant(number, kind); }
+  int32_t clamped(int32_t a, double most) {
+    const uint8_t kind = writer_.kind(a);
+    return writer_.apply(TN_OP_MAX, writer_.apply(TN_OP_MIN, a, constant(most, kind)), constant(-most, kind));
+  }
+  int32_t bounded(int32_t a) { return smooth_ || one_in(2) ? writer_.apply(TN_OP_TANH, a) : clamped(a, 2); }
+  int32_t square(int32_t a) { return writer_.apply(TN_OP_MUL, a, a); }
+  int32_t one_and_square(int32_t a) { return writer_.apply(TN_OP_ADD, constant(1), square(a)); }
+
+  int32_t number() {
+    const int32_t a = any(TN_FLOAT);
+    switch (pick(smooth_ ? 13 : 18)) {
+      case 0:
+      case 1:
+        return writer_.apply(one_in(2) ? TN_OP_ADD : TN_OP_SUB, a, any(TN_FLOAT));
+      case 2:
+      case 3:
+        return bounded(writer_.apply(TN_OP_MUL, a, any(TN_FLOAT)));
+      case 4:
+        return writer_.apply(TN_OP_DIV, a, one_and_square(any(TN_FLOAT)));
+      case 5:
+        return writer_.apply(one_in(2) ? TN_OP_TANH : TN_OP_ERF, a);
+      case 6:
+        return writer_.apply(one_in(2) ? TN_OP_SQRT : TN_OP_LOG, one_and_square(a));
+      case 7:
+        return writer_.apply(TN_OP_LOG1P, square(a));
+      case 8:
+        return writer_.apply(one_in(2) ? TN_OP_EXP : TN_OP_EXPM1, writer_.apply(TN_OP_NEG, square(a)));
+      case 9:
+        return writer_.apply(TN_OP_ADD, a, writer_.uniform(draws_++, static_cast<uint8_t>(pick(4))));
+      case 10:
+        return writer_.expand(a, static_cast<uint8_t>(pick(4)));
+      case 11:
+      case 12:
+        return bounded(reduced(a, TN_OP_REDUCE_SUM));
+      case 13:
+        return writer_.apply(one_in(2) ? TN_OP_MIN : TN_OP_MAX, a, any(TN_FLOAT));
+      case 14:
+        return writer_.apply(one_in(2) ? TN_OP_ABS : TN_OP_STOP, a);
+      case 15:
+        return writer_.apply(TN_OP_SELECT, any(TN_LOGICAL), a, any(TN_FLOAT));
+      default:
+        return clamped(reduced(a, one_in(2) ? TN_OP_REDUCE_MAX : TN_OP_REDUCE_MIN), 9);  // infinite over nothing
+    }
+  }
+
+  // Integers and conditions; none of them is a way for a derivative.
+  int32_t other() {
+    switch (pick(5)) {
+      case 0: {
+        constexpr uint16_t kOps[] = {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_MIN, TN_OP_MAX};
+        return clamped(writer_.apply(kOps[pick(5)], integer(), integer()), 50);
+      }
+      case 1:
+        return writer_.apply(one_in(2) ? TN_OP_NEG : TN_OP_ABS, integer());
+      case 2:
+        return writer_.expand(integer(), static_cast<uint8_t>(pick(4)));
+      case 3: {
+        constexpr uint16_t kOps[] = {TN_OP_EQUAL, TN_OP_LESS, TN_OP_LESS_EQUAL};
+        const bool integers = smooth_ || one_in(2);
+        return writer_.apply(kOps[pick(3)], integers ? integer() : any(TN_FLOAT), integers ? integer() : any(TN_FLOAT));
+      }
+      default: {
+        const int32_t a = condition();
+        return one_in(3) ? writer_.apply(TN_OP_NOT, a)
+                         : writer_.apply(one_in(2) ? TN_OP_AND : TN_OP_OR, a, condition());
+      }
+    }
+  }
+  // In smooth programs nothing of them depends on floats.
+  int32_t integer() { return smooth_ ? existing(TN_INT, 2) : clamped(any(TN_INT), 50); }
+  int32_t condition() { return smooth_ ? existing(TN_LOGICAL, 1) : any(TN_LOGICAL); }
+  int32_t existing(uint8_t kind, double otherwise) {
+    for (size_t i = values_.size(); i-- > 0;)
+      if (writer_.kind(values_[i]) == kind) return values_[i];
+    return constant(otherwise, kind);
+  }
+
+  int32_t reduced(int32_t a, uint16_t op) {
+    const uint8_t from = writer_.extent(a);
+    std::vector<uint8_t> smaller;
+    for (const uint8_t to : {uint8_t{TN_SCALAR}, uint8_t{TN_PER_COLUMN}, uint8_t{TN_PER_ROW}})
+      if (to != from && cover(to, from) == from) smaller.push_back(to);
+    return smaller.empty() ? a : writer_.reduce(op, a, smaller[pick(smaller.size())]);
+  }
+
+  void output(int32_t value) {
+    const uint8_t kind = writer_.kind(value);
+    const tn_dtype number = !smooth_ && one_in(6) ? TN_F32 : TN_COMPUTE;
+    constexpr tn_dtype kIntegers[] = {TN_I32, TN_I64, TN_COMPUTE};
+    writer_.output(value, kind == TN_LOGICAL ? TN_BOOL : kind == TN_INT ? kIntegers[pick(3)] : number);
+  }
+
+  std::mt19937_64& random_;
+  const bool smooth_;
+  int32_t& draws_;
+  ProgramWriter writer_;
+  std::vector<int32_t> values_;
+};
+
+}  // namespace tenon_tests
