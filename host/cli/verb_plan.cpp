@@ -47,8 +47,7 @@ void print(const json& plan) {
   for (const json& call : plan.at("calls"))
     table.row({call.at("phase").get<std::string>(), names_of(call.at("layers"), types, false),
                names_of(call.at("layers"), types, true), call.at("call").get<std::string>(),
-               call.at("kernel").get<std::string>(),
-               call.at("layers").dump() == "[]" ? "0" : std::to_string(call.at("layers").size()),
+               call.at("kernel").get<std::string>(), std::to_string(call.at("layers").size()),
                std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
                std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
   table.print(std::cout);

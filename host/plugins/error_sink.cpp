@@ -24,6 +24,7 @@ void ErrorSink::keep(tn_status code, const char* message, const char* subject) n
   begin(code);
   std::string said = message, about = subject;
   const std::lock_guard lock(mutex_);
+  reported_ = code;  // again, since other threads may report meanwhile
   message_ = std::move(said);
   subject_ = std::move(about);
 } catch (...) {
@@ -51,6 +52,7 @@ void ErrorSink::report(const tn_error_report& report) noexcept try {
   else if (report.actual != nullptr)
     message += " (got " + shown(report.actual) + ")";
   const std::lock_guard lock(mutex_);
+  reported_ = report.code;
   message_ = std::move(message);
   subject_ = std::move(subject);
 } catch (...) {

@@ -3,7 +3,7 @@
 // A worker enters a region only while the gate is open, and the caller returns only when the gate is shut and no worker
 // is inside. So the caller does not wait for a worker that the system wakes late, and such a worker cannot see a
 // half-written region. The caller does wait for a worker that loses its core inside a region, and measures the loss;
-// Attendance then lets fewer workers take part for a while. Tasks come through the C interface and must not throw.
+// WorkerCount then lets fewer workers take part for a while. Tasks come through the C interface and must not throw.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/threads/thread_pool.h"
 
@@ -66,7 +66,10 @@ using Task = void (*)(void* argument, int32_t phase, int64_t index, int32_t work
 
 struct ThreadPool::State {
   explicit State(int32_t threads)
-      : workers(static_cast<size_t>(threads)), spin(threads <= usable_cores()), attendance(threads), present(threads) {}
+      : workers(static_cast<size_t>(threads)),
+        spin(threads <= usable_cores()),
+        worker_count(threads),
+        present(threads) {}
   ~State() { stop(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -105,7 +108,7 @@ struct ThreadPool::State {
   double watched_since = 0;
   double lost = 0;  // seconds that the last worker was without a core
 
-  Attendance attendance;
+  WorkerCount worker_count;
   std::atomic<int32_t> present;  // workers with a lower number take part
   std::condition_variable called;
 
@@ -201,7 +204,7 @@ void ThreadPool::State::watch(Sleep sleep) {
   watching.store(true, std::memory_order_release);
   sleep();
   watching.store(false, std::memory_order_relaxed);
-  if (lost > kStall) attendance.stalled();
+  if (lost > kStall) worker_count.stalled();
 }
 
 // Measures for a waiting caller how long this worker, the last one, was without a core.
@@ -273,7 +276,7 @@ void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void
     return;
   }
   running.store(true, std::memory_order_relaxed);
-  const int32_t participants = most == 1 ? 1 : attendance.next();
+  const int32_t participants = most == 1 ? 1 : worker_count.next();
   if (participants == 1) {
     const FloatingPointMode mode;
     run_here(count, sizes, what, with, 0);

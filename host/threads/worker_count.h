@@ -10,11 +10,11 @@ namespace tenon::host {
 // Decides how many workers take part in a region. A worker that loses its core to another process in the middle of a
 // task delays the region until the system runs it again, often for the time of many steps. So after such a stall one
 // worker less takes part for a while, and for twice as long if the next stall comes soon after.
-class Attendance {
+class WorkerCount {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Attendance(int32_t workers, Clock::time_point (*now)() = &Clock::now)
+  explicit WorkerCount(int32_t workers, Clock::time_point (*now)() = &Clock::now)
       : now_(now), workers_(workers), present_(workers) {}
 
   // Returns the number of workers for the region that begins now.

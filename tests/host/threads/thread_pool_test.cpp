@@ -268,32 +268,32 @@ TEST(ThreadPool, IsRightBesideBusyProcesses) {
   }
 }
 
-TEST(Attendance, FallsAfterAStallAndComesBack) {
+TEST(WorkerCount, FallsAfterAStallAndComesBack) {
   using std::chrono::milliseconds;
-  static Attendance::Clock::time_point now;
-  now = Attendance::Clock::now();
-  Attendance attendance(3, [] { return now; });
-  EXPECT_EQ(attendance.next(), 3);
-  attendance.stalled();
-  EXPECT_EQ(attendance.next(), 2);
+  static WorkerCount::Clock::time_point now;
+  now = WorkerCount::Clock::now();
+  WorkerCount worker_count(3, [] { return now; });
+  EXPECT_EQ(worker_count.next(), 3);
+  worker_count.stalled();
+  EXPECT_EQ(worker_count.next(), 2);
   now += milliseconds(50);
-  EXPECT_EQ(attendance.next(), 3);
-  attendance.stalled();  // soon after: 100 ms
-  attendance.stalled();  // 200 ms
-  attendance.stalled();  // 400 ms, which is the longest
-  attendance.stalled();
-  EXPECT_EQ(attendance.next(), 1);  // the caller always takes part
+  EXPECT_EQ(worker_count.next(), 3);
+  worker_count.stalled();  // soon after: 100 ms
+  worker_count.stalled();  // 200 ms
+  worker_count.stalled();  // 400 ms, which is the longest
+  worker_count.stalled();
+  EXPECT_EQ(worker_count.next(), 1);  // the caller always takes part
   now += milliseconds(399);
-  EXPECT_EQ(attendance.next(), 1);
+  EXPECT_EQ(worker_count.next(), 1);
   now += milliseconds(1);
-  EXPECT_EQ(attendance.next(), 2);  // one after the other
-  EXPECT_EQ(attendance.next(), 2);
+  EXPECT_EQ(worker_count.next(), 2);  // one after the other
+  EXPECT_EQ(worker_count.next(), 2);
   now += milliseconds(400);
-  EXPECT_EQ(attendance.next(), 3);
+  EXPECT_EQ(worker_count.next(), 3);
   now += std::chrono::seconds(1);
-  attendance.stalled();  // long after: 50 ms again
+  worker_count.stalled();  // long after: 50 ms again
   now += milliseconds(50);
-  EXPECT_EQ(attendance.next(), 3);
+  EXPECT_EQ(worker_count.next(), 3);
 }
 
 TEST(ThreadPool, NestedCallsRunInlineAsTheSameWorker) {
