@@ -1,5 +1,6 @@
 // The program tenon: finds the verb, runs it, and turns failures into a message and an exit code.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -16,11 +17,13 @@ namespace {
 
 // Prints all verbs, or those whose names begin with `group`.
 void print_help(std::ostream& out, const std::string& group = "") {
+  size_t longest = 0;
+  for (const Verb& verb : kVerbs) longest = std::max(longest, std::string(verb.name).size());
   out << "usage: tenon <verb> [options] ...\n\nverbs:\n";
   for (const Verb& verb : kVerbs) {
     const std::string name = verb.name;
     if (name.rfind(group, 0) != 0) continue;
-    out << "  " << name << std::string(14 - name.size(), ' ') << verb.help << "\n";
+    out << "  " << name << std::string(longest + 2 - name.size(), ' ') << verb.help << "\n";
   }
   out << "\n'tenon <verb> --help' tells more.\n";
 }

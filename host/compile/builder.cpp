@@ -195,7 +195,8 @@ class BodyRecorder {
     builder.output = [](void* self, uint32_t port, tn_ref value) {
       return done(self, [&](BodyRecorder& it) {
         if (!it.known(value)) return;
-        if (port >= it.body_.outputs.size()) fail(TN_PLUGIN_FAULT, "lower gives output ", port);
+        if (port >= it.body_.outputs.size())
+          fail(TN_PLUGIN_FAULT, "lower sets output ", port, "; the layer has ", it.body_.outputs.size(), " outputs");
         it.body_.outputs[port] = value;
       });
     };
@@ -205,7 +206,8 @@ class BodyRecorder {
     builder.state = [](void* self, uint32_t index, tn_ref value) {
       return done(self, [&](BodyRecorder& it) {
         if (!it.known(value)) return;
-        if (index >= it.body_.states.size()) fail(TN_PLUGIN_FAULT, "lower gives state ", index);
+        if (index >= it.body_.states.size())
+          fail(TN_PLUGIN_FAULT, "lower sets state ", index, "; the metric has ", it.body_.states.size(), " states");
         const Spec& spec = it.lowered_.graph.spec(value);
         if (!same(elements(spec.shape), tn_dim_constant(1)) || !is_float(spec.dtype))
           fail(TN_PLUGIN_FAULT, "state ", index, " is ", to_string(spec), "; expected one float");

@@ -13,6 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+enum Slip : int64_t { kNoSlip, kWrongNumber, kWrongType, kWrongStorage, kMissing };
+
 // Sample i of all: [i, pass], i rows of two, i % 3 sequences of 0, 1 ... rows, i % 4 entries.
 class Everything {
  public:
@@ -21,10 +23,14 @@ class Everything {
     d.attribute(tn::int_attribute("samples", 10).doc("of all shards"));
     d.attribute(tn::ints_attribute("bad").doc("samples that cannot be read"));
     d.attribute(tn::int_attribute("code", TN_BAD_DATA).doc("why"));
+    d.attribute(tn::int_attribute("slip", kNoSlip).doc("a mistake of the reader's author"));
   }
 
   explicit Everything(const tn::ReaderOpen& open)
-      : shard_(open.shard()), samples_(open.attributes().integer("samples")), code_(open.attributes().integer("code")) {
+      : shard_(open.shard()),
+        samples_(open.attributes().integer("samples")),
+        code_(open.attributes().integer("code")),
+        slip_(open.attributes().integer("slip")) {
     if (open.attributes().has("bad")) bad_ = open.attributes().integers("bad");
     if (samples_ < 0) throw tn::Failure(TN_INVALID, open.path("here"), "fewer than none");
     slots_ = {{"dense", TN_I64, {2}},
@@ -47,7 +53,10 @@ class Everything {
     to.sequences(2, inner.data(), lengths.data(), sample % 3);
     const std::vector<int64_t> ids = {1, 5, 9};
     const std::vector<float> values = {0.5F, static_cast<float>(sample), 2};
-    to.entries(3, ids.data(), values.data(), sample % 4);
+    if (slip_ != kMissing) to.entries(3, ids.data(), values.data(), sample % 4);
+    if (slip_ == kWrongNumber) to.dense<float>(4);
+    if (slip_ == kWrongType) to.dense<float>(0);
+    if (slip_ == kWrongStorage) to.rows(0, rows.data(), 0);
   }
 
  private:
@@ -57,7 +66,7 @@ class Everything {
   }
 
   tn::Shard shard_;
-  int64_t samples_, code_;
+  int64_t samples_, code_, slip_;
   std::vector<int64_t> bad_;
   std::vector<tn::ReaderSlot> slots_;
 };
@@ -116,6 +125,19 @@ TEST_F(ReaderWrapper, PassesAreCountedAndSet) {
   EXPECT_EQ(pass(), 42);
   reader->seek(1);
   EXPECT_EQ(as<int64_t>(reader->read_at({0})[0][0].values)[1], 43);
+}
+
+TEST_F(ReaderWrapper, SlipsOfItsAuthorAreNamed) {
+  const auto said = [&](Slip slip) {
+    const auto reader = open({{"slip", int64_t{slip}}});
+    const Error error = error_of([&] { reader->next(9); });
+    EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
+    return error.message();
+  };
+  EXPECT_THAT(said(kWrongNumber), HasSubstr("slots: number 4 is written; there are 4"));
+  EXPECT_THAT(said(kWrongType), HasSubstr("dense: is written as elements of 4 bytes; expected 8"));
+  EXPECT_THAT(said(kWrongStorage), HasSubstr("dense: is written by the function of another storage"));
+  EXPECT_THAT(said(kMissing), HasSubstr("sparse: is not written for every sample"));
 }
 
 TEST_F(ReaderWrapper, FailuresLoseNothing) {

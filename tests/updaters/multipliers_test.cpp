@@ -89,16 +89,8 @@ class Neighbours {
   double steps_ = 0;
 };
 
-// An updater with what its rate and decay are before multipliers.
-struct Case {
-  const char* what;
-  const char* type;
-  Attributes attributes;
-  std::function<Rule(double rate, double decay)> rule;  // of one parameter's multipliers
-  bool of_tensors = false;                              // updates whole tensors, so never rows
-};
-
-std::vector<Case> cases() {
+// Those of the updaters, and penalties of the host, whose multiplier the updater's program may read too.
+std::vector<UpdateCase> cases() {
   const auto rate = [](double value, Attributes more = {}) {
     more.insert(more.begin(), {"learning_rate", value});
     return more;
@@ -111,27 +103,8 @@ std::vector<Case> cases() {
     more.insert(more.begin(), {{"l1", l1}, {"l2", l2}});
     return more;
   };
-  return {
-      {"sgd", "sgd", rate(0.1), [](double r, double) { return sgd(0.1 * r, 0, false, 0); }},
-      {"sgd with decay", "sgd", decayed(0.1), [](double r, double d) { return sgd(0.1 * r, 0, false, 0.2 * d); }},
-      {"momentum", "sgd", decayed(0.1, {{"momentum", 0.9}}),
-       [](double r, double d) { return sgd(0.1 * r, 0.9, false, 0.2 * d); }},
-      {"nesterov", "sgd", decayed(0.1, {{"momentum", 0.9}, {"nesterov", true}}),
-       [](double r, double d) { return sgd(0.1 * r, 0.9, true, 0.2 * d); }},
-      {"adam", "adam", decayed(0.02), [](double r, double d) { return adam(0.02 * r, 0.2 * d, false); }},
-      {"adamw", "adam", decayed(0.02, {{"decoupled", true}}),
-       [](double r, double d) { return adam(0.02 * r, 0.2 * d, true); }},
-      {"adagrad", "adagrad", decayed(0.05), [](double r, double d) { return adagrad(0.05 * r, 0, 0.2 * d); }},
-      {"rowwise_adagrad", "rowwise_adagrad", decayed(0.05),
-       [](double r, double d) { return rowwise_adagrad(0.05 * r, 0, 0.2 * d, UpdateModel::kSamples); }},
-      {"rmsprop", "rmsprop", decayed(0.02), [](double r, double d) { return rmsprop(0.02 * r, false, 0, 0.2 * d); }},
-      {"centered rmsprop", "rmsprop", decayed(0.02, {{"centered", true}, {"momentum", 0.5}}),
-       [](double r, double d) { return rmsprop(0.02 * r, true, 0.5, 0.2 * d); }},
-      {"adadelta", "adadelta", decayed(1), [](double r, double d) { return adadelta(r, 0.95, 0.2 * d); }},
-      {"adamax", "adamax", decayed(0.02), [](double r, double d) { return adamax(0.02 * r, 0.9, 0.2 * d); }},
-      {"lamb", "lamb", decayed(0.02), [](double r, double d) { return lamb({.rate = 0.02 * r, .decay = 0.2 * d}); },
-       true},
-      // Penalties of the host, whose multiplier the updater's program may read too.
+  std::vector<UpdateCase> result = update_cases();
+  const std::vector<UpdateCase> penalties = {
       {"l2", "sgd", penalised(0, 0.3, rate(0.1)),
        [](double r, double d) { return with_penalty(sgd(0.1 * r, 0, false, 0), 0, 0.3 * d); }},
       {"l1", "sgd", penalised(0.05, 0, rate(0.1)),
@@ -141,13 +114,15 @@ std::vector<Case> cases() {
       {"l1 and l2 of adam", "adam", penalised(0.05, 0.3, rate(0.02)),
        [](double r, double d) { return with_penalty(adam(0.02 * r, 0, false), 0.05 * d, 0.3 * d); }},
   };
+  result.insert(result.end(), penalties.begin(), penalties.end());
+  return result;
 }
 
 using Numbers = std::vector<size_t>;
 const Numbers kAll = {0, 1, 2, 3, 4, 5, 6};
 
 // Updates by machines that take turns, each with some of the parameters.
-void check(const Case& of, bool rows, tn_dtype compute, const std::vector<Numbers>& parts = {kAll}) {
+void check(const UpdateCase& of, bool rows, tn_dtype compute, const std::vector<Numbers>& parts = {kAll}) {
   Neighbours neighbours(rows, compute);
   const Updater updater = neighbours.updater(of.type, of.attributes);
   std::vector<Rule> rules;
@@ -161,19 +136,19 @@ void check(const Case& of, bool rows, tn_dtype compute, const std::vector<Number
 
 TEST(Multipliers, OfDenseGradients) {
   for (const tn_dtype compute : {TN_F32, TN_F64})
-    for (const Case& of : cases()) check(of, false, compute);
+    for (const UpdateCase& of : cases()) check(of, false, compute);
 }
 
 TEST(Multipliers, OfGradientsOfRows) {
   for (const tn_dtype compute : {TN_F32, TN_F64})
-    for (const Case& of : cases())
+    for (const UpdateCase& of : cases())
       if (!of.of_tensors) check(of, true, compute);
 }
 
 // One updater keeps the calls of each machine: those of one are no other's, whatever they have in common.
 TEST(Multipliers, OfMachinesThatTakeTurns) {
   for (const bool rows : {false, true})
-    for (const Case& of : cases())
+    for (const UpdateCase& of : cases())
       if (!(rows && of.of_tensors)) check(of, rows, TN_F32, {kAll, {1, 2, 3}, {0, 2, 4}, kAll, {0, 1}, {3, 5, 6}});
 }
 

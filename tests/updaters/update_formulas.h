@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+#include "tests/support/update_model.h"
+
 namespace tenon_tests {
 
 // A parameter and what an updater keeps beside it, 0 at first.
@@ -146,6 +148,48 @@ inline Rule with_penalty(const Rule& rule, double l1, double l2) {
       penalised[i] += l2 * p + (p > 0 ? l1 : p < 0 ? -l1 : 0);
     }
     rule(x, penalised, t);
+  };
+}
+
+// An updater with what its rate and decay are before multipliers.
+struct UpdateCase {
+  const char* what;
+  const char* type;
+  tenon::Attributes attributes;
+  std::function<Rule(double rate, double decay)> rule;  // of one parameter's multipliers
+  bool of_tensors = false;                              // updates whole tensors, so never rows
+};
+
+// Every updater, in its variants; a new one has a row here.
+inline std::vector<UpdateCase> update_cases() {
+  const auto rate = [](double value, tenon::Attributes more = {}) {
+    more.insert(more.begin(), {"learning_rate", value});
+    return more;
+  };
+  const auto decayed = [&](double value, tenon::Attributes more = {}) {
+    more.insert(more.begin(), {"weight_decay", 0.2});
+    return rate(value, more);
+  };
+  return {
+      {"sgd", "sgd", rate(0.1), [](double r, double) { return sgd(0.1 * r, 0, false, 0); }},
+      {"sgd with decay", "sgd", decayed(0.1), [](double r, double d) { return sgd(0.1 * r, 0, false, 0.2 * d); }},
+      {"momentum", "sgd", decayed(0.1, {{"momentum", 0.9}}),
+       [](double r, double d) { return sgd(0.1 * r, 0.9, false, 0.2 * d); }},
+      {"nesterov", "sgd", decayed(0.1, {{"momentum", 0.9}, {"nesterov", true}}),
+       [](double r, double d) { return sgd(0.1 * r, 0.9, true, 0.2 * d); }},
+      {"adam", "adam", decayed(0.02), [](double r, double d) { return adam(0.02 * r, 0.2 * d, false); }},
+      {"adamw", "adam", decayed(0.02, {{"decoupled", true}}),
+       [](double r, double d) { return adam(0.02 * r, 0.2 * d, true); }},
+      {"adagrad", "adagrad", decayed(0.05), [](double r, double d) { return adagrad(0.05 * r, 0, 0.2 * d); }},
+      {"rowwise_adagrad", "rowwise_adagrad", decayed(0.05),
+       [](double r, double d) { return rowwise_adagrad(0.05 * r, 0, 0.2 * d, UpdateModel::kSamples); }},
+      {"rmsprop", "rmsprop", decayed(0.02), [](double r, double d) { return rmsprop(0.02 * r, false, 0, 0.2 * d); }},
+      {"centered rmsprop", "rmsprop", decayed(0.02, {{"centered", true}, {"momentum", 0.5}}),
+       [](double r, double d) { return rmsprop(0.02 * r, true, 0.5, 0.2 * d); }},
+      {"adadelta", "adadelta", decayed(1), [](double r, double d) { return adadelta(r, 0.95, 0.2 * d); }},
+      {"adamax", "adamax", decayed(0.02), [](double r, double d) { return adamax(0.02 * r, 0.9, 0.2 * d); }},
+      {"lamb", "lamb", decayed(0.02), [](double r, double d) { return lamb({.rate = 0.02 * r, .decay = 0.2 * d}); },
+       true},
   };
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <tenon/base.hpp>
+#include <type_traits>
 #include <vector>
 
 namespace tn {
@@ -53,14 +54,21 @@ class Samples {
   int64_t pass() const { return pass_; }
 
   // TN_DENSE: the sample's memory.
+  // T: void, a type of one byte, or one of the size of the slot's elements.
   template <typename T = void>
   T* dense(size_t slot) {
-    State& state = states_[slot];
+    State& state = written(slot, TN_DENSE);
+    if constexpr (!std::is_void_v<T>) {
+      if (sizeof(T) != 1 && sizeof(T) != state.element_bytes)
+        throw Failure(TN_PLUGIN_FAULT, state.name.c_str(),
+                      "is written as elements of " + std::to_string(sizeof(T)) + " bytes; expected " +
+                          std::to_string(state.element_bytes));
+    }
     return reinterpret_cast<T*>(static_cast<uint8_t*>(data_[slot]) + static_cast<uint64_t>(count_) * state.bytes);
   }
   // TN_RAGGED of one level: `count` rows of the slot's element type.
   void rows(size_t slot, const void* rows, int64_t count) {
-    State& state = states_[slot];
+    State& state = written(slot, TN_RAGGED);
     tn_sequence_room& room = room_of(slot);
     if (fits(state.rows, count, room.rows_capacity)) {
       put(room.rows, state.rows, rows, count, state.bytes);
@@ -70,7 +78,7 @@ class Samples {
   }
   // TN_RAGGED of two levels: concatenated rows, and the number of rows of each of the `count` inner sequences.
   void sequences(size_t slot, const void* rows, const int64_t* lengths, int64_t count) {
-    State& state = states_[slot];
+    State& state = written(slot, TN_RAGGED);
     tn_sequence_room& room = room_of(slot);
     state.new_rows = 0;
     for (int64_t i = 0; i < count; ++i) state.new_rows += lengths[i];
@@ -82,7 +90,7 @@ class Samples {
   }
   // TN_CSR: `count` entries; ids must rise.
   void entries(size_t slot, const int64_t* ids, const float* values, int64_t count) {
-    State& state = states_[slot];
+    State& state = written(slot, TN_CSR);
     tn_sequence_room& room = room_of(slot);
     if (fits(state.rows, count, room.rows_capacity)) {
       put(room.rows, state.rows, values, count, sizeof *values);
@@ -96,8 +104,9 @@ class Samples {
   explicit Samples(const std::vector<ReaderSlot>& slots) {
     for (const ReaderSlot& slot : slots) {
       State state;
-      state.dense = slot.storage == TN_DENSE;
-      state.bytes = tn_dtype_bytes(slot.dtype);
+      state.name = slot.name;
+      state.storage = slot.storage;
+      state.element_bytes = state.bytes = tn_dtype_bytes(slot.dtype);
       if (slot.storage != TN_CSR)
         for (const int64_t dim : slot.shape) state.bytes *= static_cast<uint64_t>(dim);
       states_.push_back(state);
@@ -110,13 +119,16 @@ class Samples {
     data_ = buffers->data;
     count_ = 0;
     pass_ = pass;
-    for (State& state : states_) state.rows = state.inner = state.new_rows = state.new_inner = 0;
+    for (State& state : states_) {
+      state.rows = state.inner = state.new_rows = state.new_inner = 0;
+      state.written = false;
+    }
   }
   // True if all samples since begin fit, the current one included.
   bool fits() const {
     for (size_t slot = 0; slot < states_.size(); ++slot) {
       const State& state = states_[slot];
-      if (state.dense) continue;
+      if (state.storage == TN_DENSE) continue;
       const tn_sequence_room& room = room_of(slot);
       if (!fits(state.rows, state.new_rows, room.rows_capacity) ||
           !fits(state.inner, state.new_inner, room.inner_capacity))
@@ -128,6 +140,8 @@ class Samples {
   void commit() {
     ++count_;
     for (State& state : states_) {
+      if (!state.written) throw Failure(TN_PLUGIN_FAULT, state.name.c_str(), "is not written for every sample");
+      state.written = false;
       state.rows += state.new_rows;
       state.inner += state.new_inner;
       state.new_rows = state.new_inner = 0;
@@ -137,7 +151,7 @@ class Samples {
   // Sets the `needed` members to the capacity that all samples since begin need.
   void report_needed() {
     for (size_t slot = 0; slot < states_.size(); ++slot) {
-      if (states_[slot].dense) continue;
+      if (states_[slot].storage == TN_DENSE) continue;
       room_of(slot).rows_needed = states_[slot].rows + states_[slot].new_rows;
       room_of(slot).inner_needed = states_[slot].inner + states_[slot].new_inner;
     }
@@ -145,12 +159,26 @@ class Samples {
 
  private:
   struct State {
-    bool dense = true;
+    std::string name;
+    int32_t storage = TN_DENSE;
+    bool written = false;  // for the current sample
+    uint64_t element_bytes = 0;
     uint64_t bytes = 0;                   // of one sample, row or value
     int64_t rows = 0, inner = 0;          // of the samples kept so far
     int64_t new_rows = 0, new_inner = 0;  // of the current sample
   };
 
+  // Returns the state of a slot that is about to be written.
+  State& written(size_t slot, int32_t storage) {
+    if (slot >= states_.size())
+      throw Failure(TN_PLUGIN_FAULT, "slots",
+                    "number " + std::to_string(slot) + " is written; there are " + std::to_string(states_.size()));
+    State& state = states_[slot];
+    if (state.storage != storage)
+      throw Failure(TN_PLUGIN_FAULT, state.name.c_str(), "is written by the function of another storage");
+    state.written = true;
+    return state;
+  }
   static bool fits(int64_t used, int64_t more, int64_t capacity) { return more <= capacity - used; }
   static void put(void* to, int64_t at, const void* from, int64_t count, uint64_t bytes) {
     if (count == 0) return;

@@ -1,4 +1,6 @@
 // The program's verbs on good input. SPDX-License-Identifier: Apache-2.0
+#include "host/cli/verbs.h"
+
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -286,10 +288,10 @@ part = [{ type = "text", files = ["words.txt"] }, { type = "libsvm", files = ["t
 }
 
 TEST_F(VerbsTest, EveryVerbHasHelp) {
-  for (const char* verb : {"train", "test", "infer", "plan", "plugins list", "plugins info", "model show", "version"}) {
-    const Outcome outcome = done(std::string(verb) + " --help");
-    EXPECT_THAT(outcome.out, StartsWith(std::string("usage: tenon ") + verb));
-    EXPECT_THAT(done("--help").out, HasSubstr(std::string("  ") + verb));
+  for (const tenon::cli::Verb& verb : tenon::cli::kVerbs) {
+    const Outcome outcome = done(std::string(verb.name) + " --help");
+    EXPECT_THAT(outcome.out, StartsWith(std::string("usage: tenon ") + verb.name));
+    EXPECT_THAT(done("--help").out, HasSubstr(std::string("  ") + verb.name));
   }
   EXPECT_THAT(done("version").out, testing::ContainsRegex("^tenon [0-9]+\\.[0-9]+\\.[0-9]+"));
   EXPECT_THAT(done("plugins --help").out, HasSubstr("plugins info"));
