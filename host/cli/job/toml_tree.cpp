@@ -66,56 +66,53 @@ bool has_nul(const std::string& text) { return text.find('\0') != std::string::n
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
+// Returns the index of the last character of the token at `i`: a comment, a quoted text, or one character. Agrees with
+// toml++ as far as the text is valid TOML.
+size_t end_of_token(std::string_view text, size_t i) {
+  const char c = text[i];
+  if (c == '#') return std::min(text.find('\n', i), text.size()) - 1;
+  if (c != '"' && c != '\'') return i;
+  const std::string three(3, c);
+  const std::string quote = text.substr(i, 3) == three ? three : std::string(1, c);
+  size_t end = i + quote.size();
+  while (end < text.size() && text.substr(end, quote.size()) != quote) end += c == '"' && text[end] == '\\' ? 2 : 1;
+  end = std::min(end + quote.size(), text.size()) - 1;
+  if (quote == three)  // up to two quotes more belong to the text
+    while (end + 1 < text.size() && text[end + 1] == c) ++end;
+  return end;
+}
+
+size_t newlines(std::string_view text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
 // Returns the line of the first non-ASCII character outside of quoted texts and comments, 0 if there is none. `text` is
 // valid TOML otherwise.
 size_t line_of_stray(std::string_view text) {
   size_t line = 1;
   for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (!is_ascii(c)) return line;
-    size_t end = i;  // the last character of the token at i
-    if (c == '#') {
-      end = std::min(text.find('\n', i), text.size()) - 1;
-    } else if (c == '"' || c == '\'') {
-      const std::string three(3, c);
-      const std::string quote = text.substr(i, 3) == three ? three : std::string(1, c);
-      end = i + quote.size();
-      while (end < text.size() && text.substr(end, quote.size()) != quote) end += c == '"' && text[end] == '\\' ? 2 : 1;
-      end = std::min(end + quote.size(), text.size()) - 1;
-      if (quote == three)  // up to two quotes more belong to the text
-        while (end + 1 < text.size() && text[end + 1] == c) ++end;
-    }
-    line += static_cast<size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(i),
-                                           text.begin() + static_cast<std::ptrdiff_t>(end) + 1, '\n'));
+    if (!is_ascii(text[i])) return line;
+    const size_t end = end_of_token(text, i);
+    line += newlines(text.substr(i, end + 1 - i));
     i = end;
   }
   return 0;
 }
 
 // toml++ parses dotted keys recursively, so a very long key could exhaust the stack. Refuses more than kMostDots dots
-// in what may be one key. Dots in texts and comments count as well, so two words without a dot between them, and two
-// dots without a word between them, begin anew: neither occurs in a key.
+// outside of texts and comments between two of: newline, '=', ','.
 void check_dots(std::string_view text, const std::string& path) {
   constexpr int kMostDots = 64;
   size_t line = 1;
   int dots = 0;
-  char before = '\n';  // the last character that is not blank
-  bool blank = false;  // between that and this one
-  for (const char c : text) {
-    if (c == '\n') ++line;
-    if (c == ' ' || c == '\t') {
-      blank = true;
-      continue;
-    }
-    const bool ends = c == '\n' || c == '=' || c == ',' || c == '#';
-    const bool new_word = blank && c != '.' && before != '.';
-    if (ends || new_word || (c == '.' && before == '.')) dots = 0;
-    if (c == '.' && before != '.') ++dots;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '.') ++dots;
+    if (c == '\n' || c == '=' || c == ',') dots = 0;
     if (dots > kMostDots)
       throw Failure(kBadConfig,
                     place_from(path, line) + ": a key of more than " + std::to_string(kMostDots) + " parts");
-    before = c;
-    blank = false;
+    const size_t end = end_of_token(text, i);
+    line += newlines(text.substr(i, end + 1 - i));
+    i = end;
   }
 }
 

@@ -179,6 +179,9 @@ TEST(JobTest, SyntaxErrorsNameTheLine) {
   std::string quoted = "\"x\"";
   for (int i = 0; i < 100000; ++i) quoted += " . \"a\"";
   EXPECT_THAT(refused(quoted + " = 1\n"), HasSubstr("jobs/mlp.toml:1: a key of more than 64 parts"));
+  quoted = "\"#\"";
+  for (int i = 0; i < 100000; ++i) quoted += ".'two words='";
+  EXPECT_THAT(refused(quoted + " = 1\n"), HasSubstr("jobs/mlp.toml:1: a key of more than 64 parts"));
   std::string prose = "# " + std::string(100, '.') + "\n# ";
   for (int i = 0; i < 100; ++i) prose += "It ends. ";
   EXPECT_EQ(parse(prose + "\n" + std::string(kJob)).passes, 3);
