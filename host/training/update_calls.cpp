@@ -109,8 +109,19 @@ UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePl
       runs_(machine.gradient_runs(used)),
       sparse_(machine.sparse_gradients(used)),
       scalars_(plan.scalars),
-      layout_(*machine.set()),
-      declared_(plan.states) {
+      layout_(*machine.set()) {
+  for (const StateDeclaration& state : plan.states) {
+    if (state.per_row)
+      ++per_row_;
+    else
+      ++full_;
+  }
+  for (const GradientRun& run : runs_) {
+    dense_bytes_ += full_ * run.elements * sizeof(float);
+    for (const size_t entry : run.entries)
+      dense_bytes_ +=
+          per_row_ * static_cast<uint64_t>(RowLayout::rows(machine.set()->entries()[entry])) * sizeof(float);
+  }
   lay_out(stretches_of(machine, runs_, plan.grain).size() + sparse_.size());
   control_ = DeviceMemory(machine.device(), sums_at_ + (runs_.size() + sparse_.size()) * sizeof(float));
   add_dense(machine, plan, states, sink);
@@ -231,23 +242,16 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   execution.errors = sink.get();
   for (const auto& call : clipping_) call->run(execution, sink);
   for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
-  count_written(*machine.set());
+  count_written();
 }
 
-// Counts the parameters themselves, then each state: as many elements as the parameters, or one per row.
-void UpdateCalls::count_written(const ParameterSet& set) {
-  uint64_t full = 1, per_row = 0;
-  for (const StateDeclaration& state : declared_) ++(state.per_row ? per_row : full);
+void UpdateCalls::count_written() {
   written_ = {};
-  for (const GradientRun& run : runs_) {
-    written_.bytes += full * run.elements * sizeof(float);
-    for (const size_t entry : run.entries)
-      written_.bytes += per_row * static_cast<uint64_t>(RowLayout::rows(set.entries()[entry])) * sizeof(float);
-  }
+  written_.bytes = dense_bytes_;
   for (const SparseGradient* gradient : sparse_) {
     const auto rows = static_cast<uint64_t>(gradient->count());
     written_.rows += rows;
-    written_.bytes += rows * (full * static_cast<uint64_t>(gradient->width()) + per_row) * sizeof(float);
+    written_.bytes += rows * (full_ * static_cast<uint64_t>(gradient->width()) + per_row_) * sizeof(float);
   }
 }
 

@@ -123,7 +123,7 @@ class UpdateCalls {
   void add_clipping(Device& device, ErrorSink& sink, double limit);
   void lay_out(size_t stretches);
   void share_workspace(const std::shared_ptr<Device>& device);
-  void count_written(const ParameterSet& set);
+  void count_written();
   [[nodiscard]] Control* control() const { return reinterpret_cast<Control*>(control_.data()); }
   static constexpr uint64_t kSymbolsAt = 64;
   static_assert(sizeof(Control) <= kSymbolsAt);
@@ -134,7 +134,8 @@ class UpdateCalls {
   std::vector<const SparseGradient*> sparse_;
   std::vector<int32_t> scalars_;
   RowLayout layout_;
-  std::vector<StateDeclaration> declared_;
+  uint64_t full_ = 1, per_row_ = 0;  // numbers written per element and per row: the parameter itself and its states
+  uint64_t dense_bytes_ = 0;         // written by each run for dense gradients
   uint64_t scalars_at_ = 0, sums_at_ = 0;  // bytes into control_
   size_t next_scalar_ = 0;                 // used by the constructor
   std::vector<std::byte> staged_;          // Control, symbols and scalars, to copy to control_
