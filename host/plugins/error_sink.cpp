@@ -12,26 +12,23 @@ ErrorSink::ErrorSink(std::string who, ThreadTags* tags, const SymbolNames* names
   };
 }
 
-// Keeps the code first: if there is no memory for the text, the code alone is left, and check() names the status.
-void ErrorSink::begin(tn_status code) noexcept {
+// As one, since other threads may report meanwhile.
+void ErrorSink::store(tn_status code, std::string message, std::string subject) noexcept {
   const std::lock_guard lock(mutex_);
   reported_ = code;
-  message_.clear();
-  subject_.clear();
+  message_ = std::move(message);
+  subject_ = std::move(subject);
 }
 
+// Stores the code first: if there is no memory for the text, the code alone is left, and check() names the status.
 void ErrorSink::keep(tn_status code, const char* message, const char* subject) noexcept try {
-  begin(code);
-  std::string said = message, about = subject;
-  const std::lock_guard lock(mutex_);
-  reported_ = code;  // again, since other threads may report meanwhile
-  message_ = std::move(said);
-  subject_ = std::move(about);
+  store(code, {}, {});
+  store(code, message, subject);
 } catch (...) {
 }
 
 void ErrorSink::report(const tn_error_report& report) noexcept try {
-  begin(report.code);
+  store(report.code, {}, {});
   std::string message, subject;
   if (report.port != nullptr) {
     subject = report.port;
@@ -51,10 +48,7 @@ void ErrorSink::report(const tn_error_report& report) noexcept try {
     message += " (expected " + shown(report.expected) + ")";
   else if (report.actual != nullptr)
     message += " (got " + shown(report.actual) + ")";
-  const std::lock_guard lock(mutex_);
-  reported_ = report.code;
-  message_ = std::move(message);
-  subject_ = std::move(subject);
+  store(report.code, std::move(message), std::move(subject));
 } catch (...) {
 }
 

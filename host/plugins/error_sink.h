@@ -41,7 +41,7 @@ class ErrorSink {
  private:
   void report(const tn_error_report& report) noexcept;
   void keep(tn_status code, const char* message, const char* subject) noexcept;
-  void begin(tn_status code) noexcept;
+  void store(tn_status code, std::string message, std::string subject) noexcept;
 
   std::string who_;
   const SymbolNames* const names_;

@@ -91,14 +91,6 @@ class Neighbours {
 
 // Those of the updaters, and penalties of the host, whose multiplier the updater's program may read too.
 std::vector<UpdateCase> cases() {
-  const auto rate = [](double value, Attributes more = {}) {
-    more.insert(more.begin(), {"learning_rate", value});
-    return more;
-  };
-  const auto decayed = [&](double value, Attributes more = {}) {
-    more.insert(more.begin(), {"weight_decay", 0.2});
-    return rate(value, more);
-  };
   const auto penalised = [&](double l1, double l2, Attributes more = {}) {
     more.insert(more.begin(), {{"l1", l1}, {"l2", l2}});
     return more;

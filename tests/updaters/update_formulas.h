@@ -160,16 +160,18 @@ struct UpdateCase {
   bool of_tensors = false;                              // updates whole tensors, so never rows
 };
 
+// Attributes with a learning rate, and also with a weight decay of 0.2, before others.
+inline tenon::Attributes rate(double value, tenon::Attributes more = {}) {
+  more.insert(more.begin(), {"learning_rate", value});
+  return more;
+}
+inline tenon::Attributes decayed(double value, tenon::Attributes more = {}) {
+  more.insert(more.begin(), {"weight_decay", 0.2});
+  return rate(value, std::move(more));
+}
+
 // Every updater, in its variants; a new one has a row here.
 inline std::vector<UpdateCase> update_cases() {
-  const auto rate = [](double value, tenon::Attributes more = {}) {
-    more.insert(more.begin(), {"learning_rate", value});
-    return more;
-  };
-  const auto decayed = [&](double value, tenon::Attributes more = {}) {
-    more.insert(more.begin(), {"weight_decay", 0.2});
-    return rate(value, more);
-  };
   return {
       {"sgd", "sgd", rate(0.1), [](double r, double) { return sgd(0.1 * r, 0, false, 0); }},
       {"sgd with decay", "sgd", decayed(0.1), [](double r, double d) { return sgd(0.1 * r, 0, false, 0.2 * d); }},
