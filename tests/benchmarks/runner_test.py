@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""benchmarks/run does what its help says: runner_test.py ROOT. The programs it runs are scripts that print figures.
+"""Tests benchmarks/run: runner_test.py ROOT. The programs that it runs are scripts that print figures.
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import json
@@ -20,7 +20,7 @@ WORKLOAD = {"program": "mlp", "unit": "us", "scale": 1e6, "peers": [], "toleranc
 
 
 def script(folder, name, line):
-    """A program that prints a line, and how often it was called into <name>.calls."""
+    """Writes a program that prints a line and adds a line to <name>.calls at each call."""
     path = pathlib.Path(folder) / "bin" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\necho call >>\"$0.calls\"\necho '{line}'\n")
@@ -49,7 +49,7 @@ class Rounds(unittest.TestCase):
         return (pathlib.Path(self.folder) / "bin" / f"{name}.calls").read_text().count("call")
 
     def measure(self, taking_part, shares):
-        """Rounds in which others take these shares of the machine, the last one for ever."""
+        """Measures rounds in which other processes take these shares of the machine; the last share is repeated."""
         given = list(shares)
         with mock.patch.object(rounds, "share_of_others",
                                lambda *_: given.pop(0) if len(given) > 1 else given[0]):

@@ -116,7 +116,7 @@ TEST(Resolve, CutsALongValueBetweenCharacters) {
 TEST(Nearest, FindsSlipsOnly) {
   const Strings known = {"relu", "softmax", "cross_entropy", "fc"};
   EXPECT_EQ(nearest("relo", known), "relu");
-  EXPECT_EQ(nearest("rleu", known), "relu");  // swapped neighbours are one slip
+  EXPECT_EQ(nearest("rleu", known), "relu");  // two swapped letters are one edit
   EXPECT_EQ(nearest("ReLU", known), "relu");
   EXPECT_EQ(nearest("crossentropy", known), "cross_entropy");
   EXPECT_EQ(nearest("lstm", known), "");
@@ -141,7 +141,7 @@ TEST(ValueJson, RefusesWhatNoAttributeHolds) {
   }
 }
 
-// A plugin, which reads texts as those of C, would see "a".
+// A plugin reads texts as C strings and would see "a".
 TEST(ValueJson, RefusesTextsWithANul) {
   for (const char* text : {R"("a\u0000b")", R"(["x", "a\u0000b"])"}) {
     const Error error = error_of([&] { (void)value_from_json(json::parse(text)); });
@@ -173,7 +173,7 @@ TEST(AttributeFrom, ReadsThePluginsTable) {
   expected.choices = {"a", "b"};
   EXPECT_EQ(Attribute::from(table), expected);
 
-  table.size = offsetof(tn_attribute, choices);  // of an older interface
+  table.size = offsetof(tn_attribute, choices);  // the struct of an older interface
   EXPECT_TRUE(Attribute::from(table).choices.empty());
   table.size = 8;
   EXPECT_EQ(error_of([&] { (void)Attribute::from(table); }).code(), TN_INVALID);

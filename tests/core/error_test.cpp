@@ -1,4 +1,4 @@
-// Errors carry who failed and what about, through every context that is put around them.
+// The fields of errors: code, component and subject, also after contexts are added.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 

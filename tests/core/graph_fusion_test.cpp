@@ -1,5 +1,5 @@
-// What is joined: neighbouring programs, a product and its epilogue, a gather and the sums of its rows; and what is
-// not. SPDX-License-Identifier: Apache-2.0
+// Fusion of neighbouring programs, of a product and its epilogue, and of a gather and the sums of its rows; and cases
+// that must not be fused. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::shared_ptr<const Program> binary(uint16_t op, uint8_t second = TN_FULL, tn_
   return std::make_shared<Program>(writer.finish());
 }
 
-// bias, activation and a row reduction one after another become one program; what is between is not stored.
+// Consecutive bias, activation and row reduction become one program; the values between them are not stored.
 TEST(Fusion, JoinsNeighbours) {
   Graph graph;
   graph.layers = {"layer"};
@@ -50,7 +50,7 @@ TEST(Fusion, JoinsNeighbours) {
   EXPECT_EQ(graph.nodes[0].inputs, (std::vector<ValueId>{x, bias}));
 }
 
-// A node may only move up to where everything it reads exists.
+// A node does not move before the nodes that compute its inputs.
 TEST(Fusion, KeepsTheOrder) {
   Graph graph;
   graph.layers = {"layer"};
@@ -69,7 +69,7 @@ TEST(Fusion, KeepsTheOrder) {
   EXPECT_TRUE(graph.nodes[1].is<Gemm>());
 }
 
-// A result that is stored in a narrower type is read as it was rounded.
+// A value that is stored in a narrower type is read with its rounding, so its reader stays separate.
 TEST(Fusion, KeepsWhatAnOutputIsRoundedTo) {
   Graph graph;
   const ValueId x = graph.add_external(f64({samples(), fixed(4)}), "x");
@@ -81,7 +81,7 @@ TEST(Fusion, KeepsWhatAnOutputIsRoundedTo) {
   EXPECT_EQ(graph.nodes[1].inputs, (std::vector<ValueId>{narrow, x}));
 }
 
-// On a square grid the sums of the rows have the shape of one value for each column.
+// Sums of rows that are read as one value per column are not fused, although the shapes are equal on a square grid.
 TEST(Fusion, KeepsExtentsApart) {
   Graph graph;
   const ValueId x = graph.add_external(f64({fixed(3), fixed(3)}), "x");
@@ -98,7 +98,7 @@ TEST(Fusion, KeepsExtentsApart) {
   EXPECT_EQ(interpreter.values[static_cast<size_t>(moved)], (std::vector<double>{7, 17, 27, 10, 20, 30, 13, 23, 33}));
 }
 
-// The same values for the rows of a square grid and, in the program behind it, for its columns.
+// On a square grid one program reads a value per row, and the next program reads the same value per column.
 TEST(Fusion, KeepsExtentsOfOneOperandApart) {
   Graph graph;
   const ValueId x = graph.add_external(f64({fixed(2), fixed(2)}), "x"), v = graph.add_external(f64({fixed(2)}), "v");
@@ -114,7 +114,7 @@ TEST(Fusion, KeepsExtentsOfOneOperandApart) {
   EXPECT_EQ(interpreter.values[static_cast<size_t>(both)], (std::vector<double>{21, 212, 213, 404}));
 }
 
-// Of a kernel for several layers nobody asks for what is read nowhere; of one for a single layer all is made.
+// Outputs without readers are removed from kernels that compute several layers, not from those of a single layer.
 TEST(Fusion, DropsWhatAKernelMakesForNobody) {
   for (const bool several : {true, false}) {
     Graph graph;
@@ -129,7 +129,7 @@ TEST(Fusion, DropsWhatAKernelMakesForNobody) {
   }
 }
 
-// Bytes that one program reads as numbers with fractions and the other as integers.
+// One program reads the bytes as floats, the other as integers: the fused program has an input for each kind.
 TEST(Fusion, KeepsKindsApart) {
   Graph graph;
   const ValueId x = graph.add_external({TN_U8, {samples(), fixed(2)}, TN_DENSE, 0, {}}, "x");
@@ -146,7 +146,7 @@ TEST(Fusion, KeepsKindsApart) {
   EXPECT_NO_THROW(Program::from(graph.nodes[0].pointwise()->program->view()));
 }
 
-// A flat program joined with one of rows has its rows, whichever comes first.
+// A flat program that is fused with a program over rows gets the grid of the latter, in either order.
 TEST(Fusion, TakesTheGridOfRows) {
   for (const bool flat_first : {true, false}) {
     Graph graph;
@@ -171,7 +171,7 @@ TEST(Fusion, TakesTheGridOfRows) {
   }
 }
 
-// A product read by one program, and the cases in which that may not become its epilogue.
+// A product that one program reads, after attach_epilogues.
 struct Epilogue {
   Graph graph;
   ValueId product = kNoValue, result = kNoValue;
@@ -194,7 +194,7 @@ TEST(Epilogues, OfOneReadingInTheSamePhase) {
     return std::vector<ValueId>{product, graph.add_external(graph.spec(product), "other")};
   };
   EXPECT_TRUE(Epilogue(TN_OP_MUL, false, with_another).attached());
-  // The product is not there yet when its second operand is read.
+  // The second operand is the product, which is not complete while its epilogue runs.
   EXPECT_FALSE(Epilogue(TN_OP_MUL, false, [](Graph&, ValueId product) {
                  return std::vector<ValueId>{product, product};
                }).attached());
@@ -203,11 +203,11 @@ TEST(Epilogues, OfOneReadingInTheSamePhase) {
                  longer.push_back(fixed(1));
                  return std::vector<ValueId>{product, GraphWriter(graph, 0, false, TN_F64).view(product, longer)};
                }).attached());
-  // Forward alone is what a prediction runs, and it may want the product.
+  // The product is of forward and the program of backward: a prediction runs forward alone and may read the product.
   EXPECT_FALSE(Epilogue(TN_OP_MUL, true, with_another).attached());
 }
 
-// A gather and the sum of what it gave are one node, where nobody else wants the rows.
+// A gather and the sum over segments of its rows become one node if the rows have no other reader.
 TEST(Bags, OfRowsThatNobodyElseReads) {
   enum { kAlone, kKept, kReadBefore, kReadAfter, kViewed };
   for (const int use : {kAlone, kKept, kReadBefore, kReadAfter, kViewed}) {
@@ -231,7 +231,7 @@ TEST(Bags, OfRowsThatNobodyElseReads) {
     join_bags(graph, kept);
     EXPECT_EQ(graph.nodes.size(), use == kAlone ? nodes - 1 : nodes);
     for (const ValueId value : kept)
-      EXPECT_GE(graph.values[static_cast<size_t>(value)].producer, 0) << "nobody makes value " << value;
+      EXPECT_GE(graph.values[static_cast<size_t>(value)].producer, 0) << "no node computes value " << value;
   }
 }
 

@@ -15,7 +15,7 @@ using namespace tenon::core;
 namespace {
 
 constexpr int64_t kSamples = 3;
-constexpr int64_t kRows = 5;  // of the sequences
+constexpr int64_t kRows = 5;  // of all sequences
 const std::vector<int64_t> kSymbols = {0, kSamples, kRows};
 
 int64_t count_of(const Shape& shape) { return tenon_tests::count_of(shape, kSymbols); }
@@ -31,9 +31,9 @@ struct Built {
   ValueId row_ids = kNoValue;   // the same, one for each row
   ValueId offsets = kNoValue;   // of the sequences, one of them empty
   ValueId output = kNoValue;
-  std::set<ValueId> row_sparse;  // inputs whose gradients are rows
+  std::set<ValueId> row_sparse;  // inputs with row-sparse gradients
 
-  // The dimension of rows, with its sequences.
+  // Returns the ragged dimension; the first call adds its offsets.
   Dim rows() {
     constexpr int32_t kSymbol = TN_SYMBOL_FIRST_RAGGED;
     if (offsets == kNoValue) {
@@ -61,7 +61,7 @@ std::vector<std::vector<double>> fill(const Built& built) {
   return values;
 }
 
-// The weighted sum of the output.
+// Returns the weighted sum of the output.
 double run(const Built& built, const std::vector<std::vector<double>>& inputs, const std::vector<double>& weights) {
   Interpreter interpreter(built.graph, kSymbols);
   std::copy(inputs.begin(), inputs.end(), interpreter.values.begin());
@@ -151,7 +151,7 @@ TEST(GraphGradient, GatherAndScatterAdd) {
   }
 }
 
-// Sums, maxima and copies along sequences, one of them empty.
+// Sums, maxima, broadcasts and shifts within sequences, one of them empty.
 TEST(GraphGradient, Segments) {
   for (const int32_t op : {TN_SEGMENT_SUM, TN_SEGMENT_MAX, TN_SEGMENT_BROADCAST, TN_SEGMENT_SHIFT}) {
     SCOPED_TRACE(op);
@@ -165,7 +165,7 @@ TEST(GraphGradient, Segments) {
   }
 }
 
-// What is said of segments and of their rows is dense, one integer each, whatever levels the rows have.
+// Lengths and starts of segments and positions of rows are dense integers without levels.
 TEST(GraphWriter, NumbersOfSegmentsAreDense) {
   Built built;
   const Dim rows = built.rows();
@@ -191,7 +191,7 @@ TEST(GraphGradient, SegmentsNameBothShapes) {
   EXPECT_THROW(writer.segment(77, x, rows, 0), Error);
 }
 
-// A table that is read through gathers alone gets its gradient as rows; what a segment spreads is not written out.
+// A table that only gathers read gets a row-sparse gradient; the broadcast over segments is not stored.
 TEST(GraphGradient, Rows) {
   Built built;
   const Dim rows = built.rows();
@@ -221,7 +221,7 @@ TEST(GraphGradient, Rows) {
   check(std::move(built));
 }
 
-// With a product on the same table the whole gradient is dense.
+// A table that a product reads, too, gets a dense gradient.
 TEST(GraphGradient, RowsAndDense) {
   Built built;
   const Dim rows = built.rows();
@@ -273,8 +273,8 @@ TEST(GraphGradient, ViewsAndSharedValues) {
   check(std::move(built));
 }
 
-// A wanted value that the cost does not change with has a gradient, and it is 0; one that it is not reached from has
-// none.
+// A wanted value without influence on the output has the gradient 0; a value on which the output does not depend has no
+// gradient.
 TEST(GraphGradient, Zero) {
   Built built;
   const ValueId x = built.graph.add_external(f64({samples(), fixed(2)}), "x");
@@ -295,7 +295,7 @@ TEST(GraphGradient, Zero) {
   EXPECT_EQ(gradients.at(apart), kNoValue);
 }
 
-// What is only read through a stop costs nothing in backward: the maximum of each sequence, which a softmax takes away.
+// Backward has no nodes for a value that is read only through a stop, here the maximum that a softmax subtracts.
 TEST(GraphGradient, NothingOfWhatIsStopped) {
   Built built;
   const Dim rows = built.rows();
@@ -313,7 +313,7 @@ TEST(GraphGradient, NothingOfWhatIsStopped) {
   EXPECT_EQ(built.graph.nodes.size(), forward + 1);
 }
 
-// An author's gradient of two outputs of which one leads nowhere.
+// An author's gradient program of two outputs, only one of which is used.
 TEST(GraphGradient, OfAnAuthorWhereAnOutputHasNone) {
   for (const size_t used : {size_t{0}, size_t{1}}) {
     Built built;

@@ -25,7 +25,7 @@ ParameterDeclaration declare(const std::string& name, std::vector<int64_t> shape
   return {name, std::move(shape), TN_F32, {TN_INIT_NORMAL, 0, 0, 1}, buffer, "hidden", {}};
 }
 
-// 2 * 2 + 2 floats with the values of docs/model-file.md, or random ones.
+// Returns a set of 2 * 2 + 2 floats: the values of docs/model-file.md if `seed` is 0, else random ones.
 std::shared_ptr<ParameterSet> example(uint64_t seed = 0, std::shared_ptr<Allocator> allocator = memory()) {
   auto set =
       ParameterSet::create({declare("hidden.weight", {2, 2}), declare("hidden.bias", {2})}, seed, std::move(allocator));
@@ -54,7 +54,7 @@ std::vector<float> all_values(const ParameterSet& set) {
   return values;
 }
 
-// The worked example of docs/model-file.md, which a program in another language wrote by that page.
+// The worked example of docs/model-file.md, written by a program in another language that follows the page.
 const std::string kExample = std::string("\x20\x01\0\0\0\0\0\0", 8) +
                              R"({"__metadata__":{"format":"tenon",)"
                              R"("tenon.sha256":"a794ee84febc04fa2e5dd1e06658ba6488b3ef259e5c96c98f9aa3febc85766d",)"
@@ -65,7 +65,7 @@ const std::string kExample = std::string("\x20\x01\0\0\0\0\0\0", 8) +
 
 TEST(ModelFile, WritesTheWorkedExample) {
   EXPECT_EQ(bytes_of(*example()), kExample);
-  EXPECT_EQ(bytes_of(*example(), {"hidden.bias", "hidden.weight"}), kExample);  // the set gives the order
+  EXPECT_EQ(bytes_of(*example(), {"hidden.bias", "hidden.weight"}), kExample);  // in the order of the set
 }
 
 TEST(ModelFile, ReadsBackWhatItWrote) {
@@ -83,7 +83,7 @@ TEST(ModelFile, ReadsBackWhatItWrote) {
   EXPECT_EQ(file.tensors[0], (ModelTensor{"w", "F32", TN_F32, {300, 1000}, 0, 1'200'000}));
   EXPECT_EQ(file.tensors[1], (ModelTensor{"mean", "F32", TN_F32, {5}, 1'200'000, 20}));
 
-  // A set with another order and other values gets exactly these.
+  // Loading into a set with another order and other values gives the values of the file.
   const auto other = ParameterSet::create(
       {declare("none", {0, 3}), declare("scalar", {}), declare("w", {300, 1000}), declare("mean", {5}, true)}, 8,
       memory());
@@ -150,7 +150,7 @@ TEST(ModelFile, NoticesEverySingleByteChange) {
       }
     }
   }
-  EXPECT_LT(accepted, 10u);  // no byte of this file is free
+  EXPECT_LT(accepted, 10u);  // changes that do not alter the content
 }
 
 // Written by the public Python implementation, safetensors 0.8.0.
@@ -189,7 +189,7 @@ TEST(ModelFile, LoadsNothingThatDoesNotFit) {
   EXPECT_EQ(all_values(*set), old);
 }
 
-// A foreign file with hidden.weight [2, 2] of a type and 16, 8 or 32 bytes of it, and hidden.bias as it is expected.
+// Returns a foreign file: hidden.weight [2, 2] of the given type with `bytes` bytes, and hidden.bias as expected.
 std::string with_weight_of(const std::string& type, size_t bytes) {
   std::string header = R"({"hidden.bias":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                        R"("hidden.weight":{"dtype":")" +
@@ -200,7 +200,7 @@ std::string with_weight_of(const std::string& type, size_t bytes) {
   return file + header + std::string(8 + bytes, '\1');
 }
 
-// Numbers of another type are not taken for floats: neither narrower ones, nor wider ones, nor integers as wide.
+// Tensors of another element type are refused: narrower and wider floats, and integers of the same width.
 TEST(ModelFile, LoadsNoTensorOfAnotherType) {
   const auto set = example(5);
   const std::vector<float> old = all_values(*set);
@@ -220,7 +220,7 @@ TEST(ModelFile, LoadsNoTensorOfAnotherType) {
   EXPECT_NE(all_values(*set), old);
 }
 
-// A file of some hundred bytes does not make a set ask for gigabytes: it is compared with what was declared first.
+// A file that does not match the declarations is refused before their memory, here terabytes, is allocated.
 TEST(ModelFile, IsComparedBeforeMemoryIsAskedFor) {
   const auto allocator = memory();
   const auto huge =
@@ -241,7 +241,7 @@ TEST(ModelFile, GivesADeclaredSetItsValues) {
   files.files[kPath] = kExample;
   files.files[kPath].back() = 0;
   EXPECT_EQ(error_of([&] { (void)load_model(files, kPath, *set); }).code(), TN_BAD_DATA);
-  EXPECT_FALSE(set->has_values()) << "nor is there any of a damaged file";
+  EXPECT_FALSE(set->has_values()) << "after a damaged file";
   EXPECT_EQ(allocator->held, 0u);
   files.files[kPath] = kExample;
   (void)load_model(files, kPath, *set);
@@ -308,7 +308,7 @@ TEST(ModelFile, FailedWriteKeepsTheOldFile) {
   EXPECT_NE(files.files.at(kPath), kExample);
 }
 
-// More than one chunk of data, with a change in the last byte of each part that is read at once.
+// The checksum detects a change at both ends of the data and on both sides of the border of its first two chunks.
 TEST(ModelFile, ChecksumCoversAllChunks) {
   const auto set = ParameterSet::create({declare("w", {700'000})}, 3, memory());
   const std::string good = bytes_of(*set, {"w"});

@@ -1,4 +1,4 @@
-// What a model file's reader refuses. SPDX-License-Identifier: Apache-2.0
+// Headers of model files that are accepted or refused. SPDX-License-Identifier: Apache-2.0
 #include "core/model_header.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ void expect_refused(const std::vector<Bad>& cases) {
   }
 }
 
-// A header with one tensor "w" of the given members.
+// Returns a header with one tensor "w" with the given members.
 std::string w(const std::string& members) { return "{\"w\":{" + members + "}}"; }
 
 TEST(ModelHeader, AcceptsWhatTheFormatAllows) {

@@ -1,4 +1,4 @@
-// Lists of names: what is kept, what they may differ in, and their form in a model file.
+// Lists of names: texts and digests, allowed differences, and their form in a model file.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/names.h"
 
@@ -62,7 +62,7 @@ TEST(Names, ATextThatIsThereTwice) {
 TEST(Names, MustHaveTheNumbersThatAreKnown) {
   const Texts known = {"cat", "dog", "fox"};
   EXPECT_EQ(difference(known, 3, known), "");
-  EXPECT_EQ(difference(known, 4, known), "");           // a value without a name has none in either
+  EXPECT_EQ(difference(known, 4, known), "");           // number 3 is unnamed in both lists
   EXPECT_EQ(difference({"cat", "dog"}, 2, known), "");  // the last class has no samples here
   EXPECT_EQ(difference({"cat", "dog"}, 3, known), "2 has no name, and is known as \"fox\"");
   EXPECT_EQ(difference({"cat", "dog"}, -1, known), "2 has no name, and is known as \"fox\"");
@@ -107,7 +107,8 @@ TEST(Names, InJson) {
   }
 }
 
-// However many data layers have long lists, the header of a model file stays below its limit.
+// Long lists of many data layers do not exceed a common limit in the header of a model file: later lists are stored
+// as digests.
 TEST(Names, OfOneFileAreBoundedTogether) {
   DataNames names;
   Topology topology;

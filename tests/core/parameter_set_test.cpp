@@ -145,7 +145,7 @@ TEST(ParameterSet, ValuesDependOnSeedAndNameAlone) {
   EXPECT_NE(values(*one, "a"), values(*other, "a"));
 }
 
-// The rule itself, so that a set made by one version can be made again by the next.
+// The rule for initial values, which must not change between versions.
 TEST(ParameterSet, DrawsFromTheStreamOfTheName) {
   const auto set = make({declare("foobar", {3}, kUniform)}, 42);
   const Philox philox(42, 0x85944171f73967e8u);  // FNV-1a of "foobar", from its authors' test vectors
@@ -268,7 +268,7 @@ TEST(ParameterSet, GrowsWithoutMoving) {
   EXPECT_EQ(set->find("b").slab, 1u);
   EXPECT_EQ(set->find("m").slab, 2u);
   EXPECT_EQ(values(*set, "b"), values(*make({declare("b", {20}, kNormal)}, 1), "b"));
-  set->add({declare("b", {20})}, 1);  // nothing new
+  set->add({declare("b", {20})}, 1);  // "b" exists already
   EXPECT_EQ(set->slabs().size(), 3u);
 }
 
@@ -292,7 +292,7 @@ TEST(ParameterSet, GrowsWhollyOrNotAtAll) {
   EXPECT_EQ(set->entries().size(), 3u);
 }
 
-// What is only declared asks for no memory, however large it would be, and is laid out like a set with values.
+// A declared set does not allocate memory, whatever its size, and has the layout of a set with values.
 TEST(ParameterSet, DeclaredHasEntriesWithoutMemory) {
   const auto allocator = std::make_shared<CountingAllocator>();
   const std::vector<ParameterDeclaration> declarations = {declare("w", {1 << 20, 1 << 20}, kNormal), declare("b", {17}),
@@ -324,7 +324,7 @@ TEST(ParameterSet, DeclaredHasEntriesWithoutMemory) {
 }
 
 TEST(ParameterSet, DeclaredGetsItsMemoryLater) {
-  const auto allocator = std::make_shared<CountingAllocator>();  // gives memory that is not zero
+  const auto allocator = std::make_shared<CountingAllocator>();  // returns memory that is not zero
   const auto set = ParameterSet::declare({declare("w", {17}, kNormal), declare("m", {3}, {}, true)}, allocator);
   allocator->fail_at = 1;  // the second slab
   EXPECT_EQ(error_of([&] { set->allocate(); }).code(), TN_OUT_OF_MEMORY);
@@ -340,7 +340,7 @@ TEST(ParameterSet, DeclaredGetsItsMemoryLater) {
     EXPECT_EQ(entry.slab, like->find(entry.name).slab);
     for (uint64_t i = entry.count; i % 16 != 0; ++i) EXPECT_EQ(set->data(entry)[i], 0) << "padding " << i;
   }
-  EXPECT_EQ(error_of([&] { set->allocate(); }).code(), TN_MISUSE) << "values would be lost";
+  EXPECT_EQ(error_of([&] { set->allocate(); }).code(), TN_MISUSE) << "a second call would lose the values";
   set->add({declare("more", {2}, {TN_INIT_CONSTANT, 0, 5, 0})}, 1);
   EXPECT_THAT(values(*set, "more"), Each(5.0f));
 }

@@ -54,7 +54,7 @@ TEST(Philox, BelowStaysBelowAndIsFair) {
 
 TEST(Philox, BelowDrawsAgainWhereAPlainProductWouldBeBiased) {
   const Philox philox(3);
-  const uint64_t bound = (uint64_t{1} << 63) + 1;  // almost half of all draws are one too many
+  const uint64_t bound = (uint64_t{1} << 63) + 1;  // almost half of all draws are too large and are repeated
   uint64_t index = 0;
   constexpr uint64_t kDraws = 1000;
   for (uint64_t i = 0; i < kDraws; ++i) ASSERT_LT(below(philox, &index, bound), bound);

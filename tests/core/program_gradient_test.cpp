@@ -40,7 +40,7 @@ double weighted(const Program& program, const Grid& grid, const Values& inputs, 
   return sum;
 }
 
-// Compares derive_gradient with central differences for all float inputs; gives the number of elements compared.
+// Compares derive_gradient with central differences for all float inputs. Returns the number of compared elements.
 size_t check(const Program& program, const Grid& grid, double low = 0.2, double high = 2.0) {
   Values inputs = random_inputs(program, grid, low, high, 42);
   Values weights;
@@ -54,7 +54,7 @@ size_t check(const Program& program, const Grid& grid, double low = 0.2, double 
   for (size_t i = 0; i < program.inputs.size(); ++i)
     if (program.inputs[i].kind == TN_FLOAT) wanted.push_back(static_cast<int32_t>(i));
   const Program gradient = derive_gradient(program, std::vector<bool>(program.outputs.size(), true), wanted);
-  EXPECT_NO_THROW(Program::from(gradient.view()));  // it keeps every rule itself
+  EXPECT_NO_THROW(Program::from(gradient.view()));  // the gradient program is valid
   Values arguments = inputs;
   for (const std::vector<double>& output : reference::evaluate(program.view(), grid.rows, grid.columns, inputs))
     arguments.push_back(output);
@@ -95,7 +95,7 @@ TEST(ProgramGradient, EveryUnaryOperation) {
   EXPECT_EQ(check(unary(TN_OP_ABS), {2, 2}, -2.0, -0.2), 4U);
 }
 
-// Every pair of extents: an operand that is spread gets the sum over what it was spread along.
+// Every pair of extents: the gradient of a broadcast operand is summed over the broadcast dimensions.
 TEST(ProgramGradient, EveryBinaryOperationAndExtent) {
   for (const uint16_t op : {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV, TN_OP_MIN, TN_OP_MAX})
     for (const uint8_t a : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL})
@@ -120,7 +120,7 @@ TEST(ProgramGradient, EveryReduction) {
     }
 }
 
-// The sum of a scalar that stands for a full grid counts every element of it.
+// The gradient of a broadcast operand of a sum counts every element of the full grid.
 TEST(ProgramGradient, CountsWhatABroadcastStandsFor) {
   ProgramWriter writer;
   const int32_t x = writer.input(TN_FULL);
@@ -183,7 +183,7 @@ TEST(ProgramGradient, TiesShareTheMaximum) {
   EXPECT_EQ(result[0], (std::vector<double>{0.5, 0.5, 0}));
 }
 
-// The gradients of all float inputs at these values, where the gradient of the one output is 1.
+// Returns the gradients of all inputs at the given values, for the gradient 1 of the only output.
 Values gradients_at(const Program& program, const Values& inputs) {
   std::vector<int32_t> wanted;
   for (size_t i = 0; i < inputs.size(); ++i) wanted.push_back(static_cast<int32_t>(i));
@@ -194,7 +194,7 @@ Values gradients_at(const Program& program, const Values& inputs) {
   return reference::evaluate(derive_gradient(program, {true}, wanted).view(), 1, columns, arguments);
 }
 
-// What tenon/program.h says of the places where these have no derivative.
+// The derivatives that tenon/program.h defines for MIN, MAX and ABS at their kinks.
 TEST(ProgramGradient, AtKinks) {
   for (const uint16_t op : {TN_OP_MIN, TN_OP_MAX}) {
     ProgramWriter writer;
@@ -207,7 +207,7 @@ TEST(ProgramGradient, AtKinks) {
   EXPECT_EQ(gradients_at(unary(TN_OP_ABS), {{0, -0.0, 2, -2}}), (Values{{0, 0, 1, -1}}));
 }
 
-// An author's gradient program reads the gradient of every output; that of one that has none is 0.
+// An author's gradient program reads the gradient of every output; a missing gradient is replaced by 0.
 TEST(ProgramGradient, OfAnAuthorWhereAnOutputHasNone) {
   ProgramWriter writer;
   const int32_t x = writer.input(TN_FULL), y = writer.input(TN_FULL);
@@ -228,7 +228,7 @@ TEST(ProgramGradient, OfAnAuthorWhereAnOutputHasNone) {
       << "y and the gradient of the first output, not that of the second, which does not exist";
 }
 
-// A machine counts the draws of all its layers: their numbers have nothing to do with the program's values.
+// A machine numbers the draws of all its layers, so a draw's number may exceed the count of the program's values.
 TEST(ProgramGradient, DrawsHaveNone) {
   constexpr int32_t kDraw = 1 << 29;
   ProgramWriter writer;

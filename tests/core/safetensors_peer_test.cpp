@@ -1,6 +1,6 @@
-// Model files against the public implementation of safetensors, in the Python that the environment variable
-// TENON_TEST_PYTHON names, else the one that scripts/test-python made, else python3. Skipped where it has no
-// safetensors. SPDX-License-Identifier: Apache-2.0
+// Model files against the public implementation of safetensors. Python is the one that the environment variable
+// TENON_TEST_PYTHON names, else the one of scripts/test-python, else python3; skipped if it lacks safetensors.
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class SafetensorsPeer : public ::testing::Test {
       GTEST_SKIP() << python_ << " has no safetensors with numpy";
   }
 
-  // What the program prints. It reads and writes the file that `path` names.
+  // Returns the output of a Python program, whose variable `path` names the file to read or write.
   std::string run(const std::string& program) const {
     const std::string source = path_ + ".py";
     std::ofstream(source) << "import struct\npath = '" << path_ << "'\n" << program << "\n";
@@ -88,7 +88,7 @@ with safetensors.safe_open(path, framework='np') as f:
                 std::string(kTopology) + "\n");
 }
 
-// The rule of docs/model-file.md, stated in another language.
+// Computes the checksum in Python by the rule of docs/model-file.md.
 TEST_F(SafetensorsPeer, AgreesOnTheChecksum) {
   MemoryFiles files;
   write_model(files, "m", kTopology, *example(), {"w", "m\u00e9", "none"});
@@ -130,7 +130,7 @@ print('done')
         << entry.name;
 }
 
-// Our reader is the stricter one: whatever it accepts, the public one accepts, among files damaged at random.
+// The public implementation accepts every randomly damaged file that Tenon accepts.
 TEST_F(SafetensorsPeer, AcceptsWhatWeAccept) {
   const std::string header = R"({"__metadata__":{"a":"b"},"v":{"dtype":"I16","shape":[2],"data_offsets":[0,4]},)"
                              R"("w":{"dtype":"F32","shape":[1,2],"data_offsets":[4,12]}} )";

@@ -1,4 +1,4 @@
-// The system interfaces, and those of tests/support/faults.h over them. SPDX-License-Identifier: Apache-2.0
+// The system interfaces, and the faulty ones of tests/support/faults.h. SPDX-License-Identifier: Apache-2.0
 #include "core/system.h"
 
 #include <fcntl.h>
@@ -75,7 +75,7 @@ TEST_F(Seams, ABufferReleasesOnceAndMoves) {
     std::byte* const memory = a.data();
     Buffer b(std::move(a));
     EXPECT_EQ(b.data(), memory);
-    EXPECT_EQ(a.data(), nullptr);  // NOLINT(bugprone-use-after-move): what is left is part of the contract
+    EXPECT_EQ(a.data(), nullptr);  // NOLINT(bugprone-use-after-move): a moved-from buffer is empty
     EXPECT_EQ(a.size(), 0u);
     Buffer c(counted, 50);
     EXPECT_EQ(counted->held, 150u);
@@ -105,7 +105,7 @@ TEST_F(Seams, ReadsAnyRangeAndNothingBeyond) {
   EXPECT_THAT(error.message(),
               HasSubstr((folder_ / "a").string() + ": expected 3 bytes at byte 8; the file ends at byte 10"));
   EXPECT_EQ(error_of([&] { input->read(UINT64_MAX, three, 2); }).code(), TN_BAD_DATA);
-  fs::resize_file(folder_ / "a", 5);  // behind our back
+  fs::resize_file(folder_ / "a", 5);  // while it is open
   EXPECT_EQ(error_of([&] { input->read(4, three, 3); }).code(), TN_BAD_DATA);
 }
 
@@ -176,7 +176,7 @@ TEST_F(Seams, ReplaceRefusesWhatIsNoFile) {
 TEST_F(Seams, AFullDiskLeavesTheOldFile) {
   put(folder_ / "model", "old");
   const auto output = files_->replace(folder_ / "model");
-  // In a process of its own: the limit on the size of files makes a real write fail as a full disk does.
+  // Runs in a child process, where a limit on the size of files makes a write fail as on a full disk.
   const auto write_too_much = [&] {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {1000, 1000};
@@ -192,7 +192,7 @@ TEST_F(Seams, AFullDiskLeavesTheOldFile) {
 
 class Leftovers : public Seams {
  protected:
-  // What a process leaves that is killed while it saves.
+  // Kills a process that is saving `name`. Returns the temporary file that it leaves.
   fs::path leave(const std::string& name) {
     const auto names = [&] {
       std::set<fs::path> all;
@@ -208,7 +208,7 @@ class Leftovers : public Seams {
     EXPECT_EXIT(killed(), ::testing::KilledBySignal(SIGKILL), "");
     for (const fs::path& path : names())
       if (!before.contains(path)) return path;
-    ADD_FAILURE() << "nothing is left";
+    ADD_FAILURE() << "no temporary file is left";
     return {};
   }
 };
@@ -218,7 +218,7 @@ TEST_F(Leftovers, OfAKilledSaveGoWithTheNextOne) {
   ASSERT_EQ(get(half), "half");
   replace(folder_ / "model", "new");
   EXPECT_FALSE(fs::exists(half));
-  EXPECT_TRUE(fs::exists(other)) << "it is of another name";
+  EXPECT_TRUE(fs::exists(other)) << "a temporary file for another path";
   EXPECT_EQ(get(folder_ / "model"), "new");
   const std::string long_name(255, 'n');
   const fs::path of_long = leave(long_name);
@@ -226,7 +226,7 @@ TEST_F(Leftovers, OfAKilledSaveGoWithTheNextOne) {
   EXPECT_FALSE(fs::exists(of_long));
 }
 
-// Whatever cannot be shown to be one of ours, of a process that is no more.
+// A file is removed only if it is a temporary file of this machine whose process has ended.
 TEST_F(Leftovers, ThatMayBeAnothersStay) {
   const fs::path locked = leave("model");
   const int lock = ::open(locked.c_str(), O_RDONLY | O_CLOEXEC);
@@ -240,8 +240,8 @@ TEST_F(Leftovers, ThatMayBeAnothersStay) {
   };
   const std::vector<fs::path> others = {
       renamed(host, process - 1, "0123abcd"),                                  // of another machine
-      renamed(process, number, std::to_string(::getppid())),                   // of a process that lives
-      renamed(process, number, "0" + name.substr(process, number - process)),  // not as we write numbers
+      renamed(process, number, std::to_string(::getppid())),                   // of a running process
+      renamed(process, number, "0" + name.substr(process, number - process)),  // a number with a leading zero
       renamed(name.size(), name.size(), "~"), folder_ / ".model.tmp"};
   put(others.back(), "theirs");
   const fs::path linked = renamed(number, name.size(), "-7.tmp");
@@ -251,7 +251,7 @@ TEST_F(Leftovers, ThatMayBeAnothersStay) {
 
   const auto pending = files_->replace(folder_ / "model");
   replace(folder_ / "model", "new");
-  pending->commit();  // the file of this process was not taken away either
+  pending->commit();  // this process's temporary file was not removed
   for (const fs::path& path : others) EXPECT_EQ(get(path), "theirs") << path;
   EXPECT_TRUE(fs::exists(locked));
   EXPECT_TRUE(fs::exists(linked));

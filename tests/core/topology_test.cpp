@@ -15,7 +15,7 @@ TEST(ExpressionName, NamesOutputsOtherThanTheFirst) {
   const auto made = std::make_shared<const Layer>(std::move(layer));
   EXPECT_EQ(output_name({made, 0}), "mine");
   EXPECT_EQ(output_name({made, 2}), "mine:2");
-  EXPECT_EQ(output_name({nullptr, 0}), "");  // an input that was left out
+  EXPECT_EQ(output_name({nullptr, 0}), "");  // an absent input
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which kernels of OpenBLAS the device cpu chooses: by the instructions of the processor alone.
+// The device "cpu" chooses the kernels of OpenBLAS by the instructions of the processor alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "blas_core.h"
 
@@ -9,7 +9,7 @@
 namespace tenon_tests {
 namespace {
 
-// Of this processor.
+// Returns the core that is expected on this processor.
 const char* expected_core() {
 #if defined(__x86_64__)
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -26,7 +26,7 @@ TEST(BlasCore, FollowsTheInstructions) {
   EXPECT_EQ(tenon::cpu::knows_core(), expected_core() != nullptr);
 }
 
-// OpenBLAS asks the environment through getenv, which the linker wraps.
+// OpenBLAS reads the environment through getenv, which the linker wraps.
 TEST(BlasCore, TheEnvironmentDoesNotCount) {
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "TENON_TEST_OTHER"})
     setenv(name, "Prescott", 1);

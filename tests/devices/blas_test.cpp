@@ -1,6 +1,6 @@
-// How the device "cpu" calls OpenBLAS: how many calls run at the same time, what they pack, and what happens where
-// there is no memory for that. The device is linked in here without its choice of kernels, with its calls of OpenBLAS
-// and of mmap going through this file; ctest runs it once more for each set of kernels (OPENBLAS_CORETYPE).
+// Calls of OpenBLAS by the device "cpu": the number of simultaneous calls, the bytes that they pack, and failures of
+// allocation. The device is linked without its choice of kernels, and its calls of cblas_sgemm and mmap are wrapped by
+// this file. ctest runs the tests once more for each set of kernels (OPENBLAS_CORETYPE).
 // SPDX-License-Identifier: Apache-2.0
 #include <cblas.h>
 #include <sys/mman.h>
@@ -22,8 +22,8 @@ std::string core() {
   return named == nullptr ? "" : named;
 }
 
-// Calls of OpenBLAS that run, and the most there ever were. Where `gather` is set the first calls stay until so many
-// are there, and then for a moment in which others might join them.
+// The number of calls of OpenBLAS that run, and its maximum. If `gather` is not 0, the first calls wait until that many
+// run, and then 50 ms longer, in which further calls might begin.
 struct {
   std::atomic<int> running{0}, most{0}, gather{0};
   std::atomic<bool> gathered{false};
@@ -44,7 +44,7 @@ class Running {
   ~Running() { --calls.running; }
 };
 
-// Mappings of the size of a buffer, and how many of them are left until the system has no more memory.
+// The number of mappings of packing buffers that will succeed, and the buffers that were mapped.
 std::atomic<int> mappings_left{1 << 20};
 std::vector<uint8_t*> buffers;
 
@@ -82,7 +82,7 @@ void __wrap_cblas_sgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE t
 namespace tenon_tests {
 namespace {
 
-// Zeros that take no memory while they are only read.
+// Mapped zeros, which do not take memory as long as they are only read.
 class Zeros {
  public:
   explicit Zeros(size_t bytes)
@@ -99,7 +99,7 @@ class Zeros {
   void* memory_;
 };
 
-// Skipped where the processor cannot run the kernels.
+// Skips the tests if the processor cannot run the kernels.
 class Kernels : public testing::Test {
  protected:
   void SetUp() override {
@@ -122,12 +122,12 @@ class Blas : public Kernels {
     gemm.dtype = TN_F32;
     gemm.batch = tn_dim_symbol(TN_SYMBOL_SAMPLES);
     gemm.m = gemm.n = gemm.k = tn_dim_constant(kSide);
-    gemm.flags = TN_TRANSPOSE_A | TN_TRANSPOSE_B;  // the form that packs whatever its size
+    gemm.flags = TN_TRANSPOSE_A | TN_TRANSPOSE_B;  // this form packs for every size
     gemm.alpha = 1;
     return device_.table<tn_gemm_table>(TN_GEMM)->prepare(device_.device(), device_.services(), device_.errors(), &gemm,
                                                           prepared);
   }
-  // `batch` products of ones by several workers: the status, and whether what came out is right.
+  // Computes `batch` products of ones. Returns the status; *right: whether the results are right.
   tn_status multiply(int64_t batch, int32_t workers, bool* right) {
     PreparedCall call(device_);
     EXPECT_EQ(prepare(&call.prepared), TN_OK);
@@ -142,14 +142,14 @@ class Blas : public Kernels {
   CpuDevice device_{tenon_plugin()};
 };
 
-// The first three in this order: no buffer was made yet, and none is ever given back.
+// The first three tests need this order: the first one starts without buffers, and buffers are never freed.
 TEST_F(Blas, NoMemoryAtAllIsAStatus) {
   mappings_left = 0;
   bool right = true;
   EXPECT_EQ(multiply(20, 4, &right), TN_OUT_OF_MEMORY);
   EXPECT_EQ(device_.code, TN_OUT_OF_MEMORY);
   EXPECT_EQ(device_.message, "no memory to pack the matrices of a product");
-  EXPECT_EQ(calls.most, 0) << "OpenBLAS cannot be told that there is none";
+  EXPECT_EQ(calls.most, 0) << "OpenBLAS does not handle a failed allocation";
 }
 
 TEST_F(Blas, OneBufferServesEverybody) {
@@ -164,7 +164,7 @@ TEST_F(Blas, OneBufferServesEverybody) {
 TEST_F(Blas, NoMoreCallsAtOnceThanAreAllowed) {
   calls.gather = tenon::cpu::kMostBlasCalls;
   bool right = false;
-  alarm(60);  // there is no place for more buffers than that: whoever has one waits for ever
+  alarm(60);  // a call with one more buffer than that would wait forever to put it back
   EXPECT_EQ(multiply(300, 200, &right), TN_OK) << device_.message;
   alarm(0);
   EXPECT_TRUE(right);
@@ -174,7 +174,7 @@ TEST_F(Blas, NoMoreCallsAtOnceThanAreAllowed) {
 
 using PackingBuffer = Kernels;
 
-// The bytes of a buffer that were ever written, up to its last page.
+// Returns the number of bytes up to the end of the last page of a buffer that was written.
 uint64_t touched(const uint8_t* buffer) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> resident(buffer_bytes() / page);
@@ -184,7 +184,7 @@ uint64_t touched(const uint8_t* buffer) {
   return 0;
 }
 
-// The tile of the most rows, for sizes about those at which OpenBLAS packs otherwise.
+// Calls `multiply` for the tile with the most rows. n and k are near sizes at which OpenBLAS changes its packing.
 template <class Multiply>
 void multiply_tile(int64_t n, int64_t k, tn_dtype dtype, Multiply multiply) {
   constexpr int64_t kRows = 1 << 22;
@@ -217,11 +217,11 @@ TEST_F(PackingBuffer, HoldsWhatIsPacked) {
   uint64_t most = 0;
   for (const uint8_t* buffer : buffers) most = std::max(most, touched(buffer));
   RecordProperty("touched", std::to_string(most));
-  EXPECT_GT(most, uint64_t{1} << 20) << "nothing that these products packed was seen";
-  EXPECT_LT(most, tenon::cpu::kKnownCoreBytes * 7 / 8) << "there should be room for what these sizes do not show";
+  EXPECT_GT(most, uint64_t{1} << 20) << "packing was not observed";
+  EXPECT_LT(most, tenon::cpu::kKnownCoreBytes * 7 / 8) << "an eighth is reserved for sizes that are not tested";
 }
 
-// A matrix times a vector copies pieces of the vector, however long that is.
+// A product of a matrix and a vector copies pieces of the vector into a buffer; here for a long vector.
 TEST_F(PackingBuffer, HoldsWhatAVectorNeeds) {
   constexpr blasint kLong = 3'000'000, kFew = 4;
   const Zeros matrix(size_t{kLong} * kFew * sizeof(double)), x(kLong * sizeof(double)), y(kLong * sizeof(double));

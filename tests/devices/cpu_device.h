@@ -1,5 +1,5 @@
-// The built plugin "cpu" as a host would drive it, with a small thread pool of its own that runs tasks in random
-// order, and tensors between guards. SPDX-License-Identifier: Apache-2.0
+// The built plugin "cpu", called as a host calls it, with a small thread pool that runs tasks in random order, and
+// tensors between guards. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <dlfcn.h>
@@ -23,10 +23,10 @@
 
 namespace tenon_tests {
 
-// What the calls of the tests draw their random numbers from.
+// Seed and step of the random numbers in the calls of the tests.
 inline constexpr tn_random kTestStep = {0x9876543210abcdef, 0x100000005};
 
-// tn_parallel with real threads, made anew for each region; tasks are handed out in random order.
+// A tn_parallel that starts new threads in each for_each and runs tasks in random order.
 class RandomPool {
  public:
   RandomPool(int32_t workers, uint64_t seed)
@@ -56,7 +56,7 @@ class RandomPool {
   tn_parallel parallel_;
 };
 
-// Bytes between two guards that must not change.
+// Bytes between two guards; intact() returns whether the guards are unchanged.
 class Guarded {
  public:
   explicit Guarded(size_t bytes, uint8_t value = 0xcd) : bytes_(bytes), memory_(bytes + 2 * kGuard + 64, kMark) {
@@ -92,7 +92,7 @@ inline float from_half(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-// An element of any type as a double and back; numbers that the type cannot hold must not be written.
+// Convert an element of any type to a double and back. write_element needs a number that the type can hold.
 inline double read_element(tn_dtype dtype, const uint8_t* at) {
   const auto as = [&]<class T>(T value) {
     std::memcpy(&value, at, sizeof value);
@@ -199,7 +199,7 @@ inline Guarded write_all(tn_dtype dtype, const std::vector<double>& numbers) {
   return memory;
 }
 
-// The entry of the plugin that was built.
+// Returns the descriptor of the built plugin.
 inline const tn_plugin* built_plugin() {
   const std::string path = tenon_tests::plugin_folder() + "/devices/cpu.so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -209,7 +209,7 @@ inline const tn_plugin* built_plugin() {
   return entry();
 }
 
-// The plugin, opened once per object.
+// The plugin and its device 0, opened by the constructor.
 class CpuDevice {
  public:
   explicit CpuDevice(const tn_plugin* plugin = built_plugin()) : plugin_(plugin) {
@@ -267,7 +267,7 @@ class CpuDevice {
   tn_services services_ = {sizeof(tn_services), TN_ABI_MAJOR, TN_ABI_MINOR, this, &service};
 };
 
-// One prepared call, with operands that the caller owns. Null memory in `outputs` goes with the request NONE.
+// A prepared call with operands that the caller owns. `outputs` may be null if the request is NONE.
 class PreparedCall {
  public:
   explicit PreparedCall(CpuDevice& device) : device_(device) {}

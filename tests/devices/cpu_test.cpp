@@ -79,7 +79,7 @@ TEST(Cpu, CopiesAndFillsInStreamsAndEvents) {
   type.stream_destroy(device.device(), stream);
 }
 
-// A host without the service that memory comes from is told so.
+// open fails with a message if the host lacks the memory service.
 TEST(Cpu, NeedsTheHostsMemory) {
   CpuDevice device;
   const tn_services services = {sizeof services, TN_ABI_MAJOR, TN_ABI_MINOR, nullptr,

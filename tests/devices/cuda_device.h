@@ -1,4 +1,4 @@
-// The built plugin "cuda" as a host would drive it. SPDX-License-Identifier: Apache-2.0
+// The built plugin "cuda", called as a host calls it. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ class CudaPlugin {
   tn_services services_ = {sizeof(tn_services), TN_ABI_MAJOR, TN_ABI_MINOR, this, &service};
 };
 
-// A case as prepare takes it, planned for up to `bound` rows where rows vary.
+// The argument of prepare for a case; `bound` is the bound of rows that vary.
 class CudaSite {
  public:
   CudaSite(const PointwiseCase& c, int64_t bound) : program_(c.program.view()) {
@@ -77,7 +77,7 @@ class CudaSite {
   tn_pointwise_site site_ = {};
 };
 
-// The first device, opened; check `present` before anything else.
+// The first device, opened by the constructor. It must not be used if `present` is false.
 class CudaDevice : public CudaPlugin {
  public:
   CudaDevice() {

@@ -1,5 +1,5 @@
-// The device "cuda" on a GPU, compared with the fp64 reference; also run on an emulated one. Skipped where there is
-// neither. SPDX-License-Identifier: Apache-2.0
+// The device "cuda" on a GPU, compared with the fp64 reference; also run on an emulated GPU. Skipped without either.
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/cuda_device.h"
 
 #include "tests/devices/cuda_programs.h"
@@ -13,14 +13,14 @@ namespace {
 #define SKIP_WITHOUT(device) \
   if (!(device).present) GTEST_SKIP() << "no CUDA device on this machine"
 
-// Bytes of memory for the numbers; a device allocates no empty memory.
+// Returns the bytes of the numbers, at least 1.
 std::vector<uint8_t> bytes_of(tn_dtype type, const std::vector<double>& numbers) {
   std::vector<uint8_t> bytes = write_all(type, numbers).bytes();
   if (bytes.empty()) bytes.resize(1);
   return bytes;
 }
 
-// One prepared case with its operands on the device. It may be run for any number of rows up to the bound.
+// A prepared case, which runs with operands on the device for any number of rows up to the bound.
 class CudaRun {
  public:
   CudaRun(CudaDevice& device, const PointwiseCase& c, int64_t bound) : device_(device), case_(c) {
@@ -32,7 +32,7 @@ class CudaRun {
   CudaRun(const CudaRun&) = delete;
   CudaRun& operator=(const CudaRun&) = delete;
 
-  // The outputs' bytes after one call.
+  // Runs one call. Returns the bytes of the outputs.
   std::vector<std::vector<uint8_t>> run() { return run(case_); }
   std::vector<std::vector<uint8_t>> run(const PointwiseCase& c, void* stream = nullptr) {
     std::vector<CudaMemory> inputs, outputs, symbols;
@@ -141,7 +141,7 @@ TEST(CudaDevice, MovesMemory) {
   const auto* const native = device.table<tn_native_table>(TN_NATIVE);
   EXPECT_EQ(native->stream(device.device(), one), one);
   EXPECT_NE(native->stream(device.device(), nullptr), nullptr);
-  // Fill on one stream; what overwrites it on the other waits.
+  // The fill runs on one stream; the copy over it, on the other stream, waits for it.
   EXPECT_EQ(type.fill(device.device(), one, b.data(), 9, 1000), TN_OK);
   EXPECT_EQ(type.event_record(device.device(), event, one), TN_OK);
   EXPECT_EQ(type.event_wait(device.device(), event, two), TN_OK);
@@ -161,11 +161,11 @@ TEST(CudaDevice, ReportsThatMemoryIsFull) {
   EXPECT_EQ(device.type()->allocate(device.device(), device.errors(), uint64_t{1} << 50), nullptr);
   EXPECT_EQ(device.code, TN_OUT_OF_MEMORY);
   EXPECT_NE(device.message.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << device.message;
-  // It goes on working.
+  // The device still works.
   EXPECT_EQ(CudaMemory(device, {1, 2, 3}).read(), (std::vector<uint8_t>{1, 2, 3}));
 }
 
-// A call that has no error sink fails with a status; the next wait says why, once.
+// A call without an error sink returns a status; the next wait reports the cause, once.
 TEST(CudaDevice, WaitReportsWhatFailedBefore) {
   CudaDevice device;
   SKIP_WITHOUT(device);
@@ -185,11 +185,11 @@ TEST(CudaPointwise, AgreesWithTheReference) {
     const std::vector<std::vector<uint8_t>> first = run.run();
     expect_close(program.run, first, program.tolerance);
     if (HasFatalFailure()) return;
-    EXPECT_EQ(run.run(), first) << "another run gave other bits";
+    EXPECT_EQ(run.run(), first) << "the second run gave other bits";
   }
 }
 
-// Sizes are read on the device, and what a machine was planned for changes no bit.
+// Sizes are read on the device, and the bounds of the plan do not change the bits.
 TEST(CudaPointwise, BoundsDoNotMatter) {
   CudaDevice device;
   SKIP_WITHOUT(device);

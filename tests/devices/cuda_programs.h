@@ -14,7 +14,7 @@ using namespace tenon::core;
 struct CudaProgram {
   std::string name;
   PointwiseCase run;
-  double tolerance = 4e-6;  // relative to 1 or to the number, whichever is more
+  double tolerance = 4e-6;  // relative to the number, or to 1 if that is larger
 };
 
 class CudaPrograms {
@@ -34,7 +34,7 @@ class CudaPrograms {
  private:
   using W = ProgramWriter;
 
-  // Numbers of the given extents that an f32 can hold, of both signs.
+  // Returns random numbers that an f32 can hold, one for each element of the extent.
   std::vector<double> numbers(uint8_t extent, double low, double high) {
     std::uniform_real_distribution<float> any(static_cast<float>(low), static_cast<float>(high));
     std::vector<double> list(static_cast<size_t>(reference::elements(extent, case_.rows, case_.columns)));
@@ -121,7 +121,7 @@ class CudaPrograms {
     }
   }
 
-  // ProgramWriter has no word for the two indices; a program of one instruction is copied in.
+  // ProgramWriter has no function for the two indices; a program of one instruction is copied in.
   int32_t index(uint16_t op, uint8_t extent) {
     Program one;
     one.instructions = {{op, TN_INT, extent, -1, -1, -1, 0}};
@@ -154,7 +154,7 @@ class CudaPrograms {
     const int32_t e = apply(TN_OP_EXP, apply(TN_OP_SUB, x, writer_.reduce(TN_OP_REDUCE_MAX, x, TN_PER_ROW)));
     return apply(TN_OP_DIV, e, sum(e, TN_PER_ROW));
   }
-  // Mean, and one over the deviation, of every row.
+  // Returns the mean and the reciprocal of the deviation of every row.
   std::pair<int32_t, int32_t> moments(int32_t x) {
     const int32_t share = number(1.0 / static_cast<double>(case_.columns));
     const int32_t mean = apply(TN_OP_MUL, sum(x, TN_PER_ROW), share);
@@ -175,7 +175,7 @@ class CudaPrograms {
     const int32_t chosen = apply(TN_OP_SELECT, apply(TN_OP_EQUAL, label, column()), off, number(0));
     return apply(TN_OP_SUB, total, sum(chosen, TN_PER_ROW));
   }
-  // The gradient in all float inputs; the outputs' gradients are new inputs.
+  // Adds the gradient program for all float inputs; outputs and their gradients become inputs.
   void gradient(const std::string& name, double tolerance) {
     const Program forward = writer_.finish();
     std::vector<int32_t> wanted;
@@ -213,7 +213,7 @@ class CudaPrograms {
     start(33, 10);
     writer_.output(cross_entropy());
     gradient("cross entropy's gradient", 1e-5);
-    // PER_ROW outputs in place beside a FULL one, of which they are reductions.
+    // In place: a FULL output, and a PER_ROW output that uses a reduction of FULL values.
     start(40, 1100);
     const int32_t x = input(TN_FULL), scale = input(TN_PER_ROW);
     const int32_t most = writer_.reduce(TN_OP_REDUCE_MAX, apply(TN_OP_MUL, x, scale), TN_PER_ROW);
@@ -232,7 +232,7 @@ class CudaPrograms {
       case_.requests = {TN_REQUEST_ADD, TN_REQUEST_WRITE};
       finish("columns of " + std::to_string(rows) + " rows", 2e-5);
     }
-    // Batch normalisation with moving statistics: reductions of reductions, everything in place.
+    // Batch normalisation with moving statistics: reductions of reductions, all outputs in place.
     start(500, 40);
     const int32_t x = input(TN_FULL), gain = input(TN_PER_COLUMN), moving = input(TN_PER_COLUMN);
     const int32_t rate = input(TN_SCALAR, 0, 1), share = number(1.0 / 500);
@@ -244,7 +244,7 @@ class CudaPrograms {
     writer_.output(apply(TN_OP_MUL, rate, sum(moving, TN_SCALAR)));
     case_.aliases = {0, 2, 3};
     finish("batch norm", 1e-5);
-    // A reduction down the columns of what was reduced along the rows.
+    // A reduction to columns of values that depend on reductions of rows.
     start(200, 30);
     const int32_t p = softmax(input(TN_FULL));
     writer_.output(sum(p, TN_PER_COLUMN));
@@ -263,7 +263,7 @@ class CudaPrograms {
     writer_.output(apply(TN_OP_MUL, sum(apply(TN_OP_MUL, most, r), TN_SCALAR), number(0.25)));
     writer_.output(writer_.reduce(TN_OP_REDUCE_MAX, sum(x, TN_PER_COLUMN), TN_SCALAR));
     finish("totals", 4e-5);
-    // Clipping by the norm: two kernels make the norm, one uses it; more elements than one round of parts takes.
+    // Clipping by the norm: two kernels compute the norm, one uses it. One round of parts does not cover all elements.
     start(1, 600000);
     case_.rows_vary = false;
     const int32_t g = input(TN_FULL), limit = input(TN_SCALAR, 1, 2);

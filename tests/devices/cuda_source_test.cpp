@@ -1,5 +1,5 @@
-// What can be tested of the device "cuda" without a GPU: the generated kernels compile, for every opcode and kind of
-// reduction, and the plugin loads, describes itself, and says what is missing. SPDX-License-Identifier: Apache-2.0
+// The device "cuda" without a GPU: the generated kernels compile, for every opcode and kind of reduction; the plugin
+// loads, describes itself, and reports a missing driver or device. SPDX-License-Identifier: Apache-2.0
 #include <set>
 
 #include "plugins/devices/cuda/compiler.h"
@@ -46,13 +46,13 @@ TEST(CudaSource, FusesIntoFewKernels) {
   for (const char* const name : {"softmax of 10", "softmax's gradient of 1500", "layer norm of 300", "cross entropy",
                                  "cross entropy's gradient", "adam", "rows in place"})
     EXPECT_EQ(source_of(named(programs, name).run).grids.size(), 1U) << name;
-  // Partial results, then their sum with the output.
+  // Kernels: partial results; their sum and the output.
   EXPECT_EQ(source_of(named(programs, "columns of 100 rows").run).grids.size(), 2U);
-  // Partial results, the norm, what is clipped; the norm as output waits for the last reader of a SCALAR input.
+  // Kernels: partial results; the norm; the clipped values; the norm as output, after the last read of a SCALAR input.
   EXPECT_EQ(source_of(named(programs, "norm clipping").run).grids.size(), 4U);
 }
 
-// So that one compiled module serves every size.
+// One compiled module serves every size.
 TEST(CudaSource, TextDoesNotDependOnSizes) {
   PointwiseCase c = named(CudaPrograms::all(), "softmax of 300").run;
   const std::string text = source_of(c).text;
@@ -78,7 +78,7 @@ TEST(CudaSource, Compiles) {
     const tenon::cuda::Source source = source_of(program.run);
     EXPECT_EQ(count_of(source.text, "__global__"), source.grids.size());
     try {
-      // 9.0 gives machine code; 9.9, which no compiler knows, gives PTX for the newest GPU before it.
+      // 9.0 gives machine code. 9.9 is unknown to every compiler and gives PTX for the newest architecture before it.
       EXPECT_EQ(compiler.compile(source.text, 90).substr(1, 3), "ELF");
       const std::string ptx = compiler.compile(source.text, 99);
       EXPECT_NE(ptx.find(".target sm_90"), std::string::npos);
@@ -95,11 +95,11 @@ TEST(CudaSource, ReportsWhatTheCompilerSays) {
   if (!compiler.is_open()) GTEST_SKIP() << "no NVRTC: " << compiler.why();
   try {
     static_cast<void>(compiler.compile("this is no C++", 90));
-    FAIL() << "nonsense compiled";
+    FAIL() << "invalid source was compiled";
   } catch (const std::exception& error) {
     EXPECT_NE(std::string(error.what()).find("tenon_pointwise.cu(1)"), std::string::npos) << error.what();
   }
-  EXPECT_THROW(static_cast<void>(compiler.compile("", 10)), std::exception);  // older than all it knows
+  EXPECT_THROW(static_cast<void>(compiler.compile("", 10)), std::exception);  // older than every supported architecture
 }
 
 TEST(CudaPlugin, DescribesItself) {
@@ -116,7 +116,7 @@ TEST(CudaPlugin, DescribesItself) {
   EXPECT_STREQ(plugin.plugin()->libraries[0]->name, "libcuda.so.1");
 }
 
-// With and without a driver.
+// Passes with and without a driver.
 TEST(CudaPlugin, SaysWhatIsMissing) {
   CudaPlugin plugin;
   const int32_t count = plugin.type()->count(plugin.errors());

@@ -37,7 +37,7 @@ class Gather : public testing::Test {
     return status;
   }
 
-  // Against the definition; sums of many addends must have the bits of adding in the order of the ids.
+  // Compares the bits with those of the definition, which adds in the order of the ids.
   void check(const Lookup& l) {
     std::mt19937_64 random(5);
     std::vector<double> ids(static_cast<size_t>(l.count)), values;
@@ -78,7 +78,7 @@ TEST_F(Gather, Gathers) {
 
 TEST_F(Gather, ScattersInTheOrderOfTheIds) {
   check({1, 1, 1, true});
-  check({3, 5, 1000, true});  // many addends for an element
+  check({3, 5, 1000, true});  // many addends per element
   check({3, 700, 500, true, TN_F32, TN_I32});
   check({70000, 3, 40000, true, TN_F64});
   check({1000, 64, 20000, true});

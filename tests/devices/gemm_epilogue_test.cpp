@@ -1,4 +1,4 @@
-// Products with a program behind them on the device "cpu", against plain sums and the reference interpreter.
+// Products with an epilogue on the device "cpu", against plain sums and the reference interpreter.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/gemm_reference.h"
 #include "tests/devices/pointwise_case.h"
@@ -36,7 +36,7 @@ class GemmEpilogue : public testing::Test {
     tn_gemm_epilogue epilogue = {};
   };
 
-  // The first dimension of the batch, or of a single product, is the number of samples.
+  // The number of products in a batch, or of rows of a single product, is the number of samples.
   static void fill(const EpilogueCase& c, const Program& program, Site& s) {
     const auto samples = [](int64_t bound) {
       tn_dim dim = tn_dim_symbol(TN_SYMBOL_SAMPLES);
@@ -74,7 +74,7 @@ class GemmEpilogue : public testing::Test {
     return device_.table<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
   }
 
-  // in_place: output 0, which is FULL, lies where the product lies.
+  // in_place: output 0, which is FULL, has the memory of the product.
   void check(const EpilogueCase& c, const Program& program, bool in_place) {
     Site site;
     fill(c, program, site);
@@ -123,7 +123,7 @@ class GemmEpilogue : public testing::Test {
   CpuDevice device_;
 };
 
-// relu(product + bias), and the sum of its columns: what forward and backward of a layer need.
+// relu(product + bias) and the sums of its columns, as in forward and backward of a layer.
 Program bias_relu() {
   ProgramWriter w;
   const int32_t c = w.input(TN_FULL), bias = w.input(TN_PER_COLUMN);
@@ -133,7 +133,7 @@ Program bias_relu() {
   return Program::from(w.finish().view());
 }
 
-// The softmax of rows scaled by another FULL input, a sum of each row, and one of all.
+// The softmax of rows scaled by another FULL input, a sum of each row, and the sum of all elements.
 Program softmax() {
   ProgramWriter w;
   const int32_t c = w.input(TN_FULL), scale = w.input(TN_FULL);
@@ -212,7 +212,7 @@ TEST_F(GemmEpilogue, RefusesWhatItDoesNotKnow) {
       flat(), [](Site& s) { s.site.columns = tn_dim_symbol(TN_SYMBOL_SAMPLES); }, unfit);
 }
 
-// The numbers of the product are checked in every call.
+// Sizes and operands are checked in every call.
 TEST_F(GemmEpilogue, RefusesOtherCalls) {
   const Program program = flat();
   Site site;
@@ -234,7 +234,7 @@ TEST_F(GemmEpilogue, RefusesOtherCalls) {
 }
 
 TEST_F(GemmEpilogue, IsNotForProgramsThatReadTheProductTwice) {
-  ProgramWriter w;  // the whole grid is needed for the mean before it can be taken off
+  ProgramWriter w;  // the sums need the whole product before they can be subtracted from it
   const int32_t c = w.input(TN_FULL);
   w.output(w.apply(TN_OP_SUB, c, w.reduce(TN_OP_REDUCE_SUM, c, TN_PER_COLUMN)));
   const Program program = Program::from(w.finish().view());

@@ -8,7 +8,7 @@
 
 namespace tenon_tests {
 
-// op(a) op(b) for each of `batch`: [batch, m, n], with a [m, k] and b [k, n] after the transpositions in `flags`.
+// Returns op(a) op(b), [batch, m, n]. op(a) is [batch, m, k] and op(b) [batch, k, n]; op transposes as in `flags`.
 inline std::vector<double> plain_product(int64_t batch, int64_t m, int64_t n, int64_t k, uint32_t flags,
                                          const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> result;

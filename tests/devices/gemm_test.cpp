@@ -42,7 +42,7 @@ class Gemm : public testing::Test {
                                                           prepared);
   }
 
-  // C before the call is NaN where it must not be read, else the numbers of seed 3.
+  // Runs a call. C is NaN before it if it must not be read, else random_numbers of seed 3.
   Guarded run(const Product& p, int32_t workers) {
     PreparedCall call(device_);
     EXPECT_EQ(prepare(p, &call.prepared), TN_OK);
@@ -150,13 +150,13 @@ TEST_F(Gemm, RefusesOtherTypesAndForms) {
   EXPECT_EQ(device_.port, "flags");
 }
 
-// More products at once than OpenBLAS has buffers for.
+// More simultaneous products than packing buffers.
 TEST_F(Gemm, ManyAtOnce) {
   const Product p = {300, 130, 130, 130, TN_TRANSPOSE_A | TN_TRANSPOSE_B};
   EXPECT_TRUE(run(p, 200).bytes() == run(p, 1).bytes());
 }
 
-// Many small products that pack: they must not get one another's buffers.
+// Many small products that pack; simultaneous ones must not get the same buffer.
 TEST_F(Gemm, SmallOnesAtOnce) {
   for (const uint32_t flags : {uint32_t{TN_TRANSPOSE_B}, uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}}) {
     const Product p = {50000, 3, 4, 5, flags};

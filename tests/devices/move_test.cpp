@@ -1,4 +1,4 @@
-// Boxes moved by the device "cpu": concat, slice, pad, transpose. SPDX-License-Identifier: Apache-2.0
+// Moves of boxes on the device "cpu": concat, slice, pad, transpose. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/cpu_device.h"
 
 namespace tenon_tests {
@@ -46,7 +46,7 @@ size_t place(const Sizes& shape, const Sizes& index) {
 
 class Moves : public testing::Test {
  protected:
-  // The first dimension of everything is the number of samples, so that it varies.
+  // Returns the dimensions of a shape. If `varies`, the first one is the number of samples.
   static std::vector<tn_dim> dims(const Sizes& shape, bool varies) {
     std::vector<tn_dim> result;
     for (const int64_t size : shape) result.push_back(tn_dim_constant(size));

@@ -1,4 +1,4 @@
-// One pointwise program run on the device "cpu", as a declaration, and the comparison with the fp64 reference.
+// A pointwise program with its operands, its run on the device "cpu", and the comparison with the fp64 reference.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@ namespace tenon_tests {
 
 using namespace tenon::core;
 
-// TN_OP_ROW or TN_OP_COLUMN, for which ProgramWriter has no word.
+// Appends TN_OP_ROW or TN_OP_COLUMN, for which ProgramWriter has no function.
 inline int32_t index(ProgramWriter& w, uint16_t op) {
   const tn_instruction instruction = {op, TN_INT, 0, -1, -1, -1, 0};
   tn_program program = {};
@@ -27,10 +27,10 @@ struct PointwiseCase {
   std::vector<std::vector<double>> inputs = {};
   std::vector<tn_dtype> input_types = {};  // empty: the compute type
   std::vector<uint8_t> requests = {};      // empty: WRITE
-  std::vector<int32_t> aliases = {};       // per output: the input that is the same memory, or -1; empty: none
+  std::vector<int32_t> aliases = {};       // per output: the input with the same memory, or -1; empty: none
   bool rows_vary = true;                   // rows are a symbol, not a constant
   bool columns_vary = false;
-  bool bounded = false;  // what varies has these very sizes as its bounds
+  bool bounded = false;  // the dimensions have these sizes as their bounds
 };
 
 struct PointwiseOutcome {
@@ -41,7 +41,7 @@ struct PointwiseOutcome {
 inline tn_dtype output_type(const PointwiseCase& c, size_t k) {
   return c.program.outputs[k].dtype == TN_COMPUTE ? c.compute : c.program.outputs[k].dtype;
 }
-// What an output holds before the call.
+// Returns the value of the elements of an output before the call.
 inline double held(const PointwiseCase& c, size_t k) { return output_type(c, k) == TN_BOOL ? 1 : 3; }
 inline tn_dtype input_type(const PointwiseCase& c, size_t i) {
   return c.input_types.empty() ? c.compute : c.input_types[i];
@@ -106,7 +106,7 @@ inline PointwiseOutcome run_case(CpuDevice& device, const PointwiseCase& c, int3
   return outcome;
 }
 
-// What the outputs must hold after the call.
+// Returns the expected outputs.
 inline std::vector<std::vector<double>> expected(const PointwiseCase& c) {
   const tn_program program = c.program.view();
   std::vector<std::vector<double>> result = reference::evaluate(program, c.rows, c.columns, c.inputs, kTestStep);
@@ -119,8 +119,8 @@ inline std::vector<std::vector<double>> expected(const PointwiseCase& c) {
   return result;
 }
 
-// Runs with 1, 2, 3 and 8 workers, wants the same bits from all, and compares with the reference: within
-// `relative` of each number, or `absolute`.
+// Runs a case with 1, 2, 3 and 8 workers, expects equal bits, and compares with the reference. The tolerance is
+// `relative` times the number plus `absolute`.
 inline void check_case(CpuDevice& device, const PointwiseCase& c, double relative, double absolute = 0) {
   const PointwiseOutcome first = run_case(device, c, 1);
   for (const int32_t workers : {2, 3, 8})

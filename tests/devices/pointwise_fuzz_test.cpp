@@ -1,4 +1,4 @@
-// Random programs in whole numbers, where every result is exact, against the reference: passes, tiles, spreading,
+// Random programs in whole numbers, where every result is exact, against the reference: passes, tiles, broadcasts,
 // conversions, requests, shared memory. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 
@@ -66,7 +66,7 @@ class RandomProgram {
     return of_kind[pick(of_kind.size())];
   }
 
-  // Keeps numbers small, so that sums of all of them stay exact in f32.
+  // Clamps numbers to [-7, 7], so that their sums are exact in f32.
   int32_t small(int32_t value) {
     const uint8_t kind = writer_.kind(value);
     return writer_.apply(TN_OP_MAX, writer_.apply(TN_OP_MIN, value, writer_.constant(7, kind)),
@@ -119,7 +119,7 @@ class RandomProgram {
         made = w.expand(small(row), pick(2) == 0 ? uint8_t{TN_PER_COLUMN} : uint8_t{TN_FULL});
         break;
       }
-      case 11: {  // a draw of eight whole numbers, the same for both compute types
+      case 11: {  // a whole number from 0 to 7, the same for both compute types
         const auto extent = static_cast<uint8_t>(pick(4));
         const int32_t draw = writer_.uniform(static_cast<int32_t>(pick(3)), extent);
         made = writer_.cast(writer_.cast(writer_.apply(TN_OP_MUL, draw, writer_.constant(8)), TN_INT), TN_FLOAT);
@@ -140,7 +140,7 @@ class RandomProgram {
     if (smaller.empty()) return a;
     constexpr uint16_t kReductions[] = {TN_OP_REDUCE_SUM, TN_OP_REDUCE_MAX, TN_OP_REDUCE_MIN};
     const uint16_t op = kind == TN_INT ? kReductions[1 + pick(2)] : kReductions[pick(3)];
-    // Over no elements MIN and MAX are infinite: back into the range of whole numbers.
+    // MIN and MAX over no elements are infinite; small() makes them whole numbers.
     return small(writer_.reduce(op, a, smaller[pick(smaller.size())]));
   }
 

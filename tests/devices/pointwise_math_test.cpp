@@ -24,7 +24,7 @@ const Function kFunctions[] = {
     {"erf", TN_OP_ERF, [](long double x) { return std::erf(x); }, 2.7, 1.2},
 };
 
-// Distance in units in the last place of the type; infinity where only one of the two is a number.
+// Returns the distance in units in the last place of T; infinity if only one of the two is NaN.
 template <class T>
 double distance(double got, long double want) {
   const auto rounded = static_cast<T>(want);
@@ -42,7 +42,7 @@ double distance(double got, long double want) {
   return static_cast<double>(std::fabs(static_cast<long double>(got) - want) / std::ldexp(1.0L, unit));
 }
 
-// Bit patterns of all magnitudes, and the ranges in which the functions change.
+// Returns random bit patterns, which have all magnitudes, and numbers in the ranges where the functions vary.
 template <class T, class Bits>
 std::vector<double> arguments() {
   std::mt19937_64 random(20);

@@ -174,7 +174,7 @@ TEST_F(Pointwise, SoftmaxWithCrossEntropy) {
   }
 }
 
-// Two global phases: normalised over the rows (as batch_norm), then scaled; and over each row (as layer_norm).
+// Reductions to columns (as in batch_norm), to rows (as in layer_norm) or to a scalar, and passes that read them.
 TEST_F(Pointwise, Normalisations) {
   for (const Size& size : kSizes) {
     if (size.rows * size.columns == 0) continue;  // 0 / 0
@@ -243,7 +243,7 @@ TEST_F(Pointwise, AdamInPlaceEqualsAdamInNewMemory) {
 TEST_F(Pointwise, SharedMemoryOutlivesLaterPasses) {
   constexpr int64_t kRows = 40, kColumns = 30;
   const auto numbers = [&](int64_t count, uint64_t seed) { return random_labels(count, 5, seed); };
-  {  // FULL: the second sum reads x again after the first is known
+  {  // FULL: the second reduction reads x again after the first one
     ProgramWriter w;
     const int32_t x = w.input(TN_FULL), sum = w.reduce(TN_OP_REDUCE_SUM, x, TN_SCALAR);
     w.output(w.apply(TN_OP_ADD, x, w.constant(1)));
@@ -276,7 +276,7 @@ TEST_F(Pointwise, SharedMemoryOutlivesLaterPasses) {
     check({w.finish(), kRows, kColumns, TN_F32, {numbers(kRows * kColumns, 1), numbers(kRows, 3)}, {}, {}, {1, -1}}, 0,
           0);
   }
-  {  // two outputs that trade places
+  {  // two outputs, each in the memory of the other's input
     ProgramWriter w;
     w.output(w.input(TN_FULL));
     w.output(w.input(TN_FULL));
@@ -362,7 +362,7 @@ TEST_F(Pointwise, ConvertsEveryElementType) {
     }
 }
 
-// A register is free again after its last reader: a long chain needs little more scratch than a short one.
+// A register is reused after its last reader: a long chain needs little more workspace than a short one.
 TEST_F(Pointwise, ReusesRegisters) {
   const auto workspace = [&](int length) {
     ProgramWriter w;
@@ -376,7 +376,7 @@ TEST_F(Pointwise, ReusesRegisters) {
   EXPECT_LT(workspace(64), 2 * workspace(8));
 }
 
-// Halfway between two neighbours: to the one with an even significand.
+// A number halfway between two neighbours is rounded to the one with an even significand.
 TEST_F(Pointwise, RoundsTiesToEven) {
   ProgramWriter w;
   for (const tn_dtype type : {TN_BF16, TN_F16}) w.output(w.input(TN_FULL), type);
@@ -459,7 +459,7 @@ TEST_F(Pointwise, RefusesWhatItDoesNotOffer) {
   EXPECT_EQ(prepare(device_, later, &prepared), TN_UNSUPPORTED);
   EXPECT_EQ(device_.message, "the program has an operation that the cpu does not know");
   EXPECT_EQ(prepared.binding, nullptr);
-  for (const uint8_t extent : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL})  // read by others, not only stored
+  for (const uint8_t extent : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL})  // read by another operation
     for (const uint16_t reader : {uint16_t{TN_OP_EXP}, uint16_t{TN_OP_REDUCE_SUM}}) {
       if (extent == TN_SCALAR && reader == TN_OP_REDUCE_SUM) continue;
       ProgramWriter read;

@@ -1,4 +1,4 @@
-// Rows of a table as the device "cpu" keeps them: a TN_ROW_SPARSE tensor between guards.
+// A TN_ROW_SPARSE tensor in memory of the device "cpu", between guards.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// "tenon.row_sparse/1" of the device "cpu": contributions to rows become one row each, against plain sums in fp64; and
-// what it refuses. Updates are in rows_update_test.cpp. SPDX-License-Identifier: Apache-2.0
+// Coalescing in "tenon.row_sparse/1" of the device "cpu": sums of the contributions to each row, against plain sums in
+// fp64; and refused calls. Updates are in rows_update_test.cpp. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/rows_case.h"
 
 namespace tenon_tests {
@@ -22,7 +22,7 @@ struct Case {
   tn_dtype dtype = TN_F32;
 };
 
-// Numbers whose sums have no rounding errors, so that any order gives the same.
+// Returns numbers whose sums are exact, so that the order of addition does not matter.
 std::vector<double> quarters(size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<double> numbers(count);
@@ -34,7 +34,7 @@ std::vector<double> values_of(const Case& c, size_t part) {
   return quarters(c.parts[part].value_rows() * static_cast<size_t>(c.width), 10 + part);
 }
 
-// The definition: each id once, in the order in which they come first.
+// The definition: each id once, in the order of first occurrence, with the sum of its values.
 struct Oracle {
   std::vector<int64_t> ids;
   std::map<int64_t, std::vector<double>> sums;
@@ -92,7 +92,7 @@ class Coalesce : public testing::Test {
         ->prepare_coalesce(device_.device(), device_.services(), device_.errors(), &coalesce, prepared);
   }
 
-  // The sizes of the parts, as the host would tell them.
+  // Returns the values of the symbols: the sizes of the parts.
   static std::vector<int64_t> symbols(const Case& c) {
     std::vector<int64_t> result(kFirstCount, 0);
     for (const Part& part : c.parts) result.push_back(static_cast<int64_t>(part.ids.size()));
@@ -128,13 +128,13 @@ class Coalesce : public testing::Test {
     return run(call, c, rows, request, workers, std::move(sizes));
   }
 
-  // Writes the first case and goes on with the others.
+  // Checks the rows after the first case with WRITE and the others with ADD.
   void check(const std::vector<Case>& cases) {
     Oracle want;
     for (const Case& c : cases) want.add(c);
     for (const int32_t workers : {1, 2, 3, 8}) {
       Rows rows(cases[0].dtype, static_cast<int64_t>(want.ids.size()), cases[0].width);
-      rows.count = 77;  // that there is something before does not matter to WRITE
+      rows.count = 77;  // WRITE ignores the rows before the call
       for (size_t i = 0; i < cases.size(); ++i)
         ASSERT_EQ(run(cases[i], rows, i == 0 ? TN_REQUEST_WRITE : TN_REQUEST_ADD, workers), TN_OK) << device_.message;
       ASSERT_EQ(rows.used_ids(), want.ids) << workers << " workers";
@@ -181,12 +181,12 @@ TEST_F(Coalesce, GoesOnWithTheRowsThatAreThere) {
 TEST_F(Coalesce, ManyContributions) {
   constexpr int64_t kHeight = 3000;
   const Case large = {kHeight, 40, {{random_ids(3000, kHeight, 1)}, {random_ids(1500, kHeight, 2), {}, TN_I32}}};
-  const Case hot = {kHeight, 64, {{std::vector<int64_t>(5000, 5)}}};  // one row gets everything
+  const Case hot = {kHeight, 64, {{std::vector<int64_t>(5000, 5)}}};  // one row gets all contributions
   check({large, {kHeight, 40, {{random_ids(1000, kHeight, 3)}}}});
   check({hot, {kHeight, 64, {{random_ids(100, 50, 4)}}}});
 }
 
-// Ids that the table of the ids would put to one place.
+// Ids that all have the same place in the hash table.
 TEST_F(Coalesce, IdsThatLieFarApart) {
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < 200; ++i) ids.push_back((i * 7919 % 100) << 40);

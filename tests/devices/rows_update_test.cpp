@@ -1,5 +1,5 @@
-// "tenon.row_sparse/1" of the device "cpu": programs over the rows that a TN_ROW_SPARSE tensor names, against the
-// reference interpreter in fp64 over gathered rows; and what they refuse. SPDX-License-Identifier: Apache-2.0
+// Updates in "tenon.row_sparse/1" of the device "cpu": programs over the rows of a TN_ROW_SPARSE tensor, against the
+// reference interpreter in fp64 over gathered rows; and refused calls. SPDX-License-Identifier: Apache-2.0
 #include "tests/devices/pointwise_case.h"
 #include "tests/devices/rows_case.h"
 
@@ -14,15 +14,15 @@ using Numbers = std::vector<double>;
 struct Site {
   Program program;
   std::vector<uint8_t> indexed_inputs, indexed_outputs;
-  std::vector<int32_t> in_place;  // per output: the input whose memory it is, or -1
+  std::vector<int32_t> in_place;  // per output: the input with the same memory, or -1
   int32_t rows_input = 0;
   int64_t width = 3;
   tn_dtype dtype = TN_F32;
   tn_dim columns = tn_dim_constant(0);  // 0: width
 };
 
-// w -= rate (g + decay m), m = g + decay m, both where they lie; the row's sum of squares is added to what another
-// table has for it; and g once more, densely. Inputs: g, w, m, rate, decay of each column, sums.
+// Outputs: w - rate (g + decay m) and g + decay m, in place; sums + the sum of squares of each row of g, in another
+// table; 2 g, dense. Inputs: g, w, m, rate, decay of each column, sums.
 Site momentum(tn_dtype dtype, int64_t width) {
   ProgramWriter w;
   const int32_t g = w.input(TN_FULL), weight = w.input(TN_FULL), m = w.input(TN_FULL), rate = w.input(TN_SCALAR),
@@ -43,7 +43,7 @@ Numbers numbers(int64_t count, uint64_t seed) {
   return result;
 }
 
-// Rows `ids` of a table with `step` numbers a row, one after the other.
+// Returns the rows `ids` of a table with `step` numbers per row, concatenated.
 Numbers gathered(const Numbers& table, const std::vector<int64_t>& ids, int64_t step) {
   Numbers result;
   for (const int64_t id : ids) result.insert(result.end(), table.begin() + id * step, table.begin() + (id + 1) * step);
@@ -74,17 +74,17 @@ class RowsUpdate : public testing::Test {
         ->prepare_update(device_.device(), device_.services(), device_.errors(), &update, prepared);
   }
 
-  // Numbers in a row of an operand: 0 where all rows share them.
+  // Returns the count of numbers per row of an operand; 0 if all rows share them.
   static int64_t step(uint8_t extent, int64_t width) {
     return extent == TN_FULL ? width : extent == TN_PER_ROW ? 1 : 0;
   }
 
-  // The operand as it lies before the call: a table of `height` rows, or `count` of the grid's.
+  // Returns an operand before the call: a table of `height` rows if it is indexed, else `count` rows of the grid.
   static Numbers before(uint8_t extent, bool indexed, const Site& s, int64_t height, int64_t count, uint64_t seed) {
     return numbers(indexed ? height * step(extent, s.width) : reference::elements(extent, count, s.width), seed);
   }
 
-  // The outputs as they must lie after it.
+  // Returns the expected outputs.
   static std::vector<Numbers> wanted(const Site& s, const std::vector<Numbers>& inputs,
                                      const std::vector<Numbers>& held, const std::vector<int64_t>& ids) {
     std::vector<Numbers> dense;
@@ -148,7 +148,7 @@ class RowsUpdate : public testing::Test {
     }
   }
 
-  // A small site prepared, its operands, and a call of it with changes.
+  // The operands of descent().
   struct Small {
     Rows rows{TN_F32, 2, 3};
     Guarded table = write_all(TN_F32, Numbers(15, 1));
@@ -159,7 +159,7 @@ class RowsUpdate : public testing::Test {
     w.output(w.apply(TN_OP_SUB, weight, g));
     return {Program::from(w.finish().view()), {0, 1}, {1}, {1}};
   }
-  // A program of the gradient and the weights that gives `output` of them.
+  // Returns a site whose program computes `output` from the gradient and the weights.
   template <typename Output>
   static Site with(Output output) {
     ProgramWriter w;
@@ -199,7 +199,7 @@ TEST_F(RowsUpdate, RowsThatAreNamedChangeAndNoOthers) {
   check(momentum(TN_F32, 5), 900, some_ids(700, 900));
 }
 
-// An output in a table of its own: what it had in the other rows stays.
+// An output in a table of its own keeps its other rows.
 TEST_F(RowsUpdate, ToAnotherTable) {
   Site site = descent();
   site.in_place = {-1};
@@ -246,7 +246,7 @@ TEST_F(RowsUpdate, RefusesOtherOperands) {
   EXPECT_EQ(run({g, w}, TN_REQUEST_WRITE), TN_OK);
 }
 
-// A block of rows does not know the others.
+// Rows are updated in blocks, without access to other rows.
 TEST_F(RowsUpdate, RefusesWhatNeedsAllRows) {
   for (const uint8_t to : {TN_SCALAR, TN_PER_COLUMN})
     for (const uint16_t op : {TN_OP_REDUCE_SUM, TN_OP_REDUCE_MAX, TN_OP_REDUCE_MIN})

@@ -1,4 +1,4 @@
-// How segments are cut into tasks: each task gets its share of the rows. SPDX-License-Identifier: Apache-2.0
+// Cuts of segments into tasks: each task gets its share of the rows. SPDX-License-Identifier: Apache-2.0
 #include "segment_tasks.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 using tenon::cpu::SegmentRange;
 using tenon::cpu::segments_of_task;
 
-// Each segment is in one task, in order; no task has more than its share of rows and segments, and one segment.
+// Each segment is in one task, in order; a task exceeds its share of rows and segments by at most one segment.
 void check(const std::vector<int64_t>& lengths) {
   std::vector<int64_t> offsets = {0};
   for (const int64_t length : lengths) offsets.push_back(offsets.back() + length);

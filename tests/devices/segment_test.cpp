@@ -17,7 +17,7 @@ struct Case {
   [[nodiscard]] int64_t rows() const { return offsets.back(); }
 };
 
-// Offsets of `segments` segments, some of them empty.
+// Returns the offsets of `segments` segments, some of them empty.
 std::vector<int64_t> some(int64_t segments, int64_t longest) {
   std::mt19937_64 random(7);
   std::vector<int64_t> offsets{0};
@@ -32,7 +32,7 @@ bool by_segment(int32_t op) {
 }
 bool takes_none(int32_t op) { return op == TN_SEGMENT_POSITION || op == TN_SEGMENT_LENGTH || op == TN_SEGMENT_START; }
 
-// The definition; sums in the order of the rows, rounded like the type.
+// Computes `op` by its definition; sums add in the order of the rows and round to the type.
 std::vector<double> defined(const Case& c, int32_t op, const std::vector<double>& from) {
   const auto width = static_cast<size_t>(c.width);
   std::vector<double> out(static_cast<size_t>(by_segment(op) ? c.segments() : c.rows()) * width);
@@ -94,7 +94,7 @@ class SegmentTable : public testing::Test {
                                     << c.width << " wide");
     std::mt19937_64 random(5);
     std::vector<double> from(static_cast<size_t>((op == TN_SEGMENT_BROADCAST ? c.segments() : c.rows()) * c.width));
-    for (double& x : from) x = static_cast<double>(random() % 64) / 8 - 4;  // with equal ones among them
+    for (double& x : from) x = static_cast<double>(random() % 64) / 8 - 4;  // some are equal
     const std::vector<double> want = defined(c, op, from);
     const bool numbers = takes_none(op) || op == TN_SEGMENT_RANK;
     const tn_dtype out_type = numbers ? TN_I64 : c.dtype;
@@ -133,7 +133,7 @@ TEST_F(SegmentTable, EveryOperation) {
           if (op != TN_SEGMENT_SHIFT && by != 0) continue;
           if (std::abs(static_cast<double>(by)) > 1e9 && offsets.back() > 20) continue;
           Case c = {offsets, width, TN_F32, by};
-          // The definition adds `by` to rows: what is beyond any segment is the same for the table.
+          // The definition adds `by` to row numbers, so it must not overflow; 1000000 is beyond every segment, too.
           if (std::abs(static_cast<double>(by)) > 1e9) c.by = by > 0 ? 1000000 : -1000000;
           check(c, op);
           c.dtype = TN_F64;
@@ -142,7 +142,7 @@ TEST_F(SegmentTable, EveryOperation) {
       }
 }
 
-// NaN is the maximum of a segment that has one, wherever it stands; ranks put it last, in the order of the rows.
+// The maximum of a segment with a NaN is NaN, whatever its position; ranks put NaN last, in the order of the rows.
 TEST_F(SegmentTable, NanInSegments) {
   const Case f32 = {{0, 3, 6, 9, 10, 12, 12}, 1, TN_F32, 0}, f64 = {f32.offsets, 1, TN_F64, 0};
   const std::vector<double> from = {NAN, 1, 2, 1, NAN, 2, 1, 2, NAN, NAN, -INFINITY, -INFINITY};
@@ -167,7 +167,7 @@ TEST_F(SegmentTable, NanInSegments) {
   }
 }
 
-// Several NaN, and equal values, zeros of both signs among them: equal ones stand in the order of their rows.
+// Ranks of several NaN and of equal values, such as zeros of both signs, are in the order of the rows.
 TEST_F(SegmentTable, TiesInRanks) {
   for (const tn_dtype dtype : {TN_F32, TN_F64}) {
     const Case c = {{0, 8}, 1, dtype, 0};
@@ -240,7 +240,7 @@ TEST_F(SegmentTable, RefusesOtherCalls) {
   EXPECT_EQ(run(position, nullptr, offsets.data(), fine, TN_REQUEST_WRITE), TN_OK);
 }
 
-// Sums over bags of a table's rows have the bits of a gather and a sum after it.
+// Sums over bags have the bits of a gather followed by a sum.
 TEST_F(SegmentTable, GatherSum) {
   for (const tn_dtype dtype : {TN_F32, TN_F64})
     for (const int64_t width : {1, 5, 64, 131}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks README.md and docs/*.md as far as that needs no compiler: check.py ROOT BUILD.
+"""Runs the checks of README.md and docs/*.md that do not need a compiler: check.py ROOT BUILD.
 SPDX-License-Identifier: Apache-2.0"""
 import pathlib
 import sys

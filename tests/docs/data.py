@@ -1,5 +1,5 @@
-"""Small data in the format of Fashion-MNIST, for examples that are to run in a moment: the label of an image is where
-its bright band lies. SPDX-License-Identifier: Apache-2.0"""
+"""Small data in the format of Fashion-MNIST, for fast runs of examples: the label of an image is the position of its
+bright band. SPDX-License-Identifier: Apache-2.0"""
 import gzip
 import pathlib
 import struct

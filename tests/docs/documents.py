@@ -6,10 +6,10 @@ A fenced block is checked when the line above it is  <!-- snippet: KIND ARGUMENT
   cpp plugin [KIND/NAME [F]]  compiles against the SDK alone; with KIND/NAME it is part of that plugin's source file F
                               (default NAME.cpp), which is built with tenon_add_plugin and loaded. Likewise c plugin
   cpp app [NAME]              compiles against libtenon; with NAME it is part of a program, which is run. Likewise c app
-  cmake plugins               the lines that add the document's plugins, instead of made up ones
+  cmake plugins               the lines that add the document's plugins, in place of generated ones
   toml [FILE]                 a job: tenon plan must accept it; FILE names it for the blocks below
   sh run                      run by bash, line by line, until one fails
-  output COMMAND              what COMMAND prints; "..." stands for anything
+  output COMMAND              the output of COMMAND; "..." matches any text
   manifest KIND/NAME          the manifest that the SDK wrote for that plugin
 Blocks with the language c, cpp or toml must have one; other blocks may.
 """
@@ -131,7 +131,7 @@ def check_links(root, path, prose):
 
 
 def braces(text):
-    """a{b,c} as ab and ac."""
+    """Expands a{b,c} to ab and ac."""
     found = re.search(r"\{([^{}]*)\}", text)
     if not found:
         return [text]
@@ -139,7 +139,7 @@ def braces(text):
 
 
 def check_paths(root, build, path, prose):
-    """Paths in `code`: those that begin with a room of the tree, with build/, or are an SDK or API header."""
+    """Checks paths in `code` that begin with a folder of ROOMS or with build/, or are an SDK or API header."""
     document = path.relative_to(root)
     for number, line in prose:
         for code in re.findall(r"`([^`]+)`", line):
@@ -162,7 +162,7 @@ def check_paths(root, build, path, prose):
 
 
 def check_moved(root, path, rows):
-    """The first column of docs/moved.md names what is gone: a name that is there again would lead astray."""
+    """Checks that the paths in the first column of docs/moved.md do not exist."""
     for number, line in rows:
         for word in re.findall(r"`([^`]+)`", line.split("|")[1]):
             for each in braces(word):

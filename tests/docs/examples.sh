@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The applications in examples/, built as an embedder would build them, from an installed Tenon, and run on small data:
+# Builds the applications in examples/ with an installed Tenon, as an embedder would, and runs them on small data:
 #   examples.sh <cmake> <source folder> <build folder> <work folder> <C compiler> <C++ compiler> <python>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
@@ -18,7 +18,7 @@ for example in embed_c embed_cpp; do
   "$cmake" --build "$work/$example"
 done
 
-# expect <file> <text>: a program printed it.
+# expect <file> <pattern>: fails if no line of the file matches the pattern.
 expect() {
   grep -qE -- "$2" "$1" || {
     printf 'expected "%s" in:\n' "$2"
@@ -35,11 +35,11 @@ expect "$work/cpp.out" '^pass 5  cost 0\.'
 expect "$work/cpp.out" '^test  cost .* accuracy (1\.0000|0\.9[0-9]*)  \(200 samples\)'
 expect "$work/cpp.out" '^image 4 '
 
-# The installed program reads what they wrote.
+# The installed program reads the model that embed_cpp wrote.
 "$work/prefix/bin/tenon" model show "$work/cpp.safetensors" >"$work/show.out"
 expect "$work/show.out" 'hidden.weight'
 
-# What is wrong is said and is an exit code, not a crash.
+# An error causes a message and an exit code, not a crash.
 if "$work/embed_cpp/embed_cpp" "$work/nowhere" "$work/cpp.safetensors" 2>"$work/error"; then
   echo "embed_cpp succeeded without data"
   exit 1

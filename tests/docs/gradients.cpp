@@ -1,5 +1,5 @@
-// The layers that docs/write-a-layer.md shows have right gradients: in fp64 against central differences, in fp32 (where
-// the native kernel runs) against fp64. SPDX-License-Identifier: Apache-2.0
+// Tests the gradients of the layers in docs/write-a-layer.md: fp64 against central differences, fp32 (with the native
+// kernel) against fp64. SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstdio>
 #include <tenon/tenon.hpp>
@@ -10,7 +10,7 @@ const std::vector<double> kWide = {0.5, -1, 2, 0.25, -0.75, 1.5, 1, -2};  // two
 const std::vector<float> kNarrow(kWide.begin(), kWide.end());
 const std::vector<int64_t> kLabels = {2, 0};
 
-// x, fc, the layer under test, fc, the cost: what lies below the layer sees its gradient.
+// x, fc, the layer under test, fc, the cost. The gradient of the first fc depends on that of the layer under test.
 struct Model {
   Model(const tenon::Host& host, tn_dtype compute, const std::string& type, const tenon::Attributes& attributes,
         const std::string& cost_type)

@@ -1,4 +1,4 @@
-# The jobs in examples/ reach the bars that they state. SPDX-License-Identifier: Apache-2.0
+# Tests that the jobs in examples/ reach the test costs that they state. SPDX-License-Identifier: Apache-2.0
 #   jobs.py <source folder> <build folder> <work folder>
 import json
 import pathlib
@@ -27,7 +27,7 @@ def train(job, set_up=()):
     if not test <= bar:
         sys.exit(f"{job}: the test cost is {test}; the job states at most {bar}")
     if not first > bar:
-        sys.exit(f"{job}: the first pass already costs {first}: a bar of {bar} says nothing")
+        sys.exit(f"{job}: the cost of the first pass, {first}, is not above the bar of {bar}")
     told = subprocess.run([build / "bin/tenon", "infer", job.name, "--set", "reader.test.first_n=2"], cwd=folder,
                           stdout=subprocess.PIPE, text=True, check=True)
     if [sorted(json.loads(line)) for line in told.stdout.splitlines()] != [["prediction", "sample"]] * 2:

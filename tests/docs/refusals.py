@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of the documents must be able to fail: each wrong document or source below is found out, by its own
-complaint.
+"""Tests the checks of the documents: each wrong document or source below must cause its own complaint.
   refusals.py FOLDER     works in FOLDER
 SPDX-License-Identifier: Apache-2.0"""
 import pathlib
@@ -40,13 +39,13 @@ int a;
 anything
 {FENCE}
 """
-# Prints something else; is no job; does not end well.
+# document with other output, a failing command, or an absent plugin: part of the complaint
 BROKEN = {
     f"<!-- snippet: output echo one two -->\n{FENCE}text\none  three\n{FENCE}\n": "prints\none two",
     f"<!-- snippet: sh run -->\n{FENCE}sh\nfalse\ntrue\n{FENCE}\n": "ended with 1",
     f"<!-- snippet: manifest layers/none -->\n{FENCE}json\n{{}}\n{FENCE}\n": "no plugin layers/none was built",
 }
-# Sources, by the part of the complaint that comes after their name.
+# source: part of the complaint after its name
 LICENCE = "SPDX-License-Identifier:"
 WRONG_SOURCES = {
     f"// What it holds. {LICENCE}\n// Apache-2.0\nint a;\n": f"no line ends with \"{LICENCE} Apache-2.0\"",
@@ -76,7 +75,7 @@ def make_tree(root):
 
 
 def refusals(root, path, wrong, right):
-    """What is wrong with the checks: each text of `wrong` must get its complaint, those of `right` none."""
+    """Failures of the checks: each text of `wrong` must cause its complaint, those of `right` none."""
     for text, expected in wrong.items():
         path.write_text(text)
         complaints = documents.check(root, root / "build")
@@ -100,7 +99,7 @@ def main(root):
         shutil.rmtree(root / "walks", ignore_errors=True)
         try:
             snippets.Walkthrough(root, "README.md").check(documents.all_blocks(root)[0])
-            failures.append(f"not found out: {text}")
+            failures.append(f"no complaint about: {text}")
         except snippets.Broken as broken:
             if expected not in str(broken):
                 failures.append(f"expected: {expected}\ngot: {broken}")

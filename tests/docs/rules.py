@@ -1,15 +1,15 @@
-"""Rules of the repository that need no compiler: the licence of each source file, and the terms of the glossary.
+"""Rules of the repository, checked without a compiler: the licence of each source file, and the terms of the glossary.
 SPDX-License-Identifier: Apache-2.0"""
 import re
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.sh", "*.cmake", "CMakeLists.txt")
 ROOMS = ("sdk", "core", "host", "plugins", "tests", "examples", "scripts", "cmake", "benchmarks", "bindings")
-IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts: not this file's own
+IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts, so that this line is not found as the identifier
 HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon")
 
 
 def sources(root):
-    """The source files below root, those of scripts without an ending among them."""
+    """The source files below root, including scripts without a suffix."""
     found = [*root.glob("*.cmake"), *root.glob("CMakeLists.txt")]
     for room in ROOMS:
         for pattern in SOURCES:
@@ -19,7 +19,7 @@ def sources(root):
 
 
 def check_licences(root):
-    """Each source file has its identifier whole: licence scanners read line by line."""
+    """Checks that each source file has its whole identifier on one line, since licence scanners read line by line."""
     for path in sources(root):
         name = path.relative_to(root)
         licence = "MIT" if name.parts[0] == "sdk" else "Apache-2.0"
@@ -37,7 +37,7 @@ def terms(rows):
 
 
 def check_glossary(root, document, prose, texts):
-    """Terms are sorted, complete, and used: in a page or in a public header. texts: the other pages."""
+    """Checks that terms are sorted, complete, and used in a page or a public header. texts: the other pages."""
     rows = [(number, line) for number, line in prose if line.startswith("|")]
     for folder in HEADER_FOLDERS:
         texts = texts + [path.read_text(encoding="utf-8") for path in sorted((root / folder).glob("*.h*"))]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds and runs what the documents show, from an installed Tenon, as a reader would:
+"""Builds and runs the code of the documents with an installed Tenon, as a reader would:
   snippets.py CMAKE ROOT BUILD WORK CC CXX [LAUNCHER]
 Installs into WORK/home/tenon, puts every plugin and program of the documents there, then runs each document's jobs,
 commands and programs, in order, in a folder of its own, with small data in place of Fashion-MNIST.
@@ -35,7 +35,7 @@ def run(command, where, timeout=120, **settings):
 
 
 class Project:
-    """One CMake project with everything that the documents want compiled."""
+    """One CMake project with all code of the documents that is compiled."""
 
     def __init__(self, folder):
         self.folder, self.lines, self.plugins, self.programs = folder, [], [], []
@@ -134,7 +134,7 @@ class Walkthrough:
     @staticmethod
     def compare(block, printed):
         pattern = re.escape(block.text.rstrip("\n")).replace(re.escape("..."), ".*")
-        pattern = re.sub(r"(?:\\ )+", r" +", pattern)  # how wide a column is does not matter
+        pattern = re.sub(r"(?:\\ )+", r" +", pattern)  # the width of columns does not matter
         if not re.fullmatch(pattern, printed.rstrip("\n"), re.DOTALL):
             raise Broken(f"{block.where}: \"{' '.join(block.snippet[1:])}\" prints\n{printed}")
 

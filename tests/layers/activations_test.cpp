@@ -16,7 +16,7 @@ namespace {
 
 using Function = std::function<double(double)>;
 
-// f over inputs in [low, high] that keep away from the kink.
+// The case of f for inputs in [low, high] that stay away from the kink.
 LayerCase elementwise(const std::string& type, const Attributes& attributes, const Function& f, double low = -3,
                       double high = 3, double kink = NAN) {
   LayerCase layer;
@@ -24,7 +24,7 @@ LayerCase elementwise(const std::string& type, const Attributes& attributes, con
   layer.attributes = attributes;
   layer.inputs = {{{3, 5}, 0, low, high, kink, std::isnan(kink) ? 0 : 1e-2}};
   layer.output_shape = {3, 5};
-  // From the result alone, as 1 - y * y is, and without digits where y is nearly 1.
+  // The derivative is computed from y, such as 1 - y * y, and loses digits where y is nearly 1.
   if (type == "elu" || type == "sigmoid" || type == "tanh") layer.gradient_rounded = 1;
   layer.formula = [f](const FormulaArguments& a) {
     std::vector<double> y = a.inputs[0];
@@ -40,7 +40,7 @@ void check(const std::string& type, const Function& f, double low = -3, double h
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return x > 30 ? x + std::exp(-x) : std::log1p(std::exp(x)); }
 double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
-// What 1 + erf rounds to, below 0, times x.
+// Allows the rounding error of 1 + erf below 0, multiplied by x.
 LayerCase with_rounded_input(LayerCase layer) {
   layer.rounded = [](const FormulaArguments& a) { return a.inputs[0]; };
   layer.gradient_rounded = 1;
@@ -74,7 +74,7 @@ TEST(Activations, Gelu) {
   EXPECT_GT(check_layer(with_rounded_input(elementwise("gelu", {}, gelu))), 0);
   EXPECT_GT(check_layer(elementwise("gelu", {{"approximation", "tanh"}}, gelu_tanh)), 0);
 }
-// The two forms are 1e-4 to 5e-4 apart at most, so that a test of one must not accept the other.
+// The two forms differ by more than the tolerance, so that the test of one must not accept the other.
 TEST(Activations, GeluFormsAreToldApart) {
   double apart = 0;
   for (double x = -3; x < 3; x += 0.01) apart = std::max(apart, std::abs(gelu(x) - gelu_tanh(x)));
@@ -104,12 +104,12 @@ TEST(Mathematics, Reciprocal) {
       "reciprocal", [](double x) { return 1 / x; }, 0.3, 3);
 }
 
-// One number for each sample, rows longer than a piece of work, several dimensions.
 TEST(Activations, OnRowsOfSequences) {
   EXPECT_GT(check_layer(on_rows(elementwise("tanh", {}, [](double x) { return std::tanh(x); }))), 0);
   EXPECT_GT(check_layer(on_rows(elementwise("silu", {}, [](double x) { return x * sigmoid(x); }), 2)), 0);
 }
 
+// One number for each sample, rows longer than a task, several dimensions.
 TEST(Activations, TakeAnyShape) {
   for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {601}, {2, 3, 2}})
     for (const char* type : {"softplus", "silu"}) {
@@ -121,7 +121,7 @@ TEST(Activations, TakeAnyShape) {
     }
 }
 
-// Far out nothing overflows, forward or backward.
+// Large inputs overflow neither forward nor backward.
 TEST(Activations, StayFiniteFarOut) {
   const auto far = [](const std::string& type, const Attributes& attributes, const Function& f) {
     EXPECT_GT(check_layer(elementwise(type, attributes, f, -1000, 1000, 0)), 0);
@@ -152,7 +152,7 @@ TEST(Activations, MistakesAreNamed) {
   EXPECT_NE(message("gelu", {{"approximation", "tang"}}).find("tanh"), std::string::npos);
 }
 
-// Integers are converted where they enter.
+// Integer inputs are converted to floats.
 TEST(Activations, TakeIntegers) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;

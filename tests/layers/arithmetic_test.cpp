@@ -15,7 +15,7 @@ namespace {
 
 using Join = std::function<double(double, double)>;
 
-// Inputs joined from the first to the last.
+// The case of inputs combined by `join` from the first to the last.
 LayerCase joined(const std::string& type, size_t inputs, const std::vector<int64_t>& shape, const Join& join,
                  double low = -2) {
   LayerCase layer;

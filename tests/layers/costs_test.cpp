@@ -18,7 +18,7 @@ using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;
 using OfPair = std::function<double(double, double)>;
 
-// A cost that sums f(input, second) over the values of a sample; without a second input it is given 0.
+// The case of a cost that sums f(input, second) over the values of a sample; without a second input `second` is 0.
 LayerCase summed(const std::string& type, const Attributes& attributes, const std::vector<CheckedInput>& inputs,
                  const OfPair& f) {
   LayerCase layer;
@@ -43,11 +43,11 @@ TEST(Costs, SquareError) {
   const OfPair f = [](double x, double y) { return (x - y) * (x - y); };
   check(summed("square_error", {}, {{{3}}, {{3}}}, f));
   check(summed("square_error", {}, {{{2, 5}}, {{2, 5}}}, f));
-  check(summed("square_error", {}, {{{1}}, {{}}}, f));  // what a regression of one number gives and is fed
+  check(summed("square_error", {}, {{{1}}, {{}}}, f));  // the output and the label of a regression of one number
   check(summed("square_error", {}, {{{}}, {{}}}, f));
   check(on_rows(summed("square_error", {}, {{{3}}, {{3}}}, f)));
   check(on_rows(summed("square_error", {}, {{{1}}, {{}}}, f), 2));
-  check(summed("square_error", {}, {{{}}, {{1}, 9}}, f));  // whole numbers are right too
+  check(summed("square_error", {}, {{{}}, {{1}, 9}}, f));  // integer labels
 }
 
 TEST(Costs, HuberOnBothSidesOfDelta) {
@@ -67,7 +67,7 @@ TEST(Costs, Hinge) {
     return [margin](double x, double label) { return std::max(0.0, margin - (label > 0 ? x : -x)); };
   };
   check(summed("hinge", {{"margin", 0.0}}, {{{3}, 0, -2, 2, 0, 1e-2}, {{3}, 2}}, hinge(0)));
-  check(summed("hinge", {}, {{{3}, 0, -0.9, 0.9}, {{3}, 2}}, hinge(1)));  // all of them cost
+  check(summed("hinge", {}, {{{3}, 0, -0.9, 0.9}, {{3}, 2}}, hinge(1)));  // every value has a cost above 0
   check(summed("hinge", {}, {{{1}, 0, -3, 3, 1, 1e-2}, {{}, 2}}, hinge(1)));
 }
 
@@ -123,7 +123,7 @@ TEST(Costs, KlDivergence) {
       LayerCase layer;
       layer.type = "kl_divergence";
       layer.attributes = {{"from_logits", from_logits}};
-      // Not normalised: the formula is one of any positive numbers.
+      // Not normalised: the formula holds for any positive numbers.
       layer.inputs = {{{classes}, 0, from_logits ? -5.0 : 0.1, from_logits ? 5.0 : 0.9}, {{classes}, 0, 0.05, 0.5}};
       for (CheckedInput& input : layer.inputs) input.limited = input.low > 0;
       layer.cost = true;
@@ -163,7 +163,7 @@ class CostsOnAHost : public testing::Test {
     }
     return "no error";
   }
-  // The costs of the samples x, of one value each.
+  // The cost of each sample.
   Values cost_of(const Layer& cost, const std::vector<Feed>& feeds) {
     MachineOptions options;
     options.max_samples = feeds[0].values.shape[0];
@@ -187,7 +187,7 @@ TEST_F(CostsOnAHost, MistakesNamePortAndShapes) {
   EXPECT_NE(mistake("hinge", {x, x}).find("expected integers"), std::string::npos);
   EXPECT_NE(mistake("should_be_true", {x, x}).find("expected 1 inputs"), std::string::npos);
   EXPECT_NE(mistake("kl_divergence", {data("p", {}), data("q", {})}).find("[samples, classes]"), std::string::npos);
-  // One value for each sample meets several: not a broadcast.
+  // A label of one value per sample is not broadcast to several values.
   EXPECT_NE(mistake("square_error", {x, data("z", {})}).find("must have the shape"), std::string::npos);
 }
 
@@ -198,7 +198,7 @@ TEST_F(CostsOnAHost, ShareOfWhatIsLess) {
   options.max_samples = 4;
   const Machine machine = host_.machine(host_.parameters({share, pair}, 1), {share, pair}, options);
   const float a[] = {1, 2, 3, NAN}, b[] = {2, 2, 2, 2};
-  const float c[] = {0, 0, 0, 0, 0, NAN, 0, 0}, d[] = {1, 1, 1, 0, 1, 1, 1, 2};  // holds for the first and the last
+  const float c[] = {0, 0, 0, 0, 0, NAN, 0, 0}, d[] = {1, 1, 1, 0, 1, 1, 1, 2};  // c < d in samples 0 and 3
   const auto shares = [&](int64_t samples) {
     machine.forward({{"a", {TN_F32, {samples, 1}, a}},
                      {"b", {TN_F32, {samples}, b}},
@@ -219,7 +219,7 @@ TEST_F(CostsOnAHost, AttributesHaveRanges) {
   EXPECT_NE(mistake("hinge", {x, label}, {{"margin", -1.0}}).find("margin"), std::string::npos);
   EXPECT_NE(mistake("less_than", {x, x}, {{"temperature", 0.0}}).find("temperature"), std::string::npos);
   EXPECT_NE(mistake("less_than", {x, x}, {{"form", "softmax"}}).find("form"), std::string::npos);
-  // What the chosen form would ignore is refused.
+  // An attribute that the chosen form ignores is refused.
   EXPECT_NE(mistake("less_than", {x, x}, {{"margin", 0.5}}).find("softplus"), std::string::npos);
   EXPECT_NE(mistake("less_than", {x, x}, {{"form", "hinge"}, {"temperature", 2.0}}).find("hinge"), std::string::npos);
 }
@@ -232,7 +232,7 @@ TEST_F(CostsOnAHost, HingeLabelsAreChecked) {
   EXPECT_THROW(cost_of(hinge, {{"x", {TN_F32, {2}, x}}, {"label", {TN_I32, {2}, wrong}}}), Error);
 }
 
-// A class without probability adds nothing where p does not ask for it, and something finite where it does.
+// A class with q = 0 adds nothing if p is 0, and a finite cost if p is above 0.
 TEST_F(CostsOnAHost, KlDivergenceOfImpossibleClasses) {
   const Layer cost = host_.layer("kl_divergence", {data("q", {2}), data("p", {2})}, {}, "cost");
   const float q[] = {0.5F, 0.5F, 1, 0, 0, 1}, p[] = {1, 0, 1, 0, 1, 0};
@@ -242,7 +242,7 @@ TEST_F(CostsOnAHost, KlDivergenceOfImpossibleClasses) {
   EXPECT_NEAR(costs[2], 30 * std::log(10.0), 1e-4);
 }
 
-// At 0 the softplus has the slope 1/2, though its parts have a kink there.
+// The slope of softplus at 0 is 1/2, though its terms have a kink there.
 TEST_F(CostsOnAHost, SlopeAtZero) {
   const auto gradient = [&](const std::string& type, const Attributes& attributes) {
     const Layer x = host_.layer("fc", {data("x_" + type, {1})}, {{"size", 1}, {"bias", false}}, "fc_" + type);
@@ -267,7 +267,7 @@ TEST_F(CostsOnAHost, SlopeAtZero) {
   EXPECT_EQ(gradient("less_than", {{"temperature", 0.25}}), 2.0F);
 }
 
-// The ranking of the founding documents: A should be nearer to Q than B, and Q learns too.
+// A ranking by cross-entropies: A should be nearer to Q than B is, and Q is trained too.
 TEST_F(CostsOnAHost, LessThanComparesCosts) {
   const auto distribution = [&](const char* name) {
     return host_.layer("softmax", {data(name, {3})}, {{"size", 4}, {"parameter_name", "semantic"}},

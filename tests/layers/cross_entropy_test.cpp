@@ -13,7 +13,7 @@ using namespace tenon;
 
 namespace {
 
-// What is subtracted from one another where the right class is certain.
+// The largest logit of each sample: the size of the terms that cancel if the right class is certain.
 std::vector<double> largest_logits(const FormulaArguments& a, size_t classes) {
   std::vector<double> largest(static_cast<size_t>(a.samples));
   for (size_t i = 0; i < a.inputs[0].size(); ++i)
@@ -50,7 +50,7 @@ LayerCase cross_entropy(bool from_logits, int64_t classes) {
 LayerCase of_distributions(bool from_logits, double range) {
   LayerCase layer = cross_entropy(from_logits, 5);
   layer.inputs = {{{5}, 0, from_logits ? -range : 0.1, from_logits ? range : 0.9}, {{5}, 0, 0, 1}};
-  layer.gradient_rounded = range;  // that of the label is log(sum) - x
+  layer.gradient_rounded = range;  // the gradient of the label is log(sum) - x
   layer.inputs[0].limited = !from_logits;
   layer.formula = [=](const FormulaArguments& a) {
     std::vector<double> cost(static_cast<size_t>(a.samples), 0.0);
@@ -98,7 +98,8 @@ class CrossEntropyOnAHost : public testing::Test {
   Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
-// A distribution that is certain costs what the label does, also where its other classes have no probability left.
+// A label distribution with all probability in one class costs as much as that class as label, also if the prediction
+// of that class is 0.
 TEST_F(CrossEntropyOnAHost, CertainDistributionIsALabel) {
   const Layer p = data("p", {3}, TN_F32);
   const Layer by_label = host_.layer("cross_entropy", {p, data("label", {}, TN_I32)}, {}, "by_label");

@@ -1,5 +1,5 @@
-// Dropout, as a layer and as the host attribute drop_rate. What is drawn cannot be stated in a formula, so the mask is
-// read off the output and everything else is compared with it. SPDX-License-Identifier: Apache-2.0
+// Dropout, as a layer and as the host attribute drop_rate. A formula cannot contain draws, so the mask is taken from
+// the output and everything else is compared with it. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -38,7 +38,7 @@ LayerCase embedding(const Shape& ids, int64_t vocabulary, int64_t size, const st
   return layer;
 }
 
-// Small vocabularies, so that ids come several times and their gradients add.
+// Small vocabularies, so that ids occur several times and their gradients are added.
 TEST(Embedding, OfIds) {
   EXPECT_GT(check_layer(embedding({}, 5, 3, "none")), 0);
   EXPECT_GT(check_layer(embedding({1}, 1, 1, "none")), 0);
@@ -53,9 +53,9 @@ TEST(Embedding, OfBags) {
     }
 }
 
-// ---- bags without a fixed size
+// ---- bags of variable size
 
-// Rows of a table for the ids of one bag, added up; divided by their number for the mean.
+// The case that adds the rows of a table for the ids of each bag, divided by their number for the mean.
 LayerCase embedding_of_sequences(uint32_t levels, int64_t vocabulary, int64_t size, const std::string& reduce) {
   LayerCase layer = embedding({}, vocabulary, size, "none");
   layer.attributes = {{"vocabulary", vocabulary}, {"size", size}, {"reduce", reduce}};
@@ -121,7 +121,7 @@ TEST(Embedding, OfSparseBags) {
   EXPECT_GT(check_long_sequences(embedding_of_sparse(8, 11, 2, true, "mean")), 0);
 }
 
-// With a fixed number of ids in each row, a row is the bag.
+// If each row has a fixed number of ids, the row is the bag.
 TEST(Embedding, OfBagsInSequences) {
   for (const char* reduce : {"sum", "concat"}) {
     LayerCase layer = embedding({3}, 5, 2, reduce);
@@ -200,7 +200,7 @@ TEST_F(EmbeddingOnAHost, StartsAsTold) {
   EXPECT_EQ(largest(first_values(of({{"scale", 0.0}}))), 0);
 }
 
-// What each lookup adds to the gradient of a shared table: here, how often and with what weight a row was read.
+// The gradient of a shared table is the sum over all lookups: here, how often and with what weight each row was read.
 TEST_F(EmbeddingOnAHost, OneTableForLayersOfOneName) {
   host_.add_plugin(&test_layers());
   const Attributes attributes = {{"vocabulary", 6}, {"size", 2}, {"parameter_name", "table"}};

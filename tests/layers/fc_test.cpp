@@ -12,7 +12,7 @@ using namespace tenon;
 
 namespace {
 
-// y[i, j] = sum_k x[i, k] w[k, j] + b[j]; x is flattened behind the samples.
+// y[i, j] = sum_k x[i, k] w[k, j] + b[j]; x is flattened after the first dimension.
 LayerCase fc(int64_t size, bool bias, const std::vector<int64_t>& shape) {
   LayerCase layer;
   layer.type = "fc";
@@ -50,7 +50,7 @@ TEST(Fc, WithoutBiasIsAProductAlone) {
   const auto plan = nlohmann::json::parse(host.machine(host.parameters({y}, 1), {y}, options).plan());
   ASSERT_EQ(plan.at("calls").size(), 1U) << plan.at("calls");
   EXPECT_EQ(plan.at("calls")[0].at("call"), "gemm");
-  EXPECT_EQ(plan.at("calls")[0].at("outputs").size(), 1U) << "no copy of the product";
+  EXPECT_EQ(plan.at("calls")[0].at("outputs").size(), 1U) << "the product is copied";
 }
 
 TEST(Fc, OnRowsOfSequences) {
@@ -60,7 +60,7 @@ TEST(Fc, OnRowsOfSequences) {
   }
 }
 
-// A sparse input is the same matrix with its zeros left out; in the narrow one ids come several times in a sample.
+// A sparse input is the same matrix without its zeros. With width 3 an id occurs several times in a sample.
 TEST(Fc, OfSparseInput) {
   for (const int64_t width : {3, 9})
     for (const bool weighted : {true, false}) {
@@ -69,7 +69,7 @@ TEST(Fc, OfSparseInput) {
       layer.inputs[0].weighted = weighted;
       EXPECT_GT(check_layer(layer), 0);
       EXPECT_GT(check_long_sequences(layer), 0);
-      layer.attributes.push_back({"param.weight.sparse", false});  // its gradient, likewise
+      layer.attributes.push_back({"param.weight.sparse", false});  // with a dense gradient
       EXPECT_GT(check_layer(layer), 0);
     }
 }

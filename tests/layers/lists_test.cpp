@@ -1,4 +1,4 @@
-// Ranked lists: lambda_cost through the harness, its metrics against lists that are known.
+// Ranked lists: lambda_cost in the harness, metrics against known lists.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using Offsets = std::vector<int64_t>;
 double gain(double relevance) { return std::pow(2.0, relevance) - 1; }
 double discount(size_t place, size_t top) { return place < top ? 1 / std::log2(static_cast<double>(place) + 2) : 0; }
 
-// The place of each value when they are sorted, largest first.
+// The place of each value in descending order.
 std::vector<size_t> places(const Values& values) {
   std::vector<size_t> order(values.size()), place(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -97,7 +97,7 @@ class ListMetrics : public testing::Test {
     options.sequence = storage == TN_RAGGED ? "list" : "";
     return host_.data(options);
   }
-  // The metric `type` after each minibatch of `feeds`, and what the last one gives.
+  // The value `name` of the metric after one minibatch.
   double value(const Layer& metric, const std::vector<Feed>& feeds, const std::string& name) {
     MachineOptions options;
     options.max_samples = 1000;
@@ -117,7 +117,7 @@ class ListMetrics : public testing::Test {
 
 TEST_F(ListMetrics, NdcgOfKnownLists) {
   const Layer score = data("score", TN_RAGGED), relevance = data("relevance", TN_RAGGED);
-  // The second list is empty and the third has nothing relevant: neither counts.
+  // The second list is empty and the third has no relevant rows: neither is counted.
   const std::vector<float> scores = {0.1F, 0.9F, 0.5F, 3, 2, 5, 4};
   const std::vector<float> grades = {3, 0, 1, 0, 0, 1, 2};
   const Offsets offsets = {0, 3, 3, 5, 7};
@@ -144,7 +144,7 @@ TEST_F(ListMetrics, NdcgOfTheBestOrderIsOne) {
 
 TEST_F(ListMetrics, PairsOfSequences) {
   const Layer metric = host_.layer("pnpair", {data("score", TN_RAGGED), data("label", TN_RAGGED)}, {});
-  // Within the first: (0,1) right, (0,2) wrong, (1,2) no pair; within the last: tied. No pair goes from list to list.
+  // First list: (0, 1) right, (0, 2) wrong, (1, 2) not a pair. Third list: tied. Rows of different lists are not pairs.
   const std::vector<float> scores = {2, 1, 3, 5, 5, 9};
   const std::vector<float> labels = {1, 0, 0, 0, 1, 1};
   const Offsets offsets = {0, 3, 3, 5, 6};
@@ -155,7 +155,7 @@ TEST_F(ListMetrics, PairsOfSequences) {
   EXPECT_EQ(value(metric, feeds, "pnpair"), 1);
 }
 
-// Against a count over all pairs; queries come mixed, several blocks of them.
+// Compares with a count over all pairs; queries are interleaved over several blocks of samples.
 TEST_F(ListMetrics, PairsOfQueriesWithWeights) {
   const Layer score = data("score", TN_DENSE), label = data("label", TN_DENSE);
   const Layer query = data("query", TN_DENSE, TN_I64), weight = data("weight", TN_DENSE);
@@ -199,7 +199,7 @@ TEST_F(ListMetrics, PairsWithoutAnyAndWithoutWrongOnes) {
   EXPECT_EQ(value(metric, {{"score", sequences({}, {0, 0})}, {"label", sequences({}, {0, 0})}}, "pnpair"), 0);
 }
 
-// A score that is NaN has the last place, so that with top = 1 it only meets the best one, which is as relevant.
+// A NaN score has the last place, so that with top = 1 it is only compared with the best row, whose relevance is equal.
 TEST_F(ListMetrics, NanScoresComeLast) {
   const Layer cost = host_.layer("lambda_cost", {data("score", TN_RAGGED), data("relevance", TN_RAGGED)},
                                  {{"top", 1}, {"sigma", 2.0}}, "cost");

@@ -92,10 +92,10 @@ TEST(ClassificationErrorMetric, CountsLabelsOutsideTheTop) {
     EXPECT_EQ(error(one, {scores, {label}}), of_one);
     EXPECT_EQ(error(two, {scores, {label}}), of_two);
   }
-  EXPECT_EQ(error(one, {{2, 2, 2, 2}, {0}}), 0);  // of equals the first
+  EXPECT_EQ(error(one, {{2, 2, 2, 2}, {0}}), 0);  // of equal scores the first
   EXPECT_EQ(error(one, {{2, 2, 2, 2}, {1}}), 1);
   EXPECT_EQ(error(two, {{2, 2, 2, 2}, {1}}), 0);
-  EXPECT_EQ(error(one, {{NAN, 1, 0, 0}, {1}}), 1);  // what is not a number helps nobody
+  EXPECT_EQ(error(one, {{NAN, 1, 0, 0}, {1}}), 1);  // with a NaN score every label is wrong
   EXPECT_EQ(error(one, {{NAN, 1, 0, 0}, {0}}), 1);
   EXPECT_EQ(error(one, {}), 0);
 }
@@ -167,7 +167,7 @@ TEST(AucMetric, OfAFew) {
   EXPECT_EQ(metric({}).at("auc"), 0.5);
 }
 
-// Against all pairs; the stated bound holds, and more bins make it smaller.
+// Compares with a count over all pairs: the stated bound holds, and more bins reduce it.
 TEST(AucMetric, KeepsItsBound) {
   Batch batch = draw(5, 600, 1, 2);
   for (size_t i = 0; i < batch.scores.size(); ++i)
@@ -189,7 +189,7 @@ TEST(AucMetric, KeepsItsBound) {
   EXPECT_LT(last, 1e-3);
 }
 
-// An IDX file of bytes, shaped [samples] or [samples, columns].
+// Writes an IDX file of bytes, shaped [samples] or [samples, columns].
 void write_idx(const std::string& path, const std::vector<uint8_t>& values, uint32_t columns) {
   std::ofstream file(path, std::ios::binary);
   const auto big_endian = [&](uint32_t number) {
@@ -201,7 +201,7 @@ void write_idx(const std::string& path, const std::vector<uint8_t>& values, uint
   for (const uint8_t value : values) file.put(static_cast<char>(value));
 }
 
-// The states of minibatches add up: a pass in pieces gives what it gives as a whole.
+// The states of minibatches are added: a pass in pieces gives the same values as one minibatch.
 TEST(Metrics, MergeOverMinibatches) {
   for (const auto& [type, columns] : std::map<std::string, uint32_t>{{"auc", 0},
                                                                      {"average", 3},

@@ -101,7 +101,7 @@ class MixedOnAHost : public testing::Test {
   Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
-// An autoencoder with tied weights: down by an fc, up by the same matrix transposed, and one gradient for both.
+// An autoencoder with tied weights: an fc encodes, its transposed matrix decodes, and both share one gradient.
 TEST_F(MixedOnAHost, ATransposedProjectionSharesTheMatrixOfAnFc) {
   const Layer x = data("x", {4});
   const Layer code = host_.layer("fc", {x}, {{"size", 2}, {"bias", false}, {"parameter_name", "tied"}});

@@ -1,5 +1,5 @@
-// A layer in pure C that consists of native kernels alone (tests/support/plugins/c_scale): it goes through the same
-// harness as any other. SPDX-License-Identifier: Apache-2.0
+// A layer in pure C with native kernels only (tests/support/plugins/c_scale), checked by the same harness as other
+// layers. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

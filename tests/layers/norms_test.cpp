@@ -12,15 +12,15 @@ using namespace tenon;
 
 namespace {
 
-// Along rows of `columns`; centred: layer_norm, else rms_norm. Parameters as far as there are any.
+// Normalises the last dimension; centred: layer_norm, else rms_norm. Applies the parameters that exist.
 LayerCase norm(bool centred, const std::vector<int64_t>& shape, const Attributes& attributes, double epsilon = 1e-5) {
   LayerCase layer;
   layer.type = centred ? "layer_norm" : "rms_norm";
   layer.attributes = attributes;
   layer.inputs = {{shape}};
   layer.output_shape = shape;
-  layer.gradient_rounded = 1e-3;  // what is equal in the row goes, and the length of the row
-  layer.tolerance = 5e-6;         // fp32 rounds the mean before it is taken away
+  layer.gradient_rounded = 1e-3;  // the mean of the row and its length cancel
+  layer.tolerance = 5e-6;         // fp32 rounds the mean before it is subtracted
   layer.formula = [=](const FormulaArguments& a) {
     std::vector<double> y = a.inputs[0];
     const auto columns = static_cast<size_t>(shape.back());
@@ -59,7 +59,7 @@ TEST(RmsNorm, OverTheLastDimension) {
   EXPECT_GT(check_layer(norm(false, {1}, {{"epsilon", 0.25}}, 0.25)), 0);
 }
 
-// A row of equal values has no variance: what is left is the shift, and nothing is divided by 0.
+// A row of equal values has the variance 0: the output is the shift, without a division by 0.
 TEST(LayerNorm, EqualValues) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;

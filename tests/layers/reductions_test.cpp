@@ -21,7 +21,7 @@ double sum(const std::vector<double>& x) { return std::accumulate(x.begin(), x.e
 double mean(const std::vector<double>& x) { return sum(x) / static_cast<double>(x.size()); }
 double largest(const std::vector<double>& x) { return *std::max_element(x.begin(), x.end()); }
 
-// Along `axis` of one sample's shape; negative: all elements.
+// The case of a reduction along `axis` of one sample's shape; negative: of all elements.
 LayerCase reduced(const std::string& type, const Shape& shape, int axis, const Attributes& attributes,
                   const Join& join) {
   LayerCase layer;
@@ -65,7 +65,7 @@ TEST(Reductions, OverAllOfASample) {
   EXPECT_GT(check_layer(reduced("mean", {}, -1, {}, mean)), 0);
 }
 
-// All elements equal: the formula's differences would not do, so the shares are stated.
+// Equal maxima: finite differences are not defined there, so the test states the shares.
 TEST(Reductions, EqualsShareTheDerivativeOfMax) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;

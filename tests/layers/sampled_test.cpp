@@ -19,7 +19,7 @@ using Shape = std::vector<int64_t>;
 
 double softplus(double z) { return z > 0 ? z + std::log1p(std::exp(-z)) : std::log1p(std::exp(z)); }
 
-// Element `element` of draw 0 of a machine with seed 0 before its first update, as tenon/program.h states it.
+// Element `element` of draw 0 of a machine with seed 0 before its first update, as tenon/program.h defines it.
 double draw(uint64_t element) {
   const Philox::Block block = Philox(0, 0).block(element / 4);
   return static_cast<double>(block[element % 4] >> 8U) * 0x1p-24;
@@ -48,14 +48,14 @@ size_t drawn(bool uniform, int64_t classes, double u) {
 LayerCase nce(bool uniform, int64_t classes, int64_t negative, bool bias, const Shape& shape = {5}) {
   LayerCase layer;
   layer.type = "nce";
-  layer.gradient_rounded = 1;  // of a certain class, 1 less its probability
+  layer.gradient_rounded = 1;  // 1 - p of a class with p near 1
   layer.attributes = {{"num_classes", classes}, {"num_negative", negative}, {"bias", bias}};
   layer.attributes.push_back({"noise", uniform ? "uniform" : "log_uniform"});
   layer.inputs = {{shape}, {{}, classes}};
   layer.cost = true;
   layer.formula = [=](const FormulaArguments& a) {
     const auto k = static_cast<size_t>(negative);
-    // Of the model's and k noise classes, the probability that class c is the model's.
+    // The log-odds that class c comes from the model rather than from the k noise classes.
     const auto odds = [&](size_t s, size_t c) {
       return score(a, s, c) - std::log(static_cast<double>(negative) * probability(uniform, classes, c));
     };
@@ -79,7 +79,7 @@ TEST(Nce, LogUniformNoise) {
   EXPECT_GT(check_layer(nce(false, 101, 10, true)), 0);
 }
 
-// The stated q is that of the drawn classes.
+// The drawn classes have the stated distribution.
 TEST(Nce, DrawsFromTheStatedDistribution) {
   constexpr size_t kDraws = 200000;
   for (const bool uniform : {true, false}) {
@@ -94,7 +94,7 @@ TEST(Nce, DrawsFromTheStatedDistribution) {
 
 // ---- hierarchical sigmoid
 
-// Decisions from the root down, found by walking up from the leaf.
+// The cost of the decisions on the path to a label, walked up from the leaf.
 double path_cost(const FormulaArguments& a, size_t sample, size_t label, int64_t classes) {
   double cost = 0;
   for (size_t node = label + static_cast<size_t>(classes); node > 1; node /= 2) {
@@ -107,7 +107,7 @@ double path_cost(const FormulaArguments& a, size_t sample, size_t label, int64_t
 LayerCase hierarchical(int64_t classes, bool bias, const Shape& shape = {5}) {
   LayerCase layer;
   layer.type = "hierarchical_sigmoid";
-  layer.gradient_rounded = 1;  // of a certain decision, 1 less its probability
+  layer.gradient_rounded = 1;  // 1 - p of a decision with p near 1
   layer.attributes = {{"num_classes", classes}, {"bias", bias}};
   layer.inputs = {{shape}, {{}, classes}};
   layer.cost = true;
@@ -132,7 +132,7 @@ class SampledOnAHost : public testing::Test {
     options.name = name, options.dtype = dtype, options.shape = shape;
     return host_.data(options);
   }
-  // One cost for each label, of the same input.
+  // The cost of each label with the same input.
   Values costs(const std::string& type, const Attributes& attributes, const std::vector<int32_t>& labels) {
     const Layer layer = host_.layer(type, {data("x", {2}, TN_F32), data("label", {}, TN_I32)}, attributes, "cost");
     const Parameters parameters = host_.parameters({layer}, 3);
@@ -159,7 +159,7 @@ TEST_F(SampledOnAHost, ProbabilitiesOfATreeAddUpToOne) {
   }
 }
 
-// With the most classes every code is still exact: all turns at a weight of zero cost log(2).
+// With the largest number of classes every code is still exact: each decision with a weight near 0 costs log(2).
 TEST_F(SampledOnAHost, TheLargestTree) {
   const int64_t classes = (int64_t{1} << 23) - 1;
   const Values cost = costs("hierarchical_sigmoid", {{"num_classes", classes}, {"bias", false}},
@@ -189,14 +189,14 @@ TEST_F(SampledOnAHost, NoiseIsDrawnAnewInEachStep) {
   EXPECT_NE(cost(), first);
 }
 
-// Contexts with known distributions over the classes: what is learned is these.
+// Contexts with known distributions over the classes, which the model must learn.
 class KnownDistributions : public SampledOnAHost {
  protected:
   static constexpr size_t kContexts = 3, kClasses = 7, kSamples = 700;
 
-  // probabilities[context][class] are multiples of 1/28, so that a minibatch can hold exactly these shares.
+  // The probability of a class, a multiple of 1/28, so that a minibatch can hold exactly these shares.
   static double truth(size_t context, size_t c) { return static_cast<double>((c + 2 * context) % kClasses + 1) / 28; }
-  // Trains the cost on batches that hold every context and class by its share.
+  // Trains the cost on minibatches that hold every context and class by its share.
   void train(const Layer& cost, const Parameters& parameters, int steps) const {
     std::vector<float> x;
     std::vector<int32_t> labels;
@@ -223,7 +223,7 @@ class KnownDistributions : public SampledOnAHost {
   const std::vector<float> contexts_ = {1, 0, 0, 0, 1, 0, 0, 0, 1};
 };
 
-// Also that exp(score) is a probability without a sum over the classes, which is what the method is for.
+// Also checks that exp(score) is a probability without a sum over the classes, which is the purpose of nce.
 TEST_F(KnownDistributions, NceLearnsThem) {
   for (const char* noise : {"uniform", "log_uniform"}) {
     const Layer cost = host_.layer(

@@ -42,7 +42,7 @@ LayerCase of_rows(const std::string& type, const Shape& shape, uint32_t levels) 
 
 // ---- pooling
 
-// Where the rows of each sample begin and end, whatever lies between.
+// The offsets of the rows of each sample, with one level or two.
 Offsets of_samples(const std::vector<Offsets>& offsets) {
   if (offsets.size() == 1) return offsets[0];
   Offsets ends;
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SequencePool, testing::Values("sum", "mean", "sq
 
 // ---- expand
 
-// What each row of the sequences that end at `ends` gets of `x`.
+// Repeats row s of `x` for each row of sequence s; `ends` are the offsets of the sequences.
 Values spread(const Values& x, const Offsets& ends, size_t width) {
   Values y;
   for (size_t s = 0; s + 1 < ends.size(); ++s)
@@ -133,7 +133,7 @@ TEST(SequenceExpand, OfSamples) {
     }
 }
 
-// The value of an inner sequence; the sequences are ids here.
+// Repeats a value for the rows of an inner sequence; the second input holds ids.
 TEST(SequenceExpand, OfInnerSequences) {
   LayerCase layer = of_rows("sequence_expand", {3}, 1);
   layer.inputs = {rows_of({3}, 1, "s"), rows_of({}, 2, "s")};
@@ -255,7 +255,7 @@ TEST(ContextProjection, IsInTheMiddleUnlessTold) {
   }
 }
 
-// ---- what is refused
+// ---- refusals
 
 class SequenceRefusals : public testing::Test {
  protected:

@@ -42,7 +42,7 @@ TEST(Shapes, Transpose) {
 }
 
 TEST(Shapes, Concat) {
-  // Along the last axis: rows of 2, 3 and 2; the first input comes twice.
+  // Along the last axis: rows of 2 and 3.
   const auto last = [](const FormulaArguments& a) {
     Values y;
     for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i) {
@@ -74,7 +74,7 @@ TEST(Shapes, Slice) {
   EXPECT_GT(check_layer(shaped("slice", {{"axis", 1}, {"start", 1}, {"length", 2}}, {{4, 3}}, {2, 3}, formula)), 0);
 }
 
-// Each part with its own weights in the cost, so that every output has a gradient.
+// Each part has its own weights in the cost, so that every output has a gradient.
 TEST(Shapes, SplitInParts) {
   const auto part = [](size_t number) {
     return [number](const FormulaArguments& a) {
@@ -89,7 +89,7 @@ TEST(Shapes, SplitInParts) {
   EXPECT_GT(check_layer(layer), 0);
 }
 
-// The parts put together again in another order.
+// Concatenates the parts in another order.
 TEST(Shapes, Split) {
   Host host({2, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;

@@ -22,7 +22,7 @@ double product(const double* a, const double* b, size_t depth) {
   return sum;
 }
 
-// For each row of `a`, of `depth` numbers, f with each of `several` vectors of b.
+// The case of f for each row of `a`, of `depth` numbers, and each of `several` vectors of b (0: one).
 LayerCase of_vectors(const std::string& type, const Attributes& attributes, const Shape& a, int64_t several,
                      const std::function<double(const double*, const double*, size_t)>& f) {
   LayerCase layer;
@@ -92,7 +92,7 @@ class SimilarityOnAHost : public testing::Test {
   Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
-// Vectors without a direction: the cosine is 0, and nothing flows back to either side.
+// Vectors of zeros have no direction: the cosine is 0, and so are the gradients of both inputs.
 TEST_F(SimilarityOnAHost, ZeroVectorsGiveZeroAndNoGradient) {
   host_.add_plugin(&test_layers());
   for (const bool several : {false, true}) {
@@ -137,7 +137,7 @@ LayerCase factorization(const Shape& shape, int64_t factors) {
   layer.attributes = {{"factors", factors}};
   layer.inputs = {{shape}};
   layer.output_shape = {1};
-  // A difference of sums: of the squared sums, and of the sums of squares.
+  // The layer subtracts sums of squares from squared sums.
   layer.gradient_rounded = 1;
   layer.rounded = [factors](const FormulaArguments& a) {
     const Values& v = a.parameters.at("weight");
@@ -168,7 +168,7 @@ TEST(FactorizationMachine, IsTheSumOverPairs) {
   EXPECT_GT(check_layer(factorization({2}, 9)), 0);
 }
 
-// The features that are not 0; no id comes twice in a sample.
+// Sparse features, without duplicate ids in a sample.
 TEST(FactorizationMachine, OfSparseInput) {
   for (const bool weighted : {true, false}) {
     LayerCase layer = factorization({9}, 3);

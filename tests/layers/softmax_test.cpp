@@ -48,11 +48,11 @@ TEST(Softmax, OfSparseInputNeedsASize) {
   EXPECT_NE(host.layer("softmax", {words}, {{"size", 3}}).describe().find("[samples, 3]"), std::string::npos);
 }
 
-// With a size it is fc, then softmax: it has parameters, and no plugin includes another.
+// With the attribute size the layer is an expansion to fc and softmax, so it has parameters.
 TEST(Softmax, WithSizeHasParameters) {
   LayerCase layer;
   layer.type = "softmax";
-  layer.gradient_rounded = 500;  // and times what is fed
+  layer.gradient_rounded = 500;  // as above, multiplied by the inputs of fc
   layer.attributes = {{"size", 4}};
   layer.inputs = {{{3}}};
   layer.output_shape = {4};

@@ -1,6 +1,6 @@
-"""One build with all mutants: the sources are copied to build-mutants/source, woven, and built in a folder in there,
-with the flags of the preset release: the compiler cache then has all that no mutant changes from builds of this
-checkout. SPDX-License-Identifier: Apache-2.0"""
+"""One build with all mutants: the sources are copied to build-mutants/source, woven, and built in a subfolder with the
+flags of the preset release, so that a compiler cache has the unchanged files from other builds of this checkout.
+SPDX-License-Identifier: Apache-2.0"""
 import os
 import pathlib
 import re
@@ -15,7 +15,7 @@ BUILD = SOURCE / "build"
 
 
 def _write(path, data, mode):
-    """Writes what differs, so that only that is compiled again."""
+    """Writes a file only if it differs, so that other files are not compiled again."""
     if path.exists() and not path.is_symlink() and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def _write(path, data, mode):
 
 
 def copy(files, edits):
-    """The tree with the edits ({file: [edit]}) woven in."""
+    """Copies the files, with the edits ({file: [edit]}) woven in, and removes all others from the copy."""
     for name in files:
         data = (catalogue.ROOT / name).read_bytes()
         if name in edits:
@@ -49,7 +49,7 @@ def configure():
 
 
 def compile_all(targets, jobs, keep_going=False):
-    """Builds; gives what was printed where that fails, and "" where it succeeds."""
+    """Builds the targets; returns the output of a build that fails, "" if it succeeds."""
     command = ["cmake", "--build", str(BUILD), "--parallel", str(jobs)]
     if targets:
         command += ["--target", *targets]
@@ -74,9 +74,9 @@ def targets_of(pattern):
 
 
 def faulty(printed):
-    """({numbers of mutants that do not compile}, [errors that no mutant explains]) from what a compiler printed. An
-    error may lie in a header, with the mutant where that was required from, or behind the mutant: a function that must
-    not return does. The last mutant before it is blamed for such a one, where there is no plainer one."""
+    """({numbers of mutants that do not compile}, [errors outside of mutants]) from the output of a compiler. An error
+    may be in a header, with the mutant at the place that the header's code is required from, or after the mutant, such
+    as a function that must not return but does. If no error is in a mutant, the last mutants before errors count."""
     numbers, others, guessed, woven = set(), [], set(), {}
     for path, line, kind in re.findall(r"^(\S+?):(\d+):(?:\d+:)? +((?:fatal )?error:|required from)", printed, re.M):
         real = pathlib.Path(os.path.realpath(BUILD / path))

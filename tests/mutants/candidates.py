@@ -1,7 +1,7 @@
-"""The small changes that can be made to a source: what drawn mutants are chosen from.
-Left out are texts of messages, sizes of reserved memory and of arrays, what a compiler evaluates (labels, template
-arguments, static_assert), returns of what the next statement returns anyway, and what plugins declare: their manifests
-are written when they are built, and a plugin that says other things than its manifest is refused.
+"""The possible small changes of a source, from which mutants are drawn.
+Left out are texts of messages, sizes of reserved memory and of arrays, expressions that a compiler evaluates (labels,
+template arguments, static_assert), returns of the same value as the next statement, and declarations of plugins: the
+build writes their manifests, and the host refuses a plugin that differs from its manifest.
 SPDX-License-Identifier: Apache-2.0
 """
 import dataclasses
@@ -34,7 +34,7 @@ class Candidate:
 
 
 def _name(call):
-    """The name behind which a call's arguments stand, without what it is called on."""
+    """The name of the function of a call, without the object that it is called on."""
     function = call.child_by_field_name("function") or call.child_by_field_name("type")
     if function is None:
         return ""
@@ -44,7 +44,7 @@ def _name(call):
 
 
 def _is_excluded(node):
-    """Whether the node lies in what is never changed, or in no function body."""
+    """Whether the node is in code that is never changed, or outside of function bodies."""
     inside = False
     for each in syntax.ancestors(node):
         if each.type in CONSTANT:
@@ -61,7 +61,7 @@ def _is_excluded(node):
 
 
 def _declares(node):
-    """Whether the node lies in what makes a plugin's manifest."""
+    """Whether the node is in code that declares a plugin for its manifest."""
     for each in syntax.ancestors(node):
         if each.type == "function_definition":
             parameters = [part.text.decode() for part in syntax.walk(each.child_by_field_name("declarator"))
@@ -81,7 +81,7 @@ def _holds(outer, node):
 
 def _operators(node):
     operator = node.child_by_field_name("operator")
-    # What a loop counts by would be a hang that every test notices; texts cannot be subtracted.
+    # A changed step of a loop would be a hang that every test notices; texts cannot be subtracted.
     if operator is None or (node.type == "update_expression" and node.parent.type == "for_statement"):
         return
     if any(child.type == "string_literal" for child in syntax.walk(node)):
@@ -113,7 +113,7 @@ def _numbers(node):
 
 
 def _leaves(statement):
-    """Whether a statement, or a block of one, ends what runs: return, throw, continue, break, a call of fail."""
+    """Whether a statement, or the only one of a block, is return, throw, continue, break or a call of fail."""
     if statement.type == "compound_statement":
         within = [child for child in statement.named_children if child.type != "comment"]
         return len(within) == 1 and _leaves(within[0])
@@ -151,7 +151,7 @@ def _swaps(node):
 
 
 def _returns(function):
-    """`return` with nothing, or with what is made of nothing, before each statement of the body."""
+    """`return` without a value or with a default value, before each statement of the body."""
     body, kind = function.child_by_field_name("body"), function.child_by_field_name("type")
     if body is None or body.type != "compound_statement" or kind is None:
         return
@@ -206,7 +206,7 @@ def candidates(data, of_plugin=False):
 
 
 def code_lines(data, of_plugin=False):
-    """The number of lines in functions with more than a comment on them, of those that changes are made to."""
+    """The number of lines of code, comments excepted, in the functions that may be changed."""
     code = set()
     for function in syntax.walk(syntax.parse(data)):
         if function.type == "function_definition" and not (of_plugin and _declares(function)):

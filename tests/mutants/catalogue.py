@@ -1,7 +1,7 @@
-"""The mutants as data: known.json and drawn.json beside this file, and where their texts stand in the sources.
-A mutant is {id, kind, file, old, new}: `old` stands exactly once in `file`, whatever the white space, and `new` takes
-its place. It may have "equivalent" (why no test can notice it), "gone" (why the code is no more) and "as": "expression"
-(the old text is a whole expression outside of every function body, such as an initialiser).
+"""Loads the mutants from known.json and drawn.json in this folder, and locates their texts in the sources.
+A mutant is {id, kind, file, old, new}: `old` occurs exactly once in `file`, compared without regard to white space, and
+is replaced by `new`. It may have "equivalent" (why no test can notice it), "gone" (why the code was removed) and "as":
+"expression" (the old text is a whole expression outside of every function body, such as an initialiser).
 SPDX-License-Identifier: Apache-2.0
 """
 import dataclasses
@@ -13,10 +13,10 @@ import re
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
 FILES = ("known.json", "drawn.json")
-MOST = 8192  # numbers are below this; mutants.h knows it too
+MOST = 8192  # numbers are below this, as TENON_MUTANTS in mutants.h
 FIRST_DRAWN = 201  # known mutants keep the numbers below
 
-AREAS = (  # the first that a path begins with
+AREAS = (  # of a path: the first prefix that matches
     ("core/", "core"), ("host/cli/", "cli"), ("host/", "host"), ("plugins/devices/", "devices"),
     ("plugins/layers/", "layers"), ("plugins/readers/", "readers"), ("plugins/updaters/", "updaters"), ("sdk/", "sdk"))
 
@@ -45,7 +45,7 @@ class Mutant:
 
     @property
     def digest(self):
-        """The change itself, whatever its number, white space, and file: what came of it outlives a move."""
+        """A hash of the change without its number, white space and file, so that results survive a move."""
         parts = ["\0".join(words(text)) for text in (self.old, self.new)]
         return hashlib.sha256("\1".join(parts).encode()).hexdigest()[:16]
 
@@ -85,7 +85,7 @@ def load(folder=FOLDER):
 
 
 def save(mutants, path):
-    """One mutant a line, so that a difference of the file is one of mutants."""
+    """Writes one mutant per line, so that a diff of the file shows mutants."""
     lines = [json.dumps(mutant.entry(), ensure_ascii=False) for mutant in sorted(mutants, key=lambda each: each.id)]
     path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
@@ -95,7 +95,7 @@ def words(text):
 
 
 class Source:
-    """A source in which texts are found whatever the white space."""
+    """A source in which texts are found without regard to white space."""
 
     def __init__(self, data):
         self.data = data
@@ -117,7 +117,7 @@ class Source:
         self.joined = "".join(parts)
 
     def places(self, text):
-        """The words that `text` begins with, one for each time it stands here."""
+        """The number of the first word of `text`, for each time that it occurs here."""
         wanted = "\0" + "\0".join(words(text)) + "\0"
         found, at = [], self.joined.find(wanted)
         while at >= 0:
@@ -126,7 +126,7 @@ class Source:
         return found
 
     def edit(self, mutant):
-        """The change as bytes of this source. The text must stand here once."""
+        """The change as bytes of this source, in which the text must occur once."""
         first = self.places(mutant.old)[0]
         old, new = words(mutant.old), list(TOKEN.finditer(mutant.new))
         fresh = [match.group() for match in new]
@@ -136,7 +136,7 @@ class Source:
         tail = 0
         while tail < min(len(old), len(fresh)) - same and old[-1 - tail] == fresh[-1 - tail]:
             tail += 1
-        last = first + len(old) - tail  # the first word behind the change
+        last = first + len(old) - tail  # the first word after the change
         begin = self.starts[first + same] if first + same < len(self.starts) else len(self.data)
         end = self.ends[last - 1] if last > first + same else begin
         text = mutant.new[new[same].start():new[len(new) - tail - 1].end()] if same < len(new) - tail else ""
@@ -146,13 +146,13 @@ class Source:
 
 
 def digest(mutants):
-    """All of them, with their numbers."""
+    """A hash of all mutants with their numbers."""
     whole = "".join(f"{mutant.id}:{mutant.digest};" for mutant in sorted(mutants, key=lambda each: each.id))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 def locate(mutants, root=ROOT):
-    """({file: [edit]}, complaints): a text that does not stand exactly once in its file is a complaint."""
+    """({file: [edit]}, complaints): a text that does not occur exactly once in its file is a complaint."""
     edits, complaints, sources = {}, [], {}
     for mutant in mutants:
         if mutant.gone:
@@ -171,7 +171,7 @@ def locate(mutants, root=ROOT):
 
 
 def elsewhere(mutant, paths, root=ROOT):
-    """The files, of those given, in which the text of a mutant stands exactly once."""
+    """Those of `paths` in which the text of a mutant occurs exactly once."""
     first = words(mutant.old)[0].encode()
     found = []
     for path in paths:

@@ -1,5 +1,5 @@
-"""Draws mutants: in proportion to lines of code, over all kinds, such that each compiles. The same seed draws the same
-from the same sources. SPDX-License-Identifier: Apache-2.0"""
+"""Draws mutants: in proportion to lines of code, over all kinds, such that each compiles. The same seed and
+sources give the same mutants. SPDX-License-Identifier: Apache-2.0"""
 import collections
 import random
 
@@ -8,7 +8,7 @@ import candidates
 import catalogue
 import tree
 
-LEAST = 12  # mutants of an area, however few lines it has
+LEAST = 12  # mutants of an area with few lines
 
 
 def _of_plugin(name):
@@ -16,7 +16,7 @@ def _of_plugin(name):
 
 
 def texts(data, candidate):
-    """(old, new): whole lines around the change, as few as stand once in the source."""
+    """(old, new): the fewest whole lines around the change that occur once in the source; None if there are none."""
     begin = data.rfind(b"\n", 0, candidate.begin) + 1
     end = data.find(b"\n", candidate.end)
     end = len(data) if end < 0 else end
@@ -47,7 +47,7 @@ class Drawer:
 
     @property
     def lines(self):
-        """Of code, by area."""
+        """The number of lines of code, by area."""
         counts = collections.Counter()
         for name, lines in zip(self._files, self._lines):
             counts[catalogue.area_of(name)] += lines
@@ -65,7 +65,7 @@ class Drawer:
         return self._candidates[name]
 
     def shares(self, count):
-        """The area of each of `count` mutants: in proportion to lines, but LEAST for the smallest."""
+        """The area of each of `count` mutants: in proportion to lines, but at least LEAST of each area."""
         lines = self.lines
         shares = {area: max(LEAST, count * lines[area] // lines.total()) for area in lines}
         largest = max(shares, key=shares.get)
@@ -73,7 +73,7 @@ class Drawer:
         return [area for area, share in shares.items() for _ in range(share)][:count]
 
     def draw(self, number, area):
-        """One more mutant, with that number: of a file as probable as it is long, of a kind that can be made there."""
+        """Draws a mutant with that number: a file in proportion to its lines, and a kind that is possible in it."""
         weights = [lines * (catalogue.area_of(name) == area) for name, lines in zip(self._files, self._lines)]
         while True:
             name = self._random.choices(self._files, weights)[0]
@@ -92,8 +92,8 @@ class Drawer:
 
 
 def compiling(mutants, files, jobs, replace):
-    """Builds the products with all mutants, and has `replace` give another for each that does not compile. Gives the
-    mutants that do. The build that is left holds them."""
+    """Builds the products with all mutants, and replaces each that does not compile by `replace` of it. Returns the
+    mutants of the last build, which all compile."""
     mutants = dict(mutants)
     configured = False
     while True:
@@ -116,7 +116,7 @@ def compiling(mutants, files, jobs, replace):
 
 
 def draw(seed, count, jobs, folder=catalogue.FOLDER, prefix=""):
-    """Draws `count` mutants into drawn.json, in the place of those that are there."""
+    """Draws `count` mutants and writes them to drawn.json in place of the previous ones."""
     print(f"seed {seed}", flush=True)
     files = tree.tracked()
     known = {number: mutant for number, mutant in catalogue.load(folder).items() if number < catalogue.FIRST_DRAWN}

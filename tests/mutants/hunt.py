@@ -1,4 +1,4 @@
-"""Runs tests against one mutant after the other until one notices. SPDX-License-Identifier: Apache-2.0"""
+"""Runs the tests of each mutant until one notices it. SPDX-License-Identifier: Apache-2.0"""
 import collections
 import concurrent.futures
 import re
@@ -7,11 +7,11 @@ import time
 
 import suite
 
-BATCH_SECONDS = 10  # tests of one program run in processes of about so many seconds
+BATCH_SECONDS = 10  # usual time of the tests of one program that run in one process
 
 
 def _batches(tests):
-    """Tests of one program, cut into what one process runs: the quick ones first."""
+    """Divides the tests of one program into one list for each process, the fastest tests first."""
     batch, seconds = [], 0.0
     for test in sorted(tests, key=lambda each: each.seconds):
         if batch and (seconds + test.seconds > BATCH_SECONDS or not test.case or len(batch) >= 200):
@@ -30,8 +30,8 @@ class Hunt:
         self._lock = threading.Lock()
 
     def _distance(self, mutant, program, tests):
-        """How near a program of tests is to a mutant; the nearest first, then what noticed others of its file, then
-        the quickest."""
+        """The sort key of a program of tests for a mutant: the nearest first, then those that noticed other mutants of
+        its file, then the fastest."""
         name = tests[0].name
         test_file = name.split(".", 1)[0]
         stem, own = suite.stem(test_file), suite.stem(mutant.file)
@@ -46,7 +46,7 @@ class Hunt:
         return late, rank > 0 and noticed == 0, rank, -noticed, sum(test.seconds for test in tests)
 
     def _fails(self, mutant, batch):
-        """The test of the batch that notices the mutant, and how; None where none does."""
+        """The test of the batch that notices the mutant, and how; None if none does."""
         batch = list(batch)
         environment = {"TENON_MUTANT": str(mutant.id)}
         while batch:
@@ -95,7 +95,7 @@ class Hunt:
                 "seconds": round(time.monotonic() - began, 1)}
 
     def run(self, mutants, state, jobs, partial=False):
-        """Hunts each of the mutants and notes what came of it."""
+        """Runs the tests of each mutant and adds its result."""
         began = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             waiting = {pool.submit(self._hunt, mutant): mutant for mutant in mutants}

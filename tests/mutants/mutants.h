@@ -1,12 +1,12 @@
-// What code with mutants woven into it calls: which of them is switched on, and where tests leave that they came by.
-// Every woven file includes it first, in C99 and C++17, so it declares nothing of the system under the system's names.
-//   TENON_MUTANT          number of the mutant that is switched on; none where it is absent
-//   TENON_MUTANTS_REACHED a file of kMutants bytes: byte n becomes 1 when the code that mutant n changes is come by
+// Functions that sources with mutants call: whether a mutant is enabled, and a record of the mutants that are reached.
+// Every woven file includes this header first, in C99 and C++17, so no system function is declared under its own name.
+//   TENON_MUTANT          number of the enabled mutant; none if absent
+//   TENON_MUTANTS_REACHED a file of TENON_MUTANTS bytes: byte n becomes 1 when the code of mutant n is reached
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENON_MUTANTS_H
 #define TENON_MUTANTS_H
 
-// A change may well earn a warning, which would be an error.
+// A mutant may cause a warning, which would be an error.
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"
@@ -59,7 +59,7 @@
 #pragma GCC diagnostic ignored "-Wredundant-move"
 #pragma GCC diagnostic ignored "-Wcatch-value"
 
-#define TENON_MUTANTS 8192  // numbers are below this; weave.py knows it too
+#define TENON_MUTANTS 8192  // numbers are below this, as MOST in catalogue.py
 
 #ifdef __cplusplus
 #define TENON_MUTANT_CALL constexpr
@@ -70,7 +70,7 @@ extern "C" {
 #define TENON_MUTANT_CONSTANT 0
 #endif
 
-// One for each library or program, as weak symbols that none of them exports.
+// One for each library or program, as weak symbols that are not exported.
 struct tenon_mutants {
   int begun;
   int chosen;
@@ -85,13 +85,13 @@ extern int tenon_mutants_close(int file) __asm__("close");
 extern void* tenon_mutants_map(void* at, unsigned long bytes, int protection, int flags, int file,
                                long offset) __asm__("mmap");
 
-// The text behind "NAME=" where `entry` begins with `name`, that with its sign; NULL where not.
+// The rest of `entry` after `name`, which ends with "="; NULL if `entry` does not begin with it.
 static inline const char* tenon_mutants_value(const char* entry, const char* name) {
   while (*name != 0 && *entry == *name) ++entry, ++name;
   return *name == 0 ? entry : (const char*)0;
 }
 
-// Before any static object of C++ is made.
+// Runs before any static object of C++ is constructed.
 __attribute__((constructor(101), unused)) static void tenon_mutants_begin(void) {
   if (tenon_mutants_state.begun != 0) return;
   tenon_mutants_state.begun = 1;
@@ -118,10 +118,10 @@ static inline void tenon_mutants_mark(int number) {
 }
 #endif
 
-// These may stand in functions that a compiler evaluates; there no mutant is switched on.
+// The compiler may evaluate functions that contain these calls; there no mutant is enabled.
 TENON_MUTANT_CALL int tenon_mutant(int number) { return !TENON_MUTANT_CONSTANT && tenon_mutants_chosen(number); }
 TENON_MUTANT_CALL int tenon_reached(int number) { return TENON_MUTANT_CONSTANT ? 0 : (tenon_mutants_mark(number), 0); }
-// For an expression: marks, then asks.
+// For an expression: marks the mutant as reached, and returns whether it is enabled.
 TENON_MUTANT_CALL int tenon_mutant_here(int number) { return tenon_reached(number) + tenon_mutant(number); }
 
 #endif

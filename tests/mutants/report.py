@@ -1,4 +1,4 @@
-"""Tables of what came of the mutants. SPDX-License-Identifier: Apache-2.0"""
+"""Tables of the results of the mutants. SPDX-License-Identifier: Apache-2.0"""
 import catalogue
 
 LEAST, LEAST_OF_AREA = 90, 75  # percent that must be noticed
@@ -50,7 +50,7 @@ def _shown(mutant):
 
 
 def show(mutants, results, state):
-    """Prints everything; gives whether enough is noticed."""
+    """Prints all tables and lists; returns whether enough mutants are noticed."""
     mutants = sorted(mutants, key=lambda each: each.id)
     for title, part in (("all", mutants), ("known", [each for each in mutants if each.id < catalogue.FIRST_DRAWN])):
         print(f"\n## {title}\n")

@@ -1,4 +1,4 @@
-"""What came of mutants: build-mutants/results.jsonl, to which every run adds. SPDX-License-Identifier: Apache-2.0"""
+"""The results of mutants in build-mutants/results.jsonl; each run appends to it. SPDX-License-Identifier: Apache-2.0"""
 import json
 import threading
 
@@ -6,7 +6,7 @@ import tree
 
 
 class Results:
-    """The newest of each mutant."""
+    """The newest result of each mutant."""
 
     def __init__(self, path=None):
         self._path = path or tree.FOLDER / "results.jsonl"
@@ -17,7 +17,7 @@ class Results:
                 self._note(json.loads(line))
 
     def _note(self, entry):
-        # That some of the tests notice nothing says nothing.
+        # A run with some of the tests is a result only if one notices the mutant.
         if not entry.get("partial") or entry["outcome"] == "noticed":
             self._newest[entry["digest"]] = entry
 

@@ -1,5 +1,5 @@
-"""Whether weaving does what it says: a small program with all its mutants woven in must behave, for each number, as the
-program with that change made by hand; and mark what it comes by. SPDX-License-Identifier: Apache-2.0"""
+"""Tests weaving: a small program with all its mutants woven in must behave, for each number, as the program with that
+change made by hand, and must mark the mutants that it reaches. SPDX-License-Identifier: Apache-2.0"""
 import os
 import pathlib
 import subprocess
@@ -73,7 +73,7 @@ def _said(program, **environment):
 
 
 def _mutants(data):
-    """One of each kind of change that the drawer knows, and one that is an expression outside of functions."""
+    """All possible changes of the program, and one of an expression outside of functions."""
     found = [catalogue.Mutant(1, "known", "program.cpp", "at(from + 1)", "at(from + 2)", form="expression")]
     found[0].old, found[0].new = "from + 1", "from + 2"
     import draw
@@ -102,7 +102,7 @@ def run():
         marks.write_bytes(bytes(catalogue.MOST))
         plain = _said(_compiled(folder, "plain", data))
         if _said(woven, TENON_MUTANTS_REACHED=str(marks)) != plain:
-            failures.append("without a mutant it differs")
+            failures.append("without a mutant the output differs")
         reached = marks.read_bytes()
         for edit in edits:
             number = edit.mutant.id
@@ -110,11 +110,11 @@ def run():
             if says != _said(by_hand[number]):
                 failures.append(f"{number} ({edit.mutant.kind}: {edit.mutant.new}) differs from the change by hand")
             if says != plain and not reached[number]:
-                failures.append(f"{number} ({edit.mutant.new}) changes what is said and was not marked")
+                failures.append(f"{number} ({edit.mutant.new}) changes the output, but is not marked as reached")
             compared += says != plain
     spaced = catalogue.Source(b"int f() {\n  return g(1,\n           2);  // isn't\n}\n")
     if len(spaced.places("return g(1, 2);")) != 1 or spaced.places("return g(2"):
-        failures.append("texts are not found whatever the white space")
+        failures.append("texts are not found without regard to white space")
     print("\n".join(failures))
-    print(f"{len(edits)} mutants, {compared} of them change what is said, {len(failures)} failures")
+    print(f"{len(edits)} mutants, {compared} of them change the output, {len(failures)} failures")
     return 1 if failures or compared < 15 else 0

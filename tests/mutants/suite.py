@@ -1,4 +1,4 @@
-"""The tests of the build with mutants: which there are, what each takes, and which mutants each comes by.
+"""The tests of the build with mutants: their list, their times, and the mutants that each reaches.
 SPDX-License-Identifier: Apache-2.0"""
 import concurrent.futures
 import dataclasses
@@ -17,9 +17,9 @@ import build
 import catalogue
 import tree
 
-# Not run: these build with a compiler, or look at files and symbols; no mutant can change what they say.
+# Not run: these use a compiler, or read files and symbols; no mutant can change their results.
 IDLE = re.compile(r"^(docs/(paths|snippets|examples)|sdk/(template|header|includes|exports))")
-# Run when no other test noticed a mutant: by label, and by name.
+# Run last, if no other test notices a mutant: by label, and by name.
 LATE_LABELS = {"slow", "long"}
 LATE = re.compile(r"^docs/")
 MOST_MEMORY = 12 << 30
@@ -28,9 +28,9 @@ MOST_FILE = 2 << 30
 
 @dataclasses.dataclass
 class Test:
-    name: str  # ctest's
-    program: str  # what runs it: several tests of one program run in one process
-    case: str  # what --gtest_filter takes; "" where the program is no GoogleTest
+    name: str  # of ctest
+    program: str  # several tests of one program run in one process
+    case: str  # the value of --gtest_filter; "" if the program is not a GoogleTest
     command: list
     folder: str
     label: str
@@ -71,7 +71,7 @@ def listed(pattern=None):
 
 
 def execute(command, folder, limit, environment):
-    """Runs a process with a temporary folder and a process group of its own; nothing of it is left."""
+    """Runs a process with a temporary folder and a process group of its own, which are removed."""
     def limits():
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
         resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_FILE, MOST_FILE))
@@ -89,7 +89,7 @@ def execute(command, folder, limit, environment):
                 code = process.wait(limit)
             except subprocess.TimeoutExpired:
                 hung, code = True, -signal.SIGKILL
-            try:  # what it left behind, too
+            try:  # processes that it started
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
@@ -102,7 +102,7 @@ def execute(command, folder, limit, environment):
 
 
 def _reach(test):
-    """Runs one test without a mutant; gives its outcome and the mutants that it came by."""
+    """Runs one test without a mutant; returns its outcome and the mutants that it reaches."""
     with tempfile.NamedTemporaryFile(prefix="tenon-mutants-reached-") as marks:
         marks.truncate(catalogue.MOST)
         outcome = execute(test.command, test.folder, 600, {"TENON_MUTANTS_REACHED": marks.name})
@@ -112,8 +112,8 @@ def _reach(test):
 
 
 def measure(tests, key, jobs):
-    """Runs every test once, without a mutant, and fills in what it takes and comes by. Goes on where an earlier run
-    with the same key left off. Gives the tests that passed."""
+    """Runs every test once, without a mutant, and sets its seconds and the mutants that it reaches. Continues an
+    earlier run with the same key. Returns the tests that pass."""
     path = tree.FOLDER / "reached.jsonl"
     known = {}
     if path.exists():
@@ -124,7 +124,7 @@ def measure(tests, key, jobs):
     missing = [test for test in tests if test.name not in known]
     with path.open("a", encoding="utf-8") as file, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for done, (test, (outcome, reached)) in enumerate(zip(missing, pool.map(_reach, missing)), 1):
-            if not outcome.passed:  # perhaps for want of time: once more, before it is left out
+            if not outcome.passed:  # perhaps a time limit: repeated before it is left out
                 outcome, reached = _reach(test)
             entry = {"key": key, "test": test.name, "passed": outcome.passed, "seconds": round(outcome.seconds, 3),
                      "reached": reached}
@@ -142,5 +142,5 @@ def measure(tests, key, jobs):
 
 
 def stem(path):
-    """The name of a file as a test of it would begin."""
+    """The name of a file without its suffix and "_test"."""
     return re.sub(r"(_test)?\.\w+$", "", pathlib.PurePath(path).name)

@@ -1,4 +1,4 @@
-"""What the weaver and the drawer must know of C++: blocks, statements, functions.
+"""The syntax of C++ that the weaver and the drawer need: blocks, statements, functions.
 SPDX-License-Identifier: Apache-2.0"""
 import tree_sitter
 import tree_sitter_cpp
@@ -18,12 +18,12 @@ def ancestors(node):
 
 
 def is_block(node):
-    """Braces with statements that may stand in any number: not those of a switch, whose labels would come twice."""
+    """Whether the node is a block that may be repeated: not that of a switch, whose labels would be duplicate."""
     return node.type == "compound_statement" and node.parent is not None and node.parent.type != "switch_statement"
 
 
 def block_around(root, begin, end):
-    """The innermost block that has the whole of [begin, end) between its braces; None outside of functions."""
+    """The innermost block with [begin, end) between its braces; None outside of functions."""
     for node in ancestors(root.descendant_for_byte_range(begin, end)):
         if is_block(node) and node.start_byte < begin and end < node.end_byte:
             return node
@@ -41,7 +41,7 @@ def is_statement(node):
 
 
 def statement_around(root, begin, end):
-    """The innermost statement, in a block, that has the whole of [begin, end); None where there is none."""
+    """The innermost statement in a block that contains [begin, end); None if there is none."""
     found = root.descendant_for_byte_range(begin, max(end, begin + 1))
     for node in ancestors(found):
         if is_statement(node):

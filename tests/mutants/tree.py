@@ -6,7 +6,7 @@ import subprocess
 import catalogue
 
 FOLDER = catalogue.ROOT / "build-mutants"
-# What results depend on; a change elsewhere (documents, benchmarks, scripts) leaves them standing.
+# Files that results depend on; after changes of others (documents, benchmarks, scripts) results stay valid.
 DECIDING = ("core/", "host/", "sdk/", "plugins/", "tests/", "cmake/", "CMakeLists.txt")
 NOT_DECIDING = ("tests/mutants/", "tests/docs/")
 
@@ -19,14 +19,14 @@ def tracked():
 
 
 def product(path):
-    """Whether mutants are drawn from the file. The device cuda runs on no machine of the tests, and the template is a
+    """Whether mutants are drawn from the file. The test machines cannot run the device cuda, and the template is a
     plugin to copy."""
     return path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(("core/", "host/", "sdk/", "plugins/")) and \
         not path.startswith(("plugins/devices/cuda/", "sdk/template/"))
 
 
 def digest(files):
-    """The state of the sources and of the tests, without mutants."""
+    """A hash of the sources and of the tests, without mutants."""
     whole = hashlib.sha256()
     for name in files:
         if name.startswith(DECIDING) and not name.startswith(NOT_DECIDING):

@@ -1,10 +1,10 @@
-"""Weaves mutants into a source, so that one build holds them all and a number chooses one at run time.
+"""Weaves mutants into a source, so that one build holds them all and a number selects one at run time.
 
-The innermost block around a change is written once for each of its mutants and once as it is:
-  { if (tenon_mutant(7)) { <with the change> } else { <as it is> } }
-so that whatever compiles on its own compiles here too: statements, declarations, conditions, returns. In the block as
-it is, the mutants of blocks within it follow, and tenon_reached(7) before the statement that would change. A mutant of
-form "expression" becomes (tenon_mutant_here(7) ? (new) : (old)). SPDX-License-Identifier: Apache-2.0
+The innermost block around a change is written once for each of its mutants and once unchanged:
+  { if (tenon_mutant(7)) { <with the change> } else { <unchanged> } }
+so that a change that compiles alone compiles here too: of statements, declarations, conditions, returns. The unchanged
+block contains the mutants of blocks within it, and tenon_reached(7) before the statement that mutant 7 changes. A
+mutant of form "expression" becomes (tenon_mutant_here(7) ? (new) : (old)). SPDX-License-Identifier: Apache-2.0
 """
 import bisect
 import re
@@ -65,7 +65,7 @@ class _Weaver:
                 break
             number += 1
             if site_begin < at:
-                continue  # lies in one that is written already
+                continue  # inside a site that is already written
             out.append(self._plain(at, site_begin))
             out.append(self._block(site, number) if isinstance(site, _Block) else self._expression(site))
             at = site_end
@@ -104,8 +104,8 @@ def weave(data, edits):
 
 
 def mutant_at(woven, line, before=False):
-    """The number of the mutant whose changed text has this line of a woven source, or, where asked for, of the last one
-    before it; None where there is none."""
+    """The number of the mutant whose changed text contains this line of a woven source; with `before`, of the last
+    mutant that begins before it. None if there is none."""
     number = None
     for text in woven.decode("utf-8", "replace").split("\n")[:line]:
         if text.startswith("/*end*/") and not before:

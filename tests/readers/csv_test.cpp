@@ -1,4 +1,4 @@
-// The reader csv: records, columns and types, what is missing, damage. SPDX-License-Identifier: Apache-2.0
+// The reader csv: records, columns, types, missing values, damage. SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
 #include <random>
@@ -178,7 +178,7 @@ TEST_F(Csv, NamesThatCannotNameSlotsOrFiles) {
   for (const std::string& name : good) EXPECT_EQ(open(file(name + "\n1\n"))->slot(0).name, name);
   EXPECT_THAT(attribute_error("1\n", {{"header", false}, {"names", Strings{"caf\xe9"}}}).message(),
               HasSubstr("names: \"caf?\" is not UTF-8"));
-  // A message ends between two characters.
+  // A message is cut between two characters.
   const Bytes accents = "x" + [] {
     Bytes result;
     for (int i = 0; i < 40; ++i) result += "\xc3\xa9";
@@ -233,7 +233,7 @@ TEST_F(Csv, MissingClassesAreNotFilled) {
   Values given = file(content, {{"columns", Strings{"a:f32", "label:i32<3"}}, {"missing", "value"}});
   expect_damage(given,
                 "f: line 4: column \"label\": the value is missing, and missing_value fills no column with a limit");
-  given["missing_value"] = 0.5;  // not what the limited column takes, but it takes none
+  given["missing_value"] = 0.5;  // not an integer, but a column with a limit is never filled
   expect_damage(given, "f: line 4: column \"label\": the value is missing");
   given["missing"] = "skip";
   EXPECT_THAT(values<int32_t>(given, 1), ElementsAre(2));
@@ -259,8 +259,8 @@ TEST_F(Csv, NumbersAmongTextsMustBeDeclared) {
   const Bytes name(198, 'n');
   expect_damage(file(name + "\n1\n2\nx\n", {{"sample_records", int64_t{2}}}), "declare it as \"" + name + ": ...\"");
   EXPECT_EQ(open(file("a\n+1\n-2\n"))->slot(0).dtype, TN_I64);
-  EXPECT_EQ(open(file("a,b\n,1\n,2\n"))->slot(0).dtype, TN_I64);  // nothing seen
-  // No sample showed what comes later.
+  EXPECT_EQ(open(file("a,b\n,1\n,2\n"))->slot(0).dtype, TN_I64);  // column a has no values
+  // Later values that the inferred type does not take.
   const auto later = [&](const Bytes& first, const Bytes& text, const std::string& why) {
     expect_damage(file("v\n" + first + "\n2\n" + text + "\n", {{"sample_records", int64_t{2}}}),
                   "line 4: column \"v\": " + why);
@@ -290,7 +290,7 @@ TEST_F(Csv, CategoriesHaveTheSameNumbersElsewhere) {
   EXPECT_EQ(open(test)->slot(0).index_limit, 3);
   put("test", "c,d\ngreen,1\npink,2\n");
   expect_damage(test, "test: line 3: column \"c\": \"pink\" is not in the vocabulary");
-  test["missing"] = "value";  // gives a number to what is missing, not to what is unknown
+  test["missing"] = "value";  // fills missing values, not unknown ones
   expect_damage(test, "test: line 3: column \"c\": \"pink\" is not in the vocabulary");
   test.erase("missing");
   test["unknown_category"] = true;
@@ -347,7 +347,7 @@ TEST_F(Csv, WrongNumbersOfFieldsAndLongLines) {
   expect_damage(file("a,b\n1,2\n3\n", typed), (folder_ / "f").string() + ": line 3: expected 2 fields, got 1");
   expect_damage(file("a,b\n1,2,3\n", typed), "line 2: expected 2 fields, got 3");
   expect_damage(file("a,b\n1,\n", typed), "line 2: column \"b\": the value is missing");
-  // A field of 1 MiB is fine where it is not used, and nowhere once it is above the bound.
+  // A field of 1 MiB is accepted in a column that is not used, but no field may be longer than the bound.
   const Bytes huge(1 << 20, 'x');
   const Values second = {{"columns", Strings{"b:i32"}}};
   EXPECT_THAT(values<int32_t>(file("a,b\n" + huge + ",1\n\"" + huge + "\n\",2\n", second)), ElementsAre(1, 2));
@@ -404,7 +404,7 @@ TEST_F(Csv, ManyRecordsOverManyWindows) {
 }
 
 TEST_F(Csv, ManyColumns) {
-  constexpr int kColumns = 200'000;  // minutes, if each were looked for among all others
+  constexpr int kColumns = 200'000;  // linear searches would take minutes
   Bytes content = "c0", record = "0";
   for (int i = 1; i < kColumns; ++i) {
     content += ",c" + std::to_string(i);
@@ -477,7 +477,8 @@ TEST_F(Csv, DamagedGzipAndShrunkFiles) {
   expect_damage(file(changed), "f: damaged gzip data: incorrect data check");
   expect_damage(file(gzip(Bytes(1 << 20, '\n')), {{"most_inflated_bytes", int64_t{100'000}}}),
                 "f: inflates to more than 100000 bytes");
-  // Of two gzip members the last tells how long it is alone. So the room doubles from 64 KiB on, and ends at the bound.
+  // The size at the end of a gzip file is that of its last member. So the buffer grows from 64 KiB by doubling, up to
+  // the bound.
   expect_damage(file(gzip(content.substr(0, 150'000)) + gzip(content.substr(150'000, 10)),
                      {{"most_inflated_bytes", int64_t{131'072}}}),
                 "f: inflates to more than 131072 bytes");

@@ -1,4 +1,4 @@
-// The reader idx, loaded as a plugin: what it gives, and what it says of damaged files.
+// The reader idx, loaded as a plugin: its samples, and its messages about damaged files.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class Idx : public ::testing::Test {
   std::unique_ptr<Reader> open(const Values& attributes, uint32_t shard = 0, uint32_t shards = 1) {
     return open_reader(registry_.reader("idx"), attributes, folder_.string(), shard, shards, services_.get(), &cancel_);
   }
-  // Of one file "f" with this content.
+  // Writes the content to the file "f" and opens a reader of it.
   std::unique_ptr<Reader> open_content(const Bytes& content, uint32_t shard = 0, uint32_t shards = 1) {
     put("f", content);
     return open({{"files", Strings{"f"}}}, shard, shards);
@@ -92,7 +92,7 @@ class Idx : public ::testing::Test {
     EXPECT_THAT(error.message(), HasSubstr("reader \"idx\": " + (folder_ / "f").string() + ": "));
     return error;
   }
-  // The same content must be refused with the same words whether it is plain or compressed.
+  // Checks that the content is refused for the same reason whether it is plain or compressed.
   void expect_refused(const Bytes& content, const std::string& reason, tn_status code = TN_BAD_DATA) {
     for (const Bytes& form : {content, gzip(content)}) {
       const Error error = refusal(form);
@@ -217,7 +217,7 @@ TEST_F(Idx, AllocatesNoMoreThanIsThere) {
   EXPECT_LT(bomb.size(), 100'000u);
   EXPECT_THAT(refusal(bomb).message(), HasSubstr("holds more than the 10 bytes"));
   EXPECT_LE(allocator_->most_held, 10u);
-  // What compresses well and is what its header says is read.
+  // Content that compresses well and agrees with its header is read.
   const auto reader = open_content(gzip(header(8, {4, 1u << 20}) + Bytes(size_t{4} << 20, '\7'), 9));
   EXPECT_EQ(all_of(*reader), Bytes(size_t{4} << 20, '\7'));
   EXPECT_EQ(allocator_->held, uint64_t{4} << 20);
@@ -313,7 +313,7 @@ TEST_F(Idx, ClassesAreCheckedAtOpen) {
   EXPECT_THAT(message_for("floats", {3}, TN_INVALID), HasSubstr("classes: no file holds one whole number"));
   EXPECT_THAT(message_for("labels", {1, 2, 3}, TN_INVALID), HasSubstr("classes: expected one number"));
   EXPECT_THAT(error_of([&] { with("labels", {2}, 1, 2); }).message(), HasSubstr("sample 1"));
-  EXPECT_EQ(with("labels", {2}, 2, 4)->size(), 1);  // the bad ones lie in other shards
+  EXPECT_EQ(with("labels", {2}, 2, 4)->size(), 1);  // the labels outside of the range are in other shards
 }
 
 TEST_F(Idx, ShardsTogetherAreTheDataOnce) {

@@ -1,4 +1,4 @@
-// The reader images: decoding, fitting, chance, damage. SPDX-License-Identifier: Apache-2.0
+// The reader images: decoding, fitting, random crops and flips, damage. SPDX-License-Identifier: Apache-2.0
 #include <png.h>
 #include <sys/stat.h>
 #include <turbojpeg.h>
@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Pixels = std::vector<uint8_t>;
 
-// Pixels [height, width, channels] with 1, 3 or 4 channels.
+// A PNG file of pixels [height, width, channels] with 1, 3 or 4 channels.
 Bytes png(int width, int height, const Pixels& pixels) {
   png_image image = {};
   image.version = PNG_IMAGE_VERSION;
@@ -54,7 +54,7 @@ Pixels ramp(int count) {
   return result;
 }
 
-// A picture whose red rises from left to right, and whose green from top to bottom, from 0 to 250.
+// An image whose red rises from left to right, and whose green from top to bottom, from 0 to 250.
 Pixels slopes(int width, int height) {
   Pixels result;
   for (int y = 0; y < height; ++y)
@@ -128,7 +128,7 @@ TEST_F(Images, OnlyFilesAreSamples) {
   const auto reader = open(given);
   std::filesystem::remove(a / "1.png");
   std::filesystem::create_directory(a / "1.png");
-  EXPECT_EQ(error_of([&] { reader->next(1); }).code(), TN_BAD_DATA);  // so that it is passed over
+  EXPECT_EQ(error_of([&] { reader->next(1); }).code(), TN_BAD_DATA);  // a code for which the host can skip the sample
   EXPECT_EQ(reader->next(9).size(), 2u);
 }
 
@@ -148,7 +148,7 @@ TEST_F(Images, ImagesAreFitted) {
   EXPECT_EQ(fitted(1, 2, "none"), (Pixels{3, 5}));                         // means of four: 2.5, 4.5
   EXPECT_EQ(fitted(1, 1, "centre"), (Pixels{4}));                          // between them
   EXPECT_EQ(fitted(2, 2, "none"), (Pixels{1, 3, 5, 7}));                   // 0.5, 2.5, 4.5, 6.5
-  EXPECT_EQ(fitted(4, 4, "none")[0], 0);                                   // larger than it is
+  EXPECT_EQ(fitted(4, 4, "none")[0], 0);                                   // enlarged
   EXPECT_EQ(fitted(2, 4, "centre", 2), (Pixels{2, 2, 3, 3, 4, 4, 5, 5}));  // 0.75 + 0.5 x + 4 (0.25 + 0.5 y)
 }
 
@@ -239,12 +239,12 @@ TEST_F(Images, BrokenImagesAreNamedAndLoseNothingElse) {
   Bytes changed = good;
   changed[good.size() / 2] = static_cast<char>(changed[good.size() / 2] ^ 0x10);
   damage("5.png", changed, "PNG: ");
-  Bytes huge = good;  // 0x7fffffff pixels across, with the checksum that belongs to it
+  Bytes huge = good;  // 0x7fffffff pixels across; the checksum is not changed
   huge.replace(16, 4, Bytes{0x7f, -1, -1, -1});
   damage("5.png", huge, "PNG: ");
   put("a/1.png", good);
   expect_damage(of_size(8, 8, {{"most_pixels", int64_t{63}}}), "a/1.png: 8 x 8 pixels; at most 63 are read");
-  put("a/1.png", photo);  // the content decides, not the name
+  put("a/1.png", photo);  // the content determines the format, not the name
   expect_damage(of_size(8, 8, {{"most_pixels", int64_t{4095}}}), "a/1.png: 64 x 64 pixels; at most 4095 are read");
   expect_damage(of_size(8, 8, {{"most_file_bytes", int64_t{10}}}), "bytes; at most 10 are read");
   const auto reader = open(of_size(8, 8));
@@ -267,7 +267,7 @@ TEST_F(Images, DamageThatSpoilsNoPixels) {
   };
   const Pixels pixels = slopes(8, 8);
   const Bytes good = png(8, 8, pixels);
-  const size_t data = good.find("IDAT") - 4, header = 33;  // bytes; signature, IHDR
+  const size_t data = good.find("IDAT") - 4, header = 33;  // offsets: of the chunk IDAT, and after IHDR
   const auto with = [&](const Bytes& added, size_t at) { return good.substr(0, at) + added + good.substr(at); };
   const Bytes time = chunk("tIME", Bytes{7, -30, 13, 40, 0, 0, 0});  // month 13, day 40
   for (const Bytes& added :
@@ -280,7 +280,7 @@ TEST_F(Images, DamageThatSpoilsNoPixels) {
       put("a/1.png", with(added, at));
       EXPECT_EQ(first(of_size(8, 8)), pixels) << added.substr(4, 4);
     }
-  put("a/1.png", good.substr(0, good.size() - 12) + time + good.substr(good.size() - 12));  // behind the pixels
+  put("a/1.png", good.substr(0, good.size() - 12) + time + good.substr(good.size() - 12));  // after the pixels
   EXPECT_EQ(first(of_size(8, 8)), pixels);
   const auto damage = [&](const Bytes& content, const std::string& why = "") {
     put("a/1.png", content);
@@ -296,8 +296,8 @@ TEST_F(Images, DamageThatSpoilsNoPixels) {
   Bytes changed = timed;
   changed[29] = static_cast<char>(changed[29] ^ 1);  // the checksum of IHDR
   damage(changed, "IHDR: CRC error");
-  damage(with(time + chunk("tRNS", Bytes(6, '\0'), false), header), "tRNS: CRC error");  // which pixels are white
-  damage(with(time + chunk("ABCD", "?"), header), "");  // pixels may depend on what nobody knows
+  damage(with(time + chunk("tRNS", Bytes(6, '\0'), false), header), "tRNS: CRC error");  // sets transparent pixels
+  damage(with(time + chunk("ABCD", "?"), header), "");  // pixels may depend on an unknown critical chunk
 }
 
 TEST_F(Images, AnyChangedByteIsSurvived) {

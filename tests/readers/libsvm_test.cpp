@@ -49,7 +49,7 @@ TEST_F(Libsvm, WidthAndFirstId) {
   expect_damage(file("1 1:1\n2 -5:1\n"), "f: line 2: the id -5");
   expect_damage(file("1 300000000000000:1\n"), "is too large");
   EXPECT_EQ(refusal(file("1\n", {{"first_id", int64_t{2}}})).code(), TN_INVALID);
-  // Ids may come in any order, but once.
+  // Ids may be in any order, without duplicates.
   const std::vector<Sample> samples = check(file("1 3:3 1:1 2:2\n"));
   EXPECT_THAT(samples[0][1].ids, ElementsAre(0, 1, 2));
   EXPECT_THAT(as<float>(samples[0][1].values), ElementsAre(1, 2, 3));

@@ -1,4 +1,4 @@
-// What readers refuse because it is too much: data made to inflate, more columns than there can be slots.
+// Limits of readers: data that inflates too much, more columns than slots.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/reader_check.h"
 
@@ -15,7 +15,7 @@ class Limits : public ReaderTest {
  protected:
   Limits() : ReaderTest("csv") {}
 
-  // Five samples of 4 MiB each, which shrink a thousandfold: refused unless that is allowed.
+  // Checks that five samples of 4 MiB, compressed a thousandfold, are refused unless most_inflation allows them.
   void check_inflation(const std::string& type, const Bytes& before, const Bytes& sample, char filler, const Bytes& end,
                        Values given = {}) {
     type_ = type;
@@ -42,13 +42,13 @@ TEST_F(Limits, WhatInflatesAThousandfold) {
                   {{"names", Strings{"x"}}});
 }
 
-// A file of 16 MiB is no danger, whatever it is made of.
+// Up to 16 MiB a file may inflate by any factor.
 TEST_F(Limits, LittleMayInflateFreely) {
   const Bytes content = "a\n" + Bytes("1") + Bytes((size_t{16} << 20) - 4, ' ') + "\n";
   const Values strict = {{"most_inflation", int64_t{1}}, {"most_line_bytes", int64_t{1} << 25}};
   EXPECT_EQ(open(file(gzip(content), strict))->samples(), 1);
   EXPECT_THAT(refusal(file(gzip(content + "2"), strict)).message(), HasSubstr("inflates to more than 1 times"));
-  // Nor is one that is not compressed.
+  // The limit does not apply to files that are not compressed.
   EXPECT_EQ(open(file(content + "2", strict))->samples(), 2);
 }
 
@@ -78,7 +78,7 @@ TEST_F(Limits, MoreColumnsThanSlots) {
                       HasSubstr("a reader has at most 4096"), HasSubstr("\"x = *: f32\"")));
   }
   EXPECT_EQ(open(file(wide(4097), {{"columns", Strings{"x = *: f32"}}}))->shape(0).front(), 4097);
-  // Found from the first line, not after the types of 100,000 columns were inferred.
+  // The error is found in the first line, before the types of 100,000 columns are inferred.
   allocator_->most_held = 0;
   EXPECT_EQ(refusal(file(wide(100'000), {{"most_kept_bytes", int64_t{0}}})).code(), TN_INVALID);
   EXPECT_EQ(allocator_->most_held, 0u);

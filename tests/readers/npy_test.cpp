@@ -16,7 +16,7 @@ Bytes little(uint64_t value, int bytes) {
   return result;
 }
 
-// A file with this literal as its header.
+// A .npy file with this literal as its header.
 Bytes npy(const Bytes& literal, const Bytes& values, int version = 1) {
   return "\x93NUMPY" + Bytes{static_cast<char>(version), 0} + little(literal.size(), version == 1 ? 2 : 4) + literal +
          values;
@@ -34,7 +34,7 @@ struct Entry {
   Bytes content;
   bool deflated = false;
   uint32_t crc_change = 0;
-  uint16_t flags = 0, method = 0;  // method 0: as deflated says
+  uint16_t flags = 0, method = 0;  // method 0: determined by deflated
 };
 
 // A ZIP archive of these members.
@@ -217,12 +217,12 @@ TEST_F(Npy, DamagedArchives) {
   EXPECT_THAT(refusal(given).message(), HasSubstr("is neither stored nor deflated"));
   put("d.npz", zip({{"x.npy", npy(header("|u1", "(1048576,)"), Bytes(1 << 20, '\0')), true}}));
   expect_damage({{"files", Strings{"d.npz"}}, {"most_inflated_bytes", int64_t{1000}}}, "inflates to more than 1000");
-  // Two members that are sound alone, but too much together for the size of their archive.
+  // Two members that are valid alone, but together inflate too much for the size of their archive.
   const Bytes zeros = npy(header("|u1", "(10, 1048576)"), Bytes(10 << 20, '\0'));
   put("d.npz", zip({{"x.npy", zeros, true}, {"y.npy", zeros, true}}));
   expect_damage(given, "d.npz, member y: inflates to more than 1000 times its size");
   EXPECT_EQ(open({{"files", Strings{"d.npz"}}, {"most_inflation", int64_t{1100}}})->slots(), 2u);
-  // Whatever single byte is changed, the archive is refused or read, and nothing else happens.
+  // With any single byte changed, the archive is refused or read without a crash.
   for (size_t at = 0; at < deflated.size(); ++at) {
     changed = deflated;
     changed[at] = static_cast<char>(changed[at] ^ 0x81);

@@ -100,7 +100,7 @@ TEST_F(Text, SavedVocabulariesStayAsTheyAre) {
   open(saving);
   EXPECT_EQ(got("v"), "<unk>\na\nb\n");
   std::filesystem::create_hard_link(folder_ / "v", folder_ / "w");
-  open(saving);  // the same words: nothing is done
+  open(saving);  // the same words: the file is not replaced
   EXPECT_TRUE(std::filesystem::equivalent(folder_ / "v", folder_ / "w"));
   put("v", "<unk>\r\na\r\nb");
   open(saving);
@@ -185,7 +185,7 @@ TEST_F(Text, DamageAndBounds) {
   const Bytes zipped = gzip(Bytes(100'000, 'x'));
   expect_damage(file(zipped.substr(0, zipped.size() / 2)), "damaged gzip data");
   EXPECT_EQ(lines(file(Bytes(1 << 20, 'x') + " y\n"))[0].size(), 2u);
-  EXPECT_EQ(check(file("")).size(), 0u);  // <unk> alone
+  EXPECT_EQ(check(file("")).size(), 0u);  // the vocabulary is <unk> only
   expect_damage(file("", {{"unknown", ""}}), (folder_ / "f").string() + ": contains no words for a vocabulary");
   expect_damage({{"unknown", ""}, {"files", Strings{"f", "f"}}}, "f: contains no words for a vocabulary, nor do");
   put("empty", "");

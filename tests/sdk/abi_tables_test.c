@@ -1,5 +1,5 @@
-/* The plugin interface: members of the tables of components (layers, kernels, updaters, readers, devices), as
- * tests/sdk/abi_test.c has those of data. SPDX-License-Identifier: Apache-2.0 */
+/* The plugin interface: the offsets of members of component tables (layers, kernels, updaters, readers, devices).
+ * abi_test.c has those of data. SPDX-License-Identifier: Apache-2.0 */
 #include "abi.h"
 
 /* tenon/builder.h */

@@ -1,5 +1,5 @@
-/* The plugin interface: where every member lies on x86-64, in pure C. A plugin that was built
- * yesterday has these numbers in it: a line may be added at the end of a struct that grows, never changed.
+/* The plugin interface: the offset of every member on x86-64, in pure C. Built plugins contain these numbers: a line
+ * may be added at the end of a struct that grows, but must not be changed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "abi.h"
 

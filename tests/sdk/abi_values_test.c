@@ -1,5 +1,5 @@
-/* The plugin interface: the value of every constant, in pure C. A plugin that was built yesterday has these numbers in
- * it: lines may be added, never changed. SPDX-License-Identifier: Apache-2.0 */
+/* The plugin interface: the value of every constant, in pure C. Built plugins contain these numbers: lines may be
+ * added, but must not be changed. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <string.h>
 #include <tenon/plugin.h>
@@ -154,7 +154,7 @@ IS(TN_COPY_TO_DEVICE, 0);
 IS(TN_COPY_TO_HOST, 1);
 IS(TN_COPY_ON_DEVICE, 2);
 
-/* Whether the table of opcodes differs from these rows, or has others: a new opcode gets its line here. */
+/* Whether the table of opcodes differs from these rows. A new opcode needs a row here. */
 static int opcodes_differ(void) {
   static const tn_opcode expected[] = {
       {TN_OP_INPUT, 0, TN_CLASS_SOURCE, 0, TN_KIND_STATED},
@@ -209,7 +209,7 @@ static int opcodes_differ(void) {
   return rows != count || tn_op_info(UINT32_MAX).op_class != TN_CLASS_NONE;
 }
 
-/* Whether tn_data finds the values elsewhere than they are. */
+/* Whether tn_data returns a wrong address. */
 static int data_differs(void) {
   uint8_t bytes[8] = {0};
   tn_tensor tensor;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a shared object exports and leaves open: exports.sh <nm> plugin|library <file>
-#   plugin:  exactly the symbol tenon_plugin, and no undefined symbol of ours
-#   library: tn_* alone, and some
+# Checks the exported and undefined symbols of a shared object: exports.sh <nm> plugin|library <file>
+#   plugin:  exactly the symbol tenon_plugin, and no undefined symbol of Tenon
+#   library: only tn_*, among them tn_version
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-// Formulas written as C++ expressions: what they record, what they refuse. SPDX-License-Identifier: Apache-2.0
+// Formulas written as C++ expressions: recorded programs, and refused expressions. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using tn::Logical;
 using tn::Program;
 using Values = std::vector<std::vector<double>>;
 
-// The outputs over a grid of 2 rows and 3 columns, after the host accepted the program.
+// Returns the outputs over a grid of 2 rows and 3 columns, after the host has validated the program.
 Values evaluate(const Program& program, const Values& inputs) {
   const tenon::core::Program checked = tenon::core::Program::from(*program.get());
   for (size_t i = 0; i < checked.instructions.size(); ++i)
@@ -45,7 +45,7 @@ void expect_same(Formula formula, Expected expected) {
       EXPECT_DOUBLE_EQ(outputs[0][i], wanted) << "element " << i;
   }
 }
-// The formula is compiled twice, once to be recorded and once as plain arithmetic.
+// Compiles the formula twice: once as a recording and once as plain arithmetic.
 #define EXPECT_SAME(expression)                                                                            \
   expect_same([]([[maybe_unused]] const auto& x, [[maybe_unused]] const auto& y) { return (expression); }, \
               []([[maybe_unused]] double x, [[maybe_unused]] double y) { return static_cast<double>(expression); })
@@ -182,7 +182,7 @@ TEST(LayerOutput, MisuseThrows) {
   EXPECT_NO_THROW(Int(-(int64_t{1} << 53)));
 }
 
-// ---- what must not compile
+// ---- expressions that must not compile
 
 template <typename A, typename B, typename = void>
 struct Adds : std::false_type {};

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One header, alone, in each of its languages, without a warning, by the build's compiler and by clang if there is one:
+# Compiles one header alone, in each of its languages, without warnings, by the build's compiler and by clang if found:
 #   header.sh <compiler> <clang or CLANG-NOTFOUND> <header> <language>,... <option>...
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
@@ -11,7 +11,7 @@ for compiler in "$1" "$2"; do
   for language in "${languages[@]}"; do
     kind=c
     [[ "$language" != c++* ]] || kind=c++
-    # Twice: an include guard that fails shows here.
+    # Included twice to check the include guard.
     printf '#include <tenon/%s>\n#include <tenon/%s>\n' "$header" "$header" |
       "$compiler" -x "$kind" "-std=$language" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
         "${@:5}" - || {

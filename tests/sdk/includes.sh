@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The include law as the compiler sees it: includes.sh <compiler> <file of -I options> <source> <good> <bad>...
-# The source with the good header compiles; with each bad one it fails, and because that header is not found.
+# Checks which headers a target can include: includes.sh <compiler> <file of -I options> <source> <good> <bad>...
+# The source with the good header compiles; with each bad one it fails because that header is not found.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 

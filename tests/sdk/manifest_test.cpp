@@ -1,4 +1,4 @@
-// The note that the build step wrote into each plugin, read back by the host, says what the plugin's descriptor says.
+// The note that the build step wrote into each plugin, as read by the host, is equal to the plugin's descriptor.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/manifest.h"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Include paths cannot stop "../": no source of the product may use it. SPDX-License-Identifier: Apache-2.0
+# Checks that sources of the product do not include by "../", which include paths cannot prevent.
+# SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 cd "$1"
 
@@ -7,5 +8,5 @@ if found="$(grep -rnE '#[[:space:]]*include[[:space:]]*["<]([^">]*/)?\.\./' core
   printf 'included by way of a parent folder:\n%s\n' "$found"
   exit 1
 fi
-# The search itself must be able to find one.
+# The search must find a forbidden include.
 grep -qE '#[[:space:]]*include[[:space:]]*["<]([^">]*/)?\.\./' <<<'#include "../core/error.h"'

@@ -1,4 +1,4 @@
-// The C++ wrapper of readers: every storage, room that is too small, failures, passes.
+// The C++ wrapper of readers: every storage, buffers that are too small, failures, passes.
 // SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.hpp>
 
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 enum Slip : int64_t { kNoSlip, kWrongNumber, kWrongType, kWrongStorage, kMissing };
 
-// Sample i of all: [i, pass], i rows of two, i % 3 sequences of 0, 1 ... rows, i % 4 entries.
+// A reader. Sample i holds [i, pass], i rows of two numbers, i % 3 sequences of 0, 1, ... rows, and i % 4 entries.
 class Everything {
  public:
   static void describe(tn::ReaderDescription& d) {
@@ -81,7 +81,7 @@ class ReaderWrapper : public ReaderTest {
   ReaderWrapper() : ReaderTest("test.everything") { registry_.add(*tn::entry<describe>()); }
 };
 
-// check compares samples of different passes: those without their number.
+// Removes the number of the pass from samples, so that those of different passes are equal.
 std::vector<Sample> without_pass(std::vector<Sample> samples) {
   for (Sample& sample : samples) sample[0].values.resize(sizeof(int64_t));
   return samples;

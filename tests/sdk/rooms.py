@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Each file of a room of the host includes its own room and those that the room names: rooms.py ROOT ROOM=OTHER,... ...
-Include paths alone let it include what those include, too. SPDX-License-Identifier: Apache-2.0"""
+"""Checks that each file of a room of the host includes only its room and those that the room names:
+rooms.py ROOT ROOM=OTHER,... ... The include paths also contain the rooms that those name.
+SPDX-License-Identifier: Apache-2.0"""
 import pathlib
 import re
 import sys
@@ -9,11 +10,11 @@ OUTSIDE = {"cli", "include"}  # not part of the library's own sources
 
 
 def wrong(root, rooms):
-    """A line for each include that its room does not name."""
+    """Returns a line for each include that the room of the file does not name."""
     lines = []
     for folder in sorted(path for path in (root / "host").iterdir() if path.is_dir() and path.name not in OUTSIDE):
         if folder.name not in rooms:
-            lines.append(f"host/{folder.name} is no room of host/CMakeLists.txt")
+            lines.append(f"host/{folder.name} is not a room of host/CMakeLists.txt")
             continue
         for path in sorted(folder.glob("*.*")):
             for other in re.findall(r'#include "host/(\w+)/', path.read_text(encoding="utf-8")):
@@ -30,7 +31,7 @@ def main():
     root = pathlib.Path(sys.argv[1])
     found = wrong(root, rooms)
     print("\n".join(found))
-    # The search itself must be able to find one.
+    # The search must find includes if no room names another.
     blind = not wrong(root, {name: [] for name in rooms})
     return 1 if found or blind else 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The public API includes headers of the system and of Tenon alone: self_contained.sh <compiler> <checkout>
+# Checks that the public API includes only headers of the system and of Tenon: self_contained.sh <compiler> <checkout>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
@@ -13,7 +13,7 @@ for header in tenon/tenon.h tenon/tenon.hpp; do
   foreign="$(grep -vE "^($2/(sdk|host)/include/tenon/|.*/(c\+\+|x86_64-linux-gnu|gcc|clang|bits|linux|asm[^/]*)/|/usr/include/[a-z0-9_-]+\.h$)" \
     <<<"$found" || true)"
   [[ -z "$foreign" ]] || {
-    echo "$header includes what nobody installs with Tenon: $foreign"
+    echo "$header includes headers that are not installed with Tenon: $foreign"
     exit 1
   }
 done

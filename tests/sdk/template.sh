@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An author's first hour: install Tenon, take the template out of it, build it elsewhere, look at what came out.
+# Installs Tenon, builds the installed template in another folder, and checks the plugin:
 #   template.sh <cmake> <build folder> <work folder> <C++ compiler> <exports.sh> <nm>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
@@ -27,7 +27,7 @@ if grep -rlE "$build/|$work/source" "$plugin"; then
   exit 1
 fi
 
-# Put beside the others it is found, by the installed program, from its note.
+# The installed program lists the plugin from its note once it is in the folder of plugins.
 plugins="$(dirname "$(find "$work/prefix" -type d -path '*/tenon/plugins/layers' -print -quit)")"
 cp "$plugin" "$plugins/layers/"
 "$work/prefix/bin/tenon" plugins list >"$work/list"

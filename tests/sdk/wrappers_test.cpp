@@ -1,4 +1,4 @@
-// The C++ comfort over the plugin interface: barriers, reports, tables. SPDX-License-Identifier: Apache-2.0
+// The C++ wrappers of the plugin interface: exception barriers, reports, tables. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ TEST(Barrier, EveryExceptionBecomesAStatusAndAReport) {
   EXPECT_EQ(status_of([] { throw 7; }, sink), TN_PLUGIN_FAULT);
   EXPECT_EQ(sink.reports, 4);
   EXPECT_EQ(status_of([] { throw tn::Reported(TN_NOT_FOUND); }, sink), TN_NOT_FOUND);
-  EXPECT_EQ(sink.reports, 4) << "the host reported that one itself";
+  EXPECT_EQ(sink.reports, 4) << "the host has reported it already";
   EXPECT_EQ(tn::guarded(nullptr, [] { throw std::runtime_error("nobody listens"); }), TN_PLUGIN_FAULT);
 }
 
@@ -71,7 +71,7 @@ TEST(Barrier, AFailureCarriesPortAndShapes) {
 
 // ---- layers
 
-// Calls what the test says from within plan and expand.
+// The functions that plan and expand of Probe call.
 std::function<void(tn::Planner&)>* planning = nullptr;
 std::function<bool(tn::Expander&)>* expanding = nullptr;
 
@@ -93,7 +93,7 @@ struct Probe {
 
 const tn_dim kSamples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
 
-// A planner with three inputs, [samples, 4, 5] float, none, and [samples] int32.
+// A planner with three inputs: float [samples, 4, 5], an absent one, and int32 [samples].
 struct FakePlan {
   Sink sink;
   tn::Spec image = tn::Spec({kSamples, 4, 5}, TN_F32), label = tn::Spec({kSamples}, TN_I32);

@@ -6,7 +6,7 @@
 
 namespace tenon_tests {
 
-// Offers nothing yet. id: a literal, in reverse domain form.
+// Returns a descriptor without components. id: a string literal in reverse domain form.
 inline tn_plugin bare_plugin(const char* id) {
   tn_plugin plugin = {};
   plugin.size = sizeof plugin;

@@ -1,4 +1,4 @@
-// How the rows of a minibatch fall into sequences: drawn, or the two extremes. SPDX-License-Identifier: Apache-2.0
+// Draws the lengths of sequences: random ones, or one of two extremes. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@ using namespace tenon;
 enum class Lengths {
   kDrawn,
   kManyShort,  // every sequence has one row
-  kOneLong     // the first sample has 10,000 rows, with two levels in one inner sequence; the others none
+  kOneLong     // the first sample has 10,000 rows, with two levels in one inner sequence; the others are empty
 };
 
 struct DrawnSequences {
   static constexpr int64_t kLong = 10000;
   std::vector<std::vector<int64_t>> offsets;  // per level, from the samples inwards
 
-  // Some are empty, more so at the ends; one sample alone has a few rows.
+  // Draws the lengths. With kDrawn about a quarter of the sequences are empty, and the last one always; a single
+  // sequence has length 5.
   static DrawnSequences draw(uint32_t levels, int64_t samples, Lengths lengths, std::mt19937_64& random) {
     DrawnSequences drawn;
     int64_t count = samples;
@@ -41,7 +42,7 @@ struct DrawnSequences {
     return drawn;
   }
 
-  // Of the first samples; with fewer levels than there are, the inner sequences.
+  // The number of rows of the first `samples` samples; with fewer levels than were drawn, of their inner sequences.
   [[nodiscard]] int64_t rows(int64_t samples, uint32_t levels) const {
     int64_t count = samples;
     for (uint32_t level = 0; level < levels; ++level) count = offsets[level][static_cast<size_t>(count)];

@@ -1,4 +1,5 @@
-// The functions here stand before those of the C library, since the program comes first where a name is looked up.
+// The functions below take precedence over those of the C library, since the dynamic linker looks names up in the
+// program first.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/failing_calls.h"
 
@@ -29,13 +30,13 @@ namespace tenon_tests {
 
 namespace {
 
-// Constant-initialised: memory is asked for before any constructor runs.
+// Constant-initialised, since malloc is called before any constructor runs.
 std::atomic<int> armed{-1};  // a Calls
 std::atomic<int64_t> counted{0}, first_failure{0};
 std::atomic<bool> all_from_there{false};
 std::atomic<int64_t> held{0};
 
-// Of the dynamic linker.
+// The range of the dynamic linker's code.
 std::atomic<uintptr_t> linker_begin{0}, linker_end{0};
 
 void find_linker() {
@@ -57,14 +58,14 @@ bool fails(Calls kind) {
   return all_from_there ? number >= first_failure : number == first_failure;
 }
 
-// The dynamic linker gets what it asks for: a thread's first use of the thread-local data of a plugin takes memory, and
-// where there is none the C library ends the process, which nobody can prevent.
+// Whether a call fails; never for the dynamic linker. It allocates when a thread first uses a plugin's thread-local
+// data, and the C library ends the process if that fails.
 [[maybe_unused]] bool memory_fails(const void* caller) {
   const auto from = reinterpret_cast<uintptr_t>(caller);
   return (from < linker_begin || from >= linker_end) && fails(Calls::kMemory);
 }
 
-// The function of this name in the libraries behind the program.
+// The next function of this name after the one of the program.
 template <typename Function>
 Function* real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
@@ -100,7 +101,7 @@ using tenon_tests::real;
 
 #if TENON_SANITIZED
 
-// Of the sanitizer's own malloc, which cannot be replaced; no header of GCC declares it.
+// Sets hooks of the sanitizer's malloc, which cannot be replaced; no header of GCC declares this function.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloced)(const volatile void*, size_t),
                                                          void (*freed)(const volatile void*));
 
@@ -145,7 +146,7 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free
 
 extern "C" {
 
-// The C library's own, under names that nobody replaces.
+// The functions of the C library, under its internal names.
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* memory, size_t bytes);
@@ -189,7 +190,7 @@ TENON_REPLACES void free(void* memory) {
 
 extern "C" {
 
-// Of a call that fails, and of the real one.
+// Returns the error of a call that fails, else the result of the real function.
 #define TENON_CALL(name, ...)                               \
   if (fails(Calls::kFiles)) return errno = EIO, -1;         \
   static const auto behind = real<decltype(::name)>(#name); \
@@ -205,11 +206,11 @@ TENON_REPLACES int open(const char* path, int flags, ...) {
 TENON_REPLACES ssize_t read(int file, void* to, size_t bytes) { TENON_CALL(read, file, to, bytes); }
 TENON_REPLACES ssize_t pread(int file, void* to, size_t bytes, off_t at) { TENON_CALL(pread, file, to, bytes, at); }
 TENON_REPLACES ssize_t write(int file, const void* from, size_t bytes) { TENON_CALL(write, file, from, bytes); }
-// Thousands of files are written that no loss of power need spare.
+// Does not sync: the tests write thousands of files that need not survive a loss of power.
 TENON_REPLACES int fsync(int) { return fails(Calls::kFiles) ? (errno = EIO, -1) : 0; }
 TENON_REPLACES int fstat(int file, struct stat* to) noexcept { TENON_CALL(fstat, file, to); }
 TENON_REPLACES int rename(const char* from, const char* to) noexcept { TENON_CALL(rename, from, to); }
-// What fails to close is closed all the same.
+// Closes the file even if the call fails.
 TENON_REPLACES int close(int file) {
   static const auto behind = real<decltype(::close)>("close");
   const int result = behind(file);

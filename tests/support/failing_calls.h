@@ -1,4 +1,4 @@
-// Lets calls of the C library fail: memory that is asked for, and files. It serves the whole process: the host, every
+// Makes calls of the C library fail: allocations and operations on files. Affects the whole process: the host, every
 // plugin and every library below them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -8,12 +8,12 @@
 namespace tenon_tests {
 
 enum class Calls {
-  kMemory,  // malloc and its kin; with a sanitizer, which needs these for itself, operator new
+  kMemory,  // malloc and related functions; with a sanitizer, which replaces these itself, operator new
   kFiles    // open, fstat, read, pread, write, fsync, close, rename
 };
 
-// While one lives, calls of one kind are counted, on all threads, and fail from number `first` on: that one alone, or
-// all. One at a time.
+// Counts the calls of one kind on all threads while it exists. Call number `first` fails; with `for_good` all later
+// calls fail too. At most one object exists at a time.
 class FailingCalls {
  public:
   static constexpr int64_t kNone = INT64_MAX;
@@ -25,7 +25,7 @@ class FailingCalls {
   [[nodiscard]] static int64_t calls();  // so far
 };
 
-// Blocks of memory that the process holds.
+// The number of blocks of memory that the process holds.
 [[nodiscard]] int64_t blocks_held();
 
 }  // namespace tenon_tests

@@ -1,4 +1,4 @@
-// The main job's model and data, made through the public API. SPDX-License-Identifier: Apache-2.0
+// A perceptron and readers for Fashion-MNIST, made with the public API. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct Perceptron {
   [[nodiscard]] Layers outputs() const { return {cost, accuracy}; }
 };
 
-// 784 - hidden - 10, with act = "relu" between.
+// A perceptron of 784 inputs, `hidden` units with act = "relu", and 10 classes.
 inline Perceptron perceptron(const Host& host, int64_t hidden = 128) {
   Perceptron model;
   DataOptions image;

@@ -1,4 +1,4 @@
-// System interfaces that count, and fail at one call, over others that work. SPDX-License-Identifier: Apache-2.0
+// System interfaces over working ones that count calls and make one fail. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class FaultyAllocator final : public Allocator {
  public:
   explicit FaultyAllocator(std::shared_ptr<Allocator> over = system_allocator()) : over_(std::move(over)) {}
 
-  int64_t fail_at = -1;  // the number of the call that has no memory, from 0; -1: none
+  int64_t fail_at = -1;  // number of the call that fails, from 0; -1: none
   int64_t calls = 0;
   uint64_t held = 0, most_held = 0;  // bytes
 
@@ -43,7 +43,7 @@ class FaultyFiles final : public FileSystem {
  public:
   explicit FaultyFiles(std::shared_ptr<FileSystem> over = system_files()) : over_(std::move(over)) {}
 
-  int64_t fail_at = -1;  // the number of the call, of files too, that fails with TN_IO, from 0; -1: none
+  int64_t fail_at = -1;  // number of the call of this object or of its files that fails with TN_IO, from 0; -1: none
   int64_t calls = 0;
   uint64_t bytes_read = 0, bytes_written = 0;
 

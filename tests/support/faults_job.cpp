@@ -30,7 +30,7 @@ std::string idx_header(std::initializer_list<uint32_t> shape) {
   return result;
 }
 
-// The plugins that a job needs and no others, so that to find them takes little.
+// Links only the plugins that a job needs into its folder, so that loading is fast.
 void offer_plugins(const fs::path& folder, std::initializer_list<const char*> plugins) {
   for (const std::string plugin : plugins) {
     const fs::path link = folder / "plugins" / (plugin + ".so");

@@ -1,4 +1,4 @@
-// A small job in steps, from finding plugins to predictions, each of which can be tried again after it failed.
+// A small job in steps, from loading plugins to predictions. A step can be repeated after it failed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,7 @@ constexpr Step kSteps[] = {Step::kHost, Step::kBuild, Step::kPlan, Step::kTrain,
                            Step::kSave, Step::kLoad,  Step::kTest, Step::kInfer};
 constexpr const char* kStepNames[] = {"host", "build", "plan", "train", "save", "load", "test", "infer"};
 
-// All that comes out of a job.
+// The results of a job.
 struct Products {
   std::string plan, model, predictions;
   double cost = 0, accuracy = 0;
@@ -27,26 +27,26 @@ struct Products {
 
 class FaultsJob {
  public:
-  // In `folder` are "plugins" and the data; the model goes to "saved/model" there.
+  // `folder` holds "plugins" and the data; the model is saved as "saved/model" in it.
   FaultsJob(std::string folder, const tn_allocator* allocator) : folder_(std::move(folder)), allocator_(allocator) {}
   virtual ~FaultsJob() = default;
   FaultsJob(const FaultsJob&) = delete;
   FaultsJob& operator=(const FaultsJob&) = delete;
 
-  // Makes what a step begins with, so that it finds the same however often it is tried.
+  // Restores the initial state of a step, so that every attempt starts from the same state.
   void prepare(Step step);
   void run(Step step);
 
-  // Instead of Step::kHost.
+  // Sets the host, in place of Step::kHost.
   void use(const std::optional<Host>& host) { host_ = host; }
   [[nodiscard]] const std::optional<Host>& host() const { return host_; }
   [[nodiscard]] std::string plugins() const { return host_->plugins(); }
   [[nodiscard]] const Products& products() const { return products_; }
-  // The values of all parameters that a training changes.
+  // The bytes of all parameters.
   [[nodiscard]] std::string state() const;
   [[nodiscard]] std::string model_path() const { return folder_ + "/saved/model"; }
 
-  std::set<std::string>* states = nullptr;  // takes state() before the first update and after each
+  std::set<std::string>* states = nullptr;  // if not null: receives state() before the first update and after each
 
  protected:
   struct Network {
@@ -73,10 +73,11 @@ class FaultsJob {
   Products products_;
 };
 
-// Images of 4 x 4 pixels in files of idx; a perceptron with dropout. Writes what it needs into `folder` beforehand.
+// A job of a perceptron with dropout on images of 4 x 4 pixels in IDX files. write_image_job writes its files into
+// `folder`.
 void write_image_job(const std::string& folder);
 [[nodiscard]] std::unique_ptr<FaultsJob> image_job(const std::string& folder, const tn_allocator* allocator);
-// Words of a text; vectors of words, whose gradients are rows.
+// A job of word vectors with row-sparse gradients on a text. write_word_job writes its files into `folder`.
 void write_word_job(const std::string& folder);
 [[nodiscard]] std::unique_ptr<FaultsJob> word_job(const std::string& folder, const tn_allocator* allocator);
 

@@ -48,7 +48,7 @@ testing::AssertionResult agree(const std::vector<double>& a, const std::vector<d
                                const std::vector<double>& scales) {
   if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " numbers, expected " << b.size();
   constexpr double kLargest = std::numeric_limits<float>::max();
-  constexpr double kSmallest = 1e-35;  // of a factor that is below the numbers of fp32, and another one
+  constexpr double kSmallest = 1e-35;  // a product with a factor that is 0 in fp32
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i]) continue;
     if (std::abs(b[i]) > kLargest && a[i] == std::copysign(INFINITY, b[i])) continue;
@@ -319,7 +319,7 @@ Layer Bench::sparse_input(size_t i) {
   data.shape = wanted.shape;
   std::uniform_int_distribution<int64_t> draw_id(0, wanted.shape[0] - 1);
   for (int64_t k = rows_of(key(i), samples_); k > 0; --k) {
-    // Consecutive ones, so that a sample with no more entries than columns has each at most once.
+    // Consecutive ids, so that a sample with at most as many entries as columns has no duplicates.
     entries_[i].push_back(entries_[i].empty() ? draw_id(random_) : (entries_[i].back() + 1) % wanted.shape[0]);
     values_[i].push_back(draw(wanted));
   }
@@ -334,7 +334,7 @@ float Bench::drawn_from_range(const CheckedInput& wanted) {
   return value;
 }
 
-// Within the numbers that the layer takes: all, if the range says so; all of its sign, or only those of the range.
+// Draws a number that the layer takes: only of the range if `limited`, and not negative if the range is not.
 float Bench::draw(const CheckedInput& wanted) {
   const float drawn = drawn_from_range(wanted);
   switch (numbers_) {
@@ -363,8 +363,8 @@ void Bench::fill_inputs() {
   }
 }
 
-// Parameters and buffers of the layer itself: whatever their initialiser gave, plus noise, so that zeros hide nothing.
-// A buffer may be a variance or a count, so its noise is positive.
+// Adds noise to the initial values of the layer's own parameters and buffers, so that zeros do not hide errors. A
+// buffer may be a variance or a count, so its noise is positive.
 void Bench::fill_own() {
   const std::string prefix = own("");
   for (const nlohmann::json& entry : nlohmann::json::parse(parameters_.describe())) {

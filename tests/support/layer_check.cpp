@@ -19,7 +19,7 @@ using namespace tenon;
 
 namespace {
 
-// Central differences of the formula along every `stride`th element of `values`, which lie inside `arguments`.
+// Central differences of the cost by every `stride`th element of `values`, which are part of `arguments`.
 std::vector<double> finite_differences(const Bench& bench, FormulaArguments& arguments, std::vector<double>& values,
                                        size_t stride = 1) {
   std::vector<double> result(values.size());
@@ -38,12 +38,12 @@ std::vector<double> finite_differences(const Bench& bench, FormulaArguments& arg
 
 constexpr double kGradientTolerance = 1e-6;  // fp64 against central differences
 
-// Differences are only as exact as the cost that they are differences of, and leave third derivatives out.
+// The scale of the errors of central differences: that of the cost, which they subtract.
 std::vector<double> scales_of_differences(const Bench& bench, const FormulaArguments& arguments) {
   return {1e-3 * std::max(1.0, std::abs(bench.cost(arguments)))};
 }
 
-// Every mutant of a right gradient must be found out by the comparison that accepted it.
+// Checks that the comparison that accepts a gradient rejects every mutant of it.
 int64_t check_mutants(const std::vector<double>& gradient, const std::vector<double>& expected,
                       const std::vector<double>& scales, const std::vector<double>& twice, const std::string& name) {
   double largest = 0;
@@ -77,7 +77,7 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samp
   FormulaArguments arguments = bench.arguments(samples);
   const Gradients narrow = gradients_of(bench, TN_F32, samples);
   const Machine machine = bench.machine(TN_F64);
-  for (int times = 0; times < 2; ++times) {  // adds: the second backward doubles what the first one wrote
+  for (int times = 0; times < 2; ++times) {  // the second backward adds, which doubles the gradients
     bench.forward(machine, TN_F64, samples);
     machine.backward();
   }
@@ -104,7 +104,7 @@ int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samp
   return checks;
 }
 
-// Whatever is asked for beside it, a gradient is the same: each one alone, the others frozen.
+// Checks that each gradient is the same if it is computed alone, with the other parameters frozen.
 int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t samples, const Gradients& all,
                        const Gradients& scales) {
   const std::vector<std::string> names = bench.trained();
@@ -121,8 +121,8 @@ int64_t check_requests(const LayerCase& layer, const Bench& bench, int64_t sampl
   return static_cast<int64_t>(names.size());
 }
 
-// An empty minibatch costs nothing; fewer samples than the machine was made for give the formula's values, and those
-// that are left the same bits, unless the layer couples them.
+// Checks that an empty minibatch has the cost 0, and that with one sample less than the machine allows the outputs are
+// those of the formula and, unless the layer couples samples, have the same bits as before.
 int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t samples) {
   const Machine machine = bench.machine(TN_F64);
   bench.forward(machine, TN_F64, 0);
@@ -143,12 +143,12 @@ int64_t check_smaller(const LayerCase& layer, const Bench& bench, int64_t sample
   return 5;
 }
 
-// Samples whose sequences have no rows at all.
+// Checks samples whose sequences are all empty.
 int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples) {
   if (!bench.has_sequences()) return 0;
   const Machine machine = bench.machine(TN_F64);
   FormulaArguments arguments = bench.arguments(samples, true, true);
-  bench.forward(machine, TN_F64, samples);  // leaves something behind
+  bench.forward(machine, TN_F64, samples);  // leaves other values in memory
   bench.forward(machine, TN_F64, samples, true);
   for (size_t k = 0; k < bench.outputs_count(); ++k)
     EXPECT_TRUE(agree(as_doubles(machine.output(bench.output(k))), bench.formula(k)(arguments), 1e-12,
@@ -160,7 +160,7 @@ int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples)
   const auto check = [&](const std::string& parameter, std::vector<double>& values) {
     std::vector<double> expected = finite_differences(bench, arguments, values);
     const std::vector<double> gradient = as_doubles(machine.gradient(parameter));
-    expected.resize(gradient.size());  // rows that no sequence has get nothing
+    expected.resize(gradient.size());  // rows outside of all sequences have gradient 0
     EXPECT_TRUE(agree(gradient, expected, kGradientTolerance, scales_of_differences(bench, arguments)))
         << layer.type << ": " << parameter << " without rows";
     ++checks;
@@ -171,7 +171,7 @@ int64_t check_empty(const LayerCase& layer, const Bench& bench, int64_t samples)
   return checks;
 }
 
-// Whether any number of threads gives the same bits.
+// Checks that every number of threads gives the same bits.
 int64_t check_threads(const LayerCase& layer, int64_t samples, Lengths lengths) {
   const auto bits = [&](int threads) {
     const Bench bench(layer, threads, samples, lengths);
@@ -183,7 +183,7 @@ int64_t check_threads(const LayerCase& layer, int64_t samples, Lengths lengths) 
   return 3;
 }
 
-// Some elements of every gradient, in fp64.
+// Checks some elements of every gradient, in fp64.
 int64_t check_sample_of_gradients(const LayerCase& layer, const Bench& bench, int64_t samples) {
   FormulaArguments arguments = bench.arguments(samples);
   const Machine machine = bench.machine(TN_F64);
@@ -195,7 +195,7 @@ int64_t check_sample_of_gradients(const LayerCase& layer, const Bench& bench, in
     const size_t stride = values.size() / kElements + 1;
     std::vector<double> gradient = as_doubles(machine.gradient(parameter));
     for (size_t i = 0; i < gradient.size(); ++i)
-      if (i % stride != 0) gradient[i] = 0;  // not looked at
+      if (i % stride != 0) gradient[i] = 0;  // not compared
     EXPECT_TRUE(agree(gradient, finite_differences(bench, arguments, values, stride), 1e-5,
                       scales_of_differences(bench, arguments)))
         << layer.type << ": gradient of " << parameter;

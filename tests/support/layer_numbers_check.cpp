@@ -15,7 +15,7 @@ using namespace tenon;
 
 namespace {
 
-constexpr double kLargestCost = 1e30;  // sums of fp32 end soon after
+constexpr double kLargestCost = 1e30;  // larger sums overflow in fp32
 
 const char* name_of(Numbers numbers) {
   switch (numbers) {
@@ -33,7 +33,7 @@ const char* name_of(Numbers numbers) {
   return "";
 }
 
-// Slopes of the cost on both sides of some elements, one by one and together, against the gradient.
+// Compares the gradient with the slopes of the cost on both sides of some elements, of each alone and of all together.
 class SlopeCheck {
  public:
   SlopeCheck(const LayerCase& layer, const Bench& bench, const Gradients& gradients, int64_t samples)
@@ -78,7 +78,7 @@ class SlopeCheck {
   int64_t checks_ = 0;
 };
 
-// Where the cost is a number of fp32.
+// Checks gradients whose cost is in the range of fp32.
 int64_t check_gradients(const LayerCase& layer, const Bench& bench, int64_t samples) {
   const Gradients wide = gradients_of(bench, TN_F64, samples), narrow = gradients_of(bench, TN_F32, samples);
   const Gradients scales = gradient_scales(bench, wide, samples);

@@ -14,7 +14,7 @@ namespace {
 constexpr int kDraws = 3;
 constexpr uint64_t kSeed = 5;
 
-// Where a draw jumps out of what can be computed it tells nothing.
+// Raises the scales to those of a draw. Scales that are not finite are ignored.
 void take_most(std::vector<double>& scales, const std::vector<double>& exact, const std::vector<double>& moved,
                double share) {
   for (size_t i = 0; i < scales.size() && i < moved.size(); ++i)

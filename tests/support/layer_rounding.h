@@ -1,4 +1,4 @@
-// Parts of check_layer: how large the rounding errors of a number may be.
+// A part of check_layer: the allowed rounding error of each number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,21 +12,22 @@ namespace tenon_tests {
 
 using namespace tenon;
 
-// What errors of rounding are relative to: the size of a number or, where what it is made of cancels, the size of that.
-// It is measured: everything that is given is moved by a small share of itself, and how far the number moves, for each
-// share, is how much of an error its inputs alone may have brought. The most of a few draws counts.
+// Scales of rounding errors: the size of a number or, if its terms cancel, the size of the terms. The scale is
+// measured: all inputs are changed by a small relative share, and the change of the number divided by the share is the
+// error that rounded inputs can cause. The largest of a few draws counts.
 
-// Of each number that a formula makes.
+// The scale of each number of a formula's result.
 [[nodiscard]] std::vector<double> scales_of(const Bench& bench, const Formula& formula,
                                             const FormulaArguments& arguments);
-// Of each number of an output, what the case says that its layer rounds included.
+// The scale of each number of an output, with LayerCase::rounded taken into account.
 [[nodiscard]] std::vector<double> output_scales(const Bench& bench, size_t output, const FormulaArguments& arguments);
 
 using Gradients = std::map<std::string, std::vector<double>>;  // by parameter
 
-// Of one minibatch, by a machine of its own.
+// The gradients of one minibatch, computed by a new machine.
 [[nodiscard]] Gradients gradients_of(const Bench& bench, tn_dtype compute, int64_t samples);
-// Of each number of a gradient, which an fp64 machine on moved numbers gives. `exact` are those of `bench`.
+// The scale of each number of a gradient, measured by an fp64 machine on changed numbers. `exact`: the gradients of
+// `bench`.
 [[nodiscard]] Gradients gradient_scales(const Bench& bench, const Gradients& exact, int64_t samples);
 
 }  // namespace tenon_tests

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file that goes with it.
+// A file that the destructor removes.
 class TemporaryFile {
  public:
   [[nodiscard]] std::string path() const { return path_.string(); }
@@ -35,7 +35,7 @@ class TemporaryFile {
   fs::path path_ = folder_.file("model.safetensors");
 };
 
-// Commits buffers and leaves parameters as they are.
+// An updater that commits buffers and leaves parameters unchanged.
 Updater committer(const Host& host) { return host.updater("sgd", {{"learning_rate", 0.0}}); }
 
 using Buffers = std::map<std::string, std::vector<double>>;
@@ -61,7 +61,7 @@ class BufferCheck {
   struct Next {
     Buffers values, scales;
   };
-  // Next values by the formula, from the buffers as the set has them now.
+  // The next values by the formula, from the current buffers of the ParameterSet.
   [[nodiscard]] Next expected() const {
     const FormulaArguments arguments = bench_.arguments(samples_);
     Next next;
@@ -87,11 +87,11 @@ class BufferCheck {
       ++checks_;
     }
   }
-  // Each, with what came before it, would be found out if the update committed twice.
+  // Checks that next values differ from the current ones, so that the checks notice a second commit.
   void expect_change(const Buffers& before, const Buffers& next) {
     for (const std::string& suffix : bench_.buffers()) {
       EXPECT_FALSE(agree(before.at(suffix), next.at(suffix), 1e-4, {0}))
-          << case_.type << ": buffer \"" << suffix << "\" has a next value that tells nothing";
+          << case_.type << ": buffer \"" << suffix << "\" has a next value equal to the current one";
       ++checks_;
     }
   }
@@ -107,7 +107,7 @@ class BufferCheck {
       expect_unchanged(before, "forward");
       machine.backward();
       expect_unchanged(before, "backward");
-      if (forwards == 2) {  // two minibatches, one update
+      if (forwards == 2) {  // two minibatches before one update
         bench_.forward(machine, compute_, samples_);
         machine.backward();
       }

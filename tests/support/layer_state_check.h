@@ -1,4 +1,4 @@
-// Parts of check_layer: what outlives a step. SPDX-License-Identifier: Apache-2.0
+// A part of check_layer: buffers and saved models. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ using namespace tenon;
 // The bits of every output, of the cost and of every gradient in fp32. `outputs` are those of the machine.
 std::vector<double> bits_of_a_step(const Bench& bench, const Machine& machine, const Layers& outputs, int64_t samples);
 
-// The model is saved, loaded in another host and gives the same bits; saved again it is the same file. Gives the number
-// of checks.
+// Saves the model and loads it in another host, where it must give the same bits; saved again it must be the same file.
+// Returns the number of checks.
 int64_t check_file(const LayerCase& layer, int64_t samples);
 
-// Buffers are next values that the host commits: running forward again changes nothing, an update commits what the last
-// forward made once, a frozen buffer and an empty minibatch commit nothing. No check where there are no buffers.
+// Checks that forward and backward leave buffers unchanged, that an update commits the next values of the last forward
+// once, and that a frozen buffer and an empty minibatch commit nothing. Returns the number of checks: 0 without
+// buffers.
 int64_t check_buffers(const LayerCase& layer, int64_t samples);
 
 }  // namespace tenon_tests

@@ -1,5 +1,5 @@
-// A reader type whose samples are made up, for tests of what the host does with readers. Sample i of all has two slots:
-// "id" int64 [] = i, and "value" float32 [3] = i, i + 0.25, i + 0.5. On request it has three more, of i % 5 rows, i % 3
+// A reader type with generated samples, for tests of the host. Sample i, counted over all shards, has two slots: "id"
+// int64 [] = i, and "value" float32 [3] = i, i + 0.25, i + 0.5. On request it has three more, of i % 5 rows, i % 3
 // inner sequences and i % 4 entries: "words" (row k: 10 * i + k), "text" (inner sequence j: (i + j) % 4 rows, row k:
 // {i, 10 * j + k}) and "bag" (entry k: column i + 100 * k, value k + 0.5). SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -19,30 +19,30 @@ namespace tenon_tests {
 
 using namespace tenon::host;
 
-// What a test sets before and sees after, the atomic ones also while a thread reads; must outlive the readers over it.
+// Settings and counters of a test. A test may access the atomic ones while a thread reads. Must outlive its readers.
 struct MemoryData {
   int64_t samples = 0;  // of all shards
-  bool sized = true;    // whether the reader says how many there are
-  bool ends = true;     // false: an online reader, samples go on for ever
+  bool sized = true;    // whether the reader returns their number
+  bool ends = true;     // false: an online reader, whose samples do not end
   bool seeks = true;
-  std::atomic<int64_t> most = INT64_MAX;  // samples that one call of next gives
+  std::atomic<int64_t> most = INT64_MAX;  // largest number of samples of one call of next
   std::atomic<int64_t> fail_at =
       -1;                           // the number of the call of next or read_at that fails with TN_IO, from 0; -1: none
   std::atomic<int64_t> calls = 0;   // of next and read_at
-  std::atomic<int64_t> opened = 0;  // instances that were not closed
+  std::atomic<int64_t> opened = 0;  // instances that are open
 
-  std::atomic<tn_status> answer = TN_OK;                               // of next, instead of samples, unless TN_OK
-  bool heeds_cancel = true;                                            // false: a call goes on once it has begun
-  int64_t count_offset = 0;                                            // added to what next says it gave
+  std::atomic<tn_status> answer = TN_OK;                               // result of next without samples, unless TN_OK
+  bool heeds_cancel = true;                                            // false: next ignores cancellation
+  int64_t count_offset = 0;                                            // added to the count that next returns
   std::function<void(const volatile int32_t* cancel)> before_next;     // called by each next
-  std::function<void(const tn_reader_buffers& buffers)> before_write;  // likewise, with what it was given
-  std::function<void(const tn_reader_buffers& buffers)> spoil;         // changes what was written
-  std::vector<int64_t> passes;                                         // that the reader was told of
+  std::function<void(const tn_reader_buffers& buffers)> before_write;  // likewise, with its buffers
+  std::function<void(const tn_reader_buffers& buffers)> spoil;         // changes the written samples
+  std::vector<int64_t> passes;                                         // numbers of the passes that were begun
   std::mutex passes_mutex;
-  std::vector<int64_t> damaged;  // samples that fail with TN_BAD_DATA; next passes over them
+  std::vector<int64_t> damaged;  // samples that fail with TN_BAD_DATA; next continues after them
   bool empty_instance = false;
-  bool fails_open = false;    // and leaves something behind that is no instance
-  int64_t says_samples = -2;  // answer of samples; -2: the truth
+  bool fails_open = false;    // open fails and sets an invalid instance
+  int64_t says_samples = -2;  // result of samples(); -2: the true number
 
   int64_t value_shape[1] = {3};
   tn_slot id = {sizeof(tn_slot), TN_I64, "id", TN_DENSE, 0, nullptr, -1, 0, 0, nullptr};
@@ -161,7 +161,7 @@ class MemoryInstance {
   static tn_sequence_room* room(const tn_reader_buffers* buffers, size_t slot) {
     return static_cast<tn_sequence_room*>(buffers->data[slot]);
   }
-  // Writes what fits, and adds up in any case. False where something did not fit.
+  // Writes the rows that fit and counts all rows. Returns false if some do not fit.
   bool put(int64_t index, const tn_reader_buffers* buffers, int64_t to, Used& used) const {
     const int64_t id = index * shards_ + shard_;
     const auto base = static_cast<float>(id);
@@ -214,7 +214,7 @@ class MemoryInstance {
   int64_t position_ = 0;
 };
 
-// The type; `indexed`: with read_at.
+// The reader type; `indexed`: with read_at.
 inline ReaderType memory_reader_type(bool indexed) {
   ReaderType type;
   type.plugin = "test.memory";
@@ -237,7 +237,7 @@ inline ReaderType memory_reader_type(bool indexed) {
   return type;
 }
 
-// The attributes that make a reader of that type read `data`.
+// The attributes of a reader of `data`.
 inline Values memory_attributes(MemoryData& data) {
   return {{"data", static_cast<int64_t>(reinterpret_cast<intptr_t>(&data))}};
 }

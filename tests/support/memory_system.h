@@ -17,9 +17,9 @@ using namespace tenon::core;
 
 class MemoryFiles : public FileSystem {
  public:
-  std::map<std::string, std::string> files;  // by path; what is not committed is not here
+  std::map<std::string, std::string> files;  // by path; committed files only
   int calls = 0;
-  int fail_at = -1;  // the number of the call that answers TN_IO; -1: none
+  int fail_at = -1;  // number of the call that fails with TN_IO; -1: none
 
   std::unique_ptr<InputFile> open(const std::filesystem::path& path) override {
     step("open");
@@ -67,14 +67,14 @@ class CountingAllocator : public Allocator {
  public:
   uint64_t held = 0;  // bytes
   int calls = 0;
-  int fail_at = -1;  // the number of the call that has no memory; -1: none
+  int fail_at = -1;  // number of the call that fails; -1: none
 
   void* allocate(uint64_t bytes) override {
     if (calls++ == fail_at || bytes > uint64_t{1} << 32) fail(TN_OUT_OF_MEMORY, "no memory for ", bytes, " bytes");
     if (bytes == 0) return nullptr;
     held += bytes;
     void* const memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    std::memset(memory, 0xab, bytes);  // so that whoever relies on zeros is found
+    std::memset(memory, 0xab, bytes);  // exposes code that relies on zeros
     return memory;
   }
   void release(void* memory, uint64_t bytes) noexcept override {
@@ -83,7 +83,7 @@ class CountingAllocator : public Allocator {
   }
 };
 
-// The error that `action` throws; TN_OK and no message when it throws none.
+// The error that `action` throws; TN_OK and an empty message if it throws none.
 template <typename Action>
 Error error_of(const Action& action) {
   try {

@@ -1,5 +1,5 @@
-// Where the things under test lie. They are values of functions, not macros, so that a test's object file does not
-// depend on the folder of the checkout and the compiler cache serves every clone.
+// Paths of the program, the plugins and the checkout. They are values of functions, not macros, so that a test's object
+// file does not depend on the folder of the checkout and the compiler cache serves every clone.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// Reads samples of a memory_reader through any wrappers, and sees to it that all slots of a sample belong together.
+// Reads samples of a memory_reader through any wrappers, and checks that all slots of a sample belong to it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -62,7 +62,7 @@ inline void expect_bag(const ArrayView& bag, int64_t at, int64_t id) {
   }
 }
 
-// The ids of the samples in a block, which has a slot "id" and any of the others.
+// Returns the ids of the samples in a block with a slot "id" and any of the others, and checks the values of these.
 inline Ids ids_of(const SampleBlock& block) {
   Ids ids;
   for (const Column& column : block.columns()) {
@@ -86,7 +86,7 @@ inline Ids ids_of(const SampleBlock& block) {
   return ids;
 }
 
-// Asks once for at most `most` samples; for a minibatch where the reader gives these.
+// Calls next once, for at most `most` samples; a reader of minibatches gives one.
 inline Ids some(Reader& reader, int64_t most) {
   SampleBlock block(reader.slots(), system_allocator());
   const int64_t count = reader.next(block, most);
@@ -96,7 +96,7 @@ inline Ids some(Reader& reader, int64_t most) {
 }
 inline Ids minibatch(Reader& reader) { return some(reader, reader.batch()); }
 
-// Up to `most` samples, or what is left of the pass and its end. Asks for `piece` at a time.
+// Reads up to `most` samples, or the rest of the pass and its end, `piece` at a time.
 inline Ids rest(Reader& reader, int64_t piece = 3, size_t most = SIZE_MAX) {
   Ids all;
   while (all.size() < most) {

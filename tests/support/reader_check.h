@@ -1,4 +1,4 @@
-// Readers through their C table: samples of every storage, and what must hold for each reader.
+// Calls readers through their C table: samples of every storage, and checks that apply to every reader.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -52,7 +52,7 @@ std::vector<T> as(const Bytes& bytes) {
   return values;
 }
 
-// What one slot of one sample holds.
+// The content of one slot of one sample.
 struct Content {
   Bytes values;  // the sample, its rows, or its entries' values
   Ints ids;      // TN_CSR
@@ -61,7 +61,7 @@ struct Content {
 };
 using Sample = std::vector<Content>;  // by slot
 
-// One instance of a reader. Room for rows is as small as the reader lets it be: what does not fit must be asked for.
+// One instance of a reader. Buffers for rows are initially empty and grow only when the reader needs more room.
 class TableReader {
  public:
   TableReader(const ReaderType& type, const Values& given, const std::string& folder, uint32_t shard, uint32_t shards,
@@ -104,7 +104,7 @@ class TableReader {
     EXPECT_EQ(count, 0);
   }
 
-  // At most `capacity` samples; none at the end of the pass.
+  // Reads at most `capacity` samples; none at the end of the pass.
   std::vector<Sample> next(int64_t capacity) {
     const int64_t before = position();
     int64_t count = 0;
@@ -121,7 +121,7 @@ class TableReader {
     sink_.check(with_room(count, [&] { return table_.read_at(instance_, indices.data(), count, &buffers_); }));
     return taken(count);
   }
-  // The rest of the pass.
+  // Reads the rest of the pass.
   std::vector<Sample> all(int64_t capacity = 3) {
     std::vector<Sample> samples;
     while (true) {
@@ -175,7 +175,7 @@ class TableReader {
       prepare(capacity);
       const tn_status status = call();
       if (status != TN_NEED_CAPACITY || attempt == 2) return status;
-      EXPECT_EQ(position(), before) << "TN_NEED_CAPACITY consumed something";
+      EXPECT_EQ(position(), before) << "TN_NEED_CAPACITY changed the position";
     }
   }
   std::vector<Sample> taken(int64_t count) {
@@ -231,32 +231,32 @@ class ReaderTest : public ::testing::Test {
                                          services_.get(), &cancel_);
   }
   std::vector<Sample> all(const Values& attributes) { return open(attributes)->all(); }
-  // The attributes for one file with this content.
+  // Writes a file with this content and returns the attributes to read it.
   Values file(const Bytes& content, Values more = {}, const std::string& name = "f") const {
     put(name, content);
     more["files"] = Strings{name};
     return more;
   }
-  // The values of one slot of all samples, end to end.
+  // The values of one slot of all samples, concatenated.
   template <typename T>
   std::vector<T> values(const Values& attributes, size_t slot = 0) {
     Bytes joined;
     for (const Sample& sample : all(attributes)) joined += sample[slot].values;
     return as<T>(joined);
   }
-  // Of a reader that cannot be opened, or else of reading it.
+  // The error of opening the reader or of reading all samples; TN_OK if there is none.
   Error refusal(const Values& attributes) {
     return error_of([&] { open(attributes)->all(); });
   }
-  // The first failure must name the file and say the rest.
+  // Checks that the first error has the code TN_BAD_DATA and a message that contains `message`.
   void expect_damage(const Values& attributes, const std::string& message) {
     const Error error = refusal(attributes);
     EXPECT_EQ(error.code(), TN_BAD_DATA) << error.message();
     EXPECT_THAT(error.message(), ::testing::HasSubstr(message));
   }
 
-  // Every way of reading gives the same samples: next in any portions, read_at, from any position, from shards, in the
-  // next pass. Gives them.
+  // Checks that every way of reading gives the same samples: next with any capacity, read_at, from any position, from
+  // shards, in the next pass. Returns the samples.
   std::vector<Sample> check(const Values& attributes) {
     const auto reader = open(attributes);
     const std::vector<Sample> all = reader->all(1);
@@ -266,7 +266,7 @@ class ReaderTest : public ::testing::Test {
     const auto count = static_cast<int64_t>(all.size());
     Ints order;
     std::vector<Sample> expected;
-    for (int64_t i = 0; i < count; ++i) order.push_back((i * 7 + 3) % count);  // with repetitions where 7 divides it
+    for (int64_t i = 0; i < count; ++i) order.push_back((i * 7 + 3) % count);  // with repetitions if 7 divides count
     for (const int64_t i : order) expected.push_back(all[static_cast<size_t>(i)]);
     EXPECT_TRUE(reader->read_at(order) == expected);
     EXPECT_EQ(error_of([&] { reader->read_at({count}); }).code(), TN_INVALID);
@@ -295,7 +295,7 @@ class ReaderTest : public ::testing::Test {
     }
     EXPECT_EQ(found, all.size()) << shards << " shards";
   }
-  // Wherever memory is refused, the reader says so and keeps none.
+  // Makes each allocation fail in turn: the reader must return TN_OUT_OF_MEMORY and release its memory.
   void check_no_memory(const Values& attributes) {
     const uint64_t held = allocator_->held;
     allocator_->calls = 0;

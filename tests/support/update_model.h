@@ -1,4 +1,4 @@
-// Parameters whose gradients are fed, three unless said: what updaters are tested with.
+// A model with fed gradients, of three parameters by default, for tests of updaters.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,14 +14,14 @@ namespace tenon_tests {
 
 using namespace tenon;
 
-// The cost of test_cost has its weight as derivative, so the gradients are the weights that are fed / kSamples.
+// The derivative of test_cost is its weight, so the gradients are the fed weights divided by kSamples.
 class UpdateModel {
  public:
   static constexpr int64_t kSamples = 4;
   using Shapes = std::vector<std::vector<int64_t>>;         // of one sample
   inline static const Shapes kShapes = {{5}, {3, 4}, {1}};  // 20, 48, 4 elements in all
 
-  // attributes: of the input behind each parameter, whose suffix is "values".
+  // attributes: those of the layer test_input of each parameter, whose suffix is "values".
   explicit UpdateModel(int threads, const std::vector<std::string>& immutable = {}, const Shapes& shapes = kShapes,
                        const std::vector<Attributes>& attributes = {}, tn_dtype compute = TN_F32)
       : host_(HostOptions{threads, {tenon_tests::plugin_folder()}, nullptr, {}}), shapes_(shapes) {
@@ -68,13 +68,13 @@ class UpdateModel {
     std::iota(all.begin(), all.end(), size_t{0});
     backward_of(machine_, all, weights);
   }
-  // Another machine on the same parameters, for some of them.
+  // Another machine on the same ParameterSet, for some of the parameters.
   [[nodiscard]] Machine machine_of(const std::vector<size_t>& numbers) const {
     Layers outputs;
     for (const size_t i : numbers) outputs.push_back(outputs_[i]);
     return host_.machine(parameters_, outputs, options_);
   }
-  // weights: of all, those that the machine has not among them.
+  // numbers: the parameters of the machine. weights: those of all parameters, by number.
   void backward_of(const Machine& machine, const std::vector<size_t>& numbers,
                    const std::vector<std::vector<float>>& weights) const {
     const std::vector<int32_t> ids = {0, 1, 2, 3};

@@ -1,5 +1,5 @@
-// The multipliers of one parameter, "param.<suffix>.rate_multiplier" and ".decay_multiplier": neighbours in one set
-// that have others, under every updater, against the formula with the rate and the decay of each.
+// The multipliers of one parameter, "param.<suffix>.rate_multiplier" and ".decay_multiplier": parameters of one set
+// with different multipliers, under every updater, against the formula with the rate and the decay of each.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -18,11 +18,11 @@ namespace {
 struct Multipliers {
   double rate, decay;
 };
-// The first two may be updated together. Whoever stands beside another one differs in the rate, the decay, or both.
+// The first two may be updated together. All other neighbours differ in the rate, the decay, or both.
 const std::vector<Multipliers> kNeighbours = {{1, 1}, {1, 1}, {0.1, 1}, {0.1, 0}, {1, 0}, {0.5, 3}, {0, 1}};
 const UpdateModel::Shapes kShapes = {{5}, {3, 4}, {2}, {16}, {7}, {1}, {5}};
 
-// Parameters of these shapes with these multipliers, beside what the formulas make of them.
+// Parameters with these shapes and multipliers, and copies that the formulas update.
 class Neighbours {
  public:
   Neighbours(bool rows, tn_dtype compute) : model_(2, {}, kShapes, attributes(rows), compute) {
@@ -38,7 +38,7 @@ class Neighbours {
     return model_.updater(type, attributes);
   }
   [[nodiscard]] Machine machine_of(const std::vector<size_t>& numbers) const { return model_.machine_of(numbers); }
-  // One update of those that the machine has, and of each by its rule.
+  // Updates the parameters `numbers`, those of the machine, and their copies by the rules.
   void step(const Updater& updater, const std::vector<Rule>& rules, const Machine& machine,
             const std::vector<size_t>& numbers) {
     ++steps_;
@@ -52,7 +52,7 @@ class Neighbours {
     model_.backward_of(machine, numbers, weights);
     updater.update(machine);
   }
-  // Each within a share of how far it moved itself, a hundredth of what the nearest other multiplier makes of it.
+  // The tolerance is relative to the parameter's change: a hundredth of the effect of the nearest other multiplier.
   void expect_agreement(const std::string& what) const {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const std::vector<double> got = model_.get(i);
@@ -89,7 +89,7 @@ class Neighbours {
   double steps_ = 0;
 };
 
-// Those of the updaters, and penalties of the host, whose multiplier the updater's program may read too.
+// The cases of all updaters, and penalties of the host, whose multiplier the updater's program may read, too.
 std::vector<UpdateCase> cases() {
   const auto penalised = [&](double l1, double l2, Attributes more = {}) {
     more.insert(more.begin(), {{"l1", l1}, {"l2", l2}});
@@ -113,7 +113,7 @@ std::vector<UpdateCase> cases() {
 using Numbers = std::vector<size_t>;
 const Numbers kAll = {0, 1, 2, 3, 4, 5, 6};
 
-// Updates by machines that take turns, each with some of the parameters.
+// Checks updates by machines that take turns, each with the parameters of one part.
 void check(const UpdateCase& of, bool rows, tn_dtype compute, const std::vector<Numbers>& parts = {kAll}) {
   Neighbours neighbours(rows, compute);
   const Updater updater = neighbours.updater(of.type, of.attributes);
@@ -137,7 +137,7 @@ TEST(Multipliers, OfGradientsOfRows) {
       if (!of.of_tensors) check(of, true, compute);
 }
 
-// One updater keeps the calls of each machine: those of one are no other's, whatever they have in common.
+// One updater keeps separate calls for each machine, also for machines that share parameters.
 TEST(Multipliers, OfMachinesThatTakeTurns) {
   for (const bool rows : {false, true})
     for (const UpdateCase& of : cases())

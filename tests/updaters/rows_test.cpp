@@ -1,5 +1,5 @@
-// Updates of the rows that were read, and of nothing else: against the lazy formulas in plain fp64, on tables whose
-// other rows must keep their bits. SPDX-License-Identifier: Apache-2.0
+// Row-sparse updates against the lazy formulas in plain fp64; rows that were not read must keep their bits.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kBag = 3;
 
-// cost = mean over samples of (sum of the bag's vectors - label)^2, summed.
+// An embedding bag whose cost is the mean over samples of the sum of (sum of the bag's rows - label)^2.
 class Table {
  public:
   Table(int64_t vocabulary, int64_t size, int64_t samples, int threads, const Attributes& more = {})
@@ -60,7 +60,7 @@ class Table {
     const auto* data = static_cast<const float*>(array.data);
     return {data, data + array.count()};
   }
-  // The gradient of each row that is read, from the formula.
+  // Returns the gradient of each row in `ids`, by the formula.
   [[nodiscard]] std::map<int64_t, std::vector<double>> gradients(const std::vector<double>& table,
                                                                  const std::vector<int64_t>& ids) const {
     std::map<int64_t, std::vector<double>> result;
@@ -90,7 +90,7 @@ class Table {
   Machine machine_;
 };
 
-// Some steps with ever other rows; the largest difference to the rule, relative to the largest move.
+// Runs 30 steps with changing rows. Returns the largest difference from the rule, relative to the largest change.
 double distance_to(const Rule& rule, const std::string& type, const Attributes& attributes, int threads = 2) {
   constexpr int64_t kVocabulary = 40, kSize = 5, kSamples = 4;
   const Table table(kVocabulary, kSize, kSamples, threads);
@@ -139,7 +139,7 @@ TEST(RowsUpdate, FollowsTheLazyFormula) {
 TEST(RowsUpdate, OtherFormulasAreToldApart) {
   EXPECT_GT(distance_to(sgd(0.05, 0, false, 0), "sgd", {{"learning_rate", 0.0501}}), kTolerance);
   EXPECT_GT(distance_to(rowwise_adagrad(0.1, 0, 0), "adagrad", {{"learning_rate", 0.1}}), kTolerance);
-  // A moment that decays on rows that were not touched is another algorithm.
+  // Not lazy: the moment also decays in steps that do not read the row.
   const Rule eager = [](Tensor& row, const std::vector<double>& g, double t) {
     for (double& x : row.first) x *= std::pow(0.9, std::fmod(t, 5));
     adam(0.05, 0, false)(row, g, t);
@@ -147,7 +147,8 @@ TEST(RowsUpdate, OtherFormulasAreToldApart) {
   EXPECT_GT(distance_to(eager, "adam", {{"learning_rate", 0.05}}), kTolerance);
 }
 
-// The same bits whatever the threads, and as a dense gradient would give where a step has no memory.
+// The bits do not depend on the number of threads. They are those of a dense gradient for updaters that do not change a
+// row whose gradient is 0.
 TEST(RowsUpdate, BitsOfThreadsAndOfDenseSgd) {
   const auto after = [](int threads, bool sparse, const std::string& type) {
     const Table table(500, 33, 64, threads, {{"param.weight.sparse", sparse}});
@@ -191,7 +192,7 @@ TEST(RowsUpdate, GradientsAddUpAndAreSeenBothWays) {
   std::set<int64_t> seen;
   for (int64_t r = 0; r < rows.ids.shape[0]; ++r) {
     const int64_t id = static_cast<const int64_t*>(rows.ids.data)[r];
-    EXPECT_TRUE(seen.insert(id).second) << "row " << id << " stands twice";
+    EXPECT_TRUE(seen.insert(id).second) << "duplicate row " << id;
     for (int64_t c = 0; c < 4; ++c) {
       const float got = static_cast<const float*>(rows.values.data)[r * 4 + c];
       EXPECT_NEAR(got, wanted.at(id)[static_cast<size_t>(c)], 1e-5);
@@ -247,7 +248,7 @@ TEST(RowsUpdate, WhatCannotBeIsSaid) {
   EXPECT_NE(wrong.find("param.weight.sparse"), std::string::npos) << wrong;
 }
 
-// The parameters of a dense gradient and one number for each of their rows.
+// A dense gradient updates all parameters and one state for each row.
 TEST(RowsUpdate, StatesOfRowsCountAmongTheBytesWritten) {
   constexpr uint64_t kRows = 20, kSize = 4;
   const Table dense(kRows, kSize, 2, 1, {{"param.weight.sparse", false}});
@@ -260,7 +261,7 @@ TEST(RowsUpdate, StatesOfRowsCountAmongTheBytesWritten) {
       << updater.describe(dense.parameters());
 }
 
-// Gives released memory again at once, and none at all when told so.
+// An allocator that reuses released memory at once, and returns null while `empty` is true.
 class Recycler {
  public:
   Recycler() {
@@ -304,7 +305,7 @@ class Recycler {
   std::map<uint64_t, std::vector<void*>> free_;
 };
 
-// Tables of one size, each trained by a machine of its own that is gone before the next is made.
+// Trains one of several tables of equal size with a new machine in each round; the machine before it is destroyed.
 TEST(RowsUpdate, AMachineInTheMemoryOfAnother) {
   Recycler memory;
   const Host host({1, {tenon_tests::plugin_folder()}, memory.table(), {}});
@@ -360,7 +361,7 @@ TEST(RowsUpdate, BackwardWithoutMemoryCanBeRepeated) {
   const Machine machine = host.machine(host.parameters({cost}, 1), {cost}, options);
   const std::vector<float> zeros(8, 0.0F);
   int refused = 0;
-  for (int64_t step = 0; step < 6; ++step) {  // contributions add up, so their room grows
+  for (int64_t step = 0; step < 6; ++step) {  // gradients accumulate, so they need more memory
     const std::vector<int64_t> id = {4 * step, 4 * step + 1, 4 * step + 2, 4 * step + 3};
     machine.forward({{"ids", {TN_I64, {4}, id.data()}}, {"label", {TN_F32, {4, 2}, zeros.data()}}});
     memory.empty = true;
@@ -379,8 +380,8 @@ TEST(RowsUpdate, BackwardWithoutMemoryCanBeRepeated) {
   EXPECT_EQ(rows.ids.shape[0], 24);
 }
 
-// A million rows of 64: what a step writes is counted in touched rows; all others keep their bits, and so do their
-// slots, which a later step on them shows.
+// A million rows of 64: bytes_written counts the touched rows only. All other rows keep their bits, and untouched rows
+// their states, as the last step checks, which touches the rows of the first step again.
 TEST(RowsUpdate, AMillionRows) {
   constexpr int64_t kRows = 1000000, kSize = 64, kSamples = 8;
   const std::vector<std::pair<std::string, Rule>> updaters = {

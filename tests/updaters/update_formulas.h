@@ -1,5 +1,5 @@
-// The published formulas of the updaters in plain fp64: what their tests compare with. Each works on one tensor, or on
-// one row of it. SPDX-License-Identifier: Apache-2.0
+// The published formulas of the updaters in plain fp64, for comparison in tests. Each works on one tensor, or on one
+// row of it. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace tenon_tests {
 
-// A parameter and what an updater keeps beside it, 0 at first.
+// A parameter and its states, which begin with 0.
 struct Tensor {
   Tensor() = default;
   explicit Tensor(std::vector<double> values)
       : value(std::move(values)), first(value.size()), second(value.size()), third(value.size()) {}
   std::vector<double> value, first, second, third;
 };
-// One step. t counts from 1.
+// Computes one step. t is the number of the step, from 1.
 using Rule = std::function<void(Tensor&, const std::vector<double>& gradient, double t)>;
 
 inline Rule sgd(double rate, double momentum, bool nesterov, double decay) {
@@ -139,7 +139,7 @@ inline Rule lamb(const LambOptions& options) {
   };
 }
 
-// The rule with a penalty on the parameters in its gradient: l1 times their signs and l2 times themselves.
+// Adds a penalty to the gradient of a rule: l1 times the signs of the parameters and l2 times the parameters.
 inline Rule with_penalty(const Rule& rule, double l1, double l2) {
   return [=](Tensor& x, const std::vector<double>& gradient, double t) {
     std::vector<double> penalised = gradient;
@@ -151,16 +151,16 @@ inline Rule with_penalty(const Rule& rule, double l1, double l2) {
   };
 }
 
-// An updater with what its rate and decay are before multipliers.
+// An updater type with its attributes, and its formula for given multipliers.
 struct UpdateCase {
   const char* what;
   const char* type;
   tenon::Attributes attributes;
-  std::function<Rule(double rate, double decay)> rule;  // of one parameter's multipliers
-  bool of_tensors = false;                              // updates whole tensors, so never rows
+  std::function<Rule(double rate, double decay)> rule;  // of the multipliers
+  bool of_tensors = false;                              // updates only whole tensors, not rows
 };
 
-// Attributes with a learning rate, and also with a weight decay of 0.2, before others.
+// Returns a learning rate followed by `more`; decayed adds a weight decay of 0.2 between them.
 inline tenon::Attributes rate(double value, tenon::Attributes more = {}) {
   more.insert(more.begin(), {"learning_rate", value});
   return more;
@@ -170,7 +170,7 @@ inline tenon::Attributes decayed(double value, tenon::Attributes more = {}) {
   return rate(value, std::move(more));
 }
 
-// Every updater, in its variants; a new one has a row here.
+// All updaters and their variants. A new updater needs a row here.
 inline std::vector<UpdateCase> update_cases() {
   return {
       {"sgd", "sgd", rate(0.1), [](double r, double) { return sgd(0.1 * r, 0, false, 0); }},

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int kSteps = 50;
 
-// The largest difference to the formula, relative to how far the parameters moved.
+// Returns the largest difference from the formula, relative to the largest change of a parameter. count_per_tensor: the
+// formula counts tensors instead of steps.
 double distance_to(const Rule& rule, const std::string& type, const Attributes& attributes, bool count_per_tensor,
                    int threads = 2, const UpdateModel::Shapes& shapes = UpdateModel::kShapes) {
   const UpdateModel model(threads, {}, shapes);
@@ -60,7 +61,7 @@ double distance_to(const Rule& rule, const std::string& type, const Attributes& 
   return worst / moved;
 }
 
-constexpr double kTolerance = 5e-5;  // fp32 parameters around 1 after 50 roundings, against moves of about 0.05 or more
+constexpr double kTolerance = 5e-5;  // 50 roundings of fp32 parameters around 1, relative to changes of 0.05 or more
 
 void expect_follows(const Rule& rule, const std::string& type, const Attributes& attributes) {
   for (const int threads : {1, 2}) EXPECT_LT(distance_to(rule, type, attributes, false, threads), kTolerance) << type;
@@ -104,8 +105,8 @@ TEST(Adam, FollowsTheFormula) {
             kTolerance);
 }
 
-// Large beside the roots, so that where it is added tells: to the corrected root of Adam, which in the first step is
-// the gradient's size. Every updater has its own.
+// epsilon is so large compared with the roots that the place where it is added matters. Adam adds it to the corrected
+// root, which is the absolute gradient in the first step; other updaters have other places.
 TEST(Updaters, EpsilonStandsWhereTheFormulaHasIt) {
   const Attributes large = {{"learning_rate", 0.1}, {"epsilon", 0.1}};
   expect_follows(adam(0.1, 0, false, 0.1), "adam", large);
@@ -119,7 +120,7 @@ TEST(Updaters, EpsilonStandsWhereTheFormulaHasIt) {
   expect_follows(lamb({.rate = 0.1, .epsilon = 0.1}), "lamb", large);
 }
 
-// tiny-dnn's mistake: the power of beta advanced once per tensor. With one tensor nobody notices.
+// A power of beta that advances once per tensor, as in tiny-dnn, is wrong if there are several tensors.
 TEST(Adam, BiasCorrectionAdvancesPerStep) {
   EXPECT_GT(distance_to(adam(0.01, 0, false), "adam", {{"learning_rate", 0.01}}, true), kTolerance);
 }
@@ -145,7 +146,7 @@ TEST(RmsProp, FollowsTheFormula) {
   EXPECT_GT(distance_to(rmsprop(0.01, true, 0, 0), "rmsprop", plain, false), kTolerance);
 }
 
-// The first variance is that of one number shrunk by rho, so nothing is divided by 0.
+// The variance is not 0 in the first step, because the mean and the mean square are both scaled by 1 - rho.
 TEST(RmsProp, CenteredFollowsTheFormula) {
   expect_follows(rmsprop(0.01, true, 0, 0), "rmsprop", {{"learning_rate", 0.01}, {"centered", true}});
   expect_follows(rmsprop(0.01, true, 0.5, 0), "rmsprop",
@@ -171,7 +172,7 @@ TEST(Lamb, FollowsTheFormula) {
                  {{"learning_rate", 0.01}, {"least_norm", 3.0}, {"most_norm", 3.5}});
 }
 
-// The norms are known only when all of a tensor was read; by then nothing of it may have been written.
+// The norms require that all of a tensor is read before any part of it is written.
 TEST(Lamb, FollowsTheFormulaOverTensorsOfManyPieces) {
   for (const int threads : {1, 3})
     EXPECT_LT(distance_to(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}}, false,
@@ -179,7 +180,7 @@ TEST(Lamb, FollowsTheFormulaOverTensorsOfManyPieces) {
               kTolerance);
 }
 
-// The norms are sums whose order follows from the shape alone.
+// The order of addition in the norms depends on the shape alone.
 TEST(Lamb, ThreadsChangeNothing) {
   const auto after_three_steps = [](int threads) {
     const UpdateModel model(threads, {}, {{9000}});
@@ -198,13 +199,13 @@ TEST(Lamb, OtherFormulasAreToldApart) {
   const Attributes plain = {{"learning_rate", 0.01}};
   EXPECT_GT(distance_to(lamb({.rate = 0.01001}), "lamb", plain, false), kTolerance);
   EXPECT_GT(distance_to(lamb({.decay = 0.001}), "lamb", plain, false), kTolerance);
-  // Without decay the quotient of the norms takes the bias correction out again.
+  // With decay: without it the quotient of the norms cancels the bias correction.
   EXPECT_GT(distance_to(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}}, true),
             kTolerance);
   EXPECT_GT(distance_to(adam(0.01, 0, false), "lamb", plain, false), kTolerance);
 }
 
-// The norm of a tensor of zeros would hold it there for good; its first step is that of Adam.
+// A norm of 0 would keep a tensor of zeros at 0 forever, so its first step is that of Adam.
 TEST(Lamb, LeavesZero) {
   const UpdateModel model(1);
   const Updater updater = model.updater("lamb", {{"learning_rate", 0.01}});
@@ -218,7 +219,7 @@ TEST(Lamb, LeavesZero) {
     for (const double value : model.get(i)) EXPECT_NEAR(value, -0.01, 1e-7);
 }
 
-// An element that never had a gradient stays where it is.
+// An element whose gradients were all 0 does not change.
 TEST(Updaters, NoGradientIsNoStep) {
   for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "lamb", "sgd"}) {
     const UpdateModel model(1);
@@ -240,7 +241,7 @@ TEST(Updaters, RangesAreChecked) {
   const auto refused = [&](const std::string& type, const std::string& attribute, double value) {
     try {
       static_cast<void>(host.updater(type, {{attribute, value}}));
-      ADD_FAILURE() << type << " takes " << attribute << " = " << value;
+      ADD_FAILURE() << type << " accepts " << attribute << " = " << value;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), TN_INVALID);
       EXPECT_NE(std::string(error.what()).find(attribute), std::string::npos) << error.what();

@@ -1,7 +1,7 @@
-// A libcuda for tests: one device whose memory is the host's and whose kernels a C++ compiler translates, so that the
-// whole plugin runs where there is no GPU. Everything is done at once, in the calling thread. It is strict: memory lies
-// between guards, calls need a current context and the device's own pointers, and a kernel that waits for ever or
-// writes outside its memory makes the next wait fail as a GPU would.
+// A libcuda for tests, so that the whole plugin runs without a GPU: one device that uses host memory and kernels
+// compiled by a C++ compiler. Calls run in the calling thread before they return. Memory lies between guards, and calls
+// need a current context and pointers of the device. If a kernel waits forever or writes outside its memory, the next
+// wait fails, as on a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda.h>
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ constexpr size_t kGuard = 4096;
 constexpr unsigned char kMark = 0xa7;
 constexpr size_t kMemoryBytes = size_t{1} << 30;
 
-// A driver is one per process; so is what stands for it here.
+// The state of the driver, one per process.
 struct State {
   CUctx_st context;
   std::vector<CUcontext> stack;
@@ -51,7 +51,7 @@ State& state() {
 
 bool has_context() { return !state().stack.empty() && state().stack.back() == &state().context; }
 
-// Whether the bytes are the device's.
+// Whether the bytes lie in memory of the device.
 bool is_device(CUdeviceptr address, size_t bytes) {
   auto next = state().memory.upper_bound(address);
   if (next == state().memory.begin()) return false;

@@ -1,6 +1,6 @@
-// Runs CUDA kernels on the CPU, for tests: included in front of a kernel's text, which a C++ compiler then takes. The
-// threads of a block are fibers that run one at a time, each until it waits for others. Where all wait and none can go
-// on, the launch fails.
+// Runs CUDA kernels on the CPU, for tests: included before the source of a kernel, which a C++ compiler compiles. The
+// threads of a block are fibers that run one at a time, each until it waits for others. The launch fails if all fibers
+// wait.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,7 +33,7 @@ constexpr size_t kStackBytes = 128 << 10;
 
 inline ucontext_t scheduler;
 inline std::vector<Fiber> fibers;
-// Freed when the kernels are unloaded.
+// The stacks of the fibers, freed when the kernels are unloaded.
 inline struct Stacks {
   ~Stacks() {
     if (memory != nullptr) munmap(memory, 1024 * kStackBytes);
@@ -93,7 +93,7 @@ inline void enter() {
   for (;;) yield();
 }
 
-// Whether the thread came to its end.
+// Runs a thread until it waits or ends. Returns whether it ended now.
 inline bool resume(unsigned thread) {
   if (fibers[thread].done) return false;
   current = thread;
@@ -102,7 +102,7 @@ inline bool resume(unsigned thread) {
   return fibers[thread].done;
 }
 
-// Whether every thread of the block came to its end.
+// Runs a block. Returns whether all of its threads ended.
 inline bool run_block(unsigned threads) {
   if (stacks.memory == nullptr) {
     void* const memory =
@@ -120,8 +120,8 @@ inline bool run_block(unsigned threads) {
     fibers[i].context.uc_stack.ss_size = kStackBytes;
     makecontext(&fibers[i].context, &enter, 0);
   }
-  // One warp after another, drawn by chance, runs as far as it can alone: whoever forgot to wait for the other warps
-  // is ahead of them.
+  // Randomly chosen warps run one at a time, each as far as it can alone, so that a warp that does not wait for the
+  // others where it must runs ahead of them.
   const unsigned warps = (threads + 31) / 32;
   for (unsigned left = threads, idle = 0; left > 0;) {
     draw = draw * 6364136223846793005UL + 1442695040888963407UL;
@@ -135,14 +135,14 @@ inline bool run_block(unsigned threads) {
         if (first * 32 + lane < threads && resume(first * 32 + lane)) --left;
       }
     } while (progress != seen);
-    // Where it could not go on, all are asked in turn.
+    // If the warp made no progress, all warps are tried in turn.
     idle = progress != before ? 0 : idle + 1;
     if (idle > warps) return false;
   }
   return true;
 }
 
-// Blocks run from the last to the first: nothing may rely on their order.
+// Runs the blocks from the last to the first, because kernels must not rely on their order. Returns 0 if all ended.
 template <class Arguments>
 int run(void (*kernel)(Arguments), unsigned blocks, unsigned threads, const void* arguments) {
   struct Bound {

@@ -1,4 +1,4 @@
-// A libnvrtc for tests that compiles nothing: the machine code of a program is its text. Its companion is driver.cpp.
+// A libnvrtc for tests that does not compile: the image of a program is its source text, which driver.cpp compiles.
 // SPDX-License-Identifier: Apache-2.0
 #include <nvrtc.h>
 

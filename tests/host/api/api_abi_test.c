@@ -1,5 +1,5 @@
-/* The public API: where every member lies on x86-64, in pure C. A plugin that was built
- * yesterday has these numbers in it: a line may be added at the end of a struct that grows, never changed.
+/* The public API: the offset of every member on x86-64, checked in C. Binaries that are already built contain
+ * these numbers: a line may be added at the end of a struct that grows, but lines must not change.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/tenon.h>
 

@@ -1,7 +1,7 @@
-// Every allocation and every call on a file fails in turn, once and for good, in every step of a job: each time there
-// is an error that says so, the step succeeds when it is tried again with the same objects, the job gives what it gives
-// undisturbed, and nothing is left behind: no memory, no open file, no half-written one. The points of failure are
-// thousands; a run tries some, from a start that it prints, and with TENON_FAULTS=all all of them.
+// Lets every allocation and every call on a file fail in turn, alone or with all calls after it, in each step of a job.
+// Checks that an error has the status of the fault, that the step succeeds when it is repeated with the same objects,
+// that the job yields the same results as without a fault, and that no memory, open file or partial file remains. There
+// are thousands of points of failure: a run tries some, from an offset that it prints; TENON_FAULTS=all tries all.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,8 @@ int64_t entries_of(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
 }
 
-// What an application may give: counts, and has no memory from call `first` on, for that one or for good.
+// An allocator of an application. While armed, counts calls and returns null for call `first`, or with `for_good` for
+// all calls from `first` on.
 class FailingAllocator {
  public:
   FailingAllocator() {
@@ -77,7 +78,7 @@ struct Fault {
   bool for_good = false;
 };
 
-// What became of a step that a fault was put into.
+// The result of a step with a fault.
 struct Attempt {
   int64_t calls = 0;
   tn_status status = TN_OK;
@@ -127,7 +128,7 @@ struct Kind {
   void (*write)(const std::string& folder);
   MakeJob make;
 };
-// Else the name of each test has addresses in it.
+// Without this function, the name of each test contains addresses.
 void PrintTo(const Kind& kind, std::ostream* to) { *to << kind.name; }
 
 class Faults : public ::testing::TestWithParam<Kind> {
@@ -147,11 +148,12 @@ class Faults : public ::testing::TestWithParam<Kind> {
     ASSERT_FALSE(undisturbed_.predictions.empty());
   }
 
-  // A whole job with a fault in one of its steps.
+  // Runs a whole job with a fault in step `at`.
   Attempt disturbed(Step at, const Fault& fault) {
     Attempt result;
     const auto job = make_job();
-    // To find plugins takes longer than all else, so later steps share a host, and see what it went through before.
+    // Finding plugins takes longest, so jobs with a fault after Step::kPlan share one host, in the state that earlier
+    // faults left.
     const bool own_host = at <= Step::kPlan;
     if (!own_host) job->use(host_);
     for (const Step step : kSteps) {
@@ -159,13 +161,13 @@ class Faults : public ::testing::TestWithParam<Kind> {
       if (step == at) {
         result = attempt(*job, allocator_, step, fault);
         if (result.status == TN_OK && step == Step::kHost && job->plugins() != plugins_) {
-          // A plugin that cannot be read is no failure of the host: it is listed with the reason.
+          // An unreadable plugin is not a failure of the host: the host lists it with the reason.
           EXPECT_THAT(job->plugins(), ::testing::HasSubstr("\"refused\""));
         } else if (result.status == TN_OK) {
           continue;
         }
         if (step == Step::kTrain) {
-          EXPECT_TRUE(states_.contains(job->state())) << "parameters between two updates: " << result.message;
+          EXPECT_TRUE(states_.contains(job->state())) << "parameters of an incomplete update: " << result.message;
         }
         if (step == Step::kSave) check_saved(job->model_path(), true);
       }
@@ -190,7 +192,8 @@ class Faults : public ::testing::TestWithParam<Kind> {
     EXPECT_EQ(attempt.status, files ? TN_IO : TN_OUT_OF_MEMORY) << attempt.message;
   }
 
-  // Puts a fault of one source at every `stride`-th call of a step; gives how many that were.
+  // Lets every `stride`-th call of a step fail in turn, alone and with all calls after it; returns the number of
+  // faults.
   int64_t fail_in_turn(Step step, Source source, int64_t stride, int64_t offset) {
     const int64_t calls = disturbed(step, {source, INT64_MAX, false}).calls;
     int64_t points = 0;
@@ -205,7 +208,7 @@ class Faults : public ::testing::TestWithParam<Kind> {
         check_status(fault, result);
         EXPECT_EQ(allocator_.held, bytes);
         EXPECT_EQ(entries_of("/proc/self/fd"), files);
-        // What libraries make once and keep is no leak: it does not grow when the same is done again.
+        // Memory that libraries allocate once and keep is not a leak: a repetition must not hold more.
         if (blocks_held() > held) {
           const int64_t before = blocks_held();
           (void)disturbed(step, fault);
@@ -227,7 +230,7 @@ class Faults : public ::testing::TestWithParam<Kind> {
   Products undisturbed_;
   std::set<std::string> states_;
   std::string model_, plugins_;
-  std::optional<Host> host_;  // that all went well on; goes before the allocator
+  std::optional<Host> host_;  // of the job without faults; destroyed before the allocator
 };
 
 int64_t number_from(const char* variable, int64_t otherwise) {
@@ -235,7 +238,7 @@ int64_t number_from(const char* variable, int64_t otherwise) {
   return given == nullptr ? otherwise : std::atoll(given);
 }
 
-// `wanted`: about how many calls of a step are to fail.
+// wanted: the approximate number of calls of a step that fail.
 void Faults::fail_everywhere(Source source, int64_t wanted) {
   const char* const which = std::getenv("TENON_FAULTS");
   const bool all = which != nullptr && std::string(which) == "all";

@@ -1,4 +1,4 @@
-// What a limit of the address space does to an application: statuses, and the host goes on where the limit is lifted.
+// Calls under a limit of the address space: they fail with a status, and succeed on the same host without the limit.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@ using namespace tenon;
 
 namespace {
 
-// The process may have `bytes` more than it has, for as long as this lives.
+// Limits the address space of the process to its present size and `bytes` more, for the lifetime of the object.
 class AddressSpace {
  public:
   explicit AddressSpace(uint64_t bytes) {
@@ -60,11 +60,11 @@ Outcome outcome_of(Action action) {
 class MemoryLimit : public testing::Test {
  protected:
   void SetUp() override {
-    if (sanitized()) GTEST_SKIP() << "no limit of the address space beside a sanitizer";
+    if (sanitized()) GTEST_SKIP() << "sanitizers need more address space than the limits allow";
   }
 };
 
-// The device is loaded, as large as it is, when the first machine asks for it. First, since it stays loaded.
+// The first machine loads the device, a large file, which stays loaded: this test must be the first.
 TEST_F(MemoryLimit, ADeviceThatCannotBeMappedIsNotRefused) {
   const Host host = make_host(1);
   const Perceptron model = perceptron(host, 8);
@@ -78,7 +78,7 @@ TEST_F(MemoryLimit, ADeviceThatCannotBeMappedIsNotRefused) {
   EXPECT_EQ(outcome.code, TN_OUT_OF_MEMORY) << outcome.message;
   EXPECT_NE(outcome.message.find("cpu.so"), std::string::npos) << outcome.message;
   outcome = outcome_of(make);
-  EXPECT_EQ(outcome.code, TN_OK) << "the same host, later: " << outcome.message;
+  EXPECT_EQ(outcome.code, TN_OK) << "the same host without the limit: " << outcome.message;
 }
 
 TEST_F(MemoryLimit, AProductWithoutMemoryIsAStatus) {
@@ -96,7 +96,7 @@ TEST_F(MemoryLimit, AProductWithoutMemoryIsAStatus) {
   EXPECT_EQ(outcome.code, TN_OUT_OF_MEMORY) << outcome.message;
   EXPECT_NE(outcome.message.find("no memory to pack the matrices of a product"), std::string::npos) << outcome.message;
   outcome = outcome_of(forward);
-  ASSERT_EQ(outcome.code, TN_OK) << "the same machine, later: " << outcome.message;
+  ASSERT_EQ(outcome.code, TN_OK) << "the same machine without the limit: " << outcome.message;
   const tenon::Array result = machine.output(model.prediction);
   float values[10] = {};
   std::memcpy(values, result.data, sizeof values);

@@ -1,5 +1,5 @@
-// Names of classes, categories, labels and words in the public API: told by readers, kept by training and model files,
-// taken over by other readers, compared by name. SPDX-License-Identifier: Apache-2.0
+// Names of classes, categories, labels and words in the public API: readers list them, trainings and model files store
+// them, other readers number their data by them. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ class NamesApi : public testing::Test {
     more.push_back({"columns", Texts{"x = a, b, c: f32", "kind: category"}});
     return host_.reader("csv", more, folder_.path().string(), 0, 1, names);
   }
-  // A reader of the application's own, which numbers kinds in this order.
+  // Returns a reader of the application that numbers kinds in the order of `names`.
   Reader own(const Texts& names, int64_t limit, const Texts& kinds) const {
     const Schema schema = {{"x", TN_F32, {3}}, {"kind", TN_I32, {}, limit, TN_DENSE, 1, names}};
     return host_
@@ -100,7 +100,7 @@ class NamesApi : public testing::Test {
       if (list.slot == slot) return list.texts;
     return {};
   }
-  // What a column of integers holds, over all samples.
+  // Returns the integers of a slot of all samples.
   static std::vector<int32_t> numbers_of(const Reader& reader, size_t slot) {
     std::vector<int32_t> result;
     for (auto arrays = reader.next(); !arrays.empty(); arrays = reader.next())
@@ -148,7 +148,7 @@ TEST_F(NamesApi, InferenceAndFurtherTrainingCompareThem) {
   EXPECT_THAT(message_of([&] { train(options_); }), HasSubstr("known as \"cat\""));
   EXPECT_THAT(message_of([&] { infer(options_, [](const std::vector<Array>&) { return true; }); }),
               HasSubstr("known as \"cat\""));
-  // A model without the layer that is fed with names asks for none.
+  // A reader opened without known names has those of its data; one opened with the names of the model is accepted.
   const Reader reader = csv(table({"fox", "dog"}));
   EXPECT_EQ(reader.names().size(), 1u);
   train_on(csv(table({"fox"}), options_.parameters.names()).batch(1));
@@ -175,7 +175,7 @@ TEST_F(NamesApi, SomeOfTheMissingAndTheUnknown) {
   EXPECT_THAT(numbers_of(csv(content, names, {{"unknown_category", true}}), 1), ElementsAre(2, 3));
   EXPECT_THAT(numbers_of(csv(table({"fox", ""}), names, {{"missing", "skip"}}), 1), ElementsAre(2));
   EXPECT_THAT(numbers_of(csv(table({"fox", ""}), names, {{"missing", "value"}}), 1), ElementsAre(2, 3));
-  // A record that is left out may hold what it likes.
+  // A skipped record may contain an unknown name.
   EXPECT_THAT(numbers_of(csv("a,b,c,kind\n1,0,,wolf\n1,0,0,dog\n", names, {{"missing", "skip"}}), 1), ElementsAre(1));
 }
 
@@ -183,12 +183,12 @@ TEST_F(NamesApi, OfReadersOfTheApplication) {
   train_on(own({"cat", "dog", "fox"}, 3, {"fox", "cat", "dog"}));
   EXPECT_THAT(texts_of(options_.parameters.names(), "kind"), ElementsAre("cat", "dog", "fox"));
   EXPECT_EQ(accuracy_on(own({"cat", "dog", "fox"}, 3, {"dog", "fox"})), 1);
-  EXPECT_EQ(accuracy_on(own({"cat", "dog"}, 2, {"dog"})), 1);  // each name has the number that it had
+  EXPECT_EQ(accuracy_on(own({"cat", "dog"}, 2, {"dog"})), 1);  // each name has the same number as before
   EXPECT_THAT(refusal_of(own({"cat", "dog"}, 3, {"dog"})), HasSubstr("2 has no name, and is known as \"fox\""));
   EXPECT_THAT(refusal_of(own({"dog", "cat", "fox"}, 3, {"dog"})), HasSubstr("0 is \"dog\" and is known as \"cat\""));
   EXPECT_THAT(refusal_of(own({"cat", "dog", "fix"}, 3, {"dog"})),
               HasSubstr("\"fix\" is not among the names that are known: \"cat\", \"dog\", \"fox\"; did you mean"));
-  EXPECT_EQ(accuracy_on(own({}, 3, {"dog"})), 0);  // numbers that stand for themselves, or nobody knows
+  EXPECT_EQ(accuracy_on(own({}, 3, {"dog"})), 0);  // without names, numbers are not compared
 }
 
 TEST_F(NamesApi, ThatCannotBe) {
@@ -224,7 +224,7 @@ TEST_F(NamesApi, CanBeSetAndForgotten) {
   options_.parameters.set_names({{"kind", {}}});
   EXPECT_THAT(options_.parameters.names(), IsEmpty());
   EXPECT_NO_THROW(accuracy_on(csv(table({"dog"})).batch(1)));
-  // As a file from before names were kept.
+  // A model file without names, as from versions that did not store them.
   const std::string file = folder_.file("model.safetensors");
   options_.parameters.save(options_.outputs, file);
   EXPECT_THAT(host_.describe_model(file), testing::Not(HasSubstr("names")));
@@ -297,8 +297,8 @@ TEST_F(NamesApi, ImagesNumberFoldersByName) {
   for (const char* name : {"train/cat", "train/dog", "train/fox", "test/fox", "test/dog"}) put(name);
   const std::vector<Names> names = open("train", {}).names();
   EXPECT_THAT(texts_of(names, "label"), ElementsAre("cat", "dog", "fox"));
-  EXPECT_THAT(numbers_of(open("test", {}), 1), ElementsAre(0, 1));     // dog, fox by themselves
-  EXPECT_THAT(numbers_of(open("test", names), 1), ElementsAre(1, 2));  // and as in training
+  EXPECT_THAT(numbers_of(open("test", {}), 1), ElementsAre(0, 1));     // dog, fox, without known names
+  EXPECT_THAT(numbers_of(open("test", names), 1), ElementsAre(1, 2));  // with the names of the training data
   const Attributes reversed = {{"classes", Texts{"fox", "dog"}}};
   EXPECT_THAT(numbers_of(open("test", {}, reversed), 1), ElementsAre(0, 1));
   EXPECT_THAT(numbers_of(open("test", names, reversed), 1), ElementsAre(2, 1));
@@ -321,7 +321,7 @@ TEST_F(NamesApi, WindowsOfText) {
   ASSERT_EQ(names.size(), 2u);
   EXPECT_THAT(texts_of(names, "next"), ElementsAre("<unk>", "a", "b", "c"));
   EXPECT_THAT(numbers_of(open("test", names), 1), ElementsAre(2, 2, 2, 0));
-  EXPECT_THAT(numbers_of(open("test", {names[1]}), 0), ElementsAre(3, 2, 2, 2));  // known of one slot alone
+  EXPECT_THAT(numbers_of(open("test", {names[1]}), 0), ElementsAre(3, 2, 2, 2));  // known names of one slot only
 }
 
 }  // namespace

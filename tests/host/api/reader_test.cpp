@@ -29,17 +29,17 @@ void fill(int64_t id, Sample& sample) {
   sample.set("words", Ids(static_cast<size_t>(id % 3), id));
   for (int64_t j = 0; j < id % 2; ++j) sample.add_sequence("text", std::vector<double>{1.5, 2.5, 3.5, 4.5});
   if (id % 2 == 0) sample.add_sequence("text", std::vector<float>{});
-  for (int64_t k = id % 4; k > 0; --k) sample.add_entry("bag", k, static_cast<float>(id));  // falling: sorted by tenon
+  for (int64_t k = id % 4; k > 0; --k) sample.add_entry("bag", k, static_cast<float>(id));  // descending; Sample sorts
 }
 
-// A class of the application: any sample by its number.
+// A class of the application that fills the sample of any number.
 struct Numbers {
   int64_t samples = 0;
   [[nodiscard]] int64_t size() const { return samples; }
   void read(int64_t index, Sample& sample) { fill(index, sample); }
 };
 
-// A function: passes of `samples`, then its end.
+// Returns a function that yields passes of `samples` samples.
 auto counting(int64_t samples) {
   return [samples, next = int64_t{0}](Sample& sample) mutable {
     if (next == samples) {
@@ -170,10 +170,10 @@ TEST_F(ReaderApi, AFailedWrapperLeavesItsReader) {
   EXPECT_EQ(pass(a), counted(5));
   const Reader both = compose({std::move(a).choose({{"words", "w"}}).first_n(0), b});
   EXPECT_TRUE(pass(both).empty());
-  message_of([&] { (void)b.next(); }, TN_MISUSE);  // was consumed
+  message_of([&] { (void)b.next(); }, TN_MISUSE);  // compose consumed it
 }
 
-// ---- what an application does wrong
+// ---- mistakes of an application
 
 TEST_F(ReaderApi, ExceptionsComeOutOfTheCallThatReads) {
   struct Broken : std::runtime_error {
@@ -233,7 +233,7 @@ TEST_F(ReaderApi, SamplesAreChecked) {
   EXPECT_THAT(message([](Sample& s) { s.add_entry("id", 2); }), HasSubstr("is not sparse"));
   EXPECT_THAT(message([](Sample& s) { s.add_entry("bag", 50); }),
               HasSubstr("the application's reader: slot \"bag\": sample 0 of those just read has column 50 of 50"));
-  EXPECT_THAT(message([](Sample& s) { s.add_entry("bag", 1); }), HasSubstr("expected rising"));  // it is there already
+  EXPECT_THAT(message([](Sample& s) { s.add_entry("bag", 1); }), HasSubstr("expected rising"));  // a duplicate
   EXPECT_EQ(message_of([&] {
               const Reader reader = host_.reader(kSchema, [](Sample&) { return true; });
               (void)reader.next();
@@ -274,7 +274,7 @@ TEST_F(ReaderApi, NumbersOfFunctionsInC) {
   struct Seen {
     float values[5] = {0, 1, 2, 3, 4};
     int64_t position = 0, pass = -1;
-    std::vector<int64_t> mapped;  // inputs and samples of each call
+    std::vector<int64_t> mapped;  // numbers of inputs and samples of the last call
   } seen;
   tn_source_options source = {};
   source.size = sizeof source;

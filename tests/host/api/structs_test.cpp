@@ -35,7 +35,7 @@ tn_data_options floats(const char* name, size_t size) {
   return options;
 }
 
-// What a newer header appends is 0 where it is not used, and must not be asked of this version where it is.
+// Fields that a newer header appends are accepted if they are 0, and refused otherwise.
 TEST_F(Structs, OfNewerHeaders) {
   struct {
     tn_data_options known;
@@ -57,7 +57,7 @@ TEST_F(Structs, WithoutASizeAreMisuse) {
   EXPECT_EQ(make_data(&huge), TN_MISUSE);
 }
 
-// A message that is too long is cut, and ends within its room.
+// A message that is too long is cut and ends with a NUL within its field.
 TEST_F(Structs, LongMessagesAreCut) {
   struct {
     tn_error error;

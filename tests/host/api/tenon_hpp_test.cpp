@@ -83,7 +83,7 @@ TEST_F(WrapperTest, ErrorsCarryComponentAndSubject) {
   failure([&] { (void)host_.layer("fc", {model_.image}, {{"act", std::string("a\0b", 3)}}); }, "", "act");
 }
 
-// A caller that was built before the fields has 4096 bytes, and nothing is written behind them.
+// The tn_error of a caller from before `component` and `subject` has 4096 bytes; the host writes no more than these.
 TEST_F(WrapperTest, ErrorsFillWhatTheirSizeHolds) {
   constexpr uint32_t kBefore = offsetof(tn_error, component);
   tn_layer_options options = {};
@@ -108,7 +108,7 @@ TEST_F(WrapperTest, ErrorsFillWhatTheirSizeHolds) {
   small.size = kBefore - 1;
   EXPECT_EQ(tn_layer_create(host_.get(), &options, &layer, &small), TN_NOT_FOUND);
   EXPECT_EQ(small.message[0], 'x');
-  // A name that is too long is cut, and ends.
+  // A component that is too long is cut and ends with a NUL.
   const std::string longest(3000, 'n');
   options.type = longest.c_str();
   tn_error error = {};
@@ -134,7 +134,7 @@ TEST_F(WrapperTest, TypesAreDescribed) {
   EXPECT_EQ(tn_type_describe(host_.get(), "layer", "fc", nullptr, nullptr, nullptr), TN_MISUSE);
 }
 
-// Whatever text crosses into C, one that would be cut there is refused.
+// The wrapper refuses every text with a NUL, since C would cut it there.
 TEST_F(WrapperTest, NoTextHasANul) {
   const std::string nul("a\0b", 3);
   const auto refused = [](auto action, const std::string& what) {
@@ -209,9 +209,9 @@ TEST_F(WrapperTest, HandlerExceptionsComeOutOfTrain) {
     if (event.kind() == TN_END_ITERATION) throw Stop();
   };
   EXPECT_THROW(train(options), Stop);
-  EXPECT_EQ(calls, 4) << "begin training, pass and iteration, end of iteration; none after it";
+  EXPECT_EQ(calls, 4) << "start of training, pass and iteration, end of iteration; none after these";
   options.handler = nullptr;
-  EXPECT_GT(tenon::test(options).samples, 0) << "the host goes on";
+  EXPECT_GT(tenon::test(options).samples, 0) << "the host works after the exception";
 }
 
 TEST_F(WrapperTest, HandlersChangeTheRateAndStop) {
@@ -250,7 +250,7 @@ TEST_F(WrapperTest, ReadersSurviveAWrapperThatFails) {
       host_.reader("idx", {{"files", std::vector<std::string>{kFashion + "t10k-labels-idx1-ubyte.gz"}}}).first_n(5);
   EXPECT_EQ(code_of([&] { (void)std::move(reader).batch(0); }), TN_INVALID);
   Reader batches = std::move(reader).batch(3);
-  EXPECT_FALSE(reader);  // NOLINT(bugprone-use-after-move): that it is empty is the point
+  EXPECT_FALSE(reader);  // NOLINT(bugprone-use-after-move): a moved reader is empty
   EXPECT_EQ(batches.next().at(0).shape, std::vector<int64_t>{3});
   EXPECT_EQ(batches.next().at(0).shape, std::vector<int64_t>{2});
   EXPECT_TRUE(batches.next().empty());

@@ -1,4 +1,4 @@
-// Model files whose topology is not what it should be: each is bad data, and the message names the file and the place.
+// Model files with an invalid topology: loading fails with TN_BAD_DATA, and the message names the file and the place.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ using testing::StartsWith;
 
 class TopologyFile : public testing::Test {
  protected:
-  // A model without tensors.
+  // Writes a model file without tensors.
   void put(const std::string& topology) const {
     const std::string header = json({{"__metadata__", {{"tenon.topology", topology}}}}).dump();
     std::ofstream file(path_, std::ios::binary);
     for (size_t i = 0, length = header.size(); i < 8; ++i, length >>= 8) file << static_cast<char>(length & 0xff);
     file << header;
   }
-  // What loading it says; TN_OK: nothing.
+  // Returns the error of loading the topology; TN_OK if loading succeeds.
   tenon::Error load(const std::string& topology) const {
     put(topology);
     try {
@@ -41,14 +41,14 @@ class TopologyFile : public testing::Test {
     }
     return {TN_OK, ""};
   }
-  // The message behind the file's name.
+  // Checks that loading fails with bad data; returns the message without the name of the file.
   std::string refusal(const std::string& topology) const {
     const tenon::Error error = load(topology);
     EXPECT_EQ(error.code(), TN_BAD_DATA) << topology;
     EXPECT_THAT(error.what(), AllOf(StartsWith(path_ + ": "), Not(HasSubstr("json.exception")))) << topology;
     return std::string(error.what()).substr(std::min(path_.size() + 2, std::strlen(error.what())));
   }
-  // A topology in which one text was replaced.
+  // Returns a valid topology with `from` replaced.
   static std::string changed(const std::string& from, const std::string& to) {
     std::string topology = R"({"version":1,"layers":[{"name":"x","dtype":"float32","type":"data","shape":[3],)"
                            R"("index_limit":-1,"scale":1.0,"offset":0.0},{"name":"y","type":"relu","inputs":["x"],)"
@@ -69,7 +69,7 @@ TEST_F(TopologyFile, IsReadWhereItIsSound) {
   EXPECT_EQ(load(changed("[3]", "[]")).code(), TN_OK);
 }
 
-// Every member in turn, as every kind that it is not.
+// Replaces each member by a value of each wrong kind, and renames it.
 TEST_F(TopologyFile, KindsAreChecked) {
   const std::map<std::string, std::string> kinds = {{"null", "null"},          {"{}", "an object"},
                                                     {"[]", "a list"},          {"\"z\"", "a text"},
@@ -126,7 +126,7 @@ TEST_F(TopologyFile, NamesMustLeadSomewhere) {
   EXPECT_EQ(refusal(changed("\"name\":\"y\"", "\"name\":\"x\"")), R"(topology: two layers named "x")");
 }
 
-// What reads such a text as one of C would see less of it.
+// C functions would read such a text up to the NUL only.
 TEST_F(TopologyFile, NoTextHasANul) {
   const std::string nul = "\\u0000z\"";
   EXPECT_EQ(refusal(changed("\"name\":\"y\"", "\"name\":\"y" + nul)),

@@ -24,7 +24,7 @@ std::string bytes_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Trains on a part of Fashion-MNIST and saves; gives the file's bytes. The last minibatch is a short one.
+// Trains on a part of Fashion-MNIST and saves the model; returns the bytes of the file. The last minibatch is shorter.
 std::string trained(int threads, uint64_t* workers = nullptr, uint64_t seed = 5) {
   const Host host = make_host(threads);
   const Perceptron model = perceptron(host);
@@ -126,7 +126,7 @@ TEST(Training, HandlersStopTestAndChangeTheRate) {
   EXPECT_EQ(tested, 256);
 }
 
-// What a handler read would be missing in the training that it belongs to.
+// Samples that a handler read from the reader of its training would be missing in the training.
 TEST(Training, AHandlerCannotUseItsReader) {
   const Host host = make_host(1);
   const Perceptron model = perceptron(host, 16);
@@ -191,7 +191,7 @@ TEST(Training, TwoMachinesShareTheSet) {
   EXPECT_NE(before, predict());
 }
 
-// The bytes that a plan states are the bytes that the allocator is asked for.
+// The bytes in a plan are the bytes that the host allocates.
 TEST(Plan, BytesAreThoseOfTheAllocator) {
   struct Job {
     int64_t hidden, batch;
@@ -259,7 +259,7 @@ TEST(Plan, ListsLayersCallsAndGroups) {
     saved.push_back(value["layer"].get<std::string>() + " " + value["value"].get<std::string>());
   EXPECT_THAT(saved, ElementsAre("hidden/fc float32 [samples, 28, 28]", "hidden/relu float32 [samples, 128]",
                                  "prediction float32 [samples, 10]"))
-      << "the image as floats, the activation, and what the cost is made from";
+      << "the image as floats, the activation, and the input of the cost";
 }
 
 TEST(Errors, NameTheThing) {
@@ -352,7 +352,7 @@ TEST(Errors, NameTheThing) {
   EXPECT_EQ(tn_layer_release(other.get(), model.cost.handle(), nullptr), TN_MISUSE);
 }
 
-// A pass that was left in the middle is begun anew: a test sees all samples.
+// A test after a training that stopped within a pass begins a new pass: it reads all samples.
 TEST(Training, EveryPassBeginsWithTheFirstSample) {
   const Host host = make_host(1);
   const Perceptron model = perceptron(host, 8);
@@ -383,7 +383,7 @@ TEST(Errors, ZeroedHandlesAndChains) {
     EXPECT_EQ(error.code(), TN_MISUSE);
     EXPECT_THAT(error.what(), HasSubstr("is a zeroed handle"));
   }
-  // Dropped one after the other, not one inside the other.
+  // Releasing a long chain of layers must not recurse.
   Layer last = model.prediction;
   for (int i = 0; i < 100000; ++i) last = host.layer("relu", {last}, {});
 }

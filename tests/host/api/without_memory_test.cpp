@@ -1,5 +1,5 @@
-// What must go well, or fail loudly, where there is no memory at all: destructors above all, since an exception that
-// leaves one ends the process.
+// Functions that must succeed or throw if every allocation fails: above all destructors, since an exception that leaves
+// one ends the process.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using namespace tenon::host;
 
 namespace {
 
-// What `work` asks for is refused; gives how often it asked.
+// Runs `work` while every allocation fails; returns the number of allocations that it tried.
 template <typename Work>
 int64_t without_memory(const Work& work) {
   const FailingCalls refused(Calls::kMemory, 0, true);
@@ -64,7 +64,7 @@ TEST(WithoutMemory, JsonInBracesLeavesNothing) {
 TEST(WithoutMemory, LayersGoInAnyNumber) {
   const auto held = std::make_shared<const Layer>();
   LayerRef last = held;
-  for (int i = 0; i < 200'000; ++i) {  // one inside the other, these would end the stack
+  for (int i = 0; i < 200'000; ++i) {  // nested destructors of these would overflow the stack
     auto next = std::make_shared<Layer>();
     next->inputs = {{last, 0}, {held, 0}, {last, 0}, {nullptr, 0}};
     if (i % 2 == 1) next->expansion = {{last, 0}};
@@ -91,7 +91,7 @@ TEST(WithoutMemory, HandlesAreReleased) {
   EXPECT_NO_THROW(table.add<Handle>(std::make_unique<int>(1)));
 }
 
-// A stream drops what it has no room for, and would give a shorter text.
+// text() must throw: a stream drops characters for which it has no memory, and the text would be shorter.
 TEST(WithoutMemory, NoTextIsCutShort) {
   const std::string part(1000, 'x');
   bool thrown = false;
@@ -105,15 +105,16 @@ TEST(WithoutMemory, NoTextIsCutShort) {
   EXPECT_TRUE(thrown);
 }
 
-// A plugin that is given no number for a parameter knows no better than TN_INVALID.
+// If a callback runs out of memory, a plugin gets no parameter number and returns TN_INVALID; the report has the
+// status.
 TEST(WithoutMemory, AReportOfItOutweighsTheStatus) {
   ErrorSink sink("the plugin");
   tn_fail(sink.get(), TN_OUT_OF_MEMORY, nullptr, "no memory");
   EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).code(), TN_OUT_OF_MEMORY);
-  EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).code(), TN_INVALID) << "the report was of the call before";
+  EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).code(), TN_INVALID) << "the report belongs to the previous call";
   tn_fail(sink.get(), TN_OUT_OF_MEMORY, nullptr, "no memory");
   tn_fail(sink.get(), TN_BAD_DATA, nullptr, "damaged");
-  EXPECT_EQ(error_of([&] { sink.check(TN_BAD_DATA); }).code(), TN_BAD_DATA) << "the last one counts";
+  EXPECT_EQ(error_of([&] { sink.check(TN_BAD_DATA); }).code(), TN_BAD_DATA) << "the last report counts";
 }
 
 }  // namespace

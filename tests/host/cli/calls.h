@@ -1,5 +1,5 @@
-// Calls a verb in this process, in a folder with a small job, and keeps what it prints. main.cpp alone, signals that
-// end a process and true terminals need the program itself: program.h.
+// Calls a verb in this process, in a folder with a small job, and keeps its output. Tests of main.cpp, of signals that
+// end a process and of real terminals run the program itself: program.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,12 +20,12 @@ namespace tenon_tests {
 using namespace tenon;
 using namespace tenon::cli;
 
-// Keeps what is written; sends this process `signal` once when `when` has been written.
+// Keeps the written text; sends this process `signal` once, when the text contains `when`.
 class Kept : public std::stringbuf {
  public:
   std::string when;
   int signal = 0;
-  bool refuses = false;  // to keep anything, like a full disk
+  bool refuses = false;  // fails every write, like a full disk
 
  protected:
   std::streamsize xsputn(const char* text, std::streamsize length) override {
@@ -41,7 +41,7 @@ class Kept : public std::stringbuf {
   int_type overflow(int_type c) override { return refuses ? traits_type::eof() : std::stringbuf::overflow(c); }
 };
 
-// While one lives, a standard stream writes to `to`.
+// Redirects a standard stream to `to`, for the lifetime of the object.
 class Redirected {
  public:
   Redirected(std::ostream& stream, std::streambuf& to) : stream_(stream), before_(stream.rdbuf(&to)) {}
@@ -72,11 +72,11 @@ class CallTest : public ProgramTest {
     ProgramTest::SetUp();
     before_ = std::filesystem::current_path();
     std::filesystem::current_path(path("."));
-    setenv("TERM", "dumb", 1);  // no progress bar, wherever this runs
+    setenv("TERM", "dumb", 1);  // disables the progress bar
   }
   void TearDown() override { std::filesystem::current_path(before_); }
 
-  // What the program would say and answer, but for main's prefix of a message.
+  // Returns the output and exit code that the program would have; messages lack the prefix that main adds.
   static Outcome call(Call verb, const Arguments& arguments, Kept&& out = {}) {
     std::ostringstream error;
     Outcome outcome;
@@ -96,20 +96,20 @@ class CallTest : public ProgramTest {
     outcome.error = error.str();
     return outcome;
   }
-  // It must succeed.
+  // Calls a verb that must succeed.
   static Outcome done(Call verb, const Arguments& arguments) {
     Outcome outcome = call(verb, arguments);
     EXPECT_EQ(outcome.exit, kDone) << outcome.error;
     return outcome;
   }
-  // It must fail with this code and print no result; gives what it says.
+  // Calls a verb that must fail with code `exit` and print no result; returns its message.
   static std::string failure(int exit, Call verb, const Arguments& arguments) {
     const Outcome outcome = call(verb, arguments);
     EXPECT_EQ(outcome.exit, exit) << outcome.error;
     EXPECT_EQ(outcome.out, "");
     return outcome.error;
   }
-  // Interrupted by `signal` when `when` has been printed.
+  // Calls a verb; sends `signal` when its output contains `when`.
   static Outcome interrupted(Call verb, const Arguments& arguments, int signal, const std::string& when) {
     Kept out;
     out.when = when;

@@ -26,7 +26,7 @@ class DescribeTest : public CallTest {
     arguments.insert(arguments.begin(), {"job.toml", "--json"});
     return json::parse(done(run_plan, arguments).out);
   }
-  // A folder with two sound plugins, one below it, and two that are none.
+  // Makes a folder with two valid plugins, one of them in a subfolder, and two files that are not plugins.
   void make_plugins() const {
     namespace fs = std::filesystem;
     const fs::path from(tenon_tests::plugin_folder());
@@ -85,13 +85,13 @@ TEST_F(DescribeTest, PlanOfInference) {
   EXPECT_TRUE(names.contains("prediction"));
   const std::string text = done(run_plan, {"job.toml", "--inference"}).out;
   EXPECT_THAT(text, AllOf(HasSubstr("samples, inference\n"), Not(HasSubstr("backward")), Not(HasSubstr("\nslots "))));
-  EXPECT_EQ(plan({"--inference", "--set", "reader.test.batch=5"}).at("max_samples"), 5) << "that of [reader.test]";
+  EXPECT_EQ(plan({"--inference", "--set", "reader.test.batch=5"}).at("max_samples"), 5) << "the batch of [reader.test]";
   EXPECT_EQ(plan({"--set", "reader.test.batch=5"}).at("max_samples"), 8);
   change("[updater]\ntype = \"adam\"\nlearning_rate = 0.05\n", "");
-  EXPECT_FALSE(plan({"--inference"}).at("training").get<bool>()) << "needs no updater";
+  EXPECT_FALSE(plan({"--inference"}).at("training").get<bool>()) << "inference needs no updater";
   EXPECT_THAT(failure(kBadConfig, run_plan, {"job.toml"}), HasSubstr("training needs an [updater]"));
   change("[reader.test]\ntype = \"idx\"\nfiles = [\"test-images\", \"test-labels\"]\n", "");
-  EXPECT_EQ(plan({"--inference"}).at("max_samples"), 8) << "without test data, those of [reader.train]";
+  EXPECT_EQ(plan({"--inference"}).at("max_samples"), 8) << "without [reader.test], the batch of [reader.train]";
 }
 
 TEST_F(DescribeTest, PlanOfTrainingComputesCostsAndMetricsAlone) {
@@ -185,7 +185,8 @@ TEST_F(DescribeTest, InfoOfOneTypeAmongMany) {
       if (line.rfind(kind + " ", 0) == 0) result.push_back(line);
     return result;
   };
-  EXPECT_THAT(headings(info("relu"), "layer"), testing::ElementsAre("layer relu")) << "not the others of the plugin";
+  EXPECT_THAT(headings(info("relu"), "layer"), testing::ElementsAre("layer relu"))
+      << "not the other layers of the plugin";
   EXPECT_GT(headings(info("tenon.activations"), "layer").size(), 5u);
   EXPECT_THAT(headings(info("accuracy"), "layer"), testing::ElementsAre("layer accuracy (metric)"));
   EXPECT_THAT(headings(info("cross_entropy"), "layer"), testing::ElementsAre("layer cross_entropy (cost)"));
@@ -225,7 +226,7 @@ TEST_F(DescribeTest, ModelShow) {
               StartsWith("verified: the checksum is right\n\nlayer       type           inputs        attributes\n"));
   EXPECT_THAT(text, HasSubstr("\npixel       data                         uint8 [4, 4]\n"));
   EXPECT_THAT(text, HasSubstr("\nhidden      fc             pixel         act relu, size 8\n"))
-      << "without parameter_name, which is the layer's own";
+      << "without parameter_name, the name of the layer";
   EXPECT_THAT(text, HasSubstr("\ncost        cross_entropy  score, label  from_logits true\n"));
   EXPECT_THAT(text, HasSubstr("\n\noutputs: cost, accuracy, prediction\n\n"));
   EXPECT_THAT(text, HasSubstr("\nhidden.weight  F32   [16,8]    512\n"));

@@ -53,7 +53,7 @@ TEST_F(InferTest, EachSampleIsAnObject) {
 
 TEST_F(InferTest, ValuesInTheShapeOfASample) {
   const json first = parsed(infer({"--output", "cost", "--output", "score", "--output", "hidden"}).out).at(0);
-  EXPECT_TRUE(first.at("cost").is_number()) << "one number is no list";
+  EXPECT_TRUE(first.at("cost").is_number()) << "one number is not a list";
   EXPECT_EQ(first.at("score").size(), 3u);
   EXPECT_EQ(first.at("hidden").size(), 8u);
   change("type = \"softmax\"\ninputs = [\"score\"]", "type = \"reshape\"\nshape = [2, 4]\ninputs = [\"hidden\"]");
@@ -80,8 +80,8 @@ TEST_F(InferTest, CsvAndJsonHoldTheSameValues) {
     const json& scores = objects.at(i).at("score");
     EXPECT_EQ(csv.at(i + 1), std::to_string(i) + "," + scores.at(0).dump() + "," + scores.at(1).dump() + "," +
                                  scores.at(2).dump() + "," + objects.at(i).at("cost").dump())
-        << "in the fewest digits";
-    if (i == 3) break;  // a json number of 9 digits may be printed otherwise
+        << "with the fewest digits";
+    if (i == 3) break;  // not all samples: json may print numbers of 9 digits differently
   }
 }
 
@@ -120,7 +120,7 @@ part = [{ type = "text", files = ["words.txt"] },
   const std::vector<json> told = parsed(infer({"--reader", "train", "--output", "vector"}).out);
   ASSERT_EQ(told.size(), 3u);
   for (const auto& [sample, rows] : {std::pair<size_t, size_t>(0, 3), {1, 1}, {2, 2}}) {
-    ASSERT_EQ(told.at(sample).at("vector").size(), rows) << "the list of its rows";
+    ASSERT_EQ(told.at(sample).at("vector").size(), rows) << "a list of the rows of the sample";
     for (const json& row : told.at(sample).at("vector")) EXPECT_EQ(row.size(), 2u);
   }
   const json& a = told.at(0).at("vector").at(0);

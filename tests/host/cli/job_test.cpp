@@ -1,4 +1,4 @@
-// The job file: what is read, and what each mistake is told. SPDX-License-Identifier: Apache-2.0
+// The job file: its values, and the message of each mistake. SPDX-License-Identifier: Apache-2.0
 #include "host/cli/job/job.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ learning_rate = 1e-3
 Job parse(const std::string& text, const std::vector<std::string>& sets = {}) {
   return parse_job(text, "jobs/mlp.toml", sets);
 }
-// kJob with `from` replaced.
+// Returns kJob with `from` replaced.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = kJob;
   const size_t at = text.find(from);

@@ -1,4 +1,4 @@
-// The program on bad input: what it says, and its exit code. SPDX-License-Identifier: Apache-2.0
+// Messages and exit codes of the program for bad input. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
 #include "tests/host/cli/program.h"
@@ -12,7 +12,7 @@ using testing::Not;
 
 class MistakesTest : public ProgramTest {
  protected:
-  // Runs the program, which must fail with this code, print no result and change no file; gives what it says.
+  // Runs the program, which must fail with code `exit`, print no result and save no model; returns its message.
   std::string failure(int exit, const std::string& arguments) const {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.exit, exit) << arguments << "\n" << outcome.error;
@@ -146,7 +146,7 @@ TEST_F(MistakesTest, JobKeys) {
   EXPECT_THAT(changed(78, "passes = 4", "passes = = 4"), HasSubstr("job.toml:1: "));
 }
 
-// Each attribute that a plugin refuses is reported where the job has it.
+// The message about an attribute that a plugin refuses names its line in the job.
 TEST_F(MistakesTest, AttributesThatAPluginRefuses) {
   const std::string rest = R"(
 [[layer]]
@@ -181,7 +181,7 @@ learning_rate = 0.1
               HasSubstr("job.toml:34: layer \"prediction\" (transpose): axes: must be a permutation"));
   EXPECT_THAT(changed(78, "learning_rate = 0.05", "learning_rate = 0.05\nbeta1 = 1.0"),
               HasSubstr("job.toml:48: [updater]: updater \"adam\": beta1: must be below 1"));
-  // A key of the job that was written wrongly, and that no attribute is near to.
+  // A misspelled key of the job that is not similar to an attribute.
   EXPECT_THAT(changed(78, "batch = 8", "batch = 8\nprefech = 1"),
               HasSubstr("[reader.train]: unknown key \"prefech\"; did you mean \"prefetch\"?"));
 }
@@ -266,7 +266,7 @@ TEST_F(MistakesTest, NothingToPredict) {
               HasSubstr("name a layer with --output NAME: hidden, score, prediction\n"));
 }
 
-// What reads a text as one of C would take the NUL for its end, and open another file.
+// C functions would end a text at its NUL, and open another file.
 TEST_F(MistakesTest, NoTextHasANul) {
   const auto text = [&](const std::string& from, const std::string& to) { return changed(78, from, to); };
   EXPECT_EQ(text("\"train-images\"", "\"train-images\\u0000x\""),
@@ -305,7 +305,8 @@ TEST_F(MistakesTest, ANameOfAMegabyte) {
               HasSubstr("expected an integer"));
 }
 
-// Names of files, keys, and texts of model files are anybody's: they neither drive a terminal nor look like output.
+// Names of files, keys, and texts of model files may come from anywhere: they must neither control a terminal nor look
+// like output.
 TEST_F(MistakesTest, NothingDrivesTheTerminal) {
   EXPECT_THAT(changed(78, "passes = 4", "\"\\u001b[31m\" = 4"),
               AllOf(HasSubstr("unknown key \"\\u001b[31m\""), Not(HasSubstr("\x1b"))));

@@ -1,5 +1,5 @@
-// Data whose classes, categories, labels or words have other numbers than those a model was trained with: numbered by
-// name, or refused. SPDX-License-Identifier: Apache-2.0
+// Data whose classes, categories, labels or words have other numbers than in the training of a model: the program
+// numbers them by name, or refuses the data. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
 #include "tests/host/cli/program.h"
@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Each kind has its own bright column, so that a model learns them all.
+// Returns a table in which each kind has its own column of 1, so that a model learns all kinds.
 std::string table(const std::vector<std::string>& kinds) {
   std::string result = "a,b,c,kind\n";
   for (const std::string& kind : kinds)
@@ -60,7 +60,7 @@ class NamesTest : public ProgramTest {
     write("train", train_data);
     write("test", test_data);
   }
-  // The job itself, and a later test of the model that it saved, know everything about the test data.
+  // The test after the training, and a later test of the saved model, must have an accuracy of 1.
   void expect_right() {
     Outcome outcome = run("train job.toml");
     EXPECT_EQ(outcome.exit, 0) << outcome.error;
@@ -69,9 +69,9 @@ class NamesTest : public ProgramTest {
     outcome = run("test job.toml");
     EXPECT_EQ(outcome.exit, 0) << outcome.error;
     EXPECT_THAT(outcome.out, HasSubstr("accuracy 1.0"));
-    EXPECT_EQ(outcome.error, "");  // no warning of another layer
+    EXPECT_EQ(outcome.error, "");  // no warning about a different layer
   }
-  // Both refuse other test data, training before it begins.
+  // train, test and infer must refuse other test data, train before the training begins.
   void expect_refused(const std::string& test_data, const std::string& why, const std::string& more = "") {
     write("test", test_data);
     for (const char* verb : {"train job.toml --save other.safetensors ", "test job.toml ", "infer job.toml "}) {
@@ -95,7 +95,7 @@ TEST_F(NamesTest, Csv) {
       "test: line 4: column \"kind\": \"dgo\" is not among the names that the model was trained with: \"cat\", "
       "\"dog\", \"fox\"; did you mean \"dog\"?");
   const Outcome unknown = run("test job.toml --set reader.test.unknown_category=true --set outputs='[\"cost\"]'");
-  EXPECT_THAT(unknown.error, HasSubstr("from 0 to 3"));  // the reader's own rule: one number more
+  EXPECT_THAT(unknown.error, HasSubstr("from 0 to 3"));  // the reader has one more number, for unknown names
 }
 
 TEST_F(NamesTest, CsvWithAFileInAnotherOrder) {
@@ -181,7 +181,7 @@ reduce = "sum"
   expect_refused("fox\tyelp\nwolf\thowl\n",
                  "test: line 2: the label \"wolf\" is not among the names that the model was trained with: \"cat\", "
                  "\"dog\", \"fox\"");
-  // Labels that are given go by name, too; so does a vocabulary.
+  // The labels of an attribute and the words of a vocabulary are numbered by name, too.
   write("test", "fox\tbark yelp bark quack\ndog\twoof woof\n");
   EXPECT_THAT(run("test job.toml --set 'reader.test.labels=[\"fox\", \"dog\"]'").out, HasSubstr("accuracy 1.0"));
   write("words.txt", "woof\nyelp\nbark\n<unk>\n");
@@ -208,7 +208,7 @@ TEST_F(NamesTest, Libsvm) {
               HasSubstr("\"7\" is not among the names that the model was trained with: \"-1\", \"5\", \"2\""));
 }
 
-// Without any attribute the test data has the model's labels.
+// Without the attribute `labels`, the test data has the labels of the model.
 TEST_F(NamesTest, LibsvmInheritsItsLabels) {
   const std::string reader = "type = \"libsvm\"\nwidth = 3\nslots = { features = \"x\", label = \"kind\" }\n";
   std::string text = classifier(reader);
@@ -244,7 +244,7 @@ TEST_F(NamesTest, Images) {
                         "\"dog\", \"fox\"; did you mean \"fox\"?"));
 }
 
-// A list that is too long to be kept is compared by its digest, before the training.
+// A list of names that is too long to be stored is compared by its digest, before the training.
 TEST_F(NamesTest, ManyWords) {
   const std::string layer = R"(
 [[layer]]

@@ -1,4 +1,4 @@
-// Jobs and models that earlier versions made (tests/data/models_*) are read, and answer as they did.
+// Jobs and models of earlier versions (tests/data/models_*): they load, and predict the same values as before.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
@@ -24,7 +24,7 @@ std::vector<std::string> models() {
   return folders;
 }
 
-// One number, or a list of them.
+// Returns a number or a list of numbers as a list.
 std::vector<double> numbers(const json& value) {
   return value.is_array() ? value.get<std::vector<double>>() : std::vector<double>{value.get<double>()};
 }

@@ -1,4 +1,4 @@
-// Command lines by themselves: the options of every verb, suggestions, tables, exit codes.
+// Parts of the command line: the options of every verb, suggestions, tables, exit codes.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/options.h"
 
@@ -61,14 +61,14 @@ TEST_F(OptionsTest, HelpListsEveryOptionAndNoOther) {
     std::string usage = std::string("usage: tenon ") + verb.name + " [options]";
     for (const std::string& operand : verb.operands) usage += " " + operand;
     const std::string help = done(verb.run, {"--help"}).out;
-    EXPECT_THAT(help, StartsWith(usage + "\n\n")) << "then what it does";
+    EXPECT_THAT(help, StartsWith(usage + "\n\n")) << "then the description";
     EXPECT_THAT(help, HasSubstr("\n\noptions:\n  -h [ --help ]  "));
     size_t listed = 0;
     for (const std::string& line : lines_of(help)) listed += line.rfind("  -", 0) == 0;
     EXPECT_EQ(listed, verb.options.size() + 1) << help;
     for (const std::string& option : verb.options) EXPECT_THAT(help, HasSubstr("\n  " + option + " ")) << verb.name;
     EXPECT_EQ(done(verb.run, {"-h"}).out, help);
-    EXPECT_EQ(done(verb.run, {"too", "many", "words", "--help"}).out, help) << "whatever else there is";
+    EXPECT_EQ(done(verb.run, {"too", "many", "words", "--help"}).out, help) << "--help takes precedence";
   }
 }
 
@@ -79,10 +79,10 @@ TEST_F(OptionsTest, EveryVerbRefusesWhatItDoesNotKnow) {
     EXPECT_EQ(failure(kUsage, verb.run, {"--nothing-like-it=3"}), "unknown option \"--nothing-like-it\"" + see);
     EXPECT_EQ(failure(kUsage, verb.run, {"--hepl=a/long/value"}),
               "unknown option \"--hepl\"; did you mean \"--help\"?" + see)
-        << "the value is no part of the name";
+        << "the value is not part of the name";
     EXPECT_EQ(failure(kUsage, verb.run, {"-z"}), "unknown option \"-z\"" + see);
     EXPECT_EQ(failure(kUsage, verb.run, {"--hel"}), "unknown option \"--hel\"; did you mean \"--help\"?" + see)
-        << "no option is guessed from its beginning";
+        << "the beginning of an option is not completed";
   }
 }
 
@@ -180,7 +180,7 @@ TEST_F(OptionsTest, SetsOfEveryKind) {
   EXPECT_THAT(std::get<std::vector<std::string>>(value("[\"a\"]")), ElementsAre("a"));
   for (const char* bad : {"2x", "two words", "\"open", "[1", "1,2", "a=b", "a:b", "", "~"})
     EXPECT_THROW((void)value(bad), Failure) << bad;
-  EXPECT_THROW((void)value("1979-05-27"), Failure) << "a date is no attribute";
+  EXPECT_THROW((void)value("1979-05-27"), Failure) << "a date is not a value of an attribute";
 }
 
 TEST_F(OptionsTest, PluginFoldersMustExist) {
@@ -194,15 +194,15 @@ TEST_F(OptionsTest, PluginFoldersMustExist) {
 // ---- suggestions
 
 TEST(SuggestTest, TheNearestNameOfThoseThatAreNear) {
-  EXPECT_EQ(nearest("trian", {"test", "train"}), "train") << "neighbours in the wrong order are one slip";
+  EXPECT_EQ(nearest("trian", {"test", "train"}), "train") << "two swapped neighbours are one mistake";
   EXPECT_EQ(nearest("layr", {"layers", "layer"}), "layer");
   EXPECT_EQ(nearest("same", {"same", "sane"}), "same");
   EXPECT_EQ(nearest("seed", {"speed", "need"}), "speed") << "the first of those that are equally near";
-  EXPECT_EQ(nearest("abc", {"axc"}), "axc") << "one of three letters";
-  EXPECT_EQ(nearest("abc", {"axx"}), "") << "two of three";
+  EXPECT_EQ(nearest("abc", {"axc"}), "axc") << "one of three letters differs";
+  EXPECT_EQ(nearest("abc", {"axx"}), "") << "two of three differ";
   EXPECT_EQ(nearest("abcd", {"axxd"}), "axxd");
   EXPECT_EQ(nearest("abcd", {"xxxd"}), "");
-  EXPECT_EQ(nearest("abcdefg", {"xbxdxfg"}), "xbxdxfg") << "three of seven";
+  EXPECT_EQ(nearest("abcdefg", {"xbxdxfg"}), "xbxdxfg") << "three of seven differ";
   EXPECT_EQ(nearest("abcdefg", {"xbxdxfx"}), "");
   EXPECT_EQ(nearest("a", {"b"}), "") << "nothing in common";
   EXPECT_EQ(nearest("ab", {"ba"}), "ba");
@@ -210,7 +210,7 @@ TEST(SuggestTest, TheNearestNameOfThoseThatAreNear) {
   EXPECT_EQ(nearest("a", {}), "");
   const std::string longest(64, 'a');
   EXPECT_EQ(nearest(longest, {longest}), longest);
-  EXPECT_EQ(nearest(longest + "a", {longest}), "") << "too long for a slip";
+  EXPECT_EQ(nearest(longest + "a", {longest}), "") << "too long for a suggestion";
   EXPECT_EQ(nearest(longest, {longest + "a"}), "");
 }
 
@@ -261,7 +261,7 @@ TEST(ExitTest, EveryStatusHasTheDocumentedCode) {
   EXPECT_EQ(exit_code(TN_UNSUPPORTED), 78);
   EXPECT_EQ(exit_code(TN_BAD_CONFIG), 78);
   EXPECT_EQ(exit_code(TN_CANCELLED), 130);
-  EXPECT_EQ(exit_code(static_cast<tn_status>(9999)), 70) << "of a newer library";
+  EXPECT_EQ(exit_code(static_cast<tn_status>(9999)), 70) << "a status of a newer library";
   EXPECT_EQ(kUsage, 64);
 }
 

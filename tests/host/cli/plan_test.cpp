@@ -1,4 +1,4 @@
-// The verb plan on what no machine could hold, and costs that a training would leave out.
+// The verb plan for a model that does not fit into memory, and costs that a training would leave out.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 using PlanTest = ProgramTest;
 
-// 2^30 columns over 16 inputs would be 64 GiB, once for the parameters, and more for all else. Nothing is asked for.
+// 2^30 columns of 16 inputs would take 64 GiB for the weight alone. plan does not allocate it.
 TEST_F(PlanTest, AsksForNoMemory) {
   const Outcome outcome = run("plan job.toml --json --set layer.hidden.size=1073741824");
   ASSERT_EQ(outcome.exit, 0) << outcome.error;
@@ -29,7 +29,7 @@ TEST_F(PlanTest, AsksForNoMemory) {
 
 class HiddenCostTest : public ProgramTest {
  protected:
-  // The job with half of the cost as a layer, and these outputs.
+  // Writes the job with half of the cost as a layer, the average of that as a metric, and these outputs.
   void halve(const std::string& outputs) const {
     change("[[layer]]\nname = \"accuracy\"",
            "[[layer]]\nname = \"half\"\ntype = \"scale_shift\"\ninputs = [\"cost\"]\nscale = 0.5\n\n"

@@ -21,14 +21,14 @@
 namespace tenon_tests {
 
 struct Outcome {
-  int exit = -1;  // 128 + n when signal n ended it, as a shell says it
+  int exit = -1;  // 128 + n if signal n ended the program, as in a shell
   std::string out, error;
 };
 
 class ProgramTest : public testing::Test {
  protected:
   void SetUp() override {
-    // A shell starts background jobs with SIGINT ignored, and what is ignored stays so in the program.
+    // A shell starts background jobs with SIGINT ignored, and the program would inherit that.
     for (const int signal : {SIGHUP, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
     write_images("train", 60);
     write_images("test", 21);
@@ -47,7 +47,7 @@ class ProgramTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  // A script of the shell, started in the folder; it calls the program "$TENON".
+  // Runs a script of the shell in the folder; "$TENON" is the program.
   [[nodiscard]] Outcome shell(const std::string& script) const {
     write("script", script);
     const std::string command =
@@ -59,10 +59,10 @@ class ProgramTest : public testing::Test {
     outcome.error = read("stderr");
     return outcome;
   }
-  // The program with these words, quoted for the shell where they need it.
+  // Runs the program; `arguments` are quoted for the shell where necessary.
   [[nodiscard]] Outcome run(const std::string& arguments) const { return shell("exec \"$TENON\" " + arguments); }
 
-  // 4 x 4 images: class c has bright pixels in row c.
+  // Writes 4 x 4 images and their labels: class c has bright pixels in row c. wrong_label: of image 10; 0: none.
   void write_images(const std::string& name, uint32_t count, uint8_t wrong_label = 0) const {
     std::string images = header({count, 4, 4}), labels = header({count});
     for (uint32_t i = 0; i < count; ++i) {
@@ -125,7 +125,7 @@ type = "adam"
 learning_rate = 0.05
 )";
   }
-  // The job with `from` replaced, as job.toml.
+  // Writes the job with `from` replaced as job.toml.
   void change(const std::string& from, const std::string& to) const {
     std::string text = job();
     const size_t at = text.find(from);

@@ -1,5 +1,5 @@
-// Where `tenon train` saves: places that are no good are found before the training, signals and full disks cost no
-// model. SPDX-License-Identifier: Apache-2.0
+// Where `tenon train` saves: the program refuses unusable places before the training, and loses no model to signals and
+// full disks. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,9 +21,9 @@ class SavingTest : public ProgramTest {
     const Outcome outcome = run("train job.toml --save " + file);
     EXPECT_EQ(outcome.exit, exit) << file << ": " << outcome.error;
     EXPECT_THAT(outcome.error, HasSubstr(why)) << file;
-    EXPECT_EQ(outcome.out, "") << file << ": it was trained";
+    EXPECT_EQ(outcome.out, "") << file << ": the training ran";
   }
-  // A training that would take for ever, to which `then` happens in its second pass; $pid is its process.
+  // Runs a training that would never end, and the script `then` after its second pass; $pid is its process.
   [[nodiscard]] Outcome amid(const std::string& options, const std::string& then,
                              const std::string& variable = "A=B") const {
     return shell("mkdir -p out; rm -f told; touch told\n" + variable +
@@ -83,7 +83,7 @@ TEST_F(SavingTest, AModelThatCannotBeWrittenIsSavedElsewhere) {
   EXPECT_THAT(lost.error, HasSubstr("; nor could it be saved elsewhere: there is no folder for temporary files"));
 }
 
-// The limit on the size of files stands for a full disk: the same error comes from the same call.
+// A limit on the size of files replaces a full disk: the same call fails.
 TEST_F(SavingTest, ALimitOnTheSizeOfFilesIsAnError) {
   write("model.safetensors", "old");
   ASSERT_EQ(shell("mkdir rescue").exit, 0);
@@ -98,7 +98,7 @@ TEST_F(SavingTest, ALimitOnTheSizeOfFilesIsAnError) {
 }
 
 TEST_F(SavingTest, AHangupSavesWhereItIsTold) {
-  // More than one comes: from the system, and from the shell.
+  // The system and the shell may each send one.
   const Outcome outcome = amid("--save kept", "kill -HUP $pid; kill -HUP $pid");
   EXPECT_EQ(outcome.exit, 129) << outcome.error;
   EXPECT_THAT(outcome.error, HasSubstr("interrupted in pass "));

@@ -1,4 +1,4 @@
-// What the program writes to a terminal and to a pipe, and how signals end it. SPDX-License-Identifier: Apache-2.0
+// The output of the program to a terminal and to a pipe, and its end by signals. SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ using testing::StartsWith;
 
 constexpr std::chrono::milliseconds kSoon(5);
 
-// A terminal: what is written to descriptor() can be read here.
+// A pseudoterminal: read() reads the output that is written to descriptor().
 class Terminal {
  public:
   explicit Terminal(unsigned short columns) {
@@ -49,7 +49,7 @@ class Terminal {
     close(there_);
     there_ = -1;
   }
-  // Appends what comes before `wait` is over; false at the end.
+  // Appends the output of the next `wait` milliseconds; returns false at the end.
   bool read(std::string& to, int wait) const {
     pollfd ready = {here_, POLLIN, 0};
     if (poll(&ready, 1, wait) <= 0) return true;
@@ -64,7 +64,7 @@ class Terminal {
   int here_ = -1, there_ = -1;
 };
 
-// The program as a child, its streams as given; -1: /dev/null.
+// The program as a child process. out, error: its standard streams; -1: /dev/null.
 class Child {
  public:
   Child(const std::vector<std::string>& words, int out, int error) {
@@ -91,19 +91,19 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   void send(int signal) const { kill(process_, signal); }
-  // Waits until it handles the signal, or no longer does.
+  // Waits until the child handles the signal, or if not `there`, until it no longer does.
   void wait_for_handler(int signal, bool there) const {
     for (int i = 0; i < 4000; ++i) {
       std::ifstream file("/proc/" + std::to_string(process_) + "/status");
       const std::string text{std::istreambuf_iterator<char>(file), {}};
       const size_t at = text.find("SigCgt:");
-      ASSERT_NE(at, std::string::npos) << "it has ended";
+      ASSERT_NE(at, std::string::npos) << "the child has ended";
       if ((std::stoull(text.substr(at + 7), nullptr, 16) >> (signal - 1) & 1) == (there ? 1 : 0)) return;
       std::this_thread::sleep_for(kSoon);
     }
-    FAIL() << "the handler of signal " << signal;
+    FAIL() << "waited too long for a change of the handler of signal " << signal;
   }
-  // As a shell says it.
+  // Waits for the end of the child; returns its exit code, 128 + n after signal n.
   int exit() {
     int status = 0;
     waitpid(process_, &status, 0);
@@ -125,7 +125,7 @@ class ConsoleTest : public testing::Test {
   }
   void TearDown() override { setenv("TERM", "dumb", 1); }
 
-  // What `act` writes to standard output and error, the latter being a terminal of so many columns.
+  // Returns the output of `act` to standard output and to standard error, which is a terminal of `columns` columns.
   std::pair<std::string, std::string> written(unsigned short columns, bool quiet,
                                               const std::function<void(Console&)>& act,
                                               LogFormat format = LogFormat::kText) const {
@@ -153,7 +153,7 @@ TEST_F(ConsoleTest, ABarIsColouredAndCleared) {
   setenv("NO_COLOR", "1", 1);
   EXPECT_EQ(written(80, false, half).second, "\r\033[Kpass 1/2  [============............]  50 %  cost 1.0000\r\033[K");
   setenv("NO_COLOR", "", 1);
-  EXPECT_THAT(written(80, false, half).second, HasSubstr("\033[32m")) << "an empty one is none";
+  EXPECT_THAT(written(80, false, half).second, HasSubstr("\033[32m")) << "an empty NO_COLOR counts as unset";
 }
 
 TEST_F(ConsoleTest, ABarFitsIntoTheTerminal) {
@@ -169,11 +169,11 @@ TEST_F(ConsoleTest, ABarFitsIntoTheTerminal) {
   EXPECT_EQ(shown_in(20, 0.5), "pass 1/2  [========") << "19 characters: a wrapped line could not be cleared";
   EXPECT_EQ(shown_in(1, 0.5), "");
   EXPECT_EQ(shown_in(2, 0.5), "p");
-  EXPECT_EQ(shown_in(0, 1).size(), 55u) << "a terminal that does not know its width has 80 columns";
+  EXPECT_EQ(shown_in(0, 1).size(), 55u) << "a terminal of unknown width counts as 80 columns";
   EXPECT_EQ(shown_in(200, 0), "pass 1/2  [........................]   0 %  cost 1.0000");
   EXPECT_EQ(shown_in(200, 1), "pass 1/2  [========================] 100 %  cost 1.0000");
   EXPECT_EQ(shown_in(200, 7), "pass 1/2  [========================] 100 %  cost 1.0000");
-  EXPECT_EQ(shown_in(200, -1), "pass 1/2    cost 1.0000") << "no end is known";
+  EXPECT_EQ(shown_in(200, -1), "pass 1/2    cost 1.0000") << "the end is unknown";
 }
 
 TEST_F(ConsoleTest, ColourIsLeftOutWhereItsEndWouldBeCutOff) {
@@ -336,7 +336,7 @@ TEST_F(TerminalTest, TheSecondInterruptEndsTheProgramAtOnce) {
     ASSERT_EQ(pipe2(pipe, O_NONBLOCK), 0);
     while (::write(pipe[1], "                ", 16) > 0) {
     }
-    fcntl(pipe[1], F_SETFL, 0);  // full: the first line that the program prints holds it up
+    fcntl(pipe[1], F_SETFL, 0);  // the pipe is full: the first line that the program prints blocks it
     Child child(for_ever({"--log-format", "json"}), pipe[1], -1);
     child.wait_for_handler(signal, true);
     child.send(signal);
@@ -393,7 +393,7 @@ TEST_F(TerminalTest, TheVerbTable) {
   const Outcome group = run("plugins --help");
   EXPECT_EQ(group.exit, 0);
   EXPECT_THAT(group.out, AllOf(HasSubstr("plugins list"), HasSubstr("plugins info"), Not(HasSubstr("train"))));
-  EXPECT_EQ(run("'plugins list'").exit, 0) << "the two words may come as one";
+  EXPECT_EQ(run("'plugins list'").exit, 0) << "both words may be one argument";
   for (const auto& [words, said] : std::map<std::string, std::string>{
            {"plugins", "unknown verb \"plugins\"; known: plugins list, plugins info"},
            {"plugins lits", "unknown verb \"plugins lits\"; did you mean \"plugins list\"?"},

@@ -1,4 +1,4 @@
-// tenon train in this process: its options, what it tells, how it is interrupted. SPDX-License-Identifier: Apache-2.0
+// tenon train in this process: its options, output and interrupts. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -43,7 +43,7 @@ class TrainTest : public CallTest {
   }
 };
 
-// ---- what it tells
+// ---- output
 
 TEST_F(TrainTest, EventsHaveTheDocumentedKeys) {
   const std::vector<json> told = events({"--passes", "2", "--test-every", "1"});
@@ -115,7 +115,7 @@ TEST_F(TrainTest, EventsHaveCostsWhereThereAreAny) {
   const json& pass = told.at(10);
   ASSERT_EQ(pass.at("event"), "end_pass");
   EXPECT_NEAR(pass.at("cost").get<double>(), sum / 60, 1e-5) << "the mean over the samples of the pass";
-  EXPECT_EQ(told.at(11).at("cost"), pass.at("cost")) << "end_training has the last pass's";
+  EXPECT_EQ(told.at(11).at("cost"), pass.at("cost")) << "end_training has the cost of the last pass";
   EXPECT_EQ(told.at(11).at("metrics"), pass.at("metrics"));
   EXPECT_NEAR(told.at(3).at("learning_rate").get<double>(), 0.05, 1e-6);
   EXPECT_NEAR(told.at(7).at("learning_rate").get<double>(), 0.025, 1e-6) << "after the schedule";
@@ -139,7 +139,7 @@ TEST_F(TrainTest, PlainLinesOutsideOfATerminal) {
   EXPECT_THAT(outcome.out, AllOf(Not(HasSubstr("\r")), Not(HasSubstr("\033")), EndsWith("\n")));
   const std::vector<std::string> lines = lines_of(outcome.out);
   ASSERT_EQ(lines.size(), 14u);
-  EXPECT_THAT(lines.at(0), StartsWith("pass  1/12  cost ")) << "numbers of passes are one below the other";
+  EXPECT_THAT(lines.at(0), StartsWith("pass  1/12  cost ")) << "the numbers of passes are aligned";
   EXPECT_THAT(lines.at(8), StartsWith("pass  9/12  cost "));
   EXPECT_THAT(lines.at(9), StartsWith("pass 10/12  cost "));
 }
@@ -165,7 +165,7 @@ TEST_F(TrainTest, QuietLeavesRemarksOutButNoResultAndNoWarning) {
   const Outcome quiet = train({"-q"});
   EXPECT_EQ(quiet.error, "");
   EXPECT_EQ(lines_of(quiet.out).size(), 5u);
-  EXPECT_EQ(train({"--no-save"}).error, "") << "that was asked for";
+  EXPECT_EQ(train({"--no-save"}).error, "") << "no remark: the option requests it";
   const Outcome wild = call(run_train, {"job.toml", "--quiet", "--set", "updater.learning_rate=1e30"});
   EXPECT_THAT(wild.error, HasSubstr("warning: the cost"));
 }
@@ -208,7 +208,8 @@ TEST_F(TrainTest, TestEveryCountsPasses) {
     return passes;
   };
   EXPECT_THAT(tests({"--no-save", "--passes", "5", "--test-every", "2"}), ElementsAre(2, 4, 5));
-  EXPECT_THAT(tests({"--no-save", "--passes", "4", "--test-every", "2"}), ElementsAre(2, 4)) << "the last one once";
+  EXPECT_THAT(tests({"--no-save", "--passes", "4", "--test-every", "2"}), ElementsAre(2, 4))
+      << "the last pass is tested once";
   EXPECT_THAT(tests({"--no-save", "--passes", "3", "--test-every", "0"}), ElementsAre(3));
   const std::vector<std::string> text = lines_of(train({"--no-save", "--passes", "2", "--test-every", "1"}).out);
   ASSERT_EQ(text.size(), 4u);
@@ -265,7 +266,7 @@ TEST_F(TrainTest, SavesBesideAJobWithSpacesInItsPath) {
   EXPECT_THAT(done(run_train, {"--", "a folder/the job.toml"}).out, HasSubstr("saved a folder"));
 }
 
-// ---- what cannot be saved is known before the training
+// ---- failures before the training
 
 TEST_F(TrainTest, PlacesThatCannotBeSavedTo) {
   EXPECT_THAT(refused(kNotFound, {"--save", "no/model"}),
@@ -273,7 +274,7 @@ TEST_F(TrainTest, PlacesThatCannotBeSavedTo) {
   EXPECT_THAT(refused(kNotFound, {"--save", "job.toml/model"}), HasSubstr("there is no folder \"job.toml\""));
   EXPECT_THAT(refused(kIo, {"--save", "."}), HasSubstr("cannot save to \".\": it is a folder"));
   EXPECT_THAT(refused(kNotFound, {"--set", "save=no/model"}), HasSubstr("there is no folder \"no\""));
-  if (geteuid() == 0) return;  // may write everywhere
+  if (geteuid() == 0) return;  // root may write everywhere
   std::filesystem::create_directory(path("shut"));
   std::filesystem::permissions(path("shut"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   EXPECT_THAT(refused(kIo, {"--save", "shut/model"}), HasSubstr("folder \"shut\": "));
@@ -309,7 +310,7 @@ TEST_F(TrainTest, EndsAfterTheMinibatchThatWasInterrupted) {
   const std::vector<json> told = parsed(outcome.out);
   ASSERT_EQ(told.size(), 6u) << outcome.out;
   EXPECT_EQ(told.at(4).at("batch"), 3);
-  EXPECT_EQ(told.at(5).at("event"), "end_training") << "without an end of the pass, which has not come to it";
+  EXPECT_EQ(told.at(5).at("event"), "end_training") << "without end_pass, since the pass has not ended";
   EXPECT_EQ(told.at(5).at("batch"), 3);
   EXPECT_EQ(outcome.error,
             "warning: interrupted in pass 1, batch 3: nothing saved; with --save FILE what was trained so far is "
@@ -336,7 +337,7 @@ TEST_F(TrainTest, InterruptedBetweenPassesTestsNothingMore) {
   ASSERT_EQ(lines.size(), 3u) << outcome.out;
   EXPECT_THAT(lines.at(1), StartsWith("  test"));
   EXPECT_THAT(lines.at(2), StartsWith("pass 2/4"));
-  EXPECT_THAT(outcome.error, HasSubstr("interrupted in pass 2, batch 8:")) << "the last one that was trained";
+  EXPECT_THAT(outcome.error, HasSubstr("interrupted in pass 2, batch 8:")) << "the last minibatch that was trained";
 }
 
 TEST_F(TrainTest, AnInterruptAfterTheLastMinibatchChangesNothing) {
@@ -361,7 +362,8 @@ TEST_F(TrainTest, ASignalThatIsIgnoredStaysIgnored) {
   std::signal(SIGINT, SIG_DFL);
   EXPECT_EQ(outcome.exit, kDone);
   EXPECT_THAT(outcome.out, HasSubstr("pass 4/4"));
-  EXPECT_EQ(interrupted(run_train, {"job.toml"}, SIGINT, "pass 2/4").exit, 130) << "the next training starts anew";
+  EXPECT_EQ(interrupted(run_train, {"job.toml"}, SIGINT, "pass 2/4").exit, 130)
+      << "the next training handles the signal";
   train({"--passes", "1"});
 }
 

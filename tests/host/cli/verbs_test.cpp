@@ -49,7 +49,7 @@ TEST_F(VerbsTest, TrainPrintsOneLineForEachPass) {
   EXPECT_THAT(text[3], StartsWith("pass 4/4  cost "));
   EXPECT_EQ(text[4], "saved model.safetensors");
   EXPECT_THAT(text[5], testing::ContainsRegex("^test  cost [0-9.]+  accuracy [0-9.]+  \\(21 samples, [0-9.]+ s\\)$"));
-  EXPECT_EQ(outcome.error, "") << "no bar where there is no terminal";
+  EXPECT_EQ(outcome.error, "") << "a bar is drawn on a terminal only";
 }
 
 TEST_F(VerbsTest, TrainLearns) {
@@ -144,7 +144,7 @@ TEST_F(VerbsTest, InferPrintsEverySampleInOrder) {
     EXPECT_NEAR(probabilities[0] + probabilities[1] + probabilities[2], 1, 1e-5);
     EXPECT_GT(probabilities[i % 3], 0.5) << "sample " << i;
   }
-  // Minibatches of another size, shuffled, without the short last one: the same answers, but for rounding.
+  // infer ignores shuffle and drop_last.
   EXPECT_EQ(lines(done("infer job.toml --set reader.test.shuffle=true --set reader.test.drop_last=true").out), text);
 }
 
@@ -163,8 +163,8 @@ TEST_F(VerbsTest, InferNeedsNoLabelsForAPrediction) {
   const Outcome with = done("infer job.toml");
   const std::string unlabelled = " --set 'reader.test.files=[\"test-images\"]'";
   EXPECT_EQ(done("infer job.toml --output prediction" + unlabelled).out, with.out);
-  EXPECT_EQ(done("infer job.toml" + unlabelled).out, with.out) << "costs and metrics are not asked for";
-  // What [reader.test] takes over from [reader.train] may be about slots that only the latter has.
+  EXPECT_EQ(done("infer job.toml" + unlabelled).out, with.out) << "infer does not compute costs and metrics by default";
+  // Keys that [reader.test] takes over from [reader.train] may name slots that only [reader.train] has.
   const std::string renamed =
       unlabelled + " --set reader.train.slots.label=truth --set 'layer.cost.inputs=[\"score\", \"truth\"]'";
   EXPECT_EQ(done("infer job.toml" + renamed).out, with.out);
@@ -181,13 +181,13 @@ TEST_F(VerbsTest, WarnsOfAJobUnlikeTheModel) {
               warning + "\"hidden\": attribute \"act\" is \"relu\" there, and \"tanh\" in the job\n");
     EXPECT_EQ(told(" --set reader.train.slots.image.scale=0.5"),
               warning + "\"pixel\": scale is 0.00392156862745098 there, and 0.5 in the job\n");
-    // What changes no answer: defaults that are given, keys of training, other outputs, another order.
+    // No warning if the predictions stay the same: explicit defaults, keys of training, other outputs, another order.
     EXPECT_EQ(told(" --set layer.hidden.bias=true --set layer.hidden.drop_rate=0.5 --set "
                    "layer.hidden.param.weight.decay_multiplier=0.5"),
               "");
     EXPECT_EQ(told(" --set 'outputs=[\"prediction\", \"cost\"]'"), "");
   }
-  EXPECT_EQ(done("infer job.toml --set layer.cost.from_logits=false").error, "") << "the cost is not asked for";
+  EXPECT_EQ(done("infer job.toml --set layer.cost.from_logits=false").error, "") << "infer does not compute the cost";
   EXPECT_THAT(done("test job.toml --set layer.cost.from_logits=false").error,
               HasSubstr("\"cost\": attribute \"from_logits\" is true there, and false in the job"));
   change("name = \"score\"\ntype = \"fc\"\ninputs = [\"hidden\"]",
@@ -305,13 +305,13 @@ TEST_F(VerbsTest, CostThatIsNotFinite) {
   EXPECT_FALSE(std::filesystem::exists(path("model.safetensors")));
   EXPECT_EQ(run(wild + " --save kept.safetensors").exit, 78);
   EXPECT_TRUE(std::filesystem::exists(path("kept.safetensors")));
-  // One update only: nothing but the test tells.
+  // After a single update, only the cost of the test is not finite.
   const Outcome late = run(wild + " --passes 1 --set reader.train.batch=60");
   EXPECT_EQ(late.exit, 78) << late.out;
   EXPECT_THAT(late.error, HasSubstr("the cost on [reader.test] is not a finite number; model.safetensors is saved"));
 }
 
-// Sends SIGTERM in the second pass of a training that would take for ever.
+// Returns a script that sends SIGTERM to a training of 1e9 passes after its second pass.
 std::string interrupted(const std::string& options) {
   return "\"$TENON\" train job.toml --passes 1000000000 " + options +
          " >told & pid=$!\n"

@@ -1,4 +1,4 @@
-// Fusion patterns: one kernel for several layers (tests/support/plugins/fusion), beside the same model without it.
+// Fusion patterns: compares one kernel for several layers (tests/support/plugins/fusion) with the layers without it.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,16 +25,16 @@ using testing::HasSubstr;
 
 const std::string kFusion = tenon_tests::test_plugin_folder() + "/layers";
 constexpr int64_t kSamples = 37, kClasses = 5;
-const std::vector<double> kLeast = {1e-2};  // gradients are differences of numbers of up to 1 / kSamples
+const std::vector<double> kLeast = {1e-2};  // scale of gradients: differences of numbers up to 1 / kSamples
 
-// x (a parameter) -> softmax "p" -> cross_entropy "cost" with labels; and sum(p * weight), "beside", where it is asked
-// for, so that p has a reader and a gradient of its own.
+// x (a parameter) -> softmax "p" -> cross_entropy "cost" with labels. If `beside` is set, the model has a second cost,
+// "beside" = sum(p * weight), which also reads p and adds to its gradient.
 class Model {
  public:
   struct Wanted {
     bool fusion = true;
     bool beside = false;
-    bool beside_first = false;  // among the outputs
+    bool beside_first = false;  // `beside` comes first among the outputs
     bool training = true;
     tn_dtype compute = TN_F64;
     int threads = 2;
@@ -85,7 +85,7 @@ class Model {
     if (wanted_.beside) feeds.push_back({"weight", {wanted_.compute, {samples, kClasses}, weight}});
     machine.forward(feeds);
   }
-  // Cost, the kept output of p, and the gradient of x, twice added.
+  // Returns the kept output of p, the cost, the output of the cost layer, and the gradient of x summed over two steps.
   [[nodiscard]] std::vector<double> step() const {
     const Machine m = machine(true);
     forward(m);
@@ -98,7 +98,7 @@ class Model {
     for (const double value : as_doubles(m.gradient("x.values"))) all.push_back(value);
     return all;
   }
-  // The calls of a native kernel in a machine without more kept than asked.
+  // Returns the calls of native kernels in the plan of a machine. keep_all: the machine keeps all outputs.
   [[nodiscard]] json fused_calls(bool keep_all = false) const {
     json result = json::array();
     const json plan = json::parse(machine(keep_all).plan());
@@ -136,8 +136,8 @@ TEST(FusionPatterns, GiveTheSameNumbersAsTheLayersAlone) {
         const Model alone(wanted);
         EXPECT_TRUE(alone.fused_calls().empty());
         EXPECT_TRUE(agree(fused, alone.step(), compute == TN_F64 ? 1e-12 : 2e-6, kLeast))
-            << (compute == TN_F64 ? "fp64" : "fp32") << (beside ? ", p has another reader" : "")
-            << (first ? ", which comes first" : "");
+            << (compute == TN_F64 ? "fp64" : "fp32") << (beside ? ", p has a second reader" : "")
+            << (first ? ", the second cost comes first" : "");
       }
 }
 
@@ -165,7 +165,7 @@ TEST(FusionPatterns, AreShownInThePlan) {
   const json others = Model({}).calls();
   for (const json& call : others) {
     if (call.at("call") == "native") continue;
-    EXPECT_THAT(call.at("layers"), testing::Not(testing::Contains("p"))) << "p is computed once more: " << call;
+    EXPECT_THAT(call.at("layers"), testing::Not(testing::Contains("p"))) << "p is computed again: " << call;
   }
 }
 
@@ -174,7 +174,7 @@ TEST(FusionPatterns, GiveOnlyWhatIsRead) {
   wanted.training = false;
   const Model model(wanted);
   ASSERT_EQ(model.fused_calls().size(), 1U);
-  EXPECT_EQ(model.fused_calls()[0].at("outputs").size(), 1U) << "nobody reads p";
+  EXPECT_EQ(model.fused_calls()[0].at("outputs").size(), 1U) << "p is not read";
   EXPECT_EQ(model.fused_calls(true)[0].at("outputs").size(), 2U) << "p is kept";
   wanted.beside = true;
   for (const bool first : {false, true}) {
@@ -192,16 +192,16 @@ TEST(FusionPatterns, GiveOnlyWhatIsRead) {
 
 TEST(FusionPatterns, AreNotTakenWhereTheyDoNotFit) {
   Model::Wanted wanted;
-  wanted.cost = {{"from_logits", true}};  // not what the kernel supports
+  wanted.cost = {{"from_logits", true}};  // not supported by the kernel
   EXPECT_TRUE(Model(wanted).fused_calls().empty());
   wanted.cost = {};
-  wanted.softmax = {{"drop_rate", 0.5}};  // what the cost reads is not what softmax gave
+  wanted.softmax = {{"drop_rate", 0.5}};  // dropout lies between softmax and cost
   EXPECT_TRUE(Model(wanted).fused_calls().empty());
-  wanted.training = false;  // then nothing is dropped
+  wanted.training = false;  // dropout is off
   EXPECT_EQ(Model(wanted).fused_calls().size(), 1U);
 }
 
-// A plugin with one kernel that differs from a sound fusion pattern in what a test changes.
+// A plugin with one kernel that has a valid fusion pattern. Tests change its fields.
 class OnePattern {
  public:
   OnePattern() {
@@ -261,7 +261,7 @@ TEST(FusionPatterns, TheHighestScoreWinsAndMayChangeForASite) {
   };
   EXPECT_EQ(Model({}, &odd.plugin).fused_calls()[0].at("kernel"), "odd_fusion");
   odd.kernel.supports = [](const tn_kernel_site*, int32_t* score) -> tn_status {
-    *score = 0;  // no better than the layers' own bodies
+    *score = 0;  // the score of recorded bodies, which are preferred
     return TN_OK;
   };
   Model::Wanted wanted;
@@ -313,7 +313,7 @@ TEST(FusionPatterns, StandInTheManifestAndAreLoadedWhereTheyMayFit) {
   label.name = "label", label.dtype = TN_I32;
   const Layer p = host.layer("softmax", {host.data(x)});
   static_cast<void>(host.machine(host.parameters({p}, 1), {p}, {}));
-  EXPECT_EQ(fusion_plugin(host).at("status"), "found") << "softmax alone is no chain";
+  EXPECT_EQ(fusion_plugin(host).at("status"), "found") << "softmax alone is not a chain";
   EXPECT_EQ(fusion_plugin(host).at("manifest").at("kernels")[0].at("fuses"), (json{"softmax", "cross_entropy"}));
   const Layer cost = host.layer("cross_entropy", {p, host.data(label)});
   static_cast<void>(host.machine(host.parameters({cost}, 1), {cost}, {}));

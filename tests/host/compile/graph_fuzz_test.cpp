@@ -1,6 +1,6 @@
-// Random graphs, optimised and planned as the machine does it, on memory that is really reused, against the same graphs
-// as they were recorded, with memory for each value: fusion, bags, epilogues, results in place, the plan of the arena.
-// TENON_GRAPHS=100000 tries more of them, TENON_GRAPH_SEED=17 one of them alone.
+// Compares random graphs that are optimised and planned as in a machine, and run in reused memory, with the same graphs
+// as recorded, run with separate memory for each value. Covers fusion, bags, epilogues, outputs in place and the memory
+// plan. TENON_GRAPHS=100000 sets the number of graphs, TENON_GRAPH_SEED=17 runs one graph alone.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace {
 
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
-// How often each thing happened that is under test.
+// Counts of the optimisations and gradients under test.
 struct Seen {
   size_t joined = 0, bags = 0, epilogues = 0, in_place = 0, gradients = 0, rows = 0, slopes = 0;
 };
@@ -33,9 +33,9 @@ struct Seen {
 struct Trained {
   RandomGraph made;
   Graph graph;
-  std::map<ValueId, ValueId> gradients;  // of what is wanted; those that there are
-  std::vector<ValueId> kept;             // with the gradients
-  std::map<ValueId, Numbers> weights;    // of the elements of each cost: what backward begins with
+  std::map<ValueId, ValueId> gradients;  // of the wanted values on which a cost depends
+  std::vector<ValueId> kept;             // including the gradients
+  std::map<ValueId, Numbers> weights;    // per cost: the gradient of each element with which backward begins
 };
 
 double direction(ValueId value, size_t element) { return std::cos(static_cast<double>(at(value) + element)); }
@@ -51,7 +51,7 @@ Trained trained(uint64_t seed, size_t steps) {
   spread.output(spread.expand(spread.input(TN_SCALAR), TN_FULL));
   const auto program = std::make_shared<Program>(spread.finish());
   for (const ValueId cost : made.costs) {
-    const bool one_number = seeds.empty() && !graph.spec(cost).shape.empty();  // as the mean has it
+    const bool one_number = seeds.empty() && !graph.spec(cost).shape.empty();  // as the gradient of a mean
     const ValueId given = graph.add_external(one_number ? Spec{TN_F64, {}, TN_DENSE, 0, {}} : graph.spec(cost), "seed");
     Numbers& numbers = made.given[given];
     numbers.resize(static_cast<size_t>(count_of(graph.spec(given).shape, made.symbols)));
@@ -94,7 +94,7 @@ std::string difference(const std::vector<Numbers>& expected, const std::vector<V
   return {};
 }
 
-// What the machine does with a graph.
+// Runs the passes of a machine on a graph.
 void optimise(Graph& graph, const std::vector<ValueId>& kept, uint64_t seed, Seen& seen) {
   const auto nodes = [&] { return graph.nodes.size(); };
   const size_t before = nodes();
@@ -109,10 +109,10 @@ void optimise(Graph& graph, const std::vector<ValueId>& kept, uint64_t seed, See
   seen.epilogues += single - nodes();
   for (const Node& node : graph.nodes)
     if (const Pointwise* pointwise = node.pointwise())
-      (void)Program::from(pointwise->program->view());  // throws where kinds or extents do not fit
+      (void)Program::from(pointwise->program->view());  // throws if kinds or extents do not fit
 }
 
-// Values with memory of their own: what comes from outside, and some of the gradients.
+// Marks the values with memory of their own: external values and some of the gradients.
 std::vector<bool> placed_in(const Graph& graph, const std::map<ValueId, ValueId>& gradients, uint64_t seed) {
   std::vector<bool> placed(graph.values.size(), false);
   for (size_t i = 0; i < placed.size(); ++i) placed[i] = graph.values[i].producer < 0 && graph.values[i].alias_of < 0;
@@ -121,16 +121,16 @@ std::vector<bool> placed_in(const Graph& graph, const std::map<ValueId, ValueId>
   return placed;
 }
 
-// Why the optimised graph gives something else than the recorded one; empty where it does not.
+// Returns how the optimised graph differs from the recorded one; empty if the results are equal.
 std::string planned_differs(const Trained& trained, const std::vector<Numbers>& expected, uint64_t seed, Graph& graph,
                             Seen& seen) {
   graph = trained.graph;
   optimise(graph, trained.kept, seed, seen);
   const std::vector<bool> placed = placed_in(graph, trained.gradients, seed);
   const MemoryPlan plan = plan_memory(graph, placed, trained.kept, trained.made.bounds);
-  if (plan.bytes < plan.live_bound) return "the arena is smaller than what is live at one moment";
+  if (plan.bytes < plan.live_bound) return "the arena is smaller than the values that are live at one node";
   PlannedInterpreter planned(graph, trained.made.symbols, plan, placed, trained.kept);
-  const auto give = [&](bool backward) {  // what backward begins with is not there before
+  const auto give = [&](bool backward) {  // the first gradients are written after forward
     for (const auto& [value, numbers] : trained.made.given)
       if ((at(value) >= trained.made.graph.values.size()) == backward) planned.write(value, numbers);
   };
@@ -149,7 +149,7 @@ std::string planned_differs(const Trained& trained, const std::vector<Numbers>& 
   return {};
 }
 
-// The costs weighted by what backward begins with, and all that is wanted moved by `step` in a fixed direction.
+// Returns the weighted sum of the costs after moving all wanted values by `step` in a fixed direction.
 double moved(const Trained& trained, double step) {
   RandomGraph made = trained.made;
   for (const auto& [value, gradient] : trained.gradients) {
@@ -164,7 +164,7 @@ double moved(const Trained& trained, double step) {
   return sum;
 }
 
-// The slope along one direction, by the gradients and by a difference.
+// Compares the slope along one direction, computed from the gradients, with a difference quotient.
 std::string slope_differs(const Trained& trained, const std::vector<Numbers>& expected) {
   double slope = 0, size = 0;
   for (const auto& [value, gradient] : trained.gradients)
@@ -179,7 +179,7 @@ std::string slope_differs(const Trained& trained, const std::vector<Numbers>& ex
   return "the slope is " + std::to_string(difference) + "; by the gradients " + std::to_string(slope);
 }
 
-// Why a graph is wrong, with the graph; empty where it is not.
+// Returns the fault of a graph, with the graph as text; empty if it is correct.
 std::string fault(uint64_t seed, size_t steps, Seen& seen) {
   Graph graph;
   std::string recorded, wrong;
@@ -213,7 +213,7 @@ uint64_t environment(const char* name, uint64_t otherwise) {
 
 constexpr size_t kMostSteps = 24;
 
-// The seed at hand, for a crash.
+// The current seed, printed after a crash.
 volatile std::sig_atomic_t current = 0;
 void tell_seed(int signal) {
   char text[] = "crashed at TENON_GRAPH_SEED=0000000000\n";
@@ -233,12 +233,12 @@ TEST(GraphFuzz, PlannedAsRecorded) {
     current = static_cast<std::sig_atomic_t>(seed);
     const size_t steps = 2 + seed % (kMostSteps - 1);
     if (fault(seed, steps, seen).empty()) continue;
-    size_t least = 1;  // the shortest beginning of it that fails as well
+    size_t least = 1;  // the smallest number of steps that fails
     while (fault(seed, least, seen).empty()) ++least;
     FAIL() << fault(seed, least, seen);
   }
   if (only > 0) return;
-  // What is under test must happen.
+  // Each optimisation under test must occur often enough.
   EXPECT_GT(seen.joined, graphs);
   EXPECT_GT(seen.bags, graphs / 20);
   EXPECT_GT(seen.epilogues, graphs / 10);

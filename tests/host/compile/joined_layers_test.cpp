@@ -1,5 +1,5 @@
-// Layers whose calls are joined on the device, by the numbers that they give: a norm behind an activation, a product
-// that is read twice, vectors that are pooled and read beside that. SPDX-License-Identifier: Apache-2.0
+// Outputs and gradients of layers whose calls the host fuses: a norm behind an activation, a product that is read
+// twice, vectors that are pooled and also read otherwise. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,7 +42,7 @@ class JoinedLayers : public testing::Test {
     for (size_t i = 0; i < count; ++i) values[i] = size * wave(i);
     return values;
   }
-  // In numbers that the set, which is fp32, holds exactly.
+  // Sets a parameter to values that fp32, the type of the ParameterSet, represents exactly.
   void set(const std::string& name, const Shape& shape, const Values& values) {
     const std::vector<float> narrow(values.begin(), values.end());
     parameters_.set(name, {TN_F32, shape, narrow.data()});
@@ -52,7 +52,7 @@ class JoinedLayers : public testing::Test {
     return values;
   }
 
-  // The gradient of a parameter against differences of the cost.
+  // Compares the gradient of a parameter with difference quotients of the cost.
   template <typename Forward>
   void expect_slopes(const std::string& name, const Shape& shape, const Values& values, const Forward& forward) {
     forward();
@@ -85,7 +85,7 @@ class JoinedLayers : public testing::Test {
   Machine machine_;
 };
 
-// The activation goes over all elements in one row, the norm over rows of 5: together they have the rows of the norm.
+// The grid of the activation is one row of all elements, that of the norm has rows of 5; fused, they have the latter.
 TEST_F(JoinedLayers, NormBehindAnActivation) {
   for (const bool training : {false, true}) {
     const Layer x = data("x", {4}), target = data("target", {3, 5});
@@ -117,7 +117,7 @@ TEST_F(JoinedLayers, NormBehindAnActivation) {
   }
 }
 
-// The square of a product, which is wanted as well.
+// A layer reads a matrix product twice. The product is an output of the machine or not.
 TEST_F(JoinedLayers, ProductReadTwice) {
   for (const bool kept : {false, true})
     for (const bool training : {false, true}) {
@@ -144,8 +144,8 @@ TEST_F(JoinedLayers, ProductReadTwice) {
     }
 }
 
-// Vectors of words that are summed over each text: alone they are never written out, but an output or another layer
-// wants them.
+// Vectors of words that are summed over each text. They are written to memory only if they are an output or another
+// layer reads them.
 TEST_F(JoinedLayers, VectorsThatArePooledAndRead) {
   enum { kAlone, kOutput, kReader };
   const int64_t offsets[] = {0, 2, 2, 5};

@@ -15,7 +15,7 @@ namespace {
 
 Spec floats(int64_t n) { return {TN_F32, {tn_dim_constant(n)}, TN_DENSE, 0, {}}; }
 
-// Random graphs: values that live at the same time never overlap, and the arena is near the bound.
+// Random graphs: values that are live at the same time do not overlap, and the arena is at most 1.5 times the bound.
 TEST(MemoryPlan, LivingValuesNeverOverlap) {
   std::mt19937 random(5);
   for (int round = 0; round < 50; ++round) {
@@ -52,7 +52,7 @@ TEST(MemoryPlan, LivingValuesNeverOverlap) {
   }
 }
 
-// A view keeps what it looks at alive.
+// A value is live until the last reader of its views.
 TEST(MemoryPlan, ViewsKeepTheirRootAlive) {
   Graph graph;
   graph.add_external(floats(4), "in");
@@ -72,7 +72,8 @@ TEST(MemoryPlan, ViewsKeepTheirRootAlive) {
   EXPECT_EQ(plan.offsets[static_cast<size_t>(view)], MemoryPlan::kNotHere);
 }
 
-// x -> y -> z where each is read for the last time: one place for all. w is read again and keeps its own.
+// In x -> y -> z -> w each value has one reader, and all share one place. w has two: only the output of the second
+// reader reuses its place.
 TEST(MemoryPlan, WhatIsReadForTheLastTimeGivesItsPlace) {
   ProgramWriter writer;
   writer.output(writer.apply(TN_OP_EXP, writer.input(TN_FULL)));
@@ -106,7 +107,7 @@ struct InPlace {
     program.output(program.apply(TN_OP_EXP, program.input(TN_FULL)));
     return writer.pointwise(std::make_shared<Program>(program.finish()), {value}, 0)[0];
   }
-  // Whether the value lies where `x` does, when it is the last one, and kept.
+  // Whether the output `last` reuses the memory of `x`. `last` and `kept` stay readable after the last node.
   bool takes_its_place(ValueId last, const std::vector<ValueId>& kept = {}) {
     std::vector<bool> placed(graph.values.size(), false);
     for (size_t i = 0; i < placed.size(); ++i) placed[i] = graph.values[i].producer < 0;
@@ -117,7 +118,8 @@ struct InPlace {
   }
 };
 
-// A value that comes twice, once through a view, is still read after the first of the two was overwritten.
+// If a node reads a value twice, once through a view, its output does not reuse the memory: the device may read the
+// second operand after it has overwritten the first.
 TEST(MemoryPlan, WhatTwoOperandsReadStays) {
   for (const bool twice : {false, true}) {
     InPlace made;
@@ -132,7 +134,8 @@ TEST(MemoryPlan, WhatTwoOperandsReadStays) {
   }
 }
 
-// One row and its elements have one size, and the device may go through them in another order.
+// In a grid of one column, a value per row has the size of the grid, but an output over the grid does not reuse its
+// memory: the device may read the two extents in different orders.
 TEST(MemoryPlan, OtherExtentsStayApart) {
   for (const uint8_t extent : {uint8_t{TN_FULL}, uint8_t{TN_PER_ROW}}) {
     InPlace made;
@@ -146,7 +149,7 @@ TEST(MemoryPlan, OtherExtentsStayApart) {
   }
 }
 
-// A result takes the place of the product in its epilogue, unless somebody still reads that.
+// The output of an epilogue reuses the memory of the matrix product, unless the product is read otherwise or kept.
 TEST(MemoryPlan, TheProductThatNobodyReadsGivesItsPlace) {
   enum { kNobody, kRead, kKept };
   for (const int use : {kNobody, kRead, kKept}) {

@@ -1,5 +1,5 @@
-// Integers with a scale and an offset, such as the bytes of an image: whatever only moves them leaves both to who reads
-// them as numbers with fractions. SPDX-License-Identifier: Apache-2.0
+// Integers with a scale and an offset, such as the bytes of an image: layers that only move values keep the integers;
+// scale and offset are applied where a layer reads floats. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr double kScale = 0.5, kOffset = -3;
 constexpr int64_t kSamples = 3;
 using Shape = std::vector<int64_t>;
 
-// Takes integers or floats, and puts its inputs behind one another as they are.
+// Concatenates inputs of integers or floats without converting them.
 struct Join {
   static void describe(tn::LayerDescription& d) {
     d.type("test_join", "The inputs behind one another.");
@@ -44,7 +44,7 @@ struct Join {
     body.output(0, body.concat(values, 1));
   }
 };
-// Each row is the one before it in its sequence; the first one is zeros.
+// Moves the rows of each sequence one place later; the first row becomes 0.
 struct Shift {
   static void describe(tn::LayerDescription& d) {
     d.type("test_shift", "The rows of each sequence one later.");
@@ -80,7 +80,7 @@ class ScaledData : public testing::Test {
     options.storage = storage;
     return host_.data(options);
   }
-  // A layer whose port takes floats, and that gives them as they come.
+  // Makes a layer that reads floats and copies them.
   Layer floats(const Layer& layer) { return host_.layer("concat", {layer}, {}, ""); }
 
   Machine machine(const Layers& outputs, bool training = false) {
@@ -97,7 +97,7 @@ class ScaledData : public testing::Test {
     return {bytes, bytes + array.count()};
   }
 
-  // What a layer gives of the image, where it takes it as bytes and where it takes it as floats.
+  // Compares the outputs of a layer that reads the image as bytes with those of one that reads it as floats.
   void expect_scaled(const std::string& type, const Attributes& attributes, uint32_t outputs = 1) {
     SCOPED_TRACE(type);
     const Layer x = data("image");
@@ -110,7 +110,7 @@ class ScaledData : public testing::Test {
       const std::vector<double> expected = as_doubles(both.output(before.output(i)));
       EXPECT_EQ(as_doubles(both.output(after)), expected);
       const Array raw = both.output(moved.output(i));
-      EXPECT_EQ(raw.dtype, TN_U8) << "moving converts nothing";
+      EXPECT_EQ(raw.dtype, TN_U8) << "the layer must not convert the values";
       const std::vector<double> bytes = bytes_of(raw);
       ASSERT_EQ(bytes.size(), expected.size());
       for (size_t k = 0; k < bytes.size(); ++k) EXPECT_EQ(expected[k], kScale * bytes[k] + kOffset);
@@ -123,7 +123,7 @@ class ScaledData : public testing::Test {
 
 TEST_F(ScaledData, SurvivesWhatMovesIt) {
   expect_scaled("reshape", {{"shape", Shape{4, -1}}});
-  expect_scaled("reshape", {{"shape", Shape{2, 4}}});  // no other shape
+  expect_scaled("reshape", {{"shape", Shape{2, 4}}});  // the same shape
   expect_scaled("transpose", {{"axes", Shape{0, 2, 1}}});
   expect_scaled("slice", {{"axis", 2}, {"start", 1}, {"length", 2}});
   expect_scaled("split2", {}, 2);
@@ -160,13 +160,13 @@ TEST_F(ScaledData, SurvivesInSequences) {
   for (size_t row = 0; row < 3; ++row)
     for (size_t k = 0; k < 8; ++k) {
       EXPECT_EQ(reversed.at(row * 8 + k), kScale * static_cast<double>(from[row] * 8 + k) + kOffset);
-      // A filler is an integer 0, and becomes what that does.
+      // The filler is the integer 0, which is scaled like all integers.
       EXPECT_EQ(shifted.at(row * 8 + k), kScale * (row == 1 ? static_cast<double>(k) : 0) + kOffset);
       EXPECT_EQ(copied.at(row * 8 + k), 2 * static_cast<double>(of[row] * 8 + k) + 1);
     }
 }
 
-// An element that is dropped is 0, and one that stays is the scaled one divided by what is left.
+// A dropped element is 0; a kept one is the scaled value divided by the share of kept elements.
 TEST_F(ScaledData, IsScaledBeforeItIsDropped) {
   const Layer flat = host_.layer("reshape", {data("image")}, {{"shape", Shape{8}}, {"drop_rate", 0.5}}, "flat");
   const Layer score = host_.layer("fc", {flat}, {{"size", 1}, {"bias", false}}, "score");
@@ -186,7 +186,7 @@ TEST_F(ScaledData, IsScaledBeforeItIsDropped) {
   EXPECT_LT(dropped, 22U);
 }
 
-// A network behind a reshape trains like the same one without.
+// A reshape of the input does not change the gradients of a network.
 TEST_F(ScaledData, GradientsAreThoseOfTheScaledNumbers) {
   const auto gradient = [&](bool reshaped) {
     const Layer x = data("image");
@@ -205,7 +205,7 @@ TEST_F(ScaledData, GradientsAreThoseOfTheScaledNumbers) {
   EXPECT_EQ(gradient(true), expected);
 }
 
-// A port of integers gets them as they were fed.
+// A port of integers reads the fed integers without scale and offset.
 TEST_F(ScaledData, IntegersStayIntegers) {
   DataOptions options;
   options.name = "labels";
@@ -227,7 +227,7 @@ TEST_F(ScaledData, IntegersStayIntegers) {
   for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(costs.at(i), std::log(sum) - kScale * best[i], 1e-5);
 }
 
-// One value cannot have two scales.
+// Integers of different scales or offsets cannot be joined in one value.
 TEST_F(ScaledData, OfOneKindAlone) {
   const auto joined = [&](double scale, double offset) {
     const Layer parts[] = {host_.layer("reshape", {data("a")}, {{"shape", Shape{8}}}, ""),

@@ -1,4 +1,4 @@
-// What the host asks of the expansion of a cost.
+// Requirements of the host on the expansion of a cost.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kSamples = 3, kColumns = 2;
 
-// A cost of one value for each sample that computes nothing itself.
+// A cost with one value per sample and without a body.
 template <typename Type>
 struct ExpandedCost {
   static void describe(tn::LayerDescription& d) {
@@ -49,7 +49,7 @@ struct NestedCost : ExpandedCost<NestedCost> {
   }
 };
 
-// Its last layer is computed from a cost.
+// Expands to a layer that is not a cost but reads one.
 struct ScaledCost : ExpandedCost<ScaledCost> {
   static constexpr const char* kName = "scaled_cost";
   static bool expand(tn::Expander& expander) {
@@ -59,7 +59,7 @@ struct ScaledCost : ExpandedCost<ScaledCost> {
   }
 };
 
-// Its last layer is the second output of a cost.
+// A cost with two outputs.
 struct PairCost : ExpandedCost<PairCost> {
   static constexpr const char* kName = "pair_cost";
   static void describe(tn::LayerDescription& d) {
@@ -71,6 +71,8 @@ struct PairCost : ExpandedCost<PairCost> {
     planner.output(1, tn::Spec({planner.input(0)[0]}));
   }
 };
+
+// Expands to the second output of a cost.
 struct SecondCost : ExpandedCost<SecondCost> {
   static constexpr const char* kName = "second_cost";
   static bool expand(tn::Expander& expander) {

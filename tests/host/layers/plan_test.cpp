@@ -1,4 +1,4 @@
-// What plan and expand of a layer type declare, through the tables themselves.
+// Callbacks of plan, expand and lower, called through the C tables, and attributes that every layer has.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the callbacks answered, in the order of the calls.
+// Results of the callbacks, in the order of the calls.
 std::vector<int32_t>* answers = nullptr;
 
 tn_status plan(const tn_planner* planner) {
@@ -46,8 +46,7 @@ tn_status expand(const tn_expander* expander) {
   return answers->back() < 0 ? TN_PLUGIN_FAULT : TN_OK;
 }
 
-// Records every primitive with an absent operand, which gives an absent value, and then with an unknown one, which
-// fails.
+// Records primitives with an absent operand, which return an absent value, and then with an unknown one, which fail.
 tn_status lower(const tn_attributes*, const tn_builder* builder) {
   void* const self = builder->self;
   const tn_ref x = builder->input(self, 0, 0), absent = -1, none = x + 1000;
@@ -89,7 +88,7 @@ struct Declared {
   static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
 };
 
-// Integers that are used as indices of nothing.
+// A layer whose input has the index limit 0.
 struct Limited {
   static void describe(tn::LayerDescription& d) {
     d.type("limited", "a layer of a test");
@@ -122,7 +121,7 @@ class Declarations : public testing::Test {
     x_ = host_.data(x);
   }
   ~Declarations() override { answers = nullptr; }
-  // What the host takes is a copy: tests change the table before.
+  // The host copies the table, so tests change it before this call.
   void add() { host_.add_plugin(&plugin_); }
   std::string refusal(const Attributes& attributes) {
     try {
@@ -188,7 +187,7 @@ TEST_F(Declarations, MultipliersAreNumbersOfAtLeastZero) {
     }
 }
 
-// Jobs and models of before have other names for the multipliers; what is written has the new ones.
+// Older job and model files have other names for the multipliers. Both names are read, the new ones are written.
 TEST_F(Declarations, FormerNamesOfMultipliersAreRead) {
   const Layer made =
       host_.layer("fc", {x_}, {{"size", 1}, {"param.weight.learning_rate", 0.5}, {"param.bias.decay", 0.25}}, "mine");
@@ -198,7 +197,7 @@ TEST_F(Declarations, FormerNamesOfMultipliersAreRead) {
   EXPECT_FALSE(attributes.contains("param.weight.learning_rate"));
   try {
     (void)host_.layer("fc", {x_}, {{"size", 1}, {"param.weight.decay", 0}, {"param.weight.decay_multiplier", 0}});
-    ADD_FAILURE() << "two names for one attribute";
+    ADD_FAILURE() << "accepted an attribute under two names";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
                 HasSubstr("\"param.weight.decay\" is the former name of \"param.weight.decay_multiplier\""));
@@ -217,7 +216,7 @@ TEST_F(Declarations, ALimitOfZeroAllowsNoIndex) {
   const int32_t zero = 0;
   try {
     machine.forward({{"ids", {TN_I32, {1}, &zero}}});
-    ADD_FAILURE() << "0 was taken for an index";
+    ADD_FAILURE() << "accepted 0 as an index";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), TN_BAD_DATA);
     EXPECT_THAT(error.what(), HasSubstr("data layer \"ids\": sample 0 of the minibatch is 0"));

@@ -1,4 +1,4 @@
-// Buffers: values that are kept but not trained, and that the host commits with an update.
+// Buffers: values that are stored with the model and not trained. An update commits their new values.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(Buffers, PassTheHarness) {
   layer.inputs = {{{5}}};
   layer.output_shape = {5};
   layer.couples_samples = true;
-  layer.samples = {2, 7, 33};  // of one sample the mean is itself
+  layer.samples = {2, 7, 33};  // at least 2: a single sample is its own mean
   layer.formula = [](const FormulaArguments& a) {
     const std::vector<double> mean = a.training ? mean_of(a.inputs[0], 5) : a.buffers.at("mean");
     std::vector<double> output = a.inputs[0];

@@ -1,4 +1,4 @@
-// Parameters without values: what is planned with them, and model files that say they hold more than they do.
+// Parameters without values: plans made with them, and model files that declare tensors they do not hold.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ MachineOptions training(int64_t samples) {
   return options;
 }
 
-// All that a plan says is the same, memory included, and none of that memory is asked for.
+// A plan with declared parameters equals one with values, memory included, and allocates none of that memory.
 TEST(Declared, IsPlannedLikeWhatHasValues) {
   const Host host = make_host(2);
   Perceptron model = perceptron(host);
@@ -44,7 +44,7 @@ TEST(Declared, IsPlannedLikeWhatHasValues) {
   const Layer pooled = host.layer("sequence_pool", {vectors}, {{"kind", "sum"}}, "pooled");
   const Layer of_words =
       host.layer("cross_entropy", {host.layer("fc", {pooled}, {{"size", 10}}, "scores"), model.label},
-                 {{"from_logits", true}}, "of_words");  // its table has a gradient of rows
+                 {{"from_logits", true}}, "of_words");  // its table has a row-sparse gradient
   const Layers outputs = {model.cost, model.accuracy, of_words};
   const uint64_t before = host.count().bytes_now, peak = host.count().bytes_peak;
   const Parameters declared = host.declare(outputs);
@@ -52,7 +52,7 @@ TEST(Declared, IsPlannedLikeWhatHasValues) {
   const std::string plan = host.machine(declared, outputs, training(64)).plan();
   const std::string states = updater.describe(declared);
   EXPECT_EQ(host.count().bytes_now, before);
-  EXPECT_EQ(host.count().bytes_peak, peak) << "not for a moment";
+  EXPECT_EQ(host.count().bytes_peak, peak) << "not even temporarily";
 
   const Parameters parameters = host.parameters(outputs, 1);
   EXPECT_EQ(declared.describe(), parameters.describe());
@@ -68,7 +68,7 @@ TEST(Declared, MayBeLargerThanAnyMemory) {
   const nlohmann::json plan =
       nlohmann::json::parse(host.machine(host.declare(model.outputs()), model.outputs(), training(1)).plan());
   EXPECT_EQ(host.count().bytes_peak, peak);
-  const uint64_t weights = (uint64_t{784} + 1 + 10) << 32;  // those of both layers, and the bias of the first
+  const uint64_t weights = (uint64_t{784} + 1 + 10) << 32;  // weights of both layers, and the bias of the first
   EXPECT_EQ(plan["bytes"]["parameters"], weights + 64);
   EXPECT_EQ(plan["bytes"]["gradients"], weights + 64);
 }
@@ -108,7 +108,7 @@ TEST(Declared, IsGoodForPlansAlone) {
   EXPECT_THROW((void)host.declare({}), Error);
 }
 
-// A file of some hundred bytes whose topology has a layer of that size, and which holds no tensor.
+// Returns a model file of a few hundred bytes and without tensors, whose topology has a layer of the given size.
 std::string file_without_tensors(int64_t size) {
   const Host host = make_host(1);
   const tenon_tests::TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Which random numbers a model draws: those of a seed and of the number of updates that its parameters had.
+// The draws of a model are determined by the seed and by the number of updates of its parameters.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ Floats numbers(const Array& array) {
   return {data, data + array.count()};
 }
 
-// Sample i is i, and a weight for each column.
+// Sample i: the id i, and a weight of 1 for each column.
 struct Rows {
   [[nodiscard]] static int64_t size() { return kSamples; }
   static void read(int64_t index, Sample& sample) {
@@ -32,8 +32,8 @@ struct Rows {
   }
 };
 
-// values [kSamples, kColumns] -> dropout -> sum. With a rate of 1 an update subtracts the mask, so that parameters that
-// began at 0 say which elements the trainings dropped, and how often.
+// values [kSamples, kColumns] -> dropout -> sum. The learning rate of train() cancels the mean over samples, so that an
+// update subtracts the scaled mask: parameters that began at 0 show which elements were kept, and how often.
 struct Dropping {
   explicit Dropping(int threads = 2) : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}) {
     host_.add_plugin(&test_layers());
@@ -52,7 +52,7 @@ struct Dropping {
     const Floats zeros(kSamples * kColumns, 0);
     parameters_.set("x.values", {TN_F32, {kSamples, kColumns}, zeros.data()});
   }
-  // Trains with one update for each pass; what was subtracted from each parameter, over all that are given.
+  // Trains with one update per pass and returns the parameters: minus the sum of the scaled masks since restart().
   Floats train(uint64_t seed, int64_t passes = 1) {
     TrainOptions options;
     options.outputs = {cost_};
@@ -76,7 +76,7 @@ struct Dropping {
     machine.forward(
         {{"ids", {TN_I64, {kSamples}, ids.data()}}, {"weight", {TN_F32, {kSamples, kColumns}, ones.data()}}});
   }
-  // What the machine's next step drops: the gradient of its backward.
+  // Runs a step and returns its gradient, which is 0 for dropped elements.
   static Floats step(const Machine& machine) {
     forward(machine);
     machine.backward();
@@ -90,7 +90,7 @@ struct Dropping {
 
 class Draws : public testing::Test, protected Dropping {};
 
-// Elements that both or neither of two masks dropped; half of them would be by chance.
+// Returns the share of elements on which two masks agree: about 0.5 if they are independent.
 double alike(const Floats& a, const Floats& b) {
   int64_t equal = 0;
   for (size_t i = 0; i < a.size(); ++i) equal += (a[i] == 0) == (b[i] == 0) ? 1 : 0;
@@ -124,37 +124,37 @@ TEST_F(Draws, FollowFromTheSeedForAnyThreads) {
   EXPECT_NE(other.train(6, 3), one);
 }
 
-// A step that began with one number of updates ends with it, whoever updates the parameters in between.
+// A backward uses the draws of its forward, even if another machine updates the parameters in between.
 TEST_F(Draws, AreOfTheForwardInItsBackward) {
   const Machine a = machine(5), b = machine(5);
   const Floats first = step(b);
-  EXPECT_EQ(step(a), first) << "of one seed, before any update";
+  EXPECT_EQ(step(a), first) << "same seed, before any update";
   const Updater updater = host_.updater("sgd", {{"learning_rate", 0.0}});
   updater.update(a);
   const Floats second = step(a);
   EXPECT_LT(alike(first, second), 0.7);
   updater.update(a);
   forward(a);
-  updater.update(b);  // its gradients of before
+  updater.update(b);  // with the gradients of its first step
   a.backward();
   const Floats third = numbers(a.gradient("x.values"));
   EXPECT_LT(alike(second, third), 0.7);
   updater.update(a);
-  // Four updates were made. A set of its own comes to the same masks with the third step.
+  // The parameters have had four updates. Another ParameterSet gives the same masks in its first three steps.
   parameters_ = host_.parameters({cost_}, 1);
   const Machine alone = machine(5);
   EXPECT_EQ(step(alone), first);
   updater.update(alone);
   EXPECT_EQ(step(alone), second);
   updater.update(alone);
-  EXPECT_EQ(step(alone), third) << "numbered by the forward";
+  EXPECT_EQ(step(alone), third) << "the number of updates at the forward counts";
   updater.update(alone);
-  EXPECT_LT(alike(step(alone), step(a)), 0.7) << "that set has had one more";
+  EXPECT_LT(alike(step(alone), step(a)), 0.7) << "the first set has had one more update";
   updater.update(alone);
-  EXPECT_EQ(step(alone), step(machine(5))) << "a machine that is made later goes on";
+  EXPECT_EQ(step(alone), step(machine(5))) << "a new machine continues with the draws of the set";
 }
 
-// Sampled costs draw in a test too: the same, however long the model was trained.
+// Sampled costs draw in a test, too; these draws do not depend on the number of updates.
 TEST_F(Draws, OfATestAreAlwaysTheSame) {
   DataOptions label;
   label.name = "label", label.dtype = TN_I64, label.index_limit = 50;
@@ -180,11 +180,11 @@ TEST_F(Draws, OfATestAreAlwaysTheSame) {
   const double before = tenon::test(options).cost;
   tenon::train(options);
   tenon::train(options);
-  EXPECT_NE(costs.at(0), costs.at(1)) << "in training there are others in every step";
+  EXPECT_NE(costs.at(0), costs.at(1)) << "in training, the draws differ from step to step";
   EXPECT_EQ(tenon::test(options).cost, before);
 }
 
-// A machine that plans anew for more rows goes on with the draws of its step.
+// A machine that is planned again for more rows keeps the draws of its step.
 TEST(DrawsOfRows, GoOnWhenAMachineGrows) {
   const Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   host.add_plugin(&test_layers());

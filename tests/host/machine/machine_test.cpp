@@ -1,5 +1,5 @@
-// The rules of a machine's step: one backward for each forward, what a failure leaves, which draws a step has, and
-// which costs are trained. SPDX-License-Identifier: Apache-2.0
+// The rules of a machine's step: one backward for each forward, no gradients after a failure, and the costs that are
+// trained. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ std::string refusal(Action action, tn_status code) {
   return "nothing was refused";
 }
 
-// ---- a layer whose gradient fails when it is told to
+// ---- a layer whose backward fails on request
 
 struct BrittleKernel {
   static bool& broken(const tn_attributes* attributes) {
@@ -117,7 +117,8 @@ class MachineRules : public testing::Test {
     weight_ = host_.data(weight);
   }
 
-  // A parameter whose gradient is the weights that are fed over the samples, behind a layer of that type.
+  // Returns a cost of a parameter whose gradient is the fed weight divided by the number of samples. A layer of type
+  // `type`, if given, lies between parameter and cost.
   Layer cost(const std::string& name, const std::string& type = {}, const Attributes& attributes = {}) {
     Layer x = host_.layer("test_input", {ids_}, {{"rows", kSamples}, {"shape", std::vector<int64_t>{kColumns}}}, name);
     if (!type.empty()) x = host_.layer(type, {x}, attributes, name + "_" + type);
@@ -150,7 +151,7 @@ TEST_F(MachineRules, OneBackwardForEachForward) {
   m.backward();
   EXPECT_THAT(numbers(m.gradient("a.values")), Each(1));
   EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr(wants_forward));
-  EXPECT_THAT(numbers(m.gradient("a.values")), Each(1)) << "the refusal added nothing";
+  EXPECT_THAT(numbers(m.gradient("a.values")), Each(1)) << "the refused backward must add nothing";
   forward(m, 8);
   m.backward();
   EXPECT_THAT(numbers(m.gradient("a.values")), Each(3));
@@ -158,7 +159,7 @@ TEST_F(MachineRules, OneBackwardForEachForward) {
   EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr(wants_forward));
 }
 
-// Of three gradients some are added before the failure, some are not, and none of them is ever used.
+// A backward fails after it has added some of three gradients. None of the three may be used.
 TEST_F(MachineRules, AFailedBackwardLeavesNoGradients) {
   bool broken = false;
   const auto address = static_cast<int64_t>(reinterpret_cast<intptr_t>(&broken));
@@ -179,17 +180,17 @@ TEST_F(MachineRules, AFailedBackwardLeavesNoGradients) {
     EXPECT_THAT(refusal([&] { (void)m.gradient(name); }, TN_MISUSE), HasSubstr("no backward since"));
   const Floats before = numbers(parameters.get("a.values"));
   updater.update(m);
-  EXPECT_EQ(numbers(parameters.get("a.values")), before) << "there was nothing to update with";
+  EXPECT_EQ(numbers(parameters.get("a.values")), before) << "there are no gradients to update with";
   EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr("forward of its own"));
   broken = false;
   step();
   for (const char* name : {"a.values", "b.values", "c.values"})
-    EXPECT_THAT(numbers(m.gradient(name)), Each(1)) << "nothing of the failed one is in it";
+    EXPECT_THAT(numbers(m.gradient(name)), Each(1)) << "the failed backward must leave nothing in the gradient";
   step();
   for (const char* name : {"a.values", "b.values", "c.values"}) EXPECT_THAT(numbers(m.gradient(name)), Each(2));
 }
 
-// ---- which costs are trained
+// ---- the costs that are trained
 
 TEST_F(MachineRules, ACostThatIsListedTwiceCountsOnce) {
   const Layer a = cost("a");
@@ -203,7 +204,7 @@ TEST_F(MachineRules, ACostThatIsListedTwiceCountsOnce) {
   EXPECT_EQ(twice.cost(), kColumns);
 }
 
-// A kernel that fails is told in the same words, whether it is prepared or run.
+// A failure of a kernel gives the same message in prepare and in run.
 TEST_F(MachineRules, PrepareAndRunNameTheSameComponent) {
   bool broken = false;
   const auto address = static_cast<int64_t>(reinterpret_cast<intptr_t>(&broken));
@@ -242,8 +243,8 @@ TEST_F(MachineRules, ACostThatAnOutputHidesIsRefused) {
             HasSubstr("layer \"half\" (scale_shift), which reads it, is not a cost"),
             HasSubstr("the costs that are outputs themselves"));
   EXPECT_THAT(refused({half}), names_it);
-  EXPECT_THAT(refused({a, half}), names_it) << "beside a cost that is trained";
-  EXPECT_THAT(refused({shown, a}), names_it) << "however far behind it";
+  EXPECT_THAT(refused({a, half}), names_it) << "together with a cost that is trained";
+  EXPECT_THAT(refused({shown, a}), names_it) << "behind a second layer";
   EXPECT_THAT(refused({last_}), HasSubstr("training needs a cost among the outputs"));
 }
 
@@ -261,18 +262,18 @@ TEST_F(MachineRules, ACostMayBeReadWhereItIsTrained) {
     m.backward();
     return numbers(m.gradient("b.values"))[0];
   };
-  EXPECT_EQ(gradient_of_b({b, half}), 1) << "shown beside it";
+  EXPECT_EQ(gradient_of_b({b, half}), 1) << "read by another output";
   EXPECT_EQ(gradient_of_b({half, b}), 1);
   EXPECT_EQ(gradient_of_b({of_cost}), 3) << "part of another cost";
   EXPECT_EQ(gradient_of_b({half, of_cost}), 3);
   for (const Layer& metric : {watched, watched_half}) {
-    const Machine m = machine(parameters, {a, metric});  // only watched: no parameter of it is trained
+    const Machine m = machine(parameters, {a, metric});  // b is read by a metric alone and not trained
     forward(m);
     EXPECT_EQ(m.metrics().size(), 1U);
   }
   MachineOptions answering;
   answering.max_samples = kSamples;
-  EXPECT_NO_THROW((void)host_.machine(parameters, {half}, answering)) << "nothing is trained there";
+  EXPECT_NO_THROW((void)host_.machine(parameters, {half}, answering)) << "this machine does not train";
 }
 
 }  // namespace

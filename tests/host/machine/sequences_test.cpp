@@ -1,5 +1,5 @@
-// Models of sequences and of sparse input from end to end through the public API: they learn, what is fed wrongly is
-// refused and nothing is lost, minibatches of any size go through one machine. SPDX-License-Identifier: Apache-2.0
+// Models of sequences and of sparse input from end to end through the public API: training, the refusal of wrong feeds
+// without loss, and minibatches of any size in one machine. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Offsets offsets(const Array& array, size_t level, int64_t count) {
   return {array.offsets[level], array.offsets[level] + count + 1};
 }
 
-// Sequences of words, of which most are of the class that is the label; some are empty, and have label 0.
+// Sequences of words, most of which belong to the class of the label. Some sequences are empty and have label 0.
 struct Minibatch {
   Ids ids, labels;
   Offsets ends{0};
@@ -88,7 +88,7 @@ class Sequences : public testing::Test {
   Host host_{HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
-// embedding, pooled, fc, cross_entropy.
+// embedding -> sequence_pool -> softmax with weights -> cross_entropy.
 class Classifier : public Sequences {
  protected:
   [[nodiscard]] Machine machine(bool training, int64_t samples = 64, int64_t max_rows = 0) const {
@@ -132,7 +132,7 @@ TEST_F(Classifier, Learns) {
   RecordProperty("share_right", std::to_string(after));
 }
 
-// The samples of a minibatch one by one, for the trainer.
+// A source of the samples of a minibatch, for readers.
 struct Source {
   Minibatch all;
   [[nodiscard]] int64_t size() const { return all.samples(); }
@@ -206,7 +206,7 @@ TEST_F(Classifier, TheGradientOfTheTableIsOfItsRowsAlone) {
   EXPECT_EQ(rows.values.shape, (std::vector<int64_t>{static_cast<int64_t>(touched.size()), kSize}));
 }
 
-// What does not fit is refused, with names; the outputs and gradients of the minibatch before it are still there.
+// A wrong feed is refused with the name of the data layer. Outputs and gradients of the previous minibatch are kept.
 TEST_F(Classifier, RefusesWhatIsFedWronglyAndLosesNothing) {
   const Minibatch good = Minibatch::draw(4, 3);
   const Machine trained = machine(true, 8);
@@ -261,7 +261,8 @@ TEST_F(Classifier, MoreRowsThanAreAllowedAreRefused) {
   machine(false, 64, batch.rows()).forward({batch.words()});
 }
 
-// A machine plans anew for a minibatch with more rows than it had room for; gradients and the step go on.
+// A machine is planned again for a minibatch with more rows than its plan. Outputs and gradients equal those of a
+// machine with enough rows from the beginning.
 TEST_F(Classifier, GrowsWithItsMinibatches) {
   const Minibatch few = Minibatch::draw(8, 5, 3), many = Minibatch::draw(8, 6, 3000);
   const Machine grows = machine(true, 8), ready = machine(true, 8, many.rows());
@@ -416,7 +417,7 @@ TEST_F(Sequences, NestedOnesAreLeftLevelByLevel) {
   const Layer texts = host_.layer("sequence_pool", {sentences}, {{"kind", "max"}}, "texts");
   const Machine machine = host_.machine(host_.parameters({texts}, 1), {vectors, sentences, texts}, options(3, false));
   const Ids ids = {1, 2, 3, 4, 5};
-  const Offsets outer = {0, 2, 2, 4}, inner = {0, 1, 1, 3, 5};  // the second text has no sentence, a sentence no word
+  const Offsets outer = {0, 2, 2, 4}, inner = {0, 1, 1, 3, 5};  // the second text and the second sentence are empty
   machine.forward({{"words", Array::nested(TN_I64, {5}, ids.data(), 3, outer.data(), inner.data())}});
   const Array rows = machine.output(vectors), middle = machine.output(sentences);
   EXPECT_EQ(rows.levels, 2U);

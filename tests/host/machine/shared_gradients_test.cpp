@@ -1,5 +1,5 @@
-// Gradients of parameters that are also something else: the gradient of a second parameter, what another gradient is
-// computed from, or a view. A machine writes and adds each of them into a place of its own.
+// Gradients of parameters that are also the gradient of a second parameter, the input of another gradient, or a view. A
+// machine stores each of them in memory of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ constexpr int64_t kRows = 3, kColumns = 2, kSamples = 5;
 constexpr size_t kCount = kRows * kColumns;
 using Values = std::vector<double>;
 
-// Rows, picked by ids, of a table that two parameters make: a + b; a + b * b; or a + b, b being stored flat.
+// Gathers rows of a table that is computed from two parameters: a + b, a + b * b, or a + b with b stored flat.
 struct Joined {
   static void describe(tn::LayerDescription& d) {
     d.type("joined", "rows of a table of two parameters");
@@ -57,7 +57,7 @@ void describe(tn::Plugin& plugin) {
 
 class SharedGradients : public testing::Test {
  protected:
-  // Two minibatches without an update between them, against the sums of their gradients.
+  // Compares the gradients after two minibatches without an update in between with the expected sums.
   void check(const std::string& kind, tn_dtype compute) {
     Host host({2, {tenon_tests::plugin_folder()}, nullptr, {}});
     host.add_plugin(&test_layers());
@@ -96,7 +96,7 @@ class SharedGradients : public testing::Test {
         EXPECT_NEAR(got[i], expected[i], compute == TN_F64 ? 1e-12 : 1e-6) << kind << ": " << name << ", element " << i;
     }
     const Values a = as_doubles(parameters.get("table.a"));
-    host.updater("sgd", {{"learning_rate", 1.0}}).update(machine);  // reads each in its own place
+    host.updater("sgd", {{"learning_rate", 1.0}}).update(machine);  // reads each gradient from its own memory
     for (const auto& [name, began, moved] : {std::tuple{"table.a", a, of_table}, {"table.b", b, of_b}}) {
       const Values got = as_doubles(parameters.get(name));
       for (size_t i = 0; i < kCount; ++i)

@@ -1,4 +1,4 @@
-// Components that the application adds, and tables that are shorter, longer or emptier than the host's own.
+// Components that the application adds, and tables that are shorter or longer than the host's own or lack functions.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The application's own components, with nothing but what cannot be missing.
+// A plugin of the application whose components have the required fields alone.
 struct Own {
   tn_port port = {sizeof(tn_port), 0, "y", nullptr};
   const tn_port* ports[1] = {&port};
@@ -87,14 +87,14 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   const Own own("own");
   found.add(own.plugin);
   EXPECT_EQ(found.layer("own").plugin, "own");
-  EXPECT_TRUE(found.list().empty()) << "list is of files";
+  EXPECT_TRUE(found.list().empty()) << "list() has plugins of files alone";
   const auto kernels = found.kernels("own", "own", TN_F32);
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_STREQ(kernels[0]->table.name, "fast");
   EXPECT_EQ(found.kernels("own", "own", TN_F64).size(), 1u);
   EXPECT_TRUE(found.kernels("own", "cpu", TN_F32).empty());
 
-  // What the tables lack answers instead of crashing.
+  // The host replaces missing functions by ones that fail or do nothing; optional ones stay null.
   int reports = 0;
   const tn_errors errors = {sizeof(tn_errors), 0, &reports,
                             [](void* self, const tn_error_report*) { ++*static_cast<int*>(self); }};
@@ -111,7 +111,7 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   const tn_reader_type& reader = found.reader("own").table;
   EXPECT_EQ(reader.next(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reader.read_at, nullptr);
-  EXPECT_EQ(found.layer("own").table.finalize, nullptr) << "only a metric has results";
+  EXPECT_EQ(found.layer("own").table.finalize, nullptr) << "only metrics have finalize";
   EXPECT_EQ(kernels[0]->table.supports(nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(kernels[0]->table.prepare(nullptr, &errors, nullptr, nullptr, 0, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reports, 5);
@@ -128,7 +128,7 @@ TEST(Adoption, AMetricWithoutResultsHasNone) {
   EXPECT_EQ(metric.finalize(nullptr, nullptr, nullptr, nullptr), TN_UNSUPPORTED);
 }
 
-// Whatever a plugin throws is its fault, whether it is a std::exception or not; memory may lack everywhere.
+// Any exception from a plugin becomes TN_PLUGIN_FAULT, except std::bad_alloc, which is passed on.
 TEST(Adoption, ForeignExceptionsHaveOneCode) {
   const Origin origin{"own", nullptr};
   const std::string who = "reader \"own\"";
@@ -229,7 +229,7 @@ TEST(Adoption, RefusesUnsoundComponentsWholly) {
   const Error taken = error_of([&] { found.add(second.plugin); });
   EXPECT_EQ(taken.code(), TN_INVALID);
   EXPECT_THAT(taken.message(), HasSubstr("it offers the layer type \"own\""));
-  EXPECT_EQ(found.kernels("own", "own", TN_F32).size(), 2u) << "nothing of the second one may be there";
+  EXPECT_EQ(found.kernels("own", "own", TN_F32).size(), 2u) << "the refused plugin must not add kernels";
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(ErrorSink, FillsTheFields) {
   Error error = error_of([&] { sink.check(TN_INVALID); });
   EXPECT_EQ(error.component(), "device \"cpu\"");
   EXPECT_EQ(error.subject(), "size");
-  EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).subject(), "") << "that of the report before";
+  EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).subject(), "") << "the subject of the previous report";
   tn_fail(sink.get(), TN_INVALID, nullptr, "no port");
   error = error_of([&] { sink.check(TN_INVALID, "layer \"a\" (gemm)"); });
   EXPECT_EQ(error.message(), "layer \"a\" (gemm): no port");
@@ -57,7 +57,7 @@ TEST(ErrorSink, KeepsWhatACallbackThrew) {
   EXPECT_EQ(error.message(), "layer \"a\" (t): inner: no x");
   EXPECT_EQ(error.component(), "layer \"a\" (t)");
   EXPECT_EQ(error.subject(), "x");
-  // What is not ours is a defect of the host, in whose callback it came.
+  // An exception of any other type in a callback is a defect of the host.
   error = failed([] { throw std::runtime_error("odd"); }, TN_INTERNAL);
   EXPECT_EQ(error.message(), "layer \"a\" (t): odd");
   EXPECT_EQ(error.subject(), "");

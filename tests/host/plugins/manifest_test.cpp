@@ -1,4 +1,4 @@
-// Notes are hostile input: every wrong byte is read or refused, and refusals say where.
+// Notes are untrusted input: any bytes give a manifest or a refusal, and refusals name the place.
 // SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/manifest.h"
 
@@ -97,7 +97,7 @@ Error parse(const std::string& text) {
   return error_of([&] { (void)manifest_from(parse_note(text)); });
 }
 
-// kGolden with `from` replaced, which must be refused; gives the message.
+// Replaces `from` in kGolden by `to`, expects a refusal, and returns its message.
 std::string parse_with(const std::string& from, const std::string& to) {
   std::string text = kGolden;
   const size_t at = text.find(from);
@@ -164,7 +164,7 @@ TEST(ElfNote, IsOneAndOfAllowedSize) {
   EXPECT_THAT(refusal(ElfFile(many)), HasSubstr("more than 1024 notes"));
 }
 
-// Whatever one byte is changed to, and wherever the file is cut, the answer is a manifest or an Error.
+// Changes each byte to each value and cuts the file at each place: the result is a manifest or an Error.
 TEST(ElfNote, SurvivesEveryChangeOfOneByteAndEveryCut) {
   const std::string small = R"({"note":1,"abi":{"major":0,"built":2,"required":2},"id":"a","layers":[{"type":"b",)"
                             R"("role":0,"outputs":[{"name":"y"}],"attributes":[{"name":"c","kind":6,"initial":[1.5],)"
@@ -186,7 +186,7 @@ TEST(ElfNote, SurvivesEveryChangeOfOneByteAndEveryCut) {
   attempt(golden);
   ASSERT_EQ(accepted, 1);
   for (size_t cut = 0; cut < golden.size(); ++cut) attempt(golden.substr(0, cut));
-  EXPECT_EQ(accepted, 1) << "a file that is cut must not be accepted";
+  EXPECT_EQ(accepted, 1) << "a truncated file must not be accepted";
   for (size_t at = 0; at < golden.size(); ++at) {
     std::string bytes = golden;
     for (int value = 0; value < 256; ++value) {
@@ -286,7 +286,7 @@ TEST(Manifest, NamesAreSoundAndUnique) {
 
 TEST(Abi, IntervalsMustMeet) {
   check_abi({TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR});
-  check_abi({TN_ABI_MAJOR, TN_ABI_MINOR + 5, TN_ABI_MINOR});  // built with later headers, but content with ours
+  check_abi({TN_ABI_MAJOR, TN_ABI_MINOR + 5, TN_ABI_MINOR});  // built with later headers, needs this version
   const auto refused = [](const AbiInterval& abi) {
     const Error error = error_of([&] { check_abi(abi); });
     EXPECT_EQ(error.code(), TN_REFUSED);

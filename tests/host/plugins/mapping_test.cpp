@@ -1,5 +1,5 @@
-// Only what a job uses is mapped; looking around maps nothing. In a program of its own, because plugins are never
-// unmapped. SPDX-License-Identifier: Apache-2.0
+// A job maps only the plugins that it uses; listing and searching do not map any. The test is a program of its own,
+// because plugins are never unmapped. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using namespace tenon;
 
 namespace {
 
-// Plugins in the process's own map of files, as "<kind>/<name>".
+// Returns the plugins in /proc/self/maps, as "<kind>/<name>".
 std::set<std::string> mapped() {
   std::set<std::string> result;
   std::ifstream maps("/proc/self/maps");
@@ -34,7 +34,7 @@ TEST(Mapping, OnlyWhatIsUsed) {
   EXPECT_THAT(host.plugins(), testing::HasSubstr("tenon.cpu"));
   EXPECT_THROW(static_cast<void>(host.layer("relo", {}, {})), Error);
   EXPECT_THROW(static_cast<void>(host.updater("adaam", {})), Error);
-  EXPECT_THAT(mapped(), testing::IsEmpty()) << "listing and suggestions run no plugin code";
+  EXPECT_THAT(mapped(), testing::IsEmpty()) << "listing and suggestions must not map plugins";
 
   const Perceptron model = perceptron(host, 8);
   TrainOptions options;

@@ -36,7 +36,7 @@ void write(const fs::path& path, const std::string& bytes) { std::ofstream(path,
 
 bool is_mapped(const fs::path& path) { return content("/proc/self/maps").find(path.string()) != std::string::npos; }
 
-// A folder of its own for each test, and the file in which plugins say that their code ran.
+// Gives each test a plugin folder of its own, and a marker file to which plugins write when their code runs.
 class RegistryTest : public testing::Test {
  protected:
   RegistryTest() {
@@ -63,7 +63,7 @@ class RegistryTest : public testing::Test {
     return all.at(0);
   }
 
-  // Installs a plugin that is refused when it is found, and gives the reason.
+  // Installs a plugin that must be refused when it is found. Returns the reason.
   std::string refused_when_found(const std::string& plugin) {
     const fs::path file = install(plugin);
     Registry found = registry();
@@ -77,7 +77,7 @@ class RegistryTest : public testing::Test {
     return entry["reason"];
   }
 
-  // Installs a plugin that looks sound but is refused when it is loaded, and gives the message.
+  // Installs a plugin that must be found but refused when it is loaded. Returns the message.
   std::string refused_when_loaded(const std::string& plugin) {
     const fs::path file = install(plugin);
     Registry found = registry();
@@ -85,7 +85,7 @@ class RegistryTest : public testing::Test {
     const Error first = error_of([&] { (void)found.layer(plugin); });
     EXPECT_EQ(first.code(), TN_REFUSED) << plugin;
     EXPECT_EQ(only(found)["status"], "refused") << plugin;
-    EXPECT_EQ(error_of([&] { (void)found.layer(plugin); }).message(), first.message()) << "asked again";
+    EXPECT_EQ(error_of([&] { (void)found.layer(plugin); }).message(), first.message()) << "at the second request";
     fs::remove(file);
     EXPECT_THAT(first.message(), AllOf(HasSubstr("layer type \"" + plugin + "\""), HasSubstr(file.string())));
     return first.message();
@@ -152,7 +152,7 @@ TEST_F(RegistryTest, RefusesFromTheNoteAlone) {
   EXPECT_THAT(refused_when_found("bad_isa"), HasSubstr("telepathy"));
 }
 
-// They were built before interface 0.2: tests/data/abi_0_1/README.md.
+// The plugins were built with interface 0.1: tests/data/abi_0_1/README.md.
 TEST_F(RegistryTest, RefusesPluginsOfInterface01) {
   for (const char* name : {"c_scale.so", "sgd.so", "swish.so"})
     fs::copy_file(fs::path(tenon_tests::source_folder()) / "tests/data/abi_0_1" / name, folder_ / name);

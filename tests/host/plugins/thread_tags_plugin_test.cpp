@@ -1,4 +1,4 @@
-// Thread tags through the public API: each rule that a plugin breaks is told, in a host that checks.
+// Thread tags through the public API: a host with checking reports each rule that a plugin breaks.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ Told told(Action action) {
   return {};
 }
 
-// Layers of tests/support/plugins/bad_threads in one host.
+// A host with the plugin tests/support/plugins/bad_threads.
 class ThreadTagsTest : public testing::Test {
  protected:
   explicit ThreadTagsTest(uint32_t check = TN_CHECK_ON) : check_(check) {
@@ -65,13 +65,13 @@ class ThreadTagsTest : public testing::Test {
     return host_.reader("test_threads_reader", {{"how", how}});
   }
 
-  // Runs it and expects a fault that names all of the parts.
+  // Runs `action` and expects a fault whose message contains all parts.
   template <typename Action, typename... Parts>
   void expect_fault(Action action, const Parts&... parts) {
     const Told fault = told(action);
     EXPECT_EQ(fault.code, TN_PLUGIN_FAULT) << fault.message;
     EXPECT_THAT(fault.message, AllOf(HasSubstr("plugin \"tenon.test.bad_threads\""), HasSubstr(parts)...));
-    forward(machine("good"));  // the host goes on
+    forward(machine("good"));  // the host still works
   }
 
   uint32_t check_;
@@ -115,7 +115,7 @@ TEST_F(ThreadTagsTest, WhatRunMustNotDo) {
 }
 
 TEST_F(ThreadTagsTest, WhatSetupMustNotDo) {
-  forward(machine("good"));  // keeps the host's threads
+  forward(machine("good"));  // the plugin keeps the pointer to the thread pool
   const uint64_t bytes = host_.count().bytes_now;
   expect_fault([this] { (void)machine("prepare_for_each"); }, "layer \"prepare_for_each\" (native)", "prepare [setup]",
                "called parallel->for_each");
@@ -214,7 +214,7 @@ TEST(CheckThreads, IsOneOfThree) {
   EXPECT_THAT(refused.message, HasSubstr("check_threads is 3"));
 }
 
-// Trains on Fashion-MNIST and gives the bytes of the model.
+// Trains on Fashion-MNIST and returns the bytes of the model file.
 std::string trained(uint32_t check) {
   const Host host(HostOptions{2, {tenon_tests::plugin_folder()}, nullptr, {}, check});
   const Perceptron model = perceptron(host, 32);

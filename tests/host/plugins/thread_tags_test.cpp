@@ -1,4 +1,4 @@
-// The piece that checks thread tags, without plugins. SPDX-License-Identifier: Apache-2.0
+// ThreadTags, without plugins. SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/thread_tags.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class CallsTest : public testing::Test {
  protected:
-  // What a second call finds out, on this thread or on another, while a first one is at work.
+  // Returns the fault of a call of `then`, on this thread or on another, during a call of `first`.
   Error second(const TaggedFunction& first, const TaggedFunction& then, bool other_thread = true) {
     const ThreadTags::Call working(tags_, plugin_, one_, first);
     Error found(TN_OK, "");
@@ -44,7 +44,7 @@ TEST_F(CallsTest, OneCallAtATime) {
             "nothing that a plugin's function calls may call the host");
   EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kRun, "run", this}).code(), TN_MISUSE);
   EXPECT_EQ(second({Tag::kIo, "next", this}, {Tag::kIo, "seek", this}).code(), TN_MISUSE);
-  EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kSetup, "plan"}, false).code(), TN_MISUSE) << "inside a step";
+  EXPECT_EQ(second({Tag::kRun, "run", this}, {Tag::kSetup, "plan"}, false).code(), TN_MISUSE) << "[setup] inside [run]";
 }
 
 TEST_F(CallsTest, MayOverlap) {
@@ -55,7 +55,7 @@ TEST_F(CallsTest, MayOverlap) {
   EXPECT_EQ(second({Tag::kSetup, "plan"}, {Tag::kAny, "schema"}, false).message(), "");
 }
 
-// What a plugin calls back for, the host may set up: for as long as the callback lasts, and on its thread.
+// During a callback of a plugin, and on its thread, the host may call [setup] functions.
 TEST_F(CallsTest, TheHostMayCallInsideACallback) {
   const TaggedFunction setup = {Tag::kSetup, "plan"};
   struct Table {
@@ -74,7 +74,7 @@ TEST_F(CallsTest, TheHostMayCallInsideACallback) {
     std::thread([&] { code = inner(); }).join();
     return code;
   };
-  EXPECT_EQ(inner(), TN_MISUSE) << "no callback yet";
+  EXPECT_EQ(inner(), TN_MISUSE) << "before the callback";
   {
     const LoanUse callback(loan.get()->self);
     EXPECT_EQ(inner(), TN_OK);
@@ -83,12 +83,12 @@ TEST_F(CallsTest, TheHostMayCallInsideACallback) {
       const LoanUse nested(loan.get()->self);
       EXPECT_EQ(inner(), TN_OK);
     }
-    EXPECT_EQ(inner(), TN_OK) << "the outer callback goes on";
-    // A call that the host makes for the callback is one like any other.
+    EXPECT_EQ(inner(), TN_OK) << "the outer callback still runs";
+    // A call that the host makes during the callback excludes others like any call.
     const ThreadTags::Call made(tags_, plugin_, two_, setup);
     EXPECT_EQ(inner(), TN_MISUSE);
   }
-  EXPECT_EQ(inner(), TN_MISUSE) << "the callback is over";
+  EXPECT_EQ(inner(), TN_MISUSE) << "after the callback";
 }
 
 TEST_F(CallsTest, FaultsBetweenCallsWaitAndAreLogged) {
@@ -101,7 +101,7 @@ TEST_F(CallsTest, FaultsBetweenCallsWaitAndAreLogged) {
   const Error fault = error_of([this] { tags_.check(); });
   EXPECT_EQ(fault.code(), TN_PLUGIN_FAULT);
   EXPECT_EQ(fault.message(), expected);
-  EXPECT_EQ(error_of([this] { tags_.check(); }).code(), TN_OK) << "told once";
+  EXPECT_EQ(error_of([this] { tags_.check(); }).code(), TN_OK) << "reported once";
 }
 
 TEST_F(CallsTest, ALoanIsRememberedWhileManyOthersAreMade) {
@@ -119,7 +119,7 @@ TEST_F(CallsTest, ALoanIsRememberedWhileManyOthersAreMade) {
   EXPECT_EQ(LoanUse(kept).object<int>(), nullptr);
   EXPECT_THAT(error_of([this] { tags_.check(); }).message(), HasSubstr("used the table that was lent to one"));
   for (int i = 0; i < 10'000; ++i) const Loan<Table> loan(&tags_, &object, "table", "two");
-  EXPECT_EQ(LoanUse(kept).object<int>(), nullptr) << "its place serves another, whose loan is over too";
+  EXPECT_EQ(LoanUse(kept).object<int>(), nullptr) << "its record was reused for another loan, which has ended, too";
 }
 
 }  // namespace

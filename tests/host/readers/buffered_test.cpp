@@ -1,4 +1,4 @@
-// Reading ahead on a thread of its own. SPDX-License-Identifier: Apache-2.0
+// The reader `buffered`, which reads ahead on a thread of its own. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,13 +32,13 @@ std::unique_ptr<Reader> batched(MemoryData& data, int64_t samples = 4) {
   return batch(open(data), samples, false, memory());
 }
 
-// Reads ahead from the first call on, however fast that is.
+// Returns a reader that reads ahead from the first call on, even if reading is fast.
 std::unique_ptr<Reader> always_ahead(std::shared_ptr<Reader> of, int64_t minibatches,
                                      std::shared_ptr<Allocator> allocator) {
   return buffered(std::move(of), minibatches, std::move(allocator), 0);
 }
 
-// Lets calls of next through one by one, or all; a call that was cancelled goes through by itself.
+// Blocks calls of next until let() permits them; a cancelled call passes without a permit.
 class Turnstile {
  public:
   void pass(const volatile int32_t* cancel) {
@@ -65,7 +65,7 @@ class Turnstile {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return passed_ >= calls; });
   }
-  // Gives a call that must not come some time to do so.
+  // Whether a call waits, or `calls` calls have passed, within kSomeTime.
   [[nodiscard]] bool comes() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kSomeTime, [this] { return waiting_ > 0; });
@@ -110,7 +110,7 @@ TEST(Buffered, ReadsAheadAndNoFurther) {
   EXPECT_FALSE(turnstile.comes());  // begins with the first call
   turnstile.let(1000);
   EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
-  turnstile.await_passed(4);  // what was given, and 3 ahead
+  turnstile.await_passed(4);  // the returned minibatch, and 3 ahead
   EXPECT_FALSE(turnstile.passes(5));
   EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
   turnstile.await_passed(5);
@@ -125,7 +125,7 @@ TEST(Buffered, ReadsWhileTheCallerIsBusy) {
   const auto reader = always_ahead(batched(data), 2, memory());
   turnstile.let(1);
   EXPECT_THAT(minibatch(*reader), ElementsAre(0, 1, 2, 3));
-  turnstile.await_waiting();  // for the next one, which nobody has asked for
+  turnstile.await_waiting();  // for the next minibatch, before it is requested
   turnstile.let(100);
   EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
   EXPECT_THAT(minibatch(*reader), IsEmpty());
@@ -145,7 +145,7 @@ TEST(Buffered, AFailureComesInItsPlace) {
         more = !part.empty();
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), TN_IO);
-        EXPECT_EQ(ids, counted(std::min<int64_t>(4 * call, 12)));  // all that came before it
+        EXPECT_EQ(ids, counted(std::min<int64_t>(4 * call, 12)));  // all samples before the failure
         ++failures;
       }
     EXPECT_EQ(ids, counted(15));
@@ -160,7 +160,7 @@ TEST(Buffered, AnErrorThatStaysIsToldAgain) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
 }
 
-// As long as a failure was not seen nothing is read behind it: the caller may do something about it.
+// The thread reads nothing after a failure until the caller has taken it, since the caller may remove its cause.
 TEST(Buffered, AFailureIsQueuedOnce) {
   MemoryData data(0);
   data.ends = false;
@@ -171,7 +171,7 @@ TEST(Buffered, AFailureIsQueuedOnce) {
   turnstile.let(1000);
   for (int64_t seen = 1; seen <= 2; ++seen) {
     EXPECT_EQ(error_of([&] { minibatch(*reader); }).code(), TN_IO);
-    turnstile.await_passed(seen + 1);  // it is tried again
+    turnstile.await_passed(seen + 1);  // the thread tries again
     EXPECT_FALSE(turnstile.passes(seen + 2));
   }
   data.answer = TN_OK;
@@ -184,7 +184,8 @@ TEST(Buffered, AFailureIsQueuedOnce) {
   EXPECT_THAT(minibatch(*reader), ElementsAre(4, 5, 6, 7));
 }
 
-// What 60 calls of next came to, in words. Calls of a plugin fail now and then, some samples for good.
+// Returns the results of 60 calls of next as texts. Every seventh call of the plugin fails, and so does each read of a
+// damaged sample.
 std::vector<std::string> story(bool ahead, int64_t minibatches) {
   MemoryData data(0);
   data.ends = false;
@@ -282,7 +283,7 @@ TEST(Buffered, WhatCannotSeekLosesNothing) {
   EXPECT_EQ(rest(*reader), counted(11, 4));
 }
 
-// What the thread was reading when it was interrupted had failed for a reason of its own.
+// A refused seek interrupts the thread, whose call fails because of a damaged sample: the caller gets that failure.
 TEST(Buffered, AFailureDuringARefusedSeekIsTold) {
   MemoryData data(0);
   data.ends = data.seeks = data.heeds_cancel = false;
@@ -305,7 +306,7 @@ TEST(Buffered, AFailureDuringARefusedSeekIsTold) {
 TEST(Buffered, SeekForgetsAFailureToo) {
   MemoryData data(8);
   data.fail_at = 1;
-  data.heeds_cancel = false;  // the call fails, even where seek comes before that
+  data.heeds_cancel = false;  // the call fails even if seek comes first
   Turnstile turnstile;
   turnstile.attach(data);
   const auto reader = always_ahead(batched(data), 3, memory());
@@ -326,7 +327,7 @@ TEST(Buffered, ADestroyedReaderStopsItsThread) {
       const auto reader = always_ahead(batched(data), 1 + i % 3, memory());
       turnstile.let(1);
       if (i % 5 != 0) minibatch(*reader);
-      if (i % 10 == 2) turnstile.await_waiting();  // it waits for data that does not come
+      if (i % 10 == 2) turnstile.await_waiting();  // the thread waits for data that does not come
     }
     EXPECT_EQ(data.opened, 0);
   }
@@ -365,7 +366,7 @@ TEST(Buffered, ASlowReaderAndAFastCaller) {
   for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rest(*reader), counted(40));
 }
 
-// A child after fork has no such thread, and must not wait for it.
+// In a child after fork the thread does not exist, and the destructor must not wait for it.
 TEST(Buffered, AForkedChildLetsGo) {
 #if !defined(__SANITIZE_THREAD__)
   MemoryData data(0);
@@ -421,7 +422,7 @@ TEST(Buffered, WhatTurnsOutSlowIsReadAhead) {
   EXPECT_EQ(readers.size(), 2u);
 }
 
-// Whoever reads, a call that runs ends, and those after it, until the cancellation is taken back.
+// cancel(true) ends a running call and all later ones until cancel(false), whether the thread or the caller reads.
 TEST(Buffered, CancelEndsTheCall) {
   for (const double worthwhile : {0.0, 1e6}) {
     MemoryData data(8);

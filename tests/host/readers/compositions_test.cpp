@@ -1,4 +1,4 @@
-// What holds for every composition of readers. SPDX-License-Identifier: Apache-2.0
+// Properties of every composition of readers. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ Ids by_index(Reader& reader, const Ids& indices) {
 
 // ---- every composition
 
-// Several data sets, so that a composition may open as many readers as it likes.
+// The data sets from which a composition opens readers.
 struct World {
   MemoryData all{23, true}, few{5, true}, more{11, true};
 };
@@ -43,7 +43,7 @@ ReaderPtr buckets(ReaderPtr of, int64_t samples = 0, int64_t rows = 9) {
 }
 ReaderPtr some_slots(ReaderPtr of) { return choose(std::move(of), {{"text", "text"}, {"id", "id"}}, memory()); }
 ReaderPtr renamed(ReaderPtr of) { return choose(std::move(of), {{"bag", "other_bag"}, {"words", "other"}}, memory()); }
-// Passes all slots on.
+// Maps all slots to themselves.
 ReaderPtr same(ReaderPtr of) {
   const std::vector<Slot> slots = of->slots();
   return map(
@@ -105,7 +105,7 @@ TEST_P(Composed, PassesHaveTheSizeThatIsSaidAndNoSampleTwice) {
   }
 }
 
-// The rest of the pass, and how often a damaged sample was told.
+// Returns the rest of the pass and the number of failures by damaged samples.
 std::pair<Ids, int> rest_but_damaged(Reader& reader) {
   std::pair<Ids, int> result;
   for (int calls = 0; calls < 1000; ++calls) try {
@@ -135,7 +135,8 @@ TEST_P(Composed, DamagedSamplesArePassedOverAndNothingElse) {
   }
 }
 
-// Where it is known without reading what is before it.
+// seek restores the position behind damaged samples. Readers that must read the samples before it may fail, and then
+// stay at the beginning of the pass.
 TEST_P(Composed, ResumesBehindDamagedSamples) {
   world_.all.damaged = world_.few.damaged = world_.more.damaged = {0, 3, 6, 7, 13, 22};
   for (int calls = 0; calls < 12; ++calls) {
@@ -246,9 +247,9 @@ TEST_P(Composed, NoSamplesAtAll) {
   EXPECT_EQ(reader->pass(), 3);
 }
 
-// ---- places
+// ---- positions
 
-// Wrappers that go through passes begin with one, or not at all.
+// Wrappers that depend on the beginning of a pass refuse a reader within a pass.
 TEST(Wrappers, ReadersThatWereReadInPart) {
   MemoryData data(9), other(9);
   const auto begun = [&] {
@@ -277,7 +278,7 @@ TEST(Wrappers, ReadersThatWereReadInPart) {
   EXPECT_EQ(rest(*first), counted(4));
 }
 
-// Where the size is not known, a place behind the end shows only on the way there. The reader is where it was.
+// If the size is unknown, seek notices a position behind the end only while reading. The reader keeps its old position.
 TEST(Wrappers, AFailedSeekChangesNothing) {
   const std::pair<const char*, std::function<ReaderPtr(MemoryData&, MemoryData&)>> wrappers[] = {
       {"shuffle", [](MemoryData& a, MemoryData&) { return shuffled(open(a, false), 3); }},
@@ -306,7 +307,7 @@ TEST(Wrappers, AFailedSeekChangesNothing) {
   }
 }
 
-// What cannot go back goes on in the next pass, so its position is not that of the wrapper.
+// A reader that cannot seek continues in the next pass of first_n, so its position is not that of the wrapper.
 TEST(Wrappers, FirstOfAStreamGoesOnAfterAFailure) {
   MemoryData data(0);
   data.ends = data.seeks = false;
@@ -341,7 +342,7 @@ TEST(Wrappers, PlacesFarAway) {
   EXPECT_EQ(error_of([&] { reader->seek(0, INT64_MAX); }).code(), TN_INVALID);
 }
 
-// However many samples are asked for, memory is for those that there are.
+// Memory is allocated for the samples that exist, not for the number that is requested.
 TEST(Wrappers, RoomForWhatThereIs) {
   MemoryData data(9), unknown(9);
   unknown.sized = false;
@@ -362,7 +363,7 @@ TEST(Wrappers, RoomForWhatThereIs) {
 
 // ---- memory
 
-// No allocation that fails loses samples, or memory.
+// A failed allocation loses no samples and no memory.
 TEST(Wrappers, NoMemoryLosesNothing) {
   MemoryData data(30, true);
   const auto allocator = std::make_shared<FaultyAllocator>();

@@ -25,8 +25,6 @@ Readers two(std::unique_ptr<Reader> a, std::unique_ptr<Reader> b) {
   return result;
 }
 
-// ---- chain, interleave, compose
-
 TEST(Chain, OneAfterTheOther) {
   MemoryData a(3), b(2), none(0);
   Readers readers = two(open(a), open(none));
@@ -60,7 +58,7 @@ TEST(Chain, NeedsRoom) {
   EXPECT_THAT(error.message(), HasSubstr("chain"));
 }
 
-// What is joined is told of a pass that begins.
+// begin_pass of chain and interleave calls begin_pass of all their readers.
 TEST(Joined, AllBeginAPass) {
   MemoryData a(3), b(3);
   chain(two(open(a), open(b)), memory())->begin_pass(5);

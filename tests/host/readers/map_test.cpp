@@ -1,4 +1,4 @@
-// Readers of other slots: map and choose. SPDX-License-Identifier: Apache-2.0
+// Readers that change the slots: map and choose. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,6 @@ using ::testing::HasSubstr;
 
 std::shared_ptr<Allocator> memory() { return system_allocator(); }
 
-// ---- map and choose
-
 Slot sum_slot() {
   Slot slot;
   slot.name = "sum";
@@ -28,7 +26,7 @@ Slot sum_slot() {
   slot.bytes = 8;
   return slot;
 }
-// The sum of the words of each sample.
+// Sums the words of each sample. `held` holds the result.
 MapFunction sums(std::shared_ptr<Ids> held) {
   return [held](const std::vector<ArrayView>& from, int64_t samples, std::vector<ArrayView>& to) {
     held->assign(static_cast<size_t>(samples), 0);

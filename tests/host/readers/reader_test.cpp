@@ -87,7 +87,7 @@ TEST(PluginReader, ReadsByIndexWithinTheShard) {
   EXPECT_EQ(block.samples(), 3);
 }
 
-// What a plugin may get wrong when it opens.
+// Refuses faults in the instance, the schema and the size that a plugin returns.
 TEST(PluginReader, RefusesABrokenSchema) {
   const auto message_of = [](const std::function<void(MemoryData&)>& break_it) {
     MemoryData data(4);
@@ -127,7 +127,7 @@ TEST(PluginReader, RefusesABrokenSchema) {
   EXPECT_THAT(message_of([](MemoryData& d) { d.id.storage = TN_CSR; }), HasSubstr("not int64 of rank 0"));
 }
 
-// Nor is what a failed open left behind closed.
+// The host does not close an instance that a failed open has set.
 TEST(PluginReader, SaysWhyItCannotBeOpened) {
   MemoryData data(4);
   data.fails_open = true;
@@ -154,7 +154,7 @@ TEST(PluginReader, RefusesWrongAnswersOfNext) {
   EXPECT_EQ(code_of([](MemoryData& d) { d.says_samples = 5; }, true), TN_PLUGIN_FAULT);
 }
 
-// One that never ends gives samples beyond those that it says there are: refused where the pass should end.
+// A reader that never ends returns more samples than its declared size: refused at the end of the pass.
 TEST(PluginReader, RefusesSamplesBehindTheLast) {
   MemoryData data(0);
   data.ends = false;

@@ -1,4 +1,4 @@
-// Readers in another order. SPDX-License-Identifier: Apache-2.0
+// Readers that change the order of samples: shuffle. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// ---- shuffle
 
 struct ShuffleCase {
   const char* name;
@@ -59,7 +57,7 @@ TEST_P(Shuffle, OrderFollowsFromTheSeedAlone) {
   for (int pass = 0; pass < 2; ++pass) {
     data_.most = INT64_MAX;
     const Ids ids = rest(*one, 7);
-    data_.most = 2;  // other pieces, same order
+    data_.most = 2;  // smaller pieces, same order
     EXPECT_EQ(rest(*same, 11), ids);
     if (GetParam().buffer == 1)
       EXPECT_EQ(ids, counted(50));
@@ -131,7 +129,7 @@ TEST(ShuffleOrder, TheFirstPlaceIsFair) {
   }
 }
 
-// Numbers from the first version: a saved seed must keep its meaning.
+// The orders of the first version: a saved seed must give the same order in every version.
 TEST(ShuffleOrder, StaysAsItWas) {
   MemoryData data(8);
   EXPECT_THAT(rest(*shuffle(open(data), 0, 1, system_allocator())), ElementsAre(5, 2, 6, 0, 3, 1, 4, 7));

@@ -84,7 +84,7 @@ TEST(Shard, TogetherTheyAreTheDataOnce) {
                 HasSubstr("shard: shard "));
 }
 
-// What an indexed reader gives may depend on the pass, so it is told of each that is entered.
+// The samples of an indexed reader may depend on the pass, so shard calls begin_pass for each pass.
 TEST(Shard, TellsOfPasses) {
   MemoryData data(10);
   const auto reader = shard(open(data), 1, 3, memory());
@@ -93,7 +93,7 @@ TEST(Shard, TellsOfPasses) {
   EXPECT_THAT(rest(*reader), ElementsAre(4, 7));
   EXPECT_THAT(data.passes, ElementsAre(4, 5));
   EXPECT_EQ(error_of([&] { reader->seek(9, 4); }).code(), TN_INVALID);
-  EXPECT_THAT(data.passes, ElementsAre(4, 5));  // a refused seek enters none
+  EXPECT_THAT(data.passes, ElementsAre(4, 5));  // a refused seek begins no pass
 }
 
 TEST(Shard, OfAStreamWithoutEnd) {

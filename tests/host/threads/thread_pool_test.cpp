@@ -65,8 +65,8 @@ TEST(ThreadPool, RunsEachIndexOnce) {
   }
 }
 
-// What a region wrote is seen after it, and the next one may reuse it: many short regions, with gaps that let the
-// workers park and without.
+// The caller sees the writes of a region after it, and the next region may overwrite them. Runs many short regions,
+// some of them after a pause in which the workers park.
 TEST(ThreadPool, RegionsFollowEachOther) {
   const ThreadPool pool(4);
   int64_t total = 0;  // not atomic: the pool orders it
@@ -104,7 +104,7 @@ TEST(ThreadPool, OneSlowTaskDoesNotHoldTheOthersBack) {
   constexpr int64_t kTasks = 20;
   std::atomic<int64_t> done{0};
   for_each(pool, kTasks, [&](int64_t index, int32_t) {
-    if (index == 0)  // ends only when all the others have run, which with a fixed half each would be never
+    if (index == 0)  // ends after all others; with a fixed half of the tasks per worker, never
       while (done.load() < kTasks - 1) std::this_thread::yield();
     ++done;
   });
@@ -116,7 +116,7 @@ TEST(ThreadPool, NoPhaseBeginsBeforeTheOneBeforeItIsDone) {
     const ThreadPool pool(threads);
     for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
              {}, {0, 0}, {1, 1, 1}, {5}, {2, 3, 1, 0, 100, 1, 1, 1000, 7, 0}, std::vector<int64_t>(300, 2)}) {
-      std::vector<std::vector<int64_t>> runs;  // not atomic: the barriers order what tasks of different phases do
+      std::vector<std::vector<int64_t>> runs;  // not atomic: the barriers order tasks of different phases
       for (const int64_t size : sizes) runs.emplace_back(size, 0);
       std::atomic<int64_t> too_early{0};
       for (int repeat = 1; repeat <= 3; ++repeat)
@@ -134,7 +134,7 @@ TEST(ThreadPool, NoPhaseBeginsBeforeTheOneBeforeItIsDone) {
   }
 }
 
-// Sums over shares that the author has fixed do not depend on who computes them.
+// Sums over a fixed division into shares do not depend on the number of threads.
 TEST(ThreadPool, PhasesGiveTheSameBitsForAnyNumberOfThreads) {
   constexpr int64_t kShares = 37, kLength = 101;
   const auto sum = [](int32_t threads) {
@@ -173,8 +173,8 @@ TEST(ThreadPool, PhasesInsideATaskRunInline) {
 
 using Clock = std::chrono::steady_clock;
 
-// Whether `count` tasks of one phase all run at the same time at some moment, each waiting for the others until then or
-// for `patience`. `then` is called by each worker with its number.
+// Whether `count` tasks of one region all run at the same time. Each waits for the others, but at most for `patience`,
+// and then calls `then` with the number of its worker.
 bool meet(const ThreadPool& pool, int64_t count, std::chrono::milliseconds patience,
           const std::function<void(int32_t worker)>& then = nullptr) {
   std::atomic<int64_t> present{0};
@@ -189,7 +189,7 @@ bool meet(const ThreadPool& pool, int64_t count, std::chrono::milliseconds patie
   return met;
 }
 
-// Again and again, since a worker that has lost its core is left out for a while; 400 ms at most.
+// Repeats meet, since a worker that has lost its core is left out for a while, 400 ms at most.
 bool meet_at_last(const ThreadPool& pool, int64_t count) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(attempt == 0 ? 2 : 450));  // all park
@@ -198,7 +198,7 @@ bool meet_at_last(const ThreadPool& pool, int64_t count) {
   return false;
 }
 
-// Regions that begin while the workers sleep: as many are woken as there are tasks.
+// A region that begins while the workers are parked wakes as many of them as it has tasks.
 TEST(ThreadPool, WakesTheWorkersThatItNeeds) {
   for (const int32_t threads : {2, 3, 8}) {
     const ThreadPool pool(threads);
@@ -207,7 +207,7 @@ TEST(ThreadPool, WakesTheWorkersThatItNeeds) {
   }
 }
 
-// A worker that has no core in the middle of a task, as one that sleeps has none, is left out for a while.
+// A worker that loses its core in the middle of a task is left out for a while. A sleep simulates the loss.
 TEST(ThreadPool, NoticesAWorkerThatLostItsCore) {
   using std::chrono::milliseconds;
   const ThreadPool pool(2);
@@ -220,10 +220,10 @@ TEST(ThreadPool, NoticesAWorkerThatLostItsCore) {
     left_out = !meet(pool, 2, milliseconds(200));
   }
   EXPECT_TRUE(left_out);
-  EXPECT_TRUE(meet_at_last(pool, 2)) << "it comes back";
+  EXPECT_TRUE(meet_at_last(pool, 2)) << "the worker must take part again";
 }
 
-// As many processes as cores that do nothing but keep them busy.
+// Runs one busy process per core.
 class BusyCores {
  public:
   BusyCores() {
@@ -286,7 +286,7 @@ TEST(WorkerCount, FallsAfterAStallAndComesBack) {
   now += milliseconds(399);
   EXPECT_EQ(worker_count.next(), 1);
   now += milliseconds(1);
-  EXPECT_EQ(worker_count.next(), 2);  // one after the other
+  EXPECT_EQ(worker_count.next(), 2);  // workers return one at a time
   EXPECT_EQ(worker_count.next(), 2);
   now += milliseconds(400);
   EXPECT_EQ(worker_count.next(), 3);
@@ -319,7 +319,7 @@ TEST(ThreadPool, SetsAndRestoresTheFloatingPointMode) {
   const int before = std::fegetround();
   for (const int64_t count : {1, 64}) {
     ASSERT_EQ(std::fesetround(FE_DOWNWARD), 0);
-    for_each(pool, count, [](int64_t, int32_t) { std::fesetround(FE_UPWARD); });  // tasks that forget to put it back
+    for_each(pool, count, [](int64_t, int32_t) { std::fesetround(FE_UPWARD); });  // tasks that do not restore it
     EXPECT_EQ(std::fegetround(), FE_DOWNWARD);
     std::atomic<int> wrong{0};
     for_each(pool, count, [&](int64_t, int32_t) {
@@ -345,7 +345,7 @@ TEST(ThreadPool, AChildAfterForkCanDropIt) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(20);  // joining threads that are not there would never end
+    alarm(20);  // joining threads that do not exist here would never return
     pool.reset();
     _exit(0);
   }

@@ -1,4 +1,4 @@
-// Updates of a set that grew: what was added lies in slabs of its own, with states of its own.
+// Updates of a ParameterSet that grew: added parameters are in slabs of their own, with states of their own.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kRows = 4;
 constexpr double kRate = 0.5, kMomentum = 0.5;
 
-// Tables of one shape, so that an offset in one slab is that of another table in the other. The cost of a table is the
-// mean of its squares, summed over a row, so that the gradient of each number p is 2 p / kRows.
+// All tables have one shape, so tables in different slabs have the same offsets. The cost of a table is the mean of its
+// squares, summed over a row, so the gradient of each number p is 2 p / kRows.
 class AddedParameters : public testing::Test {
  protected:
   AddedParameters() : host_(options()) {
@@ -41,7 +41,7 @@ class AddedParameters : public testing::Test {
     return std::make_unique<Machine>(Topology::trace(costs), set_, host_.registry, host_.device("cpu"), host_.parallel,
                                      options);
   }
-  // Every number of a table is 1, then what the formula makes of it where a machine has it.
+  // Sets every number of a table to 1; `step` computes the expected number by the formula.
   void begin(const std::string& name) {
     std::fill_n(set_->data(name + ".weight"), kRows * kRows, 1.0F);
     expected_[name] = {};
@@ -93,12 +93,12 @@ TEST_F(AddedParameters, AreUpdatedWhereTheyLie) {
   ASSERT_NE(set_->find("x0.weight").slab, set_->find("y1.weight").slab);
   ASSERT_EQ(set_->find("x1.weight").offset, set_->find("y1.weight").offset);
 
-  // In this machine y1 comes behind x0, as x1 does in its slab.
+  // In this machine y1 follows x0, as x1 follows x0 in its slab.
   const auto across = machine({x0, y1});
   step(*across, updater, {"x0", "y1"});
   const auto all = machine({x0, x1, y0, y1});
   step(*all, updater, {"x0", "x1", "y0", "y1"});
-  step(*across, updater, {"x0", "y1"});  // whose calls were kept
+  step(*across, updater, {"x0", "y1"});  // the updater kept the calls of this machine
   step(*both, updater, {"x0", "x1"});
 }
 

@@ -1,4 +1,4 @@
-// The trainer under a clock of the test's own, and what a machine reads where its caller left it.
+// The seconds of a training under a clock of the test, and feeds that a machine reads in place.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct SetClock final : Clock {
 
 constexpr int64_t kSamples = 4, kColumns = 16;
 
-// line = x . weight with weights of 0, whose cost has the derivative x for them, but for a factor.
+// line = x . weight with weights of 0: the gradient of a weight is its x times a constant.
 class Seams : public testing::Test {
  protected:
   Seams() : host_(options(clock_)) {
@@ -79,17 +79,17 @@ TEST_F(Seams, SecondsCountFromTheBeginningOfThePass) {
     seconds.push_back(event.seconds);
     clock_->time += 2;
   });
-  EXPECT_THAT(seconds, ElementsAre(0,                 // the training begins
-                                   0, 5, 7, 12,       // the pass, its minibatch, what is left of it: nothing
-                                   0, 5, 7, 12, 14))  // the next one; since that began, at the end of the training
-      << "a pass begins anew";
+  EXPECT_THAT(seconds, ElementsAre(0,                 // start of the training
+                                   0, 5, 7, 12,       // start of the pass, start and end of its minibatch, its end
+                                   0, 5, 7, 12, 14))  // the second pass, and the end of the training
+      << "the seconds of each pass start at 0";
   const double before = clock_->time;
-  EXPECT_EQ(test(request).seconds, 6) << "a minibatch, and the end of the pass";
+  EXPECT_EQ(test(request).seconds, 6) << "two reads: the minibatch, and the end of the pass";
   EXPECT_EQ(clock_->time - before, 6);
 }
 
-// Memory that is lent is read in place where it is aligned as the device's own, and copied where it is not: backward
-// then sees what was there in the forward.
+// With FeedMode::kLent a machine reads memory in place if it is aligned like the memory of the device. It copies other
+// memory, so backward uses the values that forward read.
 TEST_F(Seams, LentMemoryThatIsNotAlignedIsCopied) {
   constexpr size_t kCount = kSamples * kColumns;
   alignas(64) float memory[kCount + 16];
@@ -103,14 +103,14 @@ TEST_F(Seams, LentMemoryThatIsNotAlignedIsCopied) {
     machine_->backward();
     const auto* const data = static_cast<const float*>(machine_->gradient("line.weight").data);
     std::vector<float> gradient(data, data + kColumns);
-    machine_->commit(UsedNames());  // new gradients begin
+    machine_->commit(UsedNames());  // drops the gradients
     return gradient;
   };
   const std::vector<float> copied = gradient_after(memory, FeedMode::kCopied);
   ASSERT_NE(copied[0], 0);
-  EXPECT_THAT(gradient_after(memory, FeedMode::kLent), Each(2 * copied[0])) << "it was read again where it lies";
+  EXPECT_THAT(gradient_after(memory, FeedMode::kLent), Each(2 * copied[0])) << "backward read it in place";
   for (const size_t offset : {1, 2, 4, 8})
-    EXPECT_EQ(gradient_after(memory + offset, FeedMode::kLent), copied) << offset << " floats from a line";
+    EXPECT_EQ(gradient_after(memory + offset, FeedMode::kLent), copied) << offset << " floats from an aligned address";
 }
 
 }  // namespace

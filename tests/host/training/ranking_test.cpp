@@ -1,5 +1,5 @@
-// The ranking model of the first founding document: three branches that share "embedding" and "semantic" learn from
-// pairs which of two texts is nearer to a query. SPDX-License-Identifier: Apache-2.0
+// A ranking model: three branches that share the parameters "embedding" and "semantic" learn from triples which of two
+// texts is nearer to a query. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ using namespace tenon;
 
 namespace {
 
-// Texts are bags of words about a topic. Queries and documents have different words for it, so that nothing but
-// training can tell that they belong together. A is about the topic of Q, and B is not: that is the known order.
+// Texts are bags of words about a topic. Queries and documents have different words for a topic, so a model must learn
+// which belong together. A has the topic of Q, and B another one: A is nearer to Q.
 constexpr int64_t kTopics = 8, kWordsOfTopic = 12, kBag = 10;
 constexpr int64_t kVocabulary = 2 * kTopics * kWordsOfTopic;
 
@@ -31,7 +31,7 @@ class Texts {
   int64_t topic() { return below(kTopics); }
   int64_t another(int64_t topic) { return (topic + 1 + below(kTopics - 1)) % kTopics; }
   int64_t length() { return 3 + below(2 * kBag); }
-  // Three of four words are the topic's, the others any.
+  // About three of four words are from the topic, the others from any topic.
   void add(Text& text, int64_t topic, bool query, int64_t words = kBag) {
     for (int64_t i = 0; i < words; ++i) {
       const int64_t of = below(4) > 0 ? topic : below(kTopics);
@@ -161,8 +161,8 @@ TEST_F(RankingModel, BranchesAreOneFunction) {
   EXPECT_EQ(numbers(machine.output(model_.fQ)), a);
 }
 
-// What the founding document asks for at its end: infer with fA and the parameters that the whole has trained, here
-// and in another program that has but the file.
+// Infers with fA alone and the parameters of the whole trained model, on the same host and on another host that loads
+// them from a file.
 TEST_F(RankingModel, InfersWithOneBranch) {
   train_on(Triples(200, 3), 1);
   const Triples some(100, 6);
@@ -191,7 +191,7 @@ TEST_F(RankingModel, InfersWithOneBranch) {
     inferred.insert(inferred.end(), part.begin(), part.end());
     return true;
   });
-  // In another minibatch a row may lie in another tile of a product, whose kernel rounds otherwise.
+  // In another minibatch a row may be in another tile of a product, whose kernel rounds differently.
   EXPECT_THAT(inferred, testing::Pointwise(testing::FloatNear(1e-6F), expected));
 
   const tenon_tests::TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// What a training tells, where it stops, what it counts, and what it leaves alone: numbers that are known beforehand.
+// Events, stops, costs, samples and immutable parameters of a training, compared with exact numbers.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct Count {
   static void read(int64_t index, Sample& sample) { sample.set("x", {static_cast<double>(index)}); }
 };
 
-// Likewise, from a stream: nobody can go back in it.
+// The same samples from a stream, which cannot seek.
 auto stream(int64_t samples) {
   return [samples, next = int64_t{0}](Sample& sample) mutable {
     if (next == samples) {
@@ -39,7 +39,7 @@ auto stream(int64_t samples) {
   };
 }
 
-// cost = weight * x + bias, whose mean over samples is that of x at first.
+// cost = weight * x + bias; with the first values 1 and 0, its mean over samples is the mean of x.
 class Trainer : public testing::Test {
  protected:
   Trainer() : host_({1, {tenon_tests::plugin_folder()}, nullptr, {}}) {
@@ -70,7 +70,7 @@ class Trainer : public testing::Test {
   [[nodiscard]] float value(const std::string& name) const {
     return *static_cast<const float*>(options_.parameters.get(name).data);
   }
-  // The kinds of all events of a training that `stop` ends.
+  // Returns the kinds of all events of a training that ends when `stop` returns true; null: never.
   Kinds stopped(const std::function<bool(const Event&)>& stop) {
     told_.clear();
     stop_ = stop;
@@ -80,7 +80,7 @@ class Trainer : public testing::Test {
     for (const Told& told : told_) kinds.push_back(told.kind);
     return kinds;
   }
-  // Samples of each pass that ended.
+  // Returns the number of samples of each pass that ended.
   [[nodiscard]] std::vector<int64_t> passes() const {
     std::vector<int64_t> samples;
     for (const Told& told : told_)
@@ -112,9 +112,9 @@ TEST_F(Trainer, StopsWhereItIsTold) {
   EXPECT_EQ(value("line.bias"), 0) << "no update was made";
   EXPECT_THAT(stopped(at(TN_END_ITERATION)),
               ElementsAre(TN_BEGIN_TRAINING, TN_BEGIN_PASS, TN_BEGIN_ITERATION, TN_END_ITERATION, TN_END_TRAINING));
-  EXPECT_EQ(value("line.bias"), -0.125F) << "one was";
+  EXPECT_EQ(value("line.bias"), -0.125F) << "one update was made";
   EXPECT_EQ(stopped(at(TN_END_PASS)).size(), 1U + 1 + 2 * 3 + 1 + 1);
-  EXPECT_THAT(passes(), ElementsAre(kSamples)) << "one of three";
+  EXPECT_THAT(passes(), ElementsAre(kSamples)) << "one of three passes";
   EXPECT_THAT(stopped(at(TN_END_TRAINING)).size(), 1U + 3 * (1 + 2 * 3 + 1) + 1);
 }
 
@@ -131,7 +131,7 @@ TEST_F(Trainer, NumbersPassesAndMinibatches) {
     EXPECT_EQ(told_[i].batch, places[i].second) << i;
   }
   EXPECT_EQ(told_.back().kind, TN_END_TRAINING);
-  EXPECT_EQ(told_.back().pass, 1) << "the last one that ran";
+  EXPECT_EQ(told_.back().pass, 1) << "the last pass that ran";
 
   options_.passes = 5;
   stopped([](const Event& event) { return event.pass() == 2 && event.kind() == TN_END_ITERATION; });
@@ -141,7 +141,7 @@ TEST_F(Trainer, NumbersPassesAndMinibatches) {
   EXPECT_EQ(told_.back().pass, 0);
 }
 
-// x is 0 to 3, 4 to 7, 8 and 9: the mean of the pass is that of its samples, not that of its minibatches.
+// The minibatches have x = 0 to 3, 4 to 7, and 8 and 9: the cost of a pass is a mean over samples, not minibatches.
 TEST_F(Trainer, CostsAreMeansOverSamples) {
   options_.passes = 2;
   train(options_);
@@ -156,7 +156,7 @@ TEST_F(Trainer, CostsAreMeansOverSamples) {
   EXPECT_THAT(passes(), ElementsAre(kSamples, kSamples));
 
   stopped([](const Event& event) { return event.kind() == TN_END_ITERATION && event.batch() == 1; });
-  EXPECT_EQ(told_.back().cost, 3.5) << "of the two minibatches that there were";
+  EXPECT_EQ(told_.back().cost, 3.5) << "of the two minibatches before the stop";
   EXPECT_EQ(told_.back().samples, 2 * kBatch);
 
   const TestResult tested = tenon::test(options_);
@@ -187,17 +187,17 @@ TEST_F(Trainer, MetricsOfOneNameAreToldApart) {
   }
 }
 
-// Of a stream no sample comes twice, and none is passed over.
+// A training of a stream continues after the last sample of the stopped one: samples are neither repeated nor skipped.
 TEST_F(Trainer, GoesOnWhereAStreamWasLeft) {
   for (const int64_t samples : {kSamples, 2 * kBatch}) {
     options_.reader = host_.reader(kSchema, stream(samples)).batch(kBatch);
     const int64_t last = (samples - 1) / kBatch;
-    // Left behind the last sample, before its end was told: a whole pass comes next, not an empty one.
+    // Stopped after the last sample, before the end of the pass: the next pass is whole, not empty.
     stopped([&](const Event& event) { return event.kind() == TN_END_ITERATION && event.batch() == last; });
     EXPECT_THAT(passes(), IsEmpty());
     stopped(nullptr);
     EXPECT_THAT(passes(), ElementsAre(samples));
-    // Left in the middle: the rest of the pass comes first.
+    // Stopped within a pass: the rest of the pass comes first.
     stopped([](const Event& event) { return event.kind() == TN_END_ITERATION; });
     options_.passes = 2;
     stopped(nullptr);

@@ -68,7 +68,7 @@ TEST(Schedules, MistakesAreNamed) {
   }
 }
 
-// A scalar that the program has already is read, not added once more.
+// with_options reuses a scalar that the program already has.
 TEST(Options, ShareTheProgramsScalars) {
   ProgramWriter writer;
   const int32_t parameter = writer.input(TN_FULL), gradient = writer.input(TN_FULL);

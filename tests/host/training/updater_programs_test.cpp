@@ -1,4 +1,4 @@
-// Programs that an updater may record, and those that the host refuses with the reason.
+// Programs that an updater may record, and programs that the host refuses with a reason.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using namespace tenon;
 
 namespace {
 
-// What the next updater records: its states, its program and what stands beside that.
+// The states, program, scalars and grain that the next updater records.
 struct Recording {
   std::function<void(ProgramWriter& writer, int32_t parameter, int32_t gradient)> body;
   std::vector<int32_t> scalars;  // inputs of the program, behind the parameter and the gradient
@@ -46,7 +46,7 @@ tn_status record(const tn_update_recorder* recorder) {
   return status;
 }
 
-// "" where the host takes it.
+// Returns the message of the refusal, or "" if the host accepts the program.
 std::string refusal(const Recording& recording, tn_status code) {
   tn_updater_type type = *tn::updater_type<Recorded>();
   type.record = record;
@@ -118,7 +118,7 @@ TEST(UpdaterPrograms, WithOtherInputsOrOutputsAreRefused) {
        "output 0 has the wrong extent");
 }
 
-// What the program sees beside one element lies within its grain.
+// A program must not read values outside its grain.
 TEST(UpdaterPrograms, BeyondTheirGrainAreRefused) {
   const auto mean = [](uint8_t to) {
     return [to](ProgramWriter& writer, int32_t parameter, int32_t gradient) {

@@ -1,4 +1,5 @@
-// What the host does around every updater: schedule, clipping, L1 and L2, updates of a part, frozen parameters.
+// Features that the host adds to every updater: schedule, clipping, L1 and L2, updates of a part of the parameters,
+// immutable parameters.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 using Weights = std::vector<std::vector<float>>;
 
-// Every weight w: the gradients are w / 4.
+// Returns weights that are all w: the gradients are w / 4.
 Weights all(float w) { return {std::vector<float>(20, w), std::vector<float>(48, w), std::vector<float>(4, w)}; }
 
 void set_all(const UpdateModel& model, float value) {
@@ -47,7 +48,7 @@ TEST(Updating, ClipsByTheNormOfAllGradients) {
     model.step(updater, all(8));  // 72 gradients of 2: norm 2 sqrt(72)
     for (size_t i = 0; i < 3; ++i) expect_all(model, i, -1.5 / std::sqrt(72));
     set_all(model, 0);
-    model.step(updater, all(0.04F));  // norm 0.085: left as it is
+    model.step(updater, all(0.04F));  // norm 0.085: not clipped
     for (size_t i = 0; i < 3; ++i) expect_all(model, i, -0.01);
     model.step(updater, all(0));
     for (size_t i = 0; i < 3; ++i) expect_all(model, i, -0.01);
@@ -84,7 +85,7 @@ TEST(Updating, OfAModelLeavesTheOthersAndDropsTheirGradients) {
   expect_all(model, 1, -2);
   expect_all(model, 2, -1);
   model.backward(all(4));
-  updater.update(model.machine(), model.output(0));  // begins where the update of all does
+  updater.update(model.machine(), model.output(0));  // begins at the same parameter as the update of all
   expect_all(model, 0, -2);
   expect_all(model, 1, -2);
   model.step(updater, all(4));
@@ -109,7 +110,7 @@ TEST(Updating, FrozenParametersCostNothing) {
   }
   EXPECT_GT(backward, 0);
   try {
-    const UpdateModel wrong(1, {"x"});  // "x" is neither a parameter nor above one
+    const UpdateModel wrong(1, {"x"});  // "x" names neither a parameter nor its layer
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), TN_NOT_FOUND);

@@ -1,4 +1,4 @@
-/* One wrong point each; part of rich.c. SPDX-License-Identifier: Apache-2.0 */
+/* Mutations with one fault each; included by rich.c. SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENON_TESTS_SDK_MUTATIONS_H
 #define TENON_TESTS_SDK_MUTATIONS_H
 

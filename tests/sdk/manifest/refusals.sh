@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The manifest writer writes what the build wrote, and refuses each wrong descriptor with a message that names the
-# point: refusals.sh <program> <files that the build wrote of the same plugin, without .c and .json>
+# Checks that the manifest writer writes the same files as the build, and refuses each faulty descriptor with a message
+# that names the fault: refusals.sh <program> <path of the build's files of the same plugin, without .c and .json>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
@@ -26,7 +26,7 @@ refused() {
   fi
 }
 
-# Without a mutation it is sound, so that each refusal has the one cause.
+# Without a mutation the descriptor is valid, so each refusal has one cause.
 "$program" "$folder/note.c" "$folder/note.json"
 cmp "$folder/note.c" "$built.c"
 cmp "$folder/note.json" "$built.json"

@@ -1,5 +1,5 @@
-/* A plugin with one of everything that a manifest can say, and values that are hard to write. Compiled a second time
- * with TENON_TEST_MUTATIONS, it is wrong in the one point that the environment variable TENON_TEST_MUTATION names.
+/* A plugin with every kind of entry of a manifest, and values that are hard to write. If compiled with
+ * TENON_TEST_MUTATIONS, its descriptor has the one fault that the environment variable TENON_TEST_MUTATION names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
 #include <math.h>

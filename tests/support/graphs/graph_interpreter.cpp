@@ -46,7 +46,7 @@ class Evaluation {
   [[nodiscard]] Numbers zeros(ValueId value) const {
     return Numbers(static_cast<size_t>(count_of(shape(value), symbols_)), 0.0);
   }
-  // A row of a table of `height` rows.
+  // Returns the row of an id; throws if the id is outside of a table of `height` rows.
   static size_t row_of(double id, size_t height) {
     if (!(id >= 0) || id >= static_cast<double>(height)) throw std::out_of_range("id " + std::to_string(id));
     return static_cast<size_t>(id);
@@ -96,7 +96,7 @@ class Evaluation {
     return out;
   }
 
-  // The sums of what a bag gathered over its segments.
+  // The sums of the gathered rows over the segments of a bag.
   [[nodiscard]] Numbers summed(const Numbers& rows) const {
     Numbers out = zeros(node_.outputs[0]);
     const Numbers& offsets = checked_offsets(inputs_[2], inputs_[1].size());
@@ -110,7 +110,7 @@ class Evaluation {
   static const Numbers& checked_offsets(const Numbers& offsets, size_t rows) {
     const bool right = !offsets.empty() && offsets.front() == 0 && offsets.back() == static_cast<double>(rows) &&
                        std::is_sorted(offsets.begin(), offsets.end());
-    if (!right) throw std::out_of_range("offsets that are none");
+    if (!right) throw std::out_of_range("invalid offsets");
     return offsets;
   }
 
@@ -124,7 +124,7 @@ class Evaluation {
     return out;
   }
 
-  // As the dense tensor that it stands for.
+  // The dense tensor that the coalesced rows stand for.
   [[nodiscard]] Numbers coalesced() const {
     Numbers out = zeros(node_.outputs[0]);
     const Shape& to = shape(node_.outputs[0]);

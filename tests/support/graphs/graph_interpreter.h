@@ -18,7 +18,7 @@ using namespace tenon::core;
 
 using Numbers = std::vector<double>;
 
-// What NativeCall::site is in graphs of tests. An absent operand is empty; so may outputs be that nobody wants.
+// NativeCall::site in graphs of tests. Absent operands are empty; outputs that are not needed may be empty.
 struct TestKernel {
   using Function = std::function<std::vector<Numbers>(const std::vector<Numbers>& inputs)>;
   Function forward, backward;
@@ -46,14 +46,14 @@ auto with_type(tn_dtype dtype, Work&& work) {
   }
 }
 
-// What a number becomes where it is stored as `dtype`.
+// The value of a number after it is stored as `dtype`.
 [[nodiscard]] double stored_as(tn_dtype dtype, double number);
 
-// The outputs of a node, by its inputs; not of a view. Throws where a program or an index does not fit.
+// The outputs of a node other than a view, computed from its inputs. Throws if a program or an index does not fit.
 [[nodiscard]] std::vector<Numbers> evaluate(const Graph& graph, const Node& node, const std::vector<int64_t>& symbols,
                                             const std::vector<Numbers>& inputs);
 
-// Every value has memory of its own. values[v] must be filled for what comes from outside.
+// Runs a graph. values[v] must be filled for external values.
 class Interpreter {
  public:
   Interpreter(const Graph& graph, std::vector<int64_t> symbols)

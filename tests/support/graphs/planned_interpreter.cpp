@@ -87,7 +87,7 @@ Numbers PlannedInterpreter::read(ValueId value) const {
 
 void PlannedInterpreter::poison(ValueId value) { std::memset(memory(value), 0xFF, bytes(value)); }
 
-// Whether the contract lets this output be the same memory as this input.
+// Whether the contract allows this output to share the memory of this input.
 bool PlannedInterpreter::may_share(const Node& node, size_t input, size_t output) const {
   const Pointwise* pointwise = node.pointwise();
   if (pointwise == nullptr) return false;
@@ -123,7 +123,7 @@ std::vector<Numbers> PlannedInterpreter::read_inputs(const Node& node) {
   return inputs;
 }
 
-// What the contract asks of a product with an epilogue.
+// Checks the contract of a product with an epilogue.
 void PlannedInterpreter::check_epilogue(const Node& node) const {
   const Pointwise& pointwise = *node.pointwise();
   const Program& program = *pointwise.program;
@@ -132,10 +132,10 @@ void PlannedInterpreter::check_epilogue(const Node& node) const {
   const auto size = [&](const Dim& dim) { return tn_dim_value(&dim, symbols_.data()); };
   if (operand.extent != TN_FULL || operand.kind != TN_FLOAT || size(pointwise.columns) != size(c.back()) ||
       size(pointwise.rows) * size(pointwise.columns) != count_of(c, symbols_))
-    throw std::logic_error("an epilogue that does not go over its product");
+    throw std::logic_error("the grid of an epilogue differs from its product");
   for (size_t i = 1; i < node.outputs.size(); ++i)
     if (memory(node.outputs[i]) == memory(node.outputs[0]) && program.output_extent(i - 1) != TN_FULL)
-      throw std::logic_error("what lies where the product does goes over it in another way");
+      throw std::logic_error("an output shares the memory of the product, but not its extent");
 }
 
 void PlannedInterpreter::step(size_t number) {
@@ -147,7 +147,7 @@ void PlannedInterpreter::step(size_t number) {
     if (node.outputs[i] != kNoValue) write(node.outputs[i], outputs[i]);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
-    // A result may have taken the memory of the product: then nobody reads that.
+    // A result may share the memory of the product if no later node reads the product.
     const bool product = epilogue && i == 0 && last_[at(node.outputs[0])] == number;
     const Numbers written = read(node.outputs[i]);
     const auto equal = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
@@ -156,7 +156,7 @@ void PlannedInterpreter::step(size_t number) {
   }
 }
 
-// Destroys what is not read any more, but for memory that an output has taken.
+// Overwrites values that are not read any more, except for memory that an output has taken over.
 void PlannedInterpreter::free_after(size_t number) {
   const Node& node = graph_.nodes[number];
   for (const auto* list : {&node.inputs, &node.outputs})

@@ -11,9 +11,10 @@ namespace tenon_tests {
 
 using namespace tenon::host;
 
-// One arena, in bytes, laid out by a plan; values that are `placed` have memory of their own. It behaves like the worst
-// device that keeps the contract: of what an output shares its memory with it reads one input of equal extent and size
-// before it destroys all outputs, and all else afterwards. What is not live holds -1, false or NaN.
+// Runs a graph in one arena laid out by a plan; values that are `placed` have memory of their own. It behaves like the
+// worst device that keeps the contract: of the inputs that share memory with an output it first reads one of equal
+// extent and element size, then overwrites all outputs, and then reads the other inputs. The bytes of values that are
+// not live are 0xFF.
 class PlannedInterpreter {
  public:
   PlannedInterpreter(const Graph& graph, std::vector<int64_t> symbols, const MemoryPlan& plan,
@@ -21,9 +22,9 @@ class PlannedInterpreter {
 
   void write(ValueId value, const Numbers& numbers);
   [[nodiscard]] Numbers read(ValueId value) const;
-  // The forward or the backward nodes. Throws where the plan gives a value no memory, or two outputs the same.
+  // Runs the forward or the backward nodes. Throws if a value has no memory, or if two outputs share it.
   void run(bool backward);
-  // Outputs that were computed into the memory of an input, or of the product of their node.
+  // The number of outputs that were written to the memory of an input, or of the product of their node.
   [[nodiscard]] size_t in_place() const { return in_place_; }
 
  private:
@@ -41,7 +42,7 @@ class PlannedInterpreter {
   std::vector<std::byte*> memory_;  // by value; null: none
   mutable std::vector<std::byte> arena_;
   std::vector<std::vector<std::byte>> own_;  // of values that are not in the arena
-  std::vector<size_t> last_;                 // by root: the node that is the last to read it
+  std::vector<size_t> last_;                 // by root: the last node that uses it
   size_t in_place_ = 0;
 };
 

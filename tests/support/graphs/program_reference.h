@@ -101,13 +101,13 @@ inline double apply(uint16_t op, uint8_t kind, double a, double b, double c) {
   }
 }
 
-// Position, within a value of `extent`, of what belongs to row r and column c.
+// The index of the element for row r and column c in a value of `extent`.
 inline size_t position(uint8_t extent, int64_t r, int64_t c, int64_t columns) {
   const int64_t at = extent == TN_SCALAR ? 0 : extent == TN_PER_COLUMN ? c : extent == TN_PER_ROW ? r : r * columns + c;
   return static_cast<size_t>(at);
 }
 
-// What tenon/program.h says of TN_OP_UNIFORM, one element at a time.
+// TN_OP_UNIFORM as tenon/program.h defines it, for one element.
 inline double uniform(const tn_random& random, uint32_t draw, uint64_t element) {
   uint32_t c[4] = {static_cast<uint32_t>(element / 4), draw, static_cast<uint32_t>(random.step),
                    static_cast<uint32_t>(random.step >> 32)};
@@ -123,7 +123,7 @@ inline double uniform(const tn_random& random, uint32_t draw, uint64_t element) 
   return static_cast<double>(c[element % 4] >> 8) * 0x1p-24;
 }
 
-// The outputs of a program, each with as many elements as its value's extent has. inputs[i] has as many as its own.
+// The outputs of a program. Each, and each of `inputs`, has as many elements as its extent.
 inline std::vector<std::vector<double>> evaluate(const tn_program& program, int64_t rows, int64_t columns,
                                                  const std::vector<std::vector<double>>& inputs,
                                                  const tn_random& random = {}) {

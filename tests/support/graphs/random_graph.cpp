@@ -14,8 +14,8 @@ using namespace tenon::core;
 
 namespace {
 
-constexpr int32_t kRows = TN_SYMBOL_FIRST_RAGGED;           // of the samples
-constexpr int32_t kInnerRows = TN_SYMBOL_FIRST_RAGGED + 1;  // of those rows
+constexpr int32_t kRows = TN_SYMBOL_FIRST_RAGGED;           // rows of the samples
+constexpr int32_t kInnerRows = TN_SYMBOL_FIRST_RAGGED + 1;  // rows of those rows
 
 Dim fixed(size_t n) { return tn_dim_constant(static_cast<int64_t>(n)); }
 bool is_fixed(const Dim& dim) { return dim.symbol == TN_SYMBOL_NONE; }
@@ -29,7 +29,7 @@ std::vector<Numbers> native_forward(const std::vector<Numbers>& inputs) {
   }
   return outputs;
 }
-// Its inputs: a, b, the outputs, the gradients of the outputs. It wants a, b and the first output.
+// Its inputs: a, b, the outputs, the gradients of the outputs. Reads a, b and the first output of these.
 std::vector<Numbers> native_backward(const std::vector<Numbers>& inputs) {
   std::vector<Numbers> outputs(2);
   for (size_t i = 0; i < inputs[0].size(); ++i) {
@@ -48,7 +48,7 @@ class Maker {
     result_.smooth = pick(2) == 0;
     set_sizes();
     for (size_t i = 0; i < steps; ++i) step();
-    random_.seed(seed + 77);  // so that the choices below take nothing from the steps
+    random_.seed(seed + 77);  // makes the choices below independent of the steps
     choose_results();
   }
 
@@ -57,12 +57,12 @@ class Maker {
  private:
   size_t pick(size_t n) { return static_cast<size_t>(random_() % n); }
   bool one_in(size_t n) { return pick(n) == 0; }
-  // Copies: the graph grows.
+  // Return copies, since the graph grows.
   [[nodiscard]] Spec spec(ValueId value) const { return result_.graph.spec(value); }
   [[nodiscard]] Shape shape(ValueId value) const { return spec(value).shape; }
   [[nodiscard]] bool is_number(ValueId value) const { return spec(value).dtype == TN_F64; }
 
-  // ---- what comes from outside
+  // ---- external values
 
   void set_sizes() {
     const auto samples = static_cast<int64_t>(1 + pick(4));
@@ -105,7 +105,7 @@ class Maker {
     return value;
   }
 
-  // A parameter that is stored in fp32, in the compute type.
+  // A parameter that is stored in fp32, converted to the compute type.
   ValueId stored(const Shape& shape) {
     const ValueId parameter = given(TN_F32, shape);
     const ValueId value = writer_.convert(parameter, 1, 0);
@@ -114,7 +114,7 @@ class Maker {
     return known(value);
   }
 
-  // Ids below `limit`.
+  // A value of ids below `limit`.
   ValueId ids_of(const Shape& shape, size_t limit) {
     for (const auto& [value, below] : ids_)
       if (below <= limit && same(this->shape(value), shape) && !one_in(3)) return value;
@@ -135,13 +135,13 @@ class Maker {
   Shape any_shape() {
     const int32_t firsts[] = {TN_SYMBOL_SAMPLES, TN_SYMBOL_SAMPLES, TN_SYMBOL_SAMPLES, kRows, kRows, kInnerRows};
     const size_t n = 1 + pick(4);
-    if (one_in(4)) return {fixed(n), fixed(n)};  // a square: PER_ROW and PER_COLUMN have one shape
+    if (one_in(4)) return {fixed(n), fixed(n)};  // a square: PER_ROW and PER_COLUMN have the same shape
     Shape shape{one_in(5) ? any_dim() : tn_dim_symbol(firsts[pick(6)])};
     for (size_t i = 0, more = pick(3); i < more; ++i) shape.push_back(any_dim());
     return shape;
   }
 
-  // A value for which `fits` says so, mostly one of the last; kNoValue where there is none.
+  // A value for which `fits` is true, mostly one of the last; kNoValue if there is none.
   template <typename Fits>
   ValueId find(Fits&& fits) {
     std::vector<ValueId> found;
@@ -201,7 +201,7 @@ class Maker {
     return find_or([](ValueId) { return true; }, any_shape());
   }
 
-  // A program over the grid of `first`, or over one that has it as rows.
+  // Adds a program over the grid of `first`, or over a grid whose rows are `first`.
   void pointwise(ValueId first) {
     Shape whole = shape(first);
     RandomProgram program(random_, result_.smooth, draws_);
@@ -213,7 +213,7 @@ class Maker {
       return;
     }
     take(program, first, TN_FULL);
-    std::vector<size_t> leadings;  // what varies is rows, or there is one row
+    std::vector<size_t> leadings;  // symbols are in the rows, or there is one row
     for (size_t lead = 0; lead <= whole.size(); ++lead)
       if (lead == 0 || std::all_of(whole.begin() + static_cast<std::ptrdiff_t>(lead), whole.end(), is_fixed))
         leadings.push_back(lead);
@@ -247,7 +247,7 @@ class Maker {
     }
     std::shared_ptr<const Program> author;
     const Program made = program.finish();
-    if (one_in(5)) {  // what an author would write
+    if (one_in(5)) {  // a derivative as an author would write it
       std::vector<int32_t> all(made.inputs.size());
       std::iota(all.begin(), all.end(), 0);
       author = std::make_shared<Program>(derive_gradient(made, std::vector<bool>(made.outputs.size(), true), all));
@@ -315,7 +315,7 @@ class Maker {
     const Shape index = one_in(6) ? Shape{dim, fixed(2)} : Shape{dim};
     const ValueId gathered = writer_.gather(rows, ids_of(index, height_of(rows)));
     ValueId read = gathered;
-    if (one_in(6)) known(gathered);  // somebody else may read it, or keep it
+    if (one_in(6)) known(gathered);  // others may read or keep it
     if (one_in(8)) read = with_trailing_one(gathered);
     if (one_in(10)) forced_.push_back(gathered);
     if (one_in(8)) pointwise(gathered);
@@ -372,11 +372,11 @@ class Maker {
         seen = s;
         seen.insert(seen.begin() + static_cast<std::ptrdiff_t>(s.empty() ? 0 : 1 + pick(s.size())), fixed(1));
         break;
-      case 2:  // all that follows the first dimension in one
+      case 2:  // the dimensions after the first one as one
         if (s.empty()) return;
         seen = {s[0], elements(s.data() + 1, s.size() - 1)};
         break;
-      default:  // the last dimension cut
+      default:  // the last dimension split
         if (s.empty() || !is_fixed(s.back()) || s.back().offset % 2 != 0) return;
         seen = s;
         seen.back() = tn_dim_constant(s.back().offset / 2);
@@ -432,7 +432,7 @@ class Maker {
     for (const ValueId output : writer_.native(call, {a, b}, {spec(a), spec(a)}, {0, 1})) known(output);
   }
 
-  // ---- what is asked for
+  // ---- requested results
 
   void choose_results() {
     result_.kept = forced_;
@@ -455,9 +455,9 @@ class Maker {
   RandomGraph result_;
   std::mt19937_64 random_;
   GraphWriter writer_;
-  std::vector<ValueId> values_;      // that later steps may read
-  std::vector<ValueId> parameters_;  // whose gradients may be asked for
-  std::vector<ValueId> forced_;      // that must be kept
+  std::vector<ValueId> values_;      // values that later steps may read
+  std::vector<ValueId> parameters_;  // values whose gradients may be requested
+  std::vector<ValueId> forced_;      // values that must be kept
   std::vector<std::pair<ValueId, size_t>> ids_;
   int32_t draws_ = 0;
 };

@@ -1,5 +1,5 @@
-// Random primitive graphs of the kind that layers record, with what is fed to them. One seed gives one graph, and fewer
-// steps of the same seed its beginning. SPDX-License-Identifier: Apache-2.0
+// Random primitive graphs such as layers record, with their external values. A seed determines the graph; fewer steps
+// give its beginning. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ using namespace tenon::core;
 
 struct RandomGraph {
   Graph graph;
-  std::vector<int64_t> symbols, bounds;  // sizes, and the largest that memory is planned for
-  std::map<ValueId, Numbers> given;      // what comes from outside
+  std::vector<int64_t> symbols, bounds;  // sizes, and the upper bounds that memory is planned for
+  std::map<ValueId, Numbers> given;      // external values
   std::vector<ValueId> kept;
   bool smooth = false;  // made of differentiable functions alone, in fp64
-  // Of a training; else none.
-  std::vector<ValueId> costs;         // values of which backward begins
-  std::vector<ValueId> wanted;        // values whose gradients are asked for
-  std::map<ValueId, ValueId> stored;  // those of them that are made of a parameter in fp32, and that
-  std::set<ValueId> row_sparse;       // among them, those whose gradients may be rows
+  // For a training; else empty.
+  std::vector<ValueId> costs;         // values at which backward begins
+  std::vector<ValueId> wanted;        // values whose gradients are requested
+  std::map<ValueId, ValueId> stored;  // values converted from a parameter in fp32, and that
+  std::set<ValueId> row_sparse;       // of `wanted`: those whose gradients may be row-sparse
 };
 
 [[nodiscard]] RandomGraph random_graph(uint64_t seed, size_t steps);

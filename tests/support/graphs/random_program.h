@@ -1,4 +1,4 @@
-// Random pointwise programs for graphs: whatever is read stays within bounds, so that long chains stay finite.
+// Random pointwise programs for graphs. Their values are bounded, so that long chains stay finite.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,13 +14,13 @@ using namespace tenon::core;
 
 class RandomProgram {
  public:
-  // smooth: of differentiable functions of its float inputs alone, in fp64. draws: numbers of draws that are taken.
+  // smooth: only differentiable functions of the float inputs, in fp64. draws: the number of draws so far.
   RandomProgram(std::mt19937_64& random, bool smooth, int32_t& draws)
       : random_(random), smooth_(smooth), draws_(draws) {}
 
   void input(uint8_t extent, uint8_t kind) { values_.push_back(writer_.input(extent, kind)); }
 
-  // After the inputs.
+  // Adds instructions and outputs after the inputs, and returns the program.
   Program finish() {
     for (size_t i = 0, n = 1 + pick(6); i < n; ++i) values_.push_back(one_in(8) ? other() : number());
     output(values_.back());
@@ -81,11 +81,11 @@ class RandomProgram {
       case 15:
         return writer_.apply(TN_OP_SELECT, any(TN_LOGICAL), a, any(TN_FLOAT));
       default:
-        return clamped(reduced(a, one_in(2) ? TN_OP_REDUCE_MAX : TN_OP_REDUCE_MIN), 9);  // infinite over nothing
+        return clamped(reduced(a, one_in(2) ? TN_OP_REDUCE_MAX : TN_OP_REDUCE_MIN), 9);  // infinite if empty
     }
   }
 
-  // Integers and conditions; none of them is a way for a derivative.
+  // Adds an integer or a condition, which derivatives do not pass.
   int32_t other() {
     switch (pick(5)) {
       case 0: {
@@ -108,7 +108,7 @@ class RandomProgram {
       }
     }
   }
-  // In smooth programs nothing of them depends on floats.
+  // In smooth programs integers and conditions do not depend on floats.
   int32_t integer() { return smooth_ ? existing(TN_INT, 2) : clamped(any(TN_INT), 50); }
   int32_t condition() { return smooth_ ? existing(TN_LOGICAL, 1) : any(TN_LOGICAL); }
   int32_t existing(uint8_t kind, double otherwise) {

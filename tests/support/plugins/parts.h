@@ -1,5 +1,5 @@
-/* What the plugins of the registry's test are made of. They are built without the SDK's manifest step, so that note
- * and code can disagree. SPDX-License-Identifier: Apache-2.0 */
+/* Macros for the plugins of the registry's test. They are built without the SDK's manifest step, so that note and code
+ * can disagree. SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENON_TESTS_PLUGINS_PARTS_H
 #define TENON_TESTS_PLUGINS_PARTS_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <tenon/plugin.h>
 
-/* Says in the file named by TENON_TEST_MARKER that code of this plugin ran: a line with its id. */
+/* Appends the id to the file named by TENON_TEST_MARKER when code of this plugin runs. */
 #define TEST_MARKER(id)                                  \
   __attribute__((constructor)) static void mark(void) {  \
     const char* name = getenv("TENON_TEST_MARKER");      \
@@ -50,8 +50,8 @@
   "\"minimum\":1,\"maximum\":null,\"choices\":[]}],\"parameters\":[\"weight\"],\"state_version\":7}]," \
   "\"libraries\":" libraries "}"
 
-/* One layer type. What is not the plugin's own agrees with TEST_JSON when size_of_table is that of tn_layer_type and
- * the attribute's default is 3. */
+/* One layer type. It agrees with TEST_JSON if size_of_table is that of tn_layer_type and the attribute's default is 3.
+ */
 #define TEST_LAYER(name, plan_function) TEST_LAYER_OF(name, plan_function, sizeof(tn_layer_type), 3)
 #define TEST_LAYER_OF(name, plan_function, size_of_table, initial)                                   \
   static const tn_port input = {sizeof(tn_port), 0, "x", "any"};                                     \
@@ -102,7 +102,7 @@
                                    NULL,                                       \
                                    NULL};
 
-/* A plan that works: the output is as the input. */
+/* A valid plan: the output has the spec of the input. */
 #define TEST_PLAN \
   static tn_status plan(const tn_planner* planner) { return planner->output(planner->self, 0, planner->inputs[0]); }
 

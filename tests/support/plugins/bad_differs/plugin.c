@@ -1,4 +1,4 @@
-/* The default of an attribute is another in the code than in the note. SPDX-License-Identifier: Apache-2.0 */
+/* The default of an attribute differs between code and note. SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
 TEST_MARKER("bad_differs")

@@ -1,4 +1,4 @@
-/* The note asks for less than the code does. SPDX-License-Identifier: Apache-2.0 */
+/* The code needs a later minor version than the note states. SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
 TEST_MARKER("bad_hidden_minor")

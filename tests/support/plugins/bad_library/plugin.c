@@ -1,4 +1,4 @@
-/* Needs a library that is not there when it is loaded. SPDX-License-Identifier: Apache-2.0 */
+/* Needs a library that is absent when the plugin is loaded. SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
 int tenon_test_absent(void); /* of the library */

@@ -1,4 +1,4 @@
-/* Sound code without a note. SPDX-License-Identifier: Apache-2.0 */
+/* Valid code without a note. SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
 TEST_MARKER("bad_note")

@@ -1,4 +1,4 @@
-/* The entry gives no descriptor. SPDX-License-Identifier: Apache-2.0 */
+/* The entry returns null. SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
 TEST_MARKER("bad_null")

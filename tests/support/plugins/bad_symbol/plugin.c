@@ -1,4 +1,4 @@
-/* A sound note, but nothing is exported. SPDX-License-Identifier: Apache-2.0 */
+/* A valid note, but no exported symbol. SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
 TEST_MARKER("bad_symbol")

@@ -1,7 +1,7 @@
-/* A plugin that breaks the rules of thread tags, each in the way that the attribute "how" names; with "good" it keeps
- * them all. What it must not keep it keeps in statics, as a careless author would.
+/* A plugin that breaks the rule of thread tags that the attribute "how" names; with "good" it keeps all rules. Pointers
+ * that it must not keep are stored in statics, as a careless author would do.
  *   test_threads         y = x by a native kernel
- *   test_threads_body    y = x as a recorded body, or as an expansion where "how" speaks of an expander
+ *   test_threads_body    y = x as a recorded body, or as an expansion if "how" contains "expander"
  *   test_threads_reader  four samples of the slot "x", float32 []
  *   test_threads_updater new parameter = parameter - gradient
  * SPDX-License-Identifier: Apache-2.0 */
@@ -130,7 +130,7 @@ typedef struct binding {
   const tn_errors* errors; /* of prepare */
 } binding;
 
-/* What the tasks of one run see. */
+/* The argument of the tasks of one run. */
 typedef struct step {
   const binding* bound;
   const tn_tensor* x;

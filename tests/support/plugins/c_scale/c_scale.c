@@ -1,5 +1,5 @@
-/* A plugin in pure C: the layer "test_scale", out = factor * in, carried by native kernels for the device "cpu" alone.
- * Proves that the SDK needs no C++ and that a layer without a recorded body runs. SPDX-License-Identifier: Apache-2.0
+/* A plugin in pure C: the layer "test_scale", out = factor * in, computed by native kernels of the device "cpu" only.
+ * Tests that the SDK works without C++ and that a layer without a body runs. SPDX-License-Identifier: Apache-2.0
  */
 #include <tenon/plugin.h>
 
@@ -43,13 +43,13 @@ static tn_status plan(const tn_planner* planner) {
 
 static const tn_layer_type layer = {.size = sizeof(tn_layer_type), .description = &description, .plan = plan};
 
-/* What a prepared call keeps. The memory is the host's, by the service that counts it. */
+/* The state of a prepared call, allocated by the host's memory service. */
 typedef struct binding {
   double factor;
   const tn_memory* memory;
 } binding;
 
-/* to (+)= scale * from, in the elements' own type. */
+/* Writes or adds by * from to `to`, in the element type. */
 static tn_status scale(const tn_execution* execution, double by, const tn_tensor* from, tn_tensor* to,
                        uint8_t request) {
   int64_t count = 1;

@@ -1,5 +1,5 @@
-/* A plugin in pure C with nothing but a fusion pattern: softmax and the cross_entropy of its output, in one kernel for
- * the device "cpu". It gives the probabilities too, where somebody reads them. SPDX-License-Identifier: Apache-2.0 */
+/* A plugin in pure C with only a fusion pattern: softmax and the cross_entropy of its output, in one kernel of the
+ * device "cpu". The kernel also writes the probabilities if they are requested. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <tenon/plugin.h>
 
@@ -28,7 +28,7 @@ static void put(const tn_tensor* tensor, int64_t i, double value, int add) {
     ((float*)tensor->dl.data)[i] = (float)(value + (add ? ((float*)tensor->dl.data)[i] : 0));
 }
 
-/* One behind the last row of a task. */
+/* One past the last row of a task. */
 static int64_t end_of(const tn_tensor* rows, int64_t index) {
   return (index + 1) * ROWS < rows->dl.shape[0] ? (index + 1) * ROWS : rows->dl.shape[0];
 }
@@ -84,7 +84,7 @@ static tn_status backward(void* binding, const tn_execution* execution, const tn
   return TN_OK;
 }
 
-/* Probabilities over one dimension, read by the cost as its prediction; labels that are numbers of classes. */
+/* Supports probabilities over one dimension that the cost reads as its prediction, and class numbers as labels. */
 static tn_status supports(const tn_kernel_site* site, int32_t* score) {
   const tn_fusion_site* fusion = tn_fusion(site);
   const tn_spec *x = site->inputs[X], *label = site->inputs[LABEL];

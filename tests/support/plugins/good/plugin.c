@@ -1,4 +1,4 @@
-/* A sound plugin, which the bad ones differ from in one point each. SPDX-License-Identifier: Apache-2.0 */
+/* A valid plugin; each bad one differs from it in one point. SPDX-License-Identifier: Apache-2.0 */
 #include "../parts.h"
 
 TEST_MARKER("good")
