@@ -3,13 +3,15 @@
 
 #include <tenon/tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace tenon::core {
 
-// A borrowed array in host memory: a feed or a result. The members have the meaning of those of tn_array.
+// A borrowed array in host memory: a feed or a result. The members have the meaning of those of tn_array. Elements have
+// whole bytes.
 struct ArrayView {
   tn_dtype dtype = 0;
   std::vector<int64_t> shape;
@@ -19,11 +21,32 @@ struct ArrayView {
   const int64_t* offsets[2] = {nullptr, nullptr};
   const int64_t* ids = nullptr;
   int64_t samples = 0;
+  std::vector<int64_t> strides = {};  // in elements, one for each dimension; empty: row-major
 };
 
 struct NamedArray {
   std::string name;
   ArrayView array;
 };
+
+// Whether the elements lie in row-major order without gaps. True for arrays of at most one element.
+[[nodiscard]] bool is_row_major(const ArrayView& array);
+
+// The elements of an array that is not row-major, in row-major order: the place of each in elements from `data` on.
+class StridedPlaces {
+ public:
+  explicit StridedPlaces(const ArrayView& array);
+  [[nodiscard]] int64_t place() const { return place_; }
+  void next();
+
+ private:
+  const std::vector<int64_t>& shape_;
+  std::vector<int64_t> strides_;  // 0 for a dimension of one element, whose stride may be any number
+  std::vector<int64_t> index_;
+  int64_t place_ = 0;
+};
+
+// Copies the elements of a dense array, or the rows of a ragged one, to `to` in row-major order.
+void copy_elements(const ArrayView& from, std::byte* to);
 
 }  // namespace tenon::core

@@ -142,6 +142,38 @@ std::vector<Element> list_from(const Element* entries, uint32_t count) {
   return std::vector<Element>(entries, entries + count);
 }
 
+}  // namespace
+
+Value value_from(const tn_value& value) {
+  switch (value.kind) {
+    case 0:
+      return {};
+    case TN_ATTR_BOOL:
+      return value.as.i != 0;
+    case TN_ATTR_INT:
+      return value.as.i;
+    case TN_ATTR_FLOAT:
+      return value.as.f;
+    case TN_ATTR_STRING:
+      if (value.as.s == nullptr) fail(TN_INVALID, "a text is null");
+      return std::string(value.as.s);
+    case TN_ATTR_INTS:
+      return list_from(value.as.ints, value.count);
+    case TN_ATTR_FLOATS:
+      return list_from(value.as.floats, value.count);
+    case TN_ATTR_STRINGS: {
+      std::vector<std::string> result;
+      for (const char* entry : list_from(value.as.strings, value.count)) {
+        if (entry == nullptr) fail(TN_INVALID, "entry ", result.size(), " of a list of texts is null");
+        result.emplace_back(entry);
+      }
+      return result;
+    }
+    default:
+      fail(TN_INVALID, "unknown kind of value ", value.kind);
+  }
+}
+
 tn_value view_of(const Value& value, std::vector<std::vector<const char*>>& strings) {
   tn_value view = {};
   view.count = 1;
@@ -174,38 +206,6 @@ tn_value view_of(const Value& value, std::vector<std::vector<const char*>>& stri
     view.as.strings = pointers.data();
   }
   return view;
-}
-
-}  // namespace
-
-Value value_from(const tn_value& value) {
-  switch (value.kind) {
-    case 0:
-      return {};
-    case TN_ATTR_BOOL:
-      return value.as.i != 0;
-    case TN_ATTR_INT:
-      return value.as.i;
-    case TN_ATTR_FLOAT:
-      return value.as.f;
-    case TN_ATTR_STRING:
-      if (value.as.s == nullptr) fail(TN_INVALID, "a text is null");
-      return std::string(value.as.s);
-    case TN_ATTR_INTS:
-      return list_from(value.as.ints, value.count);
-    case TN_ATTR_FLOATS:
-      return list_from(value.as.floats, value.count);
-    case TN_ATTR_STRINGS: {
-      std::vector<std::string> result;
-      for (const char* entry : list_from(value.as.strings, value.count)) {
-        if (entry == nullptr) fail(TN_INVALID, "entry ", result.size(), " of a list of texts is null");
-        result.emplace_back(entry);
-      }
-      return result;
-    }
-    default:
-      fail(TN_INVALID, "unknown kind of value ", value.kind);
-  }
 }
 
 json to_json(const Value& value) {

@@ -30,6 +30,8 @@ using Values = std::map<std::string, Value>;  // by attribute name
 
 // Throws TN_INVALID for an unknown kind or a null pointer.
 [[nodiscard]] Value value_from(const tn_value& value);
+// Returns a view of `value`, which borrows it. Lists of texts also borrow entries that are appended to `strings`.
+[[nodiscard]] tn_value view_of(const Value& value, std::vector<std::vector<const char*>>& strings);
 [[nodiscard]] nlohmann::json to_json(const Value& value);
 // Throws TN_INVALID for null, objects, mixed lists, and texts with a NUL, which plugins would read as the end of the
 // text. A list of integers and floats is a list of floats.

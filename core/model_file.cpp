@@ -99,6 +99,10 @@ void verify(OpenModel& model) {
   model.file.verified = true;
 }
 
+[[noreturn]] void fail_changed(const OpenModel& model) {
+  fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": the file has changed since it was first read");
+}
+
 // Collects complaints into one message: the first ten, then the number of the others.
 class Complaints {
  public:
@@ -117,23 +121,51 @@ class Complaints {
   std::string all_;
 };
 
-void check_fit(const OpenModel& model, const ParameterSet& set) {
+// Returns the tensors of the file with `changes`. A changed one has the place of the values that it takes from the
+// file.
+std::vector<ModelTensor> changed(const ModelFile& file, const TensorChanges& changes) {
+  std::vector<ModelTensor> result;
+  std::map<std::string, const ModelTensor*> by_name;
+  for (const ModelTensor& tensor : file.tensors) {
+    if (!changes.contains(tensor.name)) result.push_back(tensor);
+    if (!changes.empty()) by_name.emplace(tensor.name, &tensor);
+  }
+  for (const auto& [name, change] : changes) {
+    if (!change) continue;
+    ModelTensor tensor = change->from.empty() ? ModelTensor{} : *by_name.at(change->from);
+    tensor.name = name;
+    tensor.type = "F32";
+    tensor.dtype = TN_F32;
+    tensor.shape = change->shape;
+    if (change->values != nullptr) tensor.bytes = change->values->size();
+    result.push_back(std::move(tensor));
+  }
+  return result;
+}
+
+void check_fit(const OpenModel& model, const std::vector<ModelTensor>& tensors, const TensorChanges& changes,
+               const ParameterSet& set) {
   Complaints complaints;
   std::vector<bool> found(set.entries().size());
-  for (const ModelTensor& tensor : model.file.tensors) {
+  const auto named = [&](const std::string& name) {
+    return text("tensor ", quoted(name), changes.contains(name) ? ", as migrated," : "");
+  };
+  for (const ModelTensor& tensor : tensors) {
     if (!set.contains(tensor.name)) continue;
     const size_t index = set.index(tensor.name);
     const ParameterEntry& entry = set.entries()[index];
     found[index] = true;
     if (tensor.dtype != entry.dtype || tensor.shape != entry.shape)
-      complaints.add(text("tensor ", quoted(tensor.name), " is ", tensor.type, " ", to_string(tensor.shape),
-                          ", expected ", dtype_name(entry.dtype), " ", to_string(entry.shape),
+      complaints.add(text(named(tensor.name), " is ", tensor.type, " ", to_string(tensor.shape), ", expected ",
+                          dtype_name(entry.dtype), " ", to_string(entry.shape),
                           entry.owner.empty() ? "" : " (layer " + quoted(entry.owner) + ")"));
   }
   for (size_t i = 0; i < found.size(); ++i)
-    if (!found[i]) complaints.add("tensor " + quoted(set.entries()[i].name) + " is missing");
-  for (const ModelTensor& tensor : model.file.tensors)
-    if (!set.contains(tensor.name)) complaints.add("tensor " + quoted(tensor.name) + " is not among the parameters");
+    if (!found[i])
+      complaints.add("tensor " + quoted(set.entries()[i].name) +
+                     (changes.contains(set.entries()[i].name) ? " is missing after a migration" : " is missing"));
+  for (const ModelTensor& tensor : tensors)
+    if (!set.contains(tensor.name)) complaints.add(named(tensor.name) + " is not among the parameters");
   complaints.raise(model);
 }
 
@@ -153,10 +185,41 @@ ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path
   return std::move(model.file);
 }
 
-ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
-                     const ModelFile* expected) {
+struct StoredTensors::Open {
+  OpenModel model;
+};
+
+StoredTensors::StoredTensors(FileSystem& files, std::filesystem::path path, const ModelFile& header,
+                             std::shared_ptr<Allocator> allocator)
+    : files_(files), path_(std::move(path)), header_(header), allocator_(std::move(allocator)) {
+  for (const ModelTensor& tensor : header_.tensors) by_name_.emplace(tensor.name, &tensor);
+}
+
+StoredTensors::~StoredTensors() = default;
+
+const ModelTensor* StoredTensors::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const Buffer> StoredTensors::read(const ModelTensor& tensor) {
+  if (open_ == nullptr) {
+    auto opened = std::make_unique<Open>(Open{open_model(files_, path_)});
+    if (opened->model.file.tensors != header_.tensors || opened->model.file.sha256 != header_.sha256)
+      fail_changed(opened->model);
+    open_ = std::move(opened);
+  }
+  auto values = std::make_shared<Buffer>(allocator_, tensor.bytes);
+  if (tensor.bytes != 0)
+    open_->model.input->read(open_->model.data_begin + tensor.offset, values->data(), tensor.bytes);
+  return values;
+}
+
+ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set, const ModelFile* expected,
+                     const TensorChanges& changes) {
   OpenModel model = open_model(files, path);
-  check_fit(model, set);
+  const std::vector<ModelTensor> tensors = changed(model.file, changes);
+  check_fit(model, tensors, changes, set);
   const Buffer values(set.allocator(), model.data_bytes);
   for (uint64_t done = 0, bytes = 0; done < model.data_bytes; done += bytes) {
     bytes = std::min(kChunk, model.data_bytes - done);
@@ -164,11 +227,14 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
     model.hash.update(values.data() + done, bytes);
   }
   verify(model);
-  if (expected != nullptr && !(*expected == model.file))
-    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": the file has changed since it was first read");
+  if (expected != nullptr && !(*expected == model.file)) fail_changed(model);
   if (!set.has_values()) set.allocate();
-  for (const ModelTensor& tensor : model.file.tensors)
-    if (tensor.bytes != 0) std::memcpy(set.data(tensor.name), values.data() + tensor.offset, tensor.bytes);
+  for (const ModelTensor& tensor : tensors) {
+    const auto change = changes.find(tensor.name);
+    const bool own = change != changes.end() && change->second->values != nullptr;
+    const std::byte* const from = own ? change->second->values->data() : values.data() + tensor.offset;
+    if (tensor.bytes != 0) std::memcpy(set.data(tensor.name), from, tensor.bytes);
+  }
   return std::move(model.file);
 }
 

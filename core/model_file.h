@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,17 +43,53 @@ struct ModelFile {
   bool operator==(const ModelFile&) const = default;
 };
 
+// A parameter or buffer of a model file as a migration leaves it: float32.
+struct MigratedTensor {
+  std::vector<int64_t> shape;
+  std::string from;                      // the tensor of the file that has its values; empty: `values` are its own
+  std::shared_ptr<const Buffer> values;  // null if it has no elements
+};
+// Tensors that are not as in the file, by name; nothing: removed.
+using TensorChanges = std::map<std::string, std::optional<MigratedTensor>>;
+
 // Reads and checks the header; reads the values once, in chunks, to verify the checksum. Accepts a file of another
 // program without a checksum, as not verified.
 [[nodiscard]] ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path);
 
-// Reads the values of all entries of `set`. The file must hold exactly these entries, with their shapes and types:
-// throws TN_INVALID naming missing, extra and differing tensors. Verifies the checksum over the bytes that are loaded.
-// `expected`, if not null, is an earlier result of read_model_header: throws TN_BAD_DATA if the file has changed since.
-// Writes to the set only after all checks have passed; a declared set gets its memory then. Allocates a second copy of
-// the values from the set's allocator, once the file is known to fit.
+// Reads the values of single tensors of a model file, for migrations.
+class StoredTensors {
+ public:
+  // header: the result of read_model_header; borrowed, like `files`. Opens the file at the first read.
+  StoredTensors(FileSystem& files, std::filesystem::path path, const ModelFile& header,
+                std::shared_ptr<Allocator> allocator);
+  ~StoredTensors();
+  StoredTensors(const StoredTensors&) = delete;
+  StoredTensors& operator=(const StoredTensors&) = delete;
+
+  // Returns a tensor by name, null if the file lacks it.
+  [[nodiscard]] const ModelTensor* find(const std::string& name) const;
+  // Returns the values of a tensor of the file. Throws TN_BAD_DATA if the file has changed since its header was read.
+  [[nodiscard]] std::shared_ptr<const Buffer> read(const ModelTensor& tensor);
+  [[nodiscard]] const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
+
+ private:
+  struct Open;
+
+  FileSystem& files_;
+  const std::filesystem::path path_;
+  const ModelFile& header_;
+  std::shared_ptr<Allocator> allocator_;
+  std::map<std::string, const ModelTensor*> by_name_;
+  std::unique_ptr<Open> open_;
+};
+
+// Reads the values of all entries of `set`. The file, with `changes`, must hold exactly these entries, with their
+// shapes and types: throws TN_INVALID naming missing, extra and differing tensors. Verifies the checksum over the bytes
+// that are loaded. `expected`, if not null, is an earlier result of read_model_header: throws TN_BAD_DATA if the file
+// has changed since. Writes to the set only after all checks have passed; a declared set gets its memory then.
+// Allocates a second copy of the values from the set's allocator, once the file is known to fit.
 ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
-                     const ModelFile* expected = nullptr);
+                     const ModelFile* expected = nullptr, const TensorChanges& changes = {});
 
 // Writes the entries `names`, in the order of the set, and the topology unchanged. The same arguments and values give
 // the same bytes. The file appears under its name only when it is complete and on disk.

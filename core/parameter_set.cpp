@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -78,11 +77,14 @@ ParameterEntry entry_of(const ParameterDeclaration& declaration) {
     count = checked_multiply(count, dimension, size.c_str());
   }
   check_initializer(declaration);
+  if (merge_name(declaration.merge) == nullptr)
+    fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an unknown merge ", declaration.merge);
   ParameterEntry entry;
   entry.name = declaration.name;
   entry.shape = declaration.shape;
   entry.dtype = dtype;
   entry.buffer = declaration.buffer;
+  entry.merge = declaration.merge;
   entry.owner = declaration.owner;
   entry.multipliers = declaration.multipliers;
   if (entry.multipliers.stated_rate) entry.rate_owner = entry.owner;
@@ -92,10 +94,12 @@ ParameterEntry entry_of(const ParameterDeclaration& declaration) {
 }
 
 void check_shared(const ParameterEntry& first, const ParameterEntry& second) {
-  if (first.shape == second.shape && first.dtype == second.dtype && first.buffer == second.buffer) return;
-  const auto said = [](const ParameterEntry& entry) {
+  const bool merged_alike = !first.buffer || first.merge == second.merge;
+  if (first.shape == second.shape && first.dtype == second.dtype && first.buffer == second.buffer && merged_alike)
+    return;
+  const auto said = [&](const ParameterEntry& entry) {
     return text("layer \"", entry.owner, "\" declares a ", kind_of(entry.buffer), " ", dtype_name(entry.dtype), " ",
-                to_string(entry.shape));
+                to_string(entry.shape), merged_alike ? "" : text(" merged by ", merge_name(entry.merge)));
   };
   fail_parameter(TN_INVALID, first.name, "\"", first.name, "\" cannot be shared: ", said(first), ", ", said(second));
 }
@@ -176,6 +180,11 @@ void initialize(const tn_initializer& initializer, const Philox& philox, float* 
 }
 
 }  // namespace
+
+const char* merge_name(int32_t merge) {
+  static constexpr const char* kNames[] = {"mean", "sum", "max", "first"};  // by TN_MERGE_*
+  return merge >= TN_MERGE_MEAN && merge <= TN_MERGE_FIRST ? kNames[merge] : nullptr;
+}
 
 std::string to_string(const std::vector<int64_t>& shape) {
   std::string result = "[";
@@ -288,16 +297,16 @@ float* ParameterSet::data(const ParameterEntry& entry) const {
   return slab == nullptr ? nullptr : slab + entry.offset;
 }
 
-void ParameterSet::set(const std::string& name, tn_dtype dtype, const std::vector<int64_t>& shape, const void* values) {
+void ParameterSet::set(const std::string& name, const ArrayView& values) {
   const ParameterEntry& entry = find(name);
-  if (dtype != entry.dtype || shape != entry.shape)
+  if (values.dtype != entry.dtype || values.shape != entry.shape)
     fail_parameter(TN_INVALID, name, described(kind_of(entry.buffer), name, entry.owner), " is ",
-                   dtype_name(entry.dtype), " ", to_string(entry.shape), "; given ", dtype_name(dtype), " ",
-                   to_string(shape));
+                   dtype_name(entry.dtype), " ", to_string(entry.shape), "; given ", dtype_name(values.dtype), " ",
+                   to_string(values.shape));
   if (entry.count == 0) return;
-  if (values == nullptr)
+  if (values.data == nullptr)
     fail_parameter(TN_MISUSE, name, "null values for ", described(kind_of(entry.buffer), name, entry.owner));
-  std::memcpy(data(entry), values, entry.count * sizeof(float));
+  copy_elements(values, reinterpret_cast<std::byte*>(data(entry)));
 }
 
 }  // namespace tenon::core

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/array_view.h"
 #include "core/error.h"
 #include "core/names.h"
 #include "core/system.h"
@@ -31,6 +32,9 @@ struct Multipliers {
   bool operator==(const Multipliers& other) const { return rate() == other.rate() && decay() == other.decay(); }
 };
 
+// "mean", "sum", "max" or "first" for TN_MERGE_*; null for any other number.
+[[nodiscard]] const char* merge_name(int32_t merge);
+
 // A parameter or buffer that one layer declares.
 struct ParameterDeclaration {
   std::string name;            // full: "hidden.weight"
@@ -40,6 +44,7 @@ struct ParameterDeclaration {
   bool buffer = false;  // stored with the model, not trained
   std::string owner;    // name of the layer, for messages
   Multipliers multipliers;
+  int32_t merge = TN_MERGE_MEAN;  // of a buffer
 };
 
 struct ParameterEntry {
@@ -53,6 +58,7 @@ struct ParameterEntry {
   size_t slab = 0;                      // index into ParameterSet::slabs()
   uint64_t offset = 0;                  // elements from the start of the slab; a multiple of 16
   uint64_t count = 0;                   // elements, padding not included
+  int32_t merge = TN_MERGE_MEAN;        // of a buffer
 };
 
 struct ParameterSlab {
@@ -64,8 +70,8 @@ struct ParameterSlab {
 class ParameterSet {
  public:
   // Creates and initialises entries in the order of their first declaration. The values of an entry depend on `seed`
-  // and its name only. Declarations of one name share an entry. They must agree in shape, type and kind, and in every
-  // multiplier that several of them state; otherwise throws TN_INVALID naming both layers. The first declaration
+  // and its name only. Declarations of one name share an entry. They must agree in shape, type, kind and merge, and in
+  // every multiplier that several of them state; otherwise throws TN_INVALID naming both layers. The first declaration
   // determines the initializer. Throws TN_UNSUPPORTED for a type other than fp32.
   static std::shared_ptr<ParameterSet> create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
                                               std::shared_ptr<Allocator> allocator);
@@ -97,7 +103,7 @@ class ParameterSet {
   [[nodiscard]] float* data(const ParameterEntry& entry) const;
   [[nodiscard]] float* data(const std::string& name) const { return data(find(name)); }
   // Copies `values` into an entry. Throws TN_INVALID naming expected and actual shape and type if they differ.
-  void set(const std::string& name, tn_dtype dtype, const std::vector<int64_t>& shape, const void* values);
+  void set(const std::string& name, const ArrayView& values);
 
   // The number of updates of the set so far: the step in the counters of random draws.
   [[nodiscard]] uint64_t updates() const { return updates_; }

@@ -22,7 +22,7 @@ constexpr size_t kMaxInstructions = 65536;
 uint8_t check_instruction(Program& program, size_t index) {
   tn_instruction& in = program.instructions[index];
   const auto bad = [&](const auto&... why) {
-    fail(TN_INVALID, "program instruction ", index, " (opcode ", in.op, "): ", why...);
+    fail(TN_INVALID, "program instruction ", index, " (", opcode_name(in.op), "): ", why...);
   };
   const tn_opcode op = tn_op_info(in.op);
   if (op.operands < 0) bad("unknown opcode");
@@ -72,6 +72,11 @@ uint8_t check_instruction(Program& program, size_t index) {
 }
 
 }  // namespace
+
+std::string opcode_name(uint16_t op) {
+  const tn_opcode row = tn_op_info(op);
+  return row.op_class == TN_CLASS_NONE ? text("opcode ", op) : row.name;
+}
 
 // PER_COLUMN and PER_ROW are one bit each, FULL is both bits.
 uint8_t cover(uint8_t a, uint8_t b) { return a | b; }
@@ -156,13 +161,14 @@ bool ProgramWriter::is_constant(int32_t value, double number) const {
   return in.op == TN_OP_CONSTANT && in.number == number;
 }
 
-// Returns the operand to which op(a, b) is equal (x + 0, x * 1), or -1. Keeps multiplications by 0: 0 * NaN is NaN.
+// Returns the operand to which op(a, b) is equal (x + 0, x * 1, x ^ 1), or -1. Keeps multiplications by 0: 0 * NaN is
+// NaN.
 int32_t ProgramWriter::folded(uint16_t op, int32_t a, int32_t b) const {
   const auto keeps = [&](int32_t value, int32_t other) { return cover(extent(value), extent(other)) == extent(value); };
   if (op == TN_OP_ADD && is_constant(a, 0) && keeps(b, a)) return b;
   if ((op == TN_OP_ADD || op == TN_OP_SUB) && is_constant(b, 0) && keeps(a, b)) return a;
   if (op == TN_OP_MUL && is_constant(a, 1) && keeps(b, a)) return b;
-  if ((op == TN_OP_MUL || op == TN_OP_DIV) && is_constant(b, 1) && keeps(a, b)) return a;
+  if ((op == TN_OP_MUL || op == TN_OP_DIV || op == TN_OP_POW) && is_constant(b, 1) && keeps(a, b)) return a;
   return -1;
 }
 

@@ -11,6 +11,9 @@
 
 namespace tenon::core {
 
+// Returns the name of an opcode for messages: "add"; "opcode 999" if tenon/program.h does not have it.
+[[nodiscard]] std::string opcode_name(uint16_t op);
+
 // Returns the smallest extent that covers both.
 [[nodiscard]] uint8_t cover(uint8_t a, uint8_t b);
 
@@ -37,7 +40,7 @@ struct Program {
   }
 };
 
-// Builds programs inside the host. Merges equal instructions and folds x + 0, x - 0, x * 1 and x / 1.
+// Builds programs inside the host. Merges equal instructions and folds x + 0, x - 0, x * 1, x / 1 and x ^ 1.
 class ProgramWriter {
  public:
   int32_t input(uint8_t extent, uint8_t kind = TN_FLOAT);

@@ -67,6 +67,8 @@ class Reverse {
         add(in.a, select(first, g, zero()), extent);
         return add(in.b, select(first, zero(), g), extent);
       }
+      case TN_OP_POW:
+        return power(in, y, g, extent);
       case TN_OP_SELECT: {
         add(in.b, select(value(in.a), g, zero()), extent);
         return add(in.c, select(value(in.a), zero(), g), extent);
@@ -108,14 +110,37 @@ class Reverse {
         const int32_t bell = writer_.apply(TN_OP_EXP, writer_.apply(TN_OP_NEG, mul(x, x)));
         return add(in.a, mul(g, mul(writer_.constant(2 * std::numbers::inv_sqrtpi), bell)), extent);
       }
+      case TN_OP_SIN:
+        return add(in.a, mul(g, writer_.apply(TN_OP_COS, x)), extent);
+      case TN_OP_COS:
+        return add(in.a, writer_.apply(TN_OP_NEG, mul(g, writer_.apply(TN_OP_SIN, x))), extent);
       case TN_OP_CAST:
         if (forward_.instructions[static_cast<size_t>(in.a)].kind == TN_FLOAT && in.kind == TN_FLOAT)
           add(in.a, g, extent);
         return;
+      case TN_OP_FLOOR:
+      case TN_OP_ROUND:
+      case TN_OP_SIGN:
+        return;  // constant between their steps
       default:
-        if (computes(tn_op_info(in.op).op_class)) fail(TN_INTERNAL, "no derivative of opcode ", in.op);
+        if (computes(tn_op_info(in.op).op_class)) fail(TN_INTERNAL, "no derivative of ", opcode_name(in.op));
         return;  // sources, comparisons, logic and TN_OP_STOP: the derivative is 0
     }
+  }
+
+  // y = a ^ b. In a: b a ^ (b - 1), but 0 where b is 0, also at a = 0, where the power is infinite. In b: y log(a)
+  // where a is positive, else 0.
+  void power(const tn_instruction& in, int32_t y, int32_t g, uint8_t extent) {
+    const int32_t a = value(in.a), b = value(in.b);
+    const tn_instruction& exponent = forward_.instructions[static_cast<size_t>(in.b)];
+    const bool known = exponent.op == TN_OP_CONSTANT;
+    const int32_t less =
+        known ? writer_.constant(exponent.number - 1) : writer_.apply(TN_OP_SUB, b, writer_.constant(1));
+    const int32_t slope = mul(b, writer_.apply(TN_OP_POW, a, less));
+    const bool never_zero = known && exponent.number != 0;
+    add(in.a, mul(g, never_zero ? slope : select(writer_.apply(TN_OP_EQUAL, b, zero()), zero(), slope)), extent);
+    const int32_t growth = mul(y, writer_.apply(TN_OP_LOG, a));
+    add(in.b, mul(g, select(writer_.apply(TN_OP_LESS, zero(), a), growth, zero())), extent);
   }
 
   void reduce_extreme(const tn_instruction& in, int32_t y, int32_t g) {

@@ -2,6 +2,7 @@
 #include "core/shape.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/checked.h"
 
@@ -99,7 +100,16 @@ const char* storage_name(int32_t storage) {
 std::string dtype_name(tn_dtype dtype) {
   for (const DtypeName& entry : kDtypes)
     if (entry.dtype == dtype) return entry.name;
-  return text("dtype(code ", tn_dtype_code(dtype), ", bits ", tn_dtype_bits(dtype), ")");
+  constexpr const char* kCodes[] = {"int", "uint", "float", nullptr, "bfloat", nullptr, "bool"};
+  const uint32_t code = tn_dtype_code(dtype), bits = tn_dtype_bits(dtype);
+  if (code < std::size(kCodes) && kCodes[code] != nullptr && dtype == TN_DTYPE(code, bits))
+    return text(kCodes[code], bits);
+  return text("dtype(code ", code, ", bits ", bits, ")");
+}
+
+uint64_t storage_bytes(tn_dtype dtype, uint64_t elements, const char* what) {
+  (void)checked_multiply(elements / 8 + 1, uint64_t{tn_dtype_bits(dtype)}, what);
+  return tn_dtype_storage(dtype, elements);
 }
 
 tn_dtype dtype_from_name(const std::string& name) {

@@ -39,8 +39,13 @@ class SymbolNames {
 // "[samples, 784]"
 [[nodiscard]] std::string to_string(const Shape& shape, const SymbolNames& names = {});
 [[nodiscard]] std::string to_string(const Dim& dim, const SymbolNames& names = {});
-// "float32"
+// "float32"; also names types that Tenon does not store, such as "int4".
 [[nodiscard]] std::string dtype_name(tn_dtype dtype);
+// Returns the bytes of `elements` elements, by tn_dtype_storage. TN_INVALID, naming `what`, if there are too many.
+[[nodiscard]] uint64_t storage_bytes(tn_dtype dtype, uint64_t elements, const char* what);
+// Whether each element has bytes of its own. Types of less than 8 bits, such as int4, do not: only native kernels
+// compute with them.
+[[nodiscard]] inline bool has_whole_bytes(tn_dtype dtype) { return dtype == TN_COMPUTE || tn_dtype_bytes(dtype) > 0; }
 [[nodiscard]] const char* storage_name(int32_t storage);  // "dense", "ragged", "csr"
 // Returns the type of a name, long ("float32") or short ("f32"); TN_COMPUTE for "compute". Throws TN_INVALID naming any
 // other name.

@@ -74,6 +74,13 @@ std::vector<LayerRef> in_order(const std::vector<LayerOutput>& outputs, Next nex
   return order;
 }
 
+// Returns the layers before a leaf, or the inner layers that an expanded layer stands for.
+std::vector<LayerRef> before_leaf(const Layer& layer) {
+  std::vector<LayerRef> before;
+  for (const LayerOutput& each : layer.expanded() ? layer.expansion : layer.inputs) before.push_back(each.layer);
+  return before;
+}
+
 void check_names(const std::vector<LayerRef>& layers) {
   std::map<std::string, const Layer*> known;
   for (const LayerRef& layer : layers) {
@@ -96,17 +103,19 @@ Topology Topology::trace(std::vector<LayerOutput> outputs) {
     return before;
   });
   check_names(topology.layers);
-  topology.leaves = in_order(topology.outputs, [](const Layer& layer) {
-    std::vector<LayerRef> before;
-    if (layer.expanded()) {
-      for (const LayerOutput& expansion : layer.expansion) before.push_back(expansion.layer);
-      return before;
-    }
-    for (const LayerOutput& input : layer.inputs) before.push_back(input.layer);
-    return before;
-  });
+  topology.leaves = in_order(topology.outputs, before_leaf);
   std::erase_if(topology.leaves, [](const LayerRef& layer) { return layer->expanded(); });
   return topology;
+}
+
+std::vector<LayerRef> leaves_of(const LayerRef& layer) {
+  std::unordered_set<const Layer*> outside;
+  for (const LayerOutput& input : layer->inputs) outside.insert(input.layer.get());
+  std::vector<LayerRef> leaves = in_order({{layer, 0}}, [&](const Layer& inside) {
+    return outside.contains(&inside) ? std::vector<LayerRef>() : before_leaf(inside);
+  });
+  std::erase_if(leaves, [&](const LayerRef& leaf) { return leaf->expanded() || outside.contains(leaf.get()); });
+  return leaves;
 }
 
 std::vector<ParameterDeclaration> Topology::declarations() const {
@@ -118,6 +127,7 @@ std::vector<ParameterDeclaration> Topology::declarations() const {
     declaration.dtype = parameter.spec.dtype == TN_COMPUTE ? TN_F32 : parameter.spec.dtype;
     declaration.initializer = parameter.initializer;
     declaration.buffer = buffer;
+    declaration.merge = parameter.merge;
     declaration.owner = layer.name;
     declaration.multipliers = parameter.multipliers;
     result.push_back(std::move(declaration));
@@ -129,34 +139,63 @@ std::vector<ParameterDeclaration> Topology::declarations() const {
   return result;
 }
 
+namespace {
+
+nlohmann::json to_json(const TypeVersion& from) {
+  return {{"id", from.plugin}, {"version", from.version}, {"state_version", from.state_version}};
+}
+
+nlohmann::json to_json(const Values& values) {
+  nlohmann::json result = nlohmann::json::object();
+  for (const auto& [name, value] : values) result[name] = to_json(value);
+  return result;
+}
+
+// The members of a data layer, except name, type and names.
+nlohmann::json members_of(const DataSource& data) {
+  nlohmann::json result = {{"dtype", dtype_name(data.dtype)},
+                           {"shape", data.shape},
+                           {"index_limit", data.index_limit},
+                           {"scale", data.scale},
+                           {"offset", data.offset}};
+  if (data.storage != TN_DENSE) result["storage"] = storage_name(data.storage);
+  if (data.storage == TN_RAGGED) {
+    result["levels"] = data.levels;
+    result["sequence"] = data.sequence;
+  }
+  return result;
+}
+
+// The members of a layer that is not a data layer, except name and type.
+nlohmann::json members_of(const LayerRef& layer) {
+  nlohmann::json result = {{"plugin", to_json(layer->type_version)}, {"inputs", nlohmann::json::array()}};
+  for (const LayerOutput& input : layer->inputs) result["inputs"].push_back(output_name(input));
+  nlohmann::json& attributes = result["attributes"] = to_json(layer->given);
+  for (const auto& [name, value] : layer->resolved) attributes[name] = to_json(value);
+  // Always stored, so that layers share parameters by name after loading even if the name was generated.
+  attributes["parameter_name"] = layer->parameter_name;
+  for (const InnerLayer& inner : layer->inner)
+    result["inner"].push_back({{"name", inner.name},
+                               {"type", inner.type},
+                               {"plugin", to_json(inner.type_version)},
+                               {"attributes", to_json(inner.attributes)}});
+  for (const LayerRef& leaf : leaves_of(layer))
+    for (const LayerParameter& buffer : leaf->buffers) result["buffers"][buffer.name] = merge_name(buffer.merge);
+  return result;
+}
+
+}  // namespace
+
 nlohmann::json Topology::to_json(const DataNames& names) const {
   uint64_t name_bytes = 0;
   nlohmann::json result = {{"version", 1}, {"layers", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
   for (const LayerRef& layer : layers) {
-    nlohmann::json entry = {{"name", layer->name}, {"type", layer->type}};
-    if (layer->data) {
-      const DataSource& data = *layer->data;
-      entry["dtype"] = dtype_name(data.dtype);
-      entry["shape"] = data.shape;
-      entry["index_limit"] = data.index_limit;
-      entry["scale"] = data.scale;
-      entry["offset"] = data.offset;
-      if (data.storage != TN_DENSE) entry["storage"] = storage_name(data.storage);
-      if (data.storage == TN_RAGGED) {
-        entry["levels"] = data.levels;
-        entry["sequence"] = data.sequence;
-      }
-      if (const auto known = names.find(layer->name); known != names.end()) {
-        for (const std::string& text : known->second->texts) name_bytes += text.size();
-        entry["names"] = core::to_json(*known->second, name_bytes <= kMostModelNameBytes);
-      }
-    } else {
-      entry["inputs"] = nlohmann::json::array();
-      for (const LayerOutput& input : layer->inputs) entry["inputs"].push_back(output_name(input));
-      entry["attributes"] = nlohmann::json::object();
-      for (const auto& [name, value] : layer->given) entry["attributes"][name] = core::to_json(value);
-      // Always stored, so that layers share parameters by name after loading even if the name was generated.
-      entry["attributes"]["parameter_name"] = layer->parameter_name;
+    nlohmann::json entry = layer->data ? members_of(*layer->data) : members_of(layer);
+    entry["name"] = layer->name;
+    entry["type"] = layer->type;
+    if (const auto known = names.find(layer->name); layer->data && known != names.end()) {
+      for (const std::string& text : known->second->texts) name_bytes += text.size();
+      entry["names"] = core::to_json(*known->second, name_bytes <= kMostModelNameBytes);
     }
     result["layers"].push_back(std::move(entry));
   }

@@ -37,9 +37,14 @@ struct DataSource {
   std::string sequence;          // TN_RAGGED: data layers with an equal `sequence` have sequences of equal lengths
 };
 
-// The ragged dimension `rows` of concat(first, second), sequence by sequence; all three are symbols.
-struct ConcatenatedDim {
-  int32_t rows = 0, first = 0, second = 0;
+// A ragged dimension that a layer makes, with the members of tn_rows_rule.
+struct DerivedRows {
+  int32_t rule = TN_ROWS_CONCATENATED;
+  int32_t rows = 0;               // the symbol of the dimension
+  int32_t first = 0, second = 0;  // symbols of the rows of a and b; 0: none
+  int64_t window = 1, stride = 1, padding = 0, count = 0;
+  Dim bound = tn_dim_constant(0);  // TN_ROWS_DATA: the most rows
+  Shape outer;                     // the dimensions around, innermost first
 };
 
 // A parameter or buffer that a layer declared. Its position among those of its kind is its index in tn_builder.
@@ -48,7 +53,24 @@ struct LayerParameter {
   Spec spec;
   tn_initializer initializer = {};
   uint32_t flags = 0;
+  int32_t merge = TN_MERGE_MEAN;  // of a buffer
   Multipliers multipliers;
+};
+
+// The plugin that offered the type of a layer.
+struct TypeVersion {
+  std::string plugin;          // id
+  std::string version;         // of the plugin
+  uint32_t state_version = 0;  // of the type: what its attributes, parameters and buffers mean
+  bool operator==(const TypeVersion&) const = default;
+};
+
+// What a model file holds of a layer that an expansion made.
+struct InnerLayer {
+  std::string name;
+  std::string type;
+  TypeVersion type_version;
+  Values attributes;  // the type's own, defaults included
 };
 
 // An immutable layer with its inputs. Created by the host's layer factory, which runs plan and expand.
@@ -68,14 +90,18 @@ struct Layer {
   std::vector<LayerOutput> inputs;  // in port order
   Values given;                     // attributes as the user gave them, host attributes included
   std::vector<Value> attributes;    // the type's own, checked, in the order of their declaration
+  Values resolved;                  // the same by name, absent ones included
+  TypeVersion type_version;         // empty for data layers
   std::vector<Spec> outputs;
   std::vector<LayerParameter> parameters, buffers;
-  std::vector<int64_t> index_limits;          // per input; -1: none
-  double drop_rate = 0;                       // of output 0, in training
-  uint32_t state_count = 0;                   // metrics
-  std::vector<ConcatenatedDim> concatenated;  // requested by its plan
+  std::vector<int64_t> index_limits;      // per input; -1: none
+  double drop_rate = 0;                   // of output 0, in training
+  uint32_t state_count = 0;               // metrics
+  std::vector<DerivedRows> derived_rows;  // declared by its plan
+  std::vector<Spec> carried;              // states carried from minibatch to minibatch
   std::optional<DataSource> data;
   std::vector<LayerOutput> expansion;  // if not empty, the layer stands for these, one per output
+  std::vector<InnerLayer> inner;       // the layers that the expansion made, those of inner expansions included
   LayerRef dropped_next;               // link of a list in the destructor
 
   [[nodiscard]] bool expanded() const { return !expansion.empty(); }
@@ -86,6 +112,9 @@ struct Layer {
 
 // Follows expansions to the layer that computes an output.
 [[nodiscard]] LayerOutput resolved(LayerOutput output);
+
+// Returns the layers that compute `layer`: itself or, if it is expanded, the leaves between its inputs and its outputs.
+[[nodiscard]] std::vector<LayerRef> leaves_of(const LayerRef& layer);
 
 // The directed acyclic graph of the layers that some outputs depend on.
 struct Topology {

@@ -37,15 +37,12 @@ static tn_status supports(const tn_kernel_site* site, int32_t* score) {
 }
 
 static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
-  (void)site;
-  needs->backward_inputs = 0;
-  needs->backward_outputs = 0;
+  (void)site, (void)needs;
   return TN_OK;
 }
 
-static tn_status prepare(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
-                         int32_t direction, tn_prepared* prepared) {
-  (void)services, (void)errors, (void)device, (void)site, (void)direction;
+static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  (void)site, (void)direction;
   prepared->binding = (void*)&layer; /* not null; never written */
   prepared->run = run;
   prepared->destroy = destroy;

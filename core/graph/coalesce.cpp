@@ -33,8 +33,16 @@ void Differentiator::add_rows(const Node& gather) {
     if (segment != nullptr && segment->op == TN_SEGMENT_BROADCAST && same(segment->rows, graph_.spec(ids).shape[0]))
       contribution = {maker.inputs[0], ids, maker.inputs[1]};
   }
-  rows_[table].push_back(contribution);
-  rows_layer_.try_emplace(table, gather.layer);
+  add_rows(table, contribution, gather.layer);
+}
+
+void Differentiator::add_rows(ValueId table, const GraphWriter::Contribution& contribution, int32_t layer) {
+  if (is_row_sparse(table)) {
+    rows_[table].push_back(contribution);
+    rows_layer_.try_emplace(table, layer);
+  } else {
+    add(table, writer(layer).scatter_add(contribution.values, contribution.ids, graph_.spec(table).shape[0]), layer);
+  }
 }
 
 // Sets the gradient of a table that gathers read: row-sparse if they are its only readers, else scattered into the

@@ -29,6 +29,12 @@ class Differentiator {
   void add(ValueId value, ValueId contribution, int32_t layer);
   // Adds the contribution of a gather to the row-sparse gradient of its table.
   void add_rows(const Node& gather);
+  // Adds a contribution to the gradient of some rows of a table, row-sparse or not.
+  void add_rows(ValueId table, const GraphWriter::Contribution& contribution, int32_t layer);
+  // Adds an output to node `number`, a value of its own.
+  ValueId append_value(int32_t number, const Spec& spec);
+  // Adds an output to node `number` that it does not compute.
+  void append_nothing(int32_t number);
   // Adds a node, still without outputs; returns its number.
   int32_t append(Node node);
   // Adds an output to node `number`: a contribution to the gradient of `input`, or kNoValue if that is not needed.

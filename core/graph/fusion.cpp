@@ -135,16 +135,22 @@ class Fusion {
     return writer.input(wanted.extent, wanted.kind);
   }
 
-  // Removes outputs without readers from programs, and from kernels that compute several layers.
+  // Removes outputs without readers from programs and native kernels. A kernel of one layer keeps its layer outputs; a
+  // kernel that makes rows keeps their offsets and counts.
   void drop_internal_outputs() {
     std::vector<bool> read = kept_;
     for (const Node& node : graph_.nodes)
       for (const ValueId input : node.inputs)
         if (input != kNoValue) read[at(input)] = true;
     for (Node& node : graph_.nodes) {
-      if (node.is<NativeCall>() && !node.fused.empty())
-        for (ValueId& output : node.outputs)
-          if (output != kNoValue && !read[at(output)]) output = kNoValue;
+      if (const auto* const native = node.as<NativeCall>()) {
+        const NativeOperands& of = native->operands;
+        for (size_t i = node.backward || !node.fused.empty() ? 0 : of.outputs; i < node.outputs.size(); ++i) {
+          ValueId& output = node.outputs[i];
+          const bool makes_rows = !node.backward && i >= of.outputs + of.buffers + of.carried && i < of.first_saved();
+          if (output != kNoValue && !read[at(output)] && !makes_rows) output = kNoValue;
+        }
+      }
       auto* const pointwise = node.as<Pointwise>();
       if (pointwise == nullptr) continue;
       Program program = *pointwise->program;

@@ -43,9 +43,7 @@ void Gather::derive(Differentiator& gradients, const Node& node) const {
   const ValueId table = node.inputs[0];
   if (!gradients.needed(table)) return;
   if (gradients.is_row_sparse(table)) return gradients.add_rows(node);
-  const Dim height = gradients.graph().spec(table).shape[0];
-  const ValueId given = gradients.gradient(node.outputs[0]);
-  gradients.add(table, gradients.writer(node.layer).scatter_add(given, node.inputs[1], height), node.layer);
+  gradients.add_rows(table, {gradients.gradient(node.outputs[0]), node.inputs[1], kNoValue}, node.layer);
 }
 
 // drows [n..., W...] = gather(dout [height, W...], ids [n...]).

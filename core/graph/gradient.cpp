@@ -58,6 +58,16 @@ void Differentiator::append_output(int32_t number, ValueId input, int32_t layer)
   graph_.nodes[static_cast<size_t>(number)].outputs.push_back(made);
 }
 
+ValueId Differentiator::append_value(int32_t number, const Spec& spec) {
+  const ValueId made = graph_.add_value(spec, number);
+  graph_.nodes[static_cast<size_t>(number)].outputs.push_back(made);
+  return made;
+}
+
+void Differentiator::append_nothing(int32_t number) {
+  graph_.nodes[static_cast<size_t>(number)].outputs.push_back(kNoValue);
+}
+
 std::map<ValueId, ValueId> differentiate(Graph& graph, const std::vector<GradientSeed>& seeds,
                                          const std::vector<ValueId>& wanted, tn_dtype compute,
                                          const std::set<ValueId>& row_sparse) {

@@ -104,13 +104,28 @@ struct Coalesce {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
+// The numbers of the operands of a native kernel in forward, by class, in their order (tenon/kernel.h).
+struct NativeOperands {
+  size_t inputs = 0, parameters = 0, buffers = 0, carried = 0;  // and as many next values
+  size_t outputs = 0, made_rows = 0 /* offsets and count of each */, saved = 0;
+  [[nodiscard]] size_t all_in() const { return inputs + parameters + buffers + carried; }
+  [[nodiscard]] size_t first_saved() const { return outputs + buffers + carried + 2 * made_rows; }
+  [[nodiscard]] size_t all_out() const { return first_saved() + saved; }
+};
+
 // A native kernel as a node. Its site is opaque here: the host makes it and prepares the call from it.
 struct NativeCall {
   static constexpr const char* kName = "native";
-  std::shared_ptr<const void> site;
-  uint64_t backward_inputs = 0;   // bit i: backward reads input i (layer inputs, then parameters)
-  uint64_t backward_outputs = 0;  // bit i: backward reads output i
-  bool differentiable = false;
+  std::shared_ptr<void> site;
+  NativeOperands operands;
+  std::vector<uint8_t> reads_in;   // per input of forward: 1: backward reads it
+  std::vector<uint8_t> reads_out;  // per layer output: 1: backward reads it
+  std::vector<int32_t> in_place;   // of the node's phase: per output the input whose memory it may share, or -1
+  std::vector<int32_t>
+      backward_in_place;  // per layer input: the layer output whose gradient's memory its gradient may share
+  std::map<size_t, Dim> row_gradients;  // by parameter: the number of rows, if its gradient is written as rows
+  uint64_t draw = 0;                    // the first of its draw numbers
+  std::string no_gradient;              // if there is no backward: the reason
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
@@ -153,6 +168,7 @@ struct Node {
 struct RaggedDim {
   Dim outer = tn_dim_constant(0);  // number of sequences: the samples, or another ragged dimension
   ValueId offsets = kNoValue;      // int64 [outer + 1]
+  ValueId count = kNoValue;        // int64 [1]: the number of rows, if a call writes it; else the host knows it
 };
 
 struct Graph {
@@ -181,6 +197,7 @@ class GraphWriter {
   GraphWriter(Graph& graph, int32_t layer, bool backward, tn_dtype compute)
       : graph_(graph), layer_(layer), backward_(backward), compute_(compute) {}
 
+  [[nodiscard]] tn_dtype compute() const { return compute_; }
   ValueId gemm(ValueId a, ValueId b, uint32_t flags, double alpha);
   std::vector<ValueId> pointwise(const std::shared_ptr<const Program>& program, const std::vector<ValueId>& inputs,
                                  int32_t leading, std::shared_ptr<const Program> author_gradient = nullptr);
@@ -206,7 +223,8 @@ class GraphWriter {
   ValueId coalesce(const std::vector<Contribution>& contributions, const Spec& whole);
   // Returns scale * x + offset in the compute type.
   ValueId convert(ValueId value, double scale, double offset);
-  // layers: all layers that the kernel computes if there are several; fuse() then sets unread outputs to kNoValue.
+  // layers: all layers that the kernel computes if there are several. fuse() sets unread outputs to kNoValue, except
+  // the layer outputs of a single layer.
   std::vector<ValueId> native(NativeCall call, const std::vector<ValueId>& inputs, const std::vector<Spec>& outputs,
                               const std::vector<int32_t>& layers = {});
 

@@ -99,9 +99,11 @@ static int train(tn_host* host, const char* file) {
 /* docs: predict */
 static int predict(tn_host* host, const char* file) {
   const tn_machine_options wanted = {.size = sizeof wanted, .max_samples = kBatch};
-  float point[2 * kBatch];
+  float point[2 * kBatch], column[2][kBatch]; /* the points in rows, and the same in columns */
   int64_t inside[kBatch];
-  const tn_feed feed = {"point", {.dtype = TN_F32, .rank = 2, .shape = {kBatch, 2}, .data = point}};
+  const int64_t by_column[2] = {1, kBatch}; /* from point to point, and from its first number to its second */
+  const tn_feed feed = {"point",
+                        {.dtype = TN_F32, .rank = 2, .shape = {kBatch, 2}, .data = column, .strides = by_column}};
   tn_layer outputs[2];
   uint32_t outputs_count = 2;
   tn_parameters parameters;
@@ -111,6 +113,7 @@ static int predict(tn_host* host, const char* file) {
   TRY(tn_model_load(host, file, outputs, &outputs_count, &parameters, &error));
   TRY(tn_machine_create(host, parameters, &outputs[1], 1, &wanted, &machine, &error));
   make_points(point, inside, kBatch);
+  for (int i = 0; i < 2 * kBatch; ++i) column[i % 2][i / 2] = point[i];
   TRY(tn_machine_forward(host, machine, &feed, 1, &error));
   TRY(tn_machine_output(host, machine, outputs[1], &probability, &error)); /* [kBatch, 2], borrowed */
   for (int i = 0; i < kBatch; ++i) {

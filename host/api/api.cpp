@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "host/layers/host_attributes.h"
+#include "host/layers/renames.h"
 #include "host/training/updater_options.h"
 
 namespace tenon::host::api {
@@ -93,7 +94,10 @@ std::vector<LayerOutput> outputs(Host& host, const tn_layer* layers, uint32_t co
 }
 
 tn_array array(const ArrayView& view) {
+  if (!has_whole_bytes(view.dtype))
+    fail(TN_UNSUPPORTED, "values of type ", dtype_name(view.dtype), ": arrays have elements of at least 8 bits");
   tn_array result = {};
+  result.device_type = kDLCPU;
   result.dtype = view.dtype;
   result.rank = static_cast<int32_t>(view.shape.size());
   std::copy(view.shape.begin(), view.shape.end(), result.shape);
@@ -106,13 +110,49 @@ tn_array array(const ArrayView& view) {
   return result;
 }
 
-ArrayView view(const tn_array& array, const std::function<std::string()>& who) {
+namespace {
+
+const char* device_name(int32_t dlpack_type) {
+  switch (dlpack_type) {
+    case kDLCPU:
+      return "cpu";
+    case kDLCUDA:
+      return "cuda";
+    case kDLCUDAHost:
+      return "cuda_host";
+    case kDLCUDAManaged:
+      return "cuda_managed";
+    case kDLROCM:
+      return "rocm";
+    default:
+      return "unknown";
+  }
+}
+
+}  // namespace
+
+ArrayView view(const tn_array& array, const std::function<std::string()>& who, const std::string& subject) {
+  const bool on_host = (array.device_type == 0 || array.device_type == kDLCPU) && array.device_id == 0;
+  if (!on_host)
+    fail(TN_UNSUPPORTED, SubjectName{subject}, who(), ": an array on device ", array.device_id, " of type ",
+         array.device_type, " (", device_name(array.device_type), "); expected memory of the host (0 or 1)");
+  if (array.reserved[0] != nullptr || array.reserved[1] != nullptr)
+    fail(TN_UNSUPPORTED, SubjectName{subject}, who(), ": an array with reserved members that are not null");
+  if (!has_whole_bytes(array.dtype))
+    fail(TN_UNSUPPORTED, SubjectName{subject}, who(), ": an array of ", dtype_name(array.dtype),
+         "; expected elements of at least 8 bits");
   if (array.rank < 0 || array.rank > TN_MAX_RANK)
-    fail(TN_INVALID, who(), ": an array of rank ", array.rank, "; expected 0 to ", TN_MAX_RANK);
+    fail(TN_INVALID, SubjectName{subject}, who(), ": an array of rank ", array.rank, "; expected 0 to ", TN_MAX_RANK);
   if (array.storage != TN_DENSE && array.storage != TN_RAGGED && array.storage != TN_CSR)
-    fail(TN_INVALID, who(), ": an array of storage ", array.storage, "; expected TN_DENSE, TN_RAGGED or TN_CSR");
-  return {array.dtype,  {array.shape, array.shape + array.rank}, array.data, array.storage,
-          array.levels, {array.offsets[0], array.offsets[1]},    array.ids,  array.samples};
+    fail(TN_INVALID, SubjectName{subject}, who(), ": an array of storage ", array.storage,
+         "; expected TN_DENSE, TN_RAGGED or TN_CSR");
+  if (array.storage == TN_CSR && array.strides != nullptr)
+    fail(TN_INVALID, SubjectName{subject}, who(), ": a sparse array (TN_CSR) with strides; expected null");
+  std::vector<int64_t> strides;
+  if (array.strides != nullptr) strides.assign(array.strides, array.strides + array.rank);
+  return {array.dtype,       {array.shape, array.shape + array.rank}, array.data, array.storage,
+          array.levels,      {array.offsets[0], array.offsets[1]},    array.ids,  array.samples,
+          std::move(strides)};
 }
 
 std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }
@@ -216,7 +256,8 @@ tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn
   return api::call(host, error, [&](Host& it) {
     if (write == nullptr) fail(TN_MISUSE, "write is null");
     const std::string of = api::string(kind, "kind");
-    nlohmann::json described = it.registry.describe_type(of, api::string(type, "type"));
+    const std::string name = api::string(type, "type");
+    nlohmann::json described = it.registry.describe_type(of, of == "layer" ? present_layer_type(name) : name);
     if (of == "layer") described["host_attributes"] = host_attribute_names();
     if (of == "updater") described["host_attributes"] = UpdaterOptions::names();
     const std::string json = described.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -95,7 +95,8 @@ void give_names(Host& host, std::vector<SlotNames> known, const tn_names* const*
 std::vector<LayerOutput> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument);
 tn_array array(const ArrayView& view);
-ArrayView view(const tn_array& array, const std::function<std::string()>& who);  // who: the owner, for messages
-std::string device_kind(const char* given);                                      // null: "cpu"
+// who: the owner of the array, for messages; subject: its name, "" if unknown. TN_UNSUPPORTED for memory of a device.
+ArrayView view(const tn_array& array, const std::function<std::string()>& who, const std::string& subject = {});
+std::string device_kind(const char* given);  // null: "cpu"
 
 }  // namespace tenon::host::api

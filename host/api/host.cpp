@@ -63,7 +63,10 @@ Host::Host(const HostOptions& options)
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   std::shared_ptr<Device>& device = devices_[kind];
-  if (!device) device = std::make_shared<Device>(registry.device(kind), services.get(), 0);
+  if (!device) {
+    const DeviceType& type = registry.device(kind);
+    device = std::make_shared<Device>(type, services.get(), 0, registry.providers(kind));
+  }
   return device;
 }
 

@@ -33,7 +33,8 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
     std::vector<NamedArray> named;
     for (uint32_t i = 0; i < feeds_count; ++i) {
       const std::string name = api::string(feeds[i].name, "feed name");
-      named.push_back({name, api::view(feeds[i].values, [&] { return "data layer \"" + name + "\""; })});
+      named.push_back({name, api::view(
+                                 feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
     }
     Machine& fed = *it.machines.at(machine);
     fed.forward(by_number(fed.feeds(), named));
@@ -42,6 +43,10 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
 
 tn_status tn_machine_backward(tn_host* host, tn_machine machine, tn_error* error) {
   return api::call(host, error, [&](Host& it) { it.machines.at(machine)->backward(); });
+}
+
+tn_status tn_machine_reset_carried(tn_host* host, tn_machine machine, tn_error* error) {
+  return api::call(host, error, [&](Host& it) { it.machines.at(machine)->reset_carried(); });
 }
 
 tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values, tn_error* error) {

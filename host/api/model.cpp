@@ -5,6 +5,7 @@
 
 #include "core/model_file.h"
 #include "host/api/api.h"
+#include "host/layers/renames.h"
 #include "host/plugins/type_json.h"
 
 namespace api = tenon::host::api;
@@ -61,10 +62,25 @@ tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_lay
   return api::call(host, error, [&](Host& it) {
     const tn_layer_options given = api::sized(options, "options");
     api::required(layer, "layer");
+    const LayerRef like = given.like.generation == 0 ? nullptr : it.layers.at(given.like).layer;
     *layer = it.layers.add<tn_layer>(
         it.factory.layer(api::string(given.type, "options.type"), given.name == nullptr ? "" : given.name,
                          api::layer_outputs(it, given.inputs, given.inputs_count, "options.inputs"),
-                         api::values(given.attributes, given.attributes_count)));
+                         api::values(given.attributes, given.attributes_count), like.get()));
+  });
+}
+
+tn_status tn_layer_find(tn_host* host, tn_layer layer, const char* name, tn_layer* found, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::string wanted = api::string(name, "name");
+    api::required(found, "found");
+    const Topology topology = Topology::trace({it.layers.at(layer)});
+    const auto at = std::find_if(topology.layers.begin(), topology.layers.end(),
+                                 [&](const LayerRef& each) { return each->name == wanted; });
+    if (at == topology.layers.end())
+      fail(TN_NOT_FOUND, SubjectName{wanted}, "layer \"", topology.outputs[0].layer->name,
+           "\" does not depend on a layer \"", wanted, "\"");
+    *found = it.layers.add<tn_layer>(LayerOutput{*at, 0});
   });
 }
 
@@ -72,21 +88,25 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
   return api::call(host, error, [&](Host& it) {
     const LayerOutput output = it.layers.at(layer);
     const Layer& described = *output.layer;
-    const Topology topology = Topology::trace({output});
     nlohmann::json json = {{"name", described.name}, {"type", described.type}, {"role", role_name(described.role)}};
     json["inputs"] = nlohmann::json::array();
     for (const LayerOutput& input : described.inputs) json["inputs"].push_back(output_name(input));
     json["attributes"] = nlohmann::json::object();
     for (const auto& [name, value] : described.given) json["attributes"][name] = to_json(value);
+    for (const auto& [name, value] : described.resolved)
+      if (!std::holds_alternative<Absent>(value)) json["attributes"][name] = to_json(value);
     if (!described.outputs.empty()) {
       json["shape"] = to_string(described.outputs[output.output].shape);
       json["dtype"] = dtype_name(described.outputs[output.output].dtype);
     }
+    json["outputs"] = nlohmann::json::array();
+    for (uint32_t i = 0; i < described.outputs.size(); ++i)
+      json["outputs"].push_back({{"name", output_name({output.layer, i})},
+                                 {"shape", to_string(described.outputs[i].shape)},
+                                 {"dtype", dtype_name(described.outputs[i].dtype)}});
     json["parameters"] = nlohmann::json::array();
-    for (const LayerRef& leaf : topology.leaves)
-      for (const LayerParameter& parameter : leaf->parameters)
-        if (leaf.get() == &described || leaf->name.rfind(described.name + "/", 0) == 0)
-          json["parameters"].push_back(parameter.name);
+    for (const LayerRef& leaf : leaves_of(output.layer))
+      for (const LayerParameter& parameter : leaf->parameters) json["parameters"].push_back(parameter.name);
     write_json(json, write, user);
   });
 }
@@ -168,7 +188,7 @@ tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char*
   return api::call(host, error, [&](Host& it) {
     const ArrayView view = api::view(api::required(values, "values"), [] { return "values"; });
     if (view.data == nullptr) fail(TN_MISUSE, "values.data is null");
-    it.parameters.at(parameters)->set(api::string(name, "name"), view.dtype, view.shape, view.data);
+    it.parameters.at(parameters)->set(api::string(name, "name"), view);
   });
 }
 
@@ -224,13 +244,20 @@ auto naming(const std::string& file, const Work& work) try {
               error.subject().empty() ? file : error.subject());
 }
 
-// Returns the topology of a model file and stores the names of its data layers. A fault of the topology is a fault of
-// the file, TN_BAD_DATA; an unknown or refused type is not.
-Topology topology_in(Host& host, const std::string& text, const std::string& file, DataNames* names) try {
-  const nlohmann::json json = parse_topology(text, file);
-  Topology topology = Topology::trace(host.factory.from_json(json));
-  *names = names_of_topology(json);
-  return topology;
+// What a model file describes.
+struct FileContents {
+  Topology topology;
+  TensorChanges changes;  // of its tensors, by migrations
+  DataNames names;        // of its data layers
+};
+
+// Returns the contents of a model file. A fault of the topology is a fault of the file, TN_BAD_DATA; an unknown or
+// refused type is not.
+FileContents contents_of(Host& host, const ModelFile& header, const std::string& file) try {
+  const nlohmann::json json = parse_topology(header.topology, file);
+  StoredTensors tensors(*host.files, file, header, host.allocator);
+  RestoredTopology restored = host.factory.from_json(json, tensors);
+  return {Topology::trace(std::move(restored.outputs)), std::move(restored.changes), names_of_topology(json)};
 } catch (const Error& error) {
   if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
   throw Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
@@ -246,17 +273,16 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(parameters, "parameters");
     const ModelFile header = read_model_header(*it.files, file);
     if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
-    DataNames names;
-    const Topology topology = naming(file, [&] { return topology_in(it, header.topology, file, &names); });
-    const std::vector<LayerOutput>& layer_outputs = topology.outputs;
+    FileContents contents = naming(file, [&] { return contents_of(it, header, file); });
+    const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
     const uint32_t room = *outputs_count;
     *outputs_count = static_cast<uint32_t>(layer_outputs.size());
     if (room < layer_outputs.size())
       fail(TN_NEED_CAPACITY, SubjectName{file}, file, ": ", layer_outputs.size(), " outputs; there is room for ", room);
     api::required(outputs, "outputs");
-    auto set = naming(file, [&] { return ParameterSet::declare(topology.declarations(), it.allocator); });
-    naming(file, [&] { return load_model(*it.files, file, *set, &header); });
-    set->set_names(std::move(names));
+    auto set = naming(file, [&] { return ParameterSet::declare(contents.topology.declarations(), it.allocator); });
+    naming(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
+    set->set_names(std::move(contents.names));
     const auto loaded = it.parameters.add<tn_parameters>(std::move(set));
     size_t made = 0;
     try {
@@ -276,6 +302,7 @@ tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, voi
     const ModelFile header = read_model_header(*it.files, file);
     nlohmann::json json = {{"verified", header.verified}, {"sha256", header.sha256}, {"metadata", header.metadata}};
     json["topology"] = header.topology.empty() ? nlohmann::json() : parse_topology(header.topology, file);
+    rename_layer_types(json["topology"]);
     json["tensors"] = nlohmann::json::array();
     for (const ModelTensor& tensor : header.tensors)
       json["tensors"].push_back(

@@ -118,7 +118,7 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
     *reader = hold(it, open_reader(it.registry.reader(api::string(given.type, "options.type")),
                                    api::values(given.attributes, given.attributes_count),
                                    given.directory == nullptr ? "." : given.directory, given.shard,
-                                   std::max(given.shards, 1U), it.services.get(), nullptr, names));
+                                   std::max(given.shards, 1U), it.services.get(), nullptr, names, given.seed));
   });
 }
 

@@ -2,6 +2,7 @@
 #include "host/cli/build.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -147,7 +148,8 @@ std::vector<Names> names_for(const JobReader& reader, const JobSource& source, c
 Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source,
                    const std::vector<Names>& known) {
   Reader opened = host.reader(source.type, source.attributes, job.directory, static_cast<uint32_t>(reader.shard),
-                              static_cast<uint32_t>(reader.shards), names_for(reader, source, known));
+                              static_cast<uint32_t>(reader.shards), names_for(reader, source, known),
+                              static_cast<uint64_t>(job.seed));
   return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
 }
 
@@ -244,10 +246,20 @@ Topology::Topology(const Host& host, const Job& job, const JobReader& reader, co
     if (roles_.find(layer.type) == roles_.end()) roles_.emplace(layer.type, role_of(host, layer.type));
 }
 
-const JobLayer* Topology::find(const std::string& name) const {
-  const auto found =
-      std::find_if(job_.layers.begin(), job_.layers.end(), [&](const JobLayer& layer) { return layer.name == name; });
-  return found == job_.layers.end() ? nullptr : &*found;
+Topology::Output Topology::find(const std::string& name) const {
+  const auto layer = [this](const std::string& wanted) {
+    const auto found =
+        std::find_if(job_.layers.begin(), job_.layers.end(), [&](const JobLayer& each) { return each.name == wanted; });
+    return found == job_.layers.end() ? nullptr : &*found;
+  };
+  if (const JobLayer* const whole = layer(name)) return {whole, 0, true};
+  const size_t colon = name.rfind(':');
+  if (colon == std::string::npos) return {};
+  uint32_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, failure] = std::from_chars(name.data() + colon + 1, end, number);
+  if (failure != std::errc() || rest != end) return {};
+  return {layer(name.substr(0, colon)), number, false};
 }
 
 std::vector<std::string> Topology::names() const {
@@ -261,11 +273,20 @@ std::string Topology::unknown(const std::string& name) const {
 }
 
 Layer Topology::layer(const std::string& name) {
-  const auto made = made_.find(name);
-  if (made != made_.end()) return made->second;
-  const JobLayer* layer = find(name);
-  if (layer == nullptr) throw Failure(kBadConfig, unknown(name));
-  return made_[name] = make(*layer);
+  const Output output = find(name);
+  if (output.layer == nullptr) throw Failure(kBadConfig, unknown(name));
+  return layer(output, output.layer->place);
+}
+
+Layer Topology::layer(const Output& output, const Place& user) {
+  const auto known = made_.find(output.layer->name);
+  const Layer made = known != made_.end() ? known->second : made_[output.layer->name] = make(*output.layer);
+  if (output.whole) return made;
+  try {
+    return made.output(output.number);
+  } catch (const Error& error) {
+    throw Failure(kBadConfig, user + ": " + error.what());
+  }
 }
 
 Layers Topology::layers(const std::vector<std::string>& names) {
@@ -290,7 +311,8 @@ Layer Topology::make(const JobLayer& layer) {
   for (const std::string& name : layer.inputs) inputs.push_back(input(layer, name));
   path_.pop_back();
   try {
-    return host_.layer(layer.type, inputs, layer.attributes, layer.name);
+    find_saved(layer);
+    return host_.layer(layer.type, inputs, layer.attributes, layer.name, saved_like(layer.name));
   } catch (const Error& error) {
     const std::string section = "layer \"" + layer.name + "\"";
     rethrow_at(error, host_,
@@ -298,8 +320,25 @@ Layer Topology::make(const JobLayer& layer) {
   }
 }
 
+void Topology::find_saved(const JobLayer& layer) {
+  for (const Layer& output : saved_)
+    if (std::optional<Layer> found = output.find(layer.name)) {
+      const json type = json::parse(host_.describe_type("layer", layer.type)).at("type");  // a former name is replaced
+      if (json::parse(found->describe()).at("type") == type) like_.emplace(layer.name, std::move(*found));
+      return;
+    }
+}
+
+const Layer* Topology::saved_like(const std::string& name) const {
+  const auto found = like_.find(name);
+  return found == like_.end() ? nullptr : &found->second;
+}
+
 Layer Topology::input(const JobLayer& layer, const std::string& name) {
-  return find(name) != nullptr ? this->layer(name) : data(layer, name);
+  const Output output = find(name);
+  const auto feeds = [&](const Slot& slot) { return use_of(reader_, slot.name).layer == name; };
+  const bool slot = !output.whole && std::any_of(open_.slots.begin(), open_.slots.end(), feeds);
+  return output.layer != nullptr && !slot ? this->layer(output, layer.inputs_place) : data(layer, name);
 }
 
 Layer Topology::data(const JobLayer& user, const std::string& name) {
@@ -333,23 +372,23 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
 
 std::vector<std::string> Topology::outputs() const {
   for (const std::string& name : job_.outputs)
-    if (find(name) == nullptr) throw Failure(kBadConfig, job_.outputs_place + ": key \"outputs\": " + unknown(name));
+    if (find(name).layer == nullptr)
+      throw Failure(kBadConfig, job_.outputs_place + ": key \"outputs\": " + unknown(name));
   if (!job_.outputs.empty()) return job_.outputs;
+  std::set<const JobLayer*> used;
+  for (const JobLayer& layer : job_.layers)
+    for (const std::string& input : layer.inputs) used.insert(find(input).layer);
   std::vector<std::string> result;
-  for (const JobLayer& layer : job_.layers) {
-    const auto uses = [&](const JobLayer& other) {
-      return std::find(other.inputs.begin(), other.inputs.end(), layer.name) != other.inputs.end();
-    };
-    if (std::none_of(job_.layers.begin(), job_.layers.end(), uses)) result.push_back(layer.name);
-  }
+  for (const JobLayer& layer : job_.layers)
+    if (used.count(&layer) == 0) result.push_back(layer.name);
   // Every layer is used by another one, so there is a cycle. Making any of them reports it.
   return result.empty() ? names() : result;
 }
 
 Role Topology::role(const std::string& name) const {
-  const JobLayer* layer = find(name);
-  if (layer == nullptr) throw Failure(kBadConfig, unknown(name));
-  return roles_.at(layer->type);
+  const Output output = find(name);
+  if (output.layer == nullptr) throw Failure(kBadConfig, unknown(name));
+  return output.number == 0 ? roles_.at(output.layer->type) : Role::kLayer;  // output 0 of a cost is the cost
 }
 
 std::vector<std::string> Topology::measured() const {
@@ -362,14 +401,14 @@ std::vector<std::string> Topology::measured() const {
 // Returns whether the layer is computed from a cost, directly or not.
 bool Topology::reads_cost(const std::string& name) const {
   std::set<std::string> seen = {name};
-  std::vector<const JobLayer*> left = {find(name)};
+  std::vector<const JobLayer*> left = {find(name).layer};
   while (!left.empty()) {
     const JobLayer* const layer = left.back();
     left.pop_back();
     if (layer == nullptr) continue;  // a slot
     for (const std::string& input : layer->inputs) {
       if (!seen.insert(input).second) continue;
-      left.push_back(find(input));
+      left.push_back(find(input).layer);
       if (left.back() != nullptr && role(input) == Role::kCost) return true;
     }
   }

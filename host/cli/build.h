@@ -55,12 +55,21 @@ class Topology {
   // The slots of `reader` are the data layers. `open` may be filled later, before the first layer is made.
   Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open);
 
-  // Returns a layer of the job by name.
+  // Sets the outputs of a saved model, before the first layer is made. A layer gets the attributes that the job does
+  // not give from the layer of the same name and type in that model.
+  void set_saved(Layers outputs) { saved_ = std::move(outputs); }
+  // Returns the layer of that model from which the layer `name`, once it is made, got attributes; null if there is
+  // none.
+  [[nodiscard]] const Layer* saved_like(const std::string& name) const;
+
+  // Returns a layer of the job by name, "parts", or one of its outputs, "parts:1". A layer of exactly that name comes
+  // first.
   [[nodiscard]] Layer layer(const std::string& name);
   [[nodiscard]] Layers layers(const std::vector<std::string>& names);
   // Returns the outputs that the job names, else every layer that no other layer uses.
   [[nodiscard]] std::vector<std::string> outputs() const;
-  // Returns the role of a layer's type. Makes no layer, so that unused layers need no data.
+  // Returns the role of an output: that of the layer's type, and kLayer for outputs other than the first. Makes no
+  // layer, so that unused layers need no data.
   [[nodiscard]] Role role(const std::string& name) const;
   // Returns the costs and metrics among outputs(). There may be no cost.
   [[nodiscard]] std::vector<std::string> measured() const;
@@ -68,7 +77,9 @@ class Topology {
   [[nodiscard]] std::vector<std::string> trained() const;
   // Returns the names of all layers of the job.
   [[nodiscard]] std::vector<std::string> names() const;
-  [[nodiscard]] bool has_layer(const std::string& name) const { return find(name) != nullptr; }
+  [[nodiscard]] bool has_layer(const std::string& name) const { return find(name).layer != nullptr; }
+  // Returns the job's layer of this name; null if there is none.
+  [[nodiscard]] const JobLayer* job_layer(const std::string& name) const { return find(name).layer; }
   // Returns a message that the job has no such layer, with a suggestion.
   [[nodiscard]] std::string unknown(const std::string& name) const;
   // Returns the layers made so far, by name, as a model file describes them (docs/model-file.md).
@@ -83,9 +94,18 @@ class Topology {
     double scale = 1, offset = 0;
   };
 
-  [[nodiscard]] const JobLayer* find(const std::string& name) const;
+  struct Output {
+    const JobLayer* layer = nullptr;
+    uint32_t number = 0;
+    bool whole = false;  // the name is that of the layer, without a number
+  };
+
+  // Returns a null layer for an unknown name.
+  [[nodiscard]] Output find(const std::string& name) const;
   [[nodiscard]] bool reads_cost(const std::string& name) const;
+  Layer layer(const Output& output, const Place& user);
   Layer make(const JobLayer& layer);
+  void find_saved(const JobLayer& layer);
   Layer input(const JobLayer& layer, const std::string& name);
   Layer data(const JobLayer& user, const std::string& name);
 
@@ -93,6 +113,8 @@ class Topology {
   const Job& job_;
   const JobReader& reader_;
   const OpenReader& open_;
+  Layers saved_;                       // the outputs of a saved model
+  std::map<std::string, Layer> like_;  // layers of that model, by name
   std::map<std::string, Role> roles_;  // by type
   std::map<std::string, Layer> made_;
   std::map<std::string, DataLayer> data_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/model.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,18 +11,12 @@ namespace {
 
 using nlohmann::json;
 
-// Returns the default of a type's attribute, null if there is none.
-json initial_of(const Host& host, const std::string& type, const std::string& attribute) {
-  const json described = json::parse(host.describe_type("layer", type));
-  for (const json& declared : described.at("attributes"))
-    if (declared.at("name") == attribute) return declared.value("initial", json());
-  return {};
-}
-
-// Finds the first difference of two descriptions of one layer (docs/model-file.md) that its outputs depend on.
+// Finds the first difference of two descriptions of one layer that its outputs depend on: a data layer as in a model
+// file (docs/model-file.md), any other as tn_layer_describe describes it. Where the job gives no attribute, it has that
+// of the saved layer.
 class Comparison {
  public:
-  Comparison(const Host& host, const json& saved, const json& job) : host_(host) {
+  Comparison(const json& saved, const json& job) {
     compare("type", saved.at("type"), job.at("type"));
     if (!found_.empty()) return;
     if (saved.contains("scale")) {
@@ -48,25 +43,48 @@ class Comparison {
     if (found_.empty() && saved != job)
       found_ = what + " is " + told(saved) + " there, and " + told(job) + " in the job";
   }
-  [[nodiscard]] json attribute(const json& layer, const std::string& name) const {
+  [[nodiscard]] static json attribute(const json& layer, const std::string& name) {
     if (layer.at("attributes").contains(name)) return layer.at("attributes").at(name);
-    return name == "parameter_name" ? layer.at("name") : initial_of(host_, layer.at("type"), name);
+    return name == "parameter_name" ? layer.at("name") : json();
   }
 
-  const Host& host_;
   std::string found_;
 };
 
+// Describes the first attribute of a layer that the job does not give and whose default is not that of the saved layer;
+// "" if there is none.
+std::string taken_over(const Host& host, const JobLayer& layer, const json& saved) {
+  const json type = json::parse(host.describe_type("layer", layer.type));
+  for (const json& declared : type.at("attributes")) {
+    const auto name = declared.at("name").get<std::string>();
+    const auto given = [&](const Attribute& attribute) { return attribute.name == name; };
+    if (std::any_of(layer.attributes.begin(), layer.attributes.end(), given)) continue;
+    const json there = saved.at("attributes").value(name, json()), initial = declared.value("initial", json());
+    // A former name of the type states an attribute that has no default.
+    const bool stated = initial.is_null() && type.at("type") != layer.type;
+    if (there != initial && !stated)
+      return "attribute \"" + name + "\" is not given in the job: it is " + there.dump() +
+             ", as in the model, and the default is " + (initial.is_null() ? "none" : initial.dump());
+  }
+  return "";
+}
+
+// Warns of the first layer in which model and job differ.
 void compare_layers(const Host& host, const std::string& path, const Topology& topology, Console& console) {
   const std::map<std::string, json> job = topology.described();
-  const json saved = json::parse(host.describe_model(path));
-  for (const json& layer : saved.at("topology").at("layers")) {
+  const json file = json::parse(host.describe_model(path));
+  for (const json& layer : file.at("topology").at("layers")) {
     const auto same = job.find(layer.at("name").get<std::string>());
     if (same == job.end()) continue;
-    const Comparison comparison(host, layer, same->second);
-    if (comparison.found().empty()) continue;
-    console.warn(path + " was saved with another layer \"" + same->first + "\": " + comparison.found());
-    break;
+    const Layer* const like = topology.saved_like(same->first);  // null for a data layer and one of another type
+    const json saved = like == nullptr ? layer : json::parse(like->describe());
+    const std::string difference = Comparison(saved, same->second).found();
+    const std::string taken =
+        like != nullptr && difference.empty() ? taken_over(host, *topology.job_layer(same->first), saved) : "";
+    if (!difference.empty())
+      console.warn(path + " was saved with another layer \"" + same->first + "\": " + difference);
+    if (!taken.empty()) console.warn(path + ": layer \"" + same->first + "\": " + taken);
+    if (!difference.empty() || !taken.empty()) break;
   }
 }
 
@@ -82,7 +100,9 @@ TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& rea
                           const std::vector<std::string>& outputs, OpenReader& open, Topology& topology,
                           Console& console) {
   TrainOptions run;
-  run.parameters = host.load(path).parameters;
+  Model model = host.load(path);
+  run.parameters = std::move(model.parameters);
+  topology.set_saved(std::move(model.outputs));
   open = open_reader(host, job, reader, true, run.parameters.names());
   run.outputs = topology.layers(outputs);
   compare_layers(host, path, topology, console);

@@ -17,15 +17,25 @@ using nlohmann::json;
 
 std::string inline_json(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// "size 128, act relu"; without parameter_name if that is the layer's name.
+// "size 128, act relu"; without absent ones, and without parameter_name if that is the layer's name.
 std::string attributes_of(const json& layer) {
   std::string result;
   if (!layer.contains("attributes")) return result;
   for (const auto& [name, value] : layer.at("attributes").items()) {
-    if (name == "parameter_name" && value == layer.at("name")) continue;
+    if (value.is_null() || (name == "parameter_name" && value == layer.at("name"))) continue;
     result += (result.empty() ? "" : ", ") + name + " " + inline_json(value);
   }
   return result;
+}
+
+// "tenon.fc 1.0.0": the plugin that the type came from; "" for data layers and in files of hosts before 0.2.
+std::string plugin_of(const json& layer) {
+  if (!layer.contains("plugin")) return "";
+  return layer.at("plugin").at("id").get<std::string>() + " " + layer.at("plugin").at("version").get<std::string>();
+}
+
+std::string state_version_of(const json& layer) {
+  return layer.contains("plugin") ? layer.at("plugin").at("state_version").dump() : "";
 }
 
 // "; 3 names: cat, dog, fox": what the integers of a data layer stand for.
@@ -41,12 +51,13 @@ std::string names_of(const json& layer) {
 }
 
 void print_topology(const json& topology) {
-  Table table({"layer", "type", "inputs", "attributes"});
+  Table table({"layer", "type", "plugin", ">state", "inputs", "attributes"});
   for (const json& layer : topology.at("layers")) {
     std::string inputs;
     if (layer.contains("inputs"))
       for (const json& input : layer.at("inputs")) inputs += (inputs.empty() ? "" : ", ") + input.get<std::string>();
-    table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), inputs,
+    table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), plugin_of(layer),
+               state_version_of(layer), inputs,
                layer.contains("dtype") ? to_string(slot_of(layer)) + names_of(layer) : attributes_of(layer)});
   }
   table.print(std::cout);

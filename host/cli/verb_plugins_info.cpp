@@ -106,6 +106,64 @@ void print_component(const Kind& kind, const json& component) {
   print_common();
 }
 
+// Returns why the host cannot use component `index` of its list, "" if it can.
+std::string refusal_of(const json& plugin, const char* word, size_t index) {
+  for (const json& refused : plugin.at("refused"))
+    if (refused.at("kind") == word && refused.at("index") == index) return refused.at("reason");
+  return "";
+}
+
+void print_refused(const std::string& component, const std::string& reason) {
+  std::cout << "\n";
+  print_line(component + " is refused: " + reason);
+}
+
+void print_kernel(const json& kernel) {
+  std::string layers = "layer " + kernel.at("type").get<std::string>();
+  if (kernel.contains("fuses") && !kernel.at("fuses").empty()) {
+    layers = "layers";
+    for (const json& type : kernel.at("fuses")) layers += (layers == "layers" ? " " : " > ") + type.get<std::string>();
+  }
+  std::cout << "\n";
+  print_line("kernel " + kernel.value("name", "") + " for " + layers + " on " + kernel.at("device").get<std::string>() +
+             ", score " + std::to_string(kernel.value("score", 0)));
+}
+
+// Prints the kernels, of the layer type `only` if it is not empty, and the providers.
+void print_kernels(const json& plugin, const std::string& only) {
+  const json none = json::array();
+  const json& manifest = plugin.at("manifest");
+  const json& kernels = manifest.contains("kernels") ? manifest.at("kernels") : none;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (!only.empty() && kernels[i].at("type") != only) continue;
+    if (const std::string reason = refusal_of(plugin, "kernel", i); !reason.empty())
+      print_refused("kernel " + kernels[i].value("name", ""), reason);
+    else
+      print_kernel(kernels[i]);
+  }
+  if (!only.empty() || !manifest.contains("providers")) return;
+  for (const json& provider : manifest.at("providers")) {
+    std::cout << "\n";
+    print_line("provider " + provider.at("name").get<std::string>() + " of " + provider.at("id").get<std::string>() +
+               " for device " + provider.at("device").get<std::string>() + ", score " +
+               std::to_string(provider.value("score", 0)));
+  }
+}
+
+void print_components(const Kind& kind, const json& plugin, const std::string& only) {
+  const json& manifest = plugin.at("manifest");
+  if (!manifest.contains(kind.list)) return;
+  const json& components = manifest.at(kind.list);
+  for (size_t i = 0; i < components.size(); ++i) {
+    const std::string name = components[i].at(kind.name);
+    if (!only.empty() && name != only) continue;
+    if (const std::string reason = refusal_of(plugin, kind.word, i); !reason.empty())
+      print_refused(std::string(kind.word) + " " + name, reason);
+    else
+      print_component(kind, components[i]);
+  }
+}
+
 void print_plugin(const json& plugin, const std::string& only) {
   const json& manifest = plugin.at("manifest");
   const json& abi = manifest.at("abi");
@@ -118,24 +176,8 @@ void print_plugin(const json& plugin, const std::string& only) {
   if (manifest.contains("libraries"))
     for (const json& library : manifest.at("libraries"))
       print_line("  needs library " + library.at("name").get<std::string>() + ": " + library.value("hint", ""));
-  for (const Kind& kind : kKinds) {
-    if (!manifest.contains(kind.list)) continue;
-    for (const json& component : manifest.at(kind.list))
-      if (only.empty() || component.at(kind.name) == only) print_component(kind, component);
-  }
-  if (!manifest.contains("kernels")) return;
-  for (const json& kernel : manifest.at("kernels")) {
-    if (!only.empty() && kernel.at("type") != only) continue;
-    std::string layers = "layer " + kernel.at("type").get<std::string>();
-    if (kernel.contains("fuses") && !kernel.at("fuses").empty()) {
-      layers = "layers";
-      for (const json& type : kernel.at("fuses"))
-        layers += (layers == "layers" ? " " : " > ") + type.get<std::string>();
-    }
-    std::cout << "\n";
-    print_line("kernel " + kernel.value("name", "") + " for " + layers + " on " +
-               kernel.at("device").get<std::string>() + ", score " + std::to_string(kernel.value("score", 0)));
-  }
+  for (const Kind& kind : kKinds) print_components(kind, plugin, only);
+  print_kernels(plugin, only);
 }
 
 // Returns whether `name` is the plugin's id, file name or path. Adds its names to `names`, for suggestions.

@@ -12,37 +12,65 @@ namespace {
 
 using nlohmann::json;
 
+struct Kind {
+  const char* list;  // in the manifest
+  const char* word;
+  const char* name;  // key of the name that is listed
+};
+constexpr Kind kKinds[] = {{"layers", "layer", "type"},   {"updaters", "updater", "type"},
+                           {"readers", "reader", "type"}, {"devices", "device", "kind"},
+                           {"kernels", "kernel", "type"}, {"providers", "provider", "name"}};
+
+// Returns whether component `index` of its list is one that the host cannot use.
+bool is_refused(const json& plugin, const Kind& kind, size_t index) {
+  for (const json& refused : plugin.at("refused"))
+    if (refused.at("kind") == kind.word && refused.at("index") == index) return true;
+  return false;
+}
+
 // "layers relu, tanh; devices cpu"
-std::string offers(const json& manifest) {
+std::string offers(const json& plugin) {
+  const json& manifest = plugin.at("manifest");
   std::string result;
-  for (const char* kind : {"layers", "updaters", "readers", "devices", "kernels"}) {
+  for (const Kind& kind : kKinds) {
+    if (!manifest.contains(kind.list)) continue;
+    const json& components = manifest.at(kind.list);
     std::string names;
-    if (manifest.contains(kind))
-      for (const json& entry : manifest.at(kind))
-        names +=
-            (names.empty() ? "" : ", ") + entry.at(std::string(kind) == "devices" ? "kind" : "type").get<std::string>();
-    if (!names.empty()) result += (result.empty() ? "" : "; ") + std::string(kind) + " " + names;
+    for (size_t i = 0; i < components.size(); ++i)
+      if (!is_refused(plugin, kind, i))
+        names += (names.empty() ? "" : ", ") + components[i].at(kind.name).get<std::string>();
+    if (!names.empty()) result += (result.empty() ? "" : "; ") + std::string(kind.list) + " " + names;
+  }
+  return result;
+}
+
+// Returns a line for each plugin that is refused, and for each refused component of the others.
+std::vector<std::string> refusals(const json& plugins) {
+  std::vector<std::string> result;
+  for (const json& plugin : plugins) {
+    if (plugin.at("status") == "refused") {
+      result.push_back(plugin.at("reason"));  // begins with the file
+      continue;
+    }
+    for (const json& component : plugin.at("refused"))
+      result.push_back(plugin.at("file").get<std::string>() + ": " + component.at("kind").get<std::string>() + " \"" +
+                       component.at("name").get<std::string>() + "\": " + component.at("reason").get<std::string>());
   }
   return result;
 }
 
 void print(const json& plugins) {
   Table table({"plugin", "version", "offers", "file"});
-  size_t refused = 0;
   for (const json& plugin : plugins) {
-    if (plugin.at("status") == "refused") {
-      ++refused;
-      continue;
-    }
+    if (plugin.at("status") == "refused") continue;
     const json& manifest = plugin.at("manifest");
-    table.row({manifest.value("id", ""), manifest.value("version", ""), offers(manifest),
+    table.row({manifest.value("id", ""), manifest.value("version", ""), offers(plugin),
                plugin.at("file").get<std::string>()});
   }
   table.print(std::cout);
-  if (refused > 0) std::cout << "\nrefused:\n";
-  for (const json& plugin : plugins)
-    if (plugin.at("status") == "refused")
-      std::cout << plain("  " + plugin.at("reason").get<std::string>()) << "\n";  // begins with the file
+  const std::vector<std::string> refused = refusals(plugins);
+  if (!refused.empty()) std::cout << "\nrefused:\n";
+  for (const std::string& line : refused) std::cout << plain("  " + line) << "\n";
 }
 
 }  // namespace
@@ -51,7 +79,7 @@ int run_plugins_list(const Arguments& arguments) {
   std::vector<std::string> folders;
   bool as_json = false;
   Options options("plugins list", {},
-                  "Lists the plugins that are found, and those that are refused with the reason.\n"
+                  "Lists the plugins that are found, and the plugins and components that are refused, with reasons.\n"
                   "Runs no plugin code.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
   add_plugins_option(options, folders);

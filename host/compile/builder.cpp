@@ -29,6 +29,7 @@ class BodyRecorder {
     tn_builder& builder = *loan.get();
     builder.training = training_ ? 1 : 0;
     builder.errors = sink_.get();
+    builder.user = body_.type->table.user;
     set_sources(builder);
     set_primitives(builder);
     set_moves(builder);
@@ -87,6 +88,15 @@ class BodyRecorder {
         if (index >= it.body_.buffers.size()) fail(TN_PLUGIN_FAULT, "lower uses buffer ", index);
         return it.lowered_.buffers[it.body_.buffers[index]].computed;
       });
+    };
+    builder.carried = [](void* self, uint32_t index) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
+        if (index >= it.body_.carried.size()) fail(TN_PLUGIN_FAULT, "lower uses carried state ", index);
+        return it.lowered_.carried[it.body_.carried[index]].now;
+      });
+    };
+    builder.constant = [](void* self, const tn_spec* spec, const void* data) {
+      return recorded(self, [&](BodyRecorder& it) { return it.constant(spec, data); });
     };
     builder.spec = [](void* self, tn_ref value) -> const tn_spec* {
       const tn_spec* spec = nullptr;
@@ -182,11 +192,12 @@ class BodyRecorder {
         return weights == it.weights_.end() ? kNoValue : weights->second;
       });
     };
-    builder.concatenated = [](void* self, tn_ref a, tn_ref b, tn_dim* rows) {
+    builder.rows = [](void* self, uint32_t index, tn_dim* rows) {
       return done(self, [&](BodyRecorder& it) {
-        if (!it.known(a) || !it.known(b)) return;
-        if (rows == nullptr) fail(TN_PLUGIN_FAULT, "concatenated without a place for the dimension");
-        *rows = tn_dim_symbol(it.concatenated(a, b));
+        const std::vector<DerivedRows>& derived = it.body_.layer->derived_rows;
+        if (index >= derived.size() || rows == nullptr)
+          fail(TN_PLUGIN_FAULT, "lower uses rows ", index, "; plan declared ", derived.size());
+        *rows = tn_dim_symbol(derived[index].rows);
       });
     };
   }
@@ -203,6 +214,9 @@ class BodyRecorder {
     builder.buffer_next = [](void* self, uint32_t index, tn_ref value) {
       return done(self, [&](BodyRecorder& it) { it.next_buffer(index, value); });
     };
+    builder.carried_next = [](void* self, uint32_t index, tn_ref value) {
+      return done(self, [&](BodyRecorder& it) { it.next_carried(index, value); });
+    };
     builder.state = [](void* self, uint32_t index, tn_ref value) {
       return done(self, [&](BodyRecorder& it) {
         if (!it.known(value)) return;
@@ -214,18 +228,6 @@ class BodyRecorder {
         it.body_.states[index] = value;
       });
     };
-  }
-
-  // Returns the symbol of concat(a, b), which plan must have requested.
-  [[nodiscard]] int32_t concatenated(ValueId a, ValueId b) const {
-    const auto symbol = [&](ValueId value) {
-      const Shape& shape = lowered_.graph.spec(value).shape;
-      return shape.empty() ? TN_SYMBOL_NONE : shape[0].symbol;
-    };
-    for (const ConcatenatedDim& each : body_.layer->concatenated)
-      if (each.first == symbol(a) && each.second == symbol(b)) return each.rows;
-    fail(TN_PLUGIN_FAULT, "lower concatenates ", to_string(lowered_.graph.spec(a)), " and ",
-         to_string(lowered_.graph.spec(b)), "; plan did not request it");
   }
 
   void pointwise(const tn_pointwise& call, tn_ref* outputs) {
@@ -272,6 +274,45 @@ class BodyRecorder {
       fail(TN_PLUGIN_FAULT, "buffer \"", use.name, "\" is ", to_string(kept), " and its next value ",
            to_string(lowered_.graph.spec(value)));
     use.next = value;
+  }
+
+  void next_carried(uint32_t index, tn_ref value) {
+    if (!known(value)) return;
+    if (index >= body_.carried.size()) fail(TN_PLUGIN_FAULT, "lower gives carried state ", index);
+    CarriedUse& use = lowered_.carried[body_.carried[index]];
+    const Spec &now = lowered_.graph.spec(use.now), &next = lowered_.graph.spec(value);
+    if (!same(now.shape, next.shape) || now.dtype != next.dtype)
+      fail(TN_PLUGIN_FAULT, "carried state ", index, " is ", to_string(now), " and its next value ", to_string(next));
+    use.next = value;
+  }
+
+  // Adds a value whose elements are known; the machine copies them into its memory once.
+  tn_ref constant(const tn_spec* given, const void* data) {
+    if (given == nullptr) fail(TN_PLUGIN_FAULT, "constant without a spec");
+    Spec spec = Spec::from(*given);
+    const Dim count = elements(spec.shape);
+    if (count.symbol != TN_SYMBOL_NONE) fail(TN_PLUGIN_FAULT, "constant of varying shape ", to_string(spec));
+    if (data == nullptr && count.offset > 0) fail(TN_PLUGIN_FAULT, "constant ", to_string(spec), " without data");
+    const auto length = static_cast<size_t>(count.offset);
+    ConstantUse use;
+    if (spec.dtype == TN_COMPUTE) {
+      spec.dtype = writer_.compute();
+      const auto* const numbers = static_cast<const double*>(data);
+      if (spec.dtype == TN_F64) {
+        use.bytes.assign(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + 8 * length);
+      } else {
+        const std::vector<float> rounded(numbers, numbers + length);
+        const auto* const bytes = reinterpret_cast<const std::byte*>(rounded.data());
+        use.bytes.assign(bytes, bytes + sizeof(float) * length);
+      }
+    } else {
+      if (tn_dtype_bytes(spec.dtype) == 0) fail(TN_UNSUPPORTED, "constant ", to_string(spec), " of less than 8 bits");
+      const auto* const bytes = static_cast<const std::byte*>(data);
+      use.bytes.assign(bytes, bytes + tn_dtype_bytes(spec.dtype) * length);
+    }
+    use.value = lowered_.graph.add_external(spec, body_.layer->name);
+    lowered_.constants.push_back(std::move(use));
+    return lowered_.constants.back().value;
   }
 
   Lowered& lowered_;

@@ -15,6 +15,7 @@ struct Body {
   const LayerType* type = nullptr;
   std::vector<ValueId> inputs, parameters;
   std::vector<size_t> buffers;           // indices into Lowered::buffers
+  std::vector<size_t> carried;           // indices into Lowered::carried
   std::vector<ValueId> outputs, states;  // results; kNoValue until they are set
 };
 

@@ -61,25 +61,22 @@ void CallArray::make_tensors() {
 // Fills in tn_ragged of every ragged tensor, for kernels that read it. Offsets must be bound before.
 void CallArray::make_ragged() {
   for (const auto& [symbol, of] : graph_.rows) {
-    tn_ragged& ragged = ragged_[symbol];
-    ragged = {};
-    ragged.size = sizeof ragged;
+    Ragged& made = ragged_[symbol];
+    made = {};
     for (auto level = graph_.rows.find(symbol); level != graph_.rows.end();
-         level = graph_.rows.find(level->second.outer.symbol)) {
-      // Visits levels from the innermost one and shifts them, so that level 0 is the outermost, as in tn_ragged.
-      ragged.offsets[1] = ragged.offsets[0];
-      ragged.capacity[1] = ragged.capacity[0];
-      ragged.offsets[0] = static_cast<const int64_t*>(memory(level->second.offsets));
-      ragged.capacity[0] = bound(level->second.outer, bounds_).bound;
-      ++ragged.levels;
+         level = graph_.rows.find(level->second.outer.symbol)) {  // from the innermost level out
+      made.offsets.insert(made.offsets.begin(), static_cast<int64_t*>(memory(level->second.offsets)));
+      made.capacity.insert(made.capacity.begin(), bound(level->second.outer, bounds_).bound);
     }
+    made.ragged = {sizeof made.ragged, static_cast<uint32_t>(made.offsets.size()), made.capacity.data(),
+                   made.offsets.data()};
   }
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Shape& shape = graph_.values[i].spec.shape;
     if (graph_.values[i].spec.storage == TN_ROW_SPARSE || shape.empty()) continue;
     const auto found = ragged_.find(shape[0].symbol);
     tensors_[i].storage = found == ragged_.end() ? TN_DENSE : TN_RAGGED;
-    if (found != ragged_.end()) tensors_[i].part = &found->second;
+    if (found != ragged_.end()) tensors_[i].part = &found->second.ragged;
   }
 }
 
@@ -121,6 +118,9 @@ void CallArray::prepare(size_t number) {
     call.outputs.push_back(output == kNoValue ? nullptr : &tensors_[at(output)]);
     call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : TN_REQUEST_WRITE);
   }
+  for (const auto& [symbol, rows] : graph_.rows)
+    if (rows.count != kNoValue && std::find(node.outputs.begin(), node.outputs.end(), rows.count) != node.outputs.end())
+      call.rows.push_back(symbol);
   workspace_bytes_ = std::max(workspace_bytes_, call.prepared->workspace_bytes);
 }
 
@@ -134,7 +134,8 @@ void CallArray::seal(void* workspace) {
     call.call.outputs = call.outputs.data();
     call.call.requests = call.requests.data();
     call.call.workspace = workspace;
-    call.call.node = call.node;
+    const auto* const native = graph_.nodes[call.node].as<NativeCall>();
+    call.call.draw = native == nullptr ? 0 : native->draw;
   }
 }
 
@@ -150,13 +151,40 @@ void CallArray::request(ValueId value, uint8_t request) {
   if (call < calls_.size()) calls_[call].requests[output] = request;
 }
 
-void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) const {
+void CallArray::expect_rows(int32_t symbol, const Dim& bound) { expected_rows_[symbol] = bound; }
+
+// Checks the offsets and the number of rows that a call has written, and sets the shapes of all values of these rows.
+// Kernels that run later rely on both.
+void CallArray::settle(const Call& call, int32_t symbol, const int64_t* symbols) {
+  const RaggedDim& rows = graph_.rows.at(symbol);
+  const int64_t count = symbols[symbol];
+  const int64_t most = tn_dim_value(&expected_rows_.at(symbol), symbols);
+  const int64_t sequences = tn_dim_value(&rows.outer, symbols);
+  const auto* const offsets = static_cast<const int64_t*>(memory(rows.offsets));
+  const auto refuse = [&](const auto&... parts) {
+    fail(TN_PLUGIN_FAULT, ComponentName{call.prepared.who()}, "its kernel \"", call.kernel, "\" wrote ", parts...);
+  };
+  if (count < 0 || count > most) refuse(count, " as the number of rows; expected 0 to ", most);
+  if (offsets[0] != 0) refuse("offsets that begin with ", offsets[0], "; expected 0");
+  for (int64_t i = 0; i < sequences; ++i)
+    if (offsets[i + 1] < offsets[i])
+      refuse("offsets that fall from ", offsets[i], " to ", offsets[i + 1], " at sequence ", i);
+  if (offsets[sequences] != count) refuse("offsets that end at ", offsets[sequences], ", and ", count, " rows");
+  for (const ValueId value : varying_) {
+    const Shape& shape = graph_.spec(value).shape;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (shape[i].symbol == symbol) shapes_[at(value)][i] = tn_dim_value(&shape[i], symbols);
+  }
+}
+
+void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) {
   const size_t begin = phase == Phase::kForward ? 0 : forward_calls_;
   const size_t end = phase == Phase::kForward ? forward_calls_ : calls_.size();
   for (size_t i = begin; i < end; ++i) {
     const Call& call = calls_[i];
     const tn_status status = call.prepared.run(execution, call.call);
     if (status != TN_OK) errors.check(status, call.prepared.who());
+    for (const int32_t symbol : call.rows) settle(call, symbol, execution.symbols);
   }
 }
 

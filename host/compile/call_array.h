@@ -27,6 +27,8 @@ class CallArray {
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] uint64_t workspace_bytes() const { return workspace_bytes_; }
+  // Rows whose number a call writes are `bound` at most; resize sets their shapes to the bound until the call has run.
+  void expect_rows(int32_t symbol, const Dim& bound);
 
   void bind(ValueId value, void* memory) { tensors_[static_cast<size_t>(value)].dl.data = memory; }
   // Binds a TN_ROW_SPARSE value. `rows` must outlive the calls.
@@ -42,7 +44,7 @@ class CallArray {
   // Sets the request of the output that writes `value`.
   void request(ValueId value, uint8_t request);
   // Runs the calls of the phase in order. execution.errors must be that of `errors`.
-  void run(Phase phase, const tn_execution& execution, ErrorSink& errors) const;
+  void run(Phase phase, const tn_execution& execution, ErrorSink& errors);
 
   // One object per call: phase, layers, call, kernel, operations, reads and writes in bytes at the bounds.
   [[nodiscard]] nlohmann::json describe() const;
@@ -57,19 +59,27 @@ class CallArray {
     std::vector<const tn_tensor*> inputs;
     std::vector<tn_tensor*> outputs;
     std::vector<uint8_t> requests;
+    std::vector<int32_t> rows;  // symbols of the rows whose number it writes
     tn_call call = {};
   };
   void make_tensors();
   void prepare(size_t node);
   void make_ragged();
+  void settle(const Call& call, int32_t symbol, const int64_t* symbols);
   [[nodiscard]] std::string who(const Node& node) const;
 
   Graph graph_;
   std::shared_ptr<Device> device_;
   std::vector<int64_t> bounds_;
-  std::vector<tn_tensor> tensors_;                 // one per value
-  std::vector<std::vector<int64_t>> shapes_;       // current sizes; tensors_ point here
-  std::map<int32_t, tn_ragged> ragged_;            // by ragged symbol; tensors_ point here
+  std::vector<tn_tensor> tensors_;            // one per value
+  std::vector<std::vector<int64_t>> shapes_;  // current sizes; tensors_ point here
+  struct Ragged {
+    std::vector<int64_t> capacity;
+    std::vector<int64_t*> offsets;
+    tn_ragged ragged = {};
+  };
+  std::map<int32_t, Ragged> ragged_;               // by ragged symbol; tensors_ point here
+  std::map<int32_t, Dim> expected_rows_;           // by symbol of rows whose number a call writes: the bound
   std::vector<ValueId> varying_;                   // values with a symbolic dimension
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: the call and the output that write it; call ~0: none
   std::deque<Call> calls_;                         // the forward calls, then the backward calls

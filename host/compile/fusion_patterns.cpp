@@ -97,6 +97,7 @@ std::shared_ptr<KernelSite> fusion_site(const Kernel& kernel, const Chain& chain
                                         std::vector<std::shared_ptr<KernelSite>> members) {
   auto group = std::make_shared<KernelSite>();
   auto fusion = std::make_shared<FusionSite>();
+  std::vector<uint8_t> gradients, parameter_gradients;
   group->kernel = &kernel;
   group->layer = chain.back();
   for (size_t i = 0; i < chain.size(); ++i) {
@@ -113,7 +114,11 @@ std::shared_ptr<KernelSite> fusion_site(const Kernel& kernel, const Chain& chain
       sources.push_back({-1, static_cast<uint32_t>(group->inputs.size())});
       group->inputs.push_back(member.inputs[k]);
       group->absent.push_back(member.absent[k]);
+      gradients.push_back(member.gradients[k]);
     }
+    parameter_gradients.insert(parameter_gradients.end(),
+                               member.gradients.begin() + static_cast<std::ptrdiff_t>(member.inputs.size()),
+                               member.gradients.end());
     group->outputs.insert(group->outputs.end(), member.outputs.begin(), member.outputs.end());
     group->parameters.insert(group->parameters.end(), member.parameters.begin(), member.parameters.end());
     fusion->layer_pointers.push_back(&member.site);
@@ -121,9 +126,8 @@ std::shared_ptr<KernelSite> fusion_site(const Kernel& kernel, const Chain& chain
   for (const auto& sources : fusion->sources) fusion->source_pointers.push_back(sources.data());
   fusion->site = {sizeof fusion->site, static_cast<uint32_t>(chain.size()), fusion->layer_pointers.data(),
                   fusion->source_pointers.data()};
-  const tn_kernel_site& last = members.back()->site;
-  group->seal(last.compute, last.attributes);
-  group->site.fusion = &fusion->site;
+  group->gradients = std::move(gradients);
+  group->gradients.insert(group->gradients.end(), parameter_gradients.begin(), parameter_gradients.end());
   fusion->layers = std::move(members);
   group->fusion = std::move(fusion);
   return group;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/topology.h"
-#include "host/compile/lowering.h"
+#include "host/compile/native_kernel.h"
 
 namespace tenon::host {
 
@@ -28,7 +28,7 @@ using MayBeFused = std::function<bool(const Layer& layer, bool last)>;
                                                        const std::vector<const Kernel*>& fusions,
                                                        const MayBeFused& may);
 
-// Returns the site of a chain as one layer. `members`: the sites of its layers.
+// Returns the site of a chain as one layer, which the caller seals. `members`: the sites of its layers.
 [[nodiscard]] std::shared_ptr<KernelSite> fusion_site(const Kernel& kernel, const Chain& chain,
                                                       std::vector<std::shared_ptr<KernelSite>> members);
 

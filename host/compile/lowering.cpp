@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "host/compile/builder.h"
 #include "host/compile/fusion_patterns.h"
+#include "host/compile/gradient_reach.h"
+#include "host/compile/native_kernel.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
 
@@ -17,27 +19,6 @@ ValueId Lowered::value_of(const LayerOutput& output) const {
   const LayerOutput leaf = resolved(output);
   const auto found = outputs.find({leaf.layer.get(), leaf.output});
   return found == outputs.end() ? kNoValue : found->second;
-}
-
-void KernelSite::seal(tn_dtype compute, const tn_attributes* of) {
-  for (const auto* list : {&inputs, &outputs, &parameters})
-    for (const Spec& spec : *list) views.push_back(spec.view());
-  const tn_spec* view = views.data();
-  for (const bool missing : absent) {
-    input_pointers.push_back(missing ? nullptr : view);
-    ++view;
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) output_pointers.push_back(view++);
-  for (size_t i = 0; i < parameters.size(); ++i) parameter_pointers.push_back(view++);
-  site.size = sizeof site;
-  site.compute = compute;
-  site.attributes = of;
-  site.inputs_count = static_cast<uint32_t>(input_pointers.size());
-  site.outputs_count = static_cast<uint32_t>(output_pointers.size());
-  site.parameters_count = static_cast<uint32_t>(parameter_pointers.size());
-  site.inputs = input_pointers.data();
-  site.outputs = output_pointers.data();
-  site.parameters = parameter_pointers.data();
 }
 
 namespace {
@@ -50,15 +31,15 @@ std::set<std::string> types_of(const Topology& topology) {
 
 class Lowerer {
  public:
-  Lowerer(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
-          const std::vector<int64_t>& bounds, bool training)
+  Lowerer(const Topology& topology, Registry& registry, Device& device, const LoweringOptions& options)
       : topology_(topology),
         registry_(registry),
         device_(device),
-        compute_(compute),
-        bounds_(bounds),
-        training_(training),
-        fusions_(registry.fusions(types_of(topology), device, compute)) {}
+        compute_(options.compute),
+        bounds_(options.bounds),
+        training_(options.training),
+        options_(options),
+        fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)) {}
 
   Lowered run() {
     for (const LayerRef& leaf : topology_.leaves) {
@@ -88,15 +69,17 @@ class Lowerer {
   }
   GraphWriter writer() { return {result_.graph, layer_index_, false, compute_}; }
 
-  // Adds a ragged dimension with `outer` sequences unless it is known, and its offsets int64 [outer + 1] to the graph.
-  void add_rows(int32_t symbol, const Dim& outer, const std::string& name, const ConcatenatedDim& concatenated) {
+  // Returns the spec of the offsets of a ragged dimension: int64 [outer + 1].
+  static Spec offsets_of(Dim outer) {
+    outer.offset += 1;
+    return {TN_I64, {outer}, TN_DENSE, 0, {}};
+  }
+  // Adds a ragged dimension with `outer` sequences unless it is known, and its offsets to the graph.
+  void add_rows(int32_t symbol, const Dim& outer, const std::string& name, const DerivedRows& derived) {
     if (result_.graph.rows.contains(symbol)) return;
-    Dim ends = outer;
-    ends.offset += 1;
-    const ValueId offsets = result_.graph.add_external({TN_I64, {ends}, TN_DENSE, 0, {}}, name);
-    const RaggedDim of{outer, offsets};
+    const RaggedDim of{outer, result_.graph.add_external(offsets_of(outer), name), kNoValue};
     result_.graph.rows[symbol] = of;
-    result_.rows.push_back({symbol, name, concatenated, of});
+    result_.rows.push_back({symbol, name, derived, of});
   }
 
   void feed(const Layer& layer) {
@@ -140,13 +123,18 @@ class Lowerer {
   void body(const LayerRef& ref) {
     const Layer& layer = *ref;
     body_.layer = &layer;
-    for (const ConcatenatedDim& concatenated : layer.concatenated)
-      add_rows(concatenated.rows, result_.graph.rows.at(concatenated.first).outer, "", concatenated);
+    for (const DerivedRows& derived : layer.derived_rows)
+      if (derived.rule != TN_ROWS_DATA) add_rows(derived.rows, derived.outer.at(0), "", derived);
     enter(layer);
     for (size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.index_limits[i] >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
     body_.buffers.clear();
     for (const LayerParameter& buffer : layer.buffers) body_.buffers.push_back(use_buffer(buffer));
+    body_.carried.clear();
+    for (const Spec& carried : layer.carried) {
+      body_.carried.push_back(result_.carried.size());
+      result_.carried.push_back({result_.graph.add_external(concrete(carried), layer.name), kNoValue});
+    }
     body_.outputs.assign(layer.outputs.size(), kNoValue);
     body_.states.assign(layer.state_count, kNoValue);
     compute(ref);
@@ -166,20 +154,49 @@ class Lowerer {
 
   // Lowers a layer to a fused kernel, to a native kernel of its own, or to its recorded body.
   void compute(const LayerRef& ref) {
-    const bool needs_kernel = body_.type->table.lower == nullptr;
-    const std::shared_ptr<KernelSite> kernel = best_kernel(ref, needs_kernel);
+    const bool needs_kernel = body_.type->table.lower == nullptr || makes_rows(*ref);
+    std::optional<NativeChoice> kernel = best_kernel(ref, needs_kernel);
     if (!fusions_.empty() && fused_into_kernel(ref)) return;
-    if (kernel != nullptr) {
-      std::vector<ValueId> results = native(kernel, with(body_.inputs, body_.parameters), {});
-      if (ref->role == TN_ROLE_METRIC)
-        body_.states = std::move(results);
-      else
-        body_.outputs = std::move(results);
+    if (kernel) {
+      take(*ref, native(*kernel, operands_of_body(), {}), kernel->site->outputs.size());
     } else if (!needs_kernel) {
       recorded();
     } else {
       fail(TN_UNSUPPORTED, ComponentName{layer_label(*ref)}, "it has native kernels only, and none for device \"",
-           device_, "\" and ", dtype_name(compute_));
+           device_.kind(), "\" and ", dtype_name(compute_), refusals_.empty() ? "" : ": ", refusals_);
+    }
+  }
+
+  // Whether the layer has a dimension whose size its kernel writes.
+  static bool makes_rows(const Layer& layer) {
+    return std::any_of(layer.derived_rows.begin(), layer.derived_rows.end(),
+                       [](const DerivedRows& derived) { return derived.rule == TN_ROWS_DATA; });
+  }
+
+  // Returns the inputs of a native call for the layer in body_.
+  [[nodiscard]] std::vector<ValueId> operands_of_body() const {
+    std::vector<ValueId> operands = with(body_.inputs, body_.parameters);
+    for (const size_t buffer : body_.buffers) operands.push_back(result_.buffers[buffer].computed);
+    for (const size_t carried : body_.carried) operands.push_back(result_.carried[carried].now);
+    return operands;
+  }
+
+  // Takes the results of a native kernel for the layer in body_: the first `count` are its outputs or states.
+  void take(const Layer& layer, const std::vector<ValueId>& made, size_t count) {
+    const auto results = made.begin() + static_cast<std::ptrdiff_t>(count);
+    (layer.role == TN_ROLE_METRIC ? body_.states : body_.outputs).assign(made.begin(), results);
+    auto next = results;
+    for (const size_t buffer : body_.buffers) {
+      if (training_) result_.buffers[buffer].next = *next;
+      ++next;
+    }
+    for (const size_t carried : body_.carried) result_.carried[carried].next = *next++;
+    for (const DerivedRows& derived : layer.derived_rows) {
+      if (derived.rule != TN_ROWS_DATA) continue;
+      const RaggedDim of{derived.outer.at(0), next[0], next[1]};
+      next += 2;
+      result_.graph.rows[derived.rows] = of;
+      result_.rows.push_back({derived.rows, "", derived, of});
     }
   }
 
@@ -192,8 +209,7 @@ class Lowerer {
   // Returns the value at input number `i`. Converts integers if the port takes floats.
   ValueId entering(const LayerOutput& input, size_t i) {
     const ValueId value = result_.value_of(input);
-    const std::vector<Port>& ports = body_.type->description.inputs;
-    const uint32_t flags = ports[std::min(i, ports.size() - 1)].flags;
+    const uint32_t flags = port_of(body_.type->description.inputs, i).flags;
     const tn_dtype dtype = result_.graph.spec(value).dtype;
     if (weights_.contains(value) || dtype == compute_ || (flags & TN_PORT_INTEGER) != 0 ||
         ((flags & TN_PORT_ANY) != 0 && !is_float(dtype)))
@@ -249,6 +265,7 @@ class Lowerer {
       return known.computed;
     }
     const ValueId value = stored(parameter);
+    if (training_ && !options_.is_immutable(parameter.name)) reach_.start(value);
     result_.parameters.push_back({parameter.name, value, in_compute_type(value), kNoValue, row_sparse});
     return result_.parameters.back().computed;
   }
@@ -264,7 +281,7 @@ class Lowerer {
   void check_outputs() {
     const Layer& layer = *body_.layer;
     for (size_t i = 0; i < body_.outputs.size(); ++i) {
-      const std::string& port = body_.type->description.outputs[i].name;
+      const std::string port = value_name(body_.type->description.outputs, i);
       if (body_.outputs[i] == kNoValue)
         fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "lower gave no output \"", port, "\"");
       const Spec planned = concrete(layer.outputs[i]);
@@ -294,56 +311,38 @@ class Lowerer {
 
   // ---- native kernels
 
-  // Returns the kernel with the highest score among those that support the layer; null if there is none, or if the
+  // Returns the kernel with the highest score among those that take the layer; nothing if there is none, or if the
   // recorded body, which has score 0, is at least as good.
-  std::shared_ptr<KernelSite> best_kernel(const LayerRef& ref, bool needs_kernel) {
-    std::shared_ptr<KernelSite> best;
-    int32_t best_score = 0;
-    for (const Kernel* kernel : registry_.kernels(ref->type, device_, compute_)) {
-      auto site = make_site(ref, *kernel);
-      const std::optional<int32_t> score = score_of(*site);
-      if (!score || (!needs_kernel && *score <= 0) || (best && *score <= best_score)) continue;
-      best = std::move(site);
-      best_score = *score;
-    }
-    scores_[ref.get()] = best_score;
-    return best;
-  }
-
-  // Returns the score of a kernel; nothing if it does not support the site.
-  [[nodiscard]] std::optional<int32_t> score_of(const KernelSite& site) const {
-    const Kernel& kernel = *site.kernel;
-    int32_t score = kernel.table.score;
-    const tn_status status = call_plugin(kernel, layer_label(*site.layer), {Tag::kSetup, "supports"},
-                                         kernel.table.supports, &site.site, &score);
-    if (status == TN_OUT_OF_MEMORY) ErrorSink(layer_label(*site.layer)).check(status);
-    return status == TN_OK ? std::optional(score) : std::nullopt;
+  std::optional<NativeChoice> best_kernel(const LayerRef& ref, bool needs_kernel) {
+    std::vector<KernelCandidate> candidates;
+    for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_))
+      add_candidate(candidates, make_site(ref, *kernel));
+    if (!needs_kernel) std::erase_if(candidates, [](const KernelCandidate& each) { return each.score <= 0; });
+    refusals_.clear();
+    std::optional<NativeChoice> choice = first_that_takes(candidates, device_, needs_kernel, refusals_);
+    scores_[ref.get()] = choice ? choice->score : 0;
+    return choice;
   }
 
   // Appends a node for the kernel and returns its outputs. layers: those of a fused chain; else empty.
-  std::vector<ValueId> native(const std::shared_ptr<KernelSite>& site, const std::vector<ValueId>& operands,
+  std::vector<ValueId> native(NativeChoice& choice, const std::vector<ValueId>& operands,
                               const std::vector<int32_t>& layers) {
-    const Kernel& kernel = *site->kernel;
-    const std::string who = layer_label(*site->layer);
-    tn_kernel_needs needs = {};
-    needs.size = sizeof needs;
-    ErrorSink(who).check(call_plugin(kernel, who, {Tag::kSetup, "query"}, kernel.table.query, &site->site, &needs));
-    constexpr size_t kMaskBits = 64;  // of tn_kernel_needs
-    const size_t outputs = site->outputs.size();
-    if (operands.size() > kMaskBits || outputs > kMaskBits)
-      fail(TN_UNSUPPORTED, ComponentName{who}, "a native kernel with ", operands.size(), " inputs and parameters and ",
-           outputs, " outputs; at most ", kMaskBits, " of each");
-    const auto beyond = [](uint64_t mask, size_t count) { return count < kMaskBits && mask >> count != 0; };
-    if (beyond(needs.backward_inputs, operands.size()) || beyond(needs.backward_outputs, outputs))
-      fail(TN_PLUGIN_FAULT, ComponentName{who}, "kernel \"", kernel.table.name, "\" of ", kernel.plugin,
-           " reads missing operands in backward; it has ", operands.size(), " inputs and parameters and ", outputs,
-           " outputs");
-    NativeCall call;
-    call.site = site;
-    call.backward_inputs = needs.backward_inputs;
-    call.backward_outputs = needs.backward_outputs;
-    call.differentiable = site->layer->role != TN_ROLE_METRIC;
-    return writer().native(std::move(call), operands, planned_outputs(*site), layers);
+    std::vector<Spec> outputs = planned_outputs(*choice.site);
+    if (choice.site->fusion == nullptr) {
+      const Layer& layer = *choice.site->layer;
+      for (const size_t buffer : body_.buffers) outputs.push_back(result_.graph.spec(result_.buffers[buffer].computed));
+      for (const Spec& carried : layer.carried) outputs.push_back(concrete(carried));
+      for (const DerivedRows& derived : layer.derived_rows) {
+        if (derived.rule != TN_ROWS_DATA) continue;
+        outputs.push_back(offsets_of(derived.outer.at(0)));
+        outputs.push_back({TN_I64, {tn_dim_constant(1)}, TN_DENSE, 0, {}});
+        ++choice.call.operands.made_rows;
+      }
+    }
+    outputs.insert(outputs.end(), choice.saved.begin(), choice.saved.end());
+    choice.call.draw = static_cast<uint64_t>(draws_);
+    draws_ += static_cast<int32_t>(choice.draws);
+    return writer().native(std::move(choice.call), operands, outputs, layers);
   }
 
   // Returns the specs of the results of a native kernel: the outputs of a layer, or the states of a metric.
@@ -370,16 +369,23 @@ class Lowerer {
     for (const ValueId input : body_.inputs) {
       site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
       site->absent.push_back(input == kNoValue);
+      site->gradients.push_back(reach_.reaches(input) ? 1 : 0);
     }
     site->outputs = results(*ref);
-    for (const ValueId parameter : body_.parameters) site->parameters.push_back(result_.graph.spec(parameter));
-    for (auto* list : {&site->inputs, &site->outputs, &site->parameters})
+    for (const ValueId parameter : body_.parameters) {
+      site->parameters.push_back(result_.graph.spec(parameter));
+      site->gradients.push_back(reach_.reaches(parameter) ? 1 : 0);
+    }
+    for (const size_t buffer : body_.buffers)
+      site->buffers.push_back(result_.graph.spec(result_.buffers[buffer].computed));
+    for (const Spec& carried : ref->carried) site->carried.push_back(concrete(carried));
+    for (auto* list : {&site->inputs, &site->outputs, &site->parameters, &site->buffers, &site->carried})
       for (Spec& spec : *list) {
         spec.shape = bounded(spec.shape, bounds_);
         spec.outer = bounded(spec.outer, bounds_);
       }
     site->attributes = std::make_unique<AttributesView>(body_.type->description.attributes, ref->attributes);
-    site->seal(compute_, site->attributes->get());
+    site->seal(device_, compute_, training_, site->attributes->get());
     return site;
   }
 
@@ -387,77 +393,84 @@ class Lowerer {
 
   [[nodiscard]] bool may_be_fused(const Layer& layer, bool last) const {
     const bool dropped = layer.drop_rate > 0 && training_;
-    return layer.buffers.empty() && layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
+    return layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) && layer.role != TN_ROLE_METRIC &&
+           (last || !dropped) && !fused_.contains(&layer);
   }
 
   // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. The earlier
   // layers are already recorded: later layers read the outputs of the kernel instead, and fuse() removes recorded nodes
   // that have lost their readers.
   bool fused_into_kernel(const LayerRef& ref) {
-    std::shared_ptr<KernelSite> best;
-    std::vector<ValueId> best_operands;
-    int32_t best_score = 0;
+    std::vector<KernelCandidate> candidates;
     for (const Kernel* kernel : fusions_) {
       const Chain chain =
           chain_to(ref, kernel->chain, [this](const Layer& l, bool last) { return may_be_fused(l, last); });
-      if (chain.empty()) continue;
-      std::vector<ValueId> operands;
-      const std::shared_ptr<KernelSite> site = site_of(chain, *kernel, operands);
-      const std::optional<int32_t> score = score_of(*site);
-      if (!score || *score <= best_score) continue;
-      if (std::any_of(chain.begin(), chain.end(), [&](const LayerRef& l) { return *score <= scores_[l.get()]; }))
-        continue;
-      best = site;
-      best_operands = std::move(operands);
-      best_score = *score;
+      if (chain.empty() || !add_candidate(candidates, site_of(chain, *kernel))) continue;
+      const int32_t score = candidates.back().score;
+      if (score <= 0 ||
+          std::any_of(chain.begin(), chain.end(), [&](const LayerRef& l) { return score <= scores_[l.get()]; }))
+        candidates.pop_back();
     }
-    enter(*ref);  // site_of changed body_
-    if (best == nullptr) return false;
+    std::optional<NativeChoice> choice = first_that_takes(candidates, device_, false, refusals_);
+    std::vector<ValueId> operands;
+    if (choice) operands = operands_of(*choice->site);
+    enter(*ref);  // site_of and operands_of changed body_
+    if (!choice) return false;
+    const std::vector<std::shared_ptr<KernelSite>> members = choice->site->fusion->layers;
     std::vector<int32_t> layers;
-    for (const auto& layer : best->fusion->layers) layers.push_back(numbers_.at(layer->layer.get()));
-    const std::vector<ValueId> made = native(best, best_operands, layers);
+    for (const auto& layer : members) layers.push_back(numbers_.at(layer->layer.get()));
+    const std::vector<ValueId> made = native(*choice, operands, layers);
     auto value = made.begin();
-    for (const auto& layer : best->fusion->layers) {
+    for (const auto& layer : members) {
       fused_.insert(layer->layer.get());
       for (uint32_t i = 0; i < layer->layer->outputs.size(); ++i, ++value) {
         result_.graph.values[static_cast<size_t>(*value)].name = layer->layer->name;
         result_.outputs[{layer->layer.get(), i}] = *value;
       }
     }
-    body_.outputs.assign(made.end() - static_cast<std::ptrdiff_t>(ref->outputs.size()), made.end());
+    body_.outputs.assign(value - static_cast<std::ptrdiff_t>(ref->outputs.size()), value);
     return true;
   }
 
-  // Returns the site of the chain as one layer, and the values that it reads in `operands`. Changes body_.
-  std::shared_ptr<KernelSite> site_of(const Chain& chain, const Kernel& kernel, std::vector<ValueId>& operands) {
+  // Returns the site of the chain as one layer. Changes body_.
+  std::shared_ptr<KernelSite> site_of(const Chain& chain, const Kernel& kernel) {
     std::vector<std::shared_ptr<KernelSite>> members;
-    std::vector<std::vector<ValueId>> inputs;
-    std::vector<ValueId> parameters;
     for (const LayerRef& layer : chain) {
       enter(*layer);
       members.push_back(make_site(layer, kernel));
-      inputs.push_back(body_.inputs);
-      parameters = with(std::move(parameters), body_.parameters);
     }
     std::shared_ptr<KernelSite> site = fusion_site(kernel, chain, std::move(members));
-    for (size_t i = 0; i < inputs.size(); ++i)
-      for (size_t k = 0; k < inputs[i].size(); ++k)
-        if (site->fusion->sources[i][k].layer < 0) operands.push_back(inputs[i][k]);
-    operands = with(std::move(operands), parameters);
+    site->seal(device_, compute_, training_, site->fusion->layers.back()->site.attributes);
+    site->site.fusion = &site->fusion->site;
     return site;
+  }
+
+  // Returns the values that a fused site reads: its inputs from outside, then the parameters. Changes body_.
+  std::vector<ValueId> operands_of(const KernelSite& site) {
+    std::vector<ValueId> operands, parameters;
+    for (size_t i = 0; i < site.fusion->layers.size(); ++i) {
+      enter(*site.fusion->layers[i]->layer);
+      for (size_t k = 0; k < body_.inputs.size(); ++k)
+        if (site.fusion->sources[i][k].layer < 0) operands.push_back(body_.inputs[k]);
+      parameters = with(std::move(parameters), body_.parameters);
+    }
+    return with(std::move(operands), parameters);
   }
 
   const Topology& topology_;
   Registry& registry_;
-  const std::string& device_;
-  tn_dtype compute_;
+  Device& device_;
+  const tn_dtype compute_;
   const std::vector<int64_t>& bounds_;
   const bool training_;
+  const LoweringOptions& options_;
   const std::vector<const Kernel*> fusions_;
   std::map<const Layer*, int32_t> numbers_;  // numbers of the leaves, in the order of the topology
   std::map<const Layer*, int32_t> scores_;   // score of the kernel of a layer without fusion; 0: none
   std::set<const Layer*> fused_;
+  std::string refusals_;  // of the kernels of the current layer that did not take it
   Lowered result_;
+  GradientReach reach_{result_.graph};
   int32_t draws_ = 0;                     // random draws so far
   std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
   std::map<ValueId, ValueId> converted_;  // integer value -> its float form
@@ -474,9 +487,8 @@ class Lowerer {
 
 }  // namespace
 
-Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
-              const std::vector<int64_t>& bounds, bool training) {
-  return Lowerer(topology, registry, device, compute, bounds, training).run();
+Lowered lower(const Topology& topology, Registry& registry, Device& device, const LoweringOptions& options) {
+  return Lowerer(topology, registry, device, options).run();
 }
 
 }  // namespace tenon::host

@@ -2,48 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tenon/fusion.h>
-
+#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/graph/graph.h"
 #include "core/topology.h"
+#include "host/plugins/device.h"
 #include "host/plugins/registry.h"
 
 namespace tenon::host {
 
 using namespace core;
 
-struct FusionSite;
-
-// The description of a layer, or of a fused chain of layers, for a native kernel. Bounds are filled in. Owns the arrays
-// that `site` points to.
-struct KernelSite {
-  const Kernel* kernel = nullptr;
-  LayerRef layer;
-  std::vector<Spec> inputs, outputs, parameters;
-  std::vector<bool> absent;  // per input
-  std::vector<tn_spec> views;
-  std::vector<const tn_spec*> input_pointers, output_pointers, parameter_pointers;
-  std::unique_ptr<AttributesView> attributes;
-  std::shared_ptr<FusionSite> fusion;  // of a fused chain, which this describes as one layer; else null
-  tn_kernel_site site = {};
-
-  // Fills in the pointers and `site` from the other members. `of`: the attributes.
-  void seal(tn_dtype compute, const tn_attributes* of);
-};
-
-// The layers of a fused chain. Owns the arrays that `site` points to.
-struct FusionSite {
-  std::vector<std::shared_ptr<KernelSite>> layers;
-  std::vector<const tn_kernel_site*> layer_pointers;
-  std::vector<std::vector<tn_fusion_source>> sources;
-  std::vector<const tn_fusion_source*> source_pointers;
-  tn_fusion_site site = {};
+// The options of a lowering.
+struct LoweringOptions {
+  tn_dtype compute = TN_F32;
+  std::vector<int64_t> bounds;  // bounds[symbol]: the largest size, for native kernels
+  bool training = false;
+  std::function<bool(const std::string& parameter)> is_immutable;
 };
 
 // A data layer: its values in the graph, and the requirements that arrays are checked against.
@@ -74,6 +53,18 @@ struct BufferUse {
   ValueId next = kNoValue;  // its value after the step; kNoValue if the layer does not change it
 };
 
+// A carried state of the machine, and its values in the graph.
+struct CarriedUse {
+  ValueId now = kNoValue;   // external: as the minibatch before left it
+  ValueId next = kNoValue;  // for the next minibatch; kNoValue if the layer does not set it
+};
+
+// A constant of a recorded body: an external value, and its elements in row-major order.
+struct ConstantUse {
+  ValueId value = kNoValue;
+  std::vector<std::byte> bytes;
+};
+
 struct MetricUse {
   LayerRef layer;
   std::vector<ValueId> state;  // one scalar per declared accumulator
@@ -82,9 +73,12 @@ struct MetricUse {
 // A ragged dimension of the machine.
 struct RaggedUse {
   int32_t symbol = 0;
-  std::string name;              // of the first data layer that has it; empty if concatenated
-  ConcatenatedDim concatenated;  // if concatenated: the symbols of its parts
+  std::string name;     // of the first data layer that has it; empty if a layer makes it
+  DerivedRows derived;  // if a layer makes it: how
   RaggedDim of;
+
+  // Whether a call writes the number of rows: until then the host knows their bound alone.
+  [[nodiscard]] bool is_written() const { return name.empty() && derived.rule == TN_ROWS_DATA; }
 };
 
 // The result of lowering: the forward graph, and the values in it that the machine binds or reads.
@@ -94,15 +88,15 @@ struct Lowered {
   std::vector<Feed> feeds;
   std::vector<ParameterUse> parameters;
   std::vector<BufferUse> buffers;
+  std::vector<CarriedUse> carried;
+  std::vector<ConstantUse> constants;
   std::vector<MetricUse> metrics;
   std::map<std::pair<const Layer*, uint32_t>, ValueId> outputs;  // of every leaf
 
   [[nodiscard]] ValueId value_of(const LayerOutput& output) const;  // follows expansions; kNoValue if not here
 };
 
-// Lowers all leaves for a kind of device and a compute type. bounds[symbol]: the largest size, for native kernels.
-// Errors name the layer.
-Lowered lower(const Topology& topology, Registry& registry, const std::string& device, tn_dtype compute,
-              const std::vector<int64_t>& bounds, bool training);
+// Lowers all leaves for a device, and prepares the native kernels. Errors name the layer.
+Lowered lower(const Topology& topology, Registry& registry, Device& device, const LoweringOptions& options);
 
 }  // namespace tenon::host

@@ -31,12 +31,12 @@ uint64_t live_bound(const std::vector<Life>& lives, size_t nodes) {
 
 uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
   const Shape shape = bounded(spec.shape, bounds);
-  uint64_t bytes = tn_dtype_bytes(spec.dtype);
+  uint64_t elements = 1;
   for (const Dim& dim : shape) {
     if (dim.bound < 0) fail(TN_INVALID, "the size of ", to_string(spec), " has no bound");
-    bytes = checked_multiply(bytes, static_cast<uint64_t>(dim.bound), "tensor bytes");
+    elements = checked_multiply(elements, static_cast<uint64_t>(dim.bound), "tensor bytes");
   }
-  return whole_lines(bytes, "tensor bytes");
+  return whole_lines(storage_bytes(spec.dtype, elements, "tensor bytes"), "tensor bytes");
 }
 
 namespace {
@@ -55,19 +55,26 @@ std::vector<size_t> last_readers(const Graph& graph, const std::vector<ValueId>&
   return last;
 }
 
-// Returns the input of a pointwise node whose memory output number `output` may reuse, or kNoValue. The node must be
-// the input's last reader and read it once, extent and size must be those of the output, and no other output may have
-// taken the memory. The contract of tenon.pointwise/1 allows such an output.
+// Returns the input whose memory output number `output` of a node may reuse, or kNoValue. The node must be the input's
+// last reader and read it once, the size must be that of the output, and no other output may have taken the memory. The
+// contract of tenon.pointwise/1 allows such an output for inputs of its extent, a native kernel for those that it
+// stated.
 ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std::vector<size_t>& last,
                     const std::vector<bool>& placed, const std::vector<ValueId>& taken,
                     const std::vector<int64_t>& bounds) {
   const Node& node = graph.nodes[number];
   const auto* pointwise = node.as<Pointwise>();
-  if (pointwise == nullptr) return kNoValue;
-  const Program& program = *pointwise->program;
+  const auto* native = node.as<NativeCall>();
+  if (pointwise == nullptr && native == nullptr) return kNoValue;
   const Spec& made = graph.spec(node.outputs[output]);
+  const auto may_share = [&](size_t i) {
+    if (native != nullptr)
+      return output < native->in_place.size() && native->in_place[output] == static_cast<int32_t>(i);
+    return pointwise->program->inputs[i].extent == pointwise->program->output_extent(output);
+  };
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId input = node.inputs[i];
+    if (input == kNoValue || !may_share(i)) continue;
     const ValueId root = graph.root(input);
     const auto at = static_cast<size_t>(root);
     if (placed[at] || graph.values[at].producer < 0 || last[at] != number) continue;
@@ -75,8 +82,7 @@ ValueId in_place_of(const Graph& graph, size_t number, size_t output, const std:
     const auto same_root = [&](ValueId other) { return other != kNoValue && graph.root(other) == root; };
     if (std::count_if(node.inputs.begin(), node.inputs.end(), same_root) != 1) continue;
     const Spec& spec = graph.spec(input);
-    if (program.inputs[i].extent == program.output_extent(output) &&
-        tn_dtype_bytes(spec.dtype) == tn_dtype_bytes(made.dtype) &&
+    if (tn_dtype_bytes(spec.dtype) == tn_dtype_bytes(made.dtype) &&
         bytes_of(graph.spec(root), bounds) == bytes_of(made, bounds))
       return root;
   }

@@ -2,7 +2,7 @@
 #include "host/compile/prepare_call.h"
 
 #include "core/error.h"
-#include "host/compile/lowering.h"
+#include "host/compile/native_kernel.h"
 #include "host/compile/pointwise_site.h"
 
 namespace tenon::host {
@@ -56,7 +56,7 @@ class CallPreparer {
       : graph_(graph), node_(node), bounds_(bounds), device_(device), prepared_(prepared), errors_(errors) {}
 
   std::string prepare() {
-    kernel_ = device_.origin().plugin;
+    if (!node_.is<NativeCall>() && !node_.is<View>()) require_whole_bytes();
     std::visit([&](const auto& operation) { prepare(operation); }, node_.operation);
     return kernel_;
   }
@@ -73,19 +73,20 @@ class CallPreparer {
   void prepare(const NativeCall& native);
   void prepare_rows(int32_t op, const Spec& tall);
 
-  template <typename Table>
-  const Table& table(const char* id) const {
-    const auto* found = device_.primitives<Table>(id);
-    if (found == nullptr)
-      fail(TN_UNSUPPORTED, ComponentName{errors_.who()}, "device \"", device_.kind(), "\" does not offer ", id);
-    return *found;
+  // Refuses values whose elements share bytes: primitives address single elements.
+  void require_whole_bytes() const {
+    for (const auto* values : {&node_.inputs, &node_.outputs})
+      for (const ValueId value : *values)
+        if (value != kNoValue && !has_whole_bytes(graph_.spec(value).dtype))
+          fail(TN_UNSUPPORTED, ComponentName{errors_.who()}, "it has a value of ", to_string(graph_.spec(value)),
+               "; only native kernels compute with elements of less than 8 bits");
   }
-  template <typename Function, typename Site>
-  void prepare_by(Function* function, const Site* site) {
-    if (function == nullptr)
-      fail(TN_UNSUPPORTED, ComponentName{errors_.who()}, "device \"", device_.kind(),
-           "\" lacks a primitive that is needed");
-    prepared_.prepare(device_.origin(), errors_, function, device_.instance(), device_.services(), errors_.get(), site);
+
+  template <typename Table, typename Site>
+  void prepare_by(const char* id,
+                  tn_status (*Table::*function)(void*, const tn_services*, const tn_errors*, const Site*, tn_prepared*),
+                  const Site* site) {
+    kernel_ = prepare_primitive(device_, id, function, site, errors_, prepared_);
   }
 
   const Graph& graph_;
@@ -98,18 +99,16 @@ class CallPreparer {
 };
 
 void CallPreparer::prepare(const Pointwise& pointwise) {
-  const auto& primitives = table<tn_pointwise_table>(TN_POINTWISE);
   const PointwiseSite site = pointwise_site(graph_, pointwise, node_.inputs, node_.outputs, bounds_);
-  prepare_by(primitives.prepare, site.get());
+  prepare_by(TN_POINTWISE, &tn_pointwise_table::prepare, site.get());
 }
 
 void CallPreparer::prepare(const Gemm& gemm) {
   const tn_gemm product = gemm_of(graph_, node_, bounds_);
-  if (!gemm.epilogue) return prepare_by(table<tn_gemm_table>(TN_GEMM).prepare, &product);
-  const auto& primitives = table<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
+  if (!gemm.epilogue) return prepare_by(TN_GEMM, &tn_gemm_table::prepare, &product);
   const PointwiseSite site = epilogue_site(graph_, node_, bounds_);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, gemm.product, &product, site.get()};
-  prepare_by(primitives.prepare, &epilogue);
+  prepare_by(TN_GEMM_EPILOGUE, &tn_gemm_epilogue_table::prepare, &epilogue);
 }
 
 void CallPreparer::prepare(const Gather& /*gather*/) {
@@ -123,7 +122,6 @@ void CallPreparer::prepare(const ScatterAdd& /*scatter*/) {
 
 // tall: spec of the table [height, width...] whose rows are read or added to.
 void CallPreparer::prepare_rows(int32_t op, const Spec& tall) {
-  const auto& primitives = table<tn_gather_table>(TN_GATHER);
   const Spec& ids = graph_.spec(node_.inputs[1]);
   tn_gather gather = {};
   gather.size = sizeof gather;
@@ -134,11 +132,10 @@ void CallPreparer::prepare_rows(int32_t op, const Spec& tall) {
   gather.width = bound(elements(tall.shape.data() + 1, tall.shape.size() - 1), bounds_);
   gather.count = bound(elements(ids.shape), bounds_);
   if (op == TN_GATHER_SUM) gather.segments = bound(graph_.spec(node_.outputs[0]).shape[0], bounds_);
-  prepare_by(primitives.prepare, &gather);
+  prepare_by(TN_GATHER, &tn_gather_table::prepare, &gather);
 }
 
 void CallPreparer::prepare(const Move& copies) {
-  const auto& primitives = table<tn_move_table>(TN_MOVE);
   const Shape to = bounded(graph_.spec(node_.outputs[0]).shape, bounds_);
   std::vector<std::pair<Shape, Shape>> shapes;  // per part: its input, its box
   for (const MovePart& part : copies.parts)
@@ -159,11 +156,10 @@ void CallPreparer::prepare(const Move& copies) {
   move.to = to.data();
   move.parts = pointers.data();
   move.fill = copies.fill ? 1 : 0;
-  prepare_by(primitives.prepare, &move);
+  prepare_by(TN_MOVE, &tn_move_table::prepare, &move);
 }
 
 void CallPreparer::prepare(const Segment& over) {
-  const auto& primitives = table<tn_segment_table>(TN_SEGMENT);
   // The value determines the shape of a row; without a value a row is one integer, as in the output.
   const ValueId wide = node_.inputs[0] == kNoValue ? node_.outputs[0] : node_.inputs[0];
   const Spec& spec = graph_.spec(wide);
@@ -175,11 +171,10 @@ void CallPreparer::prepare(const Segment& over) {
   segment.rows = bound(over.rows, bounds_);
   segment.segments = bound(graph_.rows.at(over.rows.symbol).outer, bounds_);
   segment.width = bound(elements(spec.shape.data() + 1, spec.shape.size() - 1), bounds_);
-  prepare_by(primitives.prepare, &segment);
+  prepare_by(TN_SEGMENT, &tn_segment_table::prepare, &segment);
 }
 
 void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
-  const auto& primitives = table<tn_row_sparse_table>(TN_ROW_SPARSE_TABLE);
   const Spec& whole = graph_.spec(node_.outputs[0]);
   std::vector<tn_coalesce_part> parts;
   for (size_t i = 0; i < node_.inputs.size(); i += 3) {
@@ -201,14 +196,16 @@ void CallPreparer::prepare(const Coalesce& /*coalesce*/) {
   coalesce.width = bound(elements(whole.shape.data() + 1, whole.shape.size() - 1), bounds_);
   coalesce.parts_count = static_cast<uint32_t>(parts.size());
   coalesce.parts = pointers.data();
-  prepare_by(primitives.prepare_coalesce, &coalesce);
+  prepare_by(TN_ROW_SPARSE_TABLE, &tn_row_sparse_table::prepare_coalesce, &coalesce);
 }
 
 void CallPreparer::prepare(const NativeCall& native) {
-  const auto& site = *static_cast<const KernelSite*>(native.site.get());
+  auto& site = *static_cast<KernelSite*>(native.site.get());
   kernel_ = site.kernel->table.name;
-  prepared_.prepare(*site.kernel, errors_, site.kernel->table.prepare, device_.services(), errors_.get(),
-                    device_.instance(), &site.site, node_.backward ? TN_BACKWARD : TN_FORWARD);
+  std::optional<Prepared>& made = node_.backward ? site.backward : site.forward;
+  if (!made) fail(TN_INTERNAL, ComponentName{errors_.who()}, "its kernel was not prepared");
+  prepared_ = std::move(*made);
+  made.reset();
 }
 
 }  // namespace
@@ -220,16 +217,42 @@ std::string prepare_call(const Graph& graph, const Node& node, const std::vector
   return CallPreparer(graph, node, bounds, device, prepared, errors).prepare();
 }
 
-bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& gemm) {
-  const auto* table = device.primitives<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE);
-  if (table == nullptr || table->supports == nullptr || table->prepare == nullptr) return false;
+namespace {
+
+// Whether a provider prepares the product alone.
+bool is_provided(Device& device, const tn_gemm& product) {
+  for (const Device::Offer<tn_gemm_table>& offer : device.offers<tn_gemm_table>(TN_GEMM)) {
+    if (offer.by == &device.origin() || offer.table->prepare == nullptr) continue;
+    ErrorSink errors(offer.name, offer.by->tags);
+    Prepared prepared;
+    try {
+      prepared.prepare(*offer.by, errors, offer.table->prepare, offer.instance, device.services(), errors.get(),
+                       &product);
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != TN_UNSUPPORTED) throw;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int64_t>& bounds, const Node& gemm) {
   const tn_gemm product = gemm_of(graph, gemm, bounds);
   const PointwiseSite site = epilogue_site(graph, gemm, bounds);
   const tn_gemm_epilogue epilogue = {sizeof epilogue, gemm.as<Gemm>()->product, &product, site.get()};
-  const tn_status status = call_plugin(device.origin(), device.who(), {Tag::kSetup, "supports"}, table->supports,
-                                       device.instance(), &epilogue);
-  if (status == TN_OUT_OF_MEMORY) ErrorSink(device.who()).check(status);
-  return status == TN_OK;
+  for (const Device::Offer<tn_gemm_epilogue_table>& offer : device.offers<tn_gemm_epilogue_table>(TN_GEMM_EPILOGUE)) {
+    if (offer.table->supports == nullptr || offer.table->prepare == nullptr) continue;
+    if (newer_opcode(*offer.table, epilogue).op != 0) continue;
+    if (offer.by == &device.origin() && is_provided(device, product)) return false;
+    ErrorSink errors(device.who(), offer.by->tags);
+    const tn_status status = call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
+                                         offer.instance, errors.get(), &epilogue);
+    if (status == TN_OUT_OF_MEMORY) errors.check(status);
+    if (status == TN_OK) return true;
+  }
+  return false;
 }
 
 }  // namespace tenon::host

@@ -22,7 +22,7 @@ std::string prepare_call(const Graph& graph, const Node& node, const std::vector
                          Prepared& prepared, ErrorSink& errors);
 
 // Whether the device runs the gemm with its epilogue faster than both as separate calls.
-[[nodiscard]] bool prefers_epilogue(const Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
+[[nodiscard]] bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int64_t>& bounds,
                                     const Node& gemm);
 
 }  // namespace tenon::host

@@ -11,7 +11,6 @@ namespace tenon::host {
 
 namespace {
 
-constexpr const char* kParameterName = "parameter_name";
 constexpr const char* kAct = "act";
 constexpr const char* kDropRate = "drop_rate";
 constexpr const char* kParameterPrefix = "param.";
@@ -63,7 +62,7 @@ void rename_attributes(Values& attributes) {
     std::string now = name;
     if (const auto setting = parameter_setting(name))
       for (const Rename& rename : kParameterKeyRenames)
-        if (setting->key == rename.before) now = kParameterPrefix + setting->suffix + "." + rename.now;
+        if (setting->key == rename.before) now = setting_name({setting->suffix, rename.now});
     if (now != name && attributes.contains(now))
       fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\" is the former name of \"", now,
            "\", which is given as well");
@@ -116,6 +115,15 @@ std::optional<ParameterSetting> parameter_setting(const std::string& name) {
   const size_t dot = name.rfind('.');
   if (name.rfind(prefix, 0) != 0 || dot <= prefix.size()) return std::nullopt;
   return ParameterSetting{name.substr(prefix.size(), dot - prefix.size()), name.substr(dot + 1)};
+}
+
+std::string setting_name(const ParameterSetting& setting) {
+  return kParameterPrefix + setting.suffix + "." + setting.key;
+}
+
+bool is_host_attribute(const std::string& name) {
+  const std::vector<std::string> names = host_attribute_names();
+  return parameter_setting(name) || std::find(names.begin(), names.end(), name) != names.end();
 }
 
 void apply_settings(Layer& layer) {

@@ -24,6 +24,8 @@ struct HostAttributes {
   double drop_rate = 0;
 };
 
+inline constexpr const char* kParameterName = "parameter_name";
+
 // Returns the names of the host attributes except param.*.
 [[nodiscard]] std::vector<std::string> host_attribute_names();
 
@@ -39,6 +41,10 @@ struct ParameterSetting {
 };
 // Returns nothing if the attribute `name` is not of that form.
 [[nodiscard]] std::optional<ParameterSetting> parameter_setting(const std::string& name);
+// The reverse of parameter_setting.
+[[nodiscard]] std::string setting_name(const ParameterSetting& setting);
+// Whether an attribute of this name is one of the host, param.* included.
+[[nodiscard]] bool is_host_attribute(const std::string& name);
 // Applies param.* to the parameters that the layer's plan has declared. TN_INVALID names the attribute.
 void apply_settings(Layer& layer);
 

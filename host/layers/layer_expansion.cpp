@@ -37,6 +37,7 @@ void LayerExpansion::run(const AttributesView& attributes) {
 }
 
 void LayerExpansion::set_callbacks(tn_expander& expander) {
+  expander.user = type_.table.user;
   expander.input = [](void* self, uint32_t input) {
     tn_ref ref = -1;
     lent<LayerExpansion>(self, [&](const LayerExpansion& expansion) {
@@ -101,7 +102,7 @@ void LayerExpansion::set_output(uint32_t port, tn_ref ref) {
 
 void LayerExpansion::check_output(size_t number) const {
   const LayerOutput& given = layer_.expansion[number];
-  const std::string& port = type_.description.outputs[number].name;
+  const std::string port = value_name(type_.description.outputs, number);
   if (given.layer == nullptr) fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "expand set no output \"", port, "\"");
   const Spec& made = given.layer->outputs.at(given.output);
   if (!same(made.shape, layer_.outputs[number].shape))

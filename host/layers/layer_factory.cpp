@@ -9,6 +9,7 @@
 #include "host/layers/layer_expansion.h"
 #include "host/layers/layer_inputs.h"
 #include "host/layers/layer_plan.h"
+#include "host/layers/renames.h"
 #include "host/plugins/error_sink.h"
 
 namespace tenon::host {
@@ -18,19 +19,23 @@ namespace {
 // Makes one layer, and the inner layers of its expansion.
 class LayerMaker {
  public:
-  // depth: number of expansions around the layer.
-  LayerMaker(Registry& registry, RaggedSymbols& symbols, const LayerType& type, Layer layer, int depth = 0)
+  // restorer: of a layer of a model file, else null. depth: number of expansions around the layer.
+  LayerMaker(Registry& registry, RaggedSymbols& symbols, const LayerType& type, Layer layer, LayerRestorer* restorer,
+             int depth = 0)
       : registry_(registry),
         symbols_(symbols),
         type_(type),
         layer_(std::move(layer)),
+        restorer_(restorer),
         depth_(depth),
         sink_(layer_label(layer_), type.tags, &symbols) {}
 
   LayerOutput run() {
     std::optional<LayerInputs> inputs;
     labelled([&] {
+      if (restorer_ != nullptr) restorer_->restore(layer_, type_, depth_ == 0);
       host_attributes_ = take_attributes(layer_, type_.description);
+      describe();
       inputs.emplace(type_.description.inputs, layer_.inputs, symbols_);
     });
     const AttributesView attributes(type_.description.attributes, layer_.attributes);
@@ -51,6 +56,13 @@ class LayerMaker {
     } catch (const Error& error) {
       throw error.with_component(sink_.who());
     }
+  }
+
+  // Writes what model files hold of the layer.
+  void describe() {
+    layer_.type_version = {type_.plugin, type_.version, type_.description.state_version};
+    for (size_t i = 0; i < layer_.attributes.size(); ++i)
+      layer_.resolved.emplace(type_.description.attributes[i].name, layer_.attributes[i]);
   }
 
   void expand(const LayerInputs& inputs, const AttributesView& attributes) {
@@ -79,7 +91,11 @@ class LayerMaker {
     if (depth_ == kMostDepth)
       fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "expansions within expansions, more than ", kMostDepth,
            " deep");
-    return LayerMaker(registry_, symbols_, component, std::move(layer), depth_ + 1).run();
+    LayerOutput output = LayerMaker(registry_, symbols_, component, std::move(layer), restorer_, depth_ + 1).run();
+    const Layer& made = *output.layer;
+    layer_.inner.push_back({made.name, made.type, made.type_version, made.resolved});
+    layer_.inner.insert(layer_.inner.end(), made.inner.begin(), made.inner.end());
+    return output;
   }
 
   // Copies the param.* settings of parameters that an inner layer declares under this layer's parameter_name.
@@ -98,6 +114,7 @@ class LayerMaker {
            "attribute \"act\" needs a layer with one output");
     Layer base = layer_;
     base.name = layer_.name + "/" + layer_.type;
+    base.inner.clear();
     layer_.expansion = {
         inner(host_attributes_.act, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name)};
     const Layer& made = *layer_.expansion[0].layer;
@@ -133,6 +150,7 @@ class LayerMaker {
   RaggedSymbols& symbols_;
   const LayerType& type_;
   Layer layer_;
+  LayerRestorer* const restorer_;
   const int depth_;
   ErrorSink sink_;
   HostAttributes host_attributes_;
@@ -216,17 +234,31 @@ LayerRef LayerFactory::data(const std::string& name, DataSource source) {
 }
 
 LayerOutput LayerFactory::layer(const std::string& type, const std::string& name, std::vector<LayerOutput> inputs,
-                                const Values& attributes) {
+                                const Values& attributes, const Layer* like) {
+  if (like == nullptr) return make(type, name, std::move(inputs), attributes, nullptr);
+  if (like->type != present_layer_type(type))
+    fail(TN_INVALID, SubjectName{like->name}, "a layer \"", name, "\" of type ", type, " cannot be like ",
+         layer_label(*like));
+  const std::string named = name.empty() ? drawn_name(type) : name;
+  LayerRestorer restorer(*like, named);
+  return make(type, named, std::move(inputs), attributes, &restorer);
+}
+
+std::string LayerFactory::drawn_name(const std::string& type) { return type + "_" + std::to_string(drawn_[type]++); }
+
+LayerOutput LayerFactory::make(std::string type, const std::string& name, std::vector<LayerOutput> inputs,
+                               Values attributes, LayerRestorer* restorer) {
   check_name(name);
+  rename_layer_type(type, attributes);
   const LayerType& component = registry_.layer(type);
   Layer layer;
-  layer.name = name.empty() ? type + "_" + std::to_string(drawn_[type]++) : name;
+  layer.name = name.empty() ? drawn_name(type) : name;
   layer.type = type;
   layer.role = component.description.role;
   layer.parameter_name = layer.name;
   layer.inputs = std::move(inputs);
-  layer.given = attributes;
-  return LayerMaker(registry_, symbols_, component, std::move(layer)).run();
+  layer.given = std::move(attributes);
+  return LayerMaker(registry_, symbols_, component, std::move(layer), restorer).run();
 }
 
 }  // namespace tenon::host

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/model_file.h"
 #include "core/topology.h"
+#include "host/layers/layer_restorer.h"
 #include "host/layers/ragged_symbols.h"
 #include "host/plugins/registry.h"
 
@@ -15,20 +17,32 @@ namespace tenon::host {
 
 using namespace core;
 
+// The outputs of a topology in a model file, and what the migrations of its layers changed.
+struct RestoredTopology {
+  std::vector<LayerOutput> outputs;
+  TensorChanges changes;  // of the file's tensors
+};
+
 // Makes the layers of a host. host/layers/host_attributes.h lists the attributes that every layer has.
 class LayerFactory {
  public:
   explicit LayerFactory(Registry& registry) : registry_(registry) {}
 
   [[nodiscard]] LayerRef data(const std::string& name, DataSource source);
-  // An empty name is replaced by "<type>_<number>", with a new number each time. Errors name the layer, the attribute
-  // or port, and both shapes.
+  // An empty name is replaced by "<type>_<number>", with a new number each time. like: a layer of this type, whose own
+  // attributes take the place of defaults, or null. Errors name the layer, the attribute or port, and both shapes.
   [[nodiscard]] LayerOutput layer(const std::string& type, const std::string& name, std::vector<LayerOutput> inputs,
-                                  const Values& attributes);
-  // Makes the layers of a topology that Topology::to_json has written, and returns its outputs. `json` is untrusted.
-  [[nodiscard]] std::vector<LayerOutput> from_json(const nlohmann::json& json);
+                                  const Values& attributes, const Layer* like = nullptr);
+  // Makes the layers of a topology that Topology::to_json has written. `json` is untrusted. tensors: those of the file,
+  // which migrations read.
+  [[nodiscard]] RestoredTopology from_json(const nlohmann::json& json, StoredTensors& tensors);
 
  private:
+  // restorer: of a layer of a model file, else null.
+  [[nodiscard]] LayerOutput make(std::string type, const std::string& name, std::vector<LayerOutput> inputs,
+                                 Values attributes, LayerRestorer* restorer);
+  [[nodiscard]] std::string drawn_name(const std::string& type);
+
   Registry& registry_;
   RaggedSymbols symbols_;
   std::map<std::string, uint64_t> drawn_;  // by type: how many names were drawn

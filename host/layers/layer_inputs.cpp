@@ -25,12 +25,12 @@ LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<Layer
   for (size_t i = 0; i < inputs.size(); ++i) pointers_.push_back(inputs[i].layer == nullptr ? nullptr : &views_[i]);
 }
 
-const Port& LayerInputs::port(size_t input) const { return ports_[std::min(input, ports_.size() - 1)]; }
+const Port& LayerInputs::port(size_t input) const { return port_of(ports_, input); }
 
 void LayerInputs::check(const std::vector<LayerOutput>& inputs) const {
-  const bool variadic = !ports_.empty() && (ports_.back().flags & TN_PORT_VARIADIC) != 0;
   const size_t given = inputs.size();
-  if (given > ports_.size() && !variadic) fail(TN_INVALID, "expected ", ports_.size(), " inputs, got ", given);
+  if (given > ports_.size() && !is_variadic(ports_))
+    fail(TN_INVALID, "expected ", ports_.size(), " inputs, got ", given);
   for (size_t i = 0; i < std::max(given, ports_.size()); ++i) {
     const bool absent = i >= given || inputs[i].layer == nullptr;
     if (absent && (port(i).flags & TN_PORT_OPTIONAL) == 0)
@@ -55,15 +55,15 @@ void LayerInputs::check(size_t number, const LayerOutput& input) const {
          " is sparse (csr), which this layer does not take");
 }
 
-Spec LayerInputs::in_sequences(Spec spec, const std::vector<ConcatenatedDim>& concatenated) const {
+Spec LayerInputs::in_sequences(Spec spec, const std::vector<DerivedRows>& derived) const {
   spec.storage = TN_DENSE;
   spec.levels = 0;
   spec.outer.clear();
   if (spec.shape.empty() || !is_ragged(spec.shape[0])) return spec;
   spec.storage = TN_RAGGED;
   const int32_t symbol = spec.shape[0].symbol;
-  for (const ConcatenatedDim& each : concatenated)
-    if (each.rows == symbol) spec.outer = around(each.first);
+  for (const DerivedRows& each : derived)
+    if (each.rows == symbol) spec.outer = each.outer;
   if (spec.outer.empty()) spec.outer = around(symbol);
   spec.levels = static_cast<uint32_t>(spec.outer.size());
   if (spec.outer.empty()) fail(TN_PLUGIN_FAULT, "plan uses rows of none of the inputs: ", to_string(spec, names_));

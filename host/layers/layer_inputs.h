@@ -31,7 +31,7 @@ class LayerInputs {
   // Returns `spec` with the storage and the outer dimensions that its rows have in the inputs. A spec is ragged if its
   // first dimension is a row symbol. For rows made by `concatenated`, the outer dimensions are those of the first
   // sequences.
-  [[nodiscard]] Spec in_sequences(Spec spec, const std::vector<ConcatenatedDim>& concatenated) const;
+  [[nodiscard]] Spec in_sequences(Spec spec, const std::vector<DerivedRows>& derived) const;
 
  private:
   void check(const std::vector<LayerOutput>& inputs) const;

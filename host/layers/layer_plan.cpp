@@ -16,6 +16,7 @@ void LayerPlan::run(const AttributesView& attributes) {
   planner->errors = sink_.get();
   planner->attributes = attributes.get();
   planner->inputs = inputs_.get();
+  planner->user = type_.table.user;
   set_callbacks(*planner.get());
   sink_.check(call_plugin(type_, sink_.who(), {Tag::kSetup, "plan"}, type_.table.plan, planner.get()));
   take_outputs();
@@ -42,17 +43,27 @@ void LayerPlan::set_callbacks(tn_planner& planner) {
   planner.state = [](void* self, uint32_t count) {
     return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.set_state_count(count); });
   };
-  planner.concatenated = [](void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows) {
-    return lent<LayerPlan>(self, [&](LayerPlan& plan) {
-      if (a == nullptr || b == nullptr || rows == nullptr) fail(TN_PLUGIN_FAULT, "plan concatenates a null pointer");
-      *rows = plan.join(Spec::from(*a), Spec::from(*b));
-    });
+  planner.rows = [](void* self, const tn_rows_rule* rule, tn_dim* rows) {
+    int32_t index = -1;
+    lent<LayerPlan>(self, [&](LayerPlan& plan) { index = plan.derive_rows(rule, rows); });
+    return index;
+  };
+  planner.carried = [](void* self, const tn_spec* spec) {
+    int32_t index = -1;
+    lent<LayerPlan>(self, [&](LayerPlan& plan) { index = plan.carry(spec); });
+    return index;
   };
 }
 
 void LayerPlan::set_output(uint32_t number, const tn_spec* spec) {
-  if (number >= outputs_.size() || spec == nullptr) fail(TN_PLUGIN_FAULT, "plan declares output ", number);
-  outputs_[number] = inputs_.in_sequences(Spec::from(*spec), layer_.concatenated);
+  constexpr size_t kMostOutputs = 65536;
+  const std::vector<Port>& ports = type_.description.outputs;
+  if ((number >= ports.size() && !is_variadic(ports)) || spec == nullptr)
+    fail(TN_PLUGIN_FAULT, "plan declares output ", number);
+  if (number >= kMostOutputs)
+    fail(TN_PLUGIN_FAULT, "plan declares output ", number, "; a layer has at most ", kMostOutputs, " outputs");
+  if (number >= outputs_.size()) outputs_.resize(size_t{number} + 1);
+  outputs_[number] = inputs_.in_sequences(Spec::from(*spec), layer_.derived_rows);
 }
 
 // Appends a parameter or buffer to `list` and returns its index.
@@ -67,6 +78,10 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   parameter.spec = Spec::from(*given->spec);
   parameter.initializer = given->initializer;
   parameter.flags = given->flags;
+  parameter.merge = given->merge;
+  if (merge_name(given->merge) == nullptr)
+    fail(TN_PLUGIN_FAULT, SubjectName{given->suffix}, "plan declares \"", given->suffix, "\" with unknown merge ",
+         given->merge);
   for (const Dim& dim : parameter.spec.shape)
     if (dim.symbol != TN_SYMBOL_NONE)
       fail(TN_PLUGIN_FAULT, "parameter \"", parameter.name, "\" has a varying shape ",
@@ -91,24 +106,81 @@ void LayerPlan::set_state_count(uint32_t count) {
   layer_.state_count = count;
 }
 
-Dim LayerPlan::join(const Spec& a, const Spec& b) {
-  if (a.storage != TN_RAGGED || b.storage != TN_RAGGED || a.outer.empty() || b.outer.empty() ||
-      !same(a.outer[0], b.outer[0]))
+int32_t LayerPlan::carry(const tn_spec* spec) {
+  if (spec == nullptr) fail(TN_PLUGIN_FAULT, "plan carries a null spec");
+  Spec carried = Spec::from(*spec);
+  if (!has_whole_bytes(carried.dtype))
+    fail(TN_UNSUPPORTED, "plan carries ", to_string(carried, symbols_), "; expected elements of at least 8 bits");
+  for (size_t i = 0; i < carried.shape.size(); ++i) {
+    const Dim& dim = carried.shape[i];
+    const bool samples = i == 0 && same(dim, tn_dim_symbol(TN_SYMBOL_SAMPLES));
+    if (dim.symbol != TN_SYMBOL_NONE && !samples)
+      fail(TN_PLUGIN_FAULT, "plan carries ", to_string(carried, symbols_),
+           "; its first dimension must be constant or the samples, the others constant");
+  }
+  layer_.carried.push_back(std::move(carried));
+  return static_cast<int32_t>(layer_.carried.size() - 1);
+}
+
+int32_t LayerPlan::derive_rows(const tn_rows_rule* rule, tn_dim* rows) {
+  if (rule == nullptr || rule->a == nullptr || rows == nullptr) fail(TN_PLUGIN_FAULT, "plan derives rows of null");
+  if (!TN_HAS(rule, tn_rows_rule, bound)) fail(TN_PLUGIN_FAULT, "plan derives rows by a rule that is too short");
+  DerivedRows made = derived(*rule);
+  made.rows = symbols_.derived(made, layer_.name);
+  *rows = tn_dim_symbol(made.rows);
+  layer_.derived_rows.push_back(std::move(made));
+  return static_cast<int32_t>(layer_.derived_rows.size() - 1);
+}
+
+// Returns the checked rule, without its symbol.
+DerivedRows LayerPlan::derived(const tn_rows_rule& rule) const {
+  const Spec a = Spec::from(*rule.a);
+  const Spec b = rule.b == nullptr ? Spec{} : Spec::from(*rule.b);
+  DerivedRows made;
+  made.rule = rule.rule;
+  made.window = rule.window;
+  made.stride = rule.stride;
+  made.padding = rule.padding;
+  made.count = rule.count;
+  if (made.rule == TN_ROWS_DATA && rule.bound == nullptr) fail(TN_PLUGIN_FAULT, "plan writes rows without a bound");
+  if (made.rule == TN_ROWS_DATA) made.bound = *rule.bound;
+  if (a.storage == TN_RAGGED) {
+    made.first = a.shape.at(0).symbol;
+    made.outer = a.outer;
+  } else if (made.rule == TN_ROWS_DATA && !a.shape.empty()) {
+    made.outer = {a.shape[0]};
+  }
+  if (made.rule == TN_ROWS_CONCATENATED && b.storage == TN_RAGGED) made.second = b.shape.at(0).symbol;
+  check_rule(made, a, b);
+  return made;
+}
+
+void LayerPlan::check_rule(const DerivedRows& derived, const Spec& a, const Spec& b) const {
+  const auto refuse = [&](const auto&... parts) { fail(TN_INVALID, parts..., ", got ", to_string(a, symbols_)); };
+  if (derived.rule < TN_ROWS_CONCATENATED || derived.rule > TN_ROWS_DATA)
+    fail(TN_UNSUPPORTED, "rows by rule ", derived.rule, ", which this host does not have");
+  if (derived.rule == TN_ROWS_CONCATENATED &&
+      (derived.first == 0 || derived.second == 0 || !same(a.outer.at(0), b.outer.at(0))))
     fail(TN_INVALID, "expected sequences of the same samples, got ", to_string(a, symbols_), " and ",
          to_string(b, symbols_));
-  ConcatenatedDim concatenated;
-  concatenated.first = a.shape[0].symbol;
-  concatenated.second = b.shape[0].symbol;
-  concatenated.rows = symbols_.concatenated(concatenated.first, concatenated.second);
-  layer_.concatenated.push_back(concatenated);
-  return tn_dim_symbol(concatenated.rows);
+  if (derived.outer.empty()) refuse("expected sequences");
+  if (derived.rule == TN_ROWS_STRIDED && (derived.window < 1 || derived.stride < 1 || derived.padding < 0))
+    fail(TN_PLUGIN_FAULT, "rows by a window of ", derived.window, ", a stride of ", derived.stride,
+         " and a padding of ", derived.padding, "; expected at least 1, 1 and 0");
+  if (derived.rule == TN_ROWS_FIRST && derived.count < 0)
+    fail(TN_PLUGIN_FAULT, "the first ", derived.count, " rows; expected at least 0");
+  for (const int32_t symbol : {derived.first, derived.second})
+    if (derived.rule != TN_ROWS_DATA && symbols_.is_written(symbol))
+      fail(TN_UNSUPPORTED, symbols_.name_of(symbol),
+           " are known only while a step runs; they can be read, but no rows "
+           "can be derived from them");
 }
 
 void LayerPlan::take_outputs() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!outputs_[i])
       fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "plan did not declare output \"",
-           type_.description.outputs[i].name, "\"");
+           value_name(type_.description.outputs, i), "\"");
     layer_.outputs.push_back(*outputs_[i]);
   }
 }

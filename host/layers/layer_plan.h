@@ -33,9 +33,12 @@ class LayerPlan {
   void set_callbacks(tn_planner& planner);
   void set_output(uint32_t number, const tn_spec* spec);
   int32_t declare(const tn_parameter* given, std::vector<LayerParameter>& list) const;
+  int32_t derive_rows(const tn_rows_rule* rule, tn_dim* rows);
+  int32_t carry(const tn_spec* spec);
   void limit_index(uint32_t input, int64_t limit);
   void set_state_count(uint32_t count);
-  [[nodiscard]] Dim join(const Spec& a, const Spec& b);
+  [[nodiscard]] DerivedRows derived(const tn_rows_rule& rule) const;
+  void check_rule(const DerivedRows& derived, const Spec& a, const Spec& b) const;
   void take_outputs();
   void check_cost() const;
 

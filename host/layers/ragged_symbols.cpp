@@ -9,10 +9,21 @@ int32_t RaggedSymbols::of(const std::string& sequence, const std::string& part) 
   return known->second;
 }
 
-int32_t RaggedSymbols::concatenated(int32_t first, int32_t second) {
-  const auto [known, fresh] = concatenated_.try_emplace({first, second}, 0);
-  if (fresh) known->second = add(name(first) + " then " + name(second));
-  return known->second;
+int32_t RaggedSymbols::derived(const DerivedRows& rows, const std::string& layer) {
+  if (rows.rule == TN_ROWS_DATA) return *written_.insert(add(layer)).first;
+  const Rule rule = {rows.rule, rows.first, rows.second, rows.window, rows.stride, rows.padding, rows.count};
+  const auto [known, fresh] = derived_.try_emplace(rule, 0);
+  if (!fresh) return known->second;
+  const std::string& from = name(rows.first);
+  switch (rows.rule) {
+    case TN_ROWS_CONCATENATED:
+      return known->second = add(from + " then " + name(rows.second));
+    case TN_ROWS_FIRST:
+      return known->second = add("the first " + std::to_string(rows.count) + " of " + from);
+    default:
+      return known->second = add(from + " by windows of " + std::to_string(rows.window) + " and strides of " +
+                                 std::to_string(rows.stride));
+  }
 }
 
 int32_t RaggedSymbols::add(std::string name) {

@@ -4,12 +4,15 @@
 
 #include <tenon/layer.h>
 
+#include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/shape.h"
+#include "core/topology.h"
 
 namespace tenon::host {
 
@@ -20,8 +23,10 @@ class RaggedSymbols : public SymbolNames {
  public:
   // Returns the symbol of the rows of the sequences of this name, or of a part of them: "inner sequences", "entries".
   [[nodiscard]] int32_t of(const std::string& sequence, const std::string& part);
-  // Returns the symbol of concatenated sequences: in each, the rows of `first`, then those of `second`.
-  [[nodiscard]] int32_t concatenated(int32_t first, int32_t second);
+  // Returns the symbol of rows that `layer` makes. Equal rules have the same symbol, except TN_ROWS_DATA.
+  [[nodiscard]] int32_t derived(const DerivedRows& rows, const std::string& layer);
+  // Whether a call writes the number of rows while a step runs.
+  [[nodiscard]] bool is_written(int32_t symbol) const { return written_.contains(symbol); }
   // For messages: `rows of "words"`.
   [[nodiscard]] std::string name_of(int32_t symbol) const override;
 
@@ -30,7 +35,9 @@ class RaggedSymbols : public SymbolNames {
   [[nodiscard]] const std::string& name(int32_t symbol) const;
 
   std::map<std::pair<std::string, std::string>, int32_t> known_;
-  std::map<std::pair<int32_t, int32_t>, int32_t> concatenated_;
+  using Rule = std::array<int64_t, 7>;
+  std::map<Rule, int32_t> derived_;
+  std::set<int32_t> written_;
   std::vector<std::string> names_;  // by symbol
 };
 

@@ -1,8 +1,10 @@
 // Makes layers from the topology in a model file. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "host/layers/host_attributes.h"
 #include "host/layers/layer_factory.h"
 
 namespace tenon::host {
@@ -43,6 +45,7 @@ class JsonNode {
     if (found == value_.end()) bad(member(key), " is missing");
     return {*found, member(key)};
   }
+  [[nodiscard]] const std::string& who() const { return who_; }
   [[nodiscard]] bool has(const char* key) const { return object().contains(key); }
   [[nodiscard]] const json& object() const {
     if (!value_.is_object()) unexpected("an object");
@@ -121,15 +124,64 @@ DataSource source_from(const JsonNode& entry) {
   return source;
 }
 
+TypeVersion version_from(const JsonNode& entry) {
+  const JsonNode plugin = entry.at("plugin");
+  const JsonNode state = plugin.at("state_version");
+  TypeVersion from{plugin.at("id").text(), plugin.at("version").text(), 0};
+  const int64_t number = state.integer();
+  if (number < 0 || number > std::numeric_limits<uint32_t>::max())
+    bad(state.who(), " is ", number, "; expected 0 to ", std::numeric_limits<uint32_t>::max());
+  from.state_version = static_cast<uint32_t>(number);
+  return from;
+}
+
+// Reads the members that layers and inner layers share. Moves attributes of the host to `host`. Null stands for an
+// absent attribute in files that state a version.
+SavedLayer layer_from(const JsonNode& entry, Values& host) {
+  SavedLayer layer{entry.at("name").text(), entry.at("type").text(), {}, {}};
+  if (entry.has("plugin")) layer.from = version_from(entry);
+  const JsonNode attributes = entry.at("attributes");
+  for (const auto& [key, value] : attributes.object().items()) {
+    if (key.find('\0') != std::string::npos)
+      bad("layer \"", layer.name, "\": the name of an attribute has a NUL in it");
+    const bool own = !is_host_attribute(key);
+    const bool absent = own && layer.from && value.is_null();
+    (own ? layer.attributes : host)[key] = absent ? Value() : attributes.at(key).value();
+  }
+  return layer;
+}
+
+std::map<std::string, SavedLayer> inner_layers_from(const JsonNode& entry) {
+  std::map<std::string, SavedLayer> result;
+  if (!entry.has("inner")) return result;
+  for (const JsonNode& inner : entry.at("inner").list()) {
+    Values host;
+    SavedLayer layer = layer_from(inner, host);
+    if (!layer.from) bad(inner.who(), ": \"plugin\" is missing");
+    if (!host.empty()) bad(inner.who(), ": \"attributes\": \"", host.begin()->first, "\" is an attribute of the host");
+    const std::string name = layer.name;
+    if (!result.emplace(name, std::move(layer)).second) bad("two inner layers named \"", name, "\"");
+  }
+  return result;
+}
+
+// Checks the description of buffers, which only other programs read.
+void check_buffers(const JsonNode& entry) {
+  if (!entry.has("buffers")) return;
+  const JsonNode buffers = entry.at("buffers");
+  for (const auto& item : buffers.object().items()) static_cast<void>(buffers.at(item.key()).text());
+}
+
 }  // namespace
 
-std::vector<LayerOutput> LayerFactory::from_json(const json& described) {
+RestoredTopology LayerFactory::from_json(const json& described, StoredTensors& tensors) {
   const JsonNode topology(described, "");
   if (!described.is_object()) bad("it is ", kind_of(described), "; expected an object");
   if (const int64_t version = topology.at("version").integer(); version != 1)
     fail(TN_UNSUPPORTED, "topology version ", version);
   const std::vector<JsonNode> entries = topology.at("layers").list(), names = topology.at("outputs").list();
   std::map<std::string, LayerRef> layers;
+  SharedChanges changes;
   for (const JsonNode& entry : entries) {
     const std::string name = entry.at("name").text(), type = entry.at("type").text();
     LayerRef made;
@@ -138,23 +190,27 @@ std::vector<LayerOutput> LayerFactory::from_json(const json& described) {
     } else {
       std::vector<LayerOutput> inputs;
       for (const JsonNode& input : entry.at("inputs").list()) inputs.push_back(find_output(layers, input.text()));
-      const JsonNode attributes = entry.at("attributes");
-      Values values;
-      for (const auto& [key, value] : attributes.object().items()) {
-        if (key.find('\0') != std::string::npos) bad("layer \"", name, "\": the name of an attribute has a NUL in it");
-        values[key] = attributes.at(key).value();
+      Values host;
+      SavedLayer saved = layer_from(entry, host);
+      check_buffers(entry);
+      LayerRestorer restorer(std::move(saved), inner_layers_from(entry), tensors);
+      try {
+        made = make(type, name, std::move(inputs), host, &restorer).layer;
+      } catch (const Error& error) {
+        restorer.rethrow(error);
       }
-      made = layer(type, name, std::move(inputs), values).layer;
+      changes.add(made, restorer.changes());
     }
     if (!layers.emplace(name, std::move(made)).second) bad("two layers named \"", name, "\"");
   }
-  std::vector<LayerOutput> outputs;
+  RestoredTopology result;
   for (const JsonNode& output : names) {
-    outputs.push_back(find_output(layers, output.text()));
-    if (outputs.back().layer == nullptr) bad("an output without a name");
+    result.outputs.push_back(find_output(layers, output.text()));
+    if (result.outputs.back().layer == nullptr) bad("an output without a name");
   }
-  if (outputs.empty()) bad("\"outputs\" is empty");
-  return outputs;
+  if (result.outputs.empty()) bad("\"outputs\" is empty");
+  result.changes = changes.take();
+  return result;
 }
 
 }  // namespace tenon::host

@@ -28,6 +28,20 @@ void check_options(const MachineOptions& options, const Device& device) {
   if (options.max_rows < 0) fail(TN_INVALID, "max_rows is ", options.max_rows, "; expected at least 0");
 }
 
+// Returns the most rows that a layer can make of rows within their bounds.
+int64_t most_rows(const DerivedRows& derived, const std::vector<int64_t>& bounds) {
+  const auto of = [&](const Dim& dim) { return std::max<int64_t>(tn_dim_value(&dim, bounds.data()), 0); };
+  if (derived.rule == TN_ROWS_DATA) return of(derived.bound);
+  const int64_t rows = bounds.at(static_cast<size_t>(derived.first));
+  const int64_t sequences = of(derived.outer.at(0));
+  if (derived.rule == TN_ROWS_CONCATENATED)
+    return checked_add(rows, bounds.at(static_cast<size_t>(derived.second)), "rows");
+  if (derived.rule == TN_ROWS_FIRST) return std::min(rows, checked_multiply(sequences, derived.count, "rows"));
+  // floor((n + padding - window) / stride) + 1, summed over the sequences.
+  const int64_t each = std::max<int64_t>(checked_add(derived.padding, derived.stride, "rows") - derived.window, 0);
+  return checked_add(rows, checked_multiply(sequences, each, "rows"), "rows") / derived.stride;
+}
+
 // Returns the bounds of all symbols of a topology.
 std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& options, const RaggedBounds& grown) {
   constexpr int64_t kFirstRows = 16;  // per sample, until a minibatch has more
@@ -45,9 +59,7 @@ std::vector<int64_t> bounds_of(const Topology& topology, const MachineOptions& o
     put(dim.symbol, found == grown.end() ? first : found->second);
   };
   for (const LayerRef& leaf : topology.leaves) {
-    for (const ConcatenatedDim& concatenated : leaf->concatenated)
-      put(concatenated.rows, checked_add(bounds.at(static_cast<size_t>(concatenated.first)),
-                                         bounds.at(static_cast<size_t>(concatenated.second)), "rows"));
+    for (const DerivedRows& derived : leaf->derived_rows) put(derived.rows, most_rows(derived, bounds));
     if (!leaf->data) continue;
     fed(leaf->outputs[0].shape[0]);
     for (const Dim& outer : leaf->outputs[0].outer) fed(outer);
@@ -89,6 +101,9 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
   for (const BufferUse& buffer : lowered.buffers)
     if (!options.is_immutable(buffer.name)) kept.push_back(buffer.next);
   for (const ParameterUse& parameter : lowered.parameters) kept.push_back(parameter.gradient);
+  for (const CarriedUse& carried : lowered.carried) kept.push_back(carried.next);
+  for (const RaggedUse& rows : lowered.rows)
+    if (rows.is_written()) kept.insert(kept.end(), {rows.of.offsets, rows.of.count});
   if (options.keep_all)
     for (const auto& [layer, value] : lowered.outputs) kept.push_back(value);
   std::erase_if(kept,
@@ -100,6 +115,8 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
 std::vector<bool> placed_values(const Graph& graph, const Lowered& lowered) {
   std::vector<bool> placed(graph.values.size(), false);
   for (size_t i = 0; i < graph.values.size(); ++i) placed[i] = graph.values[i].producer < 0;
+  for (const RaggedUse& rows : lowered.rows)
+    if (rows.is_written()) placed[static_cast<size_t>(rows.of.count)] = true;  // in the sizes of symbols
   for (const ParameterUse& use : lowered.parameters)
     if (use.gradient != kNoValue) placed[static_cast<size_t>(use.gradient)] = true;
   return placed;
@@ -137,7 +154,9 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   model.bounds = bounds_of(topology, options, model.ragged_bounds);
   check_parameters(topology, target.set);
   check_immutable(topology, options);
-  model.lowered = lower(topology, target.registry, device.kind(), options.compute, model.bounds, options.training);
+  model.lowered = lower(topology, target.registry, *target.device,
+                        {options.compute, model.bounds, options.training,
+                         [&](const std::string& parameter) { return options.is_immutable(parameter); }});
   Graph graph = std::move(model.lowered.graph);
   model.inverses = Inverses(options.compute);
   model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);
@@ -148,10 +167,13 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   model.kept = kept_values(model, topology, graph, options);
   fuse(graph, model.kept);
   join_bags(graph, model.kept);
-  attach_epilogues(graph, [&](const Node& gemm) { return prefers_epilogue(device, graph, model.bounds, gemm); });
+  attach_epilogues(graph,
+                   [&](const Node& gemm) { return prefers_epilogue(*target.device, graph, model.bounds, gemm); });
   model.gradients = place_gradients(graph, model.lowered, target.set);
   model.memory_plan = plan_memory(graph, placed_values(graph, model.lowered), model.kept, model.bounds);
   model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds);
+  for (const RaggedUse& rows : model.lowered.rows)
+    if (rows.is_written()) model.calls->expect_rows(rows.symbol, rows.derived.bound);
   place_sparse_gradients(model, target);
   lay_out(model);
   if (target.set.has_values()) allocate(model, target.set, target.device, options.seed);

@@ -8,7 +8,18 @@
 
 namespace tenon::host {
 
-ValueId Inverses::of(Graph& graph, int32_t symbol) {
+ValueId Inverses::of(Graph& graph, int32_t symbol, int32_t layer) {
+  const auto rows = graph.rows.find(symbol);
+  if (rows != graph.rows.end() && rows->second.count != kNoValue) {
+    ValueId& inverse = computed_.try_emplace(symbol, kNoValue).first->second;
+    if (inverse != kNoValue) return inverse;
+    ProgramWriter program;
+    const int32_t count = program.apply(TN_OP_MAX, program.input(TN_SCALAR, TN_INT), program.constant(1, TN_INT));
+    program.output(program.apply(TN_OP_DIV, program.constant(1), program.cast(count, TN_FLOAT)));
+    GraphWriter nodes(graph, layer, false, compute_);
+    const ValueId scalar = nodes.view(rows->second.count, {});
+    return inverse = nodes.pointwise(std::make_shared<Program>(program.finish()), {scalar}, 0)[0];
+  }
   ValueId& inverse = by_symbol_.try_emplace(symbol, kNoValue).first->second;
   if (inverse == kNoValue) inverse = graph.add_external({compute_, {}, TN_DENSE, 0, {}}, "1/size");
   return inverse;
@@ -29,8 +40,9 @@ std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowere
         std::any_of(costs.begin(), costs.end(), [&](const Cost& cost) { return cost.per_sample == per_sample; });
     if (seen) continue;
     const auto layer = std::find(topology.leaves.begin(), topology.leaves.end(), leaf.layer);
-    GraphWriter nodes(graph, static_cast<int32_t>(layer - topology.leaves.begin()), false, compute);
-    const ValueId inverse = inverses.of(graph, graph.spec(per_sample).shape[0].symbol);
+    const auto number = static_cast<int32_t>(layer - topology.leaves.begin());
+    const ValueId inverse = inverses.of(graph, graph.spec(per_sample).shape[0].symbol, number);
+    GraphWriter nodes(graph, number, false, compute);
     costs.push_back({per_sample, nodes.pointwise(mean, {per_sample, inverse}, 0)[0]});
   }
   return costs;

@@ -18,17 +18,21 @@ struct Cost {
   ValueId mean = kNoValue;        // []
 };
 
-// Scalars with 1 / size of a symbol, in the compute type. The machine writes them before each forward.
+// Scalars with 1 / size of a symbol (0 for a size of 0), in the compute type. The machine writes them before each
+// forward.
 class Inverses {
  public:
   explicit Inverses(tn_dtype compute = TN_F32) : compute_(compute) {}
-  // Returns the scalar of a symbol; the first call for a symbol adds it to the graph.
-  ValueId of(Graph& graph, int32_t symbol);
+  // Returns the scalar of a symbol; the first call for a symbol adds it to the graph. If a call writes the size, the
+  // graph computes the scalar from it: nodes belong to layer number `layer`.
+  ValueId of(Graph& graph, int32_t symbol, int32_t layer);
+  // The scalars that the machine writes.
   [[nodiscard]] const std::map<int32_t, ValueId>& by_symbol() const { return by_symbol_; }
 
  private:
   tn_dtype compute_;
   std::map<int32_t, ValueId> by_symbol_;
+  std::map<int32_t, ValueId> computed_;
 };
 
 // Appends the mean of every cost that is an output: over samples, or over rows if the cost has one value per row.

@@ -35,8 +35,8 @@ std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vect
 
 namespace {
 
-// Returns the integer at `index` of an array.
-int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
+// Returns the integer at `index` of an array, which may be negative with strides.
+int64_t integer_at(const void* data, tn_dtype dtype, int64_t index) {
   switch (dtype) {
     case TN_U8:
     case TN_BOOL:
@@ -58,17 +58,19 @@ int64_t integer_at(const void* data, tn_dtype dtype, size_t index) {
 
 }  // namespace
 
-std::vector<int64_t> FeedChecker::check(const std::vector<ArrayView>& arrays) const {
-  std::vector<int64_t> symbols = sizes(arrays);
+MinibatchSizes FeedChecker::check(const std::vector<ArrayView>& arrays) const {
+  MinibatchSizes found = sizes(arrays);
   for (size_t i = 0; i < arrays.size(); ++i) check_indices(model_.lowered.feeds[i], arrays[i]);
-  check_shared(arrays, symbols);
-  return symbols;
+  check_shared(arrays, found.symbols);
+  return found;
 }
 
 // Checks types, shapes and offsets. Returns the sizes of all symbols.
-std::vector<int64_t> FeedChecker::sizes(const std::vector<ArrayView>& arrays) const {
+MinibatchSizes FeedChecker::sizes(const std::vector<ArrayView>& arrays) const {
   const Lowered& lowered = model_.lowered;
-  std::vector<int64_t> symbols(model_.bounds.size(), -1);
+  MinibatchSizes found;
+  std::vector<int64_t>& symbols = found.symbols;
+  symbols.assign(model_.bounds.size(), -1);
   int64_t& samples = symbols[TN_SYMBOL_SAMPLES];
   for (size_t i = 0; i < arrays.size(); ++i) {
     const Feed& feed = lowered.feeds[i];
@@ -83,12 +85,61 @@ std::vector<int64_t> FeedChecker::sizes(const std::vector<ArrayView>& arrays) co
            lowered.feeds[0].name, "\" has ", samples);
     samples = count;
   }
-  for (const RaggedUse& rows : lowered.rows)
-    if (rows.name.empty())
-      symbols[static_cast<size_t>(rows.symbol)] = symbols[static_cast<size_t>(rows.concatenated.first)] +
-                                                  symbols[static_cast<size_t>(rows.concatenated.second)];
   for (int64_t& size : symbols) size = std::max<int64_t>(size, 0);
-  return symbols;
+  if (std::any_of(lowered.rows.begin(), lowered.rows.end(), [](const RaggedUse& rows) { return rows.name.empty(); }))
+    derive(arrays, found);
+  return found;
+}
+
+namespace {
+
+// Returns the rows of a sequence that a layer derives from a sequence of `rows`, of TN_ROWS_CONCATENATED followed by
+// `second`.
+int64_t derived_length(const DerivedRows& derived, int64_t rows, int64_t second) {
+  switch (derived.rule) {
+    case TN_ROWS_CONCATENATED:
+      return rows + second;
+    case TN_ROWS_FIRST:
+      return std::min(rows, derived.count);
+    default: {  // TN_ROWS_STRIDED
+      const int64_t padded = rows + derived.padding;
+      return padded < derived.window ? 0 : (padded - derived.window) / derived.stride + 1;
+    }
+  }
+}
+
+}  // namespace
+
+// Computes the sizes and offsets of the rows that layers derive. Each comes after the rows that it is derived from.
+void FeedChecker::derive(const std::vector<ArrayView>& arrays, MinibatchSizes& sizes) const {
+  const Lowered& lowered = model_.lowered;
+  sizes.derived_offsets.resize(lowered.rows.size());
+  const auto offsets_of = [&](int32_t symbol) -> const int64_t* {
+    for (size_t i = 0; i < lowered.rows.size(); ++i)
+      if (lowered.rows[i].symbol == symbol && lowered.rows[i].name.empty()) return sizes.derived_offsets[i].data();
+    for (size_t i = 0; i < arrays.size(); ++i)
+      for (size_t level = 0; level < lowered.feeds[i].rows.size(); ++level)
+        if (lowered.feeds[i].rows[level] == symbol) return arrays[i].offsets[level];
+    return nullptr;
+  };
+  for (size_t i = 0; i < lowered.rows.size(); ++i) {
+    const RaggedUse& rows = lowered.rows[i];
+    if (!rows.name.empty()) continue;
+    int64_t& size = sizes.symbols[static_cast<size_t>(rows.symbol)];
+    if (rows.is_written()) {
+      size = tn_dim_value(&rows.derived.bound, sizes.symbols.data());
+      continue;
+    }
+    const int64_t* const first = offsets_of(rows.derived.first);
+    const int64_t* const second = rows.derived.second == 0 ? nullptr : offsets_of(rows.derived.second);
+    const auto sequences = static_cast<size_t>(tn_dim_value(&rows.of.outer, sizes.symbols.data()));
+    std::vector<int64_t>& offsets = sizes.derived_offsets[i];
+    offsets.assign(sequences + 1, 0);
+    for (size_t s = 0; s < sequences; ++s)
+      offsets[s + 1] = offsets[s] + derived_length(rows.derived, first[s + 1] - first[s],
+                                                   second == nullptr ? 0 : second[s + 1] - second[s]);
+    size = offsets.back();
+  }
 }
 
 // Checks type, shape and data. Returns the first dimension: the samples, or the rows of a ragged array.
@@ -149,8 +200,10 @@ void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const 
       sparse ? static_cast<size_t>(array.offsets[0][array.shape[0]]) : static_cast<size_t>(array.shape[0]);
   const void* data = sparse ? array.ids : array.data;
   const tn_dtype dtype = sparse ? TN_I64 : array.dtype;
-  for (size_t i = 0; i < rows * per_row; ++i) {
-    const int64_t value = integer_at(data, dtype, i);
+  const bool strided = !is_row_major(array);
+  StridedPlaces places(array);
+  for (size_t i = 0; i < rows * per_row; ++i, strided ? places.next() : void()) {
+    const int64_t value = integer_at(data, dtype, strided ? places.place() : static_cast<int64_t>(i));
     if (value >= 0 && value < feed.index_limit) continue;
     fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name,
          "\": ", feed.rows.empty() ? "sample " : "row ", i / per_row, " of the minibatch is ", value, "; ",
@@ -198,24 +251,21 @@ class FeedTaker {
       copy(of.offsets, array.offsets[level], (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));
     }
     if (feed.weights != kNoValue) return take_entries(feed, array);
-    uint64_t bytes = tn_dtype_bytes(array.dtype);
-    for (const int64_t extent : array.shape) bytes *= static_cast<uint64_t>(extent);
-    put(feed.value, array.data, bytes);
+    if (!is_row_major(array)) {
+      copy_elements(array, model_.memory.fed.at(feed.value).own);
+      return place(feed.value, model_.memory.fed.at(feed.value).own);
+    }
+    uint64_t elements = 1;
+    for (const int64_t extent : array.shape) elements *= static_cast<uint64_t>(extent);
+    put(feed.value, array.data, tn_dtype_storage(array.dtype, elements));
   }
 
-  // Computes the offsets of the concatenation of two ragged dimensions: the sums of their offsets.
-  void join(const RaggedUse& rows) {
-    const int64_t* first = offsets(rows.concatenated.first);
-    const int64_t* second = offsets(rows.concatenated.second);
-    int64_t* concatenated = offsets(rows.symbol);
-    for (int64_t i = 0; i <= size_of(rows.of.outer); ++i) concatenated[i] = first[i] + second[i];
+  void take_offsets(const RaggedUse& rows, const std::vector<int64_t>& offsets) {
+    copy(rows.of.offsets, offsets.data(), offsets.size() * sizeof(int64_t));
   }
 
  private:
   [[nodiscard]] int64_t size_of(const Dim& dim) const { return tn_dim_value(&dim, symbols_.data()); }
-  [[nodiscard]] int64_t* offsets(int32_t symbol) const {
-    return static_cast<int64_t*>(calls_.memory(calls_.graph().rows.at(symbol).offsets));
-  }
 
   // Takes the entries of a sparse feed: ids, and values in the compute type (1 if the array has none).
   void take_entries(const Feed& feed, const ArrayView& array) {
@@ -259,11 +309,11 @@ class FeedTaker {
 }  // namespace
 
 void take_feeds(CompiledModel& model, const Device& device, const std::vector<ArrayView>& arrays,
-                const std::vector<int64_t>& symbols, FeedMode mode) {
-  FeedTaker taker(model, device, symbols, mode);
+                const MinibatchSizes& sizes, FeedMode mode) {
+  FeedTaker taker(model, device, sizes.symbols, mode);
   for (size_t i = 0; i < arrays.size(); ++i) taker.take(model.lowered.feeds[i], arrays[i]);
-  for (const RaggedUse& rows : model.lowered.rows)
-    if (rows.name.empty()) taker.join(rows);
+  for (size_t i = 0; i < sizes.derived_offsets.size(); ++i)
+    if (!sizes.derived_offsets[i].empty()) taker.take_offsets(model.lowered.rows[i], sizes.derived_offsets[i]);
 }
 
 }  // namespace tenon::host

@@ -11,6 +11,13 @@ namespace tenon::host {
 
 using namespace core;
 
+// The sizes of a minibatch.
+struct MinibatchSizes {
+  std::vector<int64_t> symbols;  // by symbol; of rows that a call writes: the bound
+  // By number in Lowered::rows: the offsets of the rows that layers derive from those that are fed; else empty.
+  std::vector<std::vector<int64_t>> derived_offsets;
+};
+
 // Whether arrays are copied, or borrowed: valid and unchanged until the next forward.
 enum class FeedMode { kCopied, kLent };
 
@@ -22,11 +29,12 @@ class FeedChecker {
  public:
   FeedChecker(const CompiledModel& model, int64_t max_samples) : model_(model), max_samples_(max_samples) {}
   // Checks arrays[i] for feed i: type, shape, storage, offsets, indices, and equal lengths if data layers share a
-  // sequence. Returns the sizes of all symbols. Errors name the data layer and the place in it.
-  [[nodiscard]] std::vector<int64_t> check(const std::vector<ArrayView>& arrays) const;
+  // sequence. Errors name the data layer and the place in it.
+  [[nodiscard]] MinibatchSizes check(const std::vector<ArrayView>& arrays) const;
 
  private:
-  [[nodiscard]] std::vector<int64_t> sizes(const std::vector<ArrayView>& arrays) const;
+  [[nodiscard]] MinibatchSizes sizes(const std::vector<ArrayView>& arrays) const;
+  void derive(const std::vector<ArrayView>& arrays, MinibatchSizes& sizes) const;
   [[nodiscard]] int64_t check_dense(const Feed& feed, const ArrayView& array) const;
   void check_samples(const Feed& feed, int64_t samples) const;
   int64_t check_rows(const Feed& feed, const ArrayView& array, std::vector<int64_t>& symbols) const;
@@ -38,9 +46,8 @@ class FeedChecker {
 };
 
 // Copies checked arrays into the memory of the model. With FeedMode::kLent, binds aligned arrays instead of copying
-// them if kernels can read host memory. Also computes the offsets of concatenated sequences. symbols: the result of
-// check.
+// them if kernels can read host memory. Also copies the offsets of derived rows. sizes: the result of check.
 void take_feeds(CompiledModel& model, const Device& device, const std::vector<ArrayView>& arrays,
-                const std::vector<int64_t>& symbols, FeedMode mode);
+                const MinibatchSizes& sizes, FeedMode mode);
 
 }  // namespace tenon::host

@@ -43,7 +43,8 @@ void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<
     const int32_t layer = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(mean)].producer)].layer;
     GraphWriter nodes(graph, layer, true, options.compute);
     const Shape& shape = graph.spec(per_sample).shape;
-    seeds.push_back({per_sample, nodes.pointwise_on(spread, {inverses.of(graph, shape[0].symbol)}, shape, 1)[0]});
+    seeds.push_back(
+        {per_sample, nodes.pointwise_on(spread, {inverses.of(graph, shape[0].symbol, layer)}, shape, 1)[0]});
   }
   std::vector<ValueId> wanted;
   std::set<ValueId> row_sparse;
@@ -75,7 +76,7 @@ std::vector<PlacedGradient> place_gradients(const Graph& graph, const Lowered& l
   std::vector<PlacedGradient> placed;
   uint64_t offset = 0;
   for (const auto& [number, gradient] : by_entry) {
-    const uint64_t bytes = padded_elements(set.entries()[number].count) * tn_dtype_bytes(graph.spec(gradient).dtype);
+    const uint64_t bytes = tn_dtype_storage(graph.spec(gradient).dtype, padded_elements(set.entries()[number].count));
     placed.push_back({gradient, number, offset, bytes});
     offset += bytes;
   }

@@ -26,15 +26,19 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
 void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   if (!set_->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
-  const std::vector<int64_t> symbols = FeedChecker(model_, options_.max_samples).check(arrays);
+  const MinibatchSizes sizes = FeedChecker(model_, options_.max_samples).check(arrays);
+  const std::vector<int64_t>& symbols = sizes.symbols;
   grow(symbols);
   samples_ = -1;
   fresh_ = false;
   begin_step(symbols);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples > 0) {
-    take_feeds(model_, *device_, arrays, symbols, mode);
+    take_feeds(model_, *device_, arrays, sizes, mode);
+    advance_carried(samples);
     run(Phase::kForward);
+    settle_rows();
+    carried_samples_ = samples;
   }
   samples_ = samples;
   fresh_ = true;
@@ -51,7 +55,7 @@ void Machine::grow(const std::vector<int64_t>& symbols) {
       fail(TN_INVALID, SubjectName{rows.name}, "data layer \"", rows.name, "\": ", symbols[at],
            " rows in a minibatch; the machine was made for at most ", options_.max_rows);
     fits = false;
-    if (rows.name.empty()) continue;  // concatenated: its bound follows from the others
+    if (rows.name.empty()) continue;  // derived: its bound follows from the others
     int64_t bound = model_.bounds[at];
     while (bound < symbols[at]) bound = checked_multiply(bound, int64_t{2}, "rows");
     bounds[rows.symbol] = bound;
@@ -77,9 +81,56 @@ void Machine::replace_model(CompiledModel larger) {
       gradient.copy(kept);
     }
   }
+  copy_carried(larger);
   model_ = std::move(larger);
   memory_id_ = std::move(memory_id);
   symbols_ = std::move(symbols);
+}
+
+// Returns the bytes of one sample of a carried state, and of all of it.
+static std::pair<uint64_t, uint64_t> carried_bytes(const Spec& spec, int64_t max_samples) {
+  uint64_t bytes = tn_dtype_bytes(spec.dtype);
+  const bool by_sample = !spec.shape.empty() && spec.shape[0].symbol != TN_SYMBOL_NONE;
+  for (size_t i = by_sample ? 1 : 0; i < spec.shape.size(); ++i) bytes *= static_cast<uint64_t>(spec.shape[i].offset);
+  return {by_sample ? bytes : 0, by_sample ? bytes * static_cast<uint64_t>(max_samples) : bytes};
+}
+
+void Machine::copy_carried(CompiledModel& to) const {
+  for (size_t i = 0; i < model_.lowered.carried.size(); ++i) {
+    const CarriedUse &from_use = model_.lowered.carried[i], &to_use = to.lowered.carried[i];
+    const uint64_t bytes = carried_bytes(model_.calls->graph().spec(from_use.now), options_.max_samples).second;
+    std::memcpy(to.calls->memory(to_use.now), model_.calls->memory(from_use.now), bytes);
+    if (from_use.next != kNoValue && carried_samples_ > 0)
+      std::memcpy(to.calls->memory(to_use.next), model_.calls->memory(from_use.next), bytes);
+  }
+}
+
+// Makes the next states of the last forward the present ones. Samples that it did not have begin with zeros.
+void Machine::advance_carried(int64_t samples) {
+  for (const CarriedUse& use : model_.lowered.carried) {
+    const auto [per_sample, all] = carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples);
+    if (use.next == kNoValue || carried_samples_ == 0) continue;
+    auto* const now = static_cast<std::byte*>(model_.calls->memory(use.now));
+    const uint64_t known =
+        per_sample == 0 ? all : per_sample * static_cast<uint64_t>(std::min(samples, carried_samples_));
+    std::memcpy(now, model_.calls->memory(use.next), known);
+    std::memset(now + known, 0, all - known);
+  }
+  carried_samples_ = 0;
+}
+
+void Machine::reset_carried() {
+  if (!set_->has_values()) return;
+  carried_samples_ = 0;
+  for (const CarriedUse& use : model_.lowered.carried)
+    std::memset(model_.calls->memory(use.now), 0,
+                carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples).second);
+}
+
+// Takes the sizes that calls have written.
+void Machine::settle_rows() {
+  for (const RaggedUse& rows : model_.lowered.rows)
+    if (rows.is_written()) symbols_[static_cast<size_t>(rows.symbol)] = model_.memory.symbols[rows.symbol];
 }
 
 void Machine::begin_step(const std::vector<int64_t>& symbols) {

@@ -38,6 +38,9 @@ class Machine {
   // it overwrites the values of the forward.
   void backward();
 
+  // Sets the carried states to zero, as before the first forward.
+  void reset_carried();
+
   [[nodiscard]] int64_t samples() const { return samples_; }
   [[nodiscard]] double cost() const;  // sum of the means of the cost outputs
   // Throws TN_NOT_KEPT if the value was not kept; the message says how to keep it.
@@ -74,8 +77,11 @@ class Machine {
   [[nodiscard]] CompileTarget target() const { return {*set_, *registry_, device_}; }
   void grow(const std::vector<int64_t>& symbols);
   void replace_model(CompiledModel larger);
+  void copy_carried(CompiledModel& to) const;
+  void advance_carried(int64_t samples);
   void reserve_rows(SparseGradient& gradient);
   void begin_step(const std::vector<int64_t>& symbols);
+  void settle_rows();
   void run(Phase phase);
   [[nodiscard]] const ParameterUse& differentiated(const std::string& parameter) const;
   [[nodiscard]] const SparseGradient* sparse_gradient(ValueId value) const;
@@ -95,9 +101,10 @@ class Machine {
   std::vector<int64_t> symbols_;  // sizes by symbol in the last forward
   DeviceMemory dense_gradient_;   // returned by gradient()
   ErrorSink errors_;
-  int64_t samples_ = -1;      // of the last forward; -1: none, or it failed
-  bool fresh_ = false;        // a forward succeeded, and no backward has overwritten its values yet
-  bool accumulated_ = false;  // backward has run since the last update: the gradients are valid
+  int64_t samples_ = -1;         // of the last forward; -1: none, or it failed
+  int64_t carried_samples_ = 0;  // samples of the forward that wrote the next carried states; 0: they are zero
+  bool fresh_ = false;           // a forward succeeded, and no backward has overwritten its values yet
+  bool accumulated_ = false;     // backward has run since the last update: the gradients are valid
 };
 
 }  // namespace tenon::host

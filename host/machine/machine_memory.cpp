@@ -16,12 +16,28 @@ uint64_t bytes_by_symbol(const CompiledModel& model) { return whole_lines(model.
 
 std::vector<ValueId> fed_values(const Lowered& lowered) {
   std::vector<ValueId> values;
-  for (const RaggedUse& rows : lowered.rows) values.push_back(rows.of.offsets);
+  for (const RaggedUse& rows : lowered.rows)
+    if (!rows.is_written()) values.push_back(rows.of.offsets);
   for (const Feed& feed : lowered.feeds) {
     values.push_back(feed.value);
     if (feed.weights != kNoValue) values.push_back(feed.weights);
   }
   return values;
+}
+
+// Returns the values that lie in the section `fixed`: constants, then carried states.
+std::vector<ValueId> fixed_values(const Lowered& lowered) {
+  std::vector<ValueId> values;
+  for (const ConstantUse& constant : lowered.constants) values.push_back(constant.value);
+  for (const CarriedUse& carried : lowered.carried) values.push_back(carried.now);
+  return values;
+}
+
+uint64_t fixed_bytes(const CompiledModel& model) {
+  uint64_t bytes = 0;
+  for (const ValueId value : fixed_values(model.lowered))
+    bytes = checked_add(bytes, bytes_of(model.calls->graph().spec(value), model.bounds), "constants");
+  return bytes;
 }
 
 uint64_t gradient_bytes(const CompiledModel& model) {
@@ -40,6 +56,23 @@ void bind_control(CompiledModel& model, uint64_t seed) {
   memory.symbols = reinterpret_cast<int64_t*>(symbols);
   for (const auto& [symbol, inverse] : model.inverses.by_symbol())
     model.calls->bind(inverse, inverses + static_cast<size_t>(symbol) * sizeof(double));
+  for (const RaggedUse& rows : model.lowered.rows)
+    if (rows.is_written()) model.calls->bind(rows.of.count, memory.symbols + rows.symbol);
+}
+
+// Binds constants and copies their elements; binds carried states and sets them to zero.
+void bind_fixed(CompiledModel& model) {
+  std::byte* next = model.memory.block.data() + model.memory.sections.fixed;
+  std::memset(next, 0, fixed_bytes(model));
+  for (const ConstantUse& constant : model.lowered.constants) {
+    if (!constant.bytes.empty()) std::memcpy(next, constant.bytes.data(), constant.bytes.size());
+    model.calls->bind(constant.value, next);
+    next += bytes_of(model.calls->graph().spec(constant.value), model.bounds);
+  }
+  for (const CarriedUse& carried : model.lowered.carried) {
+    model.calls->bind(carried.now, next);
+    next += bytes_of(model.calls->graph().spec(carried.now), model.bounds);
+  }
 }
 
 void bind_feeds(CompiledModel& model) {
@@ -76,6 +109,7 @@ void lay_out(CompiledModel& model) {
   for (const ValueId fed : fed_values(model.lowered))
     feed_bytes = checked_add(feed_bytes, bytes_of(model.calls->graph().spec(fed), model.bounds), "feeds");
   sections.feeds = section(feed_bytes);
+  sections.fixed = section(fixed_bytes(model));
   sections.gradients = section(gradient_bytes(model));
   sections.arena = section(model.memory_plan.bytes);
   sections.workspace = section(model.calls->workspace_bytes());
@@ -90,6 +124,7 @@ void allocate(CompiledModel& model, ParameterSet& set, const std::shared_ptr<Dev
   std::memset(base + sections.gradients, 0, gradient_bytes(model));
   bind_control(model, seed);
   bind_feeds(model);
+  bind_fixed(model);
   for (const ParameterUse& use : model.lowered.parameters) calls.bind(use.stored, set.data(use.name));
   for (const BufferUse& use : model.lowered.buffers) calls.bind(use.stored, set.data(use.name));
   for (const PlacedGradient& gradient : model.gradients)

@@ -1,4 +1,5 @@
-// The memory of a machine: one block of its device for step control, feeds, gradients, arena and workspace.
+// The memory of a machine: one block of its device for step control, feeds, constants and
+// carried states, gradients, arena and workspace.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +19,7 @@ struct CompiledModel;
 
 struct MachineMemory {
   struct Sections {  // offsets into the block, bytes
-    uint64_t control = 0, feeds = 0, gradients = 0, arena = 0, workspace = 0, total = 0;
+    uint64_t control = 0, feeds = 0, fixed = 0, gradients = 0, arena = 0, workspace = 0, total = 0;
   };
   struct FeedMemory {
     std::byte* own = nullptr;    // in the block, for arrays that are copied

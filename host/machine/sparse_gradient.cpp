@@ -18,7 +18,7 @@ SparseGradient::SparseGradient(ValueId value, size_t number, const ParameterEntr
 
 SparseGradient::Layout SparseGradient::layout(int64_t capacity) const {
   const auto rows = static_cast<uint64_t>(std::max<int64_t>(capacity, 1));
-  const uint64_t row = checked_multiply(static_cast<uint64_t>(width_), uint64_t{tn_dtype_bytes(dtype_)}, "row bytes");
+  const uint64_t row = storage_bytes(dtype_, static_cast<uint64_t>(width_), "row bytes");
   Layout result;
   result.ids = kCacheLine;
   result.values =

@@ -33,7 +33,7 @@ class SparseGradient {
   [[nodiscard]] int64_t height() const { return height_; }  // rows of the parameter
   [[nodiscard]] int64_t width() const { return width_; }    // elements of a row
   [[nodiscard]] tn_dtype dtype() const { return dtype_; }
-  [[nodiscard]] uint64_t row_bytes() const { return static_cast<uint64_t>(width_) * tn_dtype_bytes(dtype_); }
+  [[nodiscard]] uint64_t row_bytes() const { return tn_dtype_storage(dtype_, static_cast<uint64_t>(width_)); }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] int64_t capacity() const { return rows_.capacity; }
   [[nodiscard]] const tn_row_sparse& rows() const { return rows_; }

@@ -33,7 +33,7 @@ tn_layer_type adopt(const tn_layer_type& from) {
   if (table.description->role == TN_ROLE_METRIC)  // elsewhere null says that there is nothing to finalize
     fill(
         table.finalize,
-        +[](const tn_attributes*, const double*, tn_metric_result, void*) -> tn_status { return TN_UNSUPPORTED; });
+        +[](const tn_finalizer* f) { return missing(f->errors, "the plugin offers no finalize for this metric"); });
   return table;
 }
 
@@ -67,15 +67,17 @@ tn_reader_type adopt(const tn_reader_type& from) {
 tn_device_type adopt(const tn_device_type& from) {
   tn_device_type table = full_size(from);
   fill(
-      table.count, +[](const tn_errors* errors) -> int32_t { return -missing(errors, "the plugin offers no count"); });
+      table.count,
+      +[](void*, const tn_errors* errors) -> int32_t { return -missing(errors, "the plugin offers no count"); });
   fill(
-      table.open, +[](const tn_services*, const tn_errors* errors, int32_t, void**) {
-        return missing(errors, "the plugin offers no open");
-      });
+      table.open,
+      +[](const tn_device_open* open, void**) { return missing(open->errors, "the plugin offers no open"); });
   fill(
       table.close, +[](void*) {});
   fill(
-      table.properties, +[](void*, tn_device_properties*) -> tn_status { return TN_UNSUPPORTED; });
+      table.properties, +[](void*, const tn_errors* errors, tn_device_properties*) {
+        return missing(errors, "the plugin offers no properties");
+      });
   fill(
       table.allocate, +[](void*, const tn_errors* errors, uint64_t) -> void* {
         missing(errors, "the plugin offers no allocate");
@@ -84,24 +86,32 @@ tn_device_type adopt(const tn_device_type& from) {
   fill(
       table.release, +[](void*, void*, uint64_t) {});
   fill(
-      table.copy, +[](void*, void*, void*, const void*, uint64_t, int32_t) -> tn_status { return TN_UNSUPPORTED; });
+      table.copy,
+      +[](void*, const tn_errors* errors, const tn_copy*) { return missing(errors, "the plugin offers no copy"); });
   fill(
-      table.fill, +[](void*, void*, void*, uint8_t, uint64_t) -> tn_status { return TN_UNSUPPORTED; });
+      table.fill, +[](void*, const tn_errors* errors, void*, void*, uint8_t, uint64_t) {
+        return missing(errors, "the plugin offers no fill");
+      });
   fill(
-      table.stream_create, +[](void*, void**) -> tn_status { return TN_UNSUPPORTED; });
+      table.stream_create,
+      +[](void*, const tn_errors* errors, void**) { return missing(errors, "the plugin offers no stream_create"); });
   fill(
       table.stream_destroy, +[](void*, void*) {});
   fill(
       table.stream_wait,
       +[](void*, const tn_errors* errors, void*) { return missing(errors, "the plugin offers no stream_wait"); });
   fill(
-      table.event_create, +[](void*, void**) -> tn_status { return TN_UNSUPPORTED; });
+      table.event_create,
+      +[](void*, const tn_errors* errors, void**) { return missing(errors, "the plugin offers no event_create"); });
   fill(
       table.event_destroy, +[](void*, void*) {});
   fill(
-      table.event_record, +[](void*, void*, void*) -> tn_status { return TN_UNSUPPORTED; });
+      table.event_record, +[](void*, const tn_errors* errors, void*, void*) {
+        return missing(errors, "the plugin offers no event_record");
+      });
   fill(
-      table.event_wait, +[](void*, void*, void*) -> tn_status { return TN_UNSUPPORTED; });
+      table.event_wait,
+      +[](void*, const tn_errors* errors, void*, void*) { return missing(errors, "the plugin offers no event_wait"); });
   return table;
 }
 
@@ -112,15 +122,16 @@ tn_kernel adopt(const tn_kernel& from) {
   fill(
       table.query, +[](const tn_kernel_site*, tn_kernel_needs*) -> tn_status { return TN_UNSUPPORTED; });
   fill(
-      table.prepare, +[](const tn_services*, const tn_errors* errors, void*, const tn_kernel_site*, int32_t,
-                         tn_prepared*) { return missing(errors, "the plugin offers no prepare for this kernel"); });
+      table.prepare, +[](const tn_kernel_site* site, int32_t, tn_prepared*) {
+        return missing(site->errors, "the plugin offers no prepare for this kernel");
+      });
   return table;
 }
 
 }  // namespace
 
 Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags) {
-  const Origin origin{manifest.id, tags};
+  const Origin origin{manifest.id, tags, manifest.version};
   Components result;
   for (size_t i = 0; i < manifest.layers.size(); ++i)
     result.layers.push_back({origin, manifest.layers[i], adopt(*plugin.layers[i])});
@@ -132,6 +143,8 @@ Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* 
     result.devices.push_back({origin, manifest.devices[i].kind, adopt(*plugin.devices[i])});
   for (size_t i = 0; i < manifest.kernels.size(); ++i)
     result.kernels.push_back({origin, adopt(*plugin.kernels[i]), manifest.kernels[i].chain});
+  for (size_t i = 0; i < manifest.providers.size(); ++i)
+    result.providers.push_back({origin, full_size(*plugin.providers[i])});
   return result;
 }
 

@@ -52,6 +52,14 @@ struct Context {
 std::string or_empty(const char* string) { return string == nullptr ? "" : string; }
 
 Attribute attribute_of(const Context& context, const tn_attribute* attribute) {
+  if (const tn_attribute& known = TN_CHECKED(context, attribute, tn_attribute, "attribute", doc);
+      !is_known_kind(known.kind)) {
+    Attribute result;
+    result.name = context.name(known.name, "name");
+    result.doc = or_empty(known.doc);
+    result.kind = known.kind;
+    return result;
+  }
   try {
     return Attribute::from(*attribute);
   } catch (const Error& error) {
@@ -95,7 +103,7 @@ UpdaterDescription updater_of(const Context& plugin, const tn_updater_type* entr
   const auto& d = TN_CHECKED(context, table.description, tn_updater_description, "description", state_version);
   const std::string type = context.name(d.type, "type");
   context.owner = "updater type \"" + type + "\"";
-  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.state_version};
+  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.state_version, ""};
 }
 
 ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) {
@@ -104,7 +112,7 @@ ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) 
   const auto& d = TN_CHECKED(context, table.description, tn_reader_description, "description", traits);
   const std::string type = context.name(d.type, "type");
   context.owner = "reader type \"" + type + "\"";
-  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.traits};
+  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.traits, ""};
 }
 
 DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) {
@@ -137,6 +145,15 @@ KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   return result;
 }
 
+ProviderDescription provider_of(const Context& plugin, const tn_provider* entry) {
+  Context context{plugin.owner + ", a provider"};
+  const tn_provider& provider = TN_CHECKED(context, entry, tn_provider, "table", shared);
+  const std::string name = context.name(provider.name, "name");
+  context.owner = "provider \"" + name + "\"";
+  if (provider.table == nullptr) context.refuse("its table is null");
+  return {context.name(provider.device, "device"), context.name(provider.id, "id"), name, provider.score};
+}
+
 NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
   const tn_library& library = TN_CHECKED(plugin, entry, tn_library, "library", hint);
   return {plugin.name(library.name, "libraries: name"), or_empty(library.hint)};
@@ -146,7 +163,7 @@ NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
 
 Manifest describe(const tn_plugin& descriptor) {
   Context context{"the plugin"};
-  const tn_plugin& plugin = TN_CHECKED(context, &descriptor, tn_plugin, "descriptor", libraries);
+  const tn_plugin& plugin = TN_CHECKED(context, &descriptor, tn_plugin, "descriptor", providers);
   Manifest result;
   result.abi = {plugin.abi.major, plugin.abi.built, plugin.abi.required};
   result.id = context.name(plugin.id, "id");
@@ -164,6 +181,7 @@ Manifest describe(const tn_plugin& descriptor) {
   result.devices = context.list(plugin.devices, plugin.devices_count, "devices", with(device_of));
   result.kernels = context.list(plugin.kernels, plugin.kernels_count, "kernels", with(kernel_of));
   result.libraries = context.list(plugin.libraries, plugin.libraries_count, "libraries", with(library_of));
+  result.providers = context.list(plugin.providers, plugin.providers_count, "providers", with(provider_of));
   check_manifest(result);
   return result;
 }

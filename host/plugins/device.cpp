@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/device.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/alignment.h"
@@ -10,11 +12,39 @@
 
 namespace tenon::host {
 
-Device::Device(const DeviceType& type, const tn_services* services, int32_t index)
+// An object that a plugin's kernels share on a device.
+struct Device::SharedObject {
+  SharedObject(Origin origin, const tn_shared& from, std::string named)
+      : by(std::move(origin)), who(std::move(named)), close(from.close) {}
+  ~SharedObject() {
+    if (open && close != nullptr) free_by_plugin(by, who, {Tag::kSetup, "close"}, close, object);
+  }
+  SharedObject(const SharedObject&) = delete;
+  SharedObject& operator=(const SharedObject&) = delete;
+
+  Origin by;
+  std::string who;
+  void (*close)(void*);
+  void* object = nullptr;
+  bool open = false;
+};
+
+Device::Device(const DeviceType& type, const tn_services* services, int32_t index,
+               std::vector<const Provider*> providers)
     : type_(type), who_("device \"" + type.kind + "\""), services_(services) {
+  for (const Provider* provider : providers)
+    providers_.push_back({provider, full_size(provider->table.table, provider->table.id, provider->plugin)});
+  lent_ = {sizeof lent_, index, type_.kind.c_str(), nullptr, this, nullptr};
+  lent_.table = [](void* self, const char* id, uint32_t bytes) -> const void* {
+    try {
+      return id == nullptr ? nullptr : static_cast<const Device*>(self)->table_by_id(id, bytes);
+    } catch (...) {  // as if the device did not offer it: out of memory, or a fault that ThreadTags keeps
+      return nullptr;
+    }
+  };
   ErrorSink sink(who_, type.tags);
   const tn_device_type& table = type.table;
-  const int32_t present = call_plugin(type, who_, {Tag::kSetup, "count"}, table.count, sink.get());
+  const int32_t present = call_plugin(type, who_, {Tag::kSetup, "count"}, table.count, table.user, sink.get());
   if (present < 0) sink.check(TN_PLUGIN_FAULT);
   if (index < 0 || index >= present)
     fail(
@@ -22,19 +52,24 @@ Device::Device(const DeviceType& type, const tn_services* services, int32_t inde
         present == 0 ? "not present on this machine" : text("unknown number ", index, "; expected 0 to ", present - 1));
   bool open = true;
   try {
-    const tn_status opened =
-        call_plugin(type, who_, {Tag::kSetup, "open"}, table.open, services, sink.get(), index, &instance_);
+    const tn_device_open arguments = {sizeof arguments, index, services, sink.get(), table.user};
+    const tn_status opened = call_plugin(type, who_, {Tag::kSetup, "open"}, table.open, &arguments, &instance_);
     open = opened == TN_OK;
     sink.check(opened);
     properties_.size = sizeof properties_;
-    sink.check(call_plugin(type, who_, {Tag::kAny, "properties"}, table.properties, instance_, &properties_));
+    lent_.instance = instance_;
+    sink.check(
+        call_plugin(type, who_, {Tag::kAny, "properties"}, table.properties, instance_, sink.get(), &properties_));
   } catch (...) {
     if (open) close();
     throw;
   }
 }
 
-Device::~Device() { close(); }
+Device::~Device() {
+  shared_.clear();
+  close();
+}
 
 void Device::close() noexcept { free_by_plugin(type_, who_, {Tag::kSetup, "close"}, type_.table.close, instance_); }
 
@@ -50,8 +85,54 @@ tn_tensor Device::tensor(tn_dtype dtype, int32_t storage) const {
 
 void Device::copy(void* to, const void* from, uint64_t bytes, int32_t kind) {
   ErrorSink sink(who_, type_.tags);
-  sink.check(
-      call_plugin(type_, who_, {Tag::kRun, "copy", this}, type_.table.copy, instance_, nullptr, to, from, bytes, kind));
+  const tn_copy what = {sizeof what, kind, nullptr, to, from, bytes};
+  sink.check(call_plugin(type_, who_, {Tag::kRun, "copy", this}, type_.table.copy, instance_, sink.get(), &what));
+}
+
+void Device::wait() {
+  ErrorSink sink(who_, type_.tags);
+  sink.check(call_plugin(type_, who_, {Tag::kAny, "stream_wait"}, type_.table.stream_wait, instance_, sink.get(),
+                         static_cast<void*>(nullptr)));
+}
+
+const void* Device::table_by_id(const char* id, size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = tables_.find(id); known != tables_.end())
+    return bytes <= known->second.size() * sizeof(uint64_t) ? known->second.data() : nullptr;
+  if (type_.table.extension == nullptr) return nullptr;
+  const void* const given =
+      call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, type_.table.user, id);
+  if (given == nullptr) return nullptr;
+  const TableCopy& table = tables_.emplace(id, full_size(given, id, type_.plugin)).first->second;
+  return bytes <= table.size() * sizeof(uint64_t) ? table.data() : nullptr;
+}
+
+Device::TableCopy Device::full_size(const void* given, const char* id, const std::string& plugin) const {
+  constexpr size_t kTableBytes = 256;  // more than any table of these headers has
+  const size_t size = *static_cast<const uint32_t*>(given);
+  if (size < 2 * sizeof(uint32_t) || size % alignof(void*) != 0)
+    fail(TN_PLUGIN_FAULT, who_, ": table \"", id, "\" of ", plugin, " states a size of ", size, " bytes");
+  TableCopy table(std::max(size, kTableBytes) / sizeof(uint64_t), 0);
+  std::memcpy(table.data(), given, size);
+  return table;
+}
+
+void* Device::shared(const Origin& by, const tn_shared* shared) {
+  if (shared == nullptr) return nullptr;
+  const auto known = shared_.find(shared);
+  if (known != shared_.end()) return known->second->object;
+  const std::string who = "plugin \"" + by.plugin + "\" on " + who_;
+  if (!TN_HAS(shared, tn_shared, user) || shared->open == nullptr)
+    fail(TN_PLUGIN_FAULT, who, ": its tn_shared is too short or has no open");
+  auto made = std::make_unique<SharedObject>(by, *shared, who);
+  SharedObject& object = *made;
+  ErrorSink sink(who, by.tags);
+  const tn_status opened = call_plugin(by, who, {Tag::kSetup, "open"}, shared->open, services_, sink.get(), lent(),
+                                       shared->user, &object.object);
+  object.open = opened == TN_OK;
+  sink.check(opened);
+  shared_.emplace(shared, std::move(made));
+  return object.object;
 }
 
 DeviceMemory::DeviceMemory(std::shared_ptr<Device> device, uint64_t bytes) : device_(std::move(device)), bytes_(bytes) {
@@ -92,6 +173,30 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 Prepared::~Prepared() {
   if (prepared_.destroy != nullptr && prepared_.binding != nullptr)
     free_by_plugin(by_, who_, {Tag::kSetup, "destroy"}, prepared_.destroy, prepared_.binding);
+}
+
+Prepared::Prepared(Prepared&& other) noexcept
+    : prepared_(std::exchange(other.prepared_, tn_prepared{})),
+      by_(std::move(other.by_)),
+      who_(std::move(other.who_)) {}
+
+Prepared& Prepared::operator=(Prepared&& other) noexcept {
+  std::swap(prepared_, other.prepared_);
+  std::swap(by_, other.by_);
+  std::swap(who_, other.who_);
+  return *this;
+}
+
+NewerOpcode newer_opcode(uint32_t opset, const tn_program& program) {
+  for (uint32_t i = 0; i < program.instructions_count; ++i)
+    if (tn_op_info(program.instructions[i].op).opset > opset) return {program.instructions[i].op, opset};
+  return {};
+}
+
+void refuse(const Device& device, const NewerOpcode& newer, const std::string& who) {
+  const tn_opcode row = tn_op_info(newer.op);
+  fail(TN_UNSUPPORTED, ComponentName{who}, "device \"", device.kind(), "\" knows the opcodes up to opset ", newer.opset,
+       ", but the program has \"", row.name, "\" of opset ", row.opset);
 }
 
 }  // namespace tenon::host

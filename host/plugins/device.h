@@ -3,8 +3,14 @@
 
 #include <tenon/device.h>
 
+#include <cstdint>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "host/plugins/error_sink.h"
 #include "host/plugins/registry.h"
@@ -14,8 +20,10 @@ namespace tenon::host {
 // An open device: its instance in the plugin, and its properties.
 class Device {
  public:
-  // Opens device number `index`; TN_NOT_FOUND if there is no such device.
-  Device(const DeviceType& type, const tn_services* services, int32_t index);
+  // Opens device number `index`; TN_NOT_FOUND if there is no such device. providers: for this kind of device, best
+  // score first.
+  Device(const DeviceType& type, const tn_services* services, int32_t index,
+         std::vector<const Provider*> providers = {});
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -33,22 +41,66 @@ class Device {
   [[nodiscard]] tn_tensor tensor(tn_dtype dtype, int32_t storage) const;
   // Copies in the order of the device's first stream. kind: TN_COPY_*.
   void copy(void* to, const void* from, uint64_t bytes, int32_t kind);
-  // Returns a primitive table by id; null if the device does not offer it.
+  // Waits until all work of the device's first stream is done; throws the failure of earlier work.
+  void wait();
+  // Returns a full-size copy of the device's own table of primitives by id, missing members null; null if it does not
+  // offer it.
   template <typename Table>
   [[nodiscard]] const Table* primitives(const char* id) const {
-    if (type_.table.extension == nullptr) return nullptr;
-    return static_cast<const Table*>(call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, id));
+    return static_cast<const Table*>(table_by_id(id, sizeof(Table)));
   }
+  // A table of primitives by id, with the object that its functions get as device.
+  template <typename Table>
+  struct Offer {
+    const Table* table;
+    void* instance;
+    const Origin* by;
+    std::string name;  // of the provider; of the device itself: the id of its plugin
+  };
+  // Returns the tables of the providers, best score first, then the device's own, if any.
+  template <typename Table>
+  [[nodiscard]] std::vector<Offer<Table>> offers(const char* id);
+  // Returns the device as kernels see it.
+  [[nodiscard]] const tn_device* lent() const { return &lent_; }
+  // Returns the object of a kernel's or provider's plugin on this device; opens it at the first call. `by`: its plugin.
+  void* shared(const Origin& by, const tn_shared* shared);
 
  private:
+  struct SharedObject;
+  using TableCopy = std::vector<uint64_t>;
   void close() noexcept;
+  // Returns a copy of a table that begins with its size, padded with zeros so that any table of these headers fits.
+  [[nodiscard]] TableCopy full_size(const void* given, const char* id, const std::string& plugin) const;
+  [[nodiscard]] const void* table_by_id(const char* id, size_t bytes) const;
 
   const DeviceType& type_;
   std::string who_;
   const tn_services* services_;
   void* instance_ = nullptr;
   tn_device_properties properties_ = {};
+  tn_device lent_ = {};
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, TableCopy, std::less<>> tables_;  // the device's own, by id
+  struct Provided {
+    const Provider* provider;
+    TableCopy table;
+  };
+  std::vector<Provided> providers_;
+  std::map<const tn_shared*, std::unique_ptr<SharedObject>> shared_;
 };
+
+template <typename Table>
+std::vector<Device::Offer<Table>> Device::offers(const char* id) {
+  std::vector<Offer<Table>> all;
+  for (const Provided& each : providers_) {
+    if (std::strcmp(each.provider->table.id, id) != 0) continue;
+    void* const object = shared(*each.provider, each.provider->table.shared);
+    all.push_back({reinterpret_cast<const Table*>(each.table.data()), object == nullptr ? instance_ : object,
+                   each.provider, each.provider->table.name});
+  }
+  if (const auto* own = primitives<Table>(id); own != nullptr) all.push_back({own, instance_, &type_, type_.plugin});
+  return all;
+}
 
 // A block of device memory.
 class DeviceMemory {
@@ -77,10 +129,13 @@ class Prepared {
  public:
   Prepared() { prepared_.size = sizeof prepared_; }
   ~Prepared();
+  Prepared(Prepared&& other) noexcept;
+  Prepared& operator=(Prepared&& other) noexcept;
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
   // Prepares the call with `function`, a prepare function of `by`; `arguments` are all but its last one. Call it once.
+  // If that fails, the destructor frees the binding that the function set, if any.
   template <typename... Parameters, typename... Arguments>
   void prepare(const Origin& by, ErrorSink& errors, tn_status (*function)(Parameters...), Arguments... arguments) {
     by_ = by;
@@ -100,5 +155,50 @@ class Prepared {
   Origin by_;
   std::string who_;
 };
+
+// An opcode of a program that is newer than the opset of a table; op is 0 if the table knows all opcodes.
+struct NewerOpcode {
+  uint16_t op = 0;
+  uint32_t opset = 0;  // of the table
+};
+[[nodiscard]] NewerOpcode newer_opcode(uint32_t opset, const tn_program& program);
+template <typename Table, typename Site>
+NewerOpcode newer_opcode(const Table& table, const Site& site) {
+  if constexpr (std::is_same_v<Site, tn_pointwise_site>)
+    return newer_opcode(table.opset, *site.program);
+  else if constexpr (std::is_same_v<Site, tn_gemm_epilogue> || std::is_same_v<Site, tn_row_sparse_update>)
+    return newer_opcode(table.opset, *site.site->program);
+  else
+    return {};  // a primitive without a program
+}
+// Throws TN_UNSUPPORTED about the component `who`, naming the device, its opset and the opcode.
+[[noreturn]] void refuse(const Device& device, const NewerOpcode& newer, const std::string& who);
+
+// Prepares a call by function `prepare` of the best table `id` for the device that takes the site: a provider that
+// returns TN_UNSUPPORTED, or does not know an opcode of the site's program, leaves the call to the next. Returns the
+// name of the table's maker.
+template <typename Table, typename Site>
+std::string prepare_primitive(Device& device, const char* id,
+                              tn_status (*Table::*prepare)(void*, const tn_services*, const tn_errors*, const Site*,
+                                                           tn_prepared*),
+                              const Site* site, ErrorSink& errors, Prepared& prepared) {
+  for (const Device::Offer<Table>& offer : device.offers<Table>(id)) {
+    if (offer.table->*prepare == nullptr) continue;
+    if (const NewerOpcode newer = newer_opcode(*offer.table, *site); newer.op != 0) {
+      if (offer.by == &device.origin()) refuse(device, newer, errors.who());
+      continue;
+    }
+    Prepared made;
+    try {
+      made.prepare(*offer.by, errors, offer.table->*prepare, offer.instance, device.services(), errors.get(), site);
+    } catch (const Error& error) {
+      if (error.code() != TN_UNSUPPORTED || offer.by == &device.origin()) throw;
+      continue;
+    }
+    prepared = std::move(made);
+    return offer.name;
+  }
+  fail(TN_UNSUPPORTED, ComponentName{errors.who()}, "device \"", device.kind(), "\" does not offer ", id);
+}
 
 }  // namespace tenon::host

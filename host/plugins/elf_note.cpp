@@ -1,14 +1,15 @@
-// A bounded reader of ELF notes. A library for the whole of ELF would map the file and trust far more of it than the
-// three structures that are needed here. SPDX-License-Identifier: Apache-2.0
+// A bounded reader of ELF files. A library for the whole of ELF would map the file and trust far more of it than the
+// few structures that are needed here. SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/elf_note.h"
 
 #include <elf.h>
 #include <tenon/plugin.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "core/checked.h"
 
@@ -16,7 +17,8 @@ namespace tenon::host {
 
 namespace {
 
-constexpr uint64_t kMostNotes = 1024;  // of a file; a plugin has about four
+constexpr uint64_t kMostNotes = 1024;             // of a file; a plugin has about four
+constexpr uint64_t kMostDynamicBytes = 1u << 20;  // a plugin has about 500
 
 #if defined(__x86_64__)
 constexpr uint16_t kMachine = EM_X86_64;
@@ -33,28 +35,24 @@ struct Range {
   uint64_t begin, end;
 };
 
-class NoteReader {
+// A shared object for this machine. Every offset and size is checked against the length of the file.
+class ElfFile {
  public:
-  explicit NoteReader(InputFile& file) : file_(file), size_(file.size()) {}
+  explicit ElfFile(InputFile& file) : file_(file), size_(file.size()), header_(checked_header()) {}
 
-  std::string read() {
-    const Elf64_Ehdr header = checked_header();
-    for (uint64_t i = 0; i < header.e_phnum; ++i) {
-      const auto segment = read_struct<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr), "a program header");
-      // The loader maps these segments: reading a page past the end of a truncated file would kill the process.
-      if (segment.p_type == PT_LOAD) within(segment.p_offset, segment.p_filesz, "a segment");
-      if (segment.p_type == PT_NOTE) visit(segment);
-    }
-    if (!note_) fail(TN_REFUSED, "it holds no Tenon note; a plugin is built with tenon_add_plugin, which writes one");
-    return read_text(*note_);
-  }
-
- private:
+ protected:
   // Returns [begin, begin + bytes), which must lie within the file.
   Range within(uint64_t begin, uint64_t bytes, const char* what) const {
     if (begin > size_ || bytes > size_ - begin)
       fail(TN_REFUSED, what, " (", bytes, " bytes at ", begin, ") lies beyond the end of the file at ", size_);
     return {begin, begin + bytes};
+  }
+
+  // Calls visit(program header) for each segment.
+  template <typename Visit>
+  void each_segment(Visit visit) {
+    for (uint64_t i = 0; i < header_.e_phnum; ++i)
+      visit(read_struct<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr), "a program header"));
   }
 
   template <typename Struct>
@@ -84,6 +82,35 @@ class NoteReader {
     return header;
   }
 
+  // Returns whether the bytes at `at` are `text` and the NUL after it.
+  bool is_text(uint64_t at, uint64_t end, std::string_view text) {
+    if (at > end || text.size() + 1 > end - at) return false;
+    std::string found(text.size() + 1, '\0');
+    file_.read(at, found.data(), found.size());
+    return found.back() == '\0' && text == found.c_str();
+  }
+
+  InputFile& file_;
+  const uint64_t size_;
+  const Elf64_Ehdr header_;
+};
+
+class NoteReader : ElfFile {
+ public:
+  using ElfFile::ElfFile;
+
+  std::string read() {
+    each_segment([this](const Elf64_Phdr& segment) {
+      // The loader maps these segments: reading a page past the end of a truncated file would kill the process.
+      if (segment.p_type == PT_LOAD) within(segment.p_offset, segment.p_filesz, "a segment");
+      if (segment.p_type == PT_NOTE) visit(segment);
+    });
+    if (note_) return read_text(*note_);
+    if (reserved_) fail(TN_REFUSED, "its Tenon note is reserved but empty; 'tenon plugins seal' fills it in");
+    fail(TN_REFUSED, "it holds no Tenon note; tenon_add_plugin and 'tenon plugins seal' write one");
+  }
+
+ private:
   void visit(const Elf64_Phdr& segment) {
     const Range range = within(segment.p_offset, segment.p_filesz, "a note segment");
     const uint64_t alignment = segment.p_align == 8 ? 8 : 4;
@@ -102,21 +129,15 @@ class NoteReader {
     const uint64_t text = round_up(name + note.n_namesz, alignment);
     const uint64_t bytes = text + note.n_descsz;
     if (bytes > end - at) fail(TN_REFUSED, "the note at ", at, " runs over the end of its segment");
-    if (note.n_type == TN_NOTE_TYPE && owned(at + name, note.n_namesz)) {
+    const bool ours = note.n_namesz == sizeof TN_NOTE_OWNER && is_text(at + name, at + text, TN_NOTE_OWNER);
+    if (ours && note.n_type == TN_NOTE_RESERVED) reserved_ = true;
+    if (ours && note.n_type == TN_NOTE_TYPE) {
       if (note_ && note_->begin != at + text) fail(TN_REFUSED, "it holds two Tenon notes");  // segments may overlap
       if (note.n_descsz == 0 || note.n_descsz > TN_NOTE_LIMIT)
         fail(TN_REFUSED, "its Tenon note has ", note.n_descsz, " bytes; 1 to ", TN_NOTE_LIMIT, " are allowed");
       note_ = Range{at + text, at + bytes};
     }
     return std::min(end, checked_add(at, round_up(bytes, alignment), "note"));
-  }
-
-  bool owned(uint64_t at, uint32_t bytes) {
-    constexpr char kOwner[] = TN_NOTE_OWNER;
-    if (bytes != sizeof kOwner) return false;
-    std::array<char, sizeof kOwner> name;
-    file_.read(at, name.data(), name.size());
-    return std::memcmp(name.data(), kOwner, sizeof kOwner) == 0;
   }
 
   std::string read_text(const Range& range) {
@@ -128,14 +149,93 @@ class NoteReader {
 
   static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-  InputFile& file_;
-  const uint64_t size_;
   uint64_t notes_ = 0;
   std::optional<Range> note_;
+  bool reserved_ = false;
+};
+
+// Finds sections and needed libraries.
+class LinkReader : ElfFile {
+ public:
+  using ElfFile::ElfFile;
+
+  // Returns whether the file has a section of this name that is not empty. A file may lack its section headers.
+  bool has_section(std::string_view name) {
+    if (header_.e_shoff == 0 || header_.e_shnum == 0) return false;
+    if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum)
+      fail(TN_REFUSED, "its section headers are not of the usual form");
+    const std::vector<Elf64_Shdr> sections = read_array<Elf64_Shdr>(
+        within(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr), "the section header table"));
+    const Elf64_Shdr& table = sections[header_.e_shstrndx];
+    const Range names = within(table.sh_offset, table.sh_size, "the table of section names");
+    return std::any_of(sections.begin(), sections.end(), [&](const Elf64_Shdr& section) {
+      return section.sh_size > 0 && is_text(names.begin + section.sh_name, names.end, name);
+    });
+  }
+
+  // Returns whether the loader loads this library with the file.
+  bool needs(std::string_view library) {
+    const std::vector<Elf64_Dyn> entries = dynamic_entries();
+    const auto value = [&](int64_t tag) {
+      const auto found =
+          std::find_if(entries.begin(), entries.end(), [&](const Elf64_Dyn& entry) { return entry.d_tag == tag; });
+      return found == entries.end() ? 0 : found->d_un.d_val;
+    };
+    const std::optional<Range> names = mapped(value(DT_STRTAB), value(DT_STRSZ));
+    return names && std::any_of(entries.begin(), entries.end(), [&](const Elf64_Dyn& entry) {
+             return entry.d_tag == DT_NEEDED && entry.d_un.d_val < names->end - names->begin &&
+                    is_text(names->begin + entry.d_un.d_val, names->end, library);
+           });
+  }
+
+ private:
+  template <typename Struct>
+  std::vector<Struct> read_array(const Range& range) {
+    std::vector<Struct> result((range.end - range.begin) / sizeof(Struct));
+    file_.read(range.begin, result.data(), result.size() * sizeof(Struct));
+    return result;
+  }
+
+  // Returns the entries of the dynamic segment before its end mark; none without such a segment.
+  std::vector<Elf64_Dyn> dynamic_entries() {
+    std::vector<Elf64_Dyn> result;
+    each_segment([&](const Elf64_Phdr& segment) {
+      if (segment.p_type != PT_DYNAMIC) return;
+      const Range range = within(segment.p_offset, segment.p_filesz, "the dynamic segment");
+      if (segment.p_filesz > kMostDynamicBytes)
+        fail(TN_REFUSED, "its dynamic segment has ", segment.p_filesz, " bytes; at most ", kMostDynamicBytes,
+             " are allowed");
+      result = read_array<Elf64_Dyn>(range);
+    });
+    const auto end =
+        std::find_if(result.begin(), result.end(), [](const Elf64_Dyn& entry) { return entry.d_tag == DT_NULL; });
+    result.erase(end, result.end());
+    return result;
+  }
+
+  // Returns the place in the file of what the loader maps to `address`, if it is within one segment.
+  std::optional<Range> mapped(uint64_t address, uint64_t bytes) {
+    std::optional<Range> result;
+    each_segment([&](const Elf64_Phdr& segment) {
+      if (segment.p_type != PT_LOAD || address < segment.p_vaddr) return;
+      const uint64_t offset = address - segment.p_vaddr;
+      if (offset > segment.p_filesz || bytes > segment.p_filesz - offset) return;
+      const Range whole = within(segment.p_offset, segment.p_filesz, "a segment");
+      result = Range{whole.begin + offset, whole.begin + offset + bytes};
+    });
+    return result;
+  }
 };
 
 }  // namespace
 
 std::string read_note(InputFile& file) { return NoteReader(file).read(); }
+
+void check_unwinder(InputFile& file) {
+  LinkReader reader(file);
+  if (!reader.has_section(".gcc_except_table") || reader.needs("libgcc_s.so.1")) return;
+  fail(TN_REFUSED, "it has exception tables (section .gcc_except_table) but does not need libgcc_s.so.1, so that an ",
+       "exception in it could not be caught by the host and would end the process; link it with -shared-libgcc");
+}
 
 }  // namespace tenon::host

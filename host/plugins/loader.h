@@ -29,6 +29,7 @@ struct Components {
   std::vector<ReaderType> readers;
   std::vector<DeviceType> devices;
   std::vector<Kernel> kernels;
+  std::vector<Provider> providers;
 };
 // Copies the components of `plugin`. `manifest` equals describe(plugin); the components carry `tags`.
 [[nodiscard]] Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags);

@@ -120,14 +120,6 @@ class Node {
     return value->get<double>();
   }
 
-  // Returns an integer from `first` to `last`.
-  [[nodiscard]] int32_t choice(const char* key, int32_t first, int32_t last) const {
-    const auto number = integer<int32_t>(key);
-    if (number < first || number > last)
-      refuse(path(key), "unknown ", key, " ", number, "; known: ", first, " to ", last);
-    return number;
-  }
-
   // Returns read(value, path) for each entry of a list; empty if the list is absent.
   template <typename Read>
   [[nodiscard]] auto list(const char* key, Read read) const {
@@ -164,7 +156,8 @@ Attribute attribute_from(const json& value, const std::string& path) {
   Attribute result;
   result.name = node.string("name");
   result.doc = node.string_or_empty("doc");
-  result.kind = node.choice("kind", TN_ATTR_BOOL, TN_ATTR_STRINGS);
+  result.kind = node.integer<int32_t>("kind");
+  if (!is_known_kind(result.kind)) return result;
   result.minimum = node.number("minimum");
   result.maximum = node.number("maximum");
   result.choices = node.strings("choices");
@@ -182,7 +175,7 @@ LayerDescription layer_from(const json& value, const std::string& path) {
   const Node node(value, path);
   LayerDescription result;
   result.type = node.string("type");
-  result.role = node.choice("role", TN_ROLE_LAYER, TN_ROLE_METRIC);
+  result.role = node.integer<int32_t>("role");
   result.doc = node.string_or_empty("doc");
   result.inputs = node.list("inputs", port_from);
   result.outputs = node.list("outputs", port_from);
@@ -195,13 +188,13 @@ LayerDescription layer_from(const json& value, const std::string& path) {
 UpdaterDescription updater_from(const json& value, const std::string& path) {
   const Node node(value, path);
   return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
-          node.integer_or_zero<uint32_t>("state_version")};
+          node.integer_or_zero<uint32_t>("state_version"), ""};
 }
 
 ReaderDescription reader_from(const json& value, const std::string& path) {
   const Node node(value, path);
   return {node.string("type"), node.string_or_empty("doc"), node.list("attributes", attribute_from),
-          node.integer_or_zero<uint32_t>("traits")};
+          node.integer_or_zero<uint32_t>("traits"), ""};
 }
 
 DeviceDescription device_from(const json& value, const std::string& path) {
@@ -217,15 +210,21 @@ KernelDescription kernel_from(const json& value, const std::string& path) {
                               node.string_or_empty("name"),
                               {},
                               node.integer_or_zero<int32_t>("score"),
-                              node.strings("fuses")};
+                              node.strings("fuses"),
+                              ""};
   for (const std::string& name : node.strings("dtypes")) {
     try {
       result.dtypes.push_back(dtype_from_name(name));
-    } catch (const Error& error) {
-      refuse(node.path("dtypes"), error.message());
+    } catch (const Error&) {
+      result.refused = unknown_value(text("compute type \"", name, "\""));
     }
   }
   return result;
+}
+
+ProviderDescription provider_from(const json& value, const std::string& path) {
+  const Node node(value, path);
+  return {node.string("device"), node.string("id"), node.string("name"), node.integer_or_zero<int32_t>("score")};
 }
 
 NeededLibrary library_from(const json& value, const std::string& path) {
@@ -272,6 +271,7 @@ Manifest manifest_from(const json& note) {
   result.devices = node.list("devices", device_from);
   result.kernels = node.list("kernels", kernel_from);
   result.libraries = node.list("libraries", library_from);
+  result.providers = node.list("providers", provider_from);
   check_manifest(result);
   return result;
 }

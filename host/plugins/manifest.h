@@ -34,7 +34,15 @@ struct KernelDescription {
   std::vector<tn_dtype> dtypes;
   int32_t score = 0;
   std::vector<std::string> chain;  // fused layer types; empty: the kernel is for `type` alone
+  std::string refused;             // as of a layer type
   bool operator==(const KernelDescription&) const = default;
+};
+struct ProviderDescription {
+  std::string device;  // kind
+  std::string id;      // of the table
+  std::string name;
+  int32_t score = 0;
+  bool operator==(const ProviderDescription&) const = default;
 };
 struct NeededLibrary {
   std::string name;
@@ -51,6 +59,7 @@ struct Manifest {
   std::vector<DeviceDescription> devices;
   std::vector<KernelDescription> kernels;
   std::vector<NeededLibrary> libraries;
+  std::vector<ProviderDescription> providers;
   bool operator==(const Manifest&) const = default;
 };
 
@@ -60,7 +69,8 @@ struct Manifest {
 [[nodiscard]] nlohmann::json parse_note(const std::string& note);
 // Reads the versions alone. Every future form of the note keeps them in this place.
 [[nodiscard]] AbiInterval abi_from(const nlohmann::json& note);
-// Reads the whole manifest. Ignores unknown keys; refuses wrong types, unknown kinds and malformed names.
+// Reads the whole manifest. Ignores unknown keys; refuses wrong types and malformed names. A component with an unknown
+// value, which a newer interface may have, is only marked as refused.
 [[nodiscard]] Manifest manifest_from(const nlohmann::json& note);
 
 // Accepts a plugin of the host's major version that requires at most the host's minor version and was built with
@@ -68,9 +78,15 @@ struct Manifest {
 void check_abi(const AbiInterval& abi);
 // Accepts a comma-separated list of features that are all known and present in this CPU.
 void check_isa(const std::string& isa);
-// Checks that names are well-formed and unique, ranges finite and not empty, roles and compute types known.
-void check_manifest(const Manifest& manifest);
-// Returns the first difference of two manifests as a sentence, "" if they are equal.
+// Whether this host knows the kind of an attribute, TN_ATTR_*. The rest of an attribute of another kind is not read.
+[[nodiscard]] bool is_known_kind(int32_t kind);
+// Returns why a component with this value is refused: "its <what> is unknown to this host, ...".
+[[nodiscard]] std::string unknown_value(const std::string& what);
+// Checks that names are well-formed and unique, ranges finite and not empty. Marks the components as refused that have
+// a role, kind, flag, trait, compute type or length that this host does not know.
+void check_manifest(Manifest& manifest);
+// Returns the first difference of two manifests as a sentence, "" if they are equal. Of components that are refused it
+// compares the names alone.
 [[nodiscard]] std::string difference(const Manifest& note, const Manifest& plugin);
 
 }  // namespace tenon::host

@@ -14,6 +14,7 @@ namespace tenon::host {
 namespace {
 
 constexpr uint16_t kOldestBuilt = 2;  // minor version of the oldest headers whose plugins this host still runs
+constexpr size_t kLongestChain = 8;   // of layers that a kernel fuses
 
 bool is_word(std::string_view name) {
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
@@ -54,27 +55,77 @@ void check_attributes(const std::string& owner, const std::vector<Attribute>& at
   }
 }
 
+// Returns the first unknown value of a type, "" if all are known.
+std::string unknown_of(const std::vector<Attribute>& attributes) {
+  for (const Attribute& attribute : attributes)
+    if (!is_known_kind(attribute.kind)) return text("kind ", attribute.kind, " of attribute \"", attribute.name, "\"");
+  return "";
+}
+std::string unknown_of(const char* what, const std::vector<Port>& ports) {
+  constexpr uint32_t kKnown = TN_PORT_OPTIONAL | TN_PORT_VARIADIC | TN_PORT_INTEGER | TN_PORT_ANY | TN_PORT_SPARSE;
+  for (const Port& port : ports)
+    if ((port.flags & ~kKnown) != 0) return text("flags ", port.flags & ~kKnown, " of ", what, " \"", port.name, "\"");
+  return "";
+}
+std::string unknown_of(const LayerDescription& layer) {
+  if (layer.role < TN_ROLE_LAYER || layer.role > TN_ROLE_METRIC) return text("role ", layer.role);
+  for (const std::string& found :
+       {unknown_of("input", layer.inputs), unknown_of("output", layer.outputs), unknown_of(layer.attributes)})
+    if (!found.empty()) return found;
+  return "";
+}
+std::string unknown_of(const UpdaterDescription& updater) { return unknown_of(updater.attributes); }
+std::string unknown_of(const ReaderDescription& reader) {
+  constexpr uint32_t kKnown =
+      TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
+  return (reader.traits & ~kKnown) != 0 ? text("traits ", reader.traits & ~kKnown) : unknown_of(reader.attributes);
+}
+std::string unknown_of(const KernelDescription& kernel) {
+  if (kernel.chain.size() > kLongestChain) return text("chain of ", kernel.chain.size(), " layers");
+  for (const tn_dtype dtype : kernel.dtypes)
+    if (dtype == TN_COMPUTE || !is_float(dtype)) return text("compute type ", dtype_name(dtype));
+  return "";
+}
+
+template <typename Description>
+void mark_unknown(std::vector<Description>& components) {
+  for (Description& component : components) {
+    if (!component.refused.empty()) continue;
+    if (const std::string found = unknown_of(component); !found.empty()) component.refused = unknown_value(found);
+  }
+}
+
+void check_ports(const std::string& owner, const char* what, const std::vector<Port>& ports) {
+  Names seen;
+  for (const Port& port : ports) {
+    check_word(owner, what, port.name, seen);
+    if ((port.flags & TN_PORT_VARIADIC) != 0 && &port != &ports.back())
+      fail(TN_REFUSED, owner, ": ", what, " \"", port.name, "\" is variadic but not the last one");
+  }
+}
+
 void check_layer(const LayerDescription& layer) {
   const std::string owner = "layer type \"" + layer.type + "\"";
   check_attributes(owner, layer.attributes);
-  Names inputs, outputs, parameters;
-  for (const Port& port : layer.inputs) check_word(owner, "input", port.name, inputs);
-  for (const Port& port : layer.outputs) check_word(owner, "output", port.name, outputs);
+  check_ports(owner, "input", layer.inputs);
+  check_ports(owner, "output", layer.outputs);
+  Names parameters;
   for (const std::string& suffix : layer.parameters) check_word(owner, "parameter", suffix, parameters);
-  for (size_t i = 0; i + 1 < layer.inputs.size(); ++i)
-    if ((layer.inputs[i].flags & TN_PORT_VARIADIC) != 0)
-      fail(TN_REFUSED, owner, ": input \"", layer.inputs[i].name, "\" is variadic but not the last one");
-  if (layer.role < TN_ROLE_LAYER || layer.role > TN_ROLE_METRIC)
-    fail(TN_REFUSED, owner, " has the unknown role ", layer.role);
-  if (layer.outputs.empty() != (layer.role == TN_ROLE_METRIC))
+  const auto check_variadic = [&](const char* what, const std::vector<Port>& ports) {
+    for (size_t i = 0; i + 1 < ports.size(); ++i)
+      if ((ports[i].flags & TN_PORT_VARIADIC) != 0)
+        fail(TN_REFUSED, owner, ": ", what, " \"", ports[i].name, "\" is variadic but not the last one");
+  };
+  check_variadic("input", layer.inputs);
+  check_variadic("output", layer.outputs);
+  if (layer.refused.empty() && layer.outputs.empty() != (layer.role == TN_ROLE_METRIC))
     fail(TN_REFUSED, owner, layer.outputs.empty() ? " has no output" : " is a metric but has outputs");
 }
 
 void check_chain(const std::string& owner, const KernelDescription& kernel) {
-  constexpr size_t kLongest = 8;
   if (kernel.chain.empty()) return;
-  if (kernel.chain.size() < 2 || kernel.chain.size() > kLongest)
-    fail(TN_REFUSED, owner, " fuses a chain of ", kernel.chain.size(), " layers; expected 2 to ", kLongest);
+  if (kernel.chain.size() < 2)
+    fail(TN_REFUSED, owner, " fuses a chain of ", kernel.chain.size(), " layer; expected 2 to ", kLongestChain);
   for (const std::string& type : kernel.chain)
     if (!is_type_name(type)) fail(TN_REFUSED, owner, " fuses the malformed layer type \"", type, "\"");
   if (kernel.chain.back() != kernel.type)
@@ -102,6 +153,13 @@ std::vector<Feature> cpu_features() {
 #endif
 }
 
+// Whether an entry of a list, of any kind, is a refused component.
+template <typename Entry>
+bool is_refused(const Entry& entry) {
+  if constexpr (requires { entry.refused; }) return !entry.refused.empty();
+  return false;
+}
+
 // Describes the first difference of two lists, "" if they are equal. name(entry) returns an entry's name.
 template <typename Entry, typename Name>
 std::string list_difference(const char* what, const std::vector<Entry>& note, const std::vector<Entry>& plugin,
@@ -110,6 +168,7 @@ std::string list_difference(const char* what, const std::vector<Entry>& note, co
     if (note[i] == plugin[i]) continue;
     if (name(note[i]) != name(plugin[i]))
       return text("the note has the ", what, " \"", name(note[i]), "\" where the code has \"", name(plugin[i]), "\"");
+    if (is_refused(note[i])) continue;
     return text("the ", what, " \"", name(note[i]), "\" differs in the code");
   }
   if (note.size() == plugin.size()) return "";
@@ -126,6 +185,7 @@ std::string attributes_difference(const char* what, const std::vector<Descriptio
                                   const std::vector<Description>& plugin) {
   for (size_t i = 0; i < note.size() && i < plugin.size(); ++i) {
     if (note[i].type != plugin[i].type) break;
+    if (is_refused(note[i])) continue;
     const std::string found = list_difference("attribute", note[i].attributes, plugin[i].attributes,
                                               [](const Attribute& attribute) { return attribute.name; });
     if (!found.empty()) return text(what, " \"", note[i].type, "\": ", found);
@@ -165,8 +225,19 @@ void check_isa(const std::string& isa) {
   }
 }
 
-void check_manifest(const Manifest& manifest) {
+bool is_known_kind(int32_t kind) { return kind >= TN_ATTR_BOOL && kind <= TN_ATTR_STRINGS; }
+
+std::string unknown_value(const std::string& what) {
+  return text("its ", what, " is unknown to this host, which offers version ", TN_ABI_MAJOR, ".", TN_ABI_MINOR,
+              " of the plugin interface; update Tenon to use it");
+}
+
+void check_manifest(Manifest& manifest) {
   if (manifest.id.empty()) fail(TN_REFUSED, "the plugin has no id");
+  mark_unknown(manifest.layers);
+  mark_unknown(manifest.updaters);
+  mark_unknown(manifest.readers);
+  mark_unknown(manifest.kernels);
   Names layers, updaters, readers, devices;
   for (const LayerDescription& layer : manifest.layers) {
     check_type("layer type", layer.type, layers);
@@ -186,9 +257,12 @@ void check_manifest(const Manifest& manifest) {
     if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": malformed layer type \"", kernel.type, "\"");
     if (!is_type_name(kernel.device)) fail(TN_REFUSED, owner, ": malformed device \"", kernel.device, "\"");
     check_chain(owner, kernel);
-    for (const tn_dtype dtype : kernel.dtypes)
-      if (dtype == TN_COMPUTE || !is_float(dtype))
-        fail(TN_REFUSED, owner, ": ", dtype_name(dtype), " is not a compute type");
+  }
+  for (const ProviderDescription& provider : manifest.providers) {
+    const std::string owner = "provider \"" + provider.name + "\"";
+    if (provider.name.empty()) fail(TN_REFUSED, "a provider has no name");
+    if (!is_type_name(provider.device)) fail(TN_REFUSED, owner, ": malformed device \"", provider.device, "\"");
+    if (provider.id.empty()) fail(TN_REFUSED, owner, ": the id of its table is empty");
   }
 }
 
@@ -213,6 +287,7 @@ std::string difference(const Manifest& note, const Manifest& plugin) {
            list_difference("device", note.devices, plugin.devices, [](const auto& device) { return device.kind; }),
            list_difference("kernel", note.kernels, plugin.kernels, [](const auto& kernel) { return kernel.name; }),
            list_difference("library", note.libraries, plugin.libraries, [](const auto& need) { return need.name; }),
+           list_difference("provider", note.providers, plugin.providers, [](const auto& offer) { return offer.name; }),
        })
     if (!found.empty()) return found;
   return "";

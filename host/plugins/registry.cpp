@@ -17,6 +17,12 @@
 
 namespace tenon::host {
 
+std::string value_name(const std::vector<Port>& ports, size_t number) {
+  const std::string& name = port_of(ports, number).name;
+  const size_t last = ports.size() - 1;
+  return is_variadic(ports) && number >= last ? text(name, "[", number - last, "]") : name;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,10 +34,16 @@ constexpr std::array<Kind, 4> kKinds = {Kind::kLayer, Kind::kUpdater, Kind::kRea
 
 const char* kind_name(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
-std::vector<std::string> names(const Manifest& manifest, Kind kind) {
-  std::vector<std::string> result;
+// A component of a manifest: its name, and why it is refused, "" if it is not.
+struct Offer {
+  std::string name;
+  std::string refused;
+};
+
+std::vector<Offer> offers(const Manifest& manifest, Kind kind) {
+  std::vector<Offer> result;
   const auto collect = [&result](const auto& descriptions) {
-    for (const auto& description : descriptions) result.push_back(description.type);
+    for (const auto& description : descriptions) result.push_back({description.type, description.refused});
   };
   switch (kind) {
     case Kind::kLayer:
@@ -44,9 +56,17 @@ std::vector<std::string> names(const Manifest& manifest, Kind kind) {
       collect(manifest.readers);
       break;
     case Kind::kDevice:
-      for (const DeviceDescription& device : manifest.devices) result.push_back(device.kind);
+      for (const DeviceDescription& device : manifest.devices) result.push_back({device.kind, ""});
       break;
   }
+  return result;
+}
+
+// Returns the names of the components that can be used.
+std::vector<std::string> names(const Manifest& manifest, Kind kind) {
+  std::vector<std::string> result;
+  for (Offer& offer : offers(manifest, kind))
+    if (offer.refused.empty()) result.push_back(std::move(offer.name));
   return result;
 }
 
@@ -122,6 +142,8 @@ struct Registry::State {
   void add_plugin(std::unique_ptr<Plugin> plugin);
   [[nodiscard]] std::string conflict(const Plugin& plugin) const;
   void load(Plugin& plugin);
+  // Loads it; false if that fails for a reason of the plugin, which list() shows.
+  bool try_load(Plugin& plugin);
   Plugin& find(Kind kind, const std::string& name);
   template <typename Wanted>
   std::vector<const Kernel*> kernels(const std::string& device, tn_dtype compute, Wanted wanted);
@@ -163,7 +185,8 @@ void Registry::State::scan() {
 
 // Reads and checks the note. If a check throws, a manifest that could be read stays in `plugin`, for list().
 void Registry::State::examine(Plugin& plugin) const {
-  plugin.note = read_note(*files->open(plugin.path));
+  const std::unique_ptr<InputFile> file = files->open(plugin.path);
+  plugin.note = read_note(*file);
   json note = parse_note(plugin.note);
   const AbiInterval abi = abi_from(note);
   try {
@@ -175,6 +198,7 @@ void Registry::State::examine(Plugin& plugin) const {
   }
   check_abi(abi);
   check_isa(plugin.manifest->isa);
+  check_unwinder(*file);
 }
 
 // Returns how `plugin` conflicts with the plugins found before it, "" if it does not.
@@ -193,7 +217,7 @@ std::string Registry::State::conflict(const Plugin& plugin) const {
   return "";
 }
 
-// Adds the plugin and its names; changes nothing if it throws.
+// Adds the plugin and the names of its components that can be used; changes nothing if it throws.
 void Registry::State::add_plugin(std::unique_ptr<Plugin> plugin) {
   Owners after = owners;
   if (!plugin->refused())
@@ -248,11 +272,14 @@ std::string Registry::State::searched() const {
 void Registry::State::not_found(Kind kind, const std::string& name) const {
   const std::string who = text(kind_name(kind), " \"", name, "\"");
   for (const auto& plugin : plugins) {
-    if (!plugin->refused() || !plugin->manifest) continue;
-    const std::vector<std::string> offered = names(*plugin->manifest, kind);
-    if (std::find(offered.begin(), offered.end(), name) != offered.end())
-      fail(TN_REFUSED, ComponentName{who}, SubjectName{plugin->path.string()},
-           "the plugin that offers it was refused: ", plugin->reason);
+    if (!plugin->manifest) continue;
+    for (const Offer& offer : offers(*plugin->manifest, kind)) {
+      if (offer.name != name) continue;
+      const SubjectName file{plugin->path.string()};
+      if (plugin->refused())
+        fail(TN_REFUSED, ComponentName{who}, file, "the plugin that offers it was refused: ", plugin->reason);
+      fail(TN_REFUSED, ComponentName{who}, file, plugin->where(), " offers it, but ", offer.refused);
+    }
   }
   std::vector<std::string> known;
   for (const auto& [owned, plugin] : owners[static_cast<size_t>(kind)]) known.push_back(owned);
@@ -290,8 +317,8 @@ Registry::~Registry() = default;
 void Registry::add(const tn_plugin& plugin) {
   auto added = std::make_unique<Plugin>();
   try {
+    if (TN_HAS(&plugin, tn_plugin, abi)) check_abi({plugin.abi.major, plugin.abi.built, plugin.abi.required});
     added->manifest = describe(plugin);
-    check_abi(added->manifest->abi);
     check_isa(added->manifest->isa);
   } catch (const Error& refusal) {
     throw refusal.with_component("the application's plugin");
@@ -322,6 +349,16 @@ const DeviceType& Registry::device(const std::string& kind) {
   return *std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d.kind == kind; });
 }
 
+bool Registry::State::try_load(Plugin& plugin) {
+  try {
+    load(plugin);
+    return true;
+  } catch (const Error& failure) {
+    if (passes(failure)) throw;
+    return false;
+  }
+}
+
 template <typename Wanted>
 std::vector<const Kernel*> Registry::State::kernels(const std::string& device, tn_dtype compute, Wanted wanted) {
   std::vector<const Kernel*> result;
@@ -330,15 +367,10 @@ std::vector<const Kernel*> Registry::State::kernels(const std::string& device, t
     const std::vector<KernelDescription>& offered = plugin->manifest->kernels;
     for (size_t i = 0; i < offered.size(); ++i) {
       const auto& dtypes = offered[i].dtypes;
-      if (!wanted(offered[i]) || offered[i].device != device ||
+      if (!offered[i].refused.empty() || !wanted(offered[i]) || offered[i].device != device ||
           std::find(dtypes.begin(), dtypes.end(), compute) == dtypes.end())
         continue;
-      try {
-        load(*plugin);
-      } catch (const Error& failure) {
-        if (passes(failure)) throw;
-        break;  // other kernels do the same work; list() says why this plugin was refused
-      }
+      if (!try_load(*plugin)) break;  // other kernels do the same work
       result.push_back(&plugin->components.kernels[i]);
     }
   }
@@ -350,6 +382,22 @@ std::vector<const Kernel*> Registry::State::kernels(const std::string& device, t
 std::vector<const Kernel*> Registry::kernels(const std::string& type, const std::string& device, tn_dtype compute) {
   return state_->kernels(device, compute,
                          [&](const KernelDescription& k) { return k.type == type && k.chain.empty(); });
+}
+
+std::vector<const Provider*> Registry::providers(const std::string& device) {
+  std::vector<const Provider*> result;
+  for (const auto& plugin : state_->plugins) {
+    if (plugin->refused()) continue;
+    const std::vector<ProviderDescription>& offered = plugin->manifest->providers;
+    for (size_t i = 0; i < offered.size(); ++i) {
+      if (offered[i].device != device || offered[i].score <= 0) continue;
+      if (!state_->try_load(*plugin)) break;  // the device itself does the same work
+      result.push_back(&plugin->components.providers[i]);
+    }
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Provider* a, const Provider* b) { return a->table.score > b->table.score; });
+  return result;
 }
 
 std::vector<const Kernel*> Registry::fusions(const std::set<std::string>& types, const std::string& device,
@@ -374,6 +422,28 @@ json Registry::describe_type(const std::string& kind, const std::string& name) c
   fail(TN_INVALID, SubjectName{"kind"}, "kind is \"", kind, "\"; expected layer, updater or reader");
 }
 
+namespace {
+
+// Returns the refused components of a plugin, for list().
+json refused_components(const Plugin& plugin) {
+  json result = json::array();
+  if (!plugin.manifest) return result;
+  const auto collect = [&result](const char* kind, const auto& components, const auto& name) {
+    for (size_t i = 0; i < components.size(); ++i)
+      if (const auto& component = components[i]; !component.refused.empty())
+        result.push_back(
+            {{"kind", kind}, {"index", i}, {"name", name(component)}, {"reason", valid_utf8(component.refused)}});
+  };
+  const auto type = [](const auto& described) { return described.type; };
+  collect("layer", plugin.manifest->layers, type);
+  collect("updater", plugin.manifest->updaters, type);
+  collect("reader", plugin.manifest->readers, type);
+  collect("kernel", plugin.manifest->kernels, [](const auto& kernel) { return kernel.name; });
+  return result;
+}
+
+}  // namespace
+
 json Registry::list() const {
   json result = json::array();
   for (const auto& plugin : state_->plugins) {
@@ -381,6 +451,7 @@ json Registry::list() const {
     result.push_back({{"file", valid_utf8(plugin->path.string())},
                       {"status", plugin->refused() ? "refused" : (plugin->loaded ? "loaded" : "found")},
                       {"reason", valid_utf8(plugin->reason)},
+                      {"refused", refused_components(*plugin)},
                       {"manifest", plugin->manifest_json}});
   }
   return result;

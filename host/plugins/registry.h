@@ -4,6 +4,7 @@
 
 #include <tenon/plugin.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -25,8 +26,19 @@ struct Port {
   uint32_t flags = 0;
   bool operator==(const Port&) const = default;
 };
+// Whether the last port has one or more values.
+[[nodiscard]] inline bool is_variadic(const std::vector<Port>& ports) {
+  return !ports.empty() && (ports.back().flags & TN_PORT_VARIADIC) != 0;
+}
+// Returns the port of value `number`. Values beyond the last port belong to that port, which is variadic.
+[[nodiscard]] inline const Port& port_of(const std::vector<Port>& ports, size_t number) {
+  return ports[std::min(number, ports.size() - 1)];
+}
+// Returns the name of value `number` in messages: "score", or "parts[2]" at a variadic port.
+[[nodiscard]] std::string value_name(const std::vector<Port>& ports, size_t number);
 
 // The static descriptions of types in owning structs, read from a manifest or from the tables of an added plugin.
+// `refused` says why this host cannot use the type, which has a value of a newer interface; "" if it can.
 struct LayerDescription {
   std::string type;
   std::string doc;
@@ -35,6 +47,7 @@ struct LayerDescription {
   std::vector<Attribute> attributes;
   std::vector<std::string> parameters;
   uint32_t state_version = 0;
+  std::string refused;
   bool operator==(const LayerDescription&) const = default;
 };
 struct UpdaterDescription {
@@ -42,6 +55,7 @@ struct UpdaterDescription {
   std::string doc;
   std::vector<Attribute> attributes;
   uint32_t state_version = 0;
+  std::string refused;
   bool operator==(const UpdaterDescription&) const = default;
 };
 struct ReaderDescription {
@@ -49,6 +63,7 @@ struct ReaderDescription {
   std::string doc;
   std::vector<Attribute> attributes;
   uint32_t traits = 0;
+  std::string refused;
   bool operator==(const ReaderDescription&) const = default;
 };
 
@@ -66,6 +81,10 @@ using ReaderType = Component<ReaderDescription, tn_reader_type>;
 struct DeviceType : Origin {
   std::string kind;
   tn_device_type table = {};
+};
+// A table of primitives for the device of another plugin.
+struct Provider : Origin {
+  tn_provider table = {};
 };
 struct Kernel : Origin {
   tn_kernel table = {};
@@ -86,7 +105,8 @@ class Registry {
   void add(const tn_plugin& plugin);
 
   // Return a component; load its plugin if needed. TN_NOT_FOUND for an unknown name, with a suggestion and the folders
-  // searched; TN_REFUSED with the reason if the only plugin that offers it was refused or does not match its note.
+  // searched; TN_REFUSED with the reason if the component is refused, or the only plugin that offers it was refused or
+  // does not match its note.
   const LayerType& layer(const std::string& type);
   const UpdaterType& updater(const std::string& type);
   const ReaderType& reader(const std::string& type);
@@ -96,6 +116,9 @@ class Registry {
   std::vector<const Kernel*> kernels(const std::string& type, const std::string& device, tn_dtype compute);
   // Returns the kernels that fuse chains of layers of these types, likewise.
   std::vector<const Kernel*> fusions(const std::set<std::string>& types, const std::string& device, tn_dtype compute);
+
+  // Returns the providers for a device kind with a score above 0, best score first; likewise.
+  std::vector<const Provider*> providers(const std::string& device);
 
   // Returns the JSON of tn_type_describe, without the host attributes, for the type `name` of a kind ("layer",
   // "updater", "reader"). Loads no plugin. TN_NOT_FOUND and TN_REFUSED as above; TN_INVALID for another kind.

@@ -32,6 +32,7 @@ class ThreadTags;
 struct Origin {
   std::string plugin;          // id
   ThreadTags* tags = nullptr;  // null if checking is off
+  std::string version = {};    // of the plugin
 };
 
 enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };

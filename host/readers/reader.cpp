@@ -21,7 +21,7 @@ class PluginReader final : public CountingReader {
  public:
   PluginReader(const ReaderType& type, const Values& attributes, const std::string& directory, uint32_t shard,
                uint32_t shards, const tn_services* services, volatile int32_t* cancel,
-               const std::vector<SlotNames>& names)
+               const std::vector<SlotNames>& names, uint64_t seed)
       : type_(type),
         who_("reader \"" + type.description.type + "\""),
         sink_(who_, type.tags),
@@ -29,7 +29,7 @@ class PluginReader final : public CountingReader {
     if (shards < 1 || shard >= shards)
       fail(TN_INVALID, ComponentName{who_}, "shard ", shard, " of ", shards, " does not exist");
     try {
-      open(attributes, directory, shard, shards, services, names);
+      open(attributes, directory, shard, shards, services, names, seed);
       adopt_schema();
       for (const SlotNames& known : names)
         for (const Slot& slot : slots_)
@@ -129,7 +129,7 @@ class PluginReader final : public CountingReader {
   }
 
   void open(const Values& attributes, const std::string& directory, uint32_t shard, uint32_t shards,
-            const tn_services* services, const std::vector<SlotNames>& names) {
+            const tn_services* services, const std::vector<SlotNames>& names, uint64_t seed) {
     std::vector<Value> values;
     try {
       values = resolve(type_.description.attributes, attributes);
@@ -146,18 +146,20 @@ class PluginReader final : public CountingReader {
     open.attributes = view.get();
     open.directory = directory.c_str();
     open.cancel = cancel_;
+    open.seed = seed;
     std::vector<SlotNames> whole = names;
     std::erase_if(whole, [](const SlotNames& known) { return known.names->texts.empty(); });
     const NamesTable lists(std::move(whole));
     open.names = lists.data();
     open.names_count = lists.size();
+    open.user = type_.table.user;
     const tn_status status = call_plugin(type_, who_, io("open"), type_.table.open, &open, &instance_);
     if (status != TN_OK) instance_ = nullptr;  // there is none to close
     sink_.check(status);
     if (instance_ == nullptr) fault("open returned TN_OK and no instance");
     if (type_.table.extension == nullptr) return;
-    const void* const found =
-        call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension, static_cast<const char*>(TN_PASS));
+    const void* const found = call_plugin(type_, who_, {Tag::kAny, "extension"}, type_.table.extension,
+                                          type_.table.user, static_cast<const char*>(TN_PASS));
     passes_ = static_cast<const tn_pass*>(found);
     if (passes_ != nullptr && (!TN_HAS(passes_, tn_pass, begin) || passes_->begin == nullptr))
       fault("the extension \"", TN_PASS, "\" is too short or has no begin");
@@ -223,8 +225,8 @@ class PluginReader final : public CountingReader {
 
 std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
                                     uint32_t shard, uint32_t shards, const tn_services* services,
-                                    volatile int32_t* cancel, const std::vector<SlotNames>& names) {
-  return std::make_unique<PluginReader>(type, attributes, directory, shard, shards, services, cancel, names);
+                                    volatile int32_t* cancel, const std::vector<SlotNames>& names, uint64_t seed) {
+  return std::make_unique<PluginReader>(type, attributes, directory, shard, shards, services, cancel, names, seed);
 }
 
 void require_known(const std::string& who, const Slot& slot, const Names& known) {

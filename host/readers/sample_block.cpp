@@ -102,6 +102,7 @@ void Column::append(const ArrayView& values) {
   piece.samples = slot_.storage == TN_RAGGED ? values.samples : values.shape[0];
   piece.rows = sparse() ? values.offsets[0][piece.samples] : values.shape[0];
   piece.data = values.data;
+  piece.strided = is_row_major(values) ? nullptr : &values;
   piece.offsets = {values.offsets[0], values.offsets[1]};
   piece.ids = values.ids;
   append(piece);
@@ -121,7 +122,9 @@ void Column::append(const Piece& piece) {
   }
   if (sequences()) continue_at(offsets(0) + samples_, piece.offsets[0], piece.samples);
   std::byte* const to = data_.data() + static_cast<uint64_t>(row) * slot_.bytes;
-  if (piece.data != nullptr && piece.rows > 0)
+  if (piece.strided != nullptr)
+    copy_elements(*piece.strided, to);
+  else if (piece.data != nullptr && piece.rows > 0)
     std::memcpy(to, piece.data, static_cast<uint64_t>(piece.rows) * slot_.bytes);
   else  // sparse without values: all are 1
     std::fill_n(reinterpret_cast<float*>(to), piece.rows, 1.0F);

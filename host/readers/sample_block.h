@@ -76,6 +76,7 @@ class Column {
     const void* data = nullptr;
     std::array<const int64_t*, 2> offsets = {nullptr, nullptr};
     const int64_t* ids = nullptr;
+    const ArrayView* strided = nullptr;  // the array with the rows, in place of `data`; null: they are contiguous
   };
   void append(const Piece& piece);
 

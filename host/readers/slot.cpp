@@ -127,7 +127,7 @@ std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_st
     slot.index_limit = from->index_limit;
     slot.storage = from->storage;
     slot.levels = slot.storage == TN_RAGGED ? from->levels : 0;
-    slot.bytes = tn_dtype_bytes(slot.dtype);
+    slot.bytes = tn_dtype_storage(slot.dtype, 1);
     for (int32_t i = 0; i < from->rank; ++i) {
       const int64_t dim = from->shape[i];
       uint64_t bytes = slot.bytes;

@@ -49,9 +49,12 @@ std::vector<MetricValue> ResultSums::metrics() const {
       auto* const list = use.object<std::vector<MetricValue>>();
       if (list != nullptr) list->push_back({name == nullptr ? "" : name, value});
     };
-    const tn_status status = call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize,
-                                         attributes.get(), metric.state.data(), result, results->self);
-    if (status != TN_OK) fail(TN_PLUGIN_FAULT, ComponentName{who}, "finalize returned ", status_text(status));
+    ErrorSink sink(who, metric.type->tags);
+    const tn_finalizer finalizer = {sizeof finalizer, static_cast<uint32_t>(metric.state.size()),
+                                    attributes.get(), metric.state.data(),
+                                    sink.get(),       result,
+                                    results->self,    metric.type->table.user};
+    sink.check(call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize, &finalizer));
     for (MetricValue& value : values) all.push_back({metric.layer->name, std::move(value)});
   }
   std::vector<MetricValue> result;
@@ -168,6 +171,7 @@ class Training {
  private:
   bool run_pass() {
     pass_sums_.clear();
+    inputs_.machine.reset_carried();
     pass_began_ = inputs_.clock.now();
     batch_ = 0;
     bool going = send(EventKind::kBeginPass, nullptr);
@@ -227,6 +231,7 @@ template <typename Each>
 void one_pass(const LoopInputs& inputs, Each&& each) {
   Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
   feeder.check_names(*inputs.machine.set());
+  inputs.machine.reset_carried();
   Minibatches minibatches(inputs);
   while (minibatches.next() != 0) {
     inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent);

@@ -28,7 +28,7 @@ std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<
       const uint64_t within = entry.offset - run.offset;
       GradientRun part = run;
       part.parameters = run.parameters + within;
-      part.gradients = static_cast<const std::byte*>(run.gradients) + within * tn_dtype_bytes(run.gradient_dtype);
+      part.gradients = static_cast<const std::byte*>(run.gradients) + tn_dtype_storage(run.gradient_dtype, within);
       part.offset = entry.offset;
       part.elements = entry.count;
       part.entries = {number};
@@ -74,21 +74,15 @@ std::unique_ptr<OperandCall> OperandCall::over_grid(Device& device, ErrorSink& s
                                                     const Dim& rows, const Dim& columns,
                                                     const std::vector<Operand>& inputs,
                                                     const std::vector<Operand>& outputs) {
-  const auto* table = device.primitives<tn_pointwise_table>(TN_POINTWISE);
-  if (table == nullptr) fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_POINTWISE);
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
   const PointwiseSite site(program, types_of(inputs), types_of(outputs), rows, columns);
-  made->prepared_.prepare(device.origin(), sink, table->prepare, device.instance(), device.services(), sink.get(),
-                          site.get());
+  prepare_primitive(device, TN_POINTWISE, &tn_pointwise_table::prepare, site.get(), sink, made->prepared_);
   return made;
 }
 
 std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& sink, const Program& program,
                                                     int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
                                                     const std::vector<Operand>& outputs) {
-  const auto* table = device.primitives<tn_row_sparse_table>(TN_ROW_SPARSE_TABLE);
-  if (table == nullptr || table->prepare_update == nullptr)
-    fail(TN_UNSUPPORTED, "device \"", device.kind(), "\" does not offer ", TN_ROW_SPARSE_TABLE);
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
   const PointwiseSite site(program, types_of(inputs), types_of(outputs), tn_dim_constant(capacity),
                            tn_dim_constant(width));
@@ -97,8 +91,7 @@ std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& s
     indexed_inputs.push_back(i != 1 && program.inputs[i].extent != TN_SCALAR ? 1 : 0);
   const std::vector<uint8_t> indexed_outputs(outputs.size(), 1);
   const tn_row_sparse_update update = {sizeof update, 1, site.get(), indexed_inputs.data(), indexed_outputs.data()};
-  made->prepared_.prepare(device.origin(), sink, table->prepare_update, device.instance(), device.services(),
-                          sink.get(), &update);
+  prepare_primitive(device, TN_ROW_SPARSE_TABLE, &tn_row_sparse_table::prepare_update, &update, sink, made->prepared_);
   return made;
 }
 
@@ -108,8 +101,11 @@ UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePl
       used_(used),
       runs_(machine.gradient_runs(used)),
       sparse_(machine.sparse_gradients(used)),
-      scalars_(plan.scalars),
       layout_(*machine.set()) {
+  for (size_t i = 0; i < plan.scalars.size(); ++i) {
+    const tn_program_input& input = plan.program.inputs[2 + plan.states.size() + i];
+    scalars_.push_back({plan.scalars[i], input.kind == TN_INT ? TN_I64 : TN_F32});
+  }
   for (const StateDeclaration& state : plan.states) {
     if (state.per_row)
       ++per_row_;
@@ -132,15 +128,16 @@ UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePl
 
 void UpdateCalls::lay_out(size_t stretches) {
   scalars_at_ = kSymbolsAt + whole_lines((TN_SYMBOL_FIRST_RAGGED + sparse_.size()) * sizeof(int64_t));
-  sums_at_ = scalars_at_ + whole_lines(stretches * scalars_.size() * sizeof(float));
+  sums_at_ = scalars_at_ + whole_lines(stretches * scalars_.size() * kScalarBytes);
   staged_.resize(sums_at_);
 }
 
 // Returns the inputs followed by the stretch's scalars.
 std::vector<OperandCall::Operand> UpdateCalls::with_scalars(std::vector<OperandCall::Operand> inputs) {
-  auto* scalars = reinterpret_cast<float*>(control_.data() + scalars_at_);
-  for (const int32_t which : scalars_) {
-    inputs.push_back({TN_F32, which == kScalarClip ? &control()->clip_factor : scalars + next_scalar_});
+  std::byte* const scalars = control_.data() + scalars_at_;
+  for (const Scalar& scalar : scalars_) {
+    void* const own = scalars + next_scalar_ * kScalarBytes;
+    inputs.push_back({scalar.dtype, scalar.which == kScalarClip ? &control()->clip_factor : own});
     ++next_scalar_;
   }
   return inputs;
@@ -222,12 +219,20 @@ void UpdateCalls::share_workspace(const std::shared_ptr<Device>& device) {
 
 void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, ErrorSink& sink) {
   Device& device = *machine.device();
-  auto* scalar = reinterpret_cast<float*>(staged_.data() + scalars_at_);
+  std::byte* at = staged_.data() + scalars_at_;
   for (const Stretch& stretch : stretches_) {
     const double offered[] = {learning_rate, static_cast<double>(step), stretch.multipliers.rate(),
                               stretch.multipliers.decay(), stretch.row_elements};
-    for (const int32_t which : scalars_)
-      *scalar++ = which == kScalarClip ? 0.0F : static_cast<float>(offered[static_cast<size_t>(which)]);
+    for (const Scalar& scalar : scalars_) {
+      const double value = scalar.which == kScalarClip ? 0 : offered[static_cast<size_t>(scalar.which)];
+      const auto real = static_cast<float>(value);
+      const auto count = static_cast<int64_t>(step);  // the step is the only integer
+      if (scalar.dtype == TN_I64)
+        std::memcpy(at, &count, sizeof count);
+      else
+        std::memcpy(at, &real, sizeof real);
+      at += kScalarBytes;
+    }
   }
   device.copy(control_.data(), staged_.data(), staged_.size(), TN_COPY_TO_DEVICE);
   auto* symbols = reinterpret_cast<int64_t*>(control_.data() + kSymbolsAt);

@@ -126,13 +126,19 @@ class UpdateCalls {
   void count_written();
   [[nodiscard]] Control* control() const { return reinterpret_cast<Control*>(control_.data()); }
   static constexpr uint64_t kSymbolsAt = 64;
+  static constexpr uint64_t kScalarBytes = 8;  // each scalar has the room of an int64
   static_assert(sizeof(Control) <= kSymbolsAt);
 
   std::shared_ptr<const MemoryId> memory_id_;
   UsedNames used_;
   std::vector<GradientRun> runs_;
   std::vector<const SparseGradient*> sparse_;
-  std::vector<int32_t> scalars_;
+  // A scalar that the program reads: its TN_SCALAR_*, and its type: TN_F32 or TN_I64, by the kind of the input.
+  struct Scalar {
+    int32_t which;
+    tn_dtype dtype;
+  };
+  std::vector<Scalar> scalars_;
   RowLayout layout_;
   uint64_t full_ = 1, per_row_ = 0;  // numbers written per element and per row: the parameter itself and its states
   uint64_t dense_bytes_ = 0;         // written by each run for dense gradients

@@ -26,29 +26,13 @@ struct UpdateRecording {
 
   ErrorSink& sink() { return errors; }
 
-  template <bool kPerRow>
-  static int32_t state(void* self, const char* name, double initial) {
+  static int32_t state(void* self, const tn_state* state) {
     int32_t index = -1;
-    lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
-      if (name == nullptr) fail(TN_PLUGIN_FAULT, "a state without a name");
-      if (recording.updater.recorded_) fail(TN_PLUGIN_FAULT, "state \"", name, "\" after the program");
-      recording.updater.declared_.push_back({name, initial, kPerRow});
-      index = static_cast<int32_t>(recording.updater.declared_.size() - 1);
-    });
+    lent<UpdateRecording>(self, [&](UpdateRecording& recording) { index = recording.updater.declare(state); });
     return index;
   }
-
-  static tn_status program(void* self, const tn_program* program, const int32_t* scalars, uint32_t count,
-                           int32_t grain) {
-    return lent<UpdateRecording>(self, [&](UpdateRecording& recording) {
-      if (program == nullptr || (count > 0 && scalars == nullptr)) fail(TN_PLUGIN_FAULT, "record's program is null");
-      Updater& made = recording.updater;
-      made.program_ = Program::from(*program);
-      made.scalars_.assign(scalars, scalars + count);
-      made.grain_ = grain;
-      made.check_program();
-      made.recorded_ = true;
-    });
+  static tn_status program(void* self, const tn_update* update) {
+    return lent<UpdateRecording>(self, [&](UpdateRecording& recording) { recording.updater.set_program(update); });
   }
 };
 
@@ -83,8 +67,8 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
   const Loan<tn_update_recorder> recorder(type.tags, &recording, "recorder", sink.who());
   recorder->errors = sink.get();
   recorder->attributes = view.get();
-  recorder->state = &UpdateRecording::state<false>;
-  recorder->row_state = &UpdateRecording::state<true>;
+  recorder->user = type.table.user;
+  recorder->state = &UpdateRecording::state;
   recorder->program = &UpdateRecording::program;
   sink.check(call_plugin(type, sink.who(), {Tag::kSetup, "record"}, type.table.record, recorder.get()));
   if (!recorded_) throw Error(TN_PLUGIN_FAULT, sink.who() + " recorded no program", sink.who());
@@ -92,6 +76,40 @@ Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type
 }
 
 Updater::~Updater() = default;
+
+// Appends a state that record declares and returns its number.
+int32_t Updater::declare(const tn_state* given) {
+  const size_t number = declared_.size();
+  if (given == nullptr || !TN_HAS(given, tn_state, initial))
+    fail(TN_PLUGIN_FAULT, "state ", number, " is null or too short");
+  if (given->name == nullptr || *given->name == '\0') fail(TN_PLUGIN_FAULT, "state ", number, " has no name");
+  const std::string name = given->name;
+  const auto bad = [&](tn_status code, const auto&... parts) {
+    fail(code, SubjectName{name}, "state \"", name, "\"", parts...);
+  };
+  if (recorded_) bad(TN_PLUGIN_FAULT, " after the program");
+  for (const StateDeclaration& other : declared_)
+    if (other.name == name) bad(TN_PLUGIN_FAULT, " is declared twice");
+  if (given->extent != TN_FULL && given->extent != TN_PER_ROW)
+    bad(TN_UNSUPPORTED, " has extent ", int{given->extent}, "; expected TN_FULL (", int{TN_FULL}, ") or TN_PER_ROW (",
+        int{TN_PER_ROW}, ")");
+  if (given->dtype != TN_F32)
+    bad(TN_UNSUPPORTED, " has type ", dtype_name(given->dtype), "; expected ", dtype_name(TN_F32));
+  declared_.push_back({name, given->initial, given->extent == TN_PER_ROW});
+  return static_cast<int32_t>(number);
+}
+
+void Updater::set_program(const tn_update* update) {
+  const bool whole = update != nullptr && TN_HAS(update, tn_update, scalars_count);
+  if (!whole || update->program == nullptr || (update->scalars_count > 0 && update->scalars == nullptr))
+    fail(TN_PLUGIN_FAULT, "record's program is null or too short");
+  if (recorded_) fail(TN_PLUGIN_FAULT, "record gives a second program");
+  program_ = Program::from(*update->program);
+  scalars_.assign(update->scalars, update->scalars + update->scalars_count);
+  grain_ = update->grain;
+  check_program();
+  recorded_ = true;
+}
 
 void Updater::check_program() const {
   const size_t fulls = 2 + declared_.size();
@@ -105,9 +123,13 @@ void Updater::check_program() const {
   const auto extent_of_input = [&](size_t i) {
     return i >= fulls ? TN_SCALAR : i < 2 ? TN_FULL : extent_of_state(i - 2);
   };
-  for (size_t i = 0; i < program_.inputs.size(); ++i)
-    if (program_.inputs[i].kind != TN_FLOAT || program_.inputs[i].extent != extent_of_input(i))
+  const auto is_step = [&](size_t i) { return i >= fulls && scalars_[i - fulls] == TN_SCALAR_STEP; };
+  for (size_t i = 0; i < program_.inputs.size(); ++i) {
+    const uint8_t kind = program_.inputs[i].kind;
+    const bool right_kind = kind == TN_FLOAT || (kind == TN_INT && is_step(i));
+    if (!right_kind || program_.inputs[i].extent != extent_of_input(i))
       fail(TN_PLUGIN_FAULT, "program input ", i, " has the wrong extent or kind");
+  }
   for (size_t i = 0; i < program_.outputs.size(); ++i)
     if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_state(i - 1)))
       fail(TN_PLUGIN_FAULT, "program output ", i, " has the wrong extent");

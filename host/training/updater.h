@@ -46,6 +46,8 @@ class Updater {
   struct SetState;
   friend struct UpdateRecording;
 
+  int32_t declare(const tn_state* given);
+  void set_program(const tn_update* update);
   void check_program() const;
   void check_grain() const;
   SetState& state_for(const std::shared_ptr<ParameterSet>& set);

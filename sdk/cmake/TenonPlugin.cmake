@@ -15,16 +15,21 @@
 # The global property TENON_PLUGINS lists all plugins of the build.
 #
 # Variables, read at the call
-#   TENON_STATIC_RUNTIME            ON (default): the C++ runtime is linked in, so that the plugin runs on any system
+#   TENON_STATIC_RUNTIME            ON (default): the C++ runtime is linked in, so that the plugin needs libc and, if it
+#                                   is in C++, libgcc_s.so.1
 #   TENON_PLUGIN_OUTPUT_DIRECTORY   default: lib/tenon/plugins in the build folder
 #   TENON_PLUGIN_INSTALL_DIRECTORY  default: <libdir>/tenon/plugins; empty: the plugin is not installed
 
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH _tenon_sdk)
-if(NOT TARGET tenon_manifest_writer)
-  add_library(tenon_manifest_writer OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/attributes.c"
+# tenon_manifest makes the text of a manifest; tenon_manifest_writer is the program of step 2 over it.
+if(NOT TARGET tenon_manifest)
+  add_library(tenon_manifest OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/attributes.c"
               "${_tenon_sdk}/manifest/manifest.c" "${_tenon_sdk}/manifest/text.c")
-  set_target_properties(tenon_manifest_writer PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
-  target_link_libraries(tenon_manifest_writer PRIVATE TenonSDK::sdk)
+  add_library(tenon_manifest_writer OBJECT EXCLUDE_FROM_ALL "${_tenon_sdk}/manifest/writer.c")
+  foreach(target tenon_manifest tenon_manifest_writer)
+    set_target_properties(${target} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
+    target_link_libraries(${target} PRIVATE TenonSDK::sdk)
+  endforeach()
 endif()
 
 function(_tenon_plugin_language result)
@@ -77,7 +82,8 @@ function(tenon_add_plugin kind name)
   target_compile_options(${plugin}_objects PRIVATE
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>")
 
-  add_executable(${plugin}_writer $<TARGET_OBJECTS:${plugin}_objects> $<TARGET_OBJECTS:tenon_manifest_writer>)
+  add_executable(${plugin}_writer $<TARGET_OBJECTS:${plugin}_objects> $<TARGET_OBJECTS:tenon_manifest>
+                 $<TARGET_OBJECTS:tenon_manifest_writer>)
   target_link_libraries(${plugin}_writer PRIVATE ${plugin_LIBRARIES} m) # the manifest writer rounds numbers
   set_target_properties(${plugin}_writer PROPERTIES LINKER_LANGUAGE ${language}
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
@@ -85,13 +91,23 @@ function(tenon_add_plugin kind name)
     COMMAND ${plugin}_writer "${manifest}.c" "${manifest}.json"
     DEPENDS ${plugin}_writer VERBATIM COMMENT "Writing the manifest of ${kind}/${name}")
 
-  # The note is one string of up to a few hundred KiB; only compilers of long ago would mind.
+  # The note is one string of up to 5 MB; only compilers of long ago would mind.
   set_source_files_properties("${manifest}.c" PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")
   add_library(${plugin} MODULE $<TARGET_OBJECTS:${plugin}_objects> "${manifest}.c")
   target_link_libraries(${plugin} PRIVATE ${plugin_LIBRARIES})
+  # An exception reaches the barrier of the host only if plugin and host have one unwinder, that of libgcc_s.so.1; a
+  # host refuses a plugin that has exception tables and does not need it. Code in C has none.
+  set(runtime "")
+  if(language STREQUAL "CXX")
+    set(runtime "LINKER:--push-state,--no-as-needed" -lgcc_s "LINKER:--pop-state" -shared-libgcc)
+    if(TENON_STATIC_RUNTIME)
+      list(APPEND runtime -static-libstdc++)
+    endif()
+  elseif(TENON_STATIC_RUNTIME)
+    set(runtime -static-libgcc)
+  endif()
   target_link_options(${plugin} PRIVATE "LINKER:--version-script=${map}" "LINKER:--exclude-libs,ALL"
-    "LINKER:-z,defs" "$<$<BOOL:${TENON_STATIC_RUNTIME}>:-static-libgcc>"
-    "$<$<AND:$<BOOL:${TENON_STATIC_RUNTIME}>,$<STREQUAL:${language},CXX>>:-static-libstdc++>")
+    "LINKER:-z,defs" ${runtime})
   set_target_properties(${plugin} PROPERTIES OUTPUT_NAME "${name}" PREFIX "" SUFFIX ".so" LINKER_LANGUAGE ${language}
     LIBRARY_OUTPUT_DIRECTORY "${TENON_PLUGIN_OUTPUT_DIRECTORY}/${kind}" LINK_DEPENDS "${map}"
     INSTALL_RPATH "")

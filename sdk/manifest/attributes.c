@@ -10,12 +10,12 @@ static int is_whole(int32_t kind) { return kind == TN_ATTR_INT || kind == TN_ATT
 static int is_text(int32_t kind) { return kind == TN_ATTR_STRING || kind == TN_ATTR_STRINGS; }
 static int is_number(int32_t kind) { return is_whole(kind) || kind == TN_ATTR_FLOAT || kind == TN_ATTR_FLOATS; }
 
-static void check_number(const text* t, const tn_attribute* a, double value) {
+static void check_number(text* t, const tn_attribute* a, double value) {
   if (((a->has_range & 1u) != 0 && !(value >= a->minimum)) || ((a->has_range & 2u) != 0 && !(value <= a->maximum)))
     refuse(t, "attribute \"%s\": its default %.17g lies outside its own range", a->name, value);
 }
 
-static void check_choice(const text* t, const tn_attribute* a, const char* value) {
+static void check_choice(text* t, const tn_attribute* a, const char* value) {
   if (value == NULL) refuse(t, "attribute \"%s\": its default is a null text", a->name);
   if (a->choices == NULL) return;
   for (const char* const* choice = a->choices; *choice != NULL; ++choice)

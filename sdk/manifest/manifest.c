@@ -1,9 +1,7 @@
-/* The manifest writer: linked with a plugin's objects and run while the plugin is built. Reads the descriptor behind
- * tenon_plugin(), refuses what no host would accept, and writes the manifest as JSON and as an ELF note in C.
- * Use: <program> NOTE.c MANIFEST.json. SPDX-License-Identifier: MIT */
+/* Checks a descriptor, component by component, and writes its manifest. SPDX-License-Identifier: MIT */
+#include "manifest.h"
+
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attributes.h"
@@ -17,7 +15,7 @@
     if ((table)->member == NULL) refuse(t, "the function \"%s\" is missing", #member); \
   } while (0)
 
-static void check_unique(const text* t, const char* what, const char* name, const char* earlier) {
+static void check_unique(text* t, const char* what, const char* name, const char* earlier) {
   if (strcmp(name, earlier) == 0) refuse(t, "duplicate %s \"%s\"", what, name);
 }
 
@@ -62,7 +60,7 @@ static int has_kernel(const tn_plugin* plugin, const char* type) {
   return 0;
 }
 
-static void check_layer(const text* t, const tn_plugin* plugin, const tn_layer_type* table) {
+static void check_layer(text* t, const tn_plugin* plugin, const tn_layer_type* table) {
   const tn_layer_description* d = table->description;
   const int metric = d->role == TN_ROLE_METRIC;
   CHECK_FUNCTION(t, table, plan);
@@ -134,7 +132,7 @@ static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type*
   json_close(t, '}');
 }
 
-static void check_device(const text* t, const tn_device_type* table) {
+static void check_device(text* t, const tn_device_type* table) {
   CHECK_FUNCTION(t, table, count);
   CHECK_FUNCTION(t, table, open);
   CHECK_FUNCTION(t, table, close);
@@ -168,7 +166,8 @@ static void write_device(text* t, const tn_plugin* plugin, const tn_device_type*
   json_open(t, "tables", '[');
   for (const char* const* id = d->tables; id != NULL && *id != NULL; ++id) {
     check_characters(t, "an id of tables", *id, "._/-");
-    if (table->extension(*id) == NULL) refuse(t, "it lists the table \"%s\", but its extension has none", *id);
+    if (table->extension(table->user, *id) == NULL)
+      refuse(t, "it lists the table \"%s\", but its extension has none", *id);
     for (const char* const* other = d->tables; other != id; ++other) check_unique(t, "table", *id, *other);
     json_string(t, NULL, *id);
   }
@@ -207,6 +206,13 @@ static void write_chain(text* t, const tn_kernel* k) {
     refuse(t, "it is for the layer type \"%s\", but the chain that it fuses ends in another", k->type);
 }
 
+static void check_shared(text* t, const tn_shared* shared) {
+  if (shared == NULL) return;
+  check_size(t, "shared", shared->size, sizeof *shared);
+  CHECK_FUNCTION(t, shared, open);
+  CHECK_FUNCTION(t, shared, close);
+}
+
 static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
   check_size(t, "kernel", k->size, sizeof *k);
   check_characters(t, "the name of a kernel", k->name, "._-");
@@ -227,6 +233,7 @@ static void write_kernel(text* t, const tn_plugin* plugin, const tn_kernel* k) {
   json_close(t, ']');
   json_integer(t, "score", k->score);
   write_chain(t, k);
+  check_shared(t, k->shared);
   json_close(t, '}');
 }
 
@@ -237,6 +244,22 @@ static void write_library(text* t, const tn_library* library) {
   json_open(t, NULL, '{');
   json_string(t, "name", library->name);
   json_string(t, "hint", library->hint);
+  json_close(t, '}');
+}
+
+static void write_provider(text* t, const tn_plugin* plugin, const tn_provider* p) {
+  check_size(t, "provider", p->size, sizeof *p);
+  check_characters(t, "the name of a provider", p->name, "._-");
+  set_owner(t, "plugin \"%s\", provider \"%s\"", plugin->id, p->name);
+  check_type(t, "device kind", p->device);
+  check_characters(t, "the id of its table", p->id, "._/-");
+  if (p->table == NULL) refuse(t, "its table is null");
+  check_shared(t, p->shared);
+  json_open(t, NULL, '{');
+  json_string(t, "device", p->device);
+  json_string(t, "id", p->id);
+  json_string(t, "name", p->name);
+  json_integer(t, "score", p->score);
   json_close(t, '}');
 }
 
@@ -255,7 +278,7 @@ static void write_library(text* t, const tn_library* library) {
   } while (0)
 
 /* A kernel is known by layer type, device and name together. */
-static void check_kernels(const text* t, const tn_plugin* plugin) {
+static void check_kernels(text* t, const tn_plugin* plugin) {
   for (uint32_t i = 0; i < plugin->kernels_count; ++i)
     for (uint32_t j = 0; j < i; ++j) {
       const tn_kernel *a = plugin->kernels[i], *b = plugin->kernels[j];
@@ -264,7 +287,45 @@ static void check_kernels(const text* t, const tn_plugin* plugin) {
     }
 }
 
-static void check_plugin(const text* t, const tn_plugin* plugin) {
+static void write_kernels(text* t, const tn_plugin* plugin) {
+  check_list(t, "kernels", plugin->kernels, plugin->kernels_count);
+  json_open(t, "kernels", '[');
+  for (uint32_t i = 0; i < plugin->kernels_count; ++i) {
+    check_entry(t, "kernels", plugin->kernels[i], i);
+    write_kernel(t, plugin, plugin->kernels[i]);
+    set_owner(t, "plugin \"%s\"", plugin->id);
+  }
+  json_close(t, ']');
+  check_kernels(t, plugin);
+}
+
+/* A provider is known by device, table and name together. */
+static void write_providers(text* t, const tn_plugin* plugin) {
+  check_list(t, "providers", plugin->providers, plugin->providers_count);
+  json_open(t, "providers", '[');
+  for (uint32_t i = 0; i < plugin->providers_count; ++i) {
+    const tn_provider* a = plugin->providers[i];
+    check_entry(t, "providers", a, i);
+    write_provider(t, plugin, a);
+    set_owner(t, "plugin \"%s\"", plugin->id);
+    for (uint32_t j = 0; j < i; ++j) {
+      const tn_provider* b = plugin->providers[j];
+      if (strcmp(a->name, b->name) == 0 && strcmp(a->id, b->id) == 0 && strcmp(a->device, b->device) == 0)
+        refuse(t, "duplicate provider \"%s\"", a->name);
+    }
+  }
+  json_close(t, ']');
+}
+
+/* The versions come first: a descriptor of other headers has another size. */
+static void check_plugin(text* t, const tn_plugin* plugin) {
+  if (!TN_HAS(plugin, tn_plugin, abi)) check_size(t, "descriptor", plugin->size, sizeof *plugin);
+  if (plugin->abi.major != TN_ABI_MAJOR || plugin->abi.built != TN_ABI_MINOR)
+    refuse(t, "its \"abi\" says that it was built with %u.%u; these headers are %d.%d", plugin->abi.major,
+           plugin->abi.built, TN_ABI_MAJOR, TN_ABI_MINOR);
+  if (plugin->abi.required > plugin->abi.built)
+    refuse(t, "its \"abi\" requires %u.%u, which is newer than what it is built with", plugin->abi.major,
+           plugin->abi.required);
   check_size(t, "descriptor", plugin->size, sizeof *plugin);
   check_characters(t, "id", plugin->id, "._-");
   if (strchr(plugin->id, '.') == NULL)
@@ -272,15 +333,9 @@ static void check_plugin(const text* t, const tn_plugin* plugin) {
   check_characters(t, "version", plugin->version, ".+~-");
   check_characters(t, "license", plugin->license, ".+-() ");
   if (plugin->doc == NULL || *plugin->doc == '\0') refuse(t, "it has no doc line");
-  if (plugin->abi.major != TN_ABI_MAJOR || plugin->abi.built != TN_ABI_MINOR)
-    refuse(t, "its \"abi\" says that it was built with %u.%u; these headers are %d.%d", plugin->abi.major,
-           plugin->abi.built, TN_ABI_MAJOR, TN_ABI_MINOR);
-  if (plugin->abi.required > plugin->abi.built)
-    refuse(t, "its \"abi\" requires %u.%u, which is newer than what it is built with", plugin->abi.major,
-           plugin->abi.required);
 }
 
-static void write_manifest(text* t, const tn_plugin* plugin) {
+static void write_plugin(text* t, const tn_plugin* plugin) {
   if (plugin == NULL) refuse(t, "tenon_plugin() returned null");
   check_plugin(t, plugin);
   set_owner(t, "plugin \"%s\"", plugin->id);
@@ -300,70 +355,23 @@ static void write_manifest(text* t, const tn_plugin* plugin) {
   WRITE_LIST(t, plugin, updaters, "updater type", description->type, write_updater(t, plugin, plugin->updaters[i]));
   WRITE_LIST(t, plugin, readers, "reader type", description->type, write_reader(t, plugin, plugin->readers[i]));
   WRITE_LIST(t, plugin, devices, "device", description->kind, write_device(t, plugin, plugin->devices[i]));
-  check_list(t, "kernels", plugin->kernels, plugin->kernels_count);
-  json_open(t, "kernels", '[');
-  for (uint32_t i = 0; i < plugin->kernels_count; ++i) {
-    check_entry(t, "kernels", plugin->kernels[i], i);
-    write_kernel(t, plugin, plugin->kernels[i]);
-    set_owner(t, "plugin \"%s\"", plugin->id);
-  }
-  json_close(t, ']');
-  check_kernels(t, plugin);
+  write_kernels(t, plugin);
   WRITE_LIST(t, plugin, libraries, "library", name, write_library(t, plugin->libraries[i]));
+  write_providers(t, plugin);
   json_close(t, '}');
-  if (t->length > sizeof t->bytes)
+  if (t->length > TN_NOTE_LIMIT)
     refuse(t, "its manifest takes %zu bytes; at most %d fit the note. Shorten doc lines", t->length, TN_NOTE_LIMIT);
 }
 
-static void put_words(FILE* file, const char* bytes, size_t length) {
-  for (size_t i = 0; i < length; ++i)
-    fprintf(file, "%s%u",
-            i % 24 != 0 ? ","
-            : i == 0    ? "    \"  .byte "
-                        : "\\n\"\n    \"  .byte ",
-            (unsigned)(unsigned char)bytes[i]);
-  fputs("\\n\"\n", file);
-}
-
-/* The note in assembly, which alone can say that the section is one (SHT_NOTE), so that it lands in PT_NOTE. */
-static void put_note(FILE* file, const char* bytes, size_t length) {
-  fputs(
-      "/* The manifest as an ELF note; written by tenon_add_plugin. SPDX-License-Identifier: MIT */\n"
-      "typedef int tenon_note_follows;\n__asm__(\n",
-      file);
-  fprintf(file, "    \"  .pushsection " TN_NOTE_SECTION ",\\\"a\\\",%%note\\n\"\n");
-  fprintf(file, "    \"  .balign 4\\n  .long %zu,%zu,%d\\n\"\n", sizeof TN_NOTE_OWNER, length, TN_NOTE_TYPE);
-  fprintf(file, "    \"  .asciz \\\"" TN_NOTE_OWNER "\\\"\\n  .balign 4\\n\"\n");
-  put_words(file, bytes, length);
-  fputs("    \"  .balign 4\\n  .popsection\\n\");\n", file);
-}
-
-static void put_json(FILE* file, const char* bytes, size_t length) {
-  fwrite(bytes, 1, length, file);
-  fputc('\n', file);
-}
-
-static int write_file(const char* path, void (*put)(FILE*, const char*, size_t), const text* t) {
-  FILE* file = fopen(path, "wb");
-  if (file == NULL) return 0;
-  put(file, t->bytes, t->length);
-  const int failed = ferror(file);
-  return fclose(file) == 0 && !failed;
-}
-
-int main(int count, char** arguments) {
-  static text manifest; /* too large for a stack; this is a program of one thread */
-  if (count != 3) {
-    fprintf(stderr, "usage: %s NOTE.c MANIFEST.json\n", arguments[0]);
-    return EXIT_FAILURE;
-  }
-  set_owner(&manifest, "the plugin");
-  write_manifest(&manifest, tenon_plugin());
-  for (int i = 1; i < 3; ++i)
-    if (!write_file(arguments[i], i == 1 ? put_note : put_json, &manifest)) {
-      fprintf(stderr, "error: cannot write %s\n", arguments[i]);
-      remove(arguments[i]);
-      return EXIT_FAILURE;
-    }
-  return EXIT_SUCCESS;
+int tn_manifest_write(tn_manifest* manifest, const tn_plugin* plugin) {
+  text t;
+  t.length = 0;
+  t.manifest = manifest;
+  manifest->length = 0;
+  manifest->error[0] = '\0';
+  set_owner(&t, "the plugin");
+  if (setjmp(t.refused) != 0) return 0;
+  write_plugin(&t, plugin);
+  manifest->length = t.length;
+  return 1;
 }

@@ -1,4 +1,4 @@
-/* The manifest writer's JSON text, and how it refuses. SPDX-License-Identifier: MIT */
+/* The JSON text of a manifest, and how a check refuses. SPDX-License-Identifier: MIT */
 #include "text.h"
 
 #include <inttypes.h>
@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void refuse(const text* t, const char* format, ...) {
+void refuse(text* t, const char* format, ...) {
+  tn_manifest* manifest = t->manifest;
+  const int begin = snprintf(manifest->error, sizeof manifest->error, "%s: ", t->owner);
   va_list arguments;
   va_start(arguments, format);
-  fprintf(stderr, "error: %s: ", t->owner);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  vsnprintf(manifest->error + begin, sizeof manifest->error - (size_t)begin, format, arguments);
   va_end(arguments);
-  exit(EXIT_FAILURE);
+  longjmp(t->refused, 1);
 }
 
 void set_owner(text* t, const char* format, ...) {
@@ -26,7 +26,7 @@ void set_owner(text* t, const char* format, ...) {
 }
 
 static void put(text* t, char byte) {
-  if (t->length < sizeof t->bytes) t->bytes[t->length] = byte;
+  if (t->length < TN_NOTE_LIMIT) t->manifest->text[t->length] = byte;
   ++t->length;
 }
 
@@ -36,7 +36,8 @@ static void put_all(text* t, const char* bytes) {
 
 /* Strings end in a quote, so a last byte that opens something is never part of one. */
 static void begin(text* t, const char* key) {
-  if (t->length > 0 && t->length <= sizeof t->bytes && strchr("{[", t->bytes[t->length - 1]) == NULL) put(t, ',');
+  if (t->length > 0 && t->length <= TN_NOTE_LIMIT && strchr("{[", t->manifest->text[t->length - 1]) == NULL)
+    put(t, ',');
   if (key == NULL) return;
   put(t, '"');
   put_all(t, key);
@@ -117,15 +118,15 @@ void json_string(text* t, const char* key, const char* value) {
   put(t, '"');
 }
 
-void check_list(const text* t, const char* member, const void* list, uint32_t count) {
+void check_list(text* t, const char* member, const void* list, uint32_t count) {
   if (list == NULL && count > 0) refuse(t, "\"%s\" is null, but counts %" PRIu32, member, count);
 }
 
-void check_entry(const text* t, const char* member, const void* entry, uint32_t index) {
+void check_entry(text* t, const char* member, const void* entry, uint32_t index) {
   if (entry == NULL) refuse(t, "entry %" PRIu32 " of \"%s\" is null", index, member);
 }
 
-void check_size(const text* t, const char* what, uint32_t size, size_t expected) {
+void check_size(text* t, const char* what, uint32_t size, size_t expected) {
   if (size != expected)
     refuse(t, "\"size\" of its %s is %" PRIu32 ", but the struct has %zu bytes", what, size, expected);
 }
@@ -141,14 +142,14 @@ static const char* word_end(const char* at) {
   return at;
 }
 
-void check_word(const text* t, const char* what, const char* name) {
+void check_word(text* t, const char* what, const char* name) {
   if (name == NULL) refuse(t, "the name of an entry of its %s is null", what);
   const char* end = word_end(name);
   if (end == name || *end != '\0')
     refuse(t, "%s: the name \"%s\" must be lower case letters, digits and _, a letter first", what, name);
 }
 
-void check_type(const text* t, const char* what, const char* name) {
+void check_type(text* t, const char* what, const char* name) {
   if (name == NULL) refuse(t, "\"%s\" is null", what);
   const char* end = word_end(name);
   const char* start = name;
@@ -160,7 +161,7 @@ void check_type(const text* t, const char* what, const char* name) {
     refuse(t, "the %s \"%s\" must be lower case letters, digits and _, after at most one \"vendor.\"", what, name);
 }
 
-void check_characters(const text* t, const char* what, const char* name, const char* others) {
+void check_characters(text* t, const char* what, const char* name, const char* others) {
   if (name == NULL) refuse(t, "\"%s\" is null", what);
   if (*name == '\0') refuse(t, "\"%s\" is empty", what);
   for (const char* at = name; *at != '\0'; ++at)

@@ -1,15 +1,18 @@
-/* The manifest writer's JSON text, and how it refuses. A JSON library would be one more thing that every plugin
+/* The JSON text of a manifest, and how a check refuses. A JSON library would be one more thing that every plugin
  * author must install; what is needed here is small. SPDX-License-Identifier: MIT */
 #ifndef TENON_MANIFEST_TEXT_H
 #define TENON_MANIFEST_TEXT_H
 
-#include <tenon/plugin.h>
+#include <setjmp.h>
+
+#include "manifest.h"
 
 /* The text so far. Bytes beyond the limit are counted and dropped. */
 typedef struct text {
   char owner[256]; /* the component being written, for messages: layer type "relu" */
   size_t length;
-  char bytes[TN_NOTE_LIMIT];
+  tn_manifest* manifest;
+  jmp_buf refused;
 } text;
 
 #if defined(__GNUC__)
@@ -20,8 +23,9 @@ typedef struct text {
 #define TEXT_NO_RETURN
 #endif
 
-/* Ends the program: one line on standard error that names the owner. This is a build step; nothing was written. */
-TEXT_NO_RETURN void refuse(const text* t, const char* format, ...) TEXT_FORMAT(2);
+/* Writes the reason, which begins with the owner, into the manifest and leaves tn_manifest_write. Only functions of
+ * this library are left, none of which owns anything. */
+TEXT_NO_RETURN void refuse(text* t, const char* format, ...) TEXT_FORMAT(2);
 void set_owner(text* t, const char* format, ...) TEXT_FORMAT(2);
 
 /* Values. key is null inside a list. Commas are put in where they belong. */
@@ -36,15 +40,15 @@ void json_number(text* t, const char* key, double value, int whole);
 void json_string(text* t, const char* key, const char* value);
 
 /* A list of pointers, its own and those in it, must not be null. */
-void check_list(const text* t, const char* member, const void* list, uint32_t count);
-void check_entry(const text* t, const char* member, const void* entry, uint32_t index);
+void check_list(text* t, const char* member, const void* list, uint32_t count);
+void check_entry(text* t, const char* member, const void* entry, uint32_t index);
 /* A struct's size must be the one in the headers, with which the plugin was compiled as well. */
-void check_size(const text* t, const char* what, uint32_t size, size_t expected);
+void check_size(text* t, const char* what, uint32_t size, size_t expected);
 /* Lower case letters, digits and _, a letter first. */
-void check_word(const text* t, const char* what, const char* name);
+void check_word(text* t, const char* what, const char* name);
 /* A word, or "vendor.word". */
-void check_type(const text* t, const char* what, const char* name);
+void check_type(text* t, const char* what, const char* name);
 /* Not null, not empty, letters and digits of ASCII and what is in `others`. */
-void check_characters(const text* t, const char* what, const char* name, const char* others);
+void check_characters(text* t, const char* what, const char* name, const char* others);
 
 #endif

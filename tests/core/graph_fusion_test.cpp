@@ -122,7 +122,10 @@ TEST(Fusion, DropsWhatAKernelMakesForNobody) {
     const Spec spec = f64({samples(), fixed(2)});
     const ValueId x = graph.add_external(spec, "x");
     const std::vector<int32_t> layers = several ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{};
-    const std::vector<ValueId> made = GraphWriter(graph, 0, false, TN_F64).native({}, {x}, {spec, spec}, layers);
+    NativeCall call;
+    call.operands.inputs = 1;
+    call.operands.outputs = 2;
+    const std::vector<ValueId> made = GraphWriter(graph, 0, false, TN_F64).native(call, {x}, {spec, spec}, layers);
     fuse(graph, {made[1]});
     ASSERT_EQ(graph.nodes.size(), 1U);
     EXPECT_EQ(graph.nodes[0].outputs, (std::vector<ValueId>{several ? kNoValue : made[0], made[1]}));

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "tests/support/memory_system.h"
 #include "tests/support/temporary_folder.h"
 
@@ -32,8 +34,8 @@ std::shared_ptr<ParameterSet> example(uint64_t seed = 0, std::shared_ptr<Allocat
   if (seed != 0) return set;
   const float weight[] = {1.5f, -2, 0.25f, 3};
   const float bias[] = {0.5f, -0.5f};
-  set->set("hidden.weight", TN_F32, {2, 2}, weight);
-  set->set("hidden.bias", TN_F32, {2}, bias);
+  set->set("hidden.weight", {TN_F32, {2, 2}, weight});
+  set->set("hidden.bias", {TN_F32, {2}, bias});
   return set;
 }
 
@@ -247,6 +249,64 @@ TEST(ModelFile, GivesADeclaredSetItsValues) {
   (void)load_model(files, kPath, *set);
   EXPECT_EQ(all_values(*set), all_values(*example()));
   EXPECT_EQ(bytes_of(*set), kExample);
+}
+
+// Values as a migration gives them.
+MigratedTensor migrated(std::vector<int64_t> shape, const std::vector<float>& values) {
+  auto buffer = std::make_shared<Buffer>(memory(), values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(buffer->data(), values.data(), buffer->size());
+  return {std::move(shape), "", std::move(buffer)};
+}
+
+TEST(ModelFile, LoadsWhatAMigrationChanged) {
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  const ModelFile header = read_model_header(files, kPath);
+  const TensorChanges changes = {{"kernel", MigratedTensor{{4}, "hidden.weight", nullptr}},
+                                 {"hidden.weight", std::nullopt},
+                                 {"hidden.bias", migrated({3}, {7, 8, 9})},
+                                 {"none", migrated({0}, {})}};
+  const auto set =
+      ParameterSet::declare({declare("kernel", {4}), declare("hidden.bias", {3}), declare("none", {0})}, memory());
+  EXPECT_EQ(load_model(files, kPath, *set, &header, changes), header);
+  EXPECT_EQ(all_values(*set), (std::vector<float>{1.5F, -2, 0.25F, 3, 7, 8, 9}));
+  const auto other = example(5);
+  const std::vector<float> old = all_values(*other);
+  const Error error = error_of([&] { (void)load_model(files, kPath, *other, &header, changes); });
+  EXPECT_EQ(error.code(), TN_INVALID);
+  EXPECT_THAT(
+      error.message(),
+      AllOf(HasSubstr("tensor \"hidden.bias\", as migrated, is F32 [3], expected float32 [2] (layer \"hidden\")"),
+            HasSubstr("tensor \"hidden.weight\" is missing after a migration"),
+            HasSubstr("tensor \"kernel\", as migrated, is not among the parameters")));
+  EXPECT_EQ(all_values(*other), old);
+}
+
+TEST(StoredTensors, ReadsSingleTensors) {
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  const ModelFile header = read_model_header(files, kPath);
+  const auto allocator = memory();
+  StoredTensors tensors(files, kPath, header, allocator);
+  EXPECT_EQ(tensors.find("hidden.wieght"), nullptr);
+  const ModelTensor* const bias = tensors.find("hidden.bias");
+  ASSERT_NE(bias, nullptr);
+  const auto values = tensors.read(*bias);
+  EXPECT_EQ(values->size(), 8u);
+  const float expected[] = {0.5F, -0.5F};
+  EXPECT_EQ(std::memcmp(values->data(), expected, sizeof expected), 0);
+  EXPECT_GT(allocator->held, 0u) << "the memory is counted";
+}
+
+TEST(StoredTensors, NoticesAnotherFile) {
+  MemoryFiles files;
+  files.files[kPath] = kExample;
+  const ModelFile header = read_model_header(files, kPath);
+  StoredTensors tensors(files, kPath, header, memory());
+  files.files[kPath] = bytes_of(*example(3));
+  const Error error = error_of([&] { (void)tensors.read(*tensors.find("hidden.bias")); });
+  EXPECT_EQ(error.code(), TN_BAD_DATA);
+  EXPECT_THAT(error.message(), HasSubstr("the file has changed since it was first read"));
 }
 
 TEST(ModelFile, LoadsNothingOnFailure) {

@@ -90,6 +90,21 @@ TEST(ParameterSet, RefusesToShareWhatDiffers) {
   EXPECT_THAT(kind.message(), AllOf(HasSubstr("a parameter"), HasSubstr("a buffer")));
 }
 
+TEST(ParameterSet, SharersOfABufferMergeItAlike) {
+  ParameterDeclaration mean = declare("D.mean", {2}, {}, true, "first"),
+                       most = declare("D.mean", {2}, {}, true, "second");
+  EXPECT_EQ(make({mean})->find("D.mean").merge, TN_MERGE_MEAN);
+  most.merge = TN_MERGE_MAX;
+  EXPECT_EQ(make({most, most})->find("D.mean").merge, TN_MERGE_MAX);
+  const Error differing = error_of([&] { make({mean, most}); });
+  EXPECT_EQ(differing.code(), TN_INVALID);
+  EXPECT_EQ(differing.message(),
+            "\"D.mean\" cannot be shared: layer \"first\" declares a buffer float32 [2] merged by mean, layer "
+            "\"second\" declares a buffer float32 [2] merged by max");
+  most.merge = TN_MERGE_FIRST + 1;
+  EXPECT_THAT(error_of([&] { make({most}); }).message(), HasSubstr("has an unknown merge 4"));
+}
+
 ParameterDeclaration stating(const std::string& owner, std::optional<double> rate, std::optional<double> decay) {
   ParameterDeclaration declaration = declare("D.weight", {2}, {}, false, owner);
   declaration.multipliers = {rate, decay};
@@ -246,14 +261,14 @@ TEST(ParameterSet, MissesWithASuggestion) {
 TEST(ParameterSet, SetChecksWhatItIsGiven) {
   const auto set = make({declare("w", {2, 2})});
   const float given[] = {1, 2, 3, 4};
-  const Error shape = error_of([&] { set->set("w", TN_F32, {4}, given); });
+  const Error shape = error_of([&] { set->set("w", {TN_F32, {4}, given}); });
   EXPECT_EQ(shape.code(), TN_INVALID);
   EXPECT_THAT(shape.message(), AllOf(HasSubstr("\"w\""), HasSubstr("[2, 2]"), HasSubstr("[4]")));
-  EXPECT_EQ(error_of([&] { set->set("w", TN_F64, {2, 2}, given); }).code(), TN_INVALID);
-  EXPECT_EQ(error_of([&] { set->set("v", TN_F32, {2, 2}, given); }).code(), TN_NOT_FOUND);
-  EXPECT_EQ(error_of([&] { set->set("w", TN_F32, {2, 2}, nullptr); }).code(), TN_MISUSE);
+  EXPECT_EQ(error_of([&] { set->set("w", {TN_F64, {2, 2}, given}); }).code(), TN_INVALID);
+  EXPECT_EQ(error_of([&] { set->set("v", {TN_F32, {2, 2}, given}); }).code(), TN_NOT_FOUND);
+  EXPECT_EQ(error_of([&] { set->set("w", {TN_F32, {2, 2}, nullptr}); }).code(), TN_MISUSE);
   EXPECT_THAT(values(*set, "w"), Each(0.0f));
-  set->set("w", TN_F32, {2, 2}, given);
+  set->set("w", {TN_F32, {2, 2}, given});
   EXPECT_EQ(values(*set, "w"), (std::vector<float>{1, 2, 3, 4}));
 }
 
@@ -314,7 +329,7 @@ TEST(ParameterSet, DeclaredHasEntriesWithoutMemory) {
     EXPECT_THAT(error.message(), HasSubstr("only declared"));
   };
   refused([&] { (void)set->data("b"); });
-  refused([&] { set->set("b", TN_F32, {17}, value); });
+  refused([&] { set->set("b", {TN_F32, {17}, value}); });
   refused([&] { set->add({declare("more", {2})}, 1); });
   EXPECT_EQ(allocator->calls, 0);
   EXPECT_EQ(error_of([&] { set->allocate(); }).code(), TN_OUT_OF_MEMORY);

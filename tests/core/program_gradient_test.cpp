@@ -87,8 +87,8 @@ Program unary(uint16_t op) {
 }
 
 TEST(ProgramGradient, EveryUnaryOperation) {
-  for (const uint16_t op :
-       {TN_OP_NEG, TN_OP_ABS, TN_OP_SQRT, TN_OP_EXP, TN_OP_EXPM1, TN_OP_LOG, TN_OP_LOG1P, TN_OP_TANH, TN_OP_ERF}) {
+  for (const uint16_t op : {TN_OP_NEG, TN_OP_ABS, TN_OP_SQRT, TN_OP_EXP, TN_OP_EXPM1, TN_OP_LOG, TN_OP_LOG1P,
+                            TN_OP_TANH, TN_OP_ERF, TN_OP_SIN, TN_OP_COS}) {
     SCOPED_TRACE(op);
     EXPECT_EQ(check(unary(op), {3, 4}), 12U);
   }
@@ -97,7 +97,7 @@ TEST(ProgramGradient, EveryUnaryOperation) {
 
 // Every pair of extents: the gradient of a broadcast operand is summed over the broadcast dimensions.
 TEST(ProgramGradient, EveryBinaryOperationAndExtent) {
-  for (const uint16_t op : {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV, TN_OP_MIN, TN_OP_MAX})
+  for (const uint16_t op : {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV, TN_OP_MIN, TN_OP_MAX, TN_OP_POW})
     for (const uint8_t a : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL})
       for (const uint8_t b : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW, TN_FULL}) {
         SCOPED_TRACE(testing::Message() << "op " << op << " extents " << int{a} << " " << int{b});
@@ -207,6 +207,70 @@ TEST(ProgramGradient, AtKinks) {
   EXPECT_EQ(gradients_at(unary(TN_OP_ABS), {{0, -0.0, 2, -2}}), (Values{{0, 0, 1, -1}}));
 }
 
+// Between their steps and at them.
+TEST(ProgramGradient, StepsHaveTheDerivativeZero) {
+  for (const uint16_t op : {TN_OP_FLOOR, TN_OP_ROUND, TN_OP_SIGN}) {
+    SCOPED_TRACE(op);
+    ProgramWriter writer;
+    const int32_t x = writer.input(TN_FULL);
+    writer.output(writer.apply(TN_OP_ADD, writer.apply(TN_OP_MUL, x, x), writer.apply(op, x)));
+    EXPECT_EQ(gradients_at(writer.finish(), {{0.3, -1.7, 0, 1, 2.5}}), (Values{{0.6, -3.4, 0, 2, 5}}));
+  }
+}
+
+// Ints and bools take no gradient, and nothing flows through them to the floats that they are made of.
+TEST(ProgramGradient, WholeNumbersHaveNone) {
+  ProgramWriter writer;
+  const int32_t x = writer.input(TN_FULL), label = writer.input(TN_FULL, TN_INT);
+  const int32_t whole = writer.cast(x, TN_INT);
+  const int32_t half = writer.apply(TN_OP_FLOOR_DIV, whole, label), rest = writer.apply(TN_OP_MOD, whole, label);
+  const int32_t factor = writer.cast(writer.apply(TN_OP_ADD, half, writer.apply(TN_OP_SIGN, rest)), TN_FLOAT);
+  const int32_t product = writer.apply(TN_OP_MUL, x, factor);
+  writer.output(writer.apply(TN_OP_SELECT, writer.apply(TN_OP_IS_FINITE, product), product, x));
+  const Program program = writer.finish();
+  const Program gradient = derive_gradient(program, {true}, {0});
+  EXPECT_NO_THROW(Program::from(gradient.view()));
+  const Values inputs = {{7.5, -7.5}, {2, 2}};  // 7 = 3 * 2 + 1, -7 = -4 * 2 + 1
+  const Values values = reference::evaluate(program.view(), 1, 2, inputs);
+  EXPECT_EQ(values, (Values{{7.5 * 4, -7.5 * -3}}));
+  EXPECT_EQ(reference::evaluate(gradient.view(), 1, 2, {inputs[0], inputs[1], values[0], {1, 1}}), (Values{{4, -3}}));
+}
+
+// A power has a derivative in its base of either sign if the exponent is whole, and none of its derivatives is NaN
+// where the power is a number.
+TEST(ProgramGradient, PowersOfAnySign) {
+  ProgramWriter writer;
+  const int32_t base = writer.input(TN_FULL);
+  writer.output(writer.apply(TN_OP_POW, base, writer.input(TN_FULL)));
+  const Program power = writer.finish();
+  //                                    in a: b a^(b - 1); in b: a^b log(a)
+  const Values at = {{2, -2, -2, 0, 0, 0, 0, -3, 1}, {3, 3, -2, 2, 1, 0, 3, 0, 0}};
+  const Values slopes = gradients_at(power, at);
+  EXPECT_EQ(slopes[0], (std::vector<double>{12, 12, 0.25, 0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(slopes[1], (std::vector<double>{8 * std::log(2.0), 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(gradients_at(power, {{0}, {0.5}})[0][0], INFINITY) << "as that of a square root";
+  EXPECT_TRUE(std::isnan(gradients_at(power, {{-1}, {0.5}})[0][0])) << "as the power itself";
+  // Constant exponents, for which a simpler program is made.
+  for (const double exponent : {0.0, 1.0, 2.0, 3.0, -1.0}) {
+    SCOPED_TRACE(exponent);
+    ProgramWriter fixed;
+    const int32_t x = fixed.input(TN_FULL);
+    fixed.output(fixed.apply(TN_OP_POW, x, fixed.constant(exponent)));
+    const Values inputs = {{-2, 0.5, 1, 0}};
+    const std::vector<double> got = gradients_at(fixed.finish(), inputs)[0];
+    for (size_t i = 0; i < (exponent < 0 ? 3U : 4U); ++i)
+      EXPECT_EQ(got[i], exponent == 0 ? 0 : exponent * std::pow(inputs[0][i], exponent - 1)) << inputs[0][i];
+  }
+}
+
+TEST(Program, FoldsAPowerOfOne) {
+  ProgramWriter writer;
+  const int32_t x = writer.input(TN_FULL), y = writer.input(TN_PER_ROW);
+  EXPECT_EQ(writer.apply(TN_OP_POW, x, writer.constant(1)), x);
+  EXPECT_NE(writer.apply(TN_OP_POW, x, writer.constant(2)), x);
+  EXPECT_NE(writer.apply(TN_OP_POW, writer.constant(1), y), y);
+}
+
 // An author's gradient program reads the gradient of every output; a missing gradient is replaced by 0.
 TEST(ProgramGradient, OfAnAuthorWhereAnOutputHasNone) {
   ProgramWriter writer;
@@ -263,6 +327,8 @@ TEST(Program, RefusesWhatIsWrong) {
       ADD_FAILURE() << "accepted: " << why;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), TN_INVALID);
+      const std::string name = code.empty() ? "output 0" : "(" + opcode_name(code.back().op) + ")";
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
     }
   };
   const tn_instruction x = {TN_OP_INPUT, TN_FLOAT, 0, 0, -1, -1, 0};
@@ -271,7 +337,15 @@ TEST(Program, RefusesWhatIsWrong) {
   refused({x, {TN_OP_ADD, TN_FLOAT, 0, 0, -1, -1, 0}}, "missing operand");
   refused({x, {999, TN_FLOAT, 0, 0, -1, -1, 0}}, "unknown opcode");
   refused({x, {8, TN_FLOAT, 0, 0, -1, -1, 0}}, "unknown opcode between others");
-  refused({x, {TN_OP_REDUCE_MIN + 1, TN_FLOAT, TN_SCALAR, 0, -1, -1, 0}}, "unknown opcode behind the last");
+  refused({x, {TN_OP_MOD + 1, TN_FLOAT, TN_SCALAR, 0, -1, -1, 0}}, "unknown opcode behind the last");
+  refused({x, {TN_OP_MOD, TN_FLOAT, 0, 0, 0, -1, 0}}, "a remainder of floats");
+  refused({x, {TN_OP_FLOOR_DIV, TN_FLOAT, 0, 0, 0, -1, 0}}, "a division of floats that rounds down");
+  refused({x, {TN_OP_IS_FINITE, TN_FLOAT, 0, 0, -1, -1, 0}}, "a truth value that is a float");
+  const tn_instruction row = {TN_OP_ROW, TN_INT, 0, -1, -1, -1, 0};
+  for (const uint16_t op : {TN_OP_FLOOR, TN_OP_ROUND, TN_OP_SIN, TN_OP_COS})
+    refused({x, row, {op, TN_INT, 0, 1, -1, -1, 0}}, "a function of an int");
+  refused({x, row, {TN_OP_IS_FINITE, TN_LOGICAL, 0, 1, -1, -1, 0}}, "an int that is not finite");
+  refused({x, row, {TN_OP_POW, TN_INT, 0, 1, 1, -1, 0}}, "a power of ints");
   refused({x, {TN_OP_NEG, TN_INT, 0, 0, -1, -1, 0}}, "wrong kind of result");
   refused({x, {TN_OP_AND, TN_LOGICAL, 0, 0, 0, -1, 0}}, "wrong kind of operand");
   refused({x, {TN_OP_REDUCE_SUM, TN_FLOAT, TN_FULL, 0, -1, -1, 0}}, "a reduction that reduces nothing");

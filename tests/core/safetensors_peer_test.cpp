@@ -66,8 +66,8 @@ std::shared_ptr<ParameterSet> example() {
                            1, std::make_shared<CountingAllocator>());
   const float w[] = {1, 2, 3, 4, 5, 6.5f};
   const float m = -7;
-  set->set("w", TN_F32, {2, 3}, w);
-  set->set("m\u00e9", TN_F32, {}, &m);
+  set->set("w", {TN_F32, {2, 3}, w});
+  set->set("m\u00e9", {TN_F32, {}, &m});
   return set;
 }
 
@@ -119,8 +119,8 @@ print('done')
   const auto expected = example();
   const auto set = example();
   const float zeros[6] = {};
-  set->set("w", TN_F32, {2, 3}, zeros);
-  set->set("m\u00e9", TN_F32, {}, zeros);
+  set->set("w", {TN_F32, {2, 3}, zeros});
+  set->set("m\u00e9", {TN_F32, {}, zeros});
   const ModelFile file = load_model(files, "m", *set);
   EXPECT_FALSE(file.verified);
   EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"note", "x"}}));

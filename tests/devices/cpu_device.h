@@ -213,7 +213,8 @@ inline const tn_plugin* built_plugin() {
 class CpuDevice {
  public:
   explicit CpuDevice(const tn_plugin* plugin = built_plugin()) : plugin_(plugin) {
-    if (type()->open(&services_, errors(), 0, &device_) != TN_OK) throw std::runtime_error(message);
+    const tn_device_open open = {sizeof open, 0, &services_, errors(), type()->user};
+    if (type()->open(&open, &device_) != TN_OK) throw std::runtime_error(message);
   }
   ~CpuDevice() { type()->close(device_); }
   CpuDevice(const CpuDevice&) = delete;
@@ -227,7 +228,7 @@ class CpuDevice {
   [[nodiscard]] const std::map<void*, uint64_t>& allocated() const { return allocated_; }
   template <class Table>
   [[nodiscard]] const Table* table(const char* id) const {
-    return static_cast<const Table*>(type()->extension(id));
+    return static_cast<const Table*>(type()->extension(type()->user, id));
   }
 
   // The last report.

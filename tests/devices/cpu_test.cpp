@@ -14,15 +14,16 @@ TEST(Cpu, DescribesItself) {
   EXPECT_STREQ(description.kind, "cpu");
   EXPECT_EQ(description.dlpack_type, kDLCPU);
   for (const char* const* id = description.tables; *id != nullptr; ++id)
-    EXPECT_NE(device.type()->extension(*id), nullptr) << *id;
-  EXPECT_EQ(device.type()->extension("tenon.pointwise/2"), nullptr);
-  EXPECT_EQ(device.type()->count(device.errors()), 1);
+    EXPECT_NE(device.type()->extension(nullptr, *id), nullptr) << *id;
+  EXPECT_EQ(device.type()->extension(nullptr, "tenon.pointwise/2"), nullptr);
+  EXPECT_EQ(device.type()->count(nullptr, device.errors()), 1);
 }
 
 TEST(Cpu, HasOnlyDeviceZero) {
   CpuDevice device;
   void* other = nullptr;
-  EXPECT_EQ(device.type()->open(device.services(), device.errors(), 1, &other), TN_NOT_FOUND);
+  const tn_device_open open = {sizeof open, 1, device.services(), device.errors(), nullptr};
+  EXPECT_EQ(device.type()->open(&open, &other), TN_NOT_FOUND);
   EXPECT_EQ(other, nullptr);
   EXPECT_EQ(device.port, "index");
 }
@@ -31,13 +32,13 @@ TEST(Cpu, PropertiesGoAsFarAsTheStructThatIsGiven) {
   const CpuDevice device;
   tn_device_properties properties = {};
   properties.size = sizeof properties;
-  ASSERT_EQ(device.type()->properties(device.device(), &properties), TN_OK);
+  ASSERT_EQ(device.type()->properties(device.device(), device.errors(), &properties), TN_OK);
   EXPECT_EQ(properties.host_memory, 1U);
   EXPECT_NE(properties.name[0], '\0');
   EXPECT_GT(properties.memory_bytes, uint64_t{1} << 20);
   tn_device_properties old = {};
   old.size = offsetof(tn_device_properties, memory_bytes);
-  ASSERT_EQ(device.type()->properties(device.device(), &old), TN_OK);
+  ASSERT_EQ(device.type()->properties(device.device(), device.errors(), &old), TN_OK);
   EXPECT_EQ(old.memory_bytes, 0U);
   EXPECT_STREQ(old.name, properties.name);
 }
@@ -62,19 +63,21 @@ TEST(Cpu, CopiesAndFillsInStreamsAndEvents) {
   const CpuDevice device;
   const tn_device_type& type = *device.type();
   void *stream = nullptr, *event = nullptr;
-  ASSERT_EQ(type.stream_create(device.device(), &stream), TN_OK);
-  ASSERT_EQ(type.event_create(device.device(), &event), TN_OK);
+  ASSERT_EQ(type.stream_create(device.device(), device.errors(), &stream), TN_OK);
+  ASSERT_EQ(type.event_create(device.device(), device.errors(), &event), TN_OK);
   EXPECT_NE(stream, nullptr);
   Guarded a(1000), b(1000);
-  EXPECT_EQ(type.fill(device.device(), stream, a.data(), 7, 1000), TN_OK);
-  EXPECT_EQ(type.copy(device.device(), stream, b.data(), a.data(), 999, TN_COPY_TO_HOST), TN_OK);
-  EXPECT_EQ(type.event_record(device.device(), event, stream), TN_OK);
-  EXPECT_EQ(type.event_wait(device.device(), event, nullptr), TN_OK);
+  EXPECT_EQ(type.fill(device.device(), device.errors(), stream, a.data(), 7, 1000), TN_OK);
+  const tn_copy most = {sizeof most, TN_COPY_TO_HOST, stream, b.data(), a.data(), 999};
+  EXPECT_EQ(type.copy(device.device(), device.errors(), &most), TN_OK);
+  EXPECT_EQ(type.event_record(device.device(), device.errors(), event, stream), TN_OK);
+  EXPECT_EQ(type.event_wait(device.device(), device.errors(), event, nullptr), TN_OK);
   EXPECT_EQ(type.stream_wait(device.device(), device.errors(), stream), TN_OK);
   EXPECT_EQ(b.data()[998], 7);
   EXPECT_EQ(b.data()[999], 0xcd);
   EXPECT_TRUE(a.intact() && b.intact());
-  EXPECT_EQ(type.copy(device.device(), nullptr, nullptr, nullptr, 0, TN_COPY_ON_DEVICE), TN_OK);
+  const tn_copy nothing = {sizeof nothing, TN_COPY_ON_DEVICE, nullptr, nullptr, nullptr, 0};
+  EXPECT_EQ(type.copy(device.device(), device.errors(), &nothing), TN_OK);
   type.event_destroy(device.device(), event);
   type.stream_destroy(device.device(), stream);
 }
@@ -85,7 +88,8 @@ TEST(Cpu, NeedsTheHostsMemory) {
   const tn_services services = {sizeof services, TN_ABI_MAJOR, TN_ABI_MINOR, nullptr,
                                 [](void*, const char*) -> const void* { return nullptr; }};
   void* other = nullptr;
-  EXPECT_EQ(device.type()->open(&services, device.errors(), 0, &other), TN_UNSUPPORTED);
+  const tn_device_open open = {sizeof open, 0, &services, device.errors(), nullptr};
+  EXPECT_EQ(device.type()->open(&open, &other), TN_UNSUPPORTED);
   EXPECT_NE(device.message.find("tenon.memory/1"), std::string::npos);
 }
 

@@ -81,10 +81,11 @@ class CudaSite {
 class CudaDevice : public CudaPlugin {
  public:
   CudaDevice() {
-    const int32_t count = type()->count(errors());
+    const int32_t count = type()->count(nullptr, errors());
     if (count < 0) throw std::runtime_error(message);
     present = count > 0;
-    if (present && type()->open(services(), errors(), 0, &device_) != TN_OK) throw std::runtime_error(message);
+    const tn_device_open open = {sizeof open, 0, services(), errors(), nullptr};
+    if (present && type()->open(&open, &device_) != TN_OK) throw std::runtime_error(message);
   }
   ~CudaDevice() {
     if (present) type()->close(device_);
@@ -93,7 +94,7 @@ class CudaDevice : public CudaPlugin {
   [[nodiscard]] void* device() const { return device_; }
   template <class Table>
   [[nodiscard]] const Table* table(const char* id) const {
-    return static_cast<const Table*>(type()->extension(id));
+    return static_cast<const Table*>(type()->extension(type()->user, id));
   }
   tn_status prepare(const CudaSite& site, tn_prepared* prepared) {
     *prepared = {sizeof(tn_prepared), 0, nullptr, 0, nullptr, nullptr};
@@ -112,7 +113,8 @@ class CudaMemory {
   CudaMemory(CudaDevice& device, const std::vector<uint8_t>& bytes) : device_(device), bytes_(bytes.size()) {
     memory_ = device.type()->allocate(device.device(), device.errors(), bytes_);
     if (memory_ == nullptr) throw std::runtime_error(device.message);
-    if (device.type()->copy(device.device(), nullptr, memory_, bytes.data(), bytes_, TN_COPY_TO_DEVICE) != TN_OK ||
+    const tn_copy copy = {sizeof copy, TN_COPY_TO_DEVICE, nullptr, memory_, bytes.data(), bytes_};
+    if (device.type()->copy(device.device(), device.errors(), &copy) != TN_OK ||
         device.type()->stream_wait(device.device(), device.errors(), nullptr) != TN_OK)
       throw std::runtime_error("copying to the device failed: " + device.message);
   }
@@ -129,7 +131,8 @@ class CudaMemory {
   [[nodiscard]] std::vector<uint8_t> read() const {
     std::vector<uint8_t> bytes(bytes_);
     const tn_device_type& type = *device_.type();
-    if (type.copy(device_.device(), nullptr, bytes.data(), memory_, bytes_, TN_COPY_TO_HOST) != TN_OK ||
+    const tn_copy copy = {sizeof copy, TN_COPY_TO_HOST, nullptr, bytes.data(), memory_, bytes_};
+    if (type.copy(device_.device(), device_.errors(), &copy) != TN_OK ||
         type.stream_wait(device_.device(), device_.errors(), nullptr) != TN_OK)
       throw std::runtime_error("copying from the device failed: " + device_.message);
     return bytes;

@@ -125,7 +125,7 @@ TEST(CudaDevice, MovesMemory) {
   const tn_device_type& type = *device.type();
   tn_device_properties properties = {};
   properties.size = sizeof properties;
-  ASSERT_EQ(type.properties(device.device(), &properties), TN_OK);
+  ASSERT_EQ(type.properties(device.device(), device.errors(), &properties), TN_OK);
   EXPECT_EQ(properties.host_memory, 0U);
   EXPECT_GT(properties.memory_bytes, 0U);
   EXPECT_STRNE(properties.name, "");
@@ -135,21 +135,23 @@ TEST(CudaDevice, MovesMemory) {
   const CudaMemory a(device, numbers), b(device, std::vector<uint8_t>(1000));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 0U);
   void *one = nullptr, *two = nullptr, *event = nullptr;
-  ASSERT_EQ(type.stream_create(device.device(), &one), TN_OK);
-  ASSERT_EQ(type.stream_create(device.device(), &two), TN_OK);
-  ASSERT_EQ(type.event_create(device.device(), &event), TN_OK);
+  ASSERT_EQ(type.stream_create(device.device(), device.errors(), &one), TN_OK);
+  ASSERT_EQ(type.stream_create(device.device(), device.errors(), &two), TN_OK);
+  ASSERT_EQ(type.event_create(device.device(), device.errors(), &event), TN_OK);
   const auto* const native = device.table<tn_native_table>(TN_NATIVE);
   EXPECT_EQ(native->stream(device.device(), one), one);
   EXPECT_NE(native->stream(device.device(), nullptr), nullptr);
   // The fill runs on one stream; the copy over it, on the other stream, waits for it.
-  EXPECT_EQ(type.fill(device.device(), one, b.data(), 9, 1000), TN_OK);
-  EXPECT_EQ(type.event_record(device.device(), event, one), TN_OK);
-  EXPECT_EQ(type.event_wait(device.device(), event, two), TN_OK);
-  EXPECT_EQ(type.copy(device.device(), two, b.data(), a.data(), 600, TN_COPY_ON_DEVICE), TN_OK);
+  EXPECT_EQ(type.fill(device.device(), device.errors(), one, b.data(), 9, 1000), TN_OK);
+  EXPECT_EQ(type.event_record(device.device(), device.errors(), event, one), TN_OK);
+  EXPECT_EQ(type.event_wait(device.device(), device.errors(), event, two), TN_OK);
+  tn_copy copy = {sizeof copy, TN_COPY_ON_DEVICE, two, b.data(), a.data(), 600};
+  EXPECT_EQ(type.copy(device.device(), device.errors(), &copy), TN_OK);
   EXPECT_EQ(type.stream_wait(device.device(), device.errors(), two), TN_OK) << device.message;
   std::fill(numbers.begin() + 600, numbers.end(), uint8_t{9});
   EXPECT_EQ(b.read(), numbers);
-  EXPECT_EQ(type.copy(device.device(), two, b.data(), a.data(), 600, 77), TN_INVALID);
+  copy.kind = 77;
+  EXPECT_EQ(type.copy(device.device(), device.errors(), &copy), TN_INVALID);
   type.event_destroy(device.device(), event);
   type.stream_destroy(device.device(), one);
   type.stream_destroy(device.device(), two);
@@ -165,12 +167,11 @@ TEST(CudaDevice, ReportsThatMemoryIsFull) {
   EXPECT_EQ(CudaMemory(device, {1, 2, 3}).read(), (std::vector<uint8_t>{1, 2, 3}));
 }
 
-// A call without an error sink returns a status; the next wait reports the cause, once.
-TEST(CudaDevice, WaitReportsWhatFailedBefore) {
+// Every function reports its own failure, once.
+TEST(CudaDevice, CallsReportTheirFailures) {
   CudaDevice device;
   SKIP_WITHOUT(device);
-  EXPECT_NE(device.type()->event_record(device.device(), nullptr, nullptr), TN_OK);
-  EXPECT_NE(device.type()->stream_wait(device.device(), device.errors(), nullptr), TN_OK);
+  EXPECT_NE(device.type()->event_record(device.device(), device.errors(), nullptr, nullptr), TN_OK);
   EXPECT_NE(device.message.find("cuEventRecord"), std::string::npos) << device.message;
   EXPECT_EQ(device.type()->stream_wait(device.device(), device.errors(), nullptr), TN_OK);
 }
@@ -201,7 +202,7 @@ TEST(CudaPointwise, BoundsDoNotMatter) {
     EXPECT_GE(wide.prepared().workspace_bytes, tight.prepared().workspace_bytes);
     EXPECT_EQ(wide.run(), tight.run());
     void* stream = nullptr;
-    ASSERT_EQ(device.type()->stream_create(device.device(), &stream), TN_OK);
+    ASSERT_EQ(device.type()->stream_create(device.device(), device.errors(), &stream), TN_OK);
     PointwiseCase fewer = program.run;
     fewer.rows = 3;
     for (size_t i = 0; i < fewer.inputs.size(); ++i)

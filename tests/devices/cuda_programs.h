@@ -80,14 +80,17 @@ class CudaPrograms {
       writer_.output(apply(TN_OP_DIV, apply(TN_OP_ADD, b, c), d));
       writer_.output(apply(TN_OP_NEG, apply(TN_OP_ABS, a)));
       writer_.output(apply(TN_OP_STOP, a));
+      for (const uint16_t op : {TN_OP_FLOOR, TN_OP_ROUND, TN_OP_SIGN}) writer_.output(apply(op, a));
       finish("arithmetic" + suffix);
 
       start(1, 1500, compute);
       a = input(TN_FULL, -0.9, 3);
-      for (const uint16_t op : {TN_OP_EXP, TN_OP_EXPM1, TN_OP_LOG1P, TN_OP_TANH, TN_OP_ERF})
+      for (const uint16_t op : {TN_OP_EXP, TN_OP_EXPM1, TN_OP_LOG1P, TN_OP_TANH, TN_OP_ERF, TN_OP_SIN, TN_OP_COS})
         writer_.output(apply(op, a));
       const int32_t size = apply(TN_OP_ABS, a);
       for (const uint16_t op : {TN_OP_SQRT, TN_OP_LOG}) writer_.output(apply(op, size));
+      writer_.output(apply(TN_OP_POW, size, a));
+      writer_.output(apply(TN_OP_POW, a, number(3)));
       finish("functions" + suffix);
 
       start(6, 77, compute);
@@ -104,13 +107,16 @@ class CudaPrograms {
       writer_.output(apply(TN_OP_OR, equal, apply(TN_OP_NOT, less)), TN_BOOL);
       writer_.output(writer_.cast(level, TN_FLOAT));
       writer_.output(apply(TN_OP_SELECT, less, level, equal), TN_U8);
+      const int32_t quotient = apply(TN_OP_DIV, apply(TN_OP_FLOOR, a), apply(TN_OP_FLOOR, b));  // also 1 / 0 and 0 / 0
+      writer_.output(apply(TN_OP_IS_FINITE, quotient), TN_BOOL);
       finish("logic" + suffix);
 
       start(9, 70, compute);
       const int32_t i = input_of(TN_FULL, TN_INT, TN_I64, -9, 9), j = input_of(TN_PER_ROW, TN_INT, TN_I16, -9, 9);
       const int32_t place = apply(TN_OP_ADD, writer_.apply(TN_OP_MUL, row(), writer_.constant(70, TN_INT)), column());
-      for (const uint16_t op : {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_MIN, TN_OP_MAX})
+      for (const uint16_t op : {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_MIN, TN_OP_MAX, TN_OP_FLOOR_DIV, TN_OP_MOD})
         writer_.output(apply(op, i, j), TN_I32);
+      writer_.output(apply(TN_OP_SIGN, i), TN_I32);
       writer_.output(apply(TN_OP_NEG, apply(TN_OP_ABS, apply(TN_OP_SUB, place, i))), TN_I64);
       writer_.output(writer_.cast(place, TN_FLOAT));
       writer_.output(writer_.reduce(TN_OP_REDUCE_MAX, i, TN_PER_ROW), TN_I32);

@@ -110,8 +110,8 @@ TEST(CudaPlugin, DescribesItself) {
   EXPECT_STREQ(description.kind, "cuda");
   EXPECT_EQ(description.dlpack_type, kDLCUDA);
   for (const char* const* id = description.tables; *id != nullptr; ++id)
-    EXPECT_NE(plugin.type()->extension(*id), nullptr) << *id;
-  EXPECT_EQ(plugin.type()->extension("tenon.gemm/1"), nullptr);
+    EXPECT_NE(plugin.type()->extension(nullptr, *id), nullptr) << *id;
+  EXPECT_EQ(plugin.type()->extension(nullptr, "tenon.gemm/1"), nullptr);
   ASSERT_EQ(plugin.plugin()->libraries_count, 2U);
   EXPECT_STREQ(plugin.plugin()->libraries[0]->name, "libcuda.so.1");
 }
@@ -119,12 +119,13 @@ TEST(CudaPlugin, DescribesItself) {
 // Passes with and without a driver.
 TEST(CudaPlugin, SaysWhatIsMissing) {
   CudaPlugin plugin;
-  const int32_t count = plugin.type()->count(plugin.errors());
+  const int32_t count = plugin.type()->count(nullptr, plugin.errors());
   ASSERT_GE(count, 0) << plugin.message;
   EXPECT_EQ(plugin.message, "");
   void* device = nullptr;
   for (const int32_t index : {count, -1}) {
-    EXPECT_EQ(plugin.type()->open(plugin.services(), plugin.errors(), index, &device), TN_NOT_FOUND);
+    const tn_device_open open = {sizeof open, index, plugin.services(), plugin.errors(), nullptr};
+    EXPECT_EQ(plugin.type()->open(&open, &device), TN_NOT_FOUND);
     EXPECT_EQ(plugin.code, TN_NOT_FOUND);
     const bool driver = plugin.message.find("device number " + std::to_string(index)) != std::string::npos;
     const bool no_driver = plugin.message.find("libcuda.so.1") != std::string::npos &&

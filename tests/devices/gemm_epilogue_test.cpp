@@ -78,7 +78,7 @@ class GemmEpilogue : public testing::Test {
   void check(const EpilogueCase& c, const Program& program, bool in_place) {
     Site site;
     fill(c, program, site);
-    ASSERT_EQ(table()->supports(device_.device(), &site.epilogue), TN_OK);
+    ASSERT_EQ(table()->supports(device_.device(), device_.errors(), &site.epilogue), TN_OK);
     const Numbers a = numbers(c.batch * c.m * c.k, 1), b = numbers(c.batch * c.k * c.n, 2);
     Numbers product = plain_product(c.batch, c.m, c.n, c.k, c.flags, a, b);
     for (double& number : product) number *= 0.5;
@@ -240,7 +240,7 @@ TEST_F(GemmEpilogue, IsNotForProgramsThatReadTheProductTwice) {
   const Program program = Program::from(w.finish().view());
   Site site;
   fill({1, 4, 5, 6}, program, site);
-  EXPECT_EQ(table()->supports(device_.device(), &site.epilogue), TN_UNSUPPORTED);
+  EXPECT_EQ(table()->supports(device_.device(), device_.errors(), &site.epilogue), TN_UNSUPPORTED);
   tn_prepared prepared = {};
   EXPECT_EQ(table()->prepare(device_.device(), device_.services(), device_.errors(), &site.epilogue, &prepared),
             TN_UNSUPPORTED);

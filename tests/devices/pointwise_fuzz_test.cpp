@@ -76,7 +76,7 @@ class RandomProgram {
   void step() {
     const uint8_t number = pick(3) == 0 ? TN_INT : TN_FLOAT;
     int32_t made = -1;
-    switch (pick(16)) {
+    switch (pick(20)) {
       case 0:
       case 1:
         made = small(writer_.apply(pick(2) == 0 ? TN_OP_ADD : TN_OP_SUB, any(number), any(number)));
@@ -125,10 +125,32 @@ class RandomProgram {
         made = writer_.cast(writer_.cast(writer_.apply(TN_OP_MUL, draw, writer_.constant(8)), TN_INT), TN_FLOAT);
         break;
       }
+      case 12: {  // of halves
+        const int32_t half = writer_.apply(TN_OP_MUL, any(TN_FLOAT), writer_.constant(0.5));
+        made = writer_.apply(pick(2) == 0 ? TN_OP_FLOOR : TN_OP_ROUND, half);
+        break;
+      }
+      case 13:
+        made = writer_.apply(pick(2) == 0 ? TN_OP_FLOOR_DIV : TN_OP_MOD, any(TN_INT), any(TN_INT));
+        break;
+      case 14:  // no whole number from -7 to 7 but 0 has a sine or cosine near 0
+        made = number == TN_INT ? any(TN_INT) : writer_.apply(pick(2) == 0 ? TN_OP_SIN : TN_OP_COS, any(TN_FLOAT));
+        made = writer_.apply(TN_OP_SIGN, made);
+        break;
+      case 15:
+        made = pick(2) == 0 ? power()
+                            : writer_.apply(TN_OP_IS_FINITE, writer_.apply(TN_OP_DIV, any(TN_FLOAT), any(TN_FLOAT)));
+        break;
       default:
         made = reduction(number);
     }
     values_.push_back(made);
+  }
+
+  // To a power from 0 to 3, which every device gives exactly.
+  int32_t power() {
+    const int32_t exponent = writer_.apply(TN_OP_MIN, writer_.apply(TN_OP_ABS, any(TN_FLOAT)), writer_.constant(3));
+    return small(writer_.apply(TN_OP_POW, any(TN_FLOAT), exponent));
   }
 
   int32_t reduction(uint8_t kind) {

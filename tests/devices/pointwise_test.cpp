@@ -50,8 +50,9 @@ constexpr Size kSizes[] = {{0, 0},    {0, 5},    {5, 0},    {1, 1},     {1, 7}, 
                            {128, 10}, {25, 33},  {2, 255},  {3, 256},   {4, 257},   {9, 511},  {5, 513},
                            {2, 9001}, {700, 31}, {4000, 3}, {1, 70001}, {70001, 1}, {300, 300}};
 
-constexpr uint16_t kUnary[] = {TN_OP_NEG, TN_OP_ABS,   TN_OP_SQRT, TN_OP_EXP, TN_OP_EXPM1,
-                               TN_OP_LOG, TN_OP_LOG1P, TN_OP_TANH, TN_OP_ERF, TN_OP_STOP};
+constexpr uint16_t kUnary[] = {TN_OP_NEG, TN_OP_ABS,   TN_OP_SQRT,  TN_OP_EXP,  TN_OP_EXPM1,
+                               TN_OP_LOG, TN_OP_LOG1P, TN_OP_TANH,  TN_OP_ERF,  TN_OP_SIN,
+                               TN_OP_COS, TN_OP_FLOOR, TN_OP_ROUND, TN_OP_SIGN, TN_OP_STOP};
 
 TEST_F(Pointwise, UnaryOperations) {
   for (const uint16_t op : kUnary) {
@@ -63,7 +64,7 @@ TEST_F(Pointwise, UnaryOperations) {
 }
 
 TEST_F(Pointwise, BinaryOperationsOfEveryPairOfExtents) {
-  constexpr uint16_t kBinary[] = {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV, TN_OP_MIN, TN_OP_MAX};
+  constexpr uint16_t kBinary[] = {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_DIV, TN_OP_MIN, TN_OP_MAX, TN_OP_POW};
   for (const uint16_t op : kBinary)
     for (uint8_t a = 0; a < 4; ++a)
       for (uint8_t b = 0; b < 4; ++b)

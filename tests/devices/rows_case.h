@@ -13,7 +13,7 @@ struct Rows {
         type(dtype),
         values(static_cast<size_t>(most * width * tn_dtype_bytes(dtype))),
         ids(static_cast<size_t>(most) * sizeof(int64_t)),
-        part{sizeof(tn_row_sparse), 0, most, &count, reinterpret_cast<const int64_t*>(ids.data())} {}
+        part{sizeof(tn_row_sparse), 0, most, &count, reinterpret_cast<int64_t*>(ids.data())} {}
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
 

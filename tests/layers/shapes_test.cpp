@@ -84,9 +84,27 @@ TEST(Shapes, SplitInParts) {
       return y;
     };
   };
-  LayerCase layer = shaped("split3", {}, {{3, 6}}, {3, 2}, part(0));
+  LayerCase layer = shaped("split", {{"parts", 3}}, {{3, 6}}, {3, 2}, part(0));
   layer.more_outputs = {{{3, 2}, part(1)}, {{3, 2}, part(2)}};
   EXPECT_GT(check_layer(layer), 0);
+}
+
+TEST(Shapes, SplitInUnequalParts) {
+  // Of [4, 2] along the first axis of a sample: `length` of 4 lines of 2, from line `start` on.
+  const auto part = [](size_t start, size_t length) {
+    return [=](const FormulaArguments& a) {
+      Values y;
+      for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i)
+        y.insert(y.end(), &a.inputs[0][i * 8 + start * 2], &a.inputs[0][i * 8 + start * 2] + length * 2);
+      return y;
+    };
+  };
+  LayerCase layer = shaped("split", {{"sizes", Shape{1, 3}}, {"axis", 1}}, {{4, 2}}, {1, 2}, part(0, 1));
+  layer.more_outputs = {{{3, 2}, part(1, 3)}};
+  EXPECT_GT(check_layer(layer), 0);
+  const LayerCase whole = shaped("split", {{"sizes", Shape{4}}, {"axis", 1}}, {{4, 2}}, {4, 2}, part(0, 4));
+  EXPECT_GT(check_layer(whole), 0);
+  EXPECT_GT(check_layer(on_rows(whole, 2)), 0);
 }
 
 // Concatenates the parts in another order.
@@ -96,7 +114,7 @@ TEST(Shapes, Split) {
   data.name = "x";
   data.dtype = TN_F32;
   data.shape = {6};
-  const Layer parts = host.layer("split3", {host.data(data)}, {}, "parts");
+  const Layer parts = host.layer("split", {host.data(data)}, {{"parts", 3}}, "parts");
   const Layer back = host.layer("concat", {parts.output(2), parts.output(0), parts.output(1)}, {}, "back");
   const Parameters none = host.parameters({back}, 1);
   MachineOptions options;
@@ -137,7 +155,13 @@ TEST(Shapes, ErrorsNameWhatDoesNotFit) {
   EXPECT_NE(message("concat", {x}, {{"axis", 0}}).find("no axis 0"), std::string::npos);
   EXPECT_NE(message("slice", {x}, {{"start", 3}, {"length", 2}}).find("has 4 elements along axis 2"),
             std::string::npos);
-  EXPECT_NE(message("split2", {y}, {}).find("not 2 equal parts"), std::string::npos);
+  EXPECT_NE(message("split", {y}, {{"parts", 2}}).find("not 2 equal parts"), std::string::npos);
+  EXPECT_NE(message("split", {y}, {}).find("exactly one of"), std::string::npos);
+  EXPECT_NE(message("split", {y}, {{"parts", 5}, {"sizes", Shape{2, 3}}}).find("exactly one of"), std::string::npos);
+  for (const Shape& sizes : {Shape{2, 2}, Shape{2, 4}, Shape{6, INT64_MAX}})
+    EXPECT_NE(message("split", {y}, {{"sizes", sizes}}).find("has 5 elements along axis 2, which are not the sum"),
+              std::string::npos);
+  EXPECT_NE(message("split", {y}, {{"sizes", Shape{}}}).find("has 0 parts"), std::string::npos);
 }
 
 }  // namespace

@@ -191,6 +191,13 @@ TEST_F(Images, ChanceDependsOnSeedPassAndSample) {
   EXPECT_TRUE(reader->all() == samples(1, 1));  // the next pass
   reader->pass(0);
   EXPECT_TRUE(reader->read_at({7, 3}) == (std::vector<Sample>{all[7], all[3]}));
+  // Without the attribute it is the seed that the reader is opened with.
+  const Values unsaid = of_size(8, 8, {{"crop", "random"}, {"cover", 2.0}, {"flip", true}});
+  EXPECT_TRUE(open(unsaid, 0, 1, 1)->all() == all);
+  EXPECT_TRUE(open(unsaid, 0, 1, 1)->all() == open(unsaid, 0, 1, 1)->all());
+  EXPECT_FALSE(open(unsaid, 0, 1, uint64_t{1} << 32)->all() == open(unsaid)->all());
+  EXPECT_TRUE(open(unsaid)->all() == samples(0, 0));
+  EXPECT_TRUE(open(given, 0, 1, 2)->all() == all) << "the attribute comes first";
   std::set<Bytes> different;
   int mirrored = 0;
   for (const Sample& sample : all) {

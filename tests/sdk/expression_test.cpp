@@ -54,6 +54,9 @@ double to_float(bool value) { return value ? 1 : 0; }
 double select(bool condition, double a, double b) { return condition ? a : b; }
 double min(double a, double b) { return a < b ? a : b; }
 double max(double a, double b) { return a < b ? b : a; }
+double sign(double a) { return a < 0 ? -1 : a > 0 ? 1 : 0; }
+double round(double a) { return std::nearbyint(a); }
+bool is_finite(double a) { return std::isfinite(a); }
 
 TEST(LayerOutput, ArithmeticMeansWhatItSays) {
   EXPECT_SAME(x + y * 2 - x / (y + 0.125));
@@ -66,6 +69,27 @@ TEST(LayerOutput, FunctionsMeanWhatTheySay) {
   EXPECT_SAME(exp(x) + expm1(y));
   EXPECT_SAME(log(x * x + 1) + log1p(y * y));
   EXPECT_SAME(sqrt(y + 4) + tanh(x) + erf(y));
+  using std::cos, std::floor, std::pow, std::sin;
+  EXPECT_SAME(sin(x) + 2 * cos(y));
+  EXPECT_SAME(pow(abs(x), y) + pow(x, 3) + pow(2, y));
+  EXPECT_SAME(floor(x) + 8 * round(x) + 64 * sign(y));
+  EXPECT_SAME(to_float(is_finite(x / y)));
+}
+
+TEST(LayerOutput, WholeNumbersDivideTowardsTheLowerOne) {
+  Program p;
+  const Int label = p.full<Int>();
+  p.output(floor_div(label, 3));
+  p.output(mod(label, 3));
+  p.output(mod(label, -3));
+  p.output(mod(7, label));
+  p.output(sign(label));
+  const Values outputs = evaluate(p, {{-7, -3, -1, 0, 2, 7}});
+  EXPECT_EQ(outputs[0], (std::vector<double>{-3, -1, -1, 0, 0, 2}));
+  EXPECT_EQ(outputs[1], (std::vector<double>{2, 0, 2, 0, 2, 1}));
+  EXPECT_EQ(outputs[2], (std::vector<double>{-1, 0, -1, 0, -1, -2}));
+  EXPECT_EQ(outputs[3], (std::vector<double>{0, -2, 0, 0, 1, 0}));
+  EXPECT_EQ(outputs[4], (std::vector<double>{-1, -1, -1, 0, 1, 1}));
 }
 
 TEST(LayerOutput, ComparisonsAndLogicMeanWhatTheySay) {

@@ -73,6 +73,8 @@ TEST(ManifestWriter, ValuesThatAreHardToWriteComeBackExactly) {
   EXPECT_EQ(note.layers[0].state_version, 4000000000u);
   EXPECT_EQ(note.kernels[0].score, -3);
   EXPECT_EQ(note.kernels[0].chain, (std::vector<std::string>{"fc", "relu"}));
+  EXPECT_EQ(note.providers, (std::vector<ProviderDescription>{{"cpu", TN_GEMM, "rich.gemm-1", -5},
+                                                              {"cpu", TN_GATHER, "rich.gemm-1", 1}}));
 }
 
 }  // namespace

@@ -262,15 +262,15 @@ struct FakeRecorder {
     recorder.size = sizeof recorder;
     recorder.self = this;
     recorder.errors = &sink.errors;
-    recorder.state = [](void* self, const char* name, double) -> int32_t {
+    recorder.state = [](void* self, const tn_state* state) -> int32_t {
       auto& made = *static_cast<FakeRecorder*>(self);
-      made.states.emplace_back(name);
+      made.states.emplace_back(state->name);
       return static_cast<int32_t>(made.states.size() - 1);
     };
-    recorder.program = [](void* self, const tn_program* given, const int32_t* list, uint32_t count, int32_t) {
+    recorder.program = [](void* self, const tn_update* update) {
       auto& made = *static_cast<FakeRecorder*>(self);
-      made.program = tenon::core::Program::from(*given);
-      made.scalars.assign(list, list + count);
+      made.program = tenon::core::Program::from(*update->program);
+      made.scalars.assign(update->scalars, update->scalars + update->scalars_count);
       return tn_status{TN_OK};
     };
   }

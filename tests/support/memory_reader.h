@@ -138,7 +138,7 @@ class MemoryInstance {
     it.position_ = position;
     return TN_OK;
   }
-  static const void* extension(const char* id) {
+  static const void* extension(void* /*user*/, const char* id) {
     static const tn_pass kPass = {sizeof(tn_pass), 0, begin_pass};
     return std::strcmp(id, TN_PASS) == 0 ? &kPass : nullptr;
   }

@@ -18,6 +18,11 @@ const std::string& test_plugin_folder() {
   return path;
 }
 
+const std::string& test_versions() {
+  static const std::string path = TENON_TEST_VERSIONS;
+  return path;
+}
+
 const std::string& source_folder() {
   static const std::string path = TENON_SOURCES;
   return path;

@@ -10,6 +10,7 @@ namespace tenon_tests {
 const std::string& program();             // the program tenon
 const std::string& plugin_folder();       // the plugins that come with Tenon
 const std::string& test_plugin_folder();  // the plugins that only tests load
+const std::string& test_versions();       // versions of one plugin, each in a folder
 const std::string& source_folder();       // the checkout
 
 }  // namespace tenon_tests

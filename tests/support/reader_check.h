@@ -65,7 +65,7 @@ using Sample = std::vector<Content>;  // by slot
 class TableReader {
  public:
   TableReader(const ReaderType& type, const Values& given, const std::string& folder, uint32_t shard, uint32_t shards,
-              const tn_services* services, const volatile int32_t* cancel)
+              const tn_services* services, const volatile int32_t* cancel, uint64_t seed = 0)
       : table_(type.table) {
     const std::vector<Value> values = resolve(type.description.attributes, given);
     const AttributesView view(type.description.attributes, values);
@@ -78,6 +78,7 @@ class TableReader {
     open.attributes = view.get();
     open.directory = folder.c_str();
     open.cancel = cancel;
+    open.seed = seed;
     sink_.check(table_.open(&open, &instance_));
   }
   ~TableReader() {
@@ -93,7 +94,7 @@ class TableReader {
   [[nodiscard]] int64_t position() const { return table_.position(instance_); }
   void seek(int64_t position) { sink_.check(table_.seek(instance_, position)); }
   void pass(int64_t number) {
-    const auto* pass = static_cast<const tn_pass*>(table_.extension(TN_PASS));
+    const auto* pass = static_cast<const tn_pass*>(table_.extension(table_.user, TN_PASS));
     ASSERT_NE(pass, nullptr);
     sink_.check(pass->begin(instance_, number));
   }
@@ -226,9 +227,10 @@ class ReaderTest : public ::testing::Test {
     std::ifstream file(folder_ / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  std::unique_ptr<TableReader> open(const Values& attributes, uint32_t shard = 0, uint32_t shards = 1) {
+  std::unique_ptr<TableReader> open(const Values& attributes, uint32_t shard = 0, uint32_t shards = 1,
+                                    uint64_t seed = 0) {
     return std::make_unique<TableReader>(registry_.reader(type_), attributes, folder_.string(), shard, shards,
-                                         services_.get(), &cancel_);
+                                         services_.get(), &cancel_, seed);
   }
   std::vector<Sample> all(const Values& attributes) { return open(attributes)->all(); }
   // Writes a file with this content and returns the attributes to read it.

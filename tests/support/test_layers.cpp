@@ -4,6 +4,8 @@
 #include <tenon/plugin.hpp>
 #include <vector>
 
+#include "tests/support/row_layers.h"
+
 namespace tenon_tests {
 
 namespace {
@@ -126,7 +128,9 @@ struct Tables {
   tn_layer_description cost_description = {};
   tn_layer_type input_type = {};
   tn_layer_type cost_type = {};
-  const tn_layer_type* layers[3] = {&input_type, &cost_type, tn::layer_type<Centre>()};
+  const tn_layer_type* layers[6] = {&input_type,     &cost_type,    tn::layer_type<Centre>(),
+                                    windows_layer(), first_layer(), positive_layer()};
+  const tn_kernel* kernels[1] = {positive_kernel()};
   tn_plugin plugin = {};
 
   Tables() {
@@ -172,8 +176,10 @@ struct Tables {
     plugin.doc = "layers of the test harness";
     plugin.license = "Apache-2.0";
     plugin.isa = "";
-    plugin.layers_count = 3;
+    plugin.layers_count = 6;
     plugin.layers = layers;
+    plugin.kernels_count = 1;
+    plugin.kernels = kernels;
   }
 };
 

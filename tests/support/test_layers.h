@@ -13,6 +13,7 @@ namespace tenon_tests {
 //               weight.
 //   test_centre value [samples, features] minus the mean of the minibatch in training, else minus the buffer "mean".
 //               The next value of the buffer is (1 - rate) mean + rate (mean of the minibatch). Attribute: rate.
+// and the layers of row_layers.h.
 const tn_plugin& test_layers();
 
 }  // namespace tenon_tests

@@ -73,8 +73,9 @@ typedef struct tn_host_counters {
 } tn_host_counters;
 TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
 
-/* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused", reason,
- * manifest}. Runs no plugin code. */
+/* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused", reason, refused,
+ * manifest}; `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
+ * "kernel", index in the manifest's list, name, reason}. Runs no plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
 /* JSON of a type that a plugin offers. kind: "layer", "updater" or "reader". {type, doc, attributes: [{name, doc, kind,
  * required, initial, minimum, maximum, choices}]}, where `kind` is a TN_ATTR_* and the last four are left out where
@@ -117,10 +118,18 @@ typedef struct tn_layer_options {
   const tn_named_value* attributes; /* the type's own and the host's: parameter_name, act, ... */
   uint32_t attributes_count;
   uint32_t reserved;
+  /* A layer of the same type, such as one of a loaded model, or {0, 0}: attributes that are not given are those of this
+   * layer instead of the defaults, also inside an expansion. Attributes of the host are not taken over. */
+  tn_layer like;
 } tn_layer_options;
 /* Makes a layer; loads the plugin of its type. Reports all errors of shapes and attributes. */
 TENON_API tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_layer* layer, tn_error* error);
-/* JSON: {name, type, role: "layer" | "cost" | "metric", inputs, attributes, shape, dtype, parameters}. */
+/* The layer called `name` among those that `layer` depends on, itself included; TN_NOT_FOUND if there is none. */
+TENON_API tn_status tn_layer_find(tn_host* host, tn_layer layer, const char* name, tn_layer* found, tn_error* error);
+/* JSON: {name, type, role: "layer" | "cost" | "metric", inputs, attributes, shape, dtype, outputs: [{name, shape,
+ * dtype}], parameters}. shape and dtype are those of the output that `layer` is; outputs are all of the layer, and are
+ * named "layer", "layer:1", "layer:2", as in job and model files. attributes are those of the type, defaults
+ * included, and those of the host that were given. */
 TENON_API tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void* user, tn_error* error);
 /* Output `number`, from 0, of a layer with several outputs, as a handle for use like that of a layer. */
 TENON_API tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error);
@@ -163,7 +172,8 @@ TENON_API tn_status tn_model_save(tn_host* host, tn_parameters parameters, const
  * TN_NEED_CAPACITY if the capacity is too small. */
 TENON_API tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint32_t* outputs_count,
                                   tn_parameters* parameters, tn_error* error);
-/* JSON: {verified, topology, tensors: [{name, dtype, shape, bytes}], metadata}. Loads no plugin. */
+/* JSON: {verified, topology, tensors: [{name, dtype, shape, bytes}], metadata}. Former names of layer types are
+ * replaced by the present ones. Loads no plugin. */
 TENON_API tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, void* user, tn_error* error);
 
 typedef struct tn_metric {
@@ -213,6 +223,9 @@ TENON_API tn_status tn_machine_forward(tn_host* host, tn_machine machine, const 
  * after each forward, else TN_MISUSE; overwrites that forward's inner values. Kept values stay readable. The failure of
  * a kernel drops all gradients since the last update. */
 TENON_API tn_status tn_machine_backward(tn_host* host, tn_machine machine, tn_error* error);
+/* Sets the states that layers carry from minibatch to minibatch to zero, as before the first forward. tn_train, tn_test
+ * and tn_infer do so at the beginning of each pass. */
+TENON_API tn_status tn_machine_reset_carried(tn_host* host, tn_machine machine, tn_error* error);
 /* A layer's output of the last forward, borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values,
                                       tn_error* error);

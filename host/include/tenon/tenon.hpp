@@ -260,9 +260,9 @@ class Host {
     return detail::made<Layer>(host_,
                                [&](tn_layer* to, tn_error* error) { return tn_data_create(get(), &c, to, error); });
   }
-  // An empty name is generated.
+  // An empty name is generated. like: as in tn_layer_options; null: none.
   [[nodiscard]] Layer layer(const std::string& type, const Layers& inputs, const Attributes& attributes = {},
-                            const std::string& name = {}) const {
+                            const std::string& name = {}, const Layer* like = nullptr) const {
     const std::vector<tn_layer> list = detail::handles(inputs);
     const detail::NamedValues values(attributes);
     tn_layer_options c = {};
@@ -273,6 +273,7 @@ class Host {
     c.inputs = list.data();
     c.attributes = values.data();
     c.attributes_count = values.size();
+    if (like != nullptr) c.like = like->handle();
     return detail::made<Layer>(host_,
                                [&](tn_layer* to, tn_error* error) { return tn_layer_create(get(), &c, to, error); });
   }
@@ -349,9 +350,11 @@ class Host {
     });
   }
   // directory: base of relative paths among the attributes; empty: the working directory. names: required names of the
-  // integers of slots, such as those of the parameters to test or of another reader.
+  // integers of slots, such as those of the parameters to test or of another reader. seed: of random choices of the
+  // reader, such as the cropping of images.
   [[nodiscard]] Reader reader(const std::string& type, const Attributes& attributes, const std::string& directory = {},
-                              uint32_t shard = 0, uint32_t shards = 1, const std::vector<Names>& names = {}) const {
+                              uint32_t shard = 0, uint32_t shards = 1, const std::vector<Names>& names = {},
+                              uint64_t seed = 0) const {
     const detail::NamedValues values(attributes);
     const detail::NamesLists lists(names);
     tn_reader_options c = {};
@@ -364,6 +367,7 @@ class Host {
     c.shards = shards;
     c.names = lists.data();
     c.names_count = lists.size();
+    c.seed = seed;
     return detail::made<Reader>(host_,
                                 [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });
   }

@@ -58,13 +58,15 @@ typedef struct tn_named_value {
   tn_value value;
 } tn_named_value;
 
-/* A row-major array in host memory, by storage:
+/* An array in host memory, of elements of whole bytes, by storage:
  *   TN_DENSE    data of `shape`; shape[0] is the number of samples where the array holds samples
  *   TN_RAGGED   concatenated sequences: data of `shape`, shape[0] rows in all; sample i has rows [offsets[0][i],
  *               offsets[0][i + 1]). With two levels offsets[0] counts inner sequences instead, and inner sequence j
  *               has rows [offsets[1][j], offsets[1][j + 1]). offsets[0][0] and offsets[1][0] are 0.
  *   TN_CSR      shape is {samples, width}; sample i has the entries from offsets[0][i] to offsets[0][i + 1], each a
- *               column in `ids` and a float in `data`; data null: all are 1 */
+ *               column in `ids` and a float in `data`; data null: all are 1
+ * Arrays from the host are row-major: `strides` is null. Arrays for the host may have strides, which may be 0 or
+ * negative; the host copies their elements. `offsets` and `ids` are always contiguous. */
 typedef struct tn_array {
   tn_dtype dtype; /* TN_CSR: TN_F32 */
   int32_t rank;
@@ -75,6 +77,10 @@ typedef struct tn_array {
   const int64_t* offsets[2]; /* [samples + 1], [inner sequences + 1]; null if unused */
   const int64_t* ids;        /* TN_CSR; else null */
   int64_t samples;           /* TN_RAGGED: samples; else ignored */
+  int32_t device_type;       /* as in DLPack: 1, also 0: host memory. Others are refused with TN_UNSUPPORTED */
+  int32_t device_id;         /* 0 */
+  const int64_t* strides;    /* [rank] in elements; `data` is that of the indices 0. Null: row-major, as with TN_CSR */
+  void* reserved[2];         /* null */
 } tn_array;
 
 #ifdef __cplusplus

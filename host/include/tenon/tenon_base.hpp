@@ -87,7 +87,8 @@ struct Attribute {
 };
 using Attributes = std::vector<Attribute>;
 
-// A view of a row-major array in host memory, borrowed as its source states; tn_array documents the members.
+// A view of an array in host memory, borrowed as its source states; tn_array documents the members. Arrays from the
+// host are row-major.
 struct Array {
   tn_dtype dtype = TN_F32;
   std::vector<int64_t> shape;
@@ -97,6 +98,9 @@ struct Array {
   std::array<const int64_t*, 2> offsets = {nullptr, nullptr};
   const int64_t* ids = nullptr;
   int64_t samples = 0;
+  std::vector<int64_t> strides = {};  // in elements, one for each dimension; empty: row-major
+  int32_t device_type = 1;            // as in DLPack; 1 is host memory
+  int32_t device_id = 0;
 
   // Concatenated sequences of rows: shape [rows, shape of a row...], offsets [samples + 1].
   static Array sequences(tn_dtype dtype, std::vector<int64_t> shape, const void* data, int64_t samples,
@@ -272,6 +276,7 @@ std::vector<Names> names_from(Call call) {
   return result;
 }
 
+// Borrows from `array`.
 inline tn_array c_array(const Array& array) {
   if (array.shape.size() > 8) throw Error(TN_INVALID, "an array has more than 8 dimensions");
   tn_array result = {};
@@ -284,13 +289,28 @@ inline tn_array c_array(const Array& array) {
   for (size_t i = 0; i < array.offsets.size(); ++i) result.offsets[i] = array.offsets[i];
   result.ids = array.ids;
   result.samples = array.samples;
+  result.device_type = array.device_type;
+  result.device_id = array.device_id;
+  if (!array.strides.empty() && array.strides.size() != array.shape.size())
+    throw Error(TN_INVALID, "an array of " + std::to_string(array.shape.size()) + " dimensions has " +
+                                std::to_string(array.strides.size()) + " strides");
+  result.strides = array.strides.empty() ? nullptr : array.strides.data();
   return result;
 }
 inline Array array_from(const tn_array& array) {
-  return {array.dtype,  std::vector<int64_t>(array.shape, array.shape + array.rank),
-          array.data,   array.storage,
-          array.levels, {array.offsets[0], array.offsets[1]},
-          array.ids,    array.samples};
+  Array result;
+  result.dtype = array.dtype;
+  result.shape.assign(array.shape, array.shape + array.rank);
+  result.data = array.data;
+  result.storage = array.storage;
+  result.levels = array.levels;
+  result.offsets = {array.offsets[0], array.offsets[1]};
+  result.ids = array.ids;
+  result.samples = array.samples;
+  if (array.strides != nullptr) result.strides.assign(array.strides, array.strides + array.rank);
+  result.device_type = array.device_type;
+  result.device_id = array.device_id;
+  return result;
 }
 inline std::vector<Metric> metrics_from(const tn_metric* metrics, uint32_t count) {
   std::vector<Metric> result;

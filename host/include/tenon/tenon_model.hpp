@@ -4,6 +4,7 @@
 #define TENON_TENON_MODEL_HPP
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tenon/tenon_base.hpp>
 #include <utility>
@@ -34,6 +35,17 @@ class Layer : public detail::Owned<tn_layer, tn_layer_release> {
     return detail::written([this](tn_write write, void* user, tn_error* error) {
       return tn_layer_describe(host(), handle(), write, user, error);
     });
+  }
+  // The layer called `name` among those that this one depends on, itself included; empty if there is none.
+  [[nodiscard]] std::optional<Layer> find(const std::string& name) const {
+    try {
+      return detail::made<Layer>(host_ref(), [&](tn_layer* to, tn_error* error) {
+        return tn_layer_find(host(), handle(), detail::c_text(name, "name"), to, error);
+      });
+    } catch (const Error& error) {
+      if (error.code() != TN_NOT_FOUND) throw;
+      return std::nullopt;
+    }
   }
   // Output `number`, from 0, of a layer with several outputs; used like a layer.
   [[nodiscard]] Layer output(uint32_t number) const {
@@ -131,6 +143,10 @@ class Machine : public detail::Owned<tn_machine, tn_machine_release> {
   }
   void backward() const {
     detail::checked([this](tn_error* error) { return tn_machine_backward(host(), handle(), error); });
+  }
+  // Sets the states that layers carry from minibatch to minibatch to zero.
+  void reset_carried() const {
+    detail::checked([this](tn_error* error) { return tn_machine_reset_carried(host(), handle(), error); });
   }
   // Both are borrowed until the next call on this machine.
   [[nodiscard]] Array output(const Layer& layer) const {

@@ -22,6 +22,7 @@ typedef struct tn_reader_options {
   const tn_names* const* names;
   uint32_t names_count;
   uint32_t reserved;
+  uint64_t seed; /* of the reader's random choices, such as the cropping of images: equal seeds give equal samples */
 } tn_reader_options;
 TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
                                      tn_error* error);

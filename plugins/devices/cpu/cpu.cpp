@@ -29,10 +29,12 @@ Device* as_device(void* device) { return static_cast<Device*>(device); }
 // An allocation of 0 bytes gets 1 byte, so that an empty tensor has an address.
 uint64_t at_least_one(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
 
-int32_t count(const tn_errors*) { return 1; }
+int32_t count(void*, const tn_errors*) { return 1; }
 
-tn_status open(const tn_services* services, const tn_errors* errors, int32_t index, void** device) {
-  if (index != 0) return tn_fail(errors, TN_NOT_FOUND, "index", "there is only one cpu device, number 0");
+tn_status open(const tn_device_open* open, void** device) {
+  const tn_services* const services = open->services;
+  const tn_errors* const errors = open->errors;
+  if (open->index != 0) return tn_fail(errors, TN_NOT_FOUND, "index", "there is only one cpu device, number 0");
   const auto* memory = static_cast<const tn_memory*>(services->extension(services->self, TN_MEMORY));
   if (memory == nullptr)
     return tn_fail(errors, TN_UNSUPPORTED, nullptr, "the host does not offer the service tenon.memory/1");
@@ -60,7 +62,7 @@ void write_name(char* name, size_t size) {
 #endif
 }
 
-tn_status properties(void*, tn_device_properties* properties) {
+tn_status properties(void*, const tn_errors*, tn_device_properties* properties) {
   if (TN_HAS(properties, tn_device_properties, host_memory)) properties->host_memory = 1;
   if (TN_HAS(properties, tn_device_properties, name)) write_name(properties->name, sizeof properties->name);
   if (TN_HAS(properties, tn_device_properties, memory_bytes)) {
@@ -88,26 +90,26 @@ void release(void* device, void* memory, uint64_t bytes) {
   if (memory != nullptr) from.release(from.self, memory, at_least_one(bytes));
 }
 
-tn_status copy(void*, void*, void* to, const void* from, uint64_t bytes, int32_t) {
-  if (bytes > 0) std::memmove(to, from, bytes);
+tn_status copy(void*, const tn_errors*, const tn_copy* copy) {
+  if (copy->bytes > 0) std::memmove(copy->to, copy->from, copy->bytes);
   return TN_OK;
 }
 
-tn_status fill(void*, void*, void* memory, uint8_t value, uint64_t bytes) {
+tn_status fill(void*, const tn_errors*, void*, void* memory, uint8_t value, uint64_t bytes) {
   if (bytes > 0) std::memset(memory, value, bytes);
   return TN_OK;
 }
 
 // Streams and events have no state: every handle is the device pointer.
-tn_status make_handle(void* device, void** handle) {
+tn_status make_handle(void* device, const tn_errors*, void** handle) {
   *handle = device;
   return TN_OK;
 }
 void drop_handle(void*, void*) {}
 tn_status stream_wait(void*, const tn_errors*, void*) { return TN_OK; }
-tn_status event_order(void*, void*, void*) { return TN_OK; }
+tn_status event_order(void*, const tn_errors*, void*, void*) { return TN_OK; }
 
-const void* extension(const char* id) {
+const void* extension(void*, const char* id) {
   for (const tenon::cpu::OfferedTable& table : tenon::cpu::kTables)
     if (std::strcmp(id, table.id) == 0) return table.get();
   return nullptr;
@@ -143,7 +145,8 @@ constexpr tn_device_type kDevice = {sizeof(tn_device_type),
                                     &drop_handle,
                                     &event_order,
                                     &event_order,
-                                    &extension};
+                                    &extension,
+                                    nullptr};
 
 constexpr const tn_device_type* kDevices[] = {&kDevice};
 
@@ -166,6 +169,9 @@ constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
                                1,
                                0,
                                kDevices,
+                               nullptr,
+                               0,
+                               0,
                                nullptr};
 
 }  // namespace

@@ -33,7 +33,7 @@ int64_t chunk_rows(const tn_gemm& gemm) {
   return std::max({tile, least, int64_t{1}});
 }
 
-tn_status supports(void*, const tn_gemm_epilogue* epilogue) {
+tn_status supports(void*, const tn_errors*, const tn_gemm_epilogue* epilogue) {
   try {
     const tn_gemm& gemm = *epilogue->gemm;
     const tn_pointwise_site& site = *epilogue->site;
@@ -87,7 +87,7 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
                   tn_prepared* prepared) {
   if (const tn_status status = check_gemm(errors, *given->gemm); status != TN_OK) return status;
   const bool known = given->product >= 0 && static_cast<uint32_t>(given->product) < given->site->program->inputs_count;
-  if (const tn_status status = known ? supports(device, given) : tn_status{TN_UNSUPPORTED}; status != TN_OK)
+  if (const tn_status status = known ? supports(device, errors, given) : tn_status{TN_UNSUPPORTED}; status != TN_OK)
     return tn_fail(
         errors, status, "program",
         status == TN_OUT_OF_MEMORY ? "no memory to plan it" : "the cpu cannot run this program as an epilogue");
@@ -113,7 +113,7 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
   return TN_OK;
 }
 
-constexpr tn_gemm_epilogue_table kTable = {sizeof(tn_gemm_epilogue_table), 0, &supports, &prepare};
+constexpr tn_gemm_epilogue_table kTable = {sizeof(tn_gemm_epilogue_table), TN_OPSET, &supports, &prepare};
 
 }  // namespace
 

@@ -277,7 +277,7 @@ tn_status prepare_rows_update(void* device, const tn_services* services, const t
 }
 
 namespace {
-constexpr tn_row_sparse_table kTable = {sizeof(tn_row_sparse_table), 0, &prepare_coalesce, &prepare_rows_update};
+constexpr tn_row_sparse_table kTable = {sizeof(tn_row_sparse_table), TN_OPSET, &prepare_coalesce, &prepare_rows_update};
 }  // namespace
 
 const tn_row_sparse_table* row_sparse_table() { return &kTable; }

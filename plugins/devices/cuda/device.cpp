@@ -82,16 +82,4 @@ std::shared_ptr<const Module> Device::module(const std::string& text, size_t ker
   return modules_.emplace(text, std::move(made)).first->second;
 }
 
-tn_status Device::note(CUresult result, const char* function) {
-  if (result == CUDA_SUCCESS) return TN_OK;
-  noted_result_.store(result);
-  noted_function_.store(function);
-  return status_of(result);
-}
-
-void Device::raise_noted() {
-  const char* const function = noted_function_.exchange(nullptr);
-  if (function != nullptr) check(driver(), noted_result_.load(), function);
-}
-
 }  // namespace tenon::cuda

@@ -3,7 +3,6 @@
 
 #include <tenon/device.h>
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -89,11 +88,6 @@ class Device {
   // closed.
   [[nodiscard]] std::shared_ptr<const Module> module(const std::string& text, size_t kernels);
 
-  // Stores the failure of a call that has no error sink, for the next stream_wait to report. Returns its status.
-  tn_status note(CUresult result, const char* function);
-  // Throws the stored failure, if any, and clears it.
-  void raise_noted();
-
  private:
   std::shared_ptr<const Context> context_;
   std::unique_ptr<Compiler> compiler_;
@@ -102,8 +96,6 @@ class Device {
   std::string name_;
   uint64_t memory_bytes_ = 0;
   std::map<std::string, std::shared_ptr<const Module>> modules_;
-  std::atomic<const char*> noted_function_{nullptr};
-  std::atomic<CUresult> noted_result_{CUDA_SUCCESS};
 };
 
 }  // namespace tenon::cuda

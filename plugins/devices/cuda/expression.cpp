@@ -126,6 +126,16 @@ std::string Expressions::arithmetic(const Node& node, const std::string& a, cons
       return is_int ? "wrap_sub(0, " + a + ")" : "-" + a;
     case TN_OP_ABS:
       return is_int ? a + " < 0 ? wrap_sub(0, " + a + ") : " + a : "fabs" + suffix + a + ")";
+    case TN_OP_FLOOR:
+      return "floor" + suffix + a + ")";
+    case TN_OP_ROUND:
+      return "rint" + suffix + a + ")";
+    case TN_OP_SIGN:
+      return "sign_of(" + a + ")";
+    case TN_OP_FLOOR_DIV:
+      return "floor_div(" + a + ", " + b + ")";
+    case TN_OP_MOD:
+      return "floor_mod(" + a + ", " + b + ")";
     case TN_OP_SQRT:
       return "sqrt" + suffix + a + ")";
     case TN_OP_EXP:
@@ -140,8 +150,15 @@ std::string Expressions::arithmetic(const Node& node, const std::string& a, cons
       return "tanh" + suffix + a + ")";
     case TN_OP_ERF:
       return "erf" + suffix + a + ")";
+    case TN_OP_SIN:
+      return "sin" + suffix + a + ")";
+    case TN_OP_COS:
+      return "cos" + suffix + a + ")";
+    case TN_OP_POW:
+      return "pow" + suffix + a + ", " + b + ")";
     default:
-      throw tn::Failure(TN_UNSUPPORTED, "program", "CUDA has no code for opcode " + std::to_string(node.operation));
+      throw tn::Failure(TN_UNSUPPORTED, "program",
+                        std::string("CUDA has no code for opcode \"") + tn_op_info(node.operation).name + "\"");
   }
 }
 
@@ -189,6 +206,8 @@ std::string Expressions::computed(const Node& node) const {
       return operand(0) + " < " + operand(1);
     case TN_OP_LESS_EQUAL:
       return operand(0) + " <= " + operand(1);
+    case TN_OP_IS_FINITE:
+      return "is_finite(" + operand(0) + ")";
     case TN_OP_AND:
       return operand(0) + " && " + operand(1);
     case TN_OP_OR:

@@ -17,14 +17,22 @@ Device& of(void* device) { return *static_cast<Device*>(device); }
 
 CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
-// Calls `function` with the device's context current, and stores its failure with Device::note.
+// Calls `function` with the device's context current, and reports its failure.
 template <typename Function>
-tn_status noted(void* device, const char* name, const Function& function) {
+tn_status reported(void* device, const tn_errors* errors, const char* name, const Function& function) {
   const Current current(of(device).context());
-  return of(device).note(current.call(function), name);
+  const CUresult result = current.call(function);
+  return tn::guarded(errors, [&] { check(of(device).driver(), result, name); });
 }
 
-int32_t count(const tn_errors* errors) {
+// The same for functions that free and cannot report: a sticky failure of the context shows at the next call.
+template <typename Function>
+void freed(void* device, const Function& function) {
+  const Current current(of(device).context());
+  static_cast<void>(current.call(function));
+}
+
+int32_t count(void* /*user*/, const tn_errors* errors) {
   int present = 0;
   const tn_status status = tn::guarded(errors, [&] {
     const Driver driver = load_driver();
@@ -37,13 +45,13 @@ int32_t count(const tn_errors* errors) {
   return status == TN_OK ? present : -status;
 }
 
-tn_status open(const tn_services* /*services*/, const tn_errors* errors, int32_t index, void** device) {
-  return tn::guarded(errors, [&] { *device = new Device(index); });
+tn_status open(const tn_device_open* open, void** device) {
+  return tn::guarded(open->errors, [&] { *device = new Device(open->index); });
 }
 
 void close(void* device) { delete static_cast<Device*>(device); }
 
-tn_status properties(void* device, tn_device_properties* properties) {
+tn_status properties(void* device, const tn_errors* /*errors*/, tn_device_properties* properties) {
   properties->host_memory = 0;
   const std::string& name = of(device).name();
   const size_t length = std::min(name.size(), sizeof properties->name - 1);
@@ -69,75 +77,71 @@ void* allocate(void* device, const tn_errors* errors, uint64_t bytes) {
 
 void release(void* device, void* memory, uint64_t /*bytes*/) {
   if (memory == nullptr) return;
-  noted(device, "cuMemFree", [&] { return of(device).driver().cuMemFree(address(memory)); });
+  freed(device, [&] { return of(device).driver().cuMemFree(address(memory)); });
 }
 
-tn_status copy(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind) {
+tn_status copy(void* device, const tn_errors* errors, const tn_copy* copy) {
   const Driver& driver = of(device).driver();
-  CUstream queue = of(device).stream(stream);
-  if (bytes == 0) return TN_OK;
-  switch (kind) {
+  CUstream queue = of(device).stream(copy->stream);
+  const CUdeviceptr to = address(copy->to), from = address(copy->from);
+  if (copy->bytes == 0) return TN_OK;
+  switch (copy->kind) {
     case TN_COPY_TO_DEVICE:
-      return noted(device, "cuMemcpyHtoDAsync",
-                   [&] { return driver.cuMemcpyHtoDAsync(address(to), from, bytes, queue); });
+      return reported(device, errors, "cuMemcpyHtoDAsync",
+                      [&] { return driver.cuMemcpyHtoDAsync(to, copy->from, copy->bytes, queue); });
     case TN_COPY_TO_HOST:
-      return noted(device, "cuMemcpyDtoHAsync",
-                   [&] { return driver.cuMemcpyDtoHAsync(to, address(from), bytes, queue); });
+      return reported(device, errors, "cuMemcpyDtoHAsync",
+                      [&] { return driver.cuMemcpyDtoHAsync(copy->to, from, copy->bytes, queue); });
     case TN_COPY_ON_DEVICE:
-      return noted(device, "cuMemcpyDtoDAsync",
-                   [&] { return driver.cuMemcpyDtoDAsync(address(to), address(from), bytes, queue); });
+      return reported(device, errors, "cuMemcpyDtoDAsync",
+                      [&] { return driver.cuMemcpyDtoDAsync(to, from, copy->bytes, queue); });
     default:
-      return TN_INVALID;
+      return tn_fail(errors, TN_INVALID, "kind", "is not a kind of copy");
   }
 }
 
-tn_status fill(void* device, void* stream, void* memory, uint8_t value, uint64_t bytes) {
+tn_status fill(void* device, const tn_errors* errors, void* stream, void* memory, uint8_t value, uint64_t bytes) {
   if (bytes == 0) return TN_OK;
-  return noted(device, "cuMemsetD8Async", [&] {
+  return reported(device, errors, "cuMemsetD8Async", [&] {
     return of(device).driver().cuMemsetD8Async(address(memory), value, bytes, of(device).stream(stream));
   });
 }
 
-tn_status stream_create(void* device, void** stream) {
-  return noted(device, "cuStreamCreate", [&] {
+tn_status stream_create(void* device, const tn_errors* errors, void** stream) {
+  return reported(device, errors, "cuStreamCreate", [&] {
     return of(device).driver().cuStreamCreate(reinterpret_cast<CUstream*>(stream), CU_STREAM_NON_BLOCKING);
   });
 }
 
 void stream_destroy(void* device, void* stream) {
   if (stream == nullptr) return;
-  noted(device, "cuStreamDestroy", [&] { return of(device).driver().cuStreamDestroy(static_cast<CUstream>(stream)); });
+  freed(device, [&] { return of(device).driver().cuStreamDestroy(static_cast<CUstream>(stream)); });
 }
 
 tn_status stream_wait(void* device, const tn_errors* errors, void* stream) {
-  const Driver& driver = of(device).driver();
-  const Current current(of(device).context());
-  const CUresult result = current.call([&] { return driver.cuStreamSynchronize(of(device).stream(stream)); });
-  return tn::guarded(errors, [&] {
-    of(device).raise_noted();
-    check(driver, result, "cuStreamSynchronize");
-  });
+  return reported(device, errors, "cuStreamSynchronize",
+                  [&] { return of(device).driver().cuStreamSynchronize(of(device).stream(stream)); });
 }
 
-tn_status event_create(void* device, void** event) {
-  return noted(device, "cuEventCreate", [&] {
+tn_status event_create(void* device, const tn_errors* errors, void** event) {
+  return reported(device, errors, "cuEventCreate", [&] {
     return of(device).driver().cuEventCreate(reinterpret_cast<CUevent*>(event), CU_EVENT_DISABLE_TIMING);
   });
 }
 
 void event_destroy(void* device, void* event) {
   if (event == nullptr) return;
-  noted(device, "cuEventDestroy", [&] { return of(device).driver().cuEventDestroy(static_cast<CUevent>(event)); });
+  freed(device, [&] { return of(device).driver().cuEventDestroy(static_cast<CUevent>(event)); });
 }
 
-tn_status event_record(void* device, void* event, void* stream) {
-  return noted(device, "cuEventRecord", [&] {
+tn_status event_record(void* device, const tn_errors* errors, void* event, void* stream) {
+  return reported(device, errors, "cuEventRecord", [&] {
     return of(device).driver().cuEventRecord(static_cast<CUevent>(event), of(device).stream(stream));
   });
 }
 
-tn_status event_wait(void* device, void* event, void* stream) {
-  return noted(device, "cuStreamWaitEvent", [&] {
+tn_status event_wait(void* device, const tn_errors* errors, void* event, void* stream) {
+  return reported(device, errors, "cuStreamWaitEvent", [&] {
     return of(device).driver().cuStreamWaitEvent(of(device).stream(stream), static_cast<CUevent>(event), 0);
   });
 }
@@ -146,7 +150,7 @@ void* native_stream(void* device, void* stream) { return of(device).stream(strea
 
 constexpr tn_native_table kNativeTable = {sizeof(tn_native_table), 0, &native_stream};
 
-const void* extension(const char* id) {
+const void* extension(void* /*user*/, const char* id) {
   if (std::strcmp(id, TN_POINTWISE) == 0) return pointwise_table();
   if (std::strcmp(id, TN_NATIVE) == 0) return &kNativeTable;
   return nullptr;
@@ -173,7 +177,8 @@ constexpr tn_device_type kDevice = {sizeof(tn_device_type),
                                     &event_destroy,
                                     &event_record,
                                     &event_wait,
-                                    &extension};
+                                    &extension,
+                                    nullptr};
 constexpr const tn_device_type* kDevices[] = {&kDevice};
 constexpr tn_library kDriver = {sizeof(tn_library), 0, kDriverName, kDriverHint};
 constexpr tn_library kCompiler = {sizeof(tn_library), 0, kCompilerName, kCompilerHint};
@@ -197,7 +202,10 @@ constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
                                1,
                                2,
                                kDevices,
-                               kLibraries};
+                               kLibraries,
+                               0,
+                               0,
+                               nullptr};
 
 }  // namespace
 

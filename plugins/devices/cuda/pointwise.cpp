@@ -193,7 +193,7 @@ tn_status prepare(void* device, const tn_services* /*services*/, const tn_errors
 }  // namespace
 
 const tn_pointwise_table* pointwise_table() {
-  static constexpr tn_pointwise_table kTable = {sizeof(tn_pointwise_table), 0, &prepare};
+  static constexpr tn_pointwise_table kTable = {sizeof(tn_pointwise_table), TN_OPSET, &prepare};
   return &kTable;
 }
 

@@ -86,6 +86,20 @@ template <> struct Element<Truth> { template <class V> static __device__ Truth o
 __device__ I wrap_add(I a, I b) { return (I)((U)a + (U)b); }
 __device__ I wrap_sub(I a, I b) { return (I)((U)a - (U)b); }
 __device__ I wrap_mul(I a, I b) { return (I)((U)a * (U)b); }
+// The ends that a division traps or overflows at: by 0 both are 0, by -1 the lowest int wraps around to itself.
+__device__ I floor_div(I a, I b) {
+  if (b == 0 || b == -1) return b == 0 ? I(0) : wrap_sub(0, a);
+  const I quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+__device__ I floor_mod(I a, I b) {
+  if (b == 0 || b == -1) return 0;
+  const I rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+__device__ I sign_of(I a) { return a < 0 ? -1 : a > 0 ? 1 : 0; }
+__device__ F sign_of(F a) { return a < F(0) ? F(-1) : a > F(0) ? F(1) : a; }
+__device__ bool is_finite(F a) { return a - a == F(0); }
 __device__ F added(F a, F b) { return a + b; }
 __device__ I added(I a, I b) { return wrap_add(a, b); }
 __device__ bool added(bool a, bool b) { return a || b; }

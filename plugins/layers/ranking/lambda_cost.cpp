@@ -166,12 +166,12 @@ tn_status supports(const tn_kernel_site* site, int32_t*) {
 }
 
 tn_status query(const tn_kernel_site*, tn_kernel_needs* needs) {
-  needs->backward_inputs = 1U << kScore | 1U << kRelevance;
+  needs->reads_in[kScore] = needs->reads_in[kRelevance] = 1;
   return TN_OK;
 }
 
-tn_status prepare_lambda(const tn_services*, const tn_errors* errors, void*, const tn_kernel_site* site,
-                         int32_t direction, tn_prepared* prepared) {
+tn_status prepare_lambda(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  const tn_errors* const errors = site->errors;
   const int64_t rows = site->inputs[kScore]->dims[0].bound;
   if (rows < 0) return tn_fail(errors, TN_INVALID, "score", "the rows have no bound");
   const Lambda lambda = {tn_int(site->attributes, "top", std::numeric_limits<int64_t>::max()),

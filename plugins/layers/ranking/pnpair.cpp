@@ -153,8 +153,8 @@ tn_status supports(const tn_kernel_site* site, int32_t*) {
 
 tn_status query(const tn_kernel_site*, tn_kernel_needs*) { return TN_OK; }
 
-tn_status prepare_pairs(const tn_services*, const tn_errors* errors, void*, const tn_kernel_site* site,
-                        int32_t direction, tn_prepared* prepared) {
+tn_status prepare_pairs(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  const tn_errors* const errors = site->errors;
   if (direction == TN_BACKWARD) return TN_UNSUPPORTED;
   const int64_t rows = site->inputs[kScore]->dims[0].bound;
   if (rows < 0) return tn_fail(errors, TN_INVALID, "score", "the rows have no bound");

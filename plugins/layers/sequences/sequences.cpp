@@ -67,14 +67,14 @@ struct SequenceConcat {
     if (!with_first(first[0], second).same_shape(first))
       throw planner.bad_input(kSecond, "must have rows like those of the first input")
           .expected(with_first(second[0], first));
-    planner.output(0, with_first(planner.concatenated(kFirst, kSecond), first));
+    planner.output(0, with_first(planner.concatenated_rows(kFirst, kSecond), first));
   }
 
   // Scatters the rows of both inputs to their places in [rows of both, ...] and adds the two. begin and middle
   // [sequences]: where the rows of the first and of the second input go.
   static void lower(const tn::Attributes&, tn::Builder& body) {
     const tn::Tensor first = body.input(kFirst), second = body.input(kSecond);
-    const tn::Dim rows = body.concatenated(first, second);
+    const tn::Dim rows = body.rows(0);
     const tn::Tensor begin = body.segment(TN_SEGMENT_START, rows);
     tn::Program behind;
     const Int at = behind.per_row<Int>();

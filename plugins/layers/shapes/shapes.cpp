@@ -169,37 +169,60 @@ struct Slice {
   }
 };
 
-// Cuts an axis into kParts equal parts. A type for each number of parts, since the ports are part of the static
-// description.
-template <int64_t kParts>
 struct Split {
   static void describe(tn::LayerDescription& d) {
-    static const std::string type = "split" + std::to_string(kParts);
-    static const std::string doc = "The input cut along an axis into " + std::to_string(kParts) +
-                                   " parts of equal length; output number i is part i. For parts of unequal length "
-                                   "use slice.";
-    static constexpr const char* kNames[] = {"first", "second", "third", "fourth"};
-    d.type(type.c_str(), doc.c_str());
+    d.type("split",
+           "The input cut along an axis; output number i is part i, of length sizes[i] or, with parts, one of "
+           "so many parts of equal length.");
     d.input("input", "[samples, ...]", TN_PORT_ANY);
-    for (int64_t i = 0; i < kParts; ++i) d.output(kNames[i], "like the input; along the axis, its part", TN_PORT_ANY);
+    d.output("parts", "like the input; along the axis, its part", TN_PORT_ANY | TN_PORT_VARIADIC);
     d.attribute(tn::int_attribute("axis", -1).doc("dimension; negative ones count from the end, 0 is the samples"));
+    d.attribute(tn::int_attribute("parts").at_least(1).at_most(kMostParts).doc("the number of parts of equal length"));
+    d.attribute(
+        tn::ints_attribute("sizes").at_least(1).doc("the lengths of the parts; their sum is the axis's length"));
   }
 
   static void plan(tn::Planner& planner) {
-    const int32_t axis = axis_of(planner, 0, planner.attributes().integer("axis"));
+    const tn::Attributes attributes = planner.attributes();
+    const int32_t axis = axis_of(planner, 0, attributes.integer("axis"));
     const int64_t size = length_of(planner, 0, axis);
-    if (size % kParts != 0)
-      throw planner.bad_input(0, "has " + std::to_string(size) + " elements along axis " + std::to_string(axis) +
-                                     ", which are not " + std::to_string(kParts) + " equal parts");
-    for (uint32_t i = 0; i < kParts; ++i) planner.output(i, with_length(planner.input(0), axis, size / kParts));
+    if (attributes.has("parts") == attributes.has("sizes"))
+      throw tn::Failure(TN_INVALID, "parts", "needs exactly one of \"parts\" and \"sizes\"");
+    const auto refuse = [&](const std::string& what) {
+      return planner.bad_input(0, "has " + std::to_string(size) + " elements along axis " + std::to_string(axis) +
+                                      ", which are not " + what);
+    };
+    if (attributes.has("parts") && size % attributes.integer("parts") != 0)
+      throw refuse(std::to_string(attributes.integer("parts")) + " equal parts");
+    const std::vector<int64_t> lengths = lengths_of(attributes, size);
+    if (lengths.empty() || static_cast<int64_t>(lengths.size()) > kMostParts)
+      throw tn::Failure(
+          TN_INVALID, "sizes",
+          "has " + std::to_string(lengths.size()) + " parts; expected 1 to " + std::to_string(kMostParts));
+    int64_t left = size;
+    for (const int64_t length : lengths) left = length > left ? -1 : left - length;
+    if (left != 0) throw refuse("the sum of \"sizes\"");
+    for (uint32_t i = 0; i < lengths.size(); ++i) planner.output(i, with_length(planner.input(0), axis, lengths[i]));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
     const int32_t axis = axis_in(input.spec(), attributes.integer("axis"));
-    const int64_t length = input.spec()[axis].offset / kParts;
-    for (int64_t i = 0; i < kParts; ++i)
-      body.output(static_cast<uint32_t>(i), body.slice(input, axis, i * length, length));
+    const std::vector<int64_t> lengths = lengths_of(attributes, input.spec()[axis].offset);
+    int64_t start = 0;
+    for (uint32_t i = 0; i < lengths.size(); ++i) {
+      body.output(i, body.slice(input, axis, start, lengths[i]));
+      start += lengths[i];
+    }
+  }
+
+ private:
+  static constexpr int64_t kMostParts = 65536;
+
+  static std::vector<int64_t> lengths_of(const tn::Attributes& attributes, int64_t size) {
+    if (attributes.has("sizes")) return attributes.integers("sizes");
+    const int64_t parts = attributes.integer("parts");
+    return std::vector<int64_t>(static_cast<size_t>(parts), size / parts);
   }
 };
 
@@ -209,9 +232,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Transpose>();
   plugin.layer<Concat>();
   plugin.layer<Slice>();
-  plugin.layer<Split<2>>();
-  plugin.layer<Split<3>>();
-  plugin.layer<Split<4>>();
+  plugin.layer<Split>();
 }
 
 }  // namespace

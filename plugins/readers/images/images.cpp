@@ -147,8 +147,8 @@ void Images::describe(tn::ReaderDescription& d) {
                   .at_most(100)
                   .doc("how much larger than the size an image becomes before it is cut: 1.15 for some room"));
   d.attribute(tn::bool_attribute("flip", false).doc("mirror every other image, by chance"));
-  d.attribute(
-      tn::int_attribute("seed", 0).at_least(0).doc("chance depends on it, on the pass and on the sample alone"));
+  d.attribute(tn::int_attribute("seed").at_least(0).doc(
+      "chance depends on it, on the pass and on the sample alone; default: the seed that the reader is opened with"));
   d.attribute(tn::int_attribute("most_pixels", int64_t{1} << 26)
                   .at_least(1)
                   .at_most(int64_t{1} << 30)
@@ -160,7 +160,7 @@ Images::Images(const tn::ReaderOpen& open)
     : shard_(open.shard()),
       cover_(open.attributes().number("cover")),
       flip_(open.attributes().flag("flip")),
-      seed_(static_cast<uint64_t>(open.attributes().integer("seed"))),
+      seed_(open.attributes().has("seed") ? static_cast<uint64_t>(open.attributes().integer("seed")) : open.seed()),
       most_file_bytes_(static_cast<uint64_t>(open.attributes().integer("most_file_bytes"))),
       decoder_(static_cast<int>(open.attributes().integer("channels")), open.attributes().integer("most_pixels")) {
   const tn::Attributes attributes = open.attributes();

@@ -25,12 +25,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Tables have one layout, that of 64-bit little-endian machines, on which they have no padding. */
+#if defined(__SIZEOF_POINTER__) && __SIZEOF_POINTER__ != 8
+#error "Tenon needs pointers of 64 bits"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Tenon needs a little-endian machine"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The interface version of these headers. Minor: raised by additions. Major: raised by incompatible changes; while it
- * is 0, a minor version may be incompatible, too, and hosts then refuse plugins built with an older one. 0.2 is in
+/* The interface version of these headers. Minor: raised by every addition. Major: raised by incompatible changes. From
+ * 0.2 on every later host 0.x runs a plugin that was built with 0.2 or later; only 1.0 may refuse it. 0.2 is in
  * development: it changes until it is released. Plugins built with 0.1 are refused. */
 #define TN_ABI_MAJOR 0
 #define TN_ABI_MINOR 2
@@ -85,7 +93,12 @@ typedef uint32_t tn_dtype;
 
 static inline uint32_t tn_dtype_code(tn_dtype t) { return t & 0xffu; }
 static inline uint32_t tn_dtype_bits(tn_dtype t) { return (t >> 8) & 0xffu; }
-static inline uint32_t tn_dtype_bytes(tn_dtype t) { return (tn_dtype_bits(t) + 7u) / 8u; }
+/* Bytes of one element; 0 for types of less than 8 bits, whose elements share bytes. */
+static inline uint32_t tn_dtype_bytes(tn_dtype t) { return tn_dtype_bits(t) / 8u; }
+/* Bytes of `elements` elements, those of less than 8 bits packed without gaps, the first in the lowest bits. */
+static inline uint64_t tn_dtype_storage(tn_dtype t, uint64_t elements) {
+  return elements / 8u * tn_dtype_bits(t) + (elements % 8u * tn_dtype_bits(t) + 7u) / 8u;
+}
 
 /* How the elements are stored. */
 enum {

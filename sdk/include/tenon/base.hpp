@@ -179,6 +179,36 @@ inline void check(tn_status status) {
   if (status != TN_OK) throw Reported(status);
 }
 
+namespace detail {
+
+// The oldest minor version of a host that the wrappers used by this plugin run on. Constant after the plugin's file has
+// been loaded; each plugin has its own.
+inline uint16_t& required_minor() {
+  static uint16_t minor = 2;
+  return minor;
+}
+
+template <uint16_t kMinor>
+struct Requirement {
+  static const bool stated;
+};
+template <uint16_t kMinor>
+const bool Requirement<kMinor>::stated = [] {
+  if (required_minor() < kMinor) required_minor() = kMinor;
+  return true;
+}();
+
+}  // namespace detail
+
+// Raises the minor version that the plugin requires of its host, when its file is loaded. A wrapper that uses a member
+// appended after 0.2 calls it, and is a template, so that only plugins that call the wrapper have the requirement:
+//   template <uint16_t kMinor = 3>
+//   Value appended(const Value& x) { require<kMinor>(); ... }
+template <uint16_t kMinor>
+void require() {
+  static_cast<void>(detail::Requirement<kMinor>::stated);
+}
+
 // Calls `work`; converts any exception into a report and a status. Wraps every call of a plugin's C++ code from C.
 template <typename Work>
 tn_status guarded(const tn_errors* errors, Work&& work) noexcept {

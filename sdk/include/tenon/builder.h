@@ -95,8 +95,17 @@ typedef struct tn_builder {
   /* The value of a TN_CSR input is the ids of its entries, int64 [entries], ragged. This returns their values, float
    * [entries], or -1 without failure if all values are 1. */
   tn_ref (*weights)(void* self, tn_ref sparse);
-  /* The ragged dimension of concat(a, b), sequence by sequence, as plan got it from tn_planner.concatenated. */
-  tn_status (*concatenated)(void* self, tn_ref a, tn_ref b, tn_dim* rows);
+  /* Writes number `index` of the ragged dimensions that plan declared by tn_planner.rows. */
+  tn_status (*rows)(void* self, uint32_t index, tn_dim* rows);
+  /* Number `index` of the carried states that plan declared, as the minibatch before left it, or zeros. No derivative
+   * flows through it. */
+  tn_ref (*carried)(void* self, uint32_t index);
+  /* Sets the value of the carried state for the next minibatch. */
+  tn_status (*carried_next)(void* self, uint32_t index, tn_ref value);
+  /* A constant tensor: `spec` has constant dimensions and an element type of at least 8 bits or TN_COMPUTE, for which
+   * `data` holds floats of 64 bits. Copies the elements, in row-major order. */
+  tn_ref (*constant)(void* self, const tn_spec* spec, const void* data);
+  void* user; /* of the layer type's table */
 } tn_builder;
 
 #ifdef __cplusplus

@@ -56,6 +56,8 @@ class Builder {
   }
   Tensor parameter(uint32_t index) { return made(builder_->parameter(builder_->self, index)); }
   Tensor buffer(uint32_t index) { return made(builder_->buffer(builder_->self, index)); }
+  // A carried state as the minibatch before left it, or zeros.
+  Tensor carried(uint32_t index) { return made(builder_->carried(builder_->self, index)); }
 
   // alpha * op(a) op(b); flags: TN_TRANSPOSE_A, TN_TRANSPOSE_B.
   Tensor gemm(const Tensor& a, const Tensor& b, uint32_t flags = 0, double alpha = 1) {
@@ -99,11 +101,18 @@ class Builder {
     return made(ref);
   }
 
-  // The ragged dimension of concat(a, b), sequence by sequence, as plan got it from Planner::concatenated.
-  Dim concatenated(const Tensor& a, const Tensor& b) {
+  // Number `index` of the ragged dimensions that plan declared.
+  Dim rows(uint32_t index) {
     Dim rows;
-    check(builder_->concatenated(builder_->self, a.ref(), b.ref(), &rows));
+    check(builder_->rows(builder_->self, index, &rows));
     return rows;
+  }
+  // A constant tensor of floats in the compute type, or of integers; the shape is constant, in row-major order.
+  Tensor constant(const Spec& shape, const std::vector<double>& values) {
+    return constant(shape.as(TN_COMPUTE), values.data(), values.size());
+  }
+  Tensor constant(const Spec& shape, const std::vector<int64_t>& values) {
+    return constant(shape.as(TN_I64), values.data(), values.size());
   }
 
   // Applies a program: the first `leading` dimensions are rows. gradient: the author's own; null: derived by the host.
@@ -135,10 +144,21 @@ class Builder {
   void buffer_next(uint32_t index, const Tensor& value) {
     check(builder_->buffer_next(builder_->self, index, value.ref()));
   }
+  void carried_next(uint32_t index, const Tensor& value) {
+    check(builder_->carried_next(builder_->self, index, value.ref()));
+  }
   void state(uint32_t index, const Tensor& value) { check(builder_->state(builder_->self, index, value.ref())); }
 
  private:
   Tensor made(tn_ref ref) { return Tensor::made(builder_, ref); }
+  Tensor constant(const Spec& spec, const void* data, size_t count) {
+    int64_t elements = 1;
+    for (int32_t i = 0; i < spec.rank(); ++i) elements *= spec[i].is_constant() ? spec[i].offset : -1;
+    if (elements < 0 || static_cast<size_t>(elements) != count)
+      throw std::invalid_argument("a constant of " + std::to_string(count) + " values for another shape");
+    const tn_spec view = spec.get();
+    return made(builder_->constant(builder_->self, &view, data));
+  }
 
   const tn_builder* builder_;
 };

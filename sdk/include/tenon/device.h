@@ -15,6 +15,25 @@ typedef struct tn_device_properties {
   uint64_t memory_bytes; /* 0 if unknown */
 } tn_device_properties;
 
+/* The argument of a device type's open. */
+typedef struct tn_device_open {
+  uint32_t size;
+  int32_t index; /* from 0 */
+  const tn_services* services;
+  const tn_errors* errors;
+  void* user; /* of the device type's table */
+} tn_device_open;
+
+/* One copy. */
+typedef struct tn_copy {
+  uint32_t size;
+  int32_t kind; /* TN_COPY_* */
+  void* stream; /* null: the device's own first stream */
+  void* to;
+  const void* from;
+  uint64_t bytes;
+} tn_copy;
+
 typedef struct tn_device_description {
   uint32_t size;
   int32_t dlpack_type; /* DLDeviceType of its pointers */
@@ -23,40 +42,43 @@ typedef struct tn_device_description {
   const char* const* tables; /* null-terminated list of the ids that extension answers */
 } tn_device_description;
 
-/* The core of a device. Work is ordered within a stream; `stream` null means the device's own first stream. */
+/* The core of a device. Work is ordered within a stream; `stream` null means the device's own first stream. A function
+ * with an error sink may also report the failure of work that was enqueued earlier; stream_wait reports every such
+ * failure that was not reported before. */
 typedef struct tn_device_type {
   uint32_t size;
   uint32_t reserved;
   const tn_device_description* description;
   /* [setup] The number of devices present. A negative status on failure. */
-  int32_t (*count)(const tn_errors* errors);
-  /* [setup] Opens device number `index`. */
-  tn_status (*open)(const tn_services* services, const tn_errors* errors, int32_t index, void** device);
+  int32_t (*count)(void* user, const tn_errors* errors);
+  /* [setup] Opens a device. On failure reports the reason and does not write *device. */
+  tn_status (*open)(const tn_device_open* open, void** device);
   /* [setup] Frees the device, after all its streams and memory were freed. */
   void (*close)(void* device);
   /* [any] Fills `properties`, which comes with size set. */
-  tn_status (*properties)(void* device, tn_device_properties* properties);
+  tn_status (*properties)(void* device, const tn_errors* errors, tn_device_properties* properties);
   /* [setup] 64-byte aligned device memory, or null with a report. */
   void* (*allocate)(void* device, const tn_errors* errors, uint64_t bytes);
   /* [setup] */
   void (*release)(void* device, void* memory, uint64_t bytes);
-  /* [run] Copies in stream order. Host memory must stay valid until the copy is done. kind: TN_COPY_*. */
-  tn_status (*copy)(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind);
+  /* [run] Copies in stream order. Host memory must stay valid until the copy is done. */
+  tn_status (*copy)(void* device, const tn_errors* errors, const tn_copy* copy);
   /* [run] Sets bytes in stream order. */
-  tn_status (*fill)(void* device, void* stream, void* memory, uint8_t value, uint64_t bytes);
+  tn_status (*fill)(void* device, const tn_errors* errors, void* stream, void* memory, uint8_t value, uint64_t bytes);
   /* [setup] */
-  tn_status (*stream_create)(void* device, void** stream);
+  tn_status (*stream_create)(void* device, const tn_errors* errors, void** stream);
   void (*stream_destroy)(void* device, void* stream);
-  /* [any] Blocks until the stream is empty; reports a failure of earlier work. Never called inside a step. */
+  /* [any] Blocks until the stream is empty. Never called inside a step. */
   tn_status (*stream_wait)(void* device, const tn_errors* errors, void* stream);
   /* [setup] Events order work between streams. */
-  tn_status (*event_create)(void* device, void** event);
+  tn_status (*event_create)(void* device, const tn_errors* errors, void** event);
   void (*event_destroy)(void* device, void* event);
   /* [run] */
-  tn_status (*event_record)(void* device, void* event, void* stream);
-  tn_status (*event_wait)(void* device, void* event, void* stream);
+  tn_status (*event_record)(void* device, const tn_errors* errors, void* event, void* stream);
+  tn_status (*event_wait)(void* device, const tn_errors* errors, void* event, void* stream);
   /* [any] A table by id: a primitive family below, or one of a later version; null if not offered. */
-  const void* (*extension)(const char* id);
+  const void* (*extension)(void* user, const char* id);
+  void* user; /* passed to count and extension, and given back in tn_device_open */
 } tn_device_type;
 
 enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
@@ -96,7 +118,9 @@ typedef struct tn_pointwise_site {
 } tn_pointwise_site;
 typedef struct tn_pointwise_table {
   uint32_t size;
-  uint32_t reserved;
+  /* TN_OPSET of the headers whose opcodes it knows: the host passes it no program with later ones, and refuses a
+   * program that no table for the device can take. */
+  uint32_t opset;
   tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
                        const tn_pointwise_site* site, tn_prepared* prepared);
 } tn_pointwise_table;
@@ -114,9 +138,9 @@ typedef struct tn_gemm_epilogue {
 } tn_gemm_epilogue;
 typedef struct tn_gemm_epilogue_table {
   uint32_t size;
-  uint32_t reserved;
+  uint32_t opset; /* as in tn_pointwise_table */
   /* [setup] TN_OK if one call is faster than two, else TN_UNSUPPORTED without a report; or TN_OUT_OF_MEMORY. */
-  tn_status (*supports)(void* device, const tn_gemm_epilogue* epilogue);
+  tn_status (*supports)(void* device, const tn_errors* errors, const tn_gemm_epilogue* epilogue);
   tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
                        const tn_gemm_epilogue* epilogue, tn_prepared* prepared);
 } tn_gemm_epilogue_table;
@@ -227,12 +251,27 @@ typedef struct tn_row_sparse_update {
 } tn_row_sparse_update;
 typedef struct tn_row_sparse_table {
   uint32_t size;
-  uint32_t reserved;
+  uint32_t opset; /* of the programs of updates, as in tn_pointwise_table */
   tn_status (*prepare_coalesce)(void* device, const tn_services* services, const tn_errors* errors,
                                 const tn_coalesce* coalesce, tn_prepared* prepared);
   tn_status (*prepare_update)(void* device, const tn_services* services, const tn_errors* errors,
                               const tn_row_sparse_update* update, tn_prepared* prepared);
 } tn_row_sparse_table;
+
+/* A better table for a device that another plugin offers: a primitive family above, for a device kind. Before each
+ * prepare the host asks the providers with a score above 0 in the order of their scores; the first that does not return
+ * TN_UNSUPPORTED prepares the call, else the device's own table does. `plan` shows its name. Immutable; goes into the
+ * manifest. */
+typedef struct tn_provider {
+  uint32_t size;
+  int32_t score;
+  const char* device; /* kind: "cpu" */
+  const char* id;     /* of the table: TN_GEMM */
+  const char* name;   /* "onednn_gemm" */
+  /* Its functions get as `device` the object of `shared`; the device's instance if that is null. */
+  const void* table;
+  const tn_shared* shared;
+} tn_provider;
 
 /* "tenon.native/1": handles of the device's own library, for plugins that share its streams. */
 #define TN_NATIVE "tenon.native/1"

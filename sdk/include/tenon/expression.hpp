@@ -107,6 +107,7 @@ struct Numeric {
   friend V abs(const V& a) { return apply<V>(TN_OP_ABS, a); }
   friend V min(const V& a, const V& b) { return apply<V>(TN_OP_MIN, a, b); }
   friend V max(const V& a, const V& b) { return apply<V>(TN_OP_MAX, a, b); }
+  friend V sign(const V& a) { return apply<V>(TN_OP_SIGN, a); }
 
   friend Logical operator==(const V& a, const V& b) { return apply<Logical>(TN_OP_EQUAL, a, b); }
   friend Logical operator!=(const V& a, const V& b) { return !apply<Logical>(TN_OP_EQUAL, a, b); }
@@ -182,6 +183,18 @@ inline Float log(const Float& a) { return detail::apply<Float>(TN_OP_LOG, a); }
 inline Float log1p(const Float& a) { return detail::apply<Float>(TN_OP_LOG1P, a); }
 inline Float tanh(const Float& a) { return detail::apply<Float>(TN_OP_TANH, a); }
 inline Float erf(const Float& a) { return detail::apply<Float>(TN_OP_ERF, a); }
+inline Float sin(const Float& a) { return detail::apply<Float>(TN_OP_SIN, a); }
+inline Float cos(const Float& a) { return detail::apply<Float>(TN_OP_COS, a); }
+inline Float pow(const Float& a, const Float& b) { return detail::apply<Float>(TN_OP_POW, a, b); }
+inline Float floor(const Float& a) { return detail::apply<Float>(TN_OP_FLOOR, a); }
+// Rounds halves to the even number, as C's nearbyint.
+inline Float round(const Float& a) { return detail::apply<Float>(TN_OP_ROUND, a); }
+inline Logical is_finite(const Float& a) { return detail::apply<Logical>(TN_OP_IS_FINITE, a); }
+
+// Division of whole numbers that rounds down, and its remainder, which has the sign of b; both 0 where b is 0. Not
+// operators / and %, since those of C++ round towards 0.
+inline Int floor_div(const Int& a, const Int& b) { return detail::apply<Int>(TN_OP_FLOOR_DIV, a, b); }
+inline Int mod(const Int& a, const Int& b) { return detail::apply<Int>(TN_OP_MOD, a, b); }
 
 // condition ? a : b. Two C++ numbers need a decimal point, which makes them Float: select(c, 1.0, 0.0).
 inline Float select(const Logical& c, const Float& a, const Float& b) {

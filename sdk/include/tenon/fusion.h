@@ -45,10 +45,8 @@ typedef struct tn_fusion_site {
   const tn_fusion_source* const* sources; /* [layers_count][inputs_count of the layer] */
 } tn_fusion_site;
 
-/* The chain of a site, or null for one layer and from a host older than fusion patterns. */
-static inline const tn_fusion_site* tn_fusion(const tn_kernel_site* site) {
-  return site->size >= offsetof(tn_kernel_site, fusion) + sizeof site->fusion ? site->fusion : NULL;
-}
+/* The chain of a site, or null for one layer. */
+static inline const tn_fusion_site* tn_fusion(const tn_kernel_site* site) { return site->fusion; }
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,26 @@
-/* Tenon SDK: native kernels. SPDX-License-Identifier: MIT
+/* Tenon SDK: native kernels of layer types. SPDX-License-Identifier: MIT
  *
- * A native kernel computes a layer type on one kind of device. A layer type may have kernels and no recorded body, the
- * simplest plugin to write: it runs only on the devices of its kernels, and is not fused with its neighbours. */
+ * Call order for one layer: supports, query, then prepare for forward and, if the machine trains and the gradient of an
+ * input or parameter is wanted, for backward. A kernel that returns TN_UNSUPPORTED from one of them is passed over: the
+ * host takes the kernel with the next lower score, or the layer's recorded body.
+ *
+ * The operands of a call are tensors in this order. Classes of which a layer has none take no place.
+ *
+ *   forward in:   layer inputs, parameters, buffers, carried states
+ *   forward out:  layer outputs, next values of buffers, next values of carried states,
+ *                 offsets int64 [sequences + 1] and count int64 [1] of each data-dependent dimension, saved tensors
+ *   backward in:  layer inputs, parameters, buffers, carried states, layer outputs, saved tensors,
+ *                 gradients of layer outputs, gradients of next carried states (always null in this version)
+ *   backward out: gradients of layer inputs, of parameters, of carried states (always null in this version),
+ *                 ids int64 [rows] of each parameter whose gradient has rows (tn_kernel_needs.rows)
+ * An input is null if the optional input of the layer is absent, or, in backward, if query did not ask for it. The
+ * gradient of an output is null if it is zero: no cost depends on that output; at least one is not null. An output is
+ * null, with the request TN_REQUEST_NONE, if nobody reads it: saved tensors and next values of buffers without a
+ * training, gradients that are not wanted. Layer outputs of a kernel without a fusion pattern, and next values of
+ * carried states, are never null. TN_REQUEST_ADD is for gradients of parameters alone. Buffers have the compute type.
+ *
+ * A metric has its states in place of layer outputs, one float64 each; a call overwrites them with the minibatch's
+ * contribution. A metric has no backward. */
 #ifndef TENON_KERNEL_H
 #define TENON_KERNEL_H
 
@@ -11,7 +30,8 @@
 extern "C" {
 #endif
 
-/* One layer as planned, bounds filled in: the argument of a kernel's functions. Borrowed until the call returns. */
+/* One layer as planned, bounds filled in: the argument of a kernel's functions. Borrowed until the call returns, except
+ * `device`, `shared` and `services`, which outlive every binding. */
 typedef struct tn_kernel_site {
   uint32_t size;
   tn_dtype compute; /* the machine's compute type */
@@ -19,28 +39,48 @@ typedef struct tn_kernel_site {
   uint32_t inputs_count;
   uint32_t outputs_count;
   uint32_t parameters_count;
-  uint32_t reserved;
-  const tn_spec* const* inputs;
+  uint32_t buffers_count;
+  uint32_t carried_count;
+  uint32_t training;            /* 1: the machine trains; 0: it only answers */
+  const tn_spec* const* inputs; /* null entry: absent optional input */
   const tn_spec* const* outputs;
   const tn_spec* const* parameters;
+  const tn_spec* const* buffers;
+  const tn_spec* const* carried;
+  /* [inputs_count + parameters_count] 1: backward may be asked for the gradient; 0: it never is. All 0: no backward. */
+  const uint8_t* gradients;
   const struct tn_fusion_site* fusion; /* the fused layers (tenon/fusion.h), `attributes` being those of the last;
                                         null: one layer */
+  const tn_device* device;
+  void* shared; /* the object of the kernel's tn_shared; null without one, and in supports */
+  const tn_services* services;
+  const tn_errors* errors;
+  void* user; /* of the kernel's table */
 } tn_kernel_site;
 
-/* The values that backward reads, which the host keeps from forward on. The masks have one bit per input, output. */
+/* The requirements of a kernel at a site, filled in by query. The host owns the arrays, which begin with the values
+ * stated. */
 typedef struct tn_kernel_needs {
   uint32_t size;
-  uint32_t traits;          /* TN_TRAIT_* */
-  uint64_t backward_inputs; /* of layer inputs, then parameters; at most 64 */
-  uint64_t backward_outputs;
+  uint32_t draws;     /* draw numbers that the call uses (tn_call.draw); at first 0 */
+  uint8_t* reads_in;  /* [inputs, parameters, buffers, carried] 1: backward reads it; at first 0 */
+  uint8_t* reads_out; /* [outputs] 1: backward reads the layer output; at first 0 */
+  /* [outputs] number of the layer input whose memory the output may share if nobody reads that input afterwards: their
+   * sizes in bytes are equal, and the kernel reads element i before it writes element i. At first -1. */
+  int32_t* in_place;
+  /* [inputs] likewise the layer output whose gradient's memory the gradient of the input may share. At first -1. */
+  int32_t* backward_in_place;
+  void* self;
+  /* [setup] Declares the next tensor that forward writes and backward reads; copies the spec. Its dimensions are
+   * constants or those of the site. Bytes without a type are a TN_U8 tensor. Returns its number, from 0, or a negative
+   * number on failure. The tensor is null in forward if nobody reads it. */
+  int32_t (*saved)(void* self, const tn_spec* spec);
+  /* [setup] Declares that the gradient of parameter number `parameter`, [height, width...], is written as `count` rows:
+   * values [count, width...] in place of the gradient, and ids int64 [count], in [0, height), which may be equal. The
+   * parameter must have TN_PARAMETER_SPARSE_GRADIENT. */
+  tn_status (*rows)(void* self, uint32_t parameter, const tn_dim* count);
 } tn_kernel_needs;
 
-/* The tensors of a call, in this order.
- *   forward:  inputs = layer inputs, parameters;                 outputs = layer outputs
- *   backward: inputs = layer inputs, parameters, layer outputs, gradients of the outputs
- *             outputs = gradients of the layer inputs, gradients of the parameters, with requests
- * In backward an input that query did not request is null. A metric has states in place of outputs, one float64 each;
- * a call overwrites them with the minibatch's contribution. A metric has no backward. */
 enum { TN_FORWARD = 0, TN_BACKWARD = 1 };
 
 typedef struct tn_kernel {
@@ -52,16 +92,17 @@ typedef struct tn_kernel {
   uint32_t dtypes_count;
   uint32_t reserved;
   const tn_dtype* dtypes; /* compute types offered */
-  /* [setup] TN_OK, or TN_UNSUPPORTED without a report. *score holds the table's score on entry; a kernel may change it
-   * for this site, for example to lose for small sizes. */
+  /* [setup] TN_OK, or TN_UNSUPPORTED. *score holds the table's score on entry; a kernel may change it for this site,
+   * for example to lose for small sizes. */
   tn_status (*supports)(const tn_kernel_site* site, int32_t* score);
-  /* [setup] Fills `needs`; on entry its size is set and the rest is zero. */
+  /* [setup] Fills in `needs`. TN_UNSUPPORTED as above. */
   tn_status (*query)(const tn_kernel_site* site, tn_kernel_needs* needs);
   /* [setup] Makes a binding for `direction`; on entry prepared->size is set and the rest is zero. Several bindings
-   * may exist at once. TN_UNSUPPORTED for TN_BACKWARD: the layer has no gradient. */
-  tn_status (*prepare)(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
-                       int32_t direction, tn_prepared* prepared);
+   * may exist at once. TN_UNSUPPORTED as above, also for a direction that these headers do not have. */
+  tn_status (*prepare)(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared);
   const struct tn_fusion_pattern* fusion; /* null, or the chain of layers that it computes (tenon/fusion.h) */
+  const tn_shared* shared;                /* null, or the object of tn_kernel_site.shared */
+  void* user;                             /* given back as tn_kernel_site.user */
 } tn_kernel;
 
 #ifdef __cplusplus

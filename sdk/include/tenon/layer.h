@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   TN_PORT_OPTIONAL = 1,
-  TN_PORT_VARIADIC = 2, /* one or more values; last port only */
+  TN_PORT_VARIADIC = 2, /* one or more values; last port only; of an output plan states how many */
   TN_PORT_INTEGER = 4,  /* integer elements (labels, ids); else float */
   TN_PORT_ANY = 8,      /* integer or float */
   TN_PORT_SPARSE = 16   /* accepts a TN_CSR value too; other ports never get one */
@@ -35,6 +35,14 @@ typedef struct tn_initializer {
 
 enum { TN_PARAMETER_SPARSE_GRADIENT = 1 /* its gradient may be stored as TN_ROW_SPARSE */ };
 
+/* The value of a buffer after a step in which several shards of a minibatch gave one value each. */
+enum {
+  TN_MERGE_MEAN = 0, /* the mean, weighted by the samples of each shard */
+  TN_MERGE_SUM = 1,
+  TN_MERGE_MAX = 2,
+  TN_MERGE_FIRST = 3 /* that of the first shard */
+};
+
 /* A parameter or buffer that a layer needs. Its full name is "<parameter name of the layer>.<suffix>". */
 typedef struct tn_parameter {
   uint32_t size;
@@ -42,7 +50,30 @@ typedef struct tn_parameter {
   const char* suffix;  /* one of the description's `parameters` */
   const tn_spec* spec; /* constant dimensions; dtype TN_COMPUTE: the machine's */
   tn_initializer initializer;
+  int32_t merge; /* buffers: TN_MERGE_*; parameters: 0 */
+  uint32_t reserved;
 } tn_parameter;
+
+/* Rules by which a layer makes the rows of a ragged output. Sequence i of the result comes from sequence i of `a`, at
+ * its innermost level. */
+enum {
+  TN_ROWS_CONCATENATED = 1, /* a[i] followed by b[i]; both have the same sequences outside */
+  TN_ROWS_STRIDED = 2,      /* of n rows floor((n + padding - window) / stride) + 1, or 0 if n + padding < window */
+  TN_ROWS_FIRST = 3,        /* of n rows min(n, count) */
+  TN_ROWS_DATA = 4          /* as many as the layer's native kernel writes */
+};
+typedef struct tn_rows_rule {
+  uint32_t size;
+  int32_t rule;     /* TN_ROWS_* */
+  const tn_spec* a; /* TN_RAGGED; of TN_ROWS_DATA also dense: its first dimension counts the sequences */
+  const tn_spec* b; /* TN_ROWS_CONCATENATED; else null */
+  int64_t window;   /* TN_ROWS_STRIDED: at least 1 */
+  int64_t stride;   /* TN_ROWS_STRIDED: at least 1 */
+  int64_t padding;  /* TN_ROWS_STRIDED: zero rows before and after each sequence, together; at least 0 */
+  int64_t count;    /* TN_ROWS_FIRST: at least 0 */
+  /* TN_ROWS_DATA: the most rows, as a dimension of the inputs, such as three times the samples */
+  const tn_dim* bound;
+} tn_rows_rule;
 
 /* The argument of plan: a layer's inputs, and functions that declare its results. [setup], valid until plan returns. */
 typedef struct tn_planner {
@@ -52,7 +83,8 @@ typedef struct tn_planner {
   const tn_errors* errors;
   const tn_attributes* attributes;
   const tn_spec* const* inputs; /* [inputs_count] in port order; null: absent optional input */
-  /* Declares shape and type of an output port; copies the spec. Required once for every output port. */
+  /* Declares shape and type of an output; copies the spec. Required once for every output port; a variadic port has the
+   * outputs from its own number on. */
   tn_status (*output)(void* self, uint32_t port, const tn_spec* spec);
   /* Declares a parameter (buffer); copies it. Returns its index, or a negative number on failure. */
   int32_t (*parameter)(void* self, const tn_parameter* parameter);
@@ -62,9 +94,14 @@ typedef struct tn_planner {
   tn_status (*index_limit)(void* self, uint32_t input, int64_t limit);
   /* Metrics: declares `count` fp64 accumulators, zero at the start of a pass. */
   tn_status (*state)(void* self, uint32_t count);
-  /* The ragged dimension of concat(a, b): sequence i is a[i] followed by b[i]. Both must be TN_RAGGED and their
-   * innermost sequences must have the same outer dimension. */
-  tn_status (*concatenated)(void* self, const tn_spec* a, const tn_spec* b, tn_dim* rows);
+  /* Declares the next ragged dimension that the layer makes; writes it to `rows`. Equal rules of several layers give
+   * the same dimension, except TN_ROWS_DATA. Returns its number, or a negative number on failure. */
+  int32_t (*rows)(void* self, const tn_rows_rule* rule, tn_dim* rows);
+  /* Declares the next state that is carried from minibatch to minibatch, zero at first and after a reset. Its first
+   * dimension is constant or the samples: sample i gets the state of sample i of the minibatch before, or zeros if that
+   * had fewer samples. Copies the spec. Returns its number, or a negative number on failure. */
+  int32_t (*carried)(void* self, const tn_spec* spec);
+  void* user; /* of the layer type's table */
 } tn_planner;
 
 /* A layer inside an expansion. */
@@ -97,6 +134,7 @@ typedef struct tn_expander {
   tn_ref (*output_of)(void* self, tn_ref first, uint32_t number);
   /* Sets output `port` of the expanded layer to `value`. Required once for every output port. */
   tn_status (*output)(void* self, uint32_t port, tn_ref value);
+  void* user; /* of the layer type's table */
 } tn_expander;
 
 /* The role of a layer type. */
@@ -120,12 +158,25 @@ typedef struct tn_layer_description {
   uint32_t parameters_count;
   const tn_attribute* const* attributes;
   const char* const* parameters; /* suffixes that may be declared, buffers included */
-  uint32_t state_version;        /* metrics and buffers: changes with the meaning of their values */
+  uint32_t state_version; /* rises when model files hold something else: names or meanings of attributes, parameters,
+                             buffers (tenon/migrate.h); 1 at first */
   uint32_t reserved;
 } tn_layer_description;
 
 /* Receives one named value of a metric. Name and value are copied. */
 typedef void (*tn_metric_result)(void* self, const char* name, double value);
+
+/* The argument of finalize: the merged state of a metric. Valid until finalize returns. */
+typedef struct tn_finalizer {
+  uint32_t size;
+  uint32_t state_count;
+  const tn_attributes* attributes;
+  const double* state; /* [state_count] the accumulators that plan declared; may be all zero */
+  const tn_errors* errors;
+  tn_metric_result result; /* call it with `self` */
+  void* self;
+  void* user; /* of the layer type's table */
+} tn_finalizer;
 
 /* A layer type. Tables are immutable and live as long as the plugin is mapped.
  * Call order for one layer: plan (expand | lower*). All functions are pure: same arguments, same results. */
@@ -141,11 +192,11 @@ typedef struct tn_layer_type {
   tn_status (*expand)(const tn_expander* expander);
   /* [setup] Records the body. Optional if native kernels compute the layer. */
   tn_status (*lower)(const tn_attributes* attributes, const tn_builder* builder);
-  /* [any] Metrics: computes named values from the merged state. `state` has the number of doubles that plan declared
-   * and may be all zero. Required for TN_ROLE_METRIC, null otherwise. */
-  tn_status (*finalize)(const tn_attributes* attributes, const double* state, tn_metric_result result, void* self);
+  /* [any] Metrics: computes named values from the merged state. Required for TN_ROLE_METRIC, null otherwise. */
+  tn_status (*finalize)(const tn_finalizer* finalizer);
   /* [any] Returns an optional table by id, or null. The function may be null. */
-  const void* (*extension)(const char* id);
+  const void* (*extension)(void* user, const char* id);
+  void* user; /* given back as member `user` of the arguments of the functions */
 } tn_layer_type;
 
 #ifdef __cplusplus

@@ -9,6 +9,7 @@
  *     // optional
  *     static bool expand(tn::Expander& expander);      // other layers instead of lower; false: no expansion
  *     static void finalize(const tn::Attributes& attributes, const double* state, tn::Results& results);  // metrics
+ *     static void migrate(tn::Migration& migration);  // of model files with an older state_version (migrate.hpp)
  *     static const void* extension(const char* id) noexcept;
  *   };
  *
@@ -21,6 +22,7 @@
 #include <cmath>
 #include <tenon/attribute.hpp>
 #include <tenon/builder.hpp>
+#include <tenon/migrate.hpp>
 
 namespace tn {
 
@@ -60,7 +62,8 @@ class LayerDescription {
   void attribute(const Attribute& attribute) { attributes_.add(attribute); }
   // The suffix of a parameter or buffer that plan may declare.
   void parameter(const char* suffix) { parameters_.add(suffix); }
-  // Version of the state of metrics and buffers; changes with its meaning.
+  // Version of what model files hold of a layer: names and meanings of its attributes, names, shapes and meanings of
+  // its parameters and buffers. Raise it with every change of those, and offer migrate.
   void state_version(uint32_t version) { table_.state_version = version; }
 
   const tn_layer_description* get() {
@@ -152,25 +155,53 @@ class Planner {
   void parameter(const char* suffix, const Spec& spec, const tn_initializer& initializer, uint32_t flags = 0) {
     declare(planner_.parameter, suffix, spec, initializer, flags);
   }
-  void buffer(const char* suffix, const Spec& spec, const tn_initializer& initializer) {
-    declare(planner_.buffer, suffix, spec, initializer, 0);
+  // merge: TN_MERGE_*.
+  void buffer(const char* suffix, const Spec& spec, const tn_initializer& initializer, int32_t merge = TN_MERGE_MEAN) {
+    declare(planner_.buffer, suffix, spec, initializer, 0, merge);
   }
   // The integers at the input are used as indices below `limit`.
   void index_limit(uint32_t i, int64_t limit) { check(planner_.index_limit(planner_.self, i, limit)); }
-  // The ragged dimension of concat(a, b) of two inputs: sequence i is a[i] followed by b[i].
-  Dim concatenated(uint32_t a, uint32_t b) {
-    const Spec first = input(a), second = input(b);
-    const tn_spec one = first.get(), other = second.get();
-    Dim rows;
-    check(planner_.concatenated(planner_.self, &one, &other, &rows));
-    return rows;
+  // Ragged dimensions that the layer makes are numbered from 0 in the order of declaration; TN_ROWS_* has the rules.
+  // Sequence i is a[i] followed by b[i].
+  Dim concatenated_rows(uint32_t a, uint32_t b) {
+    tn_rows_rule rule = rows_rule(TN_ROWS_CONCATENATED);
+    const Spec other = input(b);
+    const tn_spec view = other.get();
+    rule.b = &view;
+    return rows(rule, a);
+  }
+  // Of n rows of input `a`: floor((n + padding - window) / stride) + 1, or 0 if n + padding < window.
+  Dim strided_rows(uint32_t a, int64_t window, int64_t stride, int64_t padding = 0) {
+    tn_rows_rule rule = rows_rule(TN_ROWS_STRIDED);
+    rule.window = window;
+    rule.stride = stride;
+    rule.padding = padding;
+    return rows(rule, a);
+  }
+  // Of n rows of input `a` the first `count`.
+  Dim first_rows(uint32_t a, int64_t count) {
+    tn_rows_rule rule = rows_rule(TN_ROWS_FIRST);
+    rule.count = count;
+    return rows(rule, a);
+  }
+  // At most `bound` rows for all sequences of input `a` together, as many as the layer's native kernel writes.
+  Dim data_rows(uint32_t a, const Dim& bound) {
+    tn_rows_rule rule = rows_rule(TN_ROWS_DATA);
+    rule.bound = &bound;
+    return rows(rule, a);
+  }
+  // A state that is carried from minibatch to minibatch, zero at first. Numbered from 0 in the order of declaration.
+  void carried(const Spec& spec) {
+    const tn_spec view = spec.get();
+    if (planner_.carried(planner_.self, &view) < 0) throw Reported(TN_INVALID);
   }
   // Metrics: the number of accumulators.
   void state(uint32_t count) { check(planner_.state(planner_.self, count)); }
 
  private:
   using Declare = int32_t (*)(void*, const tn_parameter*);
-  void declare(Declare call, const char* suffix, const Spec& spec, const tn_initializer& initializer, uint32_t flags) {
+  void declare(Declare call, const char* suffix, const Spec& spec, const tn_initializer& initializer, uint32_t flags,
+               int32_t merge = TN_MERGE_MEAN) {
     const tn_spec view = spec.get();
     tn_parameter parameter = {};
     parameter.size = sizeof parameter;
@@ -178,7 +209,22 @@ class Planner {
     parameter.suffix = suffix;
     parameter.spec = &view;
     parameter.initializer = initializer;
+    parameter.merge = merge;
     if (call(planner_.self, &parameter) < 0) throw Reported(TN_INVALID);
+  }
+  static tn_rows_rule rows_rule(int32_t kind) {
+    tn_rows_rule rule = {};
+    rule.size = sizeof rule;
+    rule.rule = kind;
+    return rule;
+  }
+  Dim rows(tn_rows_rule& rule, uint32_t a) {
+    const Spec of = input(a);
+    const tn_spec view = of.get();
+    rule.a = &view;
+    Dim made;
+    if (planner_.rows(planner_.self, &rule, &made) < 0) throw Reported(TN_INVALID);
+    return made;
   }
   // Inputs beyond the last port belong to that port, which is variadic.
   const char* port(uint32_t i) const {
@@ -289,7 +335,7 @@ class LayerTable {
     if constexpr (HasLower<T>::value) table_.lower = &lower;
     if constexpr (HasExpand<T>::value) table_.expand = &expand;
     if constexpr (HasFinalize<T>::value) table_.finalize = &finalize;
-    if constexpr (HasExtension<T>::value) table_.extension = &T::extension;
+    if constexpr (HasExtension<T>::value || HasMigrate<T>::value) table_.extension = &extension;
   }
   const tn_layer_type* get() const { return &table_; }
   static const LayerTable& instance() {
@@ -321,10 +367,16 @@ class LayerTable {
     if (status == TN_UNSUPPORTED) return TN_INVALID;
     return status == TN_OK && !expanded ? TN_UNSUPPORTED : status;
   }
-  static tn_status finalize(const tn_attributes* attributes, const double* state, tn_metric_result result, void* self) {
-    return guarded(nullptr, [&] {
-      Results results(result, self);
-      T::finalize(Attributes(attributes), state, results);
+  static const void* extension(void*, const char* id) {
+    if constexpr (HasMigrate<T>::value)
+      if (std::strcmp(id, TN_MIGRATE) == 0) return migrate_table<T>();
+    if constexpr (HasExtension<T>::value) return T::extension(id);
+    return nullptr;
+  }
+  static tn_status finalize(const tn_finalizer* finalizer) {
+    return guarded(finalizer->errors, [&] {
+      Results results(finalizer->result, finalizer->self);
+      T::finalize(Attributes(finalizer->attributes), finalizer->state, results);
     });
   }
 

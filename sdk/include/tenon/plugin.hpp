@@ -11,6 +11,7 @@
 
 #include <tenon/plugin.h>
 
+#include <tenon/kernel.hpp>
 #include <tenon/layer.hpp>
 #include <tenon/reader.hpp>
 #include <tenon/updater.hpp>
@@ -22,7 +23,7 @@ class Plugin {
  public:
   Plugin() {
     table_.size = sizeof table_;
-    table_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, kRequiredMinor, 0};
+    table_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, detail::required_minor(), 0};
     table_.isa = "";
   }
   Plugin(const Plugin&) = delete;
@@ -37,8 +38,11 @@ class Plugin {
   }
   // CPU features that must be present, comma separated.
   void isa(const char* features) { table_.isa = features; }
-  // The oldest minor version of the host that the plugin runs on, if it needs a newer one than these wrappers.
-  void requires_minor(uint16_t minor) { table_.abi.required = minor; }
+  // The oldest minor version of the host that the plugin runs on, if it uses newer members of the C tables. Wrappers
+  // state theirs themselves.
+  void requires_minor(uint16_t minor) {
+    if (table_.abi.required < minor) table_.abi.required = minor;
+  }
   void library(const char* name, const char* hint) { libraries_.add({sizeof(tn_library), 0, name, hint}); }
 
   // Costs and metrics are layers.
@@ -54,9 +58,16 @@ class Plugin {
   void reader() {
     readers_.add(reader_type<T>());
   }
+  template <typename T>
+  void kernel() {
+    kernels_.add(tn::kernel<T>());
+  }
+  void layer(const tn_layer_type* layer) { layers_.add(layer); }
   void kernel(const tn_kernel* kernel) { kernels_.add(kernel); }
+  void updater(const tn_updater_type* updater) { updaters_.add(updater); }
   void reader(const tn_reader_type* reader) { readers_.add(reader); }
   void device(const tn_device_type* device) { devices_.add(device); }
+  void provider(const tn_provider* provider) { providers_.add(provider); }
 
   const tn_plugin* get() {
     table_.layers_count = layers_.count();
@@ -71,18 +82,19 @@ class Plugin {
     table_.devices = devices_.data();
     table_.libraries_count = libraries_.count();
     table_.libraries = libraries_.data();
+    table_.providers_count = providers_.count();
+    table_.providers = providers_.data();
     return &table_;
   }
 
  private:
-  static constexpr uint16_t kRequiredMinor = 2;  // what these wrappers need
-
   detail::Pointers<tn_layer_type, 256> layers_;
   detail::Pointers<tn_kernel, 256> kernels_;
   detail::Pointers<tn_updater_type, 64> updaters_;
   detail::Pointers<tn_reader_type, 64> readers_;
   detail::Pointers<tn_device_type, 16> devices_;
   detail::List<tn_library, 32> libraries_;
+  detail::Pointers<tn_provider, 64> providers_;
   tn_plugin table_ = {};
 };
 

@@ -38,6 +38,8 @@ typedef struct tn_reader_open {
   const tn_names* const* names;
   uint32_t names_count;
   uint32_t names_reserved;
+  uint64_t seed; /* for random choices such as augmentation: equal seeds give equal samples */
+  void* user;    /* of the reader type's table */
 } tn_reader_open;
 
 /* The buffer of a TN_RAGGED or TN_CSR slot: the concatenated rows (entries) and their number for each sample. Owned by
@@ -99,7 +101,8 @@ typedef struct tn_reader_type {
   /* [io] Makes `position` the next sample of a pass. */
   tn_status (*seek)(void* instance, int64_t position);
   /* [any] Returns an optional table by id, or null. The function may be null. */
-  const void* (*extension)(const char* id);
+  const void* (*extension)(void* user, const char* id);
+  void* user; /* given back as tn_reader_open.user */
 } tn_reader_type;
 
 /* "tenon.pass/1", an extension for readers whose samples differ from pass to pass, such as randomly cropped images.

@@ -105,6 +105,8 @@ class ReaderOpen {
           result.emplace_back(it.texts[number].data, it.texts[number].length);
     return result;
   }
+  // For random choices, such as which part of an image a sample is: readers opened with equal seeds give equal samples.
+  uint64_t seed() const { return open_.seed; }
   // Becomes non-zero when a long call should throw TN_CANCELLED. Valid as long as the reader.
   const volatile int32_t* cancel() const { return open_.cancel; }
   // Counted memory for the reader's data, or null. Valid as long as the reader.
@@ -287,7 +289,7 @@ class ReaderTable {
     of(self).pass(pass);
     return TN_OK;
   }
-  static const void* extension(const char* id) {
+  static const void* extension(void* /*user*/, const char* id) {
     static constexpr tn_pass kPass = {sizeof(tn_pass), 0, &begin_pass};
     return std::strcmp(id, TN_PASS) == 0 ? &kPass : nullptr;
   }

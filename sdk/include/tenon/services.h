@@ -77,6 +77,31 @@ typedef struct tn_log {
   void (*write)(void* self, int32_t level, const char* message);
 } tn_log;
 
+/* An open device, for the kernels and providers that run on it. Lives as long as the objects made with it. */
+typedef struct tn_device {
+  uint32_t size;
+  int32_t index;    /* among the devices of its kind */
+  const char* kind; /* "cpu", "cuda" */
+  void* instance;   /* the object that the device's open made: first argument of the functions of its tables */
+  void* self;
+  /* [any] A table of the device by id (tenon/device.h), or null if it does not offer one with functions in the first
+   * `bytes` bytes. Of a table that a shorter one of an older plugin replaces, the rest is zero. */
+  const void* (*table)(void* self, const char* id, uint32_t bytes);
+} tn_device;
+
+/* An object that all kernels and providers of a plugin share on a device, such as a handle of a vendor's library. The
+ * host makes one for each open device and tn_shared table, before the first query or prepare that gets it. */
+typedef struct tn_shared {
+  uint32_t size;
+  uint32_t reserved;
+  /* [setup] Makes the object. On failure reports the reason and does not write *shared. */
+  tn_status (*open)(const tn_services* services, const tn_errors* errors, const tn_device* device, void* user,
+                    void** shared);
+  /* [setup] Frees it, after all bindings made with it, before the device is closed. */
+  void (*close)(void* shared);
+  void* user; /* passed to open */
+} tn_shared;
+
 /* "tenon.memory/1": counted host memory for a plugin's data that outlives a call. */
 #define TN_MEMORY "tenon.memory/1"
 typedef struct tn_memory {
@@ -92,7 +117,10 @@ typedef struct tn_memory {
 /* Seed and step of random numbers, in device memory, rewritten every step. Frozen. */
 typedef struct tn_random {
   uint64_t seed;
-  uint64_t step; /* in training the number of updates of the parameters so far, over all trainings; else 0 */
+  /* Low 32 bits: in training the number of updates of the parameters so far, over all trainings; else 0. High 32 bits:
+   * number of the stream, such as an iteration of a loop or a shard; 0 outside of them. Both enter the counter of
+   * program.h, so that streams draw different numbers. */
+  uint64_t step;
 } tn_random;
 
 /* The context of a run. Valid during the call. */
@@ -120,10 +148,14 @@ typedef struct tn_call {
   tn_tensor* const* outputs;      /* null entry: its request is NONE */
   const uint8_t* requests;        /* [outputs_count] TN_REQUEST_* */
   void* workspace;                /* workspace_bytes of tn_prepared; contents undefined at entry */
-  uint64_t node;                  /* identity of this call, for counter-based random numbers */
+  /* Native kernels: the first of the draw numbers that query asked for, the same in forward and backward. The draws of
+   * program.h with these numbers are the call's own; no program of the machine has them. */
+  uint64_t draw;
 } tn_call;
 
-/* A prepared call. The host stores it in a flat array and runs it every step. */
+/* A prepared call. The host stores it in a flat array and runs it every step. A binding holds nothing that cannot be
+ * made again: the host prepares a call anew when its machine grows. After a failed prepare the host calls destroy if
+ * the function set both binding and destroy, so a function that frees on failure sets neither. */
 typedef struct tn_prepared {
   uint32_t size;
   uint32_t traits;          /* TN_TRAIT_* */

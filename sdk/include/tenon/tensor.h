@@ -11,6 +11,14 @@ extern "C" {
 
 #define TN_MAX_RANK 8
 
+/* DLTensor is part of this interface, as DLPack 0.2 and every version since define it. */
+typedef char tn_dltensor_has_48_bytes[sizeof(DLTensor) == 48 && offsetof(DLTensor, device) == 8 &&
+                                              offsetof(DLTensor, ndim) == 16 && offsetof(DLTensor, dtype) == 20 &&
+                                              offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, strides) == 32 &&
+                                              offsetof(DLTensor, byte_offset) == 40
+                                          ? 1
+                                          : -1];
+
 /* Symbols a dimension can depend on. A machine is planned once for the bounds and runs any size below. */
 enum {
   TN_SYMBOL_NONE = 0,        /* a constant: the value is `offset` */
@@ -51,7 +59,7 @@ typedef struct tn_spec {
   int32_t storage;
   int32_t rank; /* 0 (one element) to TN_MAX_RANK */
   const tn_dim* dims;
-  uint32_t layout; /* 0: row-major */
+  uint32_t layout; /* 0: row-major; other numbers are not given out yet */
   uint32_t levels; /* TN_RAGGED: 1 = sequences, 2 = sub-sequences; else 0 */
   /* TN_RAGGED: [levels] what the rows lie in, from the inside: with two levels the inner sequences, last the samples.
    * TN_CSR: [1] the entries. Else null. dims[0] is the rows, of TN_CSR the samples. */
@@ -62,28 +70,29 @@ typedef struct tn_spec {
 typedef struct tn_row_sparse {
   uint32_t size;
   uint32_t reserved;
-  int64_t capacity;     /* rows that fit */
-  const int64_t* count; /* rows in use */
-  const int64_t* ids;   /* [capacity] which row of the full tensor each value row is */
+  int64_t capacity; /* rows that fit */
+  int64_t* count;   /* rows in use */
+  int64_t* ids;     /* [capacity] which row of the full tensor each value row is */
 } tn_row_sparse;
 typedef struct tn_ragged {
   uint32_t size;
   uint32_t levels;
-  int64_t capacity[2];       /* per level: sequences that fit */
-  const int64_t* offsets[2]; /* per level: [capacity + 1] start rows; the last one in use is the end */
+  const int64_t* capacity; /* [levels] sequences that fit, from the outermost level */
+  int64_t* const* offsets; /* [levels] each [capacity + 1]: start rows; the last one in use is the end */
 } tn_ragged;
 typedef struct tn_csr {
   uint32_t size;
-  uint32_t has_values;   /* 0: every present entry is 1 and dl.data is null */
-  int64_t capacity;      /* entries that fit */
-  const int64_t* indptr; /* [samples + 1] */
-  const int64_t* ids;    /* [capacity] column of each entry */
+  uint32_t has_values; /* 0: every present entry is 1 and dl.data is null */
+  int64_t capacity;    /* entries that fit */
+  int64_t* indptr;     /* [samples + 1] */
+  int64_t* ids;        /* [capacity] column of each entry */
 } tn_csr;
 
 enum { TN_TENSOR_READ_ONLY = 1 };
 
 /* A tensor with memory. The host owns the struct, the memory and the shape array, and rewrites them between
- * calls, never during one. dl.shape holds the current sizes; dl.strides is null (row-major). */
+ * calls, never during one. dl.shape holds the current sizes; where a call writes the size of a dimension (TN_ROWS_DATA)
+ * it holds the bound, and the size is in tn_execution.symbols. dl.strides is null (row-major). */
 typedef struct tn_tensor {
   uint32_t size;
   int32_t storage;

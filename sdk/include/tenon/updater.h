@@ -13,10 +13,11 @@
 extern "C" {
 #endif
 
-/* Device scalars that the host offers to the program. All are floats. */
+/* Device scalars that the host offers to the program. All are floats, STEP also an integer. */
 enum {
   TN_SCALAR_LEARNING_RATE = 0,    /* after the schedule */
-  TN_SCALAR_STEP = 1,             /* number of this update, from 1; the same for all parameters */
+  TN_SCALAR_STEP = 1,             /* number of this update, from 1; the same for all parameters; int64 in an input of
+                                     kind TN_INT, which counts exactly; a float rounds above 2^24 */
   TN_SCALAR_RATE_MULTIPLIER = 2,  /* of this parameter, default 1: the program multiplies its learning rate by it */
   TN_SCALAR_DECAY_MULTIPLIER = 3, /* of this parameter, default 1: the program multiplies its weight decay by it */
   TN_SCALAR_ROW_ELEMENTS = 4      /* elements in a row of this parameter's first dimension; not with TN_GRAIN_ELEMENT */
@@ -27,6 +28,27 @@ enum {
  * for each parameter. */
 enum { TN_GRAIN_ELEMENT = 0, TN_GRAIN_ROW = 1, TN_GRAIN_TENSOR = 2 };
 
+/* A state of the updater: numbers that the host keeps for each parameter and saves in checkpoints. */
+typedef struct tn_state {
+  uint32_t size;
+  uint8_t extent; /* TN_FULL: one number for each element; TN_PER_ROW: one for each row, needs TN_GRAIN_ROW */
+  uint8_t reserved[3];
+  tn_dtype dtype; /* TN_F32 */
+  uint32_t reserved2;
+  const char* name;
+  double initial; /* the first value */
+} tn_state;
+
+/* The argument of tn_update_recorder.program. */
+typedef struct tn_update {
+  uint32_t size;
+  int32_t grain; /* TN_GRAIN_* */
+  const tn_program* program;
+  const int32_t* scalars; /* [scalars_count] TN_SCALAR_* of the program's last inputs */
+  uint32_t scalars_count;
+  uint32_t reserved;
+} tn_update;
+
 /* Records the program. [setup], valid until record returns. */
 typedef struct tn_update_recorder {
   uint32_t size;
@@ -34,17 +56,14 @@ typedef struct tn_update_recorder {
   void* self;
   const tn_errors* errors;
   const tn_attributes* attributes;
-  /* Declares the next state: one float per parameter element, kept by the host, saved in checkpoints, with the
-   * given first value. Returns its index. */
-  int32_t (*state)(void* self, const char* name, double initial);
+  /* Declares the next state; copies the declaration. Returns its index, or a negative number on failure. */
+  int32_t (*state)(void* self, const tn_state* state);
   /* Sets the program; copies it. Required once.
-   *   inputs:  0 parameter (FULL), 1 gradient (FULL), then the states in order (FULL), then `scalars` (SCALAR)
-   *   outputs: 0 new parameter, then the new states in order */
-  tn_status (*program)(void* self, const tn_program* program, const int32_t* scalars, uint32_t scalars_count,
-                       int32_t grain);
-  /* Declares the next state, with one float per row of the parameter: PER_ROW in the program, whose grid then has the
-   * parameter's rows and the elements of a row as columns. Needs the grain TN_GRAIN_ROW. */
-  int32_t (*row_state)(void* self, const char* name, double initial);
+   *   inputs:  0 parameter (FULL), 1 gradient (FULL), then the states in order (their extents), then `scalars` (SCALAR)
+   *   outputs: 0 new parameter, then the new states in order
+   * With a PER_ROW state the grid has the parameter's rows, and the elements of a row as columns. */
+  tn_status (*program)(void* self, const tn_update* update);
+  void* user; /* of the updater type's table */
 } tn_update_recorder;
 
 typedef struct tn_updater_description {
@@ -64,7 +83,8 @@ typedef struct tn_updater_type {
   /* [setup] Declares states, then the program. Pure. */
   tn_status (*record)(const tn_update_recorder* recorder);
   /* [any] Returns an optional table by id, or null. The function may be null. */
-  const void* (*extension)(const char* id);
+  const void* (*extension)(void* user, const char* id);
+  void* user; /* given back as tn_update_recorder.user */
 } tn_updater_type;
 
 #ifdef __cplusplus

@@ -66,16 +66,18 @@ class UpdateRecorder {
   Float gradient() const { return gradient_; }
   // Declares a state: one number per parameter element, stored by the host.
   State state(const char* name, double initial) {
-    return declared(recorder_.state(recorder_.self, name, initial), [this] { return program_.full(); });
+    return declared(name, initial, TN_FULL, [this] { return program_.full(); });
   }
   // Declares a state with one number per row of the parameter; needs the grain TN_GRAIN_ROW.
   State row_state(const char* name, double initial) {
-    return declared(recorder_.row_state(recorder_.self, name, initial), [this] { return program_.per_row(); });
+    return declared(name, initial, TN_PER_ROW, [this] { return program_.per_row(); });
   }
 
   // The host's scalars. Each one read becomes an input of the program.
   Float learning_rate() { return scalar(TN_SCALAR_LEARNING_RATE); }
+  // The number of this update, from 1, rounded to a float, so exact up to 2^24; step_number() is always exact.
   Float step() { return scalar(TN_SCALAR_STEP); }
+  Int step_number() { return scalar<Int>(TN_SCALAR_STEP); }
   Float rate_multiplier() { return scalar(TN_SCALAR_RATE_MULTIPLIER); }
   Float decay_multiplier() { return scalar(TN_SCALAR_DECAY_MULTIPLIER); }
   Float row_elements() { return scalar(TN_SCALAR_ROW_ELEMENTS); }
@@ -95,6 +97,8 @@ class UpdateRecorder {
     }
     tn_program program = *program_.get();
     const std::vector<int32_t> order = final_numbers();
+    std::vector<int32_t> scalars;
+    for (const ScalarInput& each : scalars_) scalars.push_back(each.which);
     std::vector<tn_instruction> instructions(program.instructions, program.instructions + program.instructions_count);
     for (tn_instruction& in : instructions)
       if (in.op == TN_OP_INPUT) in.a = order[static_cast<size_t>(in.a)];
@@ -102,24 +106,43 @@ class UpdateRecorder {
     for (size_t i = 0; i < inputs.size(); ++i) inputs[static_cast<size_t>(order[i])] = program.inputs[i];
     program.instructions = instructions.data();
     program.inputs = inputs.data();
-    check(recorder_.program(recorder_.self, &program, scalars_.data(), static_cast<uint32_t>(scalars_.size()), grain_));
+    tn_update update = {};
+    update.size = sizeof update;
+    update.grain = grain_;
+    update.program = &program;
+    update.scalars = scalars.data();
+    update.scalars_count = static_cast<uint32_t>(scalars.size());
+    check(recorder_.program(recorder_.self, &update));
   }
 
  private:
+  // A scalar that the program reads: its TN_SCALAR_*, kind, input number in the order of first use, and value.
+  struct ScalarInput {
+    int32_t which;
+    uint8_t kind;
+    size_t input;
+    detail::Handle value;
+  };
+
   template <typename Input>
-  State declared(int32_t index, Input&& input) {
-    if (index < 0) throw Reported(TN_INVALID);
+  State declared(const char* name, double initial, uint8_t extent, Input&& input) {
+    tn_state state = {};
+    state.size = sizeof state;
+    state.extent = extent;
+    state.dtype = TN_F32;
+    state.name = name;
+    state.initial = initial;
+    if (recorder_.state(recorder_.self, &state) < 0) throw Reported(TN_INVALID);
     states_.push_back(inputs_++);
     next_.emplace_back();
     return {input(), static_cast<uint32_t>(states_.size() - 1)};
   }
-  Float scalar(int32_t which) {
-    for (size_t i = 0; i < scalars_.size(); ++i)
-      if (scalars_[i] == which) return scalar_values_[i];
-    scalars_.push_back(which);
-    scalar_inputs_.push_back(inputs_++);
-    scalar_values_.push_back(program_.scalar());
-    return scalar_values_.back();
+  template <typename V = Float>
+  V scalar(int32_t which) {
+    for (const ScalarInput& each : scalars_)
+      if (each.which == which && each.kind == V::kKind) return V(each.value);
+    scalars_.push_back({which, V::kKind, inputs_++, program_.scalar<V>()});
+    return V(scalars_.back().value);
   }
   // Maps inputs from the order of their first use to the host's order: parameter, gradient, states, scalars.
   std::vector<int32_t> final_numbers() const {
@@ -127,7 +150,7 @@ class UpdateRecorder {
     order[1] = 1;
     int32_t next = 2;
     for (const size_t input : states_) order[input] = next++;
-    for (const size_t input : scalar_inputs_) order[input] = next++;
+    for (const ScalarInput& each : scalars_) order[each.input] = next++;
     return order;
   }
 
@@ -135,11 +158,9 @@ class UpdateRecorder {
   Program program_;
   Float parameter_;
   Float gradient_;
-  size_t inputs_ = 2;             // declared so far
-  std::vector<size_t> states_;    // input number of each state
-  std::vector<int32_t> scalars_;  // TN_SCALAR_*
-  std::vector<size_t> scalar_inputs_;
-  std::vector<Float> scalar_values_;
+  size_t inputs_ = 2;           // declared so far
+  std::vector<size_t> states_;  // input number of each state
+  std::vector<ScalarInput> scalars_;
   std::optional<Float> parameter_next_;
   std::vector<std::optional<Float>> next_;  // of each state
   int32_t grain_ = TN_GRAIN_ELEMENT;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <tenon/plugin.hpp>
 #include <tenon/tenon.hpp>
 #include <thread>
 
@@ -155,6 +156,37 @@ TEST_F(ReaderApi, WrappersTakeOneAnother) {
     to.set("twice", 2 * static_cast<const int64_t*>(from[0].data)[i]);
   });
   EXPECT_THAT(pass(mapped), ElementsAre(0, 2, 4, 6, 8));
+}
+
+// A plugin's reader of the numbers seed, seed + 1, ...
+class Seeded {
+ public:
+  static void describe(tn::ReaderDescription& d) { d.type("test_seeded", "numbers from the seed on"); }
+  explicit Seeded(const tn::ReaderOpen& open) : seed_(open.seed()) {}
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return 2; }
+  void read(int64_t index, tn::Samples& to) const {
+    *to.dense<int64_t>(0) = static_cast<int64_t>(seed_ + static_cast<uint64_t>(index));
+  }
+
+ private:
+  uint64_t seed_;
+  std::vector<tn::ReaderSlot> slots_ = {{"id", TN_I64}};
+};
+void describe_seeded(tn::Plugin& plugin) {
+  plugin.about("test.seeded", "1.0.0", "a reader of the tests", "Apache-2.0");
+  plugin.reader<Seeded>();
+}
+
+TEST_F(ReaderApi, OfAPluginIsOpenedWithTheSeed) {
+  host_.add_plugin(tn::entry<describe_seeded>());
+  const auto numbers = [&](uint64_t seed) {
+    return pass(host_.reader("test_seeded", {}, "", 0, 1, {}, seed).batch(2));
+  };
+  EXPECT_THAT(pass(host_.reader("test_seeded", {})), ElementsAre(0, 1));
+  EXPECT_THAT(numbers(7), ElementsAre(7, 8));
+  EXPECT_EQ(numbers(7), numbers(7));
+  EXPECT_THAT(numbers((uint64_t{1} << 40) + 5), ElementsAre((int64_t{1} << 40) + 5, (int64_t{1} << 40) + 6));
 }
 
 TEST_F(ReaderApi, AFailedWrapperLeavesItsReader) {

@@ -117,6 +117,28 @@ TEST_F(WrapperTest, ErrorsFillWhatTheirSizeHolds) {
   EXPECT_EQ(std::string(error.component), ("layer type \"" + longest).substr(0, sizeof error.component - 1));
 }
 
+TEST_F(WrapperTest, LayersAreFoundByName) {
+  const std::optional<Layer> hidden = model_.cost.find("hidden");
+  ASSERT_TRUE(hidden.has_value());
+  EXPECT_EQ(nlohmann::json::parse(hidden->describe()).at("attributes"),
+            nlohmann::json({{"act", "relu"}, {"bias", true}, {"size", 4}}))
+      << "with the defaults of the type";
+  EXPECT_TRUE(model_.cost.find("cost").has_value());
+  EXPECT_FALSE(model_.cost.find("accuracy").has_value()) << "the cost does not depend on it";
+  EXPECT_FALSE(hidden->find("hidden/relu").has_value()) << "a layer inside";
+}
+
+TEST_F(WrapperTest, ALayerMayBeLikeAnother) {
+  const Layer first = host_.layer("softmax", {model_.prediction}, {{"size", 3}, {"act", "relu"}}, "first");
+  const auto attributes = [](const Layer& layer) { return nlohmann::json::parse(layer.describe()).at("attributes"); };
+  const Layer second = host_.layer("softmax", {model_.prediction}, {}, "second", &first);
+  EXPECT_EQ(attributes(second), nlohmann::json({{"size", 3}})) << "without attributes of the host";
+  EXPECT_EQ(attributes(host_.layer("softmax", {model_.prediction}, {{"size", 5}}, "third", &first)).at("size"), 5)
+      << "what is given comes first";
+  EXPECT_EQ(attributes(host_.layer("softmax", {model_.prediction}, {}, "", &first)).at("size"), 3);
+  EXPECT_EQ(code_of([&] { (void)host_.layer("fc", {model_.prediction}, {}, "fourth", &first); }), TN_INVALID);
+}
+
 TEST_F(WrapperTest, TypesAreDescribed) {
   const auto describe = [&](const char* kind, const char* type) {
     return nlohmann::json::parse(host_.describe_type(kind, type));

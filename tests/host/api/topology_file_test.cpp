@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/support/fashion.h"
 #include "tests/support/temporary_folder.h"
@@ -17,6 +18,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -45,7 +47,7 @@ class TopologyFile : public testing::Test {
   std::string refusal(const std::string& topology) const {
     const tenon::Error error = load(topology);
     EXPECT_EQ(error.code(), TN_BAD_DATA) << topology;
-    EXPECT_THAT(error.what(), AllOf(StartsWith(path_ + ": "), Not(HasSubstr("json.exception")))) << topology;
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(path_), Not(HasSubstr("json.exception")))) << topology;
     return std::string(error.what()).substr(std::min(path_.size() + 2, std::strlen(error.what())));
   }
   // Returns a valid topology with `from` replaced.
@@ -118,6 +120,96 @@ TEST_F(TopologyFile, SequencesAreChecked) {
             R"(topology: "layers"[0]: "sequence" is a list; expected a text)");
 }
 
+// A topology with the versions of a type and with an inner layer, in which one text was replaced.
+std::string versioned(const std::string& from, const std::string& to) {
+  std::string topology = R"({"version":1,"layers":[{"name":"x","dtype":"float32","type":"data","shape":[3],)"
+                         R"("index_limit":-1,"scale":1.0,"offset":0.0},{"name":"y","type":"softmax","inputs":["x"],)"
+                         R"("attributes":{"size":2},"buffers":{"y.mean":"mean"},)"
+                         R"("plugin":{"id":"tenon.softmax","version":"0.1.0","state_version":1},)"
+                         R"("inner":[{"name":"y/fc","type":"fc","attributes":{"bias":true,"size":2},)"
+                         R"("plugin":{"id":"tenon.fc","version":"0.1.0","state_version":1}}]}],"outputs":["y"]})";
+  const size_t at = topology.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return topology.replace(at, from.size(), to);
+}
+
+TEST_F(TopologyFile, VersionsAreChecked) {
+  const std::string y = R"(topology: "layers"[1]: )";
+  EXPECT_EQ(load(versioned("y", "y")).code(), TN_INVALID) << "sound, but for the parameters";
+  EXPECT_EQ(refusal(versioned(R"({"id":"tenon.softmax","version":"0.1.0","state_version":1})", "1")),
+            y + R"("plugin" is a number; expected an object)");
+  const std::string id = R"("id":"tenon.softmax",)", version = R"("version":"0.1.0",)", state = R"(,"state_version":1)";
+  EXPECT_EQ(refusal(versioned(id, "")), y + R"("plugin": "id" is missing)");
+  EXPECT_EQ(refusal(versioned(version, "")), y + R"("plugin": "version" is missing)");
+  EXPECT_EQ(refusal(versioned(state, "")), y + R"("plugin": "state_version" is missing)");
+  EXPECT_EQ(refusal(versioned(id, R"("id":5,)")), y + R"("plugin": "id" is a number; expected a text)");
+  EXPECT_EQ(refusal(versioned(version, R"("version":[],)")), y + R"("plugin": "version" is a list; expected a text)");
+  EXPECT_THAT(refusal(versioned(id, R"("id":"a\u0000b",)")), HasSubstr("a text has a NUL in it"));
+  EXPECT_EQ(refusal(versioned(state, R"(,"state_version":"1")")),
+            y + R"("plugin": "state_version" is a text; expected an integer)");
+  EXPECT_EQ(refusal(versioned(state, R"(,"state_version":1.5)")),
+            y + R"("plugin": "state_version" is a number; expected an integer)");
+  for (const char* number : {"-1", "4294967296", "9223372036854775807"})
+    EXPECT_EQ(refusal(versioned(state, std::string(R"(,"state_version":)") + number)),
+              y + R"("plugin": "state_version" is )" + number + "; expected 0 to 4294967295");
+  EXPECT_THAT(refusal(versioned(state, R"(,"state_version":18446744073709551615)")),
+              StartsWith(y + R"("plugin": "state_version": )"));
+  EXPECT_EQ(load(versioned(state, R"(,"state_version":4294967295)")).code(), TN_REFUSED) << "a newer one";
+}
+
+TEST_F(TopologyFile, InnerLayersAndBuffersAreChecked) {
+  const std::string y = R"(topology: "layers"[1]: )", inner = y + R"("inner"[0])";
+  EXPECT_EQ(refusal(versioned(R"("inner":[)", R"("inner":7,"other":[)")),
+            y + R"("inner" is a number; expected a list)");
+  EXPECT_EQ(refusal(versioned(R"("inner":[)", R"("inner":[null,)")), inner + " is null; expected an object");
+  EXPECT_EQ(refusal(versioned(R"("name":"y/fc",)", "")), inner + R"(: "name" is missing)");
+  EXPECT_EQ(refusal(versioned(R"("type":"fc",)", "")), inner + R"(: "type" is missing)");
+  EXPECT_EQ(refusal(versioned(R"(,"plugin":{"id":"tenon.fc","version":"0.1.0","state_version":1})", "")),
+            inner + R"(: "plugin" is missing)");
+  EXPECT_EQ(refusal(versioned(R"({"bias":true,"size":2})", "true")),
+            inner + R"(: "attributes" is true or false; expected an object)");
+  EXPECT_EQ(refusal(versioned(R"("bias":true)", R"("act":"relu")")),
+            inner + R"(: "attributes": "act" is an attribute of the host)");
+  EXPECT_THAT(refusal(versioned(R"("bias":true)", R"("depth":{})")),
+              StartsWith(inner + R"(: "attributes": "depth": )"));
+  EXPECT_THAT(refusal(versioned(R"("bias":true)", R"("depth":1)")), HasSubstr("unknown attribute \"depth\""));
+  EXPECT_THAT(refusal(versioned(R"("inner":[)",
+                                R"("inner":[{"name":"y/fc","type":"fc","attributes":{},"plugin":{"id":"","version":"",)"
+                                R"("state_version":1}},)")),
+              HasSubstr("two inner layers named \"y/fc\""));
+  EXPECT_EQ(refusal(versioned(R"({"y.mean":"mean"})", "[]")), y + R"("buffers" is a list; expected an object)");
+  EXPECT_EQ(refusal(versioned(R"("y.mean":"mean")", R"("y.mean":0)")),
+            y + R"("buffers": "y.mean" is a number; expected a text)");
+  EXPECT_EQ(load(versioned(R"("type":"fc")", R"("type":"elsewhere")")).code(), TN_INVALID)
+      << "an inner layer that the expansion does not make";
+}
+
+// Null stands for an absent attribute of a type, where the file states the type's version.
+TEST_F(TopologyFile, AnAbsentAttributeIsNull) {
+  EXPECT_THAT(refusal(versioned(R"({"size":2})", R"({"size":2,"parameter_name":null})")),
+              HasSubstr(R"("parameter_name": expected true, false, a number)"));
+  EXPECT_EQ(load(versioned(R"({"size":2})", R"({"size":null})")).code(), TN_OK)
+      << "without a size there is neither an expansion nor a parameter";
+  EXPECT_EQ(load(versioned(R"("bias":true)", R"("bias":null)")).code(), TN_REFUSED) << "it has a default";
+}
+
+// A model of before: the type is written in its present form, and its outputs are found by number.
+TEST_F(TopologyFile, FormerLayerTypesAreReplaced) {
+  const std::string split =
+      changed(R"("relu","inputs":["x"],"attributes":{)", R"("split3","inputs":["x"],"attributes":{"axis":1,)");
+  const std::string topology = std::string(split).replace(split.find("[\"y\"]"), 5, "[\"y:2\"]");
+  EXPECT_EQ(load(topology).code(), TN_OK);
+  const json described = json::parse(host_.describe_model(path_)).at("topology").at("layers").at(1);
+  EXPECT_EQ(described.at("type"), "split");
+  EXPECT_EQ(described.at("attributes"), json({{"axis", 1}, {"parts", 3}, {"parameter_name", "y"}}));
+  EXPECT_EQ(json::parse(host_.load(path_).outputs.at(0).describe()).at("shape"), "[samples, 1]");
+  for (const char* broken : {"[]", R"({"layers":7})", R"({"layers":[7,{},{"type":7},{"type":"split2"}]})"}) {
+    put(broken);
+    EXPECT_EQ(json::parse(host_.describe_model(path_)).at("topology"), json::parse(broken));
+  }
+  EXPECT_EQ(refusal(changed("[\"x\"]", "[\"x:1\"]")), R"(topology: no output "x:1")");
+}
+
 TEST_F(TopologyFile, NamesMustLeadSomewhere) {
   EXPECT_EQ(refusal(changed("[\"x\"]", "[\"z\"]")), R"(topology: layer "z" is used before it is described)");
   EXPECT_EQ(refusal(changed("[\"y\"]", "[\"y:1\"]")), R"(topology: no output "y:1")");
@@ -138,6 +230,32 @@ TEST_F(TopologyFile, NoTextHasANul) {
   EXPECT_THAT(refusal(changed("\"y\"}", "[\"a\",\"y" + nul + "]}")), HasSubstr("a text has a NUL in it"));
   EXPECT_EQ(refusal(changed("\"parameter_name\"", "\"parameter_name" + nul)),
             R"(topology: layer "y": the name of an attribute has a NUL in it)");
+}
+
+// Damaged at random, a topology is refused with the file's name, or makes a model.
+TEST_F(TopologyFile, DamageIsNoDefect) {
+  const std::string sound = versioned("y", "y");
+  const std::string characters = "{}[]\",:0123456789-.eEnulltrufasoxy/ \\\x01\x7f";
+  std::mt19937 random(7);
+  const auto below = [&](size_t limit) { return std::uniform_int_distribution<size_t>(0, limit - 1)(random); };
+  size_t refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = sound;
+    for (size_t changes = 1 + below(3); changes > 0; --changes) {
+      const size_t at = below(damaged.size()), length = std::min(below(12), damaged.size() - at);
+      const size_t kind = below(4);
+      if (kind == 0) damaged[at] = characters[below(characters.size())];
+      if (kind == 1) damaged.erase(at, length);
+      if (kind == 2) damaged.insert(at, damaged.substr(below(damaged.size()), length));
+      if (kind == 3) damaged.insert(at, "18446744073709551616");
+    }
+    const tenon::Error error = load(damaged);
+    if (error.code() == TN_OK) continue;
+    ++refused;
+    ASSERT_THAT(error.code(), AnyOf(TN_BAD_DATA, TN_INVALID, TN_REFUSED, TN_NOT_FOUND)) << error.what() << damaged;
+    ASSERT_THAT(error.what(), AllOf(HasSubstr(path_), Not(HasSubstr("json.exception")))) << damaged;
+  }
+  EXPECT_GT(refused, 2000u);
 }
 
 TEST_F(TopologyFile, NoMemoryNamesTheFile) {

@@ -222,12 +222,15 @@ TEST_F(DescribeTest, InfoOfWhatIsNotThereOrRefused) {
 TEST_F(DescribeTest, ModelShow) {
   done(run_train, {"job.toml", "--passes", "1"});
   const std::string text = done(run_model_show, {"model.safetensors"}).out;
-  EXPECT_THAT(text,
-              StartsWith("verified: the checksum is right\n\nlayer       type           inputs        attributes\n"));
-  EXPECT_THAT(text, HasSubstr("\npixel       data                         uint8 [4, 4]\n"));
-  EXPECT_THAT(text, HasSubstr("\nhidden      fc             pixel         act relu, size 8\n"))
+  EXPECT_THAT(text, StartsWith("verified: the checksum is right\n\nlayer       type           plugin               "
+                               "      state  inputs        attributes\n"));
+  EXPECT_THAT(text, HasSubstr("\npixel       data                                                           uint8 [4, "
+                              "4]\n"));
+  EXPECT_THAT(text, HasSubstr("\nhidden      fc             tenon.fc 0.1.0                 1  pixel         act relu, "
+                              "bias true, size 8\n"))
       << "without parameter_name, the name of the layer";
-  EXPECT_THAT(text, HasSubstr("\ncost        cross_entropy  score, label  from_logits true\n"));
+  EXPECT_THAT(text, HasSubstr("\ncost        cross_entropy  tenon.cross_entropy 0.1.0      1  score, label  "
+                              "from_logits true\n"));
   EXPECT_THAT(text, HasSubstr("\n\noutputs: cost, accuracy, prediction\n\n"));
   EXPECT_THAT(text, HasSubstr("\nhidden.weight  F32   [16,8]    512\n"));
   EXPECT_THAT(text, HasSubstr("\n\n4 tensors, 652 bytes (652 B)\nformat: tenon\n"));
@@ -235,7 +238,8 @@ TEST_F(DescribeTest, ModelShow) {
   EXPECT_TRUE(described.at("verified").get<bool>());
   EXPECT_EQ(described.at("tensors").size(), 4u);
   done(run_train, {"job.toml", "--passes", "1", "--set", "layer.hidden.parameter_name=shared"});
-  EXPECT_THAT(done(run_model_show, {"model.safetensors"}).out, HasSubstr("act relu, parameter_name shared, size 8\n"));
+  EXPECT_THAT(done(run_model_show, {"model.safetensors"}).out,
+              HasSubstr("act relu, bias true, parameter_name shared, size 8\n"));
 }
 
 TEST_F(DescribeTest, ModelShowOfTensorsAlone) {

@@ -1,6 +1,9 @@
 // tenon test and tenon infer in this process. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <tenon/plugin.hpp>
+
+#include "host/cli/build.h"
 #include "tests/host/cli/calls.h"
 
 namespace tenon_tests {
@@ -66,6 +69,84 @@ TEST_F(InferTest, ValuesInTheShapeOfASample) {
   EXPECT_EQ(flat, first.at("hidden")) << "row by row";
   const std::vector<std::string> csv = lines_of(infer({"--format", "csv"}).out);
   EXPECT_THAT(csv.at(0), AllOf(StartsWith("sample,prediction.0,"), EndsWith(",prediction.7")));
+}
+
+// A plugin's reader of the seed that it is opened with.
+class Seeded {
+ public:
+  static void describe(tn::ReaderDescription& d) { d.type("test_seeded", "the seed"); }
+  explicit Seeded(const tn::ReaderOpen& open) : seed_(open.seed()) {}
+  [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
+  [[nodiscard]] int64_t samples() const { return 1; }
+  void read(int64_t, tn::Samples& to) const { *to.dense<int64_t>(0) = static_cast<int64_t>(seed_); }
+
+ private:
+  uint64_t seed_;
+  std::vector<tn::ReaderSlot> slots_ = {{"seed", TN_I64}};
+};
+void describe_seeded(tn::Plugin& plugin) {
+  plugin.about("test.seeded", "1.0.0", "a reader of the tests", "Apache-2.0");
+  plugin.reader<Seeded>();
+}
+
+TEST(Readers, OfAJobAreOpenedWithItsSeed) {
+  const Host host;
+  host.add_plugin(tn::entry<describe_seeded>());
+  const auto seed = [&](const std::string& top) {
+    const Job job = parse_job(top + R"(
+[[layer]]
+name = "same"
+type = "relu"
+inputs = ["seed"]
+[reader.train]
+type = "test_seeded"
+batch = 1
+[reader.test]
+join = "chain"
+[[reader.test.part]]
+type = "test_seeded"
+)",
+                              "job.toml", {});
+    for (const char* name : {"train", "test"})
+      for (const bool in_order : {false, true}) {
+        const OpenReader open = open_reader(host, job, reader_of(job, name), in_order);
+        const std::vector<Array> values = open.reader.next();
+        EXPECT_EQ(*static_cast<const int64_t*>(values.at(0).data), job.seed) << name;
+      }
+    return job.seed;
+  };
+  EXPECT_EQ(seed(""), 0);
+  EXPECT_EQ(seed("seed = 4294967301"), 4294967301);
+}
+
+// "parts:1" is an output of the layer "parts", wherever a job or the command line names layers.
+TEST_F(InferTest, OutputsOfALayerAreNumbered) {
+  const auto split = [this](const std::string& input) {
+    change("[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"hidden\"]",
+           "[[layer]]\nname = \"parts\"\ntype = \"split\"\ninputs = [\"hidden\"]\nsizes = [2, 6]\n\n"
+           "[[layer]]\nname = \"score\"\ntype = \"fc\"\ninputs = [\"" +
+               input + "\"]");
+  };
+  split("parts:1");
+  done(run_train, {"job.toml", "--passes", "1"});
+  EXPECT_EQ(json::parse(Host().describe_model("model.safetensors")).at("topology").at("layers").at(3).at("inputs"),
+            json({"parts:1"}));
+  json first =
+      parsed(infer({"--output", "hidden", "--output", "parts", "--output", "parts:0", "--output", "parts:1"}).out)
+          .at(0);
+  EXPECT_EQ(first.at("parts").size(), 2u);
+  EXPECT_EQ(first.at("parts:0"), first.at("parts"));
+  json whole = first.at("parts");
+  for (const json& value : first.at("parts:1")) whole.push_back(value);
+  EXPECT_EQ(whole, first.at("hidden"));
+  EXPECT_EQ(parsed(infer().out).at(0).size(), 2u) << "parts is used, so it is not an output of the job";
+  const json named = parsed(infer({"--set", R"(outputs=["cost", "parts:1"])"}).out).at(0);
+  EXPECT_EQ(named.at("parts:1"), first.at("parts:1"));
+  EXPECT_THAT(no_infer(78, {"--output", "parts:2"}), HasSubstr("layer \"parts\" has no output 2; it has 2"));
+  EXPECT_THAT(no_infer(64, {"--output", "parts:x"}), HasSubstr("the job has no layer \"parts:x\""));
+  EXPECT_THAT(no_infer(64, {"--output", "parts:"}), HasSubstr("the job has no layer \"parts:\""));
+  split("parts:9");
+  EXPECT_THAT(no_infer(78, {}), ContainsRegex("^job.toml:[0-9]+: layer \"parts\" has no output 9; it has 2"));
 }
 
 TEST_F(InferTest, CsvAndJsonHoldTheSameValues) {

@@ -40,7 +40,9 @@ class OldModel : public CallTest, public testing::WithParamInterface<std::string
 };
 
 TEST_P(OldModel, AnswersAsItDid) {
-  const std::vector<json> now = parsed(done(run_infer, {"job.toml"}).out);
+  const Outcome answer = done(run_infer, {"job.toml"});
+  EXPECT_EQ(answer.error, "") << "the layers of the job are those of the model";
+  const std::vector<json> now = parsed(answer.out);
   std::ifstream kept("predictions.jsonl");
   size_t sample = 0;
   for (std::string line; std::getline(kept, line); ++sample) {

@@ -254,6 +254,36 @@ TEST_F(VerbsTest, PluginsListAndInfo) {
   EXPECT_EQ(json::parse(done("plugins info adam --json").out).at("status"), "found") << "described without loading";
 }
 
+// A component of a later version is shown with the reason, and the others of its plugin are described.
+TEST_F(VerbsTest, RefusedComponentsAreListed) {
+  const std::string folder = tenon_tests::test_plugin_folder() + "/newer";
+  const std::string list = done("plugins list --plugins " + folder).out;
+  EXPECT_THAT(list, testing::ContainsRegex("newer +1.2.3 +layers newer_good; kernels newer_good +"));
+  EXPECT_THAT(list, HasSubstr("\nrefused:\n  "));
+  EXPECT_THAT(list,
+              HasSubstr("newer.so: layer \"newer_role\": its role 9 is unknown to this host, which offers version"));
+  EXPECT_THAT(list, HasSubstr("newer.so: kernel \"whole\": its compute type int8 is unknown"));
+  const std::string all = done("plugins info newer --plugins " + folder).out;
+  for (const char* part : {"\nlayer newer_good\n", "\nlayer newer_kind is refused: its kind 12 of attribute \"tree\"",
+                           "\nreader newer_traits is refused: its traits 4096", "\nkernel plain for layer newer_good",
+                           "\nkernel long is refused: its chain of 9 layers is unknown"})
+    EXPECT_THAT(all, HasSubstr(part));
+  const std::string one = done("plugins info newer_role --plugins " + folder).out;
+  EXPECT_THAT(one,
+              AllOf(HasSubstr("\nlayer newer_role is refused: its role 9"), testing::Not(HasSubstr("newer_kind"))));
+  const json plugin = json::parse(done("plugins list --json --plugins " + folder).out).at(0);
+  EXPECT_EQ(plugin.at("refused").size(), 8U);
+}
+
+TEST_F(VerbsTest, ProvidersAreListed) {
+  const std::string folder = path("folder");
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy(tenon_tests::test_plugin_folder() + "/layers/rich.so", folder);
+  EXPECT_THAT(done("plugins list --plugins folder").out, HasSubstr("; providers rich.gemm-1, rich.gemm-1"));
+  EXPECT_THAT(done("plugins info tenon.test.rich --plugins folder").out,
+              HasSubstr("\nprovider rich.gemm-1 of tenon.gemm/1 for device cpu, score -5\n"));
+}
+
 TEST_F(VerbsTest, ModelShow) {
   done("train job.toml --passes 1");
   const std::string text = done("model show model.safetensors").out;

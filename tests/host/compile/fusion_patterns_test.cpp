@@ -214,8 +214,7 @@ class OnePattern {
     kernel.dtypes = &dtype;
     kernel.supports = [](const tn_kernel_site*, int32_t*) -> tn_status { return TN_OK; };
     kernel.query = [](const tn_kernel_site*, tn_kernel_needs*) -> tn_status { return TN_OK; };
-    kernel.prepare = [](const tn_services*, const tn_errors*, void*, const tn_kernel_site*, int32_t,
-                        tn_prepared* prepared) -> tn_status {
+    kernel.prepare = [](const tn_kernel_site*, int32_t, tn_prepared* prepared) -> tn_status {
       prepared->run = [](void*, const tn_execution*, const tn_call*) -> tn_status { return TN_OK; };
       return TN_OK;
     };
@@ -272,14 +271,14 @@ TEST(FusionPatterns, TheHighestScoreWinsAndMayChangeForASite) {
 TEST(FusionPatterns, LiesAreTheKernelsFault) {
   OnePattern odd;
   odd.kernel.query = [](const tn_kernel_site*, tn_kernel_needs* needs) -> tn_status {
-    needs->backward_inputs = 1U << 2;
+    needs->in_place[1] = 2;
     return TN_OK;
   };
-  EXPECT_THAT(refusal(odd), HasSubstr("kernel \"odd_fusion\" of tenon.test.odd reads missing operands in backward"));
+  EXPECT_THAT(refusal(odd), HasSubstr("layer \"p\", \"cost\" (native): kernel \"odd_fusion\" of tenon.test.odd "
+                                      "shares the memory of input 2; the layer has 2"));
   EXPECT_THAT(refusal(odd), HasSubstr(tn_status_text(TN_PLUGIN_FAULT)));
   OnePattern empty;
-  empty.kernel.prepare = [](const tn_services*, const tn_errors*, void*, const tn_kernel_site*, int32_t,
-                            tn_prepared*) -> tn_status { return TN_OK; };
+  empty.kernel.prepare = [](const tn_kernel_site*, int32_t, tn_prepared*) -> tn_status { return TN_OK; };
   EXPECT_THAT(refusal(empty), HasSubstr("layer \"p\", \"cost\" (native): odd_fusion prepared no function"));
   EXPECT_THAT(refusal(empty), HasSubstr(tn_status_text(TN_PLUGIN_FAULT)));
 }
@@ -287,7 +286,7 @@ TEST(FusionPatterns, LiesAreTheKernelsFault) {
 TEST(FusionPatterns, UnsoundOnesAreRefusedWithTheirPlugin) {
   OnePattern odd;
   odd.fusion.types_count = 1;
-  EXPECT_THAT(refusal(odd), HasSubstr("kernel \"odd_fusion\" fuses a chain of 1 layers; expected 2 to 8"));
+  EXPECT_THAT(refusal(odd), HasSubstr("kernel \"odd_fusion\" fuses a chain of 1 layer; expected 2 to 8"));
   odd.fusion.types_count = 2;
   odd.kernel.type = "softmax";
   EXPECT_THAT(refusal(odd), HasSubstr("the chain that it fuses ends in \"cross_entropy\""));

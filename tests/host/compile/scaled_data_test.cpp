@@ -126,9 +126,9 @@ TEST_F(ScaledData, SurvivesWhatMovesIt) {
   expect_scaled("reshape", {{"shape", Shape{2, 4}}});  // the same shape
   expect_scaled("transpose", {{"axes", Shape{0, 2, 1}}});
   expect_scaled("slice", {{"axis", 2}, {"start", 1}, {"length", 2}});
-  expect_scaled("split2", {}, 2);
-  expect_scaled("split2", {{"axis", 1}}, 2);
-  expect_scaled("split4", {}, 4);
+  expect_scaled("split", {{"parts", 2}}, 2);
+  expect_scaled("split", {{"parts", 2}, {"axis", 1}}, 2);
+  expect_scaled("split", {{"parts", 4}}, 4);
 }
 
 TEST_F(ScaledData, SurvivesOneAfterTheOther) {

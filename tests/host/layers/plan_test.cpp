@@ -205,6 +205,178 @@ TEST_F(Declarations, FormerNamesOfMultipliersAreRead) {
   }
 }
 
+// A layer whose output port "parts" is variadic; output i is the input. Which ones plan and lower give is the test's.
+struct Parts {
+  static inline std::vector<uint32_t> planned, lowered;
+  static void describe(tn::LayerDescription& d) {
+    d.type("test_parts", "a layer of a test");
+    d.input("x", "any");
+    d.output("whole", "x");
+    d.output("parts", "x, many times", TN_PORT_VARIADIC);
+  }
+  static void plan(tn::Planner& planner) {
+    for (const uint32_t number : planned) planner.output(number, planner.input(0));
+  }
+  static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) {
+    for (const uint32_t number : lowered) {
+      tn::Program p;
+      p.output(p.full() * static_cast<double>(number + 1));
+      body.output(number, body.pointwise(p, {body.input(0)})[0]);
+    }
+  }
+};
+// A layer with the same outputs that are those of a test_parts, in reverse order.
+struct ReversedParts {
+  static void describe(tn::LayerDescription& d) {
+    Parts::describe(d);
+    d.type("test_reversed_parts", "a layer of a test");
+  }
+  static void plan(tn::Planner& planner) { Parts::plan(planner); }
+  static bool expand(tn::Expander& expander) {
+    const tn_ref parts = expander.layer("test_parts", {expander.input(0)});
+    const auto count = static_cast<uint32_t>(Parts::planned.size());
+    for (uint32_t i = 0; i < count; ++i)
+      if (skipped != i) expander.output(i, expander.output_of(parts, count - 1 - i));
+    return true;
+  }
+  static inline uint32_t skipped = UINT32_MAX;
+};
+void describe_parts(tn::Plugin& plugin) {
+  plugin.about("test.parts", "1.0.0", "layers of the tests", "Apache-2.0");
+  plugin.layer<Parts>();
+  plugin.layer<ReversedParts>();
+}
+
+class VariadicOutputs : public Declarations {
+ protected:
+  VariadicOutputs() {
+    host_.add_plugin(tn::entry<describe_parts>());
+    Parts::planned = Parts::lowered = {0, 1, 2, 3};
+    ReversedParts::skipped = UINT32_MAX;
+  }
+  // The message of TN_PLUGIN_FAULT for a layer of these outputs.
+  std::string fault(const char* type, const std::vector<uint32_t>& planned) {
+    Parts::planned = planned;
+    try {
+      (void)machine(host_.layer(type, {x_}, {}, "mine"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_PLUGIN_FAULT) << error.what();
+      return error.what();
+    }
+    return "nothing was refused";
+  }
+  Machine machine(const Layer& layer) {
+    MachineOptions options;
+    options.max_samples = 1, options.keep_all = true;
+    return host_.machine(host_.parameters({layer}, 1), {layer}, options);
+  }
+  // The factors of all outputs of a layer.
+  std::vector<float> factors(const Layer& layer, uint32_t count) {
+    const Machine made = machine(layer);
+    const float x[] = {1, 1};
+    made.forward({{"x", {TN_F32, {1, 2}, x}}});
+    std::vector<float> result;
+    for (uint32_t i = 0; i < count; ++i)
+      result.push_back(*static_cast<const float*>(made.output(layer.output(i)).data));
+    return result;
+  }
+};
+
+TEST_F(VariadicOutputs, AreAsManyAsPlanStates) {
+  const Layer four = host_.layer("test_parts", {x_}, {}, "four");
+  EXPECT_THAT(factors(four, 4), testing::ElementsAre(1, 2, 3, 4));
+  try {
+    (void)four.output(4);
+    ADD_FAILURE() << "an output that is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_NOT_FOUND);
+    EXPECT_THAT(error.what(), HasSubstr("layer \"four\" has no output 4; it has 4"));
+  }
+  const nlohmann::json outputs = nlohmann::json::parse(four.describe()).at("outputs");
+  ASSERT_EQ(outputs.size(), 4u);
+  EXPECT_EQ(outputs[0].at("name"), "four");
+  EXPECT_EQ(outputs[3].at("name"), "four:3");
+  EXPECT_EQ(outputs[3].at("shape"), "[samples, 2]");
+  Parts::planned = Parts::lowered = {0, 1};
+  EXPECT_THAT(factors(host_.layer("test_parts", {x_}, {}, "two"), 2), testing::ElementsAre(1, 2));
+}
+
+TEST_F(VariadicOutputs, OfExpansionsAreNumberedLikeThoseOfLayers) {
+  EXPECT_THAT(factors(host_.layer("test_reversed_parts", {x_}, {}, "four"), 4), testing::ElementsAre(4, 3, 2, 1));
+  ReversedParts::skipped = 3;
+  EXPECT_THAT(fault("test_reversed_parts", {0, 1, 2, 3}), HasSubstr("expand set no output \"parts[2]\""));
+}
+
+TEST_F(VariadicOutputs, AreContiguousAndAtLeastOne) {
+  EXPECT_THAT(fault("test_parts", {0}), HasSubstr("plan did not declare output \"parts[0]\""));
+  EXPECT_THAT(fault("test_parts", {1, 2}), HasSubstr("plan did not declare output \"whole\""));
+  EXPECT_THAT(fault("test_parts", {0, 1, 4, 2}), HasSubstr("plan did not declare output \"parts[2]\""));
+  EXPECT_THAT(fault("test_parts", {0, 1, UINT32_MAX}),
+              HasSubstr("plan declares output 4294967295; a layer has at most"));
+  Parts::lowered = {0, 1, 3};
+  EXPECT_THAT(fault("test_parts", {0, 1, 2, 3}), HasSubstr("lower gave no output \"parts[1]\""));
+  Parts::lowered = {0, 1, 2, 3, 4};
+  EXPECT_THAT(fault("test_parts", {0, 1, 2, 3}), HasSubstr("lower sets output 4; the layer has 4 outputs"));
+}
+
+// A layer of 4-bit integers, which nothing but a native kernel could compute.
+struct Nibbles {
+  static constexpr tn_dtype kInt4 = TN_DTYPE(0, 4);
+  static void describe(tn::LayerDescription& d) {
+    d.type("test_nibbles", "a layer of a test");
+    d.input("x", "any");
+    d.output("y", "x, rounded");
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0).as(kInt4)); }
+  static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) {
+    tn::Program p;
+    p.output(tn::to_int(p.full()), kInt4);
+    body.output(0, body.pointwise(p, {body.input(0)})[0]);
+  }
+};
+void describe_nibbles(tn::Plugin& plugin) {
+  plugin.about("test.nibbles", "1.0.0", "a layer of the tests", "Apache-2.0");
+  plugin.layer<Nibbles>();
+}
+
+TEST_F(Declarations, PrimitivesHaveNoElementsOfLessThanAByte) {
+  host_.add_plugin(tn::entry<describe_nibbles>());
+  const Layer nibbles = host_.layer("test_nibbles", {x_}, {}, "mine");
+  MachineOptions options;
+  options.max_samples = 1;
+  try {
+    (void)host_.machine(host_.parameters({nibbles}, 1), {nibbles}, options);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_UNSUPPORTED);
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("layer \"mine\""), HasSubstr("int4 [samples, 2]"),
+                                             HasSubstr("only native kernels")));
+  }
+}
+
+// Jobs and models of before have split2, split3 and split4; what is written has split.
+TEST_F(Declarations, FormerLayerTypesAreRead) {
+  DataOptions data;
+  data.name = "twelve", data.shape = {12};
+  const Layer twelve = host_.data(data);
+  for (const int64_t parts : {2, 3, 4}) {
+    const Layer made = host_.layer("split" + std::to_string(parts), {twelve}, {{"axis", 1}}, "mine");
+    const auto described = nlohmann::json::parse(made.describe());
+    EXPECT_EQ(described.at("type"), "split");
+    EXPECT_EQ(described.at("attributes").at("parts"), parts);
+    EXPECT_EQ(described.at("outputs").size(), static_cast<size_t>(parts));
+  }
+  EXPECT_EQ(nlohmann::json::parse(host_.describe_type("layer", "split3")).at("type"), "split");
+  try {
+    (void)host_.layer("split3", {twelve}, {{"parts", 3}}, "mine");
+    ADD_FAILURE() << "the number of parts is given twice";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_INVALID);
+    EXPECT_THAT(error.what(), HasSubstr("\"split3\" is the former name of \"split\" with \"parts\" = 3"));
+    EXPECT_EQ(error.subject(), "parts");
+  }
+}
+
 TEST_F(Declarations, ALimitOfZeroAllowsNoIndex) {
   host_.add_plugin(tn::entry<describe_limited>());
   DataOptions ids;

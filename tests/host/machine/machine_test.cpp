@@ -63,8 +63,8 @@ struct BrittleKernel {
   }
   static tn_status supports(const tn_kernel_site*, int32_t*) { return TN_OK; }
   static tn_status query(const tn_kernel_site*, tn_kernel_needs*) { return TN_OK; }
-  static tn_status prepare(const tn_services*, const tn_errors* errors, void*, const tn_kernel_site* site,
-                           int32_t direction, tn_prepared* prepared) {
+  static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+    const tn_errors* const errors = site->errors;
     if (prepared->size != sizeof *prepared) return tn_fail(errors, TN_INVALID, nullptr, "a struct without its size");
     if (direction == TN_BACKWARD && broken(site->attributes))
       return tn_fail(errors, TN_IO, nullptr, "broken on request");
@@ -74,8 +74,8 @@ struct BrittleKernel {
   }
   static const tn_kernel& table() {
     static const tn_dtype kTypes[] = {TN_F32};
-    static const tn_kernel kTable = {sizeof(tn_kernel), 10,    "test_brittle", "cpu",  "brittle", 1, 0, kTypes,
-                                     supports,          query, prepare,        nullptr};
+    static const tn_kernel kTable = {sizeof(tn_kernel), 10,    "test_brittle", "cpu",   "brittle", 1,      0, kTypes,
+                                     supports,          query, prepare,        nullptr, nullptr,   nullptr};
     return kTable;
   }
 };

@@ -99,11 +99,13 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   const tn_errors errors = {sizeof(tn_errors), 0, &reports,
                             [](void* self, const tn_error_report*) { ++*static_cast<int*>(self); }};
   const tn_device_type& device = found.device("own").table;
-  EXPECT_LT(device.count(&errors), 0);
-  EXPECT_EQ(device.open(nullptr, &errors, 0, nullptr), TN_UNSUPPORTED);
+  EXPECT_LT(device.count(nullptr, &errors), 0);
+  tn_device_open open = {};
+  open.errors = &errors;
+  EXPECT_EQ(device.open(&open, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(device.allocate(nullptr, &errors, 8), nullptr);
   device.release(nullptr, nullptr, 0);
-  EXPECT_EQ(device.copy(nullptr, nullptr, nullptr, nullptr, 0, 0), TN_UNSUPPORTED);
+  EXPECT_EQ(device.copy(nullptr, &errors, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(device.extension, nullptr);
   tn_update_recorder recorder = {};
   recorder.errors = &errors;
@@ -112,9 +114,11 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   EXPECT_EQ(reader.next(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
   EXPECT_EQ(reader.read_at, nullptr);
   EXPECT_EQ(found.layer("own").table.finalize, nullptr) << "only metrics have finalize";
+  tn_kernel_site site = {};
+  site.errors = &errors;
   EXPECT_EQ(kernels[0]->table.supports(nullptr, nullptr), TN_UNSUPPORTED);
-  EXPECT_EQ(kernels[0]->table.prepare(nullptr, &errors, nullptr, nullptr, 0, nullptr), TN_UNSUPPORTED);
-  EXPECT_EQ(reports, 5);
+  EXPECT_EQ(kernels[0]->table.prepare(&site, 0, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(reports, 6);
 }
 
 TEST(Adoption, AMetricWithoutResultsHasNone) {
@@ -125,7 +129,13 @@ TEST(Adoption, AMetricWithoutResultsHasNone) {
   found.add(own.plugin);
   const tn_layer_type& metric = found.layer("own").table;
   ASSERT_NE(metric.finalize, nullptr);
-  EXPECT_EQ(metric.finalize(nullptr, nullptr, nullptr, nullptr), TN_UNSUPPORTED);
+  int reports = 0;
+  const tn_errors errors = {sizeof(tn_errors), 0, &reports,
+                            [](void* self, const tn_error_report*) { ++*static_cast<int*>(self); }};
+  tn_finalizer finalizer = {};
+  finalizer.errors = &errors;
+  EXPECT_EQ(metric.finalize(&finalizer), TN_UNSUPPORTED);
+  EXPECT_EQ(reports, 1);
 }
 
 // Any exception from a plugin becomes TN_PLUGIN_FAULT, except std::bad_alloc, which is passed on.
@@ -187,10 +197,10 @@ TEST(Adoption, ReadsTablesOfAnotherSize) {
     void* appended;
   };
   Own own("own");
-  const Later later = {{sizeof(Later), 0, &own.layer_text, nullptr, nullptr, nullptr, nullptr, nullptr}, &own};
+  const Later later = {{sizeof(Later), 0, &own.layer_text, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}, &own};
   own.layers[0] = &later.known;
   own.updater.size = offsetof(tn_updater_type, extension);  // of an older interface
-  own.updater.extension = [](const char*) -> const void* { return "not to be read"; };
+  own.updater.extension = [](void*, const char*) -> const void* { return "not to be read"; };
   Registry found({}, system_files());
   found.add(own.plugin);
   EXPECT_EQ(found.layer("own").table.size, sizeof(tn_layer_type));
@@ -209,7 +219,7 @@ TEST(Adoption, RefusesUnsoundComponentsWholly) {
     return error.message();
   };
   EXPECT_THAT(refused([](Own& o) { o.plugin.id = nullptr; }), HasSubstr("\"id\" is empty"));
-  EXPECT_THAT(refused([](Own& o) { o.plugin.size = 40; }), HasSubstr("\"libraries\""));
+  EXPECT_THAT(refused([](Own& o) { o.plugin.size = 40; }), HasSubstr("\"providers\""));
   EXPECT_THAT(refused([](Own& o) { o.plugin.layers = nullptr; }), HasSubstr("\"layers\" is null, but counts 1"));
   EXPECT_THAT(refused([](Own& o) { o.layers[0] = nullptr; }), HasSubstr("entry 0 of \"layers\" is null"));
   EXPECT_THAT(refused([](Own& o) { o.layer.description = nullptr; }), HasSubstr("description is null"));

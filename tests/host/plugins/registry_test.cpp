@@ -150,30 +150,68 @@ TEST_F(RegistryTest, RefusesFromTheNoteAlone) {
   EXPECT_THAT(refused_when_found("bad_minor"), AllOf(HasSubstr("0.99"), HasSubstr("0.98"), HasSubstr("update Tenon")));
   EXPECT_THAT(refused_when_found("bad_note"), HasSubstr("no Tenon note"));
   EXPECT_THAT(refused_when_found("bad_isa"), HasSubstr("telepathy"));
+  EXPECT_THAT(
+      refused_when_found("bad_unwinder"),
+      AllOf(HasSubstr(".gcc_except_table"), HasSubstr("does not need libgcc_s.so.1"), HasSubstr("-shared-libgcc")));
 }
 
-// The plugins were built with interface 0.1: tests/data/abi_0_1/README.md.
-TEST_F(RegistryTest, RefusesPluginsOfInterface01) {
-  for (const char* name : {"c_scale.so", "sgd.so", "swish.so"})
-    fs::copy_file(fs::path(tenon_tests::source_folder()) / "tests/data/abi_0_1" / name, folder_ / name);
+// Of a plugin of a later version, what has values that this host does not know is refused, and the rest works.
+TEST_F(RegistryTest, AnUnknownValueCostsOneComponent) {
+  const fs::path file = install("newer");
+  Registry found = registry();
+  const json entry = only(found);
+  EXPECT_EQ(entry["status"], "found");
+  EXPECT_EQ(entry["reason"], "");
+  std::vector<std::string> refused;
+  for (const json& component : entry["refused"])
+    refused.push_back(text(component["kind"].get<std::string>(), " ", component["index"].get<int>(), " ",
+                           component["name"].get<std::string>()));
+  EXPECT_EQ(refused, (std::vector<std::string>{"layer 0 newer_role", "layer 2 newer_kind", "layer 3 newer_flags",
+                                               "updater 0 newer_kind", "reader 0 newer_traits", "kernel 0 eighth",
+                                               "kernel 2 whole", "kernel 3 long"}));
+  EXPECT_THAT(entry["refused"][0]["reason"].get<std::string>(), HasSubstr("its role 9 is unknown to this host"));
+
+  const auto asked = [&](auto ask, const std::string& who, const std::string& why) {
+    const Error error = error_of(ask);
+    EXPECT_EQ(error.code(), TN_REFUSED) << error.message();
+    EXPECT_EQ(error.component(), who);
+    EXPECT_EQ(error.subject(), file.string());
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr(who + ": " + file.string() + " offers it, but its " + why), HasSubstr("version 0.2")));
+  };
+  asked([&] { (void)found.layer("newer_role"); }, "layer type \"newer_role\"", "role 9 is unknown");
+  asked([&] { (void)found.layer("newer_kind"); }, "layer type \"newer_kind\"", "kind 12 of attribute \"tree\"");
+  asked([&] { (void)found.layer("newer_flags"); }, "layer type \"newer_flags\"", "flags 1048576 of output \"y\"");
+  asked([&] { (void)found.updater("newer_kind"); }, "updater type \"newer_kind\"", "kind 12");
+  asked([&] { (void)found.reader("newer_traits"); }, "reader type \"newer_traits\"", "traits 4096");
+  asked([&] { (void)found.describe_type("layer", "newer_role"); }, "layer type \"newer_role\"", "role 9");
+  EXPECT_EQ(error_of([&] { (void)found.layer("newer"); }).code(), TN_NOT_FOUND);
+  EXPECT_EQ(ran(), "");
+
+  EXPECT_EQ(found.layer("newer_good").plugin, "newer") << "its code agrees with its note";
+  const auto kernels = found.kernels("newer_good", "cpu", TN_F32);
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_STREQ(kernels[0]->table.name, "plain");
+  EXPECT_TRUE(found.fusions({"a", "newer_good"}, "cpu", TN_F32).empty());
+  EXPECT_EQ(only(found)["status"], "loaded");
+}
+
+// Another plugin may offer what this one cannot.
+TEST_F(RegistryTest, ARefusedComponentOwnsNoName) {
+  install("good", "b.so");
+  std::string bytes = content(install("good", "a.so"));
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(bytes.find(from), std::string::npos) << from;
+    bytes.replace(bytes.find(from), from.size(), to);
+  };
+  replace("\"id\":\"good\"", "\"id\":\"evil\"");
+  replace("\"role\":0", "\"role\":9");
+  write(folder_ / "a.so", bytes);
   Registry found = registry();
   const json all = found.list();
-  ASSERT_EQ(all.size(), 3u);
-  for (const json& entry : all) {
-    const std::string file = entry["file"];
-    EXPECT_EQ(entry["status"], "refused") << file;
-    EXPECT_THAT(entry["reason"].get<std::string>(),
-                AllOf(HasSubstr(file), HasSubstr("it was built with version 0.1 of the plugin interface; this host "
-                                                 "offers version 0.2 and accepts plugins built with 0.2 or later; "
-                                                 "rebuild the plugin with the SDK of this Tenon")));
-    EXPECT_FALSE(is_mapped(file)) << file;
-  }
-  for (const Error& asked :
-       {error_of([&] { (void)found.layer("test_scale"); }), error_of([&] { (void)found.layer("example.swish"); }),
-        error_of([&] { (void)found.updater("sgd"); })}) {
-    EXPECT_EQ(asked.code(), TN_REFUSED);
-    EXPECT_THAT(asked.message(), AllOf(HasSubstr("built with version 0.1"), HasSubstr("offers version 0.2")));
-  }
+  EXPECT_EQ(all[0]["status"], "found");
+  EXPECT_EQ(all[1]["status"], "found");
+  EXPECT_EQ(found.layer("good").plugin, "good");
 }
 
 TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {

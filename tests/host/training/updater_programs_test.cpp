@@ -22,8 +22,10 @@ struct Recording {
   std::function<void(ProgramWriter& writer, int32_t parameter, int32_t gradient)> body;
   std::vector<int32_t> scalars;  // inputs of the program, behind the parameter and the gradient
   int32_t grain = TN_GRAIN_ELEMENT;
-  bool row_state = false;   // an input before the scalars
-  bool late_state = false;  // declared after the program
+  bool row_state = false;                    // an input before the scalars
+  bool late_state = false;                   // declared after the program
+  std::vector<const tn_state*> states = {};  // declared before all others; inputs of the program before the scalars
+  bool second_program = false;
 };
 const Recording* next_recording = nullptr;
 
@@ -33,16 +35,25 @@ struct Recorded {
 };
 
 tn_status record(const tn_update_recorder* recorder) {
-  if (next_recording->row_state && recorder->row_state(recorder->self, "v", 0) < 0) return TN_INVALID;
+  const tn_state by_row = {sizeof by_row, TN_PER_ROW, {}, TN_F32, 0, "v", 0};
+  const tn_state late = {sizeof late, TN_FULL, {}, TN_F32, 0, "late", 0};
+  for (const tn_state* state : next_recording->states)
+    if (recorder->state(recorder->self, state) < 0) return TN_INVALID;
+  if (next_recording->row_state && recorder->state(recorder->self, &by_row) < 0) return TN_INVALID;
   ProgramWriter writer;
   const int32_t parameter = writer.input(TN_FULL), gradient = writer.input(TN_FULL);
   next_recording->body(writer, parameter, gradient);
   const Program program = writer.finish();
   const tn_program view = program.view();
-  const tn_status status =
-      recorder->program(recorder->self, &view, next_recording->scalars.data(),
-                        static_cast<uint32_t>(next_recording->scalars.size()), next_recording->grain);
-  if (next_recording->late_state && recorder->state(recorder->self, "late", 0) < 0) return TN_PLUGIN_FAULT;
+  const tn_update update = {sizeof update,
+                            next_recording->grain,
+                            &view,
+                            next_recording->scalars.data(),
+                            static_cast<uint32_t>(next_recording->scalars.size()),
+                            0};
+  tn_status status = recorder->program(recorder->self, &update);
+  if (next_recording->second_program) status = recorder->program(recorder->self, &update);
+  if (next_recording->late_state && recorder->state(recorder->self, &late) < 0) return TN_PLUGIN_FAULT;
   return status;
 }
 
@@ -83,6 +94,79 @@ TEST(UpdaterPrograms, ThatCanRunAreTaken) {
 TEST(UpdaterPrograms, HaveAllTheirStatesBefore) {
   const std::string said = refusal({kDescent, {}, TN_GRAIN_ELEMENT, false, true}, TN_PLUGIN_FAULT);
   EXPECT_NE(said.find("state \"late\" after the program"), std::string::npos) << said;
+}
+
+// Returns the refusal of an updater whose only state is `state`; record returns TN_INVALID then.
+std::string refusal_of(const tn_state* state) {
+  Recording recording = {kDescent, {}};
+  recording.states = {state};
+  return refusal(recording, TN_INVALID);
+}
+
+TEST(UpdaterPrograms, HaveStatesThatTheHostKeeps) {
+  const auto with_state = [](ProgramWriter& writer, int32_t parameter, int32_t) {
+    const int32_t state = writer.input(TN_FULL);
+    writer.output(parameter), writer.output(state);
+  };
+  const tn_state sound = {sizeof sound, TN_FULL, {}, TN_F32, 0, "m", 0.5};
+  Recording recording = {with_state, {}};
+  recording.states = {&sound};
+  EXPECT_EQ(refusal(recording, TN_OK), "");
+  const auto says = [](const std::string& said, const std::string& part) {
+    EXPECT_NE(said.find("recorded"), std::string::npos) << "names the updater: " << said;
+    EXPECT_NE(said.find(part), std::string::npos) << said << "\nexpected: " << part;
+  };
+  tn_state state = sound;
+  for (const uint8_t extent : std::initializer_list<uint8_t>{TN_SCALAR, TN_PER_COLUMN, 200}) {
+    state.extent = extent;
+    says(refusal_of(&state), "state \"m\" has extent " + std::to_string(extent) + "; expected TN_FULL");
+  }
+  state = sound;
+  for (const auto& [dtype, name] : {std::pair(TN_F64, "float64"), {TN_BF16, "bfloat16"}, {TN_COMPUTE, "compute"}}) {
+    state.dtype = dtype;
+    says(refusal_of(&state), std::string("state \"m\" has type ") + name + "; expected float32");
+  }
+  state = sound;
+  for (const char* name : {static_cast<const char*>(nullptr), ""}) {
+    state.name = name;
+    says(refusal_of(&state), "state 0 has no name");
+  }
+  state = sound;
+  state.size -= 1;  // without all of `initial`
+  says(refusal_of(&state), "state 0 is null or too short");
+  says(refusal_of(nullptr), "state 0 is null or too short");
+  const tn_state other = {sizeof other, TN_FULL, {}, TN_F32, 0, "other", 0};
+  recording.states = {&sound, &other, &sound};
+  says(refusal(recording, TN_INVALID), "state \"m\" is declared twice");
+}
+
+TEST(UpdaterPrograms, AreRecordedOnce) {
+  Recording recording = {kDescent, {}};
+  recording.second_program = true;
+  const std::string said = refusal(recording, TN_PLUGIN_FAULT);
+  EXPECT_NE(said.find("a second program"), std::string::npos) << said;
+}
+
+// The number of the update may be read as an integer, and nothing else.
+TEST(UpdaterPrograms, ReadOneIntegerAlone) {
+  const auto integer = [](uint8_t extent) {
+    return [extent](ProgramWriter& writer, int32_t parameter, int32_t) {
+      writer.input(extent, TN_INT);
+      writer.output(parameter);
+    };
+  };
+  EXPECT_EQ(refusal({integer(TN_SCALAR), {TN_SCALAR_STEP}}, TN_OK), "");
+  const auto says = [](const Recording& recording) {
+    const std::string said = refusal(recording, TN_PLUGIN_FAULT);
+    EXPECT_NE(said.find("program input 2 has the wrong extent or kind"), std::string::npos) << said;
+  };
+  says({integer(TN_FULL), {TN_SCALAR_STEP}});
+  says({integer(TN_SCALAR), {TN_SCALAR_LEARNING_RATE}});
+  says({[](ProgramWriter& writer, int32_t parameter, int32_t) {
+          writer.input(TN_SCALAR, TN_LOGICAL);
+          writer.output(parameter);
+        },
+        {TN_SCALAR_STEP}});
 }
 
 TEST(UpdaterPrograms, ThatDrawAreRefused) {

@@ -37,6 +37,15 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("fusion_null", chain[0] = NULL)
   MUTATION("library_hint", library.hint = NULL)
   MUTATION("library_path", library.name = "/usr/lib/libc.so.6")
+  MUTATION("provider_null", providers[1] = NULL)
+  MUTATION("provider_size", provider.size = 8)
+  MUTATION("provider_name", provider.name = "a b")
+  MUTATION("provider_device", provider.device = "Cpu")
+  MUTATION("provider_id", provider.id = "tenon gemm")
+  MUTATION("provider_table", provider.table = NULL)
+  MUTATION("provider_twice", other_provider.id = TN_GEMM)
+  MUTATION("shared_close", shared.close = NULL)
+  MUTATION("kernel_shared", (shared.size = 4, plugin.providers_count = 0, kernel.shared = &shared))
   MUTATION("updater_record", updater.record = NULL)
   MUTATION("updater_type", updater_description.type = "Test")
   MUTATION("reader_next", reader.next = NULL)
@@ -44,6 +53,7 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("device_kind", device_description.kind = NULL)
   MUTATION("device_event", device.event_create = NULL)
   MUTATION("device_table", device_tables[0] = TN_GEMM)
+  MUTATION("long", memset(long_doc, 'x', 1000000), layer_description.doc = long_doc)
   MUTATION("too_long", memset(long_doc, 'x', sizeof long_doc - 1), layer_description.doc = long_doc)
 }
 

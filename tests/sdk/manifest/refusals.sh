@@ -41,6 +41,12 @@ grep -qF '"initial":-7,"minimum":-7,"maximum":1000000000000000,' "$folder/note.j
 grep -qF '"initial":3.0,"minimum":0.0,"maximum":null,' "$folder/note.json"
 grep -qF 'quote \" backslash \\ newline \n tab \t omega Ω ??/ %d' "$folder/note.json"
 
+TENON_TEST_MUTATION=long "$program" "$folder/note.c" "$folder/note.json"
+[[ "$(stat -c %s "$folder/note.json")" -gt 1000000 ]] || {
+  echo "long: a manifest of a million bytes is not written whole"
+  failed=1
+}
+
 layer='plugin "tenon.test.rich", layer type "test_rich": '
 refused plugin_size 'the plugin: "size" of its descriptor'
 refused plugin_id_null 'the plugin: "id" is null'
@@ -74,7 +80,16 @@ refused reader_size '"size" of its reader description is 0'
 refused device_kind '"device kind" is null'
 refused device_event 'device "test_device": the function "event_create" is missing'
 refused device_table 'it lists the table "tenon.gemm/1", but its extension has none'
-refused too_long 'at most 65536 fit the note'
+refused provider_null 'entry 1 of "providers" is null'
+refused provider_size '"size" of its provider is 8'
+refused provider_name 'the name of a provider'
+refused provider_device 'provider "rich.gemm-1": the device kind "Cpu" must be lower case'
+refused provider_id 'provider "rich.gemm-1": "the id of its table" is "tenon gemm"'
+refused provider_table 'provider "rich.gemm-1": its table is null'
+refused provider_twice 'duplicate provider "rich.gemm-1"'
+refused shared_close 'provider "rich.gemm-1": the function "close" is missing'
+refused kernel_shared 'kernel "rich.relu-1": "size" of its shared is 4'
+refused too_long 'at most 1048576 fit the note'
 
 refused layer_type_null '"layer type" is null'
 refused layer_type_case 'the layer type "Relu" must be lower case'

@@ -72,9 +72,8 @@ static tn_status lower(const tn_attributes* a, const tn_builder* b) {
   (void)a;
   return tn_fail(b->errors, TN_UNSUPPORTED, NULL, "for tests alone");
 }
-static tn_status finalize(const tn_attributes* a, const double* state, tn_metric_result result, void* self) {
-  (void)a;
-  result(self, "value", state[0]);
+static tn_status finalize(const tn_finalizer* f) {
+  f->result(f->self, "value", f->state[0]);
   return TN_OK;
 }
 
@@ -170,14 +169,10 @@ static tn_status supports(const tn_kernel_site* site, int32_t* score) {
   (void)site;
   return TN_UNSUPPORTED;
 }
-static tn_status prepare(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
-                         int32_t direction, tn_prepared* prepared) {
-  (void)services;
-  (void)device;
-  (void)site;
+static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
   (void)direction;
   (void)prepared;
-  return tn_fail(errors, TN_UNSUPPORTED, NULL, "for tests alone");
+  return tn_fail(site->errors, TN_UNSUPPORTED, NULL, "for tests alone");
 }
 static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16};
 static const char* chain[] = {"fc", "relu"};
@@ -196,19 +191,19 @@ static tn_kernel kernel = {.size = sizeof(tn_kernel),
 static tn_kernel twin;
 static const tn_kernel* kernels[] = {&kernel, &twin};
 
-static int32_t device_count(const tn_errors* errors) {
+static int32_t device_count(void* user, const tn_errors* errors) {
+  (void)user;
   (void)errors;
   return 0;
 }
-static tn_status device_open(const tn_services* services, const tn_errors* errors, int32_t index, void** device) {
-  (void)services;
-  (void)index;
+static tn_status device_open(const tn_device_open* open, void** device) {
   (void)device;
-  return tn_fail(errors, TN_NOT_FOUND, NULL, "for tests alone");
+  return tn_fail(open->errors, TN_NOT_FOUND, NULL, "for tests alone");
 }
 static void device_close(void* device) { (void)device; }
-static tn_status device_properties(void* device, tn_device_properties* properties) {
+static tn_status device_properties(void* device, const tn_errors* errors, tn_device_properties* properties) {
   (void)device;
+  (void)errors;
   (void)properties;
   return TN_UNSUPPORTED;
 }
@@ -223,25 +218,25 @@ static void device_release(void* device, void* memory, uint64_t bytes) {
   (void)memory;
   (void)bytes;
 }
-static tn_status device_copy(void* device, void* stream, void* to, const void* from, uint64_t bytes, int32_t kind) {
+static tn_status device_copy(void* device, const tn_errors* errors, const tn_copy* copy) {
   (void)device;
-  (void)stream;
-  (void)to;
-  (void)from;
-  (void)bytes;
-  (void)kind;
+  (void)errors;
+  (void)copy;
   return TN_UNSUPPORTED;
 }
-static tn_status device_fill(void* device, void* stream, void* memory, uint8_t value, uint64_t bytes) {
+static tn_status device_fill(void* device, const tn_errors* errors, void* stream, void* memory, uint8_t value,
+                             uint64_t bytes) {
   (void)device;
+  (void)errors;
   (void)stream;
   (void)memory;
   (void)value;
   (void)bytes;
   return TN_UNSUPPORTED;
 }
-static tn_status device_create(void* device, void** handle) {
+static tn_status device_create(void* device, const tn_errors* errors, void** handle) {
   (void)device;
+  (void)errors;
   (void)handle;
   return TN_UNSUPPORTED;
 }
@@ -255,14 +250,18 @@ static tn_status device_stream_wait(void* device, const tn_errors* errors, void*
   (void)stream;
   return TN_UNSUPPORTED;
 }
-static tn_status device_event(void* device, void* event, void* stream) {
+static tn_status device_event(void* device, const tn_errors* errors, void* event, void* stream) {
   (void)device;
+  (void)errors;
   (void)event;
   (void)stream;
   return TN_UNSUPPORTED;
 }
 static const tn_move_table device_moves = {.size = sizeof(tn_move_table)};
-static const void* device_extension(const char* id) { return strcmp(id, TN_MOVE) == 0 ? &device_moves : NULL; }
+static const void* device_extension(void* user, const char* id) {
+  (void)user;
+  return strcmp(id, TN_MOVE) == 0 ? &device_moves : NULL;
+}
 static const char* device_tables[] = {TN_MOVE, NULL};
 static tn_device_description device_description = {.size = sizeof(tn_device_description),
                                                    .dlpack_type = 12,
@@ -292,6 +291,32 @@ static const tn_device_type* devices[] = {&device};
 static tn_library library = {.size = sizeof(tn_library), .name = "libc.so.6", .hint = "it is there"};
 static const tn_library* libraries[] = {&library};
 
+static tn_status shared_open(const tn_services* services, const tn_errors* errors, const tn_device* on, void* user,
+                             void** shared) {
+  (void)services;
+  (void)on;
+  (void)user;
+  (void)shared;
+  return tn_fail(errors, TN_UNSUPPORTED, NULL, "for tests alone");
+}
+static void shared_close(void* shared) { (void)shared; }
+static tn_shared shared = {.size = sizeof(tn_shared), .open = shared_open, .close = shared_close};
+static const tn_gemm_table provided = {.size = sizeof(tn_gemm_table)};
+static tn_provider provider = {.size = sizeof(tn_provider),
+                               .score = -5,
+                               .device = "cpu",
+                               .id = TN_GEMM,
+                               .name = "rich.gemm-1",
+                               .table = &provided,
+                               .shared = &shared};
+static tn_provider other_provider = {.size = sizeof(tn_provider),
+                                     .score = 1,
+                                     .device = "cpu",
+                                     .id = TN_GATHER,
+                                     .name = "rich.gemm-1",
+                                     .table = &provided};
+static const tn_provider* providers[] = {&provider, &other_provider};
+
 static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
                            .id = "tenon.test.rich",
@@ -310,7 +335,9 @@ static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .devices_count = 1,
                            .libraries_count = 1,
                            .devices = devices,
-                           .libraries = libraries};
+                           .libraries = libraries,
+                           .providers_count = 2,
+                           .providers = providers};
 
 #ifdef TENON_TEST_MUTATIONS
 #include "mutations.h"

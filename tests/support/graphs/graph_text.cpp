@@ -27,7 +27,7 @@ std::string text_of(const Graph& graph) {
       for (const tn_program_input& input : pointwise->program->inputs)
         text << " in " << int{input.extent} << int{input.kind};
       for (const tn_instruction& in : pointwise->program->instructions)
-        text << " " << in.op << "(" << in.a << "," << in.b << "," << in.c << ")";
+        text << " " << opcode_name(in.op) << "(" << in.a << "," << in.b << "," << in.c << ")";
       for (const tn_program_output& output : pointwise->program->outputs) text << " out " << output.value;
       text << "}";
     }

@@ -82,6 +82,24 @@ inline double apply(uint16_t op, uint8_t kind, double a, double b, double c) {
       return std::tanh(a);
     case TN_OP_ERF:
       return std::erf(a);
+    case TN_OP_SIN:
+      return std::sin(a);
+    case TN_OP_COS:
+      return std::cos(a);
+    case TN_OP_POW:
+      return std::pow(a, b);
+    case TN_OP_FLOOR:
+      return std::floor(a);
+    case TN_OP_ROUND:
+      return std::nearbyint(a);
+    case TN_OP_SIGN:
+      return a < 0 ? -1 : a > 0 ? 1 : a;
+    case TN_OP_FLOOR_DIV:
+      return b == 0 ? 0 : std::floor(a / b);
+    case TN_OP_MOD:
+      return b == 0 ? 0 : a - b * std::floor(a / b);
+    case TN_OP_IS_FINITE:
+      return std::isfinite(a) ? 1 : 0;
     case TN_OP_EQUAL:
       return a == b ? 1 : 0;
     case TN_OP_LESS:

@@ -425,10 +425,11 @@ class Maker {
     const ValueId a = any_number();
     const ValueId b = number_of(shape(a));
     NativeCall call;
-    call.site = std::make_shared<const TestKernel>(TestKernel{native_forward, native_backward});
-    call.backward_inputs = 3;
-    call.backward_outputs = 1;
-    call.differentiable = true;
+    call.site = std::make_shared<TestKernel>(TestKernel{native_forward, native_backward});
+    call.operands.inputs = call.operands.outputs = 2;
+    call.reads_in = {1, 1};
+    call.reads_out = {1, 0};
+    call.in_place = call.backward_in_place = {-1, -1};
     for (const ValueId output : writer_.native(call, {a, b}, {spec(a), spec(a)}, {0, 1})) known(output);
   }
 

@@ -50,7 +50,7 @@ class RandomProgram {
 
   int32_t number() {
     const int32_t a = any(TN_FLOAT);
-    switch (pick(smooth_ ? 13 : 18)) {
+    switch (pick(smooth_ ? 14 : 20)) {
       case 0:
       case 1:
         return writer_.apply(one_in(2) ? TN_OP_ADD : TN_OP_SUB, a, any(TN_FLOAT));
@@ -59,8 +59,10 @@ class RandomProgram {
         return bounded(writer_.apply(TN_OP_MUL, a, any(TN_FLOAT)));
       case 4:
         return writer_.apply(TN_OP_DIV, a, one_and_square(any(TN_FLOAT)));
-      case 5:
-        return writer_.apply(one_in(2) ? TN_OP_TANH : TN_OP_ERF, a);
+      case 5: {
+        constexpr uint16_t kOps[] = {TN_OP_TANH, TN_OP_ERF, TN_OP_SIN, TN_OP_COS};
+        return writer_.apply(kOps[pick(4)], a);
+      }
       case 6:
         return writer_.apply(one_in(2) ? TN_OP_SQRT : TN_OP_LOG, one_and_square(a));
       case 7:
@@ -75,10 +77,16 @@ class RandomProgram {
       case 12:
         return bounded(reduced(a, TN_OP_REDUCE_SUM));
       case 13:
-        return writer_.apply(one_in(2) ? TN_OP_MIN : TN_OP_MAX, a, any(TN_FLOAT));
+        return writer_.apply(TN_OP_POW, one_and_square(a), writer_.apply(TN_OP_TANH, any(TN_FLOAT)));
       case 14:
-        return writer_.apply(one_in(2) ? TN_OP_ABS : TN_OP_STOP, a);
+        return writer_.apply(one_in(2) ? TN_OP_MIN : TN_OP_MAX, a, any(TN_FLOAT));
       case 15:
+        return writer_.apply(one_in(2) ? TN_OP_ABS : TN_OP_STOP, a);
+      case 16: {
+        constexpr uint16_t kOps[] = {TN_OP_FLOOR, TN_OP_ROUND, TN_OP_SIGN};
+        return writer_.apply(kOps[pick(3)], a);
+      }
+      case 17:
         return writer_.apply(TN_OP_SELECT, any(TN_LOGICAL), a, any(TN_FLOAT));
       default:
         return clamped(reduced(a, one_in(2) ? TN_OP_REDUCE_MAX : TN_OP_REDUCE_MIN), 9);  // infinite if empty
@@ -89,16 +97,17 @@ class RandomProgram {
   int32_t other() {
     switch (pick(5)) {
       case 0: {
-        constexpr uint16_t kOps[] = {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_MIN, TN_OP_MAX};
-        return clamped(writer_.apply(kOps[pick(5)], integer(), integer()), 50);
+        constexpr uint16_t kOps[] = {TN_OP_ADD, TN_OP_SUB, TN_OP_MUL, TN_OP_MIN, TN_OP_MAX, TN_OP_FLOOR_DIV, TN_OP_MOD};
+        return clamped(writer_.apply(kOps[pick(7)], integer(), integer()), 50);
       }
       case 1:
-        return writer_.apply(one_in(2) ? TN_OP_NEG : TN_OP_ABS, integer());
+        return writer_.apply(one_in(2) ? TN_OP_NEG : one_in(2) ? TN_OP_ABS : TN_OP_SIGN, integer());
       case 2:
         return writer_.expand(integer(), static_cast<uint8_t>(pick(4)));
       case 3: {
         constexpr uint16_t kOps[] = {TN_OP_EQUAL, TN_OP_LESS, TN_OP_LESS_EQUAL};
         const bool integers = smooth_ || one_in(2);
+        if (!integers && one_in(4)) return writer_.apply(TN_OP_IS_FINITE, any(TN_FLOAT));
         return writer_.apply(kOps[pick(3)], integers ? integer() : any(TN_FLOAT), integers ? integer() : any(TN_FLOAT));
       }
       default: {

@@ -76,7 +76,7 @@
                                                    parameters,                                       \
                                                    7,                                                \
                                                    0};                                               \
-  static const tn_layer_type layer = {size_of_table, 0, &description, plan_function, NULL, NULL, NULL, NULL};
+  static const tn_layer_type layer = {size_of_table, 0, &description, plan_function, NULL, NULL, NULL, NULL, NULL};
 
 /* The descriptor, with the layer type above. */
 #define TEST_PLUGIN(abi_major, abi_required, id, isa)                          \
@@ -100,6 +100,9 @@
                                    0,                                          \
                                    0,                                          \
                                    NULL,                                       \
+                                   NULL,                                       \
+                                   0,                                          \
+                                   0,                                          \
                                    NULL};
 
 /* A valid plan: the output has the spec of the input. */

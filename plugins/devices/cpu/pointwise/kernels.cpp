@@ -49,6 +49,30 @@ struct Absolute {
     return hn::Abs(a);
   }
 };
+// The sign of a zero is that of x on every target.
+struct Floor {
+  template <class V>
+  static HWY_INLINE V run(V x) {
+    return hn::CopySign(hn::Floor(x), x);
+  }
+};
+struct Round {
+  template <class V>
+  static HWY_INLINE V run(V x) {
+    return hn::CopySign(hn::Round(x), x);
+  }
+};
+struct Sign {
+  template <class V>
+  static HWY_INLINE V run(V x) {
+    const hn::DFromV<V> d;
+    if constexpr (std::is_floating_point_v<Lane<V>>) {
+      return hn::IfThenElse(hn::Gt(hn::Abs(x), hn::Zero(d)), hn::CopySign(hn::Set(d, Lane<V>{1}), x), x);
+    } else {
+      return hn::Sub(hn::VecFromMask(d, hn::Lt(x, hn::Zero(d))), hn::VecFromMask(d, hn::Gt(x, hn::Zero(d))));
+    }
+  }
+};
 struct MulAdd {
   template <class V>
   static HWY_INLINE V run(V a, V b, V c) {
@@ -65,6 +89,57 @@ struct NegMulAdd {
   template <class V>
   static HWY_INLINE V run(V a, V b, V c) {
     return hn::NegMulAdd(a, b, c);
+  }
+};
+
+// The largest int that is not above a / b; 0 where b is 0, -a where it is -1.
+template <class T>
+HWY_INLINE T floor_quotient(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  if (b == 0) return 0;
+  if (b == -1) return static_cast<T>(U{0} - static_cast<U>(a));  // wraps around
+  const T quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+struct FloorDivide {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (sizeof(Lane<V>) == 4) return in_f64(a, b);
+#endif
+    using T = Lane<V>;
+    constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(T);
+    HWY_ALIGN T from[kLanes] = {};
+    HWY_ALIGN T by[kLanes] = {};
+    hn::Store(a, Tag<T>(), from);
+    hn::Store(b, Tag<T>(), by);
+    for (size_t i = 0; i < kLanes; ++i) from[i] = floor_quotient(from[i], by[i]);
+    return hn::Load(Tag<T>(), from);
+  }
+
+ private:
+#if HWY_TARGET != HWY_SCALAR
+  // Highway has no division of ints. The floor of a quotient in f64 is exact: a quotient that is not whole is at least
+  // 2^-31 away from a whole number, which is more than its rounding error.
+  static HWY_INLINE Vector<int32_t> in_f64(Vector<int32_t> a, Vector<int32_t> b) {
+    const Tag<int32_t> d;
+    const hn::Repartition<double, Tag<int32_t>> wide;
+    const hn::Rebind<int32_t, decltype(wide)> half;
+    const auto floor = [&](auto from, auto by) {
+      return hn::DemoteTo(half, hn::Floor(hn::Div(hn::PromoteTo(wide, from), hn::PromoteTo(wide, by))));
+    };
+    const auto low = floor(hn::LowerHalf(half, a), hn::LowerHalf(half, b));
+    const auto high = floor(hn::UpperHalf(half, a), hn::UpperHalf(half, b));
+    const auto quotient = hn::IfThenElse(hn::Eq(b, hn::Set(d, -1)), hn::Neg(a), hn::Combine(d, high, low));
+    return hn::IfThenZeroElse(hn::Eq(b, hn::Zero(d)), quotient);
+  }
+#endif
+};
+struct Modulus {
+  template <class V>
+  static HWY_INLINE V run(V a, V b) {
+    const V rest = hn::Sub(a, hn::Mul(FloorDivide::run(a, b), b));
+    return hn::IfThenZeroElse(hn::Eq(b, hn::Zero(hn::DFromV<V>())), rest);
   }
 };
 
@@ -93,6 +168,12 @@ struct LessEqual {
     } else {
       return hn::Not(as_lanes<Lane<V>>(hn::Lt(b, a)));
     }
+  }
+};
+struct IsFinite {
+  template <class V>
+  static HWY_INLINE auto run(V a) {
+    return as_lanes<Lane<V>>(hn::IsFinite(a));
   }
 };
 struct Both {
@@ -210,6 +291,8 @@ Kernel choose_number(const KernelKey& key) {
       return &unary<T, Negate>;
     case TN_OP_ABS:
       return &unary<T, Absolute>;
+    case TN_OP_SIGN:
+      return &unary<T, Sign>;
     case TN_OP_EQUAL:
       return choose_binary<T, Equal>(key.broadcast);
     case TN_OP_LESS:
@@ -218,6 +301,40 @@ Kernel choose_number(const KernelKey& key) {
       return choose_binary<T, LessEqual>(key.broadcast);
     default:
       return nullptr;
+  }
+}
+
+template <class I>
+Kernel choose_int(const KernelKey& key) {
+  switch (key.operation) {
+    case TN_OP_FLOOR_DIV:
+      return choose_binary<I, FloorDivide>(key.broadcast);
+    case TN_OP_MOD:
+      return choose_binary<I, Modulus>(key.broadcast);
+    default:
+      return choose_number<I>(key);
+  }
+}
+
+template <class T>
+Kernel choose_float(const KernelKey& key) {
+  switch (key.operation) {
+    case TN_OP_DIV:
+      return choose_binary<T, Over>(key.broadcast);
+    case TN_OP_FLOOR:
+      return &unary<T, Floor>;
+    case TN_OP_ROUND:
+      return &unary<T, Round>;
+    case TN_OP_IS_FINITE:
+      return &unary<T, IsFinite>;
+    case kMulAdd:
+      return choose_ternary<T, MulAdd>(key.broadcast);
+    case kMulSub:
+      return choose_ternary<T, MulSub>(key.broadcast);
+    case kNegMulAdd:
+      return choose_ternary<T, NegMulAdd>(key.broadcast);
+    default:
+      return choose_number<T>(key);
   }
 }
 
@@ -234,7 +351,7 @@ Kernel choose_arithmetic(const KernelKey& key) {
     default:
       break;
   }
-  if (key.kind == TN_INT) return choose_number<I>(key);
+  if (key.kind == TN_INT) return choose_int<I>(key);
   if (key.kind == TN_LOGICAL) {
     switch (key.operation) {
       case TN_OP_AND:
@@ -247,18 +364,7 @@ Kernel choose_arithmetic(const KernelKey& key) {
         return nullptr;
     }
   }
-  switch (key.operation) {
-    case TN_OP_DIV:
-      return choose_binary<T, Over>(key.broadcast);
-    case kMulAdd:
-      return choose_ternary<T, MulAdd>(key.broadcast);
-    case kMulSub:
-      return choose_ternary<T, MulSub>(key.broadcast);
-    case kNegMulAdd:
-      return choose_ternary<T, NegMulAdd>(key.broadcast);
-    default:
-      return choose_number<T>(key);
-  }
+  return choose_float<T>(key);
 }
 
 }  // namespace

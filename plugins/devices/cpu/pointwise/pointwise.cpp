@@ -60,7 +60,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_p
   }
 }
 
-constexpr tn_pointwise_table kTable = {sizeof(tn_pointwise_table), 0, &prepare};
+constexpr tn_pointwise_table kTable = {sizeof(tn_pointwise_table), TN_OPSET, &prepare};
 
 }  // namespace
 

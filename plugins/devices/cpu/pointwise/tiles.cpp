@@ -11,7 +11,18 @@ int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step
 
 // Cost of an operation on an element, in simple operations.
 int64_t cost_of(const Node& n) {
-  if (n.operation == TN_OP_SQRT || n.operation == TN_OP_DIV || n.is_reduction()) return 4;
+  switch (n.operation) {
+    case TN_OP_SQRT:
+    case TN_OP_DIV:
+    case TN_OP_FLOOR_DIV:
+    case TN_OP_MOD:
+      return 4;
+    case TN_OP_POW:
+      return 40;
+    default:
+      break;
+  }
+  if (n.is_reduction()) return 4;
   return tn_op_info(n.operation).op_class == TN_CLASS_MATH ? 10 : 1;
 }
 

@@ -194,13 +194,13 @@ static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
   (void)needs;
   return TN_OK;
 }
-static tn_status prepare(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
-                         int32_t direction, tn_prepared* prepared) {
+static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  const tn_services* services = site->services;
+  const tn_errors* errors = site->errors;
   const char* how = how_of(site->attributes);
   const tn_memory* memory = (const tn_memory*)services->extension(services->self, TN_MEMORY);
   const tn_log* log = (const tn_log*)services->extension(services->self, TN_LOG);
   binding* made = (binding*)memory->allocate(memory->self, sizeof(binding));
-  (void)device;
   (void)direction;
   if (made == NULL) return tn_fail(errors, TN_OUT_OF_MEMORY, NULL, "no memory for a binding");
   strncpy(made->how, how, sizeof made->how - 1);
@@ -312,10 +312,12 @@ static tn_status record(const tn_update_recorder* recorder) {
   static const tn_program_input program_inputs[] = {{TN_FULL, TN_FLOAT, 0}, {TN_FULL, TN_FLOAT, 0}};
   static const tn_program_output program_outputs[] = {{2, TN_F32}};
   static const tn_program program = {sizeof program, 3, code, 2, 1, program_inputs, program_outputs};
+  static const tn_state late = {.size = sizeof late, .extent = TN_FULL, .dtype = TN_F32, .name = "late"};
+  static const tn_update update = {.size = sizeof update, .grain = TN_GRAIN_ELEMENT, .program = &program};
   const char* how = how_of(recorder->attributes);
   if (is(how, "keep_recorder")) kept.recorder = recorder;
-  if (is(how, "use_recorder")) kept.recorder->state(kept.recorder->self, "late", 0);
-  return recorder->program(recorder->self, &program, NULL, 0, TN_GRAIN_ELEMENT);
+  if (is(how, "use_recorder")) kept.recorder->state(kept.recorder->self, &late);
+  return recorder->program(recorder->self, &update);
 }
 
 static const tn_updater_description updater_description = {

@@ -91,17 +91,15 @@ static tn_status supports(const tn_kernel_site* site, int32_t* score) {
 }
 
 static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
-  (void)site;
-  needs->backward_inputs = 0; /* the derivative is the factor alone */
-  needs->backward_outputs = 0;
+  (void)site, (void)needs; /* backward reads nothing: the derivative is the factor alone */
   return TN_OK;
 }
 
-static tn_status prepare(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
-                         int32_t direction, tn_prepared* prepared) {
+static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  const tn_services* services = site->services;
+  const tn_errors* errors = site->errors;
   const tn_memory* memory = (const tn_memory*)services->extension(services->self, TN_MEMORY);
   binding* made;
-  (void)device;
   if (memory == NULL) return tn_fail(errors, TN_UNSUPPORTED, NULL, "needs the service " TN_MEMORY);
   made = (binding*)memory->allocate(memory->self, sizeof(binding));
   if (made == NULL) return tn_fail(errors, TN_OUT_OF_MEMORY, NULL, "no memory for a binding");

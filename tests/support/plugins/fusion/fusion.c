@@ -97,14 +97,13 @@ static tn_status supports(const tn_kernel_site* site, int32_t* score) {
 
 static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
   (void)site;
-  needs->backward_inputs = 1u << LABEL;
-  needs->backward_outputs = 1u << P;
+  needs->reads_in[LABEL] = 1;
+  needs->reads_out[P] = 1;
   return TN_OK;
 }
 
-static tn_status prepare(const tn_services* services, const tn_errors* errors, void* device, const tn_kernel_site* site,
-                         int32_t direction, tn_prepared* prepared) {
-  (void)services, (void)errors, (void)device, (void)site;
+static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  (void)site;
   prepared->run = direction == TN_BACKWARD ? backward : forward;
   return TN_OK;
 }

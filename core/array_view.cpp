@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/array_view.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tenon::core {
+
+namespace {
+
+bool is_empty(const ArrayView& array) {
+  return std::any_of(array.shape.begin(), array.shape.end(), [](int64_t extent) { return extent <= 0; });
+}
+
+// Returns the number of last dimensions that are contiguous, and their elements.
+std::pair<size_t, int64_t> contiguous(const ArrayView& array) {
+  size_t dims = 0;
+  int64_t elements = 1;
+  for (size_t i = array.shape.size(); i-- > 0; ++dims) {
+    if (array.shape[i] != 1 && array.strides[i] != elements) break;  // the stride of one element is never used
+    elements *= array.shape[i];
+  }
+  return {dims, elements};
+}
+
+}  // namespace
+
+bool is_row_major(const ArrayView& array) {
+  return array.strides.empty() || is_empty(array) || contiguous(array).first == array.shape.size();
+}
+
+StridedPlaces::StridedPlaces(const ArrayView& array)
+    : shape_(array.shape), strides_(array.strides), index_(array.shape.size(), 0) {
+  for (size_t i = 0; i < strides_.size(); ++i)
+    if (shape_[i] == 1) strides_[i] = 0;
+}
+
+void StridedPlaces::next() {
+  for (size_t i = shape_.size(); i-- > 0;) {
+    place_ += strides_[i];
+    if (++index_[i] < shape_[i]) return;
+    place_ -= strides_[i] * shape_[i];
+    index_[i] = 0;
+  }
+}
+
+void copy_elements(const ArrayView& from, std::byte* to) {
+  if (is_empty(from)) return;
+  const auto width = static_cast<int64_t>(tn_dtype_bytes(from.dtype));
+  const auto* const data = static_cast<const std::byte*>(from.data);
+  if (from.strides.empty()) {
+    int64_t elements = 1;
+    for (const int64_t extent : from.shape) elements *= extent;
+    std::memcpy(to, data, static_cast<size_t>(elements * width));
+    return;
+  }
+  const auto [dims, block] = contiguous(from);
+  ArrayView outer;  // the dimensions before the contiguous ones
+  outer.shape.assign(from.shape.begin(), from.shape.end() - static_cast<std::ptrdiff_t>(dims));
+  outer.strides.assign(from.strides.begin(), from.strides.end() - static_cast<std::ptrdiff_t>(dims));
+  int64_t blocks = 1;
+  for (const int64_t extent : outer.shape) blocks *= extent;
+  const auto bytes = static_cast<size_t>(block * width);
+  StridedPlaces places(outer);
+  for (int64_t i = 0; i < blocks; ++i, to += bytes, places.next())
+    std::memcpy(to, data + places.place() * width, bytes);
+}
+
+}  // namespace tenon::core

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/seal/replace.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "host/cli/cli.h"
+
+namespace tenon::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw Failure(kIo, what + ": " + std::generic_category().message(error));
+}
+
+// Returns 0 or the errno.
+int write_all(int to, const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = ::write(to, bytes.data() + done, bytes.size() - done);
+    if (wrote < 0 && errno != EINTR) return errno;
+    if (wrote > 0) done += static_cast<size_t>(wrote);
+  }
+  return 0;
+}
+
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
+}  // namespace
+
+TemporaryFile::TemporaryFile(const fs::path& beside, const std::string& bytes) : beside_(beside) {
+  struct stat status = {};
+  if (stat(beside.c_str(), &status) != 0) fail("cannot examine it", errno);
+  std::string name = (folder_of(beside) / ("." + beside.filename().string() + ".XXXXXX")).string();
+  const int file = mkstemp(name.data());
+  if (file < 0) fail("cannot create a file beside it", errno);
+  path_ = name;
+  int failure = write_all(file, bytes);
+  if (failure == 0 && fchmod(file, status.st_mode & 07777) != 0) failure = errno;
+  if (failure == 0 && fsync(file) != 0) failure = errno;
+  if (close(file) != 0 && failure == 0) failure = errno;
+  if (failure == 0) return;
+  unlink(path_.c_str());
+  fail("cannot write a file beside it", failure);
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+void TemporaryFile::replace() {
+  if (rename(path_.c_str(), beside_.c_str()) != 0) fail("cannot replace it", errno);
+  path_.clear();
+  // The new name lasts through a loss of power; without it the old file would be back, which is whole as well.
+  if (const int folder = open(folder_of(beside_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); folder >= 0) {
+    static_cast<void>(fsync(folder));
+    close(folder);
+  }
+}
+
+std::string read_file(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) throw Failure(kIo, "it is not a regular file");
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) throw Failure(kIo, "it cannot be read");
+  return bytes;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/compile/native_kernel.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "host/plugins/callback.h"
+
+namespace tenon::host {
+
+void KernelSite::seal(Device& device, tn_dtype compute, bool training, const tn_attributes* of) {
+  for (const auto* list : {&inputs, &outputs, &parameters, &buffers, &carried})
+    for (const Spec& spec : *list) views.push_back(spec.view());
+  for (size_t i = 0; i < views.size(); ++i) pointers.push_back(i < absent.size() && absent[i] ? nullptr : &views[i]);
+  gradients.resize(inputs.size() + parameters.size(), 0);
+  errors = std::make_unique<ErrorSink>(native_label(*this, false), kernel->tags);
+  const tn_spec* const* next = pointers.data();
+  const auto list = [&](uint32_t& count, const tn_spec* const*& at, const std::vector<Spec>& specs) {
+    count = static_cast<uint32_t>(specs.size());
+    at = next;
+    next += specs.size();
+  };
+  site.size = sizeof site;
+  site.compute = compute;
+  site.attributes = of;
+  list(site.inputs_count, site.inputs, inputs);
+  list(site.outputs_count, site.outputs, outputs);
+  list(site.parameters_count, site.parameters, parameters);
+  list(site.buffers_count, site.buffers, buffers);
+  list(site.carried_count, site.carried, carried);
+  site.training = training ? 1 : 0;
+  site.gradients = gradients.data();
+  site.device = device.lent();
+  site.services = device.services();
+  site.errors = errors->get();
+  site.user = kernel->table.user;
+}
+
+std::string native_label(const KernelSite& site, bool backward) {
+  std::string names;
+  if (site.fusion == nullptr)
+    names = "\"" + site.layer->name + "\"";
+  else
+    for (const auto& member : site.fusion->layers)
+      names += (names.empty() ? "\"" : ", \"") + member->layer->name + "\"";
+  return "layer " + names + (backward ? " (native, backward)" : " (native)");
+}
+
+bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site) {
+  const Kernel& kernel = *site->kernel;
+  int32_t score = kernel.table.score;
+  const tn_status status =
+      call_plugin(kernel, site->errors->who(), {Tag::kSetup, "supports"}, kernel.table.supports, &site->site, &score);
+  if (status == TN_OUT_OF_MEMORY) site->errors->check(status);
+  site->errors->check(TN_OK);  // drops the report
+  if (status == TN_OK) candidates.push_back({std::move(site), score});
+  return status == TN_OK;
+}
+
+namespace {
+
+// The requirements of a kernel: the arrays behind a tn_kernel_needs, and its callbacks.
+class KernelNeeds {
+ public:
+  KernelNeeds(const KernelSite& site, NativeChoice& choice)
+      : site_(site),
+        choice_(choice),
+        sink_(*site.errors),
+        loan_(site.kernel->tags, this, "kernel needs", site.errors->who()) {
+    NativeCall& call = choice.call;
+    NativeOperands& of = call.operands;
+    of = {site.inputs.size(),
+          site.parameters.size(),
+          site.buffers.size(),
+          site.carried.size(),
+          site.outputs.size(),
+          0,
+          0};
+    call.reads_in.assign(of.all_in(), 0);
+    call.reads_out.assign(of.outputs, 0);
+    call.in_place.assign(of.outputs, -1);
+    call.backward_in_place.assign(of.inputs, -1);
+    tn_kernel_needs& needs = *loan_.get();
+    needs.reads_in = call.reads_in.data();
+    needs.reads_out = call.reads_out.data();
+    needs.in_place = call.in_place.data();
+    needs.backward_in_place = call.backward_in_place.data();
+    needs.saved = [](void* self, const tn_spec* spec) {
+      int32_t index = -1;
+      lent<KernelNeeds>(self, [&](KernelNeeds& it) { index = it.save(spec); });
+      return index;
+    };
+    needs.rows = [](void* self, uint32_t parameter, const tn_dim* count) {
+      return lent<KernelNeeds>(self, [&](KernelNeeds& it) { it.rows(parameter, count); });
+    };
+  }
+
+  tn_kernel_needs* get() { return loan_.get(); }
+  ErrorSink& sink() { return sink_; }
+
+  // Checks the numbers that the kernel wrote into the arrays.
+  void check() const {
+    const NativeCall& call = choice_.call;
+    const auto refuse = [&](const char* what, int32_t number, size_t count) {
+      fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "kernel \"", site_.kernel->table.name, "\" of ",
+           site_.kernel->plugin, " shares the memory of ", what, " ", number, "; the layer has ", count);
+    };
+    for (const int32_t input : call.in_place)
+      if (input >= static_cast<int32_t>(call.operands.inputs)) refuse("input", input, call.operands.inputs);
+    for (const int32_t output : call.backward_in_place)
+      if (output >= static_cast<int32_t>(call.operands.outputs)) refuse("output", output, call.operands.outputs);
+  }
+
+ private:
+  int32_t save(const tn_spec* spec) {
+    if (spec == nullptr) fail(TN_PLUGIN_FAULT, "query saves a null spec");
+    Spec saved = Spec::from(*spec);
+    if (saved.dtype == TN_COMPUTE) saved.dtype = site_.site.compute;
+    if (tn_dtype_bytes(saved.dtype) == 0)
+      fail(TN_UNSUPPORTED, "query saves ", to_string(saved), "; expected elements of at least 8 bits");
+    for (const Dim& dim : saved.shape)
+      if (dim.symbol != TN_SYMBOL_NONE && !is_known(dim.symbol))
+        fail(TN_PLUGIN_FAULT, "query saves ", to_string(saved), ", with a dimension that the site lacks");
+    saved.storage = TN_DENSE;
+    saved.levels = 0;
+    saved.outer.clear();
+    choice_.saved.push_back(std::move(saved));
+    return static_cast<int32_t>(choice_.saved.size() - 1);
+  }
+
+  void rows(uint32_t parameter, const tn_dim* count) {
+    if (count == nullptr) fail(TN_PLUGIN_FAULT, "query states rows without their number");
+    if (site_.fusion != nullptr) fail(TN_UNSUPPORTED, "gradients by rows of a fused chain");
+    if (parameter >= site_.layer->parameters.size())
+      fail(TN_PLUGIN_FAULT, "query states rows of parameter ", parameter, "; the layer has ",
+           site_.layer->parameters.size());
+    const LayerParameter& of = site_.layer->parameters[parameter];
+    if ((of.flags & TN_PARAMETER_SPARSE_GRADIENT) == 0)
+      fail(TN_PLUGIN_FAULT, "query states rows of parameter \"", of.name,
+           "\", which plan declared without "
+           "TN_PARAMETER_SPARSE_GRADIENT");
+    if (count->symbol != TN_SYMBOL_NONE && !is_known(count->symbol))
+      fail(TN_PLUGIN_FAULT, "query states rows by a dimension that the site lacks");
+    choice_.call.row_gradients[parameter] = *count;
+  }
+
+  // Whether a dimension of the site depends on the symbol.
+  [[nodiscard]] bool is_known(int32_t symbol) const {
+    if (symbol == TN_SYMBOL_SAMPLES) return true;
+    const auto has = [&](const Dim& dim) { return dim.symbol == symbol; };
+    for (const auto* list : {&site_.inputs, &site_.outputs, &site_.carried})
+      for (const Spec& spec : *list)
+        if (std::any_of(spec.shape.begin(), spec.shape.end(), has) ||
+            std::any_of(spec.outer.begin(), spec.outer.end(), has))
+          return true;
+    return false;
+  }
+
+  const KernelSite& site_;
+  NativeChoice& choice_;
+  ErrorSink& sink_;
+  Loan<tn_kernel_needs> loan_;
+};
+
+// Prepares one direction; throws what the kernel reports.
+Prepared prepared(KernelSite& site, int32_t direction) {
+  ErrorSink errors(native_label(site, direction == TN_BACKWARD), site.kernel->tags);
+  site.site.errors = errors.get();
+  Prepared made;
+  const auto restore = [&] { site.site.errors = site.errors->get(); };
+  try {
+    made.prepare(*site.kernel, errors, site.kernel->table.prepare, &site.site, direction);
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+  if (made->run == nullptr)
+    fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, site.kernel->table.name, " prepared no function");
+  return made;
+}
+
+// Whether a gradient can reach the kernel and leave it again.
+bool is_differentiated(const KernelSite& site) {
+  return site.site.training != 0 && site.layer->role != TN_ROLE_METRIC &&
+         std::any_of(site.gradients.begin(), site.gradients.end(), [](uint8_t wanted) { return wanted != 0; }) &&
+         std::any_of(site.outputs.begin(), site.outputs.end(), [](const Spec& spec) { return is_float(spec.dtype); });
+}
+
+// Asks the kernel for its requirements and prepares its calls. Returns nothing, and its report in `reason`, if it
+// returns TN_UNSUPPORTED; if that is from prepare for backward, only unless `forward_alone`.
+std::optional<NativeChoice> take(const KernelCandidate& candidate, Device& device, bool forward_alone,
+                                 std::string& reason) {
+  KernelSite& site = *candidate.site;
+  const Kernel& kernel = *site.kernel;
+  NativeChoice choice;
+  choice.site = candidate.site;
+  choice.call.site = candidate.site;
+  choice.score = candidate.score;
+  try {
+    site.site.shared = device.shared(kernel, kernel.table.shared);
+    KernelNeeds needs(site, choice);
+    site.errors->check(
+        call_plugin(kernel, site.errors->who(), {Tag::kSetup, "query"}, kernel.table.query, &site.site, needs.get()));
+    needs.check();
+    choice.draws = needs.get()->draws;
+    choice.call.operands.saved = choice.saved.size();
+    site.forward.emplace(prepared(site, TN_FORWARD));
+  } catch (const Error& error) {
+    if (error.code() != TN_UNSUPPORTED) throw;
+    reason = error.message();
+    return std::nullopt;
+  }
+  if (!is_differentiated(site)) {
+    choice.call.no_gradient = "its kernel was prepared without a backward";
+    return choice;
+  }
+  try {
+    site.backward.emplace(prepared(site, TN_BACKWARD));
+  } catch (const Error& error) {
+    if (error.code() != TN_UNSUPPORTED) throw;
+    reason = error.message();
+    if (!forward_alone) return std::nullopt;
+    choice.call.no_gradient = text("kernel \"", kernel.table.name, "\" has no backward: ", reason);
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::optional<NativeChoice> first_that_takes(std::vector<KernelCandidate>& candidates, Device& device,
+                                             bool needs_kernel, std::string& refusals) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const KernelCandidate& a, const KernelCandidate& b) { return a.score > b.score; });
+  for (const bool forward_alone : {false, true}) {
+    if (forward_alone && !needs_kernel) break;
+    for (const KernelCandidate& candidate : candidates) {
+      std::string reason;
+      if (std::optional<NativeChoice> choice = take(candidate, device, forward_alone, reason)) return choice;
+      if (!forward_alone)
+        refusals += text(refusals.empty() ? "" : "; ", "kernel \"", candidate.site->kernel->table.name, "\": ", reason);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,293 @@
+// Devices as the host and kernels use them: tables of other sizes, providers, shared objects, work that fails late.
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <tenon/kernel.hpp>
+#include <tenon/layer.hpp>
+#include <tenon/tenon.hpp>
+
+#include "tests/support/bare_plugin.h"
+#include "tests/support/paths.h"
+
+namespace tenon_tests {
+
+using namespace tenon;
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+const tn_device_type& cpu() {
+  const std::string path = plugin_folder() + "/devices/cpu.so";
+  static void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  return *reinterpret_cast<tn_entry>(dlsym(library, TN_ENTRY_NAME))()->devices[0];
+}
+
+// A device of another kind that passes its work on to the cpu's functions; tests replace some of them.
+class WrappedCpu {
+ public:
+  explicit WrappedCpu(const char* kind) : type(cpu()), plugin(bare_plugin("tenon.test.wrapped")) {
+    description = *type.description;
+    description.kind = kind;
+    type.description = &description;
+    plugin.devices = devices_;
+    plugin.devices_count = 1;
+  }
+  WrappedCpu(const WrappedCpu&) = delete;
+  WrappedCpu& operator=(const WrappedCpu&) = delete;
+
+  tn_device_description description = {};
+  tn_device_type type;
+  tn_plugin plugin;
+
+ private:
+  const tn_device_type* devices_[1] = {&type};
+};
+
+// x [samples, inner] -> fc of `width` -> sum of squares.
+struct Net {
+  Net(const Host& from, const std::string& device, int64_t inner, int64_t width) : host(from) {
+    DataOptions x;
+    x.name = "x", x.shape = {inner};
+    const Layer out = host.layer("fc", {host.data(x)}, {{"size", width}}, "fc");
+    cost = host.layer("should_be_true", {host.layer("fc", {out}, {{"size", 1}}, "last")}, {}, "cost");
+    parameters = host.parameters({cost}, 1);
+    MachineOptions options;
+    options.max_samples = 4;
+    options.training = true;
+    options.device = device;
+    machine = host.machine(parameters, {cost}, options);
+    values.assign(static_cast<size_t>(4 * inner), 0.25F);
+    feeds = {{"x", {TN_F32, {4, inner}, values.data()}}};
+  }
+  [[nodiscard]] std::vector<std::string> kernels(const std::string& call) const {
+    std::vector<std::string> names;
+    const json plan = json::parse(machine.plan());
+    for (const json& each : plan.at("calls"))
+      if (each.at("call") == call) names.push_back(each.at("kernel"));
+    return names;
+  }
+
+  const Host& host;
+  Layer cost;
+  Parameters parameters;
+  Machine machine;
+  std::vector<float> values;
+  std::vector<Feed> feeds;
+};
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return tn_status_text(error.code()) + std::string(": ") + error.what();
+  }
+  return "";
+}
+
+// S10: a table of an older plugin ends early; what lies behind it is not read.
+TEST(DeviceTables, ShortOnesAreNotReadBehindTheirEnd) {
+  WrappedCpu wrapped("short");
+  wrapped.type.extension = [](void*, const char* id) -> const void* {
+    static const struct {
+      uint32_t size, opset;
+      uint64_t behind[4];
+    } table = {8, TN_OPSET, {0x4141414141414141, 0x4141414141414141, 0x4141414141414141, 0x4141414141414141}};
+    return std::strcmp(id, TN_POINTWISE) == 0 ? &table : cpu().extension(nullptr, id);
+  };
+  const Host host({1, {plugin_folder()}, nullptr, {}});
+  host.add_plugin(&wrapped.plugin);
+  EXPECT_THAT(message_of([&] { const Net net(host, "short", 3, 2); }),
+              HasSubstr("device \"short\" does not offer tenon.pointwise/1"));
+}
+
+TEST(DeviceTables, UnsoundSizesAreTheDevicesFault) {
+  WrappedCpu wrapped("odd");
+  wrapped.type.extension = [](void*, const char* id) -> const void* {
+    static const uint32_t table[4] = {3, 0, 0, 0};
+    return std::strcmp(id, TN_POINTWISE) == 0 ? table : cpu().extension(nullptr, id);
+  };
+  const Host host({1, {plugin_folder()}, nullptr, {}});
+  host.add_plugin(&wrapped.plugin);
+  EXPECT_THAT(message_of([&] { const Net net(host, "odd", 3, 2); }), HasSubstr("states a size of 3 bytes"));
+}
+
+// ---- late failures
+
+// Makes copies fail after they have been enqueued: the next function with an error sink reports it.
+class LateDevice : public WrappedCpu {
+ public:
+  LateDevice() : WrappedCpu("late") {
+    armed = false;
+    failed = 0;
+    type.copy = [](void* device, const tn_errors* errors, const tn_copy* copy) -> tn_status {
+      if (const tn_status status = earlier(errors); status != TN_OK) return status;
+      if (armed) failed = copy->bytes;
+      return cpu().copy(device, errors, copy);
+    };
+    type.stream_wait = [](void*, const tn_errors* errors, void*) -> tn_status { return earlier(errors); };
+  }
+  static bool armed;
+  static uint64_t failed;  // bytes of the copy whose failure has not been reported; 0: none
+
+ private:
+  static tn_status earlier(const tn_errors* errors) {
+    if (failed == 0) return TN_OK;
+    const std::string text = "a copy of " + std::to_string(failed) + " bytes was lost on the way";
+    failed = 0;
+    return tn_fail(errors, TN_IO, nullptr, text.c_str());
+  }
+};
+bool LateDevice::armed = false;
+uint64_t LateDevice::failed = 0;
+
+TEST(LateFailures, TheirTextArrives) {
+  LateDevice late;
+  const Host host({1, {plugin_folder()}, nullptr, {}});
+  host.add_plugin(&late.plugin);
+  const Net net(host, "late", 3, 2);
+  const Updater updater = host.updater("sgd", {{"learning_rate", 0.1}});
+  const auto step = [&] {
+    net.machine.forward(net.feeds);
+    net.machine.backward();
+    updater.update(net.machine);
+  };
+  step();
+  LateDevice::armed = true;
+  step();  // its copy fails, unnoticed so far
+  LateDevice::armed = false;
+  EXPECT_THAT(message_of(step),
+              testing::MatchesRegex(".*: updater \"sgd\": .*|.*device \"late\": a copy of [0-9]+ bytes "
+                                    "was lost on the way"));
+  EXPECT_EQ(message_of(step), "") << "it is reported once";
+}
+
+// ---- providers and shared objects
+
+// Counts the shared objects of the provider and of kernels.
+struct Counts {
+  int opened = 0, open = 0, products = 0;
+};
+Counts counts;
+
+tn_status open_shared(const tn_services*, const tn_errors* errors, const tn_device* device, void* user, void** shared) {
+  if (std::strcmp(device->kind, "cpu") != 0 || device->index != 0 || user != &counts)
+    return tn_fail(errors, TN_INVALID, nullptr, "another device or user");
+  const auto* table = static_cast<const tn_gemm_table*>(device->table(device->self, TN_GEMM, sizeof(tn_gemm_table)));
+  if (table == nullptr || table->prepare == nullptr || device->table(device->self, "tenon.none/1", 8) != nullptr)
+    return tn_fail(errors, TN_INVALID, nullptr, "the tables of the device are not those of the cpu");
+  ++counts.opened, ++counts.open;
+  *shared = new std::pair<const tn_device*, const tn_gemm_table*>(device, table);
+  return TN_OK;
+}
+void close_shared(void* shared) {
+  --counts.open;
+  delete static_cast<std::pair<const tn_device*, const tn_gemm_table*>*>(shared);
+}
+const tn_shared kShared = {sizeof kShared, 0, open_shared, close_shared, &counts};
+
+// Takes products with an inner side of at least 64 and at least 32 columns; has the cpu's table compute them.
+tn_status prepare_long(void* device, const tn_services* services, const tn_errors* errors, const tn_gemm* gemm,
+                       tn_prepared* prepared) {
+  if (gemm->k.symbol != TN_SYMBOL_NONE || gemm->k.offset < 64 || gemm->n.offset < 32)
+    return tn_fail(errors, TN_UNSUPPORTED, nullptr, "a short or narrow product");
+  const auto& [cpu_device, table] = *static_cast<std::pair<const tn_device*, const tn_gemm_table*>*>(device);
+  ++counts.products;
+  return table->prepare(cpu_device->instance, services, errors, gemm, prepared);
+}
+const tn_gemm_table kLongProducts = {sizeof kLongProducts, 0, prepare_long};
+const tn_provider kProvider = {sizeof kProvider, 5, "cpu", TN_GEMM, "long_products", &kLongProducts, &kShared};
+
+// A layer whose kernel needs the shared object.
+struct Sharing {
+  static void describe(tn::LayerDescription& d) {
+    d.type("test_sharing", "out = in.");
+    d.input("in", "any shape");
+    d.output("out", "the shape of in");
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
+};
+class SharingKernel {
+ public:
+  static void describe(tn::KernelDescription& d) {
+    d.kernel("test_sharing", "cpu", "sharing", 1);
+    d.shared(&kShared);
+  }
+  static bool supports(const tn::KernelSite& site, int32_t&) { return site->shared == nullptr; }
+  SharingKernel(const tn::KernelSite& site, int32_t direction) : from_(direction == TN_BACKWARD ? 2 : 0) {
+    if (site->shared == nullptr) throw tn::Failure(TN_INVALID, "", "no shared object");
+  }
+  void run(const tn::Call& call) const {
+    std::memcpy(call.out<float>(0), call.in<float>(from_),
+                sizeof(float) * static_cast<size_t>(call.output(0)->dl.shape[0] * call.output(0)->dl.shape[1]));
+  }
+
+ private:
+  uint32_t from_;
+};
+
+class Sharers {
+ public:
+  Sharers() : plugin(bare_plugin("tenon.test.provider")) {
+    plugin.layers = layers_;
+    plugin.layers_count = 1;
+    plugin.kernels = kernels_;
+    plugin.kernels_count = 1;
+    plugin.providers = providers_;
+    plugin.providers_count = 1;
+    counts = {};
+  }
+  tn_plugin plugin;
+
+ private:
+  const tn_layer_type* layers_[1] = {tn::layer_type<Sharing>()};
+  const tn_kernel* kernels_[1] = {tn::kernel<SharingKernel>()};
+  const tn_provider* providers_[1] = {&kProvider};
+};
+
+TEST(Providers, ReplaceTheDevicesTableForTheCallsTheyTake) {
+  const Sharers sharers;
+  const Host host({1, {plugin_folder()}, nullptr, {}}), plain({1, {plugin_folder()}, nullptr, {}});
+  host.add_plugin(&sharers.plugin);
+  const Net small(host, "cpu", 8, 40), large(host, "cpu", 70, 40), expected(plain, "cpu", 70, 40);
+  EXPECT_THAT(small.kernels("gemm"), testing::Each("tenon.cpu"));
+  EXPECT_THAT(large.kernels("gemm"), testing::Contains("long_products"));
+  EXPECT_THAT(large.kernels("gemm"), testing::Contains("tenon.cpu")) << "the last layer has one column";
+  large.machine.forward(large.feeds);
+  expected.machine.forward(expected.feeds);
+  EXPECT_NEAR(large.machine.cost(), expected.machine.cost(), 1e-5);
+  EXPECT_EQ(counts.opened, 1);
+}
+
+TEST(Providers, ShareOneObjectPerDeviceWithKernels) {
+  const Sharers sharers;
+  {
+    const Host one({1, {plugin_folder()}, nullptr, {}}), two({1, {plugin_folder()}, nullptr, {}});
+    for (const Host* host : {&one, &two}) {
+      host->add_plugin(&sharers.plugin);
+      DataOptions x;
+      x.name = "x", x.shape = {3};
+      Layer last = host->data(x);
+      for (int i = 0; i < 3; ++i) last = host->layer("test_sharing", {last}, {}, "sharing" + std::to_string(i));
+      MachineOptions options;
+      options.max_samples = 2;
+      const Machine machine = host->machine(host->parameters({last}, 1), {last}, options);
+      const float values[] = {1, 2, 3, 4, 5, 6};
+      machine.forward({{"x", {TN_F32, {2, 3}, values}}});
+      EXPECT_EQ(static_cast<const float*>(machine.output(last).data)[5], 6);
+    }
+    EXPECT_EQ(counts.opened, 2) << "one for each host";
+    EXPECT_EQ(counts.open, 2);
+  }
+  EXPECT_EQ(counts.open, 0) << "closed with the devices";
+}
+
+}  // namespace
+
+}  // namespace tenon_tests

@@ -1,0 +1,188 @@
+// The plugins of tests/museum: this host trains with those of every version that it promises to run, and refuses older
+// ones with the reason. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <tenon/tenon.hpp>
+#include <vector>
+
+#include "tests/support/paths.h"
+
+namespace tenon_tests {
+
+using namespace tenon;
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const fs::path kMuseum = fs::path(tenon_tests::source_folder()) / "tests/museum";
+const fs::path kBuilt = fs::path(tenon_tests::test_plugin_folder()) / "museum";  // from the present sources
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// The plugins below a folder, without those of folders in it.
+std::vector<fs::path> plugins_in(const fs::path& folder) {
+  std::vector<fs::path> result;
+  if (fs::is_directory(folder))
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".so") result.push_back(entry.path());
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+// A line of tests/sdk/abi_history.txt.
+struct Version {
+  std::string number;
+  bool refused, released;
+};
+
+std::vector<Version> versions() {
+  std::ifstream file(fs::path(tenon_tests::source_folder()) / "tests/sdk/abi_history.txt");
+  const std::regex form(R"((\d+\.\d+) (refused|[0-9a-f]{16})( released)?)");
+  std::vector<Version> result;
+  for (std::string line; std::getline(file, line);)
+    if (std::smatch match; std::regex_match(line, match, form))
+      result.push_back({match[1], match[2] == "refused", match[3].matched});
+  return result;
+}
+
+// ---- what every exhibit of interface 0.2 and later does
+
+constexpr int kSamples = 8, kPasses = 40;
+constexpr double kRate = 0.1, kKeep = 0.5;
+
+// The weights of museum.scale after the training below, computed from the formulas in fp64.
+std::vector<double> expected_weights(double keep) {
+  double weight[2] = {0.25, 0.25}, velocity[2] = {0, 0};
+  for (int pass = 0; pass < kPasses; ++pass) {
+    double gradient[2] = {0, 0};
+    for (int i = 0; i < kSamples; ++i) {
+      const double at = static_cast<double>(i) / kSamples, x[2] = {at, 1 - at};
+      const double y[2] = {3 * x[0] + 0.5, 0.5 - 2 * x[1]};
+      for (int c = 0; c < 2; ++c) gradient[c] += 2 * (weight[c] * x[c] + 0.5 - y[c]) * x[c] / kSamples;
+    }
+    for (int c = 0; c < 2; ++c) {
+      velocity[c] = keep * velocity[c] + gradient[c];
+      weight[c] -= kRate * velocity[c];
+    }
+  }
+  return {weight[0], weight[1]};
+}
+
+// Trains with the exhibits of a folder: all samples in one minibatch, one update for each pass.
+std::vector<double> trained_weights(const fs::path& folder, bool native, bool momentum) {
+  const Host host(HostOptions{2, {folder.string(), tenon_tests::plugin_folder()}, nullptr, {}, TN_CHECK_ON});
+  DataOptions x, y;
+  x.name = "x";
+  y.name = "y";
+  x.shape = y.shape = {2};
+  const Layer scale = host.layer("museum.scale", {host.data(x)}, {{"native", native}}, "scale");
+  const Layer cost = host.layer("museum.distance", {scale, host.data(y)}, {}, "cost");
+  TrainOptions options;
+  options.outputs = {cost};
+  options.parameters = host.parameters(options.outputs, 1);
+  options.updater = momentum ? host.updater("museum.momentum", {{"learning_rate", kRate}, {"keep", kKeep}})
+                             : host.updater("museum.descent", {{"learning_rate", kRate}});
+  options.reader = host.reader("museum.line", {{"samples", int64_t{kSamples}}}).batch(kSamples);
+  options.passes = kPasses;
+  MachineOptions machine;
+  machine.training = true;
+  machine.max_samples = kSamples;
+  const std::string plan = host.machine(options.parameters, options.outputs, machine).plan();
+  EXPECT_EQ(plan.find("museum_scale") != std::string::npos, native) << plan;
+  train(options);
+  const auto* const weight = static_cast<const float*>(options.parameters.get("scale.weight").data);
+  return {weight[0], weight[1]};
+}
+
+void expect_trains(const fs::path& folder) {
+  for (const bool native : {false, true})
+    for (const bool momentum : {false, true}) {
+      const std::vector<double> expected = expected_weights(momentum ? kKeep : 0);
+      const std::vector<double> weights = trained_weights(folder, native, momentum);
+      for (size_t c = 0; c < 2; ++c)
+        EXPECT_NEAR(weights[c], expected[c], 1e-5) << folder << " native " << native << " momentum " << momentum;
+    }
+}
+
+TEST(Museum, HasEveryVersionOnce) {
+  const std::vector<Version> all = versions();
+  ASSERT_GE(all.size(), 2U);
+  EXPECT_EQ(all.front().number, "0.1");
+  EXPECT_EQ(all.back().number, std::to_string(TN_ABI_MAJOR) + "." + std::to_string(TN_ABI_MINOR));
+  for (const Version& version : all) {
+    SCOPED_TRACE(version.number);
+    size_t sources = 0;
+    ASSERT_TRUE(fs::is_directory(kMuseum / version.number));
+    for (const auto& entry : fs::directory_iterator(kMuseum / version.number))
+      sources += entry.path().extension() == ".c" || entry.path().extension() == ".cpp" ? 1 : 0;
+    EXPECT_GE(sources, 2U) << "a plugin in C and one in C++";
+    const size_t plugins = plugins_in(kMuseum / version.number).size();
+    if (version.refused || version.released) {
+      EXPECT_EQ(plugins, sources) << "tests/museum/make makes them when the version is released";
+    }
+    for (const fs::path& file : plugins_in(kMuseum / version.number)) EXPECT_LT(fs::file_size(file), 48U << 10) << file;
+  }
+}
+
+TEST(Museum, PresentSourcesTrain) {
+  const fs::path folder = kBuilt / versions().back().number;
+  ASSERT_EQ(plugins_in(folder / "layers").size(), 2U);
+  expect_trains(folder);
+}
+
+TEST(Museum, VersionsThatThisHostPromisesToRunTrain) {
+  for (const Version& version : versions())
+    if (!version.refused && !plugins_in(kMuseum / version.number).empty()) expect_trains(kMuseum / version.number);
+}
+
+bool is_mapped(const fs::path& path) { return content("/proc/self/maps").find(path.string()) != std::string::npos; }
+
+// Returns the message of a call that must fail with TN_REFUSED.
+template <typename Ask>
+std::string refusal(Ask ask) {
+  try {
+    ask();
+  } catch (const tenon::Error& error) {
+    EXPECT_EQ(error.code(), TN_REFUSED) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "not refused";
+  return "";
+}
+
+TEST(Museum, Interface01IsRefused) {
+  const Host host(HostOptions{1, {(kMuseum / "0.1").string()}, nullptr, {}});
+  const json all = json::parse(host.plugins());
+  ASSERT_EQ(all.size(), 3U);
+  for (const json& entry : all) {
+    const std::string file = entry["file"];
+    EXPECT_EQ(entry["status"], "refused") << file;
+    EXPECT_THAT(entry["reason"].get<std::string>(),
+                AllOf(HasSubstr(file), HasSubstr("it was built with version 0.1 of the plugin interface; this host "
+                                                 "offers version 0.2 and accepts plugins built with 0.2 or later; "
+                                                 "rebuild the plugin with the SDK of this Tenon")));
+    EXPECT_FALSE(is_mapped(file)) << file;
+  }
+  for (const std::string& message :
+       {refusal([&] { (void)host.layer("test_scale", {}); }), refusal([&] { (void)host.layer("example.swish", {}); }),
+        refusal([&] { (void)host.updater("sgd", {}); })})
+    EXPECT_THAT(message, AllOf(HasSubstr("built with version 0.1"), HasSubstr("offers version 0.2")));
+}
+
+}  // namespace
+}  // namespace tenon_tests

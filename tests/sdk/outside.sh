@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Installs Tenon, builds the plugins of the folder outside with nothing but the installed SDK, and trains with them:
+#   outside.sh <cmake> <build folder> <work folder> <C compiler> <C++ compiler> <nm> <readelf> <rustc>
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+
+cmake="$1" build="$2" work="$3" c="$4" cxx="$5" nm="$6" readelf="$7" rustc="$8"
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
+rm -rf "$work"
+mkdir -p "$work"
+"$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
+cp -r "$here/outside" "$work/source"
+tenon="$work/prefix/bin/tenon"
+plugins="$(dirname "$(find "$work/prefix" -type d -path '*/tenon/plugins/layers' -print -quit)")/layers"
+
+# Two plugins and the program by the CMake packages.
+"$cmake" -S "$work/source" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_C_COMPILER="$c" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$warnings" -DCMAKE_CXX_FLAGS="$warnings" \
+  >"$work/configure.log"
+"$cmake" --build "$work/build"
+cp "$work/build/lib/tenon/plugins/layers/"*.so "$plugins/"
+
+# One by the compiler alone, sealed.
+# shellcheck disable=SC2086
+"$c" -std=c99 $warnings -O2 -shared -fPIC -fvisibility=hidden "-I$work/prefix/include" "$work/source/lstm.c" \
+  -o "$plugins/lstm.so" -lm
+"$tenon" plugins seal "$plugins/lstm.so"
+
+# One by the Rust of Debian 12, without crates. Its panics need the unwinder of libgcc_s.
+"$rustc" --version
+"$rustc" --edition 2021 --crate-type cdylib -O -C panic=unwind -C strip=symbols -D warnings \
+  --remap-path-prefix "$work/source/=" "$work/source/rust/swish.rs" -o "$plugins/swish.so"
+"$readelf" -d "$plugins/swish.so" | grep -q 'NEEDED.*libgcc_s' || {
+  echo "the plugin in Rust does not need libgcc_s"
+  exit 1
+}
+"$tenon" plugins seal "$plugins/swish.so"
+
+for plugin in batch_norm max_pool lstm swish; do
+  bash "$here/exports.sh" "$nm" plugin "$plugins/$plugin.so"
+done
+"$work/build/check"
+
+# expect <file> <pattern>: fails if no line of the file matches the pattern.
+expect() {
+  grep -qE -- "$2" "$1" || {
+    printf 'expected "%s" in:\n' "$2"
+    cat "$1"
+    exit 1
+  }
+}
+
+# The plugin in Rust in a job.
+cp "$work/source/rust/swish.toml" "$work/"
+awk 'BEGIN { srand(1); print "x,y,label"
+             for (i = 0; i < 2000; ++i) { x = 2 * rand() - 1; y = 2 * rand() - 1; print x "," y "," (x * y > 0) } }' \
+  >"$work/points.csv"
+"$tenon" plan "$work/swish.toml" >"$work/plan.out"
+expect "$work/plan.out" outside_swish
+"$tenon" train "$work/swish.toml" >"$work/train.out"
+tail -n 1 "$work/train.out" >"$work/last.out"
+expect "$work/last.out" 'accuracy (0\.9|1)'
+if "$tenon" train "$work/swish.toml" --set layer.bent.panic=true >"$work/panic.out" 2>&1; then
+  echo "a panic is not an error"
+  exit 1
+fi
+expect "$work/panic.out" '^tenon: .*layer "bent" \([a-z_.]+\): panic at rust/swish.rs:[0-9]+: the attribute "panic" asks for it'
+if [[ "$(wc -l <"$work/panic.out")" -ne 1 ]]; then
+  echo "a panic prints more than its error:"
+  cat "$work/panic.out"
+  exit 1
+fi
