@@ -24,4 +24,10 @@ inline uint64_t padded_elements(uint64_t count, const char* what = "elements") {
   return checked_add(count, kFloats - 1, what) / kFloats * kFloats;
 }
 
+// Returns the alignment of an address in bytes, at most a cache line.
+inline uint32_t alignment_of(const void* data) {
+  const auto address = reinterpret_cast<uintptr_t>(data) | kCacheLine;
+  return static_cast<uint32_t>(address & (~address + 1));
+}
+
 }  // namespace tenon::core

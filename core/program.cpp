@@ -99,6 +99,7 @@ tn_program Program::view() const {
 }
 
 Program Program::from(const tn_program& given) {
+  if (!TN_HAS(&given, tn_program, outputs)) fail(TN_INVALID, "a tn_program states a size of ", given.size, " bytes");
   if (given.instructions_count > kMaxInstructions)
     fail(TN_INVALID, "a program of ", given.instructions_count, " instructions; at most ", kMaxInstructions);
   if (given.inputs_count > kMaxInstructions || given.outputs_count > kMaxInstructions)

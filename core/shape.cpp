@@ -79,6 +79,13 @@ constexpr DtypeName kDtypes[] = {{TN_COMPUTE, "compute", "compute"}, {TN_F32, "f
                                  {TN_I64, "int64", "i64"},           {TN_U8, "uint8", "u8"},
                                  {TN_U16, "uint16", "u16"},          {TN_U32, "uint32", "u32"},
                                  {TN_BOOL, "bool", "bool"}};
+constexpr const char* kCodes[] = {"int", "uint", "float", nullptr, "bfloat", nullptr, "bool"};  // by DLPack's code
+
+// Whether it is a number type of one lane.
+bool is_known_dtype(tn_dtype dtype) {
+  const uint32_t code = tn_dtype_code(dtype), bits = tn_dtype_bits(dtype);
+  return code < std::size(kCodes) && kCodes[code] != nullptr && bits > 0 && dtype == TN_DTYPE(code, bits);
+}
 
 }  // namespace
 
@@ -100,11 +107,10 @@ const char* storage_name(int32_t storage) {
 std::string dtype_name(tn_dtype dtype) {
   for (const DtypeName& entry : kDtypes)
     if (entry.dtype == dtype) return entry.name;
-  constexpr const char* kCodes[] = {"int", "uint", "float", nullptr, "bfloat", nullptr, "bool"};
   const uint32_t code = tn_dtype_code(dtype), bits = tn_dtype_bits(dtype);
-  if (code < std::size(kCodes) && kCodes[code] != nullptr && dtype == TN_DTYPE(code, bits))
-    return text(kCodes[code], bits);
-  return text("dtype(code ", code, ", bits ", bits, ")");
+  if (is_known_dtype(dtype)) return text(kCodes[code], bits);
+  const uint32_t lanes = dtype >> 16;
+  return text("dtype(code ", code, ", bits ", bits, lanes == 1 ? "" : text(", lanes ", lanes), ")");
 }
 
 uint64_t storage_bytes(tn_dtype dtype, uint64_t elements, const char* what) {
@@ -141,20 +147,34 @@ tn_spec Spec::view() const {
   return view;
 }
 
+Dim given_dim(const tn_dim& dim) {
+  const bool known =
+      dim.symbol == TN_SYMBOL_NONE || dim.symbol == TN_SYMBOL_SAMPLES || dim.symbol >= TN_SYMBOL_FIRST_RAGGED;
+  if (!known) fail(TN_INVALID, "a dimension of the unknown symbol ", dim.symbol);
+  if (dim.symbol != TN_SYMBOL_NONE && dim.coefficient < 1)
+    fail(TN_INVALID, "the dimension ", to_string(dim), " has the coefficient ", dim.coefficient,
+         "; expected at least 1");
+  if (dim.offset < 0) fail(TN_INVALID, "the dimension ", to_string(dim), " can be negative");
+  return dim.symbol == TN_SYMBOL_NONE ? tn_dim_constant(dim.offset) : dim;
+}
+
 Spec Spec::from(const tn_spec& spec) {
+  if (!TN_HAS(&spec, tn_spec, outer)) fail(TN_INVALID, "a tn_spec states a size of ", spec.size, " bytes");
+  if (spec.dtype != TN_COMPUTE && !is_known_dtype(spec.dtype))
+    fail(TN_UNSUPPORTED, "the element type ", dtype_name(spec.dtype), " is unknown");
+  if (spec.storage < TN_DENSE || spec.storage > TN_CSR)
+    fail(TN_UNSUPPORTED, "the storage ", spec.storage, " is unknown");
+  if (spec.layout != 0) fail(TN_UNSUPPORTED, "the layout ", spec.layout, " is unknown");
   if (spec.rank < 0 || spec.rank > TN_MAX_RANK)
     fail(TN_INVALID, "rank ", spec.rank, " is not between 0 and ", TN_MAX_RANK);
   if (spec.rank > 0 && spec.dims == nullptr) fail(TN_INVALID, "a shape of rank ", spec.rank, " without dimensions");
-  for (int32_t i = 0; i < spec.rank; ++i) {
-    const Dim& dim = spec.dims[i];
-    const bool sound = dim.symbol == TN_SYMBOL_NONE ? dim.offset >= 0 : dim.symbol > 0 && dim.coefficient >= 0;
-    if (!sound) fail(TN_INVALID, "dimension ", i, " is negative: ", to_string(dim));
-  }
-  Spec result{spec.dtype, Shape(spec.dims, spec.dims + spec.rank), spec.storage, spec.levels, {}};
+  Spec result{spec.dtype, {}, spec.storage, spec.levels, {}};
+  for (int32_t i = 0; i < spec.rank; ++i) result.shape.push_back(given_dim(spec.dims[i]));
   constexpr uint32_t kMostLevels = 2;
   const uint32_t outer = spec.storage == TN_CSR ? 1 : spec.levels;
   if (outer > kMostLevels) fail(TN_INVALID, "a ragged shape of ", outer, " levels; expected 1 or 2");
-  if (TN_HAS(&spec, tn_spec, outer) && spec.outer != nullptr) result.outer.assign(spec.outer, spec.outer + outer);
+  if (spec.outer != nullptr)
+    for (uint32_t i = 0; i < outer; ++i) result.outer.push_back(given_dim(spec.outer[i]));
   return result;
 }
 

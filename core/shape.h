@@ -26,8 +26,10 @@ using Shape = std::vector<Dim>;
 // TN_UNBOUNDED; symbols beyond the end of `bounds` are unbounded.
 [[nodiscard]] Shape bounded(const Shape& shape, const std::vector<int64_t>& bounds);
 
-// Whether the dimension is ragged: its symbol, TN_SYMBOL_FIRST_RAGGED or above, counts the rows of sequences.
-[[nodiscard]] inline bool is_ragged(const Dim& dim) { return dim.symbol >= TN_SYMBOL_FIRST_RAGGED; }
+// Whether the dimension is ragged: a symbol, TN_SYMBOL_FIRST_RAGGED or above, that counts the rows of sequences.
+[[nodiscard]] inline bool is_ragged(const Dim& dim) {
+  return dim.symbol >= TN_SYMBOL_FIRST_RAGGED && dim.coefficient == 1 && dim.offset == 0;
+}
 
 // Names of symbols, for messages.
 class SymbolNames {
@@ -53,6 +55,10 @@ class SymbolNames {
 [[nodiscard]] DLDataType dlpack_type(tn_dtype dtype);
 [[nodiscard]] bool is_float(tn_dtype dtype);    // TN_COMPUTE included
 [[nodiscard]] bool is_integer(tn_dtype dtype);  // signed, unsigned
+
+// Returns a dimension that a plugin gave: the bound of a constant becomes its value. Throws TN_INVALID if it can be
+// negative or its symbol is not given out.
+[[nodiscard]] Dim given_dim(const tn_dim& dim);
 
 // The owning form of tn_spec.
 struct Spec {

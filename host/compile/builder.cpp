@@ -133,7 +133,7 @@ class BodyRecorder {
       return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (!it.known(rows) || !it.known(ids)) return -1;
         if (height == nullptr) fail(TN_PLUGIN_FAULT, "scatter_add without a height");
-        return it.writer_.scatter_add(rows, ids, *height);
+        return it.writer_.scatter_add(rows, ids, given_dim(*height));
       });
     };
     builder.view = [](void* self, tn_ref value, const tn_dim* dims, int32_t rank) {
@@ -141,10 +141,9 @@ class BodyRecorder {
         if (!it.known(value)) return -1;
         if (rank < 0 || rank > TN_MAX_RANK || (rank > 0 && dims == nullptr))
           fail(TN_PLUGIN_FAULT, "view with ", rank, " dimensions, or without them");
-        tn_spec spec = {};
-        spec.rank = rank;
-        spec.dims = dims;
-        return it.writer_.view(value, Spec::from(spec).shape);
+        Shape shape;
+        for (int32_t i = 0; i < rank; ++i) shape.push_back(given_dim(dims[i]));
+        return it.writer_.view(value, shape);
       });
     };
   }
@@ -182,7 +181,7 @@ class BodyRecorder {
       return recorded(self, [&](BodyRecorder& it) -> tn_ref {
         if (value >= 0 && !it.known(value)) return -1;
         if (rows == nullptr) fail(TN_PLUGIN_FAULT, "segment without its dimension");
-        return it.writer_.segment(op, value < 0 ? kNoValue : value, *rows, by);
+        return it.writer_.segment(op, value < 0 ? kNoValue : value, given_dim(*rows), by);
       });
     };
     builder.weights = [](void* self, tn_ref sparse) {
@@ -231,6 +230,8 @@ class BodyRecorder {
   }
 
   void pointwise(const tn_pointwise& call, tn_ref* outputs) {
+    if (!TN_HAS(&call, tn_pointwise, gradient))
+      fail(TN_PLUGIN_FAULT, "a tn_pointwise states a size of ", call.size, " bytes");
     if (call.program == nullptr || outputs == nullptr) fail(TN_PLUGIN_FAULT, "pointwise without program or outputs");
     auto program = std::make_shared<Program>(Program::from(*call.program));
     std::fill_n(outputs, program->outputs.size(), -1);

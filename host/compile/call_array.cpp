@@ -65,8 +65,8 @@ void CallArray::make_ragged() {
     made = {};
     for (auto level = graph_.rows.find(symbol); level != graph_.rows.end();
          level = graph_.rows.find(level->second.outer.symbol)) {  // from the innermost level out
-      made.offsets.insert(made.offsets.begin(), static_cast<int64_t*>(memory(level->second.offsets)));
-      made.capacity.insert(made.capacity.begin(), bound(level->second.outer, bounds_).bound);
+      made.offsets.push_back(static_cast<int64_t*>(memory(level->second.offsets)));
+      made.capacity.push_back(bound(level->second.outer, bounds_).bound);
     }
     made.ragged = {sizeof made.ragged, static_cast<uint32_t>(made.offsets.size()), made.capacity.data(),
                    made.offsets.data()};
@@ -74,7 +74,7 @@ void CallArray::make_ragged() {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Shape& shape = graph_.values[i].spec.shape;
     if (graph_.values[i].spec.storage == TN_ROW_SPARSE || shape.empty()) continue;
-    const auto found = ragged_.find(shape[0].symbol);
+    const auto found = is_ragged(shape[0]) ? ragged_.find(shape[0].symbol) : ragged_.end();
     tensors_[i].storage = found == ragged_.end() ? TN_DENSE : TN_RAGGED;
     if (found != ragged_.end()) tensors_[i].part = &found->second.ragged;
   }

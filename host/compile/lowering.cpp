@@ -2,6 +2,7 @@
 #include "host/compile/lowering.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -39,7 +40,9 @@ class Lowerer {
         bounds_(options.bounds),
         training_(options.training),
         options_(options),
-        fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)) {}
+        fusions_(registry.fusions(types_of(topology), device.kind(), options.compute)) {
+    result_.graph.compute = compute_;
+  }
 
   Lowered run() {
     for (const LayerRef& leaf : topology_.leaves) {
@@ -165,6 +168,12 @@ class Lowerer {
       fail(TN_UNSUPPORTED, ComponentName{layer_label(*ref)}, "it has native kernels only, and none for device \"",
            device_.kind(), "\" and ", dtype_name(compute_), refusals_.empty() ? "" : ": ", refusals_);
     }
+  }
+
+  static bool has_sparse_input(const Layer& layer) {
+    return std::any_of(layer.inputs.begin(), layer.inputs.end(), [](const LayerOutput& input) {
+      return input.layer != nullptr && input.layer->outputs.at(input.output).storage == TN_CSR;
+    });
   }
 
   // Whether the layer has a dimension whose size its kernel writes.
@@ -315,10 +324,14 @@ class Lowerer {
   // recorded body, which has score 0, is at least as good.
   std::optional<NativeChoice> best_kernel(const LayerRef& ref, bool needs_kernel) {
     std::vector<KernelCandidate> candidates;
-    for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_))
-      add_candidate(candidates, make_site(ref, *kernel));
-    if (!needs_kernel) std::erase_if(candidates, [](const KernelCandidate& each) { return each.score <= 0; });
     refusals_.clear();
+    for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_)) {
+      if (has_sparse_input(*ref))
+        add_refusal(refusals_, *kernel, "native kernels of this version take no sparse (csr) inputs");
+      else
+        add_candidate(candidates, make_site(ref, *kernel), refusals_);
+    }
+    if (!needs_kernel) std::erase_if(candidates, [](const KernelCandidate& each) { return each.score <= 0; });
     std::optional<NativeChoice> choice = first_that_takes(candidates, device_, needs_kernel, refusals_);
     scores_[ref.get()] = choice ? choice->score : 0;
     return choice;
@@ -341,6 +354,8 @@ class Lowerer {
     }
     outputs.insert(outputs.end(), choice.saved.begin(), choice.saved.end());
     choice.call.draw = static_cast<uint64_t>(draws_);
+    if (choice.draws > static_cast<uint32_t>(std::numeric_limits<int32_t>::max() - draws_))
+      fail(TN_PLUGIN_FAULT, ComponentName{layer_label(*choice.site->layer)}, "query asks for ", choice.draws, " draws");
     draws_ += static_cast<int32_t>(choice.draws);
     return writer().native(std::move(choice.call), operands, outputs, layers);
   }
@@ -366,15 +381,18 @@ class Lowerer {
     auto site = std::make_shared<KernelSite>();
     site->kernel = &kernel;
     site->layer = ref;
+    const auto is_wanted = [&](ValueId value) {
+      return static_cast<uint8_t>(ref->role != TN_ROLE_METRIC && reach_.reaches(value));
+    };
     for (const ValueId input : body_.inputs) {
       site->inputs.push_back(input == kNoValue ? Spec{} : result_.graph.in_sequences(input));
       site->absent.push_back(input == kNoValue);
-      site->gradients.push_back(reach_.reaches(input) ? 1 : 0);
+      site->gradients.push_back(is_wanted(input));
     }
     site->outputs = results(*ref);
     for (const ValueId parameter : body_.parameters) {
       site->parameters.push_back(result_.graph.spec(parameter));
-      site->gradients.push_back(reach_.reaches(parameter) ? 1 : 0);
+      site->gradients.push_back(is_wanted(parameter));
     }
     for (const size_t buffer : body_.buffers)
       site->buffers.push_back(result_.graph.spec(result_.buffers[buffer].computed));
@@ -393,8 +411,8 @@ class Lowerer {
 
   [[nodiscard]] bool may_be_fused(const Layer& layer, bool last) const {
     const bool dropped = layer.drop_rate > 0 && training_;
-    return layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) && layer.role != TN_ROLE_METRIC &&
-           (last || !dropped) && !fused_.contains(&layer);
+    return layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) && !has_sparse_input(layer) &&
+           layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
   }
 
   // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. The earlier
@@ -405,7 +423,7 @@ class Lowerer {
     for (const Kernel* kernel : fusions_) {
       const Chain chain =
           chain_to(ref, kernel->chain, [this](const Layer& l, bool last) { return may_be_fused(l, last); });
-      if (chain.empty() || !add_candidate(candidates, site_of(chain, *kernel))) continue;
+      if (chain.empty() || !add_candidate(candidates, site_of(chain, *kernel), refusals_)) continue;
       const int32_t score = candidates.back().score;
       if (score <= 0 ||
           std::any_of(chain.begin(), chain.end(), [&](const LayerRef& l) { return score <= scores_[l.get()]; }))

@@ -43,18 +43,36 @@ std::string native_label(const KernelSite& site, bool backward) {
   else
     for (const auto& member : site.fusion->layers)
       names += (names.empty() ? "\"" : ", \"") + member->layer->name + "\"";
-  return "layer " + names + (backward ? " (native, backward)" : " (native)");
+  return text("layer ", names, " (", site.fusion == nullptr ? site.layer->type + ", " : "", "native kernel \"",
+              site.kernel->table.name, "\"", backward ? ", backward)" : ")");
 }
 
-bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site) {
+// Returns the message of a refusal without the name of the layer and kernel, which the caller adds.
+static std::string reason_of(const Error& error, const KernelSite& site) {
+  for (const bool backward : {false, true})
+    if (const std::string label = native_label(site, backward) + ": "; error.message().starts_with(label))
+      return error.message().substr(label.size());
+  return error.message();
+}
+
+bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site, std::string& refusals) {
   const Kernel& kernel = *site->kernel;
   int32_t score = kernel.table.score;
   const tn_status status =
       call_plugin(kernel, site->errors->who(), {Tag::kSetup, "supports"}, kernel.table.supports, &site->site, &score);
-  if (status == TN_OUT_OF_MEMORY) site->errors->check(status);
-  site->errors->check(TN_OK);  // drops the report
-  if (status == TN_OK) candidates.push_back({std::move(site), score});
-  return status == TN_OK;
+  try {
+    site->errors->check(status);
+  } catch (const Error& error) {
+    if (error.code() == TN_OUT_OF_MEMORY) throw;
+    add_refusal(refusals, kernel, reason_of(error, *site));
+    return false;
+  }
+  candidates.push_back({std::move(site), score});
+  return true;
+}
+
+void add_refusal(std::string& refusals, const Kernel& kernel, const std::string& reason) {
+  refusals += text(refusals.empty() ? "" : "; ", "kernel \"", kernel.table.name, "\": ", reason);
 }
 
 namespace {
@@ -136,12 +154,13 @@ class KernelNeeds {
            site_.layer->parameters.size());
     const LayerParameter& of = site_.layer->parameters[parameter];
     if ((of.flags & TN_PARAMETER_SPARSE_GRADIENT) == 0)
-      fail(TN_PLUGIN_FAULT, "query states rows of parameter \"", of.name,
-           "\", which plan declared without "
-           "TN_PARAMETER_SPARSE_GRADIENT");
+      fail(TN_UNSUPPORTED, "query states rows of parameter \"", of.name,
+           "\", whose gradient is not stored by rows: the user turned that off, or plan did not declare it "
+           "(TN_PARAMETER_SPARSE_GRADIENT)");
     if (count->symbol != TN_SYMBOL_NONE && !is_known(count->symbol))
       fail(TN_PLUGIN_FAULT, "query states rows by a dimension that the site lacks");
-    choice_.call.row_gradients[parameter] = *count;
+    if (of.spec.shape.empty()) fail(TN_PLUGIN_FAULT, "query states rows of the scalar \"", of.name, "\"");
+    choice_.call.row_gradients[parameter] = given_dim(*count);
   }
 
   // Whether a dimension of the site depends on the symbol.
@@ -208,7 +227,7 @@ std::optional<NativeChoice> take(const KernelCandidate& candidate, Device& devic
     site.forward.emplace(prepared(site, TN_FORWARD));
   } catch (const Error& error) {
     if (error.code() != TN_UNSUPPORTED) throw;
-    reason = error.message();
+    reason = reason_of(error, site);
     return std::nullopt;
   }
   if (!is_differentiated(site)) {
@@ -219,7 +238,7 @@ std::optional<NativeChoice> take(const KernelCandidate& candidate, Device& devic
     site.backward.emplace(prepared(site, TN_BACKWARD));
   } catch (const Error& error) {
     if (error.code() != TN_UNSUPPORTED) throw;
-    reason = error.message();
+    reason = reason_of(error, site);
     if (!forward_alone) return std::nullopt;
     choice.call.no_gradient = text("kernel \"", kernel.table.name, "\" has no backward: ", reason);
   }
@@ -237,8 +256,7 @@ std::optional<NativeChoice> first_that_takes(std::vector<KernelCandidate>& candi
     for (const KernelCandidate& candidate : candidates) {
       std::string reason;
       if (std::optional<NativeChoice> choice = take(candidate, device, forward_alone, reason)) return choice;
-      if (!forward_alone)
-        refusals += text(refusals.empty() ? "" : "; ", "kernel \"", candidate.site->kernel->table.name, "\": ", reason);
+      if (!forward_alone) add_refusal(refusals, *candidate.site->kernel, reason);
     }
   }
   return std::nullopt;

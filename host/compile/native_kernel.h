@@ -50,7 +50,8 @@ struct FusionSite {
   tn_fusion_site site = {};
 };
 
-// Returns the name of a native call for messages: `layer "a", "b" (native, backward)`.
+// Returns the name of a native call for messages: `layer "a" (type, native kernel "name", backward)`; of a chain
+// the layers without their types.
 [[nodiscard]] std::string native_label(const KernelSite& site, bool backward);
 
 // A kernel that supports a site, with its score there.
@@ -58,8 +59,11 @@ struct KernelCandidate {
   std::shared_ptr<KernelSite> site;
   int32_t score = 0;
 };
-// Asks the kernel whether it supports its site; if so, appends it and returns true.
-bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site);
+// Asks the kernel whether it supports its site; if so, appends it and returns true, else appends the reason to
+// `refusals`.
+bool add_candidate(std::vector<KernelCandidate>& candidates, std::shared_ptr<KernelSite> site, std::string& refusals);
+// Appends the reason for which a kernel does not take its site.
+void add_refusal(std::string& refusals, const Kernel& kernel, const std::string& reason);
 
 // A kernel that takes its site: its node, the specs of the tensors that it saves, and how often it draws.
 struct NativeChoice {

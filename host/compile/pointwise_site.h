@@ -16,10 +16,9 @@ using namespace core;
 // object.
 class PointwiseSite {
  public:
-  // inputs, outputs: element types of the program's operands. Computes floats in float64 if an output is float64, else
-  // in float32.
-  PointwiseSite(const Program& program, std::vector<tn_dtype> inputs, std::vector<tn_dtype> outputs, const Dim& rows,
-                const Dim& columns);
+  // compute: the type of floats, TN_F32 or TN_F64. inputs, outputs: element types of the program's operands.
+  PointwiseSite(const Program& program, tn_dtype compute, std::vector<tn_dtype> inputs, std::vector<tn_dtype> outputs,
+                const Dim& rows, const Dim& columns);
   PointwiseSite(const PointwiseSite&) = delete;
   PointwiseSite& operator=(const PointwiseSite&) = delete;
   [[nodiscard]] const tn_pointwise_site* get() const { return &site_; }

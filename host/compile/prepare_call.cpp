@@ -20,7 +20,11 @@ PointwiseSite pointwise_site(const Graph& graph, const Pointwise& pointwise, con
     for (const ValueId value : values) result.push_back(graph.spec(value).dtype);
     return result;
   };
-  return {*pointwise.program, types(inputs), types(outputs), bound(pointwise.rows, bounds),
+  return {*pointwise.program,
+          graph.compute,
+          types(inputs),
+          types(outputs),
+          bound(pointwise.rows, bounds),
           bound(pointwise.columns, bounds)};
 }
 
@@ -226,8 +230,8 @@ bool is_provided(Device& device, const tn_gemm& product) {
     ErrorSink errors(offer.name, offer.by->tags);
     Prepared prepared;
     try {
-      prepared.prepare(*offer.by, errors, offer.table->prepare, offer.instance, device.services(), errors.get(),
-                       &product);
+      prepared.prepare(*offer.by, errors, offer.table->prepare, device.instance_of(offer), device.services(),
+                       errors.get(), &product);
       return true;
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED) throw;
@@ -247,10 +251,13 @@ bool prefers_epilogue(Device& device, const Graph& graph, const std::vector<int6
     if (newer_opcode(*offer.table, epilogue).op != 0) continue;
     if (offer.by == &device.origin() && is_provided(device, product)) return false;
     ErrorSink errors(device.who(), offer.by->tags);
-    const tn_status status = call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
-                                         offer.instance, errors.get(), &epilogue);
-    if (status == TN_OUT_OF_MEMORY) errors.check(status);
-    if (status == TN_OK) return true;
+    try {
+      errors.check(call_plugin(*offer.by, device.who(), {Tag::kSetup, "supports"}, offer.table->supports,
+                               device.instance_of(offer), errors.get(), &epilogue));
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != TN_UNSUPPORTED) throw;
+    }
   }
   return false;
 }

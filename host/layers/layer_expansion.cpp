@@ -72,6 +72,8 @@ const LayerOutput& LayerExpansion::value(tn_ref ref) const {
 }
 
 LayerOutput LayerExpansion::inner(const tn_expansion_layer* given) const {
+  if (given != nullptr && !TN_HAS(given, tn_expansion_layer, attribute_values))
+    fail(TN_PLUGIN_FAULT, "a tn_expansion_layer states a size of ", given->size, " bytes");
   if (given == nullptr || given->type == nullptr) fail(TN_PLUGIN_FAULT, "expand adds a layer without a type");
   if ((given->inputs_count > 0 && given->inputs == nullptr) ||
       (given->attributes_count > 0 && (given->attribute_names == nullptr || given->attribute_values == nullptr)))

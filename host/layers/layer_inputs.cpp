@@ -70,6 +70,15 @@ Spec LayerInputs::in_sequences(Spec spec, const std::vector<DerivedRows>& derive
   return spec;
 }
 
+bool LayerInputs::depend_on(int32_t symbol) const {
+  if (symbol == TN_SYMBOL_NONE || symbol == TN_SYMBOL_SAMPLES) return true;
+  const auto has = [&](const Dim& dim) { return dim.symbol == symbol; };
+  return std::any_of(specs_.begin(), specs_.end(), [&](const Spec& spec) {
+    return std::any_of(spec.shape.begin(), spec.shape.end(), has) ||
+           std::any_of(spec.outer.begin(), spec.outer.end(), has);
+  });
+}
+
 // Returns the dimensions around the row dimension `symbol`, innermost first, as in the inputs; empty if none has it.
 Shape LayerInputs::around(int32_t symbol) const {
   for (const Spec& input : specs_) {

@@ -32,6 +32,8 @@ class LayerInputs {
   // first dimension is a row symbol. For rows made by `concatenated`, the outer dimensions are those of the first
   // sequences.
   [[nodiscard]] Spec in_sequences(Spec spec, const std::vector<DerivedRows>& derived) const;
+  // Whether the samples, or a dimension of an input, give the symbol its size.
+  [[nodiscard]] bool depend_on(int32_t symbol) const;
 
  private:
   void check(const std::vector<LayerOutput>& inputs) const;

@@ -68,6 +68,8 @@ void LayerPlan::set_output(uint32_t number, const tn_spec* spec) {
 
 // Appends a parameter or buffer to `list` and returns its index.
 int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter>& list) const {
+  if (given != nullptr && !TN_HAS(given, tn_parameter, merge))
+    fail(TN_PLUGIN_FAULT, "a tn_parameter states a size of ", given->size, " bytes");
   if (given == nullptr || given->suffix == nullptr || given->spec == nullptr)
     fail(TN_PLUGIN_FAULT, "plan declares a parameter without suffix or shape");
   const std::vector<std::string>& known = type_.description.parameters;
@@ -134,8 +136,14 @@ int32_t LayerPlan::derive_rows(const tn_rows_rule* rule, tn_dim* rows) {
 
 // Returns the checked rule, without its symbol.
 DerivedRows LayerPlan::derived(const tn_rows_rule& rule) const {
-  const Spec a = Spec::from(*rule.a);
-  const Spec b = rule.b == nullptr ? Spec{} : Spec::from(*rule.b);
+  const auto known = [&](const tn_spec& spec) {
+    Spec made = inputs_.in_sequences(Spec::from(spec), layer_.derived_rows);
+    if (!made.shape.empty() && !inputs_.depend_on(made.shape[0].symbol) && made.storage != TN_RAGGED)
+      fail(TN_PLUGIN_FAULT, "plan derives rows of ", to_string(made, symbols_), ", which no input has");
+    return made;
+  };
+  const Spec a = known(*rule.a);
+  const Spec b = rule.b == nullptr ? Spec{} : known(*rule.b);
   DerivedRows made;
   made.rule = rule.rule;
   made.window = rule.window;
@@ -143,7 +151,11 @@ DerivedRows LayerPlan::derived(const tn_rows_rule& rule) const {
   made.padding = rule.padding;
   made.count = rule.count;
   if (made.rule == TN_ROWS_DATA && rule.bound == nullptr) fail(TN_PLUGIN_FAULT, "plan writes rows without a bound");
-  if (made.rule == TN_ROWS_DATA) made.bound = *rule.bound;
+  if (made.rule == TN_ROWS_DATA) {
+    made.bound = given_dim(*rule.bound);
+    if (!inputs_.depend_on(made.bound.symbol))
+      fail(TN_PLUGIN_FAULT, "plan bounds rows by ", to_string(made.bound, symbols_), ", which no input has");
+  }
   if (a.storage == TN_RAGGED) {
     made.first = a.shape.at(0).symbol;
     made.outer = a.outer;

@@ -52,7 +52,7 @@ struct Context {
 std::string or_empty(const char* string) { return string == nullptr ? "" : string; }
 
 Attribute attribute_of(const Context& context, const tn_attribute* attribute) {
-  if (const tn_attribute& known = TN_CHECKED(context, attribute, tn_attribute, "attribute", doc);
+  if (const tn_attribute& known = TN_CHECKED(context, attribute, tn_attribute, "attribute", choices);
       !is_known_kind(known.kind)) {
     Attribute result;
     result.name = context.name(known.name, "name");
@@ -79,9 +79,15 @@ std::vector<Port> ports_of(const Context& context, const tn_port* const* ports, 
   });
 }
 
+// Model files of hosts before 0.2 state none, for which 0 stands.
+uint32_t checked_state_version(const Context& context, uint32_t version) {
+  if (version == 0) context.refuse("its state_version is 0; expected at least 1");
+  return version;
+}
+
 LayerDescription layer_of(const Context& plugin, const tn_layer_type* entry) {
   Context context{plugin.owner + ", a layer type"};
-  const tn_layer_type& table = TN_CHECKED(context, entry, tn_layer_type, "table", plan);
+  const tn_layer_type& table = TN_CHECKED(context, entry, tn_layer_type, "table", user);
   const auto& d = TN_CHECKED(context, table.description, tn_layer_description, "description", state_version);
   LayerDescription result;
   result.type = context.name(d.type, "type");
@@ -93,22 +99,23 @@ LayerDescription layer_of(const Context& plugin, const tn_layer_type* entry) {
   result.attributes = attributes_of(context, d.attributes, d.attributes_count);
   result.parameters = context.list(d.parameters, d.parameters_count, "parameters",
                                    [](const char* suffix) { return std::string(suffix); });
-  result.state_version = d.state_version;
+  result.state_version = checked_state_version(context, d.state_version);
   return result;
 }
 
 UpdaterDescription updater_of(const Context& plugin, const tn_updater_type* entry) {
   Context context{plugin.owner + ", an updater type"};
-  const tn_updater_type& table = TN_CHECKED(context, entry, tn_updater_type, "table", record);
+  const tn_updater_type& table = TN_CHECKED(context, entry, tn_updater_type, "table", user);
   const auto& d = TN_CHECKED(context, table.description, tn_updater_description, "description", state_version);
   const std::string type = context.name(d.type, "type");
   context.owner = "updater type \"" + type + "\"";
-  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.state_version, ""};
+  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count),
+          checked_state_version(context, d.state_version), ""};
 }
 
 ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) {
   Context context{plugin.owner + ", a reader type"};
-  const tn_reader_type& table = TN_CHECKED(context, entry, tn_reader_type, "table", seek);
+  const tn_reader_type& table = TN_CHECKED(context, entry, tn_reader_type, "table", user);
   const auto& d = TN_CHECKED(context, table.description, tn_reader_description, "description", traits);
   const std::string type = context.name(d.type, "type");
   context.owner = "reader type \"" + type + "\"";
@@ -117,7 +124,7 @@ ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) 
 
 DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) {
   Context context{plugin.owner + ", a device"};
-  const tn_device_type& table = TN_CHECKED(context, entry, tn_device_type, "table", event_wait);
+  const tn_device_type& table = TN_CHECKED(context, entry, tn_device_type, "table", user);
   const auto& d = TN_CHECKED(context, table.description, tn_device_description, "description", tables);
   DeviceDescription result = {context.name(d.kind, "kind"), or_empty(d.doc), d.dlpack_type, {}};
   if (d.tables != nullptr)
@@ -127,7 +134,7 @@ DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) 
 
 KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   Context context{plugin.owner + ", a kernel"};
-  const tn_kernel& table = TN_CHECKED(context, entry, tn_kernel, "table", prepare);
+  const tn_kernel& table = TN_CHECKED(context, entry, tn_kernel, "table", user);
   KernelDescription result;
   result.name = context.name(table.name, "name");
   context.owner = "kernel \"" + result.name + "\"";
@@ -136,7 +143,7 @@ KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   if (table.dtypes == nullptr && table.dtypes_count > 0) context.refuse("\"dtypes\" is null");
   result.dtypes.assign(table.dtypes, table.dtypes + table.dtypes_count);
   result.score = table.score;
-  if (table.size >= TN_END_OF(tn_kernel, fusion) && table.fusion != nullptr) {
+  if (table.fusion != nullptr) {
     const tn_fusion_pattern& fusion = TN_CHECKED(context, table.fusion, tn_fusion_pattern, "fusion", types);
     result.chain = context.list(fusion.types, fusion.types_count, "fusion: types",
                                 [&](const char* type) { return context.name(type, "fusion: types"); });
@@ -151,6 +158,8 @@ ProviderDescription provider_of(const Context& plugin, const tn_provider* entry)
   const std::string name = context.name(provider.name, "name");
   context.owner = "provider \"" + name + "\"";
   if (provider.table == nullptr) context.refuse("its table is null");
+  if (!is_table_size(*static_cast<const uint32_t*>(provider.table)))
+    context.refuse("its table states a size of ", *static_cast<const uint32_t*>(provider.table), " bytes");
   return {context.name(provider.device, "device"), context.name(provider.id, "id"), name, provider.score};
 }
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/shape.h"
 #include "host/plugins/error_sink.h"
+#include "host/plugins/loader.h"
 
 namespace tenon::host {
 
@@ -27,6 +28,7 @@ struct Device::SharedObject {
   void (*close)(void*);
   void* object = nullptr;
   bool open = false;
+  std::string refusal;  // if it returned TN_UNSUPPORTED
 };
 
 Device::Device(const DeviceType& type, const tn_services* services, int32_t index,
@@ -78,7 +80,7 @@ tn_tensor Device::tensor(tn_dtype dtype, int32_t storage) const {
   tensor.size = sizeof tensor;
   tensor.storage = storage;
   tensor.alignment = kCacheLine;
-  tensor.dl.device = {static_cast<DLDeviceType>(table().description->dlpack_type), 0};
+  tensor.dl.device = {static_cast<DLDeviceType>(table().description->dlpack_type), lent_.index};
   tensor.dl.dtype = dlpack_type(dtype);
   return tensor;
 }
@@ -109,18 +111,21 @@ const void* Device::table_by_id(const char* id, size_t bytes) const {
 
 Device::TableCopy Device::full_size(const void* given, const char* id, const std::string& plugin) const {
   constexpr size_t kTableBytes = 256;  // more than any table of these headers has
-  const size_t size = *static_cast<const uint32_t*>(given);
-  if (size < 2 * sizeof(uint32_t) || size % alignof(void*) != 0)
+  const uint32_t size = *static_cast<const uint32_t*>(given);
+  if (!is_table_size(size))
     fail(TN_PLUGIN_FAULT, who_, ": table \"", id, "\" of ", plugin, " states a size of ", size, " bytes");
-  TableCopy table(std::max(size, kTableBytes) / sizeof(uint64_t), 0);
+  TableCopy table(std::max<size_t>(size, kTableBytes) / sizeof(uint64_t), 0);
   std::memcpy(table.data(), given, size);
   return table;
 }
 
 void* Device::shared(const Origin& by, const tn_shared* shared) {
   if (shared == nullptr) return nullptr;
-  const auto known = shared_.find(shared);
-  if (known != shared_.end()) return known->second->object;
+  if (const auto known = shared_.find(shared); known != shared_.end()) {
+    const SharedObject& object = *known->second;
+    if (!object.open) throw Error(TN_UNSUPPORTED, object.refusal, object.who);
+    return object.object;
+  }
   const std::string who = "plugin \"" + by.plugin + "\" on " + who_;
   if (!TN_HAS(shared, tn_shared, user) || shared->open == nullptr)
     fail(TN_PLUGIN_FAULT, who, ": its tn_shared is too short or has no open");
@@ -130,7 +135,14 @@ void* Device::shared(const Origin& by, const tn_shared* shared) {
   const tn_status opened = call_plugin(by, who, {Tag::kSetup, "open"}, shared->open, services_, sink.get(), lent(),
                                        shared->user, &object.object);
   object.open = opened == TN_OK;
-  sink.check(opened);
+  try {
+    sink.check(opened);
+  } catch (const Error& error) {
+    if (error.code() != TN_UNSUPPORTED) throw;
+    object.refusal = error.what();
+    shared_.emplace(shared, std::move(made));
+    throw;
+  }
   shared_.emplace(shared, std::move(made));
   return object.object;
 }

@@ -49,20 +49,26 @@ class Device {
   [[nodiscard]] const Table* primitives(const char* id) const {
     return static_cast<const Table*>(table_by_id(id, sizeof(Table)));
   }
-  // A table of primitives by id, with the object that its functions get as device.
+  // A table of primitives by id.
   template <typename Table>
   struct Offer {
     const Table* table;
-    void* instance;
     const Origin* by;
-    std::string name;  // of the provider; of the device itself: the id of its plugin
+    std::string name;         // of the provider; of the device itself: the id of its plugin
+    const tn_shared* shared;  // of the provider, or null
   };
   // Returns the tables of the providers, best score first, then the device's own, if any.
   template <typename Table>
   [[nodiscard]] std::vector<Offer<Table>> offers(const char* id);
+  // Returns the object that the functions of an offer get as device. Throws as shared() does.
+  template <typename Table>
+  [[nodiscard]] void* instance_of(const Offer<Table>& offer) {
+    return offer.shared == nullptr ? instance_ : shared(*offer.by, offer.shared);
+  }
   // Returns the device as kernels see it.
   [[nodiscard]] const tn_device* lent() const { return &lent_; }
   // Returns the object of a kernel's or provider's plugin on this device; opens it at the first call. `by`: its plugin.
+  // If it does not open with TN_UNSUPPORTED, all later calls throw that, too.
   void* shared(const Origin& by, const tn_shared* shared);
 
  private:
@@ -93,12 +99,11 @@ template <typename Table>
 std::vector<Device::Offer<Table>> Device::offers(const char* id) {
   std::vector<Offer<Table>> all;
   for (const Provided& each : providers_) {
-    if (std::strcmp(each.provider->table.id, id) != 0) continue;
-    void* const object = shared(*each.provider, each.provider->table.shared);
-    all.push_back({reinterpret_cast<const Table*>(each.table.data()), object == nullptr ? instance_ : object,
-                   each.provider, each.provider->table.name});
+    const tn_provider& by = each.provider->table;
+    if (std::strcmp(by.id, id) == 0)
+      all.push_back({reinterpret_cast<const Table*>(each.table.data()), each.provider, by.name, by.shared});
   }
-  if (const auto* own = primitives<Table>(id); own != nullptr) all.push_back({own, instance_, &type_, type_.plugin});
+  if (const auto* own = primitives<Table>(id); own != nullptr) all.push_back({own, &type_, type_.plugin, nullptr});
   return all;
 }
 
@@ -190,7 +195,8 @@ std::string prepare_primitive(Device& device, const char* id,
     }
     Prepared made;
     try {
-      made.prepare(*offer.by, errors, offer.table->*prepare, offer.instance, device.services(), errors.get(), site);
+      made.prepare(*offer.by, errors, offer.table->*prepare, device.instance_of(offer), device.services(), errors.get(),
+                   site);
     } catch (const Error& error) {
       if (error.code() != TN_UNSUPPORTED || offer.by == &device.origin()) throw;
       continue;

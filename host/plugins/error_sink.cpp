@@ -8,7 +8,11 @@ ErrorSink::ErrorSink(std::string who, ThreadTags* tags, const SymbolNames* names
   errors_->report = [](void* self, const tn_error_report* report) {
     const LoanUse use(self);
     auto* const sink = use.object<ErrorSink>();
-    if (sink != nullptr && report != nullptr) sink->report(*report);
+    if (sink == nullptr || report == nullptr) return;
+    if (TN_HAS(report, tn_error_report, actual))
+      sink->report(*report);
+    else
+      sink->report(TN_PLUGIN_FAULT, "a tn_error_report that states too small a size");
   };
 }
 

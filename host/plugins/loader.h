@@ -22,6 +22,12 @@ namespace tenon::host {
 // short or lacks a required member.
 [[nodiscard]] Manifest describe(const tn_plugin& plugin);
 
+// Whether a table that a plugin returns by id may state this size: that of its first two members or more, and whole
+// pointers.
+[[nodiscard]] constexpr bool is_table_size(uint32_t bytes) {
+  return bytes >= 2 * sizeof(uint32_t) && bytes % alignof(void*) == 0;
+}
+
 // Everything that a plugin offers, ready to be called.
 struct Components {
   std::vector<LayerType> layers;

@@ -52,6 +52,7 @@ OperandCall::OperandCall(const Device& device, const std::vector<Operand>& input
     for (const Operand& operand : *list) {
       tn_tensor tensor = device.tensor(operand.dtype, operand.rows == nullptr ? TN_DENSE : TN_ROW_SPARSE);
       tensor.dl.data = operand.data;
+      tensor.alignment = alignment_of(operand.data);
       tensor.part = operand.rows;
       tensors_.push_back(tensor);
     }
@@ -75,7 +76,7 @@ std::unique_ptr<OperandCall> OperandCall::over_grid(Device& device, ErrorSink& s
                                                     const std::vector<Operand>& inputs,
                                                     const std::vector<Operand>& outputs) {
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const PointwiseSite site(program, types_of(inputs), types_of(outputs), rows, columns);
+  const PointwiseSite site(program, TN_F32, types_of(inputs), types_of(outputs), rows, columns);
   prepare_primitive(device, TN_POINTWISE, &tn_pointwise_table::prepare, site.get(), sink, made->prepared_);
   return made;
 }
@@ -84,7 +85,7 @@ std::unique_ptr<OperandCall> OperandCall::over_rows(Device& device, ErrorSink& s
                                                     int64_t capacity, int64_t width, const std::vector<Operand>& inputs,
                                                     const std::vector<Operand>& outputs) {
   std::unique_ptr<OperandCall> made(new OperandCall(device, inputs, outputs));
-  const PointwiseSite site(program, types_of(inputs), types_of(outputs), tn_dim_constant(capacity),
+  const PointwiseSite site(program, TN_F32, types_of(inputs), types_of(outputs), tn_dim_constant(capacity),
                            tn_dim_constant(width));
   std::vector<uint8_t> indexed_inputs;
   for (size_t i = 0; i < inputs.size(); ++i)

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/graph/passes.h"
 #include "tests/support/graphs/graph_interpreter.h"
+#include "tests/support/symbols.h"
 
 namespace tenon_tests {
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr int64_t kSamples = 3;
 constexpr int64_t kRows = 5;  // of all sequences
-const std::vector<int64_t> kSymbols = {0, kSamples, kRows};
+const std::vector<int64_t> kSymbols = symbol_values({0, kSamples, kRows});
 
 int64_t count_of(const Shape& shape) { return tenon_tests::count_of(shape, kSymbols); }
 

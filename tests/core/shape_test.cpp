@@ -63,7 +63,7 @@ TEST(DtypeName, AlsoNamesTypesThatAreNotStored) {
   EXPECT_EQ(dtype_name(TN_F32), "float32");
   EXPECT_EQ(dtype_name(TN_DTYPE(3, 64)), "dtype(code 3, bits 64)");  // kDLOpaqueHandle
   EXPECT_EQ(dtype_name(TN_DTYPE(9, 8)), "dtype(code 9, bits 8)");
-  EXPECT_EQ(dtype_name(TN_F32 + (1u << 16)), "dtype(code 2, bits 32)");  // two lanes
+  EXPECT_EQ(dtype_name(TN_F32 + (1u << 16)), "dtype(code 2, bits 32, lanes 2)");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/support/paths.h"
+#include "tests/support/symbols.h"
 
 namespace tenon_tests {
 
@@ -278,9 +279,11 @@ class PreparedCall {
   PreparedCall(const PreparedCall&) = delete;
   PreparedCall& operator=(const PreparedCall&) = delete;
 
+  // sizes: of symbols, as symbol_values takes them.
   tn_status run(const std::vector<void*>& inputs, const std::vector<void*>& outputs,
-                const std::vector<uint8_t>& requests, const std::vector<int64_t>& symbols, int32_t workers,
+                const std::vector<uint8_t>& requests, const std::vector<int64_t>& sizes, int32_t workers,
                 uint64_t seed = 1) {
+    const std::vector<int64_t> symbols = symbol_values(sizes);
     RandomPool pool(workers, seed);
     Guarded workspace(prepared.workspace_bytes, 0x7f);
     std::vector<tn_tensor> tensors(inputs.size() + outputs.size());

@@ -3,6 +3,7 @@
 #include "tests/devices/cuda_device.h"
 
 #include "tests/devices/cuda_programs.h"
+#include "tests/support/symbols.h"
 
 namespace tenon_tests {
 
@@ -36,7 +37,7 @@ class CudaRun {
   std::vector<std::vector<uint8_t>> run() { return run(case_); }
   std::vector<std::vector<uint8_t>> run(const PointwiseCase& c, void* stream = nullptr) {
     std::vector<CudaMemory> inputs, outputs, symbols;
-    const std::vector<int64_t> values = {0, c.rows, c.columns};
+    const std::vector<int64_t> values = symbol_values({0, c.rows, c.columns});
     const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
     symbols.emplace_back(device_, std::vector<uint8_t>(first, first + values.size() * sizeof values[0]));
     for (size_t i = 0; i < c.inputs.size(); ++i) inputs.emplace_back(device_, bytes_of(input_type(c, i), c.inputs[i]));

@@ -92,9 +92,9 @@ class Coalesce : public testing::Test {
         ->prepare_coalesce(device_.device(), device_.services(), device_.errors(), &coalesce, prepared);
   }
 
-  // Returns the values of the symbols: the sizes of the parts.
+  // Returns the sizes of the symbols, for symbol_values: those of the parts.
   static std::vector<int64_t> symbols(const Case& c) {
-    std::vector<int64_t> result(kFirstCount, 0);
+    std::vector<int64_t> result = {0, 0};
     for (const Part& part : c.parts) result.push_back(static_cast<int64_t>(part.ids.size()));
     return result;
   }
@@ -243,8 +243,8 @@ TEST_F(Coalesce, RefusesOtherSizes) {
   Rows rows(TN_F32, 10, 2);
   for (const auto& [first, second] : {std::pair<int64_t, int64_t>{4, 1}, {-1, 0}, {-1, 4}}) {
     std::vector<int64_t> sizes = symbols(c);
-    sizes[kFirstCount] = first;
-    sizes[kFirstCount + 1] = second;
+    sizes[2] = first;
+    sizes[3] = second;
     EXPECT_EQ(run(c, rows, TN_REQUEST_WRITE, 1, sizes), TN_MISUSE) << first << " and " << second;
     EXPECT_EQ(device_.message, "a coalesce call of another size than it was prepared for");
   }

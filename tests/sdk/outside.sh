@@ -65,7 +65,7 @@ if "$tenon" train "$work/swish.toml" --set layer.bent.panic=true >"$work/panic.o
   echo "a panic is not an error"
   exit 1
 fi
-expect "$work/panic.out" '^tenon: .*layer "bent" \([a-z_.]+\): panic at rust/swish.rs:[0-9]+: the attribute "panic" asks for it'
+expect "$work/panic.out" '^tenon: .*layer "bent" \(outside.swish, native kernel "outside_swish"\): panic at rust/swish.rs:[0-9]+: the attribute "panic" asks for it'
 if [[ "$(wc -l <"$work/panic.out")" -ne 1 ]]; then
   echo "a panic prints more than its error:"
   cat "$work/panic.out"

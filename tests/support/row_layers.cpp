@@ -123,7 +123,7 @@ class PositiveKernel {
   void forward(const tn::Call& call) const {
     const auto* in = call.in<T>(0);
     const auto& ragged = *static_cast<const tn_ragged*>(call.input(0)->part);
-    const int64_t* const from = ragged.offsets[ragged.levels - 1];
+    const int64_t* const from = ragged.offsets[0];
     auto* const offsets = call.out<int64_t>(1);
     const int64_t sequences = call.size(sequences_);
     int64_t kept = 0;

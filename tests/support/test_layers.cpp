@@ -146,7 +146,7 @@ struct Tables {
                          1,
                          input_attributes,
                          suffixes,
-                         0,
+                         1,
                          0};
     cost_description = {sizeof cost_description,
                         TN_ROLE_COST,
@@ -160,7 +160,7 @@ struct Tables {
                         0,
                         nullptr,
                         nullptr,
-                        0,
+                        1,
                         0};
     input_type.size = cost_type.size = sizeof(tn_layer_type);
     input_type.description = &input_description;

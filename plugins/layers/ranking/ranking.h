@@ -53,7 +53,7 @@ inline void put(const tn_tensor& tensor, int64_t i, double value, bool add) {
 // The offsets [sequences + 1] of the innermost sequences of a ragged tensor.
 inline const int64_t* innermost(const tn_tensor& tensor) {
   const auto& ragged = *static_cast<const tn_ragged*>(tensor.part);
-  return ragged.offsets[ragged.levels - 1];
+  return ragged.offsets[0];
 }
 
 // Fills `prepared` with a copy of `binding`, which the host destroys.

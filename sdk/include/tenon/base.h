@@ -4,7 +4,8 @@
  * - Pure C99. A plugin imports no symbol from the host: both sides exchange tables of function pointers.
  * - A struct whose first member is `uint32_t size` may grow at its end. It is passed by pointer only; the side that
  *   makes it sets `size` to sizeof; the side that reads it checks TN_HAS before reading a member newer than ABI 0.2.
- *   A struct without `size` is frozen for ever and may be passed by value in arrays.
+ * The host refuses one with a smaller size than in 0.2, such as 0 from a member that was forgotten. A struct without
+ * `size` is frozen for ever and may be passed by value in arrays.
  * - Strings are NUL-terminated UTF-8. Reserved members are zero.
  * - Ownership has three forms: the caller's buffer; borrowed until a stated moment; a handle with its own destroy
  *   function. Memory allocated by one side is never freed by the other.

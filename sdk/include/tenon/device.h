@@ -18,10 +18,10 @@ typedef struct tn_device_properties {
 /* The argument of a device type's open. */
 typedef struct tn_device_open {
   uint32_t size;
-  int32_t index; /* from 0 */
-  const tn_services* services;
-  const tn_errors* errors;
-  void* user; /* of the device type's table */
+  int32_t index;               /* from 0 */
+  const tn_services* services; /* valid until close */
+  const tn_errors* errors;     /* valid until open returns */
+  void* user;                  /* of the device type's table */
 } tn_device_open;
 
 /* One copy. */
@@ -67,11 +67,13 @@ typedef struct tn_device_type {
   tn_status (*fill)(void* device, const tn_errors* errors, void* stream, void* memory, uint8_t value, uint64_t bytes);
   /* [setup] */
   tn_status (*stream_create)(void* device, const tn_errors* errors, void** stream);
+  /* [setup] */
   void (*stream_destroy)(void* device, void* stream);
   /* [any] Blocks until the stream is empty. Never called inside a step. */
   tn_status (*stream_wait)(void* device, const tn_errors* errors, void* stream);
   /* [setup] Events order work between streams. */
   tn_status (*event_create)(void* device, const tn_errors* errors, void** event);
+  /* [setup] */
   void (*event_destroy)(void* device, void* event);
   /* [run] */
   tn_status (*event_record)(void* device, const tn_errors* errors, void* event, void* stream);
@@ -85,9 +87,12 @@ enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
 
 /* Primitive tables. Each has one prepare: [setup], several bindings at once, `prepared` comes with size set and the
  * rest zero, TN_UNSUPPORTED with a report that names the missing feature. The runs are [run]. All tensors are dense and
- * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols. */
+ * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols, not from the tensors:
+ * those of updates have no shape. */
 
-/* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. */
+/* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. The bits of an element of C follow from its
+ * row of op(A), its column of op(B), and dtype, n, k, flags and alpha; never from batch, m, its place or the number of
+ * threads: what a model answers for a sample does not depend on the samples beside it. */
 #define TN_GEMM "tenon.gemm/1"
 typedef struct tn_gemm {
   uint32_t size;
@@ -109,7 +114,7 @@ typedef struct tn_gemm_table {
 #define TN_POINTWISE "tenon.pointwise/1"
 typedef struct tn_pointwise_site {
   uint32_t size;
-  tn_dtype compute;          /* TN_F32 or TN_F64: type of float values */
+  tn_dtype compute;          /* TN_F32 or TN_F64: type of float values, and the bits of ints */
   const tn_program* program; /* borrowed until prepare returns */
   const uint8_t* extents;    /* [instructions_count] extent of every value, derived by the host */
   const tn_dtype* inputs;    /* [inputs_count] element types in memory */

@@ -1,4 +1,4 @@
-/* Tenon SDK: fusion patterns, "tenon.fusion/1": one kernel for several layers. SPDX-License-Identifier: MIT
+/* Tenon SDK: fusion patterns: one kernel for several layers. SPDX-License-Identifier: MIT
  *
  * A fusion pattern is a chain of layer types, such as softmax and cross_entropy, that one kernel computes. It matches
  * layers of which each has an output of the layer before it among its inputs. The host treats a matched chain as one

@@ -2,7 +2,9 @@
  *
  * Call order for one layer: supports, query, then prepare for forward and, if the machine trains and the gradient of an
  * input or parameter is wanted, for backward. A kernel that returns TN_UNSUPPORTED from one of them is passed over: the
- * host takes the kernel with the next lower score, or the layer's recorded body.
+ * host takes the kernel with the next lower score, or the layer's recorded body. So does every failure of supports but
+ * TN_OUT_OF_MEMORY, and an input of storage TN_CSR: kernels of this version get none. The order may be gone through
+ * several times for one layer, for example when the machine grows; equal sites get equal answers.
  *
  * The operands of a call are tensors in this order. Classes of which a layer has none take no place.
  *
@@ -47,22 +49,23 @@ typedef struct tn_kernel_site {
   const tn_spec* const* parameters;
   const tn_spec* const* buffers;
   const tn_spec* const* carried;
-  /* [inputs_count + parameters_count] 1: backward may be asked for the gradient; 0: it never is. All 0: no backward. */
+  /* [inputs_count + parameters_count] 1: backward may be asked for the gradient; 0: it never is. All 0, as for a
+   * metric: no backward. */
   const uint8_t* gradients;
   const struct tn_fusion_site* fusion; /* the fused layers (tenon/fusion.h), `attributes` being those of the last;
                                         null: one layer */
   const tn_device* device;
   void* shared; /* the object of the kernel's tn_shared; null without one, and in supports */
   const tn_services* services;
-  const tn_errors* errors;
-  void* user; /* of the kernel's table */
+  const tn_errors* errors; /* runs have their own: tn_execution.errors */
+  void* user;              /* of the kernel's table */
 } tn_kernel_site;
 
 /* The requirements of a kernel at a site, filled in by query. The host owns the arrays, which begin with the values
  * stated. */
 typedef struct tn_kernel_needs {
   uint32_t size;
-  uint32_t draws;     /* draw numbers that the call uses (tn_call.draw); at first 0 */
+  uint32_t draws;     /* draw numbers that the call uses (tn_call.draw), at first 0 */
   uint8_t* reads_in;  /* [inputs, parameters, buffers, carried] 1: backward reads it; at first 0 */
   uint8_t* reads_out; /* [outputs] 1: backward reads the layer output; at first 0 */
   /* [outputs] number of the layer input whose memory the output may share if nobody reads that input afterwards: their
@@ -76,8 +79,9 @@ typedef struct tn_kernel_needs {
    * number on failure. The tensor is null in forward if nobody reads it. */
   int32_t (*saved)(void* self, const tn_spec* spec);
   /* [setup] Declares that the gradient of parameter number `parameter`, [height, width...], is written as `count` rows:
-   * values [count, width...] in place of the gradient, and ids int64 [count], in [0, height), which may be equal. The
-   * parameter must have TN_PARAMETER_SPARSE_GRADIENT. */
+   * values [count, width...] in place of the gradient, and ids int64 [count], in [0, height), which may be equal. Plan
+   * must have declared TN_PARAMETER_SPARSE_GRADIENT. TN_UNSUPPORTED if the user turned such gradients off: then the
+   * kernel writes the whole gradient, or returns TN_UNSUPPORTED. */
   tn_status (*rows)(void* self, uint32_t parameter, const tn_dim* count);
 } tn_kernel_needs;
 
@@ -92,8 +96,9 @@ typedef struct tn_kernel {
   uint32_t dtypes_count;
   uint32_t reserved;
   const tn_dtype* dtypes; /* compute types offered */
-  /* [setup] TN_OK, or TN_UNSUPPORTED. *score holds the table's score on entry; a kernel may change it for this site,
-   * for example to lose for small sizes. */
+  /* [setup] TN_OK, or TN_UNSUPPORTED with a report of the reason, which users see if no other kernel takes the layer.
+   * *score holds the table's score on entry; a kernel may change it for this site, for example to lose for small sizes.
+   */
   tn_status (*supports)(const tn_kernel_site* site, int32_t* score);
   /* [setup] Fills in `needs`. TN_UNSUPPORTED as above. */
   tn_status (*query)(const tn_kernel_site* site, tn_kernel_needs* needs);

@@ -65,8 +65,8 @@ enum {
 typedef struct tn_rows_rule {
   uint32_t size;
   int32_t rule;     /* TN_ROWS_* */
-  const tn_spec* a; /* TN_RAGGED; of TN_ROWS_DATA also dense: its first dimension counts the sequences */
-  const tn_spec* b; /* TN_ROWS_CONCATENATED; else null */
+  const tn_spec* a; /* an input, TN_RAGGED; of TN_ROWS_DATA also dense: its first dimension counts the sequences */
+  const tn_spec* b; /* TN_ROWS_CONCATENATED: another input, TN_RAGGED; else null */
   int64_t window;   /* TN_ROWS_STRIDED: at least 1 */
   int64_t stride;   /* TN_ROWS_STRIDED: at least 1 */
   int64_t padding;  /* TN_ROWS_STRIDED: zero rows before and after each sequence, together; at least 0 */
@@ -75,7 +75,8 @@ typedef struct tn_rows_rule {
   const tn_dim* bound;
 } tn_rows_rule;
 
-/* The argument of plan: a layer's inputs, and functions that declare its results. [setup], valid until plan returns. */
+/* The argument of plan: a layer's inputs, and functions that declare its results. [setup], valid until plan returns. A
+ * function that fails reports the reason; plan then returns its status, or TN_INVALID after a negative number. */
 typedef struct tn_planner {
   uint32_t size;
   uint32_t inputs_count; /* connected values, those of a variadic port included */
@@ -159,7 +160,7 @@ typedef struct tn_layer_description {
   const tn_attribute* const* attributes;
   const char* const* parameters; /* suffixes that may be declared, buffers included */
   uint32_t state_version; /* rises when model files hold something else: names or meanings of attributes, parameters,
-                             buffers (tenon/migrate.h); 1 at first */
+                             buffers (tenon/migrate.h); 1 at first, never 0 */
   uint32_t reserved;
 } tn_layer_description;
 

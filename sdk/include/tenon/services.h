@@ -90,11 +90,13 @@ typedef struct tn_device {
 } tn_device;
 
 /* An object that all kernels and providers of a plugin share on a device, such as a handle of a vendor's library. The
- * host makes one for each open device and tn_shared table, before the first query or prepare that gets it. */
+ * host makes one for each open device and tn_shared table, right before the first query or prepare that gets it. */
 typedef struct tn_shared {
   uint32_t size;
   uint32_t reserved;
-  /* [setup] Makes the object. On failure reports the reason and does not write *shared. */
+  /* [setup] Makes the object. On failure reports the reason to `errors`, which is valid until open returns, and does
+   * not write *shared. TN_UNSUPPORTED: the kernels and providers that need the object are passed over on this device,
+   * and open is not called for it again. */
   tn_status (*open)(const tn_services* services, const tn_errors* errors, const tn_device* device, void* user,
                     void** shared);
   /* [setup] Frees it, after all bindings made with it, before the device is closed. */

@@ -21,17 +21,19 @@ typedef char tn_dltensor_has_48_bytes[sizeof(DLTensor) == 48 && offsetof(DLTenso
 
 /* Symbols a dimension can depend on. A machine is planned once for the bounds and runs any size below. */
 enum {
-  TN_SYMBOL_NONE = 0,        /* a constant: the value is `offset` */
-  TN_SYMBOL_SAMPLES = 1,     /* samples in the minibatch */
-  TN_SYMBOL_FIRST_RAGGED = 2 /* this and above: rows of each ragged level, numbered by the host */
+  TN_SYMBOL_NONE = 0,         /* a constant: the value is `offset` */
+  TN_SYMBOL_SAMPLES = 1,      /* samples in the minibatch */
+  TN_SYMBOL_FIRST_RAGGED = 16 /* this and above: rows of each ragged level, numbered by the host; the numbers between
+                                 are not given out yet */
 };
 #define TN_UNBOUNDED ((int64_t)-1)
 
-/* One dimension: value = coefficient * symbol + offset, never more than bound. Frozen. */
+/* One dimension: value = coefficient * symbol + offset, never more than bound. Never negative: the offset is at least
+ * 0, and the coefficient of a symbol at least 1. Frozen. */
 typedef struct tn_dim {
   int64_t coefficient;
   int64_t offset;
-  int64_t bound; /* TN_UNBOUNDED until a machine is planned; for a constant, the constant */
+  int64_t bound; /* set by the host: TN_UNBOUNDED until a machine is planned; for a constant, the constant */
   int32_t symbol;
   int32_t reserved;
 } tn_dim;
@@ -52,12 +54,13 @@ static inline int64_t tn_dim_value(const tn_dim* d, const int64_t* symbols) {
   return d->symbol == TN_SYMBOL_NONE ? d->offset : d->coefficient * symbols[d->symbol] + d->offset;
 }
 
-/* What is known of a tensor before it has memory. dims is borrowed as long as the spec is. */
+/* What is known of a tensor before it has memory. dims is borrowed as long as the spec is. The host refuses other
+ * storages and layouts than those below, and element types of more than one lane. */
 typedef struct tn_spec {
   uint32_t size;
   tn_dtype dtype;
-  int32_t storage;
-  int32_t rank; /* 0 (one element) to TN_MAX_RANK */
+  int32_t storage; /* TN_DENSE, ... */
+  int32_t rank;    /* 0 (one element) to TN_MAX_RANK */
   const tn_dim* dims;
   uint32_t layout; /* 0: row-major; other numbers are not given out yet */
   uint32_t levels; /* TN_RAGGED: 1 = sequences, 2 = sub-sequences; else 0 */
@@ -77,7 +80,7 @@ typedef struct tn_row_sparse {
 typedef struct tn_ragged {
   uint32_t size;
   uint32_t levels;
-  const int64_t* capacity; /* [levels] sequences that fit, from the outermost level */
+  const int64_t* capacity; /* [levels] sequences that fit, from the inside, as in tn_spec.outer */
   int64_t* const* offsets; /* [levels] each [capacity + 1]: start rows; the last one in use is the end */
 } tn_ragged;
 typedef struct tn_csr {
@@ -88,17 +91,16 @@ typedef struct tn_csr {
   int64_t* ids;        /* [capacity] column of each entry */
 } tn_csr;
 
-enum { TN_TENSOR_READ_ONLY = 1 };
-
 /* A tensor with memory. The host owns the struct, the memory and the shape array, and rewrites them between
  * calls, never during one. dl.shape holds the current sizes; where a call writes the size of a dimension (TN_ROWS_DATA)
- * it holds the bound, and the size is in tn_execution.symbols. dl.strides is null (row-major). */
+ * it holds the bound, and the size is in tn_execution.symbols. Elements are row-major: dl.strides is null, or says so.
+ * Values begin at tn_data: dl.byte_offset need not be 0. */
 typedef struct tn_tensor {
   uint32_t size;
   int32_t storage;
-  uint32_t layout;
-  uint32_t alignment; /* bytes; dl.data is at least so aligned */
-  uint64_t flags;
+  uint32_t layout;    /* as in tn_spec */
+  uint32_t alignment; /* bytes; the values are at least so aligned: 64 in all calls but those of updaters */
+  uint64_t flags;     /* 0: none are given out yet */
   DLTensor dl;
   const void* part; /* tn_row_sparse, tn_ragged or tn_csr, by storage; null for dense */
 } tn_tensor;
@@ -107,6 +109,12 @@ typedef struct tn_tensor {
  */
 static inline uint8_t* tn_data(const tn_tensor* tensor) {
   return tensor == NULL || tensor->dl.data == NULL ? NULL : (uint8_t*)tensor->dl.data + tensor->dl.byte_offset;
+}
+/* The current number of elements; 1 for a tensor of rank 0. */
+static inline int64_t tn_elements(const tn_tensor* tensor) {
+  int64_t elements = 1;
+  for (int32_t i = 0; i < tensor->dl.ndim; ++i) elements *= tensor->dl.shape[i];
+  return elements;
 }
 
 #ifdef __cplusplus

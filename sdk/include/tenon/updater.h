@@ -61,7 +61,9 @@ typedef struct tn_update_recorder {
   /* Sets the program; copies it. Required once.
    *   inputs:  0 parameter (FULL), 1 gradient (FULL), then the states in order (their extents), then `scalars` (SCALAR)
    *   outputs: 0 new parameter, then the new states in order
-   * With a PER_ROW state the grid has the parameter's rows, and the elements of a row as columns. */
+   * The grid: TN_GRAIN_ELEMENT: one row, of which each column is an element of any parameter of the set;
+   * TN_GRAIN_ROW: the rows of one parameter, with the elements of a row as columns; TN_GRAIN_TENSOR: one row, with all
+   * elements of one parameter. A row-sparse gradient: its rows, whatever the grain; TN_GRAIN_TENSOR is refused. */
   tn_status (*program)(void* self, const tn_update* update);
   void* user; /* of the updater type's table */
 } tn_update_recorder;
@@ -72,7 +74,7 @@ typedef struct tn_updater_description {
   const char* type;
   const char* doc; /* the formula and its source */
   const tn_attribute* const* attributes;
-  uint32_t state_version; /* changes with the meaning of a state */
+  uint32_t state_version; /* rises with the meaning of a state; 1 at first, never 0 */
   uint32_t reserved;
 } tn_updater_description;
 

@@ -274,12 +274,14 @@ TEST(FusionPatterns, LiesAreTheKernelsFault) {
     needs->in_place[1] = 2;
     return TN_OK;
   };
-  EXPECT_THAT(refusal(odd), HasSubstr("layer \"p\", \"cost\" (native): kernel \"odd_fusion\" of tenon.test.odd "
-                                      "shares the memory of input 2; the layer has 2"));
+  EXPECT_THAT(refusal(odd),
+              HasSubstr("layer \"p\", \"cost\" (native kernel \"odd_fusion\"): kernel \"odd_fusion\" of tenon.test.odd "
+                        "shares the memory of input 2; the layer has 2"));
   EXPECT_THAT(refusal(odd), HasSubstr(tn_status_text(TN_PLUGIN_FAULT)));
   OnePattern empty;
   empty.kernel.prepare = [](const tn_kernel_site*, int32_t, tn_prepared*) -> tn_status { return TN_OK; };
-  EXPECT_THAT(refusal(empty), HasSubstr("layer \"p\", \"cost\" (native): odd_fusion prepared no function"));
+  EXPECT_THAT(refusal(empty),
+              HasSubstr("layer \"p\", \"cost\" (native kernel \"odd_fusion\"): odd_fusion prepared no function"));
   EXPECT_THAT(refusal(empty), HasSubstr(tn_status_text(TN_PLUGIN_FAULT)));
 }
 

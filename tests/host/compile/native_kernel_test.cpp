@@ -27,7 +27,7 @@ constexpr int64_t kSamples = 6, kWidth = 3;
 // x (a parameter [kSamples, kWidth]) -> a layer of native_layers.h -> test_cost with the weights 1, 2, 3, ...
 class Model {
  public:
-  Model(const std::string& type, const std::vector<std::string>& kernels, bool training = true)
+  Model(const std::string& type, const std::vector<std::string>& kernels, bool training = true, bool sparse = true)
       : native_(kernels), host_({1, {plugin_folder()}, nullptr, {}}) {
     host_.add_plugin(&test_layers());
     host_.add_plugin(&native_.plugin());
@@ -38,7 +38,8 @@ class Model {
     const bool table = type == "native_table";
     if (!table)
       x_ = host_.layer("test_input", {rows}, {{"rows", kSamples}, {"shape", std::vector<int64_t>{kWidth}}}, "x");
-    out_ = table ? host_.layer(type, {rows}, {{"height", kSamples}, {"width", kWidth}}, "x")
+    out_ = table ? host_.layer(type, {rows}, {{"height", kSamples}, {"width", kWidth}, {"param.values.sparse", sparse}},
+                               "x")
                  : host_.layer(type, {x_}, {}, "out");
     cost_ = host_.layer("test_cost", {out_, host_.data(weight)}, {}, "cost");
     parameters_ = host_.parameters({cost_}, 3);
@@ -203,6 +204,13 @@ TEST(NativeKernel, WritesGradientsByRows) {
     EXPECT_EQ(static_cast<const int64_t*>(rows.ids.data)[0], 3);
     EXPECT_EQ(static_cast<const int64_t*>(rows.ids.data)[1], 4);
   }
+}
+
+// A user may want the whole gradient: the kernel is told and may leave the layer to its body.
+TEST(NativeKernel, RowsThatTheUserTurnedOffAreUnsupported) {
+  const Model dense("native_table", {"table"}, true, false);
+  EXPECT_THAT(dense.kernels(), ElementsAre());
+  EXPECT_EQ(dense.train(), Model("native_table", {}).train());
 }
 
 }  // namespace

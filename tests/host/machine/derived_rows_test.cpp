@@ -199,7 +199,8 @@ TEST_F(RowsModel, KernelsThatWriteWrongNumbersAreStopped) {
     return message_of([&] { forward({1, 1, 1}, {0, 1, 2, 3}); });
   };
   EXPECT_THAT(fault("count"), HasSubstr("its kernel \"positive\" wrote 4 as the number of rows; expected 0 to 3"));
-  EXPECT_THAT(fault("begin"), HasSubstr("layer \"kept_begin\" (native): its kernel \"positive\" wrote offsets that "
+  EXPECT_THAT(fault("begin"), HasSubstr("layer \"kept_begin\" (test_positive, native kernel \"positive\"): its kernel "
+                                        "\"positive\" wrote offsets that "
                                         "begin with 1; expected 0"));
   EXPECT_THAT(fault("order"), HasSubstr("offsets that fall from 4 to 2 at sequence 1"));
   EXPECT_THAT(fault("end"), HasSubstr("offsets that end at 4, and 3 rows"));

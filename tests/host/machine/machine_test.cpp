@@ -222,8 +222,9 @@ TEST_F(MachineRules, PrepareAndRunNameTheSameComponent) {
   forward(m);
   broken = true;
   const Error run = failure([&] { m.backward(); });
-  EXPECT_STREQ(run.what(), "layer \"a_test_brittle\" (native, backward): broken on request");
-  EXPECT_EQ(run.component(), "layer \"a_test_brittle\" (native, backward)");
+  EXPECT_STREQ(run.what(),
+               "layer \"a_test_brittle\" (test_brittle, native kernel \"brittle\", backward): broken on request");
+  EXPECT_EQ(run.component(), "layer \"a_test_brittle\" (test_brittle, native kernel \"brittle\", backward)");
   const Error prepare = failure([&] { (void)machine(parameters, costs); });
   EXPECT_STREQ(prepare.what(), run.what());
   EXPECT_EQ(prepare.component(), run.component());

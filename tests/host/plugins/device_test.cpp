@@ -172,13 +172,16 @@ TEST(LateFailures, TheirTextArrives) {
 
 // Counts the shared objects of the provider and of kernels.
 struct Counts {
-  int opened = 0, open = 0, products = 0;
+  int asked = 0, opened = 0, open = 0, products = 0;
+  bool refuses = false;
 };
 Counts counts;
 
 tn_status open_shared(const tn_services*, const tn_errors* errors, const tn_device* device, void* user, void** shared) {
   if (std::strcmp(device->kind, "cpu") != 0 || device->index != 0 || user != &counts)
     return tn_fail(errors, TN_INVALID, nullptr, "another device or user");
+  ++counts.asked;
+  if (counts.refuses) return tn_fail(errors, TN_UNSUPPORTED, nullptr, "the library is too old");
   const auto* table = static_cast<const tn_gemm_table*>(device->table(device->self, TN_GEMM, sizeof(tn_gemm_table)));
   if (table == nullptr || table->prepare == nullptr || device->table(device->self, "tenon.none/1", 8) != nullptr)
     return tn_fail(errors, TN_INVALID, nullptr, "the tables of the device are not those of the cpu");
@@ -286,6 +289,38 @@ TEST(Providers, ShareOneObjectPerDeviceWithKernels) {
     EXPECT_EQ(counts.open, 2);
   }
   EXPECT_EQ(counts.open, 0) << "closed with the devices";
+}
+
+// An object that cannot be made here is asked for once; the device's own table takes its place.
+TEST(Providers, ArePassedOverWithoutTheirSharedObject) {
+  const Sharers sharers;
+  const Host host({1, {plugin_folder()}, nullptr, {}});
+  host.add_plugin(&sharers.plugin);
+  counts.refuses = true;
+  const Net net(host, "cpu", 70, 40);
+  EXPECT_THAT(net.kernels("gemm"), testing::Each("tenon.cpu"));
+  EXPECT_EQ(counts.asked, 1);
+  DataOptions x;
+  x.name = "y", x.shape = {3};
+  const Layer sharing = host.layer("test_sharing", {host.data(x)}, {}, "sharing");
+  EXPECT_THAT(message_of([&] { (void)host.machine(host.parameters({sharing}, 1), {sharing}, {}); }),
+              testing::AllOf(HasSubstr("layer \"sharing\" (test_sharing)"), HasSubstr("kernel \"sharing\""),
+                             HasSubstr("the library is too old")));
+}
+
+TEST(Providers, WithATableOfAnUnsoundSizeAreRefused) {
+  for (const uint32_t size : {4U, 20U}) {
+    const tn_gemm_table table = {size, 0, prepare_long};
+    const tn_provider odd = {sizeof odd, 5, "cpu", TN_GEMM, "odd", &table, nullptr};
+    const tn_provider* const list[] = {&odd};
+    tn_plugin plugin = bare_plugin("tenon.test.odd");
+    plugin.providers = list;
+    plugin.providers_count = 1;
+    const Host host({1, {plugin_folder()}, nullptr, {}});
+    EXPECT_THAT(message_of([&] { host.add_plugin(&plugin); }),
+                HasSubstr("provider \"odd\": its table states a size of " + std::to_string(size) + " bytes"));
+    const Net net(host, "cpu", 3, 2);
+  }
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {
   EXPECT_THAT(refused_when_loaded("bad_throw"), HasSubstr("threw an exception"));
   EXPECT_THAT(refused_when_loaded("bad_differs"), HasSubstr("the attribute \"size\" differs in the code"));
   EXPECT_THAT(refused_when_loaded("bad_hidden_minor"), HasSubstr("needs a host of 0.98"));
-  EXPECT_THAT(refused_when_loaded("bad_size"), AllOf(HasSubstr("a layer type"), HasSubstr("\"plan\"")));
+  EXPECT_THAT(refused_when_loaded("bad_size"), AllOf(HasSubstr("a layer type"), HasSubstr("\"user\"")));
 }
 
 TEST_F(RegistryTest, AMissingLibraryCarriesItsHint) {

@@ -103,23 +103,27 @@ TEST_F(ThreadTagsTest, AGoodPluginPasses) {
 
 TEST_F(ThreadTagsTest, WhatRunMustNotDo) {
   const auto run = [this](const std::string& how) { return [this, made = machine(how)] { forward(made); }; };
-  expect_fault(run("run_allocates"), "layer \"run_allocates\" (native)", "run [run]",
-               "called tenon.memory/1 allocate, which is allowed inside [setup] and [io] only");
+  expect_fault(run("run_allocates"), "layer \"run_allocates\" (test_threads, native kernel \"bad_threads\")",
+               "run [run]", "called tenon.memory/1 allocate, which is allowed inside [setup] and [io] only");
   expect_fault(run("task_allocates"), "run [run]", "called tenon.memory/1 allocate");
   expect_fault(run("phase_allocates"), "run [run]", "called tenon.memory/1 allocate");
   expect_fault(
-      run("for_each_elsewhere"), "during layer \"for_each_elsewhere\" (native)", "run [run]",
+      run("for_each_elsewhere"), "during layer \"for_each_elsewhere\" (test_threads, native kernel \"bad_threads\")",
+      "run [run]",
       "a thread that is in no call from the host called parallel->for_each, which is allowed inside [run] only");
   expect_fault(run("use_prepare_errors"), "run [run]",
-               "used the error sink that was lent to layer \"use_prepare_errors\" (native) and has been taken back");
+               "used the error sink that was lent to layer \"use_prepare_errors\" (test_threads, native kernel "
+               "\"bad_threads\") and has been taken back");
 }
 
 TEST_F(ThreadTagsTest, WhatSetupMustNotDo) {
   forward(machine("good"));  // the plugin keeps the pointer to the thread pool
   const uint64_t bytes = host_.count().bytes_now;
-  expect_fault([this] { (void)machine("prepare_for_each"); }, "layer \"prepare_for_each\" (native)", "prepare [setup]",
+  expect_fault([this] { (void)machine("prepare_for_each"); },
+               "layer \"prepare_for_each\" (test_threads, native kernel \"bad_threads\")", "prepare [setup]",
                "called parallel->for_each");
-  expect_fault([this] { (void)machine("prepare_phases"); }, "layer \"prepare_phases\" (native)", "prepare [setup]",
+  expect_fault([this] { (void)machine("prepare_phases"); },
+               "layer \"prepare_phases\" (test_threads, native kernel \"bad_threads\")", "prepare [setup]",
                "called parallel->phases");
   EXPECT_EQ(host_.count().bytes_now, bytes) << "the binding that was made must be freed";
 }
@@ -190,10 +194,13 @@ TEST_F(ThreadTagsTest, AnApplicationMustNotCallInFromAPlugin) {
   EXPECT_EQ(told([&] { forward(*running); }).message, "");
   ASSERT_EQ(inner.size(), 2U);
   EXPECT_EQ(inner[0].code, TN_MISUSE);
-  EXPECT_THAT(inner[0].message, AllOf(HasSubstr("plan [setup] was to be called before layer \"prepare_logs\" (native)"),
+  EXPECT_THAT(inner[0].message, AllOf(HasSubstr("plan [setup] was to be called before layer \"prepare_logs\" "
+                                                "(test_threads, native kernel \"bad_threads\")"),
                                       HasSubstr("prepare [setup] returned")));
   EXPECT_EQ(inner[1].code, TN_MISUSE);
-  EXPECT_THAT(inner[1].message, HasSubstr("run [run] was to be called before layer \"run_logs\" (native)"));
+  EXPECT_THAT(
+      inner[1].message,
+      HasSubstr("run [run] was to be called before layer \"run_logs\" (test_threads, native kernel \"bad_threads\")"));
 }
 
 class UncheckedTest : public ThreadTagsTest {

@@ -91,6 +91,7 @@ static tn_layer_description layer_description = {.size = sizeof(tn_layer_descrip
                                                  .parameters = suffixes,
                                                  .state_version = 4000000000u};
 static tn_layer_description metric_description = {.size = sizeof(tn_layer_description),
+                                                  .state_version = 1,
                                                   .role = TN_ROLE_METRIC,
                                                   .type = "vendor.test_metric",
                                                   .doc = "A metric.",

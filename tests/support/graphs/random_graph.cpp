@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/support/graphs/random_program.h"
+#include "tests/support/symbols.h"
 
 namespace tenon_tests {
 
@@ -45,10 +46,12 @@ std::vector<Numbers> native_backward(const std::vector<Numbers>& inputs) {
 class Maker {
  public:
   Maker(uint64_t seed, size_t steps) : random_(seed), writer_(result_.graph, 0, false, TN_F64) {
+    result_.graph.compute = TN_F64;
     result_.smooth = pick(2) == 0;
     set_sizes();
     for (size_t i = 0; i < steps; ++i) step();
-    random_.seed(seed + 77);  // makes the choices below independent of the steps
+    while (values_.empty()) step();  // a step may find no operands
+    random_.seed(seed + 77);         // makes the choices below independent of the steps
     choose_results();
   }
 
@@ -68,7 +71,7 @@ class Maker {
     const auto samples = static_cast<int64_t>(1 + pick(4));
     Graph& graph = result_.graph;
     graph.layers = {"one", "other"};
-    result_.symbols = {0, samples, 0, 0};
+    result_.symbols = symbol_values({0, samples, 0, 0});
     for (const int32_t symbol : {kRows, kInnerRows}) {
       const Dim outer = tn_dim_symbol(symbol == kRows ? int32_t{TN_SYMBOL_SAMPLES} : kRows);
       Numbers offsets{0};
@@ -82,8 +85,8 @@ class Maker {
       graph.rows[symbol] = {outer, value};
     }
     result_.bounds = result_.symbols;
-    for (size_t symbol = 1; symbol < result_.bounds.size(); ++symbol)
-      result_.bounds[symbol] += static_cast<int64_t>(pick(3));
+    for (const int32_t symbol : {int32_t{TN_SYMBOL_SAMPLES}, kRows, kInnerRows})
+      result_.bounds[static_cast<size_t>(symbol)] += static_cast<int64_t>(pick(3));
   }
 
   double number() {

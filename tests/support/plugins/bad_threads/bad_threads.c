@@ -104,6 +104,7 @@ static const tn_layer_description native_description = {
     .outputs = outputs,
     .attributes_count = 1,
     .attributes = attributes,
+    .state_version = 1,
 };
 static const tn_layer_description body_description = {
     .size = sizeof(tn_layer_description),
@@ -115,6 +116,7 @@ static const tn_layer_description body_description = {
     .outputs = outputs,
     .attributes_count = 1,
     .attributes = attributes,
+    .state_version = 1,
 };
 static const tn_layer_type native_layer = {
     .size = sizeof(tn_layer_type), .description = &native_description, .plan = plan};
@@ -326,6 +328,7 @@ static const tn_updater_description updater_description = {
     .type = "test_threads_updater",
     .doc = "parameter - gradient",
     .attributes = attributes,
+    .state_version = 1,
 };
 static const tn_updater_type updater = {
     .size = sizeof(tn_updater_type), .description = &updater_description, .record = record};

@@ -30,6 +30,7 @@ static const tn_layer_description description = {
     .outputs = outputs,
     .attributes_count = 1,
     .attributes = attributes,
+    .state_version = 1,
 };
 
 static int is_float(tn_dtype dtype) { return dtype == TN_COMPUTE || dtype == TN_F32 || dtype == TN_F64; }

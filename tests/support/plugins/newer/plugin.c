@@ -9,7 +9,7 @@
   "\"outputs\":[{\"name\":\"y\",\"doc\":\"as x\",\"flags\":" flags "}],"
 #define NEWER_LAYER(type, role, flags, attributes) \
   "{\"type\":\"" type "\",\"role\":" role          \
-  ",\"doc\":\"a layer\"," NEWER_PORTS(flags) "\"attributes\":[" attributes "],\"parameters\":[],\"state_version\":0}"
+  ",\"doc\":\"a layer\"," NEWER_PORTS(flags) "\"attributes\":[" attributes "],\"parameters\":[],\"state_version\":1}"
 #define NEWER_ATTRIBUTE "{\"name\":\"tree\",\"doc\":\"new\",\"kind\":12,\"initial\":{\"a\":[1]},\"required\":\"no\"}"
 #define NEWER_KERNEL(type, name, rest) \
   "{\"type\":\"" type "\",\"device\":\"cpu\",\"name\":\"" name "\",\"score\":1," rest "}"
@@ -20,7 +20,7 @@ TEST_NOTE("{\"note\":1,\"abi\":" NEWER_ABI
           NEWER_LAYER("newer_role", "9", "0", "") "," NEWER_LAYER("newer_good", "0", "0", "") ","
           NEWER_LAYER("newer_kind", "0", "0", NEWER_ATTRIBUTE) "," NEWER_LAYER("newer_flags", "0", "1048576", "")
           "],\"updaters\":[{\"type\":\"newer_kind\",\"doc\":\"u\",\"attributes\":[" NEWER_ATTRIBUTE
-          "],\"state_version\":0}],\"readers\":[{\"type\":\"newer_traits\",\"doc\":\"r\",\"attributes\":[],\"traits\":4097}],"
+          "],\"state_version\":1}],\"readers\":[{\"type\":\"newer_traits\",\"doc\":\"r\",\"attributes\":[],\"traits\":4097}],"
           "\"kernels\":[" NEWER_KERNEL("newer_good", "eighth", "\"dtypes\":[\"float32\",\"float8_e4m3\"]") ","
           NEWER_KERNEL("newer_good", "plain", "\"dtypes\":[\"float32\"]") ","
           NEWER_KERNEL("newer_good", "whole", "\"dtypes\":[\"int8\"]") ","
@@ -48,7 +48,8 @@ static const tn_attribute* const attributes[] = {&tree};
                                                               .inputs = inputs,                     \
                                                               .outputs = its_outputs,               \
                                                               .attributes_count = count,            \
-                                                              .attributes = attributes};            \
+                                                              .attributes = attributes,             \
+                                                              .state_version = 1};                  \
   static const tn_layer_type variable = {                                                           \
       .size = sizeof(tn_layer_type), .description = &variable##_description, .plan = plan};
 DESCRIBED(role, "newer_role", 9, outputs, 0)
@@ -64,7 +65,8 @@ static const tn_updater_description updater_description = {.size = sizeof(tn_upd
                                                            .attributes_count = 1,
                                                            .type = "newer_kind",
                                                            .doc = "u",
-                                                           .attributes = attributes};
+                                                           .attributes = attributes,
+                                                           .state_version = 1};
 static const tn_updater_type updater = {
     .size = sizeof(tn_updater_type), .description = &updater_description, .record = record};
 static const tn_updater_type* const updaters[] = {&updater};

@@ -47,6 +47,7 @@ struct Tables {
     description.size = sizeof description;
     description.type = "test_raw_throw";
     description.doc = "A layer whose functions throw.";
+    description.state_version = 1;
     description.inputs_count = description.outputs_count = description.attributes_count = 1;
     description.inputs = inputs;
     description.outputs = outputs;

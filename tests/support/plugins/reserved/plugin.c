@@ -37,7 +37,8 @@ static const tn_layer_description description = {.size = sizeof(tn_layer_descrip
                                                  .inputs_count = 1,
                                                  .outputs_count = 1,
                                                  .inputs = inputs,
-                                                 .outputs = outputs};
+                                                 .outputs = outputs,
+                                                 .state_version = 1};
 static const tn_layer_type layer = {.size = sizeof(tn_layer_type),
                                     .description = &description,
 #ifndef IS_REFUSED

@@ -1,0 +1,19 @@
+// Values of symbols, as tn_execution has them. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tenon_tests {
+
+// Returns the values by symbol. sizes: 0, the samples, then those of TN_SYMBOL_FIRST_RAGGED and above; the symbols
+// between, which are not given out, get 0.
+inline std::vector<int64_t> symbol_values(std::vector<int64_t> sizes) {
+  constexpr size_t kGiven = TN_SYMBOL_SAMPLES + 1;
+  if (sizes.size() > kGiven) sizes.insert(sizes.begin() + kGiven, TN_SYMBOL_FIRST_RAGGED - kGiven, 0);
+  return sizes;
+}
+
+}  // namespace tenon_tests
