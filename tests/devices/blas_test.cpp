@@ -10,7 +10,7 @@
 
 #include "blas_buffers.h"
 #include "blas_core.h"
-#include "gemm.h"
+#include "primitives/gemm.h"
 #include "tests/devices/cpu_device.h"
 
 extern "C" const tn_plugin* tenon_plugin(void);

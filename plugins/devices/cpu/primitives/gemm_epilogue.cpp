@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cpu.h"
-#include "gemm.h"
 #include "pointwise/run_passes.h"
+#include "primitives/gemm.h"
 
 namespace tenon::cpu {
 

@@ -7,7 +7,7 @@
 // only B is, OpenBLAS uses those kernels up to 1200 elements of a tile (8 x 128: 208). For large K or wide C the
 // packing kernels on large tiles are faster: 1024^3 on 512 x 1024 tiles 200, on 32 x 32 tiles 101.
 // SPDX-License-Identifier: Apache-2.0
-#include "gemm.h"
+#include "primitives/gemm.h"
 
 #include <cblas.h>
 
