@@ -1,4 +1,7 @@
 // The core of the device "cpu": descriptor, memory, copies, streams. SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <set>
+
 #include "tests/devices/cpu_device.h"
 
 namespace tenon_tests {
@@ -17,6 +20,18 @@ TEST(Cpu, DescribesItself) {
     EXPECT_NE(device.type()->extension(nullptr, *id), nullptr) << *id;
   EXPECT_EQ(device.type()->extension(nullptr, "tenon.pointwise/2"), nullptr);
   EXPECT_EQ(device.type()->count(nullptr, device.errors()), 1);
+}
+
+// An id is "tenon.<name>/<revision>".
+TEST(Cpu, OffersTheTableOfEachFileOfPrimitives) {
+  std::set<std::string> files, tables;
+  for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/plugins/devices/cpu/primitives"))
+    if (file.path().extension() == ".cpp") files.insert("tenon." + file.path().stem().string());
+  const CpuDevice device;
+  for (const char* const* id = device.type()->description->tables; *id != nullptr; ++id)
+    tables.insert(std::string(*id).substr(0, std::string(*id).find('/')));
+  EXPECT_EQ(tables, files);
+  EXPECT_TRUE(tables.count("tenon.gemm"));
 }
 
 TEST(Cpu, HasOnlyDeviceZero) {

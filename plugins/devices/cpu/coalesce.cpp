@@ -9,7 +9,6 @@
 #include <new>
 #include <vector>
 
-#include "cpu.h"
 #include "rows_update.h"
 
 namespace tenon::cpu {

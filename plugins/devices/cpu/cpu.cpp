@@ -1,8 +1,6 @@
 // The device "cpu", the reference with every primitive. Calls are synchronous, so streams and events have no state.
 // Memory is allocated by the host, which counts it.
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu.h"
-
 #include <dlpack/dlpack.h>
 #include <tenon/plugin.h>
 #include <unistd.h>
@@ -18,7 +16,12 @@
 #include <cpuid.h>
 #endif
 
+#include "primitives.h"
+
 namespace {
+
+using tenon::cpu::kPrimitives;
+using tenon::cpu::Primitive;
 
 struct Device {
   const tn_memory* memory;  // the host's service; valid until the device is closed
@@ -110,15 +113,15 @@ tn_status stream_wait(void*, const tn_errors*, void*) { return TN_OK; }
 tn_status event_order(void*, const tn_errors*, void*, void*) { return TN_OK; }
 
 const void* extension(void*, const char* id) {
-  for (const tenon::cpu::OfferedTable& table : tenon::cpu::kTables)
-    if (std::strcmp(id, table.id) == 0) return table.get();
+  for (const Primitive& primitive : kPrimitives)
+    if (std::strcmp(id, primitive.id) == 0) return primitive.table;
   return nullptr;
 }
 
 // The ids of all tables, and null at the end.
 constexpr auto table_ids() {
-  std::array<const char*, std::size(tenon::cpu::kTables) + 1> ids = {};
-  for (size_t i = 0; i + 1 < ids.size(); ++i) ids[i] = tenon::cpu::kTables[i].id;
+  std::array<const char*, std::size(kPrimitives) + 1> ids = {};
+  for (size_t i = 0; i + 1 < ids.size(); ++i) ids[i] = kPrimitives[i].id;
   return ids;
 }
 constexpr auto kTableIds = table_ids();

@@ -8,8 +8,8 @@
 #include <new>
 #include <vector>
 
-#include "cpu.h"
 #include "prefetch.h"
+#include "primitives.h"
 
 namespace tenon::cpu {
 
@@ -264,7 +264,7 @@ tn_status prepare_rows_update(void* device, const tn_services* services, const t
   block.size = sizeof block;
   block.rows = tn_dim_symbol(kBlockSymbol);
   block.rows.bound = update->block_rows;
-  const tn_status status = pointwise_table()->prepare(device, services, errors, &block, &update->program);
+  const tn_status status = pointwise_table.prepare(device, services, errors, &block, &update->program);
   if (status != TN_OK) return status;
   lay_out(*update);
   prepared->workspace_bytes = update->task_bytes * kTasks;
@@ -275,11 +275,5 @@ tn_status prepare_rows_update(void* device, const tn_services* services, const t
 } catch (const std::bad_alloc&) {
   return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for an update of rows");
 }
-
-namespace {
-constexpr tn_row_sparse_table kTable = {sizeof(tn_row_sparse_table), TN_OPSET, &prepare_coalesce, &prepare_rows_update};
-}  // namespace
-
-const tn_row_sparse_table* row_sparse_table() { return &kTable; }
 
 }  // namespace tenon::cpu

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <new>
 
-#include "cpu.h"
 #include "prefetch.h"
+#include "primitives.h"
 #include "segment_tasks.h"
 
 namespace tenon::cpu {
@@ -258,10 +258,9 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_g
   return TN_OK;
 }
 
-constexpr tn_gather_table kTable = {sizeof(tn_gather_table), 0, &prepare};
-
 }  // namespace
 
-const tn_gather_table* gather_table() { return &kTable; }
+const char gather_id[] = TN_GATHER;
+const tn_gather_table gather_table = {sizeof(tn_gather_table), 0, &prepare};
 
 }  // namespace tenon::cpu

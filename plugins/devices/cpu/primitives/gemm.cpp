@@ -20,7 +20,7 @@
 
 #include "blas_buffers.h"
 #include "blas_core.h"
-#include "cpu.h"
+#include "primitives.h"
 
 namespace tenon::cpu {
 
@@ -273,10 +273,9 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_g
   return TN_OK;
 }
 
-constexpr tn_gemm_table kTable = {sizeof(tn_gemm_table), 0, &prepare};
-
 }  // namespace
 
-const tn_gemm_table* gemm_table() { return &kTable; }
+const char gemm_id[] = TN_GEMM;
+const tn_gemm_table gemm_table = {sizeof(tn_gemm_table), 0, &prepare};
 
 }  // namespace tenon::cpu

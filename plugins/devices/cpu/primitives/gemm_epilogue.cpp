@@ -6,8 +6,8 @@
 #include <new>
 #include <vector>
 
-#include "cpu.h"
 #include "pointwise/run_passes.h"
+#include "primitives.h"
 #include "primitives/gemm.h"
 
 namespace tenon::cpu {
@@ -113,10 +113,9 @@ tn_status prepare(void* device, const tn_services*, const tn_errors* errors, con
   return TN_OK;
 }
 
-constexpr tn_gemm_epilogue_table kTable = {sizeof(tn_gemm_epilogue_table), TN_OPSET, &supports, &prepare};
-
 }  // namespace
 
-const tn_gemm_epilogue_table* gemm_epilogue_table() { return &kTable; }
+const char gemm_epilogue_id[] = TN_GEMM_EPILOGUE;
+const tn_gemm_epilogue_table gemm_epilogue_table = {sizeof(tn_gemm_epilogue_table), TN_OPSET, &supports, &prepare};
 
 }  // namespace tenon::cpu

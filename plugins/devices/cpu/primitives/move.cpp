@@ -10,7 +10,7 @@
 #include <new>
 #include <vector>
 
-#include "cpu.h"
+#include "primitives.h"
 
 namespace tenon::cpu {
 
@@ -255,10 +255,9 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_m
   return TN_OK;
 }
 
-constexpr tn_move_table kTable = {sizeof(tn_move_table), 0, &prepare};
-
 }  // namespace
 
-const tn_move_table* move_table() { return &kTable; }
+const char move_id[] = TN_MOVE;
+const tn_move_table move_table = {sizeof(tn_move_table), 0, &prepare};
 
 }  // namespace tenon::cpu

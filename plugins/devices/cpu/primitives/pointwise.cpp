@@ -4,8 +4,8 @@
 #include <memory>
 #include <new>
 
-#include "cpu.h"
 #include "pointwise/run_passes.h"
+#include "primitives.h"
 
 namespace tenon::cpu {
 
@@ -60,10 +60,9 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_p
   }
 }
 
-constexpr tn_pointwise_table kTable = {sizeof(tn_pointwise_table), TN_OPSET, &prepare};
-
 }  // namespace
 
-const tn_pointwise_table* pointwise_table() { return &kTable; }
+const char pointwise_id[] = TN_POINTWISE;
+const tn_pointwise_table pointwise_table = {sizeof(tn_pointwise_table), TN_OPSET, &prepare};
 
 }  // namespace tenon::cpu

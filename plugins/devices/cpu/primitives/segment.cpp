@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "cpu.h"
+#include "primitives.h"
 #include "segment_tasks.h"
 
 namespace tenon::cpu {
@@ -252,10 +252,9 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_s
   return TN_OK;
 }
 
-constexpr tn_segment_table kTable = {sizeof(tn_segment_table), 0, &prepare};
-
 }  // namespace
 
-const tn_segment_table* segment_table() { return &kTable; }
+const char segment_id[] = TN_SEGMENT;
+const tn_segment_table segment_table = {sizeof(tn_segment_table), 0, &prepare};
 
 }  // namespace tenon::cpu
