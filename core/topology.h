@@ -96,6 +96,7 @@ struct Layer {
   std::vector<LayerParameter> parameters, buffers;
   std::vector<int64_t> index_limits;      // per input; -1: none
   double drop_rate = 0;                   // of output 0, in training
+  double coefficient = 1;                 // of a cost: the factor of its mean
   uint32_t state_count = 0;               // metrics
   std::vector<DerivedRows> derived_rows;  // declared by its plan
   std::vector<Spec> carried;              // states carried from minibatch to minibatch

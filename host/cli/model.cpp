@@ -30,7 +30,7 @@ class Comparison {
     for (const json* layer : {&saved, &job})
       for (const auto& [name, value] : layer->at("attributes").items()) names.insert(name);
     for (const std::string& name : names)
-      if (name != "drop_rate" && name.rfind("param.", 0) != 0)  // these affect training alone
+      if (name != "drop_rate" && name != "coefficient" && name.rfind("param.", 0) != 0)  // these affect training alone
         compare("attribute \"" + name + "\"", attribute(saved, name), attribute(job, name));
   }
 

@@ -74,7 +74,8 @@ void print_list(const json& component, const char* key, const char* word) {
 const char* common_attributes(const Kind& kind) {
   const std::string_view word = kind.word;
   if (word == "layer")
-    return "  and, as every layer: act, drop_rate, parameter_name, param.<suffix>.rate_multiplier, "
+    return "  and, as every layer: act, drop_rate, coefficient (of costs), parameter_name, "
+           "param.<suffix>.rate_multiplier, "
            "param.<suffix>.decay_multiplier, param.<suffix>.sparse";
   if (word == "updater") return "  and, as every updater: schedule, clip_norm, clip_value, l1, l2";
   return nullptr;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kAct = "act";
 constexpr const char* kDropRate = "drop_rate";
+constexpr const char* kCoefficient = "coefficient";
 constexpr const char* kParameterPrefix = "param.";
 constexpr const char* kRateMultiplier = "rate_multiplier";
 constexpr const char* kDecayMultiplier = "decay_multiplier";
@@ -35,6 +36,13 @@ double drop_rate_of(const Value& value, const std::string& name) {
   if (!(rate >= 0 && rate < 1))
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": ", rate, " is not in [0, 1)");
   return rate;
+}
+
+double coefficient_of(const Value& value, const std::string& name) {
+  const double factor = number_of(value, name);
+  if (!std::isfinite(factor))
+    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": ", factor, " is not finite");
+  return factor;
 }
 
 double multiplier_of(const Value& value, const std::string& name) {
@@ -83,7 +91,7 @@ void set_sparse(LayerParameter& parameter, const Value& value, const std::string
 
 }  // namespace
 
-std::vector<std::string> host_attribute_names() { return {kParameterName, kAct, kDropRate}; }
+std::vector<std::string> host_attribute_names() { return {kParameterName, kAct, kDropRate, kCoefficient}; }
 
 HostAttributes take_attributes(Layer& layer, const LayerDescription& description) {
   HostAttributes result;
@@ -98,6 +106,8 @@ HostAttributes take_attributes(Layer& layer, const LayerDescription& description
       result.act = string_of(value, name);
     } else if (name == kDropRate) {
       result.drop_rate = drop_rate_of(value, name);
+    } else if (name == kCoefficient) {
+      result.coefficient = coefficient_of(value, name);
     } else if (const auto setting = parameter_setting(name)) {
       check_setting(*setting, name, description);
     } else if (std::find(known.begin(), known.end(), name) == known.end()) {

@@ -2,6 +2,7 @@
 //   parameter_name                  shares parameters by name; default: the layer's name
 //   act                             type of a layer that is applied to the output
 //   drop_rate                       probability that an element of the output is dropped, in training
+//   coefficient                     of a cost: training descends its mean times this number; default: 1
 //   param.<suffix>.rate_multiplier  multiplier of the learning rate for one parameter
 //   param.<suffix>.decay_multiplier multiplier of the weight decay for one parameter
 //   param.<suffix>.sparse           false: its gradient is dense, even if the layer allows a row-sparse one
@@ -22,6 +23,7 @@ using namespace core;
 struct HostAttributes {
   std::string act;  // empty: none
   double drop_rate = 0;
+  std::optional<double> coefficient;
 };
 
 inline constexpr const char* kParameterName = "parameter_name";
@@ -30,7 +32,7 @@ inline constexpr const char* kParameterName = "parameter_name";
 [[nodiscard]] std::vector<std::string> host_attribute_names();
 
 // Splits the user's attributes in layer.given. Those of the type are checked and become layer.attributes,
-// parameter_name becomes layer.parameter_name, and act and drop_rate are returned. Of param.* only the names are
+// parameter_name becomes layer.parameter_name, and the others are returned. Of param.* only the names are
 // checked: apply_settings needs the parameters. TN_INVALID names the attribute.
 [[nodiscard]] HostAttributes take_attributes(Layer& layer, const LayerDescription& description);
 

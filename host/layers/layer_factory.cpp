@@ -44,6 +44,7 @@ class LayerMaker {
     expand(*inputs, attributes);
     if (!host_attributes_.act.empty()) activate();
     if (host_attributes_.drop_rate > 0) drop();
+    if (host_attributes_.coefficient) scale_cost();
     return {std::make_shared<const Layer>(std::move(layer_)), 0};
   }
 
@@ -126,23 +127,31 @@ class LayerMaker {
     layer_.buffers.clear();
   }
 
-  // drop_rate: sets the rate of the layer that computes the output, which may be the last layer of an expansion.
   void drop() {
     if (layer_.role != TN_ROLE_LAYER || layer_.outputs.size() != 1)
       fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"drop_rate"},
            "attribute \"drop_rate\" needs a layer with one output");
-    if (!layer_.expanded()) {
-      layer_.drop_rate = host_attributes_.drop_rate;
-      return;
-    }
+    change_maker("drop_rate", [&](Layer& maker) { maker.drop_rate = host_attributes_.drop_rate; });
+  }
+  void scale_cost() {
+    if (layer_.role != TN_ROLE_COST)
+      fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"coefficient"},
+           "attribute \"coefficient\" needs a cost; the layer scale_shift multiplies other values");
+    change_maker("coefficient", [&](Layer& maker) { maker.coefficient *= *host_attributes_.coefficient; });
+  }
+
+  // Changes the layer that computes output 0: this one, or the last layer of its expansion.
+  template <typename Change>
+  void change_maker(const char* attribute, const Change& change) {
+    if (!layer_.expanded()) return change(layer_);
     const LayerOutput made = resolved(layer_.expansion[0]);
     const bool own = std::none_of(layer_.inputs.begin(), layer_.inputs.end(),
                                   [&](const LayerOutput& input) { return resolved(input).layer == made.layer; });
     if (!own || made.layer->outputs.size() != 1)
-      fail(TN_UNSUPPORTED, ComponentName{sink_.who()}, SubjectName{"drop_rate"},
-           "attribute \"drop_rate\" needs an output of its own");
+      fail(TN_UNSUPPORTED, ComponentName{sink_.who()}, SubjectName{attribute}, "attribute \"", attribute,
+           "\" needs an output of its own");
     Layer last = *made.layer;
-    last.drop_rate = host_attributes_.drop_rate;
+    change(last);
     layer_.expansion[0] = {std::make_shared<const Layer>(std::move(last)), 0};
   }
 

@@ -25,12 +25,21 @@ ValueId Inverses::of(Graph& graph, int32_t symbol, int32_t layer) {
   return inverse;
 }
 
-std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowered& lowered, tn_dtype compute,
-                            Inverses& inverses) {
+namespace {
+
+// Returns the program coefficient * (sum of input 0) * (input 1).
+std::shared_ptr<const Program> mean_times(double coefficient) {
   ProgramWriter writer;
   const int32_t sum = writer.reduce(TN_OP_REDUCE_SUM, writer.input(TN_FULL), TN_SCALAR);
-  writer.output(writer.apply(TN_OP_MUL, sum, writer.input(TN_SCALAR)));
-  const auto mean = std::make_shared<Program>(writer.finish());
+  const int32_t mean = writer.apply(TN_OP_MUL, sum, writer.input(TN_SCALAR));
+  writer.output(coefficient == 1 ? mean : writer.apply(TN_OP_MUL, mean, writer.constant(coefficient)));
+  return std::make_shared<Program>(writer.finish());
+}
+
+}  // namespace
+
+std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowered& lowered, tn_dtype compute,
+                            Inverses& inverses) {
   std::vector<Cost> costs;
   for (const LayerOutput& output : topology.outputs) {
     const LayerOutput leaf = resolved(output);
@@ -43,7 +52,8 @@ std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowere
     const auto number = static_cast<int32_t>(layer - topology.leaves.begin());
     const ValueId inverse = inverses.of(graph, graph.spec(per_sample).shape[0].symbol, number);
     GraphWriter nodes(graph, number, false, compute);
-    costs.push_back({per_sample, nodes.pointwise(mean, {per_sample, inverse}, 0)[0]});
+    const double coefficient = leaf.layer->coefficient;
+    costs.push_back({per_sample, nodes.pointwise(mean_times(coefficient), {per_sample, inverse}, 0)[0], coefficient});
   }
   return costs;
 }
@@ -60,7 +70,9 @@ namespace {
   const std::string read =
       reader == topology.leaves.end() ? "" : "; " + layer_label(**reader) + ", which reads it, is not a cost";
   fail(TN_INVALID, "cost layer \"", cost.name, "\" would not be trained: it is not among the outputs", read,
-       ". Training descends the costs that are outputs themselves");
+       ". Training descends the costs that are outputs themselves, each times its \"coefficient\"; the cost sum_cost "
+       "makes "
+       "a cost of any value");
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ using namespace core;
 
 struct Cost {
   ValueId per_sample = kNoValue;  // [samples], or [rows] of a ragged dimension
-  ValueId mean = kNoValue;        // []
+  ValueId mean = kNoValue;        // []: the mean times the coefficient
+  double coefficient = 1;
 };
 
 // Scalars with 1 / size of a symbol (0 for a size of 0), in the compute type. The machine writes them before each
@@ -35,7 +36,8 @@ class Inverses {
   std::map<int32_t, ValueId> computed_;
 };
 
-// Appends the mean of every cost that is an output: over samples, or over rows if the cost has one value per row.
+// Appends the mean of every cost that is an output, times its coefficient: over samples, or over rows if the cost has
+// one value per row.
 std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowered& lowered, tn_dtype compute,
                             Inverses& inverses);
 

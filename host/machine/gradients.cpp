@@ -29,22 +29,29 @@ ValueId own_value(Graph& graph, ValueId value, int owners, tn_dtype compute) {
   return GraphWriter(graph, layer, true, compute).convert(value, 1, 0);
 }
 
+// Returns the derivative of coefficient * mean: coefficient / samples for every sample, or coefficient / rows for every
+// row. The input is the inverse number.
+std::shared_ptr<const Program> slope_of_mean(double coefficient) {
+  ProgramWriter writer;
+  const int32_t slope = writer.expand(writer.input(TN_SCALAR), TN_FULL);
+  writer.output(coefficient == 1 ? slope : writer.apply(TN_OP_MUL, slope, writer.constant(coefficient)));
+  return std::make_shared<Program>(writer.finish());
+}
+
 }  // namespace
 
 void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<Cost>& costs,
                               const MachineOptions& options, Inverses& inverses) {
   if (costs.empty()) fail(TN_INVALID, "training needs a cost among the outputs; none of them has that role");
   std::vector<GradientSeed> seeds;
-  // The derivative of the mean: 1 / samples for every sample, or 1 / rows for every row.
-  ProgramWriter writer;
-  writer.output(writer.expand(writer.input(TN_SCALAR), TN_FULL));
-  const auto spread = std::make_shared<Program>(writer.finish());
-  for (const auto& [per_sample, mean] : costs) {
-    const int32_t layer = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(mean)].producer)].layer;
+  for (const Cost& cost : costs) {
+    const int32_t maker = graph.values[static_cast<size_t>(cost.mean)].producer;
+    const int32_t layer = graph.nodes[static_cast<size_t>(maker)].layer;
     GraphWriter nodes(graph, layer, true, options.compute);
-    const Shape& shape = graph.spec(per_sample).shape;
-    seeds.push_back(
-        {per_sample, nodes.pointwise_on(spread, {inverses.of(graph, shape[0].symbol, layer)}, shape, 1)[0]});
+    const Shape& shape = graph.spec(cost.per_sample).shape;
+    const ValueId inverse = inverses.of(graph, shape[0].symbol, layer);
+    const ValueId seed = nodes.pointwise_on(slope_of_mean(cost.coefficient), {inverse}, shape, 1)[0];
+    seeds.push_back({cost.per_sample, seed});
   }
   std::vector<ValueId> wanted;
   std::set<ValueId> row_sparse;

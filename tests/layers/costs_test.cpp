@@ -81,6 +81,12 @@ TEST(Costs, ShouldBe) {
   }
 }
 
+TEST(Costs, SumCost) {
+  const OfPair f = [](double x, double) { return x; };
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{2, 3}}) check(summed("sum_cost", {}, {{shape}}, f));
+  check(on_rows(summed("sum_cost", {}, {{{3}}}, f), 2));
+}
+
 TEST(Costs, LessThan) {
   const auto soft = [](double temperature) {
     return [temperature](double a, double b) { return softplus((a - b) / temperature); };

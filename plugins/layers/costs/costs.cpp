@@ -177,6 +177,24 @@ struct ShouldBe : CostOfValues {
   static Float wrong(const Float& input) { return kTruth ? -input : input; }
 };
 
+// ---- any value
+
+struct SumCost : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("sum_cost",
+           "Makes a cost of any value: the cost of a sample is the sum over its values. With the attribute coefficient "
+           "it weighs a term of one's own, such as a penalty, against other costs.");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: what should become small");
+    describe_output(d);
+  }
+  static void lower(const Attributes&, tn::Builder& body) {
+    tn::Program cost;
+    cost.output(sum_per_row(cost.full()));
+    record(body, cost);
+  }
+};
+
 // ---- order
 
 struct LessThan : CostOfValues {
@@ -341,6 +359,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Hinge>();
   plugin.layer<ShouldBe<true>>();
   plugin.layer<ShouldBe<false>>();
+  plugin.layer<SumCost>();
   plugin.layer<LessThan>();
   plugin.layer<RankCost>();
   plugin.layer<LessThanShare>();
