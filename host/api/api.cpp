@@ -188,14 +188,15 @@ HostOptions host_options(const tn_host_options* given) {
   const tn_host_options from = given == nullptr ? none : sized(given, "options");
   if (from.threads < 0 || from.threads > 1024) fail(TN_INVALID, "threads is ", from.threads, "; expected 0 to 1024");
   options.threads = from.threads;
-  if (from.check_threads > TN_CHECK_OFF)
-    fail(TN_INVALID, "check_threads is ", from.check_threads, "; expected 0 (by the build), 1 (on) or 2 (off)");
+  if (from.check > TN_CHECK_OFF)
+    fail(TN_INVALID, "check is ", from.check, "; expected 0 (by the build), 1 (on) or 2 (off)");
 #ifdef NDEBUG
   constexpr bool kDebug = false;
 #else
   constexpr bool kDebug = true;
 #endif
-  options.check_threads = from.check_threads == TN_CHECK_ON || (kDebug && from.check_threads == TN_CHECK_DEFAULT);
+  options.check = from.check == TN_CHECK_ON || (kDebug && from.check == TN_CHECK_DEFAULT);
+  options.check_finite = from.check_finite != 0;
   if (from.plugin_paths == nullptr) {
     options.plugin_paths = {default_plugin_path()};
   } else {

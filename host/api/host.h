@@ -37,7 +37,8 @@ struct HostOptions {
   std::shared_ptr<FileSystem> files;     // likewise
   std::shared_ptr<Clock> clock;
   LogFunction log;
-  bool check_threads = false;  // whether thread tags are checked
+  bool check = false;  // whether plugins are checked: thread tags, lifetimes, operands of native kernels
+  bool check_finite = false;
 };
 
 // Counts the bytes that another allocator has allocated.
@@ -104,6 +105,7 @@ class Host {
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Clock> clock;
   std::unique_ptr<ThreadTags> tags;  // null if checking is off
+  Checks checks;                     // of every machine
   Services services;
   ThreadPool pool;
   const tn_parallel* parallel;  // the pool, as plugins get it

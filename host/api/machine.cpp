@@ -18,6 +18,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.keep_all = given.keep_all != 0;
     wanted.seed = given.seed;
     wanted.max_rows = given.max_rows;
+    wanted.checks = it.checks;
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
     *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(

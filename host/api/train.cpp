@@ -28,6 +28,7 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   wanted.max_samples = reader.batch();
   wanted.training = training;
   wanted.seed = options.seed;
+  wanted.checks = host.checks;
   if (training) {
     wanted.immutable =
         api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");

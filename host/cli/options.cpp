@@ -72,6 +72,11 @@ void JobOptions::add_to(Options& options) {
                              "layer.hidden.size=64; may be repeated")(
       "threads", po::value(&threads)->value_name("N"), "compute threads; 0: all cores this process may use");
   add_plugins_option(options, plugins);
+  options.list.add_options()("check", po::bool_switch(&check),
+                             "check what plugins do: threads and lifetimes, and that native kernels write their own "
+                             "results, all of them, and nothing else; slow")(
+      "check-finite", po::bool_switch(&check_finite),
+      "stop at the first value that is not a finite number, and name its layer; slow");
 }
 
 void JobOptions::add_log_to(Options& options) {
@@ -108,21 +113,38 @@ void add_plugins_option(Options& options, std::vector<std::string>& plugins) {
                              "be repeated");
 }
 
-Host make_host(const std::vector<std::string>& plugins, int64_t threads) {
-  for (const std::string& folder : plugins) {
+namespace {
+
+Host warned_host(const HostOptions& options) {
+  for (const std::string& folder : options.plugin_paths) {
     std::error_code error;
     if (!std::filesystem::is_directory(folder, error))
       throw Failure(kNotFound, "--plugins: there is no folder \"" + folder + "\"");
   }
-  HostOptions options;
-  options.threads = static_cast<int>(threads);
-  options.plugin_paths = plugins;
   Host host(options);
   // Warns of refused plugins: a refusal is seldom intended, for example in favour of an older copy of the plugin.
   for (const nlohmann::json& plugin : nlohmann::json::parse(host.plugins()))
     if (plugin.at("status") == "refused")
       std::cerr << "warning: " << shortened(plain(plugin.at("reason").get<std::string>())) << "\n";
   return host;
+}
+
+}  // namespace
+
+Host JobOptions::host(int64_t count) const {
+  HostOptions options;
+  options.threads = static_cast<int>(count);
+  options.plugin_paths = plugins;
+  options.check = check ? TN_CHECK_ON : TN_CHECK_DEFAULT;
+  options.check_finite = check_finite;
+  return warned_host(options);
+}
+
+Host make_host(const std::vector<std::string>& plugins) {
+  HostOptions options;
+  options.threads = 1;
+  options.plugin_paths = plugins;
+  return warned_host(options);
 }
 
 }  // namespace tenon::cli

@@ -49,19 +49,23 @@ struct JobOptions {
   int64_t passes = kNotGiven;
   bool quiet = false;
   std::string log_format = "text";
+  bool check = false, check_finite = false;
 
-  void add_to(Options& options);       // --set, --plugins, --threads
+  void add_to(Options& options);       // --set, --plugins, --threads, --check, --check-finite
   void add_log_to(Options& options);   // --quiet, --log-format
   void add_seed_to(Options& options);  // --seed
   // Loads the job and applies these options.
   [[nodiscard]] Job load(const Options& options, const std::string& path) const;
   [[nodiscard]] LogFormat format(const Options& options) const;
+  // Makes a host with these options and `count` threads. Prints refused plugins.
+  [[nodiscard]] Host host(int64_t count) const;
 };
 
 // --plugins alone, for verbs without a job.
 void add_plugins_option(Options& options, std::vector<std::string>& plugins);
 
-// Makes a host for these plugin folders, which must exist (none: the default folder). Prints refused plugins.
-[[nodiscard]] Host make_host(const std::vector<std::string>& plugins, int64_t threads);
+// Makes a host of one thread for these plugin folders, which must exist (none: the default folder). Prints refused
+// plugins.
+[[nodiscard]] Host make_host(const std::vector<std::string>& plugins);
 
 }  // namespace tenon::cli

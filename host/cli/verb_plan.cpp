@@ -87,7 +87,7 @@ int run_plan(const Arguments& arguments) {
   common.add_to(options);
   if (!options.parse(arguments)) return kDone;
   const Job job = common.load(options, options.operand(0));
-  const Host host = make_host(common.plugins, job.threads);
+  const Host host = common.host(job.threads);
   const JobReader& reader = reader_of(job, inference && job.test ? "test" : "train");
   const OpenReader open = open_reader(host, job, reader, inference);
   Topology topology(host, job, reader, open);

@@ -226,7 +226,7 @@ int run_plugins_info(const Arguments& arguments) {
   add_plugins_option(options, folders);
   if (!options.parse(arguments)) return kDone;
   const std::string& name = options.operand(0);
-  const json plugins = json::parse(make_host(folders, 1).plugins());
+  const json plugins = json::parse(make_host(folders).plugins());
   std::vector<std::string> names;
   bool found = false;
   for (const json& plugin : plugins) {

@@ -84,7 +84,7 @@ int run_plugins_list(const Arguments& arguments) {
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
   add_plugins_option(options, folders);
   if (!options.parse(arguments)) return kDone;
-  const json plugins = json::parse(make_host(folders, 1).plugins());
+  const json plugins = json::parse(make_host(folders).plugins());
   if (as_json)
     std::cout << plugins.dump(2) << "\n";
   else

@@ -30,7 +30,7 @@ class Training {
         job_(std::move(job)),
         console_(format, arguments.common.quiet),
         save_(save_path()),
-        host_(make_host(arguments.common.plugins, job_.threads)),
+        host_(arguments.common.host(job_.threads)),
         train_(open_reader(host_, job_, reader_of(job_, "train"), false)),
         topology_(host_, job_, *job_.train, train_),
         report_(console_, job_.passes, train_.samples) {

@@ -27,8 +27,9 @@ nlohmann::json trait_names(uint32_t traits) {
 
 }  // namespace
 
-CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds)
-    : graph_(std::move(graph)), device_(std::move(device)), bounds_(std::move(bounds)) {
+CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds, Checks checks)
+    : graph_(std::move(graph)), device_(std::move(device)), bounds_(std::move(bounds)), checks_(checks) {
+  if (!device_->host_memory()) checks_ = {};
   make_tensors();
   makers_.assign(graph_.values.size(), {~size_t{0}, 0});
   bool backward = false;
@@ -180,11 +181,36 @@ void CallArray::settle(const Call& call, int32_t symbol, const int64_t* symbols)
 void CallArray::run(Phase phase, const tn_execution& execution, ErrorSink& errors) {
   const size_t begin = phase == Phase::kForward ? 0 : forward_calls_;
   const size_t end = phase == Phase::kForward ? forward_calls_ : calls_.size();
+  if (checks_.finite && phase == Phase::kForward) check_given();
   for (size_t i = begin; i < end; ++i) {
     const Call& call = calls_[i];
-    const tn_status status = call.prepared.run(execution, call.call);
+    const auto* const native = checks_.operands ? graph_.nodes[call.node].as<NativeCall>() : nullptr;
+    const tn_status status = native == nullptr
+                                 ? call.prepared.run(execution, call.call)
+                                 : run_checked(call.prepared, *native, phase == Phase::kBackward, execution, call.call);
     if (status != TN_OK) errors.check(status, call.prepared.who());
     for (const int32_t symbol : call.rows) settle(call, symbol, execution.symbols);
+    if (checks_.finite) check_finite(call);
+  }
+}
+
+// Checks the values that no call makes: feeds, parameters, constants.
+void CallArray::check_given() const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (graph_.values[i].producer >= 0 || tensors_[i].dl.data == nullptr) continue;
+    if (const std::string found = first_not_finite(tensors_[i]); !found.empty())
+      fail(TN_INVALID, "\"", graph_.values[i].name, "\", which the model reads, is ", found);
+  }
+}
+
+void CallArray::check_finite(const Call& call) const {
+  const Node& node = graph_.nodes[call.node];
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (call.outputs[i] == nullptr || call.requests[i] == TN_REQUEST_NONE) continue;
+    const std::string found = first_not_finite(*call.outputs[i]);
+    if (found.empty()) continue;
+    const std::string& name = graph_.values[at(node.outputs[i])].name;
+    fail(TN_INVALID, ComponentName{who(node)}, name.empty() ? "a value" : "\"" + name + "\"", " is ", found);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "host/compile/checks.h"
 #include "host/plugins/device.h"
 #include "host/plugins/error_sink.h"
 
@@ -21,7 +22,7 @@ enum class Phase { kForward, kBackward };
 class CallArray {
  public:
   // bounds[symbol]: the largest size. Errors name the layers that a call computes.
-  CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds);
+  CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<int64_t> bounds, Checks checks);
   CallArray(const CallArray&) = delete;
   CallArray& operator=(const CallArray&) = delete;
 
@@ -67,6 +68,8 @@ class CallArray {
   void make_ragged();
   void settle(const Call& call, int32_t symbol, const int64_t* symbols);
   [[nodiscard]] std::string who(const Node& node) const;
+  void check_given() const;
+  void check_finite(const Call& call) const;
 
   Graph graph_;
   std::shared_ptr<Device> device_;
@@ -84,6 +87,7 @@ class CallArray {
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: the call and the output that write it; call ~0: none
   std::deque<Call> calls_;                         // the forward calls, then the backward calls
   size_t forward_calls_ = 0;
+  Checks checks_;
   uint64_t workspace_bytes_ = 0;
 };
 

@@ -171,7 +171,7 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
                    [&](const Node& gemm) { return prefers_epilogue(*target.device, graph, model.bounds, gemm); });
   model.gradients = place_gradients(graph, model.lowered, target.set);
   model.memory_plan = plan_memory(graph, placed_values(graph, model.lowered), model.kept, model.bounds);
-  model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds);
+  model.calls = std::make_unique<CallArray>(std::move(graph), target.device, model.bounds, options.checks);
   for (const RaggedUse& rows : model.lowered.rows)
     if (rows.is_written()) model.calls->expect_rows(rows.symbol, rows.derived.bound);
   place_sparse_gradients(model, target);

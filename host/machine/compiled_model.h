@@ -32,6 +32,7 @@ struct MachineOptions {
   // "D.weight".
   std::vector<std::string> immutable;
   int64_t max_rows = 0;  // bound of every ragged dimension that is fed; 0: grows as needed
+  Checks checks;
 
   [[nodiscard]] bool is_immutable(const std::string& name) const;
 };

@@ -87,7 +87,7 @@ bool check(const tenon::Host& host, const std::string& type, const tenon::Attrib
 
 int main() {
   tenon::HostOptions options;
-  options.check_threads = TN_CHECK_ON;
+  options.check = TN_CHECK_ON;
   const tenon::Host host(options);
   bool right = check(host, "example.swish", {{"beta", 1.5}});
   right = check(host, "example.softsign", {}) && right;

@@ -35,10 +35,11 @@ typedef struct tn_allocator {
   void (*release)(void* self, void* memory, uint64_t bytes);
 } tn_allocator;
 
-/* Checking of the plugin interface's thread tags: the thread a plugin calls each function from, and use of an object
- * after its release. A violation ends the call with TN_PLUGIN_FAULT and names component and function. A plugin
- * function that calls the host, and by that plugin code again, gets TN_MISUSE. For authors and tests of plugins: the
- * check takes a lock and some memory at each call of a plugin. */
+/* Checking of plugins, for their authors and tests. Thread tags: the thread a plugin calls each function from, and use
+ * of an object after its release. Native kernels: each runs on copies of its operands between guard lines, and must
+ * write its results, all of them, and nothing else. A violation ends the call with TN_PLUGIN_FAULT and names component
+ * and function or tensor. A plugin function that calls the host, and by that plugin code again, gets TN_MISUSE. The
+ * checks take a lock and some memory at each call of a plugin, and copies of all tensors of native kernels. */
 enum {
   TN_CHECK_DEFAULT = 0, /* on if the library was built without NDEBUG */
   TN_CHECK_ON = 1,
@@ -51,11 +52,14 @@ typedef struct tn_host_options {
   const char* const* plugin_paths; /* folders that are searched, with their sub-folders; null: the folder
                                       tenon/plugins beside libtenon.so */
   uint32_t plugin_paths_count;
-  uint32_t check_threads;        /* TN_CHECK_* */
+  uint32_t check;                /* TN_CHECK_* */
   const tn_allocator* allocator; /* null: the system's. The struct is copied. */
   /* Receives log lines, from any thread; null: no log. level: 0 debug, 1 info, 2 warning, 3 error. */
   void (*log)(void* user, int32_t level, const char* message);
   void* log_user;
+  uint32_t check_finite; /* 1: every float that is fed or computed in a step must be finite; an error names the layers
+                            whose values are not, and the element. For trainings that go wrong; takes time. */
+  uint32_t reserved;
 } tn_host_options;
 
 /* options may be null. Reads the notes of the plugins found; loads none. A broken plugin file does not fail the call:

@@ -34,7 +34,8 @@ struct HostOptions {
   const tn_allocator* allocator = nullptr;  // null: the system's
   // Receives log lines, from any thread; level: 0 debug, 1 info, 2 warning, 3 error. Its exceptions are dropped.
   std::function<void(int level, const char* message)> log;
-  uint32_t check_threads = TN_CHECK_DEFAULT;  // TN_CHECK_*: checking of thread tags
+  uint32_t check = TN_CHECK_DEFAULT;  // TN_CHECK_*: checking of plugins
+  bool check_finite = false;          // whether every float of a step must be finite, as in tn_host_options
 };
 
 // The argument of a handler, valid during the handler; set_learning_rate and stop change the training.
@@ -205,7 +206,8 @@ class Host {
     c.threads = options.threads;
     c.plugin_paths = paths.empty() ? nullptr : paths.data();
     c.plugin_paths_count = detail::count_of(paths.size());
-    c.check_threads = options.check_threads;
+    c.check = options.check;
+    c.check_finite = options.check_finite ? 1 : 0;
     c.allocator = options.allocator;
     c.log_user = &host_->log;
     if (host_->log) {

@@ -159,6 +159,15 @@ TEST_F(TrainTest, CostsThatAreNotFiniteAreNullAndWarnOnce) {
   EXPECT_FALSE(exists("model.safetensors"));
 }
 
+TEST_F(TrainTest, CheckFiniteNamesTheLayer) {
+  const Arguments wild = {"job.toml",         "--check-finite", "--set",
+                          "updater.type=sgd", "--set",          "updater.learning_rate=1e30"};
+  const Outcome outcome = call(run_train, wild);
+  EXPECT_EQ(outcome.exit, kBadConfig);
+  EXPECT_THAT(outcome.error, MatchesRegex("(.|\n)*layer \".*\" \\(.*\\): .* is -?(inf|nan) at \\[.*\\](.|\n)*"));
+  EXPECT_EQ(call(run_train, {"job.toml", "--check", "--check-finite"}).exit, 0);
+}
+
 TEST_F(TrainTest, QuietLeavesRemarksOutButNoResultAndNoWarning) {
   change("save = \"model.safetensors\"\n", "");
   EXPECT_EQ(train({}).error, "nothing saved: neither the job nor --save names a file\n");

@@ -218,7 +218,7 @@ TEST_F(UncheckedTest, NothingIsTold) {
 TEST(CheckThreads, IsOneOfThree) {
   const Told refused = told([] { const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}, 3}); });
   EXPECT_EQ(refused.code, TN_INVALID);
-  EXPECT_THAT(refused.message, HasSubstr("check_threads is 3"));
+  EXPECT_THAT(refused.message, HasSubstr("check is 3"));
 }
 
 // Trains on Fashion-MNIST and returns the bytes of the model file.

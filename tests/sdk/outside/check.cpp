@@ -347,7 +347,7 @@ void swish(const tenon::Host& host) {
 int main() {
   try {
     tenon::HostOptions options;
-    options.check_threads = TN_CHECK_ON;
+    options.check = TN_CHECK_ON;
     const tenon::Host host(options);
     batch_norm(host);
     max_pool(host);

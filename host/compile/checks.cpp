@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/compile/checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "core/alignment.h"
+#include "core/error.h"
+
+namespace tenon::host {
+
+namespace {
+
+constexpr uint64_t kGuardBytes = 256;  // before and behind each block
+constexpr std::byte kGuard{0xA5};
+constexpr std::byte kUnwritten{0xFB};  // as a float a NaN
+
+// A copy of memory between guard lines. Begins at a cache line.
+class GuardedBlock {
+ public:
+  explicit GuardedBlock(uint64_t bytes)
+      : bytes_(bytes), memory_(std::make_unique<std::byte[]>(bytes + 2 * kGuardBytes + kCacheLine)) {
+    const auto address = reinterpret_cast<uintptr_t>(memory_.get()) + kGuardBytes;
+    data_ = memory_.get() + kGuardBytes + (kCacheLine - address % kCacheLine) % kCacheLine;
+    std::fill_n(data_ - kGuardBytes, kGuardBytes, kGuard);
+    std::fill_n(data_, bytes, kUnwritten);
+    std::fill_n(data_ + bytes, kGuardBytes, kGuard);
+  }
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] uint64_t size() const { return bytes_; }
+  // Describes the guard line that was overwritten, "" if none was.
+  [[nodiscard]] std::string overrun() const {
+    const auto written = [](std::byte at) { return at != kGuard; };
+    const std::byte* const end = data_ + bytes_ + kGuardBytes;
+    const std::byte* last = end;
+    while (last != data_ + bytes_ && !written(last[-1])) --last;
+    if (last != data_ + bytes_) return text(last - (data_ + bytes_), " bytes behind ");
+    const std::byte* const first = std::find_if(data_ - kGuardBytes, data_, written);
+    return first == data_ ? "" : text(data_ - first, " bytes before ");
+  }
+
+ private:
+  uint64_t bytes_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* data_ = nullptr;
+};
+
+uint64_t bytes_of(const tn_tensor& tensor) {
+  const tn_dtype dtype = TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits);
+  return tn_dtype_storage(dtype, static_cast<uint64_t>(tn_elements(&tensor)));
+}
+
+// Returns the name of number `i` of the inputs or outputs of a call, by the order of tenon/kernel.h.
+std::string operand_name(const NativeOperands& of, bool backward, bool output, size_t i) {
+  struct Class {
+    const char* name;
+    size_t count;
+  };
+  std::vector<Class> classes;
+  if (!backward && !output)
+    classes = {
+        {"input", of.inputs}, {"parameter", of.parameters}, {"buffer", of.buffers}, {"carried state", of.carried}};
+  else if (!backward)
+    classes = {{"output", of.outputs},
+               {"next value of buffer", of.buffers},
+               {"next value of carried state", of.carried},
+               {"offsets or count of rows", 2 * of.made_rows},
+               {"saved tensor", of.saved}};
+  else if (!output)
+    classes = {{"input", of.inputs},
+               {"parameter", of.parameters},
+               {"buffer", of.buffers},
+               {"carried state", of.carried},
+               {"output", of.outputs},
+               {"saved tensor", of.saved},
+               {"gradient of output", of.outputs},
+               {"gradient of next carried state", of.carried}};
+  else
+    classes = {{"gradient of input", of.inputs},
+               {"gradient of parameter", of.parameters},
+               {"gradient of carried state", of.carried}};
+  for (const Class& each : classes) {
+    if (i < each.count) return text(each.name, " ", i);
+    i -= each.count;
+  }
+  return text("ids of the gradient's rows ", i);
+}
+
+// Whether the kernel must write all elements of output number `i`: of layer outputs, unless it makes the number of
+// their rows, and of gradients.
+bool is_written_whole(const NativeOperands& of, bool backward, size_t i) {
+  return backward ? i < of.inputs + of.parameters : i < of.outputs && of.made_rows == 0;
+}
+
+// The copies of the tensors of one call.
+class GuardedOperands {
+ public:
+  GuardedOperands(const tn_call& call, uint64_t workspace_bytes) : given_(call), workspace_(workspace_bytes) {
+    for (uint32_t i = 0; i < call.inputs_count; ++i) add(call.inputs[i], true);
+    for (uint32_t i = 0; i < call.outputs_count; ++i) add(call.outputs[i], call.requests[i] == TN_REQUEST_ADD);
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      tn_tensor* const tensor = blocks_[i] == nullptr ? nullptr : &tensors_[i];
+      if (i < call.inputs_count)
+        inputs_.push_back(tensor);
+      else
+        outputs_.push_back(tensor);
+    }
+    call_ = call;
+    call_.inputs = inputs_.data();
+    call_.outputs = outputs_.data();
+    call_.workspace = workspace_.data();
+  }
+  GuardedOperands(const GuardedOperands&) = delete;
+  GuardedOperands& operator=(const GuardedOperands&) = delete;
+
+  [[nodiscard]] const tn_call& call() const { return call_; }
+
+  // Describes what the kernel did wrong, "" if nothing.
+  [[nodiscard]] std::string fault(const NativeOperands& of, bool backward) const {
+    if (const std::string overrun = workspace_.overrun(); !overrun.empty())
+      return text("wrote ", overrun, "its workspace of ", workspace_.size(), " bytes");
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (blocks_[i] == nullptr) continue;
+      const bool output = i >= given_.inputs_count;
+      const size_t number = output ? i - given_.inputs_count : i;
+      const std::string name = operand_name(of, backward, output, number);
+      if (const std::string overrun = blocks_[i]->overrun(); !overrun.empty())
+        return text("wrote ", overrun, name, " of ", blocks_[i]->size(), " bytes");
+      if (!output && changed(i)) return text("changed ", name);
+      if (output && given_.requests[number] == TN_REQUEST_WRITE && is_written_whole(of, backward, number))
+        if (const int64_t element = unwritten(i); element >= 0)
+          return text("did not write element ", element, " of ", name);
+    }
+    return "";
+  }
+
+  void copy_back() const {
+    for (size_t i = given_.inputs_count; i < tensors_.size(); ++i)
+      if (blocks_[i] != nullptr && blocks_[i]->size() > 0)
+        std::memcpy(original(i), blocks_[i]->data(), blocks_[i]->size());
+  }
+
+ private:
+  void add(const tn_tensor* tensor, bool copied) {
+    tensors_.push_back(tensor == nullptr ? tn_tensor{} : *tensor);
+    blocks_.push_back(nullptr);
+    if (tensor == nullptr) return;
+    blocks_.back() = std::make_unique<GuardedBlock>(bytes_of(*tensor));
+    if (copied && blocks_.back()->size() > 0)
+      std::memcpy(blocks_.back()->data(), tn_data(tensor), blocks_.back()->size());
+    tensors_.back().dl.data = blocks_.back()->data();
+    tensors_.back().dl.byte_offset = 0;
+  }
+  [[nodiscard]] uint8_t* original(size_t i) const {
+    return tn_data(i < given_.inputs_count ? given_.inputs[i] : given_.outputs[i - given_.inputs_count]);
+  }
+  [[nodiscard]] bool changed(size_t i) const {
+    return blocks_[i]->size() > 0 && std::memcmp(original(i), blocks_[i]->data(), blocks_[i]->size()) != 0;
+  }
+  // Returns the first element that still has its first bytes, -1 if there is none.
+  [[nodiscard]] int64_t unwritten(size_t i) const {
+    const size_t bytes = tensors_[i].dl.dtype.bits / 8U;
+    if (bytes < 4) return -1;
+    const std::byte* const data = blocks_[i]->data();
+    for (uint64_t at = 0; at + bytes <= blocks_[i]->size(); at += bytes)
+      if (std::all_of(data + at, data + at + bytes, [](std::byte byte) { return byte == kUnwritten; }))
+        return static_cast<int64_t>(at / bytes);
+    return -1;
+  }
+
+  const tn_call& given_;
+  std::vector<tn_tensor> tensors_;  // of the inputs, then of the outputs
+  std::vector<std::unique_ptr<GuardedBlock>> blocks_;
+  GuardedBlock workspace_;
+  std::vector<const tn_tensor*> inputs_;
+  std::vector<tn_tensor*> outputs_;
+  tn_call call_ = {};
+};
+
+template <typename Float>
+int64_t not_finite(const tn_tensor& tensor) {
+  const auto* const values = reinterpret_cast<const Float*>(tn_data(&tensor));
+  const int64_t count = tn_elements(&tensor);
+  for (int64_t i = 0; i < count; ++i)
+    if (!std::isfinite(values[i])) return i;
+  return -1;
+}
+
+}  // namespace
+
+tn_status run_checked(const Prepared& prepared, const NativeCall& native, bool backward, const tn_execution& execution,
+                      const tn_call& call) {
+  const GuardedOperands operands(call, prepared->workspace_bytes);
+  const tn_status status = prepared.run(execution, operands.call());
+  if (status != TN_OK) return status;
+  if (const std::string fault = operands.fault(native.operands, backward); !fault.empty())
+    fail(TN_PLUGIN_FAULT, ComponentName{prepared.who()}, fault);
+  operands.copy_back();
+  return status;
+}
+
+std::string first_not_finite(const tn_tensor& tensor) {
+  const tn_dtype dtype = TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits);
+  if (tensor.storage == TN_ROW_SPARSE || (dtype != TN_F32 && dtype != TN_F64)) return "";
+  const int64_t element = dtype == TN_F32 ? not_finite<float>(tensor) : not_finite<double>(tensor);
+  if (element < 0) return "";
+  const uint8_t* const data = tn_data(&tensor);
+  const double value = dtype == TN_F32 ? static_cast<double>(reinterpret_cast<const float*>(data)[element])
+                                       : reinterpret_cast<const double*>(data)[element];
+  std::string place;
+  int64_t rest = element;
+  for (int32_t i = tensor.dl.ndim; i-- > 0;) {
+    place = text(rest % tensor.dl.shape[i], place.empty() ? "" : ", ", place);
+    rest /= tensor.dl.shape[i];
+  }
+  return text(value, " at [", place, "]");
+}
+
+}  // namespace tenon::host
