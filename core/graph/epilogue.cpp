@@ -1,7 +1,6 @@
 // Fuses pointwise nodes into matrix products as epilogues. SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/graph/passes.h"
+#include "core/graph/readers.h"
 
 namespace tenon::core {
 
@@ -26,14 +25,11 @@ Dim rows_of(const Graph& graph, ValueId product) {
   return elements(shape.data(), shape.size() - 1);
 }
 
-// Returns the first node after number `gemm` that reads its result, apart from views; the number of nodes if there is
-// none.
-size_t first_reader(const Graph& graph, size_t gemm) {
-  const ValueId product = graph.nodes[gemm].outputs[0];
-  for (size_t i = gemm + 1; i < graph.nodes.size(); ++i)
-    for (const ValueId input : graph.nodes[i].inputs)
-      if (input != kNoValue && graph.root(input) == product && !graph.nodes[i].is<View>()) return i;
-  return graph.nodes.size();
+// Returns the first node that reads the product of a gemm, apart from views; null if there is none.
+Node* first_reader(Graph& graph, const Readers& readers, ValueId product) {
+  for (const size_t number : readers.of(product))
+    if (!graph.nodes[number].is<View>()) return &graph.nodes[number];
+  return nullptr;
 }
 
 // Returns the gemm with the pointwise node as its epilogue; input number `product` of that node is the product.
@@ -51,12 +47,15 @@ Node joined(const Node& gemm, const Node& pointwise, const Pointwise& epilogue, 
 }  // namespace
 
 void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
+  // Stays valid for the products of later gemms: a gemm that moves reads only values that are computed before it.
+  const Readers readers(graph);
+  std::vector<bool> removed(graph.nodes.size(), false);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& gemm = graph.nodes[i];
     if (!gemm.is<Gemm>() || gemm.pointwise() != nullptr) continue;
-    const size_t reader = first_reader(graph, i);
-    if (reader == graph.nodes.size()) continue;
-    const Node& pointwise = graph.nodes[reader];
+    Node* const reader = first_reader(graph, readers, gemm.outputs[0]);
+    if (reader == nullptr) continue;
+    const Node& pointwise = *reader;
     if (!pointwise.is<Pointwise>() || pointwise.backward != gemm.backward) continue;
     const int32_t product = product_input(graph, pointwise, gemm.outputs[0]);
     if (product < 0) continue;
@@ -67,14 +66,13 @@ void attach_epilogues(Graph& graph, const EpilogueChoice& better) {
       epilogue.columns = columns;
     }
     if (!same(epilogue.rows, rows) || !same(epilogue.columns, columns)) continue;
-    const Node both = joined(gemm, pointwise, epilogue, product);
+    Node both = joined(gemm, pointwise, epilogue, product);
     if (!better(both)) continue;
     // No node between the two reads the product, so the gemm may move to the place of the pointwise node.
-    graph.nodes[reader] = both;
-    graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i));
-    --i;
+    *reader = std::move(both);
+    removed[i] = true;
   }
-  graph.renumber();
+  remove_nodes(graph, removed);
 }
 
 }  // namespace tenon::core

@@ -1,7 +1,9 @@
 // Fuses neighbouring pointwise nodes and removes nodes without readers. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "core/graph/passes.h"
+#include "core/graph/readers.h"
 
 namespace tenon::core {
 
@@ -11,9 +13,112 @@ size_t at(ValueId value) { return static_cast<size_t>(value); }
 
 bool same_grid(const Pointwise& a, const Pointwise& b) { return same(a.rows, b.rows) && same(a.columns, b.columns); }
 
+// A fused program has at most this many instructions, unless a single layer has more. A longer program would save no
+// memory traffic to speak of, but registers, operands and phases of the grid grow with the length.
+constexpr size_t kMostInstructions = 256;
+
+// A pointwise node and the later ones that are fused into it.
+class PointwiseGroup {
+ public:
+  explicit PointwiseGroup(Node first) : node_(std::move(first)) {
+    const Program& program = *grid().program;
+    for (const tn_program_input& input : program.inputs) inputs_.push_back(writer_.input(input.extent, input.kind));
+    append(program, inputs_);
+  }
+
+  // Whether `later` can be fused into the group. Both belong to one phase and share an operand, on the same grid (a
+  // flat program runs on any grid with as many elements). Outputs of the group that `later` reads must be floats in the
+  // compute type, read with the same extent: a fused program does not round values to other types.
+  [[nodiscard]] bool takes(const Node& later) const {
+    const Pointwise& other = *later.as<Pointwise>();
+    if (node_.backward != later.backward) return false;
+    if (length_ + other.program->instructions.size() > kMostInstructions) return false;
+    const bool flat = flat_ || other.program->is_flat();
+    if (!same_grid(grid(), other) && !(flat && same(elements(grid().whole), elements(other.whole)))) return false;
+    bool shares = false;
+    for (size_t i = 0; i < later.inputs.size(); ++i) {
+      const ValueId input = later.inputs[i];
+      shares = shares || std::find(node_.inputs.begin(), node_.inputs.end(), input) != node_.inputs.end();
+      const auto made = std::find(node_.outputs.begin(), node_.outputs.end(), input);
+      if (made == node_.outputs.end()) continue;
+      const tn_program_output& value = outputs_[static_cast<size_t>(made - node_.outputs.begin())];
+      if (writer_.kind(value.value) != TN_FLOAT || value.dtype != TN_COMPUTE) return false;
+      if (other.program->inputs[i].kind != TN_FLOAT) return false;
+      if (writer_.extent(value.value) != other.program->inputs[i].extent) return false;
+      shares = true;
+    }
+    return shares;
+  }
+
+  void add(const Node& later) {
+    const Pointwise& other = *later.as<Pointwise>();
+    std::vector<int32_t> operands;
+    for (size_t i = 0; i < later.inputs.size(); ++i)
+      operands.push_back(operand(later.inputs[i], other.program->inputs[i]));
+    if (flat_) {  // a flat program runs on any grid, so the grid of `later` suits both
+      grid().rows = other.rows;
+      grid().columns = other.columns;
+      grid().whole = other.whole;
+      grid().leading = other.leading;
+    }
+    append(*other.program, operands);
+    node_.outputs.insert(node_.outputs.end(), later.outputs.begin(), later.outputs.end());
+    node_.serve(later);
+    grown_ = true;
+  }
+
+  // Returns the fused node; the group is empty afterwards.
+  Node take() {
+    if (grown_) {
+      const TrimmedProgram trimmed = trim_inputs(writer_.finish());
+      std::vector<ValueId> inputs;
+      for (const int32_t kept : trimmed.kept) inputs.push_back(node_.inputs[at(kept)]);
+      node_.inputs = std::move(inputs);
+      grid().program = std::make_shared<Program>(trimmed.program);
+    }
+    return std::move(node_);
+  }
+
+ private:
+  [[nodiscard]] Pointwise& grid() { return *node_.as<Pointwise>(); }
+  [[nodiscard]] const Pointwise& grid() const { return *node_.as<Pointwise>(); }
+
+  void append(const Program& program, const std::vector<int32_t>& operands) {
+    const std::vector<int32_t> values = writer_.inline_program(program, operands);
+    for (const tn_program_output& output : program.outputs) {
+      outputs_.push_back({values[at(output.value)], output.dtype});
+      writer_.output(outputs_.back().value, output.dtype);
+    }
+    flat_ = flat_ && program.is_flat();
+    length_ += program.instructions.size();
+  }
+
+  // Returns the value of an operand in the program; adds an input if the group neither computes nor reads it.
+  int32_t operand(ValueId value, const tn_program_input& wanted) {
+    for (size_t j = 0; j < node_.outputs.size(); ++j)
+      if (node_.outputs[j] == value) return outputs_[j].value;
+    for (size_t j = 0; j < node_.inputs.size(); ++j)
+      if (node_.inputs[j] == value && writer_.extent(inputs_[j]) == wanted.extent &&
+          writer_.kind(inputs_[j]) == wanted.kind)
+        return inputs_[j];
+    node_.inputs.push_back(value);
+    inputs_.push_back(writer_.input(wanted.extent, wanted.kind));
+    return inputs_.back();
+  }
+
+  Node node_;                    // the first node, with the inputs and outputs of all, and its own program until take
+  ProgramWriter writer_;         // the program of all nodes
+  std::vector<int32_t> inputs_;  // per input of node_: its value in the program
+  std::vector<tn_program_output> outputs_;  // per output of node_
+  bool flat_ = true;                        // all programs are flat
+  size_t length_ = 0;                       // instructions of all programs
+  bool grown_ = false;
+};
+
 class Fusion {
  public:
-  Fusion(Graph& graph, const std::vector<ValueId>& kept) : graph_(graph), kept_(graph.values.size(), false) {
+  Fusion(Graph& graph, const std::vector<ValueId>& kept)
+      : graph_(graph), kept_(graph.values.size(), false), users_(graph.values.size()) {
     for (const ValueId value : kept)
       if (value != kNoValue) kept_[at(value)] = kept_[at(graph.root(value))] = true;
   }
@@ -23,6 +128,7 @@ class Fusion {
     std::vector<Node> old = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : old) place(std::move(node));
+    for (auto& [number, group] : groups_) graph_.nodes[number] = group.take();
     drop_internal_outputs();
     remove_dead();
   }
@@ -30,109 +136,50 @@ class Fusion {
  private:
   void remove_dead() {
     std::vector<bool> read = kept_;
-    std::vector<Node> alive;
+    std::vector<bool> dead(graph_.nodes.size(), false);
     for (size_t i = graph_.nodes.size(); i-- > 0;) {
-      Node& node = graph_.nodes[i];
-      const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                      [&](ValueId value) { return value != kNoValue && read[at(value)]; });
-      if (!needed) continue;
+      const Node& node = graph_.nodes[i];
+      dead[i] = std::none_of(node.outputs.begin(), node.outputs.end(),
+                             [&](ValueId value) { return value != kNoValue && read[at(value)]; });
+      if (dead[i]) continue;
       for (const ValueId input : node.inputs)
         if (input != kNoValue) read[at(input)] = true;
-      alive.push_back(std::move(node));
     }
-    std::reverse(alive.begin(), alive.end());
-    graph_.nodes = std::move(alive);
-    graph_.renumber();
+    remove_nodes(graph_, dead);
   }
 
-  // Appends a node, or fuses it into an earlier one: every input must be computed before that node or by it.
+  // Appends a node, or fuses it into an earlier one.
   void place(Node node) {
+    size_t number = graph_.nodes.size();
     if (node.is<Pointwise>()) {
-      int32_t newest = -1;  // the last node that computes an input
-      for (const ValueId input : node.inputs) newest = std::max(newest, graph_.values[at(input)].producer);
-      for (size_t i = graph_.nodes.size(); i-- > 0 && static_cast<int32_t>(i) >= newest;)
-        if (joinable(graph_.nodes[i], node)) {
-          join(graph_.nodes[i], node);
-          for (const ValueId output : graph_.nodes[i].outputs)
-            graph_.values[at(output)].producer = static_cast<int32_t>(i);
-          return;
-        }
+      if (const std::optional<size_t> group = group_for(node)) number = *group;
+      for (const auto* values : {&node.inputs, &node.outputs})
+        for (const ValueId value : *values) users_[at(value)].insert(number);
     }
-    const auto number = static_cast<int32_t>(graph_.nodes.size());
     for (const ValueId output : node.outputs)
-      if (output != kNoValue) graph_.values[at(output)].producer = number;
-    graph_.nodes.push_back(std::move(node));
+      if (output != kNoValue) graph_.values[at(output)].producer = static_cast<int32_t>(number);
+    if (number < graph_.nodes.size()) return groups_.at(number).add(node);
+    const bool may_grow = node.is<Pointwise>();
+    Node& placed = graph_.nodes.emplace_back();  // of a group: left empty until the group is complete
+    if (may_grow)
+      groups_.emplace(number, std::move(node));
+    else
+      placed = std::move(node);
   }
 
-  // Whether `later` can be fused into `earlier`. Both are pointwise nodes of the same phase that share an operand, on
-  // the same grid (a flat program runs on any grid with as many elements). Outputs of `earlier` that `later` reads must
-  // be floats in the compute type, read with the same extent: a fused program does not round values to other types.
-  [[nodiscard]] static bool joinable(const Node& earlier, const Node& later) {
-    if (!earlier.is<Pointwise>() || earlier.backward != later.backward) return false;
-    const Pointwise &first = *earlier.as<Pointwise>(), &second = *later.as<Pointwise>();
-    const bool flat = first.program->is_flat() || second.program->is_flat();
-    if (!same_grid(first, second) && !(flat && same(elements(first.whole), elements(second.whole)))) return false;
-    bool shares = false;
-    for (size_t i = 0; i < later.inputs.size(); ++i) {
-      const ValueId input = later.inputs[i];
-      shares = shares || std::find(earlier.inputs.begin(), earlier.inputs.end(), input) != earlier.inputs.end();
-      const auto made = std::find(earlier.outputs.begin(), earlier.outputs.end(), input);
-      if (made == earlier.outputs.end()) continue;
-      const auto output = static_cast<size_t>(made - earlier.outputs.begin());
-      const tn_program_output& value = first.program->outputs[output];
-      if (first.program->instructions[at(value.value)].kind != TN_FLOAT || value.dtype != TN_COMPUTE) return false;
-      if (second.program->inputs[i].kind != TN_FLOAT) return false;
-      if (first.program->output_extent(output) != second.program->inputs[i].extent) return false;
-      shares = true;
+  // Returns the number of the last group that takes the node: of those that share an operand with it, and that compute
+  // each of its inputs or come after the node that does.
+  std::optional<size_t> group_for(const Node& node) const {
+    int32_t newest = 0;  // the last node that computes an input
+    for (const ValueId input : node.inputs) newest = std::max(newest, graph_.values[at(input)].producer);
+    std::set<size_t> candidates;
+    for (const ValueId input : node.inputs) {
+      const std::set<size_t>& users = users_[at(input)];
+      candidates.insert(users.lower_bound(static_cast<size_t>(newest)), users.end());
     }
-    return shares;
-  }
-
-  void join(Node& earlier, const Node& later) {
-    Pointwise& grid = *earlier.as<Pointwise>();
-    const Pointwise& other = *later.as<Pointwise>();
-    ProgramWriter writer;
-    std::vector<ValueId> inputs = earlier.inputs;
-    std::vector<int32_t> first_inputs;
-    for (const tn_program_input& input : grid.program->inputs)
-      first_inputs.push_back(writer.input(input.extent, input.kind));
-    const std::vector<int32_t> first = writer.inline_program(*grid.program, first_inputs);
-    std::vector<int32_t> second_inputs;
-    for (size_t i = 0; i < later.inputs.size(); ++i)
-      second_inputs.push_back(operand(writer, earlier, first_inputs, first, later, i, inputs));
-    const std::vector<int32_t> second = writer.inline_program(*other.program, second_inputs);
-    for (const tn_program_output& output : grid.program->outputs) writer.output(first[at(output.value)], output.dtype);
-    for (const tn_program_output& output : other.program->outputs)
-      writer.output(second[at(output.value)], output.dtype);
-
-    if (grid.program->is_flat()) {  // a flat program runs on any grid, so the grid of `later` suits both
-      grid.rows = other.rows;
-      grid.columns = other.columns;
-      grid.whole = other.whole;
-      grid.leading = other.leading;
-    }
-    const TrimmedProgram trimmed = trim_inputs(writer.finish());
-    earlier.inputs.clear();
-    for (const int32_t kept : trimmed.kept) earlier.inputs.push_back(inputs[at(kept)]);
-    grid.program = std::make_shared<Program>(trimmed.program);
-    earlier.outputs.insert(earlier.outputs.end(), later.outputs.begin(), later.outputs.end());
-    earlier.serve(later);
-  }
-
-  // Returns the value in the fused program of input number `i` of `later`; adds an input if `earlier` lacks it.
-  static int32_t operand(ProgramWriter& writer, const Node& earlier, const std::vector<int32_t>& first_inputs,
-                         const std::vector<int32_t>& first, const Node& later, size_t i, std::vector<ValueId>& inputs) {
-    const Program& program = *earlier.as<Pointwise>()->program;
-    const tn_program_input& wanted = later.as<Pointwise>()->program->inputs[i];
-    for (size_t j = 0; j < earlier.outputs.size(); ++j)
-      if (earlier.outputs[j] == later.inputs[i]) return first[at(program.outputs[j].value)];
-    for (size_t j = 0; j < earlier.inputs.size(); ++j) {
-      const tn_program_input& have = program.inputs[j];
-      if (earlier.inputs[j] == later.inputs[i] && have.extent == wanted.extent && have.kind == wanted.kind)
-        return first_inputs[j];
-    }
-    inputs.push_back(later.inputs[i]);
-    return writer.input(wanted.extent, wanted.kind);
+    const auto found = std::find_if(candidates.rbegin(), candidates.rend(),
+                                    [&](size_t number) { return groups_.at(number).takes(node); });
+    return found == candidates.rend() ? std::nullopt : std::optional(*found);
   }
 
   // Removes outputs without readers from programs and native kernels. A kernel of one layer keeps its layer outputs; a
@@ -173,6 +220,8 @@ class Fusion {
 
   Graph& graph_;
   std::vector<bool> kept_;
+  std::map<size_t, PointwiseGroup> groups_;  // by the number of the node
+  std::vector<std::set<size_t>> users_;      // per value: the groups that read or compute it
 };
 
 }  // namespace

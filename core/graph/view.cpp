@@ -15,7 +15,7 @@ ValueId GraphWriter::view(ValueId value, const Shape& shape) {
   result.shape = shape;
   append(View(), {value});
   const ValueId seen = output(std::move(result));
-  graph_.values[static_cast<size_t>(seen)].alias_of = value;
+  graph_.values[static_cast<size_t>(seen)].alias_of = graph_.root(value);
   return seen;
 }
 

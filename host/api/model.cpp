@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/model_file.h"
 #include "host/api/api.h"
@@ -225,8 +226,9 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
   return api::call(host, error, [&](Host& it) {
     const Topology topology = topology_of(it, outputs, outputs_count);
     std::vector<std::string> names;
+    std::set<std::string> known;
     for (const ParameterDeclaration& declaration : topology.declarations())
-      if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
+      if (known.insert(declaration.name).second) names.push_back(declaration.name);
     const ParameterSet& set = *it.parameters.at(parameters);
     write_model(*it.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
   });

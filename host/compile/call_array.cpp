@@ -32,6 +32,8 @@ CallArray::CallArray(Graph graph, std::shared_ptr<Device> device, std::vector<in
   if (!device_->host_memory()) checks_ = {};
   make_tensors();
   makers_.assign(graph_.values.size(), {~size_t{0}, 0});
+  for (const auto& [symbol, rows] : graph_.rows)
+    if (rows.count != kNoValue) counted_[rows.count] = symbol;
   bool backward = false;
   for (size_t number = 0; number < graph_.nodes.size(); ++number) {
     const Node& node = graph_.nodes[number];
@@ -116,12 +118,10 @@ void CallArray::prepare(size_t number) {
   for (const ValueId input : node.inputs) call.inputs.push_back(input == kNoValue ? nullptr : &tensors_[at(input)]);
   for (const ValueId output : node.outputs) {
     if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};
+    if (const auto counted = counted_.find(output); counted != counted_.end()) call.rows.push_back(counted->second);
     call.outputs.push_back(output == kNoValue ? nullptr : &tensors_[at(output)]);
     call.requests.push_back(output == kNoValue ? TN_REQUEST_NONE : TN_REQUEST_WRITE);
   }
-  for (const auto& [symbol, rows] : graph_.rows)
-    if (rows.count != kNoValue && std::find(node.outputs.begin(), node.outputs.end(), rows.count) != node.outputs.end())
-      call.rows.push_back(symbol);
   workspace_bytes_ = std::max(workspace_bytes_, call.prepared->workspace_bytes);
 }
 

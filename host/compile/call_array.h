@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -83,6 +84,7 @@ class CallArray {
   };
   std::map<int32_t, Ragged> ragged_;               // by ragged symbol; tensors_ point here
   std::map<int32_t, Dim> expected_rows_;           // by symbol of rows whose number a call writes: the bound
+  std::map<ValueId, int32_t> counted_;             // symbol by the value that holds its number of rows
   std::vector<ValueId> varying_;                   // values with a symbolic dimension
   std::vector<std::pair<size_t, size_t>> makers_;  // per value: the call and the output that write it; call ~0: none
   std::deque<Call> calls_;                         // the forward calls, then the backward calls

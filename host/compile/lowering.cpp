@@ -110,17 +110,17 @@ class Lowerer {
     feed.index_limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
     feed.limited_by = layer.name;
     result_.outputs[{&layer, 0}] = feed.value;
+    feeds_.emplace(&layer, result_.feeds.size());
     result_.feeds.push_back(std::move(feed));
   }
 
   void limit_index(const LayerOutput& input, int64_t limit, const Layer& by) {
-    const LayerOutput source = resolved(input);
-    if (!source.layer->data) return;
-    for (Feed& feed : result_.feeds) {
-      if (feed.name != source.layer->name || (feed.index_limit >= 0 && feed.index_limit <= limit)) continue;
-      feed.index_limit = limit;
-      feed.limited_by = by.name;
-    }
+    const auto fed = feeds_.find(resolved(input).layer.get());
+    if (fed == feeds_.end()) return;
+    Feed& feed = result_.feeds[fed->second];
+    if (feed.index_limit >= 0 && feed.index_limit <= limit) return;
+    feed.index_limit = limit;
+    feed.limited_by = by.name;
   }
 
   void body(const LayerRef& ref) {
@@ -268,8 +268,9 @@ class Lowerer {
 
   ValueId use(const LayerParameter& parameter) {
     const bool row_sparse = (parameter.flags & TN_PARAMETER_SPARSE_GRADIENT) != 0;
-    for (ParameterUse& known : result_.parameters) {
-      if (known.name != parameter.name) continue;
+    const auto [number, fresh] = parameters_.emplace(parameter.name, result_.parameters.size());
+    if (!fresh) {
+      ParameterUse& known = result_.parameters[number->second];
       known.row_sparse = known.row_sparse && row_sparse;
       return known.computed;
     }
@@ -280,11 +281,11 @@ class Lowerer {
   }
 
   size_t use_buffer(const LayerParameter& buffer) {
-    for (size_t i = 0; i < result_.buffers.size(); ++i)
-      if (result_.buffers[i].name == buffer.name) return i;
+    const auto [number, fresh] = buffers_.emplace(buffer.name, result_.buffers.size());
+    if (!fresh) return number->second;
     const ValueId value = stored(buffer);
     result_.buffers.push_back({buffer.name, value, in_compute_type(value), kNoValue});
-    return result_.buffers.size() - 1;
+    return number->second;
   }
 
   void check_outputs() {
@@ -488,6 +489,8 @@ class Lowerer {
   std::set<const Layer*> fused_;
   std::string refusals_;  // of the kernels of the current layer that did not take it
   Lowered result_;
+  std::map<const Layer*, size_t> feeds_;                // by data layer: index into result_.feeds
+  std::map<std::string, size_t> parameters_, buffers_;  // by name: index into result_.parameters, result_.buffers
   GradientReach reach_{result_.graph};
   int32_t draws_ = 0;                     // random draws so far
   std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries

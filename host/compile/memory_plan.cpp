@@ -5,6 +5,7 @@
 
 #include "core/alignment.h"
 #include "core/checked.h"
+#include "host/compile/arena_space.h"
 
 namespace tenon::host {
 
@@ -15,16 +16,20 @@ struct Life {
   std::vector<ValueId> values;  // the first value, then the outputs that reuse its memory
   size_t first = 0, last = 0;   // node numbers, both inclusive
   uint64_t bytes = 0;
-  uint64_t offset = 0;
 };
 
-bool overlap(const Life& a, const Life& b) { return a.first <= b.last && b.first <= a.last; }
-
 uint64_t live_bound(const std::vector<Life>& lives, size_t nodes) {
-  std::vector<uint64_t> live(nodes + 1, 0);
-  for (const Life& life : lives)
-    for (size_t node = life.first; node <= std::min(life.last, nodes); ++node) live[node] += life.bytes;
-  return *std::max_element(live.begin(), live.end());
+  std::vector<uint64_t> begins(nodes + 2, 0), ends(nodes + 2, 0);  // per node: bytes that live from, or up to, the node
+  for (const Life& life : lives) {
+    begins[life.first] += life.bytes;
+    ends[life.last + 1] += life.bytes;
+  }
+  uint64_t live = 0, most = 0;
+  for (size_t node = 0; node <= nodes; ++node) {
+    live += begins[node] - ends[node];
+    most = std::max(most, live);
+  }
+  return most;
 }
 
 }  // namespace
@@ -137,7 +142,7 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
         continue;
       }
       life_of[static_cast<size_t>(output)] = lives.size();
-      lives.push_back({{output}, node, node, bytes_of(graph.spec(output), bounds), 0});
+      lives.push_back({{output}, node, node, bytes_of(graph.spec(output), bounds)});
     }
     for (const ValueId input : graph.nodes[node].inputs)
       if (Life* life = input == kNoValue ? nullptr : live_root(input)) life->last = node;
@@ -147,19 +152,11 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<bool>& placed, cons
   plan.live_bound = live_bound(lives, graph.nodes.size());
 
   std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.bytes > b.bytes; });
-  for (size_t i = 0; i < lives.size(); ++i) {
-    std::vector<const Life*> neighbours;
-    for (size_t j = 0; j < i; ++j)
-      if (overlap(lives[i], lives[j])) neighbours.push_back(&lives[j]);
-    std::sort(neighbours.begin(), neighbours.end(), [](const Life* a, const Life* b) { return a->offset < b->offset; });
-    uint64_t offset = 0;
-    for (const Life* neighbour : neighbours) {
-      if (offset + lives[i].bytes <= neighbour->offset) break;
-      offset = std::max(offset, neighbour->offset + neighbour->bytes);
-    }
-    lives[i].offset = offset;
-    for (const ValueId value : lives[i].values) plan.offsets[static_cast<size_t>(value)] = offset;
-    plan.bytes = std::max(plan.bytes, checked_add(offset, lives[i].bytes, "arena bytes"));
+  ArenaSpace space(graph.nodes.size() + 1);
+  for (const Life& life : lives) {
+    const uint64_t offset = space.take(life.first, life.last, life.bytes);
+    for (const ValueId value : life.values) plan.offsets[static_cast<size_t>(value)] = offset;
+    plan.bytes = std::max(plan.bytes, offset + life.bytes);
   }
   return plan;
 }

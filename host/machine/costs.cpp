@@ -2,6 +2,7 @@
 #include "host/machine/costs.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -40,16 +41,17 @@ std::shared_ptr<const Program> mean_times(double coefficient) {
 
 std::vector<Cost> add_costs(Graph& graph, const Topology& topology, const Lowered& lowered, tn_dtype compute,
                             Inverses& inverses) {
+  std::map<const Layer*, int32_t> numbers;
+  for (const LayerRef& leaf : topology.leaves) numbers.emplace(leaf.get(), static_cast<int32_t>(numbers.size()));
   std::vector<Cost> costs;
+  std::set<ValueId> known;
   for (const LayerOutput& output : topology.outputs) {
     const LayerOutput leaf = resolved(output);
     if (leaf.layer->role != TN_ROLE_COST || leaf.output != 0) continue;
     const ValueId per_sample = lowered.value_of(leaf);
-    const bool seen =
-        std::any_of(costs.begin(), costs.end(), [&](const Cost& cost) { return cost.per_sample == per_sample; });
+    const bool seen = !known.insert(per_sample).second;
     if (seen) continue;
-    const auto layer = std::find(topology.leaves.begin(), topology.leaves.end(), leaf.layer);
-    const auto number = static_cast<int32_t>(layer - topology.leaves.begin());
+    const int32_t number = numbers.at(leaf.layer.get());
     const ValueId inverse = inverses.of(graph, graph.spec(per_sample).shape[0].symbol, number);
     GraphWriter nodes(graph, number, false, compute);
     const double coefficient = leaf.layer->coefficient;

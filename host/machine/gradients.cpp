@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/machine/gradients.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -14,16 +13,21 @@ namespace tenon::host {
 
 namespace {
 
-// Returns `value` if it can be bound to the memory of one gradient, else a copy. Backward writes, or adds, a gradient
-// directly to that memory, so its value must not be a view, be read by another node, or be the gradient of two
-// parameters. A gradient of two parameters is copied for each: a copy for only one of them would read the sum that the
-// other accumulates.
-ValueId own_value(Graph& graph, ValueId value, int owners, tn_dtype compute) {
-  bool shared = owners > 1 || graph.root(value) != value || graph.values[static_cast<size_t>(value)].producer < 0;
-  for (const Node& node : graph.nodes)
-    shared = shared || std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end();
-  for (const GraphValue& other : graph.values) shared = shared || other.alias_of == value;
-  if (!shared) return value;
+// The values that cannot be bound to the memory of a gradient. Backward writes, or adds, a gradient directly to that
+// memory, so its value must not be external, be a view or have one, or be read by a node.
+std::set<ValueId> shared_values(const Graph& graph) {
+  std::set<ValueId> shared;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const auto value = static_cast<ValueId>(i);
+    if (graph.values[i].producer < 0) shared.insert(value);
+    if (const ValueId root = graph.root(value); root != value) shared.insert({value, root});
+  }
+  for (const Node& node : graph.nodes) shared.insert(node.inputs.begin(), node.inputs.end());
+  return shared;
+}
+
+// Returns a copy of a gradient, with memory of its own.
+ValueId copied(Graph& graph, ValueId value, tn_dtype compute) {
   const int32_t producer = graph.values[static_cast<size_t>(graph.root(value))].producer;
   const int32_t layer = producer < 0 ? -1 : graph.nodes[static_cast<size_t>(producer)].layer;
   return GraphWriter(graph, layer, true, compute).convert(value, 1, 0);
@@ -65,13 +69,16 @@ void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<
   const std::map<ValueId, ValueId> gradients = differentiate(graph, seeds, wanted, options.compute, row_sparse);
   std::map<ValueId, int> owners;  // per gradient: number of its parameters
   for (const auto& [computed, gradient] : gradients) ++owners[gradient];
+  const std::set<ValueId> shared = shared_values(graph);
   for (ParameterUse& parameter : lowered.parameters) {
     if (options.is_immutable(parameter.name)) continue;
     const ValueId gradient = gradients.at(parameter.computed);
     if (gradient == kNoValue) continue;
-    parameter.gradient = graph.spec(gradient).storage == TN_ROW_SPARSE
-                             ? gradient
-                             : own_value(graph, gradient, owners.at(gradient), options.compute);
+    // A gradient of two parameters is copied for each: a copy for only one of them would read the sum that the other
+    // accumulates.
+    const bool copies =
+        graph.spec(gradient).storage != TN_ROW_SPARSE && (owners.at(gradient) > 1 || shared.contains(gradient));
+    parameter.gradient = copies ? copied(graph, gradient, options.compute) : gradient;
   }
 }
 

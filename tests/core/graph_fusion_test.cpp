@@ -114,6 +114,43 @@ TEST(Fusion, KeepsExtentsOfOneOperandApart) {
   EXPECT_EQ(interpreter.values[static_cast<size_t>(both)], (std::vector<double>{21, 212, 213, 404}));
 }
 
+// Returns the tanh of each of 1000 values: the first is x, each other one the tanh before it.
+std::vector<ValueId> chain_of_tanh(GraphWriter& writer, ValueId x) {
+  ProgramWriter tanh;
+  tanh.output(tanh.apply(TN_OP_TANH, tanh.input(TN_FULL)));
+  const auto program = std::make_shared<Program>(tanh.finish());
+  std::vector<ValueId> values;
+  for (int i = 0; i < 1000; ++i)
+    values.push_back(writer.pointwise(program, {values.empty() ? x : values.back()}, 1)[0]);
+  return values;
+}
+
+// A long chain becomes programs of at most 256 instructions, each of which reads one value and writes one.
+TEST(Fusion, CutsLongChains) {
+  Graph graph, plain;
+  for (Graph* each : {&graph, &plain}) {
+    each->layers = {"layer"};
+    const ValueId x = each->add_external(f64({samples(), fixed(2)}), "x");
+    GraphWriter writer(*each, 0, false, TN_F64);
+    const ValueId last = chain_of_tanh(writer, x).back();
+    if (each == &graph) fuse(graph, {last});
+  }
+  EXPECT_EQ(graph.nodes.size(), 8U) << "each tanh counts two instructions, with its input: 128 of 1000 in a program";
+  for (const Node& node : graph.nodes) {
+    EXPECT_LE(node.pointwise()->program->instructions.size(), 256U);
+    EXPECT_EQ(node.inputs.size(), 1U);
+    EXPECT_EQ(node.outputs.size(), 1U);
+  }
+  std::vector<Numbers> results;
+  for (const Graph* each : {&graph, &plain}) {
+    Interpreter interpreter(*each, {0, 1});
+    interpreter.values[0] = {0.5, -3};
+    interpreter.run();
+    results.push_back(interpreter.values.back());
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 // Outputs without readers are removed from kernels that compute several layers, not from those of a single layer.
 TEST(Fusion, DropsWhatAKernelMakesForNobody) {
   for (const bool several : {true, false}) {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/graph/passes.h"
+#include "host/compile/arena_space.h"
 
 namespace tenon_tests {
 
@@ -49,6 +50,32 @@ TEST(MemoryPlan, LivingValuesNeverOverlap) {
       }
     EXPECT_GE(plan.bytes, plan.live_bound);
     EXPECT_LE(static_cast<double>(plan.bytes), 1.5 * static_cast<double>(plan.live_bound));
+  }
+}
+
+// Every value has the lowest offset that is free during its life, the largest values placed first.
+TEST(ArenaSpace, TakesTheLowestFreePlace) {
+  std::mt19937 random(7);
+  struct Place {
+    size_t first, last;
+    uint64_t begin, end;
+  };
+  for (int round = 0; round < 50; ++round) {
+    const size_t nodes = 1 + random() % 40;
+    ArenaSpace space(nodes);
+    std::vector<Place> places;
+    for (int i = 0; i < 60; ++i) {
+      const size_t a = random() % nodes, b = random() % nodes;
+      const uint64_t bytes = random() % 8;  // also none
+      Place place{std::min(a, b), std::max(a, b), 0, bytes};
+      const auto taken = [&](const Place& other) {
+        return other.first <= place.last && place.first <= other.last && other.begin < place.end &&
+               place.begin < other.end && other.begin < other.end && place.begin < place.end;
+      };
+      while (std::any_of(places.begin(), places.end(), taken)) ++place.begin, ++place.end;
+      EXPECT_EQ(space.take(place.first, place.last, bytes), place.begin);
+      places.push_back(place);
+    }
   }
 }
 
