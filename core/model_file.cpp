@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "core/checked.h"
+#include "core/checksum.h"
 #include "core/model_header.h"
-#include "core/sha256.h"
 #include "core/shape.h"
 
 namespace tenon::core {
@@ -19,8 +19,9 @@ static_assert(std::endian::native == std::endian::little, "values are written as
 constexpr const char* kFormat = "format";
 constexpr const char* kOurs = "tenon";
 constexpr const char* kTopology = "tenon.topology";
-constexpr const char* kChecksum = "tenon.sha256";
-constexpr uint64_t kChunk = uint64_t{1} << 20;  // bytes read at a time
+constexpr const char* kChecksum = "tenon.xxh3_128";
+constexpr const char* kFormerChecksum = "tenon.sha256";
+constexpr uint64_t kChunk = uint64_t{1} << 18;  // bytes read at a time; they are hashed while they are in the cache
 
 // An open file with a checked header and unread data.
 struct OpenModel {
@@ -30,17 +31,23 @@ struct OpenModel {
   ModelFile file;
   uint64_t data_begin = 0;
   uint64_t data_bytes = 0;
-  Sha256 hash;  // of the canonical header, then of the data
+  const char* checksum = kChecksum;  // the key of the checksum that the file states
+  Checksum hash = Checksum::xxh3();  // of the canonical header, then of the data
 };
 
 // Moves checksum and topology out of the metadata, and hashes the header if there is a checksum.
 void interpret(OpenModel& model, ModelHeader header) {
   ModelFile& file = model.file;
-  const auto checksum = header.metadata.find(kChecksum);
+  if (!header.metadata.contains(kChecksum) && header.metadata.contains(kFormerChecksum)) {
+    model.checksum = kFormerChecksum;
+    model.hash = Checksum::sha256();
+  }
+  const auto checksum = header.metadata.find(model.checksum);
   if (checksum != header.metadata.end()) {
-    file.sha256 = checksum->second;
+    file.checksum = checksum->second;
     header.metadata.erase(checksum);
-    if (file.sha256.empty()) fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": ", kChecksum, " is empty");
+    if (file.checksum.empty())
+      fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": ", model.checksum, " is empty");
     const std::string canonical = canonical_json(header);
     model.hash.update(canonical.data(), canonical.size());
   } else if (const auto format = header.metadata.find(kFormat);
@@ -91,11 +98,11 @@ OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
 
 // Compares the checksum with the hash of header and data.
 void verify(OpenModel& model) {
-  if (model.file.sha256.empty()) return;
+  if (model.file.checksum.empty()) return;
   const std::string actual = model.hash.finish();
-  if (model.file.sha256 != actual)
-    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": damaged: ", kChecksum, " is ", quoted(model.file.sha256),
-         ", the content has \"", actual, "\"");
+  if (model.file.checksum != actual)
+    fail(TN_BAD_DATA, SubjectName{model.path}, model.name, ": damaged: ", model.checksum, " is ",
+         quoted(model.file.checksum), ", the content has \"", actual, "\"");
   model.file.verified = true;
 }
 
@@ -169,18 +176,53 @@ void check_fit(const OpenModel& model, const std::vector<ModelTensor>& tensors, 
   complaints.raise(model);
 }
 
+// Reads and hashes a part of the data in chunks. place(done) returns the memory for the bytes from number `done` on.
+template <typename Place>
+void read(OpenModel& model, uint64_t offset, uint64_t bytes, const Place& place) {
+  for (uint64_t done = 0, part = 0; done < bytes; done += part) {
+    part = std::min(kChunk, bytes - done);
+    void* const to = place(done);
+    model.input->read(model.data_begin + offset + done, to, part);
+    model.hash.update(to, part);
+  }
+}
+
+// Hashes a part of the data that is not kept.
+void skip(OpenModel& model, uint64_t offset, uint64_t bytes) {
+  std::string chunk(std::min(kChunk, bytes), '\0');
+  read(model, offset, bytes, [&](uint64_t) { return chunk.data(); });
+}
+
+// Reads all data of the file, and what migrations have written, into `values`.
+void read_values(OpenModel& model, const std::vector<ModelTensor>& tensors, const TensorChanges& changes,
+                 const ParameterSet& set, const ParameterSet::Values& values) {
+  std::map<uint64_t, std::vector<std::byte*>> readers;  // per place in the data: the entries with its values
+  for (const ModelTensor& tensor : tensors) {
+    if (tensor.bytes == 0) continue;
+    auto* const to = reinterpret_cast<std::byte*>(values.data(set.find(tensor.name)));
+    const auto change = changes.find(tensor.name);
+    if (change != changes.end() && change->second->values != nullptr)
+      std::memcpy(to, change->second->values->data(), tensor.bytes);
+    else
+      readers[tensor.offset].push_back(to);
+  }
+  for (const ModelTensor& tensor : model.file.tensors) {
+    const auto found = tensor.bytes == 0 ? readers.end() : readers.find(tensor.offset);
+    if (found == readers.end()) {
+      skip(model, tensor.offset, tensor.bytes);
+      continue;
+    }
+    std::byte* const first = found->second[0];
+    read(model, tensor.offset, tensor.bytes, [&](uint64_t done) { return first + done; });
+    for (size_t i = 1; i < found->second.size(); ++i) std::memcpy(found->second[i], first, tensor.bytes);
+  }
+}
+
 }  // namespace
 
 ModelFile read_model_header(FileSystem& files, const std::filesystem::path& path) {
   OpenModel model = open_model(files, path);
-  if (!model.file.sha256.empty()) {
-    std::string chunk(std::min(kChunk, model.data_bytes), '\0');
-    for (uint64_t done = 0; done < model.data_bytes; done += chunk.size()) {
-      chunk.resize(std::min(kChunk, model.data_bytes - done));
-      model.input->read(model.data_begin + done, chunk.data(), chunk.size());
-      model.hash.update(chunk.data(), chunk.size());
-    }
-  }
+  if (!model.file.checksum.empty()) skip(model, 0, model.data_bytes);
   verify(model);
   return std::move(model.file);
 }
@@ -205,7 +247,7 @@ const ModelTensor* StoredTensors::find(const std::string& name) const {
 std::shared_ptr<const Buffer> StoredTensors::read(const ModelTensor& tensor) {
   if (open_ == nullptr) {
     auto opened = std::make_unique<Open>(Open{open_model(files_, path_)});
-    if (opened->model.file.tensors != header_.tensors || opened->model.file.sha256 != header_.sha256)
+    if (opened->model.file.tensors != header_.tensors || opened->model.file.checksum != header_.checksum)
       fail_changed(opened->model);
     open_ = std::move(opened);
   }
@@ -220,21 +262,11 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
   OpenModel model = open_model(files, path);
   const std::vector<ModelTensor> tensors = changed(model.file, changes);
   check_fit(model, tensors, changes, set);
-  const Buffer values(set.allocator(), model.data_bytes);
-  for (uint64_t done = 0, bytes = 0; done < model.data_bytes; done += bytes) {
-    bytes = std::min(kChunk, model.data_bytes - done);
-    model.input->read(model.data_begin + done, values.data() + done, bytes);
-    model.hash.update(values.data() + done, bytes);
-  }
+  ParameterSet::Values values = set.allocate();
+  read_values(model, tensors, changes, set, values);
   verify(model);
   if (expected != nullptr && !(*expected == model.file)) fail_changed(model);
-  if (!set.has_values()) set.allocate();
-  for (const ModelTensor& tensor : tensors) {
-    const auto change = changes.find(tensor.name);
-    const bool own = change != changes.end() && change->second->values != nullptr;
-    const std::byte* const from = own ? change->second->values->data() : values.data() + tensor.offset;
-    if (tensor.bytes != 0) std::memcpy(set.data(tensor.name), from, tensor.bytes);
-  }
+  set.replace(std::move(values));
   return std::move(model.file);
 }
 
@@ -265,7 +297,7 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
     end = checked_add(end, bytes, "size of the model");
   }
 
-  Sha256 hash;
+  Checksum hash = Checksum::xxh3();
   const std::string canonical = canonical_json(header);
   hash.update(canonical.data(), canonical.size());
   for (size_t i = 0; i < values.size(); ++i) hash.update(values[i], header.tensors[i].bytes);

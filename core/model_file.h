@@ -39,7 +39,7 @@ struct ModelFile {
   std::vector<ModelTensor> tensors;             // in the order of their data
   bool verified = false;                        // the file has a checksum, and it matches
   std::string topology;                         // JSON; empty in a foreign file
-  std::string sha256;                           // hex; empty in a foreign file
+  std::string checksum;                         // hex; empty in a foreign file
   bool operator==(const ModelFile&) const = default;
 };
 
@@ -86,8 +86,8 @@ class StoredTensors {
 // Reads the values of all entries of `set`. The file, with `changes`, must hold exactly these entries, with their
 // shapes and types: throws TN_INVALID naming missing, extra and differing tensors. Verifies the checksum over the bytes
 // that are loaded. `expected`, if not null, is an earlier result of read_model_header: throws TN_BAD_DATA if the file
-// has changed since. Writes to the set only after all checks have passed; a declared set gets its memory then.
-// Allocates a second copy of the values from the set's allocator, once the file is known to fit.
+// has changed since. Changes the set only after all checks have passed; a declared set gets its memory then. Allocates
+// memory for all values, from the set's allocator, once the file is known to fit.
 ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
                      const ModelFile* expected = nullptr, const TensorChanges& changes = {});
 

@@ -237,16 +237,17 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
   return layout;
 }
 
-// Allocates the slabs without memory and zeroes the padding after each new entry.
-std::vector<Buffer> ParameterSet::memory_for(Layout& layout) const {
+// Allocates the slabs from number `first` on and zeroes the padding after each of their entries.
+std::vector<Buffer> ParameterSet::memory_for(std::vector<ParameterSlab>& slabs, size_t first,
+                                             const std::vector<ParameterEntry>& entries) const {
   std::vector<Buffer> memory;
-  for (size_t i = memory_.size(); i < layout.slabs.size(); ++i) {
-    memory.emplace_back(allocator_, layout.slabs[i].padded_elements * sizeof(float));
-    layout.slabs[i].data = reinterpret_cast<float*>(memory.back().data());
+  for (size_t i = first; i < slabs.size(); ++i) {
+    memory.emplace_back(allocator_, slabs[i].padded_elements * sizeof(float));
+    slabs[i].data = reinterpret_cast<float*>(memory.back().data());
   }
-  for (const ParameterEntry& entry : layout.entries)
-    if (entry.slab >= memory_.size() && entry.count > 0)
-      std::fill_n(layout.slabs[entry.slab].data + entry.offset + entry.count,
+  for (const ParameterEntry& entry : entries)
+    if (entry.slab >= first && entry.count > 0)
+      std::fill_n(slabs[entry.slab].data + entry.offset + entry.count,
                   padded_elements(entry.count, "size") - entry.count, 0.0F);
   return memory;
 }
@@ -265,7 +266,7 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
   // Prepares the next state in copies, so that a failure leaves the set unchanged.
   Layout layout = extended(declarations);
   if (layout.initializers.empty()) return;
-  std::vector<Buffer> memory = memory_for(layout);
+  std::vector<Buffer> memory = memory_for(layout.slabs, memory_.size(), layout.entries);
   for (size_t i = entries_.size(); i < layout.entries.size(); ++i) {
     const ParameterEntry& entry = layout.entries[i];
     if (entry.count == 0) continue;
@@ -275,12 +276,33 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
   take(std::move(layout), std::move(memory));
 }
 
-void ParameterSet::allocate() {
-  if (has_values_) fail(TN_MISUSE, "the parameters have their values already");
-  Layout layout{entries_, by_name_, slabs_, {}};
-  std::vector<Buffer> memory = memory_for(layout);
-  take(std::move(layout), std::move(memory));
-  has_values_ = true;
+namespace {
+
+float* values_of(const std::vector<ParameterSlab>& slabs, const ParameterEntry& entry) {
+  float* const slab = slabs[entry.slab].data;
+  return slab == nullptr ? nullptr : slab + entry.offset;
+}
+
+}  // namespace
+
+float* ParameterSet::Values::data(const ParameterEntry& entry) const { return values_of(slabs_, entry); }
+
+ParameterSet::Values ParameterSet::allocate() const {
+  Values values;
+  values.slabs_ = slabs_;
+  values.memory_ = memory_for(values.slabs_, 0, entries_);
+  return values;
+}
+
+void ParameterSet::replace(Values values) noexcept {
+  if (!has_values_) {
+    slabs_.swap(values.slabs_);
+    memory_.swap(values.memory_);
+    has_values_ = true;
+    return;
+  }
+  for (const ParameterEntry& entry : entries_)
+    if (entry.count > 0) std::copy_n(values.data(entry), entry.count, data(entry));
 }
 
 size_t ParameterSet::index(const std::string& name) const {
@@ -293,8 +315,7 @@ size_t ParameterSet::index(const std::string& name) const {
 
 float* ParameterSet::data(const ParameterEntry& entry) const {
   if (!has_values_) fail(TN_MISUSE, "the parameters have no values: they were only declared, to plan with");
-  float* const slab = slabs_[entry.slab].data;
-  return slab == nullptr ? nullptr : slab + entry.offset;
+  return values_of(slabs_, entry);
 }
 
 void ParameterSet::set(const std::string& name, const ArrayView& values) {

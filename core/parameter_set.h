@@ -88,8 +88,23 @@ class ParameterSet {
   void add(const std::vector<ParameterDeclaration>& declarations, uint64_t seed);
 
   [[nodiscard]] bool has_values() const { return has_values_; }
-  // Allocates the memory of a declared set. Zeroes the padding only: the caller writes the values of all entries.
-  void allocate();
+
+  // Memory for the values of all entries, apart from the memory of the set.
+  class Values {
+   public:
+    // Returns the values of an entry of the set, [count]; null if its slab is empty.
+    [[nodiscard]] float* data(const ParameterEntry& entry) const;
+
+   private:
+    friend ParameterSet;
+    std::vector<ParameterSlab> slabs_;
+    std::vector<Buffer> memory_;  // of slabs_, in the same order
+  };
+  // Allocates memory for values that are to replace those of the set. Zeroes the padding only.
+  [[nodiscard]] Values allocate() const;
+  // Replaces the values of all entries: gives `values` to a declared set, copies them into one that has values. They
+  // come from `allocate`; no entry was added since. Does not fail.
+  void replace(Values values) noexcept;
 
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
   [[nodiscard]] const std::vector<ParameterSlab>& slabs() const { return slabs_; }
@@ -128,7 +143,8 @@ class ParameterSet {
 
   // Returns the set extended by `declarations`, with new slabs not allocated yet.
   [[nodiscard]] Layout extended(const std::vector<ParameterDeclaration>& declarations) const;
-  [[nodiscard]] std::vector<Buffer> memory_for(Layout& layout) const;
+  [[nodiscard]] std::vector<Buffer> memory_for(std::vector<ParameterSlab>& slabs, size_t first,
+                                               const std::vector<ParameterEntry>& entries) const;
   void take(Layout layout, std::vector<Buffer> memory);
 
   std::shared_ptr<Allocator> allocator_;

@@ -302,7 +302,7 @@ tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, voi
   return api::call(host, error, [&](Host& it) {
     const std::string file = api::string(path, "path");
     const ModelFile header = read_model_header(*it.files, file);
-    nlohmann::json json = {{"verified", header.verified}, {"sha256", header.sha256}, {"metadata", header.metadata}};
+    nlohmann::json json = {{"verified", header.verified}, {"checksum", header.checksum}, {"metadata", header.metadata}};
     json["topology"] = header.topology.empty() ? nlohmann::json() : parse_topology(header.topology, file);
     rename_layer_types(json["topology"]);
     json["tensors"] = nlohmann::json::array();

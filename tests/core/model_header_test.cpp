@@ -184,9 +184,12 @@ TEST(ModelHeader, RefusesWrongLengths) {
 
 TEST(ModelHeader, ChecksWhatClaimsToBeOurs) {
   expect_refused({
-      {"{\"__metadata__\":{\"format\":\"tenon\"}}", 0, "no tenon.sha256"},
-      {"{\"__metadata__\":{\"tenon.sha256\":\"\"}}", 0, "empty"},
-      {"{\"__metadata__\":{\"tenon.sha256\":\"00\"}}", 0, "damaged"},
+      {"{\"__metadata__\":{\"format\":\"tenon\"}}", 0, "no tenon.xxh3_128"},
+      {"{\"__metadata__\":{\"tenon.xxh3_128\":\"\"}}", 0, "tenon.xxh3_128 is empty"},
+      {"{\"__metadata__\":{\"tenon.xxh3_128\":\"00\"}}", 0, "damaged: tenon.xxh3_128 is"},
+      {"{\"__metadata__\":{\"tenon.sha256\":\"\"}}", 0, "tenon.sha256 is empty"},
+      {"{\"__metadata__\":{\"tenon.sha256\":\"00\"}}", 0, "damaged: tenon.sha256 is"},
+      {"{\"__metadata__\":{\"tenon.sha256\":\"00\",\"tenon.xxh3_128\":\"00\"}}", 0, "damaged: tenon.xxh3_128 is"},
   });
   EXPECT_FALSE(read(file_of("{\"__metadata__\":{\"format\":\"pt\"}}", 0)).verified);
 }

@@ -1,5 +1,6 @@
 // Model files against the public implementation of safetensors. Python is the one that the environment variable
-// TENON_TEST_PYTHON names, else the one of scripts/test-python, else python3; skipped if it lacks safetensors.
+// TENON_TEST_PYTHON names, else the one of scripts/test-python, else python3; skipped if it lacks a package of
+// tests/requirements.txt.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,8 +30,8 @@ class SafetensorsPeer : public ::testing::Test {
     const char* named = std::getenv("TENON_TEST_PYTHON");
     const std::string made = tenon_tests::source_folder() + "/build-python/bin/python";
     python_ = named != nullptr ? named : std::filesystem::exists(made) ? made : "python3";
-    if (run("import safetensors.numpy, numpy; print('here')") != "here\n")
-      GTEST_SKIP() << python_ << " has no safetensors with numpy";
+    if (run("import safetensors.numpy, numpy, xxhash; print('here')") != "here\n")
+      GTEST_SKIP() << python_ << " lacks safetensors, numpy or xxhash";
   }
 
   // Returns the output of a Python program, whose variable `path` names the file to read or write.
@@ -94,13 +95,13 @@ TEST_F(SafetensorsPeer, AgreesOnTheChecksum) {
   write_model(files, "m", kTopology, *example(), {"w", "m\u00e9", "none"});
   put(files.files.at("m"));
   EXPECT_EQ(run(R"(
-import hashlib, json
+import json, xxhash
 raw = open(path, 'rb').read()
 end = 8 + struct.unpack('<Q', raw[:8])[0]
 header = json.loads(raw[8:end])
-stated = header['__metadata__'].pop('tenon.sha256')
+stated = header['__metadata__'].pop('tenon.xxh3_128')
 canonical = json.dumps(header, sort_keys=True, separators=(',', ':'), ensure_ascii=False).encode()
-print(hashlib.sha256(canonical + raw[end:]).hexdigest() == stated)
+print(xxhash.xxh3_128(canonical + raw[end:]).hexdigest() == stated)
 )"),
             "True\n");
 }
