@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/floating_point_mode.h"
 
 namespace tenon::host {
 
@@ -151,6 +152,7 @@ void Machine::begin_step(const std::vector<int64_t>& symbols) {
 }
 
 void Machine::run(Phase phase) {
+  const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
   tn_execution execution = {};
   execution.size = sizeof execution;
   execution.device = device_->instance();

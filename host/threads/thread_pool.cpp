@@ -22,7 +22,7 @@
 
 #include "core/alignment.h"
 #include "core/error.h"
-#include "host/threads/floating_point_mode.h"
+#include "core/floating_point_mode.h"
 #include "host/threads/gate.h"
 #include "host/threads/phases.h"
 #include "host/threads/signals_blocked.h"

@@ -6,6 +6,7 @@
 
 #include "core/alignment.h"
 #include "core/error.h"
+#include "core/floating_point_mode.h"
 #include "host/compile/pointwise_site.h"
 
 namespace tenon::host {
@@ -246,6 +247,7 @@ void UpdateCalls::run(Machine& machine, double learning_rate, uint64_t step, Err
   execution.random = &control()->random;
   execution.parallel = machine.parallel();
   execution.errors = sink.get();
+  const FloatingPointMode mode;  // also of what a kernel computes outside of parallel regions
   for (const auto& call : clipping_) call->run(execution, sink);
   for (const Stretch& stretch : stretches_) stretch.call->run(execution, sink);
   count_written();
