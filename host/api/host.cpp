@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/api/host.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <random>
 
@@ -59,8 +57,7 @@ Host::Host(const HostOptions& options)
       parameters("parameters", first_generation()),
       machines("machine", first_generation()),
       updaters("updater", first_generation()),
-      readers("reader", first_generation()),
-      process_(getpid()) {}
+      readers("reader", first_generation()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   std::shared_ptr<Device>& device = devices_[kind];
@@ -84,7 +81,7 @@ const NamesTable& Host::lend(std::vector<SlotNames> names) {
 }
 
 std::unique_lock<std::recursive_mutex> Host::enter() {
-  if (getpid() != process_) fail(TN_MISUSE, "this host was made before fork(); make a new one in the child");
+  if (fork_mark_.in_child()) fail(TN_MISUSE, "this host was made before fork(); make a new one in the child");
   return std::unique_lock(mutex_);
 }
 

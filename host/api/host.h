@@ -1,7 +1,6 @@
 // The host: the owner of plugins, threads, memory and all handles. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
 #include <tenon/tenon.h>
 
 #include <filesystem>
@@ -14,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/system.h"
+#include "host/api/fork_mark.h"
 #include "host/api/handles.h"
 #include "host/layers/layer_factory.h"
 #include "host/machine/machine.h"
@@ -125,7 +125,7 @@ class Host {
 
  private:
   std::recursive_mutex mutex_;
-  pid_t process_;
+  const ForkMark fork_mark_;
   std::map<std::string, std::shared_ptr<Device>> devices_;
   std::vector<MetricValue> lent_;
   std::vector<tn_metric> lent_metrics_;
