@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/plugin_call.h"
 #include "host/layers/host_attributes.h"
 #include "host/layers/renames.h"
 #include "host/training/updater_options.h"
@@ -223,6 +224,25 @@ using namespace tenon::host;
 
 const char* tn_version(void) { return TENON_VERSION; }
 const char* tn_status_text(tn_status status) { return status_text(status); }
+
+uint64_t tn_plugin_call(char* text, uint64_t size) {
+  uint64_t length = 0;
+  const auto append = [&](const char* more) {
+    for (; *more != '\0'; ++more, ++length)
+      if (text != nullptr && length + 1 < size) text[length] = *more;
+  };
+  if (const tenon::core::PluginCall* const call = tenon::core::current_plugin_call(); call != nullptr) {
+    append(call->who);
+    append(" of plugin \"");
+    append(call->plugin);
+    append("\": ");
+    append(call->function);
+    append(" ");
+    append(call->tag);
+  }
+  if (text != nullptr && size > 0) text[length < size ? length : size - 1] = '\0';
+  return length;
+}
 
 tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error) {
   return api::guarded(error, [&] {

@@ -8,6 +8,7 @@
 
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
+#include "host/cli/crash.h"
 #include "host/cli/suggest.h"
 #include "host/cli/verbs.h"
 
@@ -102,5 +103,6 @@ int guarded(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes then returns an error
+  tenon::cli::tell_crashes();
   return tenon::cli::guarded(tenon::cli::Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

@@ -13,22 +13,6 @@ namespace {
 // The number of ended loans of one kind of table whose records are kept; then the oldest record is reused.
 constexpr size_t kRemembered = 1024;
 
-const char* tag_text(Tag tag) {
-  switch (tag) {
-    case Tag::kLoad:
-      return "[load]";
-    case Tag::kSetup:
-      return "[setup]";
-    case Tag::kRun:
-      return "[run]";
-    case Tag::kIo:
-      return "[io]";
-    case Tag::kAny:
-      break;
-  }
-  return "[any]";
-}
-
 using Task = void (*)(void* argument, int64_t index, int32_t worker);
 using PhaseTask = void (*)(void* argument, int32_t phase, int64_t index, int32_t worker);
 

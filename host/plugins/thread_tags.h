@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "core/error.h"
+#include "core/plugin_call.h"
 #include "host/plugins/services.h"
 
 namespace tenon::host {
@@ -36,6 +37,11 @@ struct Origin {
 };
 
 enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };
+// Returns the tag as headers write it: "[run]".
+[[nodiscard]] constexpr const char* tag_text(Tag tag) {
+  constexpr const char* kTexts[] = {"[load]", "[setup]", "[run]", "[io]", "[any]"};
+  return kTexts[static_cast<size_t>(tag)];
+}
 
 // A function of a plugin, as the SDK's header declares it.
 struct TaggedFunction {
@@ -143,6 +149,8 @@ class ThreadTags {
 template <typename Result, typename... Parameters, typename... Arguments>
 Result call_plugin(const Origin& by, const std::string& who, const TaggedFunction& as,
                    Result (*function)(Parameters...), Arguments... arguments) try {
+  const PluginCall record = {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
+  const PluginCallMark mark(&record);
   if (by.tags == nullptr) return function(arguments...);
   ThreadTags::Call call(*by.tags, by.plugin, who, as);
   call.check();
@@ -166,6 +174,8 @@ Result call_plugin(const Origin& by, const std::string& who, const TaggedFunctio
 template <typename... Parameters, typename... Arguments>
 void free_by_plugin(const Origin& by, const std::string& who, const TaggedFunction& as, void (*function)(Parameters...),
                     Arguments... arguments) {
+  const PluginCall record = {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
+  const PluginCallMark mark(&record);
   if (by.tags == nullptr) return function(arguments...);
   const ThreadTags::Call call(*by.tags, by.plugin, who, as);
   function(arguments...);

@@ -23,6 +23,7 @@
 #include "core/alignment.h"
 #include "core/error.h"
 #include "core/floating_point_mode.h"
+#include "core/plugin_call.h"
 #include "host/threads/gate.h"
 #include "host/threads/phases.h"
 #include "host/threads/signals_blocked.h"
@@ -100,6 +101,7 @@ struct ThreadPool::State {
   // The current region. Written by the caller while the gate is shut.
   Task task = nullptr;
   void* argument = nullptr;
+  const PluginCall* plugin_call = nullptr;  // that the caller is in
   std::atomic<bool> running{false};
 
   // Measures whether the worker that delays a region has lost its core. The caller sets these when it begins to wait,
@@ -179,6 +181,7 @@ void ThreadPool::State::await(uint32_t seen) {
 
 void ThreadPool::State::run_tasks(int32_t worker) {
   const FloatingPointMode mode;
+  const PluginCallMark mark(plugin_call);
   Phases::TaskRange taken = phases.none();
   for (bool first = true; phases.take(taken); first = false) {
     if (first) workers[static_cast<size_t>(worker)].computed.store(true, std::memory_order_relaxed);
@@ -284,6 +287,7 @@ void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void
     call(participants);
     task = what;
     argument = with;
+    plugin_call = current_plugin_call();
     phases.begin(count, sizes, participants * kChunksPerThread);
     gate.open();
     region.fetch_add(1);

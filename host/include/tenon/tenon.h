@@ -23,6 +23,11 @@ extern "C" {
 TENON_API const char* tn_version(void);
 /* A short text such as "not found"; "unknown status" for a number that is not a tn_status. */
 TENON_API const char* tn_status_text(tn_status status);
+/* Writes the call of a plugin that this thread is in to text[size], cut if it is too long and NUL-terminated, such as
+ * `layer "mid" (vendor.type, native kernel "k") of plugin "org.vendor": run [run]`; "" if it is in none. A compute
+ * thread is in the call whose task it runs. Returns the length of the whole text. Safe in a signal handler, for the
+ * message of a crash: the library installs no handler itself. */
+TENON_API uint64_t tn_plugin_call(char* text, uint64_t size);
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 

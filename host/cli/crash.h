@@ -1,0 +1,11 @@
+// The last words of a program that crashes. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace tenon::cli {
+
+// Makes a signal that reports a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) print one line to standard error, with
+// the call of a plugin that the thread was in, before it ends the process as without this call. Works with an exhausted
+// stack, too, on the thread that called this function.
+void tell_crashes();
+
+}  // namespace tenon::cli
