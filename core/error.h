@@ -82,4 +82,10 @@ template <typename... Parts>
 // Returns the text of a status, such as "not found"; "unknown status" for any other number.
 const char* status_text(tn_status status) noexcept;
 
+// Throws TN_UNSUPPORTED unless a reserved member, or the bits of flags that are not given out, are zero.
+template <typename Number>
+void check_unused(Number value, const char* what) {
+  if (value != 0) fail(TN_UNSUPPORTED, "the ", what, " is ", value, "; expected 0");
+}
+
 }  // namespace tenon::core

@@ -112,6 +112,8 @@ Program Program::from(const tn_program& given) {
   program.instructions.assign(given.instructions, given.instructions + given.instructions_count);
   program.inputs.assign(given.inputs, given.inputs + given.inputs_count);
   program.outputs.assign(given.outputs, given.outputs + given.outputs_count);
+  for (const tn_program_input& input : program.inputs)
+    check_unused(input.reserved, "reserved member of a tn_program_input");
   for (size_t i = 0; i < program.inputs.size(); ++i)
     if (program.inputs[i].extent > TN_FULL || program.inputs[i].kind > TN_LOGICAL)
       fail(TN_INVALID, "program input ", i, " has an unknown extent or kind");

@@ -81,10 +81,11 @@ constexpr DtypeName kDtypes[] = {{TN_COMPUTE, "compute", "compute"}, {TN_F32, "f
                                  {TN_BOOL, "bool", "bool"}};
 constexpr const char* kCodes[] = {"int", "uint", "float", nullptr, "bfloat", nullptr, "bool"};  // by DLPack's code
 
-// Whether it is a number type of one lane.
+// Whether it is a number type of one lane, of less than a byte or of whole bytes.
 bool is_known_dtype(tn_dtype dtype) {
   const uint32_t code = tn_dtype_code(dtype), bits = tn_dtype_bits(dtype);
-  return code < std::size(kCodes) && kCodes[code] != nullptr && bits > 0 && dtype == TN_DTYPE(code, bits);
+  const bool whole = bits > 0 && (bits < 8 || bits % 8 == 0);
+  return code < std::size(kCodes) && kCodes[code] != nullptr && whole && dtype == TN_DTYPE(code, bits);
 }
 
 }  // namespace
@@ -155,6 +156,7 @@ Dim given_dim(const tn_dim& dim) {
     fail(TN_INVALID, "the dimension ", to_string(dim), " has the coefficient ", dim.coefficient,
          "; expected at least 1");
   if (dim.offset < 0) fail(TN_INVALID, "the dimension ", to_string(dim), " can be negative");
+  check_unused(dim.reserved, "reserved member of a tn_dim");
   return dim.symbol == TN_SYMBOL_NONE ? tn_dim_constant(dim.offset) : dim;
 }
 

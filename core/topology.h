@@ -53,6 +53,7 @@ struct LayerParameter {
   Spec spec;
   tn_initializer initializer = {};
   uint32_t flags = 0;
+  bool sparse_declared = false;   // whether plan allowed a row-sparse gradient; flags say whether the user does, too
   int32_t merge = TN_MERGE_MEAN;  // of a buffer
   Multipliers multipliers;
 };

@@ -20,6 +20,7 @@ ValueId GraphWriter::gemm(ValueId a, ValueId b, uint32_t flags, double alpha) {
   if (left.dtype != right.dtype || !is_float(left.dtype)) bad("both need the same float type");
   for (size_t i = 0; i + 2 < rank; ++i)
     if (!same(left.shape[i], right.shape[i])) bad("the batch dimensions differ");
+  check_unused(flags & ~uint32_t{TN_TRANSPOSE_A | TN_TRANSPOSE_B}, "flags of a gemm, beside the known ones,");
   const bool ta = (flags & TN_TRANSPOSE_A) != 0;
   const bool tb = (flags & TN_TRANSPOSE_B) != 0;
   const Dim& m = left.shape[rank - (ta ? 1 : 2)];

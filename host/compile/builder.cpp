@@ -293,6 +293,11 @@ class BodyRecorder {
     Spec spec = Spec::from(*given);
     const Dim count = elements(spec.shape);
     if (count.symbol != TN_SYMBOL_NONE) fail(TN_PLUGIN_FAULT, "constant of varying shape ", to_string(spec));
+    if (spec.storage != TN_DENSE || spec.levels != 0 || !spec.outer.empty())
+      fail(TN_UNSUPPORTED, "a constant that is ", storage_name(spec.storage), "; expected dense");
+    constexpr int64_t kMostElements = int64_t{1} << 31;
+    if (count.offset > kMostElements)
+      fail(TN_UNSUPPORTED, "a constant of ", count.offset, " elements; at most ", kMostElements);
     if (data == nullptr && count.offset > 0) fail(TN_PLUGIN_FAULT, "constant ", to_string(spec), " without data");
     const auto length = static_cast<size_t>(count.offset);
     ConstantUse use;

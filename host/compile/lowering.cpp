@@ -327,7 +327,9 @@ class Lowerer {
     std::vector<KernelCandidate> candidates;
     refusals_.clear();
     for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_)) {
-      if (has_sparse_input(*ref))
+      if (const std::string unknown = unknown_to(*kernel, *ref, *body_.type); !unknown.empty())
+        add_refusal(refusals_, *kernel, unknown);
+      else if (has_sparse_input(*ref))
         add_refusal(refusals_, *kernel, "native kernels of this version take no sparse (csr) inputs");
       else
         add_candidate(candidates, make_site(ref, *kernel), refusals_);
@@ -424,7 +426,12 @@ class Lowerer {
     for (const Kernel* kernel : fusions_) {
       const Chain chain =
           chain_to(ref, kernel->chain, [this](const Layer& l, bool last) { return may_be_fused(l, last); });
-      if (chain.empty() || !add_candidate(candidates, site_of(chain, *kernel), refusals_)) continue;
+      const auto is_unknown = [&](const LayerRef& layer) {
+        return !unknown_to(*kernel, *layer, registry_.layer(layer->type)).empty();
+      };
+      if (chain.empty() || std::any_of(chain.begin(), chain.end(), is_unknown) ||
+          !add_candidate(candidates, site_of(chain, *kernel), refusals_))
+        continue;
       const int32_t score = candidates.back().score;
       if (score <= 0 ||
           std::any_of(chain.begin(), chain.end(), [&](const LayerRef& l) { return score <= scores_[l.get()]; }))

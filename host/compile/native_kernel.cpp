@@ -34,6 +34,7 @@ void KernelSite::seal(Device& device, tn_dtype compute, bool training, const tn_
   site.services = device.services();
   site.errors = errors->get();
   site.user = kernel->table.user;
+  site.state_version = layer->type_version.state_version;
 }
 
 std::string native_label(const KernelSite& site, bool backward) {
@@ -45,6 +46,22 @@ std::string native_label(const KernelSite& site, bool backward) {
       names += (names.empty() ? "\"" : ", \"") + member->layer->name + "\"";
   return text("layer ", names, " (", site.fusion == nullptr ? site.layer->type + ", " : "", "native kernel \"",
               site.kernel->table.name, "\"", backward ? ", backward)" : ")");
+}
+
+std::string unknown_to(const Kernel& kernel, const Layer& layer, const LayerType& type) {
+  if (kernel.plugin == type.plugin) return "";
+  const tn_kernel& table = kernel.table;
+  if (table.state_version != type.description.state_version)
+    return text("it is for state version ", table.state_version, " of ", layer.type, ", which has ",
+                type.description.state_version);
+  const char* const* const end = table.attributes + table.attributes_count;
+  for (size_t i = 0; i < layer.attributes.size(); ++i) {
+    const Attribute& attribute = type.description.attributes[i];
+    const bool listed = std::any_of(table.attributes, end, [&](const char* name) { return attribute.name == name; });
+    if (!listed && layer.attributes[i] != attribute.initial)
+      return text("it does not know the attribute \"", attribute.name, "\" of ", layer.type);
+  }
+  return "";
 }
 
 // Returns the message of a refusal without the name of the layer and kernel, which the caller adds.
@@ -109,7 +126,9 @@ class KernelNeeds {
       return index;
     };
     needs.rows = [](void* self, uint32_t parameter, const tn_dim* count) {
-      return lent<KernelNeeds>(self, [&](KernelNeeds& it) { it.rows(parameter, count); });
+      bool stored = true;
+      const tn_status status = lent<KernelNeeds>(self, [&](KernelNeeds& it) { stored = it.rows(parameter, count); });
+      return status == TN_OK && !stored ? tn_status{TN_UNSUPPORTED} : status;
     };
   }
 
@@ -123,6 +142,16 @@ class KernelNeeds {
       fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()}, "kernel \"", site_.kernel->table.name, "\" of ",
            site_.kernel->plugin, " shares the memory of ", what, " ", number, "; the layer has ", count);
     };
+    const auto marks = [&](const std::vector<uint8_t>& list) {
+      return std::all_of(list.begin(), list.end(), [](uint8_t mark) { return mark <= 1; });
+    };
+    const auto numbers = [&](const std::vector<int32_t>& list) {
+      return std::all_of(list.begin(), list.end(), [](int32_t number) { return number >= -1; });
+    };
+    if (!marks(call.reads_in) || !marks(call.reads_out) || !numbers(call.in_place) || !numbers(call.backward_in_place))
+      fail(TN_PLUGIN_FAULT, ComponentName{sink_.who()},
+           "query marks an operand with another number than 0 or 1, or "
+           "shares memory with a number below -1");
     for (const int32_t input : call.in_place)
       if (input >= static_cast<int32_t>(call.operands.inputs)) refuse("input", input, call.operands.inputs);
     for (const int32_t output : call.backward_in_place)
@@ -146,21 +175,26 @@ class KernelNeeds {
     return static_cast<int32_t>(choice_.saved.size() - 1);
   }
 
-  void rows(uint32_t parameter, const tn_dim* count) {
+  // Returns false if the user wants the whole gradient.
+  bool rows(uint32_t parameter, const tn_dim* count) {
     if (count == nullptr) fail(TN_PLUGIN_FAULT, "query states rows without their number");
     if (site_.fusion != nullptr) fail(TN_UNSUPPORTED, "gradients by rows of a fused chain");
     if (parameter >= site_.layer->parameters.size())
       fail(TN_PLUGIN_FAULT, "query states rows of parameter ", parameter, "; the layer has ",
            site_.layer->parameters.size());
     const LayerParameter& of = site_.layer->parameters[parameter];
-    if ((of.flags & TN_PARAMETER_SPARSE_GRADIENT) == 0)
-      fail(TN_UNSUPPORTED, "query states rows of parameter \"", of.name,
-           "\", whose gradient is not stored by rows: the user turned that off, or plan did not declare it "
-           "(TN_PARAMETER_SPARSE_GRADIENT)");
+    if ((of.flags & TN_PARAMETER_SPARSE_GRADIENT) == 0) {
+      if (!of.sparse_declared)
+        fail(TN_PLUGIN_FAULT, "query states rows of parameter \"", of.name,
+             "\", which plan declared without TN_PARAMETER_SPARSE_GRADIENT");
+      sink_.advise(TN_UNSUPPORTED, "the user wants the whole gradient of a parameter, not its rows");
+      return false;
+    }
     if (count->symbol != TN_SYMBOL_NONE && !is_known(count->symbol))
       fail(TN_PLUGIN_FAULT, "query states rows by a dimension that the site lacks");
     if (of.spec.shape.empty()) fail(TN_PLUGIN_FAULT, "query states rows of the scalar \"", of.name, "\"");
     choice_.call.row_gradients[parameter] = given_dim(*count);
+    return true;
   }
 
   // Whether a dimension of the site depends on the symbol.
@@ -196,6 +230,10 @@ Prepared prepared(KernelSite& site, int32_t direction) {
   restore();
   if (made->run == nullptr)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, site.kernel->table.name, " prepared no function");
+  constexpr uint32_t kKnown =
+      TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
+  if ((made->traits & ~kKnown) != 0)
+    fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, "prepare states the unknown traits ", made->traits & ~kKnown);
   return made;
 }
 

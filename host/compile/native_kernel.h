@@ -54,6 +54,9 @@ struct FusionSite {
 // the layers without their types.
 [[nodiscard]] std::string native_label(const KernelSite& site, bool backward);
 
+// Returns why the kernel does not know the layer's type as it is, "" if it does or is of the type's own plugin.
+[[nodiscard]] std::string unknown_to(const Kernel& kernel, const Layer& layer, const LayerType& type);
+
 // A kernel that supports a site, with its score there.
 struct KernelCandidate {
   std::shared_ptr<KernelSite> site;

@@ -59,6 +59,10 @@ Spec LayerInputs::in_sequences(Spec spec, const std::vector<DerivedRows>& derive
   spec.storage = TN_DENSE;
   spec.levels = 0;
   spec.outer.clear();
+  for (const Dim& dim : spec.shape)
+    if (!depend_on(dim.symbol) &&
+        std::none_of(derived.begin(), derived.end(), [&](const DerivedRows& each) { return each.rows == dim.symbol; }))
+      fail(TN_PLUGIN_FAULT, "plan uses rows of none of the inputs: ", to_string(spec, names_));
   if (spec.shape.empty() || !is_ragged(spec.shape[0])) return spec;
   spec.storage = TN_RAGGED;
   const int32_t symbol = spec.shape[0].symbol;

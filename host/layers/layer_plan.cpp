@@ -80,7 +80,18 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   parameter.spec = Spec::from(*given->spec);
   parameter.initializer = given->initializer;
   parameter.flags = given->flags;
+  parameter.sparse_declared = (given->flags & TN_PARAMETER_SPARSE_GRADIENT) != 0;
   parameter.merge = given->merge;
+  check_unused(given->flags & ~uint32_t{TN_PARAMETER_SPARSE_GRADIENT},
+               "flags of a tn_parameter, beside the known ones,");
+  check_unused(given->reserved, "reserved member of a tn_parameter");
+  check_unused(given->initializer.reserved, "reserved member of a tn_initializer");
+  if (&list != &layer_.buffers) check_unused(given->merge, "merge of a parameter");
+  check_dense(parameter.spec, "a parameter");
+  for (const auto* known : {&layer_.parameters, &layer_.buffers})
+    for (const LayerParameter& other : *known)
+      if (other.name == parameter.name)
+        fail(TN_PLUGIN_FAULT, SubjectName{given->suffix}, "plan declares \"", given->suffix, "\" twice");
   if (merge_name(given->merge) == nullptr)
     fail(TN_PLUGIN_FAULT, SubjectName{given->suffix}, "plan declares \"", given->suffix, "\" with unknown merge ",
          given->merge);
@@ -92,10 +103,19 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   return static_cast<int32_t>(list.size() - 1);
 }
 
+// Refuses a storage that parameters and states do not have in this version.
+void LayerPlan::check_dense(const Spec& spec, const char* what) const {
+  if (spec.storage != TN_DENSE || spec.levels != 0 || !spec.outer.empty())
+    fail(TN_UNSUPPORTED, "plan declares ", what, " that is ", storage_name(spec.storage), "; expected dense");
+}
+
 // Refuses a data layer whose declared values exceed the limit. The values themselves are checked at each step.
 void LayerPlan::limit_index(uint32_t input, int64_t limit) {
   if (input >= layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
   if (layer_.inputs[input].layer == nullptr) fail(TN_PLUGIN_FAULT, "plan limits input ", input, ", which is absent");
+  if (limit < 1) fail(TN_PLUGIN_FAULT, "plan limits input ", input, " to ", limit, "; expected at least 1");
+  if (const Spec given = Spec::from(*inputs_.get()[input]); is_float(given.dtype) && given.storage != TN_CSR)
+    fail(TN_PLUGIN_FAULT, "plan limits input ", input, ", which has floats; expected integers");
   layer_.index_limits[input] = limit;
   const Layer& source = *resolved(layer_.inputs[input]).layer;
   if (source.data && source.data->storage != TN_CSR && source.data->index_limit > limit)
@@ -105,12 +125,16 @@ void LayerPlan::limit_index(uint32_t input, int64_t limit) {
 
 void LayerPlan::set_state_count(uint32_t count) {
   if (layer_.role != TN_ROLE_METRIC) fail(TN_PLUGIN_FAULT, "only a metric has a state");
+  constexpr uint32_t kMostStates = 65536;
+  if (count > kMostStates)
+    fail(TN_PLUGIN_FAULT, "plan declares ", count, " states; a metric has at most ", kMostStates);
   layer_.state_count = count;
 }
 
 int32_t LayerPlan::carry(const tn_spec* spec) {
   if (spec == nullptr) fail(TN_PLUGIN_FAULT, "plan carries a null spec");
   Spec carried = Spec::from(*spec);
+  check_dense(carried, "a carried state");
   if (!has_whole_bytes(carried.dtype))
     fail(TN_UNSUPPORTED, "plan carries ", to_string(carried, symbols_), "; expected elements of at least 8 bits");
   for (size_t i = 0; i < carried.shape.size(); ++i) {
@@ -164,7 +188,18 @@ DerivedRows LayerPlan::derived(const tn_rows_rule& rule) const {
   }
   if (made.rule == TN_ROWS_CONCATENATED && b.storage == TN_RAGGED) made.second = b.shape.at(0).symbol;
   check_rule(made, a, b);
+  check_unused_members(rule);
   return made;
+}
+
+// Members that a rule does not use would otherwise tell equal rules apart.
+void LayerPlan::check_unused_members(const tn_rows_rule& rule) {
+  const bool strided = rule.rule == TN_ROWS_STRIDED;
+  const bool unused = (!strided && (rule.window != 0 || rule.stride != 0 || rule.padding != 0)) ||
+                      (rule.rule != TN_ROWS_FIRST && rule.count != 0) ||
+                      (rule.rule != TN_ROWS_CONCATENATED && rule.b != nullptr) ||
+                      (rule.rule != TN_ROWS_DATA && rule.bound != nullptr);
+  if (unused) fail(TN_PLUGIN_FAULT, "plan derives rows by rule ", rule.rule, " with members that it does not use");
 }
 
 void LayerPlan::check_rule(const DerivedRows& derived, const Spec& a, const Spec& b) const {

@@ -38,6 +38,8 @@ class LayerPlan {
   void limit_index(uint32_t input, int64_t limit);
   void set_state_count(uint32_t count);
   [[nodiscard]] DerivedRows derived(const tn_rows_rule& rule) const;
+  void check_dense(const Spec& spec, const char* what) const;
+  static void check_unused_members(const tn_rows_rule& rule);
   void check_rule(const DerivedRows& derived, const Spec& a, const Spec& b) const;
   void take_outputs();
   void check_cost() const;

@@ -1,5 +1,6 @@
 // Reads a plugin's descriptor into owning structs, with its sizes and pointers checked.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/attribute.h"
 #include "core/error.h"
 #include "host/plugins/loader.h"
 
@@ -29,7 +30,13 @@ struct Context {
 
   std::string name(const char* string, const char* member) const {
     if (string == nullptr || *string == '\0') refuse("\"", member, "\" is empty");
-    return string;
+    return utf8(string, member);
+  }
+  // Returns "" for null.
+  std::string utf8(const char* string, const char* member) const {
+    std::string result = string == nullptr ? "" : string;
+    if (!is_utf8(result)) refuse("\"", member, "\" is not UTF-8");
+    return result;
   }
 
   // Returns read(entry) for each entry of a counted list of pointers.
@@ -49,17 +56,25 @@ struct Context {
 #define TN_CHECKED(context, pointer, type, what, member) \
   (context).checked<type>((pointer), TN_END_OF(type, member), what, #member)
 
-std::string or_empty(const char* string) { return string == nullptr ? "" : string; }
+// Refuses reserved members and unknown bits that are not zero.
+template <typename Number>
+void require_zero(const Context& context, Number value, const char* what) {
+  if (value != 0) context.refuse("its ", what, " is ", value, "; expected 0");
+}
 
 Attribute attribute_of(const Context& context, const tn_attribute* attribute) {
   if (const tn_attribute& known = TN_CHECKED(context, attribute, tn_attribute, "attribute", choices);
       !is_known_kind(known.kind)) {
     Attribute result;
     result.name = context.name(known.name, "name");
-    result.doc = or_empty(known.doc);
+    result.doc = context.utf8(known.doc, "doc");
     result.kind = known.kind;
     return result;
   }
+  require_zero(context, attribute->flags & ~uint32_t{TN_ATTR_REQUIRED}, "unknown flags of an attribute");
+  require_zero(context, attribute->has_range & ~3U, "unknown bits of has_range of an attribute");
+  if (attribute->kind != TN_ATTR_STRING && attribute->kind != TN_ATTR_STRINGS && attribute->choices != nullptr)
+    context.refuse("attribute \"", attribute->name == nullptr ? "" : attribute->name, "\" has choices and is no text");
   try {
     return Attribute::from(*attribute);
   } catch (const Error& error) {
@@ -75,7 +90,7 @@ std::vector<Attribute> attributes_of(const Context& context, const tn_attribute*
 std::vector<Port> ports_of(const Context& context, const tn_port* const* ports, uint32_t count, const char* member) {
   return context.list(ports, count, member, [&](const tn_port* entry) {
     const tn_port& port = TN_CHECKED(context, entry, tn_port, "port", doc);
-    return Port{context.name(port.name, "name"), or_empty(port.doc), port.flags};
+    return Port{context.name(port.name, "name"), context.utf8(port.doc, "doc"), port.flags};
   });
 }
 
@@ -92,14 +107,17 @@ LayerDescription layer_of(const Context& plugin, const tn_layer_type* entry) {
   LayerDescription result;
   result.type = context.name(d.type, "type");
   context.owner = "layer type \"" + result.type + "\"";
-  result.doc = or_empty(d.doc);
+  result.doc = context.utf8(d.doc, "doc");
   result.role = d.role;
   result.inputs = ports_of(context, d.inputs, d.inputs_count, "inputs");
   result.outputs = ports_of(context, d.outputs, d.outputs_count, "outputs");
   result.attributes = attributes_of(context, d.attributes, d.attributes_count);
   result.parameters = context.list(d.parameters, d.parameters_count, "parameters",
-                                   [](const char* suffix) { return std::string(suffix); });
+                                   [&](const char* suffix) { return context.name(suffix, "parameters"); });
   result.state_version = checked_state_version(context, d.state_version);
+  require_zero(context, table.reserved, "reserved member");
+  require_zero(context, d.reserved, "description's reserved member");
+  if (d.role != TN_ROLE_METRIC && table.finalize != nullptr) context.refuse("it is no metric, but has a finalize");
   return result;
 }
 
@@ -109,7 +127,7 @@ UpdaterDescription updater_of(const Context& plugin, const tn_updater_type* entr
   const auto& d = TN_CHECKED(context, table.description, tn_updater_description, "description", state_version);
   const std::string type = context.name(d.type, "type");
   context.owner = "updater type \"" + type + "\"";
-  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count),
+  return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count),
           checked_state_version(context, d.state_version), ""};
 }
 
@@ -119,14 +137,14 @@ ReaderDescription reader_of(const Context& plugin, const tn_reader_type* entry) 
   const auto& d = TN_CHECKED(context, table.description, tn_reader_description, "description", traits);
   const std::string type = context.name(d.type, "type");
   context.owner = "reader type \"" + type + "\"";
-  return {type, or_empty(d.doc), attributes_of(context, d.attributes, d.attributes_count), d.traits, ""};
+  return {type, context.utf8(d.doc, "doc"), attributes_of(context, d.attributes, d.attributes_count), d.traits, ""};
 }
 
 DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) {
   Context context{plugin.owner + ", a device"};
   const tn_device_type& table = TN_CHECKED(context, entry, tn_device_type, "table", user);
   const auto& d = TN_CHECKED(context, table.description, tn_device_description, "description", tables);
-  DeviceDescription result = {context.name(d.kind, "kind"), or_empty(d.doc), d.dlpack_type, {}};
+  DeviceDescription result = {context.name(d.kind, "kind"), context.utf8(d.doc, "doc"), d.dlpack_type, {}};
   if (d.tables != nullptr)
     for (const char* const* id = d.tables; *id != nullptr; ++id) result.tables.emplace_back(*id);
   return result;
@@ -134,7 +152,7 @@ DeviceDescription device_of(const Context& plugin, const tn_device_type* entry) 
 
 KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   Context context{plugin.owner + ", a kernel"};
-  const tn_kernel& table = TN_CHECKED(context, entry, tn_kernel, "table", user);
+  const tn_kernel& table = TN_CHECKED(context, entry, tn_kernel, "table", state_version);
   KernelDescription result;
   result.name = context.name(table.name, "name");
   context.owner = "kernel \"" + result.name + "\"";
@@ -143,6 +161,9 @@ KernelDescription kernel_of(const Context& plugin, const tn_kernel* entry) {
   if (table.dtypes == nullptr && table.dtypes_count > 0) context.refuse("\"dtypes\" is null");
   result.dtypes.assign(table.dtypes, table.dtypes + table.dtypes_count);
   result.score = table.score;
+  require_zero(context, table.reserved, "reserved member");
+  if (table.attributes == nullptr && table.attributes_count > 0) context.refuse("\"attributes\" is null");
+  for (uint32_t i = 0; i < table.attributes_count; ++i) (void)context.name(table.attributes[i], "attributes");
   if (table.fusion != nullptr) {
     const tn_fusion_pattern& fusion = TN_CHECKED(context, table.fusion, tn_fusion_pattern, "fusion", types);
     result.chain = context.list(fusion.types, fusion.types_count, "fusion: types",
@@ -158,29 +179,44 @@ ProviderDescription provider_of(const Context& plugin, const tn_provider* entry)
   const std::string name = context.name(provider.name, "name");
   context.owner = "provider \"" + name + "\"";
   if (provider.table == nullptr) context.refuse("its table is null");
-  if (!is_table_size(*static_cast<const uint32_t*>(provider.table)))
+  if (!is_table_size(context.name(provider.id, "id"), *static_cast<const uint32_t*>(provider.table)))
     context.refuse("its table states a size of ", *static_cast<const uint32_t*>(provider.table), " bytes");
   return {context.name(provider.device, "device"), context.name(provider.id, "id"), name, provider.score};
 }
 
 NeededLibrary library_of(const Context& plugin, const tn_library* entry) {
   const tn_library& library = TN_CHECKED(plugin, entry, tn_library, "library", hint);
-  return {plugin.name(library.name, "libraries: name"), or_empty(library.hint)};
+  return {plugin.name(library.name, "libraries: name"), plugin.utf8(library.hint, "hint")};
 }
 
 }  // namespace
+
+bool is_table_size(std::string_view id, uint32_t bytes) {
+  struct Known {
+    const char* id;
+    uint32_t bytes;  // of 0.2
+  };
+  constexpr Known kTables[] = {{TN_GEMM, 16}, {TN_GEMM_EPILOGUE, 24}, {TN_POINTWISE, 16},        {TN_GATHER, 16},
+                               {TN_MOVE, 16}, {TN_SEGMENT, 16},       {TN_ROW_SPARSE_TABLE, 24}, {TN_NATIVE, 16}};
+  constexpr uint32_t kMostBytes = 65536;
+  uint32_t least = 2 * sizeof(uint32_t);
+  for (const Known& known : kTables)
+    if (id == known.id) least = known.bytes;
+  return bytes >= least && bytes <= kMostBytes && bytes % alignof(void*) == 0;
+}
 
 Manifest describe(const tn_plugin& descriptor) {
   Context context{"the plugin"};
   const tn_plugin& plugin = TN_CHECKED(context, &descriptor, tn_plugin, "descriptor", providers);
   Manifest result;
+  require_zero(context, plugin.reserved | plugin.reserved2 | plugin.abi.reserved, "reserved member");
   result.abi = {plugin.abi.major, plugin.abi.built, plugin.abi.required};
   result.id = context.name(plugin.id, "id");
   context.owner = "plugin \"" + result.id + "\"";
-  result.version = or_empty(plugin.version);
-  result.doc = or_empty(plugin.doc);
-  result.license = or_empty(plugin.license);
-  result.isa = or_empty(plugin.isa);
+  result.version = context.utf8(plugin.version, "version");
+  result.doc = context.utf8(plugin.doc, "doc");
+  result.license = context.utf8(plugin.license, "license");
+  result.isa = context.utf8(plugin.isa, "isa");
   const auto with = [&context](auto read) {
     return [&context, read](const auto* entry) { return read(context, entry); };
   };

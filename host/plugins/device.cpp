@@ -112,7 +112,7 @@ const void* Device::table_by_id(const char* id, size_t bytes) const {
 Device::TableCopy Device::full_size(const void* given, const char* id, const std::string& plugin) const {
   constexpr size_t kTableBytes = 256;  // more than any table of these headers has
   const uint32_t size = *static_cast<const uint32_t*>(given);
-  if (!is_table_size(size))
+  if (!is_table_size(id, size))
     fail(TN_PLUGIN_FAULT, who_, ": table \"", id, "\" of ", plugin, " states a size of ", size, " bytes");
   TableCopy table(std::max<size_t>(size, kTableBytes) / sizeof(uint64_t), 0);
   std::memcpy(table.data(), given, size);
@@ -127,8 +127,8 @@ void* Device::shared(const Origin& by, const tn_shared* shared) {
     return object.object;
   }
   const std::string who = "plugin \"" + by.plugin + "\" on " + who_;
-  if (!TN_HAS(shared, tn_shared, user) || shared->open == nullptr)
-    fail(TN_PLUGIN_FAULT, who, ": its tn_shared is too short or has no open");
+  if (!TN_HAS(shared, tn_shared, user) || shared->open == nullptr || shared->reserved != 0)
+    fail(TN_PLUGIN_FAULT, who, ": its tn_shared is too short, has no open, or a reserved member that is not 0");
   auto made = std::make_unique<SharedObject>(by, *shared, who);
   SharedObject& object = *made;
   ErrorSink sink(who, by.tags);

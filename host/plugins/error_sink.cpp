@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/plugins/error_sink.h"
 
+#include "core/attribute.h"
+
 namespace tenon::host {
+
+namespace {
+
+// Texts of plugins reach terminals and JSON: bytes that are not ASCII become "?" unless the text is UTF-8.
+std::string readable(std::string given) {
+  if (!is_utf8(given))
+    for (char& each : given)
+      if (static_cast<unsigned char>(each) >= 0x80) each = '?';
+  return given;
+}
+
+}  // namespace
 
 ErrorSink::ErrorSink(std::string who, ThreadTags* tags, const SymbolNames* names)
     : who_(std::move(who)), names_(names), errors_(tags, this, "error sink", who_, true) {
@@ -19,6 +33,7 @@ ErrorSink::ErrorSink(std::string who, ThreadTags* tags, const SymbolNames* names
 // As one, since other threads may report meanwhile.
 void ErrorSink::store(tn_status code, std::string message, std::string subject) noexcept {
   const std::lock_guard lock(mutex_);
+  if (failed_ != TN_OK) return;
   reported_ = code;
   message_ = std::move(message);
   subject_ = std::move(subject);
@@ -29,6 +44,12 @@ void ErrorSink::keep(tn_status code, const char* message, const char* subject) n
   store(code, {}, {});
   store(code, message, subject);
 } catch (...) {
+}
+
+void ErrorSink::fail_callback(tn_status code, const char* message, const char* subject) noexcept {
+  keep(code, message, subject);
+  const std::lock_guard lock(mutex_);
+  if (failed_ == TN_OK) failed_ = code;
 }
 
 void ErrorSink::report(const tn_error_report& report) noexcept try {
@@ -52,7 +73,7 @@ void ErrorSink::report(const tn_error_report& report) noexcept try {
     message += " (expected " + shown(report.expected) + ")";
   else if (report.actual != nullptr)
     message += " (got " + shown(report.actual) + ")";
-  store(report.code, std::move(message), std::move(subject));
+  store(report.code, readable(std::move(message)), readable(std::move(subject)));
 } catch (...) {
 }
 
@@ -63,7 +84,8 @@ void ErrorSink::check(tn_status status, const std::string& who) {
     message.swap(message_);
     subject.swap(subject_);
     if (status != TN_OK && reported_ == TN_OUT_OF_MEMORY) status = reported_;
-    reported_ = TN_OK;
+    if (failed_ != TN_OK && (status == TN_OK || failed_ == TN_PLUGIN_FAULT)) status = failed_;
+    reported_ = failed_ = TN_OK;
   }
   if (status == TN_OK) return;
   const bool known = status > TN_OK && status <= TN_INTERNAL;

@@ -34,13 +34,16 @@ class ErrorSink {
   void check(tn_status status) { check(status, who_); }
   // The same with `who` as the component, for a sink that several components report to.
   void check(tn_status status, const std::string& who);
-  // Reports the failure of a callback of the host.
-  void report(const Error& error) noexcept { keep(error.code(), error.what(), error.subject().c_str()); }
-  void report(tn_status code, const char* message) noexcept { keep(code, message, ""); }
+  // Reports the failure of a callback of the host. check() then fails with the first one, whatever the plugin returns.
+  void report(const Error& error) noexcept { fail_callback(error.code(), error.what(), error.subject().c_str()); }
+  void report(tn_status code, const char* message) noexcept { fail_callback(code, message, ""); }
+  // Reports a refusal after which the plugin may go on.
+  void advise(tn_status code, const char* message) noexcept { keep(code, message, ""); }
 
  private:
   void report(const tn_error_report& report) noexcept;
   void keep(tn_status code, const char* message, const char* subject) noexcept;
+  void fail_callback(tn_status code, const char* message, const char* subject) noexcept;
   void store(tn_status code, std::string message, std::string subject) noexcept;
 
   std::string who_;
@@ -49,6 +52,7 @@ class ErrorSink {
   std::string message_;  // empty: nothing was reported
   std::string subject_;
   tn_status reported_ = TN_OK;
+  tn_status failed_ = TN_OK;  // of the first callback that failed; the report is its own then
   Loan<tn_errors> errors_;
 };
 

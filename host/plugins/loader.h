@@ -5,6 +5,7 @@
 #include <tenon/plugin.h>
 
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "host/plugins/manifest.h"
@@ -22,11 +23,9 @@ namespace tenon::host {
 // short or lacks a required member.
 [[nodiscard]] Manifest describe(const tn_plugin& plugin);
 
-// Whether a table that a plugin returns by id may state this size: that of its first two members or more, and whole
-// pointers.
-[[nodiscard]] constexpr bool is_table_size(uint32_t bytes) {
-  return bytes >= 2 * sizeof(uint32_t) && bytes % alignof(void*) == 0;
-}
+// Whether a table of primitives that a plugin returns by `id` may state this size: that of 0.2 or more, and whole
+// pointers. Ids that this host does not know: two members or more.
+[[nodiscard]] bool is_table_size(std::string_view id, uint32_t bytes);
 
 // Everything that a plugin offers, ready to be called.
 struct Components {

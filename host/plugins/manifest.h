@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/plugins/registry.h"
@@ -80,6 +81,8 @@ void check_abi(const AbiInterval& abi);
 void check_isa(const std::string& isa);
 // Whether this host knows the kind of an attribute, TN_ATTR_*. The rest of an attribute of another kind is not read.
 [[nodiscard]] bool is_known_kind(int32_t kind);
+// Whether a name consists of lower case letters, digits and underscores, and begins with a letter.
+[[nodiscard]] bool is_word(std::string_view name);
 // Returns why a component with this value is refused: "its <what> is unknown to this host, ...".
 [[nodiscard]] std::string unknown_value(const std::string& what);
 // Checks that names are well-formed and unique, ranges finite and not empty. Marks the components as refused that have

@@ -1,6 +1,7 @@
 // Checks a manifest: interface version, CPU features, names, agreement with the loaded descriptor.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <string_view>
@@ -11,16 +12,16 @@
 
 namespace tenon::host {
 
-namespace {
-
-constexpr uint16_t kOldestBuilt = 2;  // minor version of the oldest headers whose plugins this host still runs
-constexpr size_t kLongestChain = 8;   // of layers that a kernel fuses
-
 bool is_word(std::string_view name) {
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto more = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; };
   return !name.empty() && letter(name.front()) && std::all_of(name.begin(), name.end(), more);
 }
+
+namespace {
+
+constexpr uint16_t kOldestBuilt = 2;  // minor version of the oldest headers whose plugins this host still runs
+constexpr size_t kLongestChain = 8;   // of layers that a kernel fuses
 
 // "word" or "vendor.word"
 bool is_type_name(std::string_view name) {
@@ -42,6 +43,17 @@ void check_word(const std::string& owner, const char* what, const std::string& n
   if (!is_word(name))
     fail(TN_REFUSED, owner, ": ", what, " \"", name, "\": the name must be lower case letters, digits and _");
   if (!seen.insert(name).second) fail(TN_REFUSED, owner, ": duplicate ", what, " \"", name, "\"");
+}
+
+// Names of the host's own attributes (tenon/attribute.h), which it would take for itself.
+constexpr std::array<std::string_view, 4> kOfLayers = {"parameter_name", "act", "drop_rate", "coefficient"};
+constexpr std::array<std::string_view, 5> kOfUpdaters = {"schedule", "clip_norm", "clip_value", "l1", "l2"};
+template <size_t N>
+void check_own(const std::string& owner, const std::vector<Attribute>& attributes,
+               const std::array<std::string_view, N>& taken) {
+  for (const Attribute& attribute : attributes)
+    if (std::find(taken.begin(), taken.end(), attribute.name) != taken.end())
+      fail(TN_REFUSED, owner, ": attribute \"", attribute.name, "\" has the name of one of the host");
 }
 
 void check_attributes(const std::string& owner, const std::vector<Attribute>& attributes) {
@@ -95,10 +107,13 @@ void mark_unknown(std::vector<Description>& components) {
   }
 }
 
-void check_ports(const std::string& owner, const char* what, const std::vector<Port>& ports) {
+void check_ports(const std::string& owner, const char* what, const std::vector<Port>& ports, uint32_t never) {
   Names seen;
   for (const Port& port : ports) {
     check_word(owner, what, port.name, seen);
+    constexpr uint32_t kKinds = TN_PORT_INTEGER | TN_PORT_ANY;
+    if ((port.flags & never) != 0 || (port.flags & kKinds) == kKinds)
+      fail(TN_REFUSED, owner, ": ", what, " \"", port.name, "\" has flags that exclude each other or are for inputs");
     if ((port.flags & TN_PORT_VARIADIC) != 0 && &port != &ports.back())
       fail(TN_REFUSED, owner, ": ", what, " \"", port.name, "\" is variadic but not the last one");
   }
@@ -107,8 +122,9 @@ void check_ports(const std::string& owner, const char* what, const std::vector<P
 void check_layer(const LayerDescription& layer) {
   const std::string owner = "layer type \"" + layer.type + "\"";
   check_attributes(owner, layer.attributes);
-  check_ports(owner, "input", layer.inputs);
-  check_ports(owner, "output", layer.outputs);
+  check_own(owner, layer.attributes, kOfLayers);
+  check_ports(owner, "input", layer.inputs, 0);
+  check_ports(owner, "output", layer.outputs, TN_PORT_OPTIONAL | TN_PORT_SPARSE);
   Names parameters;
   for (const std::string& suffix : layer.parameters) check_word(owner, "parameter", suffix, parameters);
   const auto check_variadic = [&](const char* what, const std::vector<Port>& ports) {
@@ -246,6 +262,7 @@ void check_manifest(Manifest& manifest) {
   for (const UpdaterDescription& updater : manifest.updaters) {
     check_type("updater type", updater.type, updaters);
     check_attributes("updater type \"" + updater.type + "\"", updater.attributes);
+    check_own("updater type \"" + updater.type + "\"", updater.attributes, kOfUpdaters);
   }
   for (const ReaderDescription& reader : manifest.readers) {
     check_type("reader type", reader.type, readers);

@@ -121,6 +121,7 @@ std::vector<Slot> adopt_slots(const tn_slot* const* slots, uint32_t count, tn_st
     if (!is_utf8(from->name)) fail(code, ComponentName{who}, "the name of slot ", number, " is not UTF-8");
     Slot slot;
     slot.name = from->name;
+    check_unused(from->reserved, "reserved member of a tn_slot");
     if (const std::string wrong = complaint_of(*from); !wrong.empty())
       fail(code, ComponentName{who}, SubjectName{slot.name}, "slot \"", slot.name, "\": ", wrong);
     slot.dtype = from->dtype;

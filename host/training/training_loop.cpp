@@ -2,7 +2,9 @@
 #include "host/training/training_loop.h"
 
 #include <algorithm>
+#include <set>
 
+#include "core/attribute.h"
 #include "core/error.h"
 
 namespace tenon::host {
@@ -55,7 +57,13 @@ std::vector<MetricValue> ResultSums::metrics() const {
                                     sink.get(),       result,
                                     results->self,    metric.type->table.user};
     sink.check(call_plugin(*metric.type, who, {Tag::kAny, "finalize"}, metric.type->table.finalize, &finalizer));
-    for (MetricValue& value : values) all.push_back({metric.layer->name, std::move(value)});
+    std::set<std::string> names;
+    for (MetricValue& value : values) {
+      if (value.name.empty() || !is_utf8(value.name) || !names.insert(value.name).second)
+        fail(TN_PLUGIN_FAULT, ComponentName{who},
+             "finalize gives a value whose name is empty, not UTF-8 or not the only one");
+      all.push_back({metric.layer->name, std::move(value)});
+    }
   }
   std::vector<MetricValue> result;
   for (const Named& named : all) {

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "host/plugins/callback.h"
 #include "host/plugins/error_sink.h"
+#include "host/plugins/manifest.h"
 #include "host/training/update_calls.h"
 
 namespace tenon::host {
@@ -84,6 +85,7 @@ int32_t Updater::declare(const tn_state* given) {
     fail(TN_PLUGIN_FAULT, "state ", number, " is null or too short");
   if (given->name == nullptr || *given->name == '\0') fail(TN_PLUGIN_FAULT, "state ", number, " has no name");
   const std::string name = given->name;
+  if (!is_word(name)) fail(TN_PLUGIN_FAULT, "state \"", name, "\": its name needs lower case letters, digits and _");
   const auto bad = [&](tn_status code, const auto&... parts) {
     fail(code, SubjectName{name}, "state \"", name, "\"", parts...);
   };
@@ -95,6 +97,10 @@ int32_t Updater::declare(const tn_state* given) {
         int{TN_PER_ROW}, ")");
   if (given->dtype != TN_F32)
     bad(TN_UNSUPPORTED, " has type ", dtype_name(given->dtype), "; expected ", dtype_name(TN_F32));
+  if (!std::isfinite(static_cast<float>(given->initial)))
+    bad(TN_PLUGIN_FAULT, " begins with ", given->initial, ", which float32 does not hold");
+  check_unused(given->reserved[0] | given->reserved[1] | given->reserved[2], "reserved member of a tn_state");
+  check_unused(given->reserved2, "reserved member of a tn_state");
   declared_.push_back({name, given->initial, given->extent == TN_PER_ROW});
   return static_cast<int32_t>(number);
 }
@@ -104,6 +110,7 @@ void Updater::set_program(const tn_update* update) {
   if (!whole || update->program == nullptr || (update->scalars_count > 0 && update->scalars == nullptr))
     fail(TN_PLUGIN_FAULT, "record's program is null or too short");
   if (recorded_) fail(TN_PLUGIN_FAULT, "record gives a second program");
+  check_unused(update->reserved, "reserved member of a tn_update");
   program_ = Program::from(*update->program);
   scalars_.assign(update->scalars, update->scalars + update->scalars_count);
   grain_ = update->grain;
@@ -133,6 +140,13 @@ void Updater::check_program() const {
   for (size_t i = 0; i < program_.outputs.size(); ++i)
     if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_state(i - 1)))
       fail(TN_PLUGIN_FAULT, "program output ", i, " has the wrong extent");
+  for (size_t i = 0; i < program_.outputs.size(); ++i) {
+    const tn_program_output& output = program_.outputs[i];
+    const tn_instruction& made = program_.instructions[static_cast<size_t>(output.value)];
+    if (made.kind != TN_FLOAT || (output.dtype != TN_COMPUTE && output.dtype != TN_F32))
+      fail(TN_UNSUPPORTED, "program output ", i, " is ", made.kind == TN_FLOAT ? dtype_name(output.dtype) : "no float",
+           "; expected float32");
+  }
   for (const int32_t scalar : scalars_)
     if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_ROW_ELEMENTS)
       fail(TN_UNSUPPORTED, "the program reads scalar ", scalar, ", which this host does not offer");

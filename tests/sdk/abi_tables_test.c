@@ -33,7 +33,7 @@ AT(tn_migrate, oldest, 4);
 AT(tn_migrate, migrate, 8);
 
 /* tenon/kernel.h */
-GROWS(tn_kernel_site, 136);
+GROWS(tn_kernel_site, 144);
 AT(tn_kernel_site, size, 0);
 AT(tn_kernel_site, compute, 4);
 AT(tn_kernel_site, attributes, 8);
@@ -55,6 +55,8 @@ AT(tn_kernel_site, shared, 104);
 AT(tn_kernel_site, services, 112);
 AT(tn_kernel_site, errors, 120);
 AT(tn_kernel_site, user, 128);
+AT(tn_kernel_site, state_version, 136);
+AT(tn_kernel_site, reserved, 140);
 GROWS(tn_kernel_needs, 64);
 AT(tn_kernel_needs, size, 0);
 AT(tn_kernel_needs, draws, 4);
@@ -65,7 +67,7 @@ AT(tn_kernel_needs, backward_in_place, 32);
 AT(tn_kernel_needs, self, 40);
 AT(tn_kernel_needs, saved, 48);
 AT(tn_kernel_needs, rows, 56);
-GROWS(tn_kernel, 96);
+GROWS(tn_kernel, 112);
 AT(tn_kernel, size, 0);
 AT(tn_kernel, score, 4);
 AT(tn_kernel, type, 8);
@@ -80,6 +82,9 @@ AT(tn_kernel, prepare, 64);
 AT(tn_kernel, fusion, 72);
 AT(tn_kernel, shared, 80);
 AT(tn_kernel, user, 88);
+AT(tn_kernel, attributes, 96);
+AT(tn_kernel, attributes_count, 104);
+AT(tn_kernel, state_version, 108);
 
 /* tenon/fusion.h */
 GROWS(tn_fusion_pattern, 16);

@@ -35,6 +35,10 @@ typedef struct tn_value {
 
 enum { TN_ATTR_REQUIRED = 1 };
 
+/* Names that a plugin's attributes cannot have, since the host has attributes of its own. Layers: parameter_name, act,
+ * drop_rate, coefficient. Updaters: schedule, clip_norm, clip_value, l1, l2. Later ones contain a dot, which a plugin's
+ * name cannot. */
+
 /* The static description of one attribute. The host checks values against it and fills in the default, so a plugin
  * never sees an unknown name, a wrong kind or a number out of range. */
 typedef struct tn_attribute {
@@ -47,7 +51,7 @@ typedef struct tn_attribute {
   tn_value initial;   /* the default; kind 0: no default (the value may be absent or is required) */
   double minimum;
   double maximum;
-  const char* const* choices; /* null-terminated list of allowed strings, or null */
+  const char* const* choices; /* TN_ATTR_STRING: null-terminated list of allowed strings, or null */
 } tn_attribute;
 
 /* Checked values in the order of their declaration. Borrowed until the call that received them returns. */

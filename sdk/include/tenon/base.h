@@ -6,7 +6,10 @@
  *   makes it sets `size` to sizeof; the side that reads it checks TN_HAS before reading a member newer than ABI 0.2.
  * The host refuses one with a smaller size than in 0.2, such as 0 from a member that was forgotten. A struct without
  * `size` is frozen for ever and may be passed by value in arrays.
- * - Strings are NUL-terminated UTF-8. Reserved members are zero.
+ * - Strings are NUL-terminated UTF-8. Reserved members and unknown bits of flags are zero: the host refuses others,
+ * since a later version may give them a meaning.
+ * - If a function that the host lends for a call fails, the call fails with that reason, whatever the plugin returns,
+ *   unless the function's comment says otherwise.
  * - Ownership has three forms: the caller's buffer; borrowed until a stated moment; a handle with its own destroy
  *   function. Memory allocated by one side is never freed by the other.
  * - A function returns a tn_status (or a count or index, negative on failure) and reports the reason to the error
@@ -75,7 +78,8 @@ enum {
   TN_INTERNAL = 15      /* a defect in this project */
 };
 
-/* Element type: the three fields of a DLDataType packed as code | bits << 8 | lanes << 16. */
+/* Element type: the three fields of a DLDataType packed as code | bits << 8 | lanes << 16. Types have 1 to 7 bits, or
+ * whole bytes. */
 typedef uint32_t tn_dtype;
 #define TN_DTYPE(code, bits) ((tn_dtype)(code) | ((tn_dtype)(bits) << 8) | ((tn_dtype)1 << 16))
 #define TN_COMPUTE ((tn_dtype)0) /* stands for the float type in which the machine computes */

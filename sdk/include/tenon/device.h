@@ -85,14 +85,16 @@ typedef struct tn_device_type {
 
 enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
 
-/* Primitive tables. Each has one prepare: [setup], several bindings at once, `prepared` comes with size set and the
+/* Primitive tables. A change of what a call means gets a new id, never a member that an older table does not know. Each
+ * has one prepare: [setup], several bindings at once, `prepared` comes with size set and the
  * rest zero, TN_UNSUPPORTED with a report that names the missing feature. The runs are [run]. All tensors are dense and
  * row-major; outputs obey call->requests (WRITE or ADD). Sizes are read from execution->symbols, not from the tensors:
  * those of updates have no shape. */
 
-/* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. The bits of an element of C follow from its
- * row of op(A), its column of op(B), and dtype, n, k, flags and alpha; never from batch, m, its place or the number of
- * threads: what a model answers for a sample does not depend on the samples beside it. */
+/* "tenon.gemm/1": C[b] = alpha op(A[b]) op(B[b]). inputs: A, B; outputs: C. Without TN_TRANSPOSE_A the bits of an
+ * element of C follow from its row of A, its column of op(B), and dtype, n, k, flags and alpha; never from batch, m,
+ * its place or the number of threads: what a model answers for a sample does not depend on the samples beside it. With
+ * it (gradients, which sum over the samples) they may follow from m, too, not from the threads. */
 #define TN_GEMM "tenon.gemm/1"
 typedef struct tn_gemm {
   uint32_t size;

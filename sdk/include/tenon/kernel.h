@@ -59,6 +59,8 @@ typedef struct tn_kernel_site {
   const tn_services* services;
   const tn_errors* errors; /* runs have their own: tn_execution.errors */
   void* user;              /* of the kernel's table */
+  uint32_t state_version;  /* of the layer type */
+  uint32_t reserved;
 } tn_kernel_site;
 
 /* The requirements of a kernel at a site, filled in by query. The host owns the arrays, which begin with the values
@@ -108,6 +110,12 @@ typedef struct tn_kernel {
   const struct tn_fusion_pattern* fusion; /* null, or the chain of layers that it computes (tenon/fusion.h) */
   const tn_shared* shared;                /* null, or the object of tn_kernel_site.shared */
   void* user;                             /* given back as tn_kernel_site.user */
+  /* The layer types as this kernel knows them; ignored for types of the kernel's own plugin. The host passes the kernel
+   * over if the type has another state_version, or an attribute that is not in the list and has not its default value:
+   * a later version of the type may compute something else. Of a fusion pattern: of all types of the chain. */
+  const char* const* attributes; /* [attributes_count] names */
+  uint32_t attributes_count;
+  uint32_t state_version;
 } tn_kernel;
 
 #ifdef __cplusplus

@@ -47,6 +47,14 @@ class KernelDescription {
     if (count_ == 8) throw std::length_error("a kernel has too many compute types");
     dtypes_[count_++] = dtype;
   }
+  // For a layer type of another plugin: the state version and the attributes that the kernel knows (tn_kernel).
+  void knows(uint32_t state_version, std::initializer_list<const char*> attributes = {}) {
+    table_.state_version = state_version;
+    for (const char* attribute : attributes) {
+      if (table_.attributes_count == kMostAttributes) throw std::length_error("a kernel knows too many attributes");
+      attributes_[table_.attributes_count++] = attribute;
+    }
+  }
   void fusion(const tn_fusion_pattern* pattern) { table_.fusion = pattern; }
   void shared(const tn_shared* shared) { table_.shared = shared; }
 
@@ -54,11 +62,14 @@ class KernelDescription {
     if (count_ == 0) compute(TN_F32);
     table_.dtypes_count = count_;
     table_.dtypes = dtypes_;
+    table_.attributes = attributes_;
     return table_;
   }
 
  private:
+  static constexpr uint32_t kMostAttributes = 64;
   tn_dtype dtypes_[8] = {};
+  const char* attributes_[kMostAttributes] = {};
   uint32_t count_ = 0;
   tn_kernel table_ = {};
 };

@@ -15,7 +15,7 @@ enum {
   TN_PORT_INTEGER = 4,  /* integer elements (labels, ids); else float */
   TN_PORT_ANY = 8,      /* integer or float */
   TN_PORT_SPARSE = 16   /* accepts a TN_CSR value too; other ports never get one */
-};
+};                      /* INTEGER and ANY exclude each other; OPTIONAL and SPARSE are for inputs alone */
 
 /* Static description of one input or output. */
 typedef struct tn_port {
@@ -47,15 +47,15 @@ enum {
 typedef struct tn_parameter {
   uint32_t size;
   uint32_t flags;
-  const char* suffix;  /* one of the description's `parameters` */
-  const tn_spec* spec; /* constant dimensions; dtype TN_COMPUTE: the machine's */
+  const char* suffix;  /* one of the description's `parameters`; each at most once */
+  const tn_spec* spec; /* dense, constant dimensions; dtype TN_COMPUTE: the machine's */
   tn_initializer initializer;
   int32_t merge; /* buffers: TN_MERGE_*; parameters: 0 */
   uint32_t reserved;
 } tn_parameter;
 
 /* Rules by which a layer makes the rows of a ragged output. Sequence i of the result comes from sequence i of `a`, at
- * its innermost level. */
+ * its innermost level. Members that a rule does not name are 0 or null. */
 enum {
   TN_ROWS_CONCATENATED = 1, /* a[i] followed by b[i]; both have the same sequences outside */
   TN_ROWS_STRIDED = 2,      /* of n rows floor((n + padding - window) / stride) + 1, or 0 if n + padding < window */
@@ -85,22 +85,22 @@ typedef struct tn_planner {
   const tn_attributes* attributes;
   const tn_spec* const* inputs; /* [inputs_count] in port order; null: absent optional input */
   /* Declares shape and type of an output; copies the spec. Required once for every output port; a variadic port has the
-   * outputs from its own number on. */
+   * outputs from its own number on. Storage, levels and outer are ignored: they follow from dims[0]. */
   tn_status (*output)(void* self, uint32_t port, const tn_spec* spec);
   /* Declares a parameter (buffer); copies it. Returns its index, or a negative number on failure. */
   int32_t (*parameter)(void* self, const tn_parameter* parameter);
   int32_t (*buffer)(void* self, const tn_parameter* buffer);
-  /* Declares that the integers at input `input` are used as indices in [0, limit). The host checks the integers that
-   * are fed. */
+  /* Declares that the integers at input `input` are used as indices in [0, limit), limit at least 1. The host checks
+   * those of data layers, at each step; a kernel checks others. */
   tn_status (*index_limit)(void* self, uint32_t input, int64_t limit);
-  /* Metrics: declares `count` fp64 accumulators, zero at the start of a pass. */
+  /* Metrics: declares `count` fp64 accumulators, at most 65536, zero at the start of a pass. */
   tn_status (*state)(void* self, uint32_t count);
   /* Declares the next ragged dimension that the layer makes; writes it to `rows`. Equal rules of several layers give
    * the same dimension, except TN_ROWS_DATA. Returns its number, or a negative number on failure. */
   int32_t (*rows)(void* self, const tn_rows_rule* rule, tn_dim* rows);
   /* Declares the next state that is carried from minibatch to minibatch, zero at first and after a reset. Its first
    * dimension is constant or the samples: sample i gets the state of sample i of the minibatch before, or zeros if that
-   * had fewer samples. Copies the spec. Returns its number, or a negative number on failure. */
+   * had fewer samples. Dense. Copies the spec. Returns its number, or a negative number on failure. */
   int32_t (*carried)(void* self, const tn_spec* spec);
   void* user; /* of the layer type's table */
 } tn_planner;
@@ -164,7 +164,7 @@ typedef struct tn_layer_description {
   uint32_t reserved;
 } tn_layer_description;
 
-/* Receives one named value of a metric. Name and value are copied. */
+/* Receives one named value of a metric. Name and value are copied. Names differ and are not empty. */
 typedef void (*tn_metric_result)(void* self, const char* name, double value);
 
 /* The argument of finalize: the merged state of a metric. Valid until finalize returns. */

@@ -17,10 +17,10 @@
  *
  * A draw (TN_OP_UNIFORM) gives the same numbers whenever it is evaluated within one step, in the gradient as in the
  * program, on every device and in every compute type: multiples of 2^-24 from Philox4x32-10 (Salmon et al., "Parallel
- * random numbers: as easy as 1, 2, 3", 2011) with the seed as key and the counter {low 32 bits of e / 4, draw, low 32
- * bits of step, high 32 bits of step}, of which element e, counted row by row, takes the high 24 bits of word e % 4.
- * The step is tn_random.step. The host gives every draw of a machine a number of its own; an author counts from 0 in
- * each program, and equal numbers are equal draws.
+ * random numbers: as easy as 1, 2, 3", 2011) with the seed as key, its low 32 bits first, and the counter {low 32 bits
+ * of e / 4, draw, low 32 bits of step, high 32 bits of step}, of which element e, counted row by row, takes the high 24
+ * bits of word e % 4. The step is tn_random.step. The host gives every draw of a machine a number of its own; an author
+ * counts from 0 in each program, and equal numbers are equal draws.
  *
  * Sums are accumulated in an order that follows from R and C alone, never from the number of threads.
  *
@@ -48,18 +48,20 @@ enum { TN_FLOAT = 0, TN_INT = 1, TN_LOGICAL = 2 };
 /* Opcodes. Which operands, kinds and result each has is in the table of tn_op_info below. */
 enum {
   TN_OP_INPUT = 1,    /* program input number a */
-  TN_OP_CONSTANT = 2, /* `number`, of any kind */
+  TN_OP_CONSTANT = 2, /* `number`, of any kind, converted as by CAST */
   TN_OP_ROW = 3,      /* int, PER_ROW: the row's index, from 0 */
   TN_OP_COLUMN = 4,   /* int, PER_COLUMN: the column's index, from 0 */
-  TN_OP_CAST = 5,     /* a in another kind: float to int truncates towards 0, anything to bool is a != 0 */
-  TN_OP_STOP = 6,     /* a, through which no derivative flows */
+  /* a in another kind: float to int truncates towards 0, gives the lowest or highest int outside of their range, and 0
+   * for NaN; anything to bool is a != 0 */
+  TN_OP_CAST = 5,
+  TN_OP_STOP = 6,    /* a, through which no derivative flows */
   TN_OP_UNIFORM = 7, /* float: draw number a of the program, `extent` independent numbers in [0, 1), as defined above */
 
   TN_OP_ADD = 10,
   TN_OP_SUB = 11,
   TN_OP_MUL = 12,
   TN_OP_DIV = 13,
-  TN_OP_MIN = 14, /* the derivative of MIN and MAX goes to a where both are equal */
+  TN_OP_MIN = 14, /* of MIN and MAX the derivative goes to a where both are equal; NaN if a or b is NaN */
   TN_OP_MAX = 15,
   TN_OP_NEG = 16,
   TN_OP_ABS = 17,   /* derivative 0 at 0 */
@@ -90,7 +92,9 @@ enum {
   TN_OP_IS_FINITE = 37, /* bool: whether the float a is neither infinite nor NaN */
 
   TN_OP_REDUCE_SUM = 40, /* reductions of a to `extent` */
-  TN_OP_REDUCE_MAX = 41, /* over no elements: -infinity, +infinity; the derivative is shared between equals */
+  /* over no elements: -infinity, +infinity, of ints the lowest, the highest; NaN if any element is; the derivative is
+   * shared between equals */
+  TN_OP_REDUCE_MAX = 41,
   TN_OP_REDUCE_MIN = 42,
 
   TN_OP_SIGN = 50, /* -1 if a is negative, 1 if it is positive; else a itself: 0 or NaN. Derivative 0 */

@@ -51,7 +51,7 @@ typedef struct tn_parallel {
   /* [run] A sequence of for_each in one region, with a barrier after each phase: calls task(argument, phase, index,
    * worker) once for each phase in [0, count) and each index in [0, sizes[phase]). The tasks of a phase start after all
    * tasks of the phase before are done, and see their writes. The rules of for_each hold. Cheaper than `count` calls of
-   * for_each. Null in an older host. */
+   * for_each. */
   void (*phases)(void* self, int32_t count, const int64_t* sizes,
                  void (*task)(void* argument, int32_t phase, int64_t index, int32_t worker), void* argument);
 } tn_parallel;

@@ -35,7 +35,7 @@ typedef struct tn_dim {
   int64_t offset;
   int64_t bound; /* set by the host: TN_UNBOUNDED until a machine is planned; for a constant, the constant */
   int32_t symbol;
-  int32_t reserved;
+  int32_t reserved; /* 0 for ever */
 } tn_dim;
 
 static inline tn_dim tn_dim_constant(int64_t n) {

@@ -17,7 +17,7 @@ extern "C" {
 enum {
   TN_SCALAR_LEARNING_RATE = 0,    /* after the schedule */
   TN_SCALAR_STEP = 1,             /* number of this update, from 1; the same for all parameters; int64 in an input of
-                                     kind TN_INT, which counts exactly; a float rounds above 2^24 */
+                                     kind TN_INT, exact up to 2^31 - 1; a float rounds above 2^24 */
   TN_SCALAR_RATE_MULTIPLIER = 2,  /* of this parameter, default 1: the program multiplies its learning rate by it */
   TN_SCALAR_DECAY_MULTIPLIER = 3, /* of this parameter, default 1: the program multiplies its weight decay by it */
   TN_SCALAR_ROW_ELEMENTS = 4      /* elements in a row of this parameter's first dimension; not with TN_GRAIN_ELEMENT */
@@ -35,8 +35,8 @@ typedef struct tn_state {
   uint8_t reserved[3];
   tn_dtype dtype; /* TN_F32 */
   uint32_t reserved2;
-  const char* name;
-  double initial; /* the first value */
+  const char* name; /* lower case letters, digits, underscore */
+  double initial;   /* the first value, finite in float32 */
 } tn_state;
 
 /* The argument of tn_update_recorder.program. */
@@ -60,7 +60,7 @@ typedef struct tn_update_recorder {
   int32_t (*state)(void* self, const tn_state* state);
   /* Sets the program; copies it. Required once.
    *   inputs:  0 parameter (FULL), 1 gradient (FULL), then the states in order (their extents), then `scalars` (SCALAR)
-   *   outputs: 0 new parameter, then the new states in order
+   *   outputs: 0 new parameter, then the new states in order, all of kind TN_FLOAT and type TN_COMPUTE or TN_F32
    * The grid: TN_GRAIN_ELEMENT: one row, of which each column is an element of any parameter of the set;
    * TN_GRAIN_ROW: the rows of one parameter, with the elements of a row as columns; TN_GRAIN_TENSOR: one row, with all
    * elements of one parameter. A row-sparse gradient: its rows, whatever the grain; TN_GRAIN_TENSOR is refused. */

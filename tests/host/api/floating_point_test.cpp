@@ -22,42 +22,45 @@ constexpr float kHalf = 0;  // of kSmallest, in a machine
 constexpr float kHalf = kSmallest / 2;
 #endif
 
-// An application that rounds downward and keeps denormals.
-class FloatingPoint : public ::testing::Test {
- protected:
-  void SetUp() override { ASSERT_EQ(std::fesetround(FE_DOWNWARD), 0); }
-  void TearDown() override { std::fesetround(FE_TONEAREST); }
-
-  static void expect_own_mode() {
+// The mode of an application that rounds downward and keeps denormals, while it lives.
+class OwnMode {
+ public:
+  OwnMode() { EXPECT_EQ(std::fesetround(FE_DOWNWARD), 0); }
+  ~OwnMode() {
     const volatile float smallest = kSmallest, denormal = std::numeric_limits<float>::denorm_min();
     EXPECT_EQ(std::fegetround(), FE_DOWNWARD);
     EXPECT_GT(smallest / 2, 0.0F);
     EXPECT_GT(denormal * 0x1p30F, 0.0F);
+    std::fesetround(FE_TONEAREST);
   }
-
-  // Returns `size` numbers, each half of the smallest normal one, as a machine computes them.
-  static std::vector<float> halves(int threads, int64_t size) {
-    const Host host = make_host(threads);
-    DataOptions x;
-    x.name = "x", x.shape = {size};
-    const Layer half = host.layer("scale_shift", {host.data(x)}, {{"scale", 0.5}});
-    const Machine machine = host.machine(host.parameters({half}, 1), {half}, {});
-    const std::vector<float> values(static_cast<size_t>(size), kSmallest);
-    machine.forward({{"x", {TN_F32, {1, size}, values.data()}}});
-    expect_own_mode();
-    const auto* const result = static_cast<const float*>(machine.output(half).data);
-    return {result, result + size};
-  }
+  OwnMode(const OwnMode&) = delete;
+  OwnMode& operator=(const OwnMode&) = delete;
 };
 
-TEST_F(FloatingPoint, IsThatOfComputationInMachines) {
+// Returns `size` numbers, each half of the smallest normal one, as a machine computes them.
+std::vector<float> halves(int threads, int64_t size) {
+  const Host host = make_host(threads);
+  DataOptions x;
+  x.name = "x", x.shape = {size};
+  const Layer half = host.layer("scale_shift", {host.data(x)}, {{"scale", 0.5}});
+  const Machine machine = host.machine(host.parameters({half}, 1), {half}, {});
+  const std::vector<float> values(static_cast<size_t>(size), kSmallest);
+  {
+    const OwnMode mode;
+    machine.forward({{"x", {TN_F32, {1, size}, values.data()}}});
+  }
+  const auto* const result = static_cast<const float*>(machine.output(half).data);
+  return {result, result + size};
+}
+
+TEST(FloatingPoint, IsThatOfComputationInMachines) {
   for (const int64_t size : {1, 100, 300'000})  // one task, and many
     for (const int threads : {1, 2, 3})
       EXPECT_EQ(halves(threads, size), std::vector<float>(static_cast<size_t>(size), kHalf)) << threads << " threads";
 }
 
-// A weight that decays by half becomes 0 in one update.
-TEST_F(FloatingPoint, IsThatOfComputationInUpdaters) {
+// Of a weight of 1.5 times the smallest normal number, one update leaves a quarter: a denormal.
+TEST(FloatingPoint, IsThatOfComputationInUpdaters) {
   for (const int threads : {1, 2, 3}) {
     const Host host = make_host(threads);
     DataOptions x, y;
@@ -66,18 +69,20 @@ TEST_F(FloatingPoint, IsThatOfComputationInUpdaters) {
     const Layer cost = host.layer(
         "square_error", {host.layer("fc", {host.data(x)}, {{"size", 4}, {"bias", false}}, "fc"), host.data(y)}, {});
     const Parameters parameters = host.parameters({cost}, 1);
-    const std::vector<float> weights(16, kSmallest), zeros(4, 0);
+    const std::vector<float> weights(16, 1.5F * kSmallest), zeros(4, 0);
     parameters.set("fc.weight", {TN_F32, {4, 4}, weights.data()});
     MachineOptions options;
     options.training = true;
     const Machine machine = host.machine(parameters, {cost}, options);
-    const Updater updater = host.updater("sgd", {{"learning_rate", 1}, {"l2", 0.5}});
-    machine.forward({{"x", {TN_F32, {1, 4}, zeros.data()}}, {"y", {TN_F32, {1, 4}, zeros.data()}}});
-    machine.backward();
-    updater.update(machine);
-    expect_own_mode();
+    const Updater updater = host.updater("sgd", {{"learning_rate", 1}, {"l2", 0.75}});
+    {
+      const OwnMode mode;
+      machine.forward({{"x", {TN_F32, {1, 4}, zeros.data()}}, {"y", {TN_F32, {1, 4}, zeros.data()}}});
+      machine.backward();
+      updater.update(machine);
+    }
     const Array after = parameters.get("fc.weight");
-    for (int i = 0; i < 16; ++i) EXPECT_EQ(static_cast<const float*>(after.data)[i], kHalf) << threads << " threads";
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(static_cast<const float*>(after.data)[i], 0.75F * kHalf) << threads;
   }
 }
 

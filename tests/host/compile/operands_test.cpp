@@ -54,7 +54,10 @@ class NumberingKernel {
 // A kernel for fc that writes nothing.
 class NoProduct {
  public:
-  static void describe(tn::KernelDescription& d) { d.kernel("fc", "cpu", "no_product", 1000); }
+  static void describe(tn::KernelDescription& d) {
+    d.kernel("fc", "cpu", "no_product", 1000);
+    d.knows(1, {"size"});
+  }
   NoProduct(const tn::KernelSite& /*site*/, int32_t /*direction*/) {}
   void run(const tn::Call& /*call*/) const {}
 };

@@ -182,6 +182,56 @@ TEST_F(FaultyPlan, RowsNeedSymbolsOfTheInputs) {
               HasSubstr("expected sequences"));
 }
 
+TEST_F(FaultyPlan, ReservedMembersAndUnknownFlagsAreRefused) {
+  EXPECT_THAT(dim_refusal({1, 0, TN_UNBOUNDED, TN_SYMBOL_SAMPLES, 7}), HasSubstr("reserved member of a tn_dim is 7"));
+  const auto parameter = [&](const std::function<void(tn_parameter&, tn_spec&)>& change) {
+    return refusal([&](const tn_planner& planner) -> tn_status {
+      const std::vector<tn_dim> dims = {tn_dim_constant(2)};
+      tn_spec spec = spec_of(dims);
+      tn_parameter made = {};
+      made.size = sizeof made;
+      made.suffix = "weight";
+      made.spec = &spec;
+      change(made, spec);
+      if (planner.parameter(planner.self, &made) < 0) return TN_INVALID;
+      return planner.output(planner.self, 0, planner.inputs[0]);
+    });
+  };
+  EXPECT_EQ(parameter([](tn_parameter&, tn_spec&) {}), "nothing was refused");
+  EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.flags = 0x10; }), HasSubstr("flags of a tn_parameter"));
+  EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.reserved = 5; }), HasSubstr("of a tn_parameter is 5"));
+  EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.initializer.reserved = 5; }), HasSubstr("tn_initializer"));
+  EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.merge = TN_MERGE_SUM; }), HasSubstr("merge of a parameter"));
+  EXPECT_THAT(parameter([](tn_parameter&, tn_spec& spec) { spec.storage = TN_CSR; }), HasSubstr("that is csr"));
+  EXPECT_THAT(rule_refusal([](tn_rows_rule& rule, const tn_planner&) { rule.window = 3; }),
+              HasSubstr("members that it does not use"));
+}
+
+TEST_F(FaultyPlan, AFailedDeclarationCannotBeIgnored) {
+  const auto ignoring = [&](const std::function<void(const tn_planner&)>& fault) {
+    return refusal([&](const tn_planner& planner) -> tn_status {
+      fault(planner);
+      return planner.output(planner.self, 0, planner.inputs[0]);
+    });
+  };
+  EXPECT_THAT(ignoring([](const tn_planner& p) { p.index_limit(p.self, 0, 3); }), HasSubstr("which has floats"));
+  EXPECT_THAT(ignoring([](const tn_planner& p) { p.index_limit(p.self, 0, 0); }), HasSubstr("expected at least 1"));
+  EXPECT_THAT(ignoring([](const tn_planner& p) { p.state(p.self, 2); }), HasSubstr("only a metric has a state"));
+  EXPECT_THAT(ignoring([](const tn_planner& p) { p.carried(p.self, nullptr); }), HasSubstr("carries a null spec"));
+  EXPECT_THAT(ignoring([](const tn_planner& p) {
+                p.output(p.self, 0, nullptr);
+                p.index_limit(p.self, 99, 1);
+                tn_fail(p.errors, TN_INVALID, nullptr, "a later report");
+              }),
+              HasSubstr("plan declares output 0"))
+      << "the first failure is told";
+}
+
+TEST_F(FaultyPlan, APartOfAByteAboveOneIsNoType) {
+  for (const uint32_t bits : {9U, 12U, 33U})
+    EXPECT_THAT(output_refusal([&](tn_spec& spec) { spec.dtype = TN_DTYPE(0, bits); }), HasSubstr("is unknown"));
+}
+
 // The rows of a rule have the sequences of the input, whatever the plugin's spec says.
 TEST_F(FaultyPlan, TheSequencesAreThoseOfTheInput) {
   EXPECT_EQ(rule_refusal([](tn_rows_rule& rule, const tn_planner& planner) {

@@ -240,6 +240,9 @@ static KERNEL: Table<Kernel> = Table(Kernel {
     fusion: 0,
     shared: 0,
     user: &SWISH as *const Formula as *const c_void,
+    attributes: 0,
+    attributes_count: 0,
+    state_version: 1,
 });
 static LAYERS: Table<[*const LayerType; 1]> = Table([&LAYER.0]);
 static KERNELS: Table<[*const Kernel; 1]> = Table([&KERNEL.0]);

@@ -288,6 +288,8 @@ pub struct KernelSite {
     pub unused2: [usize; 9],
     pub errors: *const Errors,
     pub user: *const c_void,
+    pub state_version: u32,
+    pub reserved: u32,
 }
 #[repr(C)]
 pub struct KernelNeeds {
@@ -312,6 +314,9 @@ pub struct Kernel {
     pub fusion: usize,
     pub shared: usize,
     pub user: *const c_void,
+    pub attributes: usize,
+    pub attributes_count: u32,
+    pub state_version: u32,
 }
 #[repr(C)]
 pub struct Plugin {
