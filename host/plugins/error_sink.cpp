@@ -83,7 +83,7 @@ void ErrorSink::check(tn_status status, const std::string& who) {
     const std::lock_guard lock(mutex_);
     message.swap(message_);
     subject.swap(subject_);
-    if (status != TN_OK && reported_ == TN_OUT_OF_MEMORY) status = reported_;
+    if (status != TN_OK && (reported_ == TN_OUT_OF_MEMORY || reported_ == TN_PLUGIN_FAULT)) status = reported_;
     if (failed_ != TN_OK && (status == TN_OK || failed_ == TN_PLUGIN_FAULT)) status = failed_;
     reported_ = failed_ = TN_OK;
   }

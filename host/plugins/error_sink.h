@@ -29,8 +29,8 @@ class ErrorSink {
   // Returns for TN_OK. Otherwise throws Error: "<who>: <port>: <message> (expected ..., got ...)" from the last report,
   // or a text that names the status if there was no report; the component is `who`, the subject the port. An unknown
   // status becomes TN_PLUGIN_FAULT. Clears the report.
-  // If TN_OUT_OF_MEMORY was reported, the Error has this code, whatever failure `status` is: a plugin that a callback
-  // gives no value, such as the number of a parameter, cannot know the reason.
+  // If TN_OUT_OF_MEMORY or TN_PLUGIN_FAULT was reported, the Error has this code, whatever failure `status` is: a
+  // plugin that a callback gives no value, such as the number of a parameter, cannot know the reason.
   void check(tn_status status) { check(status, who_); }
   // The same with `who` as the component, for a sink that several components report to.
   void check(tn_status status, const std::string& who);

@@ -65,6 +65,17 @@ TEST(ErrorSink, KeepsWhatACallbackThrew) {
   (void)failed([] { throw std::bad_alloc(); }, TN_OUT_OF_MEMORY);
 }
 
+// A plugin that a callback gives no value, such as a number, cannot know the code of the failure.
+TEST(ErrorSink, AFaultInACallbackKeepsItsCode) {
+  ErrorSink sink("layer");
+  for (const tn_status reported : {TN_OUT_OF_MEMORY, TN_PLUGIN_FAULT}) {
+    sink.report(reported, "reported");
+    EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).code(), reported);
+  }
+  sink.report(TN_BAD_DATA, "reported");
+  EXPECT_EQ(error_of([&] { sink.check(TN_INVALID); }).code(), TN_INVALID);
+}
+
 TEST(ErrorSink, SuccessForgetsTheReport) {
   ErrorSink sink("device \"cpu\"");
   tn_fail(sink.get(), TN_INVALID, nullptr, "tried and recovered");
