@@ -116,8 +116,7 @@ class LayerMaker {
     Layer base = layer_;
     base.name = layer_.name + "/" + layer_.type;
     base.inner.clear();
-    layer_.expansion = {
-        inner(host_attributes_.act, {{std::make_shared<const Layer>(std::move(base)), 0}}, {}, layer_.parameter_name)};
+    layer_.expansion = {activation({std::make_shared<const Layer>(std::move(base)), 0})};
     const Layer& made = *layer_.expansion[0].layer;
     if (made.role != TN_ROLE_LAYER || made.outputs.size() != 1)
       fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{"act"}, "attribute \"act\": \"", host_attributes_.act,
@@ -125,6 +124,15 @@ class LayerMaker {
     layer_.outputs = made.outputs;
     layer_.parameters.clear();
     layer_.buffers.clear();
+  }
+
+  // Makes the layer that act names. Its errors are of the attribute: nobody wrote that layer.
+  LayerOutput activation(LayerOutput base) {
+    try {
+      return inner(host_attributes_.act, {std::move(base)}, {}, layer_.parameter_name);
+    } catch (const Error& error) {
+      throw Error(error.code(), text(sink_.who(), ": attribute \"act\": ", error.message()), sink_.who(), "act");
+    }
   }
 
   void drop() {

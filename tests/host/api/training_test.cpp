@@ -284,7 +284,18 @@ TEST(Errors, NameTheThing) {
   EXPECT_THAT(layer("fc", {}, {{"size", 1}}), HasSubstr("mine"));
   EXPECT_THAT(layer("cross_entropy", {model.prediction, model.image}, {}),
               testing::AllOf(HasSubstr("label"), HasSubstr("one value for each row")));
-  EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"act", "rely"}}), HasSubstr("did you mean \"relu\""));
+  EXPECT_THAT(
+      layer("fc", {model.image}, {{"size", 1}, {"act", "rely"}}),
+      testing::AllOf(testing::StartsWith("layer \"mine\" (fc): attribute \"act\": layer type \"rely\" not found"),
+                     HasSubstr("did you mean \"relu\"")));
+  try {
+    static_cast<void>(host.layer("fc", {model.image}, {{"size", 1}, {"act", "embedding"}}, "mine"));
+    ADD_FAILURE() << "an activation without its required attribute";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.component(), "layer \"mine\" (fc)");
+    EXPECT_EQ(error.subject(), "act");
+    EXPECT_THAT(error.what(), HasSubstr("attribute \"act\": layer \"mine/embedding\" (embedding): "));
+  }
   EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"param.weigth.decay_multiplier", 0}}),
               HasSubstr("did you mean \"weight\""));
 
