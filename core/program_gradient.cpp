@@ -194,26 +194,26 @@ Program derive_gradient(const Program& forward, const std::vector<bool>& given, 
 void check_author_gradient(const Program& author, const Program& forward) {
   const size_t expected = forward.inputs.size() + 2 * forward.outputs.size();
   if (author.inputs.size() != expected)
-    fail(TN_INVALID, "the gradient program has ", author.inputs.size(), " inputs; expected ", expected,
+    fail(TN_PLUGIN_FAULT, "the gradient program has ", author.inputs.size(), " inputs; expected ", expected,
          " (inputs, outputs, gradients of the outputs)");
   if (author.outputs.size() != forward.inputs.size())
-    fail(TN_INVALID, "the gradient program has ", author.outputs.size(), " outputs; expected ", forward.inputs.size(),
-         ", one for each input");
+    fail(TN_PLUGIN_FAULT, "the gradient program has ", author.outputs.size(), " outputs; expected ",
+         forward.inputs.size(), ", one for each input");
   for (size_t i = 0; i < expected; ++i) {
     const bool input = i < forward.inputs.size();
     const size_t j = input ? 0 : (i - forward.inputs.size()) % forward.outputs.size();
     const uint8_t extent = input ? forward.inputs[i].extent : forward.output_extent(j);
     if (author.inputs[i].extent != extent)
-      fail(TN_INVALID, "input ", i, " of the gradient program has extent ", int{author.inputs[i].extent}, "; expected ",
-           int{extent});
+      fail(TN_PLUGIN_FAULT, "input ", i, " of the gradient program has extent ", int{author.inputs[i].extent},
+           "; expected ", int{extent});
   }
   for (size_t i = 0; i < forward.inputs.size(); ++i) {
     const uint8_t extent = author.output_extent(i);
     if (cover(extent, forward.inputs[i].extent) != forward.inputs[i].extent)
-      fail(TN_INVALID, "output ", i, " of the gradient program has extent ", int{extent}, "; expected ",
+      fail(TN_PLUGIN_FAULT, "output ", i, " of the gradient program has extent ", int{extent}, "; expected ",
            int{forward.inputs[i].extent}, ", that of the input");
     if (author.instructions[static_cast<size_t>(author.outputs[i].value)].kind != TN_FLOAT)
-      fail(TN_INVALID, "output ", i, " of the gradient program is not a float");
+      fail(TN_PLUGIN_FAULT, "output ", i, " of the gradient program is not a float");
   }
 }
 
