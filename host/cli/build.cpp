@@ -454,6 +454,20 @@ void Topology::check_fed_by(const JobReader& reader, const OpenReader& open) con
   }
 }
 
+// The component of a layer's error is `layer "hidden" (fc)`, of a leaf of its expansion `layer "hidden/fc" (fc)`.
+void Topology::rethrow(const Error& error) const {
+  const JobLayer* found = nullptr;
+  for (const JobLayer& layer : job_.layers) {
+    const std::string begin = "layer \"" + layer.name;
+    if (error.component().rfind(begin, 0) != 0) continue;
+    const char next = error.component()[begin.size()];
+    const bool longer = found == nullptr || layer.name.size() > found->name.size();
+    if ((next == '"' || next == '/') && longer) found = &layer;
+  }
+  if (found == nullptr) throw error;
+  throw Failure(exit_code(error.code()), found->place + ": " + error.what());
+}
+
 Updater make_updater(const Host& host, const Job& job) {
   if (!job.updater) throw Failure(kBadConfig, job.path + ": training needs an [updater]");
   try {

@@ -86,6 +86,15 @@ class Topology {
   [[nodiscard]] std::map<std::string, nlohmann::json> described() const;
   // Refuses another reader whose slots do not match those that the data layers were made from.
   void check_fed_by(const JobReader& reader, const OpenReader& open) const;
+  // Calls `work`, which uses the layers. An error of a layer begins with its place in the job.
+  template <typename Work>
+  auto placed(const Work& work) const {
+    try {
+      return work();
+    } catch (const Error& error) {
+      rethrow(error);
+    }
+  }
 
  private:
   struct DataLayer {
@@ -100,6 +109,7 @@ class Topology {
     bool whole = false;  // the name is that of the layer, without a number
   };
 
+  [[noreturn]] void rethrow(const Error& error) const;
   // Returns a null layer for an unknown name.
   [[nodiscard]] Output find(const std::string& name) const;
   [[nodiscard]] bool reads_cost(const std::string& name) const;

@@ -26,6 +26,8 @@ class Report {
   [[nodiscard]] int64_t passes_done() const { return passes_done_; }
   // The cost of the last pass that ended.
   [[nodiscard]] double cost() const { return cost_; }
+  // Whether a minibatch was trained.
+  [[nodiscard]] bool updated() const { return pass_ > 0 || batches_done_ > 0; }
   // The progress so far: "pass 3, batch 120".
   [[nodiscard]] std::string position() const;
 

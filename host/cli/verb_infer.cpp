@@ -213,7 +213,7 @@ int infer_job(const InferArguments& given, const Job& job, bool csv) {
                   std::to_string(writer.samples()) + " samples");
     return Interrupt::signal() == 0;
   };
-  with_model(path, [&] { infer(run, receive); });
+  with_model(path, [&] { topology.placed([&] { infer(run, receive); }); });
   return Interrupt::signal() == 0 ? kDone : kSignalled + interrupt.signal();
 }
 

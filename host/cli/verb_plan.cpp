@@ -99,7 +99,7 @@ int run_plan(const Arguments& arguments) {
   wanted.device = job.device;
   if (!inference) wanted.immutable_parameters = job.immutable_parameters;
   const Layers computed = inference ? outputs : topology.layers(topology.trained());
-  json plan = json::parse(host.machine(parameters, computed, wanted).plan());
+  json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
   if (!inference) plan["bytes"]["state"] = json::parse(make_updater(host, job).describe(parameters)).at("state_bytes");
   if (as_json)
     std::cout << plan.dump(2) << "\n";

@@ -69,7 +69,7 @@ class Training {
                        report_.passes_done() % arguments_.test_every == 0 && report_.passes_done() < job_.passes;
       if (due && interrupt->signal() == 0) report_.test(test(), report_.passes_done(), "  test");
     };
-    train(options_);
+    train();
     if (interrupt->signal() != 0 && report_.passes_done() < job_.passes)
       return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
     if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
@@ -97,6 +97,29 @@ class Training {
     } catch (const Failure&) {
       if (Interrupt::signal() != SIGHUP) throw;
     }
+  }
+
+  // If the training fails after an update, saves what was trained until then.
+  void train() {
+    try {
+      topology_.placed([&] { tenon::train(options_); });
+    } catch (const Failure& failure) {
+      failed(failure.exit(), failure.what());
+    } catch (const Error& error) {
+      failed(exit_code(error.code()), error.what());
+    }
+  }
+
+  // Without --save it saves beside the file of the job, which may hold a good model.
+  [[noreturn]] void failed(int exit, const std::string& why) {
+    if (!save_ || !report_.updated()) throw Failure(exit, why);
+    if (arguments_.save.empty()) *save_ += ".partial";
+    try {
+      save();
+    } catch (const Failure& failure) {
+      throw Failure(exit, why + "; " + failure.what());
+    }
+    throw Failure(exit, why + "; what was trained until then is saved as " + *save_);
   }
 
   void save() {
@@ -129,7 +152,7 @@ class Training {
     options.reader = test_->reader;
     options.feeding = test_->feeding;
     options.handler = nullptr;
-    TestResult result = tenon::test(options);
+    TestResult result = topology_.placed([&] { return tenon::test(options); });
     require_samples(*job_.test, result.samples);
     return result;
   }
@@ -151,11 +174,14 @@ class Training {
 
 int run_train(const Arguments& arguments) {
   TrainArguments given;
-  Options options("train", {"JOB.toml"},
-                  "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
-                  "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
-                  "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
-                  "A model that cannot be written in the end is saved in the folder for temporary files.");
+  Options options(
+      "train", {"JOB.toml"},
+      "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
+      "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
+      "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
+      "If the training fails, for example since its data is damaged, what was trained so far is saved with\n"
+      "--save, else beside the file of the key \"save\", with \".partial\" after its name.\n"
+      "A model that cannot be written in the end is saved in the folder for temporary files.");
   namespace po = boost::program_options;
   options.list.add_options()("passes", po::value(&given.common.passes)->value_name("N"), "passes over the data");
   given.common.add_seed_to(options);

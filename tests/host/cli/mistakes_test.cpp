@@ -191,7 +191,11 @@ TEST_F(MistakesTest, UnknownTypes) {
               AllOf(HasSubstr("job.toml:5: "), HasSubstr("\"cf\""), HasSubstr("did you mean \"fc\"?")));
   EXPECT_THAT(changed(66, "type = \"adam\"", "type = \"adm\""), HasSubstr("did you mean \"adam\"?"));
   EXPECT_THAT(changed(66, "type = \"idx\"", "type = \"idxx\""), HasSubstr("did you mean \"idx\"?"));
-  EXPECT_THAT(changed(66, "act = \"relu\"", "act = \"rleu\""), HasSubstr("did you mean \"relu\"?"));
+  EXPECT_THAT(changed(66, "act = \"relu\"", "act = \"rleu\""),
+              AllOf(HasSubstr("job.toml:10: layer \"hidden\" (fc): attribute \"act\": layer type \"rleu\" not found"),
+                    HasSubstr("did you mean \"relu\"?")));
+  EXPECT_THAT(failure(66, "train job.toml --set layer.score.act=relo"),
+              HasSubstr("--set layer.score.act=relo: layer \"score\" (fc): attribute \"act\": "));
   EXPECT_THAT(changed(66, "passes = 4", "passes = 4\ndevice = \"cpuu\""), HasSubstr("cpuu"));
   EXPECT_THAT(failure(66, "plugins info acuracy"), HasSubstr("did you mean \"accuracy\"?"));
 }
@@ -206,6 +210,60 @@ TEST_F(MistakesTest, Topology) {
               AllOf(HasSubstr("layer \"cost\""), HasSubstr("label")));
   EXPECT_THAT(changed(78, "seed = 3", "outputs = [\"cots\"]"), HasSubstr("job.toml:2: key \"outputs\""));
   EXPECT_THAT(changed(78, "seed = 3", "outputs = [\"prediction\"]"), HasSubstr("needs a cost"));
+}
+
+// Errors of machines and calls have the place of the layer too, also if its leaf has another name.
+TEST_F(MistakesTest, LayersThatFailLater) {
+  std::filesystem::create_directory(path("own"));
+  std::filesystem::copy_file(test_plugin_folder() + "/layers/raw_throw.so", path("own/raw_throw.so"));
+  write("data.csv", "x,y\n1,2\n3,4\n");
+  const auto job = [&](const std::string& where, const std::string& scored) {
+    write("job.toml", R"(passes = 1
+[[layer]]
+name = "score"
+type = "fc"
+inputs = ["x"]
+size = 1
+[[layer]]
+name = "score/thrown"
+type = "test_raw_throw"
+inputs = ["score"]
+act = "abs"
+where = ")" + where + R"("
+[[layer]]
+name = "cost"
+type = "square_error"
+inputs = [")" + scored + R"(", "y"]
+[updater]
+type = "sgd"
+learning_rate = 0.1
+[reader.train]
+type = "csv"
+files = "data.csv"
+columns = ["x: f32", "y: f32"]
+batch = 2
+[reader.test]
+type = "csv"
+files = "data.csv"
+columns = ["x: f32", "y: f32"]
+)");
+  };
+  const std::string plugins = " --plugins own --plugins " + plugin_folder();
+  job("", "score");
+  ASSERT_EQ(run("train job.toml --save good" + plugins).exit, 0);
+  const auto failed = [&](const std::string& command, const std::string& where) {
+    job(where, "score/thrown");
+    const Outcome outcome = run(command + plugins);
+    EXPECT_EQ(outcome.exit, 70) << command;
+    EXPECT_THAT(outcome.error,
+                AllOf(HasSubstr("tenon: job.toml:7: "), HasSubstr("layer \"score/thrown/test_raw_throw\""),
+                      HasSubstr("thrown by " + where)));
+  };
+  failed("plan job.toml", "prepare");
+  failed("train job.toml", "prepare");
+  failed("train job.toml", "run");
+  failed("test job.toml --model good", "run");
+  failed("infer job.toml --model good --output score/thrown", "run");
 }
 
 TEST_F(MistakesTest, MissingSections) {

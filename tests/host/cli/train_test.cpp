@@ -275,6 +275,66 @@ TEST_F(TrainTest, SavesBesideAJobWithSpacesInItsPath) {
   EXPECT_THAT(done(run_train, {"--", "a folder/the job.toml"}).out, HasSubstr("saved a folder"));
 }
 
+TEST_F(TrainTest, EndsAfterTheMinibatchThatWasInterrupted) {
+  const Outcome outcome = interrupted(run_train, {"job.toml", "--log-format", "json"}, SIGINT, "\"batch\":3,");
+  EXPECT_EQ(outcome.exit, 130);
+  const std::vector<json> told = parsed(outcome.out);
+  ASSERT_EQ(told.size(), 6u) << outcome.out;
+  EXPECT_EQ(told.at(4).at("batch"), 3);
+  EXPECT_EQ(told.at(5).at("event"), "end_training") << "without end_pass, since the pass has not ended";
+  EXPECT_EQ(told.at(5).at("batch"), 3);
+  EXPECT_EQ(outcome.error,
+            "warning: interrupted in pass 1, batch 3: nothing saved; with --save FILE what was trained so far is "
+            "saved\n");
+  EXPECT_FALSE(exists("model.safetensors"));
+}
+
+TEST_F(TrainTest, SavesWhatWasTrainedSoFarWhereThatWasAskedFor) {
+  const Outcome outcome =
+      interrupted(run_train, {"job.toml", "--log-format", "json", "--save", "kept"}, SIGTERM, "\"batch\":3,");
+  EXPECT_EQ(outcome.exit, 143);
+  EXPECT_EQ(outcome.error, "warning: interrupted in pass 1, batch 3: saving what was trained so far\n");
+  EXPECT_EQ(parsed(outcome.out).back().at("event"), "saved");
+  EXPECT_TRUE(exists("kept"));
+  train(
+      {"--save", "whole", "--set", "reader.train.first_n=24", "--set", "reader.train.shuffle=false", "--passes", "1"});
+  EXPECT_EQ(read("kept").size(), read("whole").size());
+}
+
+// ---- failures
+
+TEST_F(TrainTest, AFailureAfterAnUpdateSavesWhatWasTrainedUntilThen) {
+  write_images("train", 60, 17);  // the label of image 10, in the second minibatch of an ordered pass
+  const Arguments ordered = {"job.toml", "--set", "reader.train.shuffle=false"};
+  const auto failed = [&](Arguments more) {
+    more.insert(more.begin(), ordered.begin(), ordered.end());
+    const Outcome outcome = call(run_train, more);
+    EXPECT_EQ(outcome.exit, kBadData);
+    EXPECT_THAT(outcome.error, StartsWith("pass 1, batch 2: data layer \"label\": sample 2 of the minibatch is 17; "));
+    return outcome.error;
+  };
+  EXPECT_THAT(failed({"--save", "kept"}), EndsWith("; what was trained until then is saved as kept"));
+  EXPECT_FALSE(exists("model.safetensors"));
+  done(run_train, {"job.toml", "--set", "reader.train.shuffle=false", "--set", "reader.train.first_n=8", "--passes",
+                   "1", "--save", "whole"});
+  EXPECT_EQ(read("kept"), read("whole"));
+
+  write("model.safetensors", "a good model");
+  EXPECT_THAT(failed({}), EndsWith("saved as " + std::string("model.safetensors.partial")));
+  EXPECT_EQ(read("model.safetensors"), "a good model");
+  EXPECT_EQ(read("model.safetensors.partial"), read("whole"));
+  EXPECT_THAT(failed({"--no-save"}), Not(HasSubstr("saved")));
+}
+
+TEST_F(TrainTest, AFailureBeforeTheFirstUpdateSavesNothing) {
+  write_images("train", 60, 17);
+  const Outcome outcome = call(run_train, {"job.toml", "--set", "reader.train.shuffle=false", "--set",
+                                           "reader.train.batch=16", "--save", "kept"});
+  EXPECT_EQ(outcome.exit, kBadData);
+  EXPECT_THAT(outcome.error, Not(HasSubstr("saved")));
+  EXPECT_FALSE(exists("kept"));
+}
+
 // ---- failures before the training
 
 TEST_F(TrainTest, PlacesThatCannotBeSavedTo) {
@@ -312,32 +372,6 @@ TEST_F(TrainTest, StandardOutputThatIsFull) {
 }
 
 // ---- interrupts
-
-TEST_F(TrainTest, EndsAfterTheMinibatchThatWasInterrupted) {
-  const Outcome outcome = interrupted(run_train, {"job.toml", "--log-format", "json"}, SIGINT, "\"batch\":3,");
-  EXPECT_EQ(outcome.exit, 130);
-  const std::vector<json> told = parsed(outcome.out);
-  ASSERT_EQ(told.size(), 6u) << outcome.out;
-  EXPECT_EQ(told.at(4).at("batch"), 3);
-  EXPECT_EQ(told.at(5).at("event"), "end_training") << "without end_pass, since the pass has not ended";
-  EXPECT_EQ(told.at(5).at("batch"), 3);
-  EXPECT_EQ(outcome.error,
-            "warning: interrupted in pass 1, batch 3: nothing saved; with --save FILE what was trained so far is "
-            "saved\n");
-  EXPECT_FALSE(exists("model.safetensors"));
-}
-
-TEST_F(TrainTest, SavesWhatWasTrainedSoFarWhereThatWasAskedFor) {
-  const Outcome outcome =
-      interrupted(run_train, {"job.toml", "--log-format", "json", "--save", "kept"}, SIGTERM, "\"batch\":3,");
-  EXPECT_EQ(outcome.exit, 143);
-  EXPECT_EQ(outcome.error, "warning: interrupted in pass 1, batch 3: saving what was trained so far\n");
-  EXPECT_EQ(parsed(outcome.out).back().at("event"), "saved");
-  EXPECT_TRUE(exists("kept"));
-  train(
-      {"--save", "whole", "--set", "reader.train.first_n=24", "--set", "reader.train.shuffle=false", "--passes", "1"});
-  EXPECT_EQ(read("kept").size(), read("whole").size());
-}
 
 TEST_F(TrainTest, InterruptedBetweenPassesTestsNothingMore) {
   const Outcome outcome = interrupted(run_train, {"job.toml", "--test-every", "1"}, SIGINT, "pass 2/4");
