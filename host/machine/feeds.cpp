@@ -7,6 +7,7 @@
 
 #include "core/alignment.h"
 #include "core/error.h"
+#include "core/index_limit.h"
 
 namespace tenon::host {
 
@@ -32,31 +33,6 @@ std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vect
   }
   return result;
 }
-
-namespace {
-
-// Returns the integer at `index` of an array, which may be negative with strides.
-int64_t integer_at(const void* data, tn_dtype dtype, int64_t index) {
-  switch (dtype) {
-    case TN_U8:
-    case TN_BOOL:
-      return static_cast<const uint8_t*>(data)[index];
-    case TN_I8:
-      return static_cast<const int8_t*>(data)[index];
-    case TN_I16:
-      return static_cast<const int16_t*>(data)[index];
-    case TN_U16:
-      return static_cast<const uint16_t*>(data)[index];
-    case TN_I32:
-      return static_cast<const int32_t*>(data)[index];
-    case TN_U32:
-      return static_cast<const uint32_t*>(data)[index];
-    default:
-      return static_cast<const int64_t*>(data)[index];
-  }
-}
-
-}  // namespace
 
 MinibatchSizes FeedChecker::check(const std::vector<ArrayView>& arrays) const {
   MinibatchSizes found = sizes(arrays);
@@ -194,22 +170,15 @@ void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const 
   if (feed.index_limit < 0) return;
   const bool sparse = feed.weights != kNoValue;
   if (!sparse && is_float(array.dtype)) return;
-  size_t per_row = 1;
-  for (size_t i = 1; !sparse && i < array.shape.size(); ++i) per_row *= static_cast<size_t>(array.shape[i]);
-  const auto rows =
-      sparse ? static_cast<size_t>(array.offsets[0][array.shape[0]]) : static_cast<size_t>(array.shape[0]);
-  const void* data = sparse ? array.ids : array.data;
-  const tn_dtype dtype = sparse ? TN_I64 : array.dtype;
-  const bool strided = !is_row_major(array);
-  StridedPlaces places(array);
-  for (size_t i = 0; i < rows * per_row; ++i, strided ? places.next() : void()) {
-    const int64_t value = integer_at(data, dtype, strided ? places.place() : static_cast<int64_t>(i));
-    if (value >= 0 && value < feed.index_limit) continue;
-    fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name,
-         "\": ", feed.rows.empty() ? "sample " : "row ", i / per_row, " of the minibatch is ", value, "; ",
-         feed.limited_by == feed.name ? "expected " : "layer \"" + feed.limited_by + "\" needs ", "0 to ",
-         feed.index_limit - 1);
-  }
+  const ArrayView ids = sparse ? ArrayView{TN_I64, {array.offsets[0][array.shape[0]]}, array.ids} : array;
+  const std::optional<IndexBeyond> found = first_beyond(ids, feed.index_limit);
+  if (!found) return;
+  int64_t per_row = 1;
+  for (size_t i = 1; i < ids.shape.size(); ++i) per_row *= ids.shape[i];
+  fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", feed.rows.empty() ? "sample " : "row ",
+       found->element / per_row, " of the minibatch is ", found->value, "; ",
+       feed.limited_by == feed.name ? "expected " : "layer \"" + feed.limited_by + "\" needs ", "0 to ",
+       feed.index_limit - 1);
 }
 
 // Throws if data layers with the same `sequence` have sequences of different lengths.

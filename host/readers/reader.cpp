@@ -71,7 +71,7 @@ class PluginReader final : public CountingReader {
     if (count < 1 || count > most) fault("next gave ", count, " samples; expected 1 to ", most);
     if (size_ >= 0 && count > size_ - position())
       fault("next gave sample ", position() + count, " of a pass; expected ", size_, " samples");
-    accept(to, count);
+    accept(to, count, position());
     return given(count);
   }
 
@@ -82,7 +82,7 @@ class PluginReader final : public CountingReader {
     sink_.check(with_room(to, count, [&](const tn_reader_buffers* room) {
       return call_plugin(type_, who_, io("read_at"), type_.table.read_at, instance_, indices, count, room);
     }));
-    accept(to, count);
+    accept(to, count, -1);
   }
 
   void seek(int64_t pass, int64_t position) override {
@@ -201,10 +201,12 @@ class PluginReader final : public CountingReader {
     }
   }
 
-  void accept(SampleBlock& to, int64_t count) {
+  // first: the number of the first sample in the pass; -1 after read_at.
+  void accept(SampleBlock& to, int64_t count, int64_t first) {
     for (Column& column : to.columns())
       if (const std::string wrong = column.complaint(count); !wrong.empty())
-        fault("slot \"", column.slot().name, "\": ", wrong);
+        fault("slot \"", column.slot().name, "\": ", wrong,
+              first < 0 ? "" : text(" (the first of them is sample ", first, " of the pass)"));
     for (Column& column : to.columns()) column.accept(count);
   }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/checked.h"
+#include "core/index_limit.h"
 #include "core/parameter_set.h"
 #include "core/shape.h"
 
@@ -196,15 +197,37 @@ std::string Column::add_up(size_t level, int64_t begin, int64_t count, int64_t m
 }
 
 std::string Column::complaint(int64_t count) {
-  if (!sequences()) return "";
+  if (sequences())
+    if (std::string wrong = complaint_of_lengths(count); !wrong.empty()) return wrong;
+  if (sparse()) return complaint_of_ids(ids_.data<int64_t>(), offsets(0) + samples_, count);
+  const int64_t first = row_at(samples_);
+  ArrayView rows;
+  rows.dtype = slot_.dtype;
+  rows.data = data_.data() + static_cast<uint64_t>(first) * slot_.bytes;
+  rows.shape = {row_at(samples_ + count) - first};
+  rows.shape.insert(rows.shape.end(), slot_.shape.begin(), slot_.shape.end());
+  return complaint_of_integers(rows, [&](int64_t i) { return row_at(samples_ + i + 1) - first; });
+}
+
+// Turns lengths into offsets.
+std::string Column::complaint_of_lengths(int64_t count) {
   const int64_t most = nested() ? room_.inner_capacity : room_.rows_capacity;
   if (std::string wrong = add_up(0, samples_, count, most); !wrong.empty()) return wrong;
   if (nested()) {
     const int64_t inner = inner_at(samples_);
-    if (std::string wrong = add_up(1, inner, inner_at(samples_ + count) - inner, room_.rows_capacity); !wrong.empty())
-      return wrong;
+    return add_up(1, inner, inner_at(samples_ + count) - inner, room_.rows_capacity);
   }
-  return sparse() ? complaint_of_ids(ids_.data<int64_t>(), offsets(0) + samples_, count) : "";
+  return "";
+}
+
+std::string Column::complaint_of_integers(const ArrayView& rows, const std::function<int64_t(int64_t)>& end_of) const {
+  if (slot_.index_limit < 0) return "";
+  const std::optional<IndexBeyond> found = first_beyond(rows, slot_.index_limit);
+  if (!found) return "";
+  const int64_t row = found->element / static_cast<int64_t>(slot_.bytes / tn_dtype_bytes(slot_.dtype));
+  int64_t sample = 0;
+  while (end_of(sample) <= row) ++sample;
+  return text("sample ", sample, " of those just read is ", found->value, "; the slot's limit is ", slot_.index_limit);
 }
 
 std::string Column::complaint_of_ids(const int64_t* ids, const int64_t* offsets, int64_t samples) const {
@@ -255,12 +278,15 @@ std::string Column::complaint(const ArrayView& values, int64_t samples) const {
     if (rows > 0 && values.ids == nullptr) return "the ids are null";
   }
   if (rows > 0 && values.data == nullptr && !sparse()) return "the data is null";
-  if (!sequences()) return "";
+  const auto end_of = [&](int64_t i) {
+    return !sequences() ? i + 1 : nested() ? values.offsets[1][values.offsets[0][i + 1]] : values.offsets[0][i + 1];
+  };
+  if (!sequences()) return complaint_of_integers(values, end_of);
   const int64_t inner = nested() && values.offsets[0] != nullptr ? values.offsets[0][samples] : 0;
   std::string wrong = complaint_of_offsets(values.offsets[0], samples, nested() ? inner : rows, "samples");
   if (wrong.empty() && nested()) wrong = complaint_of_offsets(values.offsets[1], inner, rows, "inner sequences");
-  if (wrong.empty() && sparse()) wrong = complaint_of_ids(values.ids, values.offsets[0], samples);
-  return wrong;
+  if (!wrong.empty()) return wrong;
+  return sparse() ? complaint_of_ids(values.ids, values.offsets[0], samples) : complaint_of_integers(values, end_of);
 }
 
 // ---- all slots

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -92,7 +93,11 @@ class Column {
   void reserve_samples(int64_t samples);
   void reserve_inner(int64_t inner);
   void reserve_rows(int64_t rows);
+  [[nodiscard]] std::string complaint_of_lengths(int64_t count);
   [[nodiscard]] std::string add_up(size_t level, int64_t begin, int64_t count, int64_t most) const;
+  // rows: the rows of some samples, concatenated. end_of(i): the rows of the first i + 1 samples.
+  [[nodiscard]] std::string complaint_of_integers(const ArrayView& rows,
+                                                  const std::function<int64_t(int64_t)>& end_of) const;
   [[nodiscard]] std::string complaint_of_ids(const int64_t* ids, const int64_t* offsets, int64_t samples) const;
 
   Slot slot_;

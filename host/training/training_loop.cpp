@@ -154,6 +154,16 @@ class Minibatches {
   bool amid_ = false;  // the run begins in the middle of a pass and has read nothing yet
 };
 
+// Calls `step`, whose errors then begin with the place of the minibatch, counted from 1. pass: -1 in a run of one pass.
+template <typename Step>
+void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    throw error.with_context(text(pass < 0 ? "" : text("pass ", pass + 1, ", "), "batch ", batch + 1));
+  }
+}
+
 // One training run, with the state that events report.
 class Training {
  public:
@@ -192,10 +202,12 @@ class Training {
 
   bool run_iteration() {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
-    inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
-    inputs_.machine.backward();
-    updater_.update(inputs_.machine, all_);
-    inputs_.machine.commit(all_);
+    at_minibatch(pass_, batch_, [this] {
+      inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
+      inputs_.machine.backward();
+      updater_.update(inputs_.machine, all_);
+      inputs_.machine.commit(all_);
+    });
     if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
     batch_sums_.clear();
     batch_sums_.add(inputs_.machine);
@@ -241,8 +253,8 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
   feeder.check_names(*inputs.machine.set());
   inputs.machine.reset_carried();
   Minibatches minibatches(inputs);
-  while (minibatches.next() != 0) {
-    inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent);
+  for (int64_t batch = 0; minibatches.next() != 0; ++batch) {
+    at_minibatch(-1, batch, [&] { inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent); });
     if (!each()) return;
   }
 }

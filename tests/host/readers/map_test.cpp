@@ -116,6 +116,23 @@ TEST(Map, WhatIsLentIsChecked) {
   EXPECT_THAT(message(3, [](auto& a, auto&) { a.levels = 1; }), HasSubstr("got ragged float32 of 1 levels"));
   EXPECT_THAT(message(3, [](auto& a, auto&) { a.offsets[1] = nullptr; }), HasSubstr("of the inner sequences are null"));
   EXPECT_THAT(message(3, [](auto& a, auto&) { a.shape[0] += 1; }), HasSubstr("of the inner sequences end with"));
+  const std::vector<int64_t> far = {0, 1, 9, 2};  // the slot "id" of `slots` has no limit
+  const auto limited = [&](size_t slot, int64_t limit, std::vector<int64_t> strides) {
+    Slot below = slots[slot];
+    below.index_limit = limit;
+    const auto reader = map(
+        batch(open(data), 4, false, memory()), {below},
+        [&](const std::vector<ArrayView>& from, int64_t, std::vector<ArrayView>& to) {
+          to[0] = from[slot];
+          if (slot == 0) to[0].data = far.data() + (strides.empty() ? 0 : 3), to[0].strides = strides;
+        },
+        memory());
+    SampleBlock block(reader->slots(), memory());
+    return error_of([&] { reader->next(block, 4); }).message();
+  };
+  EXPECT_EQ(limited(0, 9, {}), "map: slot \"id\": sample 2 of those just read is 9; the slot's limit is 9");
+  EXPECT_THAT(limited(0, 9, {-1}), HasSubstr("sample 1 of those just read is 9"));
+  EXPECT_THAT(limited(2, 31, {}), HasSubstr("\"words\": sample 3 of those just read is 31"));
   EXPECT_THAT(message(4, [](auto& a, auto&) { a.ids = nullptr; }), HasSubstr("the ids are null"));
   EXPECT_THAT(message(4, [](auto&, Ids& o) { o = {0, 0, 0, 4, 6}; }), HasSubstr("expected rising"));
 }

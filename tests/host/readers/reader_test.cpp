@@ -258,6 +258,28 @@ TEST(PluginReader, WrittenLengthsAndColumnsAreChecked) {
   EXPECT_THAT(message_of([&](const auto& b) { entry(b, 5, 4); }), HasSubstr("column 4 after 5"));
 }
 
+TEST(PluginReader, IntegersAreBelowTheLimitOfTheirSlot) {
+  MemoryData data(8, true);
+  data.id.index_limit = 5;
+  data.words.index_limit = 70;
+  const auto reader = open(data);
+  EXPECT_THAT(some(*reader, 3), ElementsAre(0, 1, 2));
+  SampleBlock block(reader->slots(), system_allocator());
+  Error error = error_of([&] { reader->next(block, 8); });
+  EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
+  EXPECT_EQ(error.message(),
+            "reader \"memory\" of plugin \"test.memory\": slot \"id\": sample 2 of those just read is 5; the slot's "
+            "limit is 5 (the first of them is sample 3 of the pass)");
+  EXPECT_EQ(block.samples(), 0);
+  data.id.index_limit = 8;
+  const int64_t indices[] = {1, 5, 7};  // sample 5 has no words, sample 7 the words 70 and 71
+  error = error_of([&] { open(data)->read_at(indices, 3, block); });
+  EXPECT_THAT(error.message(),
+              testing::EndsWith("slot \"words\": sample 2 of those just read is 70; the slot's limit is 70"));
+  data.spoil = [](const tn_reader_buffers& b) { *static_cast<int64_t*>(b.data[0]) = -1; };
+  EXPECT_THAT(error_of([&] { open(data)->next(block, 1); }).message(), HasSubstr("sample 0 of those just read is -1"));
+}
+
 TEST(PluginReader, RoomIsNotGivenForEver) {
   MemoryData data(8, true);
   const auto reader = open(data);
