@@ -261,8 +261,9 @@ TENON_API tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_err
 
 TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                                       uint32_t attributes_count, tn_updater* updater, tn_error* error);
-/* Updates the machine's parameters from its gradients and resets the gradients. The updater's states (its state) belong
- * to the pair of updater and ParameterSet. */
+/* Updates the machine's parameters from its gradients and resets the gradients. TN_MISUSE without a backward since the
+ * last update; does nothing if all minibatches since then were empty. The updater's states and its count of updates
+ * belong to the pair of updater and ParameterSet. */
 TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
 /* Updates only the parameters that `output` depends on; drops the other gradients. */
 TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
