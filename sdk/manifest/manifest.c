@@ -123,7 +123,6 @@ static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type*
   CHECK_FUNCTION(t, table, samples);
   CHECK_FUNCTION(t, table, next);
   CHECK_FUNCTION(t, table, position);
-  CHECK_FUNCTION(t, table, seek);
   json_open(t, NULL, '{');
   json_string(t, "type", d->type);
   json_string(t, "doc", d->doc);

@@ -113,6 +113,7 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
   EXPECT_EQ(found.updater("own").table.record(&recorder), TN_UNSUPPORTED);
   const tn_reader_type& reader = found.reader("own").table;
   EXPECT_EQ(reader.next(nullptr, nullptr, nullptr), TN_UNSUPPORTED);
+  EXPECT_EQ(reader.seek(nullptr, 0), TN_UNSUPPORTED);
   EXPECT_EQ(reader.read_at, nullptr);
   EXPECT_EQ(found.layer("own").table.finalize, nullptr) << "only metrics have finalize";
   tn_kernel_site site = {};

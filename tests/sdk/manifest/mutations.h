@@ -49,6 +49,7 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("updater_record", updater.record = NULL)
   MUTATION("updater_type", updater_description.type = "Test")
   MUTATION("reader_next", reader.next = NULL)
+  MUTATION("reader_seek", reader.seek = NULL)
   MUTATION("reader_size", reader_description.size = 0)
   MUTATION("device_kind", device_description.kind = NULL)
   MUTATION("device_event", device.event_create = NULL)

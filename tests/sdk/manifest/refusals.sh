@@ -47,6 +47,8 @@ TENON_TEST_MUTATION=long "$program" "$folder/note.c" "$folder/note.json"
   failed=1
 }
 
+TENON_TEST_MUTATION=reader_seek "$program" "$folder/note.c" "$folder/note.json" # a stream
+
 layer='plugin "tenon.test.rich", layer type "test_rich": '
 refused plugin_size 'the plugin: "size" of its descriptor'
 refused plugin_id_null 'the plugin: "id" is null'
