@@ -1,9 +1,9 @@
 // Checks a manifest: interface version, CPU features, names, agreement with the loaded descriptor.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "core/error.h"
@@ -31,10 +31,19 @@ bool is_type_name(std::string_view name) {
 
 using Names = std::set<std::string>;
 
-void check_type(const char* what, const std::string& name, Names& seen) {
+// The attributes that interface 0.2 keeps for the host, which takes them before the type sees them. Names that a later
+// version adds are not refused here: plugins built before it may have them.
+constexpr std::string_view kOfLayers[] = {"act", "coefficient", "drop_rate", "parameter_name"};
+constexpr std::string_view kOfUpdaters[] = {"clip_norm", "clip_value", "l1", "l2", "schedule"};
+
+// Names without "vendor." are of the plugins of Tenon, whose ids begin with "tenon.".
+void check_type(const Manifest& of, const char* what, const std::string& name, Names& seen) {
   if (!is_type_name(name))
     fail(TN_REFUSED, what, " \"", name, "\": the name must be lower case letters, digits and _, after at most one ",
          "\"vendor.\"");
+  if (name.find('.') == std::string::npos && !of.id.starts_with("tenon."))
+    fail(TN_REFUSED, what, " \"", name, "\": the name needs a \"vendor.\" before it, since the id \"", of.id,
+         "\" does not begin with \"tenon.\"");
   if (!seen.insert(name).second) fail(TN_REFUSED, "duplicate ", what, " \"", name, "\"");
 }
 
@@ -45,21 +54,13 @@ void check_word(const std::string& owner, const char* what, const std::string& n
   if (!seen.insert(name).second) fail(TN_REFUSED, owner, ": duplicate ", what, " \"", name, "\"");
 }
 
-// Names of the host's own attributes (tenon/attribute.h), which it would take for itself.
-constexpr std::array<std::string_view, 4> kOfLayers = {"parameter_name", "act", "drop_rate", "coefficient"};
-constexpr std::array<std::string_view, 5> kOfUpdaters = {"schedule", "clip_norm", "clip_value", "l1", "l2"};
-template <size_t N>
-void check_own(const std::string& owner, const std::vector<Attribute>& attributes,
-               const std::array<std::string_view, N>& taken) {
-  for (const Attribute& attribute : attributes)
-    if (std::find(taken.begin(), taken.end(), attribute.name) != taken.end())
-      fail(TN_REFUSED, owner, ": attribute \"", attribute.name, "\" has the name of one of the host");
-}
-
-void check_attributes(const std::string& owner, const std::vector<Attribute>& attributes) {
+void check_attributes(const std::string& owner, const std::vector<Attribute>& attributes,
+                      std::span<const std::string_view> of_host = {}) {
   Names seen;
   for (const Attribute& attribute : attributes) {
     check_word(owner, "attribute", attribute.name, seen);
+    if (std::find(of_host.begin(), of_host.end(), attribute.name) != of_host.end())
+      fail(TN_REFUSED, owner, ": the attribute \"", attribute.name, "\" is one of the host");
     if ((attribute.minimum && !std::isfinite(*attribute.minimum)) ||
         (attribute.maximum && !std::isfinite(*attribute.maximum)) ||
         (attribute.minimum && attribute.maximum && *attribute.minimum > *attribute.maximum))
@@ -121,8 +122,7 @@ void check_ports(const std::string& owner, const char* what, const std::vector<P
 
 void check_layer(const LayerDescription& layer) {
   const std::string owner = "layer type \"" + layer.type + "\"";
-  check_attributes(owner, layer.attributes);
-  check_own(owner, layer.attributes, kOfLayers);
+  check_attributes(owner, layer.attributes, kOfLayers);
   check_ports(owner, "input", layer.inputs, 0);
   check_ports(owner, "output", layer.outputs, TN_PORT_OPTIONAL | TN_PORT_SPARSE);
   Names parameters;
@@ -256,19 +256,18 @@ void check_manifest(Manifest& manifest) {
   mark_unknown(manifest.kernels);
   Names layers, updaters, readers, devices;
   for (const LayerDescription& layer : manifest.layers) {
-    check_type("layer type", layer.type, layers);
+    check_type(manifest, "layer type", layer.type, layers);
     check_layer(layer);
   }
   for (const UpdaterDescription& updater : manifest.updaters) {
-    check_type("updater type", updater.type, updaters);
-    check_attributes("updater type \"" + updater.type + "\"", updater.attributes);
-    check_own("updater type \"" + updater.type + "\"", updater.attributes, kOfUpdaters);
+    check_type(manifest, "updater type", updater.type, updaters);
+    check_attributes("updater type \"" + updater.type + "\"", updater.attributes, kOfUpdaters);
   }
   for (const ReaderDescription& reader : manifest.readers) {
-    check_type("reader type", reader.type, readers);
+    check_type(manifest, "reader type", reader.type, readers);
     check_attributes("reader type \"" + reader.type + "\"", reader.attributes);
   }
-  for (const DeviceDescription& device : manifest.devices) check_type("device", device.kind, devices);
+  for (const DeviceDescription& device : manifest.devices) check_type(manifest, "device", device.kind, devices);
   for (const KernelDescription& kernel : manifest.kernels) {
     const std::string owner = "kernel \"" + kernel.name + "\"";
     if (!is_type_name(kernel.type)) fail(TN_REFUSED, owner, ": malformed layer type \"", kernel.type, "\"");

@@ -5,6 +5,6 @@
 #include "text.h"
 
 /* Writes "attributes": [...], or refuses. */
-void write_attributes(text* t, const tn_attribute* const* attributes, uint32_t count);
+void write_attributes(text* t, const tn_attribute* const* attributes, uint32_t count, const char* const* of_host);
 
 #endif

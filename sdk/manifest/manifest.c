@@ -15,6 +15,18 @@
     if ((table)->member == NULL) refuse(t, "the function \"%s\" is missing", #member); \
   } while (0)
 
+/* Names without "vendor." are of the plugins of Tenon, whose ids begin with "tenon.". */
+static void check_own_type(text* t, const tn_plugin* plugin, const char* what, const char* name) {
+  check_type(t, what, name);
+  if (strchr(name, '.') == NULL && strncmp(plugin->id, "tenon.", 6) != 0)
+    refuse(t, "the %s \"%s\" needs a \"vendor.\" before its name, since the id \"%s\" does not begin with \"tenon.\"",
+           what, name, plugin->id);
+}
+
+/* The host takes these attributes of every layer or updater for its own. */
+static const char* const of_layers[] = {"act", "coefficient", "drop_rate", "parameter_name", NULL};
+static const char* const of_updaters[] = {"clip_norm", "clip_value", "l1", "l2", "schedule", NULL};
+
 static void check_unique(text* t, const char* what, const char* name, const char* earlier) {
   if (strcmp(name, earlier) == 0) refuse(t, "duplicate %s \"%s\"", what, name);
 }
@@ -79,7 +91,7 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
   const tn_layer_description* d = table->description;
   if (d == NULL) refuse(t, "the description of a layer type is null");
   check_size(t, "layer description", d->size, sizeof *d);
-  check_type(t, "layer type", d->type);
+  check_own_type(t, plugin, "layer type", d->type);
   set_owner(t, "plugin \"%s\", layer type \"%s\"", plugin->id, d->type);
   check_layer(t, plugin, table);
   json_open(t, NULL, '{');
@@ -88,7 +100,7 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
   json_string(t, "doc", d->doc);
   write_ports(t, "inputs", d->inputs, d->inputs_count);
   write_ports(t, "outputs", d->outputs, d->outputs_count);
-  write_attributes(t, d->attributes, d->attributes_count);
+  write_attributes(t, d->attributes, d->attributes_count, of_layers);
   write_parameters(t, d->parameters, d->parameters_count);
   json_integer(t, "state_version", d->state_version);
   json_close(t, '}');
@@ -99,13 +111,13 @@ static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_typ
   const tn_updater_description* d = table->description;
   if (d == NULL) refuse(t, "the description of an updater type is null");
   check_size(t, "updater description", d->size, sizeof *d);
-  check_type(t, "updater type", d->type);
+  check_own_type(t, plugin, "updater type", d->type);
   set_owner(t, "plugin \"%s\", updater type \"%s\"", plugin->id, d->type);
   CHECK_FUNCTION(t, table, record);
   json_open(t, NULL, '{');
   json_string(t, "type", d->type);
   json_string(t, "doc", d->doc);
-  write_attributes(t, d->attributes, d->attributes_count);
+  write_attributes(t, d->attributes, d->attributes_count, of_updaters);
   json_integer(t, "state_version", d->state_version);
   json_close(t, '}');
 }
@@ -115,7 +127,7 @@ static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type*
   const tn_reader_description* d = table->description;
   if (d == NULL) refuse(t, "the description of a reader type is null");
   check_size(t, "reader description", d->size, sizeof *d);
-  check_type(t, "reader type", d->type);
+  check_own_type(t, plugin, "reader type", d->type);
   set_owner(t, "plugin \"%s\", reader type \"%s\"", plugin->id, d->type);
   CHECK_FUNCTION(t, table, open);
   CHECK_FUNCTION(t, table, close);
@@ -126,7 +138,7 @@ static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type*
   json_open(t, NULL, '{');
   json_string(t, "type", d->type);
   json_string(t, "doc", d->doc);
-  write_attributes(t, d->attributes, d->attributes_count);
+  write_attributes(t, d->attributes, d->attributes_count, NULL);
   json_integer(t, "traits", d->traits);
   json_close(t, '}');
 }
@@ -155,7 +167,7 @@ static void write_device(text* t, const tn_plugin* plugin, const tn_device_type*
   const tn_device_description* d = table->description;
   if (d == NULL) refuse(t, "the description of a device is null");
   check_size(t, "device description", d->size, sizeof *d);
-  check_type(t, "device kind", d->kind);
+  check_own_type(t, plugin, "device kind", d->kind);
   set_owner(t, "plugin \"%s\", device \"%s\"", plugin->id, d->kind);
   check_device(t, table);
   json_open(t, NULL, '{');

@@ -72,7 +72,7 @@ class Everything {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("test.reader", "0.1.0", "a reader for tests", "Apache-2.0");
+  plugin.about("tenon.test.reader", "0.1.0", "a reader for tests", "Apache-2.0");
   plugin.reader<Everything>();
 }
 

@@ -320,7 +320,7 @@ TEST(UpdaterType, EverythingNeedsANextValue) {
 // ---- the descriptor
 
 void describe_sound(tn::Plugin& plugin) {
-  plugin.about("test.sound", "1.2.3", "doc", "MIT");
+  plugin.about("tenon.test.sound", "1.2.3", "doc", "MIT");
   plugin.layer<Probe>();
   plugin.updater<ProbeUpdater>();
   plugin.library("libabsent.so", "install it");

@@ -65,7 +65,7 @@ struct Second {
 inline tn_migrate Second::table = hooked_table();
 
 inline void describe_second(tn::Plugin& plugin) {
-  plugin.about("test.versions", "2.5.0", "for tests", "Apache-2.0");
+  plugin.about("tenon.test.versions", "2.5.0", "for tests", "Apache-2.0");
   plugin.layer<Second>();
 }
 

@@ -25,7 +25,7 @@ using testing::MatchesRegex;
 // A layer whose functions crash as the attribute `where` says.
 struct Crashing {
   static void describe(tn::LayerDescription& d) {
-    d.type("test_crashing", "out = in.");
+    d.type("example.crashing", "out = in.");
     d.input("in", "any shape");
     d.output("out", "the shape of in");
     d.attribute(tn::string_attribute("where", "nowhere").doc("the function that crashes"));
@@ -37,7 +37,7 @@ struct Crashing {
 };
 class CrashingKernel {
  public:
-  static void describe(tn::KernelDescription& d) { d.kernel("test_crashing", "cpu", "crash", 1); }
+  static void describe(tn::KernelDescription& d) { d.kernel("example.crashing", "cpu", "crash", 1); }
   CrashingKernel(const tn::KernelSite& site, int32_t /*direction*/) : where_(site.attributes().text("where")) {}
   void run(const tn::Call& call) const {
     if (where_ == "run") raise(SIGSEGV);
@@ -83,7 +83,7 @@ std::string text_of_crash(const std::string& where, uint32_t check) {
     host.add_plugin(&plugin);
     DataOptions x;
     x.name = "x";
-    const Layer out = host.layer("test_crashing", {host.data(x)}, {{"where", where}}, "mid");
+    const Layer out = host.layer("example.crashing", {host.data(x)}, {{"where", where}}, "mid");
     const Machine machine = host.machine(host.parameters({out}, 1), {out}, {});
     const float value = 1;
     machine.forward({{"x", {TN_F32, {1}, &value}}});
@@ -106,10 +106,10 @@ std::string text_of_crash(const std::string& where, uint32_t check) {
 TEST(PluginCall, NamesLayerPluginAndFunction) {
   for (const uint32_t check : {TN_CHECK_OFF, TN_CHECK_ON}) {
     EXPECT_EQ(text_of_crash("plan", check),
-              "layer \"mid\" (test_crashing) of plugin \"org.example.crash\": plan [setup]");
+              "layer \"mid\" (example.crashing) of plugin \"org.example.crash\": plan [setup]");
     for (const char* const where : {"run", "task"})
       EXPECT_EQ(text_of_crash(where, check),
-                "layer \"mid\" (test_crashing, native kernel \"crash\") of plugin \"org.example.crash\": run [run]");
+                "layer \"mid\" (example.crashing, native kernel \"crash\") of plugin \"org.example.crash\": run [run]");
     EXPECT_EQ(text_of_crash("outside", check), "");
     EXPECT_EQ(text_of_crash("nowhere", check), "");
   }

@@ -85,7 +85,7 @@ class Seeded {
   std::vector<tn::ReaderSlot> slots_ = {{"seed", TN_I64}};
 };
 void describe_seeded(tn::Plugin& plugin) {
-  plugin.about("test.seeded", "1.0.0", "a reader of the tests", "Apache-2.0");
+  plugin.about("tenon.test.seeded", "1.0.0", "a reader of the tests", "Apache-2.0");
   plugin.reader<Seeded>();
 }
 

@@ -83,7 +83,7 @@ struct SecondCost : ExpandedCost<SecondCost> {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("test.expanded_costs", "1.0.0", "costs of the tests", "Apache-2.0");
+  plugin.about("tenon.test.expanded_costs", "1.0.0", "costs of the tests", "Apache-2.0");
   plugin.layer<GoodCost>();
   plugin.layer<NestedCost>();
   plugin.layer<ScaledCost>();

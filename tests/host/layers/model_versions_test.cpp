@@ -23,7 +23,7 @@ const std::string kMigration = kLayer + "migration from state version 1 to 2: ";
 TEST_F(ModelVersions, FilesHoldVersionsAllAttributesAndBuffers) {
   save("first", "test.blend", {{"size", 2}, {"act", "tanh"}, {"drop_rate", 0.5}});
   const json layer = saved_layer();
-  EXPECT_EQ(layer.at("plugin"), json({{"id", "test.versions"}, {"version", "1.0.0"}, {"state_version", 1}}));
+  EXPECT_EQ(layer.at("plugin"), json({{"id", "tenon.test.versions"}, {"version", "1.0.0"}, {"state_version", 1}}));
   EXPECT_EQ(layer.at("attributes"), json({{"size", 2},
                                           {"momentum", 0.9},
                                           {"note", nullptr},
@@ -89,7 +89,7 @@ TEST_F(ModelVersions, AnOlderStateIsMigrated) {
   const Model model = loading.load(path_);
   model.parameters.save(model.outputs, path_);
   const json layer = saved_layer();
-  EXPECT_EQ(layer.at("plugin"), json({{"id", "test.versions"}, {"version", "2.0.0"}, {"state_version", 2}}));
+  EXPECT_EQ(layer.at("plugin"), json({{"id", "tenon.test.versions"}, {"version", "2.0.0"}, {"state_version", 2}}));
   EXPECT_EQ(layer.at("attributes"), json({{"outputs", 2},
                                           {"keep", 0.9},
                                           {"shift", 0},
@@ -125,7 +125,7 @@ TEST_F(ModelVersions, MigrateSeesWhatTheFileHolds) {
                   [&](tn::Migration& m) {
                     called = true;
                     EXPECT_EQ(m.state_version(), 1u);
-                    EXPECT_STREQ(m.plugin(), "test.versions");
+                    EXPECT_STREQ(m.plugin(), "tenon.test.versions");
                     EXPECT_STREQ(m.plugin_version(), "1.0.0");
                     EXPECT_EQ(m.integer("size"), 2);
                     EXPECT_EQ(m.number("momentum"), 0.9);

@@ -102,7 +102,7 @@ struct Limited {
   static void lower(const tn::Attributes& /*attributes*/, tn::Builder& body) { body.output(0, body.input(0)); }
 };
 void describe_limited(tn::Plugin& plugin) {
-  plugin.about("test.limited", "1.0.0", "a layer of the tests", "Apache-2.0");
+  plugin.about("tenon.test.limited", "1.0.0", "a layer of the tests", "Apache-2.0");
   plugin.layer<Limited>();
 }
 
@@ -112,7 +112,7 @@ class Declarations : public testing::Test {
     type_ = *tn::layer_type<Declared>();
     type_.plan = &plan;
     type_.expand = &expand;
-    plugin_ = bare_plugin("test.declared");
+    plugin_ = bare_plugin("tenon.test.declared");
     plugin_.layers_count = 1;
     plugin_.layers = types_;
     answers = &answers_;
@@ -242,7 +242,7 @@ struct ReversedParts {
   static inline uint32_t skipped = UINT32_MAX;
 };
 void describe_parts(tn::Plugin& plugin) {
-  plugin.about("test.parts", "1.0.0", "layers of the tests", "Apache-2.0");
+  plugin.about("tenon.test.parts", "1.0.0", "layers of the tests", "Apache-2.0");
   plugin.layer<Parts>();
   plugin.layer<ReversedParts>();
 }
@@ -335,7 +335,7 @@ struct Nibbles {
   }
 };
 void describe_nibbles(tn::Plugin& plugin) {
-  plugin.about("test.nibbles", "1.0.0", "a layer of the tests", "Apache-2.0");
+  plugin.about("tenon.test.nibbles", "1.0.0", "a layer of the tests", "Apache-2.0");
   plugin.layer<Nibbles>();
 }
 

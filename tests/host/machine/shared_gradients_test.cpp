@@ -51,7 +51,7 @@ struct Joined {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("test.joined", "1.0.0", "a layer of the tests", "Apache-2.0");
+  plugin.about("tenon.test.joined", "1.0.0", "a layer of the tests", "Apache-2.0");
   plugin.layer<Joined>();
 }
 

@@ -85,9 +85,9 @@ struct Own {
 
 TEST(Adoption, TakesTheApplicationsOwnComponents) {
   Registry found({}, system_files());
-  const Own own("own");
+  const Own own("tenon.own");
   found.add(own.plugin);
-  EXPECT_EQ(found.layer("own").plugin, "own");
+  EXPECT_EQ(found.layer("own").plugin, "tenon.own");
   EXPECT_TRUE(found.list().empty()) << "list() has plugins of files alone";
   const auto kernels = found.kernels("own", "own", TN_F32);
   ASSERT_EQ(kernels.size(), 2u);
@@ -125,7 +125,7 @@ TEST(Adoption, TakesTheApplicationsOwnComponents) {
 
 TEST(Adoption, AMetricWithoutResultsHasNone) {
   Registry found({}, system_files());
-  Own own("own");
+  Own own("tenon.own");
   own.layer_text.role = TN_ROLE_METRIC;
   own.layer_text.outputs_count = 0;
   found.add(own.plugin);
@@ -163,7 +163,7 @@ TEST(Adoption, ForeignExceptionsHaveOneCode) {
 
 TEST(Adoption, DescribesTypes) {
   Registry found({}, system_files());
-  Own own("own");
+  Own own("tenon.own");
   tn_attribute size = {};
   size.size = sizeof size;
   size.kind = TN_ATTR_INT;
@@ -198,7 +198,7 @@ TEST(Adoption, ReadsLongerTables) {
     tn_layer_type known;
     void* appended;
   };
-  Own own("own");
+  Own own("tenon.own");
   const Later later = {{sizeof(Later), 0, &own.layer_text, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}, &own};
   own.layers[0] = &later.known;
   Registry found({}, system_files());
@@ -209,7 +209,7 @@ TEST(Adoption, ReadsLongerTables) {
 TEST(Adoption, RefusesUnsoundComponentsWholly) {
   Registry found({}, system_files());
   const auto refused = [&](auto change) {
-    Own own("own");
+    Own own("tenon.own");
     change(own);
     const Error error = error_of([&] { found.add(own.plugin); });
     EXPECT_EQ(error.code(), TN_REFUSED);
@@ -248,7 +248,7 @@ TEST(Adoption, RefusesUnsoundComponentsWholly) {
   EXPECT_THAT(refused([](Own& o) { o.plugin.isa = "telepathy"; }), HasSubstr("telepathy"));
   EXPECT_EQ(error_of([&] { (void)found.layer("own"); }).code(), TN_NOT_FOUND);
 
-  const Own first("own"), second("second");
+  const Own first("tenon.own"), second("tenon.second");
   found.add(first.plugin);
   const Error taken = error_of([&] { found.add(second.plugin); });
   EXPECT_EQ(taken.code(), TN_INVALID);

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "host/layers/host_attributes.h"
+#include "host/training/updater_options.h"
 #include "tests/support/memory_system.h"
 
 namespace tenon_tests {
@@ -19,7 +21,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kGolden = R"({"note":1,"abi":{"major":0,"built":2,"required":2},"id":"a.b","version":"1",
+constexpr const char* kGolden = R"({"note":1,"abi":{"major":0,"built":2,"required":2},"id":"tenon.b","version":"1",
 "doc":"d","license":"MIT","isa":"","layers":[{"type":"fc","role":0,"doc":"l","inputs":[{"name":"x","doc":"p",
 "flags":2}],"outputs":[{"name":"y","doc":"q","flags":0}],"attributes":[{"name":"size","doc":"s","kind":2,
 "required":true,"initial":null,"minimum":1,"maximum":null,"choices":[]},{"name":"rates","doc":"","kind":6,
@@ -44,9 +46,36 @@ std::string parse_with(const std::string& from, const std::string& to) {
   return error.message();
 }
 
+// Other plugins would take the place of those of Tenon.
+TEST(Manifest, NamesWithoutAVendorAreOfTenon) {
+  for (const char* id : {"a.b", "tenon", "tenonx.b", "org.tenon.b"})
+    EXPECT_EQ(parse_with("tenon.b", id), std::string("layer type \"fc\": the name needs a \"vendor.\" before it, since "
+                                                     "the id \"") +
+                                             id + "\" does not begin with \"tenon.\"");
+  std::string text = kGolden;
+  for (const char* name : {"\"fc\"", "\"idx\"", "\"cpu\""})
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos;) text.insert(at + 1, "v.");
+  text.replace(text.find("tenon.b"), 7, "a.b");
+  EXPECT_EQ(parse(text).code(), TN_OK);
+}
+
+// The host takes its attributes before the type, so that an attribute of the same name would never have a value.
+TEST(Manifest, AttributesOfTheHostAreNotOfATypeToo) {
+  const auto refusal = [](const std::string& name) { return ": the attribute \"" + name + "\" is one of the host"; };
+  for (const std::string& name : host_attribute_names())
+    EXPECT_EQ(parse_with("\"size\"", "\"" + name + "\""), "layer type \"fc\"" + refusal(name));
+  for (const std::string& option : UpdaterOptions::names()) {
+    const std::string name = option.substr(0, option.find('.'));
+    EXPECT_EQ(parse_with(R"("doc":"u","attributes":[])", R"("doc":"u","attributes":[{"name":")" + name +
+                                                             R"(","doc":"s","kind":2,"required":true,"initial":null,)"
+                                                             R"("minimum":null,"maximum":null,"choices":[]}])"),
+              "updater type \"v.sgd\"" + refusal(name));
+  }
+}
+
 TEST(Manifest, HoldsWhatTheNoteSays) {
   const Manifest manifest = manifest_from(parse_note(kGolden));
-  EXPECT_EQ(manifest.id, "a.b");
+  EXPECT_EQ(manifest.id, "tenon.b");
   EXPECT_EQ(manifest.abi, (AbiInterval{0, 2, 2}));
   ASSERT_EQ(manifest.layers.size(), 1u);
   const LayerDescription& layer = manifest.layers[0];
@@ -176,7 +205,7 @@ TEST(Manifest, NamesAreSoundAndUnique) {
     twice[list].push_back(json(twice[list][0]));
     EXPECT_EQ(parse(twice.dump()).message(), text("duplicate ", what));
   }
-  EXPECT_THAT(parse_with("\"a.b\"", "\"\""), HasSubstr("no id"));
+  EXPECT_THAT(parse_with("\"tenon.b\"", "\"\""), HasSubstr("no id"));
   EXPECT_THAT(parse_with("\"role\":0", "\"role\":2"), HasSubstr("is a metric but has outputs"));
 }
 
@@ -221,7 +250,7 @@ TEST(Difference, SaysWhereTheFirstOneIs) {
     return difference(note, plugin);
   };
   EXPECT_THAT(changed([](Manifest& m) { m.abi.required = 0; }), HasSubstr("needs 0.0"));
-  EXPECT_EQ(changed([](Manifest& m) { m.id = "a.c"; }), "the note has the id \"a.b\", the code \"a.c\"");
+  EXPECT_EQ(changed([](Manifest& m) { m.id = "tenon.c"; }), "the note has the id \"tenon.b\", the code \"tenon.c\"");
   EXPECT_THAT(changed([](Manifest& m) { m.version = "2"; }), HasSubstr("version \"1\", the code \"2\""));
   EXPECT_EQ(changed([](Manifest& m) { m.doc = "e"; }), "the note has the doc line \"d\", the code \"e\"");
   EXPECT_EQ(changed([](Manifest& m) { m.license = ""; }), "the note has the license \"MIT\", the code \"\"");

@@ -111,7 +111,7 @@ TEST_F(RegistryTest, LoadsAPluginWhenItIsFirstUsed) {
   EXPECT_EQ(ran(), "good\n");
   EXPECT_TRUE(is_mapped(file));
   EXPECT_EQ(only(found)["status"], "loaded");
-  EXPECT_EQ(layer.plugin, "good");
+  EXPECT_EQ(layer.plugin, "tenon.test.good");
   EXPECT_EQ(layer.description.attributes.at(0).initial, Value(int64_t{3}));
   EXPECT_EQ(layer.description.state_version, 7u);
   EXPECT_EQ(layer.table.size, sizeof(tn_layer_type));
@@ -188,7 +188,7 @@ TEST_F(RegistryTest, AnUnknownValueCostsOneComponent) {
   EXPECT_EQ(error_of([&] { (void)found.layer("newer"); }).code(), TN_NOT_FOUND);
   EXPECT_EQ(ran(), "");
 
-  EXPECT_EQ(found.layer("newer_good").plugin, "newer") << "its code agrees with its note";
+  EXPECT_EQ(found.layer("newer_good").plugin, "tenon.test.newer") << "its code agrees with its note";
   const auto kernels = found.kernels("newer_good", "cpu", TN_F32);
   ASSERT_EQ(kernels.size(), 1U);
   EXPECT_STREQ(kernels[0]->table.name, "plain");
@@ -204,14 +204,14 @@ TEST_F(RegistryTest, ARefusedComponentOwnsNoName) {
     ASSERT_NE(bytes.find(from), std::string::npos) << from;
     bytes.replace(bytes.find(from), from.size(), to);
   };
-  replace("\"id\":\"good\"", "\"id\":\"evil\"");
+  replace("\"id\":\"tenon.test.good\"", "\"id\":\"tenon.test.evil\"");
   replace("\"role\":0", "\"role\":9");
   write(folder_ / "a.so", bytes);
   Registry found = registry();
   const json all = found.list();
   EXPECT_EQ(all[0]["status"], "found");
   EXPECT_EQ(all[1]["status"], "found");
-  EXPECT_EQ(found.layer("good").plugin, "good");
+  EXPECT_EQ(found.layer("good").plugin, "tenon.test.good");
 }
 
 TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {
@@ -288,14 +288,14 @@ TEST_F(RegistryTest, OfTwoThatOfferTheSameTheFirstWins) {
   const json all = found.list();
   EXPECT_EQ(all[0]["status"], "found");
   EXPECT_THAT(all[1]["reason"].get<std::string>(),
-              AllOf(HasSubstr(same_id.string()), HasSubstr("id \"good\""), HasSubstr(first.string())));
+              AllOf(HasSubstr(same_id.string()), HasSubstr("id \"tenon.test.good\""), HasSubstr(first.string())));
   EXPECT_THAT(all[2]["reason"].get<std::string>(),
               AllOf(HasSubstr(same_type.string()), HasSubstr("layer type \"good\""), HasSubstr(first.string())));
-  EXPECT_EQ(found.layer("good").plugin, "good");
+  EXPECT_EQ(found.layer("good").plugin, "tenon.test.good");
 
   // The order of the search paths comes before that of the names.
   Registry other({folder_ / "c", folder_ / "a"}, system_files());
-  EXPECT_EQ(other.layer("good").plugin, "bad_type");
+  EXPECT_EQ(other.layer("good").plugin, "tenon.test.bad_type");
 }
 
 TEST_F(RegistryTest, NotFoundNamesTheNearestAndEveryPlaceSearched) {

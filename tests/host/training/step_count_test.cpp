@@ -51,7 +51,7 @@ struct CountedTwice {
   }
 };
 void describe(tn::Plugin& plugin) {
-  plugin.about("test.counted", "1.0.0", "updaters of a test", "Apache-2.0");
+  plugin.about("tenon.test.counted", "1.0.0", "updaters of a test", "Apache-2.0");
   plugin.updater<Counted<true>>();
   plugin.updater<Counted<false>>();
   plugin.updater<CountedTwice>();

@@ -62,7 +62,7 @@ std::string refusal(const Recording& recording, tn_status code) {
   tn_updater_type type = *tn::updater_type<Recorded>();
   type.record = record;
   const tn_updater_type* types[] = {&type};
-  tn_plugin plugin = bare_plugin("test.recorded");
+  tn_plugin plugin = bare_plugin("tenon.test.recorded");
   plugin.updaters_count = 1;
   plugin.updaters = types;
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});

@@ -40,7 +40,7 @@
 /* The text of the note that agrees with TEST_PLUGIN below. */
 #define TEST_JSON(abi, id, isa, libraries) TEST_JSON_OF(abi, id, id, isa, libraries)
 #define TEST_JSON_OF(abi, id, type, isa, libraries)                                                    \
-  "{\"note\":1,\"abi\":" abi ",\"id\":\"" id                                                           \
+  "{\"note\":1,\"abi\":" abi ",\"id\":\"tenon.test." id                                                \
   "\",\"version\":\"1.2.3\",\"doc\":\"a test\",\"license\":\"MIT\","                                   \
   "\"isa\":\"" isa "\",\"layers\":[{\"type\":\"" type                                                  \
   "\",\"role\":0,\"doc\":\"y = x\","                                                                   \
@@ -84,7 +84,7 @@
   static const tn_plugin plugin = {sizeof(tn_plugin),                          \
                                    0,                                          \
                                    {abi_major, TN_ABI_MINOR, abi_required, 0}, \
-                                   id,                                         \
+                                   "tenon.test." id,                           \
                                    "1.2.3",                                    \
                                    "a test",                                   \
                                    "MIT",                                      \

@@ -16,7 +16,7 @@
 
 TEST_MARKER("newer")
 TEST_NOTE("{\"note\":1,\"abi\":" NEWER_ABI
-          ",\"id\":\"newer\",\"version\":\"1.2.3\",\"doc\":\"a test\",\"license\":\"MIT\",\"isa\":\"\",\"layers\":["
+          ",\"id\":\"tenon.test.newer\",\"version\":\"1.2.3\",\"doc\":\"a test\",\"license\":\"MIT\",\"isa\":\"\",\"layers\":["
           NEWER_LAYER("newer_role", "9", "0", "") "," NEWER_LAYER("newer_good", "0", "0", "") ","
           NEWER_LAYER("newer_kind", "0", "0", NEWER_ATTRIBUTE) "," NEWER_LAYER("newer_flags", "0", "1048576", "")
           "],\"updaters\":[{\"type\":\"newer_kind\",\"doc\":\"u\",\"attributes\":[" NEWER_ATTRIBUTE
@@ -103,7 +103,7 @@ static const tn_kernel* const kernels[] = {&eighth, &plain, &whole, &many};
 
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .abi = {TN_ABI_MAJOR, TN_ABI_MINOR * 10 + 1, TN_ABI_MINOR, 0},
-                                 .id = "newer",
+                                 .id = "tenon.test.newer",
                                  .version = "1.2.3",
                                  .doc = "a test",
                                  .license = "MIT",

@@ -91,7 +91,7 @@ struct Window {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("test.rows", "0.1.0", "Layers that choose, overwrite and cut by values", "Apache-2.0");
+  plugin.about("tenon.test.rows", "0.1.0", "Layers that choose, overwrite and cut by values", "Apache-2.0");
   plugin.layer<Where>();
   plugin.layer<Overwrite>();
   plugin.layer<Window>();

@@ -76,7 +76,7 @@ struct Wrapped {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("test.versions", TEST_PLUGIN_VERSION, "Layers whose state changed between versions", "Apache-2.0");
+  plugin.about("tenon.test.versions", TEST_PLUGIN_VERSION, "Layers whose state changed between versions", "Apache-2.0");
   plugin.layer<Blend>();
   plugin.layer<Wrapped>();
 }
