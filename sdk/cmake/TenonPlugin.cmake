@@ -15,8 +15,8 @@
 # The global property TENON_PLUGINS lists all plugins of the build.
 #
 # Variables, read at the call
-#   TENON_STATIC_RUNTIME            ON (default): the C++ runtime is linked in, so that the plugin needs libc and, if it
-#                                   is in C++, libgcc_s.so.1
+#   TENON_STATIC_RUNTIME            ON (default): the C++ runtime is linked in, so that the plugin needs libc, libm if it
+#                                   calls functions of it and, if it is in C++, libgcc_s.so.1
 #   TENON_PLUGIN_OUTPUT_DIRECTORY   default: lib/tenon/plugins in the build folder
 #   TENON_PLUGIN_INSTALL_DIRECTORY  default: <libdir>/tenon/plugins; empty: the plugin is not installed
 
@@ -94,7 +94,8 @@ function(tenon_add_plugin kind name)
   # The note is one string of up to 5 MB; only compilers of long ago would mind.
   set_source_files_properties("${manifest}.c" PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")
   add_library(${plugin} MODULE $<TARGET_OBJECTS:${plugin}_objects> "${manifest}.c")
-  target_link_libraries(${plugin} PRIVATE ${plugin_LIBRARIES})
+  # Code in C++ gets the functions of libm with its runtime; code in C would have them undefined.
+  target_link_libraries(${plugin} PRIVATE ${plugin_LIBRARIES} "-Wl,--push-state,--as-needed" m "-Wl,--pop-state")
   # An exception reaches the barrier of the host only if plugin and host have one unwinder, that of libgcc_s.so.1; a
   # host refuses a plugin that has exception tables and does not need it. Code in C has none.
   set(runtime "")

@@ -1,4 +1,4 @@
-// A layer in pure C with native kernels only (tests/support/plugins/c_scale), checked by the same harness as other
+// A layer in pure C with native kernels only (sdk/template_c), checked by the same harness as other
 // layers. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ const std::string kTestLayers = tenon_tests::test_plugin_folder() + "/layers";
 
 TEST(NativeKernel, PassesTheHarness) {
   LayerCase layer;
-  layer.type = "test_scale";
+  layer.type = "example.scale";
   layer.attributes = {{"factor", -1.5}};
   layer.inputs = {{{2, 3}}};
   layer.output_shape = {2, 3};
@@ -35,7 +35,7 @@ TEST(NativeKernel, IsShownInThePlan) {
   DataOptions data;
   data.name = "x";
   data.shape = {4};
-  const Layer scaled = host.layer("test_scale", {host.data(data)}, {{"factor", 2.0}}, "scaled");
+  const Layer scaled = host.layer("example.scale", {host.data(data)}, {{"factor", 2.0}}, "scaled");
   MachineOptions options;
   options.max_samples = 3;
   const Machine machine = host.machine(host.parameters({scaled}, 1), {scaled}, options);

@@ -22,7 +22,7 @@ def product(path):
     """Whether mutants are drawn from the file. The test machines cannot run the device cuda, and the template is a
     plugin to copy."""
     return path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(("core/", "host/", "sdk/", "plugins/")) and \
-        not path.startswith(("plugins/devices/cuda/", "sdk/template/"))
+        not path.startswith(("plugins/devices/cuda/", "sdk/template"))
 
 
 def digest(files):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs Tenon, builds the installed template in another folder, and checks the plugin:
-#   template.sh <cmake> <build folder> <work folder> <C++ compiler> <exports.sh> <nm> <readelf>
+# Installs Tenon, builds the installed templates in other folders, and checks the plugins:
+#   template.sh <cmake> <build folder> <work folder> <C compiler> <C++ compiler> <exports.sh> <nm> <readelf>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
-cmake="$1" build="$2" work="$3" compiler="$4" exports="$5" nm="$6" readelf="$7"
+cmake="$1" build="$2" work="$3" c_compiler="$4" compiler="$5" exports="$6" nm="$7" readelf="$8"
 rm -rf "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
@@ -22,23 +22,30 @@ if [[ "$(readlink "$library")" != libtenon.so.0 ]] || ! "$readelf" -d "$library"
   exit 1
 fi
 
-cp -r "$work/prefix/share/tenon/sdk/template" "$work/source"
-"$cmake" -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror"
-"$cmake" --build "$work/build"
-plugin="$work/build/lib/tenon/plugins/layers/swish.so"
-bash "$exports" "$nm" plugin "$plugin"
-if grep -rlE "$build/|$work/source" "$plugin"; then
-  echo "the plugin names the folder that it was built in"
-  exit 1
-fi
-
-# The installed program lists the plugin from its note once it is in the folder of plugins.
-plugins="$(dirname "$(find "$work/prefix" -type d -path '*/tenon/plugins/layers' -print -quit)")"
-cp "$plugin" "$plugins/layers/"
-"$work/prefix/bin/tenon" plugins list >"$work/list"
-grep -q swish "$work/list" || {
-  echo "tenon plugins list does not show the new plugin:"
-  cat "$work/list"
-  exit 1
+# builds <template> <language> <name>: builds an installed template outside, and checks the plugin.
+builds() {
+  local source="$work/$1" plugin="$work/$1-build/lib/tenon/plugins/layers/$3.so"
+  cp -r "$work/prefix/share/tenon/sdk/$1" "$source"
+  "$cmake" -S "$source" -B "$work/$1-build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_$2_COMPILER="$4" -DCMAKE_$2_FLAGS="-Wall -Wextra -Wpedantic -Werror"
+  "$cmake" --build "$work/$1-build"
+  bash "$exports" "$nm" plugin "$plugin"
+  if grep -rlE "$build/|$source" "$plugin"; then
+    echo "the plugin names the folder that it was built in"
+    exit 1
+  fi
 }
+builds template CXX swish "$compiler"
+builds template_c C scale "$c_compiler"
+
+# The installed program lists the plugins from their notes once they are in the folder of plugins.
+plugins="$(dirname "$(find "$work/prefix" -type d -path '*/tenon/plugins/layers' -print -quit)")"
+cp "$work"/template*-build/lib/tenon/plugins/layers/*.so "$plugins/layers/"
+"$work/prefix/bin/tenon" plugins list >"$work/list"
+for id in org.example.swish org.example.scale; do
+  grep -q "$id" "$work/list" || {
+    echo "tenon plugins list does not show the new plugin $id:"
+    cat "$work/list"
+    exit 1
+  }
+done

@@ -1,6 +1,5 @@
-/* A plugin in pure C: the layer "test_scale", out = factor * in, computed by native kernels of the device "cpu" only.
- * Tests that the SDK works without C++ and that a layer without a body runs. SPDX-License-Identifier: Apache-2.0
- */
+/* A layer from outside of Tenon in C: out = factor * in. It has no body; a native kernel of the device "cpu" computes it
+ * and its gradient. SPDX-License-Identifier: MIT */
 #include <tenon/plugin.h>
 
 enum { IN = 0, OUT = 0 };  /* ports */
@@ -22,7 +21,7 @@ static const tn_port* const outputs[] = {&out_port};
 static const tn_layer_description description = {
     .size = sizeof(tn_layer_description),
     .role = TN_ROLE_LAYER,
-    .type = "test_scale",
+    .type = "example.scale",
     .doc = "out = factor * in.",
     .inputs_count = 1,
     .outputs_count = 1,
@@ -116,9 +115,9 @@ static const tn_dtype dtypes[] = {TN_F32, TN_F64};
 static const tn_kernel kernel = {
     .size = sizeof(tn_kernel),
     .score = 10,
-    .type = "test_scale",
+    .type = "example.scale",
     .device = "cpu",
-    .name = "c_scale",
+    .name = "scale",
     .dtypes_count = 2,
     .dtypes = dtypes,
     .supports = supports,
@@ -131,10 +130,10 @@ static const tn_kernel* const kernels[] = {&kernel};
 static const tn_plugin plugin = {
     .size = sizeof(tn_plugin),
     .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
-    .id = "tenon.test.c_scale",
-    .version = "1.0.0",
-    .doc = "A layer in pure C with native kernels",
-    .license = "Apache-2.0",
+    .id = "org.example.scale",
+    .version = "0.1.0",
+    .doc = "A layer in C with a native kernel",
+    .license = "MIT",
     .isa = "",
     .layers_count = 1,
     .kernels_count = 1,
