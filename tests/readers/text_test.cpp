@@ -90,6 +90,11 @@ TEST_F(Text, VocabulariesAreBoundedAndKept) {
                 "f: line 2: \"x\" is not in the vocabulary");
   EXPECT_THAT(refusal(file("a\n", {{"vocabulary", "v"}, {"begin", "<s>"}})).message(),
               HasSubstr("begin: the vocabulary has no entry \"<s>\""));
+  put("v", "a\nb\n");  // without <unk>: a word that it lacks is an error
+  EXPECT_THAT(lines(file("a b\nb\n", {{"vocabulary", "v"}})), ElementsAre(Numbers{0, 1}, Numbers{1}));
+  expect_damage(file("a b\na x b\n", {{"vocabulary", "v"}}), "f: line 2: \"x\" is not in the vocabulary");
+  EXPECT_THAT(refusal(file("a b\n", {{"vocabulary", "v"}, {"unknown", "<unk>"}})).message(),
+              HasSubstr("unknown: the vocabulary has no entry \"<unk>\""));
   put("v", "a\nb\na\n");
   expect_damage(file("a\n", {{"vocabulary", "v"}}), "v: line 3: duplicate entry \"a\"");
   EXPECT_EQ(refusal(file("a\n", {{"vocabulary", "absent"}})).code(), TN_NOT_FOUND);

@@ -126,8 +126,9 @@ void Text::describe(tn::ReaderDescription& d) {
                   .at_least(0)
                   .doc("a counted vocabulary keeps the most frequent words, at most so many entries; 0: all"));
   d.attribute(tn::int_attribute("min_count", 1).at_least(1).doc("a counted vocabulary leaves rarer words out"));
-  d.attribute(tn::string_attribute("unknown", "<unk>")
-                  .doc("the entry that stands for words that the vocabulary lacks; \"\": they are an error"));
+  d.attribute(tn::string_attribute("unknown").doc(
+      "the entry that stands for words that the vocabulary lacks; \"\": they are an error; without it <unk>, which a "
+      "given vocabulary need not have"));
   d.attribute(tn::string_attribute("begin", "").doc("the entry put before the words of each line; \"\": none"));
   d.attribute(tn::string_attribute("end", "").doc("the entry put after the words of each line; \"\": none"));
   d.attribute(tn::bool_attribute("keep_empty", false).doc("lines without text are samples too, not left out"));
@@ -147,7 +148,7 @@ Text::Text(const tn::ReaderOpen& open)
     : lines_(open, '\0'),
       rules_(word_rules(open.attributes())),
       shard_(open.shard()),
-      unknown_(open.attributes().text("unknown")),
+      unknown_(open.attributes().has("unknown") ? open.attributes().text("unknown") : "<unk>"),
       begin_(open.attributes().text("begin")),
       end_(open.attributes().text("end")),
       labelled_(open.attributes().flag("labelled")),
@@ -165,6 +166,7 @@ Text::Text(const tn::ReaderOpen& open)
         std::string("contains no words for a vocabulary") + (lines_.files() > 1 ? ", nor do the other files" : ""));
   if (attributes.has("save_vocabulary") && shard_.number == 0)
     words_.write(open.path(attributes.text("save_vocabulary")), "read it with the attribute vocabulary", open);
+  if (!attributes.has("unknown") && words_.find(unknown_) < 0) unknown_.clear();
   find_special_words();
   if (window_ != 0) collect_tokens();
   const int64_t windows = tokens_.count() - window_ + 1;
