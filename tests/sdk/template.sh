@@ -22,6 +22,23 @@ if [[ "$(readlink "$library")" != libtenon.so.0 ]] || ! "$readelf" -d "$library"
   exit 1
 fi
 
+# The pages that headers and helps of the program mention are installed.
+pages="$work/prefix/share/doc/tenon"
+mentioned="$({
+  cat "$work"/prefix/include/tenon/*
+  for verb in train test infer plan "plugins list" "plugins info" "plugins seal" "model show"; do
+    # shellcheck disable=SC2086 # a verb may be two words
+    "$work/prefix/bin/tenon" $verb --help
+  done
+} | grep -oE 'docs/[a-z0-9_-]+\.md' | sort -u)"
+grep -qx docs/plan.md <<<"$mentioned"
+for page in $mentioned examples/fashion_mnist/mlp.toml README.md; do
+  if [[ ! -f "$pages/$page" ]]; then
+    echo "not installed: share/doc/tenon/$page"
+    exit 1
+  fi
+done
+
 # builds <template> <language> <name>: builds an installed template outside, and checks the plugin.
 builds() {
   local source="$work/$1" plugin="$work/$1-build/lib/tenon/plugins/layers/$3.so"
