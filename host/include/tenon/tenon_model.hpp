@@ -208,7 +208,7 @@ class Updater : public detail::Owned<tn_updater, tn_updater_release> {
   void set_learning_rate(double rate) const {
     detail::checked([&](tn_error* error) { return tn_updater_set_learning_rate(host(), handle(), rate, error); });
   }
-  // JSON: {type, learning_rate, state_bytes, workspace_bytes}.
+  // JSON: {type, learning_rate, state_bytes, workspace_bytes, last_update}, as tn_updater_describe documents it.
   [[nodiscard]] std::string describe(const Parameters& parameters) const {
     return detail::written([&](tn_write write, void* user, tn_error* error) {
       return tn_updater_describe(host(), handle(), parameters.handle(), write, user, error);
