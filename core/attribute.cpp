@@ -286,10 +286,16 @@ Attribute Attribute::from(const tn_attribute& attribute) {
   return result;
 }
 
+// Of two letters one is half of the name, so that only their order may be wrong.
+static bool is_swapped(const std::string& name, const std::string& candidate) {
+  return std::is_permutation(name.begin(), name.end(), candidate.begin(), candidate.end());
+}
+
 std::string nearest(const std::string& name, const std::vector<std::string>& known) {
   std::string best;
   size_t fewest = (name.size() + 2) / 3 + 1;  // a third of the letters may be wrong
   for (const std::string& candidate : known) {
+    if (name.size() < 3 && !is_swapped(name, candidate)) continue;
     const size_t count = edits(name, candidate, fewest);
     if (count < fewest && count < std::max(name.size(), candidate.size())) {
       fewest = count;
@@ -303,7 +309,9 @@ std::string suggestion(const std::string& name, const std::vector<std::string>& 
   const std::string near = nearest(name, known);
   if (!near.empty()) return "; did you mean \"" + near + "\"?";
   std::string result;
-  for (const std::string& candidate : known) result += (result.empty() ? "; known: " : ", ") + candidate;
+  constexpr size_t kMost = 20;
+  for (size_t i = 0; i < std::min(known.size(), kMost); ++i) result += (i == 0 ? "; known: " : ", ") + known[i];
+  if (known.size() > kMost) result += " and " + std::to_string(known.size() - kMost) + " more";
   return result;
 }
 

@@ -67,8 +67,6 @@ tn_dtype dtype_of(const std::string& name) {
   return found->second;
 }
 
-int32_t storage_of(const std::string& name) { return name == "csr" ? TN_CSR : name == "ragged" ? TN_RAGGED : TN_DENSE; }
-
 void read_schema(OpenReader& open) {
   const json schema = json::parse(open.reader.describe());
   open.samples = schema.at("samples").get<int64_t>();
@@ -187,25 +185,6 @@ Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, b
 
 }  // namespace
 
-Slot slot_of(const json& described) {
-  Slot slot;
-  slot.name = described.at("name").get<std::string>();
-  slot.dtype = described.at("dtype").get<std::string>();
-  slot.shape = described.at("shape").get<std::vector<int64_t>>();
-  slot.index_limit = described.at("index_limit").get<int64_t>();
-  slot.storage = storage_of(described.value("storage", "dense"));
-  slot.levels = described.value("levels", 0U);
-  return slot;
-}
-
-std::string to_string(const Slot& slot) {
-  std::string result = slot.storage == TN_CSR ? "sparse " : "";
-  if (slot.storage == TN_RAGGED) result = slot.levels == 2 ? "sequences of sequences of " : "sequences of ";
-  result += slot.dtype + " [";
-  for (size_t i = 0; i < slot.shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(slot.shape[i]);
-  return result + "]";
-}
-
 OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
                        const std::vector<Names>& known) {
   OpenReader open;
@@ -315,9 +294,21 @@ Layer Topology::make(const JobLayer& layer) {
     return host_.layer(layer.type, inputs, layer.attributes, layer.name, saved_like(layer.name));
   } catch (const Error& error) {
     const std::string section = "layer \"" + layer.name + "\"";
-    rethrow_at(error, host_,
+    const std::string message = error.what() + limits_for(layer, error);
+    rethrow_at(Error(error.code(), message, error.component(), error.subject()), host_,
                {"layer", layer, section, {"name", "type", "inputs"}, section + " (" + layer.type + ")", true});
   }
+}
+
+// The attribute that is missing may be a number of classes or words.
+std::string Topology::limits_for(const JobLayer& layer, const Error& error) const {
+  std::string result;
+  if (std::string(error.what()).find("attribute \"" + error.subject() + "\" is missing") == std::string::npos)
+    return result;
+  for (const std::string& input : layer.inputs)
+    if (const auto data = data_.find(input); data != data_.end() && data->second.slot.index_limit >= 0)
+      result += "; \"" + input + "\" has integers from 0 to " + std::to_string(data->second.slot.index_limit - 1);
+  return result;
 }
 
 void Topology::find_saved(const JobLayer& layer) {
@@ -344,10 +335,10 @@ Layer Topology::input(const JobLayer& layer, const std::string& name) {
 Layer Topology::data(const JobLayer& user, const std::string& name) {
   const auto made = data_.find(name);
   if (made != data_.end()) return made->second.layer;
-  std::vector<std::string> known = names();
+  std::vector<std::string> fed;
   for (const Slot& slot : open_.slots) {
     const JobSlot use = use_of(reader_, slot.name);
-    known.push_back(use.layer);
+    fed.push_back(use.layer);
     if (use.layer != name) continue;
     DataOptions options;
     options.name = name;
@@ -365,9 +356,13 @@ Layer Topology::data(const JobLayer& user, const std::string& name) {
     data.offset = use.offset;
     return data.layer = host_.data(options);
   }
+  std::vector<std::string> known = names();
+  known.insert(known.end(), fed.begin(), fed.end());
+  const std::string near = nearest(name, known);
   throw Failure(kBadConfig, user.inputs_place + ": layer \"" + user.name + "\": input \"" + name +
                                 "\" is not a layer of the job, and no slot of [reader." + reader_.name + "] feeds it" +
-                                suggestion(name, known));
+                                (near.empty() ? "; layers: " + listed(names()) + "; slots feed: " + listed(fed)
+                                              : "; did you mean \"" + near + "\"?"));
 }
 
 std::vector<std::string> Topology::outputs() const {
@@ -398,21 +393,23 @@ std::vector<std::string> Topology::measured() const {
   return result;
 }
 
-// Returns whether the layer is computed from a cost, directly or not.
-bool Topology::reads_cost(const std::string& name) const {
-  std::set<std::string> seen = {name};
-  std::vector<const JobLayer*> left = {find(name).layer};
+std::set<std::string> Topology::inputs_of(std::vector<std::string> left) const {
+  std::set<std::string> inputs;
   while (!left.empty()) {
-    const JobLayer* const layer = left.back();
+    const JobLayer* const layer = find(left.back()).layer;
     left.pop_back();
     if (layer == nullptr) continue;  // a slot
-    for (const std::string& input : layer->inputs) {
-      if (!seen.insert(input).second) continue;
-      left.push_back(find(input).layer);
-      if (left.back() != nullptr && role(input) == Role::kCost) return true;
-    }
+    for (const std::string& input : layer->inputs)
+      if (inputs.insert(input).second) left.push_back(input);
   }
-  return false;
+  return inputs;
+}
+
+// Returns whether the layer is computed from a cost, directly or not.
+bool Topology::reads_cost(const std::string& name) const {
+  const std::set<std::string> inputs = inputs_of({name});
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [this](const std::string& input) { return has_layer(input) && role(input) == Role::kCost; });
 }
 
 std::vector<std::string> Topology::trained() const {

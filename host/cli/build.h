@@ -4,29 +4,14 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "host/cli/job/job.h"
+#include "host/cli/slot.h"
 
 namespace tenon::cli {
-
-// A slot of a reader, or a data layer of a model file.
-struct Slot {
-  std::string name;
-  std::string dtype;
-  std::vector<int64_t> shape;  // of one sample; of one row if storage is TN_RAGGED
-  int64_t index_limit = -1;
-  int32_t storage = TN_DENSE;
-  uint32_t levels = 0;
-  bool named = false;  // its integers stand for names, numbered like those that the reader was opened with
-};
-
-// Reads the description of a reader's slot, or of a data layer in a model file, which omits keys that are not for dense
-// layers.
-[[nodiscard]] Slot slot_of(const nlohmann::json& described);
-// "float32 [3]", "sequences of int64 []", "sparse float32 [1000]"
-[[nodiscard]] std::string to_string(const Slot& slot);
 
 // A reader of minibatches, as the job describes it.
 struct OpenReader {
@@ -80,6 +65,8 @@ class Topology {
   [[nodiscard]] bool has_layer(const std::string& name) const { return find(name).layer != nullptr; }
   // Returns the job's layer of this name; null if there is none.
   [[nodiscard]] const JobLayer* job_layer(const std::string& name) const { return find(name).layer; }
+  // Returns the inputs of all layers that these outputs depend on: layers and slots.
+  [[nodiscard]] std::set<std::string> inputs_of(std::vector<std::string> outputs) const;
   // Returns a message that the job has no such layer, with a suggestion.
   [[nodiscard]] std::string unknown(const std::string& name) const;
   // Returns the layers made so far, by name, as a model file describes them (docs/model-file.md).
@@ -115,6 +102,8 @@ class Topology {
   [[nodiscard]] bool reads_cost(const std::string& name) const;
   Layer layer(const Output& output, const Place& user);
   Layer make(const JobLayer& layer);
+  // Returns, for the error of a missing attribute, what is known of the integers that feed the layer; else "".
+  [[nodiscard]] std::string limits_for(const JobLayer& layer, const Error& error) const;
   void find_saved(const JobLayer& layer);
   Layer input(const JobLayer& layer, const std::string& name);
   Layer data(const JobLayer& user, const std::string& name);

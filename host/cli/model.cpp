@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "host/cli/suggest.h"
+
 namespace tenon::cli {
 
 namespace {
@@ -103,7 +105,15 @@ TrainOptions run_of_model(const Host& host, const Job& job, const JobReader& rea
   Model model = host.load(path);
   run.parameters = std::move(model.parameters);
   topology.set_saved(std::move(model.outputs));
-  open = open_reader(host, job, reader, true, run.parameters.names());
+  try {
+    open = open_reader(host, job, reader, true, run.parameters.names());
+  } catch (const Failure& failure) {
+    if (failure.exit() != kBadConfig) throw;
+    std::vector<std::string> slots;
+    for (const std::string& input : topology.inputs_of(outputs))
+      if (!topology.has_layer(input)) slots.push_back(input);
+    throw Failure(kBadConfig, failure.what() + std::string("; the outputs need only these slots: ") + listed(slots));
+  }
   run.outputs = topology.layers(outputs);
   compare_layers(host, path, topology, console);
   run.reader = open.reader;

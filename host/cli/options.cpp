@@ -27,6 +27,12 @@ void Options::print_help() const {
   std::cout << "\n\n" << about_ << "\n\n" << list;
 }
 
+bool Options::repeats() const {
+  const std::string dots = "...";
+  return !operands_.empty() && operands_.back().size() > dots.size() &&
+         operands_.back().compare(operands_.back().size() - dots.size(), dots.size(), dots) == 0;
+}
+
 bool Options::parse(const Arguments& arguments) {
   try {
     parse_checked(arguments);
@@ -45,9 +51,9 @@ bool Options::parse(const Arguments& arguments) {
     return false;
   }
   if (given_.size() < operands_.size()) fail("expected " + operands_[given_.size()]);
-  if (given_.size() > operands_.size()) fail("unexpected \"" + given_[operands_.size()] + "\"");
+  if (given_.size() > operands_.size() && !repeats()) fail("unexpected \"" + given_[operands_.size()] + "\"");
   for (size_t i = 0; i < given_.size(); ++i)
-    if (given_[i].empty()) fail("expected " + operands_[i] + ", got an empty text");
+    if (given_[i].empty()) fail("expected " + operands_[std::min(i, operands_.size() - 1)] + ", got an empty text");
   return true;
 }
 

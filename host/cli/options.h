@@ -15,7 +15,8 @@ namespace tenon::cli {
 // The options of one verb. Add options to `list`, then parse.
 class Options {
  public:
-  // operands: the names of the required operands, one word each: {"JOB.toml"}.
+  // operands: the names of the required operands, one word each: {"JOB.toml"}. The last one may be given several times
+  // if its name ends with "...".
   Options(std::string verb, std::vector<std::string> operands, std::string about);
 
   boost::program_options::options_description list;
@@ -23,10 +24,13 @@ class Options {
   // Returns false if --help was given and printed. Throws Failure(kUsage).
   bool parse(const Arguments& arguments);
   [[nodiscard]] const std::string& operand(size_t number) const { return given_[number]; }
+  [[nodiscard]] const std::vector<std::string>& given() const { return given_; }
   // Throws Failure(kUsage) with a reference to --help.
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
+  // Whether the last operand may be given several times.
+  [[nodiscard]] bool repeats() const;
   void print_help() const;
   void parse_checked(const Arguments& arguments);
 

@@ -7,8 +7,13 @@
 
 namespace tenon::cli {
 
-// Returns the closest of `known` if it is close enough to be a misspelling, else "".
+// Returns the closest of `known` if it is close enough to be a misspelling, or the word for it in other frameworks;
+// else
+// "".
 [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
+
+// Returns "a, b and 7 more", with the first 20 names.
+[[nodiscard]] std::string listed(const std::vector<std::string>& names);
 
 // Returns "; did you mean \"x\"?", or "; known: a, b" if no name is near, or "" if `known` is empty.
 [[nodiscard]] std::string suggestion(const std::string& name, const std::vector<std::string>& known);

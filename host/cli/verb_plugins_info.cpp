@@ -212,21 +212,7 @@ void show(const json& plugin, const std::string& only, bool as_json) {
   }
 }
 
-}  // namespace
-
-int run_plugins_info(const Arguments& arguments) {
-  std::vector<std::string> folders;
-  bool as_json = false;
-  Options options(
-      "plugins info", {"NAME"},
-      "Describes a plugin, by id or file name, or the plugin that offers a layer, updater, reader or device\n"
-      "of that name: inputs, attributes, defaults. Runs no plugin code.");
-  options.list.add_options()("json", boost::program_options::bool_switch(&as_json),
-                             "print JSON: file, status, manifest");
-  add_plugins_option(options, folders);
-  if (!options.parse(arguments)) return kDone;
-  const std::string& name = options.operand(0);
-  const json plugins = json::parse(make_host(folders).plugins());
+void show_named(const json& plugins, const std::string& name, bool as_json) {
   std::vector<std::string> names;
   bool found = false;
   for (const json& plugin : plugins) {
@@ -236,10 +222,31 @@ int run_plugins_info(const Arguments& arguments) {
     show(plugin, called ? "" : name, as_json);
     found = true;
   }
-  if (found) return kDone;
+  if (found) return;
   const std::string near = nearest(name, names);
   throw Failure(kNotFound, "no plugin and no type is called \"" + name + "\"" +
                                (near.empty() ? "; see 'tenon plugins list'" : "; did you mean \"" + near + "\"?"));
+}
+
+}  // namespace
+
+int run_plugins_info(const Arguments& arguments) {
+  std::vector<std::string> folders;
+  bool as_json = false;
+  Options options(
+      "plugins info", {"NAME..."},
+      "Describes plugins, each by id or file name, or the plugin that offers a layer, updater, reader or device\n"
+      "of that name: inputs, attributes, defaults. Runs no plugin code.");
+  options.list.add_options()("json", boost::program_options::bool_switch(&as_json),
+                             "print JSON: file, status, manifest");
+  add_plugins_option(options, folders);
+  if (!options.parse(arguments)) return kDone;
+  const json plugins = json::parse(make_host(folders).plugins());
+  for (const std::string& name : options.given()) {
+    if (!as_json && &name != &options.operand(0)) std::cout << "\n";
+    show_named(plugins, name, as_json);
+  }
+  return kDone;
 }
 
 }  // namespace tenon::cli

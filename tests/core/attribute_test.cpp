@@ -123,7 +123,14 @@ TEST(Nearest, FindsSlipsOnly) {
   EXPECT_EQ(nearest("x", known), "");
   EXPECT_EQ(nearest("", known), "");
   EXPECT_EQ(nearest(std::string(1 << 20, 'a'), known), "");
+  EXPECT_EQ(nearest("lr", {"l1", "l2", "learning_rate"}), "");
+  EXPECT_EQ(nearest("cf", {"fc"}), "fc");
   EXPECT_EQ(suggestion("x", {}), "");
+  std::vector<std::string> many(20, "name");
+  EXPECT_EQ(suggestion("zzz", many).find(" more"), std::string::npos);
+  many.insert(many.end(), 44, "other");
+  const std::string told = suggestion("zzz", many);
+  EXPECT_EQ(told.substr(told.size() - 18), ", name and 44 more");
 }
 
 TEST(ValueJson, GoesThereAndBack) {

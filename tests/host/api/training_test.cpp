@@ -299,6 +299,12 @@ TEST(Errors, NameTheThing) {
   EXPECT_THAT(layer("fc", {model.image}, {{"size", 1}, {"param.weigth.decay_multiplier", 0}}),
               HasSubstr("did you mean \"weight\""));
 
+  const Layers same = {host.layer("fc", {model.image}, {{"size", 1}}, "same"),
+                       host.layer("fc", {model.image}, {{"size", 2}}, "same")};
+  EXPECT_THAT(message([&] { static_cast<void>(host.parameters(same, 1)); }),
+              testing::MatchesRegex("two different layers are named \"same\": fc of image, .*\\[samples, 1\\]; "
+                                    "and fc of image, .*\\[samples, 2\\]"));
+
   const Parameters parameters = host.parameters(model.outputs(), 1);
   MachineOptions options;
   options.max_samples = 4;

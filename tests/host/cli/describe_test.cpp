@@ -199,6 +199,14 @@ TEST_F(DescribeTest, InfoOfOneTypeAmongMany) {
   EXPECT_THAT(info("pnpair"), HasSubstr("\nkernel pnpair_pairs for layer pnpair on cpu, score "));
 }
 
+TEST_F(DescribeTest, InfoOfSeveralNames) {
+  const auto info = [](const Arguments& names) { return done(run_plugins_info, names).out; };
+  EXPECT_EQ(info({"relu", "adam", "idx"}), info({"relu"}) + "\n" + info({"adam"}) + "\n" + info({"idx"}));
+  const Outcome outcome = call(run_plugins_info, {"relu", "rellu"});
+  EXPECT_EQ(outcome.exit, kNotFound);
+  EXPECT_THAT(outcome.error, EndsWith("did you mean \"relu\"?"));
+}
+
 TEST_F(DescribeTest, InfoOfWhatIsNotThereOrRefused) {
   make_plugins();
   const auto fails = [](int exit, Arguments arguments) {

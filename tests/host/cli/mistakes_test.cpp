@@ -203,6 +203,8 @@ TEST_F(MistakesTest, UnknownTypes) {
 TEST_F(MistakesTest, Topology) {
   EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"pixle\"]"),
               AllOf(HasSubstr("job.toml:8: layer \"hidden\": input \"pixle\""), HasSubstr("did you mean \"pixel\"?")));
+  EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"quitedifferent\"]"),
+              HasSubstr("feeds it; layers: hidden, score, cost, accuracy, prediction; slots feed: pixel, label"));
   EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"score\"]"), HasSubstr("the layers form a cycle: "));
   EXPECT_THAT(changed(78, "inputs = [\"pixel\"]", "inputs = [\"hidden\"]"), HasSubstr("\"hidden\" needs \"hidden\""));
   EXPECT_THAT(changed(78, "name = \"score\"", "name = \"hidden\""), HasSubstr("the name is taken"));
@@ -264,6 +266,18 @@ columns = ["x: f32", "y: f32"]
   failed("train job.toml", "run");
   failed("test job.toml --model good", "run");
   failed("infer job.toml --model good --output score/thrown", "run");
+}
+
+TEST_F(MistakesTest, AMissingNumberOfWords) {
+  write("words", "a b\nc\n");
+  write("job.toml", R"(passes = 1
+layer = [{ name = "vectors", type = "embedding", inputs = ["words"], size = 2 }]
+reader.train = { type = "text", files = "words", batch = 2 }
+)");
+  EXPECT_THAT(
+      failure(78, "plan job.toml --inference"),
+      HasSubstr("attribute \"vocabulary\" is missing: expected an integer of at least 1; \"words\" has integers "
+                "from 0 to 3"));
 }
 
 TEST_F(MistakesTest, MissingSections) {

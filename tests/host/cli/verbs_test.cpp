@@ -172,6 +172,26 @@ TEST_F(VerbsTest, InferNeedsNoLabelsForAPrediction) {
               HasSubstr("input \"label\" is not a layer of the job, and no slot of [reader.test] feeds it"));
 }
 
+TEST_F(VerbsTest, InferTellsWhichSlotsItNeeds) {
+  write("train.csv", "x,kind\n1,a\n2,b\n");
+  write("test.csv", "x\n1\n");
+  write("job.toml", R"(passes = 1
+layer = [{ name = "score", type = "fc", inputs = ["x"], size = 2 },
+         { name = "cost", type = "cross_entropy", inputs = ["score", "kind"], from_logits = true },
+         { name = "prob", type = "softmax", inputs = ["score"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+reader.train = { type = "csv", files = "train.csv", columns = ["x: f32", "kind: category"], batch = 2 }
+reader.test = { type = "csv", files = "test.csv", columns = ["x: f32", "kind: category"] }
+)");
+  done("train job.toml --save model --set 'reader.test.files=[\"train.csv\"]'");
+  const Outcome refused = run("infer job.toml --model model");
+  EXPECT_EQ(refused.exit, 78);
+  EXPECT_THAT(refused.error,
+              AllOf(HasSubstr("unknown column \"kind\""), HasSubstr("; the outputs need only these slots: x\n")));
+  done("infer job.toml --model model --set 'reader.test.columns=[\"x: f32\"]'");
+  EXPECT_THAT(run("test job.toml --model model").error, HasSubstr("; the outputs need only these slots: kind, x\n"));
+}
+
 TEST_F(VerbsTest, WarnsOfAJobUnlikeTheModel) {
   done("train job.toml --passes 1");
   const std::string warning = "warning: model.safetensors was saved with another layer ";
