@@ -98,6 +98,11 @@ void Console::clear_bar() {
   drawn_ = false;
 }
 
+size_t output_width() {
+  winsize size = {};
+  return isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 std::string shown(double number) {
   const double size = std::fabs(number);
   return printed(size == 0 || (size >= 0.01 && size < 1e6) ? "%.4f" : "%.4g", number);

@@ -43,6 +43,9 @@ class Console {
   Clock::time_point next_bar_;
 };
 
+// The columns of the terminal that standard output is; 0 if it is not one.
+[[nodiscard]] size_t output_width();
+
 // "0.5312"; "1.234e-05" if four digits after the point do not suit the value.
 [[nodiscard]] std::string shown(double number);
 // "3.2 s", "1:05", "2:03:04"

@@ -23,17 +23,40 @@ void Table::row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::print(std::ostream& out) const {
-  std::vector<size_t> widths(right_.size());
+// Returns the widths of the columns.
+std::vector<size_t> Table::widths(size_t width) const {
+  constexpr size_t kLeast = 16;  // of a broken column
+  std::vector<size_t> result(right_.size());
   for (const auto& row : rows_)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) result[i] = std::max(result[i], row[i].size());
+  size_t widest = result.size(), sum = 2 * (result.size() - 1);
+  for (size_t i = 0; i < result.size(); ++i) {
+    sum += result[i];
+    if (!right_[i] && (widest == result.size() || result[i] > result[widest])) widest = i;
+  }
+  if (width > 0 && sum > width && widest < result.size())
+    result[widest] = std::min(result[widest], std::max(kLeast, result[widest] - std::min(sum - width, result[widest])));
+  return result;
+}
+
+void Table::print(std::ostream& out, size_t width) const {
+  const std::vector<size_t> widths = this->widths(width);
   for (const auto& row : rows_) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - row[i].size(), ' ');
-      line += (i == 0 ? "" : "  ") + (right_[i] ? space + row[i] : row[i] + space);
+    std::vector<std::istringstream> left;  // the lines of each cell
+    for (size_t i = 0; i < row.size(); ++i)
+      left.emplace_back(row[i].size() > widths[i] ? wrapped(row[i], widths[i], "") : row[i]);
+    for (bool first = true, more = true; first || more; first = false) {
+      more = false;
+      std::string line;
+      for (size_t i = 0; i < row.size(); ++i) {
+        std::string cell;
+        std::getline(left[i], cell);
+        more = more || left[i].peek() != std::istringstream::traits_type::eof();
+        const std::string space(widths[i] - std::min(widths[i], cell.size()), ' ');
+        line += (i == 0 ? "" : "  ") + (right_[i] ? space + cell : cell + space);
+      }
+      out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
     }
-    out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
   }
 }
 

@@ -13,9 +13,11 @@ class Table {
   // A heading that begins with '>' aligns its column to the right.
   explicit Table(std::vector<std::string> headings);
   void row(std::vector<std::string> cells);
-  void print(std::ostream& out) const;
+  // width: that of the terminal, for which the cells of the widest left column are broken at spaces; 0: unlimited.
+  void print(std::ostream& out, size_t width = 0) const;
 
  private:
+  [[nodiscard]] std::vector<size_t> widths(size_t width) const;
   std::vector<bool> right_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -60,7 +60,7 @@ void print_topology(const json& topology) {
                state_version_of(layer), inputs,
                layer.contains("dtype") ? to_string(slot_of(layer)) + names_of(layer) : attributes_of(layer)});
   }
-  table.print(std::cout);
+  table.print(std::cout, output_width());
   std::string outputs;
   for (const json& output : topology.at("outputs"))
     outputs += (outputs.empty() ? "" : ", ") + output.get<std::string>();
@@ -83,7 +83,7 @@ void print(const json& model) {
     table.row({tensor.at("name").get<std::string>(), tensor.at("dtype").get<std::string>(), tensor.at("shape").dump(),
                std::to_string(bytes)});
   }
-  table.print(std::cout);
+  table.print(std::cout, output_width());
   std::cout << "\n" << model.at("tensors").size() << " tensors, " << total << " bytes (" << shown_bytes(total) << ")\n";
   for (const auto& [key, value] : model.at("metadata").items())
     std::cout << plain(key + ": " + inline_json(value)) << "\n";

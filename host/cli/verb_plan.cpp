@@ -50,7 +50,7 @@ void print(const json& plan) {
                call.at("kernel").get<std::string>(), std::to_string(call.at("layers").size()),
                std::to_string(call.at("reads").get<uint64_t>()), std::to_string(call.at("writes").get<uint64_t>()),
                std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
-  table.print(std::cout);
+  table.print(std::cout, output_width());
   std::cout << "\n";
   Table bytes({"memory", ">bytes", ""});
   const json& parts = plan.at("bytes");

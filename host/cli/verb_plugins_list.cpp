@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/console.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs.h"
@@ -67,7 +68,7 @@ void print(const json& plugins) {
     table.row({manifest.value("id", ""), manifest.value("version", ""), offers(plugin),
                plugin.at("file").get<std::string>()});
   }
-  table.print(std::cout);
+  table.print(std::cout, output_width());
   const std::vector<std::string> refused = refusals(plugins);
   if (!refused.empty()) std::cout << "\nrefused:\n";
   for (const std::string& line : refused) std::cout << plain("  " + line) << "\n";

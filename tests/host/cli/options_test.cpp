@@ -247,6 +247,30 @@ TEST(TableTest, ColumnsAreAligned) {
             "c               3  y\n");
 }
 
+TEST(TableTest, TheWidestColumnIsBrokenForATerminal) {
+  Table table({"name", "offers", ">bytes"});
+  table.row({"a", "one two three four five six", "1"});
+  table.row({"longer", "seven", "23"});
+  const auto printed = [&](size_t width) {
+    std::ostringstream out;
+    table.print(out, width);
+    return out.str();
+  };
+  const std::string whole =
+      "name    offers                       bytes\n"
+      "a       one two three four five six      1\n"
+      "longer  seven                           23\n";
+  EXPECT_EQ(printed(0), whole);
+  EXPECT_EQ(printed(42), whole);
+  const std::string broken =
+      "name    offers            bytes\n"
+      "a       one two three         1\n"
+      "        four five six\n"
+      "longer  seven                23\n";
+  EXPECT_EQ(printed(31), broken);
+  EXPECT_EQ(printed(5), broken) << "not less than 16 columns";
+}
+
 TEST(TableTest, TextIsBrokenAtSpaces) {
   EXPECT_EQ(wrapped("aa bb cc", 5, "  "), "aa bb\n  cc");
   EXPECT_EQ(wrapped("aa bb cc", 4, "  "), "aa\n  bb\n  cc");
