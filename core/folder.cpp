@@ -2,9 +2,14 @@
 #include "core/folder.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
+
+#include "core/error.h"
 
 namespace tenon::core {
 
@@ -20,6 +25,28 @@ std::vector<std::string> names_in(const std::filesystem::path& folder, std::erro
   }
   error = std::error_code(errno, std::generic_category());
   return names;
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  const auto refuse = [&](tn_status code, const auto&... parts) {
+    fail(code, SubjectName{folder.string()}, folder.string(), ": ", parts...);
+  };
+  struct stat found = {};
+  if (::stat(folder.c_str(), &found) == 0) {
+    if (!S_ISDIR(found.st_mode)) refuse(TN_INVALID, "expected a folder, found a file");
+    return;
+  }
+  if (::mkdir(folder.c_str(), 0777) != 0) {
+    const int error = errno;
+    refuse(error == ENOENT || error == ENOTDIR ? TN_NOT_FOUND : TN_IO,
+           "cannot create the folder: ", std::generic_category().message(error));
+  }
+  const std::filesystem::path around = folder.has_parent_path() ? folder.parent_path() : ".";
+  const int open = ::open(around.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = open >= 0 && (::fsync(open) == 0 || errno == EINVAL);  // EINVAL: folders cannot be synced here
+  const int error = errno;
+  if (open >= 0) ::close(open);
+  if (!synced) refuse(TN_IO, "cannot write the folder around it to the disk: ", std::generic_category().message(error));
 }
 
 }  // namespace tenon::core

@@ -96,6 +96,8 @@ OpenModel open_model(FileSystem& files, const std::filesystem::path& path) {
   return model;
 }
 
+bool is_checkpoint_tensor(const std::string& name) { return name.rfind(kCheckpointTensors, 0) == 0; }
+
 // Compares the checksum with the hash of header and data.
 void verify(OpenModel& model) {
   if (model.file.checksum.empty()) return;
@@ -260,7 +262,8 @@ std::shared_ptr<const Buffer> StoredTensors::read(const ModelTensor& tensor) {
 ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set, const ModelFile* expected,
                      const TensorChanges& changes) {
   OpenModel model = open_model(files, path);
-  const std::vector<ModelTensor> tensors = changed(model.file, changes);
+  std::vector<ModelTensor> tensors = changed(model.file, changes);
+  std::erase_if(tensors, [](const ModelTensor& tensor) { return is_checkpoint_tensor(tensor.name); });
   check_fit(model, tensors, changes, set);
   ParameterSet::Values values = set.allocate();
   read_values(model, tensors, changes, set, values);
@@ -271,7 +274,7 @@ ModelFile load_model(FileSystem& files, const std::filesystem::path& path, Param
 }
 
 void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
-                 const ParameterSet& set, const std::vector<std::string>& names) {
+                 const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts) {
   std::vector<bool> wanted(set.entries().size());
   for (const std::string& name : names) {
     const size_t index = set.index(name);
@@ -285,16 +288,26 @@ void write_model(FileSystem& files, const std::filesystem::path& path, const std
   };
   check_length(topology_json.size());
   ModelHeader header;
-  header.metadata = {{kFormat, kOurs}, {kTopology, topology_json}};
-  std::vector<const float*> values;
+  header.metadata = parts.metadata;
+  header.metadata[kFormat] = kOurs;
+  header.metadata[kTopology] = topology_json;
+  std::vector<const void*> values;
   uint64_t end = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (!wanted[i]) continue;
     const ParameterEntry& entry = set.entries()[i];
+    if (is_checkpoint_tensor(entry.name))
+      fail(TN_INVALID, SubjectName{entry.name}, "parameter ", quoted(entry.name), ": names that begin with ",
+           quoted(kCheckpointTensors), " are those of checkpoints");
     const uint64_t bytes = entry.count * sizeof(float);
     header.tensors.push_back({entry.name, "F32", entry.dtype, entry.shape, end, bytes});
     values.push_back(set.data(entry));
     end = checked_add(end, bytes, "size of the model");
+  }
+  for (const CheckpointTensor& part : parts.tensors) {
+    header.tensors.push_back({part.name, part.type, TN_COMPUTE, part.shape, end, part.bytes});
+    values.push_back(part.values);
+    end = checked_add(end, part.bytes, "size of the checkpoint");
   }
 
   Checksum hash = Checksum::xxh3();

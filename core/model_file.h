@@ -83,17 +83,33 @@ class StoredTensors {
   std::unique_ptr<Open> open_;
 };
 
-// Reads the values of all entries of `set`. The file, with `changes`, must hold exactly these entries, with their
-// shapes and types: throws TN_INVALID naming missing, extra and differing tensors. Verifies the checksum over the bytes
-// that are loaded. `expected`, if not null, is an earlier result of read_model_header: throws TN_BAD_DATA if the file
-// has changed since. Changes the set only after all checks have passed; a declared set gets its memory then. Allocates
-// memory for all values, from the set's allocator, once the file is known to fit.
+// Reads the values of all entries of `set`. The file, with `changes` and without the tensors of a checkpoint, must hold
+// exactly these entries, with their shapes and types: throws TN_INVALID naming missing, extra and differing tensors.
+// Verifies the checksum over the bytes that are loaded. `expected`, if not null, is an earlier result of
+// read_model_header: throws TN_BAD_DATA if the file has changed since. Changes the set only after all checks have passed;
+// a declared set gets its memory then. Allocates memory for all values, from the set's allocator, once the file is known
+// to fit.
 ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
                      const ModelFile* expected = nullptr, const TensorChanges& changes = {});
+
+// Tensors and metadata that a checkpoint holds beside the model. Each name of a tensor begins with kCheckpointTensors;
+// the names of parameters must not. load_model ignores such tensors, so that a checkpoint is also a model file.
+constexpr const char* kCheckpointTensors = "tenon.checkpoint/";
+struct CheckpointTensor {
+  std::string name;
+  std::string type;  // "F32" or "U8"
+  std::vector<int64_t> shape;
+  const void* values;
+  uint64_t bytes;
+};
+struct CheckpointParts {
+  std::map<std::string, std::string> metadata;
+  std::vector<CheckpointTensor> tensors;
+};
 
 // Writes the entries `names`, in the order of the set, and the topology unchanged. The same arguments and values give
 // the same bytes. The file appears under its name only when it is complete and on disk.
 void write_model(FileSystem& files, const std::filesystem::path& path, const std::string& topology_json,
-                 const ParameterSet& set, const std::vector<std::string>& names);
+                 const ParameterSet& set, const std::vector<std::string>& names, const CheckpointParts& parts = {});
 
 }  // namespace tenon::core

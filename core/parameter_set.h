@@ -123,6 +123,7 @@ class ParameterSet {
   // The number of updates of the set so far: the step in the counters of random draws.
   [[nodiscard]] uint64_t updates() const { return updates_; }
   void count_update() { ++updates_; }
+  void set_updates(uint64_t updates) { updates_ = updates; }  // of a checkpoint
 
   // The names of the integers of data layers with which the values were trained.
   [[nodiscard]] const DataNames& names() const { return names_; }

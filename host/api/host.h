@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,14 +59,15 @@ class CountingAllocator : public Allocator {
 
 // A reader that an application holds, and the minibatch that it read last.
 struct HeldReader {
-  HeldReader(std::shared_ptr<Reader> held, const std::shared_ptr<Allocator>& allocator)
-      : reader(std::move(held)), minibatch(reader->slots(), allocator) {}
+  HeldReader(std::shared_ptr<Reader> held, nlohmann::json made, const std::shared_ptr<Allocator>& allocator)
+      : reader(std::move(held)), steps(std::move(made)), minibatch(reader->slots(), allocator) {}
   // Throws TN_MISUSE while a train, test or infer call uses the reader: its handler may call the host.
   void require_idle() const {
     if (busy) fail(TN_MISUSE, "the reader is in use by a training, test or inference that has not ended");
   }
 
   std::shared_ptr<Reader> reader;
+  nlohmann::json steps;  // how it was made: a list of the reader and its wrappers, as far as they determine the samples
   SampleBlock minibatch;
   bool busy = false;
 };

@@ -10,35 +10,42 @@ using namespace tenon::host;
 
 namespace {
 
-tn_reader hold(Host& host, std::shared_ptr<Reader> reader) {
-  return host.readers.add<tn_reader>(std::make_shared<HeldReader>(std::move(reader), host.allocator));
+using nlohmann::json;
+
+tn_reader hold(Host& host, std::shared_ptr<Reader> reader, json steps) {
+  return host.readers.add<tn_reader>(std::make_shared<HeldReader>(std::move(reader), std::move(steps), host.allocator));
 }
 
-// Puts a wrapper around a reader; the old handle becomes stale.
+// Puts a wrapper around a reader; the old handle becomes stale. step: describes the wrapper; null: the samples are the
+// same without it.
 template <typename Wrap>
-void wrap(Host& host, tn_reader of, tn_reader* reader, Wrap&& wrapper) {
+void wrap(Host& host, tn_reader of, tn_reader* reader, const json& step, Wrap&& wrapper) {
   api::required(reader, "reader");
   const HeldReader& held = *host.readers.at(of);
   held.require_idle();
-  const tn_reader made = hold(host, wrapper(held.reader));
+  json steps = held.steps;
+  if (!step.is_null()) steps.push_back(step);
+  const tn_reader made = hold(host, wrapper(held.reader), std::move(steps));
   host.readers.take(of);
   *reader = made;
 }
 
-// The same around several readers.
+// The same around several readers. name: of the wrapper.
 template <typename Join>
-void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, Join&& joiner) {
+void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, const char* name, Join&& joiner) {
   api::required(reader, "reader");
   if (count > 0) api::required(of, "of");
   Readers readers;
+  json parts = json::array();
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t j = 0; j < i; ++j)
       if (of[j].index == of[i].index) fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
     const HeldReader& held = *host.readers.at(of[i]);
     held.require_idle();
     readers.push_back(held.reader);
+    parts.push_back(held.steps);
   }
-  const tn_reader made = hold(host, joiner(std::move(readers)));
+  const tn_reader made = hold(host, joiner(std::move(readers)), json::array({{{name, std::move(parts)}}}));
   for (uint32_t i = 0; i < count; ++i) host.readers.take(of[i]);
   *reader = made;
 }
@@ -109,16 +116,38 @@ Source source_of(const tn_source_options& given, const std::shared_ptr<User>& us
 
 }  // namespace
 
+json api::describe(const Reader& reader) {
+  json slots = json::array();
+  for (const Slot& slot : reader.slots())
+    slots.push_back({{"name", slot.name},
+                     {"dtype", dtype_name(slot.dtype)},
+                     {"shape", slot.shape},
+                     {"index_limit", slot.index_limit},
+                     {"storage", storage_name(slot.storage)},
+                     {"levels", slot.levels}});
+  return {{"samples", reader.size()}, {"batch", reader.batch()}, {"slots", slots}};
+}
+
 tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_reader_options given = api::sized(options, "options");
     api::required(reader, "reader");
     std::vector<SlotNames> names = api::names(given.names, given.names_count, "options.names");
     std::erase_if(names, [](const SlotNames& known) { return known.names == nullptr; });
-    *reader = hold(it, open_reader(it.registry.reader(api::string(given.type, "options.type")),
-                                   api::values(given.attributes, given.attributes_count),
-                                   given.directory == nullptr ? "." : given.directory, given.shard,
-                                   std::max(given.shards, 1U), it.services.get(), nullptr, names, given.seed));
+    const ReaderType& type = it.registry.reader(api::string(given.type, "options.type"));
+    const Values attributes = api::values(given.attributes, given.attributes_count);
+    const uint32_t shards = std::max(given.shards, 1U);
+    json step = {{"type", type.description.type},
+                 {"plugin", {{"id", type.plugin}, {"version", type.version}}},
+                 {"attributes", json::object()},
+                 {"shard", given.shard},
+                 {"shards", shards},
+                 {"seed", given.seed}};
+    for (const auto& [name, value] : attributes) step["attributes"][name] = to_json(value);
+    *reader = hold(it,
+                   open_reader(type, attributes, given.directory == nullptr ? "." : given.directory, given.shard,
+                               shards, it.services.get(), nullptr, names, given.seed),
+                   json::array({std::move(step)}));
   });
 }
 
@@ -127,7 +156,7 @@ tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options,
     const tn_source_options given = api::sized(options, "options");
     api::required(reader, "reader");
     const auto user = std::make_shared<User>(given.user, given.release);
-    *reader = hold(it, open_source(source_of(given, user)));
+    *reader = hold(it, open_source(source_of(given, user)), json::array({{{"type", "of the application"}}}));
     user->use();
   });
 }
@@ -137,39 +166,43 @@ tn_status tn_reader_create_from(tn_host* host, const tn_source_options* options,
 tn_status tn_reader_shuffle(tn_host* host, tn_reader of, int64_t buffer, uint64_t seed, tn_reader* reader,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return shuffle(inner, buffer, seed, it.allocator); });
+    wrap(it, of, reader, {{"shuffle", {{"buffer", buffer}, {"seed", seed}}}},
+         [&](const auto& inner) { return shuffle(inner, buffer, seed, it.allocator); });
   });
 }
 
 tn_status tn_reader_first_n(tn_host* host, tn_reader of, int64_t samples, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return first_n(inner, samples, it.allocator); });
+    wrap(it, of, reader, {{"first_n", samples}},
+         [&](const auto& inner) { return first_n(inner, samples, it.allocator); });
   });
 }
 
 tn_status tn_reader_shard(tn_host* host, tn_reader of, int64_t shard, int64_t shards, tn_reader* reader,
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return tenon::host::shard(inner, shard, shards, it.allocator); });
+    wrap(it, of, reader, {{"shard", shard}, {"shards", shards}},
+         [&](const auto& inner) { return tenon::host::shard(inner, shard, shards, it.allocator); });
   });
 }
 
 tn_status tn_reader_chain(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader, [&](Readers inner) { return chain(std::move(inner), it.allocator); });
+    join(it, of, of_count, reader, "chain", [&](Readers inner) { return chain(std::move(inner), it.allocator); });
   });
 }
 
 tn_status tn_reader_interleave(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader,
                                tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader, [&](Readers inner) { return interleave(std::move(inner), it.allocator); });
+    join(it, of, of_count, reader, "interleave",
+         [&](Readers inner) { return interleave(std::move(inner), it.allocator); });
   });
 }
 
 tn_status tn_reader_compose(tn_host* host, const tn_reader* of, uint32_t of_count, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    join(it, of, of_count, reader, [&](Readers inner) { return compose(std::move(inner), it.allocator); });
+    join(it, of, of_count, reader, "compose", [&](Readers inner) { return compose(std::move(inner), it.allocator); });
   });
 }
 
@@ -180,7 +213,8 @@ tn_status tn_reader_choose(tn_host* host, tn_reader of, const char* const* slots
     const std::vector<std::string> given = names == nullptr ? old : api::strings(names, slots_count, "names");
     std::vector<ChosenSlot> chosen;
     for (size_t i = 0; i < old.size(); ++i) chosen.push_back({old[i], given[i]});
-    wrap(it, of, reader, [&](const auto& inner) { return choose(inner, chosen, it.allocator); });
+    wrap(it, of, reader, {{"choose", old}, {"names", given}},
+         [&](const auto& inner) { return choose(inner, chosen, it.allocator); });
   });
 }
 
@@ -199,7 +233,7 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
                          static_cast<uint32_t>(to.size()), why);
       });
     };
-    wrap(it, of, reader, [&](const auto& inner) {
+    wrap(it, of, reader, {{"map", "of the application"}}, [&](const auto& inner) {
       return map(inner, adopt_slots(given.slots, given.slots_count, TN_INVALID, "map"), function, it.allocator);
     });
     user->use();
@@ -209,7 +243,8 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
 tn_status tn_reader_batch(tn_host* host, tn_reader of, int64_t samples, int32_t drop_last, tn_reader* reader,
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return batch(inner, samples, drop_last != 0, it.allocator); });
+    wrap(it, of, reader, {{"batch", samples}, {"drop_last", drop_last != 0}},
+         [&](const auto& inner) { return batch(inner, samples, drop_last != 0, it.allocator); });
   });
 }
 
@@ -219,13 +254,18 @@ tn_status tn_reader_bucket(tn_host* host, tn_reader of, const tn_bucket_options*
     const tn_bucket_options given = api::sized(options, "options");
     const BucketOptions wanted = {api::string(given.slot, "options.slot"), given.window, given.samples, given.rows,
                                   given.seed};
-    wrap(it, of, reader, [&](const auto& inner) { return bucket(inner, wanted, it.allocator); });
+    const json step = {{"bucket", wanted.slot},
+                       {"window", wanted.window},
+                       {"samples", wanted.samples},
+                       {"rows", wanted.rows},
+                       {"seed", wanted.seed}};
+    wrap(it, of, reader, step, [&](const auto& inner) { return bucket(inner, wanted, it.allocator); });
   });
 }
 
 tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, tn_reader* reader, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    wrap(it, of, reader, [&](const auto& inner) { return buffered(inner, minibatches, it.allocator); });
+    wrap(it, of, reader, nullptr, [&](const auto& inner) { return buffered(inner, minibatches, it.allocator); });
   });
 }
 
@@ -235,16 +275,7 @@ tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, vo
   return api::call(host, error, [&](Host& it) {
     if (write == nullptr) fail(TN_MISUSE, "write is null");
     const Reader& described = *it.readers.at(reader)->reader;
-    nlohmann::json slots = nlohmann::json::array();
-    for (const Slot& slot : described.slots())
-      slots.push_back({{"name", slot.name},
-                       {"dtype", dtype_name(slot.dtype)},
-                       {"shape", slot.shape},
-                       {"index_limit", slot.index_limit},
-                       {"storage", storage_name(slot.storage)},
-                       {"levels", slot.levels}});
-    const std::string text =
-        nlohmann::json{{"samples", described.size()}, {"batch", described.batch()}, {"slots", slots}}.dump();
+    const std::string text = api::describe(described).dump();
     write(user, text.data(), text.size());
   });
 }

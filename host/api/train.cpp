@@ -1,5 +1,8 @@
 // The public C API: training, testing, inference. SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+
 #include "host/api/api.h"
+#include "host/training/checkpoints.h"
 #include "host/training/training_loop.h"
 
 namespace api = tenon::host::api;
@@ -46,6 +49,75 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   return run;
 }
 
+// Returns what must be equal in a training that continues another one, besides the topology.
+nlohmann::json run_of(const tn_train_options& options, const Run& run, const HeldReader& held, const Updater& updater) {
+  using nlohmann::json;
+  json names = json::array(), calls = json::array();
+  for (const LayerOutput& output : run.outputs) names.push_back(output_name(output));
+  const json plan = run.machine->describe();
+  for (const json& call : plan["calls"])
+    calls.push_back(
+        {{"phase", call["phase"]}, {"layers", call["layers"]}, {"call", call["call"]}, {"kernel", call["kernel"]}});
+  const Device& device = *run.machine->device();
+  json reader = api::describe(*held.reader);
+  reader["steps"] = held.steps;
+  return {{"seed", options.seed},
+          {"outputs", names},
+          {"immutable_parameters", api::strings(options.immutable_parameters, options.immutable_parameters_count,
+                                                "options.immutable_parameters")},
+          {"feeding", run.request->slot_map},
+          {"updater", updater.describe()},
+          {"reader", reader},
+          {"provider",
+           {{"device", device.kind()},
+            {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
+            {"calls", calls}}}};
+}
+
+CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
+  CheckpointOptions options;
+  options.folder = api::string(given.folder, "options.checkpoint.folder");
+  options.every_batches = given.every_batches;
+  options.every_passes = given.every_passes;
+  options.every_seconds = given.every_seconds;
+  if (given.keep != 0) options.keep = given.keep;
+  if (given.best != nullptr) options.best = given.best;
+  options.best_is_highest = given.best_is_highest != 0;
+  constexpr Start kStarts[] = {Start::kFresh, Start::kResume, Start::kResumeInexactly};
+  if (given.start >= std::size(kStarts))
+    fail(TN_INVALID, SubjectName{"start"}, "options.checkpoint.start is ", given.start, "; expected TN_START_*");
+  options.start = kStarts[given.start];
+  if (given.from != nullptr) options.from = given.from;
+  return options;
+}
+
+// The checkpoints of one call of tn_train, and what they borrow.
+struct Saving {
+  Saving(Host& host, const tn_train_options& given, const Run& run, Updater& updater)
+      : options(api::sized(given.checkpoint, "options.checkpoint")),
+        topology(stored(host, run)),
+        description(run_of(given, run, **run.reader, updater)),
+        checkpoints({*host.files, *host.clock, *run.machine, updater, run.request->reader, topology, description},
+                    checkpoint_options(options)) {}
+
+  // Returns the topology of the outputs that the application wants stored, and of those that are trained.
+  [[nodiscard]] Topology stored(Host& host, const Run& run) const {
+    std::vector<LayerOutput> outputs =
+        api::outputs(host, options.outputs, options.outputs_count, "options.checkpoint.outputs");
+    for (const LayerOutput& trained : run.outputs)
+      if (std::none_of(outputs.begin(), outputs.end(), [&](const LayerOutput& other) {
+            return other.layer == trained.layer && other.output == trained.output;
+          }))
+        outputs.push_back(trained);
+    return Topology::trace(std::move(outputs));
+  }
+
+  const tn_checkpoint_options options;
+  const Topology topology;
+  const nlohmann::json description;
+  Checkpoints checkpoints;
+};
+
 // Calls the application's handler and takes over what it has set.
 void tell(const tn_train_options& options, Event& event) {
   std::vector<tn_metric> metrics;
@@ -62,6 +134,7 @@ void tell(const tn_train_options& options, Event& event) {
   told.seconds = event.seconds;
   told.learning_rate = event.learning_rate;
   told.scheduled_rate = event.scheduled_rate;
+  told.checkpoint = event.checkpoint.empty() ? nullptr : event.checkpoint.c_str();
   options.handler(options.user, &told);
   event.learning_rate = told.learning_rate;
   event.stop = told.stop != 0;
@@ -77,7 +150,9 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
     const Run run = prepare(it, given, true);
     EventHandler handler;
     if (given.handler != nullptr) handler = [&](Event& event) { tell(given, event); };
-    train(*run.request, *updater, given.passes, handler);
+    std::unique_ptr<Saving> saving;
+    if (given.checkpoint != nullptr) saving = std::make_unique<Saving>(it, given, run, *updater);
+    train(*run.request, *updater, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);
   });
 }
 

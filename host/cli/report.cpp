@@ -44,12 +44,13 @@ std::string Report::position() const {
 void Report::tell(const Event& told) {
   switch (told.kind()) {
     case TN_BEGIN_TRAINING:
-      event("begin_training", told, false);
+      begin_training(told);
       break;
     case TN_BEGIN_PASS:
       pass_ = told.pass();
-      batches_done_ = pass_samples_ = 0;
-      pass_cost_ = 0;
+      batches_done_ = told.batch();  // 0 unless the training resumes within the pass
+      pass_samples_ = told.samples();
+      pass_cost_ = told.cost() * static_cast<double>(told.samples());
       event("begin_pass", told, false);
       break;
     case TN_END_ITERATION:
@@ -58,12 +59,25 @@ void Report::tell(const Event& told) {
     case TN_END_PASS:
       end_pass(told);
       break;
+    case TN_CHECKPOINT:
+      checkpoint_ = told.checkpoint();
+      event("checkpoint", told, false);
+      break;
     case TN_END_TRAINING:
       event("end_training", told, true);
       break;
     default:
       break;
   }
+}
+
+void Report::begin_training(const Event& told) {
+  passes_done_ = pass_ = told.pass();
+  batches_done_ = told.batch();
+  event("begin_training", told, false);
+  if (!told.checkpoint().empty())
+    console_.line("resumed from " + told.checkpoint() + ": " + std::to_string(told.pass()) + " passes, " +
+                  std::to_string(told.batch()) + " batches of the next");
 }
 
 void Report::end_iteration(const Event& told) {
@@ -99,16 +113,15 @@ void Report::event(const char* name, const Event& told, bool with_result) {
   if (!console_.json()) return;
   const bool in_iteration = told.kind() == TN_END_ITERATION;
   json object = {{"event", name},
-                 {"pass", told.kind() == TN_BEGIN_TRAINING ? 0 : told.pass() + 1},
-                 {"batch", in_iteration                       ? told.batch() + 1
-                           : told.kind() == TN_BEGIN_TRAINING ? 0
-                                                              : batches_done_},
+                 {"pass", told.kind() == TN_BEGIN_TRAINING ? passes_done_ : told.pass() + 1},
+                 {"batch", in_iteration ? told.batch() + 1 : batches_done_},
                  {"samples", told.samples()},
                  {"cost", with_result ? number(told.cost()) : json(nullptr)},
                  {"metrics", with_result ? metrics_json(told.metrics()) : json::object()},
                  {"seconds", number(told.seconds())},
                  {"learning_rate", number(told.scheduled_rate())}};
   if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
+  if (!told.checkpoint().empty()) object["path"] = told.checkpoint();
   console_.event(object);
 }
 

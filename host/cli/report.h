@@ -28,10 +28,13 @@ class Report {
   [[nodiscard]] double cost() const { return cost_; }
   // Whether a minibatch was trained.
   [[nodiscard]] bool updated() const { return pass_ > 0 || batches_done_ > 0; }
+  // The last checkpoint that was written; empty if there is none.
+  [[nodiscard]] const std::string& checkpoint() const { return checkpoint_; }
   // The progress so far: "pass 3, batch 120".
   [[nodiscard]] std::string position() const;
 
  private:
+  void begin_training(const Event& told);
   void end_iteration(const Event& told);
   void end_pass(const Event& told);
   void event(const char* name, const Event& told, bool with_result);
@@ -47,6 +50,7 @@ class Report {
   double pass_cost_ = 0;  // sum over samples
   double cost_ = 0;
   bool warned_ = false;
+  std::string checkpoint_;
 };
 
 }  // namespace tenon::cli

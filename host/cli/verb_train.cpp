@@ -21,6 +21,9 @@ struct TrainArguments {
   std::string save;
   bool no_save = false;
   int64_t test_every = 0;
+  bool resume = false, resume_inexact = false;
+  std::string resume_from;
+  [[nodiscard]] bool resumes() const { return resume || resume_inexact || !resume_from.empty(); }
 };
 
 class Training {
@@ -35,6 +38,8 @@ class Training {
         topology_(host_, job_, *job_.train, train_),
         report_(console_, job_.passes, train_.samples) {
     if (save_) check_save_path(*save_);
+    if (arguments.resumes() && !job_.checkpoint)
+      throw Failure(kBadConfig, job_.path + ": resuming needs the table [checkpoint], which is missing");
     outputs_ = topology_.layers(topology_.outputs());
     const std::vector<std::string> trained = topology_.trained();
     if (std::all_of(trained.begin(), trained.end(),
@@ -57,6 +62,7 @@ class Training {
     options_.immutable_parameters = job_.immutable_parameters;
     options_.seed = static_cast<uint64_t>(job_.seed);
     options_.device = job_.device;
+    if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
   }
 
   int run() {
@@ -85,6 +91,22 @@ class Training {
   }
 
  private:
+  [[nodiscard]] CheckpointOptions checkpoint_options(const JobCheckpoint& given) const {
+    CheckpointOptions options;
+    options.folder = given.folder;
+    options.every_batches = given.every_batches;
+    options.every_passes = given.every_passes;
+    options.every_seconds = given.every_seconds;
+    options.keep = static_cast<uint32_t>(given.keep);
+    options.best = given.best;
+    options.best_is_highest = given.best_is_highest;
+    options.start = arguments_.resume_inexact ? TN_START_RESUME_INEXACTLY
+                    : arguments_.resumes()    ? TN_START_RESUME
+                                              : TN_START_FRESH;
+    options.from = arguments_.resume_from;
+    options.outputs = outputs_;
+    return options;
+  }
   [[nodiscard]] std::optional<std::string> save_path() const {
     if (arguments_.no_save) return std::nullopt;
     return arguments_.save.empty() ? job_.save : arguments_.save;
@@ -138,7 +160,9 @@ class Training {
 
   // Ends an interrupted or diverged training. Its model must not replace a good one unless --save asks for that.
   int spoilt(int exit, const std::string& why) {
-    if (arguments_.save.empty()) {
+    if (arguments_.save.empty() && !report_.checkpoint().empty()) {
+      console_.warn(why + ": the last checkpoint is " + report_.checkpoint());
+    } else if (arguments_.save.empty()) {
       console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
     } else {
       console_.warn(why + ": saving what was trained so far");
@@ -177,6 +201,8 @@ int run_train(const Arguments& arguments) {
   Options options(
       "train", {"JOB.toml"},
       "Trains the model of a job file, saves it, and measures it on [reader.test].\n"
+      "With [checkpoint] in the job, --resume continues an interrupted training: the result is the same,\n"
+      "bit for bit, as without the interruption.\n"
       "Ctrl-C ends the training after the current minibatch, with exit code 130; what was trained so far\n"
       "is then saved only with --save. The same holds if the cost is not a finite number at the end.\n"
       "If the training fails, for example since its data is damaged, what was trained so far is saved with\n"
@@ -192,6 +218,14 @@ int run_train(const Arguments& arguments) {
                              "where to save the model, instead of the job's key \"save\"")(
       "no-save", po::bool_switch(&given.no_save), "save nothing")(
       "test-every", po::value(&given.test_every)->value_name("N"), "also test after every N passes");
+  const auto named_from = [&options](const std::string& file) {
+    if (file.empty()) options.fail("--resume-from: expected the name of a file, got an empty text");
+  };
+  options.list.add_options()("resume", po::bool_switch(&given.resume),
+                             "continue from the newest checkpoint in the folder of [checkpoint]")(
+      "resume-from", po::value(&given.resume_from)->value_name("FILE")->notifier(named_from),
+      "continue from this checkpoint")("resume-inexact", po::bool_switch(&given.resume_inexact),
+                                       "continue also with other kernels or another device");
   given.common.add_to(options);
   given.common.add_log_to(options);
   if (!options.parse(arguments)) return kDone;

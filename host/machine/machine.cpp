@@ -128,6 +128,40 @@ void Machine::reset_carried() {
                 carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples).second);
 }
 
+Machine::Carried Machine::carried() const {
+  Carried result;
+  result.samples = carried_samples_;
+  for (const CarriedUse& use : model_.lowered.carried) {
+    std::vector<std::byte>& value = result.values.emplace_back();
+    if (use.next == kNoValue || carried_samples_ == 0) continue;
+    const auto [per_sample, all] = carried_bytes(model_.calls->graph().spec(use.now), options_.max_samples);
+    const auto* const next = static_cast<const std::byte*>(model_.calls->memory(use.next));
+    value.assign(next, next + (per_sample == 0 ? all : per_sample * static_cast<uint64_t>(carried_samples_)));
+  }
+  return result;
+}
+
+void Machine::set_carried(const Carried& carried) {
+  const std::vector<CarriedUse>& uses = model_.lowered.carried;
+  if (carried.samples < 0 || carried.samples > options_.max_samples)
+    fail(TN_BAD_DATA, "carried states of ", carried.samples, " samples; the machine has room for ",
+         options_.max_samples);
+  if (carried.values.size() != uses.size())
+    fail(TN_BAD_DATA, carried.values.size(), " carried states; the machine has ", uses.size());
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const auto [per_sample, all] = carried_bytes(model_.calls->graph().spec(uses[i].now), options_.max_samples);
+    const uint64_t samples = static_cast<uint64_t>(carried.samples);
+    const uint64_t bytes = uses[i].next == kNoValue || samples == 0 ? 0 : per_sample == 0 ? all : per_sample * samples;
+    if (carried.values[i].size() != bytes)
+      fail(TN_BAD_DATA, "carried state ", i, " has ", carried.values[i].size(), " bytes; expected ", bytes);
+  }
+  reset_carried();
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (!carried.values[i].empty())
+      std::memcpy(model_.calls->memory(uses[i].next), carried.values[i].data(), carried.values[i].size());
+  carried_samples_ = carried.samples;
+}
+
 // Takes the sizes that calls have written.
 void Machine::settle_rows() {
   for (const RaggedUse& rows : model_.lowered.rows)

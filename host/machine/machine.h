@@ -40,6 +40,15 @@ class Machine {
 
   // Sets the carried states to zero, as before the first forward.
   void reset_carried();
+  // The states that the last forward left for the next one: one value per carried state, empty if its layer does not
+  // set it or no forward has run.
+  struct Carried {
+    int64_t samples = 0;  // of that forward; 0: all states are zero
+    std::vector<std::vector<std::byte>> values;
+  };
+  [[nodiscard]] Carried carried() const;
+  // Takes over the states of an equal machine. Throws TN_BAD_DATA if they are of another machine; changes nothing then.
+  void set_carried(const Carried& carried);
 
   [[nodiscard]] int64_t samples() const { return samples_; }
   [[nodiscard]] double cost() const;  // sum of the means of the cost outputs

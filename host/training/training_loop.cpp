@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/attribute.h"
 #include "core/error.h"
+#include "host/training/checkpoints.h"
 
 namespace tenon::host {
 
@@ -30,6 +32,24 @@ void ResultSums::add(const Machine& machine) {
 }
 
 double ResultSums::cost() const { return samples_ == 0 ? 0 : cost_sum_ / static_cast<double>(samples_); }
+
+PassSums ResultSums::sums() const {
+  PassSums result{cost_sum_, samples_, {}};
+  for (const Metric& metric : metrics_) result.metrics.push_back(metric.state);
+  return result;
+}
+
+void ResultSums::set(const PassSums& sums) {
+  if (sums.metrics.size() != metrics_.size())
+    fail(TN_BAD_DATA, "sums of ", sums.metrics.size(), " metrics; expected ", metrics_.size());
+  for (size_t i = 0; i < metrics_.size(); ++i)
+    if (sums.metrics[i].size() != metrics_[i].state.size())
+      fail(TN_BAD_DATA, "metric \"", metrics_[i].layer->name, "\": ", sums.metrics[i].size(), " sums; expected ",
+           metrics_[i].state.size());
+  for (size_t i = 0; i < metrics_.size(); ++i) metrics_[i].state = sums.metrics[i];
+  cost_sum_ = sums.cost;
+  samples_ = sums.samples;
+}
 
 std::vector<MetricValue> ResultSums::metrics() const {
   struct Named {
@@ -126,11 +146,13 @@ void Feeder::keep_names(ParameterSet& set) const {
 namespace {
 
 // The minibatches of a run. The run begins with the first sample of the pass if the reader can seek. Otherwise it
-// continues in the middle of the pass or, if nothing is left of it, with the next pass.
+// continues in the middle of the pass or, if nothing is left of it, with the next pass. stay: it continues where the
+// reader is.
 class Minibatches {
  public:
-  explicit Minibatches(const LoopInputs& inputs) : reader_(inputs.reader), minibatch_(inputs.minibatch) {
-    if (reader_.position() == 0) return;
+  explicit Minibatches(const LoopInputs& inputs, bool stay = false)
+      : reader_(inputs.reader), minibatch_(inputs.minibatch) {
+    if (stay || reader_.position() == 0) return;
     try {
       reader_.seek(reader_.pass(), 0);
     } catch (const Error& error) {
@@ -167,37 +189,85 @@ void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
 // One training run, with the state that events report.
 class Training {
  public:
-  Training(const LoopInputs& inputs, Updater& updater, const EventHandler& handler)
+  Training(const LoopInputs& inputs, Updater& updater, const EventHandler& handler, Checkpoints* checkpoints)
       : inputs_(inputs),
         updater_(updater),
         handler_(handler),
+        checkpoints_(checkpoints),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
-        minibatches_(inputs),
+        minibatches_(inputs, checkpoints != nullptr && checkpoints->resumed() != nullptr),
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
+    pass_began_ = inputs_.clock.now();
+    if (const LoopState* from = checkpoints == nullptr ? nullptr : checkpoints->resumed()) {
+      pass_ = from->place.pass;
+      batch_ = from->place.batch;
+      amid_ = batch_ > 0;
+      pass_sums_.set(from->sums);
+      inputs_.machine.set_carried(from->carried);
+      pass_began_ -= from->seconds;
+    }
+    if (checkpoints_ != nullptr) checkpoints_->check_best(pass_sums_);
+    reach(pass_, batch_);
   }
 
   void run(int64_t passes) {
-    pass_began_ = inputs_.clock.now();
-    bool going = send(EventKind::kBeginTraining, nullptr);
-    for (pass_ = 0; going && pass_ < passes; ++pass_) going = run_pass();
+    bool going = send(EventKind::kBeginTraining, nullptr, checkpoints_ == nullptr ? "" : checkpoints_->resumed_from());
+    for (; going && pass_ < passes; ++pass_) going = run_pass();
     pass_ = std::max<int64_t>(pass_ - 1, 0);
+    if (checkpoints_ != nullptr) save();
     send(EventKind::kEndTraining, &pass_sums_);
   }
 
  private:
   bool run_pass() {
-    pass_sums_.clear();
-    inputs_.machine.reset_carried();
-    pass_began_ = inputs_.clock.now();
-    batch_ = 0;
-    bool going = send(EventKind::kBeginPass, nullptr);
+    const bool amid = std::exchange(amid_, false);
+    if (!amid) {
+      pass_sums_.clear();
+      inputs_.machine.reset_carried();
+      pass_began_ = inputs_.clock.now();
+      batch_ = 0;
+    }
+    bool going = send(EventKind::kBeginPass, amid ? &pass_sums_ : nullptr);
     for (; going; ++batch_) {
-      if (minibatches_.next() == 0) return send(EventKind::kEndPass, &pass_sums_);
+      if (read() == 0) return end_pass();
       going = run_iteration();
+      if (going && checkpoints_ != nullptr && checkpoints_->is_due_after_batch()) going = save();
     }
     return false;
+  }
+
+  // Reads the next minibatch. If the reader fails, writes a checkpoint of the minibatches before.
+  int64_t read() {
+    try {
+      return minibatches_.next();
+    } catch (const Error&) {
+      try {
+        if (checkpoints_ != nullptr) save();
+      } catch (const Error&) {  // the first failure is the one to report
+      }
+      throw;
+    }
+  }
+
+  bool end_pass() {
+    reach(pass_ + 1, 0);
+    const bool going = send(EventKind::kEndPass, &pass_sums_);
+    if (checkpoints_ == nullptr) return going;
+    checkpoints_->keep_best(pass_sums_, state());
+    return going && (!checkpoints_->is_due_after_pass(pass_ + 1) || save());
+  }
+
+  // Notes the place between the minibatches that are done and the next one.
+  void reach(int64_t pass, int64_t batch) { place_ = {pass, batch, inputs_.reader.pass(), inputs_.reader.position()}; }
+  [[nodiscard]] LoopState state() const {
+    return {place_, inputs_.clock.now() - pass_began_, pass_sums_.sums(), inputs_.machine.carried()};
+  }
+  // Writes a checkpoint of the place reached, unless there is one. Returns false if the handler asks to stop.
+  bool save() {
+    const std::string written = checkpoints_->write(state());
+    return written.empty() || send(EventKind::kCheckpoint, nullptr, written);
   }
 
   bool run_iteration() {
@@ -212,14 +282,16 @@ class Training {
     batch_sums_.clear();
     batch_sums_.add(inputs_.machine);
     pass_sums_.add(inputs_.machine);
+    reach(pass_, batch_ + 1);
     return send(EventKind::kEndIteration, &batch_sums_);
   }
 
   // Calls the handler and applies the learning rate that it sets. Returns false if it asks to stop.
-  bool send(EventKind kind, const ResultSums* result) {
+  bool send(EventKind kind, const ResultSums* result, const std::string& checkpoint = {}) {
     if (!handler_) return true;
     Event event;
     event.kind = kind;
+    event.checkpoint = checkpoint;
     event.pass = pass_;
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
@@ -238,12 +310,15 @@ class Training {
   const LoopInputs& inputs_;
   Updater& updater_;
   const EventHandler& handler_;
+  Checkpoints* checkpoints_;  // null: none are written
   Feeder feeder_;
   Minibatches minibatches_;
   ResultSums pass_sums_, batch_sums_;
   const UsedNames all_;
   int64_t pass_ = 0, batch_ = 0;
+  bool amid_ = false;  // resumed in the middle of a pass, which has not gone on yet
   double pass_began_ = 0;
+  TrainingPlace place_;
 };
 
 // Calls `each` after the forward of every minibatch of one pass, until it returns false.
@@ -261,9 +336,10 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
 
 }  // namespace
 
-void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler) {
+void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
+           Checkpoints* checkpoints) {
   if (passes < 0) fail(TN_INVALID, "passes is ", passes, "; expected at least 0");
-  Training(inputs, updater, handler).run(passes);
+  Training(inputs, updater, handler, checkpoints).run(passes);
 }
 
 TestResult test(const LoopInputs& inputs) {

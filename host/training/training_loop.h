@@ -9,13 +9,22 @@
 #include "core/system.h"
 #include "host/machine/machine.h"
 #include "host/readers/reader.h"
+#include "host/training/checkpoint_record.h"
 #include "host/training/updater.h"
 
 namespace tenon::host {
 
 using namespace core;
 
-enum class EventKind { kBeginTraining, kEndTraining, kBeginPass, kEndPass, kBeginIteration, kEndIteration };
+enum class EventKind {
+  kBeginTraining,
+  kEndTraining,
+  kBeginPass,
+  kEndPass,
+  kBeginIteration,
+  kEndIteration,
+  kCheckpoint
+};
 
 struct MetricValue {
   std::string name;  // "accuracy", or "<layer>.accuracy" if two metrics use that name
@@ -23,7 +32,9 @@ struct MetricValue {
 };
 
 // Legal order: BeginTraining (BeginPass (BeginIteration EndIteration)* EndPass)* EndTraining; a stopped training may
-// end inside a pass, without its EndPass. EndPass exactly when the reader ends a pass.
+// end inside a pass, without its EndPass. EndPass exactly when the reader ends a pass. Checkpoint comes after
+// EndIteration or EndPass, or before EndTraining. A resumed training begins with the pass, and in it the minibatch,
+// where the checkpoint was written.
 struct Event {
   EventKind kind = EventKind::kBeginTraining;
   int64_t pass = 0, batch = 0, samples = 0;
@@ -33,6 +44,7 @@ struct Event {
   double learning_rate = 0;   // before the schedule; may be changed by the handler
   double scheduled_rate = 0;  // after the schedule: of the last update, else of the first
   bool stop = false;          // may be set by the handler
+  std::string checkpoint;     // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
 };
 using EventHandler = std::function<void(Event&)>;
 
@@ -45,6 +57,9 @@ class ResultSums {
   void add(const Machine& machine);
   [[nodiscard]] int64_t samples() const { return samples_; }
   [[nodiscard]] double cost() const;  // mean over samples; 0 without samples
+  [[nodiscard]] PassSums sums() const;
+  // Throws TN_BAD_DATA if the sums are of other metrics; changes nothing then.
+  void set(const PassSums& sums);
   [[nodiscard]] std::vector<MetricValue> metrics() const;
 
  private:
@@ -91,7 +106,11 @@ struct LoopInputs {
   Clock& clock;
 };
 
-void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler);
+class Checkpoints;
+
+// Trains until `passes` passes are done, counting those before a resume. checkpoints: null if none are written.
+void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
+           Checkpoints* checkpoints = nullptr);
 
 struct TestResult {
   double cost = 0;

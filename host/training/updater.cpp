@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "host/plugins/callback.h"
@@ -50,7 +51,7 @@ void check_names(const std::vector<Attribute>& declared, const Values& given) {
 
 }  // namespace
 
-Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type) {
+Updater::Updater(const UpdaterType& type, const Values& attributes) : type_(type), given_(attributes) {
   try {
     Values own = attributes;
     options_ = UpdaterOptions::take(own);
@@ -219,27 +220,87 @@ Updater::SetState& Updater::state_for(const std::shared_ptr<ParameterSet>& set) 
   const auto found =
       std::find_if(sets_.begin(), sets_.end(), [&](const auto& state) { return state->set.lock() == set; });
   SetState* state = found == sets_.end() ? nullptr : found->get();
-  std::unique_ptr<SetState> fresh;
+  std::shared_ptr<SetState> fresh;
   if (state == nullptr) {
-    fresh = std::make_unique<SetState>();
+    fresh = std::make_shared<SetState>();
     fresh->set = set;
     state = fresh.get();
   }
-  const RowLayout layout(*set);
-  while (state->slabs.size() < set->slabs().size()) {  // slabs that were added since
-    const size_t number = state->slabs.size();
-    const ParameterSlab& slab = set->slabs()[number];
+  add_slabs(*state, *set);
+  if (fresh) sets_.push_back(std::move(fresh));
+  return *state;
+}
+
+// Adds states for the slabs that the set has got since.
+void Updater::add_slabs(SetState& state, const ParameterSet& set) const {
+  const RowLayout layout(set);
+  while (state.slabs.size() < set.slabs().size()) {
+    const size_t number = state.slabs.size();
+    const ParameterSlab& slab = set.slabs()[number];
     SlabStates buffers;
     for (const StateDeclaration& each : declared_) {
       if (slab.buffer) break;
       const uint64_t floats = each.per_row ? layout.size(number) : slab.padded_elements;
-      buffers.emplace_back(set->allocator(), floats * sizeof(float));
+      buffers.emplace_back(set.allocator(), floats * sizeof(float));
       std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, static_cast<float>(each.initial));
     }
-    state->slabs.push_back(std::move(buffers));
+    state.slabs.push_back(std::move(buffers));
   }
-  if (fresh) sets_.push_back(std::move(fresh));
-  return *state;
+}
+
+nlohmann::json Updater::describe() const {
+  nlohmann::json attributes = nlohmann::json::object();
+  for (const auto& [name, value] : given_) attributes[name] = to_json(value);
+  for (size_t i = 0; i < attributes_.size(); ++i)
+    attributes[type_.description.attributes[i].name] = to_json(attributes_[i]);
+  return {{"type", type()},
+          {"plugin", {{"id", type_.plugin}, {"version", type_.version}}},
+          {"state_version", type_.description.state_version},
+          {"attributes", attributes}};
+}
+
+std::vector<Updater::StateValues> Updater::views(const SetState& state, const ParameterSet& set) const {
+  std::vector<StateValues> result;
+  const RowLayout layout(set);
+  for (size_t i = 0; i < set.entries().size(); ++i) {
+    const ParameterEntry& entry = set.entries()[i];
+    if (entry.buffer) continue;
+    for (size_t number = 0; number < declared_.size(); ++number) {
+      const bool per_row = declared_[number].per_row;
+      auto* const slab = reinterpret_cast<float*>(state.slabs[entry.slab][number].data());
+      const int64_t rows = RowLayout::rows(entry);
+      result.push_back({declared_[number].name, entry.name, per_row ? std::vector<int64_t>{rows} : entry.shape,
+                        slab == nullptr ? nullptr : slab + (per_row ? layout.offset(i) : entry.offset),
+                        per_row ? static_cast<uint64_t>(rows) : entry.count});
+    }
+  }
+  return result;
+}
+
+std::vector<Updater::StateValues> Updater::states(const std::shared_ptr<ParameterSet>& set) {
+  return views(state_for(set), *set);
+}
+
+uint64_t Updater::steps(const std::shared_ptr<ParameterSet>& set) const {
+  const SetState* state = known(set);
+  return state == nullptr ? 0 : state->step;
+}
+
+std::shared_ptr<Updater::SetState> Updater::read_states(const std::shared_ptr<ParameterSet>& set,
+                                                        const std::function<void(const StateValues&)>& read) const {
+  auto state = std::make_shared<SetState>();
+  state->set = set;
+  add_slabs(*state, *set);
+  for (const StateValues& each : views(*state, *set)) read(each);
+  return state;
+}
+
+void Updater::adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate) {
+  set_learning_rate(learning_rate);
+  const std::shared_ptr<ParameterSet> set = states->set.lock();
+  states->step = steps;
+  std::erase_if(sets_, [&](const auto& state) { return state->set.lock() == set; });
+  sets_.push_back(states);
 }
 
 UpdateCalls& Updater::calls_for(SetState& state, Machine& machine, const UsedNames& used, ErrorSink& sink) {

@@ -1,8 +1,10 @@
 // Updaters: recorded programs that run over the parameters of a set. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -38,13 +40,31 @@ class Updater {
   [[nodiscard]] double scheduled_rate(const std::shared_ptr<ParameterSet>& set) const;
   // Returns the bytes of the states for a set, which are allocated at its first update.
   [[nodiscard]] uint64_t state_bytes(const ParameterSet& set) const;
+  // Returns type, plugin, attributes and options as JSON: what must be equal for the same updates.
+  [[nodiscard]] nlohmann::json describe() const;
+
+  // For checkpoints. One state of one parameter: a number per element, or per row of its first dimension.
+  struct StateValues {
+    std::string state, parameter;
+    std::vector<int64_t> shape;
+    float* values;
+    uint64_t count;
+  };
+  // Returns the states of all parameters of a set, and allocates them if no update has. Valid until the next update.
+  [[nodiscard]] std::vector<StateValues> states(const std::shared_ptr<ParameterSet>& set);
+  [[nodiscard]] uint64_t steps(const std::shared_ptr<ParameterSet>& set) const;
+  // States to replace those of a set. `read` fills them, one call per state; if it throws, nothing has changed.
+  struct SetState;
+  [[nodiscard]] std::shared_ptr<SetState> read_states(const std::shared_ptr<ParameterSet>& set,
+                                                      const std::function<void(const StateValues&)>& read) const;
+  void adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate);
+
   // Returns the rows and bytes that the last update of the set wrote.
   [[nodiscard]] UpdateCalls::Written written(const std::shared_ptr<ParameterSet>& set) const;
   // Returns the bytes of workspace held at present for machines on a set.
   [[nodiscard]] uint64_t workspace_bytes(const std::shared_ptr<ParameterSet>& set) const;
 
  private:
-  struct SetState;
   friend struct UpdateRecording;
 
   int32_t declare(const tn_state* given);
@@ -52,11 +72,14 @@ class Updater {
   void check_program() const;
   void check_grain() const;
   SetState& state_for(const std::shared_ptr<ParameterSet>& set);
+  void add_slabs(SetState& state, const ParameterSet& set) const;
+  [[nodiscard]] std::vector<StateValues> views(const SetState& state, const ParameterSet& set) const;
   UpdateCalls& calls_for(SetState& state, Machine& machine, const UsedNames& used, ErrorSink& sink);
   [[nodiscard]] const SetState* known(const std::shared_ptr<ParameterSet>& set) const;
 
   const UpdaterType& type_;
   std::vector<Value> attributes_;
+  Values given_;  // as in the constructor, options included
   UpdaterOptions options_;
   double learning_rate_ = 0;
   std::vector<StateDeclaration> declared_;
@@ -64,7 +87,7 @@ class Updater {
   std::vector<int32_t> scalars_;
   int32_t grain_ = TN_GRAIN_ELEMENT;
   bool recorded_ = false;
-  std::vector<std::unique_ptr<SetState>> sets_;  // one per set
+  std::vector<std::shared_ptr<SetState>> sets_;  // one per set
 };
 
 }  // namespace tenon::host

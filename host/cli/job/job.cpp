@@ -21,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostPrefetch = 4096;
-constexpr size_t kLargestJob = 4 << 20;  // bytes; far more than any job has
+constexpr int64_t kMostKept = 1'000'000;  // checkpoints
+constexpr size_t kLargestJob = 4 << 20;   // bytes; far more than any job has
 
 JobType type_of(Section& section) {
   JobType result;
@@ -254,6 +255,39 @@ std::string relative_to(const std::string& directory, const std::string& path) {
   return fs::path(path).is_absolute() ? path : (fs::path(directory) / path).lexically_normal().string();
 }
 
+// The least number of seconds that may be asked for: writing more often would leave no time to train.
+constexpr double kLeastSeconds = 0.1;
+
+void read_checkpoint(Section& top, Job& job) {
+  const toml::table* table = top.table("checkpoint");
+  if (table == nullptr) return;
+  Section section(*table, "[checkpoint]", place_of(*table));
+  JobCheckpoint result;
+  result.place = section.place();
+  const auto folder = section.string("folder");
+  const auto batches = section.integer("every_batches", 1, INT64_MAX);
+  const auto passes = section.integer("every_passes", 1, INT64_MAX);
+  const auto seconds = section.number("every_seconds");
+  result.keep = section.integer("keep", 1, kMostKept).value_or(result.keep);
+  result.best = section.string("best").value_or("");
+  const auto mode = section.string("mode");
+  section.finish();
+  if (!folder) section.missing("folder");
+  if (seconds && !(*seconds >= kLeastSeconds && std::isfinite(*seconds)))
+    section.wrong("every_seconds", *section.find("every_seconds"), "a number of at least 0.1");
+  if (mode && *mode != "min" && *mode != "max") section.wrong("mode", *section.find("mode"), "\"min\" or \"max\"");
+  if (mode && result.best.empty()) section.fail(section.place(), "key \"mode\" needs key \"best\", which is missing");
+  if (!result.best.empty() && result.best != "cost" && !mode)
+    section.fail(section.place(), "key \"best\": metric \"" + result.best +
+                                      "\" needs key \"mode\": \"min\" or \"max\" is the best value");
+  result.folder = relative_to(job.directory, *folder);
+  result.every_batches = batches.value_or(0);
+  result.every_passes = passes.value_or(batches || seconds ? 0 : 1);
+  result.every_seconds = seconds.value_or(0);
+  result.best_is_highest = mode == "max";
+  job.checkpoint = std::move(result);
+}
+
 }  // namespace
 
 Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets) {
@@ -264,8 +298,6 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   job.directory = fs::path(path).parent_path().string();
   if (job.directory.empty()) job.directory = ".";
   Section top(tree, "", path);
-  if (const toml::node* checkpoint = tree.get("checkpoint"))
-    top.fail(place_of(*checkpoint), "[checkpoint]: checkpoints are not offered by this version");
   job.passes = top.integer("passes", 1, INT64_MAX).value_or(1);
   job.seed = top.integer("seed", 0, INT64_MAX).value_or(0);
   job.threads = top.integer("threads", 0, kMostThreads).value_or(0);
@@ -279,6 +311,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   if (const auto frozen = top.strings("immutable_parameters")) job.immutable_parameters = *frozen;
   read_readers(top, job);
   read_updater(top, job);
+  read_checkpoint(top, job);
   job.layers = layers_of(top);
   top.finish();
   return job;

@@ -72,6 +72,17 @@ struct JobReader : JobSource {  // without a type if it has parts
   bool own_slots = true;         // false: `slots` are those of [reader.train]; this reader may lack some
 };
 
+// When checkpoints are written, and where.
+struct JobCheckpoint {
+  Place place;
+  std::string folder;  // absolute, or relative to the working directory
+  int64_t every_batches = 0, every_passes = 0;
+  double every_seconds = 0;
+  int64_t keep = 3;
+  std::string best;  // empty: none
+  bool best_is_highest = false;
+};
+
 struct Job {
   std::string path;       // of the file, as given
   std::string directory;  // the base of relative paths in the job
@@ -86,6 +97,7 @@ struct Job {
   std::vector<JobLayer> layers;
   std::optional<JobReader> train, test;
   std::optional<JobType> updater;
+  std::optional<JobCheckpoint> checkpoint;
 };
 
 constexpr int64_t kMostThreads = 1024;

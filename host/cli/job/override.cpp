@@ -82,6 +82,7 @@ class Override {
       depth = 2;
       return layer(job);
     }
+    if (path_[0] == "checkpoint" && !job.contains("checkpoint")) return &job;  // the only table that may be new
     const size_t length = path_[0] == "reader" ? 2 : 1;
     if (path_[0] == "reader" && path_.size() < 3) fail("expected reader.<name>.<key>=value");
     toml::table* table = &job;

@@ -286,11 +286,13 @@ enum {
   TN_BEGIN_PASS = 2,
   TN_END_PASS = 3, /* exactly when the reader ends a pass */
   TN_BEGIN_ITERATION = 4,
-  TN_END_ITERATION = 5
+  TN_END_ITERATION = 5,
+  TN_CHECKPOINT = 6 /* a checkpoint was written: after END_ITERATION or END_PASS, or before END_TRAINING */
 };
 
 /* The argument of a handler, borrowed during the handler. END_ITERATION: cost and metrics of the minibatch; END_PASS
- * and END_TRAINING: of the last pass. A handler may write learning_rate and stop. */
+ * and END_TRAINING: of the last pass; BEGIN_PASS: of the part of the pass before the checkpoint, if the training resumes
+ * in it. A handler may write learning_rate and stop. */
 typedef struct tn_event {
   uint32_t size;
   int32_t kind;
@@ -304,6 +306,7 @@ typedef struct tn_event {
   double seconds;        /* since the pass began */
   double learning_rate;  /* before the schedule */
   double scheduled_rate; /* after it: the rate of the last update, or of the first one before that */
+  const char* checkpoint; /* CHECKPOINT: the file; BEGIN_TRAINING: the file resumed from; else null */
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
 
@@ -312,6 +315,40 @@ typedef struct tn_feeding {
   const char* slot;
   const char* data_layer;
 } tn_feeding;
+
+enum {
+  TN_START_FRESH = 0, /* TN_INVALID if the folder has checkpoints */
+  TN_START_RESUME = 1,
+  TN_START_RESUME_INEXACTLY = 2 /* also with other kernels or another device, which may round otherwise */
+};
+
+/* Checkpoints of a training (docs/checkpoints.md). One is written every so many minibatches, seconds or passes, and
+ * whenever the training ends: after the last pass, because a handler stopped it, or because the reader failed. It is
+ * complete and on disk under its name, or not there. None is written while the cost of the pass is not finite. If one
+ * cannot be written, the training fails, and those before it are unchanged. */
+typedef struct tn_checkpoint_options {
+  uint32_t size;
+  uint32_t keep;         /* the newest checkpoints that stay; 0: 3 */
+  const char* folder;    /* created if only it is missing */
+  int64_t every_batches; /* 0: not by minibatches; likewise below */
+  int64_t every_passes;
+  double every_seconds;
+  /* "cost" or a metric: after each pass whose value is the best so far, best.safetensors is written. null: off */
+  const char* best;
+  uint32_t best_is_highest; /* 0: the lowest value is the best */
+  /* TN_START_*. A resume continues with the parameters, updater states, random numbers and samples that the training
+   * would have had without the interruption, and gives the same bits. The checkpoint replaces the values of
+   * `parameters` and the states and learning rate of `updater`, and moves `reader`. TN_INVALID lists all differences if
+   * it is of another training: layers, updater, reader, seed, versions of plugins; kernels or device. TN_NOT_FOUND
+   * without a checkpoint, TN_BAD_DATA if it is damaged; then nothing has changed. */
+  uint32_t start;
+  const char* from; /* the checkpoint to resume from; null: the newest in the folder */
+  /* Outputs that the checkpoints store in addition to those that are trained, so that they are models with these. All
+   * parameters of the set must belong to some output. */
+  const tn_layer* outputs;
+  uint32_t outputs_count;
+  uint32_t reserved;
+} tn_checkpoint_options;
 
 typedef struct tn_train_options {
   uint32_t size;
@@ -323,12 +360,13 @@ typedef struct tn_train_options {
   const tn_feeding* feeding;
   uint32_t feeding_count;
   uint32_t immutable_parameters_count;
-  int64_t passes;           /* train only */
+  int64_t passes;           /* train only; those before a resume included */
   uint64_t seed;            /* as in tn_machine_options */
   tn_event_handler handler; /* or null */
   void* user;
   const char* device;                      /* null: "cpu" */
   const char* const* immutable_parameters; /* train only: as in tn_machine_options */
+  const tn_checkpoint_options* checkpoint; /* train only; null: no checkpoints */
 } tn_train_options;
 
 typedef struct tn_test_result {

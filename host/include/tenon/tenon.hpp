@@ -17,6 +17,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tenon/tenon_base.hpp>
 #include <tenon/tenon_model.hpp>
@@ -54,6 +55,8 @@ class Event {
   // learning_rate: before the schedule; scheduled_rate: after it, the rate of the last update.
   [[nodiscard]] double learning_rate() const { return event_->learning_rate; }
   [[nodiscard]] double scheduled_rate() const { return event_->scheduled_rate; }
+  // TN_CHECKPOINT: the file written; TN_BEGIN_TRAINING: the one resumed from; else empty.
+  [[nodiscard]] std::string checkpoint() const { return event_->checkpoint == nullptr ? "" : event_->checkpoint; }
   void set_learning_rate(double rate) const { event_->learning_rate = rate; }
   // Ends the training after this event.
   void stop() const { event_->stop = 1; }
@@ -63,6 +66,20 @@ class Event {
   std::vector<Metric> metrics_;
 };
 using EventHandler = std::function<void(Event&)>;
+
+// Checkpoints of a training, as tn_checkpoint_options documents them.
+struct CheckpointOptions {
+  std::string folder;
+  int64_t every_batches = 0;  // 0: not by minibatches; likewise below
+  int64_t every_passes = 0;
+  double every_seconds = 0;
+  uint32_t keep = 3;
+  std::string best;  // "cost" or a metric; empty: none
+  bool best_is_highest = false;
+  uint32_t start = TN_START_FRESH;
+  std::string from;  // the checkpoint to resume from; empty: the newest in the folder
+  Layers outputs;    // stored in addition to those that are trained
+};
 
 struct TrainOptions {
   Layers outputs;  // costs, metrics, and any other layers to compute
@@ -75,6 +92,7 @@ struct TrainOptions {
   EventHandler handler;                                      // its exceptions end the call and are rethrown
   std::string device;                                        // empty: cpu
   std::vector<std::string> immutable_parameters;             // train only; a name includes everything below it
+  std::optional<CheckpointOptions> checkpoint = {};          // train only
 };
 
 struct TestResult {
@@ -108,6 +126,7 @@ class Run {
     options_.immutable_parameters_count = count_of(immutable_.size());
     options_.device = options.device.empty() ? nullptr : c_text(options.device, "options.device");
     options_.user = this;
+    if (options.checkpoint) set_checkpoint(*options.checkpoint);
     if (handler_) options_.handler = [](void* user, tn_event* event) { static_cast<Run*>(user)->handle(event); };
   }
   Run(const Run&) = delete;
@@ -131,6 +150,22 @@ class Run {
   }
 
  private:
+  void set_checkpoint(const CheckpointOptions& options) {
+    checkpoint_.size = sizeof checkpoint_;
+    checkpoint_.keep = options.keep;
+    checkpoint_.folder = c_text(options.folder, "options.checkpoint.folder");
+    checkpoint_.every_batches = options.every_batches;
+    checkpoint_.every_passes = options.every_passes;
+    checkpoint_.every_seconds = options.every_seconds;
+    checkpoint_.best = options.best.empty() ? nullptr : c_text(options.best, "options.checkpoint.best");
+    checkpoint_.best_is_highest = options.best_is_highest ? 1 : 0;
+    checkpoint_.start = options.start;
+    checkpoint_.from = options.from.empty() ? nullptr : c_text(options.from, "options.checkpoint.from");
+    stored_ = handles(options.outputs);
+    checkpoint_.outputs = stored_.data();
+    checkpoint_.outputs_count = count_of(stored_.size());
+    options_.checkpoint = &checkpoint_;
+  }
   void handle(tn_event* event) {
     if (failure_) return;
     const bool sound = keep([&] {
@@ -141,7 +176,8 @@ class Run {
   }
 
   const EventHandler& handler_;
-  std::vector<tn_layer> outputs_;
+  std::vector<tn_layer> outputs_, stored_;
+  tn_checkpoint_options checkpoint_ = {};
   std::vector<tn_feeding> feeding_;
   std::vector<const char*> immutable_;
   tn_train_options options_ = {};

@@ -164,8 +164,28 @@ TEST(JobTest, OneScalePerDataLayer) {
               HasSubstr("feed the same data layer \"pixel\""));
 }
 
-TEST(JobTest, WhatIsNotOfferedYetSaysSo) {
-  EXPECT_THAT(refused(std::string(kJob) + "[checkpoint]\nevery = 1\n"), HasSubstr("checkpoints are not offered"));
+TEST(JobTest, Checkpoints) {
+  const auto checkpoint = [](const std::string& keys) {
+    return *parse_job(std::string(kJob) + "[checkpoint]\nfolder = \"saves\"\n" + keys, "jobs/mlp.toml", {}).checkpoint;
+  };
+  const JobCheckpoint plain = checkpoint("");
+  EXPECT_EQ(plain.folder, "jobs/saves");
+  EXPECT_EQ(plain.every_passes, 1);
+  EXPECT_EQ(plain.every_batches, 0);
+  EXPECT_EQ(plain.every_seconds, 0);
+  EXPECT_EQ(plain.keep, 3);
+  EXPECT_EQ(plain.best, "");
+  EXPECT_EQ(checkpoint("every_batches = 7\n").every_batches, 7);
+  EXPECT_EQ(checkpoint("every_batches = 7\n").every_passes, 0) << "only if no other key says when";
+  EXPECT_EQ(checkpoint("every_seconds = 30\n").every_seconds, 30);
+  EXPECT_EQ(checkpoint("every_seconds = 30\n").every_passes, 0);
+  EXPECT_EQ(checkpoint("every_seconds = 0.5\nevery_passes = 2\n").every_passes, 2);
+  EXPECT_EQ(checkpoint("keep = 9\n").keep, 9);
+  EXPECT_FALSE(checkpoint("best = \"cost\"\n").best_is_highest);
+  EXPECT_TRUE(checkpoint("best = \"auc\"\nmode = \"max\"\n").best_is_highest);
+  EXPECT_FALSE(parse_job(kJob, "jobs/mlp.toml", {}).checkpoint);
+  EXPECT_EQ(parse_job(kJob, "jobs/mlp.toml", {"checkpoint.folder=/x", "checkpoint.keep=2"}).checkpoint->keep, 2)
+      << "--set may add the table";
 }
 
 TEST(JobTest, SyntaxErrorsNameTheLine) {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/checkpoint_file.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace tenon::host {
+
+namespace {
+
+constexpr const char* kVersion = "tenon.checkpoint";  // in the metadata
+constexpr const char* kRecord = "record";             // tensors, after kCheckpointTensors
+constexpr const char* kState = "state";
+
+std::string tensor_name(const Updater::StateValues& state) {
+  return text(kCheckpointTensors, kState, "/", state.state, "/", state.parameter);
+}
+
+}  // namespace
+
+void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
+                      const ParameterSet& set, const std::vector<Updater::StateValues>& states,
+                      const CheckpointRecord& record) {
+  std::vector<std::string> names;
+  for (const ParameterDeclaration& declaration : topology.declarations())
+    if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
+  const std::string bytes = encode(record);
+  CheckpointParts parts;
+  parts.metadata[kVersion] = kCheckpointVersion;
+  parts.tensors.push_back(
+      {text(kCheckpointTensors, kRecord), "U8", {static_cast<int64_t>(bytes.size())}, bytes.data(), bytes.size()});
+  for (const Updater::StateValues& state : states)
+    parts.tensors.push_back({tensor_name(state), "F32", state.shape, state.values, state.count * sizeof(float)});
+  write_model(files, path, topology.to_json(set.names()).dump(), set, names, parts);
+}
+
+CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
+                               const std::shared_ptr<Allocator>& allocator)
+    : files_(files),
+      path_(std::move(path)),
+      header_(read_model_header(files, path_)),
+      tensors_(files, path_, header_, allocator) {
+  const std::string file = path_.string();
+  const auto refuse = [&](const auto&... parts) { fail(TN_BAD_DATA, SubjectName{file}, file, ": ", parts...); };
+  const auto version = header_.metadata.find(kVersion);
+  if (version == header_.metadata.end())
+    refuse("not a checkpoint: expected the metadata \"", kVersion, "\", got none",
+           header_.topology.empty() ? "" : "; it is a model file");
+  if (version->second != kCheckpointVersion)
+    refuse("metadata \"", kVersion, "\": expected version \"", kCheckpointVersion, "\", got \"", version->second,
+           "\": the checkpoint is of another version of Tenon");
+  if (!header_.verified) refuse("the checkpoint has no checksum");
+  const auto bytes = values_of(text(kCheckpointTensors, kRecord), "U8", nullptr);
+  record_ = decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, file);
+  run_ = parse("run", record_.run);
+  topology_ = parse("topology", header_.topology);
+}
+
+// Parses JSON of the file: bounded depth.
+nlohmann::json CheckpointFile::parse(const char* what, const std::string& given) const {
+  constexpr int kMostDepth = 16;
+  bool deep = false;
+  const auto guard = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    deep = deep || depth > kMostDepth;
+    return !deep;
+  };
+  nlohmann::json json = nlohmann::json::parse(given, guard, false);
+  if (deep || !json.is_object())
+    fail(TN_BAD_DATA, SubjectName{path_.string()}, path_.string(), ": damaged checkpoint: field \"", what,
+         "\": expected a JSON object of at most ", kMostDepth, " levels");
+  return json;
+}
+
+std::shared_ptr<const Buffer> CheckpointFile::values_of(const std::string& name, const char* type,
+                                                        const std::vector<int64_t>* shape) {
+  const ModelTensor* const tensor = tensors_.find(name);
+  const auto refuse = [&](const auto&... parts) {
+    fail(TN_BAD_DATA, SubjectName{path_.string()}, path_.string(), ": damaged checkpoint: tensor \"", name, "\"",
+         parts...);
+  };
+  if (tensor == nullptr) refuse(" is missing");
+  if (tensor->type != type || (shape != nullptr && tensor->shape != *shape))
+    refuse(": expected ", type, shape == nullptr ? "" : " " + to_string(*shape), ", got ", tensor->type, " ",
+           to_string(tensor->shape));
+  return tensors_.read(*tensor);
+}
+
+void CheckpointFile::read(const Updater::StateValues& state) {
+  const auto values = values_of(tensor_name(state), "F32", &state.shape);
+  if (values->size() != 0) std::memcpy(state.values, values->data(), values->size());
+}
+
+void CheckpointFile::load(ParameterSet& set) const { load_model(files_, path_, set, &header_); }
+
+nlohmann::json without_names(nlohmann::json topology) {
+  if (topology.contains("layers") && topology["layers"].is_array())
+    for (nlohmann::json& layer : topology["layers"])
+      if (layer.is_object()) layer.erase("names");
+  return topology;
+}
+
+}  // namespace tenon::host

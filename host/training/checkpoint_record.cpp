@@ -1,0 +1,173 @@
+// The record in bytes: fields in order, little-endian, lists after their length. SPDX-License-Identifier: Apache-2.0
+#include "host/training/checkpoint_record.h"
+
+#include <bit>
+#include <cereal/cereal.hpp>
+#include <cereal/types/string.hpp>
+#include <cereal/types/vector.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace tenon::host {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
+
+// cereal calls these archives for each value of the record, with its name. The input checks every length against the
+// bytes that are left, which cereal's own archives do not.
+class RecordOutput : public cereal::OutputArchive<RecordOutput, cereal::AllowEmptyClassElision> {
+ public:
+  explicit RecordOutput(std::string& to) : OutputArchive(this), to_(to) {}
+  void put(const void* from, size_t bytes) { to_.append(static_cast<const char*>(from), bytes); }
+
+ private:
+  std::string& to_;
+};
+
+class RecordInput : public cereal::InputArchive<RecordInput, cereal::AllowEmptyClassElision> {
+ public:
+  RecordInput(const std::string& from, const std::string& file) : InputArchive(this), from_(from), file_(file) {}
+
+  void begin(const char* field) { field_ = field; }
+  void take(void* to, size_t bytes) {
+    require(bytes);
+    if (bytes != 0) std::memcpy(to, from_.data() + at_, bytes);
+    at_ += bytes;
+  }
+  // Every element of a list has at least one byte.
+  void check_length(uint64_t elements) const { require(elements); }
+  void finish() const {
+    if (at_ != from_.size()) fail_record("the record ends at byte ", at_, "; it has ", from_.size(), " bytes");
+  }
+  template <typename... Parts>
+  [[noreturn]] void fail_record(const Parts&... parts) const {
+    fail(TN_BAD_DATA, SubjectName{file_}, file_, ": damaged checkpoint: ", parts...);
+  }
+
+ private:
+  void require(uint64_t bytes) const {
+    if (bytes > from_.size() - at_)
+      fail_record("field \"", field_, "\": expected at least ", bytes, " more bytes at byte ", at_, ", got ",
+                  from_.size() - at_);
+  }
+
+  const std::string& from_;
+  const std::string& file_;
+  const char* field_ = "";
+  size_t at_ = 0;
+};
+
+template <typename T>
+using Number = std::enable_if_t<std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, int>;
+
+template <typename T, Number<T> = 0>
+void CEREAL_SAVE_FUNCTION_NAME(RecordOutput& archive, const T& value) {
+  archive.put(&value, sizeof value);
+}
+template <typename T, Number<T> = 0>
+void CEREAL_LOAD_FUNCTION_NAME(RecordInput& archive, T& value) {
+  archive.take(&value, sizeof value);
+}
+template <typename T>
+void CEREAL_SAVE_FUNCTION_NAME(RecordOutput& archive, const cereal::NameValuePair<T>& pair) {
+  archive(pair.value);
+}
+template <typename T>
+void CEREAL_LOAD_FUNCTION_NAME(RecordInput& archive, cereal::NameValuePair<T>& pair) {
+  archive.begin(pair.name);
+  archive(pair.value);
+}
+template <typename T>
+void CEREAL_SAVE_FUNCTION_NAME(RecordOutput& archive, const cereal::SizeTag<T>& tag) {
+  archive(static_cast<uint64_t>(tag.size));
+}
+template <typename T>
+void CEREAL_LOAD_FUNCTION_NAME(RecordInput& archive, cereal::SizeTag<T>& tag) {
+  uint64_t size = 0;
+  archive(size);
+  archive.check_length(size);
+  tag.size = size;
+}
+template <typename T>
+void CEREAL_SAVE_FUNCTION_NAME(RecordOutput& archive, const cereal::BinaryData<T>& data) {
+  archive.put(data.data, data.size);
+}
+template <typename T>
+void CEREAL_LOAD_FUNCTION_NAME(RecordInput& archive, cereal::BinaryData<T>& data) {
+  archive.take(data.data, data.size);
+}
+
+}  // namespace
+
+}  // namespace tenon::host
+
+CEREAL_SETUP_ARCHIVE_TRAITS(tenon::host::RecordInput, tenon::host::RecordOutput)
+
+namespace tenon::host {
+
+namespace {
+
+// Calls `field` with the name and the value of each field, in the order of the bytes.
+template <typename Record, typename Field>
+void for_each_field(Record& record, const Field& field) {
+  auto& loop = record.loop;
+  field("run", record.run);
+  field("updates", record.updates);
+  field("steps", record.steps);
+  field("learning_rate", record.learning_rate);
+  field("pass", loop.place.pass);
+  field("batch", loop.place.batch);
+  field("reader_pass", loop.place.reader_pass);
+  field("reader_position", loop.place.reader_position);
+  field("seconds", loop.seconds);
+  field("sums.cost", loop.sums.cost);
+  field("sums.samples", loop.sums.samples);
+  field("sums.metrics", loop.sums.metrics);
+  field("carried.samples", loop.carried.samples);
+  field("carried.values", loop.carried.values);
+}
+
+// Refuses values that no training has.
+void check(const CheckpointRecord& record, const RecordInput& input) {
+  const auto at_least_0 = [&](const char* field, auto value) {
+    if (!(value >= 0)) input.fail_record("field \"", field, "\": expected at least 0, got ", value);
+  };
+  const LoopState& loop = record.loop;
+  at_least_0("learning_rate", record.learning_rate);
+  at_least_0("pass", loop.place.pass);
+  at_least_0("batch", loop.place.batch);
+  at_least_0("reader_pass", loop.place.reader_pass);
+  at_least_0("reader_position", loop.place.reader_position);
+  at_least_0("seconds", loop.seconds);
+  at_least_0("sums.samples", loop.sums.samples);
+  at_least_0("carried.samples", loop.carried.samples);
+}
+
+}  // namespace
+
+std::string encode(const CheckpointRecord& record) {
+  std::string bytes;
+  RecordOutput output(bytes);
+  for_each_field(record, [&](const char* name, const auto& value) { output(cereal::make_nvp(name, value)); });
+  const std::vector<double> best = record.best ? std::vector{*record.best} : std::vector<double>();
+  output(cereal::make_nvp("best", best));
+  return bytes;
+}
+
+CheckpointRecord decode(const std::string& bytes, const std::string& file) {
+  CheckpointRecord record;
+  RecordInput input(bytes, file);
+  for_each_field(record, [&](const char* name, auto& value) { input(cereal::make_nvp(name, value)); });
+  std::vector<double> best;
+  input(cereal::make_nvp("best", best));
+  input.finish();
+  if (best.size() > 1) input.fail_record("field \"best\": expected at most 1 number, got ", best.size());
+  if (!best.empty()) record.best = best[0];
+  check(record, input);
+  return record;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,55 @@
+// The host's own record in a checkpoint: everything of a training except the values of parameters and states.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/machine/machine.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+// Between two minibatches: `batch` minibatches of pass number `pass` are done, and the reader continues at `reader_*`.
+struct TrainingPlace {
+  int64_t pass = 0, batch = 0;
+  int64_t reader_pass = 0, reader_position = 0;
+  bool operator==(const TrainingPlace&) const = default;
+};
+
+// Sums over the minibatches of a pass.
+struct PassSums {
+  double cost = 0;  // of the means of minibatches, times their samples
+  int64_t samples = 0;
+  std::vector<std::vector<double>> metrics;  // the states of the metrics
+};
+
+// The state of a training loop between two minibatches.
+struct LoopState {
+  TrainingPlace place;
+  double seconds = 0;  // since the pass began
+  PassSums sums;       // of the pass; of the last one if the place is the beginning of a pass
+  Machine::Carried carried;
+};
+
+struct CheckpointRecord {
+  std::string run;       // JSON: what must be equal in the training that continues (resume_check.h)
+  uint64_t updates = 0;  // of the parameters: the step in the counters of random draws
+  uint64_t steps = 0;    // of the updater
+  double learning_rate = 0;
+  LoopState loop;
+  std::optional<double> best;  // the best value so far of the metric that chooses the best checkpoint
+};
+
+// The number of the record's layout, in the metadata of a checkpoint. It rises with each change.
+constexpr const char* kCheckpointVersion = "1";
+
+[[nodiscard]] std::string encode(const CheckpointRecord& record);
+// Decodes untrusted bytes: allocates at most a fixed multiple of them. Throws TN_BAD_DATA naming `file`, the field and
+// what was expected.
+[[nodiscard]] CheckpointRecord decode(const std::string& bytes, const std::string& file);
+
+}  // namespace tenon::host

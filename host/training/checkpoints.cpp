@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/checkpoints.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/folder.h"
+#include "host/training/checkpoint_file.h"
+#include "host/training/resume_check.h"
+
+namespace tenon::host {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBest = "best.safetensors";
+
+// "checkpoint-2-40.safetensors": 2 passes and 40 minibatches of the next one are done.
+std::string name_of(int64_t pass, int64_t batch) { return text("checkpoint-", pass, "-", batch, ".safetensors"); }
+
+struct Found {
+  int64_t pass = 0, batch = 0;
+  auto operator<=>(const Found&) const = default;
+  [[nodiscard]] std::string name() const { return name_of(pass, batch); }
+};
+
+// Returns the checkpoints in a folder, oldest first; none if it does not exist.
+std::vector<Found> checkpoints_in(const fs::path& folder) {
+  std::error_code error;
+  std::vector<Found> found;
+  for (const std::string& name : names_in(folder, error)) {
+    long long pass = 0, batch = 0;
+    if (std::sscanf(name.c_str(), "checkpoint-%18lld-%18lld.safetensors", &pass, &batch) == 2 && pass >= 0 &&
+        batch >= 0 && name == name_of(pass, batch))
+      found.push_back({pass, batch});
+  }
+  if (error && error.value() != ENOENT)
+    fail(TN_IO, SubjectName{folder.string()}, folder.string(), ": cannot list the folder: ", error.message());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void check(const CheckpointOptions& options) {
+  const auto refuse = [](const char* field, const auto&... parts) {
+    fail(TN_INVALID, SubjectName{field}, "checkpoint: ", field, " is ", parts...);
+  };
+  if (options.folder.empty()) refuse("folder", "empty");
+  if (options.every_batches < 0) refuse("every_batches", options.every_batches, "; expected at least 0");
+  if (options.every_passes < 0) refuse("every_passes", options.every_passes, "; expected at least 0");
+  if (!std::isfinite(options.every_seconds) || options.every_seconds < 0)
+    refuse("every_seconds", options.every_seconds, "; expected a number of at least 0");
+  if (options.keep < 1) refuse("keep", options.keep, "; expected at least 1");
+  if (options.start == Start::kFresh && !options.from.empty())
+    refuse("from", "\"", options.from.string(), "\"; a training that does not resume reads no checkpoint");
+}
+
+bool is_finite(const ParameterSet& set) {
+  for (const ParameterEntry& entry : set.entries()) {
+    const float* const values = set.data(entry);
+    if (!std::all_of(values, values + entry.count, [](float value) { return std::isfinite(value); })) return false;
+  }
+  return true;
+}
+
+// A model file must hold all parameters of the set.
+void check_stored(const CheckpointedTraining& training) {
+  std::set<std::string> stored;
+  for (const ParameterDeclaration& declaration : training.topology.declarations()) stored.insert(declaration.name);
+  for (const ParameterEntry& entry : training.machine.set()->entries())
+    if (!stored.contains(entry.name))
+      fail(TN_INVALID, SubjectName{entry.name}, "checkpoint: no output depends on parameter \"", entry.name,
+           "\" (layer \"", entry.owner, "\"); add an output that does");
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions options)
+    : training_(training), options_(std::move(options)) {
+  check(options_);
+  check_stored(training_);
+  if (options_.start != Start::kFresh) resume();
+  make_folder(options_.folder);
+  const std::vector<Found> found = checkpoints_in(options_.folder);
+  if (options_.start == Start::kFresh && !found.empty())
+    fail(TN_INVALID, SubjectName{options_.folder.string()}, options_.folder.string(),
+         ": the folder has checkpoints of another training, the newest is ", found.back().name(),
+         "; resume from them, remove them or use another folder");
+  written_at_ = training_.clock.now();
+}
+
+void Checkpoints::resume() {
+  fs::path file = options_.from;
+  std::optional<Found> before;
+  if (file.empty()) {
+    const std::vector<Found> found = checkpoints_in(options_.folder);
+    if (found.empty())
+      fail(TN_NOT_FOUND, SubjectName{options_.folder.string()}, options_.folder.string(),
+           ": the folder has no checkpoint to resume from");
+    file = options_.folder / found.back().name();
+    if (found.size() > 1) before = found[found.size() - 2];
+  }
+  try {
+    read(file);
+  } catch (const Error& error) {
+    if (error.code() != TN_BAD_DATA || !before) throw;
+    throw Error(error.code(),
+                text(error.message(), "; the checkpoint before it is ", (options_.folder / before->name()).string()),
+                error.component(), error.subject());
+  }
+  resumed_from_ = file.string();
+}
+
+void Checkpoints::read(const fs::path& file) {
+  const std::shared_ptr<ParameterSet>& set = training_.machine.set();
+  CheckpointFile checkpoint(training_.files, file, set->allocator());
+  const CheckpointRecord& record = checkpoint.record();
+  nlohmann::json stored = checkpoint.run(), present = training_.run;
+  stored["topology"] = without_names(checkpoint.topology());
+  present["topology"] = without_names(training_.topology.to_json());
+  check_same_run(file.string(), stored, present, options_.start == Start::kResumeInexactly);
+  const auto states =
+      training_.updater.read_states(set, [&](const Updater::StateValues& state) { checkpoint.read(state); });
+  // The reader may refuse the place, and load the values, so that the reader goes back if that fails.
+  const TrainingPlace& place = record.loop.place;
+  const int64_t pass = training_.reader.pass(), position = training_.reader.position();
+  const bool moves = pass != place.reader_pass || position != place.reader_position;
+  if (moves) training_.reader.seek(place.reader_pass, place.reader_position);
+  try {
+    checkpoint.load(*set);
+  } catch (...) {
+    if (moves) training_.reader.seek(pass, position);
+    throw;
+  }
+  set->set_updates(record.updates);
+  set->set_names(names_of_topology(checkpoint.topology()));
+  training_.updater.adopt(states, record.steps, record.learning_rate);
+  best_ = record.best;
+  last_ = place;
+  resumed_ = record.loop;
+}
+
+std::optional<double> Checkpoints::value_of_best(const ResultSums& pass) const {
+  if (options_.best == "cost") return pass.cost();
+  for (const MetricValue& metric : pass.metrics())
+    if (metric.name == options_.best) return metric.value;
+  return std::nullopt;
+}
+
+void Checkpoints::check_best(const ResultSums& pass) const {
+  if (options_.best.empty() || value_of_best(pass)) return;
+  std::vector<std::string> known = {"cost"};
+  for (const MetricValue& metric : pass.metrics()) known.push_back(metric.name);
+  fail(TN_INVALID, SubjectName{"best"}, "checkpoint: best is \"", options_.best, "\", which the training does not have",
+       suggestion(options_.best, known));
+}
+
+bool Checkpoints::is_due_after_batch() {
+  ++batches_;
+  return (options_.every_batches > 0 && batches_ >= options_.every_batches) ||
+         (options_.every_seconds > 0 && training_.clock.now() - written_at_ >= options_.every_seconds);
+}
+
+bool Checkpoints::is_due_after_pass(int64_t passes_done) const {
+  return options_.every_passes > 0 && passes_done % options_.every_passes == 0;
+}
+
+std::string Checkpoints::write(const LoopState& state) {
+  if (last_ == state.place || !std::isfinite(state.sums.cost) || !is_finite(*training_.machine.set())) return "";
+  const fs::path file = options_.folder / name_of(state.place.pass, state.place.batch);
+  write_file(file, state);
+  last_ = state.place;
+  batches_ = 0;
+  written_at_ = training_.clock.now();
+  remove_oldest(state.place);
+  return file.string();
+}
+
+void Checkpoints::keep_best(const ResultSums& pass, const LoopState& state) {
+  if (options_.best.empty()) return;
+  const double value = value_of_best(pass).value_or(NAN);
+  const bool better = std::isfinite(value) && (!best_ || (options_.best_is_highest ? value > *best_ : value < *best_));
+  if (!better) return;
+  best_ = value;  // before the other checkpoint of this place, which contains it
+  write_file(options_.folder / kBest, state);
+}
+
+void Checkpoints::write_file(const fs::path& file, const LoopState& state) const {
+  const std::shared_ptr<ParameterSet>& set = training_.machine.set();
+  CheckpointRecord record;
+  record.run = training_.run.dump();
+  record.updates = set->updates();
+  record.steps = training_.updater.steps(set);
+  record.learning_rate = training_.updater.learning_rate();
+  record.loop = state;
+  record.best = best_;
+  write_checkpoint(training_.files, file, training_.topology, *set, training_.updater.states(set), record);
+}
+
+// Ignores failures: a checkpoint too many does no harm.
+void Checkpoints::remove_oldest(const TrainingPlace& newest) const {
+  std::vector<Found> found = checkpoints_in(options_.folder);
+  std::erase_if(found, [&](const Found& each) { return each > Found{newest.pass, newest.batch}; });
+  std::error_code ignored;
+  for (size_t i = 0; i + static_cast<size_t>(options_.keep) < found.size(); ++i)
+    fs::remove(options_.folder / found[i].name(), ignored);
+}
+
+}  // namespace tenon::host

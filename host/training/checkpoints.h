@@ -1,0 +1,84 @@
+// Checkpoints of a training: when they are written, which are kept, and how a training resumes from one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/system.h"
+#include "core/topology.h"
+#include "host/readers/reader.h"
+#include "host/training/checkpoint_record.h"
+#include "host/training/training_loop.h"
+#include "host/training/updater.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+enum class Start { kFresh, kResume, kResumeInexactly };
+
+struct CheckpointOptions {
+  std::filesystem::path folder;
+  int64_t every_batches = 0, every_passes = 0;  // 0: not by these
+  double every_seconds = 0;
+  int64_t keep = 3;              // the newest checkpoints that stay
+  std::string best;              // "cost" or a metric, of a pass; empty: none
+  bool best_is_highest = false;  // else the lowest
+  Start start = Start::kFresh;
+  std::filesystem::path from;  // the checkpoint to resume from; empty: the newest in the folder
+};
+
+// The objects of the training. All are borrowed.
+struct CheckpointedTraining {
+  FileSystem& files;
+  Clock& clock;
+  Machine& machine;
+  Updater& updater;
+  Reader& reader;
+  const Topology& topology;   // stored in the checkpoints; includes that of the machine
+  const nlohmann::json& run;  // what must be equal in a training that resumes, besides the topology
+};
+
+class Checkpoints {
+ public:
+  // Creates the folder if necessary. A fresh start is refused (TN_INVALID) if it has checkpoints. A resume reads its
+  // checkpoint into parameters, updater and reader; if it fails, these are unchanged.
+  Checkpoints(const CheckpointedTraining& training, CheckpointOptions options);
+
+  // Return the state to continue from, null after a fresh start, and the file that it was read from.
+  [[nodiscard]] const LoopState* resumed() const { return resumed_ ? &*resumed_ : nullptr; }
+  [[nodiscard]] const std::string& resumed_from() const { return resumed_from_; }
+  // Throws TN_INVALID if the training has no metric of the name that chooses the best checkpoint.
+  void check_best(const ResultSums& pass) const;
+
+  [[nodiscard]] bool is_due_after_batch();
+  [[nodiscard]] bool is_due_after_pass(int64_t passes_done) const;
+  // Writes a checkpoint, then removes the oldest beyond those kept. Returns its path; "" if the last one is of this
+  // place already, or if the cost of the pass or a parameter is not finite: such a state must not replace good ones.
+  std::string write(const LoopState& state);
+  // Writes the checkpoint "best" if this pass, which has ended, is the best so far.
+  void keep_best(const ResultSums& pass, const LoopState& state);
+
+ private:
+  void resume();
+  void read(const std::filesystem::path& file);
+  void write_file(const std::filesystem::path& file, const LoopState& state) const;
+  void remove_oldest(const TrainingPlace& newest) const;
+  [[nodiscard]] std::optional<double> value_of_best(const ResultSums& pass) const;
+
+  CheckpointedTraining training_;
+  CheckpointOptions options_;
+  std::optional<LoopState> resumed_;
+  std::string resumed_from_;
+  std::optional<TrainingPlace> last_;  // of the last checkpoint that was written or read
+  std::optional<double> best_;
+  int64_t batches_ = 0;    // since the last checkpoint
+  double written_at_ = 0;  // the time of the last one, or of the start
+};
+
+}  // namespace tenon::host

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/resume_check.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+
+namespace tenon::host {
+
+using namespace core;
+using nlohmann::json;
+
+namespace {
+
+std::string shown(const json& value) {
+  constexpr size_t kLongest = 120;
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
+}
+
+// Whether all elements of a list are objects with a name.
+bool is_named(const json& list) {
+  return list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), [](const json& each) {
+           return each.is_object() && each.contains("name") && each["name"].is_string();
+         });
+}
+
+json by_name(const json& list) {
+  json result = json::object();
+  for (const json& each : list) result[each["name"].get<std::string>()] = each;
+  return result;
+}
+
+json names_in_order(const json& list) {
+  json result = json::array();
+  for (const json& each : list) result.push_back(each["name"]);
+  return result;
+}
+
+void compare_members(const std::string& path, const json& stored, const json& present,
+                     std::vector<std::string>& differences) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : stored.items()) keys.insert(key);
+  for (const auto& [key, value] : present.items()) keys.insert(key);
+  for (const std::string& key : keys) {
+    const std::string at = path.empty() ? key : path + "." + key;
+    if (!present.contains(key))
+      differences.push_back(at + ": in the checkpoint (" + shown(stored[key]) + "), not now");
+    else if (!stored.contains(key))
+      differences.push_back(at + ": not in the checkpoint, now " + shown(present[key]));
+    else
+      compare(at, stored[key], present[key], differences);
+  }
+}
+
+}  // namespace
+
+void compare(const std::string& path, const json& stored, const json& present, std::vector<std::string>& differences) {
+  if (stored == present) return;
+  if (is_named(stored) && is_named(present)) {
+    const size_t before = differences.size();
+    compare_members(path, by_name(stored), by_name(present), differences);
+    if (differences.size() == before) compare(path, names_in_order(stored), names_in_order(present), differences);
+  } else if (stored.is_object() && present.is_object()) {
+    compare_members(path, stored, present, differences);
+  } else if (stored.is_array() && present.is_array() && stored.size() == present.size()) {
+    for (size_t i = 0; i < stored.size(); ++i)
+      compare(path + "[" + std::to_string(i) + "]", stored[i], present[i], differences);
+  } else {
+    differences.push_back(path + ": " + shown(stored) + " in the checkpoint, " + shown(present) + " now");
+  }
+}
+
+void check_same_run(const std::string& file, const json& stored, const json& present, bool inexact) {
+  constexpr const char* kProvider = "provider";
+  std::vector<std::string> differences;
+  compare("", stored, present, differences);
+  if (inexact) std::erase_if(differences, [&](const std::string& line) { return line.rfind(kProvider, 0) == 0; });
+  if (differences.empty()) return;
+  const bool only_provider = std::all_of(differences.begin(), differences.end(),
+                                         [&](const std::string& line) { return line.rfind(kProvider, 0) == 0; });
+  std::string all;
+  for (const std::string& line : differences) all += (all.empty() ? " " : "; ") + line;
+  fail(TN_INVALID, SubjectName{file}, file, ": the checkpoint is of another training; ", differences.size(),
+       differences.size() == 1 ? " difference:" : " differences:", all,
+       only_provider ? "; an inexact resume accepts these, and rounds differently" : "");
+}
+
+}  // namespace tenon::host

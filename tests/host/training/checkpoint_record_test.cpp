@@ -1,0 +1,136 @@
+// The record of a checkpoint: what is written is read; damage is an error that names the field. Its bytes are not
+// trusted. SPDX-License-Identifier: Apache-2.0
+#include "host/training/checkpoint_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/memory_system.h"
+
+namespace tenon_tests {
+
+using namespace tenon::host;
+
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+CheckpointRecord example() {
+  CheckpointRecord record;
+  record.run = R"({"seed": 3})";
+  record.updates = 12;
+  record.steps = 11;
+  record.learning_rate = 0.1;
+  record.loop.place = {2, 5, 7, 40};
+  record.loop.seconds = 1.5;
+  record.loop.sums = {-3.25, 40, {{1, 2.5}, {}, {1e300}}};
+  record.loop.carried.samples = 2;
+  record.loop.carried.values = {{std::byte{1}, std::byte{255}}, {}};
+  record.best = -0.75;
+  return record;
+}
+
+// The offset of a field of 8 bytes, counted in such fields after `run`.
+size_t offset_of(size_t field) { return sizeof(uint64_t) + example().run.size() + field * sizeof(uint64_t); }
+
+std::string with(size_t field, const auto& value) {
+  std::string bytes = encode(example());
+  std::memcpy(bytes.data() + offset_of(field), &value, sizeof value);
+  return bytes;
+}
+
+TEST(CheckpointRecord, IsReadAsWritten) {
+  const CheckpointRecord written = example(), read = decode(encode(written), "file");
+  EXPECT_EQ(read.run, written.run);
+  EXPECT_EQ(read.updates, 12U);
+  EXPECT_EQ(read.steps, 11U);
+  EXPECT_EQ(read.learning_rate, 0.1);
+  EXPECT_EQ(read.loop.place, (TrainingPlace{2, 5, 7, 40}));
+  EXPECT_EQ(read.loop.seconds, 1.5);
+  EXPECT_EQ(read.loop.sums.cost, -3.25);
+  EXPECT_EQ(read.loop.sums.samples, 40);
+  EXPECT_EQ(read.loop.sums.metrics, written.loop.sums.metrics);
+  EXPECT_EQ(read.loop.carried.samples, 2);
+  EXPECT_EQ(read.loop.carried.values, written.loop.carried.values);
+  EXPECT_EQ(read.best, -0.75);
+  CheckpointRecord none = example();
+  none.best.reset();
+  EXPECT_EQ(decode(encode(none), "file").best, std::nullopt);
+}
+
+// docs/checkpoints.md states the order and the bytes.
+TEST(CheckpointRecord, HasTheDocumentedBytes) {
+  CheckpointRecord record;
+  record.run = "{}";
+  record.updates = 0x0102030405060708;
+  const std::string bytes = encode(record);
+  EXPECT_EQ(bytes.substr(0, 18), std::string("\2\0\0\0\0\0\0\0{}\x08\x07\x06\x05\x04\x03\x02\x01", 18));
+  EXPECT_EQ(bytes.size(), 8U + 2 + 8 * 13 + 8) << "the text, 13 numbers and lengths, and the length of best";
+}
+
+TEST(CheckpointRecord, CutAnywhereIsRefused) {
+  const std::string whole = encode(example());
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const Error error = error_of([&] { static_cast<void>(decode(whole.substr(0, size), "cut.safetensors")); });
+    ASSERT_EQ(error.code(), TN_BAD_DATA) << size;
+    ASSERT_THAT(error.what(), AllOf(HasSubstr("cut.safetensors: damaged checkpoint: field \""), HasSubstr("expected at "
+                                                                                                          "least")));
+    ASSERT_EQ(error.subject(), "cut.safetensors");
+  }
+  const Error longer = error_of([&] { static_cast<void>(decode(whole + "x", "long")); });
+  EXPECT_EQ(longer.code(), TN_BAD_DATA);
+  EXPECT_THAT(longer.what(), HasSubstr("the record ends at byte " + std::to_string(whole.size()) + "; it has " +
+                                       std::to_string(whole.size() + 1) + " bytes"));
+}
+
+// Any changed byte gives a record or an error, and never a large allocation.
+TEST(CheckpointRecord, AnyChangedByteIsReadOrRefused) {
+  const std::string whole = encode(example());
+  int refused = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(value);
+      const Error error = error_of([&] { static_cast<void>(decode(changed, "changed")); });
+      ASSERT_TRUE(error.code() == TN_OK || error.code() == TN_BAD_DATA) << at << ": " << error.what();
+      refused += error.code() == TN_OK ? 0 : 1;
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(CheckpointRecord, LengthsAreBoundedByTheBytesLeft) {
+  for (const uint64_t length : {uint64_t{1} << 20, uint64_t{1} << 40, UINT64_MAX}) {
+    std::string bytes = encode(example());
+    std::memcpy(bytes.data(), &length, sizeof length);
+    const Error error = error_of([&] { static_cast<void>(decode(bytes, "file")); });
+    EXPECT_EQ(error.code(), TN_BAD_DATA);
+    EXPECT_THAT(error.what(), HasSubstr("field \"run\": expected at least " + std::to_string(length) + " more bytes"));
+  }
+  const Error metrics = error_of([&] { static_cast<void>(decode(with(10, uint64_t{1} << 50), "file")); });
+  EXPECT_THAT(metrics.what(), HasSubstr("field \"sums.metrics\": expected at least"));
+}
+
+TEST(CheckpointRecord, NumbersThatNoTrainingHasAreRefused) {
+  const auto refused = [](const std::string& bytes) {
+    const Error error = error_of([&] { static_cast<void>(decode(bytes, "file")); });
+    EXPECT_EQ(error.code(), TN_BAD_DATA);
+    return std::string(error.what());
+  };
+  EXPECT_THAT(refused(with(2, -0.5)), HasSubstr("field \"learning_rate\": expected at least 0, got -0.5"));
+  EXPECT_THAT(refused(with(2, double{NAN})), HasSubstr("field \"learning_rate\": expected at least 0, got nan"));
+  EXPECT_THAT(refused(with(3, int64_t{-2})), HasSubstr("field \"pass\": expected at least 0, got -2"));
+  EXPECT_THAT(refused(with(4, int64_t{-2})), HasSubstr("field \"batch\": expected at least 0, got -2"));
+  EXPECT_THAT(refused(with(5, int64_t{-2})), HasSubstr("field \"reader_pass\": expected at least 0, got -2"));
+  EXPECT_THAT(refused(with(6, int64_t{-2})), HasSubstr("field \"reader_position\": expected at least 0, got -2"));
+  EXPECT_THAT(refused(with(7, -1.0)), HasSubstr("field \"seconds\": expected at least 0, got -1"));
+  EXPECT_THAT(refused(with(9, int64_t{-2})), HasSubstr("field \"sums.samples\": expected at least 0, got -2"));
+}
+
+}  // namespace
+
+}  // namespace tenon_tests

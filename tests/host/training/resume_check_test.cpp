@@ -1,0 +1,84 @@
+// The comparison of two trainings: every difference is named, with both values. SPDX-License-Identifier: Apache-2.0
+#include "host/training/resume_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/memory_system.h"
+
+namespace tenon_tests {
+
+using namespace tenon::host;
+
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::vector<std::string> differences(const char* stored, const char* present) {
+  std::vector<std::string> lines;
+  compare("", json::parse(stored), json::parse(present), lines);
+  return lines;
+}
+
+TEST(ResumeCheck, EqualValuesHaveNoDifference) {
+  EXPECT_THAT(differences(R"({"a": [1, {"b": null}]})", R"({"a": [1, {"b": null}]})"), IsEmpty());
+}
+
+TEST(ResumeCheck, AllDifferencesAreNamed) {
+  EXPECT_THAT(differences(R"({"a": 1, "b": {"c": "x"}, "d": true, "e": [1, 2]})",
+                          R"({"a": 2, "b": {"c": "y"}, "f": 0.5, "e": [1, 3]})"),
+              ElementsAre("a: 1 in the checkpoint, 2 now", "b.c: \"x\" in the checkpoint, \"y\" now",
+                          "d: in the checkpoint (true), not now", "e[1]: 2 in the checkpoint, 3 now",
+                          "f: not in the checkpoint, now 0.5"));
+  EXPECT_THAT(differences("[1]", "[1, 2]"), ElementsAre(": [1] in the checkpoint, [1,2] now"));
+}
+
+// A layer that is added must not make all later ones different.
+TEST(ResumeCheck, NamedObjectsAreComparedByName) {
+  EXPECT_THAT(differences(R"({"layers": [{"name": "a", "size": 1}, {"name": "c"}]})",
+                          R"({"layers": [{"name": "a", "size": 2}, {"name": "b"}, {"name": "c"}]})"),
+              ElementsAre("layers.a.size: 1 in the checkpoint, 2 now",
+                          "layers.b: not in the checkpoint, now {\"name\":\"b\"}"));
+  EXPECT_THAT(differences(R"([{"name": "a"}, {"name": "b"}])", R"([{"name": "b"}, {"name": "a"}])"),
+              ElementsAre("[0]: \"a\" in the checkpoint, \"b\" now", "[1]: \"b\" in the checkpoint, \"a\" now"));
+}
+
+TEST(ResumeCheck, LongValuesAreCut) {
+  const std::vector<std::string> lines =
+      differences(json(std::string(500, 'x')).dump().c_str(), json(std::string(500, 'y')).dump().c_str());
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_LT(lines[0].size(), 300U);
+  EXPECT_THAT(lines[0], HasSubstr("xxx... in the checkpoint, \"yyy"));
+}
+
+TEST(ResumeCheck, OnlyTheProviderMayDifferInexactly) {
+  const json stored = {{"seed", 1}, {"provider", {{"device", "cpu"}}}},
+             other = {{"seed", 1}, {"provider", {{"device", "x"}}}};
+  const json both = {{"seed", 2}, {"provider", {{"device", "x"}}}};
+  const auto error = [&](const json& present, bool inexact) {
+    return error_of([&] { check_same_run("saves/c", stored, present, inexact); });
+  };
+  EXPECT_EQ(error(stored, false).code(), TN_OK);
+  EXPECT_EQ(error(other, true).code(), TN_OK);
+  const Error provider = error(other, false);
+  EXPECT_EQ(provider.code(), TN_INVALID);
+  EXPECT_EQ(provider.subject(), "saves/c");
+  EXPECT_STREQ(provider.what(),
+               "saves/c: the checkpoint is of another training; 1 difference: provider.device: \"cpu\" in "
+               "the checkpoint, \"x\" now; an inexact resume accepts these, and rounds differently");
+  EXPECT_THAT(error(both, false).what(),
+              HasSubstr("2 differences: provider.device: \"cpu\" in the checkpoint, \"x\" now; "
+                        "seed: 1 in the checkpoint, 2 now"));
+  EXPECT_THAT(error(both, true).what(), HasSubstr("1 difference: seed: 1 in the checkpoint, 2 now"));
+  EXPECT_THAT(error(both, true).what(), Not(HasSubstr("inexact")));
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
