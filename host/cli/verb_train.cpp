@@ -6,6 +6,7 @@
 
 #include "host/cli/build.h"
 #include "host/cli/console.h"
+#include "host/cli/initial.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
@@ -34,7 +35,9 @@ class Training {
         console_(format, arguments.common.quiet),
         save_(save_path()),
         host_(arguments.common.host(job_.threads)),
-        train_(open_reader(host_, job_, reader_of(job_, "train"), false)),
+        initial_(load_initial()),
+        train_(open_reader(host_, job_, reader_of(job_, "train"), false,
+                           initial_ ? initial_->parameters.names() : std::vector<Names>())),
         topology_(host_, job_, *job_.train, train_),
         report_(console_, job_.passes, train_.samples) {
     if (save_) check_save_path(*save_);
@@ -55,6 +58,11 @@ class Training {
     if (test_) require_samples(*job_.test, test_->samples);
     options_.outputs = topology_.layers(trained);
     options_.parameters = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+    if (initial_) {
+      console_.note(report_of(*job_.init, initialise(*job_.init, initial_->parameters, options_.parameters)));
+      options_.parameters.set_names(initial_->parameters.names());
+      initial_.reset();
+    }
     options_.updater = make_updater(host_, job_);
     options_.reader = train_.reader;
     options_.feeding = train_.feeding;
@@ -106,6 +114,14 @@ class Training {
     options.from = arguments_.resume_from;
     options.outputs = outputs_;
     return options;
+  }
+  [[nodiscard]] std::optional<Model> load_initial() const {
+    if (!job_.init) return std::nullopt;
+    if (arguments_.resumes())
+      throw Failure(kBadConfig, job_.init->place +
+                                    ": key \"init\": a training that resumes takes all values from its "
+                                    "checkpoint; remove the key");
+    return host_.load(job_.init->file);
   }
   [[nodiscard]] std::optional<std::string> save_path() const {
     if (arguments_.no_save) return std::nullopt;
@@ -186,6 +202,7 @@ class Training {
   Console console_;
   std::optional<std::string> save_;
   Host host_;
+  std::optional<Model> initial_;  // the model of [init], until its values are taken
   OpenReader train_;
   Topology topology_;
   Report report_;

@@ -288,6 +288,33 @@ void read_checkpoint(Section& top, Job& job) {
   job.checkpoint = std::move(result);
 }
 
+// Reads the key "init": a path, or a table with the key "file".
+void read_init(Section& top, Job& job) {
+  const toml::node* node = top.find("init");
+  if (node == nullptr) return;
+  JobInit result;
+  result.place = place_of(*node);
+  std::optional<std::string> file;
+  if (const toml::table* table = node->as_table()) {
+    Section section(*table, "[init]", result.place);
+    file = section.string("file");
+    result.skip = section.strings("skip").value_or(std::vector<std::string>());
+    if (const toml::table* renames = section.table("rename")) {
+      for (const auto& [from, to] : *renames) {
+        const auto given = to.value_exact<std::string>();
+        if (!given || given->empty()) section.wrong("rename." + std::string(from.str()), to, "a name of the job");
+        result.rename.emplace_back(std::string(from.str()), *given);
+      }
+    }
+    section.finish();
+    if (!file) section.missing("file");
+  } else {
+    file = top.string("init");
+  }
+  result.file = relative_to(job.directory, *file);
+  job.init = std::move(result);
+}
+
 }  // namespace
 
 Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets) {
@@ -312,6 +339,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   read_readers(top, job);
   read_updater(top, job);
   read_checkpoint(top, job);
+  read_init(top, job);
   job.layers = layers_of(top);
   top.finish();
   return job;

@@ -83,6 +83,16 @@ struct JobCheckpoint {
   bool best_is_highest = false;
 };
 
+// The model file whose parameters are the initial values.
+struct JobInit {
+  Place place;
+  std::string file;  // absolute, or relative to the working directory
+  // Names of the file, and those of the job for them, and names of the job that keep their own initial values. A name
+  // includes everything below it.
+  std::vector<std::pair<std::string, std::string>> rename;
+  std::vector<std::string> skip;
+};
+
 struct Job {
   std::string path;       // of the file, as given
   std::string directory;  // the base of relative paths in the job
@@ -98,6 +108,7 @@ struct Job {
   std::optional<JobReader> train, test;
   std::optional<JobType> updater;
   std::optional<JobCheckpoint> checkpoint;
+  std::optional<JobInit> init;
 };
 
 constexpr int64_t kMostThreads = 1024;
