@@ -86,9 +86,9 @@ class StoredTensors {
 // Reads the values of all entries of `set`. The file, with `changes` and without the tensors of a checkpoint, must hold
 // exactly these entries, with their shapes and types: throws TN_INVALID naming missing, extra and differing tensors.
 // Verifies the checksum over the bytes that are loaded. `expected`, if not null, is an earlier result of
-// read_model_header: throws TN_BAD_DATA if the file has changed since. Changes the set only after all checks have passed;
-// a declared set gets its memory then. Allocates memory for all values, from the set's allocator, once the file is known
-// to fit.
+// read_model_header: throws TN_BAD_DATA if the file has changed since. Changes the set only after all checks have
+// passed; a declared set gets its memory then. Allocates memory for all values, from the set's allocator, once the file
+// is known to fit.
 ModelFile load_model(FileSystem& files, const std::filesystem::path& path, ParameterSet& set,
                      const ModelFile* expected = nullptr, const TensorChanges& changes = {});
 

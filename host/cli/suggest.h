@@ -7,9 +7,8 @@
 
 namespace tenon::cli {
 
-// Returns the closest of `known` if it is close enough to be a misspelling, or the word for it in other frameworks;
-// else
-// "".
+// Returns the closest of `known` if it is close enough to be a misspelling, or the one that other frameworks call
+// `name`; else "".
 [[nodiscard]] std::string nearest(const std::string& name, const std::vector<std::string>& known);
 
 // Returns "a, b and 7 more", with the first 20 names.

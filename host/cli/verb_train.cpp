@@ -155,7 +155,7 @@ class Training {
     try {
       save();
     } catch (const Failure& failure) {
-      throw Failure(exit, why + "; " + failure.what());
+      throw Failure(exit, why == failure.what() ? why : why + "; " + failure.what());
     }
     throw Failure(exit, why + "; what was trained until then is saved as " + *save_);
   }

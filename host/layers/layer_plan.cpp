@@ -88,8 +88,8 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
   check_unused(given->initializer.reserved, "reserved member of a tn_initializer");
   if (&list != &layer_.buffers) check_unused(given->merge, "merge of a parameter");
   check_dense(parameter.spec, "a parameter");
-  for (const auto* known : {&layer_.parameters, &layer_.buffers})
-    for (const LayerParameter& other : *known)
+  for (const auto* declared : {&layer_.parameters, &layer_.buffers})
+    for (const LayerParameter& other : *declared)
       if (other.name == parameter.name)
         fail(TN_PLUGIN_FAULT, SubjectName{given->suffix}, "plan declares \"", given->suffix, "\" twice");
   if (merge_name(given->merge) == nullptr)

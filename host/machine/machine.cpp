@@ -203,14 +203,13 @@ void Machine::backward() {
   if (samples_ > 0 && accumulated_)
     for (const auto& gradient : model_.sparse_gradients) reserve_rows(*gradient);  // may fail: nothing has changed yet
   fresh_ = false;
-  if (samples_ == 0) backward_ran_ = true;
   if (samples_ == 0) return;
   const uint8_t request = accumulated_ ? TN_REQUEST_ADD : TN_REQUEST_WRITE;
   for (const ParameterUse& use : model_.lowered.parameters)
     if (use.gradient != kNoValue) model_.calls->request(use.gradient, request);
-  accumulated_ = backward_ran_ = false;
+  accumulated_ = false;
   run(Phase::kBackward);
-  accumulated_ = backward_ran_ = true;
+  accumulated_ = true;
 }
 
 // Makes room before a backward that adds to a row-sparse gradient: all its rows may be new ones.
@@ -226,7 +225,6 @@ void Machine::reserve_rows(SparseGradient& gradient) {
 }
 
 void Machine::commit(const UsedNames& used) {
-  backward_ran_ = false;
   if (!accumulated_) return;
   for (const BufferUse& buffer : model_.lowered.buffers) {
     if (buffer.next == kNoValue || samples_ <= 0 || options_.is_immutable(buffer.name)) continue;

@@ -72,8 +72,6 @@ class Machine {
 
   // For updaters. Whether backward has run since the last update.
   [[nodiscard]] bool has_gradients() const { return accumulated_; }
-  // The same, also true if all minibatches since the last update were empty.
-  [[nodiscard]] bool backward_ran() const { return backward_ran_; }
   // Return the gradients of the parameters in `used`. Pointers are valid while memory_id() returns the same object.
   [[nodiscard]] std::vector<GradientRun> gradient_runs(const UsedNames& used) const;
   [[nodiscard]] std::vector<const SparseGradient*> sparse_gradients(const UsedNames& used) const;
@@ -116,7 +114,6 @@ class Machine {
   int64_t carried_samples_ = 0;  // samples of the forward that wrote the next carried states; 0: they are zero
   bool fresh_ = false;           // a forward succeeded, and no backward has overwritten its values yet
   bool accumulated_ = false;     // backward has run since the last update: the gradients are valid
-  bool backward_ran_ = false;    // likewise, perhaps over empty minibatches alone
 };
 
 }  // namespace tenon::host

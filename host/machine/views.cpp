@@ -77,9 +77,7 @@ const ParameterUse& Machine::differentiated(const std::string& parameter) const 
     if (use.gradient == kNoValue)
       fail_parameter(TN_NOT_FOUND, parameter, "parameter \"", parameter, "\" has no gradient in this machine");
     if (!accumulated_)
-      fail_parameter(
-          TN_MISUSE, parameter, "parameter \"", parameter, "\": ",
-          backward_ran_ ? "every minibatch since the last update was empty" : "no backward since the last update");
+      fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
     return use;
   }
   fail_parameter(TN_NOT_FOUND, parameter, "the machine has no parameter \"", parameter, "\"",

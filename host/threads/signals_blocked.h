@@ -7,14 +7,16 @@
 
 namespace tenon::host {
 
-// Blocks all signals of the calling thread while it lives. Threads started in that time inherit the mask, so signals
-// are handled on the application's own threads.
+// Blocks the signals of the calling thread while it lives, but those of crashes. Threads started in that time inherit
+// the mask, so signals are handled on the application's own threads. A crash raises its signal on the thread itself: if
+// that were blocked, the process would end without the application's handler.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&blocked, crash);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   SignalsBlocked(const SignalsBlocked&) = delete;

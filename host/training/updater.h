@@ -29,8 +29,7 @@ class Updater {
   Updater& operator=(const Updater&) = delete;
 
   // Updates the machine's parameters that `used` contains; call Machine::commit afterwards to end the step. Does
-  // nothing if all minibatches since the last update were empty; TN_MISUSE without a backward since then. On failure no
-  // step is counted.
+  // nothing if the machine has no gradients (an empty minibatch). On failure no step is counted.
   void update(Machine& machine, const UsedNames& used);
 
   [[nodiscard]] const std::string& type() const { return type_.description.type; }

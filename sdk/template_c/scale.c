@@ -1,5 +1,5 @@
-/* A layer from outside of Tenon in C: out = factor * in. It has no body; a native kernel of the device "cpu" computes it
- * and its gradient. SPDX-License-Identifier: MIT */
+/* A layer from outside of Tenon in C: out = factor * in. It has no body; a native kernel of the device "cpu" computes
+ * it and its gradient. SPDX-License-Identifier: MIT */
 #include <tenon/plugin.h>
 
 enum { IN = 0, OUT = 0 };  /* ports */

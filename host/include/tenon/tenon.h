@@ -261,9 +261,8 @@ TENON_API tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_err
 
 TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                                       uint32_t attributes_count, tn_updater* updater, tn_error* error);
-/* Updates the machine's parameters from its gradients and resets the gradients. TN_MISUSE without a backward since the
- * last update; does nothing if all minibatches since then were empty. The updater's states and its count of updates
- * belong to the pair of updater and ParameterSet. */
+/* Updates the machine's parameters from its gradients and resets the gradients. The updater's states (its state) belong
+ * to the pair of updater and ParameterSet. */
 TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
 /* Updates only the parameters that `output` depends on; drops the other gradients. */
 TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
@@ -291,8 +290,8 @@ enum {
 };
 
 /* The argument of a handler, borrowed during the handler. END_ITERATION: cost and metrics of the minibatch; END_PASS
- * and END_TRAINING: of the last pass; BEGIN_PASS: of the part of the pass before the checkpoint, if the training resumes
- * in it. A handler may write learning_rate and stop. */
+ * and END_TRAINING: of the last pass; BEGIN_PASS: of the part of the pass before the checkpoint, if the training
+ * resumes in it. A handler may write learning_rate and stop. */
 typedef struct tn_event {
   uint32_t size;
   int32_t kind;
@@ -302,10 +301,10 @@ typedef struct tn_event {
   double cost;     /* mean over samples */
   const tn_metric* metrics;
   uint32_t metrics_count;
-  int32_t stop;          /* set to 1: training ends after this event */
-  double seconds;        /* since the pass began */
-  double learning_rate;  /* before the schedule */
-  double scheduled_rate; /* after it: the rate of the last update, or of the first one before that */
+  int32_t stop;           /* set to 1: training ends after this event */
+  double seconds;         /* since the pass began */
+  double learning_rate;   /* before the schedule */
+  double scheduled_rate;  /* after it: the rate of the last update, or of the first one before that */
   const char* checkpoint; /* CHECKPOINT: the file; BEGIN_TRAINING: the file resumed from; else null */
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);

@@ -40,9 +40,10 @@ class CrashingKernel {
   static void describe(tn::KernelDescription& d) { d.kernel("example.crashing", "cpu", "crash", 1); }
   CrashingKernel(const tn::KernelSite& site, int32_t /*direction*/) : where_(site.attributes().text("where")) {}
   void run(const tn::Call& call) const {
+    *call.out<float>(0) = *call.in<float>(0);
     if (where_ == "run") raise(SIGSEGV);
     if (where_ != "task") return;
-    // The last task raises, which runs on any of the threads.
+    // The last task, which runs on any of the threads, raises.
     const auto task = [](void*, int64_t index, int32_t) {
       if (index == 63) raise(SIGSEGV);
     };

@@ -301,7 +301,7 @@ TEST(Errors, NameTheThing) {
 
   const Layers same = {host.layer("fc", {model.image}, {{"size", 1}}, "same"),
                        host.layer("fc", {model.image}, {{"size", 2}}, "same")};
-  EXPECT_THAT(message([&] { static_cast<void>(host.parameters(same, 1)); }),
+  EXPECT_THAT(message([&] { static_cast<void>(host.parameters({host.layer("concat", same, {}, "both")}, 1)); }),
               testing::MatchesRegex("two different layers are named \"same\": fc of image, .*\\[samples, 1\\]; "
                                     "and fc of image, .*\\[samples, 2\\]"));
 

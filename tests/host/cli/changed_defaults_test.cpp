@@ -109,7 +109,7 @@ TEST_F(ChangedDefaults, ANewerStateIsRefused) {
   const Outcome refused = infer("first");
   EXPECT_EQ(refused.exit, kRefused);
   EXPECT_THAT(refused.error, HasSubstr("layer \"blended\" (test.blend): state version 2, saved by plugin "
-                                       "\"test.versions\" 2.0.0, is newer than that of the installed plugin"));
+                                       "\"tenon.test.versions\" 2.0.0, is newer than that of the installed plugin"));
 }
 
 TEST_F(ChangedDefaults, ModelShowNamesPluginAndVersion) {
@@ -117,7 +117,8 @@ TEST_F(ChangedDefaults, ModelShowNamesPluginAndVersion) {
   const std::string text = done(run_model_show, {"model.safetensors"}).out;
   EXPECT_THAT(text, testing::ContainsRegex("\nlayer +type +plugin +state +inputs +attributes\n"));
   EXPECT_THAT(text, testing::ContainsRegex("\nx +data +float32 \\[3\\]\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("\nblended +test.blend +test.versions 1.0.0 +1 +x +momentum 0.9, size 2\n"));
+  EXPECT_THAT(text,
+              testing::ContainsRegex("\nblended +test.blend +tenon.test.versions 1.0.0 +1 +x +momentum 0.9, size 2\n"));
 }
 
 }  // namespace

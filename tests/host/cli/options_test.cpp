@@ -29,7 +29,7 @@ struct Described {
 };
 
 std::vector<Described> verbs() {
-  const std::vector<std::string> job = {"--set KEY=VALUE", "--threads N", "--plugins DIR"};
+  const std::vector<std::string> job = {"--set KEY=VALUE", "--threads N", "--plugins DIR", "--check", "--check-finite"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(), job.begin(), job.end());
     return more;
@@ -37,8 +37,8 @@ std::vector<Described> verbs() {
   return {{"train",
            run_train,
            {"JOB.toml"},
-           with({"--passes N", "--seed N", "--save FILE", "--no-save", "--test-every N", "-q [ --quiet ]",
-                 "--log-format FORMAT"})},
+           with({"--passes N", "--seed N", "--save FILE", "--no-save", "--test-every N", "--resume",
+                 "--resume-from FILE", "--resume-inexact", "-q [ --quiet ]", "--log-format FORMAT"})},
           {"test",
            run_test,
            {"JOB.toml"},
@@ -92,7 +92,9 @@ TEST_F(OptionsTest, EveryVerbCountsItsOperands) {
     Arguments words(verb.operands.size(), "word");
     words.emplace_back("more");
     const bool repeats = !verb.operands.empty() && verb.operands.back().ends_with("...");
-    if (!repeats) EXPECT_EQ(failure(kUsage, verb.run, words), "unexpected \"more\"" + see);
+    if (!repeats) {
+      EXPECT_EQ(failure(kUsage, verb.run, words), "unexpected \"more\"" + see);
+    }
     if (verb.operands.empty()) continue;
     EXPECT_EQ(failure(kUsage, verb.run, {}), "expected " + verb.operands[0] + see);
     EXPECT_EQ(failure(kUsage, verb.run, {""}), "expected " + verb.operands[0] + ", got an empty text" + see);

@@ -320,7 +320,7 @@ TEST_F(TrainTest, AFailureAfterAnUpdateSavesWhatWasTrainedUntilThen) {
   EXPECT_EQ(read("kept"), read("whole"));
 
   write("model.safetensors", "a good model");
-  EXPECT_THAT(failed({}), EndsWith("saved as " + std::string("model.safetensors.partial")));
+  EXPECT_THAT(failed({}), EndsWith("is saved as model.safetensors.partial"));
   EXPECT_EQ(read("model.safetensors"), "a good model");
   EXPECT_EQ(read("model.safetensors.partial"), read("whole"));
   EXPECT_THAT(failed({"--no-save"}), Not(HasSubstr("saved")));

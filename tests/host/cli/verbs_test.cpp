@@ -283,7 +283,7 @@ TEST_F(VerbsTest, RefusedComponentsAreListed) {
   EXPECT_THAT(list,
               HasSubstr("newer.so: layer \"newer_role\": its role 9 is unknown to this host, which offers version"));
   EXPECT_THAT(list, HasSubstr("newer.so: kernel \"whole\": its compute type int8 is unknown"));
-  const std::string all = done("plugins info newer --plugins " + folder).out;
+  const std::string all = done("plugins info tenon.test.newer --plugins " + folder).out;
   for (const char* part : {"\nlayer newer_good\n", "\nlayer newer_kind is refused: its kind 12 of attribute \"tree\"",
                            "\nreader newer_traits is refused: its traits 4096", "\nkernel plain for layer newer_good",
                            "\nkernel long is refused: its chain of 9 layers is unknown"})

@@ -219,6 +219,9 @@ class OnePattern {
       return TN_OK;
     };
     kernel.fusion = &fusion;
+    kernel.attributes = known;
+    kernel.attributes_count = 1;
+    kernel.state_version = 1;
     plugin = bare_plugin("tenon.test.odd");
     plugin.kernels_count = 1;
     plugin.kernels = kernels;
@@ -228,6 +231,7 @@ class OnePattern {
 
   tn_dtype dtype = TN_F64;
   const char* types[9] = {"softmax", "cross_entropy"};
+  const char* known[1] = {"size"};
   tn_fusion_pattern fusion = {sizeof(tn_fusion_pattern), 2, types};
   tn_kernel kernel = {};
   const tn_kernel* kernels[1] = {&kernel};

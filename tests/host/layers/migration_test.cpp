@@ -85,18 +85,19 @@ TEST_F(Migration, AttributesOfAMigrationAreChecked) {
   EXPECT_EQ(after([&](tn::Migration& m) { m.set("keep", odd); }, TN_PLUGIN_FAULT),
             kMigration + "migrate sets attribute \"keep\": unknown kind of value 99");
   tn_value nothing = {};
-  EXPECT_EQ(after([&](tn::Migration& m) { m.set("keep", nothing); }, TN_REFUSED),
-            kLayer +
-                "attribute \"keep\" was absent when the model was saved, and plugin \"test.versions\" 2.5.0 gives "
-                "it the default 0.5 without a migration");
+  EXPECT_EQ(
+      after([&](tn::Migration& m) { m.set("keep", nothing); }, TN_REFUSED),
+      kLayer +
+          "attribute \"keep\" was absent when the model was saved, and plugin \"tenon.test.versions\" 2.5.0 gives "
+          "it the default 0.5 without a migration");
 }
 
 TEST_F(Migration, AttributesThatAreNotMigratedAreUnknown) {
   save("first");
   EXPECT_THAT(refusal([](tn::Migration& m) { m.rename("size", "outputs"); }, TN_BAD_DATA),
               AllOf(StartsWith(kLayer + "unknown attribute \"momentum\""),
-                    EndsWith("; the layer was saved with plugin \"test.versions\" 1.0.0, this is plugin "
-                             "\"test.versions\" 2.5.0")));
+                    EndsWith("; the layer was saved with plugin \"tenon.test.versions\" 1.0.0, this is plugin "
+                             "\"tenon.test.versions\" 2.5.0")));
 }
 
 TEST_F(Migration, ChangesOfWhatIsNotThereFail) {

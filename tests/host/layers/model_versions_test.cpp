@@ -165,28 +165,29 @@ TEST_F(ModelVersions, ANewerStateIsRefused) {
   save(saving, {saving.layer("test.blend", {input(saving)}, {{"outputs", 2}}, "b")});
   EXPECT_EQ(refusal(host("first"), TN_REFUSED),
             kLayer +
-                "state version 2, saved by plugin \"test.versions\" 2.0.0, is newer than that of the installed "
-                "plugin \"test.versions\" 1.0.0, which is 1");
+                "state version 2, saved by plugin \"tenon.test.versions\" 2.0.0, is newer than that of the installed "
+                "plugin \"tenon.test.versions\" 1.0.0, which is 1");
 }
 
 TEST_F(ModelVersions, ANewerInnerStateIsRefused) {
   save("second", "test.wrapped", {});
   EXPECT_EQ(refusal(host("first"), TN_REFUSED),
             "layer \"b\" (test.wrapped): layer \"b/test.blend\" (test.blend): state version 2, saved by plugin "
-            "\"test.versions\" 2.0.0, is newer than that of the installed plugin \"test.versions\" 1.0.0, which is 1");
+            "\"tenon.test.versions\" 2.0.0, is newer than that of the installed plugin \"tenon.test.versions\" 1.0.0, "
+            "which is 1");
 }
 
 TEST_F(ModelVersions, AnOlderStateIsRefusedWithoutAMigration) {
   save("first");
   EXPECT_EQ(refusal(host("second_without"), TN_REFUSED),
             kLayer +
-                "state version 1, saved by plugin \"test.versions\" 1.0.0, is older than that of the installed "
-                "plugin \"test.versions\" 2.0.0, which is 2 and does not migrate older ones");
+                "state version 1, saved by plugin \"tenon.test.versions\" 1.0.0, is older than that of the installed "
+                "plugin \"tenon.test.versions\" 2.0.0, which is 2 and does not migrate older ones");
   Second::table.oldest = 2;
   EXPECT_EQ(refusal(second(), TN_REFUSED),
             kLayer +
-                "state version 1, saved by plugin \"test.versions\" 1.0.0, is older than that of the installed "
-                "plugin \"test.versions\" 2.5.0, which is 2 and migrates from 2 on");
+                "state version 1, saved by plugin \"tenon.test.versions\" 1.0.0, is older than that of the installed "
+                "plugin \"tenon.test.versions\" 2.5.0, which is 2 and migrates from 2 on");
 }
 
 TEST_F(ModelVersions, AnUnknownTypeNamesThePluginThatHadIt) {
@@ -194,7 +195,7 @@ TEST_F(ModelVersions, AnUnknownTypeNamesThePluginThatHadIt) {
   const Host without({1, {plugin_folder()}, nullptr, {}});
   EXPECT_THAT(refusal(without, TN_NOT_FOUND),
               AllOf(HasSubstr("layer type \"test.blend\" not found"),
-                    EndsWith("; the layer was saved with plugin \"test.versions\" 1.0.0")));
+                    EndsWith("; the layer was saved with plugin \"tenon.test.versions\" 1.0.0")));
 }
 
 // ---- files that state no version

@@ -97,7 +97,7 @@ TEST(Declared, IsGoodForPlansAlone) {
   EXPECT_THAT(refusal([&] { (void)machine.gradient("hidden.bias"); }), HasSubstr("backward"));
   EXPECT_EQ(machine.cost(), 0);
   EXPECT_NO_THROW((void)machine.metrics());
-  EXPECT_THAT(refusal([&] { host.updater("sgd", {{"learning_rate", 0.1}}).update(machine); }), HasSubstr("backward"));
+  EXPECT_NO_THROW(host.updater("sgd", {{"learning_rate", 0.1}}).update(machine)) << "there is nothing to update";
   TrainOptions options;
   options.outputs = model.outputs();
   options.parameters = declared;

@@ -74,8 +74,9 @@ struct BrittleKernel {
   }
   static const tn_kernel& table() {
     static const tn_dtype kTypes[] = {TN_F32};
-    static const tn_kernel kTable = {sizeof(tn_kernel), 10,    "test_brittle", "cpu",   "brittle", 1,      0, kTypes,
-                                     supports,          query, prepare,        nullptr, nullptr,   nullptr};
+    static const tn_kernel kTable = {
+        sizeof(tn_kernel), 10,      "test_brittle", "cpu",   "brittle", 1, 0, kTypes, supports, query,
+        prepare,           nullptr, nullptr,        nullptr, nullptr,   0, 0};
     return kTable;
   }
 };
@@ -159,35 +160,6 @@ TEST_F(MachineRules, OneBackwardForEachForward) {
   EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr(wants_forward));
 }
 
-TEST_F(MachineRules, AnUpdateNeedsABackward) {
-  const Layer a = cost("a");
-  const Parameters parameters = host_.parameters({a}, 1);
-  const Machine m = machine(parameters, {a});
-  const Updater updater = host_.updater("sgd", {{"learning_rate", 1.0}});
-  const Floats first = numbers(parameters.get("a.values"));
-  const auto refused = [&] {
-    EXPECT_EQ(refusal([&] { updater.update(m); }, TN_MISUSE),
-              "updater \"sgd\": update needs a backward that succeeded since the last update");
-    EXPECT_THAT(refusal([&] { (void)m.gradient("a.values"); }, TN_MISUSE), HasSubstr("no backward since"));
-  };
-  refused();
-  forward(m, 4);
-  refused();
-  // Empty minibatches have no gradient, and an update after them alone does nothing.
-  m.forward({{"ids", {TN_I32, {0}, nullptr}}, {"weight", {TN_F32, {0, kColumns}, nullptr}}});
-  m.backward();
-  EXPECT_THAT(refusal([&] { (void)m.gradient("a.values"); }, TN_MISUSE),
-              HasSubstr("every minibatch since the last update was empty"));
-  updater.update(m);
-  EXPECT_EQ(numbers(parameters.get("a.values")), first);
-  refused();
-  forward(m, 4);
-  m.backward();
-  updater.update(m);
-  EXPECT_NE(numbers(parameters.get("a.values")), first);
-  refused();
-}
-
 // A backward fails after it has added some of three gradients. None of the three may be used.
 TEST_F(MachineRules, AFailedBackwardLeavesNoGradients) {
   bool broken = false;
@@ -208,8 +180,8 @@ TEST_F(MachineRules, AFailedBackwardLeavesNoGradients) {
   for (const char* name : {"a.values", "b.values", "c.values"})
     EXPECT_THAT(refusal([&] { (void)m.gradient(name); }, TN_MISUSE), HasSubstr("no backward since"));
   const Floats before = numbers(parameters.get("a.values"));
-  EXPECT_THAT(refusal([&] { updater.update(m); }, TN_MISUSE), HasSubstr("update needs a backward"));
-  EXPECT_EQ(numbers(parameters.get("a.values")), before);
+  updater.update(m);
+  EXPECT_EQ(numbers(parameters.get("a.values")), before) << "there are no gradients to update with";
   EXPECT_THAT(refusal([&] { m.backward(); }, TN_MISUSE), HasSubstr("forward of its own"));
   broken = false;
   step();

@@ -141,7 +141,7 @@ TEST(ElfNote, IsOneAndOfAllowedSize) {
 
 // Changes each byte to each value and cuts the file at each place: the result is a manifest or an Error.
 TEST(ElfNote, SurvivesEveryChangeOfOneByteAndEveryCut) {
-  const std::string small = R"({"note":1,"abi":{"major":0,"built":2,"required":2},"id":"a","layers":[{"type":"b",)"
+  const std::string small = R"({"note":1,"abi":{"major":0,"built":2,"required":2},"id":"a","layers":[{"type":"v.b",)"
                             R"("role":0,"outputs":[{"name":"y"}],"attributes":[{"name":"c","kind":6,"initial":[1.5],)"
                             R"("minimum":-1e3,"choices":[]}]}],"doc":"\u00e9"})";
   const std::string golden = ElfFile(note_of("gnu", std::string("GNU\0", 4), 3) + note_of(small)).bytes();

@@ -259,25 +259,27 @@ TEST(PluginReader, WrittenLengthsAndColumnsAreChecked) {
 }
 
 TEST(PluginReader, IntegersAreBelowTheLimitOfTheirSlot) {
-  MemoryData data(8, true);
-  data.id.index_limit = 5;
-  data.words.index_limit = 70;
-  const auto reader = open(data);
+  MemoryData dense(8);
+  dense.id.index_limit = 5;
+  const auto reader = open(dense);
   EXPECT_THAT(some(*reader, 3), ElementsAre(0, 1, 2));
   SampleBlock block(reader->slots(), system_allocator());
-  Error error = error_of([&] { reader->next(block, 8); });
+  const Error error = error_of([&] { reader->next(block, 8); });
   EXPECT_EQ(error.code(), TN_PLUGIN_FAULT);
   EXPECT_EQ(error.message(),
             "reader \"memory\" of plugin \"test.memory\": slot \"id\": sample 2 of those just read is 5; the slot's "
             "limit is 5 (the first of them is sample 3 of the pass)");
   EXPECT_EQ(block.samples(), 0);
-  data.id.index_limit = 8;
+
+  MemoryData data(8, true);
+  data.words.index_limit = 70;
+  const auto larger = open(data);
+  SampleBlock found(larger->slots(), system_allocator());
   const int64_t indices[] = {1, 5, 7};  // sample 5 has no words, sample 7 the words 70 and 71
-  error = error_of([&] { open(data)->read_at(indices, 3, block); });
-  EXPECT_THAT(error.message(),
+  EXPECT_THAT(error_of([&] { larger->read_at(indices, 3, found); }).message(),
               testing::EndsWith("slot \"words\": sample 2 of those just read is 70; the slot's limit is 70"));
-  data.spoil = [](const tn_reader_buffers& b) { *static_cast<int64_t*>(b.data[0]) = -1; };
-  EXPECT_THAT(error_of([&] { open(data)->next(block, 1); }).message(), HasSubstr("sample 0 of those just read is -1"));
+  dense.spoil = [](const tn_reader_buffers& b) { *static_cast<int64_t*>(b.data[0]) = -1; };
+  EXPECT_THAT(error_of([&] { open(dense)->next(block, 1); }).message(), HasSubstr("sample 0 of those just read is -1"));
 }
 
 TEST(PluginReader, RoomIsNotGivenForEver) {

@@ -96,11 +96,12 @@ TEST(UpdaterPrograms, HaveAllTheirStatesBefore) {
   EXPECT_NE(said.find("state \"late\" after the program"), std::string::npos) << said;
 }
 
-// Returns the refusal of an updater whose only state is `state`; record returns TN_INVALID then.
-std::string refusal_of(const tn_state* state) {
+// Returns the refusal of an updater whose only state is `state`. record returns TN_INVALID then, which a reported fault
+// outranks.
+std::string refusal_of(const tn_state* state, tn_status code) {
   Recording recording = {kDescent, {}};
   recording.states = {state};
-  return refusal(recording, TN_INVALID);
+  return refusal(recording, code);
 }
 
 TEST(UpdaterPrograms, HaveStatesThatTheHostKeeps) {
@@ -119,25 +120,41 @@ TEST(UpdaterPrograms, HaveStatesThatTheHostKeeps) {
   tn_state state = sound;
   for (const uint8_t extent : std::initializer_list<uint8_t>{TN_SCALAR, TN_PER_COLUMN, 200}) {
     state.extent = extent;
-    says(refusal_of(&state), "state \"m\" has extent " + std::to_string(extent) + "; expected TN_FULL");
+    says(refusal_of(&state, TN_INVALID), "state \"m\" has extent " + std::to_string(extent) + "; expected TN_FULL");
   }
   state = sound;
   for (const auto& [dtype, name] : {std::pair(TN_F64, "float64"), {TN_BF16, "bfloat16"}, {TN_COMPUTE, "compute"}}) {
     state.dtype = dtype;
-    says(refusal_of(&state), std::string("state \"m\" has type ") + name + "; expected float32");
+    says(refusal_of(&state, TN_INVALID), std::string("state \"m\" has type ") + name + "; expected float32");
   }
   state = sound;
   for (const char* name : {static_cast<const char*>(nullptr), ""}) {
     state.name = name;
-    says(refusal_of(&state), "state 0 has no name");
+    says(refusal_of(&state, TN_PLUGIN_FAULT), "state 0 has no name");
   }
   state = sound;
   state.size -= 1;  // without all of `initial`
-  says(refusal_of(&state), "state 0 is null or too short");
-  says(refusal_of(nullptr), "state 0 is null or too short");
+  says(refusal_of(&state, TN_PLUGIN_FAULT), "state 0 is null or too short");
+  says(refusal_of(nullptr, TN_PLUGIN_FAULT), "state 0 is null or too short");
   const tn_state other = {sizeof other, TN_FULL, {}, TN_F32, 0, "other", 0};
   recording.states = {&sound, &other, &sound};
-  says(refusal(recording, TN_INVALID), "state \"m\" is declared twice");
+  says(refusal(recording, TN_PLUGIN_FAULT), "state \"m\" is declared twice");
+}
+
+TEST(UpdaterPrograms, HaveFloatsAsOutputs) {
+  const auto logical = [](ProgramWriter& writer, int32_t parameter, int32_t gradient) {
+    writer.output(writer.apply(TN_OP_LESS, parameter, gradient));
+  };
+  const std::string said = refusal({logical, {}}, TN_UNSUPPORTED);
+  EXPECT_NE(said.find("program output 0 is no float; expected float32"), std::string::npos) << said;
+  tn_state state = {sizeof state, TN_FULL, {}, TN_F32, 0, "Bad Name", 0};
+  Recording recording = {kDescent, {}};
+  recording.states = {&state};
+  EXPECT_NE(refusal(recording, TN_PLUGIN_FAULT).find("lower case letters"), std::string::npos);
+  state.name = "m", state.initial = 1e300;
+  EXPECT_NE(refusal(recording, TN_PLUGIN_FAULT).find("which float32 does not hold"), std::string::npos);
+  state.initial = 0, state.reserved2 = 4;
+  EXPECT_NE(refusal(recording, TN_INVALID).find("reserved member of a tn_state is 4"), std::string::npos);
 }
 
 TEST(UpdaterPrograms, AreRecordedOnce) {

@@ -92,7 +92,7 @@ static void mutate_attribute(const char* wanted) {
   MUTATION("attribute_name", rate.name = "1st")
   MUTATION("attribute_twice", rate.name = "flag")
   MUTATION("attribute_of_layers", rate.name = "act")
-  MUTATION("attribute_of_updaters", rate.name = "l1")
+  MUTATION("attribute_of_updaters", flag.name = "l1")
   MUTATION("attribute_kind", rate.kind = 8)
   MUTATION("attribute_size", rate.size = 4)
   MUTATION("attribute_doc", rate.doc = NULL)

@@ -342,8 +342,8 @@ macro_rules! bytes {
 bytes! {
     Abi: 8, Spec: 40, Tensor: 80, Value: 16, Attribute: 72, Attributes: 24, Instruction: 24, ProgramInput: 4,
     ProgramOutput: 8, Program: 40, ErrorReport: 40, Errors: 24, Parallel: 32, Execution: 56, Call: 56, Prepared: 40,
-    Pointwise: 32, Builder: 216, Port: 24, Planner: 104, LayerDescription: 80, LayerType: 64, KernelSite: 136,
-    KernelNeeds: 64, Kernel: 96, Plugin: 144,
+    Pointwise: 32, Builder: 216, Port: 24, Planner: 104, LayerDescription: 80, LayerType: 64, KernelSite: 144,
+    KernelNeeds: 64, Kernel: 112, Plugin: 144,
 }
 
 // ---- the note

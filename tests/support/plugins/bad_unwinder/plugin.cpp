@@ -6,7 +6,7 @@
 #include "../parts.h"
 
 TEST_MARKER("bad_unwinder")
-TEST_NOTE(TEST_JSON(TEST_ABI, "bad_unwinder", "", "[]"))
+TEST_NOTE(TEST_JSON_OF(TEST_ABI, "bad_unwinder", "unwind", "", "[]"))
 
 const tn_plugin* tenon_plugin(void) {
   try {

@@ -111,6 +111,7 @@ static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepa
 static const char* const chain[] = {"softmax", "cross_entropy"};
 static const tn_fusion_pattern fusion = {.size = sizeof(tn_fusion_pattern), .types_count = 2, .types = chain};
 static const tn_dtype dtypes[] = {TN_F32, TN_F64};
+static const char* const attributes[] = {"size"};
 static const tn_kernel kernel = {
     .size = sizeof(tn_kernel),
     .score = 10,
@@ -123,6 +124,9 @@ static const tn_kernel kernel = {
     .query = query,
     .prepare = prepare,
     .fusion = &fusion,
+    .attributes = attributes,
+    .attributes_count = 1,
+    .state_version = 1,
 };
 
 static const tn_kernel* const kernels[] = {&kernel};
