@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,5 +49,13 @@ class StridedPlaces {
 
 // Copies the elements of a dense array, or the rows of a ragged one, to `to` in row-major order.
 void copy_elements(const ArrayView& from, std::byte* to);
+
+struct IndexBeyond {
+  int64_t element = 0;  // its number in row-major order
+  int64_t value = 0;
+};
+
+// Returns the first element of an array of integers, or of the rows of a ragged one, that is not in 0 to limit - 1.
+[[nodiscard]] std::optional<IndexBeyond> first_beyond(const ArrayView& array, int64_t limit);
 
 }  // namespace tenon::core

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host/cli/job/job.h"
-#include "host/cli/slot.h"
+#include "host/cli/job/slot.h"
 
 namespace tenon::cli {
 

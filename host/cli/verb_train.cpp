@@ -6,8 +6,8 @@
 
 #include "host/cli/build.h"
 #include "host/cli/console.h"
-#include "host/cli/initial.h"
 #include "host/cli/interrupt.h"
+#include "host/cli/job/initial.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
 #include "host/cli/saving.h"

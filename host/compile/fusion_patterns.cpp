@@ -133,4 +133,10 @@ std::shared_ptr<KernelSite> fusion_site(const Kernel& kernel, const Chain& chain
   return group;
 }
 
+std::set<std::string> types_of(const Topology& topology) {
+  std::set<std::string> types;
+  for (const LayerRef& leaf : topology.leaves) types.insert(leaf->type);
+  return types;
+}
+
 }  // namespace tenon::host

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,8 @@ using MayBeFused = std::function<bool(const Layer& layer, bool last)>;
 // Returns the site of a chain as one layer, which the caller seals. `members`: the sites of its layers.
 [[nodiscard]] std::shared_ptr<KernelSite> fusion_site(const Kernel& kernel, const Chain& chain,
                                                       std::vector<std::shared_ptr<KernelSite>> members);
+
+// Returns the types of the layers that are lowered, which patterns are sought for.
+[[nodiscard]] std::set<std::string> types_of(const Topology& topology);
 
 }  // namespace tenon::host

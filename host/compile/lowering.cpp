@@ -24,12 +24,6 @@ ValueId Lowered::value_of(const LayerOutput& output) const {
 
 namespace {
 
-std::set<std::string> types_of(const Topology& topology) {
-  std::set<std::string> types;
-  for (const LayerRef& leaf : topology.leaves) types.insert(leaf->type);
-  return types;
-}
-
 class Lowerer {
  public:
   Lowerer(const Topology& topology, Registry& registry, Device& device, const LoweringOptions& options)
@@ -168,18 +162,6 @@ class Lowerer {
       fail(TN_UNSUPPORTED, ComponentName{layer_label(*ref)}, "it has native kernels only, and none for device \"",
            device_.kind(), "\" and ", dtype_name(compute_), refusals_.empty() ? "" : ": ", refusals_);
     }
-  }
-
-  static bool has_sparse_input(const Layer& layer) {
-    return std::any_of(layer.inputs.begin(), layer.inputs.end(), [](const LayerOutput& input) {
-      return input.layer != nullptr && input.layer->outputs.at(input.output).storage == TN_CSR;
-    });
-  }
-
-  // Whether the layer has a dimension whose size its kernel writes.
-  static bool makes_rows(const Layer& layer) {
-    return std::any_of(layer.derived_rows.begin(), layer.derived_rows.end(),
-                       [](const DerivedRows& derived) { return derived.rule == TN_ROWS_DATA; });
   }
 
   // Returns the inputs of a native call for the layer in body_.
@@ -327,12 +309,9 @@ class Lowerer {
     std::vector<KernelCandidate> candidates;
     refusals_.clear();
     for (const Kernel* kernel : registry_.kernels(ref->type, device_.kind(), compute_)) {
-      if (const std::string unknown = unknown_to(*kernel, *ref, *body_.type); !unknown.empty())
-        add_refusal(refusals_, *kernel, unknown);
-      else if (has_sparse_input(*ref))
-        add_refusal(refusals_, *kernel, "native kernels of this version take no sparse (csr) inputs");
-      else
-        add_candidate(candidates, make_site(ref, *kernel), refusals_);
+      const std::string unfit = unfit_for(*kernel, *ref, *body_.type);
+      if (unfit.empty()) add_candidate(candidates, make_site(ref, *kernel), refusals_);
+      if (!unfit.empty()) add_refusal(refusals_, *kernel, unfit);
     }
     if (!needs_kernel) std::erase_if(candidates, [](const KernelCandidate& each) { return each.score <= 0; });
     std::optional<NativeChoice> choice = first_that_takes(candidates, device_, needs_kernel, refusals_);
@@ -414,22 +393,21 @@ class Lowerer {
 
   [[nodiscard]] bool may_be_fused(const Layer& layer, bool last) const {
     const bool dropped = layer.drop_rate > 0 && training_;
-    return layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) && !has_sparse_input(layer) &&
-           layer.role != TN_ROLE_METRIC && (last || !dropped) && !fused_.contains(&layer);
+    return layer.buffers.empty() && layer.carried.empty() && !makes_rows(layer) && layer.role != TN_ROLE_METRIC &&
+           (last || !dropped) && !fused_.contains(&layer);
   }
 
-  // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. The earlier
-  // layers are already recorded: later layers read the outputs of the kernel instead, and fuse() removes recorded nodes
-  // that have lost their readers.
+  // Lowers the chain of layers that ends in `ref` to the best fused kernel; returns false if there is none. Later
+  // layers read the outputs of the kernel, and fuse() removes what was recorded for the earlier layers.
   bool fused_into_kernel(const LayerRef& ref) {
     std::vector<KernelCandidate> candidates;
     for (const Kernel* kernel : fusions_) {
       const Chain chain =
           chain_to(ref, kernel->chain, [this](const Layer& l, bool last) { return may_be_fused(l, last); });
-      const auto is_unknown = [&](const LayerRef& layer) {
-        return !unknown_to(*kernel, *layer, registry_.layer(layer->type)).empty();
+      const auto is_unfit = [&](const LayerRef& layer) {
+        return !unfit_for(*kernel, *layer, registry_.layer(layer->type)).empty();
       };
-      if (chain.empty() || std::any_of(chain.begin(), chain.end(), is_unknown) ||
+      if (chain.empty() || std::any_of(chain.begin(), chain.end(), is_unfit) ||
           !add_candidate(candidates, site_of(chain, *kernel), refusals_))
         continue;
       const int32_t score = candidates.back().score;

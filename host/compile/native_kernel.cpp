@@ -48,7 +48,16 @@ std::string native_label(const KernelSite& site, bool backward) {
               site.kernel->table.name, "\"", backward ? ", backward)" : ")");
 }
 
-std::string unknown_to(const Kernel& kernel, const Layer& layer, const LayerType& type) {
+bool makes_rows(const Layer& layer) {
+  return std::any_of(layer.derived_rows.begin(), layer.derived_rows.end(),
+                     [](const DerivedRows& derived) { return derived.rule == TN_ROWS_DATA; });
+}
+
+std::string unfit_for(const Kernel& kernel, const Layer& layer, const LayerType& type) {
+  const bool sparse = std::any_of(layer.inputs.begin(), layer.inputs.end(), [](const LayerOutput& input) {
+    return input.layer != nullptr && input.layer->outputs.at(input.output).storage == TN_CSR;
+  });
+  if (sparse) return "native kernels of this version take no sparse (csr) inputs";
   if (kernel.plugin == type.plugin) return "";
   const tn_kernel& table = kernel.table;
   if (table.state_version != type.description.state_version)

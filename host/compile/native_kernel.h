@@ -54,8 +54,11 @@ struct FusionSite {
 // the layers without their types.
 [[nodiscard]] std::string native_label(const KernelSite& site, bool backward);
 
-// Returns why the kernel does not know the layer's type as it is, "" if it does or is of the type's own plugin.
-[[nodiscard]] std::string unknown_to(const Kernel& kernel, const Layer& layer, const LayerType& type);
+// Whether the layer has a dimension whose size its kernel writes.
+[[nodiscard]] bool makes_rows(const Layer& layer);
+// Returns why the kernel is not asked about a layer, "" if it is: the layer has a sparse input, or the kernel is of
+// another plugin than the type and does not know the type as it is.
+[[nodiscard]] std::string unfit_for(const Kernel& kernel, const Layer& layer, const LayerType& type);
 
 // A kernel that supports a site, with its score there.
 struct KernelCandidate {

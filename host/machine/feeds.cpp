@@ -6,8 +6,8 @@
 #include <map>
 
 #include "core/alignment.h"
+#include "core/array_view.h"
 #include "core/error.h"
-#include "core/index_limit.h"
 
 namespace tenon::host {
 

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/checked.h"
-#include "core/index_limit.h"
 #include "core/parameter_set.h"
 #include "core/shape.h"
 

@@ -1,5 +1,5 @@
 // The key "init" of a job: initial values from a model file, renamed and skipped. SPDX-License-Identifier: Apache-2.0
-#include "host/cli/initial.h"
+#include "host/cli/job/initial.h"
 
 #include <gmock/gmock.h>
 

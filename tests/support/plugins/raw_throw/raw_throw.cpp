@@ -25,8 +25,10 @@ tn_attribute where_attribute() {
   return result;
 }
 
-tn_status run_kernel(void* binding, const tn_execution*, const tn_call*) {
+tn_status run_kernel(void* binding, const tn_execution*, const tn_call* call) {
   if (binding != nullptr) throw std::runtime_error("thrown by run");
+  std::memcpy(tn_data(call->outputs[0]), tn_data(call->inputs[0]),
+              sizeof(float) * static_cast<size_t>(tn_elements(call->inputs[0])));
   return TN_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/cli/slot.h"
+#include "host/cli/job/slot.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/cli/initial.h"
+#include "host/cli/job/initial.h"
 
 #include <algorithm>
 #include <map>
