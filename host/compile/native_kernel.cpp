@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "host/plugins/callback.h"
+#include "host/plugins/manifest.h"
 
 namespace tenon::host {
 
@@ -239,10 +240,8 @@ Prepared prepared(KernelSite& site, int32_t direction) {
   restore();
   if (made->run == nullptr)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, site.kernel->table.name, " prepared no function");
-  constexpr uint32_t kKnown =
-      TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
-  if ((made->traits & ~kKnown) != 0)
-    fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, "prepare states the unknown traits ", made->traits & ~kKnown);
+  if (const uint32_t unknown = made->traits & ~kKnownTraits; unknown != 0)
+    fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, "prepare states the unknown traits ", unknown);
   return made;
 }
 

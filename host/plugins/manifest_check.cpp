@@ -89,9 +89,8 @@ std::string unknown_of(const LayerDescription& layer) {
 }
 std::string unknown_of(const UpdaterDescription& updater) { return unknown_of(updater.attributes); }
 std::string unknown_of(const ReaderDescription& reader) {
-  constexpr uint32_t kKnown =
-      TN_TRAIT_OWN_THREADS | TN_TRAIT_HOST_CALLBACK | TN_TRAIT_CAPTURABLE | TN_TRAIT_NONDETERMINISTIC;
-  return (reader.traits & ~kKnown) != 0 ? text("traits ", reader.traits & ~kKnown) : unknown_of(reader.attributes);
+  const uint32_t unknown = reader.traits & ~kKnownTraits;
+  return unknown != 0 ? text("traits ", unknown) : unknown_of(reader.attributes);
 }
 std::string unknown_of(const KernelDescription& kernel) {
   if (kernel.chain.size() > kLongestChain) return text("chain of ", kernel.chain.size(), " layers");
@@ -127,13 +126,6 @@ void check_layer(const LayerDescription& layer) {
   check_ports(owner, "output", layer.outputs, TN_PORT_OPTIONAL | TN_PORT_SPARSE);
   Names parameters;
   for (const std::string& suffix : layer.parameters) check_word(owner, "parameter", suffix, parameters);
-  const auto check_variadic = [&](const char* what, const std::vector<Port>& ports) {
-    for (size_t i = 0; i + 1 < ports.size(); ++i)
-      if ((ports[i].flags & TN_PORT_VARIADIC) != 0)
-        fail(TN_REFUSED, owner, ": ", what, " \"", ports[i].name, "\" is variadic but not the last one");
-  };
-  check_variadic("input", layer.inputs);
-  check_variadic("output", layer.outputs);
   if (layer.refused.empty() && layer.outputs.empty() != (layer.role == TN_ROLE_METRIC))
     fail(TN_REFUSED, owner, layer.outputs.empty() ? " has no output" : " is a metric but has outputs");
 }

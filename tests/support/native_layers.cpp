@@ -11,19 +11,13 @@ namespace tenon_tests {
 
 namespace {
 
-int64_t count_of(const tn_tensor& tensor) {
-  int64_t count = 1;
-  for (int32_t i = 0; i < tensor.dl.ndim; ++i) count *= tensor.dl.shape[i];
-  return count;
-}
-
 // Writes, or adds, f(i) to every element of output number `to`; nothing if it is not requested.
 template <typename F>
 void fill(const tn::Call& call, uint32_t to, F&& f) {
   auto* const values = call.out<float>(to);
   if (values == nullptr) return;
   const bool adds = call.adds(to);
-  for (int64_t i = 0; i < count_of(*call.output(to)); ++i) values[i] = f(i) + (adds ? values[i] : 0.0F);
+  for (int64_t i = 0; i < tn_elements(call.output(to)); ++i) values[i] = f(i) + (adds ? values[i] : 0.0F);
 }
 
 // ---- native_square
@@ -284,7 +278,7 @@ class NativeTable {
     const auto* given = call.in<float>(3);
     fill(call, 1, [&](int64_t i) { return given[i]; });
     auto* const rows = call.out<int64_t>(2);
-    for (int64_t i = 0; rows != nullptr && i < count_of(*call.output(2)); ++i) rows[i] = ids[i];
+    for (int64_t i = 0; rows != nullptr && i < tn_elements(call.output(2)); ++i) rows[i] = ids[i];
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "tests/support/fashion.h"
+#include "tests/support/sanitized.h"
 
 namespace tenon_tests {
 
@@ -34,14 +35,6 @@ class AddressSpace {
  private:
   rlimit before_ = {};
 };
-
-bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
 
 struct Outcome {
   tn_status code = TN_OK;

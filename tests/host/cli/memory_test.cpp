@@ -1,17 +1,10 @@
 // The program under limits of its address space: it succeeds, or ends within a minute with a message.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/host/cli/program.h"
+#include "tests/support/sanitized.h"
 
 namespace tenon_tests {
 namespace {
-
-bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
 
 class MemoryTest : public ProgramTest {};
 

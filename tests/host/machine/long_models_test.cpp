@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/fashion.h"
+#include "tests/support/sanitized.h"
 
 namespace tenon_tests {
 
@@ -47,14 +48,6 @@ double seconds(const Host& host, const std::string& type, int length) {
     least = i == 0 ? taken : std::min(least, taken);
   }
   return static_cast<double>(least) / CLOCKS_PER_SEC;
-}
-
-bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
 }
 
 // 8 times as many layers take about 8 times as long; quadratic work would take 64 times as long.
