@@ -14,6 +14,8 @@ namespace tenon::host {
 
 namespace {
 
+constexpr uint64_t kMostWorkspace = uint64_t{1} << 46;  // 64 TiB: sums of such sizes do not overflow
+
 size_t at(ValueId value) { return static_cast<size_t>(value); }
 
 nlohmann::json trait_names(uint32_t traits) {
@@ -112,9 +114,17 @@ void CallArray::prepare(size_t number) {
   Call& call = calls_.emplace_back();
   call.node = number;
   ErrorSink errors(who(node), device_->origin().tags);
-  call.kernel = prepare_call(graph_, node, bounds_, *device_, call.prepared, errors);
+  try {
+    call.kernel = prepare_call(graph_, node, bounds_, *device_, call.prepared, errors);
+  } catch (const Error& error) {
+    if (!error.component().empty()) throw;
+    throw error.with_component(errors.who());
+  }
   if (call.prepared->run == nullptr)
     fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, call.kernel, " prepared no function");
+  if (call.prepared->workspace_bytes > kMostWorkspace)
+    fail(TN_PLUGIN_FAULT, ComponentName{errors.who()}, call.kernel, " asks for a workspace of ",
+         call.prepared->workspace_bytes, " bytes; at most ", kMostWorkspace);
   for (const ValueId input : node.inputs) call.inputs.push_back(input == kNoValue ? nullptr : &tensors_[at(input)]);
   for (const ValueId output : node.outputs) {
     if (output != kNoValue) makers_[at(output)] = {calls_.size() - 1, call.outputs.size()};

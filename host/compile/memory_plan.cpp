@@ -37,10 +37,13 @@ uint64_t live_bound(const std::vector<Life>& lives, size_t nodes) {
 uint64_t bytes_of(const Spec& spec, const std::vector<int64_t>& bounds) {
   const Shape shape = bounded(spec.shape, bounds);
   uint64_t elements = 1;
+  bool fits = true;
   for (const Dim& dim : shape) {
     if (dim.bound < 0) fail(TN_INVALID, "the size of ", to_string(spec), " has no bound");
-    elements = checked_multiply(elements, static_cast<uint64_t>(dim.bound), "tensor bytes");
+    fits &= !__builtin_mul_overflow(elements, static_cast<uint64_t>(dim.bound), &elements);
   }
+  constexpr uint64_t kMostElements = uint64_t{1} << 59;  // their bits can be counted
+  if (!fits || elements > kMostElements) fail(TN_INVALID, to_string(spec), " has too many elements");
   return whole_lines(storage_bytes(spec.dtype, elements, "tensor bytes"), "tensor bytes");
 }
 

@@ -36,7 +36,8 @@ int64_t most_rows(const DerivedRows& derived, const std::vector<int64_t>& bounds
   const int64_t sequences = of(derived.outer.at(0));
   if (derived.rule == TN_ROWS_CONCATENATED)
     return checked_add(rows, bounds.at(static_cast<size_t>(derived.second)), "rows");
-  if (derived.rule == TN_ROWS_FIRST) return std::min(rows, checked_multiply(sequences, derived.count, "rows"));
+  if (derived.rule == TN_ROWS_FIRST)
+    return derived.count > 0 && sequences > rows / derived.count ? rows : sequences * derived.count;
   // floor((n + padding - window) / stride) + 1, summed over the sequences.
   const int64_t each = std::max<int64_t>(checked_add(derived.padding, derived.stride, "rows") - derived.window, 0);
   return checked_add(rows, checked_multiply(sequences, each, "rows"), "rows") / derived.stride;

@@ -212,13 +212,16 @@ KernelDescription kernel_from(const json& value, const std::string& path) {
                               node.integer_or_zero<int32_t>("score"),
                               node.strings("fuses"),
                               ""};
+  std::string unknown;
   for (const std::string& name : node.strings("dtypes")) {
     try {
       result.dtypes.push_back(dtype_from_name(name));
     } catch (const Error&) {
-      result.refused = unknown_value(text("compute type \"", name, "\""));
+      unknown = name;
     }
   }
+  // A kernel that also computes in a type of a later version is offered for the others.
+  if (result.dtypes.empty() && !unknown.empty()) result.refused = unknown_value(text("compute type \"", unknown, "\""));
   return result;
 }
 

@@ -92,11 +92,15 @@ std::string unknown_of(const ReaderDescription& reader) {
   const uint32_t unknown = reader.traits & ~kKnownTraits;
   return unknown != 0 ? text("traits ", unknown) : unknown_of(reader.attributes);
 }
-std::string unknown_of(const KernelDescription& kernel) {
+// Leaves out compute types of later versions, unless the kernel has no others.
+std::string unknown_of(KernelDescription& kernel) {
   if (kernel.chain.size() > kLongestChain) return text("chain of ", kernel.chain.size(), " layers");
-  for (const tn_dtype dtype : kernel.dtypes)
-    if (dtype == TN_COMPUTE || !is_float(dtype)) return text("compute type ", dtype_name(dtype));
-  return "";
+  const auto unknown = [](tn_dtype dtype) { return dtype == TN_COMPUTE || !is_float(dtype); };
+  const auto found = std::find_if(kernel.dtypes.begin(), kernel.dtypes.end(), unknown);
+  if (found == kernel.dtypes.end()) return "";
+  const tn_dtype first = *found;
+  kernel.dtypes.erase(std::remove_if(found, kernel.dtypes.end(), unknown), kernel.dtypes.end());
+  return kernel.dtypes.empty() ? text("compute type ", dtype_name(first)) : "";
 }
 
 template <typename Description>

@@ -338,6 +338,7 @@ static void check_plugin(text* t, const tn_plugin* plugin) {
     refuse(t, "its \"abi\" requires %u.%u, which is newer than what it is built with", plugin->abi.major,
            plugin->abi.required);
   check_size(t, "descriptor", plugin->size, sizeof *plugin);
+  if (plugin->id == NULL && plugin->doc != NULL) refuse(t, "it cannot be described: %s", plugin->doc);
   check_characters(t, "id", plugin->id, "._-");
   if (strchr(plugin->id, '.') == NULL)
     refuse(t, "its id \"%s\" must be a reverse domain, such as \"org.example.name\"", plugin->id);

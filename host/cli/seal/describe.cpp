@@ -89,14 +89,27 @@ std::string read_all(int from) {
   }
 }
 
-// Waits for the child and returns how its process ended, in words.
-std::string end_of(pid_t child) {
+// Waits for the child, which gave no description, and returns the reason.
+std::string failure_of(pid_t child, unsigned seconds) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFSIGNALED(status))
-    return "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
-  return "exit code " + std::to_string(WEXITSTATUS(status));
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    return "its code did not return within " + std::to_string(seconds) + " seconds when it was loaded and described";
+  const std::string how = WIFSIGNALED(status)
+                              ? "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")"
+                              : "exit code " + std::to_string(WEXITSTATUS(status));
+  return "its code ended the process in which it was loaded and described, by " + how;
+}
+
+// Ends this process by SIGALRM in so many seconds.
+void end_in(unsigned seconds) {
+  std::signal(SIGALRM, SIG_DFL);
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  sigprocmask(SIG_UNBLOCK, &alarms, nullptr);
+  alarm(seconds);
 }
 
 [[noreturn]] void fail_system(const char* what) {
@@ -105,7 +118,7 @@ std::string end_of(pid_t child) {
 
 }  // namespace
 
-Described describe_plugin(const fs::path& file, const Image& image) {
+Described describe_plugin(const fs::path& file, const Image& image, unsigned seconds) {
   int ends[2];
   if (pipe(ends) != 0) fail_system("cannot create a pipe");
   std::cout.flush();  // else the child might print it again
@@ -113,6 +126,7 @@ Described describe_plugin(const fs::path& file, const Image& image) {
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
+    end_in(seconds);
     write_all(ends[1], describe_here(file, image).dump(-1, ' ', false, json::error_handler_t::replace));
     _exit(0);
   }
@@ -122,9 +136,9 @@ Described describe_plugin(const fs::path& file, const Image& image) {
   close(ends[0]);
   errno = failure;
   if (child < 0) fail_system("cannot start a process");
-  const std::string end = end_of(child);
+  const std::string failed = failure_of(child, seconds);
   const json described = json::parse(answer, nullptr, false);
-  if (described.is_discarded()) refuse("its code ended the process in which it was loaded and described, by " + end);
+  if (described.is_discarded()) refuse(failed);
   if (described.contains("error")) refuse(described.at("error"));
   return {described.at("manifest"), described.at("without")};
 }

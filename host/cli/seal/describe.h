@@ -17,7 +17,8 @@ struct Described {
 // Loads `file`, whose bytes are `image`, in a child process, calls its tenon_plugin and writes the manifest as the
 // build step of tenon_add_plugin does. If the file cannot be loaded, loads a temporary copy beside it that does not
 // need the libraries that cannot be loaded by their names. Throws Failure(kRefused), naming the reason but not the
-// file: it cannot be loaded, it has no tenon_plugin, its descriptor is refused, its code ended the process.
-[[nodiscard]] Described describe_plugin(const std::filesystem::path& file, const Image& image);
+// file: it cannot be loaded, it has no tenon_plugin, its descriptor is refused, its code ended the process, or did not
+// return within `seconds`.
+[[nodiscard]] Described describe_plugin(const std::filesystem::path& file, const Image& image, unsigned seconds = 60);
 
 }  // namespace tenon::cli

@@ -149,8 +149,8 @@ class Attributes {
   const tn_value& find(const char* name, int32_t kind) const {
     const tn_value* value = tn_find(attributes_, name);
     if (value == nullptr || value->kind != kind)
-      throw std::invalid_argument("the plugin reads attribute \"" + std::string(name) + "\", which is absent or of " +
-                                  "another kind");
+      throw Failure(TN_PLUGIN_FAULT,
+                    "the plugin reads attribute \"" + std::string(name) + "\", which is absent or of another kind");
     return *value;
   }
 

@@ -42,12 +42,14 @@ extern "C" {
 #endif
 
 /* The interface version of these headers. Minor: raised by every addition. Major: raised by incompatible changes. From
- * 0.2 on every later host 0.x runs a plugin that was built with 0.2 or later; only 1.0 may refuse it. 0.2 is in
- * development: it changes until it is released. Plugins built with 0.1 are refused. */
+ * 0.2 on every later host 0.x runs a plugin that was built with 0.2 or later; only 1.0 may refuse it. Plugins built
+ * with 0.1 are refused. */
 #define TN_ABI_MAJOR 0
 #define TN_ABI_MINOR 2
 
-/* A plugin's versions: it was built with {major, built} and needs at least {major, required}. Frozen. */
+/* "Frozen" structs never grow. Their reserved members, too, may get a meaning; 0 keeps the present one.
+ *
+ * A plugin's versions: it was built with {major, built} and needs at least {major, required}. Frozen. */
 typedef struct tn_abi {
   uint16_t major;
   uint16_t built;    /* minor version of the headers it was compiled with */
@@ -66,7 +68,7 @@ enum {
   TN_NOT_FOUND = 3,   /* no such file, type, name */
   TN_UNSUPPORTED = 4, /* understood, but not offered here */
   TN_BAD_DATA = 5,    /* a data or model file is damaged or of another format */
-  TN_BAD_CONFIG = 6,  /* a job or plugin-set file is wrong */
+  TN_BAD_CONFIG = 6,  /* a job file is wrong */
   TN_OUT_OF_MEMORY = 7,
   TN_IO = 8,             /* the system refused to read or write */
   TN_REFUSED = 9,        /* a plugin was not admitted */
@@ -117,7 +119,7 @@ enum {
 enum {
   TN_TRAIT_OWN_THREADS = 1,   /* starts compute threads of its own; the host gives it one thread */
   TN_TRAIT_HOST_CALLBACK = 2, /* calls back into the application; never captured */
-  TN_TRAIT_CAPTURABLE = 4,    /* reads sizes and scalars from device memory only */
+  TN_TRAIT_CAPTURABLE = 4,    /* reads sizes and scalars from device memory only, no dl.shape of a varying dimension */
   TN_TRAIT_NONDETERMINISTIC = 8
 };
 

@@ -17,7 +17,10 @@ enum {
   TN_PORT_SPARSE = 16   /* accepts a TN_CSR value too; other ports never get one */
 };                      /* INTEGER and ANY exclude each other; OPTIONAL and SPARSE are for inputs alone */
 
-/* Static description of one input or output. */
+/* The most that a host takes: 65,536 outputs of a layer, and instructions, inputs and outputs of a program; layers
+ * within layers 32 deep. A later version may take more.
+ *
+ * Static description of one input or output. */
 typedef struct tn_port {
   uint32_t size;
   uint32_t flags;
@@ -149,8 +152,9 @@ enum {
 typedef struct tn_layer_description {
   uint32_t size;
   int32_t role;
-  const char* type; /* lower case, digits, underscore; "vendor.name" outside this project */
-  const char* doc;  /* one paragraph: the formula and its source */
+  const char*
+      type; /* "vendor.name" of lower case letters, digits, underscores; without vendor only in plugins of Tenon */
+  const char* doc; /* one paragraph: the formula and its source */
   uint32_t inputs_count;
   uint32_t outputs_count;
   const tn_port* const* inputs;

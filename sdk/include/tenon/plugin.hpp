@@ -98,20 +98,51 @@ class Plugin {
   tn_plugin table_ = {};
 };
 
-// The descriptor that `describe` fills, made at the first call; null, which hosts refuse, if it throws.
+namespace detail {
+
+// A plugin, or the reason why it could not be described. Memory that is missing may be there at the next call: it is
+// thrown, so that nothing is made.
+template <void (*describe)(Plugin&)>
+class Described {
+ public:
+  Described() {
+    try {
+      describe(plugin_);
+      table_ = plugin_.get();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& thrown) {
+      fail(thrown.what());
+    } catch (...) {
+      fail("an exception of unknown type");
+    }
+  }
+  const tn_plugin* get() const { return table_; }
+
+ private:
+  void fail(const char* reason) {
+    reason_ = reason;
+    failed_.size = sizeof failed_;
+    failed_.abi = {TN_ABI_MAJOR, TN_ABI_MINOR, required_minor(), 0};
+    failed_.doc = reason_.c_str();
+    table_ = &failed_;
+  }
+
+  Plugin plugin_;
+  std::string reason_;
+  tn_plugin failed_ = {};
+  const tn_plugin* table_ = nullptr;
+};
+
+}  // namespace detail
+
+// The descriptor that `describe` fills, made at the first call. If it throws, a descriptor without an id whose doc is
+// the reason, which hosts refuse; null without memory.
 template <void (*describe)(Plugin&)>
 const tn_plugin* entry() noexcept {
-  struct Holder {
-    Holder() {
-      describe(plugin);
-      table = plugin.get();
-    }
-    Plugin plugin;
-    const tn_plugin* table = nullptr;
-  };
   try {
-    static const Holder made;
-    return made.table;
+    static const detail::Described<describe> made;
+    return made.get();
   } catch (...) {
     return nullptr;
   }

@@ -98,7 +98,8 @@ typedef struct tn_reader_type {
   tn_status (*next)(void* instance, const tn_reader_buffers* buffers, int64_t* count);
   /* [io] Samples consumed by next in this pass. */
   int64_t (*position)(void* instance);
-  /* [io] Makes `position` the next sample of a pass. */
+  /* [io] Makes `position`, from 0 to samples, the next sample of a pass. The function may be null (a stream): a pass
+   * then begins where the one before ended, and a training resumes within a pass by reading the samples again. */
   tn_status (*seek)(void* instance, int64_t position);
   /* [any] Returns an optional table by id, or null. The function may be null. */
   const void* (*extension)(void* user, const char* id);

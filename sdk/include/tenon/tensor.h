@@ -11,7 +11,8 @@ extern "C" {
 
 #define TN_MAX_RANK 8
 
-/* DLTensor is part of this interface, as DLPack 0.2 and every version since define it. */
+/* DLTensor is part of this interface. Its layout is that of DLPack 0.2 and every version since; the name `device` of
+ * its second member came with DLPack 0.6. */
 typedef char tn_dltensor_has_48_bytes[sizeof(DLTensor) == 48 && offsetof(DLTensor, device) == 8 &&
                                               offsetof(DLTensor, ndim) == 16 && offsetof(DLTensor, dtype) == 20 &&
                                               offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, strides) == 32 &&

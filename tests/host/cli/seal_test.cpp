@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <tenon/tenon.hpp>
 
+#include "host/cli/seal/describe.h"
 #include "host/cli/seal/image.h"
 #include "tests/host/cli/calls.h"
 
@@ -137,6 +138,21 @@ TEST_F(SealTest, ACrashIsReported) {
   EXPECT_THAT(refused(kRefused, file),
               AllOf(HasSubstr("its code ended the process in which it was loaded and described, by "),
                     testing::ContainsRegex("signal [0-9]+ \\([A-Z]")));
+}
+
+TEST_F(SealTest, ADescriptionThatDoesNotEndIsReported) {
+  const std::string file = install("reserved/reserved_waits.so");
+  try {
+    (void)describe_plugin(file, Image(read(file)), 1);
+    FAIL() << "it was described";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(std::string(failure.what()), "its code did not return within 1 seconds when it was loaded and described");
+  }
+}
+
+TEST_F(SealTest, ADescriptionThatThrowsIsReported) {
+  EXPECT_THAT(refused(kRefused, install("throws/throws.so")),
+              HasSubstr("its descriptor is refused: the plugin: it cannot be described: no cards today"));
 }
 
 TEST_F(SealTest, FilesThatAreNoPlugins) {

@@ -1,7 +1,7 @@
 /* A plugin whose note `tenon plugins seal` fills in. Other plugins are made of this source by macros:
  *   RESERVED_BYTES  the room of the note; 4096 by default
  *   NEEDS_ABSENT    calls a function of a library that is absent, and holds its address
- *   CRASHES, RETURNS_NULL, IS_REFUSED, HAS_NO_ENTRY
+ *   CRASHES, RETURNS_NULL, IS_REFUSED, HAS_NO_ENTRY, WAITS, CANNOT_BE_DESCRIBED
  * Uses no function of libc. SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/plugin.h>
 
@@ -63,6 +63,9 @@ const tn_plugin* tenon_other_plugin(void) { return &plugin; }
 const tn_plugin* tenon_plugin(void) {
 #ifdef CRASHES
   __builtin_trap();
+#endif
+#ifdef WAITS
+  for (volatile int waits = 1; waits != 0;) continue;
 #endif
 #ifdef RETURNS_NULL
   return plugin.size == 0 ? &plugin : NULL;

@@ -1,0 +1,19 @@
+// Its description throws; the wrapper keeps the reason. SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+#include <tenon/plugin.hpp>
+
+#include "../parts.h"
+
+TEST_MARKER("throws")
+TEST_NOTE(TEST_JSON(TEST_ABI, "throws", "", "[]"))
+
+namespace {
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("tenon.test.throws", "1.0.0", "describe throws", "Apache-2.0");
+  throw std::runtime_error("no cards today");
+}
+
+}  // namespace
+
+const tn_plugin* tenon_plugin(void) { return tn::entry<describe>(); }
