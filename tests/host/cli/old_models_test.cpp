@@ -56,6 +56,17 @@ TEST_P(OldModel, AnswersAsItDid) {
   EXPECT_GT(sample, 0u);
 }
 
+TEST_P(OldModel, AnswersTheSameInAnyBatch) {
+  const std::string together = done(run_infer, {"job.toml"}).out;
+  for (const char* batch : {"1", "2", "3", "7", "16"})
+    for (const char* threads : {"1", "2", "3", "4"})
+      EXPECT_EQ(done(run_infer, {"job.toml", "--set", std::string("reader.test.batch=") + batch, "--set",
+                                 std::string("threads=") + threads})
+                    .out,
+                together)
+          << "batch " << batch << ", " << threads << " threads";
+}
+
 TEST_P(OldModel, IsTrainedAgainFromItsJob) {
   fs::remove("model.safetensors");
   done(run_train, {"job.toml", "--passes", "2"});

@@ -1,12 +1,10 @@
-// "tenon.gemm/1" on OpenBLAS, which runs single-threaded: a task of the host's threads is a tile of C.
-//
-// The tiles do not depend on the number of threads, so neither do the bits of the result. Measured on one core (Zen 5,
-// f32, GFLOP/s of a peak near 235): OpenBLAS packs A and B in every call, which is expensive for narrow tiles, but up
-// to M N K = 1e6 it has kernels that do not pack. With C = 128 x 128 and K = 784, tiles of 8 x 128 reach 220, tiles of
-// 16 x 128 (packed) 122, C as one tile 189. If only A is transposed, 32 x 32 is best (229 against 168 with 8 x 128); if
-// only B is, OpenBLAS uses those kernels up to 1200 elements of a tile (8 x 128: 208). For large K or wide C the
-// packing kernels on large tiles are faster: 1024^3 on 512 x 1024 tiles 200, on 32 x 32 tiles 101.
-// SPDX-License-Identifier: Apache-2.0
+// "tenon.gemm/1". What a product gives for a row of A must not depend on the other rows, since these may be other
+// samples: a model answers the same bits for a sample alone and in a batch. Therefore products with A [m, k], whose
+// rows may be samples, run on the kernels of gemm_tile.cpp, for which the order of the sums follows from k alone; the
+// tiles below, which also depend on m, change no bit. Vendors' libraries choose kernels by m (measured with OpenBLAS
+// 0.3.21: docs/decisions.md). If A is transposed, [k, m], m is part of the shape of a sample, or k counts samples, as
+// in the gradients of weights; OpenBLAS computes these products in tiles that follow from m, n and k. A task of the
+// host's threads is a tile of C; the tiles do not depend on the number of threads. SPDX-License-Identifier: Apache-2.0
 #include "primitives/gemm.h"
 
 #include <cblas.h>
@@ -21,29 +19,42 @@
 #include "blas_buffers.h"
 #include "blas_core.h"
 #include "primitives.h"
+#include "gemm_tile.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-constexpr int64_t kSmall = 1000000;  // largest M N K that OpenBLAS multiplies without packing
+// Fewer multiplications than this are one task: a second one would cost more than it saves.
+constexpr int64_t kTaskWork = 65536;
 
-// Returns tiles for the kernels that do not pack, or {0, 0} if OpenBLAS would not use them or they would be slower.
+bool is_transposed(uint32_t flags, uint32_t which) { return (flags & which) != 0; }
+
+// Returns the tiles of products on gemm_tile.cpp. A block of l of the rows of A fits into the second-level cache. Each
+// tile copies its columns of B, so columns are halved first, in multiples of a vector.
+Tiles own_tiles(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kRows = 96, kColumns = 64, kTasks = 8;
+  const auto row = static_cast<double>(n) * static_cast<double>(k);
+  const auto least = static_cast<int64_t>(kTaskWork / std::max(row, 1.0));
+  const auto pieces = [](int64_t size, int64_t piece) { return (size + piece - 1) / piece; };
+  Tiles tiles = {pieces(m, pieces(m, std::max(kRows, least))), n};
+  while (pieces(m, tiles.rows) * pieces(n, tiles.columns) < kTasks) {
+    if (static_cast<double>(tiles.rows) * static_cast<double>(tiles.columns) * static_cast<double>(k) < 4.0 * kTaskWork)
+      break;
+    if (tiles.columns < kColumns) break;
+    tiles.columns = (tiles.columns / 2 + 31) / 32 * 32;
+  }
+  return tiles;
+}
+
+// Returns tiles for OpenBLAS's kernels that do not pack (A^T B, measured on one Zen 5 core, f32: 229 GFLOP/s, others
+// 168), or {0, 0} if OpenBLAS would not use them or they would be slower.
 Tiles small_tiles(int64_t n, int64_t k, uint32_t flags) {
-  const bool a = (flags & TN_TRANSPOSE_A) != 0;
-  const bool b = (flags & TN_TRANSPOSE_B) != 0;
-  if (b && !a && k < 32) return {0, 0};
-  if (a && b) return {0, 0};
-  // Without packing, B is read again for every tile: its elements should fit into the second-level cache.
-  constexpr int64_t kCachedB = 131072;
-  if (n * k > 2 * kCachedB) return {0, 0};
-  const int64_t most = std::min(kSmall / k, b ? int64_t{1200} : kSmall);  // elements of a tile
+  constexpr int64_t kSmall = 1000000;   // largest M N K that OpenBLAS multiplies without packing
+  constexpr int64_t kCachedB = 262144;  // elements of B, which is read again for every tile
   constexpr Tiles kNone = {0, 0};
-  if (a) return most >= 1024 ? Tiles{32, 32} : kNone;
-  if (n * 8 <= most) return {std::min<int64_t>(most / n / 8 * 8, b ? 64 : 32), n};
-  if (most < 1024) return kNone;
-  if (b) return {8, 128};
-  return n >= 64 ? Tiles{16, 64} : kNone;
+  if (is_transposed(flags, TN_TRANSPOSE_B) || n * k > kCachedB || kSmall / k < 1024) return kNone;
+  return {32, 32};
 }
 
 // Returns tiles for the packing kernels. C is halved until there are eight tiles and none has more than kLarge
@@ -71,8 +82,8 @@ Tiles packed_tiles(int64_t m, int64_t n, int64_t k) {
 }  // namespace
 
 Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags) {
-  // Fewer multiplications than this are one tile: a second task would cost more than it saves.
-  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= 65536) return {m, n};
+  if (!is_transposed(flags, TN_TRANSPOSE_A)) return own_tiles(m, n, k);
+  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= kTaskWork) return {m, n};
   // C is one row or column: a tile reads about 2^18 elements of the matrix.
   const int64_t share = std::max<int64_t>(64, (int64_t{1} << 18) / k / 64 * 64);
   if (m == 1) return {1, std::min(share, n)};
@@ -89,20 +100,39 @@ namespace {
 // Records that a tile was left out. Several tasks may call it at once.
 void starve(const Product& run) { std::atomic_ref<bool>(run.starved).store(true, std::memory_order_relaxed); }
 
-// One tile of one batch: C[row : row + rows, column : column + columns] = alpha op(A)[row : row + rows, :] op(B)[:,
-// column : column + columns], or += with ADD. The offsets a, b and c are in elements.
-void multiply(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
-  const bool ta = (run.gemm->flags & TN_TRANSPOSE_A) != 0;
-  const bool tb = (run.gemm->flags & TN_TRANSPOSE_B) != 0;
-  const int64_t a = batch * run.m * run.k + (ta ? row : row * run.k);
+// One tile of one batch, on the kernels of gemm_tile.cpp: C[row : row + rows, column : column + columns].
+void multiply_rowwise(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+  const bool tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
+  const int64_t element = tn_dtype_bytes(run.gemm->dtype);
+  const bool one = run.n == 1;
+  GemmTile tile = {};
+  tile.a = run.a + (batch * run.m * run.k + row * run.k) * element;
+  tile.b = run.b + (batch * run.k * run.n + (tb ? column * run.k : column)) * element;
+  tile.c = run.c + (batch * run.m * run.n + row * run.n + column) * element;
+  tile.rows = rows;
+  tile.columns = columns;
+  tile.depth = run.k;
+  tile.a_row = run.k;
+  tile.b_step = tb || one ? 1 : run.n;
+  tile.b_column = tb ? run.k : 1;
+  tile.c_row = run.n;
+  tile.alpha = run.gemm->alpha;
+  tile.add = run.add;
+  tile_kernel(detect_isa(), run.gemm->dtype == TN_F64, one)(tile);
+}
+
+// The same by OpenBLAS, where A is [k, m]. The offsets a, b and c are in elements.
+void multiply_transposed(const Product& run, int64_t batch, int64_t row, int64_t column, int64_t rows,
+                         int64_t columns) {
+  const bool tb = is_transposed(run.gemm->flags, TN_TRANSPOSE_B);
+  const int64_t a = batch * run.m * run.k + row;
   const int64_t b = batch * run.k * run.n + (tb ? column * run.k : column);
   const int64_t c = batch * run.m * run.n + row * run.n + column;
-  const auto op_a = ta ? CblasTrans : CblasNoTrans;
   const auto op_b = tb ? CblasTrans : CblasNoTrans;
   const auto m = static_cast<blasint>(rows);
   const auto n = static_cast<blasint>(columns);
   const auto k = static_cast<blasint>(run.k);
-  const auto lda = static_cast<blasint>(ta ? run.m : run.k);
+  const auto lda = static_cast<blasint>(run.m);
   const auto ldb = static_cast<blasint>(tb ? run.k : run.n);
   const auto ldc = static_cast<blasint>(run.n);
   const BlasCall permit;
@@ -110,22 +140,22 @@ void multiply(const Product& run, int64_t batch, int64_t row, int64_t column, in
   if (run.gemm->dtype == TN_F32) {
     const auto* pa = reinterpret_cast<const float*>(run.a);
     const auto* pb = reinterpret_cast<const float*>(run.b);
-    cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, k, static_cast<float>(run.gemm->alpha), pa + a, lda, pb + b, ldb,
+    cblas_sgemm(CblasRowMajor, CblasTrans, op_b, m, n, k, static_cast<float>(run.gemm->alpha), pa + a, lda, pb + b, ldb,
                 run.add ? 1.0F : 0.0F, reinterpret_cast<float*>(run.c) + c, ldc);
   } else {
     const auto* pa = reinterpret_cast<const double*>(run.a);
     const auto* pb = reinterpret_cast<const double*>(run.b);
-    cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, k, run.gemm->alpha, pa + a, lda, pb + b, ldb, run.add ? 1.0 : 0.0,
-                reinterpret_cast<double*>(run.c) + c, ldc);
+    cblas_dgemm(CblasRowMajor, CblasTrans, op_b, m, n, k, run.gemm->alpha, pa + a, lda, pb + b, ldb,
+                run.add ? 1.0 : 0.0, reinterpret_cast<double*>(run.c) + c, ldc);
   }
 }
 
-// Elements [first, last) of C if m or n is 1: a matrix-vector product, which needs no packing. With m = 1 the matrix is
-// B and C is [n]; with n = 1 the matrix is A and C is [m].
+// Elements [first, last) of C if A is [k, m] and m or n is 1: a matrix-vector product, which needs no packing. With m =
+// 1 the matrix is B and C is [n]; with n = 1 the matrix is A and C is [m].
 void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t last) {
   const bool is_row = run.m == 1;
   const uint32_t flag = is_row ? TN_TRANSPOSE_B : TN_TRANSPOSE_A;
-  const bool along = (run.gemm->flags & flag) != 0 ? !is_row : is_row;  // the stored matrix is [k, length]
+  const bool along = is_transposed(run.gemm->flags, flag) ? !is_row : is_row;  // the stored matrix is [k, length]
   const int64_t length = is_row ? run.n : run.m;
   const int64_t element = tn_dtype_bytes(run.gemm->dtype);
   const uint8_t* matrix =
@@ -150,22 +180,29 @@ void multiply_vector(const Product& run, int64_t batch, int64_t first, int64_t l
   }
 }
 
-// A call. Tile number `index` is counted by batch, then row of tiles, then column of tiles.
+void multiply(const Product& p, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+  if (!is_transposed(p.gemm->flags, TN_TRANSPOSE_A)) return multiply_rowwise(p, batch, row, column, rows, columns);
+  if (p.m == 1) return multiply_vector(p, batch, column, column + columns);
+  if (p.n == 1) return multiply_vector(p, batch, row, row + rows);
+  multiply_transposed(p, batch, row, column, rows, columns);
+}
+
+// A call. Tile number `index` is counted by batch, then row of tiles, then column of tiles. A task is `share` tiles.
 struct Run {
   Product product;
-  int64_t row_tiles, column_tiles;
+  int64_t row_tiles, column_tiles, count, share;
 };
 
-// Task `index`: computes one tile.
-void run_tile(void* argument, int64_t index, int32_t) {
+// Task `index`: computes its tiles.
+void run_tiles(void* argument, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
   const Product& p = run.product;
-  const int64_t column = index % run.column_tiles * p.tiles.columns;
-  const int64_t row = index / run.column_tiles % run.row_tiles * p.tiles.rows;
-  const int64_t batch = index / run.column_tiles / run.row_tiles;
-  if (p.m == 1) return multiply_vector(p, batch, column, std::min(column + p.tiles.columns, p.n));
-  if (p.n == 1) return multiply_vector(p, batch, row, std::min(row + p.tiles.rows, p.m));
-  multiply(p, batch, row, column, std::min(p.tiles.rows, p.m - row), std::min(p.tiles.columns, p.n - column));
+  for (int64_t i = index * run.share; i < std::min((index + 1) * run.share, run.count); ++i) {
+    const int64_t column = i % run.column_tiles * p.tiles.columns;
+    const int64_t row = i / run.column_tiles % run.row_tiles * p.tiles.rows;
+    const int64_t batch = i / run.column_tiles / run.row_tiles;
+    multiply(p, batch, row, column, std::min(p.tiles.rows, p.m - row), std::min(p.tiles.columns, p.n - column));
+  }
 }
 
 // Sets rows [first, last) of C [batch * m, n] to 0, unless the request is ADD.
@@ -182,15 +219,9 @@ void multiply_rows(const Product& p, int64_t first, int64_t last) {
     const int64_t batch = first / p.m, row = first % p.m;
     const int64_t end = std::min(p.m, row + last - first);
     first += end - row;
-    if (p.m == 1) {
-      multiply_vector(p, batch, 0, p.n);
-    } else if (p.n == 1) {
-      multiply_vector(p, batch, row, end);
-    } else {
-      for (int64_t r = row; r < end; r += p.tiles.rows)
-        for (int64_t c = 0; c < p.n; c += p.tiles.columns)
-          multiply(p, batch, r, c, std::min(p.tiles.rows, end - r), std::min(p.tiles.columns, p.n - c));
-    }
+    for (int64_t r = row; r < end; r += p.tiles.rows)
+      for (int64_t c = 0; c < p.n; c += p.tiles.columns)
+        multiply(p, batch, r, c, std::min(p.tiles.rows, end - r), std::min(p.tiles.columns, p.n - c));
   }
 }
 
@@ -215,7 +246,7 @@ tn_status make_product(const tn_gemm& gemm, const tn_execution& execution, const
   constexpr int64_t kMost = std::numeric_limits<blasint>::max();
   if (std::max({p.m, p.n, p.k}) > kMost)
     return tn_fail(errors, TN_UNSUPPORTED, nullptr, "a product with a side of more than 2^31 - 1");
-  if (p.k > 0) p.tiles = choose_tiles(p.m, p.n, p.k, gemm.flags);
+  if (p.m > 0 && p.n > 0 && p.k > 0) p.tiles = choose_tiles(p.m, p.n, p.k, gemm.flags);
   return TN_OK;
 }
 
@@ -238,7 +269,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   if (call->inputs_count != 2 || call->outputs_count != 1)
     return tn_fail(execution->errors, TN_MISUSE, nullptr, "a product needs two inputs and one output");
   if (call->requests[0] == TN_REQUEST_NONE) return TN_OK;
-  Run run = {{}, 1, 1};
+  Run run = {};
   Product& p = run.product;
   if (const tn_status status = make_product(*static_cast<const tn_gemm*>(binding), *execution, *call, &p);
       status != TN_OK)
@@ -250,11 +281,15 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
   }
   run.row_tiles = (p.m + p.tiles.rows - 1) / p.tiles.rows;
   run.column_tiles = (p.n + p.tiles.columns - 1) / p.tiles.columns;
-  const int64_t count = p.batch * run.row_tiles * run.column_tiles;
-  if (count == 1) {
-    run_tile(&run, 0, 0);
+  run.count = p.batch * run.row_tiles * run.column_tiles;
+  const double work = static_cast<double>(p.tiles.rows) * static_cast<double>(p.tiles.columns) *
+                      static_cast<double>(p.k);  // multiplications of a tile
+  run.share = std::max<int64_t>(1, static_cast<int64_t>(kTaskWork / work));
+  const int64_t tasks = (run.count + run.share - 1) / run.share;
+  if (tasks == 1) {
+    run_tiles(&run, 0, 0);
   } else {
-    execution->parallel->for_each(execution->parallel->self, count, &run_tile, &run);
+    execution->parallel->for_each(execution->parallel->self, tasks, &run_tiles, &run);
   }
   return check_done(execution->errors, p);
 }

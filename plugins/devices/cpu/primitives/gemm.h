@@ -25,7 +25,7 @@ struct Product {
 };
 
 // Returns the tiles into which C [m, n] is cut. They depend on the sizes, the flags and the processor, never on the
-// number of threads. k is at least 1.
+// number of threads. They do not change a bit of the result unless A is transposed. k is at least 1.
 [[nodiscard]] Tiles choose_tiles(int64_t m, int64_t n, int64_t k, uint32_t flags);
 
 // Fills *product for the current sizes. Reports a missing operand and sizes that are negative or too large for BLAS.

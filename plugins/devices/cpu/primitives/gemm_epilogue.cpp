@@ -23,13 +23,17 @@ struct Epilogue {
   std::vector<const tn_tensor*> inputs;
 };
 
-// Returns the least rows of C in a chunk: the rows of a tile, or as many as give work for a few microseconds.
+// Returns the least rows of C in a chunk: those that give work for a few microseconds, and enough for a copy of B to
+// pay if C has many rows. If A is transposed, those of a tile, which the bits of the result depend on.
 int64_t chunk_rows(const tn_gemm& gemm) {
   constexpr double kWorthwhile = 1e6;  // multiplications
   const int64_t m = gemm.m.bound, n = gemm.n.bound, k = gemm.k.bound;
   const auto row = static_cast<double>(n) * static_cast<double>(k);
   const auto least = static_cast<int64_t>(kWorthwhile / std::max(row, 1.0));
-  const int64_t tile = m > 0 && n > 0 && k > 0 ? choose_tiles(m, n, k, gemm.flags).rows : 1;
+  int64_t tile = 1;
+  if (m > 0 && n > 0 && k > 0)
+    tile = (gemm.flags & TN_TRANSPOSE_A) != 0 ? choose_tiles(m, n, k, gemm.flags).rows
+                                              : std::clamp<int64_t>(m / 8, 16, 96);
   return std::max({tile, least, int64_t{1}});
 }
 

@@ -1,0 +1,294 @@
+// Tiles of matrix products. An element of C is computed in one way, wherever it is and whatever is computed with it:
+// the l are cut into blocks of kSumBlock; the sum of a block is a chain of fused multiply-adds in the order of l, from
+// 0; the first sum times alpha is written, or added to C by a fused multiply-add, and the others are added by one each.
+// So no bit of it depends on the number of rows, the place of the row, the tiles, or the width of a vector. If C has
+// one column, 32 (f32) or 16 (f64) chains share the sum instead. A processor without such instructions rounds twice.
+//
+// A strip is a few rows of a tile; its sums are in vector registers. Vectors lie along the columns, of B itself or of a
+// panel: a copy of a few columns of B, on the stack.
+// SPDX-License-Identifier: Apache-2.0
+#include "gemm_tile.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gemm_tile.cpp"
+// clang-format off: Highway needs this order
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "pointwise/targets.h"
+// clang-format on
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "pointwise/loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_AVX3
+constexpr int kStripRows = 8, kSums = 24, kPanelVectors = 3;  // of 32 registers
+#else
+constexpr int kStripRows = 6, kSums = 12, kPanelVectors = 2;  // of 16 registers
+#endif
+constexpr int kMostVectors = 8;
+
+// Elements of a vector.
+template <class T>
+constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
+
+// Vectors along a row of a strip: as many as there are registers for.
+constexpr int most_vectors(int rows) { return std::min(kSums / rows, kMostVectors); }
+
+// One strip by `kVectors` vectors of columns, over one block of l.
+template <class T>
+struct Strip {
+  const T* a;
+  const T* b;
+  T* c;
+  int64_t a_row, b_step, c_row;
+  int64_t depth;
+  int64_t columns;  // of C: more than kVectors - 1 vectors, at most kVectors
+  T alpha;
+  bool add;
+};
+
+template <class T, int kRows, int kVectors>
+void multiply_strip(const Strip<T>& s) {
+  const Tag<T> d;
+  constexpr int64_t kLanes = kWidth<T>;
+  Vector<T> sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  const T* a = s.a;
+  const T* b = s.b;
+  const int64_t a_row = s.a_row, b_step = s.b_step;
+  for (int64_t l = 0; l < s.depth; ++l, ++a, b += b_step) {
+    Vector<T> row[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vector<T> factor = hn::Set(d, a[r * a_row]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
+    }
+  }
+  const Vector<T> alpha = hn::Set(d, s.alpha);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      T* const to = s.c + r * s.c_row + v * kLanes;
+      const int64_t left = s.columns - v * kLanes;
+      if (left >= kLanes) {
+        hn::StoreU(s.add ? hn::MulAdd(alpha, sums[r][v], hn::LoadU(d, to)) : hn::Mul(alpha, sums[r][v]), d, to);
+      } else {
+        store_part(s.add ? hn::MulAdd(alpha, sums[r][v], load_part(to, left)) : hn::Mul(alpha, sums[r][v]), to, left);
+      }
+    }
+  }
+}
+
+template <class T>
+using StripKernel = void (*)(const Strip<T>&);
+
+// Returns the kernel of `rows` rows and `vectors` vectors of columns.
+template <class T>
+StripKernel<T> strip_kernel(int64_t rows, int64_t vectors) {
+  static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    constexpr auto kernel = []<int kRows, int kVectors>(std::integer_sequence<int, kRows, kVectors>) {
+      if constexpr (kVectors <= most_vectors(kRows)) return StripKernel<T>{&multiply_strip<T, kRows, kVectors>};
+      return StripKernel<T>{nullptr};
+    };
+    return std::array{kernel(std::integer_sequence<int, kIndex / kMostVectors + 1, kIndex % kMostVectors + 1>())...};
+  }
+  (std::make_integer_sequence<int, kStripRows * kMostVectors>());
+  return kKernels[static_cast<size_t>((rows - 1) * kMostVectors + vectors - 1)];
+}
+
+// Copies B [depth, columns] to panel [depth, width], where `width` is a multiple of a vector; the columns behind
+// `columns` are undefined. `readable`: elements from b to the end of the tile's B, which a whole vector may read.
+template <class T>
+void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64_t width, int64_t readable, T* panel) {
+  const Tag<T> d;
+  constexpr int64_t kLanes = kWidth<T>;
+  for (int64_t l = 0; l < depth; ++l, b += b_step, readable -= b_step, panel += width)
+    for (int64_t j = 0; j < width; j += kLanes)
+      hn::StoreU(j + kLanes <= readable ? hn::LoadU(d, b + j) : load_part(b + j, columns - j), d, panel + j);
+}
+
+// The same if B is stored [columns, depth]; the columns behind `columns` are 0.
+template <class T>
+void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, int64_t width, T* panel) {
+  int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<T, 16 / sizeof(T)> d;
+  constexpr int64_t kBlock = 16 / sizeof(T);  // squares of kBlock x kBlock are transposed in registers
+  for (; j + kBlock <= columns; j += kBlock) {
+    const T* from = b + j * b_column;
+    int64_t l = 0;
+    for (; l + kBlock <= depth; l += kBlock) {
+      T* const to = panel + l * width + j;
+      const auto r0 = hn::LoadU(d, from + l), r1 = hn::LoadU(d, from + b_column + l);
+      if constexpr (kBlock == 2) {
+        hn::StoreU(hn::InterleaveLower(d, r0, r1), d, to);
+        hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + width);
+      } else {
+        const auto r2 = hn::LoadU(d, from + 2 * b_column + l), r3 = hn::LoadU(d, from + 3 * b_column + l);
+        const auto p0 = hn::InterleaveLower(d, r0, r2), p1 = hn::InterleaveUpper(d, r0, r2);
+        const auto q0 = hn::InterleaveLower(d, r1, r3), q1 = hn::InterleaveUpper(d, r1, r3);
+        hn::StoreU(hn::InterleaveLower(d, p0, q0), d, to);
+        hn::StoreU(hn::InterleaveUpper(d, p0, q0), d, to + width);
+        hn::StoreU(hn::InterleaveLower(d, p1, q1), d, to + 2 * width);
+        hn::StoreU(hn::InterleaveUpper(d, p1, q1), d, to + 3 * width);
+      }
+    }
+    for (; l < depth; ++l)
+      for (int64_t i = 0; i < kBlock; ++i) panel[l * width + j + i] = from[i * b_column + l];
+  }
+#endif
+  for (; j < width; ++j)
+    for (int64_t l = 0; l < depth; ++l) panel[l * width + j] = j < columns ? b[j * b_column + l] : T{0};
+}
+
+// Multiplies all rows of a tile by the columns of `b`, which `vectors` vectors hold, over one block of l.
+template <class T>
+void multiply_rows(Strip<T> s, int64_t rows, int64_t vectors) {
+  int64_t strips = (rows + kStripRows - 1) / kStripRows;
+  while (strips > 0) {  // strips of about equal height
+    const int64_t height = (rows + strips - 1) / strips;
+    strip_kernel<T>(height, vectors)(s);
+    s.a += height * s.a_row;
+    s.c += height * s.c_row;
+    rows -= height;
+    --strips;
+  }
+}
+
+// Multiplies the columns of a tile over the block of l that begins at `first`. B is copied if its columns are not
+// contiguous, for the part of a vector at the end, and if several strips would read it from farther caches: for many
+// rows, or if the rows of B are so far apart that few of them fit into the first-level cache at once.
+template <class T>
+void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
+  HWY_ALIGN T panel[kSumBlock * kPanelVectors * kWidth<T>];
+  constexpr int64_t kLanes = kWidth<T>, kPanel = kPanelVectors * kLanes;
+  constexpr int64_t kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
+  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > kStripRows && t.b_step >= kFar);
+  const int64_t in_place = most_vectors(static_cast<int>(std::min<int64_t>(t.rows, kStripRows)));
+  const T* const b = static_cast<const T*>(t.b) + first * t.b_step;
+  T* const c = s.c;
+  for (int64_t j = 0; j < t.columns; j += s.columns) {
+    const int64_t left = t.columns - j;
+    s.c = c + j;
+    s.b = b + j * t.b_column;
+    if (!copies && (left > kPanel || left % kLanes == 0)) {
+      const int64_t vectors = std::min(in_place, left / kLanes);
+      s.b_step = t.b_step;
+      s.columns = vectors * kLanes;
+      multiply_rows(s, t.rows, vectors);
+      continue;
+    }
+    const int64_t vectors = std::min<int64_t>(kPanelVectors, (left + kLanes - 1) / kLanes);
+    s.columns = std::min(left, vectors * kLanes);
+    if (t.b_column == 1) {
+      copy_rows(s.b, t.b_step, s.depth, s.columns, vectors * kLanes, (t.depth - first - 1) * t.b_step + left, panel);
+    } else {
+      copy_columns(s.b, t.b_column, s.depth, s.columns, vectors * kLanes, panel);
+    }
+    s.b = panel;
+    s.b_step = vectors * kLanes;
+    multiply_rows(s, t.rows, vectors);
+  }
+}
+
+// Returns the sum of the lanes: the upper half is added to the lower half until one lane is left.
+template <class D>
+HWY_INLINE hn::TFromD<D> fold(D d, hn::Vec<D> v) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    return fold(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+#endif
+  return (void)d, hn::GetLane(v);
+}
+
+// C [rows, 1]. 32 (f32) or 16 (f64) chains: number i sums the terms i, i + kChains, i + 2 kChains, ...; then the upper
+// half of the chains is added to the lower half until one is left. The rows of A and the column of B are contiguous.
+template <class T>
+void multiply_column(const GemmTile& t) {
+  constexpr int64_t kLanes = kWidth<T>, kChains = 128 / sizeof(T);
+  constexpr int kVectors = kChains / kLanes;
+  const Tag<T> d;
+  const auto* a = static_cast<const T*>(t.a);
+  const auto* const b = static_cast<const T*>(t.b);
+  auto* c = static_cast<T*>(t.c);
+  const auto alpha = static_cast<T>(t.alpha);
+  const int64_t whole = t.depth / kChains * kChains, vectors = (t.depth - whole) / kLanes;
+  const int64_t part = t.depth % kLanes;
+  const Vector<T> last = part > 0 ? load_part(b + t.depth - part, part) : hn::Zero(d);
+  for (int64_t row = 0; row < t.rows; ++row, a += t.a_row, c += t.c_row) {
+    Vector<T> sums[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
+    for (int64_t l = 0; l < whole; l += kChains)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        sums[v] = hn::MulAdd(hn::LoadU(d, a + l + v * kLanes), hn::LoadU(d, b + l + v * kLanes), sums[v]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t l = whole + v * kLanes;
+      if (v < vectors) {
+        sums[v] = hn::MulAdd(hn::LoadU(d, a + l), hn::LoadU(d, b + l), sums[v]);
+      } else if (v == vectors && part > 0) {
+        sums[v] = hn::MulAdd(load_part(a + l, part), last, sums[v]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int half = kVectors / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+      for (int v = 0; v < half; ++v) sums[v] = hn::Add(sums[v], sums[half + v]);
+    const T sum = fold(d, sums[0]);
+    *c = t.add ? std::fma(alpha, sum, *c) : alpha * sum;
+  }
+}
+
+template <class T>
+void multiply_tile(const GemmTile& t) {
+  Strip<T> s = {};
+  s.c = static_cast<T*>(t.c);
+  s.a_row = t.a_row;
+  s.c_row = t.c_row;
+  s.alpha = static_cast<T>(t.alpha);
+  s.add = t.add;
+  for (int64_t l = 0; l < t.depth; l += kSumBlock) {
+    s.depth = std::min(kSumBlock, t.depth - l);
+    s.a = static_cast<const T*>(t.a) + l;
+    multiply_block(t, s, l);
+    s.add = true;
+  }
+}
+
+}  // namespace
+
+TileKernel find_tile(bool wide, bool column) {
+  if (column) return wide ? &multiply_column<double> : &multiply_column<float>;
+  return wide ? &multiply_tile<double> : &multiply_tile<float>;
+}
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+TileKernel tile_kernel(Isa isa, bool wide, bool column) { TENON_CHOOSE(isa, find_tile(wide, column)); }
+
+}  // namespace tenon::cpu
+#endif

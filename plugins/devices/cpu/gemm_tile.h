@@ -1,0 +1,33 @@
+// One tile of a matrix product, on the calling thread. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "pointwise/kernels.h"
+
+namespace tenon::cpu {
+
+// C [rows, columns] = alpha A B, or += if `add`. A [rows, depth] is at a + row * a_row + l, B [depth, columns] at
+// b + l * b_step + column * b_column, C at c + row * c_row + column; strides are in elements, and b_step or b_column is
+// 1. depth is at least 1.
+struct GemmTile {
+  const void* a;
+  const void* b;
+  void* c;
+  int64_t rows, columns, depth;
+  int64_t a_row;
+  int64_t b_step, b_column;
+  int64_t c_row;
+  double alpha;
+  bool add;
+};
+
+// Terms of a block of a sum (gemm_tile.cpp).
+inline constexpr int64_t kSumBlock = 256;
+
+using TileKernel = void (*)(const GemmTile& tile);
+// Returns the kernel of float32, or of float64 if `wide`. `column`: that of products whose C has one column; the bytes
+// of B are then those of [depth].
+[[nodiscard]] TileKernel tile_kernel(Isa isa, bool wide, bool column);
+
+}  // namespace tenon::cpu
