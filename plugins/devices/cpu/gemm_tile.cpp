@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "pointwise/loops-inl.h"
@@ -39,6 +40,10 @@ constexpr int kMostVectors = 8;
 // Elements of a vector.
 template <class T>
 constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
+// Columns of a panel.
+template <class T>
+constexpr int64_t kPanel = kPanelVectors* kWidth<T>;
+constexpr int kGroup = HWY_TARGET == HWY_AVX3 ? 2 : 4;  // panels that are copied at once
 
 // Vectors along a row of a strip: as many as there are registers for.
 constexpr int most_vectors(int rows) { return std::min(kSums / rows, kMostVectors); }
@@ -112,20 +117,30 @@ StripKernel<T> strip_kernel(int64_t rows, int64_t vectors) {
   return kKernels[static_cast<size_t>((rows - 1) * kMostVectors + vectors - 1)];
 }
 
-// Copies B [depth, columns] to panel [depth, width], where `width` is a multiple of a vector; the columns behind
-// `columns` are undefined. `readable`: elements from b to the end of the tile's B, which a whole vector may read.
+// Copies B [depth, columns] to panels [kSumBlock, kPanel], one after the other; columns behind the last are undefined.
+// `readable`: elements from b to the end of the tile's B, which a whole vector may read.
 template <class T>
-void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64_t width, int64_t readable, T* panel) {
+void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64_t readable, T* panels) {
   const Tag<T> d;
   constexpr int64_t kLanes = kWidth<T>;
-  for (int64_t l = 0; l < depth; ++l, b += b_step, readable -= b_step, panel += width)
-    for (int64_t j = 0; j < width; j += kLanes)
-      hn::StoreU(j + kLanes <= readable ? hn::LoadU(d, b + j) : load_part(b + j, columns - j), d, panel + j);
+  const int64_t vectors = (columns + kLanes - 1) / kLanes;
+  int64_t at[kGroup * kPanelVectors];  // of a vector of a row, from the row's place in the first panel
+  for (int64_t v = 0; v < vectors; ++v) at[v] = v / kPanelVectors * kSumBlock * kPanel<T> + v % kPanelVectors * kLanes;
+  for (int64_t l = 0; l < depth; ++l, b += b_step, readable -= b_step, panels += kPanel<T>) {
+    if (vectors * kLanes <= readable) {
+      for (int64_t v = 0; v < vectors; ++v) hn::StoreU(hn::LoadU(d, b + v * kLanes), d, panels + at[v]);
+    } else {
+      for (int64_t v = 0; v + 1 < vectors; ++v) hn::StoreU(hn::LoadU(d, b + v * kLanes), d, panels + at[v]);
+      const int64_t last = (vectors - 1) * kLanes;
+      hn::StoreU(load_part(b + last, columns - last), d, panels + at[vectors - 1]);
+    }
+  }
 }
 
-// The same if B is stored [columns, depth]; the columns behind `columns` are 0.
+// Copies B, stored [columns, depth], to one panel, whose columns behind the last are 0.
 template <class T>
-void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, int64_t width, T* panel) {
+void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, T* panel) {
+  constexpr int64_t width = kPanel<T>;
   int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<T, 16 / sizeof(T)> d;
@@ -157,17 +172,37 @@ void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, 
     for (int64_t l = 0; l < depth; ++l) panel[l * width + j] = j < columns ? b[j * b_column + l] : T{0};
 }
 
-// Multiplies all rows of a tile by the columns of `b`, which `vectors` vectors hold, over one block of l.
+// Columns of B that a tile multiplies at once: `s.columns` columns at s.b, by `step` a time, each time `distance`
+// elements farther.
+struct Columns {
+  int64_t step, distance;
+};
+
+// Multiplies all rows of a tile by columns of B, over one block of l. The rows of A are copied if they are so far apart
+// that they share few sets of the first-level cache.
 template <class T>
-void multiply_rows(Strip<T> s, int64_t rows, int64_t vectors) {
-  int64_t strips = (rows + kStripRows - 1) / kStripRows;
-  while (strips > 0) {  // strips of about equal height
-    const int64_t height = (rows + strips - 1) / strips;
-    strip_kernel<T>(height, vectors)(s);
-    s.a += height * s.a_row;
-    s.c += height * s.c_row;
-    rows -= height;
-    --strips;
+void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
+  constexpr int64_t kFar = 4096 / sizeof(T);
+  HWY_ALIGN T copy[kStripRows * kSumBlock];
+  const bool copies = all.a_row % kFar == 0 && rows > 1;
+  Strip<T> s = all;
+  for (int64_t strips = (rows + kStripRows - 1) / kStripRows, row = 0; strips > 0; --strips) {
+    const int64_t height = (rows - row + strips - 1) / strips;  // strips of about equal height
+    const T* const from = all.a + row * all.a_row;
+    s.a = from;
+    if (copies) {
+      for (int64_t r = 0; r < height; ++r)
+        std::memcpy(copy + r * kSumBlock, from + r * all.a_row, static_cast<size_t>(s.depth) * sizeof(T));
+      s.a = copy;
+      s.a_row = kSumBlock;
+    }
+    s.b = all.b;
+    for (int64_t j = 0; j < all.columns; j += by.step, s.b += by.distance) {
+      s.columns = std::min(by.step, all.columns - j);
+      s.c = all.c + row * all.c_row + j;
+      strip_kernel<T>(height, (s.columns + kWidth<T> - 1) / kWidth<T>)(s);
+    }
+    row += height;
   }
 }
 
@@ -176,10 +211,10 @@ void multiply_rows(Strip<T> s, int64_t rows, int64_t vectors) {
 // rows, or if the rows of B are so far apart that few of them fit into the first-level cache at once.
 template <class T>
 void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
-  HWY_ALIGN T panel[kSumBlock * kPanelVectors * kWidth<T>];
-  constexpr int64_t kLanes = kWidth<T>, kPanel = kPanelVectors * kLanes;
-  constexpr int64_t kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
-  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > kStripRows && t.b_step >= kFar);
+  constexpr int64_t kLanes = kWidth<T>, kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
+  HWY_ALIGN T panels[kGroup * kSumBlock * kPanel<T>];
+  const bool is_far = t.b_step >= kFar;
+  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > kStripRows && is_far);
   const int64_t in_place = most_vectors(static_cast<int>(std::min<int64_t>(t.rows, kStripRows)));
   const T* const b = static_cast<const T*>(t.b) + first * t.b_step;
   T* const c = s.c;
@@ -187,23 +222,21 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
     const int64_t left = t.columns - j;
     s.c = c + j;
     s.b = b + j * t.b_column;
-    if (!copies && (left > kPanel || left % kLanes == 0)) {
-      const int64_t vectors = std::min(in_place, left / kLanes);
+    if (!copies && (left > kPanel<T> || left % kLanes == 0)) {
       s.b_step = t.b_step;
-      s.columns = vectors * kLanes;
-      multiply_rows(s, t.rows, vectors);
+      s.columns = std::min(in_place, left / kLanes) * kLanes;
+      multiply_rows(s, t.rows, {s.columns, 0});
       continue;
     }
-    const int64_t vectors = std::min<int64_t>(kPanelVectors, (left + kLanes - 1) / kLanes);
-    s.columns = std::min(left, vectors * kLanes);
+    s.columns = std::min(left, kPanel<T> * (is_far ? kGroup : 1));
     if (t.b_column == 1) {
-      copy_rows(s.b, t.b_step, s.depth, s.columns, vectors * kLanes, (t.depth - first - 1) * t.b_step + left, panel);
+      copy_rows(s.b, t.b_step, s.depth, s.columns, (t.depth - first - 1) * t.b_step + left, panels);
     } else {
-      copy_columns(s.b, t.b_column, s.depth, s.columns, vectors * kLanes, panel);
+      copy_columns(s.b, t.b_column, s.depth, s.columns, panels);
     }
-    s.b = panel;
-    s.b_step = vectors * kLanes;
-    multiply_rows(s, t.rows, vectors);
+    s.b = panels;
+    s.b_step = kPanel<T>;
+    multiply_rows(s, t.rows, {kPanel<T>, kSumBlock * kPanel<T>});
   }
 }
 
