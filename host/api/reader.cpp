@@ -132,6 +132,8 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
   return api::call(host, error, [&](Host& it) {
     const tn_reader_options given = api::sized(options, "options");
     api::required(reader, "reader");
+    if ((given.flags & ~uint32_t{TN_READER_SCHEMA}) != 0)
+      fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; known: TN_READER_SCHEMA");
     std::vector<SlotNames> names = api::names(given.names, given.names_count, "options.names");
     std::erase_if(names, [](const SlotNames& known) { return known.names == nullptr; });
     const ReaderType& type = it.registry.reader(api::string(given.type, "options.type"));
@@ -144,10 +146,15 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
                  {"shards", shards},
                  {"seed", given.seed}};
     for (const auto& [name, value] : attributes) step["attributes"][name] = to_json(value);
-    *reader = hold(it,
-                   open_reader(type, attributes, given.directory == nullptr ? "." : given.directory, given.shard,
-                               shards, it.services.get(), nullptr, names, given.seed),
-                   json::array({std::move(step)}));
+    ReaderSettings settings;
+    if (given.directory != nullptr) settings.directory = given.directory;
+    settings.shard = given.shard;
+    settings.shards = shards;
+    settings.names = std::move(names);
+    settings.seed = given.seed;
+    settings.schema_alone = (given.flags & TN_READER_SCHEMA) != 0;
+    *reader =
+        hold(it, open_reader(type, attributes, it.services.get(), std::move(settings)), json::array({std::move(step)}));
   });
 }
 

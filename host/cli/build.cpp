@@ -144,19 +144,19 @@ std::vector<Names> names_for(const JobReader& reader, const JobSource& source, c
 }
 
 Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source,
-                   const std::vector<Names>& known) {
+                   const std::vector<Names>& known, bool schema_alone) {
   Reader opened = host.reader(source.type, source.attributes, job.directory, static_cast<uint32_t>(reader.shard),
                               static_cast<uint32_t>(reader.shards), names_for(reader, source, known),
-                              static_cast<uint64_t>(job.seed));
+                              static_cast<uint64_t>(job.seed), schema_alone);
   return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
 }
 
 Reader open_parts(const Host& host, const Job& job, const JobReader& reader, const std::string& what,
-                  const std::vector<Names>& known) {
+                  const std::vector<Names>& known, bool schema_alone) {
   std::vector<Reader> parts;
   for (const JobSource& part : reader.parts) {
     try {
-      parts.push_back(open_source(host, job, reader, part, known));
+      parts.push_back(open_source(host, job, reader, part, known, schema_alone));
     } catch (const Error& error) {
       rethrow_at(error, host,
                  {"reader",
@@ -186,12 +186,12 @@ Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, b
 }  // namespace
 
 OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
-                       const std::vector<Names>& known) {
+                       const std::vector<Names>& known, bool schema_alone) {
   OpenReader open;
   const std::string what = "[reader." + reader.name + "]";
   try {
-    Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known)
-                                          : open_parts(host, job, reader, what, known);
+    Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known, schema_alone)
+                                          : open_parts(host, job, reader, what, known, schema_alone);
     if (reader.first_n) samples = std::move(samples).first_n(*reader.first_n);
     if (reader.shuffle && !in_order)
       samples = std::move(samples).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);

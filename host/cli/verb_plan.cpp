@@ -89,7 +89,7 @@ int run_plan(const Arguments& arguments) {
   const Job job = common.load(options, options.operand(0));
   const Host host = common.host(job.threads);
   const JobReader& reader = reader_of(job, inference && job.test ? "test" : "train");
-  const OpenReader open = open_reader(host, job, reader, inference);
+  const OpenReader open = open_reader(host, job, reader, inference, {}, true);
   Topology topology(host, job, reader, open);
   const Layers outputs = topology.layers(topology.outputs());
   const Parameters parameters = host.declare(outputs);

@@ -19,19 +19,19 @@ namespace {
 // A plugin's reader. Checks everything that the plugin returns.
 class PluginReader final : public CountingReader {
  public:
-  PluginReader(const ReaderType& type, const Values& attributes, const std::string& directory, uint32_t shard,
-               uint32_t shards, const tn_services* services, volatile int32_t* cancel,
-               const std::vector<SlotNames>& names, uint64_t seed)
+  PluginReader(const ReaderType& type, const Values& attributes, const tn_services* services,
+               const ReaderSettings& settings)
       : type_(type),
         who_("reader \"" + type.description.type + "\""),
         sink_(who_, type.tags),
-        cancel_(cancel != nullptr ? cancel : &cancelled_) {
-    if (shards < 1 || shard >= shards)
-      fail(TN_INVALID, ComponentName{who_}, "shard ", shard, " of ", shards, " does not exist");
+        cancel_(settings.cancel != nullptr ? settings.cancel : &cancelled_),
+        schema_alone_(settings.schema_alone) {
+    if (settings.shards < 1 || settings.shard >= settings.shards)
+      fail(TN_INVALID, ComponentName{who_}, "shard ", settings.shard, " of ", settings.shards, " does not exist");
     try {
-      open(attributes, directory, shard, shards, services, names, seed);
+      open(attributes, services, settings);
       adopt_schema();
-      for (const SlotNames& known : names)
+      for (const SlotNames& known : settings.names)
         for (const Slot& slot : slots_)
           if (slot.name == known.slot) require_known(who_, slot, *known.names);
     } catch (...) {
@@ -48,6 +48,7 @@ class PluginReader final : public CountingReader {
   [[nodiscard]] bool indexed() const override { return type_.table.read_at != nullptr && size_ >= 0; }
 
   int64_t next(SampleBlock& to, int64_t most) override {
+    require_data();
     require_room(who_.c_str(), most);
     most = std::min(most, room_for_next());
     int64_t count = 0;
@@ -76,6 +77,7 @@ class PluginReader final : public CountingReader {
   }
 
   void read_at(const int64_t* indices, int64_t count, SampleBlock& to) override {
+    require_data();
     if (!indexed()) fail(TN_UNSUPPORTED, ComponentName{who_}, "samples cannot be read by index");
     require_indices(who_.c_str(), indices, count, size_);
     if (count <= 0) return;
@@ -87,6 +89,7 @@ class PluginReader final : public CountingReader {
 
   void seek(int64_t pass, int64_t position) override {
     require_place(who_.c_str(), pass, position, size_);
+    require_data();
     begin_pass(pass);
     sink_.check(call_plugin(type_, who_, io("seek"), type_.table.seek, instance_, position));
     place(pass, position);
@@ -103,6 +106,11 @@ class PluginReader final : public CountingReader {
   template <typename... Parts>
   [[noreturn]] void fault(const Parts&... parts) const {
     throw Error(TN_PLUGIN_FAULT, text(who_, " of plugin \"", type_.plugin, "\": ", parts...), who_);
+  }
+
+  void require_data() const {
+    if (schema_alone_)
+      fail(TN_MISUSE, ComponentName{who_}, "it was opened for its schema alone; samples cannot be read");
   }
 
   [[nodiscard]] TaggedFunction io(const char* name) const { return {Tag::kIo, name, this}; }
@@ -128,8 +136,7 @@ class PluginReader final : public CountingReader {
     if (instance_ != nullptr) free_by_plugin(type_, who_, io("close"), type_.table.close, instance_);
   }
 
-  void open(const Values& attributes, const std::string& directory, uint32_t shard, uint32_t shards,
-            const tn_services* services, const std::vector<SlotNames>& names, uint64_t seed) {
+  void open(const Values& attributes, const tn_services* services, const ReaderSettings& settings) {
     std::vector<Value> values;
     try {
       values = resolve(type_.description.attributes, attributes);
@@ -139,15 +146,16 @@ class PluginReader final : public CountingReader {
     const AttributesView view(type_.description.attributes, values);
     tn_reader_open open = {};
     open.size = sizeof open;
-    open.shard = shard;
-    open.shards = shards;
+    open.shard = settings.shard;
+    open.shards = settings.shards;
+    open.flags = settings.schema_alone ? TN_OPEN_SCHEMA : 0;
     open.services = services;
     open.errors = sink_.get();
     open.attributes = view.get();
-    open.directory = directory.c_str();
+    open.directory = settings.directory.c_str();
     open.cancel = cancel_;
-    open.seed = seed;
-    std::vector<SlotNames> whole = names;
+    open.seed = settings.seed;
+    std::vector<SlotNames> whole = settings.names;
     std::erase_if(whole, [](const SlotNames& known) { return known.names->texts.empty(); });
     const NamesTable lists(std::move(whole));
     open.names = lists.data();
@@ -215,6 +223,7 @@ class PluginReader final : public CountingReader {
   ErrorSink sink_;
   volatile int32_t cancelled_ = 0;
   volatile int32_t* const cancel_;
+  const bool schema_alone_;
   void* instance_ = nullptr;
   const tn_pass* passes_ = nullptr;
   std::vector<Slot> slots_;
@@ -225,10 +234,9 @@ class PluginReader final : public CountingReader {
 
 }  // namespace
 
-std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
-                                    uint32_t shard, uint32_t shards, const tn_services* services,
-                                    volatile int32_t* cancel, const std::vector<SlotNames>& names, uint64_t seed) {
-  return std::make_unique<PluginReader>(type, attributes, directory, shard, shards, services, cancel, names, seed);
+std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const tn_services* services,
+                                    ReaderSettings settings) {
+  return std::make_unique<PluginReader>(type, attributes, services, settings);
 }
 
 void require_known(const std::string& who, const Slot& slot, const Names& known) {

@@ -47,13 +47,20 @@ class Reader {
   virtual void cancel(bool on) = 0;
 };
 
-// Opens a plugin's reader; `type` and `services` must outlive it. cancel: a flag that acts like Reader::cancel and also
-// interrupts the opening; valid as long as the reader; null: Reader::cancel alone. names: names of slots that those of
-// the reader must agree with; ignored for slots that the reader lacks or does not name. seed: of its random choices.
-std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const std::string& directory,
-                                    uint32_t shard, uint32_t shards, const tn_services* services,
-                                    volatile int32_t* cancel = nullptr, const std::vector<SlotNames>& names = {},
-                                    uint64_t seed = 0);
+struct ReaderSettings {
+  std::string directory = ".";  // of relative paths
+  uint32_t shard = 0, shards = 1;
+  // A flag that acts like Reader::cancel and also interrupts the opening; valid as long as the reader; null:
+  // Reader::cancel alone.
+  volatile int32_t* cancel = nullptr;
+  // Names of slots that those of the reader must agree with; ignored for slots that the reader lacks or does not name.
+  std::vector<SlotNames> names;
+  uint64_t seed = 0;          // of its random choices
+  bool schema_alone = false;  // slots and size are wanted alone: samples cannot be read
+};
+// Opens a plugin's reader; `type` and `services` must outlive it.
+std::unique_ptr<Reader> open_reader(const ReaderType& type, const Values& attributes, const tn_services* services,
+                                    ReaderSettings settings = {});
 // Throws TN_INVALID if the names of a reader's slot contradict `known`. `who` is the reader, for the message.
 void require_known(const std::string& who, const Slot& slot, const Names& known);
 

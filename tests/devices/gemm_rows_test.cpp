@@ -53,9 +53,11 @@ T defined_sum(const Shape& s, const T* a, const T* b, const T* c) {
     return joined(chains[0], c);
   }
   T result = 0;
-  for (int64_t first = 0; first < s.k; first += 256) {
+  constexpr int64_t kMost = sizeof(T) == 4 ? 320 : 256;
+  const int64_t blocks = (s.k + kMost - 1) / kMost, block = (s.k + blocks - 1) / std::max<int64_t>(blocks, 1);
+  for (int64_t first = 0; first < s.k; first += block) {
     T sum = 0;
-    for (int64_t l = first; l < std::min(first + 256, s.k); ++l) sum = multiply_add(a[l], b[l], sum);
+    for (int64_t l = first; l < std::min(first + block, s.k); ++l) sum = multiply_add(a[l], b[l], sum);
     result = joined(sum, first > 0 ? &result : c);
   }
   return result;
@@ -152,7 +154,7 @@ class GemmRows : public testing::Test {
 
 TEST_F(GemmRows, AreSumsInADefinedOrder) {
   for (const int64_t n : {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 48, 65, 100})
-    for (const int64_t k : {1, 2, 3, 8, 31, 32, 33, 63, 100, 255, 256, 257, 513}) {
+    for (const int64_t k : {1, 2, 3, 8, 31, 32, 33, 63, 100, 255, 256, 257, 319, 320, 321, 513, 700}) {
       check<float>(n, k);
       check<double>(n, k);
       if (HasFatalFailure()) return;

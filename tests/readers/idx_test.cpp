@@ -80,7 +80,13 @@ class Idx : public ::testing::Test {
   }
 
   std::unique_ptr<Reader> open(const Values& attributes, uint32_t shard = 0, uint32_t shards = 1) {
-    return open_reader(registry_.reader("idx"), attributes, folder_.string(), shard, shards, services_.get(), &cancel_);
+    ReaderSettings settings;
+    settings.directory = folder_.string();
+    settings.shard = shard;
+    settings.shards = shards;
+    settings.cancel = &cancel_;
+    settings.schema_alone = schema_alone_;
+    return open_reader(registry_.reader("idx"), attributes, services_.get(), settings);
   }
   // Writes the content to the file "f" and opens a reader of it.
   std::unique_ptr<Reader> open_content(const Bytes& content, uint32_t shard = 0, uint32_t shards = 1) {
@@ -104,6 +110,7 @@ class Idx : public ::testing::Test {
   const tenon_tests::TemporaryFolder temporary_;
   const fs::path folder_ = temporary_.path();
   int32_t cancel_ = 0;
+  bool schema_alone_ = false;
   std::shared_ptr<FaultyAllocator> allocator_ = std::make_shared<FaultyAllocator>();
   Services services_{allocator_, nullptr};
   Registry registry_{{tenon_tests::plugin_folder() + "/readers"}, system_files()};
@@ -128,6 +135,29 @@ std::vector<T> as(const Bytes& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
+}
+
+TEST_F(Idx, TheSchemaAloneNeedsTheHeaderAlone) {
+  const Bytes cut = header(8, {1000, 2, 3}) + ramp(5);
+  schema_alone_ = true;
+  for (const Bytes& content : {cut, gzip(cut)}) {
+    const auto reader = open_content(content, 1, 3);
+    EXPECT_EQ(reader->size(), 333);
+    EXPECT_EQ(reader->slots().at(0).shape, (std::vector<int64_t>{2, 3}));
+    SampleBlock block(reader->slots(), system_allocator());
+    for (const auto& use : std::vector<std::function<void()>>{[&] { reader->next(block, 1); },
+                                                              [&] {
+                                                                const int64_t index = 0;
+                                                                reader->read_at(&index, 1, block);
+                                                              },
+                                                              [&] { reader->seek(0, 0); }}) {
+      const Error error = error_of(use);
+      EXPECT_EQ(error.code(), TN_MISUSE);
+      EXPECT_THAT(error.message(), HasSubstr("it was opened for its schema alone"));
+    }
+  }
+  schema_alone_ = false;
+  expect_refused(cut, "truncated");
 }
 
 TEST_F(Idx, ReadsPlainAndGzipAlike) {

@@ -173,7 +173,7 @@ GROWS(tn_reader_open, 88);
 AT(tn_reader_open, size, 0);
 AT(tn_reader_open, shard, 4);
 AT(tn_reader_open, shards, 8);
-AT(tn_reader_open, reserved, 12);
+AT(tn_reader_open, flags, 12);
 AT(tn_reader_open, services, 16);
 AT(tn_reader_open, errors, 24);
 AT(tn_reader_open, attributes, 32);

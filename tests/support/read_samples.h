@@ -22,7 +22,10 @@ inline const ReaderType& memory_type(bool indexed) {
   return indexed ? random : plain;
 }
 inline std::unique_ptr<Reader> open(MemoryData& data, bool indexed = true, uint32_t shard = 0, uint32_t shards = 1) {
-  return open_reader(memory_type(indexed), memory_attributes(data), ".", shard, shards, nullptr);
+  ReaderSettings settings;
+  settings.shard = shard;
+  settings.shards = shards;
+  return open_reader(memory_type(indexed), memory_attributes(data), nullptr, settings);
 }
 
 inline Ids counted(int64_t samples, int64_t from = 0) {

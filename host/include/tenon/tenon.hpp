@@ -389,10 +389,11 @@ class Host {
   }
   // directory: base of relative paths among the attributes; empty: the working directory. names: required names of the
   // integers of slots, such as those of the parameters to test or of another reader. seed: of random choices of the
-  // reader, such as the cropping of images.
+  // reader, such as the cropping of images. schema_alone: only slots and number of samples are wanted; what they do not
+  // need may stay unread.
   [[nodiscard]] Reader reader(const std::string& type, const Attributes& attributes, const std::string& directory = {},
                               uint32_t shard = 0, uint32_t shards = 1, const std::vector<Names>& names = {},
-                              uint64_t seed = 0) const {
+                              uint64_t seed = 0, bool schema_alone = false) const {
     const detail::NamedValues values(attributes);
     const detail::NamesLists lists(names);
     tn_reader_options c = {};
@@ -405,6 +406,7 @@ class Host {
     c.shards = shards;
     c.names = lists.data();
     c.names_count = lists.size();
+    c.flags = schema_alone ? TN_READER_SCHEMA : 0;
     c.seed = seed;
     return detail::made<Reader>(host_,
                                 [&](tn_reader* to, tn_error* error) { return tn_reader_create(get(), &c, to, error); });

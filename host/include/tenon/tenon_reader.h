@@ -9,6 +9,10 @@
 extern "C" {
 #endif
 
+/* Flags of tn_reader_options. TN_READER_SCHEMA: the reader is asked for its slots and its number of samples alone, and
+ * may leave out reading what they do not need; reading samples is TN_MISUSE. */
+enum { TN_READER_SCHEMA = 1 };
+
 typedef struct tn_reader_options {
   uint32_t size;
   uint32_t attributes_count;
@@ -21,8 +25,8 @@ typedef struct tn_reader_options {
    * that finds other names, or must number them differently, fails. Lists for slots that it lacks are ignored. */
   const tn_names* const* names;
   uint32_t names_count;
-  uint32_t reserved;
-  uint64_t seed; /* of the reader's random choices, such as the cropping of images: equal seeds give equal samples */
+  uint32_t flags; /* TN_READER_* */
+  uint64_t seed;  /* of the reader's random choices, such as the cropping of images: equal seeds give equal samples */
 } tn_reader_options;
 TENON_API tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_reader* reader,
                                      tn_error* error);

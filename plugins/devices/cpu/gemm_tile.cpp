@@ -1,8 +1,9 @@
 // Tiles of matrix products. An element of C is computed in one way, wherever it is and whatever is computed with it:
-// the l are cut into blocks of kSumBlock; the sum of a block is a chain of fused multiply-adds in the order of l, from
-// 0; the first sum times alpha is written, or added to C by a fused multiply-add, and the others are added by one each.
-// So no bit of it depends on the number of rows, the place of the row, the tiles, or the width of a vector. If C has
-// one column, 32 (f32) or 16 (f64) chains share the sum instead. A processor without such instructions rounds twice.
+// the l are cut into the fewest blocks of at most kSumBlock, of equal length but for the last; the sum of a block is a
+// chain of fused multiply-adds in the order of l, from 0; the first sum times alpha is written, or added to C by a
+// fused multiply-add, and the others are added by one each. So no bit of it depends on the number of rows, the place of
+// the row, the tiles, or the width of a vector. If C has one column, 32 (f32) or 16 (f64) chains share the sum instead.
+// A processor without such instructions rounds twice.
 //
 // A strip is a few rows of a tile; its sums are in vector registers. Vectors lie along the columns, of B itself or of a
 // panel: a copy of a few columns of B, on the stack.
@@ -25,6 +26,7 @@
 #include <utility>
 
 #include "pointwise/loops-inl.h"
+#include "prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
@@ -56,27 +58,25 @@ struct Strip {
   T* c;
   int64_t a_row, b_step, c_row;
   int64_t depth;
+  int64_t whole;    // l below it may be read from B in whole vectors, behind the last column, too
   int64_t columns;  // of C: more than kVectors - 1 vectors, at most kVectors
   T alpha;
   bool add;
 };
 
-template <class T, int kRows, int kVectors>
-void multiply_strip(const Strip<T>& s) {
+// Adds the terms [first, last) to the sums. kPart: the last vector of a row of B is read up to the last column only.
+template <class T, int kRows, int kVectors, bool kPart>
+HWY_INLINE void add_terms(const Strip<T>& s, int64_t first, int64_t last, Vector<T> (&sums)[kRows][kVectors]) {
   const Tag<T> d;
-  constexpr int64_t kLanes = kWidth<T>;
-  Vector<T> sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
-  const T* a = s.a;
-  const T* b = s.b;
+  constexpr int64_t kLanes = kWidth<T>, kLast = kVectors - 1;
   const int64_t a_row = s.a_row, b_step = s.b_step;
-  for (int64_t l = 0; l < s.depth; ++l, ++a, b += b_step) {
+  const T* a = s.a + first;
+  const T* b = s.b + first * b_step;
+  for (int64_t l = first; l < last; ++l, ++a, b += b_step) {
     Vector<T> row[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + v * kLanes);
+    for (int v = 0; v < kLast; ++v) row[v] = hn::LoadU(d, b + v * kLanes);
+    row[kLast] = kPart ? load_part(b + kLast * kLanes, s.columns - kLast * kLanes) : hn::LoadU(d, b + kLast * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const Vector<T> factor = hn::Set(d, a[r * a_row]);
@@ -84,6 +84,21 @@ void multiply_strip(const Strip<T>& s) {
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
     }
   }
+}
+
+template <class T, int kRows, int kVectors>
+void multiply_strip(const Strip<T>& s) {
+  const Tag<T> d;
+  constexpr int64_t kLanes = kWidth<T>;
+  Vector<T> sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    prefetch(s.c + r * s.c_row, kVectors * kLanes * static_cast<int64_t>(sizeof(T)));
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  }
+  add_terms<T, kRows, kVectors, false>(s, 0, s.whole, sums);
+  if (s.whole < s.depth) add_terms<T, kRows, kVectors, true>(s, s.whole, s.depth, sums);
   const Vector<T> alpha = hn::Set(d, s.alpha);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -125,8 +140,10 @@ void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64
   constexpr int64_t kLanes = kWidth<T>;
   const int64_t vectors = (columns + kLanes - 1) / kLanes;
   int64_t at[kGroup * kPanelVectors];  // of a vector of a row, from the row's place in the first panel
-  for (int64_t v = 0; v < vectors; ++v) at[v] = v / kPanelVectors * kSumBlock * kPanel<T> + v % kPanelVectors * kLanes;
+  for (int64_t v = 0; v < vectors; ++v)
+    at[v] = v / kPanelVectors * kSumBlock<T> * kPanel<T> + v % kPanelVectors * kLanes;
   for (int64_t l = 0; l < depth; ++l, b += b_step, readable -= b_step, panels += kPanel<T>) {
+    prefetch(b + kAhead * b_step, columns * static_cast<int64_t>(sizeof(T)));
     if (vectors * kLanes <= readable) {
       for (int64_t v = 0; v < vectors; ++v) hn::StoreU(hn::LoadU(d, b + v * kLanes), d, panels + at[v]);
     } else {
@@ -137,25 +154,41 @@ void copy_rows(const T* b, int64_t b_step, int64_t depth, int64_t columns, int64
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// Loads 16 bytes of each of one or two rows, `distance` elements apart, as the blocks of a vector.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const T* from, int64_t distance) {
+  constexpr hn::FixedTag<T, 16 / sizeof(T)> block;
+  if constexpr (hn::MaxLanes(D()) > 16 / sizeof(T)) {
+    return hn::Combine(d, hn::LoadU(block, from + distance), hn::LoadU(block, from));
+  } else {
+    return (void)distance, hn::LoadU(d, from);
+  }
+}
+#endif
+
 // Copies B, stored [columns, depth], to one panel, whose columns behind the last are 0.
 template <class T>
 void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, T* panel) {
   constexpr int64_t width = kPanel<T>;
   int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<T, 16 / sizeof(T)> d;
-  constexpr int64_t kBlock = 16 / sizeof(T);  // squares of kBlock x kBlock are transposed in registers
-  for (; j + kBlock <= columns; j += kBlock) {
+  // Squares of kSide x kSide elements are transposed in registers, one or two at a time.
+  constexpr int64_t kSide = 16 / sizeof(T), kSquares = kWidth<T> >= 2 * kSide ? 2 : 1;
+  const hn::FixedTag<T, static_cast<size_t>(kSide * kSquares)> d;
+  for (; j + kSide * kSquares <= columns; j += kSide * kSquares) {
     const T* from = b + j * b_column;
+    const int64_t distance = kSide * b_column;
     int64_t l = 0;
-    for (; l + kBlock <= depth; l += kBlock) {
+    for (; l + kSide <= depth; l += kSide) {
       T* const to = panel + l * width + j;
-      const auto r0 = hn::LoadU(d, from + l), r1 = hn::LoadU(d, from + b_column + l);
-      if constexpr (kBlock == 2) {
+      const auto r0 = load_blocks(d, from + l, distance), r1 = load_blocks(d, from + b_column + l, distance);
+      if constexpr (kSide == 2) {
         hn::StoreU(hn::InterleaveLower(d, r0, r1), d, to);
         hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + width);
       } else {
-        const auto r2 = hn::LoadU(d, from + 2 * b_column + l), r3 = hn::LoadU(d, from + 3 * b_column + l);
+        const auto r2 = load_blocks(d, from + 2 * b_column + l, distance);
+        const auto r3 = load_blocks(d, from + 3 * b_column + l, distance);
         const auto p0 = hn::InterleaveLower(d, r0, r2), p1 = hn::InterleaveUpper(d, r0, r2);
         const auto q0 = hn::InterleaveLower(d, r1, r3), q1 = hn::InterleaveUpper(d, r1, r3);
         hn::StoreU(hn::InterleaveLower(d, p0, q0), d, to);
@@ -165,7 +198,7 @@ void copy_columns(const T* b, int64_t b_column, int64_t depth, int64_t columns, 
       }
     }
     for (; l < depth; ++l)
-      for (int64_t i = 0; i < kBlock; ++i) panel[l * width + j + i] = from[i * b_column + l];
+      for (int64_t i = 0; i < kSide * kSquares; ++i) panel[l * width + j + i] = from[i * b_column + l];
   }
 #endif
   for (; j < width; ++j)
@@ -183,7 +216,7 @@ struct Columns {
 template <class T>
 void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
   constexpr int64_t kFar = 4096 / sizeof(T);
-  HWY_ALIGN T copy[kStripRows * kSumBlock];
+  HWY_ALIGN T copy[kStripRows * kSumBlock<T>];
   const bool copies = all.a_row % kFar == 0 && rows > 1;
   Strip<T> s = all;
   for (int64_t strips = (rows + kStripRows - 1) / kStripRows, row = 0; strips > 0; --strips) {
@@ -192,9 +225,14 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
     s.a = from;
     if (copies) {
       for (int64_t r = 0; r < height; ++r)
-        std::memcpy(copy + r * kSumBlock, from + r * all.a_row, static_cast<size_t>(s.depth) * sizeof(T));
+        std::memcpy(copy + r * kSumBlock<T>, from + r * all.a_row, static_cast<size_t>(s.depth) * sizeof(T));
       s.a = copy;
-      s.a_row = kSumBlock;
+      s.a_row = kSumBlock<T>;
+    }
+    if (strips > 1) {
+      const int64_t next = (rows - row - height + strips - 2) / (strips - 1);
+      for (int64_t r = 0; r < next; ++r)
+        prefetch_all(from + (height + r) * all.a_row, s.depth * static_cast<int64_t>(sizeof(T)));
     }
     s.b = all.b;
     for (int64_t j = 0; j < all.columns; j += by.step, s.b += by.distance) {
@@ -212,7 +250,7 @@ void multiply_rows(const Strip<T>& all, int64_t rows, const Columns& by) {
 template <class T>
 void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
   constexpr int64_t kLanes = kWidth<T>, kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
-  HWY_ALIGN T panels[kGroup * kSumBlock * kPanel<T>];
+  HWY_ALIGN T panels[kGroup * kSumBlock<T> * kPanel<T>];
   const bool is_far = t.b_step >= kFar;
   const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > kStripRows && is_far);
   const int64_t in_place = most_vectors(static_cast<int>(std::min<int64_t>(t.rows, kStripRows)));
@@ -222,21 +260,25 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
     const int64_t left = t.columns - j;
     s.c = c + j;
     s.b = b + j * t.b_column;
-    if (!copies && (left > kPanel<T> || left % kLanes == 0)) {
+    const int64_t readable = (t.depth - first - 1) * t.b_step + left;
+    if (!copies) {
       s.b_step = t.b_step;
-      s.columns = std::min(in_place, left / kLanes) * kLanes;
+      s.columns = std::min(in_place * kLanes, left);
+      const int64_t vectors = (s.columns + kLanes - 1) / kLanes;
+      s.whole = readable < vectors * kLanes ? 0 : std::min(s.depth, (readable - vectors * kLanes) / s.b_step + 1);
       multiply_rows(s, t.rows, {s.columns, 0});
       continue;
     }
     s.columns = std::min(left, kPanel<T> * (is_far ? kGroup : 1));
     if (t.b_column == 1) {
-      copy_rows(s.b, t.b_step, s.depth, s.columns, (t.depth - first - 1) * t.b_step + left, panels);
+      copy_rows(s.b, t.b_step, s.depth, s.columns, readable, panels);
     } else {
       copy_columns(s.b, t.b_column, s.depth, s.columns, panels);
     }
     s.b = panels;
     s.b_step = kPanel<T>;
-    multiply_rows(s, t.rows, {kPanel<T>, kSumBlock * kPanel<T>});
+    s.whole = s.depth;
+    multiply_rows(s, t.rows, {kPanel<T>, kSumBlock<T> * kPanel<T>});
   }
 }
 
@@ -300,8 +342,9 @@ void multiply_tile(const GemmTile& t) {
   s.c_row = t.c_row;
   s.alpha = static_cast<T>(t.alpha);
   s.add = t.add;
-  for (int64_t l = 0; l < t.depth; l += kSumBlock) {
-    s.depth = std::min(kSumBlock, t.depth - l);
+  const int64_t blocks = (t.depth + kSumBlock<T> - 1) / kSumBlock<T>, block = (t.depth + blocks - 1) / blocks;
+  for (int64_t l = 0; l < t.depth; l += block) {
+    s.depth = std::min(block, t.depth - l);
     s.a = static_cast<const T*>(t.a) + l;
     multiply_block(t, s, l);
     s.add = true;

@@ -22,8 +22,10 @@ struct GemmTile {
   bool add;
 };
 
-// Terms of a block of a sum (gemm_tile.cpp).
-inline constexpr int64_t kSumBlock = 256;
+// Most terms of a block of a sum (gemm_tile.cpp): so many terms of a strip of A and of a panel of B fill most of a
+// first-level cache of 32 KiB.
+template <class T>
+inline constexpr int64_t kSumBlock = sizeof(T) == 4 ? 320 : 256;
 
 using TileKernel = void (*)(const GemmTile& tile);
 // Returns the kernel of float32, or of float64 if `wide`. `column`: that of products whose C has one column; the bytes

@@ -16,4 +16,11 @@ inline void prefetch(const void* row, int64_t bytes) {
   for (int64_t i = 0; i < std::min(bytes, kMost); i += kLine) __builtin_prefetch(at + i);
 }
 
+// Prefetches memory of any length that is read soon.
+inline void prefetch_all(const void* memory, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  const auto* at = static_cast<const char*>(memory);
+  for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(at + i);
+}
+
 }  // namespace tenon::cpu

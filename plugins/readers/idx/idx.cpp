@@ -75,7 +75,7 @@ class Idx {
     for (const std::string& name : names) add_file(open.path(name), open);
     const std::vector<int64_t> limits = index_limits(open.attributes(), files_);
     for (size_t i = 0; i < files_.size(); ++i) {
-      if (limits[i] >= 0) check_values(files_[i], open.shard(), limits[i]);
+      if (limits[i] >= 0 && !open.schema_alone()) check_values(files_[i], open.shard(), limits[i]);
       slots_.push_back({slots[i], files_[i].dtype, files_[i].shape, limits[i]});
     }
   }

@@ -56,8 +56,10 @@ class Decoder {
     file_.path = path;
   }
 
-  File run() {
+  File run(bool header_alone) {
     read_header();
+    file_.samples = shard_.samples(static_cast<int64_t>(file_.all_samples));
+    if (header_alone) return std::move(file_);
     read_values();
     uint8_t extra = 0;
     if (stream_.read(&extra, 1) != 0)
@@ -125,7 +127,6 @@ class Decoder {
 
   void read_values() {
     const uint64_t all = file_.all_samples;
-    file_.samples = shard_.samples(static_cast<int64_t>(all));
     wanted_ = static_cast<uint64_t>(file_.samples) * file_.sample_bytes;
     if (shard_.count == 1) return keep(wanted_);
     for (int64_t i = 0; i < static_cast<int64_t>(all); ++i)
@@ -206,7 +207,9 @@ void check_as(const File& file, const tn::Shard& shard, int64_t limit) {
 
 }  // namespace
 
-File read_file(const std::string& path, const tn::ReaderOpen& open) { return Decoder(path, open).run(); }
+File read_file(const std::string& path, const tn::ReaderOpen& open) {
+  return Decoder(path, open).run(open.schema_alone());
+}
 
 void check_values(const File& file, const tn::Shard& shard, int64_t limit) {
   if (file.dtype == TN_U8) return check_as<uint8_t>(file, shard, limit);

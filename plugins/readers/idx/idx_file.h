@@ -24,8 +24,8 @@ struct File {
   files::Block values;  // [samples, shape...], native byte order
 };
 
-// Reads the samples of the shard of `open`. Memory grows with the bytes read, not with the sizes in the header. Throws
-// tn::Failure or std::bad_alloc.
+// Reads the samples of the shard of `open`, or the header alone if `open` asks for the schema alone. Memory grows with
+// the bytes read, not with the sizes in the header. Throws tn::Failure or std::bad_alloc.
 File read_file(const std::string& path, const tn::ReaderOpen& open);
 
 // Throws tn::Failure unless every value, a whole number, is in [0, limit).

@@ -20,11 +20,14 @@ typedef struct tn_reader_schema {
   const tn_slot* const* slots;
 } tn_reader_schema;
 
+/* Flags of tn_reader_open. */
+enum { TN_OPEN_SCHEMA = 1 /* only schema and samples are called: the reader may leave out what they do not need */ };
+
 typedef struct tn_reader_open {
   uint32_t size;
   uint32_t shard;  /* this instance yields the samples i with i % shards == shard */
   uint32_t shards; /* at least 1 */
-  uint32_t reserved;
+  uint32_t flags;  /* TN_OPEN_*; those of later versions may be ignored */
   const tn_services* services;
   const tn_errors* errors; /* valid until close; also used by the later calls */
   const tn_attributes* attributes;

@@ -105,6 +105,8 @@ class ReaderOpen {
           result.emplace_back(it.texts[number].data, it.texts[number].length);
     return result;
   }
+  // Whether slots() and samples() alone will be called: data that they do not need may be left out.
+  bool schema_alone() const { return (open_.flags & TN_OPEN_SCHEMA) != 0; }
   // For random choices, such as which part of an image a sample is: readers opened with equal seeds give equal samples.
   uint64_t seed() const { return open_.seed; }
   // Becomes non-zero when a long call should throw TN_CANCELLED. Valid as long as the reader.

@@ -63,7 +63,7 @@ TEST(PluginReader, ResumesAtEveryPosition) {
 
 TEST(PluginReader, ErrorsNameReaderAndReason) {
   MemoryData data(4);
-  EXPECT_THAT(error_of([&] { open_reader(memory_type(true), {}, ".", 0, 1, nullptr); }).message(),
+  EXPECT_THAT(error_of([&] { open_reader(memory_type(true), {}, nullptr); }).message(),
               AllOf(HasSubstr("reader \"memory\""), HasSubstr("data")));
   data.fail_at = 0;
   const auto reader = open(data);

@@ -18,8 +18,8 @@
 
 #include "blas_buffers.h"
 #include "blas_core.h"
-#include "primitives.h"
 #include "gemm_tile.h"
+#include "primitives.h"
 
 namespace tenon::cpu {
 
@@ -33,7 +33,7 @@ bool is_transposed(uint32_t flags, uint32_t which) { return (flags & which) != 0
 // Returns the tiles of products on gemm_tile.cpp. A block of l of the rows of A fits into the second-level cache. Each
 // tile copies its columns of B, so columns are halved first, in multiples of a vector.
 Tiles own_tiles(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kRows = 96, kColumns = 64, kTasks = 8;
+  constexpr int64_t kRows = 128, kColumns = 64, kTasks = 8;
   const auto row = static_cast<double>(n) * static_cast<double>(k);
   const auto least = static_cast<int64_t>(kTaskWork / std::max(row, 1.0));
   const auto pieces = [](int64_t size, int64_t piece) { return (size + piece - 1) / piece; };
