@@ -70,6 +70,17 @@ TEST(ParameterSet, LaysEntriesOutInAlignedSlabs) {
   EXPECT_THAT(std::vector<float>(slab + 17, slab + 32), Each(0.0f));
 }
 
+TEST(ParameterSet, CountsItsUpdates) {
+  const auto set = make({declare("a", {2})});
+  EXPECT_EQ(set->updates(), 0u);
+  set->count_update();
+  set->count_update();
+  EXPECT_EQ(set->updates(), 2u);
+  set->set_updates(uint64_t{1} << 40);
+  set->count_update();
+  EXPECT_EQ(set->updates(), (uint64_t{1} << 40) + 1);
+}
+
 TEST(ParameterSet, SharesByName) {
   const auto set = make({declare("w", {2, 2}, {TN_INIT_CONSTANT, 0, 1, 0}), declare("v", {1}),
                          declare("w", {2, 2}, {TN_INIT_CONSTANT, 0, 9, 0})});

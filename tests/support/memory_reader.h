@@ -59,6 +59,7 @@ struct MemoryData {
   explicit MemoryData(int64_t how_many, bool sequences = false) : samples(how_many) {
     if (sequences) schema.slots_count = 5;
   }
+  std::vector<std::string> names_given;  // slots of the lists of names that the reader got when it was opened
   MemoryData(const MemoryData&) = delete;
   MemoryData& operator=(const MemoryData&) = delete;
 };
@@ -73,6 +74,8 @@ class MemoryInstance {
       return tn_fail(open->errors, TN_IO, nullptr, "cannot open it");
     }
     ++data.opened;
+    data.names_given.clear();
+    for (uint32_t i = 0; i < open->names_count; ++i) data.names_given.emplace_back(open->names[i]->slot);
     *instance = new MemoryInstance(data, *open);
     return TN_OK;
   }

@@ -217,6 +217,7 @@ TEST_F(RegistryTest, ARefusedComponentOwnsNoName) {
 TEST_F(RegistryTest, RefusesCodeThatIsNotWhatTheNoteSays) {
   EXPECT_THAT(refused_when_loaded("bad_symbol"), HasSubstr("does not export the symbol tenon_plugin"));
   EXPECT_THAT(refused_when_loaded("bad_null"), HasSubstr("returned no descriptor"));
+  EXPECT_THAT(refused_when_loaded("bad_short"), HasSubstr("its descriptor of 8 bytes ends before \"abi\""));
   EXPECT_THAT(refused_when_loaded("bad_throw"), HasSubstr("threw an exception"));
   EXPECT_THAT(refused_when_loaded("throws"), HasSubstr("it cannot be described: no cards today"));
   EXPECT_THAT(refused_when_loaded("bad_differs"), HasSubstr("the attribute \"size\" differs in the code"));

@@ -61,6 +61,17 @@ TEST(PluginReader, ResumesAtEveryPosition) {
   EXPECT_EQ(error_of([&] { reader->seek(0, -1); }).code(), TN_INVALID);
 }
 
+TEST(PluginReader, ListsWithoutTextsAreNotForPlugins) {
+  MemoryData data(4);
+  const auto known = [](int64_t count, std::vector<std::string> texts) {
+    return std::make_shared<const Names>(Names{count, "", std::move(texts)});
+  };
+  ReaderSettings settings;
+  settings.names = {{"counted", known(2, {})}, {"written", known(2, {"a", "b"})}};
+  const auto reader = open_reader(memory_type(true), memory_attributes(data), nullptr, settings);
+  EXPECT_EQ(data.names_given, std::vector<std::string>{"written"});
+}
+
 TEST(PluginReader, ErrorsNameReaderAndReason) {
   MemoryData data(4);
   EXPECT_THAT(error_of([&] { open_reader(memory_type(true), {}, nullptr); }).message(),
