@@ -18,6 +18,7 @@ static const tn_layer_description description = {
     .outputs_count = 1,
     .inputs = inputs,
     .outputs = outputs,
+    .state_version = 1,
 };
 
 static tn_status plan(const tn_planner* planner) { return planner->output(planner->self, 0, planner->inputs[0]); }

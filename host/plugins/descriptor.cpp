@@ -209,7 +209,7 @@ Manifest describe(const tn_plugin& descriptor) {
   Context context{"the plugin"};
   const tn_plugin& plugin = TN_CHECKED(context, &descriptor, tn_plugin, "descriptor", providers);
   Manifest result;
-  if (plugin.id == nullptr && plugin.doc != nullptr)
+  if (plugin.id == nullptr && plugin.version == nullptr && plugin.license == nullptr && plugin.doc != nullptr)
     context.refuse("it cannot be described: ", context.utf8(plugin.doc, "doc"));
   require_zero(context, plugin.reserved | plugin.reserved2 | plugin.abi.reserved, "reserved member");
   result.abi = {plugin.abi.major, plugin.abi.built, plugin.abi.required};

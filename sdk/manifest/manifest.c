@@ -86,6 +86,11 @@ static void check_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
            d->outputs_count);
 }
 
+static void write_state_version(text* t, uint32_t version) {
+  if (version == 0) refuse(t, "its state_version is 0; expected at least 1");
+  json_integer(t, "state_version", version);
+}
+
 static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* table) {
   check_size(t, "layer type", table->size, sizeof *table);
   const tn_layer_description* d = table->description;
@@ -102,7 +107,7 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
   write_ports(t, "outputs", d->outputs, d->outputs_count);
   write_attributes(t, d->attributes, d->attributes_count, of_layers);
   write_parameters(t, d->parameters, d->parameters_count);
-  json_integer(t, "state_version", d->state_version);
+  write_state_version(t, d->state_version);
   json_close(t, '}');
 }
 
@@ -118,7 +123,7 @@ static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_typ
   json_string(t, "type", d->type);
   json_string(t, "doc", d->doc);
   write_attributes(t, d->attributes, d->attributes_count, of_updaters);
-  json_integer(t, "state_version", d->state_version);
+  write_state_version(t, d->state_version);
   json_close(t, '}');
 }
 
@@ -338,7 +343,8 @@ static void check_plugin(text* t, const tn_plugin* plugin) {
     refuse(t, "its \"abi\" requires %u.%u, which is newer than what it is built with", plugin->abi.major,
            plugin->abi.required);
   check_size(t, "descriptor", plugin->size, sizeof *plugin);
-  if (plugin->id == NULL && plugin->doc != NULL) refuse(t, "it cannot be described: %s", plugin->doc);
+  if (plugin->id == NULL && plugin->version == NULL && plugin->license == NULL && plugin->doc != NULL)
+    refuse(t, "it cannot be described: %s", plugin->doc);
   check_characters(t, "id", plugin->id, "._-");
   if (strchr(plugin->id, '.') == NULL)
     refuse(t, "its id \"%s\" must be a reverse domain, such as \"org.example.name\"", plugin->id);

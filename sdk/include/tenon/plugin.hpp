@@ -136,8 +136,8 @@ class Described {
 
 }  // namespace detail
 
-// The descriptor that `describe` fills, made at the first call. If it throws, a descriptor without an id whose doc is
-// the reason, which hosts refuse; null without memory.
+// The descriptor that `describe` fills, made at the first call. If it throws, a descriptor of nothing but a doc, which
+// is the reason, which hosts refuse; null without memory.
 template <void (*describe)(Plugin&)>
 const tn_plugin* entry() noexcept {
   try {

@@ -48,6 +48,7 @@ static void mutate_plugin(const char* wanted) {
   MUTATION("shared_close", shared.close = NULL)
   MUTATION("kernel_shared", (shared.size = 4, plugin.providers_count = 0, kernel.shared = &shared))
   MUTATION("updater_record", updater.record = NULL)
+  MUTATION("updater_version", updater_description.state_version = 0)
   MUTATION("updater_type", updater_description.type = "Test")
   MUTATION("reader_next", reader.next = NULL)
   MUTATION("reader_seek", reader.seek = NULL)
@@ -61,6 +62,7 @@ static void mutate_plugin(const char* wanted) {
 
 static void mutate_layer(const char* wanted) {
   MUTATION("layer_type_null", layer_description.type = NULL)
+  MUTATION("layer_version", layer_description.state_version = 0)
   MUTATION("layer_type_case", layer_description.type = "Relu")
   MUTATION("layer_type_dots", layer_description.type = "a.b.c")
   MUTATION("layer_type_empty", layer_description.type = "")
