@@ -149,7 +149,7 @@ class Attributes {
   const tn_value& find(const char* name, int32_t kind) const {
     const tn_value* value = tn_find(attributes_, name);
     if (value == nullptr || value->kind != kind)
-      throw Failure(TN_PLUGIN_FAULT,
+      throw Failure(TN_PLUGIN_FAULT, name,
                     "the plugin reads attribute \"" + std::string(name) + "\", which is absent or of another kind");
     return *value;
   }

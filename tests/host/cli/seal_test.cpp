@@ -151,7 +151,7 @@ TEST_F(SealTest, ADescriptionThatDoesNotEndIsReported) {
 }
 
 TEST_F(SealTest, ADescriptionThatThrowsIsReported) {
-  EXPECT_THAT(refused(kRefused, install("throws/throws.so")),
+  EXPECT_THAT(refused(kRefused, install("thrower/thrower.so")),
               HasSubstr("its descriptor is refused: the plugin: it cannot be described: no cards today"));
 }
 

@@ -4,13 +4,13 @@
 
 #include "../parts.h"
 
-TEST_MARKER("throws")
-TEST_NOTE(TEST_JSON(TEST_ABI, "throws", "", "[]"))
+TEST_MARKER("thrower")
+TEST_NOTE(TEST_JSON(TEST_ABI, "thrower", "", "[]"))
 
 namespace {
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.test.throws", "1.0.0", "describe throws", "Apache-2.0");
+  plugin.about("tenon.test.thrower", "1.0.0", "describe throws", "Apache-2.0");
   throw std::runtime_error("no cards today");
 }
 
