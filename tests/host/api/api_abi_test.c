@@ -115,7 +115,7 @@ AT(tn_reader_options, shard, 32);
 AT(tn_reader_options, shards, 36);
 AT(tn_reader_options, names, 40);
 AT(tn_reader_options, names_count, 48);
-AT(tn_reader_options, reserved, 52);
+AT(tn_reader_options, flags, 52);
 AT(tn_reader_options, seed, 56);
 GROWS(tn_source_options, 64);
 AT(tn_source_options, size, 0);
