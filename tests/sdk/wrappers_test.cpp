@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <new>
 #include <tenon/plugin.hpp>
+#include <utility>
 
 #include "core/program.h"
 #include "core/shape.h"
@@ -235,11 +237,11 @@ TEST(Attributes, ReadingWhatIsNotThereThrows) {
   const tn_attributes table = {sizeof table, 1, list, &value};
   const tn::Attributes attributes(&table);
   EXPECT_EQ(attributes.integer("size"), 5);
-  EXPECT_THROW(attributes.number("size"), std::invalid_argument);
-  EXPECT_THROW(attributes.integer("depth"), std::invalid_argument);
+  EXPECT_THROW(attributes.number("size"), tn::Failure);
+  EXPECT_THROW(attributes.integer("depth"), tn::Failure);
   value.kind = 0;
   EXPECT_FALSE(attributes.has("size"));
-  EXPECT_THROW(attributes.integer("size"), std::invalid_argument);
+  EXPECT_THROW(attributes.integer("size"), tn::Failure);
 }
 
 // ---- updaters
@@ -326,6 +328,11 @@ void describe_sound(tn::Plugin& plugin) {
   plugin.library("libabsent.so", "install it");
 }
 void describe_throwing(tn::Plugin&) { throw std::runtime_error("never"); }
+void describe_without_memory(tn::Plugin& plugin) {
+  static bool first = true;
+  if (std::exchange(first, false)) throw std::bad_alloc();
+  plugin.about("tenon.test.second", "1.0.0", "Made at the second call", "Apache-2.0");
+}
 void describe_too_much(tn::Plugin& plugin) {
   for (int i = 0; i < 1000; ++i) plugin.layer<Probe>();
 }
@@ -344,9 +351,20 @@ TEST(Entry, GivesTheSameDescriptorEveryTime) {
   EXPECT_EQ(plugin->readers_count, 0u);
 }
 
-TEST(Entry, ThrowingBecomesNull) {
-  EXPECT_EQ(tn::entry<describe_throwing>(), nullptr);
-  EXPECT_EQ(tn::entry<describe_too_much>(), nullptr);
+TEST(Entry, ADescribeThatThrowsLeavesItsReason) {
+  const tn_plugin* const plugin = tn::entry<describe_throwing>();
+  ASSERT_NE(plugin, nullptr);
+  EXPECT_EQ(plugin->size, sizeof(tn_plugin));
+  EXPECT_EQ(plugin->id, nullptr);
+  EXPECT_STREQ(plugin->doc, "never");
+  EXPECT_EQ(plugin, tn::entry<describe_throwing>()) << "at the second call";
+  EXPECT_THAT(tn::entry<describe_too_much>()->doc, testing::HasSubstr("too many entries"));
+}
+
+TEST(Entry, MissingMemoryMayBeThereAtTheNextCall) {
+  EXPECT_EQ(tn::entry<describe_without_memory>(), nullptr);
+  ASSERT_NE(tn::entry<describe_without_memory>(), nullptr);
+  EXPECT_STREQ(tn::entry<describe_without_memory>()->id, "tenon.test.second");
 }
 
 }  // namespace

@@ -120,8 +120,8 @@ inline Attribute ints_attribute(const char* name) { return {TN_ATTR_INTS, name};
 inline Attribute floats_attribute(const char* name) { return {TN_ATTR_FLOATS, name}; }
 inline Attribute strings_attribute(const char* name) { return {TN_ATTR_STRINGS, name}; }
 
-// Values checked by the host. Reading an attribute that is absent, undeclared or of another kind throws
-// std::invalid_argument; has() tells if an optional one is present. Borrowed like the tn_attributes.
+// Values checked by the host. Reading an attribute that is absent, undeclared or of another kind throws tn::Failure,
+// TN_PLUGIN_FAULT; has() tells if an optional one is present. Borrowed like the tn_attributes.
 class Attributes {
  public:
   explicit Attributes(const tn_attributes* attributes) : attributes_(attributes) {}

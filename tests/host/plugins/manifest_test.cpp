@@ -138,8 +138,13 @@ TEST(Manifest, UnknownValuesRefuseTheirComponentAlone) {
   const auto kernel = [](const std::string& from, const std::string& to) {
     return read_with(from, to).kernels.at(0).refused;
   };
-  EXPECT_EQ(kernel("\"float32\"", "\"float8_e4m3\""), "its compute type \"float8_e4m3\"" + rest);
-  EXPECT_EQ(kernel("\"f64\"", "\"int32\""), "its compute type int32" + rest);
+  const std::string types = R"(["float32","f64"])";
+  EXPECT_EQ(kernel(types, "[\"float8_e4m3\"]"), "its compute type \"float8_e4m3\"" + rest);
+  EXPECT_EQ(kernel(types, "[\"int32\"]"), "its compute type int32" + rest);
+  for (const char* const newer : {R"(["float8_e4m3","f64"])", R"(["f64","int32"])"}) {
+    EXPECT_EQ(kernel(types, newer), "") << "it is offered for the type that is known";
+    EXPECT_EQ(read_with(types, newer).kernels.at(0).dtypes, std::vector<tn_dtype>{TN_F64});
+  }
   const std::string nine = R"(["a","fc","b","c","d","e","f","g","fc"])";
   EXPECT_EQ(kernel("\"score\":-2", "\"score\":-2,\"fuses\":" + nine), "its chain of 9 layers" + rest);
   // What makes a metric of a layer is not asked of an unknown role, but names are.

@@ -21,8 +21,8 @@ TEST_NOTE("{\"note\":1,\"abi\":" NEWER_ABI
           NEWER_LAYER("newer_kind", "0", "0", NEWER_ATTRIBUTE) "," NEWER_LAYER("newer_flags", "0", "1048576", "")
           "],\"updaters\":[{\"type\":\"newer_kind\",\"doc\":\"u\",\"attributes\":[" NEWER_ATTRIBUTE
           "],\"state_version\":1}],\"readers\":[{\"type\":\"newer_traits\",\"doc\":\"r\",\"attributes\":[],\"traits\":4097}],"
-          "\"kernels\":[" NEWER_KERNEL("newer_good", "eighth", "\"dtypes\":[\"float32\",\"float8_e4m3\"]") ","
-          NEWER_KERNEL("newer_good", "plain", "\"dtypes\":[\"float32\"]") ","
+          "\"kernels\":[" NEWER_KERNEL("newer_good", "eighth", "\"dtypes\":[\"float8_e4m3\"]") ","
+          NEWER_KERNEL("newer_good", "plain", "\"dtypes\":[\"float32\",\"float8_e4m3\"]") ","
           NEWER_KERNEL("newer_good", "whole", "\"dtypes\":[\"int8\"]") ","
           NEWER_KERNEL("newer_good", "long", "\"dtypes\":[\"float32\"],\"fuses\":[\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\","
                        "\"newer_good\"]")
@@ -76,7 +76,8 @@ static const tn_reader_description reader_description = {
 static const tn_reader_type reader = {.size = sizeof(tn_reader_type), .description = &reader_description};
 static const tn_reader_type* const readers[] = {&reader};
 
-static const tn_dtype plain_types[] = {TN_F32}, eighth_types[] = {TN_F32, TN_DTYPE(10, 8)}, whole_types[] = {TN_I8};
+static const tn_dtype plain_types[] = {TN_F32, TN_DTYPE(10, 8)}, eighth_types[] = {TN_DTYPE(10, 8)},
+                      whole_types[] = {TN_I8};
 static const char* const chain_types[] = {"a", "a", "a", "a", "a", "a", "a", "a", "newer_good"};
 static const tn_fusion_pattern chain = {.size = sizeof(tn_fusion_pattern), .types_count = 9, .types = chain_types};
 #define KERNEL(variable, types, count, pattern)                 \
@@ -88,8 +89,8 @@ static const tn_fusion_pattern chain = {.size = sizeof(tn_fusion_pattern), .type
                                      .dtypes_count = count,     \
                                      .dtypes = types,           \
                                      .fusion = pattern};
-KERNEL(eighth, eighth_types, 2, NULL)
-KERNEL(plain, plain_types, 1, NULL)
+KERNEL(eighth, eighth_types, 1, NULL)
+KERNEL(plain, plain_types, 2, NULL)
 KERNEL(whole, whole_types, 1, NULL)
 static const tn_kernel many = {.size = sizeof(tn_kernel),
                                .score = 1,
