@@ -252,7 +252,7 @@ void multiply_block(const GemmTile& t, Strip<T> s, int64_t first) {
   constexpr int64_t kLanes = kWidth<T>, kCopyRows = 4 * kStripRows, kFar = 2048 / sizeof(T);
   HWY_ALIGN T panels[kGroup * kSumBlock<T> * kPanel<T>];
   const bool is_far = t.b_step >= kFar;
-  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > kStripRows && is_far);
+  const bool copies = t.b_column != 1 || t.rows >= kCopyRows || (t.rows > 2 * kStripRows && is_far);
   const int64_t in_place = most_vectors(static_cast<int>(std::min<int64_t>(t.rows, kStripRows)));
   const T* const b = static_cast<const T*>(t.b) + first * t.b_step;
   T* const c = s.c;
