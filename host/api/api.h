@@ -41,14 +41,42 @@ tn_status guarded(tn_error* error, Work&& work) noexcept {
   }
 }
 
-// Makes one call on a host: refuses a null host and a forked process, serialises calls, turns exceptions into a status.
+// Makes one call on a host: refuses a null host and a forked process, turns exceptions into a status.
 template <typename Work>
 tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
   if (host == nullptr) return set_error(error, TN_MISUSE, "the host is null");
   return guarded(error, [&] {
-    const auto lock = host->host.enter();
+    host->host.require_own_process();
     work(host->host);
     if (host->host.tags) host->host.tags->check();
+  });
+}
+
+// Calls on one machine, updater or reader: one at a time, but a handler may use the updater of its training. `work`
+// gets the host and the object.
+template <typename Work>
+tn_status call_machine(tn_host* host, tn_machine machine, tn_error* error, Work&& work) noexcept {
+  return call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldMachine> held = it.machines.at(machine);
+    const Use use(held->mark, "machine");
+    work(it, *held);
+  });
+}
+template <typename Work>
+tn_status call_updater(tn_host* host, tn_updater updater, tn_error* error, Work&& work) noexcept {
+  return call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldUpdater> held = it.updaters.at(updater);
+    const Use use(held->mark, "updater", Reentry::kAllowed);
+    work(it, held->updater);
+  });
+}
+template <typename Work>
+tn_status call_reader(tn_host* host, tn_reader reader, tn_error* error, Work&& work,
+                      Reentry reentry = Reentry::kRefused) noexcept {
+  return call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+    const Use use(held->mark, "reader", reentry);
+    work(it, *held);
   });
 }
 
@@ -97,6 +125,7 @@ std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint3
 tn_array array(const ArrayView& view);
 // who: the owner of the array, for messages; subject: its name, "" if unknown. TN_UNSUPPORTED for memory of a device.
 ArrayView view(const tn_array& array, const std::function<std::string()>& who, const std::string& subject = {});
+std::vector<NamedArray> feeds(const tn_feed* feeds, uint32_t count);
 std::string device_kind(const char* given);     // null: "cpu"
 nlohmann::json describe(const Reader& reader);  // as in tn_reader_describe
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,7 +14,8 @@ namespace tenon::host {
 
 using namespace core;
 
-// The objects of one kind that an application has handles of.
+// The objects of one kind that an application has handles of. T is cheap to copy, such as a shared_ptr: at() returns a
+// copy, which keeps the object alive while a call uses it, whatever other threads release. Thread-safe.
 template <typename T>
 class HandleTable {
  public:
@@ -22,6 +24,7 @@ class HandleTable {
 
   template <typename Handle>
   Handle add(T value) {
+    const std::lock_guard lock(mutex_);
     const uint32_t generation = draw();
     if (free_.empty()) {
       // Reserves the place of this entry in free_, so that releasing it needs no memory.
@@ -36,21 +39,20 @@ class HandleTable {
   }
 
   template <typename Handle>
-  T& at(Handle handle) {
-    if (handle.index >= entries_.size() || !entries_[handle.index].value ||
-        entries_[handle.index].generation != handle.generation)
-      fail(TN_MISUSE, "the ", kind_, " handle {", handle.index, ", ", handle.generation,
-           "} is stale or of another host");
-    return *entries_[handle.index].value;
+  [[nodiscard]] T at(Handle handle) const {
+    const std::lock_guard lock(mutex_);
+    return *entries_[checked(handle)].value;
   }
 
   // Removes the object and returns it. The handle is stale from then on.
   template <typename Handle>
   T take(Handle handle) {
-    T value = std::move(at(handle));
+    const std::lock_guard lock(mutex_);
+    std::optional<T>& value = entries_[checked(handle)].value;
+    T taken = std::move(*value);
     free_.push_back(handle.index);
-    entries_[handle.index].value.reset();
-    return value;
+    value.reset();
+    return taken;
   }
 
  private:
@@ -58,12 +60,22 @@ class HandleTable {
     uint32_t generation = 0;
     std::optional<T> value;
   };
+  // Returns the index of a valid handle.
+  template <typename Handle>
+  [[nodiscard]] uint32_t checked(Handle handle) const {
+    if (handle.index >= entries_.size() || !entries_[handle.index].value ||
+        entries_[handle.index].generation != handle.generation)
+      fail(TN_MISUSE, "the ", kind_, " handle {", handle.index, ", ", handle.generation,
+           "} is stale or of another host");
+    return handle.index;
+  }
   uint32_t draw() {
     if (++next_generation_ == 0) ++next_generation_;  // 0 is not a generation: a zeroed handle matches nothing
     return next_generation_;
   }
 
   const char* kind_;
+  mutable std::mutex mutex_;
   uint32_t next_generation_;
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;

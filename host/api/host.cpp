@@ -51,15 +51,19 @@ Host::Host(const HostOptions& options)
       services(allocator, options.log, tags.get()),
       pool(options.threads),
       parallel(tags ? tags->guard(*pool.parallel()) : pool.parallel()),
+      alone(tags ? tags->guard(calling_thread()) : &calling_thread()),
       registry(options.plugin_paths, files, tags.get()),
       factory(registry),
       layers("layer", first_generation()),
       parameters("parameters", first_generation()),
       machines("machine", first_generation()),
       updaters("updater", first_generation()),
-      readers("reader", first_generation()) {}
+      readers("reader", first_generation()),
+      predictors("predictor", first_generation()),
+      leases("lease", first_generation()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
+  const SetupLock lock = registry.setup();
   std::shared_ptr<Device>& device = devices_[kind];
   if (!device) {
     const DeviceType& type = registry.device(kind);
@@ -69,20 +73,22 @@ std::shared_ptr<Device> Host::device(const std::string& kind) {
 }
 
 const std::vector<tn_metric>& Host::lend(std::vector<MetricValue> metrics) {
-  lent_ = std::move(metrics);
-  lent_metrics_.clear();
-  for (const MetricValue& metric : lent_) lent_metrics_.push_back({metric.name.c_str(), metric.value});
-  return lent_metrics_;
+  const std::lock_guard lock(lent_mutex_);
+  Lent& lent = lent_[std::this_thread::get_id()];
+  lent.values = std::move(metrics);
+  lent.metrics.clear();
+  for (const MetricValue& metric : lent.values) lent.metrics.push_back({metric.name.c_str(), metric.value});
+  return lent.metrics;
 }
 
 const NamesTable& Host::lend(std::vector<SlotNames> names) {
-  lent_names_ = std::make_unique<NamesTable>(std::move(names));
-  return *lent_names_;
+  auto made = std::make_unique<NamesTable>(std::move(names));
+  const std::lock_guard lock(lent_mutex_);
+  return *(lent_[std::this_thread::get_id()].names = std::move(made));
 }
 
-std::unique_lock<std::recursive_mutex> Host::enter() {
+void Host::require_own_process() const {
   if (fork_mark_.in_child()) fail(TN_MISUSE, "this host was made before fork(); make a new one in the child");
-  return std::unique_lock(mutex_);
 }
 
 }  // namespace tenon::host

@@ -10,14 +10,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
 #include "core/system.h"
 #include "host/api/fork_mark.h"
 #include "host/api/handles.h"
+#include "host/api/use_mark.h"
 #include "host/layers/layer_factory.h"
 #include "host/machine/machine.h"
+#include "host/machine/predictor.h"
+#include "host/machine/set_gate.h"
 #include "host/plugins/device.h"
 #include "host/plugins/registry.h"
 #include "host/plugins/services.h"
@@ -57,39 +61,60 @@ class CountingAllocator : public Allocator {
   uint64_t now_ = 0, peak_ = 0;
 };
 
-// A reader that an application holds, and the minibatch that it read last.
+// The objects that an application holds: each with what lets calls of several threads use it without a race. Threads
+// take the gate of a set before the lock of [setup] calls, and no other lock while they hold one.
+
+// A reader, and the minibatch that it read last.
 struct HeldReader {
   HeldReader(std::shared_ptr<Reader> held, nlohmann::json made, const std::shared_ptr<Allocator>& allocator)
       : reader(std::move(held)), steps(std::move(made)), minibatch(reader->slots(), allocator) {}
-  // Throws TN_MISUSE while a train, test or infer call uses the reader: its handler may call the host.
-  void require_idle() const {
-    if (busy) fail(TN_MISUSE, "the reader is in use by a training, test or inference that has not ended");
-  }
 
   std::shared_ptr<Reader> reader;
   nlohmann::json steps;  // how it was made: a list of the reader and its wrappers, as far as they determine the samples
   SampleBlock minibatch;
-  bool busy = false;
+  UseMark mark;
 };
 
-// Marks a reader as busy while it lives.
-class ReaderUse {
- public:
-  explicit ReaderUse(std::shared_ptr<HeldReader> held) : held_(std::move(held)) {
-    held_->require_idle();
-    held_->busy = true;
-  }
-  ~ReaderUse() { held_->busy = false; }
-  ReaderUse(const ReaderUse&) = delete;
-  ReaderUse& operator=(const ReaderUse&) = delete;
+struct HeldParameters {
+  explicit HeldParameters(std::shared_ptr<ParameterSet> held) : set(std::move(held)) {}
 
-  [[nodiscard]] HeldReader& operator*() const { return *held_; }
+  std::shared_ptr<ParameterSet> set;
+  SetGate gate;
+};
+
+struct HeldMachine {
+  HeldMachine(std::shared_ptr<HeldParameters> of, std::unique_ptr<Machine> made)
+      : parameters(std::move(of)), machine(std::move(made)) {}
+
+  std::shared_ptr<HeldParameters> parameters;
+  std::unique_ptr<Machine> machine;
+  UseMark mark;
+};
+
+struct HeldUpdater {
+  HeldUpdater(const UpdaterType& type, const Values& attributes) : updater(type, attributes) {}
+
+  Updater updater;
+  UseMark mark;
+};
+
+// A view of the values of a set that an application holds; keeps their memory.
+class Lease {
+ public:
+  Lease(std::shared_ptr<HeldParameters> of, bool writing) : parameters_(std::move(of)), writing_(writing) {
+    parameters_->gate.begin_lease(writing_);
+  }
+  ~Lease() { parameters_->gate.end_lease(writing_, by_); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
 
  private:
-  std::shared_ptr<HeldReader> held_;
+  const std::shared_ptr<HeldParameters> parameters_;
+  const bool writing_;
+  const std::thread::id by_ = std::this_thread::get_id();
 };
 
-// The object behind tn_host. enter() serialises calls; the members are used with its lock held.
+// The object behind tn_host. Its members may be used by any thread at any time.
 class Host {
  public:
   explicit Host(const HostOptions& options);
@@ -99,9 +124,8 @@ class Host {
   // Returns the device of a kind, which is opened at its first use and kept.
   std::shared_ptr<Device> device(const std::string& kind);
 
-  // Serialises the calls on a host. The lock is recursive, since a handler may call the host. TN_MISUSE in a forked
-  // child.
-  [[nodiscard]] std::unique_lock<std::recursive_mutex> enter();
+  // Throws TN_MISUSE in a forked child.
+  void require_own_process() const;
 
   std::shared_ptr<CountingAllocator> allocator;
   std::shared_ptr<FileSystem> files;
@@ -111,27 +135,34 @@ class Host {
   Services services;
   ThreadPool pool;
   const tn_parallel* parallel;  // the pool, as plugins get it
+  const tn_parallel* alone;     // the calling thread alone, likewise
   Registry registry;
   LayerFactory factory;
 
   HandleTable<LayerOutput> layers;
-  HandleTable<std::shared_ptr<ParameterSet>> parameters;
-  HandleTable<std::unique_ptr<Machine>> machines;
-  HandleTable<std::shared_ptr<Updater>> updaters;
+  HandleTable<std::shared_ptr<HeldParameters>> parameters;
+  HandleTable<std::shared_ptr<HeldMachine>> machines;
+  HandleTable<std::shared_ptr<HeldUpdater>> updaters;
   HandleTable<std::shared_ptr<HeldReader>> readers;
+  HandleTable<std::shared_ptr<Predictor>> predictors;
+  HandleTable<std::shared_ptr<Lease>> leases;
 
-  // Keeps metrics that the application borrows, until the next call.
+  // Keeps metrics that the calling thread borrows, until it borrows metrics again.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);
   // The same for names.
   const NamesTable& lend(std::vector<SlotNames> names);
 
  private:
-  std::recursive_mutex mutex_;
+  // What a thread borrows.
+  struct Lent {
+    std::vector<MetricValue> values;
+    std::vector<tn_metric> metrics;
+    std::unique_ptr<NamesTable> names;
+  };
   const ForkMark fork_mark_;
-  std::map<std::string, std::shared_ptr<Device>> devices_;
-  std::vector<MetricValue> lent_;
-  std::vector<tn_metric> lent_metrics_;
-  std::unique_ptr<NamesTable> lent_names_;
+  std::map<std::string, std::shared_ptr<Device>> devices_;  // used with the lock of registry.setup()
+  std::mutex lent_mutex_;
+  std::map<std::thread::id, Lent> lent_;
 };
 
 }  // namespace tenon::host

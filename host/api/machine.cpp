@@ -21,71 +21,70 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.checks = it.checks;
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
-    *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(
-        Topology::trace(api::outputs(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters), it.registry,
-        it.device(api::device_kind(given.device)), it.parallel, wanted));
+    const Topology topology = Topology::trace(api::outputs(it, outputs, outputs_count, "outputs"));
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const std::shared_ptr<Device> device = it.device(api::device_kind(given.device));
+    const SetRead read(held->gate);
+    *machine = it.machines.add<tn_machine>(std::make_shared<HeldMachine>(
+        held, std::make_unique<Machine>(topology, held->set, it.registry, device, it.parallel, wanted)));
   });
 }
 
 tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                              tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    if (feeds_count > 0) api::required(feeds, "feeds");
-    std::vector<NamedArray> named;
-    for (uint32_t i = 0; i < feeds_count; ++i) {
-      const std::string name = api::string(feeds[i].name, "feed name");
-      named.push_back({name, api::view(
-                                 feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
-    }
-    Machine& fed = *it.machines.at(machine);
-    fed.forward(by_number(fed.feeds(), named));
+  return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
+    const std::vector<NamedArray> named = api::feeds(feeds, feeds_count);
+    const SetRead read(held.parameters->gate);
+    held.machine->forward(by_number(held.machine->feeds(), named));
   });
 }
 
 tn_status tn_machine_backward(tn_host* host, tn_machine machine, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.machines.at(machine)->backward(); });
+  return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
+    const SetRead read(held.parameters->gate);
+    held.machine->backward();
+  });
 }
 
 tn_status tn_machine_reset_carried(tn_host* host, tn_machine machine, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.machines.at(machine)->reset_carried(); });
+  return api::call_machine(host, machine, error, [](Host&, HeldMachine& held) { held.machine->reset_carried(); });
 }
 
 tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    api::required(values, "values") = api::array(it.machines.at(machine)->output(it.layers.at(layer)));
+  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
+    api::required(values, "values") = api::array(held.machine->output(it.layers.at(layer)));
   });
 }
 
 tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                               tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    api::required(values, "values") =
-        api::array(it.machines.at(machine)->gradient(api::string(parameter, "parameter")));
+  return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
+    api::required(values, "values") = api::array(held.machine->gradient(api::string(parameter, "parameter")));
   });
 }
 
 tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* ids,
                                      tn_array* values, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
     api::required(ids, "ids");
     api::required(values, "values");
-    const Machine::SparseGradientView rows =
-        it.machines.at(machine)->sparse_gradient(api::string(parameter, "parameter"));
+    const Machine::SparseGradientView rows = held.machine->sparse_gradient(api::string(parameter, "parameter"));
     *ids = api::array(rows.ids);
     *values = api::array(rows.values);
   });
 }
 
 tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { api::required(cost, "cost") = it.machines.at(machine)->cost(); });
+  return api::call_machine(host, machine, error,
+                           [&](Host&, const HeldMachine& held) { api::required(cost, "cost") = held.machine->cost(); });
 }
 
 tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric** metrics, uint32_t* count,
                              tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
     api::required(metrics, "metrics");
     api::required(count, "count");
-    const Machine& asked = *it.machines.at(machine);
+    const Machine& asked = *held.machine;
     ResultSums result(asked, it.registry);
     if (asked.samples() > 0) result.add(asked);
     const std::vector<tn_metric>& lent = it.lend(result.metrics());
@@ -95,9 +94,9 @@ tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric*
 }
 
 tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
     if (write == nullptr) fail(TN_MISUSE, "write is null");
-    const std::string text = it.machines.at(machine)->describe().dump();
+    const std::string text = held.machine->describe().dump();
     write(user, text.data(), text.size());
   });
 }
@@ -108,56 +107,59 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 
 // ---- updaters
 
-namespace {
-
-void update(Updater& updater, Machine& machine, const UsedNames& used) {
-  updater.update(machine, used);
-  machine.commit(used);
-}
-
-}  // namespace
-
 tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(updater, "updater");
-    *updater = it.updaters.add<tn_updater>(std::make_shared<Updater>(it.registry.updater(api::string(type, "type")),
-                                                                     api::values(attributes, attributes_count)));
+    *updater = it.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(it.registry.updater(api::string(type, "type")),
+                                                                         api::values(attributes, attributes_count)));
   });
 }
 
+namespace {
+
+void update(Host& host, Updater& updater, tn_machine machine, const UsedNames& used) {
+  const std::shared_ptr<HeldMachine> held = host.machines.at(machine);
+  const Use use(held->mark, "machine");
+  const SetWrite write(held->parameters->gate);
+  updater.update(*held->machine, used);
+  held->machine->commit(used);
+}
+
+}  // namespace
+
 tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error) {
-  return api::call(host, error,
-                   [&](Host& it) { update(*it.updaters.at(updater), *it.machines.at(machine), UsedNames()); });
+  return api::call_updater(host, updater, error,
+                           [&](Host& it, Updater& with) { update(it, with, machine, UsedNames()); });
 }
 
 tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,
                                   tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const UsedNames used(Topology::trace({it.layers.at(output)}));
-    update(*it.updaters.at(updater), *it.machines.at(machine), used);
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& with) {
+    update(it, with, machine, UsedNames(Topology::trace({it.layers.at(output)})));
   });
 }
 
 tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
                               tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  std::string text;
+  const tn_status status = api::call_updater(host, updater, error, [&](Host& it, const Updater& described) {
     if (write == nullptr) fail(TN_MISUSE, "write is null");
-    const Updater& described = *it.updaters.at(updater);
-    const UpdateCalls::Written written = described.written(it.parameters.at(parameters));
-    const std::string text =
-        nlohmann::json{{"type", described.type()},
-                       {"learning_rate", described.learning_rate()},
-                       {"state_bytes", described.state_bytes(*it.parameters.at(parameters))},
-                       {"workspace_bytes", described.workspace_bytes(it.parameters.at(parameters))},
-                       {"last_update", {{"rows", written.rows}, {"bytes_written", written.bytes}}}}
-            .dump();
-    write(user, text.data(), text.size());
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const UpdateCalls::Written written = described.written(held->set);
+    text = nlohmann::json{{"type", described.type()},
+                          {"learning_rate", described.learning_rate()},
+                          {"state_bytes", described.state_bytes(*held->set)},
+                          {"workspace_bytes", described.workspace_bytes(held->set)},
+                          {"last_update", {{"rows", written.rows}, {"bytes_written", written.bytes}}}}
+               .dump();
   });
+  if (status == TN_OK) write(user, text.data(), text.size());
+  return status;
 }
 
 tn_status tn_updater_set_learning_rate(tn_host* host, tn_updater updater, double learning_rate, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.updaters.at(updater)->set_learning_rate(learning_rate); });
+  return api::call_updater(host, updater, error, [&](Host&, Updater& with) { with.set_learning_rate(learning_rate); });
 }
 
 tn_status tn_updater_release(tn_host* host, tn_updater updater, tn_error* error) {

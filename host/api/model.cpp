@@ -55,6 +55,7 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
     source.storage = given.storage;
     source.levels = given.levels;
     if (given.sequence != nullptr) source.sequence = api::string(given.sequence, "options.sequence");
+    const SetupLock lock = it.registry.setup();
     *layer = it.layers.add<tn_layer>({it.factory.data(api::string(given.name, "options.name"), source), 0});
   });
 }
@@ -63,6 +64,7 @@ tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_lay
   return api::call(host, error, [&](Host& it) {
     const tn_layer_options given = api::sized(options, "options");
     api::required(layer, "layer");
+    const SetupLock lock = it.registry.setup();
     const LayerRef like = given.like.generation == 0 ? nullptr : it.layers.at(given.like).layer;
     *layer = it.layers.add<tn_layer>(
         it.factory.layer(api::string(given.type, "options.type"), given.name == nullptr ? "" : given.name,
@@ -149,8 +151,8 @@ tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t 
                                tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(parameters, "parameters");
-    *parameters = it.parameters.add<tn_parameters>(
-        ParameterSet::create(declarations_of(it, outputs, outputs_count), seed, it.allocator));
+    *parameters = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(
+        ParameterSet::create(declarations_of(it, outputs, outputs_count), seed, it.allocator)));
   });
 }
 
@@ -158,15 +160,16 @@ tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t
                                 tn_parameters* parameters, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(parameters, "parameters");
-    *parameters = it.parameters.add<tn_parameters>(
-        ParameterSet::declare(declarations_of(it, outputs, outputs_count), it.allocator));
+    *parameters = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(
+        ParameterSet::declare(declarations_of(it, outputs, outputs_count), it.allocator)));
   });
 }
 
 tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     nlohmann::json json = nlohmann::json::array();
-    for (const ParameterEntry& entry : it.parameters.at(parameters)->entries())
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    for (const ParameterEntry& entry : held->set->entries())
       json.push_back({{"name", entry.name},
                       {"shape", entry.shape},
                       {"dtype", dtype_name(entry.dtype)},
@@ -178,9 +181,10 @@ tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_wri
 tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char* name, tn_array* values,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const ParameterSet& set = *it.parameters.at(parameters);
-    const ParameterEntry& entry = set.find(api::string(name, "name"));
-    api::required(values, "values") = api::array({entry.dtype, entry.shape, set.data(entry)});
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const ParameterEntry& entry = held->set->find(api::string(name, "name"));
+    held->gate.require_viewable();
+    api::required(values, "values") = api::array({entry.dtype, entry.shape, held->set->data(entry)});
   });
 }
 
@@ -189,15 +193,21 @@ tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char*
   return api::call(host, error, [&](Host& it) {
     const ArrayView view = api::view(api::required(values, "values"), [] { return "values"; });
     if (view.data == nullptr) fail(TN_MISUSE, "values.data is null");
-    it.parameters.at(parameters)->set(api::string(name, "name"), view);
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const SetWrite write(held->gate);
+    held->set->set(api::string(name, "name"), view);
   });
 }
 
 tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names, uint32_t* count,
                               tn_error* error) {
   return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     std::vector<SlotNames> known;
-    for (const auto& [layer, list] : it.parameters.at(parameters)->names()) known.push_back({layer, list});
+    {
+      const SetRead read(held->gate);
+      for (const auto& [layer, list] : held->set->names()) known.push_back({layer, list});
+    }
     api::give_names(it, std::move(known), names, count);
   });
 }
@@ -205,13 +215,14 @@ tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_
 tn_status tn_parameters_set_names(tn_host* host, tn_parameters parameters, const tn_names* const* names, uint32_t count,
                                   tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    ParameterSet& set = *it.parameters.at(parameters);
-    DataNames changed = set.names();
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const SetWrite write(held->gate);
+    DataNames changed = held->set->names();
     for (const SlotNames& given : api::names(names, count, "names")) {
       changed.erase(given.slot);
       if (given.names != nullptr) changed.emplace(given.slot, given.names);
     }
-    set.set_names(std::move(changed));
+    held->set->set_names(std::move(changed));
   });
 }
 
@@ -229,7 +240,9 @@ tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer*
     std::set<std::string> known;
     for (const ParameterDeclaration& declaration : topology.declarations())
       if (known.insert(declaration.name).second) names.push_back(declaration.name);
-    const ParameterSet& set = *it.parameters.at(parameters);
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const SetRead read(held->gate);
+    const ParameterSet& set = *held->set;
     write_model(*it.files, api::string(path, "path"), topology.to_json(set.names()).dump(), set, names);
   });
 }
@@ -258,6 +271,7 @@ struct FileContents {
 FileContents contents_of(Host& host, const ModelFile& header, const std::string& file) try {
   const nlohmann::json json = parse_topology(header.topology, file);
   StoredTensors tensors(*host.files, file, header, host.allocator);
+  const SetupLock lock = host.registry.setup();
   RestoredTopology restored = host.factory.from_json(json, tensors);
   return {Topology::trace(std::move(restored.outputs)), std::move(restored.changes), names_of_topology(json)};
 } catch (const Error& error) {
@@ -285,7 +299,7 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     auto set = naming(file, [&] { return ParameterSet::declare(contents.topology.declarations(), it.allocator); });
     naming(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
     set->set_names(std::move(contents.names));
-    const auto loaded = it.parameters.add<tn_parameters>(std::move(set));
+    const auto loaded = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
     size_t made = 0;
     try {
       for (; made < layer_outputs.size(); ++made) outputs[made] = it.layers.add<tn_layer>(layer_outputs[made]);

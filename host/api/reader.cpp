@@ -21,11 +21,11 @@ tn_reader hold(Host& host, std::shared_ptr<Reader> reader, json steps) {
 template <typename Wrap>
 void wrap(Host& host, tn_reader of, tn_reader* reader, const json& step, Wrap&& wrapper) {
   api::required(reader, "reader");
-  const HeldReader& held = *host.readers.at(of);
-  held.require_idle();
-  json steps = held.steps;
+  const std::shared_ptr<HeldReader> held = host.readers.at(of);
+  const Use use(held->mark, "reader");
+  json steps = held->steps;
   if (!step.is_null()) steps.push_back(step);
-  const tn_reader made = hold(host, wrapper(held.reader), std::move(steps));
+  const tn_reader made = hold(host, wrapper(held->reader), std::move(steps));
   host.readers.take(of);
   *reader = made;
 }
@@ -36,14 +36,16 @@ void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, co
   api::required(reader, "reader");
   if (count > 0) api::required(of, "of");
   Readers readers;
+  std::vector<std::shared_ptr<HeldReader>> joined;
+  std::vector<std::unique_ptr<Use>> uses;
   json parts = json::array();
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t j = 0; j < i; ++j)
       if (of[j].index == of[i].index) fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
-    const HeldReader& held = *host.readers.at(of[i]);
-    held.require_idle();
-    readers.push_back(held.reader);
-    parts.push_back(held.steps);
+    joined.push_back(host.readers.at(of[i]));
+    uses.push_back(std::make_unique<Use>(joined.back()->mark, "reader"));
+    readers.push_back(joined.back()->reader);
+    parts.push_back(joined.back()->steps);
   }
   const tn_reader made = hold(host, joiner(std::move(readers)), json::array({{{name, std::move(parts)}}}));
   for (uint32_t i = 0; i < count; ++i) host.readers.take(of[i]);
@@ -279,12 +281,12 @@ tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, t
 // ---- use
 
 tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
+  const auto describe = [&](Host&, const HeldReader& held) {
     if (write == nullptr) fail(TN_MISUSE, "write is null");
-    const Reader& described = *it.readers.at(reader)->reader;
-    const std::string text = api::describe(described).dump();
+    const std::string text = api::describe(*held.reader).dump();
     write(user, text.data(), text.size());
-  });
+  };
+  return api::call_reader(host, reader, error, describe, Reentry::kAllowed);
 }
 
 tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error) {
@@ -296,8 +298,9 @@ tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count
 tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
     std::vector<SlotNames> known;
-    for (const Slot& slot : it.readers.at(reader)->reader->slots())
+    for (const Slot& slot : held->reader->slots())
       if (slot.names != nullptr) known.push_back({slot.name, slot.names});
     api::give_names(it, std::move(known), names, count);
   });
@@ -305,34 +308,29 @@ tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const
 
 tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count, tn_error* error) {
   bool ended = false;
-  const tn_status status = api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldReader> held = it.readers.at(reader);  // kept even if its handle is released meanwhile
-    held->require_idle();
-    const size_t slots = held->reader->slots().size();
+  const tn_status status = api::call_reader(host, reader, error, [&](Host&, HeldReader& held) {
+    const size_t slots = held.reader->slots().size();
     if (values_count != slots) fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots, " slots");
     api::required(values, "values");
-    held->minibatch.clear();
-    ended = held->reader->next(held->minibatch, std::max<int64_t>(held->reader->batch(), 1)) == 0;
-    for (size_t i = 0; !ended && i < slots; ++i) values[i] = api::array(held->minibatch.columns()[i].view());
+    held.minibatch.clear();
+    ended = held.reader->next(held.minibatch, std::max<int64_t>(held.reader->batch(), 1)) == 0;
+    for (size_t i = 0; !ended && i < slots; ++i) values[i] = api::array(held.minibatch.columns()[i].view());
   });
   return status == TN_OK && ended ? tn_status{TN_END} : status;
 }
 
 tn_status tn_reader_position(tn_host* host, tn_reader reader, int64_t* pass, int64_t* position, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const Reader& asked = *it.readers.at(reader)->reader;
+  const auto position_of = [&](Host&, const HeldReader& held) {
     api::required(pass, "pass");
-    api::required(position, "position") = asked.position();
-    *pass = asked.pass();
-  });
+    api::required(position, "position") = held.reader->position();
+    *pass = held.reader->pass();
+  };
+  return api::call_reader(host, reader, error, position_of, Reentry::kAllowed);
 }
 
 tn_status tn_reader_seek(tn_host* host, tn_reader reader, int64_t pass, int64_t position, tn_error* error) {
-  return api::call(host, error, [&](Host& it) {
-    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
-    held->require_idle();
-    held->reader->seek(pass, position);
-  });
+  return api::call_reader(host, reader, error,
+                          [&](Host&, const HeldReader& held) { held.reader->seek(pass, position); });
 }
 
 tn_status tn_reader_release(tn_host* host, tn_reader reader, tn_error* error) {

@@ -10,10 +10,13 @@ using namespace tenon::host;
 
 namespace {
 
-// The machine, reader and arguments of one call.
+// The machine, set, reader and arguments of one call.
 struct Run {
+  std::shared_ptr<HeldParameters> parameters;
+  std::unique_ptr<SetTraining> training;  // null: the call does not train
+  std::shared_ptr<HeldReader> reader;
+  std::unique_ptr<Use> reader_use;
   std::unique_ptr<Machine> machine;
-  std::unique_ptr<ReaderUse> reader;
   std::unique_ptr<LoopInputs> request;
   std::vector<LayerOutput> outputs;
 };
@@ -23,8 +26,11 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   run.outputs = api::outputs(host, options.outputs, options.outputs_count, "options.outputs");
   if (options.reader.generation == 0) fail(TN_MISUSE, "options.reader is not set");
   if (options.parameters.generation == 0) fail(TN_MISUSE, "options.parameters is not set");
-  run.reader = std::make_unique<ReaderUse>(host.readers.at(options.reader));
-  HeldReader& held = **run.reader;
+  run.parameters = host.parameters.at(options.parameters);
+  run.reader = host.readers.at(options.reader);
+  run.reader_use = std::make_unique<Use>(run.reader->mark, "reader");
+  if (training) run.training = std::make_unique<SetTraining>(run.parameters->gate);
+  HeldReader& held = *run.reader;
   Reader& reader = *held.reader;
   if (reader.batch() == 0) fail(TN_MISUSE, "the reader yields samples; wrap it with batch or bucket first");
   MachineOptions wanted;
@@ -36,16 +42,19 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
     wanted.immutable =
         api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");
   }
-  run.machine =
-      std::make_unique<Machine>(Topology::trace(run.outputs), host.parameters.at(options.parameters), host.registry,
-                                host.device(api::device_kind(options.device)), host.parallel, wanted);
+  const std::shared_ptr<Device> device = host.device(api::device_kind(options.device));
+  {
+    const SetRead read(run.parameters->gate);
+    run.machine = std::make_unique<Machine>(Topology::trace(run.outputs), run.parameters->set, host.registry, device,
+                                            host.parallel, wanted);
+  }
   std::map<std::string, std::string> feeding;
   if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
   for (uint32_t i = 0; i < options.feeding_count; ++i)
     feeding[api::string(options.feeding[i].slot, "feeding slot")] =
         api::string(options.feeding[i].data_layer, "feeding data layer");
-  run.request = std::make_unique<LoopInputs>(
-      LoopInputs{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
+  run.request = std::make_unique<LoopInputs>(LoopInputs{*run.machine, host.registry, reader, held.minibatch,
+                                                        std::move(feeding), *host.clock, run.parameters->gate});
   return run;
 }
 
@@ -96,7 +105,7 @@ struct Saving {
   Saving(Host& host, const tn_train_options& given, const Run& run, Updater& updater)
       : options(api::sized(given.checkpoint, "options.checkpoint")),
         topology(stored(host, run)),
-        description(run_of(given, run, **run.reader, updater)),
+        description(run_of(given, run, *run.reader, updater)),
         checkpoints({*host.files, *host.clock, *run.machine, updater, run.request->reader, topology, description},
                     checkpoint_options(options)) {}
 
@@ -146,13 +155,17 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
     if (given.updater.generation == 0) fail(TN_MISUSE, "options.updater is not set");
-    const std::shared_ptr<Updater> updater = it.updaters.at(given.updater);
+    const std::shared_ptr<HeldUpdater> updater = it.updaters.at(given.updater);
     const Run run = prepare(it, given, true);
     EventHandler handler;
     if (given.handler != nullptr) handler = [&](Event& event) { tell(given, event); };
     std::unique_ptr<Saving> saving;
-    if (given.checkpoint != nullptr) saving = std::make_unique<Saving>(it, given, run, *updater);
-    train(*run.request, *updater, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);
+    const Use use(updater->mark, "updater");
+    if (given.checkpoint != nullptr) {
+      const SetWrite write(run.parameters->gate);  // a resume replaces the values
+      saving = std::make_unique<Saving>(it, given, run, updater->updater);
+    }
+    train(*run.request, updater->updater, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);
   });
 }
 

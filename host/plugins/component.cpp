@@ -130,8 +130,8 @@ tn_kernel adopt(const tn_kernel& from) {
 
 }  // namespace
 
-Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags) {
-  const Origin origin{manifest.id, tags, manifest.version};
+Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags, std::recursive_mutex* setup) {
+  const Origin origin{manifest.id, tags, manifest.version, setup};
   Components result;
   for (size_t i = 0; i < manifest.layers.size(); ++i)
     result.layers.push_back({origin, manifest.layers[i], adopt(*plugin.layers[i])});

@@ -88,6 +88,7 @@ tn_tensor Device::tensor(tn_dtype dtype, int32_t storage) const {
 void Device::copy(void* to, const void* from, uint64_t bytes, int32_t kind) {
   ErrorSink sink(who_, type_.tags);
   const tn_copy what = {sizeof what, kind, nullptr, to, from, bytes};
+  const std::lock_guard lock(copying_);
   sink.check(call_plugin(type_, who_, {Tag::kRun, "copy", this}, type_.table.copy, instance_, sink.get(), &what));
 }
 
@@ -121,6 +122,7 @@ Device::TableCopy Device::full_size(const void* given, const char* id, const std
 
 void* Device::shared(const Origin& by, const tn_shared* shared) {
   if (shared == nullptr) return nullptr;
+  const SetupLock lock = lock_setup(type_, {Tag::kSetup, "open"});
   if (const auto known = shared_.find(shared); known != shared_.end()) {
     const SharedObject& object = *known->second;
     if (!object.open) throw Error(TN_UNSUPPORTED, object.refusal, object.who);

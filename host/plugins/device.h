@@ -93,6 +93,7 @@ class Device {
   };
   std::vector<Provided> providers_;
   std::map<const tn_shared*, std::unique_ptr<SharedObject>> shared_;
+  std::mutex copying_;  // copy is a [run] function: one call at a time
 };
 
 template <typename Table>

@@ -36,7 +36,8 @@ struct Components {
   std::vector<Kernel> kernels;
   std::vector<Provider> providers;
 };
-// Copies the components of `plugin`. `manifest` equals describe(plugin); the components carry `tags`.
-[[nodiscard]] Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags);
+// Copies the components of `plugin`. `manifest` equals describe(plugin); the components carry `tags` and `setup`.
+[[nodiscard]] Components adopt(const tn_plugin& plugin, const Manifest& manifest, ThreadTags* tags,
+                               std::recursive_mutex* setup);
 
 }  // namespace tenon::host

@@ -153,6 +153,7 @@ struct Registry::State {
   std::vector<Folder> folders;
   std::shared_ptr<FileSystem> files;
   ThreadTags* tags = nullptr;
+  std::recursive_mutex mutex;
   std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then those added
   Owners owners;                                 // by name; a plugin that is refused when it is loaded stays here
 };
@@ -235,7 +236,7 @@ void Registry::State::load(Plugin& plugin) {
     try {
       if (read_note(*files->open(plugin.path)) != plugin.note)
         fail(TN_REFUSED, "it has changed since it was found; make a new host to use the new file");
-      plugin.components = adopt(load_plugin(plugin.path, *plugin.manifest, tags), *plugin.manifest, tags);
+      plugin.components = adopt(load_plugin(plugin.path, *plugin.manifest, tags), *plugin.manifest, tags, &mutex);
       plugin.loaded = true;
       return;
     } catch (const Error& refusal) {
@@ -314,7 +315,10 @@ Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> file
 
 Registry::~Registry() = default;
 
+SetupLock Registry::setup() const { return SetupLock(state_->mutex); }
+
 void Registry::add(const tn_plugin& plugin) {
+  const SetupLock lock = setup();
   auto added = std::make_unique<Plugin>();
   try {
     if (TN_HAS(&plugin, tn_plugin, abi)) check_abi({plugin.abi.major, plugin.abi.built, plugin.abi.required});
@@ -324,27 +328,31 @@ void Registry::add(const tn_plugin& plugin) {
     throw refusal.with_component("the application's plugin");
   }
   if (const std::string taken = state_->conflict(*added); !taken.empty()) fail(TN_INVALID, taken);
-  added->components = adopt(plugin, *added->manifest, state_->tags);
+  added->components = adopt(plugin, *added->manifest, state_->tags, &state_->mutex);
   added->loaded = true;
   state_->add_plugin(std::move(added));
 }
 
 const LayerType& Registry::layer(const std::string& type) {
+  const SetupLock lock = setup();
   const auto& layers = state_->find(Kind::kLayer, type).components.layers;
   return *std::find_if(layers.begin(), layers.end(), [&](const auto& l) { return l.description.type == type; });
 }
 
 const UpdaterType& Registry::updater(const std::string& type) {
+  const SetupLock lock = setup();
   const auto& updaters = state_->find(Kind::kUpdater, type).components.updaters;
   return *std::find_if(updaters.begin(), updaters.end(), [&](const auto& u) { return u.description.type == type; });
 }
 
 const ReaderType& Registry::reader(const std::string& type) {
+  const SetupLock lock = setup();
   const auto& readers = state_->find(Kind::kReader, type).components.readers;
   return *std::find_if(readers.begin(), readers.end(), [&](const auto& r) { return r.description.type == type; });
 }
 
 const DeviceType& Registry::device(const std::string& kind) {
+  const SetupLock lock = setup();
   const auto& devices = state_->find(Kind::kDevice, kind).components.devices;
   return *std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d.kind == kind; });
 }
@@ -380,11 +388,13 @@ std::vector<const Kernel*> Registry::State::kernels(const std::string& device, t
 }
 
 std::vector<const Kernel*> Registry::kernels(const std::string& type, const std::string& device, tn_dtype compute) {
+  const SetupLock lock = setup();
   return state_->kernels(device, compute,
                          [&](const KernelDescription& k) { return k.type == type && k.chain.empty(); });
 }
 
 std::vector<const Provider*> Registry::providers(const std::string& device) {
+  const SetupLock lock = setup();
   std::vector<const Provider*> result;
   for (const auto& plugin : state_->plugins) {
     if (plugin->refused()) continue;
@@ -402,6 +412,7 @@ std::vector<const Provider*> Registry::providers(const std::string& device) {
 
 std::vector<const Kernel*> Registry::fusions(const std::set<std::string>& types, const std::string& device,
                                              tn_dtype compute) {
+  const SetupLock lock = setup();
   return state_->kernels(device, compute, [&](const KernelDescription& k) {
     return !k.chain.empty() &&
            std::all_of(k.chain.begin(), k.chain.end(), [&](const std::string& type) { return types.contains(type); });
@@ -409,6 +420,7 @@ std::vector<const Kernel*> Registry::fusions(const std::set<std::string>& types,
 }
 
 json Registry::describe_type(const std::string& kind, const std::string& name) const {
+  const SetupLock lock = setup();
   const auto describe = [&](Kind of, const auto list) {
     const auto& owned = state_->owners[static_cast<size_t>(of)];
     const auto found = owned.find(name);
@@ -445,6 +457,7 @@ json refused_components(const Plugin& plugin) {
 }  // namespace
 
 json Registry::list() const {
+  const SetupLock lock = setup();
   json result = json::array();
   for (const auto& plugin : state_->plugins) {
     if (plugin->path.empty()) continue;  // added by the application

@@ -91,7 +91,8 @@ struct Kernel : Origin {
   std::vector<std::string> chain;  // the layer types that it fuses; empty: a kernel of one layer
 };
 
-// The plugins of a host. Not thread-safe.
+// The plugins of a host. Its functions may be called from any thread; all of them, and every [setup] call of a plugin,
+// hold one lock.
 class Registry {
  public:
   // Scans `paths` (folders, with sub-folders) for *.so files and reads their notes; runs no plugin code. A file that
@@ -100,6 +101,9 @@ class Registry {
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
+
+  // Takes that lock, for work that must not overlap with [setup] calls.
+  [[nodiscard]] SetupLock setup() const;
 
   // Adds the application's own components. The tables must outlive the registry.
   void add(const tn_plugin& plugin);

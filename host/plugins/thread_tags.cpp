@@ -147,38 +147,37 @@ ThreadTags::Call* ThreadTags::expect(std::initializer_list<Tag> allowed, const c
 }
 
 const tn_parallel* ThreadTags::guard(const tn_parallel& pool) {
-  pool_ = &pool;
-  parallel_ = pool;
-  parallel_.self = this;
-  parallel_.for_each = [](void* self, int64_t count, Task task, void* argument) {
-    auto& tags = *static_cast<ThreadTags*>(self);
-    Call* const call = tags.expect({Tag::kRun}, "parallel->for_each");
+  Guarded& guarded = guarded_.emplace_back(Guarded{this, &pool, pool});
+  guarded.table.self = &guarded;
+  guarded.table.for_each = [](void* self, int64_t count, Task task, void* argument) {
+    const auto& given = *static_cast<const Guarded*>(self);
+    Call* const call = given.tags->expect({Tag::kRun}, "parallel->for_each");
     if (call == nullptr) return;
     Tasks<Task> tasks{call->run_ == nullptr ? *call : *call->run_, task, argument};
-    tags.pool_->for_each(
-        tags.pool_->self, count,
+    given.pool->for_each(
+        given.pool->self, count,
         [](void* all, int64_t index, int32_t worker) {
-          const auto& given = *static_cast<const Tasks<Task>*>(all);
-          const Call here(given.run);
-          given.task(given.argument, index, worker);
+          const auto& checked = *static_cast<const Tasks<Task>*>(all);
+          const Call here(checked.run);
+          checked.task(checked.argument, index, worker);
         },
         &tasks);
   };
-  parallel_.phases = [](void* self, int32_t count, const int64_t* sizes, PhaseTask task, void* argument) {
-    auto& tags = *static_cast<ThreadTags*>(self);
-    Call* const call = tags.expect({Tag::kRun}, "parallel->phases");
+  guarded.table.phases = [](void* self, int32_t count, const int64_t* sizes, PhaseTask task, void* argument) {
+    const auto& given = *static_cast<const Guarded*>(self);
+    Call* const call = given.tags->expect({Tag::kRun}, "parallel->phases");
     if (call == nullptr) return;
     Tasks<PhaseTask> tasks{call->run_ == nullptr ? *call : *call->run_, task, argument};
-    tags.pool_->phases(
-        tags.pool_->self, count, sizes,
+    given.pool->phases(
+        given.pool->self, count, sizes,
         [](void* all, int32_t phase, int64_t index, int32_t worker) {
-          const auto& given = *static_cast<const Tasks<PhaseTask>*>(all);
-          const Call here(given.run);
-          given.task(given.argument, phase, index, worker);
+          const auto& checked = *static_cast<const Tasks<PhaseTask>*>(all);
+          const Call here(checked.run);
+          checked.task(checked.argument, phase, index, worker);
         },
         &tasks);
   };
-  return &parallel_;
+  return &guarded.table;
 }
 
 // ---- loans

@@ -31,9 +31,10 @@ class ThreadTags;
 
 // The plugin of a component. Each component carries it, so that call sites have the tags.
 struct Origin {
-  std::string plugin;          // id
-  ThreadTags* tags = nullptr;  // null if checking is off
-  std::string version = {};    // of the plugin
+  std::string plugin;                     // id
+  ThreadTags* tags = nullptr;             // null if checking is off
+  std::string version = {};               // of the plugin
+  std::recursive_mutex* setup = nullptr;  // of the registry: held by [setup] calls, one at a time per host; or null
 };
 
 enum class Tag : uint8_t { kLoad, kSetup, kRun, kIo, kAny };
@@ -104,7 +105,8 @@ class ThreadTags {
   // Returns the call in which `service` is called. If that has none of the `allowed` tags, or there is no such call,
   // records a fault and returns null.
   Call* expect(std::initializer_list<Tag> allowed, const char* service) noexcept;
-  // Returns the table that plugins get in place of the pool's: its functions do nothing outside [run].
+  // Returns the table that plugins get in place of `pool`: its functions do nothing outside [run]. Call it before any
+  // other thread uses the host.
   const tn_parallel* guard(const tn_parallel& pool);
   // Throws the first fault that no call has thrown: one in a destructor, or on a thread of the plugin's own between two
   // calls.
@@ -135,12 +137,22 @@ class ThreadTags {
     size_t count = 0;
   };
   std::map<std::string, EndedLoans> over_;  // by the name of the table: only the same kind of table reuses a record
-  const tn_parallel* pool_ = nullptr;
-  tn_parallel parallel_ = {};
+  struct Guarded {
+    ThreadTags* tags;
+    const tn_parallel* pool;
+    tn_parallel table;
+  };
+  std::deque<Guarded> guarded_;
 };
 
 // Throws TN_PLUGIN_FAULT for an exception that a plugin's function threw. Call it inside a catch block.
 [[noreturn]] void fail_foreign(const Origin& by, const std::string& who, const TaggedFunction& as);
+
+// Held during a [setup] call; else empty. Recursive, since the host makes such calls inside callbacks of others.
+using SetupLock = std::unique_lock<std::recursive_mutex>;
+inline SetupLock lock_setup(const Origin& by, const TaggedFunction& as) {
+  return as.tag == Tag::kSetup && by.setup != nullptr ? SetupLock(*by.setup) : SetupLock();
+}
 
 // Calls a plugin's function under its tag and returns its result. Throws TN_PLUGIN_FAULT, naming component, function
 // and tag, if the function broke a rule, whatever it returned: it has run, and objects that it made must be freed. Also
@@ -151,6 +163,7 @@ Result call_plugin(const Origin& by, const std::string& who, const TaggedFunctio
                    Result (*function)(Parameters...), Arguments... arguments) try {
   const PluginCall record = {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
   const PluginCallMark mark(&record);
+  const SetupLock lock = lock_setup(by, as);
   if (by.tags == nullptr) return function(arguments...);
   ThreadTags::Call call(*by.tags, by.plugin, who, as);
   call.check();
@@ -176,6 +189,7 @@ void free_by_plugin(const Origin& by, const std::string& who, const TaggedFuncti
                     Arguments... arguments) {
   const PluginCall record = {by.plugin.c_str(), who.c_str(), as.name, tag_text(as.tag)};
   const PluginCallMark mark(&record);
+  const SetupLock lock = lock_setup(by, as);
   if (by.tags == nullptr) return function(arguments...);
   const ThreadTags::Call call(*by.tags, by.plugin, who, as);
   function(arguments...);

@@ -1,4 +1,5 @@
-// The host's compute threads: one region at a time, tasks from a shared counter, idle workers spin and then park.
+// The host's compute threads: one region at a time, tasks from a shared counter, idle workers spin and then park. A
+// thread that finds the pool busy with the region of another one computes alone, with the same bits.
 //
 // A worker enters a region only while the gate is open, and the caller returns only when the gate is shut and no worker
 // is inside. So the caller does not wait for a worker that the system wakes late, and such a worker cannot see a
@@ -274,11 +275,13 @@ int32_t ThreadPool::State::current_worker() const {
 void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void* with) {
   const int64_t most = count <= 0 ? 0 : *std::max_element(sizes, sizes + count);
   if (most <= 0) return;
-  if (running.load(std::memory_order_relaxed)) {  // called from a task; the mode is set already
+  // Called from a task, or beside a region of another thread: this thread computes alone. For the region of its own
+  // kernel it is the worker that it is, and else worker 0, as no other thread works for that kernel.
+  if (running.exchange(true, std::memory_order_acquire)) {
+    const FloatingPointMode mode;
     run_here(count, sizes, what, with, current_worker());
     return;
   }
-  running.store(true, std::memory_order_relaxed);
   const int32_t participants = most == 1 ? 1 : worker_count.next();
   if (participants == 1) {
     const FloatingPointMode mode;
@@ -296,7 +299,7 @@ void ThreadPool::State::run(int32_t count, const int64_t* sizes, Task what, void
     gate.shut();
     if (!gate.is_empty()) await_rest();
   }
-  running.store(false, std::memory_order_relaxed);
+  running.store(false, std::memory_order_release);
 }
 
 ThreadPool::ThreadPool(int32_t threads) {
@@ -339,5 +342,19 @@ uint64_t ThreadPool::workers_computed() const {
 }
 
 const tn_parallel* ThreadPool::parallel() const { return &state_->parallel; }
+
+const tn_parallel& calling_thread() {
+  static const tn_parallel alone = {sizeof(tn_parallel), 1, nullptr,
+                                    [](void*, int64_t count, void (*task)(void*, int64_t, int32_t), void* argument) {
+                                      const FloatingPointMode mode;
+                                      for (int64_t i = 0; i < count; ++i) task(argument, i, 0);
+                                    },
+                                    [](void*, int32_t count, const int64_t* sizes, Task task, void* argument) {
+                                      const FloatingPointMode mode;
+                                      for (int32_t phase = 0; phase < count; ++phase)
+                                        for (int64_t i = 0; i < sizes[phase]; ++i) task(argument, phase, i, 0);
+                                    }};
+  return alone;
+}
 
 }  // namespace tenon::host

@@ -10,8 +10,8 @@ namespace tenon::host {
 
 // A pool of `threads` workers, the calling thread among them as worker 0. Workers spin for a moment after each
 // region, then park. Tasks are handed out a few at a time (dynamic scheduling), so a busy core delays only the tasks
-// that it holds. for_each may be called from one thread at a time, which the host ensures; from inside a task it runs
-// inline.
+// that it holds. for_each may be called from any thread; from inside a task, and while a region of another thread runs,
+// it runs inline.
 // The floating-point mode (rounding, denormals) is set to the default around every region and restored after it.
 class ThreadPool {
  public:
@@ -30,5 +30,8 @@ class ThreadPool {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Runs every task on the calling thread, in order; for any number of threads at once.
+[[nodiscard]] const tn_parallel& calling_thread();
 
 }  // namespace tenon::host

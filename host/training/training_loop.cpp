@@ -273,12 +273,13 @@ class Training {
   bool run_iteration() {
     if (!send(EventKind::kBeginIteration, nullptr)) return false;
     at_minibatch(pass_, batch_, [this] {
+      const SetWrite step(inputs_.gate);
       inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
       inputs_.machine.backward();
       updater_.update(inputs_.machine, all_);
       inputs_.machine.commit(all_);
+      if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
     });
-    if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
     batch_sums_.clear();
     batch_sums_.add(inputs_.machine);
     pass_sums_.add(inputs_.machine);
@@ -325,11 +326,17 @@ class Training {
 template <typename Each>
 void one_pass(const LoopInputs& inputs, Each&& each) {
   Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
-  feeder.check_names(*inputs.machine.set());
+  {
+    const SetRead read(inputs.gate);
+    feeder.check_names(*inputs.machine.set());
+  }
   inputs.machine.reset_carried();
   Minibatches minibatches(inputs);
   for (int64_t batch = 0; minibatches.next() != 0; ++batch) {
-    at_minibatch(-1, batch, [&] { inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent); });
+    at_minibatch(-1, batch, [&] {
+      const SetRead read(inputs.gate);
+      inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent);
+    });
     if (!each()) return;
   }
 }

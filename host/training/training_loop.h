@@ -8,6 +8,7 @@
 
 #include "core/system.h"
 #include "host/machine/machine.h"
+#include "host/machine/set_gate.h"
 #include "host/readers/reader.h"
 #include "host/training/checkpoint_record.h"
 #include "host/training/updater.h"
@@ -104,6 +105,7 @@ struct LoopInputs {
   SampleBlock& minibatch;
   std::map<std::string, std::string> slot_map;  // see Feeder
   Clock& clock;
+  SetGate& gate;  // of the machine's set
 };
 
 class Checkpoints;

@@ -143,7 +143,7 @@ TEST(Training, AHandlerCannotUseItsReader) {
       call();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), TN_MISUSE);
-      EXPECT_THAT(error.what(), HasSubstr("the reader is in use by a training"));
+      EXPECT_THAT(error.what(), HasSubstr("the reader is in use by a call"));
       ++refusals;
     }
   };

@@ -80,15 +80,15 @@ TEST(WithoutMemory, HandlesAreReleased) {
   struct Handle {
     uint32_t index, generation;
   };
-  HandleTable<std::unique_ptr<int>> table("test", 7);
+  HandleTable<std::shared_ptr<int>> table("test", 7);
   std::vector<Handle> handles;
   handles.reserve(100);
-  for (int i = 0; i < 100; ++i) handles.push_back(table.add<Handle>(std::make_unique<int>(i)));
+  for (int i = 0; i < 100; ++i) handles.push_back(table.add<Handle>(std::make_shared<int>(i)));
   EXPECT_EQ(without_memory([&] {
               for (const Handle& handle : handles) table.take(handle);
             }),
             0);
-  EXPECT_NO_THROW(table.add<Handle>(std::make_unique<int>(1)));
+  EXPECT_NO_THROW(table.add<Handle>(std::make_shared<int>(1)));
 }
 
 // text() must throw: a stream drops characters for which it has no memory, and the text would be shorter.

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/machine/predictor.h"
+
+#include <cstring>
+
+namespace tenon::host {
+
+// A prediction: inside the active side, with a machine of it.
+class Predictor::Entered {
+ public:
+  explicit Entered(Predictor& predictor) : side_(enter(predictor)), slot_(take(predictor.options_.machines)) {}
+  ~Entered() {
+    slot_.busy.store(false, std::memory_order_release);
+    side_.freed.fetch_add(1, std::memory_order_release);
+    side_.freed.notify_one();
+    leave(side_);
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+
+  [[nodiscard]] Machine& machine() const { return *slot_.machine; }
+
+ private:
+  // A refresh writes a side only while it is not active and has nobody inside. Its order is: not active, then read
+  // `inside`; here it is: count inside, then read `active_`. All are sequentially consistent, so one sees the other.
+  static Side& enter(Predictor& predictor) {
+    for (;;) {
+      const uint32_t active = predictor.active_.load();
+      Side& side = predictor.sides_[active];
+      side.inside.fetch_add(1);
+      if (predictor.active_.load() == active) return side;
+      leave(side);
+    }
+  }
+  static void leave(Side& side) {
+    if (side.inside.fetch_sub(1) == 1) side.inside.notify_all();
+  }
+  Slot& take(uint32_t machines) {
+    for (;;) {
+      const uint32_t seen = side_.freed.load(std::memory_order_acquire);
+      for (uint32_t i = 0; i < machines; ++i) {
+        std::atomic<bool>& busy = side_.slots[i].busy;
+        if (!busy.load(std::memory_order_relaxed) && !busy.exchange(true, std::memory_order_acquire))
+          return side_.slots[i];
+      }
+      side_.freed.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  Side& side_;
+  Slot& slot_;
+};
+
+Predictor::Predictor(Topology topology, const ParameterSet& source, Registry& registry, std::shared_ptr<Device> device,
+                     const tn_parallel* parallel, const PredictorOptions& options)
+    : topology_(std::move(topology)),
+      registry_(registry),
+      device_(std::move(device)),
+      parallel_(parallel),
+      options_(options) {
+  make(sides_[0], source);
+}
+
+void Predictor::predict(const std::vector<NamedArray>& feeds, const std::function<void(const Machine&)>& use) {
+  const Entered entered(*this);
+  Machine& machine = entered.machine();
+  machine.reset_carried();
+  machine.forward(by_number(machine.feeds(), feeds), FeedMode::kLent);
+  use(machine);
+}
+
+void Predictor::refresh(const ParameterSet& source) {
+  const std::lock_guard lock(refreshing_);
+  const uint32_t next = 1 - active_.load();
+  Side& side = sides_[next];
+  for (uint32_t inside = 0; (inside = side.inside.load()) != 0;) side.inside.wait(inside);
+  if (side.set == nullptr) {
+    make(side, source);
+  } else {
+    side.set->replace(values_of(*side.set, source));
+    side.set->set_names(source.names());
+  }
+  active_.store(next);
+}
+
+void Predictor::make(Side& side, const ParameterSet& source) {
+  std::shared_ptr<ParameterSet> set = ParameterSet::declare(topology_.declarations(), source.allocator());
+  set->replace(values_of(*set, source));
+  set->set_names(source.names());
+  auto slots = std::make_unique<Slot[]>(options_.machines);
+  for (uint32_t i = 0; i < options_.machines; ++i)
+    slots[i].machine = std::make_unique<Machine>(topology_, set, registry_, device_, parallel_, options_.machine);
+  side.set = std::move(set);
+  side.slots = std::move(slots);
+}
+
+// Returns a copy of the values of the entries of `set`.
+ParameterSet::Values Predictor::values_of(const ParameterSet& set, const ParameterSet& source) const {
+  ParameterSet::Values values = set.allocate();
+  for (const ParameterEntry& entry : set.entries()) {
+    const ParameterEntry& from = source.find(entry.name);
+    if (from.shape != entry.shape)
+      fail_parameter(TN_INVALID, entry.name, "\"", entry.name, "\" of the parameters is ", to_string(from.shape),
+                     "; the outputs need ", to_string(entry.shape));
+    if (from.count > 0) std::memcpy(values.data(entry), source.data(from), from.count * sizeof(float));
+  }
+  return values;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,68 @@
+// Predictions from a snapshot of parameters, by any number of threads at once. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "host/machine/machine.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+struct PredictorOptions {
+  MachineOptions machine;  // not for training
+  uint32_t machines = 1;   // predictions at a time; further threads wait for one to end
+};
+
+// Machines over a copy of the parameters of a topology. A refresh writes a second copy with machines of its own and
+// then swaps the two, so predictions neither wait for it nor see a part of it. Thread-safe.
+class Predictor {
+ public:
+  // Copies the parameters that the topology uses from `source`, which must not change meanwhile. TN_NOT_FOUND or
+  // TN_INVALID if it does not have them.
+  Predictor(Topology topology, const ParameterSet& source, Registry& registry, std::shared_ptr<Device> device,
+            const tn_parallel* parallel, const PredictorOptions& options);
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+
+  // Computes a minibatch; calls `use` with the machine that has the outputs.
+  void predict(const std::vector<NamedArray>& feeds, const std::function<void(const Machine&)>& use);
+  // Takes the values from `source`, which must not change meanwhile. Predictions that begin afterwards use them. On
+  // failure nothing has changed. Refreshes run one at a time.
+  void refresh(const ParameterSet& source);
+
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+
+ private:
+  struct Slot {
+    std::unique_ptr<Machine> machine;
+    std::atomic<bool> busy{false};
+  };
+  // One copy of the parameters.
+  struct Side {
+    std::shared_ptr<ParameterSet> set;  // null: not made yet
+    std::unique_ptr<Slot[]> slots;
+    std::atomic<uint32_t> inside{0};  // predictions
+    std::atomic<uint32_t> freed{0};   // slots freed so far
+  };
+  class Entered;
+
+  void make(Side& side, const ParameterSet& source);
+  [[nodiscard]] ParameterSet::Values values_of(const ParameterSet& set, const ParameterSet& source) const;
+
+  const Topology topology_;
+  Registry& registry_;
+  const std::shared_ptr<Device> device_;
+  const tn_parallel* const parallel_;
+  const PredictorOptions options_;
+  std::array<Side, 2> sides_;
+  std::atomic<uint32_t> active_{0};
+  std::mutex refreshing_;
+};
+
+}  // namespace tenon::host
