@@ -36,19 +36,20 @@ struct Exported {
 
 }  // namespace
 
-tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values, uint64_t bytes,
+tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values, uint64_t* bytes,
                              tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     const ParameterEntry& entry = held->set->find(api::string(name, "name"));
-    const uint64_t needed = entry.count * sizeof(float);
-    if (bytes != needed)
-      fail(TN_NEED_CAPACITY, SubjectName{entry.name}, "parameter \"", entry.name, "\" has ", needed,
-           " bytes; there is room for ", bytes);
-    if (bytes > 0) api::required(static_cast<char*>(values), "values");
+    const uint64_t room = api::required(bytes, "bytes");
+    *bytes = entry.count * sizeof(float);
+    if (room < *bytes)
+      fail(TN_NEED_CAPACITY, SubjectName{entry.name}, "parameter \"", entry.name, "\" has ", *bytes,
+           " bytes; there is room for ", room);
+    if (*bytes == 0) return;
+    api::required(static_cast<char*>(values), "values");
     const SetRead read(held->gate);
-    const float* const from = held->set->data(entry);
-    if (bytes > 0) std::memcpy(values, from, bytes);
+    std::memcpy(values, held->set->data(entry), *bytes);
   });
 }
 

@@ -15,10 +15,10 @@
 extern "C" {
 #endif
 
-/* Copies the values of a parameter, row-major, between two steps if another thread trains the set. `bytes` must be
- * their size: 4 for each element. TN_NEED_CAPACITY states the size if it is not. */
+/* Copies the values of a parameter, row-major, between two steps if another thread trains the set. *bytes: the room on
+ * entry, the size of the values on return; TN_NEED_CAPACITY if the room is smaller. */
 TENON_API tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char* name, void* values,
-                                       uint64_t bytes, tn_error* error);
+                                       uint64_t* bytes, tn_error* error);
 
 typedef struct tn_lease {
   uint32_t index, generation;

@@ -1,0 +1,90 @@
+// Tenon's public API for C++17 and later: predictions by any number of threads. SPDX-License-Identifier: Apache-2.0
+#ifndef TENON_TENON_PREDICTOR_HPP
+#define TENON_TENON_PREDICTOR_HPP
+
+#include <tenon/tenon_predictor.h>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <tenon/tenon_model.hpp>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+inline namespace v0 {
+
+// As tn_predictor_options documents them.
+struct PredictorOptions {
+  int64_t max_samples = 1;
+  int64_t max_rows = 0;   // 0: grows as needed
+  uint32_t machines = 0;  // predictions at the same time; 0: the host's threads
+  bool parallel = false;  // whether a prediction also uses the host's compute threads
+  tn_dtype compute = TN_F32;
+  std::string device;  // empty: cpu
+  uint64_t seed = 0;
+};
+
+// A snapshot of parameters. Any number of threads may use one object.
+class Predictor : public detail::Owned<tn_predictor, tn_predictor_release> {
+ public:
+  using Owned::Owned;
+  Predictor(const Parameters& parameters, const Layers& outputs, const PredictorOptions& options = {})
+      : Owned(parameters.host_ref()) {
+    tn_predictor_options given = {};
+    given.size = sizeof given;
+    given.compute = options.compute;
+    given.max_samples = options.max_samples;
+    given.max_rows = options.max_rows;
+    given.machines = options.machines;
+    given.parallel = options.parallel ? 1 : 0;
+    given.device = options.device.empty() ? nullptr : detail::c_text(options.device, "options.device");
+    given.seed = options.seed;
+    const std::vector<tn_layer> list = detail::handles(outputs);
+    make([&](tn_predictor* handle) {
+      detail::checked([&](tn_error* error) {
+        return tn_predictor_create(host(), parameters.handle(), list.data(), detail::count_of(list.size()), &given,
+                                   handle, error);
+      });
+    });
+  }
+
+  // Calls use(const std::vector<Array>&) once with the outputs, which are borrowed during that call, and passes on its
+  // exceptions.
+  template <typename Use>
+  void predict(const std::vector<Feed>& feeds, Use&& use) const {
+    struct Sink {
+      Use& use;
+      std::exception_ptr failure;
+    } sink{use, nullptr};
+    std::vector<tn_feed> list;
+    for (const Feed& feed : feeds)
+      list.push_back({detail::c_text(feed.name, "the name of a feed"), detail::c_array(feed.values)});
+    detail::checked([&](tn_error* error) {
+      return tn_predict(
+          host(), handle(), list.data(), detail::count_of(list.size()),
+          [](void* user, const tn_array* outputs, uint32_t count) {
+            Sink& to = *static_cast<Sink*>(user);
+            try {
+              std::vector<Array> arrays;
+              for (uint32_t i = 0; i < count; ++i) arrays.push_back(detail::array_from(outputs[i]));
+              to.use(std::as_const(arrays));
+            } catch (...) {
+              to.failure = std::current_exception();
+            }
+          },
+          &sink, error);
+    });
+    if (sink.failure) std::rethrow_exception(sink.failure);
+  }
+
+  // Takes the present values; predictions that begin later use them.
+  void refresh(const Parameters& parameters) const {
+    detail::checked(
+        [&](tn_error* error) { return tn_predictor_refresh(host(), handle(), parameters.handle(), error); });
+  }
+};
+
+}  // namespace v0
+}  // namespace tenon
+#endif
