@@ -2,8 +2,10 @@
  *
  * A tn_host owns all state; a process may hold any number of hosts. All other objects are handles {index,
  * generation}: a stale handle, or a handle of another host, returns TN_MISUSE. Calls on one host may come from any
- * thread and are serialised by the host; an event handler may call back into its own host. In a child process after
- * fork() every call on the host returns TN_MISUSE.
+ * thread and run at the same time (docs/serving.md): a machine, updater or reader takes one call at a time, another is
+ * TN_MISUSE; calls that read a set of parameters wait for one that writes it, in a training for the end of its step. An
+ * event handler may call back into its own host. In a child process after fork() every call on the host returns
+ * TN_MISUSE.
  *
  * Every call returns a tn_status. A call that fails fills *error (if not null) and changes nothing: all handles stay
  * usable. No call prints, aborts or exits. Returned pointers are borrowed until the moment that the call states. */
@@ -157,7 +159,8 @@ TENON_API tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs
 /* JSON array of {name, shape, dtype, kind: "parameter" | "buffer"} in a fixed order. */
 TENON_API tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_write write, void* user,
                                            tn_error* error);
-/* A view of the values, borrowed until the set is trained, changed or released. */
+/* A view of the values, borrowed until the set is trained, changed or released. TN_MISUSE while another thread trains
+ * the set: tn_parameters_read (tenon_lease.h) copies them. */
 TENON_API tn_status tn_parameters_get(tn_host* host, tn_parameters parameters, const char* name, tn_array* values,
                                       tn_error* error);
 /* Copies values in; shape and dtype must match. */
@@ -166,7 +169,7 @@ TENON_API tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, c
 /* The names of the integers of data layers: classes, categories, words. tn_train stores the names of the reader's slots
  * and model files hold them; tn_train, tn_test and tn_infer refuse a reader that numbers its names differently, with
  * TN_INVALID. Of more than 65,536 names or 1 MiB only count and digest are stored. `slot` of each list is the data
- * layer. Borrowed until the next call of tn_parameters_names or tn_reader_names on this host. */
+ * layer. Borrowed until this thread's next call of tn_parameters_names or tn_reader_names on this host. */
 TENON_API tn_status tn_parameters_names(tn_host* host, tn_parameters parameters, const tn_names* const** names,
                                         uint32_t* count, tn_error* error);
 /* Replaces the names of these data layers, for a training without tn_train; a count of 0 removes them. */
@@ -249,8 +252,8 @@ TENON_API tn_status tn_machine_sparse_gradient(tn_host* host, tn_machine machine
                                                tn_array* values, tn_error* error);
 /* Mean cost of the last forward, summed over the cost outputs; 0 without a cost. */
 TENON_API tn_status tn_machine_cost(tn_host* host, tn_machine machine, double* cost, tn_error* error);
-/* Values of the machine's metrics over the last forward, borrowed until the next call of tn_machine_metrics or tn_test
- * on this host. */
+/* Values of the machine's metrics over the last forward, borrowed until this thread's next call of tn_machine_metrics
+ * or tn_test on this host. */
 TENON_API tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric** metrics, uint32_t* count,
                                        tn_error* error);
 /* JSON: the call array with layers, groups and bytes; see docs/plan.md. */
@@ -374,7 +377,7 @@ typedef struct tn_test_result {
   double cost;
   int64_t samples;
   double seconds;
-  const tn_metric* metrics; /* borrowed until the next tn_test or tn_machine_metrics on this host */
+  const tn_metric* metrics; /* borrowed until this thread's next tn_test or tn_machine_metrics on the host */
 } tn_test_result;
 
 /* Trains for `passes` passes of the reader, or until a handler stops it. After a failure the parameters have the
