@@ -295,6 +295,25 @@ tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count
   });
 }
 
+tn_status tn_reader_slot(tn_host* host, tn_reader reader, uint32_t number, tn_data_options* options, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldReader> held = it.readers.at(reader);
+    const std::vector<Slot>& slots = held->reader->slots();
+    if (number >= slots.size()) fail(TN_NOT_FOUND, "the reader has no slot ", number, "; it has ", slots.size());
+    const Slot& slot = slots[number];
+    tn_data_options made = {};
+    made.dtype = slot.dtype;
+    made.name = slot.name.c_str();
+    made.shape = slot.shape.data();
+    made.rank = static_cast<int32_t>(slot.shape.size());
+    made.index_limit = slot.index_limit;
+    made.scale = 1;
+    made.storage = slot.storage;
+    made.levels = slot.levels;
+    api::give(options, "options", made);
+  });
+}
+
 tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                           tn_error* error) {
   return api::call(host, error, [&](Host& it) {

@@ -95,6 +95,36 @@ struct TrainOptions {
   std::optional<CheckpointOptions> checkpoint = {};          // train only
 };
 
+// The slots of a reader, as the data layers that they feed: for host.data, as they are or with another name or scale.
+[[nodiscard]] inline std::vector<DataOptions> slots(const Reader& reader) {
+  uint32_t count = 0;
+  detail::checked(
+      [&](tn_error* error) { return tn_reader_slots_count(reader.host(), reader.handle(), &count, error); });
+  std::vector<DataOptions> result(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    tn_data_options slot = {};
+    slot.size = sizeof slot;
+    detail::checked([&](tn_error* error) { return tn_reader_slot(reader.host(), reader.handle(), i, &slot, error); });
+    result[i].name = slot.name;
+    result[i].dtype = slot.dtype;
+    result[i].shape.assign(slot.shape, slot.shape + slot.rank);
+    result[i].index_limit = slot.index_limit;
+    result[i].storage = slot.storage;
+    result[i].levels = slot.levels;
+  }
+  return result;
+}
+
+// The next minibatch of a reader as feeds for data layers named as its slots, borrowed until the next call on the
+// reader; empty at the end of a pass.
+[[nodiscard]] inline std::vector<Feed> next_feeds(const Reader& reader) {
+  const std::vector<DataOptions> named = slots(reader);
+  const std::vector<Array> arrays = reader.next();
+  std::vector<Feed> feeds;
+  for (size_t i = 0; i < arrays.size(); ++i) feeds.push_back({named[i].name, arrays[i]});
+  return feeds;
+}
+
 struct TestResult {
   double cost = 0;
   int64_t samples = 0;

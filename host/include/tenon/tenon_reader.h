@@ -131,6 +131,12 @@ TENON_API tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write
 TENON_API tn_status tn_reader_names(tn_host* host, tn_reader reader, const tn_names* const** names, uint32_t* count,
                                     tn_error* error);
 TENON_API tn_status tn_reader_slots_count(tn_host* host, tn_reader reader, uint32_t* count, tn_error* error);
+struct tn_data_options;
+/* Slot `number`, from 0, as the options of a data layer that it feeds: for tn_data_create, as they are or with another
+ * name, scale or sequence. name and shape are borrowed as long as the reader's handle. TN_NOT_FOUND beyond the last
+ * one. */
+TENON_API tn_status tn_reader_slot(tn_host* host, tn_reader reader, uint32_t number, struct tn_data_options* options,
+                                   tn_error* error);
 /* The next minibatch (or sample, for a reader without batch or bucket): values[i] is slot i, borrowed until the next
  * call on this reader. TN_END after the last one of a pass; the call after that starts the next pass. */
 TENON_API tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint32_t values_count,

@@ -400,5 +400,31 @@ TEST_F(ReaderApi, StatusAndMessageOfAFunctionInC) {
   EXPECT_EQ(released, 1);
 }
 
+// The schema of a reader is the description of the data layers that it feeds.
+TEST(Slots, DescribeDataLayers) {
+  const Host host;
+  const Reader reader = host.reader(kSchema, Numbers{6}).batch(4);
+  const std::vector<DataOptions> described = slots(reader);
+  ASSERT_EQ(described.size(), kSchema.size());
+  for (size_t i = 0; i < described.size(); ++i) {
+    EXPECT_EQ(described[i].name, kSchema[i].name);
+    EXPECT_EQ(described[i].dtype, kSchema[i].dtype);
+    EXPECT_EQ(described[i].shape, kSchema[i].shape);
+    EXPECT_EQ(described[i].index_limit, kSchema[i].index_limit);
+    EXPECT_EQ(described[i].storage, kSchema[i].storage);
+    (void)host.data(described[i]);
+  }
+  const std::vector<Feed> feeds = next_feeds(reader);
+  ASSERT_EQ(feeds.size(), kSchema.size());
+  EXPECT_EQ(feeds[1].name, "pixels");
+  EXPECT_THAT(feeds[1].values.shape, ElementsAre(4, 2, 2));
+  (void)next_feeds(reader);
+  EXPECT_TRUE(next_feeds(reader).empty());
+  tn_data_options slot = {};
+  slot.size = sizeof slot;
+  EXPECT_EQ(tn_reader_slot(host.get(), reader.handle(), 5, &slot, nullptr), TN_NOT_FOUND);
+  EXPECT_EQ(tn_reader_slot(host.get(), reader.handle(), 0, nullptr, nullptr), TN_MISUSE);
+}
+
 }  // namespace
 }  // namespace tenon_tests
