@@ -258,6 +258,7 @@ class Host {
   }
 
   [[nodiscard]] tn_host* get() const { return host_->host; }
+  [[nodiscard]] const detail::HostRef& host_ref() const { return host_; }
 
   // JSON array of all plugins found; runs no plugin code.
   [[nodiscard]] std::string plugins() const {
