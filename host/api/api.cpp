@@ -156,6 +156,17 @@ ArrayView view(const tn_array& array, const std::function<std::string()>& who, c
           std::move(strides)};
 }
 
+std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count) {
+  if (count > 0) required(feeds, "feeds");
+  std::vector<NamedArray> result;
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string name = string(feeds[i].name, "feed name");
+    result.push_back({name, view(
+                                feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
+  }
+  return result;
+}
+
 std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }
 
 namespace {

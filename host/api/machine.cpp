@@ -18,6 +18,10 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.keep_all = given.keep_all != 0;
     wanted.seed = given.seed;
     wanted.max_rows = given.max_rows;
+    constexpr uint32_t kFlags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
+    if ((given.flags & ~kFlags) != 0) fail(TN_UNSUPPORTED, "options.flags is ", given.flags, "; expected TN_MACHINE_*");
+    wanted.data_gradients = (given.flags & TN_MACHINE_DATA_GRADIENTS) != 0;
+    wanted.given_gradients = (given.flags & TN_MACHINE_GIVEN_GRADIENTS) != 0;
     wanted.checks = it.checks;
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
@@ -30,15 +34,8 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
 tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                              tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (feeds_count > 0) api::required(feeds, "feeds");
-    std::vector<NamedArray> named;
-    for (uint32_t i = 0; i < feeds_count; ++i) {
-      const std::string name = api::string(feeds[i].name, "feed name");
-      named.push_back({name, api::view(
-                                 feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
-    }
     Machine& fed = *it.machines.at(machine);
-    fed.forward(by_number(fed.feeds(), named));
+    fed.forward(by_number(fed.feeds(), api::named_arrays(feeds, feeds_count)));
   });
 }
 

@@ -378,6 +378,7 @@ class Host {
     c.immutable_parameters = immutable.data();
     c.immutable_parameters_count = detail::count_of(immutable.size());
     c.max_rows = options.max_rows;
+    c.flags = options.flags;
     return detail::made<Machine>(host_, [&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });
