@@ -51,7 +51,7 @@ int32_t Differentiator::append(Node node) {
 void Differentiator::append_output(int32_t number, ValueId input, int32_t layer) {
   ValueId made = kNoValue;
   if (needed(input)) {
-    const Spec spec = graph_.spec(input);  // a copy: the new value may move all others
+    const Spec spec{graph_.spec(input).dtype, graph_.spec(input).shape, TN_DENSE, 0, {}};  // a feed may be ragged
     made = graph_.add_value(spec, number);
     add(input, made, layer);
   }

@@ -24,7 +24,7 @@ ValueId GraphWriter::segment(int32_t op, ValueId value, const Dim& rows, int64_t
       fail(TN_INVALID, "segment: expected a value of [", to_string(first), ", ...], got ", to_string(spec));
   };
   const auto with_first = [&](const Dim& first) {
-    Spec result = graph_.spec(value);
+    Spec result{graph_.spec(value).dtype, graph_.spec(value).shape, TN_DENSE, 0, {}};  // a feed may be ragged
     result.shape[0] = first;
     return result;
   };
@@ -43,7 +43,7 @@ ValueId GraphWriter::segment(int32_t op, ValueId value, const Dim& rows, int64_t
       break;
     case TN_SEGMENT_SHIFT:
       require(rows);
-      result = graph_.spec(value);
+      result = with_first(rows);
       break;
     case TN_SEGMENT_RANK:
       require(rows);

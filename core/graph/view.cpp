@@ -11,8 +11,7 @@ ValueId GraphWriter::view(ValueId value, const Shape& shape) {
   if (!same(elements(given.shape), elements(shape)))
     fail(TN_INVALID, "a view of ", to_string(given.shape), " as ", to_string(shape), " changes the number of elements");
   if (same(given.shape, shape)) return value;
-  Spec result = given;
-  result.shape = shape;
+  Spec result{given.dtype, shape, TN_DENSE, 0, {}};  // a feed may be ragged
   append(View(), {value});
   const ValueId seen = output(std::move(result));
   graph_.values[static_cast<size_t>(seen)].alias_of = graph_.root(value);

@@ -156,15 +156,15 @@ ArrayView view(const tn_array& array, const std::function<std::string()>& who, c
           std::move(strides)};
 }
 
-std::vector<NamedArray> feeds(const tn_feed* feeds, uint32_t count) {
+std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count) {
   if (count > 0) required(feeds, "feeds");
-  std::vector<NamedArray> named;
+  std::vector<NamedArray> result;
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = string(feeds[i].name, "feed name");
-    named.push_back({name, view(
-                               feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
+    result.push_back({name, view(
+                                feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
   }
-  return named;
+  return result;
 }
 
 std::string device_kind(const char* given) { return given == nullptr ? "cpu" : given; }

@@ -18,6 +18,10 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.keep_all = given.keep_all != 0;
     wanted.seed = given.seed;
     wanted.max_rows = given.max_rows;
+    constexpr uint32_t kFlags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
+    if ((given.flags & ~kFlags) != 0) fail(TN_UNSUPPORTED, "options.flags is ", given.flags, "; expected TN_MACHINE_*");
+    wanted.data_gradients = (given.flags & TN_MACHINE_DATA_GRADIENTS) != 0;
+    wanted.given_gradients = (given.flags & TN_MACHINE_GIVEN_GRADIENTS) != 0;
     wanted.checks = it.checks;
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
@@ -33,7 +37,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
 tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                              tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
-    const std::vector<NamedArray> named = api::feeds(feeds, feeds_count);
+    const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count);
     const SetRead read(held.parameters->gate);
     held.machine->forward(by_number(held.machine->feeds(), named));
   });

@@ -6,39 +6,12 @@
 
 #include "core/model_file.h"
 #include "host/api/api.h"
+#include "host/api/topologies.h"
 #include "host/layers/renames.h"
 #include "host/plugins/type_json.h"
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
-
-namespace {
-
-void write_json(const nlohmann::json& json, tn_write write, void* user) {
-  if (write == nullptr) fail(TN_MISUSE, "write is null");
-  const std::string text = json.dump();
-  write(user, text.data(), text.size());
-}
-
-Topology topology_of(Host& host, const tn_layer* outputs, uint32_t count) {
-  return Topology::trace(api::outputs(host, outputs, count, "outputs"));
-}
-
-// JSON of a topology from an untrusted file: bounded depth.
-nlohmann::json parse_topology(const std::string& text, const std::string& path) {
-  constexpr int kMaxDepth = 16;
-  bool deep = false;
-  const auto guard = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    deep = deep || depth > kMaxDepth;
-    return !deep;
-  };
-  nlohmann::json json = nlohmann::json::parse(text, guard, false);
-  if (deep || json.is_discarded())
-    fail(TN_BAD_DATA, SubjectName{path}, path, ": the topology is not valid JSON, or nested too deeply");
-  return json;
-}
-
-}  // namespace
 
 tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer* layer, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
@@ -110,7 +83,7 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
     json["parameters"] = nlohmann::json::array();
     for (const LayerRef& leaf : leaves_of(output.layer))
       for (const LayerParameter& parameter : leaf->parameters) json["parameters"].push_back(parameter.name);
-    write_json(json, write, user);
+    api::write_json(json, write, user);
   });
 }
 
@@ -140,7 +113,7 @@ std::vector<ParameterDeclaration> declarations_of(Host& host, const tn_layer* ou
   api::required(outputs, "outputs");
   std::vector<ParameterDeclaration> declarations;
   for (uint32_t i = 0; i < count; ++i)
-    for (ParameterDeclaration& declaration : topology_of(host, outputs + i, 1).declarations())
+    for (ParameterDeclaration& declaration : api::topology_of(host, outputs + i, 1).declarations())
       declarations.push_back(std::move(declaration));
   return declarations;
 }
@@ -174,7 +147,7 @@ tn_status tn_parameters_describe(tn_host* host, tn_parameters parameters, tn_wri
                       {"shape", entry.shape},
                       {"dtype", dtype_name(entry.dtype)},
                       {"kind", entry.buffer ? "buffer" : "parameter"}});
-    write_json(json, write, user);
+    api::write_json(json, write, user);
   });
 }
 
@@ -235,7 +208,7 @@ tn_status tn_parameters_release(tn_host* host, tn_parameters parameters, tn_erro
 tn_status tn_model_save(tn_host* host, tn_parameters parameters, const tn_layer* outputs, uint32_t outputs_count,
                         const char* path, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const Topology topology = topology_of(it, outputs, outputs_count);
+    const Topology topology = api::topology_of(it, outputs, outputs_count);
     std::vector<std::string> names;
     std::set<std::string> known;
     for (const ParameterDeclaration& declaration : topology.declarations())
@@ -259,24 +232,9 @@ auto naming(const std::string& file, const Work& work) try {
               error.subject().empty() ? file : error.subject());
 }
 
-// What a model file describes.
-struct FileContents {
-  Topology topology;
-  TensorChanges changes;  // of its tensors, by migrations
-  DataNames names;        // of its data layers
-};
-
-// Returns the contents of a model file. A fault of the topology is a fault of the file, TN_BAD_DATA; an unknown or
-// refused type is not.
-FileContents contents_of(Host& host, const ModelFile& header, const std::string& file) try {
-  const nlohmann::json json = parse_topology(header.topology, file);
+api::ReadTopology contents_of(Host& host, const ModelFile& header, const std::string& file) {
   StoredTensors tensors(*host.files, file, header, host.allocator);
-  const SetupLock lock = host.registry.setup();
-  RestoredTopology restored = host.factory.from_json(json, tensors);
-  return {Topology::trace(std::move(restored.outputs)), std::move(restored.changes), names_of_topology(json)};
-} catch (const Error& error) {
-  if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
-  throw Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
+  return api::read_topology(host, api::parse_topology(header.topology, file), &tensors);
 }
 
 }  // namespace
@@ -289,7 +247,7 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     api::required(parameters, "parameters");
     const ModelFile header = read_model_header(*it.files, file);
     if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
-    FileContents contents = naming(file, [&] { return contents_of(it, header, file); });
+    api::ReadTopology contents = naming(file, [&] { return contents_of(it, header, file); });
     const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
     const uint32_t room = *outputs_count;
     *outputs_count = static_cast<uint32_t>(layer_outputs.size());
@@ -300,12 +258,10 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     naming(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
     set->set_names(std::move(contents.names));
     const auto loaded = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
-    size_t made = 0;
     try {
-      for (; made < layer_outputs.size(); ++made) outputs[made] = it.layers.add<tn_layer>(layer_outputs[made]);
+      api::give_layers(it, layer_outputs, outputs);
     } catch (...) {
       it.parameters.take(loaded);
-      while (made > 0) it.layers.take(outputs[--made]);
       throw;
     }
     *parameters = loaded;
@@ -317,12 +273,12 @@ tn_status tn_model_describe(tn_host* host, const char* path, tn_write write, voi
     const std::string file = api::string(path, "path");
     const ModelFile header = read_model_header(*it.files, file);
     nlohmann::json json = {{"verified", header.verified}, {"checksum", header.checksum}, {"metadata", header.metadata}};
-    json["topology"] = header.topology.empty() ? nlohmann::json() : parse_topology(header.topology, file);
+    json["topology"] = header.topology.empty() ? nlohmann::json() : api::parse_topology(header.topology, file);
     rename_layer_types(json["topology"]);
     json["tensors"] = nlohmann::json::array();
     for (const ModelTensor& tensor : header.tensors)
       json["tensors"].push_back(
           {{"name", tensor.name}, {"dtype", tensor.type}, {"shape", tensor.shape}, {"bytes", tensor.bytes}});
-    write_json(json, write, user);
+    api::write_json(json, write, user);
   });
 }

@@ -98,6 +98,7 @@ class Lowerer {
         feed.rows.push_back(around[i - 1].symbol);
       }
       feed.value = result_.graph.add_external(feed.spec, layer.name);
+      if (training_ && options_.data_gradients && is_float(feed.spec.dtype)) reach_.start(feed.value);
     }
     if (!is_float(feed.spec.dtype) && (layer.data->scale != 1 || layer.data->offset != 0))
       scales_[feed.value] = {layer.data->scale, layer.data->offset};
@@ -210,11 +211,11 @@ class Lowerer {
 
   // Converts a value to the compute type, applying the scale and offset of its data layer.
   ValueId in_floats(ValueId value) {
-    const auto converted = converted_.find(value);
-    if (converted != converted_.end()) return converted->second;
+    const auto converted = result_.converted.find(value);
+    if (converted != result_.converted.end()) return converted->second;
     const auto known = scales_.find(value);
     const Scale scale = known == scales_.end() ? Scale{} : known->second;
-    return converted_[value] = writer().convert(value, scale.factor, scale.offset);
+    return result_.converted[value] = writer().convert(value, scale.factor, scale.offset);
   }
 
   // Passes the scale and offset of integer data on through the nodes from number `first` on that only move elements.
@@ -477,9 +478,8 @@ class Lowerer {
   std::map<const Layer*, size_t> feeds_;                // by data layer: index into result_.feeds
   std::map<std::string, size_t> parameters_, buffers_;  // by name: index into result_.parameters, result_.buffers
   GradientReach reach_{result_.graph};
-  int32_t draws_ = 0;                     // random draws so far
-  std::map<ValueId, ValueId> weights_;    // ids of a sparse feed -> the values of its entries
-  std::map<ValueId, ValueId> converted_;  // integer value -> its float form
+  int32_t draws_ = 0;                   // random draws so far
+  std::map<ValueId, ValueId> weights_;  // ids of a sparse feed -> the values of its entries
 
   struct Scale {
     double factor = 1, offset = 0;

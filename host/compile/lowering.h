@@ -22,18 +22,20 @@ struct LoweringOptions {
   tn_dtype compute = TN_F32;
   std::vector<int64_t> bounds;  // bounds[symbol]: the largest size, for native kernels
   bool training = false;
+  bool data_gradients = false;  // in training: gradients of data layers of floats are wanted
   std::function<bool(const std::string& parameter)> is_immutable;
 };
 
 // A data layer: its values in the graph, and the requirements that arrays are checked against.
 struct Feed {
   std::string name;
-  ValueId value = kNoValue;    // the fed array; of a sparse feed (TN_CSR) the ids of its entries
-  ValueId weights = kNoValue;  // of a sparse feed: the values of its entries
-  std::vector<int32_t> rows;   // ragged symbols by level, as in tn_array.offsets; empty: dense
-  Spec spec;                   // as declared
-  int64_t index_limit = -1;    // the smallest limit of the data layer and its readers; -1: none
-  std::string limited_by;      // the layer with that limit
+  ValueId value = kNoValue;     // the fed array; of a sparse feed (TN_CSR) the ids of its entries
+  ValueId weights = kNoValue;   // of a sparse feed: the values of its entries
+  ValueId gradient = kNoValue;  // in the compute type; set by differentiate_machine; kNoValue if there is none
+  std::vector<int32_t> rows;    // ragged symbols by level, as in tn_array.offsets; empty: dense
+  Spec spec;                    // as declared
+  int64_t index_limit = -1;     // the smallest limit of the data layer and its readers; -1: none
+  std::string limited_by;       // the layer with that limit
 };
 
 // A parameter of the machine, and its values in the graph.
@@ -41,7 +43,7 @@ struct ParameterUse {
   std::string name;
   ValueId stored = kNoValue;    // external, in the type of the set
   ValueId computed = kNoValue;  // in the compute type; equal to `stored` if the types agree
-  ValueId gradient = kNoValue;  // set by differentiate_parameters; kNoValue if there is none
+  ValueId gradient = kNoValue;  // set by differentiate_machine; kNoValue if there is none
   bool row_sparse = false;      // every layer that uses it allows a row-sparse gradient
 };
 
@@ -92,6 +94,7 @@ struct Lowered {
   std::vector<ConstantUse> constants;
   std::vector<MetricUse> metrics;
   std::map<std::pair<const Layer*, uint32_t>, ValueId> outputs;  // of every leaf
+  std::map<ValueId, ValueId> converted;                          // values of other types -> in the compute type
 
   [[nodiscard]] ValueId value_of(const LayerOutput& output) const;  // follows expansions; kNoValue if not here
 };

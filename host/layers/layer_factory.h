@@ -34,8 +34,8 @@ class LayerFactory {
   [[nodiscard]] LayerOutput layer(const std::string& type, const std::string& name, std::vector<LayerOutput> inputs,
                                   const Values& attributes, const Layer* like = nullptr);
   // Makes the layers of a topology that Topology::to_json has written. `json` is untrusted. tensors: those of the file,
-  // which migrations read.
-  [[nodiscard]] RestoredTopology from_json(const nlohmann::json& json, StoredTensors& tensors);
+  // which migrations read; null: there is no file, and layers that need a migration are refused.
+  [[nodiscard]] RestoredTopology from_json(const nlohmann::json& json, StoredTensors* tensors);
 
  private:
   // restorer: of a layer of a model file, else null.

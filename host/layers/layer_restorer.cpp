@@ -101,6 +101,10 @@ Values LayerRestorer::values_of(const SavedLayer& saved, Layer& layer, const Lay
   if (saved.from && saved.from->state_version < table->oldest)
     fail(TN_REFUSED, stored, ", is older than that of the installed ", installed, ", which is ", present,
          " and migrates from ", table->oldest, " on");
+  if (tensors_ == nullptr)
+    fail(TN_REFUSED, saved.from ? stored : "a layer without a state version",
+         ", needs a migration to that of the installed ", installed, ", which is ", present,
+         "; migrations may change parameters, so they need a model file");
   return migrated(*table, saved, layer, type);
 }
 

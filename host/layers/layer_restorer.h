@@ -20,9 +20,9 @@ using namespace core;
 // One layer of a model file, with the layers inside its expansion.
 class LayerRestorer {
  public:
-  // inner: by name. Borrows `tensors`, those of the file.
-  LayerRestorer(SavedLayer layer, std::map<std::string, SavedLayer> inner, StoredTensors& tensors)
-      : layer_(std::move(layer)), inner_(std::move(inner)), tensors_(&tensors) {}
+  // inner: by name. Borrows `tensors`, those of the file; null: there is no file.
+  LayerRestorer(SavedLayer layer, std::map<std::string, SavedLayer> inner, StoredTensors* tensors)
+      : layer_(std::move(layer)), inner_(std::move(inner)), tensors_(tensors) {}
   // A layer of this host, whose attributes another one called `name` takes over.
   LayerRestorer(const Layer& layer, const std::string& name);
 
@@ -41,7 +41,7 @@ class LayerRestorer {
 
   const SavedLayer layer_;
   const std::map<std::string, SavedLayer> inner_;
-  StoredTensors* const tensors_ = nullptr;  // null for a layer of this host, which needs no migration
+  StoredTensors* const tensors_ = nullptr;  // null: no migration is possible, or needed for a layer of this host
   TensorChanges changes_;
   std::optional<tn_status> refused_;  // the code of a failure of `restore`, which an expansion may have replaced
   std::set<std::string> touched_;     // attributes that migrations have set or renamed

@@ -174,7 +174,7 @@ void check_buffers(const JsonNode& entry) {
 
 }  // namespace
 
-RestoredTopology LayerFactory::from_json(const json& described, StoredTensors& tensors) {
+RestoredTopology LayerFactory::from_json(const json& described, StoredTensors* tensors) {
   const JsonNode topology(described, "");
   if (!described.is_object()) bad("it is ", kind_of(described), "; expected an object");
   if (const int64_t version = topology.at("version").integer(); version != 1)

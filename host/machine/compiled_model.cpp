@@ -25,6 +25,8 @@ void check_options(const MachineOptions& options, const Device& device) {
     fail(TN_UNSUPPORTED, "device \"", device.kind(),
          "\" does not share memory with the host; machines need replicas of the parameters there, which this version "
          "does not make");
+  if ((options.data_gradients || options.given_gradients) && !options.training)
+    fail(TN_INVALID, "gradients of data layers and given gradients need a machine for training");
   if (options.max_rows < 0) fail(TN_INVALID, "max_rows is ", options.max_rows, "; expected at least 0");
 }
 
@@ -102,6 +104,7 @@ std::vector<ValueId> kept_values(const CompiledModel& model, const Topology& top
   for (const BufferUse& buffer : lowered.buffers)
     if (!options.is_immutable(buffer.name)) kept.push_back(buffer.next);
   for (const ParameterUse& parameter : lowered.parameters) kept.push_back(parameter.gradient);
+  for (const Feed& feed : lowered.feeds) kept.push_back(feed.gradient);
   for (const CarriedUse& carried : lowered.carried) kept.push_back(carried.next);
   for (const RaggedUse& rows : lowered.rows)
     if (rows.is_written()) kept.insert(kept.end(), {rows.of.offsets, rows.of.count});
@@ -156,14 +159,17 @@ CompiledModel compile(const Topology& topology, const CompileTarget& target, con
   check_parameters(topology, target.set);
   check_immutable(topology, options);
   model.lowered = lower(topology, target.registry, *target.device,
-                        {options.compute, model.bounds, options.training,
+                        {options.compute, model.bounds, options.training, options.data_gradients,
                          [&](const std::string& parameter) { return options.is_immutable(parameter); }});
   Graph graph = std::move(model.lowered.graph);
   model.inverses = Inverses(options.compute);
   model.costs = add_costs(graph, topology, model.lowered, options.compute, model.inverses);
   if (options.training) {
-    check_costs(topology);
-    differentiate_parameters(graph, model.lowered, model.costs, options, model.inverses);
+    if (options.given_gradients)
+      model.given = add_given_gradients(graph, topology, model.lowered);
+    else
+      check_costs(topology);
+    differentiate_machine(graph, model.lowered, {model.costs, model.given}, options, model.inverses);
   }
   model.kept = kept_values(model, topology, graph, options);
   fuse(graph, model.kept);

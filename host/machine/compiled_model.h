@@ -31,7 +31,9 @@ struct MachineOptions {
   // Parameters without a gradient, and buffers that keep their values. A name includes all names below it: "D" includes
   // "D.weight".
   std::vector<std::string> immutable;
-  int64_t max_rows = 0;  // bound of every ragged dimension that is fed; 0: grows as needed
+  bool data_gradients = false;   // whether backward computes gradients of data layers
+  bool given_gradients = false;  // whether backward begins with given gradients of outputs, not with the costs
+  int64_t max_rows = 0;          // bound of every ragged dimension that is fed; 0: grows as needed
   Checks checks;
 
   [[nodiscard]] bool is_immutable(const std::string& name) const;
@@ -47,6 +49,7 @@ struct CompiledModel {
   Lowered lowered;              // lowered.graph is empty: calls->graph() has it
   Inverses inverses;
   std::vector<Cost> costs;
+  std::vector<GivenGradient> given;       // of the outputs, if backward begins with them
   std::vector<ValueId> kept;              // readable after the last call
   std::vector<PlacedGradient> gradients;  // the dense ones, in the order of the set
   std::vector<std::unique_ptr<SparseGradient>> sparse_gradients;

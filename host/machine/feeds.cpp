@@ -8,16 +8,23 @@
 #include "core/alignment.h"
 #include "core/array_view.h"
 #include "core/error.h"
+#include "host/machine/widening.h"
 
 namespace tenon::host {
 
-std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays) {
+std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays,
+                                 UnknownFeeds unknown) {
   std::vector<std::string> names;
   for (const Feed& feed : feeds) names.push_back(feed.name);
   std::vector<ArrayView> result(feeds.size());
   std::vector<bool> fed(feeds.size(), false);
+  std::vector<std::string> ignored;
   for (const NamedArray& given : arrays) {
     const auto known = std::find(names.begin(), names.end(), given.name);
+    if (known == names.end() && unknown == UnknownFeeds::kIgnored) {
+      ignored.push_back(given.name);
+      continue;
+    }
     if (known == names.end())
       fail(TN_NOT_FOUND, SubjectName{given.name}, "there is no data layer \"", given.name, "\"",
            suggestion(given.name, names));
@@ -29,7 +36,9 @@ std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vect
   const auto missing = std::find(fed.begin(), fed.end(), false);
   if (missing != fed.end()) {
     const std::string& name = names[static_cast<size_t>(missing - fed.begin())];
-    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\" is not fed");
+    const std::string near = nearest(name, ignored);
+    fail(TN_INVALID, SubjectName{name}, "data layer \"", name, "\" is not fed",
+         near.empty() ? "" : "; \"" + near + "\" is no data layer of the machine");
   }
   return result;
 }
@@ -121,7 +130,8 @@ void FeedChecker::derive(const std::vector<ArrayView>& arrays, MinibatchSizes& s
 // Checks type, shape and data. Returns the first dimension: the samples, or the rows of a ragged array.
 int64_t FeedChecker::check_dense(const Feed& feed, const ArrayView& array) const {
   const Shape& shape = feed.spec.shape;
-  bool fits = array.dtype == feed.spec.dtype && array.shape.size() == shape.size();
+  const bool widened = feed.weights == kNoValue && widens(array.dtype, feed.spec.dtype);
+  bool fits = (array.dtype == feed.spec.dtype || widened) && array.shape.size() == shape.size();
   for (size_t i = 1; fits && i < shape.size(); ++i) fits = array.shape[i] == shape[i].offset;
   if (!fits)
     fail(TN_INVALID, SubjectName{feed.name}, "data layer \"", feed.name, "\": expected ", to_string(feed.spec),
@@ -220,8 +230,8 @@ class FeedTaker {
       copy(of.offsets, array.offsets[level], (static_cast<uint64_t>(size_of(of.outer)) + 1) * sizeof(int64_t));
     }
     if (feed.weights != kNoValue) return take_entries(feed, array);
-    if (!is_row_major(array)) {
-      copy_elements(array, model_.memory.fed.at(feed.value).own);
+    if (array.dtype != feed.spec.dtype || !is_row_major(array)) {
+      copy_widened(array, feed.spec.dtype, model_.memory.fed.at(feed.value).own);
       return place(feed.value, model_.memory.fed.at(feed.value).own);
     }
     uint64_t elements = 1;

@@ -21,15 +21,19 @@ struct MinibatchSizes {
 // Whether arrays are copied, or borrowed: valid and unchanged until the next forward.
 enum class FeedMode { kCopied, kLent };
 
+// Whether arrays for data layers that a machine does not have are an error.
+enum class UnknownFeeds { kRefused, kIgnored };
+
 // Returns the arrays in the order of `feeds`. Throws naming a data layer that does not exist, is fed twice or not fed.
-[[nodiscard]] std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays);
+[[nodiscard]] std::vector<ArrayView> by_number(const std::vector<Feed>& feeds, const std::vector<NamedArray>& arrays,
+                                               UnknownFeeds unknown = UnknownFeeds::kRefused);
 
 // Checks the arrays of minibatches. Borrows the model.
 class FeedChecker {
  public:
   FeedChecker(const CompiledModel& model, int64_t max_samples) : model_(model), max_samples_(max_samples) {}
-  // Checks arrays[i] for feed i: type, shape, storage, offsets, indices, and equal lengths if data layers share a
-  // sequence. Errors name the data layer and the place in it.
+  // Checks arrays[i] for feed i: type (that of the data layer, or one that widens to it), shape, storage, offsets,
+  // indices, and equal lengths if data layers share a sequence. Errors name the data layer and the place in it.
   [[nodiscard]] MinibatchSizes check(const std::vector<ArrayView>& arrays) const;
 
  private:
@@ -45,8 +49,9 @@ class FeedChecker {
   int64_t max_samples_;
 };
 
-// Copies checked arrays into the memory of the model. With FeedMode::kLent, binds aligned arrays instead of copying
-// them if kernels can read host memory. Also copies the offsets of derived rows. sizes: the result of check.
+// Copies checked arrays into the memory of the model, widened if their types are narrower. With FeedMode::kLent, binds
+// aligned arrays instead of copying them if kernels can read host memory. Also copies the offsets of derived rows.
+// sizes: the result of check.
 void take_feeds(CompiledModel& model, const Device& device, const std::vector<ArrayView>& arrays,
                 const MinibatchSizes& sizes, FeedMode mode);
 

@@ -44,9 +44,25 @@ std::shared_ptr<const Program> slope_of_mean(double coefficient) {
 
 }  // namespace
 
-void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<Cost>& costs,
-                              const MachineOptions& options, Inverses& inverses) {
-  if (costs.empty()) fail(TN_INVALID, "training needs a cost among the outputs; none of them has that role");
+std::vector<GivenGradient> add_given_gradients(Graph& graph, const Topology& topology, const Lowered& lowered) {
+  std::vector<GivenGradient> given;
+  std::set<ValueId> known;
+  for (const LayerOutput& output : topology.outputs) {
+    const LayerOutput leaf = resolved(output);
+    if (leaf.layer->role == TN_ROLE_METRIC || leaf.layer->data) continue;
+    const ValueId value = lowered.value_of(leaf);
+    const Spec spec{graph.spec(value).dtype, graph.spec(value).shape, TN_DENSE, 0, {}};
+    if (!is_float(spec.dtype) || !known.insert(value).second) continue;
+    given.push_back({value, graph.add_external(spec, "gradient of " + output_name(output))});
+  }
+  return given;
+}
+
+namespace {
+
+// Returns the seeds of backward at the costs.
+std::vector<GradientSeed> seeds_of(Graph& graph, const std::vector<Cost>& costs, const MachineOptions& options,
+                                   Inverses& inverses) {
   std::vector<GradientSeed> seeds;
   for (const Cost& cost : costs) {
     const int32_t maker = graph.values[static_cast<size_t>(cost.mean)].producer;
@@ -57,7 +73,32 @@ void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<
     const ValueId seed = nodes.pointwise_on(slope_of_mean(cost.coefficient), {inverse}, shape, 1)[0];
     seeds.push_back({cost.per_sample, seed});
   }
+  return seeds;
+}
+
+// Returns the value of a data layer of dense or ragged floats in the compute type; kNoValue for other data layers.
+ValueId differentiable(const Lowered& lowered, const Feed& feed) {
+  if (!is_float(feed.spec.dtype) || feed.weights != kNoValue) return kNoValue;
+  const auto converted = lowered.converted.find(feed.value);
+  return converted == lowered.converted.end() ? feed.value : converted->second;
+}
+
+}  // namespace
+
+void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& start, const MachineOptions& options,
+                           Inverses& inverses) {
+  std::vector<GradientSeed> seeds;
+  if (options.given_gradients) {
+    if (start.given.empty()) fail(TN_INVALID, "gradients can be given for outputs of floats alone; there is none");
+    for (const GivenGradient& given : start.given) seeds.push_back({given.value, given.gradient});
+  } else {
+    if (start.costs.empty()) fail(TN_INVALID, "training needs a cost among the outputs; none of them has that role");
+    seeds = seeds_of(graph, start.costs, options, inverses);
+  }
   std::vector<ValueId> wanted;
+  if (options.data_gradients)
+    for (const Feed& feed : lowered.feeds)
+      if (const ValueId value = differentiable(lowered, feed); value != kNoValue) wanted.push_back(value);
   std::set<ValueId> row_sparse;
   for (const ParameterUse& parameter : lowered.parameters) {
     if (options.is_immutable(parameter.name)) continue;
@@ -80,6 +121,9 @@ void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<
         graph.spec(gradient).storage != TN_ROW_SPARSE && (owners.at(gradient) > 1 || shared.contains(gradient));
     parameter.gradient = copies ? copied(graph, gradient, options.compute) : gradient;
   }
+  if (!options.data_gradients) return;
+  for (Feed& feed : lowered.feeds)
+    if (const ValueId value = differentiable(lowered, feed); value != kNoValue) feed.gradient = gradients.at(value);
 }
 
 std::vector<PlacedGradient> place_gradients(const Graph& graph, const Lowered& lowered, const ParameterSet& set) {

@@ -6,6 +6,7 @@
 
 #include "core/graph/graph.h"
 #include "core/parameter_set.h"
+#include "core/topology.h"
 #include "host/compile/lowering.h"
 #include "host/machine/costs.h"
 
@@ -15,10 +16,26 @@ using namespace core;
 
 struct MachineOptions;
 
-// Appends the backward nodes of all parameters that are not immutable, and sets ParameterUse::gradient. Throws
-// TN_INVALID if there is no cost, or if all parameters are immutable.
-void differentiate_parameters(Graph& graph, Lowered& lowered, const std::vector<Cost>& costs,
-                              const MachineOptions& options, Inverses& inverses);
+// An output of a machine, and its gradient, which the application gives for each backward: an external value.
+struct GivenGradient {
+  ValueId value = kNoValue;
+  ValueId gradient = kNoValue;
+};
+// Adds a gradient to the graph for each output of floats that a layer computes.
+[[nodiscard]] std::vector<GivenGradient> add_given_gradients(Graph& graph, const Topology& topology,
+                                                             const Lowered& lowered);
+
+// Where backward begins: the costs, or outputs whose gradients are given.
+struct BackwardStart {
+  const std::vector<Cost>& costs;
+  const std::vector<GivenGradient>& given;
+};
+
+// Appends the backward nodes of all parameters that are not immutable and, if they are wanted, of data layers of
+// floats; sets ParameterUse::gradient and Feed::gradient. Throws TN_INVALID if there is nowhere to begin, or if all
+// parameters are immutable and no other gradient is wanted.
+void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& start, const MachineOptions& options,
+                           Inverses& inverses);
 
 // The place of a dense gradient in the section of gradients of a machine's memory.
 struct PlacedGradient {

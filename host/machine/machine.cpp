@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "core/checked.h"
 #include "core/error.h"
@@ -23,6 +24,10 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
       symbols_(model_.bounds.size(), 0),
       errors_(device_->who(), device_->origin().tags) {}
 
+void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
+  static_cast<void>(FeedChecker(model_, std::numeric_limits<int64_t>::max()).check(arrays));
+}
+
 void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   if (!set_->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
@@ -31,6 +36,7 @@ void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
   grow(symbols);
   samples_ = -1;
   fresh_ = false;
+  data_gradients_ = false;
   begin_step(symbols);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples > 0) {
@@ -122,12 +128,23 @@ void Machine::run(Phase phase) {
   model_.calls->run(phase, execution, errors_);
 }
 
-void Machine::backward() {
+void Machine::check_backward() const {
   if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no backward");
   if (!fresh_) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
+}
+
+void Machine::backward() {
+  check_backward();
+  if (options_.given_gradients)
+    fail(TN_MISUSE, "this machine was made for given gradients; its backward begins with gradients of outputs");
+  run_backward();
+}
+
+void Machine::run_backward() {
   if (samples_ > 0 && accumulated_)
     for (const auto& gradient : model_.sparse_gradients) reserve_rows(*gradient);  // may fail: nothing has changed yet
   fresh_ = false;
+  data_gradients_ = samples_ == 0;
   if (samples_ == 0) return;
   const uint8_t request = accumulated_ ? TN_REQUEST_ADD : TN_REQUEST_WRITE;
   for (const ParameterUse& use : model_.lowered.parameters)
@@ -135,6 +152,7 @@ void Machine::backward() {
   accumulated_ = false;
   run(Phase::kBackward);
   accumulated_ = true;
+  data_gradients_ = true;
 }
 
 // Makes room before a backward that adds to a row-sparse gradient: all its rows may be new ones.

@@ -31,12 +31,23 @@ class Machine {
 
   // The data layers, in the order in which forward takes their arrays.
   [[nodiscard]] const std::vector<Feed>& feeds() const { return model_.lowered.feeds; }
+  // Checks arrays of any number of samples, in the order of feeds(), as forward does.
+  void check_feeds(const std::vector<ArrayView>& arrays) const;
   // Checks all arrays before it changes anything, then runs. If the run fails, there are no outputs until a forward
   // succeeds.
   void forward(const std::vector<ArrayView>& arrays, FeedMode mode = FeedMode::kCopied);
   // Adds to the gradients since the last update; drops them if the run fails. At most once after each forward, because
   // it overwrites the values of the forward.
   void backward();
+  // The same from gradients of outputs instead of the costs, for a machine with given_gradients: gradients[i] has type
+  // (or one that widens to it) and shape of outputs[i]; those that are not given are 0. Checks all arrays before it
+  // changes anything.
+  void backward_from(const std::vector<LayerOutput>& outputs, const std::vector<ArrayView>& gradients);
+  // Replaces the gradient of a parameter since the last update by `values`, of its shape. Without a backward since the
+  // last update, those of the others become 0. Throws TN_INVALID if the gradient is row-sparse.
+  void set_gradient(const std::string& parameter, const ArrayView& values);
+  // Returns the gradient of a data layer by the last backward, for a machine with data_gradients.
+  [[nodiscard]] ArrayView data_gradient(const std::string& data_layer) const;
 
   // Sets the carried states to zero, as before the first forward.
   void reset_carried();
@@ -92,6 +103,10 @@ class Machine {
   void begin_step(const std::vector<int64_t>& symbols);
   void settle_rows();
   void run(Phase phase);
+  void run_backward();
+  void check_backward() const;
+  [[nodiscard]] size_t given_gradient(const LayerOutput& output) const;
+  [[nodiscard]] const ParameterUse& with_gradient(const std::string& parameter) const;
   [[nodiscard]] const ParameterUse& differentiated(const std::string& parameter) const;
   [[nodiscard]] const SparseGradient* sparse_gradient(ValueId value) const;
   [[nodiscard]] ArrayView dense_copy(const SparseGradient& gradient);
@@ -113,6 +128,7 @@ class Machine {
   int64_t samples_ = -1;         // of the last forward; -1: none, or it failed
   int64_t carried_samples_ = 0;  // samples of the forward that wrote the next carried states; 0: they are zero
   bool fresh_ = false;           // a forward succeeded, and no backward has overwritten its values yet
+  bool data_gradients_ = false;  // backward has run since the last forward: the gradients of data layers are valid
   bool accumulated_ = false;     // backward has run since the last update: the gradients are valid
 };
 

@@ -14,7 +14,9 @@ namespace {
 // Returns the bytes of the sizes of all symbols, and likewise of their inverses (int64 or double per symbol).
 uint64_t bytes_by_symbol(const CompiledModel& model) { return whole_lines(model.bounds.size() * sizeof(int64_t)); }
 
-std::vector<ValueId> fed_values(const Lowered& lowered) {
+// Returns the values that lie in the section `feeds`: those of a minibatch, and given gradients.
+std::vector<ValueId> fed_values(const CompiledModel& model) {
+  const Lowered& lowered = model.lowered;
   std::vector<ValueId> values;
   for (const RaggedUse& rows : lowered.rows)
     if (!rows.is_written()) values.push_back(rows.of.offsets);
@@ -22,6 +24,7 @@ std::vector<ValueId> fed_values(const Lowered& lowered) {
     values.push_back(feed.value);
     if (feed.weights != kNoValue) values.push_back(feed.weights);
   }
+  for (const GivenGradient& given : model.given) values.push_back(given.gradient);
   return values;
 }
 
@@ -77,7 +80,7 @@ void bind_fixed(CompiledModel& model) {
 
 void bind_feeds(CompiledModel& model) {
   std::byte* next = model.memory.block.data() + model.memory.sections.feeds;
-  for (const ValueId fed : fed_values(model.lowered)) {
+  for (const ValueId fed : fed_values(model)) {
     model.calls->bind(fed, next);
     model.memory.fed[fed].own = next;
     next += bytes_of(model.calls->graph().spec(fed), model.bounds);
@@ -106,7 +109,7 @@ void lay_out(CompiledModel& model) {
     return begin;
   };
   uint64_t feed_bytes = 0;
-  for (const ValueId fed : fed_values(model.lowered))
+  for (const ValueId fed : fed_values(model))
     feed_bytes = checked_add(feed_bytes, bytes_of(model.calls->graph().spec(fed), model.bounds), "feeds");
   sections.feeds = section(feed_bytes);
   sections.fixed = section(fixed_bytes(model));
@@ -124,6 +127,8 @@ void allocate(CompiledModel& model, ParameterSet& set, const std::shared_ptr<Dev
   std::memset(base + sections.gradients, 0, gradient_bytes(model));
   bind_control(model, seed);
   bind_feeds(model);
+  for (const GivenGradient& given : model.given)  // finite before the first is given
+    std::memset(calls.memory(given.gradient), 0, bytes_of(calls.graph().spec(given.gradient), model.bounds));
   bind_fixed(model);
   for (const ParameterUse& use : model.lowered.parameters) calls.bind(use.stored, set.data(use.name));
   for (const BufferUse& use : model.lowered.buffers) calls.bind(use.stored, set.data(use.name));

@@ -25,6 +25,8 @@ class SparseGradient {
   void plan(int64_t capacity);
   // Allocates device memory for `capacity` rows, and copies the rows so far.
   void resize(const std::shared_ptr<Device>& device, int64_t capacity);
+  // Drops all rows. After resize() only.
+  void clear() { counter() = 0; }
   // Copies the rows of another gradient of the same parameter. The capacity must suffice.
   void copy(const SparseGradient& from);
 

@@ -69,19 +69,25 @@ ArrayView Machine::output(const LayerOutput& output) const {
   return view(value);
 }
 
-const ParameterUse& Machine::differentiated(const std::string& parameter) const {
+// Returns the parameter of that name, which has a gradient in this machine.
+const ParameterUse& Machine::with_gradient(const std::string& parameter) const {
   std::vector<std::string> names;
   for (const ParameterUse& use : model_.lowered.parameters) {
     names.push_back(use.name);
     if (use.name != parameter) continue;
     if (use.gradient == kNoValue)
       fail_parameter(TN_NOT_FOUND, parameter, "parameter \"", parameter, "\" has no gradient in this machine");
-    if (!accumulated_)
-      fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
     return use;
   }
   fail_parameter(TN_NOT_FOUND, parameter, "the machine has no parameter \"", parameter, "\"",
                  suggestion(parameter, names));
+}
+
+const ParameterUse& Machine::differentiated(const std::string& parameter) const {
+  const ParameterUse& use = with_gradient(parameter);
+  if (!accumulated_)
+    fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
+  return use;
 }
 
 const SparseGradient* Machine::sparse_gradient(ValueId value) const {

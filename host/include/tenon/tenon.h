@@ -195,6 +195,12 @@ typedef struct tn_metric {
 
 /* ---- gradient machine ------------------------------------------------------------------------------------------ */
 
+/* Flags of tn_machine_options, both for `training` 1; tenon/tenon_machine.h has the calls.
+ * TN_MACHINE_DATA_GRADIENTS: backward also computes the gradients of the data layers of floats.
+ * TN_MACHINE_GIVEN_GRADIENTS: backward begins with gradients of the outputs that the application gives, instead of the
+ * costs. The outputs need no cost among them. */
+enum { TN_MACHINE_DATA_GRADIENTS = 1, TN_MACHINE_GIVEN_GRADIENTS = 2 };
+
 typedef struct tn_machine_options {
   uint32_t size;
   tn_dtype compute;    /* TN_F32 (also 0) or TN_F64; F64 computes on a copy converted from the set at each forward */
@@ -210,7 +216,7 @@ typedef struct tn_machine_options {
    * ("D": "D", "D.weight"). Work that only they need is not computed. */
   const char* const* immutable_parameters;
   uint32_t immutable_parameters_count;
-  uint32_t reserved;
+  uint32_t flags; /* TN_MACHINE_* */
   /* Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch. 0: the machine starts
    * with a few rows per sample and plans again with twice as many when a minibatch has more. */
   int64_t max_rows;

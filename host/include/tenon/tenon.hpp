@@ -288,6 +288,7 @@ class Host {
   }
 
   [[nodiscard]] tn_host* get() const { return host_->host; }
+  [[nodiscard]] const detail::HostRef& host_ref() const { return host_; }
 
   // JSON array of all plugins found; runs no plugin code.
   [[nodiscard]] std::string plugins() const {
@@ -407,6 +408,7 @@ class Host {
     c.immutable_parameters = immutable.data();
     c.immutable_parameters_count = detail::count_of(immutable.size());
     c.max_rows = options.max_rows;
+    c.flags = options.flags;
     return detail::made<Machine>(host_, [&](tn_machine* to, tn_error* error) {
       return tn_machine_create(get(), parameters.handle(), list.data(), detail::count_of(list.size()), &c, to, error);
     });

@@ -123,6 +123,7 @@ struct MachineOptions {
   // Parameters without gradient and buffers that keep their values; a name includes everything below it.
   std::vector<std::string> immutable_parameters;
   int64_t max_rows = 0;  // bound of one ragged data layer's rows in a minibatch; 0: grows as needed
+  uint32_t flags = 0;    // TN_MACHINE_*
 };
 
 struct Feed {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/api/topologies.h"
+
+namespace tenon::host::api {
+
+void write_json(const nlohmann::json& json, tn_write write, void* user) {
+  if (write == nullptr) fail(TN_MISUSE, "write is null");
+  const std::string text = json.dump();
+  write(user, text.data(), text.size());
+}
+
+Topology topology_of(Host& host, const tn_layer* layers, uint32_t count) {
+  return Topology::trace(outputs(host, layers, count, "outputs"));
+}
+
+nlohmann::json parse_topology(const std::string& text, const std::string& who) {
+  constexpr int kMaxDepth = 16;
+  bool deep = false;
+  const auto guard = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    deep = deep || depth > kMaxDepth;
+    return !deep;
+  };
+  nlohmann::json json = nlohmann::json::parse(text, guard, false);
+  if (deep || json.is_discarded())
+    fail(TN_BAD_DATA, SubjectName{who}, who, ": the topology is not valid JSON, or nested too deeply");
+  return json;
+}
+
+ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors* tensors) try {
+  const SetupLock lock = host.registry.setup();
+  RestoredTopology restored = host.factory.from_json(json, tensors);
+  return {Topology::trace(std::move(restored.outputs)), std::move(restored.changes), names_of_topology(json)};
+} catch (const Error& error) {
+  if (error.code() != TN_INVALID && error.code() != TN_UNSUPPORTED) throw;
+  throw Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
+}
+
+void check_capacity(size_t layers, uint32_t* count, const std::string& what) {
+  const uint32_t room = required(count, "the number of layers");
+  *count = static_cast<uint32_t>(layers);
+  if (room < layers) fail(TN_NEED_CAPACITY, SubjectName{what}, what, ": ", layers, " layers; there is room for ", room);
+}
+
+void give_layers(Host& host, const std::vector<LayerOutput>& layers, tn_layer* to) {
+  size_t made = 0;
+  try {
+    for (; made < layers.size(); ++made) to[made] = host.layers.add<tn_layer>(layers[made]);
+  } catch (...) {
+    while (made > 0) host.layers.take(to[--made]);
+    throw;
+  }
+}
+
+}  // namespace tenon::host::api

@@ -1,0 +1,36 @@
+// Topologies as the public C API reads, writes and hands them out. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/model_file.h"
+#include "host/api/api.h"
+
+namespace tenon::host::api {
+
+// Writes JSON in one piece. TN_MISUSE for a null `write`.
+void write_json(const nlohmann::json& json, tn_write write, void* user);
+
+// Traces the layers that the outputs of an application depend on.
+[[nodiscard]] Topology topology_of(Host& host, const tn_layer* outputs, uint32_t count);
+
+// Parses the JSON of a topology from an untrusted source, which messages call `who`: bounded depth.
+[[nodiscard]] nlohmann::json parse_topology(const std::string& text, const std::string& who);
+
+struct ReadTopology {
+  Topology topology;
+  TensorChanges changes;  // of the tensors of its file, by migrations
+  DataNames names;        // of its data layers
+};
+// Makes the layers of a topology. A fault of the topology is TN_BAD_DATA; an unknown or refused type is not. tensors:
+// those of its file; null: there is no file.
+[[nodiscard]] ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors* tensors);
+
+// Sets *count, a capacity, to the number of layers. Throws TN_NEED_CAPACITY naming `what` if they do not fit.
+void check_capacity(size_t layers, uint32_t* count, const std::string& what);
+// Makes handles of layers: of all, or of none if that fails.
+void give_layers(Host& host, const std::vector<LayerOutput>& layers, tn_layer* to);
+
+}  // namespace tenon::host::api

@@ -1,0 +1,240 @@
+// The public C API: layers, topologies and sets of parameters as data. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_topology.h>
+
+#include <iterator>
+
+#include "host/api/parameter_copy.h"
+#include "host/api/topologies.h"
+#include "host/plugins/type_json.h"
+
+namespace api = tenon::host::api;
+using namespace tenon::host;
+
+namespace {
+
+static_assert(std::size(tn_output_info().shape) == TN_MAX_RANK && std::size(tn_parameter_info().shape) == TN_MAX_RANK);
+static_assert(int{TN_DIMENSION_SAMPLES} == int{TN_SYMBOL_SAMPLES});
+static_assert(int{TN_DIMENSION_ROWS} == int{TN_SYMBOL_FIRST_RAGGED});
+
+tn_dimension dimension_of(const Dim& dim) {
+  tn_dimension result = {};
+  if (dim.symbol == TN_SYMBOL_NONE) {
+    result.extent = dim.offset;
+    return result;
+  }
+  result.extent = -1;
+  result.factor = dim.coefficient;
+  result.added = dim.offset;
+  result.symbol = dim.symbol;
+  return result;
+}
+
+// Refuses a number that is not below `count`.
+void check_number(const Layer& layer, uint32_t number, size_t count, const char* what) {
+  if (number >= count)
+    fail(TN_NOT_FOUND, SubjectName{layer.name}, "layer \"", layer.name, "\" has no ", what, " ", number, "; it has ",
+         count);
+}
+
+// Parameters, then buffers, of the leaves of a layer.
+struct DeclaredParameter {
+  const LayerParameter* parameter;
+  const Layer* owner;
+  bool buffer;
+};
+std::vector<DeclaredParameter> parameters_of(const LayerRef& layer) {
+  std::vector<DeclaredParameter> result;
+  for (const bool buffers : {false, true})
+    for (const LayerRef& leaf : leaves_of(layer))
+      for (const LayerParameter& each : buffers ? leaf->buffers : leaf->parameters)
+        result.push_back({&each, leaf.get(), buffers});
+  return result;
+}
+
+uint32_t number_of(size_t count) { return static_cast<uint32_t>(count); }
+
+}  // namespace
+
+tn_status tn_layer_inspect(tn_host* host, tn_layer layer, tn_layer_info* info, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const LayerOutput of = it.layers.at(layer);
+    tn_layer_info made = {};
+    made.output = of.output;
+    made.name = of.layer->name.c_str();
+    made.type = of.layer->type.c_str();
+    made.role = role_name(of.layer->role);
+    made.plugin = of.layer->type_version.plugin.c_str();
+    made.inputs_count = number_of(of.layer->inputs.size());
+    made.outputs_count = number_of(of.layer->outputs.size());
+    made.parameters_count = number_of(parameters_of(of.layer).size());
+    api::give(info, "info", made);
+  });
+}
+
+tn_status tn_layer_input(tn_host* host, tn_layer layer, uint32_t number, tn_layer* input, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const LayerOutput of = it.layers.at(layer);
+    check_number(*of.layer, number, of.layer->inputs.size(), "input");
+    const LayerOutput& read = of.layer->inputs[number];
+    api::required(input, "input") = read.layer == nullptr ? tn_layer{} : it.layers.add<tn_layer>(read);
+  });
+}
+
+tn_status tn_layer_inspect_output(tn_host* host, tn_layer layer, uint32_t number, tn_output_info* info,
+                                  tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const LayerOutput of = it.layers.at(layer);
+    check_number(*of.layer, number, of.layer->outputs.size(), "output");
+    const Spec& spec = of.layer->outputs[number];
+    tn_output_info made = {};
+    made.dtype = spec.dtype;
+    made.storage = spec.storage;
+    made.levels = spec.levels;
+    made.rank = static_cast<int32_t>(spec.shape.size());
+    std::transform(spec.shape.begin(), spec.shape.end(), made.shape, dimension_of);
+    api::give(info, "info", made);
+  });
+}
+
+tn_status tn_layer_attributes(tn_host* host, tn_layer layer, void (*take)(void* user, const tn_named_value* attribute),
+                              void* user, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    if (take == nullptr) fail(TN_MISUSE, "take is null");
+    const LayerOutput of = it.layers.at(layer);
+    Values all = of.layer->resolved;
+    for (const auto& [name, value] : of.layer->given) all.emplace(name, value);
+    std::vector<std::vector<const char*>> texts;
+    for (const auto& [name, value] : all) {
+      const tn_named_value attribute = {name.c_str(), view_of(value, texts)};
+      if (!std::holds_alternative<Absent>(value)) take(user, &attribute);
+    }
+  });
+}
+
+tn_status tn_layer_parameter(tn_host* host, tn_layer layer, uint32_t number, tn_parameter_info* info, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const LayerOutput of = it.layers.at(layer);
+    const std::vector<DeclaredParameter> all = parameters_of(of.layer);
+    check_number(*of.layer, number, all.size(), "parameter");
+    const auto& [parameter, owner, buffer] = all[number];
+    tn_parameter_info made = {};
+    made.dtype = parameter->spec.dtype == TN_COMPUTE ? TN_F32 : parameter->spec.dtype;  // the type of stored values
+    made.name = parameter->name.c_str();
+    made.layer = owner->name.c_str();
+    made.kind = buffer ? TN_PARAMETER_BUFFER : TN_PARAMETER_TRAINED;
+    made.rank = static_cast<int32_t>(parameter->spec.shape.size());
+    for (size_t i = 0; i < parameter->spec.shape.size(); ++i) made.shape[i] = parameter->spec.shape[i].offset;
+    api::give(info, "info", made);
+  });
+}
+
+tn_status tn_topology_data(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_layer* data,
+                           uint32_t* data_count, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    std::vector<LayerOutput> found;
+    for (const LayerRef& layer : api::topology_of(it, outputs, outputs_count).layers)
+      if (layer->data) found.push_back({layer, 0});
+    api::check_capacity(found.size(), data_count, "data");
+    if (!found.empty()) api::give_layers(it, found, &api::required(data, "data"));
+  });
+}
+
+tn_status tn_data_inspect(tn_host* host, tn_layer layer, tn_data_options* data, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const LayerOutput of = it.layers.at(layer);
+    if (!of.layer->data) fail(TN_INVALID, SubjectName{of.layer->name}, layer_label(*of.layer), " is no data layer");
+    const DataSource& source = *of.layer->data;
+    tn_data_options made = {};
+    made.dtype = source.dtype;
+    made.name = of.layer->name.c_str();
+    made.shape = source.shape.data();
+    made.rank = static_cast<int32_t>(source.shape.size());
+    made.index_limit = source.index_limit;
+    made.scale = source.scale;
+    made.offset = source.offset;
+    made.storage = source.storage;
+    made.levels = source.levels;
+    made.sequence = source.storage == TN_RAGGED ? source.sequence.c_str() : nullptr;
+    api::give(data, "data", made);
+  });
+}
+
+tn_status tn_topology_write(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
+                            tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    if (outputs_count == 0) fail(TN_INVALID, "outputs is empty");
+    api::write_json(api::topology_of(it, outputs, outputs_count).to_json(), write, user);
+  });
+}
+
+tn_status tn_topology_read(tn_host* host, const char* json, uint64_t size, tn_layer* outputs, uint32_t* outputs_count,
+                           tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::string text(&api::required(json, "json"), size);
+    api::required(outputs_count, "outputs_count");
+    const api::ReadTopology read = api::read_topology(it, api::parse_topology(text, "json"), nullptr);
+    api::check_capacity(read.topology.outputs.size(), outputs_count, "outputs");
+    api::give_layers(it, read.topology.outputs, &api::required(outputs, "outputs"));
+  });
+}
+
+tn_status tn_parameters_count(tn_host* host, tn_parameters parameters, uint32_t* count, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(count, "count") = number_of(it.parameters.at(parameters)->set->entries().size());
+  });
+}
+
+tn_status tn_parameters_entry(tn_host* host, tn_parameters parameters, uint32_t number, tn_parameter_info* info,
+                              tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<ParameterSet> set = it.parameters.at(parameters)->set;
+    if (number >= set->entries().size())
+      fail(TN_NOT_FOUND, "the set has no parameter ", number, "; it has ", set->entries().size());
+    const ParameterEntry& entry = set->entries()[number];
+    tn_parameter_info made = {};
+    made.dtype = entry.dtype;
+    made.name = entry.name.c_str();
+    made.layer = entry.owner.c_str();
+    made.kind = entry.buffer ? TN_PARAMETER_BUFFER : TN_PARAMETER_TRAINED;
+    made.rank = static_cast<int32_t>(entry.shape.size());
+    std::copy(entry.shape.begin(), entry.shape.end(), made.shape);
+    api::give(info, "info", made);
+  });
+}
+
+namespace {
+
+// Takes the gates in the order of their addresses: two threads may copy between two sets in both directions.
+nlohmann::json copy(HeldParameters& to, HeldParameters& from, const CopyOptions& options) {
+  if (&to == &from) fail(TN_INVALID, "the values of a set cannot be copied to the set itself");
+  if (std::less<>()(&to, &from)) {
+    const SetWrite write(to.gate);
+    const SetRead read(from.gate);
+    return copy_parameters(*to.set, *from.set, options);
+  }
+  const SetRead read(from.gate);
+  const SetWrite write(to.gate);
+  return copy_parameters(*to.set, *from.set, options);
+}
+
+}  // namespace
+
+tn_status tn_parameters_copy(tn_host* host, tn_parameters to, tn_parameters from, const tn_copy_options* options,
+                             tn_write write, void* user, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    CopyOptions wanted;
+    if (options != nullptr) {
+      const tn_copy_options given = api::sized(options, "options");
+      if ((given.flags & ~static_cast<uint32_t>(TN_COPY_PARTIAL)) != 0)
+        fail(TN_UNSUPPORTED, "options.flags is ", given.flags, "; expected TN_COPY_*");
+      wanted.partial = (given.flags & TN_COPY_PARTIAL) != 0;
+      wanted.skip = api::strings(given.skip, given.skip_count, "options.skip");
+      if (given.renames_count > 0) api::required(given.renames, "options.renames");
+      for (uint32_t i = 0; i < given.renames_count; ++i)
+        wanted.renames.emplace_back(api::string(given.renames[i].from, "options.renames: from"),
+                                    api::string(given.renames[i].to, "options.renames: to"));
+    }
+    const nlohmann::json report = copy(*it.parameters.at(to), *it.parameters.at(from), wanted);
+    if (write != nullptr) api::write_json(report, write, user);
+  });
+}

@@ -1,0 +1,105 @@
+// Gradients that the application gives, and those of data layers. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "host/machine/machine.h"
+#include "host/machine/widening.h"
+
+namespace tenon::host {
+
+namespace {
+
+// Throws TN_INVALID unless an array has the shape of `like`, and its type or one that widens to it. who: what the array
+// is the gradient of.
+void check_gradient(const std::string& who, const std::string& subject, const ArrayView& array, const ArrayView& like) {
+  const bool fits = array.shape == like.shape && (array.dtype == like.dtype || widens(array.dtype, like.dtype));
+  if (!fits || array.storage == TN_CSR)
+    fail(TN_INVALID, SubjectName{subject}, "the gradient of ", who, ": expected ", dtype_name(like.dtype), " ",
+         to_string(like.shape), ", got ", dtype_name(array.dtype), " ", to_string(array.shape));
+  const bool empty = std::any_of(like.shape.begin(), like.shape.end(), [](int64_t extent) { return extent == 0; });
+  if (array.data == nullptr && !empty) fail(TN_MISUSE, SubjectName{subject}, "the gradient of ", who, ": null data");
+}
+
+}  // namespace
+
+// Returns the number of the given gradient of an output.
+size_t Machine::given_gradient(const LayerOutput& output) const {
+  const std::string name = output_name(output);
+  const ValueId value = model_.lowered.value_of(output);
+  const auto found = std::find_if(model_.given.begin(), model_.given.end(),
+                                  [&](const GivenGradient& given) { return given.value == value; });
+  if (value == kNoValue || found == model_.given.end())
+    fail(TN_NOT_FOUND, SubjectName{name}, "layer \"", name, "\" is no output of this machine with a gradient");
+  return static_cast<size_t>(found - model_.given.begin());
+}
+
+void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::vector<ArrayView>& gradients) {
+  check_backward();
+  if (!options_.given_gradients)
+    fail(TN_MISUSE, "this machine was made without given gradients; its backward begins with the costs");
+  std::vector<const ArrayView*> by_number(model_.given.size(), nullptr);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string name = output_name(outputs[i]);
+    const size_t number = given_gradient(outputs[i]);
+    check_gradient("layer \"" + name + "\"", name, gradients[i], view(model_.given[number].value));
+    if (by_number[number] != nullptr)
+      fail(TN_INVALID, SubjectName{name}, "the gradient of layer \"", name, "\" is given twice");
+    by_number[number] = &gradients[i];
+  }
+  if (samples_ > 0) {
+    for (size_t i = 0; i < by_number.size(); ++i) {
+      auto* const to = static_cast<std::byte*>(model_.calls->memory(model_.given[i].gradient));
+      const ArrayView like = view(model_.given[i].value);
+      uint64_t elements = 1;
+      for (const int64_t extent : like.shape) elements *= static_cast<uint64_t>(extent);
+      if (by_number[i] == nullptr)
+        std::memset(to, 0, tn_dtype_storage(like.dtype, elements));
+      else if (elements > 0)
+        copy_widened(*by_number[i], like.dtype, to);
+    }
+  }
+  run_backward();
+}
+
+void Machine::set_gradient(const std::string& parameter, const ArrayView& values) {
+  if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
+  if (!set_->has_values())
+    fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
+  const ParameterUse& use = with_gradient(parameter);
+  if (sparse_gradient(use.gradient) != nullptr)
+    fail_parameter(TN_INVALID, parameter, "parameter \"", parameter,
+                   "\" has a row-sparse gradient; only dense ones can be set");
+  check_gradient("parameter \"" + parameter + "\"", parameter, values, view(use.gradient));
+  if (!accumulated_) {
+    const MachineMemory& memory = model_.memory;
+    std::memset(memory.block.data() + memory.sections.gradients, 0, memory.sections.arena - memory.sections.gradients);
+    for (const auto& gradient : model_.sparse_gradients) gradient->clear();
+    accumulated_ = true;
+  }
+  copy_widened(values, model_.calls->graph().spec(use.gradient).dtype,
+               static_cast<std::byte*>(model_.calls->memory(use.gradient)));
+}
+
+ArrayView Machine::data_gradient(const std::string& data_layer) const {
+  std::vector<std::string> names;
+  for (const Feed& feed : model_.lowered.feeds) names.push_back(feed.name);
+  const auto found = std::find(names.begin(), names.end(), data_layer);
+  if (found == names.end())
+    fail(TN_NOT_FOUND, SubjectName{data_layer}, "there is no data layer \"", data_layer, "\"",
+         suggestion(data_layer, names));
+  if (!options_.data_gradients)
+    fail(TN_MISUSE, SubjectName{data_layer}, "this machine was made without gradients of data layers");
+  const Feed& feed = model_.lowered.feeds[static_cast<size_t>(found - names.begin())];
+  if (!is_float(feed.spec.dtype) || feed.weights != kNoValue)
+    fail(TN_INVALID, SubjectName{data_layer}, "data layer \"", data_layer, "\", ", to_string(feed.spec),
+         ", has no gradient: only those of dense or ragged floats have one");
+  if (feed.gradient == kNoValue)
+    fail(TN_NOT_FOUND, SubjectName{data_layer}, "data layer \"", data_layer,
+         "\" has no gradient in this machine: backward begins at nothing that depends on it");
+  if (!data_gradients_)
+    fail(TN_MISUSE, SubjectName{data_layer}, "the gradient of a data layer needs a backward since the last forward");
+  return view(feed.gradient);
+}
+
+}  // namespace tenon::host
