@@ -57,7 +57,8 @@ Host::Host(const HostOptions& options)
       parameters("parameters", first_generation()),
       machines("machine", first_generation()),
       updaters("updater", first_generation()),
-      readers("reader", first_generation()) {}
+      readers("reader", first_generation()),
+      metrics("metrics", first_generation()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   std::shared_ptr<Device>& device = devices_[kind];

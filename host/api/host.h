@@ -72,6 +72,12 @@ struct HeldReader {
   bool busy = false;
 };
 
+// Cost and metrics that an application sums over minibatches of a machine.
+struct HeldMetrics {
+  tn_machine machine;  // whose metrics they are; may be stale
+  ResultSums sums;
+};
+
 // Marks a reader as busy while it lives.
 class ReaderUse {
  public:
@@ -119,6 +125,7 @@ class Host {
   HandleTable<std::unique_ptr<Machine>> machines;
   HandleTable<std::shared_ptr<Updater>> updaters;
   HandleTable<std::shared_ptr<HeldReader>> readers;
+  HandleTable<std::shared_ptr<HeldMetrics>> metrics;
 
   // Keeps metrics that the application borrows, until the next call.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);

@@ -110,8 +110,9 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 
 namespace {
 
+// Updates what the parts of this step have left, and ends the step.
 void update(Updater& updater, Machine& machine, const UsedNames& used) {
-  updater.update(machine, used);
+  updater.update(machine, used.without(machine.updated()));
   machine.commit(used);
 }
 

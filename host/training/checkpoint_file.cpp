@@ -87,6 +87,14 @@ std::shared_ptr<const Buffer> CheckpointFile::values_of(const std::string& name,
   return tensors_.read(*tensor);
 }
 
+nlohmann::json CheckpointFile::state_shapes() const {
+  const std::string prefix = text(kCheckpointTensors, kState, "/");
+  nlohmann::json shapes = nlohmann::json::object();
+  for (const ModelTensor& tensor : header_.tensors)
+    if (tensor.name.rfind(prefix, 0) == 0) shapes[tensor.name.substr(prefix.size())] = tensor.shape;
+  return shapes;
+}
+
 void CheckpointFile::read(const Updater::StateValues& state) {
   const auto values = values_of(tensor_name(state), "F32", &state.shape);
   if (values->size() != 0) std::memcpy(state.values, values->data(), values->size());

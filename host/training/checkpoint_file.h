@@ -31,6 +31,8 @@ class CheckpointFile {
   [[nodiscard]] const CheckpointRecord& record() const { return record_; }
   [[nodiscard]] const nlohmann::json& run() const { return run_; }
   [[nodiscard]] const nlohmann::json& topology() const { return topology_; }
+  // Returns {"STATE/PARAMETER": shape} of all states in the file.
+  [[nodiscard]] nlohmann::json state_shapes() const;
   // Reads the values of a state.
   void read(const Updater::StateValues& state);
   // Reads the parameters, all at once: if it fails, the set is unchanged.

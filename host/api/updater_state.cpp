@@ -1,0 +1,137 @@
+// The public C API: the state of updaters, and steps of several updaters. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_updater.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/api/api.h"
+#include "host/training/updater_file.h"
+
+namespace api = tenon::host::api;
+using namespace tenon::host;
+
+namespace {
+
+std::shared_ptr<ParameterSet> set_with_values(Host& host, tn_parameters parameters) {
+  std::shared_ptr<ParameterSet> set = host.parameters.at(parameters);
+  if (!set->has_values()) fail(TN_MISUSE, "the parameters have no values, they were only declared");
+  return set;
+}
+
+Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterSet>& set, const std::string& state,
+                              const std::string& parameter) {
+  const ParameterEntry& entry = set->find(parameter);
+  const std::string who = "updater \"" + updater.type() + "\"";
+  if (entry.buffer)
+    fail(TN_NOT_FOUND, ComponentName{who}, SubjectName{parameter}, "buffer \"", parameter, "\" has no states");
+  std::vector<std::string> known;
+  for (Updater::StateValues& values : updater.states(set)) {
+    if (values.parameter != parameter) continue;
+    if (values.state == state) return std::move(values);
+    known.push_back(values.state);
+  }
+  fail(TN_NOT_FOUND, ComponentName{who}, SubjectName{state}, "no state \"", state, "\"", suggestion(state, known));
+}
+
+}  // namespace
+
+tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
+                            tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    const auto set = it.parameters.at(parameters);
+    nlohmann::json list = nlohmann::json::array();
+    for (const Updater::StateValues& state : it.updaters.at(updater)->state_shapes(*set))
+      list.push_back({{"state", state.state},
+                      {"parameter", state.parameter},
+                      {"shape", state.shape},
+                      {"dtype", dtype_name(TN_F32)}});
+    const std::string text = list.dump();
+    write(user, text.data(), text.size());
+  });
+}
+
+tn_status tn_updater_get_state(tn_host* host, tn_updater updater, tn_parameters parameters, const char* state,
+                               const char* parameter, tn_array* values, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(values, "values");
+    const Updater::StateValues found = state_of(*it.updaters.at(updater), set_with_values(it, parameters),
+                                                api::string(state, "state"), api::string(parameter, "parameter"));
+    *values = api::array({TN_F32, found.shape, found.values});
+  });
+}
+
+tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_parameters parameters, const char* state,
+                               const char* parameter, const tn_array* values, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const ArrayView given = api::view(api::required(values, "values"), [] { return "values"; });
+    const Updater::StateValues found = state_of(*it.updaters.at(updater), set_with_values(it, parameters),
+                                                api::string(state, "state"), api::string(parameter, "parameter"));
+    if (given.dtype != TN_F32 || given.storage != TN_DENSE || given.shape != found.shape)
+      fail(TN_INVALID, SubjectName{found.state}, "state \"", found.state, "\" of parameter \"", found.parameter,
+           "\" is ", dtype_name(TN_F32), " ", to_string(found.shape), "; given ",
+           given.storage == TN_DENSE ? "" : "a sparse or ragged array of ", dtype_name(given.dtype), " ",
+           to_string(given.shape));
+    if (found.count == 0) return;
+    if (given.data == nullptr) fail(TN_MISUSE, "values.data is null");
+    copy_elements(given, reinterpret_cast<std::byte*>(found.values));
+  });
+}
+
+tn_status tn_updater_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t* steps,
+                           tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(steps, "steps") = it.updaters.at(updater)->steps(it.parameters.at(parameters));
+  });
+}
+
+tn_status tn_updater_set_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t steps,
+                               tn_error* error) {
+  return api::call(host, error,
+                   [&](Host& it) { it.updaters.at(updater)->set_steps(set_with_values(it, parameters), steps); });
+}
+
+tn_status tn_parameters_updates(tn_host* host, tn_parameters parameters, uint64_t* updates, tn_error* error) {
+  return api::call(host, error,
+                   [&](Host& it) { api::required(updates, "updates") = it.parameters.at(parameters)->updates(); });
+}
+
+tn_status tn_parameters_set_updates(tn_host* host, tn_parameters parameters, uint64_t updates, tn_error* error) {
+  return api::call(host, error, [&](Host& it) { it.parameters.at(parameters)->set_updates(updates); });
+}
+
+tn_status tn_updater_save(tn_host* host, tn_updater updater, tn_parameters parameters, const tn_layer* outputs,
+                          uint32_t outputs_count, const char* path, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::vector<LayerOutput> stored = api::outputs(it, outputs, outputs_count, "outputs");
+    save_updater(*it.files, api::string(path, "path"), *it.updaters.at(updater), set_with_values(it, parameters),
+                 stored.empty() ? Topology() : Topology::trace(stored));
+  });
+}
+
+tn_status tn_updater_load(tn_host* host, tn_updater updater, tn_parameters parameters, const char* path,
+                          tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    load_updater(*it.files, api::string(path, "path"), *it.updaters.at(updater), set_with_values(it, parameters));
+  });
+}
+
+tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_machine machine, const char* const* names,
+                                       uint32_t names_count, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const auto updating = it.updaters.at(updater);
+    Machine& updated = *it.machines.at(machine);
+    if (names_count == 0) fail(TN_INVALID, SubjectName{"names"}, "names is empty");
+    const std::set<std::string> parameters = updated.trained(api::strings(names, names_count, "names"));
+    if (!updated.has_gradients()) return;
+    for (const std::string& parameter : parameters)
+      if (updated.updated().contains(parameter))
+        fail(TN_MISUSE, SubjectName{parameter}, "parameter \"", parameter, "\" has been updated in this step");
+    updating->update(updated, UsedNames(parameters));
+    updated.add_updated(parameters);
+  });
+}
+
+tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_error* error) {
+  return api::call(host, error, [&](Host& it) { it.machines.at(machine)->commit(UsedNames()); });
+}
