@@ -58,7 +58,7 @@ Host::Host(const HostOptions& options)
       machines("machine", first_generation()),
       updaters("updater", first_generation()),
       readers("reader", first_generation()),
-      metrics("metrics", first_generation()) {}
+      metric_sums("metrics", first_generation()) {}
 
 std::shared_ptr<Device> Host::device(const std::string& kind) {
   std::shared_ptr<Device>& device = devices_[kind];

@@ -125,7 +125,7 @@ class Host {
   HandleTable<std::unique_ptr<Machine>> machines;
   HandleTable<std::shared_ptr<Updater>> updaters;
   HandleTable<std::shared_ptr<HeldReader>> readers;
-  HandleTable<std::shared_ptr<HeldMetrics>> metrics;
+  HandleTable<std::shared_ptr<HeldMetrics>> metric_sums;
 
   // Keeps metrics that the application borrows, until the next call.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);

@@ -9,14 +9,14 @@ using namespace tenon::host;
 tn_status tn_metrics_create(tn_host* host, tn_machine machine, tn_metrics* metrics, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(metrics, "metrics");
-    *metrics = it.metrics.add<tn_metrics>(
+    *metrics = it.metric_sums.add<tn_metrics>(
         std::make_shared<HeldMetrics>(HeldMetrics{machine, ResultSums(*it.machines.at(machine), it.registry)}));
   });
 }
 
 tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_machine machine, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const auto held = it.metrics.at(metrics);
+    const auto held = it.metric_sums.at(metrics);
     const Machine& added = *it.machines.at(machine);
     if (held->machine.index != machine.index || held->machine.generation != machine.generation)
       fail(TN_INVALID, SubjectName{"machine"}, "the metrics are of another machine");
@@ -27,7 +27,7 @@ tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_machine machin
 
 tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sink, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    const auto held = it.metrics.at(metrics);
+    const auto held = it.metric_sums.at(metrics);
     if (sink == nullptr) fail(TN_MISUSE, "sink is null");
     const std::vector<MetricValue> results = held->sums.metrics();
     std::vector<tn_metric> list;
@@ -43,9 +43,9 @@ tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sin
 }
 
 tn_status tn_metrics_flush(tn_host* host, tn_metrics metrics, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.metrics.at(metrics)->sums.clear(); });
+  return api::call(host, error, [&](Host& it) { it.metric_sums.at(metrics)->sums.clear(); });
 }
 
 tn_status tn_metrics_release(tn_host* host, tn_metrics metrics, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.metrics.take(metrics); });
+  return api::call(host, error, [&](Host& it) { it.metric_sums.take(metrics); });
 }

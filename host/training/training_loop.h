@@ -10,7 +10,7 @@
 #include "host/machine/machine.h"
 #include "host/readers/reader.h"
 #include "host/training/checkpoint_record.h"
-#include "host/training/updater.h"
+#include "host/training/updater_groups.h"
 
 namespace tenon::host {
 
@@ -109,7 +109,7 @@ struct LoopInputs {
 class Checkpoints;
 
 // Trains until `passes` passes are done, counting those before a resume. checkpoints: null if none are written.
-void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
+void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
            Checkpoints* checkpoints = nullptr);
 
 struct TestResult {

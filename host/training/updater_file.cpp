@@ -32,7 +32,7 @@ void load_updater(FileSystem& files, const std::filesystem::path& path, Updater&
   if (file.run().contains(kUpdater)) stored[kUpdater] = file.run()[kUpdater];
   present[kStates] = nlohmann::json::object();
   for (const Updater::StateValues& state : updater.state_shapes(*set))
-    present[kStates][state.state + "/" + state.parameter] = state.shape;
+    present[kStates][state.state + "/" + state.parameter] = to_string(state.shape);
   check_same_run(path.string(), stored, present, false);
   const auto states = updater.read_states(set, [&](const Updater::StateValues& state) { file.read(state); });
   updater.adopt(states, file.record().steps, file.record().learning_rate);
