@@ -166,6 +166,35 @@ TEST_F(UpdaterGroups, ResumeToTheSameBits) {
   EXPECT_THAT(error.what(), HasSubstr("updater.groups[0].parameters"));
 }
 
+// A loop of the application goes on with the updater of a training, unless that had groups.
+TEST_F(UpdaterGroups, OfACheckpointAreNoSingleUpdater) {
+  const TemporaryFolder folder;
+  for (const bool grouped : {false, true}) {
+    TrainOptions options = training(grouped ? std::vector<std::string>{"second"} : std::vector<std::string>());
+    options.passes = 1;
+    options.checkpoint.emplace();
+    options.checkpoint->folder = folder.file(grouped ? "grouped" : "single");
+    train(options);
+    const TrainOptions next = training({});
+    const UpdaterState state(next.updater, next.parameters);
+    const std::string file = options.checkpoint->folder + "/checkpoint-1-0.safetensors";
+    if (grouped) {
+      EXPECT_THAT(error_of([&] { state.load(file); }).what(), HasSubstr("updater.groups: in the checkpoint"));
+      EXPECT_EQ(state.steps(), 0U);
+      continue;
+    }
+    state.load(file);
+    EXPECT_EQ(state.steps(), 6U);
+    EXPECT_EQ(updates_of(next.parameters), 6U);
+    const auto numbers = [](const TrainOptions& of) {
+      const Array array = UpdaterState(of.updater, of.parameters).get("m", "first.weight");
+      const auto* data = static_cast<const float*>(array.data);
+      return std::vector<float>(data, data + array.count());
+    };
+    EXPECT_EQ(numbers(next), numbers(options));
+  }
+}
+
 TEST_F(UpdaterGroups, RefuseWrongNames) {
   TrainOptions unknown = training({"second", "secon", "third"});
   Error error = refused(unknown);
