@@ -104,7 +104,7 @@ TEST_F(MetricSums, AreThoseOfATest) {
   EXPECT_EQ(values.samples, 7);
   EXPECT_EQ(values.cost, expected.cost);
   ASSERT_EQ(names(values.metrics), names(expected.metrics));
-  EXPECT_THAT(names(values.metrics), ElementsAre("accuracy", "auc"));
+  EXPECT_THAT(names(values.metrics), ElementsAre("accuracy", "auc", "auc_error"));
   for (size_t i = 0; i < values.metrics.size(); ++i) EXPECT_EQ(values.metrics[i].value, expected.metrics[i].value);
   EXPECT_GT(values.cost, 0);
 }
@@ -143,7 +143,7 @@ TEST_F(MetricSums, OutliveTheirMachine) {
   const tn_machine gone = machine_.handle();
   machine_ = Machine();
   EXPECT_EQ(metrics.read().samples, 4);
-  EXPECT_EQ(metrics.read().metrics.size(), 2U);
+  EXPECT_EQ(metrics.read().metrics.size(), 3U);
   EXPECT_EQ(tn_metrics_append(metrics.host(), metrics.handle(), gone, nullptr), TN_MISUSE);
   const Machine next = machine();  // in the place of the first
   forward(next, 0, 4);
