@@ -98,6 +98,15 @@ struct HeldUpdater {
   UseMark mark;
 };
 
+// Cost and metrics that an application sums over minibatches of a machine.
+struct HeldMetrics {
+  HeldMetrics(tn_machine of, ResultSums made) : machine(of), sums(std::move(made)) {}
+
+  const tn_machine machine;  // whose metrics they are; may be stale
+  ResultSums sums;
+  UseMark mark;
+};
+
 // A view of the values of a set that an application holds; keeps their memory.
 class Lease {
  public:
@@ -146,6 +155,7 @@ class Host {
   HandleTable<std::shared_ptr<HeldReader>> readers;
   HandleTable<std::shared_ptr<Predictor>> predictors;
   HandleTable<std::shared_ptr<Lease>> leases;
+  HandleTable<std::shared_ptr<HeldMetrics>> metric_sums;
 
   // Keeps metrics that the calling thread borrows, until it borrows metrics again.
   const std::vector<tn_metric>& lend(std::vector<MetricValue> metrics);

@@ -58,8 +58,32 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   return run;
 }
 
+// Returns an updater that is marked as used by the call while the pointer or a copy of it lives.
+std::shared_ptr<Updater> updater_in_use(Host& host, tn_updater updater) {
+  struct Used {
+    explicit Used(std::shared_ptr<HeldUpdater> of) : held(std::move(of)), use(held->mark, "updater") {}
+    std::shared_ptr<HeldUpdater> held;
+    Use use;
+  };
+  const auto used = std::make_shared<Used>(host.updaters.at(updater));
+  return {used, &used->held->updater};
+}
+
+UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Machine& machine) {
+  if (options.groups_count > 0) api::required(options.groups, "options.groups");
+  std::vector<UpdaterGroups::Group> groups;
+  for (uint32_t i = 0; i < options.groups_count; ++i) {
+    const tn_updater_group& group = options.groups[i];
+    if (group.reserved != 0) fail(TN_UNSUPPORTED, "options.groups[", i, "].reserved is not 0");
+    groups.push_back({updater_in_use(host, group.updater),
+                      api::strings(group.parameters, group.parameters_count, "options.groups[].parameters")});
+  }
+  return {machine, updater_in_use(host, options.updater), groups};
+}
+
 // Returns what must be equal in a training that continues another one, besides the topology.
-nlohmann::json run_of(const tn_train_options& options, const Run& run, const HeldReader& held, const Updater& updater) {
+nlohmann::json run_of(const tn_train_options& options, const Run& run, const HeldReader& held,
+                      const UpdaterGroups& updaters) {
   using nlohmann::json;
   json names = json::array(), calls = json::array();
   for (const LayerOutput& output : run.outputs) names.push_back(output_name(output));
@@ -75,7 +99,7 @@ nlohmann::json run_of(const tn_train_options& options, const Run& run, const Hel
           {"immutable_parameters", api::strings(options.immutable_parameters, options.immutable_parameters_count,
                                                 "options.immutable_parameters")},
           {"feeding", run.request->slot_map},
-          {"updater", updater.describe()},
+          {"updater", updaters.describe()},
           {"reader", reader},
           {"provider",
            {{"device", device.kind()},
@@ -102,11 +126,11 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
 
 // The checkpoints of one call of tn_train, and what they borrow.
 struct Saving {
-  Saving(Host& host, const tn_train_options& given, const Run& run, Updater& updater)
+  Saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters)
       : options(api::sized(given.checkpoint, "options.checkpoint")),
         topology(stored(host, run)),
-        description(run_of(given, run, *run.reader, updater)),
-        checkpoints({*host.files, *host.clock, *run.machine, updater, run.request->reader, topology, description},
+        description(run_of(given, run, *run.reader, updaters)),
+        checkpoints({*host.files, *host.clock, *run.machine, updaters, run.request->reader, topology, description},
                     checkpoint_options(options)) {}
 
   // Returns the topology of the outputs that the application wants stored, and of those that are trained.
@@ -155,17 +179,16 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
     if (given.updater.generation == 0) fail(TN_MISUSE, "options.updater is not set");
-    const std::shared_ptr<HeldUpdater> updater = it.updaters.at(given.updater);
     const Run run = prepare(it, given, true);
+    const UpdaterGroups updaters = updaters_of(it, given, *run.machine);
     EventHandler handler;
     if (given.handler != nullptr) handler = [&](Event& event) { tell(given, event); };
     std::unique_ptr<Saving> saving;
-    const Use use(updater->mark, "updater");
     if (given.checkpoint != nullptr) {
       const SetWrite write(run.parameters->gate);  // a resume replaces the values
-      saving = std::make_unique<Saving>(it, given, run, updater->updater);
+      saving = std::make_unique<Saving>(it, given, run, updaters);
     }
-    train(*run.request, updater->updater, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);
+    train(*run.request, updaters, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);
   });
 }
 

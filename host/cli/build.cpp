@@ -474,6 +474,20 @@ Updater make_updater(const Host& host, const Job& job) {
   }
 }
 
+std::vector<UpdaterGroup> make_updater_groups(const Host& host, const Job& job) {
+  std::vector<UpdaterGroup> result;
+  for (size_t i = 0; i < job.updater_groups.size(); ++i) {
+    const JobUpdaterGroup& group = job.updater_groups[i];
+    try {
+      result.push_back({host.updater(group.type, group.attributes), group.parameters});
+    } catch (const Error& error) {
+      rethrow_at(error, host,
+                 {"updater", group, group_name(i), {"type", "parameters"}, "updater \"" + group.type + "\""});
+    }
+  }
+  return result;
+}
+
 const JobReader& reader_of(const Job& job, const std::string& name) {
   if (name == "train" && job.train) return *job.train;
   if (name == "test" && job.test) return *job.test;

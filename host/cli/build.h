@@ -122,6 +122,7 @@ class Topology {
 };
 
 [[nodiscard]] Updater make_updater(const Host& host, const Job& job);
+[[nodiscard]] std::vector<UpdaterGroup> make_updater_groups(const Host& host, const Job& job);
 
 // Returns the reader called `name`; throws Failure if the job does not have it.
 [[nodiscard]] const JobReader& reader_of(const Job& job, const std::string& name);

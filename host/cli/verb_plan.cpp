@@ -73,6 +73,16 @@ void print(const json& plan) {
                "except \"row_sparse\".\n";
 }
 
+// The bytes of the states of all updaters.
+uint64_t state_bytes(const Host& host, const Job& job, const Parameters& parameters) {
+  std::vector<UpdaterGroup> updaters = make_updater_groups(host, job);
+  updaters.push_back({make_updater(host, job), {}});
+  uint64_t bytes = 0;
+  for (const UpdaterGroup& each : updaters)
+    bytes += json::parse(each.updater.describe(parameters)).at("state_bytes").get<uint64_t>();
+  return bytes;
+}
+
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
@@ -100,7 +110,7 @@ int run_plan(const Arguments& arguments) {
   if (!inference) wanted.immutable_parameters = job.immutable_parameters;
   const Layers computed = inference ? outputs : topology.layers(topology.trained());
   json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
-  if (!inference) plan["bytes"]["state"] = json::parse(make_updater(host, job).describe(parameters)).at("state_bytes");
+  if (!inference) plan["bytes"]["state"] = state_bytes(host, job, parameters);
   if (as_json)
     std::cout << plan.dump(2) << "\n";
   else

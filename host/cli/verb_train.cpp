@@ -64,6 +64,7 @@ class Training {
       initial_.reset();
     }
     options_.updater = make_updater(host_, job_);
+    options_.groups = make_updater_groups(host_, job_);
     options_.reader = train_.reader;
     options_.feeding = train_.feeding;
     options_.passes = job_.passes;

@@ -10,12 +10,11 @@
 
 namespace tenon::host {
 
-namespace {
-
-// Whether `name` is `of` or lies below it: "D.weight" below "D".
 bool is_below(const std::string& name, const std::string& of) {
   return name == of || (name.size() > of.size() && name.compare(0, of.size(), of) == 0 && name[of.size()] == '.');
 }
+
+namespace {
 
 void check_options(const MachineOptions& options, const Device& device) {
   if (options.max_samples < 1) fail(TN_INVALID, "max_samples is ", options.max_samples, "; expected at least 1");

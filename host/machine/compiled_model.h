@@ -22,6 +22,9 @@ namespace tenon::host {
 
 using namespace core;
 
+// Whether `name` is `of` or lies below it: "D.weight" below "D".
+[[nodiscard]] bool is_below(const std::string& name, const std::string& of);
+
 struct MachineOptions {
   tn_dtype compute = TN_F32;
   int64_t max_samples = 0;

@@ -9,6 +9,17 @@ UsedNames::UsedNames(const Topology& model) : all_(false) {
   for (const ParameterDeclaration& declaration : model.declarations()) names_.insert(declaration.name);
 }
 
+UsedNames UsedNames::without(const std::set<std::string>& names) const {
+  UsedNames result = *this;
+  for (const std::string& name : names) {
+    if (all_)
+      result.names_.insert(name);
+    else
+      result.names_.erase(name);
+  }
+  return result;
+}
+
 std::vector<GradientRun> gradient_runs(const CompiledModel& model, ParameterSet& set, const UsedNames& used) {
   const std::byte* const gradients = model.memory.block.data() + model.memory.sections.gradients;
   std::vector<GradientRun> runs;

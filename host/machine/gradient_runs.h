@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/topology.h"
@@ -12,18 +13,20 @@ namespace tenon::host {
 
 using namespace core;
 
-// The names of the parameters and buffers that a model uses, or all names.
+// Names of parameters and buffers: those of a model or of a list, or all except some.
 class UsedNames {
  public:
   UsedNames() = default;  // all
   explicit UsedNames(const Topology& model);
-  [[nodiscard]] bool are_all() const { return all_; }
-  [[nodiscard]] bool contains(const std::string& name) const { return all_ || names_.contains(name); }
+  explicit UsedNames(std::set<std::string> names) : all_(false), names_(std::move(names)) {}
+  // Returns these names except `names`.
+  [[nodiscard]] UsedNames without(const std::set<std::string>& names) const;
+  [[nodiscard]] bool contains(const std::string& name) const { return all_ != names_.contains(name); }
   bool operator==(const UsedNames&) const = default;
 
  private:
   bool all_ = true;
-  std::set<std::string> names_;
+  std::set<std::string> names_;  // if all_: the exceptions
 };
 
 // A run of parameters that are adjacent in the set, have adjacent gradients, and have equal multipliers.

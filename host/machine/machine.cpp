@@ -131,6 +131,9 @@ void Machine::run(Phase phase) {
 void Machine::check_backward() const {
   if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no backward");
   if (!fresh_) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
+  if (!updated_.empty())
+    fail(TN_MISUSE, SubjectName{*updated_.begin()}, "backward would add to gradients of which parameter \"",
+         *updated_.begin(), "\" has been updated; end the step first");
 }
 
 void Machine::backward() {
@@ -182,6 +185,7 @@ void Machine::commit(const UsedNames& used) {
                      [](double value) { return static_cast<float>(value); });
   }
   accumulated_ = false;
+  updated_.clear();
   set_->count_update();
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,13 @@ class Machine {
   [[nodiscard]] std::vector<GradientRun> gradient_runs(const UsedNames& used) const;
   [[nodiscard]] std::vector<const SparseGradient*> sparse_gradients(const UsedNames& used) const;
   [[nodiscard]] const std::shared_ptr<const MemoryId>& memory_id() const { return memory_id_; }
+  // Returns the names of the parameters with gradients that are `names` or lie below them ("D": "D.weight"). Throws
+  // TN_INVALID naming those that no such parameter has.
+  [[nodiscard]] std::set<std::string> trained(const std::vector<std::string>& names) const;
+  // The parameters that a part of this step has updated: a step updates each of them once, and commit or the next
+  // update of a whole model ends it.
+  [[nodiscard]] const std::set<std::string>& updated() const { return updated_; }
+  void add_updated(const std::set<std::string>& names) { updated_.insert(names.begin(), names.end()); }
   // Ends a step: copies the next values of the buffers in `used` into the set, drops the gradients, and counts an
   // update of the set. Does nothing without a backward since the last call.
   void commit(const UsedNames& used);
@@ -122,8 +130,9 @@ class Machine {
   MachineOptions options_;
   CompiledModel model_;
   std::shared_ptr<const MemoryId> memory_id_;
-  std::vector<int64_t> symbols_;  // sizes by symbol in the last forward
-  DeviceMemory dense_gradient_;   // returned by gradient()
+  std::set<std::string> updated_;  // parameters, by parts of this step
+  std::vector<int64_t> symbols_;   // sizes by symbol in the last forward
+  DeviceMemory dense_gradient_;    // returned by gradient()
   ErrorSink errors_;
   int64_t samples_ = -1;         // of the last forward; -1: none, or it failed
   int64_t carried_samples_ = 0;  // samples of the forward that wrote the next carried states; 0: they are zero

@@ -96,6 +96,28 @@ const SparseGradient* Machine::sparse_gradient(ValueId value) const {
   return nullptr;
 }
 
+std::set<std::string> Machine::trained(const std::vector<std::string>& names) const {
+  std::set<std::string> result;
+  std::vector<std::string> known;
+  for (const ParameterUse& use : model_.lowered.parameters)
+    if (use.gradient != kNoValue) known.push_back(use.name);
+  std::string missing, first;
+  for (const std::string& name : names) {
+    bool found = false;
+    for (const std::string& parameter : known) {
+      if (!is_below(parameter, name)) continue;
+      result.insert(parameter);
+      found = true;
+    }
+    if (found) continue;
+    if (missing.empty()) first = name;
+    missing += text(missing.empty() ? "" : ", ", "\"", name, "\"");
+  }
+  if (!missing.empty())
+    fail_parameter(TN_INVALID, first, "the machine trains no parameter ", missing, suggestion(first, known));
+  return result;
+}
+
 ArrayView Machine::gradient(const std::string& parameter) {
   const ParameterUse& use = differentiated(parameter);
   const SparseGradient* const sparse = sparse_gradient(use.gradient);

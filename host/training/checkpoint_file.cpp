@@ -14,6 +14,11 @@ constexpr const char* kVersion = "tenon.checkpoint";  // in the metadata
 constexpr const char* kRecord = "record";             // tensors, after kCheckpointTensors
 constexpr const char* kState = "state";
 
+// The name of the record, number 0, or of that of a group. The record of a group has steps and learning rate only.
+std::string record_name(size_t number) {
+  return text(kCheckpointTensors, kRecord, number == 0 ? std::string() : text("/", number));
+}
+
 std::string tensor_name(const Updater::StateValues& state) {
   return text(kCheckpointTensors, kState, "/", state.state, "/", state.parameter);
 }
@@ -22,15 +27,22 @@ std::string tensor_name(const Updater::StateValues& state) {
 
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                       const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const CheckpointRecord& record) {
+                      const CheckpointRecord& record, const std::vector<UpdaterProgress>& groups) {
   std::vector<std::string> names;
   for (const ParameterDeclaration& declaration : topology.declarations())
     if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
-  const std::string bytes = encode(record);
+  std::vector<std::string> records = {encode(record)};
+  for (const UpdaterProgress& group : groups) {
+    CheckpointRecord of_group;
+    of_group.steps = group.steps;
+    of_group.learning_rate = group.learning_rate;
+    records.push_back(encode(of_group));
+  }
   CheckpointParts parts;
   parts.metadata[kVersion] = kCheckpointVersion;
-  parts.tensors.push_back(
-      {text(kCheckpointTensors, kRecord), "U8", {static_cast<int64_t>(bytes.size())}, bytes.data(), bytes.size()});
+  for (size_t i = 0; i < records.size(); ++i)
+    parts.tensors.push_back(
+        {record_name(i), "U8", {static_cast<int64_t>(records[i].size())}, records[i].data(), records[i].size()});
   for (const Updater::StateValues& state : states)
     parts.tensors.push_back({tensor_name(state), "F32", state.shape, state.values, state.count * sizeof(float)});
   write_model(files, path, topology.to_json(set.names()).dump(), set, names, parts);
@@ -52,10 +64,14 @@ CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
     refuse("metadata \"", kVersion, "\": expected version \"", kCheckpointVersion, "\", got \"", version->second,
            "\": the checkpoint is of another version of Tenon");
   if (!header_.verified) refuse("the checkpoint has no checksum");
-  const auto bytes = values_of(text(kCheckpointTensors, kRecord), "U8", nullptr);
-  record_ = decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, file);
+  record_ = record_of(record_name(0));
   run_ = parse("run", record_.run);
   topology_ = parse("topology", header_.topology);
+}
+
+CheckpointRecord CheckpointFile::record_of(const std::string& tensor) {
+  const auto bytes = values_of(tensor, "U8", nullptr);
+  return decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path_.string());
 }
 
 // Parses JSON of the file: bounded depth.
@@ -85,6 +101,19 @@ std::shared_ptr<const Buffer> CheckpointFile::values_of(const std::string& name,
     refuse(": expected ", type, shape == nullptr ? "" : " " + to_string(*shape), ", got ", tensor->type, " ",
            to_string(tensor->shape));
   return tensors_.read(*tensor);
+}
+
+nlohmann::json CheckpointFile::state_shapes() const {
+  const std::string prefix = text(kCheckpointTensors, kState, "/");
+  nlohmann::json shapes = nlohmann::json::object();
+  for (const ModelTensor& tensor : header_.tensors)
+    if (tensor.name.rfind(prefix, 0) == 0) shapes[tensor.name.substr(prefix.size())] = to_string(tensor.shape);
+  return shapes;
+}
+
+UpdaterProgress CheckpointFile::group(size_t number) {
+  const CheckpointRecord record = record_of(record_name(number));
+  return {record.steps, record.learning_rate};
 }
 
 void CheckpointFile::read(const Updater::StateValues& state) {

@@ -17,10 +17,11 @@ namespace tenon::host {
 
 using namespace core;
 
-// Writes a checkpoint. It appears under its name only when it is complete and on disk.
+// Writes a checkpoint. It appears under its name only when it is complete and on disk. groups: of the updaters beside
+// the one of the record.
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                       const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const CheckpointRecord& record);
+                      const CheckpointRecord& record, const std::vector<UpdaterProgress>& groups = {});
 
 // An open checkpoint, whose checksum and record are checked. Errors are TN_BAD_DATA and name the file, the field or
 // tensor, and what was expected.
@@ -31,12 +32,17 @@ class CheckpointFile {
   [[nodiscard]] const CheckpointRecord& record() const { return record_; }
   [[nodiscard]] const nlohmann::json& run() const { return run_; }
   [[nodiscard]] const nlohmann::json& topology() const { return topology_; }
+  // Returns {"STATE/PARAMETER": "[2, 3]"}, the shapes of all states in the file.
+  [[nodiscard]] nlohmann::json state_shapes() const;
+  // Reads the progress of the updater of a group, whose number begins with 1.
+  [[nodiscard]] UpdaterProgress group(size_t number);
   // Reads the values of a state.
   void read(const Updater::StateValues& state);
   // Reads the parameters, all at once: if it fails, the set is unchanged.
   void load(ParameterSet& set) const;
 
  private:
+  [[nodiscard]] CheckpointRecord record_of(const std::string& tensor);
   [[nodiscard]] nlohmann::json parse(const char* what, const std::string& text) const;
   [[nodiscard]] std::shared_ptr<const Buffer> values_of(const std::string& name, const char* type,
                                                         const std::vector<int64_t>* shape);

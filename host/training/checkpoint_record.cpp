@@ -137,6 +137,10 @@ void check(const CheckpointRecord& record, const RecordInput& input) {
   };
   const LoopState& loop = record.loop;
   at_least_0("learning_rate", record.learning_rate);
+  if (record.steps > static_cast<uint64_t>(INT64_MAX))
+    input.fail_record("field \"steps\": expected less than 2^63, got ", record.steps);
+  if (!std::isfinite(record.learning_rate))
+    input.fail_record("field \"learning_rate\": expected a finite number, got ", record.learning_rate);
   at_least_0("pass", loop.place.pass);
   at_least_0("batch", loop.place.batch);
   at_least_0("reader_pass", loop.place.reader_pass);

@@ -35,6 +35,12 @@ struct LoopState {
   Machine::Carried carried;
 };
 
+// Of one updater.
+struct UpdaterProgress {
+  uint64_t steps = 0;
+  double learning_rate = 0;
+};
+
 struct CheckpointRecord {
   std::string run;       // JSON: what must be equal in the training that continues (resume_check.h)
   uint64_t updates = 0;  // of the parameters: the step in the counters of random draws

@@ -126,6 +126,8 @@ void Checkpoints::read(const fs::path& file) {
   check_same_run(file.string(), stored, present, options_.start == Start::kResumeInexactly);
   const auto states =
       training_.updater.read_states(set, [&](const Updater::StateValues& state) { checkpoint.read(state); });
+  std::vector<UpdaterProgress> progress = {{record.steps, record.learning_rate}};
+  for (size_t i = 1; i <= training_.updater.groups(); ++i) progress.push_back(checkpoint.group(i));
   // The reader may refuse the place, and load the values, so that the reader goes back if that fails.
   const TrainingPlace& place = record.loop.place;
   const int64_t pass = training_.reader.pass(), position = training_.reader.position();
@@ -139,7 +141,7 @@ void Checkpoints::read(const fs::path& file) {
   }
   set->set_updates(record.updates);
   set->set_names(names_of_topology(checkpoint.topology()));
-  training_.updater.adopt(states, record.steps, record.learning_rate);
+  training_.updater.adopt(states, progress);
   best_ = record.best;
   last_ = place;
   resumed_ = record.loop;
@@ -195,11 +197,13 @@ void Checkpoints::write_file(const fs::path& file, const LoopState& state) const
   CheckpointRecord record;
   record.run = training_.run.dump();
   record.updates = set->updates();
-  record.steps = training_.updater.steps(set);
-  record.learning_rate = training_.updater.learning_rate();
+  const std::vector<UpdaterProgress> progress = training_.updater.progress(set);
+  record.steps = progress[0].steps;
+  record.learning_rate = progress[0].learning_rate;
   record.loop = state;
   record.best = best_;
-  write_checkpoint(training_.files, file, training_.topology, *set, training_.updater.states(set), record);
+  write_checkpoint(training_.files, file, training_.topology, *set, training_.updater.states(set), record,
+                   {progress.begin() + 1, progress.end()});
 }
 
 // Ignores failures: a checkpoint too many does no harm.

@@ -14,7 +14,7 @@
 #include "host/readers/reader.h"
 #include "host/training/checkpoint_record.h"
 #include "host/training/training_loop.h"
-#include "host/training/updater.h"
+#include "host/training/updater_groups.h"
 
 namespace tenon::host {
 
@@ -38,7 +38,7 @@ struct CheckpointedTraining {
   FileSystem& files;
   Clock& clock;
   Machine& machine;
-  Updater& updater;
+  const UpdaterGroups& updater;
   Reader& reader;
   const Topology& topology;   // stored in the checkpoints; includes that of the machine
   const nlohmann::json& run;  // what must be equal in a training that resumes, besides the topology

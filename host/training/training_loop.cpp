@@ -189,7 +189,8 @@ void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
 // One training run, with the state that events report.
 class Training {
  public:
-  Training(const LoopInputs& inputs, Updater& updater, const EventHandler& handler, Checkpoints* checkpoints)
+  Training(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
+           Checkpoints* checkpoints)
       : inputs_(inputs),
         updater_(updater),
         handler_(handler),
@@ -276,7 +277,7 @@ class Training {
       const SetWrite step(inputs_.gate);
       inputs_.machine.forward(feeder_.arrays(inputs_.minibatch), FeedMode::kLent);
       inputs_.machine.backward();
-      updater_.update(inputs_.machine, all_);
+      updater_.update(inputs_.machine);
       inputs_.machine.commit(all_);
       if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
     });
@@ -309,7 +310,7 @@ class Training {
   }
 
   const LoopInputs& inputs_;
-  Updater& updater_;
+  const UpdaterGroups& updater_;
   const EventHandler& handler_;
   Checkpoints* checkpoints_;  // null: none are written
   Feeder feeder_;
@@ -343,7 +344,7 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
 
 }  // namespace
 
-void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
+void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
            Checkpoints* checkpoints) {
   if (passes < 0) fail(TN_INVALID, "passes is ", passes, "; expected at least 0");
   Training(inputs, updater, handler, checkpoints).run(passes);

@@ -11,7 +11,7 @@
 #include "host/machine/set_gate.h"
 #include "host/readers/reader.h"
 #include "host/training/checkpoint_record.h"
-#include "host/training/updater.h"
+#include "host/training/updater_groups.h"
 
 namespace tenon::host {
 
@@ -111,7 +111,7 @@ struct LoopInputs {
 class Checkpoints;
 
 // Trains until `passes` passes are done, counting those before a resume. checkpoints: null if none are written.
-void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
+void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
            Checkpoints* checkpoints = nullptr);
 
 struct TestResult {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -47,6 +48,12 @@ void check_names(const std::vector<Attribute>& declared, const Values& given) {
   for (const auto& [name, value] : given)
     if (std::find(known.begin(), known.end(), name) == known.end())
       fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", suggestion(name, known));
+}
+
+// Programs read the step as a signed integer.
+void check_steps(uint64_t steps) {
+  if (steps > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    fail(TN_INVALID, SubjectName{"steps"}, "steps is ", steps, "; expected less than 2^63");
 }
 
 }  // namespace
@@ -259,7 +266,8 @@ nlohmann::json Updater::describe() const {
           {"attributes", attributes}};
 }
 
-std::vector<Updater::StateValues> Updater::views(const SetState& state, const ParameterSet& set) const {
+// state: null for a list without values.
+std::vector<Updater::StateValues> Updater::views(const SetState* state, const ParameterSet& set) const {
   std::vector<StateValues> result;
   const RowLayout layout(set);
   for (size_t i = 0; i < set.entries().size(); ++i) {
@@ -267,7 +275,7 @@ std::vector<Updater::StateValues> Updater::views(const SetState& state, const Pa
     if (entry.buffer) continue;
     for (size_t number = 0; number < declared_.size(); ++number) {
       const bool per_row = declared_[number].per_row;
-      auto* const slab = reinterpret_cast<float*>(state.slabs[entry.slab][number].data());
+      auto* const slab = state == nullptr ? nullptr : reinterpret_cast<float*>(state->slabs[entry.slab][number].data());
       const int64_t rows = RowLayout::rows(entry);
       result.push_back({declared_[number].name, entry.name, per_row ? std::vector<int64_t>{rows} : entry.shape,
                         slab == nullptr ? nullptr : slab + (per_row ? layout.offset(i) : entry.offset),
@@ -278,7 +286,7 @@ std::vector<Updater::StateValues> Updater::views(const SetState& state, const Pa
 }
 
 std::vector<Updater::StateValues> Updater::states(const std::shared_ptr<ParameterSet>& set) {
-  return views(state_for(set), *set);
+  return views(&state_for(set), *set);
 }
 
 uint64_t Updater::steps(const std::shared_ptr<ParameterSet>& set) const {
@@ -286,16 +294,22 @@ uint64_t Updater::steps(const std::shared_ptr<ParameterSet>& set) const {
   return state == nullptr ? 0 : state->step;
 }
 
+void Updater::set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps) {
+  check_steps(steps);
+  state_for(set).step = steps;
+}
+
 std::shared_ptr<Updater::SetState> Updater::read_states(const std::shared_ptr<ParameterSet>& set,
                                                         const std::function<void(const StateValues&)>& read) const {
   auto state = std::make_shared<SetState>();
   state->set = set;
   add_slabs(*state, *set);
-  for (const StateValues& each : views(*state, *set)) read(each);
+  for (const StateValues& each : views(state.get(), *set)) read(each);
   return state;
 }
 
 void Updater::adopt(const std::shared_ptr<SetState>& states, uint64_t steps, double learning_rate) {
+  check_steps(steps);
   set_learning_rate(learning_rate);
   const std::shared_ptr<ParameterSet> set = states->set.lock();
   states->step = steps;

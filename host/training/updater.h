@@ -51,7 +51,11 @@ class Updater {
   };
   // Returns the states of all parameters of a set, and allocates them if no update has. Valid until the next update.
   [[nodiscard]] std::vector<StateValues> states(const std::shared_ptr<ParameterSet>& set);
+  // Returns the same list without values: names and shapes.
+  [[nodiscard]] std::vector<StateValues> state_shapes(const ParameterSet& set) const { return views(nullptr, set); }
   [[nodiscard]] uint64_t steps(const std::shared_ptr<ParameterSet>& set) const;
+  // Sets the number of updates of a set so far. Programs read it as a signed integer: TN_INVALID from 2^63 on.
+  void set_steps(const std::shared_ptr<ParameterSet>& set, uint64_t steps);
   // States to replace those of a set. `read` fills them, one call per state; if it throws, nothing has changed.
   struct SetState;
   [[nodiscard]] std::shared_ptr<SetState> read_states(const std::shared_ptr<ParameterSet>& set,
@@ -72,7 +76,7 @@ class Updater {
   void check_grain() const;
   SetState& state_for(const std::shared_ptr<ParameterSet>& set);
   void add_slabs(SetState& state, const ParameterSet& set) const;
-  [[nodiscard]] std::vector<StateValues> views(const SetState& state, const ParameterSet& set) const;
+  [[nodiscard]] std::vector<StateValues> views(const SetState* state, const ParameterSet& set) const;
   UpdateCalls& calls_for(SetState& state, Machine& machine, const UsedNames& used, ErrorSink& sink);
   [[nodiscard]] const SetState* known(const std::shared_ptr<ParameterSet>& set) const;
 

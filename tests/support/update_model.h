@@ -88,6 +88,7 @@ class UpdateModel {
     machine.backward();
   }
   [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   [[nodiscard]] const Layer& output(size_t i) const { return outputs_[i]; }
 
  private:

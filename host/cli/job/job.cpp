@@ -251,6 +251,24 @@ void read_updater(Section& top, Job& job) {
   job.updater = std::move(updater);
 }
 
+void read_updater_groups(Section& top, Job& job) {
+  const toml::node* node = top.find("updater_group");
+  if (node == nullptr) return;
+  if (!node->is_array_of_tables()) top.wrong("updater_group", *node, "[[updater_group]] tables");
+  for (const toml::node& entry : *node->as_array()) {
+    const toml::table& table = *entry.as_table();
+    Section section(table, group_name(job.updater_groups.size()), place_of(table));
+    JobUpdaterGroup group;
+    const auto parameters = section.strings("parameters");
+    if (!parameters) section.missing("parameters");
+    group.parameters = *parameters;
+    if (group.parameters.empty()) section.wrong("parameters", *section.find("parameters"), "at least one name");
+    static_cast<JobType&>(group) = type_of(section);
+    section.take_attributes(group);
+    job.updater_groups.push_back(std::move(group));
+  }
+}
+
 std::string relative_to(const std::string& directory, const std::string& path) {
   return fs::path(path).is_absolute() ? path : (fs::path(directory) / path).lexically_normal().string();
 }
@@ -338,6 +356,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   if (const auto frozen = top.strings("immutable_parameters")) job.immutable_parameters = *frozen;
   read_readers(top, job);
   read_updater(top, job);
+  read_updater_groups(top, job);
   read_checkpoint(top, job);
   read_init(top, job);
   job.layers = layers_of(top);

@@ -72,6 +72,11 @@ struct JobReader : JobSource {  // without a type if it has parts
   bool own_slots = true;         // false: `slots` are those of [reader.train]; this reader may lack some
 };
 
+// The updater of some parameters.
+struct JobUpdaterGroup : JobType {
+  std::vector<std::string> parameters;
+};
+
 // When checkpoints are written, and where.
 struct JobCheckpoint {
   Place place;
@@ -107,9 +112,13 @@ struct Job {
   std::vector<JobLayer> layers;
   std::optional<JobReader> train, test;
   std::optional<JobType> updater;
+  std::vector<JobUpdaterGroup> updater_groups;
   std::optional<JobCheckpoint> checkpoint;
   std::optional<JobInit> init;
 };
+
+// "[[updater_group]] 2", for messages; number: from 0.
+[[nodiscard]] inline std::string group_name(size_t number) { return "[[updater_group]] " + std::to_string(number + 1); }
 
 constexpr int64_t kMostThreads = 1024;
 

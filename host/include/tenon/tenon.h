@@ -324,6 +324,14 @@ typedef struct tn_feeding {
   const char* data_layer;
 } tn_feeding;
 
+/* An updater for a group of parameters. */
+typedef struct tn_updater_group {
+  tn_updater updater;
+  const char* const* parameters; /* a name includes everything below it ("D": "D", "D.weight") */
+  uint32_t parameters_count;     /* at least 1 */
+  uint32_t reserved;
+} tn_updater_group;
+
 enum {
   TN_START_FRESH = 0, /* TN_INVALID if the folder has checkpoints */
   TN_START_RESUME = 1,
@@ -375,6 +383,12 @@ typedef struct tn_train_options {
   const char* device;                      /* null: "cpu" */
   const char* const* immutable_parameters; /* train only: as in tn_machine_options */
   const tn_checkpoint_options* checkpoint; /* train only; null: no checkpoints */
+  /* Train only: updaters for groups of parameters. `updater` updates those that are in no group; learning_rate and
+   * scheduled_rate of events are its own. Checkpoints hold the states of all. TN_INVALID names a parameter of two
+   * groups, a name that no trained parameter has, or the group whose updater is given twice. */
+  const tn_updater_group* groups;
+  uint32_t groups_count;
+  uint32_t groups_reserved;
 } tn_train_options;
 
 typedef struct tn_test_result {

@@ -81,6 +81,12 @@ struct CheckpointOptions {
   Layers outputs;    // stored in addition to those that are trained
 };
 
+// An updater for a group of parameters, as tn_updater_group.
+struct UpdaterGroup {
+  Updater updater;
+  std::vector<std::string> parameters;  // a name includes everything below it
+};
+
 struct TrainOptions {
   Layers outputs;  // costs, metrics, and any other layers to compute
   Parameters parameters;
@@ -93,6 +99,7 @@ struct TrainOptions {
   std::string device;                                        // empty: cpu
   std::vector<std::string> immutable_parameters;             // train only; a name includes everything below it
   std::optional<CheckpointOptions> checkpoint = {};          // train only
+  std::vector<UpdaterGroup> groups = {};                     // train only; `updater` has all other parameters
 };
 
 // The slots of a reader, as the data layers that they feed: for host.data, as they are or with another name or scale.
@@ -157,6 +164,7 @@ class Run {
     options_.device = options.device.empty() ? nullptr : c_text(options.device, "options.device");
     options_.user = this;
     if (options.checkpoint) set_checkpoint(*options.checkpoint);
+    set_groups(options.groups);
     if (handler_) options_.handler = [](void* user, tn_event* event) { static_cast<Run*>(user)->handle(event); };
   }
   Run(const Run&) = delete;
@@ -196,6 +204,15 @@ class Run {
     checkpoint_.outputs_count = count_of(stored_.size());
     options_.checkpoint = &checkpoint_;
   }
+  void set_groups(const std::vector<UpdaterGroup>& groups) {
+    group_names_.resize(groups.size());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      for (const std::string& name : groups[i].parameters) group_names_[i].push_back(c_text(name, "options.groups"));
+      groups_.push_back({groups[i].updater.handle(), group_names_[i].data(), count_of(group_names_[i].size()), 0});
+    }
+    options_.groups = groups_.data();
+    options_.groups_count = count_of(groups_.size());
+  }
   void handle(tn_event* event) {
     if (failure_) return;
     const bool sound = keep([&] {
@@ -210,6 +227,8 @@ class Run {
   tn_checkpoint_options checkpoint_ = {};
   std::vector<tn_feeding> feeding_;
   std::vector<const char*> immutable_;
+  std::vector<std::vector<const char*>> group_names_;
+  std::vector<tn_updater_group> groups_;
   tn_train_options options_ = {};
   std::exception_ptr failure_;
 };

@@ -94,6 +94,29 @@ TEST_F(CheckpointTest, ShuffleBufferPrefetchAndDropoutResumeToTheSameModel) {
   EXPECT_EQ(read("model.safetensors"), expected);
 }
 
+TEST_F(CheckpointTest, UpdaterGroupsResumeToTheSameModel) {
+  const std::string group =
+      "\n[[updater_group]]\nparameters = [\"hidden\"]\ntype = \"sgd\"\nmomentum = 0.9\nlearning_rate = 0.1\n";
+  const std::string expected = uninterrupted(job() + group);
+  EXPECT_NE(expected, uninterrupted());
+  write("job.toml", job() + group + table("every_batches = 3"));
+  interrupt();
+  train({"--resume"});
+  EXPECT_EQ(read("model.safetensors"), expected);
+  write("job.toml", job() + table("every_batches = 3"));
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--resume"}), HasSubstr("updater.groups: in the checkpoint"));
+}
+
+TEST_F(CheckpointTest, MistakesInUpdaterGroupsNameTheGroup) {
+  const std::string group = "\n[[updater_group]]\ntype = \"sgd\"\n";
+  write("job.toml", job() + group + "parameters = [\"hiden\"]\n");
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml"}),
+              AllOf(HasSubstr("updater group 1: the machine trains no parameter \"hiden\"")));
+  write("job.toml", job() + group + "parameters = [\"hidden\"]\nmomentun = 1\n");
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml"}),
+              AllOf(HasSubstr("job.toml:55: [[updater_group]] 1: "), HasSubstr("did you mean \"momentum\"?")));
+}
+
 TEST_F(CheckpointTest, ResumeFromNamesACheckpoint) {
   const std::string expected = uninterrupted();
   train({"--set", "checkpoint.keep=100"});

@@ -112,6 +112,29 @@ TEST(JobTest, ReadsEverything) {
   EXPECT_EQ(attribute<double>(*job.updater, "learning_rate"), 1e-3);
 }
 
+TEST(JobTest, ReadsUpdaterGroups) {
+  const std::string groups =
+      "[[updater_group]]\nparameters = [\"hidden.bias\", \"cost\"]\ntype = \"sgd\"\nlearning_rate = 0.5\n"
+      "[[updater_group]]\nparameters = \"hidden\"\ntype = \"adam\"\nschedule = { type = \"cosine\", steps = 3 }\n";
+  const Job job = parse(kJob + groups);
+  ASSERT_EQ(job.updater_groups.size(), 2U);
+  EXPECT_THAT(job.updater_groups[0].parameters, ElementsAre("hidden.bias", "cost"));
+  EXPECT_EQ(job.updater_groups[0].type, "sgd");
+  EXPECT_EQ(attribute<double>(job.updater_groups[0], "learning_rate"), 0.5);
+  EXPECT_EQ(job.updater_groups[0].attributes.size(), 1U);
+  EXPECT_THAT(job.updater_groups[1].parameters, ElementsAre("hidden"));
+  EXPECT_EQ(attribute<std::string>(job.updater_groups[1], "schedule.type"), "cosine");
+  EXPECT_TRUE(parse(kJob).updater_groups.empty());
+  EXPECT_EQ(refused(kJob + std::string("[[updater_group]]\ntype = \"sgd\"\n")),
+            "jobs/mlp.toml:33: [[updater_group]] 1: key \"parameters\" is missing");
+  EXPECT_THAT(refused(kJob + std::string("[[updater_group]]\nparameters = \"hidden\"\n")),
+              HasSubstr("key \"type\" is missing"));
+  EXPECT_THAT(refused(kJob + std::string("[[updater_group]]\nparameters = []\ntype = \"sgd\"\n")),
+              HasSubstr("key \"parameters\": expected at least one name"));
+  EXPECT_THAT(refused(kJob + std::string("[updater_group]\nparameters = [\"hidden\"]\n")),
+              HasSubstr("expected [[updater_group]] tables"));
+}
+
 TEST(JobTest, TestReaderTakesBatchAndSlotsFromTrain) {
   const Job job = parse(kJob);
   EXPECT_EQ(job.test->batch, 64);

@@ -123,6 +123,8 @@ TEST(CheckpointRecord, NumbersThatNoTrainingHasAreRefused) {
   };
   EXPECT_THAT(refused(with(2, -0.5)), HasSubstr("field \"learning_rate\": expected at least 0, got -0.5"));
   EXPECT_THAT(refused(with(2, double{NAN})), HasSubstr("field \"learning_rate\": expected at least 0, got nan"));
+  EXPECT_THAT(refused(with(2, double{INFINITY})), HasSubstr("field \"learning_rate\": expected a finite number"));
+  EXPECT_THAT(refused(with(1, uint64_t{1} << 63)), HasSubstr("field \"steps\": expected less than 2^63"));
   EXPECT_THAT(refused(with(3, int64_t{-2})), HasSubstr("field \"pass\": expected at least 0, got -2"));
   EXPECT_THAT(refused(with(4, int64_t{-2})), HasSubstr("field \"batch\": expected at least 0, got -2"));
   EXPECT_THAT(refused(with(5, int64_t{-2})), HasSubstr("field \"reader_pass\": expected at least 0, got -2"));

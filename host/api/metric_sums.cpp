@@ -1,0 +1,64 @@
+// The public C API: cost and metrics over many minibatches of a machine. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_updater.h>
+
+#include "host/api/api.h"
+
+namespace api = tenon::host::api;
+using namespace tenon::host;
+
+namespace {
+
+template <typename Work>
+tn_status call_metrics(tn_host* host, tn_metrics metrics, tn_error* error, Work&& work) noexcept {
+  return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldMetrics> held = it.metric_sums.at(metrics);
+    const Use use(held->mark, "metrics");
+    work(it, *held);
+  });
+}
+
+}  // namespace
+
+tn_status tn_metrics_create(tn_host* host, tn_machine machine, tn_metrics* metrics, tn_error* error) {
+  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
+    api::required(metrics, "metrics");
+    *metrics =
+        it.metric_sums.add<tn_metrics>(std::make_shared<HeldMetrics>(machine, ResultSums(*held.machine, it.registry)));
+  });
+}
+
+tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_machine machine, tn_error* error) {
+  return call_metrics(host, metrics, error, [&](Host& it, HeldMetrics& held) {
+    const std::shared_ptr<HeldMachine> of = it.machines.at(machine);
+    const Use use(of->mark, "machine");
+    const Machine& added = *of->machine;
+    if (held.machine.index != machine.index || held.machine.generation != machine.generation)
+      fail(TN_INVALID, SubjectName{"machine"}, "the metrics are of another machine");
+    if (added.samples() < 0) fail(TN_MISUSE, "metrics need a forward of the machine that succeeded before them");
+    if (added.samples() > 0) held.sums.add(added);
+  });
+}
+
+tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sink, void* user, tn_error* error) {
+  return call_metrics(host, metrics, error, [&](Host&, const HeldMetrics& held) {
+    if (sink == nullptr) fail(TN_MISUSE, "sink is null");
+    const std::vector<MetricValue> results = held.sums.metrics();
+    std::vector<tn_metric> list;
+    for (const MetricValue& result : results) list.push_back({result.name.c_str(), result.value});
+    tn_metrics_values values = {};
+    values.size = sizeof values;
+    values.metrics_count = static_cast<uint32_t>(list.size());
+    values.cost = held.sums.cost();
+    values.samples = held.sums.samples();
+    values.metrics = list.data();
+    sink(user, &values);
+  });
+}
+
+tn_status tn_metrics_flush(tn_host* host, tn_metrics metrics, tn_error* error) {
+  return call_metrics(host, metrics, error, [](Host&, HeldMetrics& held) { held.sums.clear(); });
+}
+
+tn_status tn_metrics_release(tn_host* host, tn_metrics metrics, tn_error* error) {
+  return api::call(host, error, [&](Host& it) { it.metric_sums.take(metrics); });
+}

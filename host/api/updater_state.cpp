@@ -1,0 +1,154 @@
+// The public C API: the state of updaters, and steps of several updaters. SPDX-License-Identifier: Apache-2.0
+#include <tenon/tenon_updater.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/api/api.h"
+#include "host/training/updater_file.h"
+
+namespace api = tenon::host::api;
+using namespace tenon::host;
+
+namespace {
+
+std::shared_ptr<HeldParameters> with_values(Host& host, tn_parameters parameters) {
+  std::shared_ptr<HeldParameters> held = host.parameters.at(parameters);
+  if (!held->set->has_values()) fail(TN_MISUSE, "the parameters have no values, they were only declared");
+  return held;
+}
+
+Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterSet>& set, const std::string& state,
+                              const std::string& parameter) {
+  const ParameterEntry& entry = set->find(parameter);
+  const std::string who = "updater \"" + updater.type() + "\"";
+  if (entry.buffer)
+    fail(TN_NOT_FOUND, ComponentName{who}, SubjectName{parameter}, "buffer \"", parameter, "\" has no states");
+  std::vector<std::string> known;
+  for (Updater::StateValues& values : updater.states(set)) {
+    if (values.parameter != parameter) continue;
+    if (values.state == state) return std::move(values);
+    known.push_back(values.state);
+  }
+  fail(TN_NOT_FOUND, ComponentName{who}, SubjectName{state}, "no state \"", state, "\"", suggestion(state, known));
+}
+
+}  // namespace
+
+tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
+                            tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, const Updater& asked) {
+    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    nlohmann::json list = nlohmann::json::array();
+    for (const Updater::StateValues& state : asked.state_shapes(*held->set))
+      list.push_back({{"state", state.state},
+                      {"parameter", state.parameter},
+                      {"shape", state.shape},
+                      {"dtype", dtype_name(TN_F32)}});
+    const std::string text = list.dump();
+    write(user, text.data(), text.size());
+  });
+}
+
+tn_status tn_updater_get_state(tn_host* host, tn_updater updater, tn_parameters parameters, const char* state,
+                               const char* parameter, tn_array* values, tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& asked) {
+    api::required(values, "values");
+    const Updater::StateValues found = state_of(asked, with_values(it, parameters)->set, api::string(state, "state"),
+                                                api::string(parameter, "parameter"));
+    *values = api::array({TN_F32, found.shape, found.values});
+  });
+}
+
+tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_parameters parameters, const char* state,
+                               const char* parameter, const tn_array* values, tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& changed) {
+    const ArrayView given = api::view(api::required(values, "values"), [] { return "values"; });
+    const Updater::StateValues found = state_of(changed, with_values(it, parameters)->set, api::string(state, "state"),
+                                                api::string(parameter, "parameter"));
+    if (given.dtype != TN_F32 || given.storage != TN_DENSE || given.shape != found.shape)
+      fail(TN_INVALID, SubjectName{found.state}, "state \"", found.state, "\" of parameter \"", found.parameter,
+           "\" is ", dtype_name(TN_F32), " ", to_string(found.shape), "; given ",
+           given.storage == TN_DENSE ? "" : "a sparse or ragged array of ", dtype_name(given.dtype), " ",
+           to_string(given.shape));
+    if (found.count == 0) return;
+    if (given.data == nullptr) fail(TN_MISUSE, "values.data is null");
+    copy_elements(given, reinterpret_cast<std::byte*>(found.values));
+  });
+}
+
+tn_status tn_updater_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t* steps,
+                           tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, const Updater& asked) {
+    api::required(steps, "steps") = asked.steps(it.parameters.at(parameters)->set);
+  });
+}
+
+tn_status tn_updater_set_steps(tn_host* host, tn_updater updater, tn_parameters parameters, uint64_t steps,
+                               tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& changed) {
+    changed.set_steps(with_values(it, parameters)->set, steps);
+  });
+}
+
+tn_status tn_parameters_updates(tn_host* host, tn_parameters parameters, uint64_t* updates, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const SetRead read(held->gate);
+    api::required(updates, "updates") = held->set->updates();
+  });
+}
+
+tn_status tn_parameters_set_updates(tn_host* host, tn_parameters parameters, uint64_t updates, tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
+    const SetWrite write(held->gate);
+    held->set->set_updates(updates);
+  });
+}
+
+tn_status tn_updater_save(tn_host* host, tn_updater updater, tn_parameters parameters, const tn_layer* outputs,
+                          uint32_t outputs_count, const char* path, tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& saved) {
+    const std::vector<LayerOutput> stored = api::outputs(it, outputs, outputs_count, "outputs");
+    const std::shared_ptr<HeldParameters> held = with_values(it, parameters);
+    const SetRead read(held->gate);
+    save_updater(*it.files, api::string(path, "path"), saved, held->set,
+                 stored.empty() ? Topology() : Topology::trace(stored));
+  });
+}
+
+tn_status tn_updater_load(tn_host* host, tn_updater updater, tn_parameters parameters, const char* path,
+                          tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& loaded) {
+    const std::shared_ptr<HeldParameters> held = with_values(it, parameters);
+    const SetWrite write(held->gate);
+    load_updater(*it.files, api::string(path, "path"), loaded, held->set);
+  });
+}
+
+tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_machine machine, const char* const* names,
+                                       uint32_t names_count, tn_error* error) {
+  return api::call_updater(host, updater, error, [&](Host& it, Updater& updating) {
+    const std::shared_ptr<HeldMachine> held = it.machines.at(machine);
+    const Use use(held->mark, "machine");
+    Machine& updated = *held->machine;
+    if (names_count == 0) fail(TN_INVALID, SubjectName{"names"}, "names is empty");
+    const std::set<std::string> parameters = updated.trained(api::strings(names, names_count, "names"));
+    if (!updated.has_gradients()) return;
+    for (const std::string& parameter : parameters)
+      if (updated.updated().contains(parameter))
+        fail(TN_MISUSE, SubjectName{parameter}, "parameter \"", parameter, "\" has been updated in this step");
+    const SetWrite write(held->parameters->gate);
+    updating.update(updated, UsedNames(parameters));
+    updated.add_updated(parameters);
+  });
+}
+
+tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_error* error) {
+  return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
+    const SetWrite write(held.parameters->gate);
+    held.machine->commit(UsedNames());
+  });
+}

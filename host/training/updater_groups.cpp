@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/updater_groups.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace tenon::host {
+
+UpdaterGroups::UpdaterGroups(const Machine& machine, std::shared_ptr<Updater> rest, const std::vector<Group>& groups) {
+  parts_.push_back({std::move(rest), {}, {}});
+  std::set<std::string> grouped;
+  for (const Group& group : groups) {
+    const std::string who = text("updater group ", parts_.size());
+    if (group.names.empty()) fail(TN_INVALID, SubjectName{"parameters"}, who, ": the list of parameters is empty");
+    if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.updater == group.updater; }))
+      fail(TN_INVALID, SubjectName{"updater"}, who, ": its updater has other parameters already; make another one");
+    std::set<std::string> parameters;
+    try {
+      parameters = machine.trained(group.names);
+    } catch (const Error& error) {
+      throw error.with_context(who);
+    }
+    for (const std::string& parameter : parameters)
+      if (!grouped.insert(parameter).second)
+        fail(TN_INVALID, SubjectName{parameter}, who, ": parameter \"", parameter, "\" is in an earlier group, too");
+    parts_.push_back({group.updater, parameters, UsedNames(parameters)});
+  }
+  parts_[0].used = UsedNames().without(grouped);
+}
+
+void UpdaterGroups::update(Machine& machine) const {
+  for (const Part& part : parts_) part.updater->update(machine, part.used);
+}
+
+nlohmann::json UpdaterGroups::describe() const {
+  nlohmann::json described = rest().describe();
+  for (size_t i = 1; i < parts_.size(); ++i) {
+    nlohmann::json group = parts_[i].updater->describe();
+    group["parameters"] = parts_[i].parameters;
+    described["groups"].push_back(std::move(group));
+  }
+  return described;
+}
+
+std::vector<Updater::StateValues> UpdaterGroups::states(const std::shared_ptr<ParameterSet>& set) const {
+  std::vector<Updater::StateValues> result;
+  for (const Part& part : parts_)
+    for (Updater::StateValues& state : part.updater->states(set))
+      if (part.used.contains(state.parameter)) result.push_back(std::move(state));
+  return result;
+}
+
+UpdaterGroups::States UpdaterGroups::read_states(const std::shared_ptr<ParameterSet>& set,
+                                                 const std::function<void(const Updater::StateValues&)>& read) const {
+  States result;
+  for (const Part& part : parts_)
+    result.push_back(part.updater->read_states(set, [&](const Updater::StateValues& state) {
+      if (part.used.contains(state.parameter)) read(state);
+    }));
+  return result;
+}
+
+std::vector<UpdaterProgress> UpdaterGroups::progress(const std::shared_ptr<ParameterSet>& set) const {
+  std::vector<UpdaterProgress> result;
+  for (const Part& part : parts_) result.push_back({part.updater->steps(set), part.updater->learning_rate()});
+  return result;
+}
+
+void UpdaterGroups::adopt(const States& states, const std::vector<UpdaterProgress>& progress) const {
+  for (size_t i = 0; i < parts_.size(); ++i)
+    parts_[i].updater->adopt(states[i], progress[i].steps, progress[i].learning_rate);
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,64 @@
+// The updaters of one training: one for each group of parameters, and one for all others.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host/machine/machine.h"
+#include "host/training/checkpoint_record.h"
+#include "host/training/updater.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+class UpdaterGroups {
+ public:
+  struct Group {
+    std::shared_ptr<Updater> updater;
+    std::vector<std::string> names;  // of parameters; a name includes everything below it
+  };
+  // rest: the updater of the parameters that are in no group. Throws TN_INVALID naming the group and a name that no
+  // parameter trained by the machine has, a parameter that another group has, or an updater that is given twice.
+  UpdaterGroups(const Machine& machine, std::shared_ptr<Updater> rest, const std::vector<Group>& groups);
+
+  // Updates all parameters of the machine; call Machine::commit afterwards to end the step.
+  void update(Machine& machine) const;
+
+  // Those of the updater `rest`.
+  [[nodiscard]] double learning_rate() const { return rest().learning_rate(); }
+  void set_learning_rate(double rate) const { rest().set_learning_rate(rate); }
+  [[nodiscard]] double scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
+    return rest().scheduled_rate(set);
+  }
+
+  // Returns Updater::describe of `rest`, with the groups as a list "groups" of such descriptions and "parameters".
+  [[nodiscard]] nlohmann::json describe() const;
+
+  // For checkpoints: as those of Updater. Each parameter has the states of its own updater only.
+  [[nodiscard]] std::vector<Updater::StateValues> states(const std::shared_ptr<ParameterSet>& set) const;
+  using States = std::vector<std::shared_ptr<Updater::SetState>>;
+  [[nodiscard]] States read_states(const std::shared_ptr<ParameterSet>& set,
+                                   const std::function<void(const Updater::StateValues&)>& read) const;
+  // One for each updater: that of `rest`, then those of the groups in their order.
+  [[nodiscard]] std::vector<UpdaterProgress> progress(const std::shared_ptr<ParameterSet>& set) const;
+  void adopt(const States& states, const std::vector<UpdaterProgress>& progress) const;
+  [[nodiscard]] size_t groups() const { return parts_.size() - 1; }
+
+ private:
+  struct Part {
+    std::shared_ptr<Updater> updater;
+    std::set<std::string> parameters;  // of a group
+    UsedNames used;
+  };
+  [[nodiscard]] Updater& rest() const { return *parts_[0].updater; }
+
+  std::vector<Part> parts_;  // `rest` first
+};
+
+}  // namespace tenon::host
