@@ -216,10 +216,12 @@ typedef struct tn_machine_options {
    * ("D": "D", "D.weight"). Work that only they need is not computed. */
   const char* const* immutable_parameters;
   uint32_t immutable_parameters_count;
-  uint32_t flags; /* TN_MACHINE_* */
+  uint32_t reserved;
   /* Upper bound of the rows of one ragged data layer (entries of a TN_CSR one) in a minibatch. 0: the machine starts
    * with a few rows per sample and plans again with twice as many when a minibatch has more. */
   int64_t max_rows;
+  uint32_t flags;     /* TN_MACHINE_* */
+  uint32_t reserved2; /* 0 */
 } tn_machine_options;
 
 /* One data layer's minibatch: shape [samples, shape of a sample...]. */

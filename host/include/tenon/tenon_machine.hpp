@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 #include <tenon/tenon.hpp>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 namespace tenon {
@@ -81,6 +81,12 @@ struct InferOptions {
 };
 
 namespace detail {
+template <typename Number>
+constexpr tn_dtype dtype_of() {
+  static_assert(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>);
+  constexpr uint32_t kBits = 8 * sizeof(Number);
+  return std::is_floating_point_v<Number> ? TN_DTYPE(2, kBits) : TN_DTYPE(std::is_signed_v<Number> ? 0 : 1, kBits);
+}
 // Options in C form; borrows from `options`.
 class CInferOptions {
  public:
@@ -114,30 +120,6 @@ struct Inferred {
   std::vector<int64_t> shape;
   std::vector<Number> values;
 };
-// Computes outputs of one type, such as float; throws TN_INVALID for an output of another type.
-template <typename Number = float>
-std::vector<Inferred<Number>> infer_arrays(const InferOptions& options) {
-  const detail::CInferOptions c(options);
-  std::vector<tn_array> arrays(options.outputs.size());
-  const auto call = [&] {
-    detail::checked(
-        [&](tn_error* error) { return tn_infer_arrays(options.parameters.host(), c.get(), arrays.data(), error); });
-  };
-  call();  // the shapes
-  std::vector<Inferred<Number>> results;
-  for (tn_array& array : arrays) {
-    const Array shown = detail::array_from(array);
-    Inferred<Number>& result = results.emplace_back();
-    result.shape = shown.shape;
-    result.values.resize(static_cast<size_t>(shown.count()) + (shown.count() == 0 ? 1 : 0));
-    array.dtype = detail::dtype_of<Number>();
-    array.data = result.values.data();
-  }
-  call();
-  for (Inferred<Number>& result : results)
-    if (result.shape.empty() || result.shape[0] == 0) result.values.clear();
-  return results;
-}
 
 // `sink` receives the outputs of each part, which begins with sample number `first`, borrowed during the call; it
 // returns false to end the computation.
@@ -162,6 +144,33 @@ inline void infer_parts(const InferOptions& options,
   detail::checked(
       [&](tn_error* error) { return tn_infer_parts(options.parameters.host(), c.get(), receive, &target, error); });
   if (target.failure) std::rethrow_exception(target.failure);
+}
+
+// Computes the outputs, all of one type, such as float; throws TN_INVALID for an output of another type.
+template <typename Number = float>
+std::vector<Inferred<Number>> infer_arrays(const InferOptions& options) {
+  std::vector<Inferred<Number>> results(options.outputs.size());
+  const auto append = [](Inferred<Number>& to, const Array& part) {
+    if (part.dtype != detail::dtype_of<Number>())
+      throw Error(TN_INVALID, "infer_arrays: an output has another type than the one asked for");
+    const int64_t samples = to.shape.empty() ? 0 : to.shape[0];
+    to.shape = part.shape;
+    to.shape[0] += samples;
+    const auto* const values = static_cast<const Number*>(part.data);
+    if (values != nullptr) to.values.insert(to.values.end(), values, values + part.count());
+  };
+  bool computed = false;
+  infer_parts(options, [&](int64_t, const std::vector<Array>& outputs) {
+    for (size_t i = 0; i < results.size(); ++i) append(results[i], outputs[i]);
+    return computed = true;
+  });
+  if (computed) return results;
+  const detail::CInferOptions c(options);  // without samples: the shapes alone
+  std::vector<tn_array> arrays(results.size());
+  detail::checked(
+      [&](tn_error* error) { return tn_infer_arrays(options.parameters.host(), c.get(), arrays.data(), error); });
+  for (size_t i = 0; i < results.size(); ++i) append(results[i], detail::array_from(arrays[i]));
+  return results;
 }
 
 }  // namespace v0

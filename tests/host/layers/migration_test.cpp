@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/migration_test.h"
 
+#include <tenon/tenon_topology.hpp>
+
 namespace tenon_tests {
 
 namespace {
@@ -15,6 +17,22 @@ using Migration = MigrationTest;
 
 const std::string kLayer = "layer \"b\" (test.blend): ";
 const std::string kMigration = kLayer + "migration from state version 1 to 2: ";
+
+// A topology alone lacks the parameters that a migration may change.
+TEST_F(Migration, NeedsAModelFile) {
+  save("first");
+  bool called = false;
+  std::function<tn_status(const tn_migration*)> raw = [&](const tn_migration*) { return called = true, TN_OK; };
+  migrating = &raw;
+  try {
+    (void)read_topology(second(), topology().dump());
+    FAIL() << "the layer was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_REFUSED);
+    EXPECT_THAT(error.what(), AllOf(StartsWith(kLayer + "state version 1"), HasSubstr("so they need a model file")));
+  }
+  EXPECT_FALSE(called);
+}
 
 // ---- migrations that are wrong
 
