@@ -116,7 +116,7 @@ class Host {
 
   HandleTable<LayerOutput> layers;
   HandleTable<std::shared_ptr<ParameterSet>> parameters;
-  HandleTable<std::unique_ptr<Machine>> machines;
+  HandleTable<std::shared_ptr<Machine>> machines;
   HandleTable<std::shared_ptr<Updater>> updaters;
   HandleTable<std::shared_ptr<HeldReader>> readers;
 

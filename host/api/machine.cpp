@@ -21,7 +21,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.checks = it.checks;
     wanted.immutable =
         api::strings(given.immutable_parameters, given.immutable_parameters_count, "options.immutable_parameters");
-    *machine = it.machines.add<tn_machine>(std::make_unique<Machine>(
+    *machine = it.machines.add<tn_machine>(std::make_shared<Machine>(
         Topology::trace(api::outputs(it, outputs, outputs_count, "outputs")), it.parameters.at(parameters), it.registry,
         it.device(api::device_kind(given.device)), it.parallel, wanted));
   });
@@ -103,7 +103,10 @@ tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, voi
 }
 
 tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.machines.take(machine); });
+  return api::call(host, error, [&](Host& it) {
+    it.machines.at(machine)->require_own();
+    it.machines.take(machine);
+  });
 }
 
 // ---- updaters
@@ -111,6 +114,7 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 namespace {
 
 void update(Updater& updater, Machine& machine, const UsedNames& used) {
+  machine.require_own();
   updater.update(machine, used);
   machine.commit(used);
 }

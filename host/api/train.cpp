@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "host/api/api.h"
+#include "host/api/cancel.h"
 #include "host/training/checkpoints.h"
 #include "host/training/training_loop.h"
 
@@ -12,10 +13,11 @@ namespace {
 
 // The machine, reader and arguments of one call.
 struct Run {
-  std::unique_ptr<Machine> machine;
+  std::shared_ptr<Machine> machine;
   std::unique_ptr<ReaderUse> reader;
   std::unique_ptr<LoopInputs> request;
   std::vector<LayerOutput> outputs;
+  std::shared_ptr<const std::atomic<bool>> cancel;  // null: nothing cancels
 };
 
 Run prepare(Host& host, const tn_train_options& options, bool training) {
@@ -37,15 +39,20 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
         api::strings(options.immutable_parameters, options.immutable_parameters_count, "options.immutable_parameters");
   }
   run.machine =
-      std::make_unique<Machine>(Topology::trace(run.outputs), host.parameters.at(options.parameters), host.registry,
+      std::make_shared<Machine>(Topology::trace(run.outputs), host.parameters.at(options.parameters), host.registry,
                                 host.device(api::device_kind(options.device)), host.parallel, wanted);
   std::map<std::string, std::string> feeding;
   if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
   for (uint32_t i = 0; i < options.feeding_count; ++i)
     feeding[api::string(options.feeding[i].slot, "feeding slot")] =
         api::string(options.feeding[i].data_layer, "feeding data layer");
-  run.request = std::make_unique<LoopInputs>(
-      LoopInputs{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
+  if (options.pass_batches < 0)
+    fail(TN_INVALID, SubjectName{"pass_batches"}, "options.pass_batches is ", options.pass_batches,
+         "; expected at least 0");
+  if (options.cancel != nullptr) run.cancel = options.cancel->requested;
+  run.request =
+      std::make_unique<LoopInputs>(LoopInputs{*run.machine, host.registry, reader, held.minibatch, std::move(feeding),
+                                              *host.clock, options.pass_batches, run.cancel.get()});
   return run;
 }
 
@@ -61,17 +68,20 @@ nlohmann::json run_of(const tn_train_options& options, const Run& run, const Hel
   const Device& device = *run.machine->device();
   json reader = api::describe(*held.reader);
   reader["steps"] = held.steps;
-  return {{"seed", options.seed},
-          {"outputs", names},
-          {"immutable_parameters", api::strings(options.immutable_parameters, options.immutable_parameters_count,
-                                                "options.immutable_parameters")},
-          {"feeding", run.request->slot_map},
-          {"updater", updater.describe()},
-          {"reader", reader},
-          {"provider",
-           {{"device", device.kind()},
-            {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
-            {"calls", calls}}}};
+  json result = {{"seed", options.seed},
+                 {"outputs", names},
+                 {"immutable_parameters", api::strings(options.immutable_parameters, options.immutable_parameters_count,
+                                                       "options.immutable_parameters")},
+                 {"feeding", run.request->slot_map},
+                 {"updater", updater.describe()},
+                 {"reader", reader},
+                 {"provider",
+                  {{"device", device.kind()},
+                   {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
+                   {"calls", calls}}}};
+  // Only where it is set: checkpoints of versions without it must stay equal.
+  if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
+  return result;
 }
 
 CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
@@ -118,8 +128,31 @@ struct Saving {
   Checkpoints checkpoints;
 };
 
+// Lends a machine to a handler, for reading, while it lives.
+class LentMachine {
+ public:
+  LentMachine(Host& host, const std::shared_ptr<Machine>& machine)
+      : host_(host), machine_(*machine), handle_(host.machines.add<tn_machine>(machine)) {
+    machine_.lend(true);
+  }
+  ~LentMachine() {
+    machine_.lend(false);
+    host_.machines.take(handle_);
+  }
+  LentMachine(const LentMachine&) = delete;
+  LentMachine& operator=(const LentMachine&) = delete;
+
+  [[nodiscard]] tn_machine handle() const { return handle_; }
+
+ private:
+  Host& host_;
+  Machine& machine_;
+  const tn_machine handle_;
+};
+
 // Calls the application's handler and takes over what it has set.
-void tell(const tn_train_options& options, Event& event) {
+void tell(Host& host, const Run& run, const tn_train_options& options, Event& event) {
+  const LentMachine lent(host, run.machine);
   std::vector<tn_metric> metrics;
   for (const MetricValue& metric : event.metrics) metrics.push_back({metric.name.c_str(), metric.value});
   tn_event told = {};
@@ -135,6 +168,8 @@ void tell(const tn_train_options& options, Event& event) {
   told.learning_rate = event.learning_rate;
   told.scheduled_rate = event.scheduled_rate;
   told.checkpoint = event.checkpoint.empty() ? nullptr : event.checkpoint.c_str();
+  told.machine = lent.handle();
+  told.reason = static_cast<uint32_t>(event.reason);
   options.handler(options.user, &told);
   event.learning_rate = told.learning_rate;
   event.stop = told.stop != 0;
@@ -149,7 +184,7 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
     const std::shared_ptr<Updater> updater = it.updaters.at(given.updater);
     const Run run = prepare(it, given, true);
     EventHandler handler;
-    if (given.handler != nullptr) handler = [&](Event& event) { tell(given, event); };
+    if (given.handler != nullptr) handler = [&](Event& event) { tell(it, run, given, event); };
     std::unique_ptr<Saving> saving;
     if (given.checkpoint != nullptr) saving = std::make_unique<Saving>(it, given, run, *updater);
     train(*run.request, *updater, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);

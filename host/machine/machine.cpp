@@ -24,13 +24,13 @@ Machine::Machine(Topology topology, std::shared_ptr<ParameterSet> set, Registry&
       errors_(device_->who(), device_->origin().tags) {}
 
 void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
+  require_own();
   if (!set_->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
   const MinibatchSizes sizes = FeedChecker(model_, options_.max_samples).check(arrays);
   const std::vector<int64_t>& symbols = sizes.symbols;
   grow(symbols);
-  samples_ = -1;
-  fresh_ = false;
+  drop_outputs();
   begin_step(symbols);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples > 0) {
@@ -122,7 +122,17 @@ void Machine::run(Phase phase) {
   model_.calls->run(phase, execution, errors_);
 }
 
+void Machine::drop_outputs() {
+  samples_ = -1;
+  fresh_ = used_ = false;
+}
+
+void Machine::require_own() const {
+  if (lent_) fail(TN_MISUSE, "the machine belongs to a training, whose handler may only read it");
+}
+
 void Machine::backward() {
+  require_own();
   if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no backward");
   if (!fresh_) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
   if (samples_ > 0 && accumulated_)
@@ -164,6 +174,7 @@ void Machine::commit(const UsedNames& used) {
                      [](double value) { return static_cast<float>(value); });
   }
   accumulated_ = false;
+  used_ = true;
   set_->count_update();
 }
 

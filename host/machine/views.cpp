@@ -76,7 +76,7 @@ const ParameterUse& Machine::differentiated(const std::string& parameter) const 
     if (use.name != parameter) continue;
     if (use.gradient == kNoValue)
       fail_parameter(TN_NOT_FOUND, parameter, "parameter \"", parameter, "\" has no gradient in this machine");
-    if (!accumulated_)
+    if (!accumulated_ && !used_)
       fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
     return use;
   }

@@ -147,11 +147,11 @@ namespace {
 
 // The minibatches of a run. The run begins with the first sample of the pass if the reader can seek. Otherwise it
 // continues in the middle of the pass or, if nothing is left of it, with the next pass. stay: it continues where the
-// reader is.
+// reader is. endless: the passes of the reader follow one another without an end.
 class Minibatches {
  public:
-  explicit Minibatches(const LoopInputs& inputs, bool stay = false)
-      : reader_(inputs.reader), minibatch_(inputs.minibatch) {
+  explicit Minibatches(const LoopInputs& inputs, bool stay = false, bool endless = false)
+      : reader_(inputs.reader), minibatch_(inputs.minibatch), endless_(endless) {
     if (stay || reader_.position() == 0) return;
     try {
       reader_.seek(reader_.pass(), 0);
@@ -161,11 +161,12 @@ class Minibatches {
     }
   }
 
-  // Reads the next minibatch and returns its number of samples, 0 at the end of a pass.
+  // Reads the next minibatch and returns its number of samples, 0 at the end of a pass; if endless, only if a whole
+  // pass has none.
   int64_t next() {
     minibatch_.clear();
     int64_t samples = reader_.next(minibatch_, reader_.batch());
-    if (samples == 0 && amid_) samples = reader_.next(minibatch_, reader_.batch());
+    if (samples == 0 && (amid_ || endless_)) samples = reader_.next(minibatch_, reader_.batch());
     amid_ = false;
     return samples;
   }
@@ -173,6 +174,7 @@ class Minibatches {
  private:
   Reader& reader_;
   SampleBlock& minibatch_;
+  const bool endless_;
   bool amid_ = false;  // the run begins in the middle of a pass and has read nothing yet
 };
 
@@ -195,7 +197,7 @@ class Training {
         handler_(handler),
         checkpoints_(checkpoints),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
-        minibatches_(inputs, checkpoints != nullptr && checkpoints->resumed() != nullptr),
+        minibatches_(inputs, checkpoints != nullptr && checkpoints->resumed() != nullptr, inputs.pass_batches > 0),
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
@@ -217,6 +219,7 @@ class Training {
     for (; going && pass_ < passes; ++pass_) going = run_pass();
     pass_ = std::max<int64_t>(pass_ - 1, 0);
     if (checkpoints_ != nullptr) save();
+    if (place_.pass >= passes) reason_ = Reason::kPasses;
     send(EventKind::kEndTraining, &pass_sums_);
   }
 
@@ -231,7 +234,11 @@ class Training {
     }
     bool going = send(EventKind::kBeginPass, amid ? &pass_sums_ : nullptr);
     for (; going; ++batch_) {
-      if (read() == 0) return end_pass();
+      if (inputs_.pass_batches > 0 && batch_ >= inputs_.pass_batches) return end_pass();
+      if (read() == 0) {
+        if (inputs_.pass_batches > 0) fail(TN_BAD_DATA, "a pass of the reader has no samples");
+        return end_pass();
+      }
       going = run_iteration();
       if (going && checkpoints_ != nullptr && checkpoints_->is_due_after_batch()) going = save();
     }
@@ -240,6 +247,7 @@ class Training {
 
   // Reads the next minibatch. If the reader fails, writes a checkpoint of the minibatches before.
   int64_t read() {
+    inputs_.machine.drop_outputs();
     try {
       return minibatches_.next();
     } catch (const Error&) {
@@ -286,12 +294,19 @@ class Training {
     return send(EventKind::kEndIteration, &batch_sums_);
   }
 
-  // Calls the handler and applies the learning rate that it sets. Returns false if it asks to stop.
+  // Calls the handler. Returns false if the training is to end: the handler asks to stop, or it is cancelled.
   bool send(EventKind kind, const ResultSums* result, const std::string& checkpoint = {}) {
-    if (!handler_) return true;
+    if (handler_) tell(kind, result, checkpoint);
+    if (reason_ == Reason::kNone && inputs_.is_cancelled()) reason_ = Reason::kCancel;
+    return reason_ == Reason::kNone;
+  }
+
+  // Calls the handler and applies what it sets.
+  void tell(EventKind kind, const ResultSums* result, const std::string& checkpoint) {
     Event event;
     event.kind = kind;
     event.checkpoint = checkpoint;
+    if (kind == EventKind::kEndTraining) event.reason = reason_;
     event.pass = pass_;
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
@@ -304,7 +319,7 @@ class Training {
     }
     handler_(event);
     if (event.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(event.learning_rate);
-    return !event.stop;
+    if (event.stop && reason_ == Reason::kNone) reason_ = Reason::kHandler;
   }
 
   const LoopInputs& inputs_;
@@ -319,16 +334,20 @@ class Training {
   bool amid_ = false;  // resumed in the middle of a pass, which has not gone on yet
   double pass_began_ = 0;
   TrainingPlace place_;
+  Reason reason_ = Reason::kNone;
 };
 
-// Calls `each` after the forward of every minibatch of one pass, until it returns false.
+// Calls `each` after the forward of every minibatch of one pass, until it returns false. Throws TN_CANCELLED if it is
+// cancelled.
 template <typename Each>
 void one_pass(const LoopInputs& inputs, Each&& each) {
   Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
   feeder.check_names(*inputs.machine.set());
   inputs.machine.reset_carried();
   Minibatches minibatches(inputs);
-  for (int64_t batch = 0; minibatches.next() != 0; ++batch) {
+  for (int64_t batch = 0; inputs.pass_batches == 0 || batch < inputs.pass_batches; ++batch) {
+    if (inputs.is_cancelled()) fail(TN_CANCELLED, "cancelled after ", batch, " minibatches");
+    if (minibatches.next() == 0) return;
     at_minibatch(-1, batch, [&] { inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent); });
     if (!each()) return;
   }

@@ -1,6 +1,7 @@
 // The loops over a reader: train, test, infer. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -23,8 +24,12 @@ enum class EventKind {
   kEndPass,
   kBeginIteration,
   kEndIteration,
-  kCheckpoint
+  kCheckpoint,
+  kTest
 };
+
+// Why a training ended, in the order of TN_REASON_*.
+enum class Reason { kNone, kPasses, kHandler, kCancel, kEarly };
 
 struct MetricValue {
   std::string name;  // "accuracy", or "<layer>.accuracy" if two metrics use that name
@@ -40,11 +45,12 @@ struct Event {
   int64_t pass = 0, batch = 0, samples = 0;
   double cost = 0;  // mean over samples: of the minibatch, or of the pass so far
   std::vector<MetricValue> metrics;
-  double seconds = 0;         // since the pass began
-  double learning_rate = 0;   // before the schedule; may be changed by the handler
-  double scheduled_rate = 0;  // after the schedule: of the last update, else of the first
-  bool stop = false;          // may be set by the handler
-  std::string checkpoint;     // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
+  double seconds = 0;             // since the pass began
+  double learning_rate = 0;       // before the schedule; may be changed by the handler
+  double scheduled_rate = 0;      // after the schedule: of the last update, else of the first
+  bool stop = false;              // may be set by the handler
+  std::string checkpoint;         // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
+  Reason reason = Reason::kNone;  // EndTraining: why
 };
 using EventHandler = std::function<void(Event&)>;
 
@@ -104,11 +110,16 @@ struct LoopInputs {
   SampleBlock& minibatch;
   std::map<std::string, std::string> slot_map;  // see Feeder
   Clock& clock;
+  int64_t pass_batches = 0;  // minibatches of a pass; of test and infer at most; 0: as many as a pass of the reader has
+  const std::atomic<bool>* cancel = nullptr;  // set by other threads: ends the loop; null: nothing does
+
+  [[nodiscard]] bool is_cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 };
 
 class Checkpoints;
 
-// Trains until `passes` passes are done, counting those before a resume. checkpoints: null if none are written.
+// Trains until `passes` passes are done, counting those before a resume, or until the handler or a cancel ends it.
+// checkpoints: null if none are written.
 void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
            Checkpoints* checkpoints = nullptr);
 
@@ -118,6 +129,7 @@ struct TestResult {
   double seconds = 0;
   std::vector<MetricValue> metrics;
 };
+// Throws TN_CANCELLED if it is cancelled, like infer.
 TestResult test(const LoopInputs& inputs);
 
 // Runs one pass; calls `sink` with the machine after each minibatch. `sink` returns false to end early.
