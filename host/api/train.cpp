@@ -3,8 +3,10 @@
 
 #include "host/api/api.h"
 #include "host/api/cancel.h"
+#include "host/training/averages.h"
 #include "host/training/checkpoints.h"
 #include "host/training/training_loop.h"
+#include "host/training/validation.h"
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
@@ -57,7 +59,8 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
 }
 
 // Returns what must be equal in a training that continues another one, besides the topology.
-nlohmann::json run_of(const tn_train_options& options, const Run& run, const HeldReader& held, const Updater& updater) {
+nlohmann::json run_of(const tn_train_options& options, const Run& run, const HeldReader& held, const Updater& updater,
+                      const Averages* averages) {
   using nlohmann::json;
   json names = json::array(), calls = json::array();
   for (const LayerOutput& output : run.outputs) names.push_back(output_name(output));
@@ -79,8 +82,9 @@ nlohmann::json run_of(const tn_train_options& options, const Run& run, const Hel
                   {{"device", device.kind()},
                    {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
                    {"calls", calls}}}};
-  // Only where it is set: checkpoints of versions without it must stay equal.
+  // Only where they are set: checkpoints of versions without them must stay equal.
   if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
+  if (averages != nullptr) result["average"] = averages->describe();
   return result;
 }
 
@@ -103,11 +107,12 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
 
 // The checkpoints of one call of tn_train, and what they borrow.
 struct Saving {
-  Saving(Host& host, const tn_train_options& given, const Run& run, Updater& updater)
+  Saving(Host& host, const tn_train_options& given, const Run& run, Updater& updater, Averages* averages)
       : options(api::sized(given.checkpoint, "options.checkpoint")),
         topology(stored(host, run)),
-        description(run_of(given, run, **run.reader, updater)),
-        checkpoints({*host.files, *host.clock, *run.machine, updater, run.request->reader, topology, description},
+        description(run_of(given, run, **run.reader, updater, averages)),
+        checkpoints({*host.files, *host.clock, *run.machine, updater, run.request->reader, averages,
+                     given.test != nullptr, topology, description},
                     checkpoint_options(options)) {}
 
   // Returns the topology of the outputs that the application wants stored, and of those that are trained.
@@ -126,6 +131,68 @@ struct Saving {
   const Topology topology;
   const nlohmann::json description;
   Checkpoints checkpoints;
+};
+
+// What a training does besides training, as far as the options ask for it.
+class Parts {
+ public:
+  Parts(Host& host, const tn_train_options& given, const Run& run, Updater& updater) {
+    if (given.average != nullptr) add_averages(host, given);
+    if (given.test != nullptr) add_tests(host, given);
+    if (given.early_stop != nullptr) add_early_stop(given);
+    if (given.checkpoint != nullptr) saving_.emplace(host, given, run, updater, averages_ ? &*averages_ : nullptr);
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  [[nodiscard]] TrainingParts get() {
+    return {saving_ ? &saving_->checkpoints : nullptr, tests_ ? &*tests_ : nullptr,
+            early_stop_ ? &*early_stop_ : nullptr, averages_ ? &*averages_ : nullptr};
+  }
+
+ private:
+  void add_averages(Host& host, const tn_train_options& given) {
+    const tn_average_options options = api::sized(given.average, "options.average");
+    if (options.parameters.generation == 0) fail(TN_MISUSE, "options.average.parameters is not set");
+    AverageOptions wanted;
+    if (options.decay != 0) wanted.decay = options.decay;
+    wanted.window = options.window;
+    wanted.begin = options.begin;
+    averages_.emplace(host.parameters.at(given.parameters), host.parameters.at(options.parameters), wanted);
+  }
+  void add_tests(Host& host, const tn_train_options& given) {
+    const tn_test_options options = api::sized(given.test, "options.test");
+    if (options.batches < 0)
+      fail(TN_INVALID, SubjectName{"batches"}, "test: batches is ", options.batches, "; expected at least 0");
+    tn_train_options tested = given;
+    if (options.outputs != nullptr) {
+      tested.outputs = options.outputs;
+      tested.outputs_count = options.outputs_count;
+    }
+    tested.reader = options.reader;
+    tested.feeding = options.feeding;
+    tested.feeding_count = options.feeding_count;
+    tested.pass_batches = options.batches;
+    if (given.average != nullptr) tested.parameters = given.average->parameters;
+    try {
+      test_run_ = prepare(host, tested, false);
+    } catch (const Error& error) {
+      throw error.with_context("test");
+    }
+    tests_.emplace(*test_run_.request, TestSchedule{options.every_passes, options.every_batches});
+  }
+  void add_early_stop(const tn_train_options& given) {
+    const tn_early_stop_options options = api::sized(given.early_stop, "options.early_stop");
+    early_stop_.emplace(EarlyStopOptions{api::string(options.metric, "options.early_stop.metric"),
+                                         options.best_is_highest != 0, options.patience, options.min_delta},
+                        given.test != nullptr);
+  }
+
+  std::optional<Averages> averages_;
+  Run test_run_;
+  std::optional<Tests> tests_;
+  std::optional<EarlyStop> early_stop_;
+  std::optional<Saving> saving_;
 };
 
 // Lends a machine to a handler, for reading, while it lives.
@@ -185,9 +252,8 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
     const Run run = prepare(it, given, true);
     EventHandler handler;
     if (given.handler != nullptr) handler = [&](Event& event) { tell(it, run, given, event); };
-    std::unique_ptr<Saving> saving;
-    if (given.checkpoint != nullptr) saving = std::make_unique<Saving>(it, given, run, *updater);
-    train(*run.request, *updater, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);
+    Parts parts(it, given, run, *updater);
+    train(*run.request, *updater, given.passes, handler, parts.get());
   });
 }
 

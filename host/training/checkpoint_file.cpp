@@ -13,27 +13,41 @@ namespace {
 constexpr const char* kVersion = "tenon.checkpoint";  // in the metadata
 constexpr const char* kRecord = "record";             // tensors, after kCheckpointTensors
 constexpr const char* kState = "state";
+constexpr const char* kAverage = "average";
 
-std::string tensor_name(const Updater::StateValues& state) {
-  return text(kCheckpointTensors, kState, "/", state.state, "/", state.parameter);
+std::string tensor_name(const char* kind, const Updater::StateValues& state) {
+  return text(kCheckpointTensors, kind, "/", state.state, "/", state.parameter);
+}
+
+// Returns the names of all parameters and buffers, each once.
+std::vector<std::string> names_of(const Topology& topology) {
+  std::vector<std::string> names;
+  for (const ParameterDeclaration& declaration : topology.declarations())
+    if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
+  return names;
 }
 
 }  // namespace
 
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                       const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const CheckpointRecord& record) {
-  std::vector<std::string> names;
-  for (const ParameterDeclaration& declaration : topology.declarations())
-    if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
+                      const std::vector<Updater::StateValues>& averages, const CheckpointRecord& record) {
   const std::string bytes = encode(record);
   CheckpointParts parts;
   parts.metadata[kVersion] = kCheckpointVersion;
   parts.tensors.push_back(
       {text(kCheckpointTensors, kRecord), "U8", {static_cast<int64_t>(bytes.size())}, bytes.data(), bytes.size()});
-  for (const Updater::StateValues& state : states)
-    parts.tensors.push_back({tensor_name(state), "F32", state.shape, state.values, state.count * sizeof(float)});
-  write_model(files, path, topology.to_json(set.names()).dump(), set, names, parts);
+  const auto add = [&](const char* kind, const Updater::StateValues& state) {
+    parts.tensors.push_back({tensor_name(kind, state), "F32", state.shape, state.values, state.count * sizeof(float)});
+  };
+  for (const Updater::StateValues& state : states) add(kState, state);
+  for (const Updater::StateValues& average : averages) add(kAverage, average);
+  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology), parts);
+}
+
+void write_model_of(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
+                    const ParameterSet& set) {
+  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology));
 }
 
 CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
@@ -48,12 +62,12 @@ CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
   if (version == header_.metadata.end())
     refuse("not a checkpoint: expected the metadata \"", kVersion, "\", got none",
            header_.topology.empty() ? "" : "; it is a model file");
-  if (version->second != kCheckpointVersion)
-    refuse("metadata \"", kVersion, "\": expected version \"", kCheckpointVersion, "\", got \"", version->second,
-           "\": the checkpoint is of another version of Tenon");
+  if (version->second != kCheckpointVersion && version->second != kFirstCheckpointVersion)
+    refuse("metadata \"", kVersion, "\": expected version \"", kFirstCheckpointVersion, "\" or \"", kCheckpointVersion,
+           "\", got \"", version->second, "\": the checkpoint is of another version of Tenon");
   if (!header_.verified) refuse("the checkpoint has no checksum");
   const auto bytes = values_of(text(kCheckpointTensors, kRecord), "U8", nullptr);
-  record_ = decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, file);
+  record_ = decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, file, version->second);
   run_ = parse("run", record_.run);
   topology_ = parse("topology", header_.topology);
 }
@@ -87,8 +101,12 @@ std::shared_ptr<const Buffer> CheckpointFile::values_of(const std::string& name,
   return tensors_.read(*tensor);
 }
 
-void CheckpointFile::read(const Updater::StateValues& state) {
-  const auto values = values_of(tensor_name(state), "F32", &state.shape);
+void CheckpointFile::read(const Updater::StateValues& state) { read(kState, state); }
+
+void CheckpointFile::read_average(const Updater::StateValues& average) { read(kAverage, average); }
+
+void CheckpointFile::read(const char* kind, const Updater::StateValues& state) {
+  const auto values = values_of(tensor_name(kind, state), "F32", &state.shape);
   if (values->size() != 0) std::memcpy(state.values, values->data(), values->size());
 }
 

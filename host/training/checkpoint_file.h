@@ -17,10 +17,15 @@ namespace tenon::host {
 
 using namespace core;
 
-// Writes a checkpoint. It appears under its name only when it is complete and on disk.
+// Writes a checkpoint. It appears under its name only when it is complete and on disk. averages: those of the
+// parameters (averages.h), if there are any.
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                       const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const CheckpointRecord& record);
+                      const std::vector<Updater::StateValues>& averages, const CheckpointRecord& record);
+
+// Writes a model file of a set with the parameters of `topology`.
+void write_model_of(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
+                    const ParameterSet& set);
 
 // An open checkpoint, whose checksum and record are checked. Errors are TN_BAD_DATA and name the file, the field or
 // tensor, and what was expected.
@@ -31,12 +36,14 @@ class CheckpointFile {
   [[nodiscard]] const CheckpointRecord& record() const { return record_; }
   [[nodiscard]] const nlohmann::json& run() const { return run_; }
   [[nodiscard]] const nlohmann::json& topology() const { return topology_; }
-  // Reads the values of a state.
+  // Read the values of a state of the updater, and of one of the averages.
   void read(const Updater::StateValues& state);
+  void read_average(const Updater::StateValues& average);
   // Reads the parameters, all at once: if it fails, the set is unchanged.
   void load(ParameterSet& set) const;
 
  private:
+  void read(const char* kind, const Updater::StateValues& state);
   [[nodiscard]] nlohmann::json parse(const char* what, const std::string& text) const;
   [[nodiscard]] std::shared_ptr<const Buffer> values_of(const std::string& name, const char* type,
                                                         const std::vector<int64_t>* shape);

@@ -7,7 +7,10 @@
 
 #include "core/attribute.h"
 #include "core/error.h"
+#include "host/training/averages.h"
 #include "host/training/checkpoints.h"
+#include "host/training/data_digest.h"
+#include "host/training/validation.h"
 
 namespace tenon::host {
 
@@ -191,31 +194,41 @@ void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
 // One training run, with the state that events report.
 class Training {
  public:
-  Training(const LoopInputs& inputs, Updater& updater, const EventHandler& handler, Checkpoints* checkpoints)
+  Training(const LoopInputs& inputs, Updater& updater, const EventHandler& handler, const TrainingParts& parts)
       : inputs_(inputs),
         updater_(updater),
         handler_(handler),
-        checkpoints_(checkpoints),
+        checkpoints_(parts.checkpoints),
+        tests_(parts.tests),
+        early_stop_(parts.early_stop),
+        averages_(parts.averages),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
-        minibatches_(inputs, checkpoints != nullptr && checkpoints->resumed() != nullptr, inputs.pass_batches > 0),
+        minibatches_(inputs, resumed() != nullptr, inputs.pass_batches > 0),
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
     pass_began_ = inputs_.clock.now();
-    if (const LoopState* from = checkpoints == nullptr ? nullptr : checkpoints->resumed()) {
+    if (averages_ != nullptr && resumed() == nullptr) averages_->begin(*inputs_.machine.parallel());
+    if (const LoopState* from = resumed()) {
       pass_ = from->place.pass;
       batch_ = from->place.batch;
       amid_ = batch_ > 0;
       pass_sums_.set(from->sums);
       inputs_.machine.set_carried(from->carried);
       pass_began_ -= from->seconds;
+      data_ = from->data;
+      if (tests_ != nullptr) tests_->set(from->tests);
+      if (early_stop_ != nullptr) early_stop_->set(from->early_stop);
     }
-    if (checkpoints_ != nullptr) checkpoints_->check_best(pass_sums_);
+    const TestResult measured = tests_ == nullptr ? pass_sums_.measured() : tests_->nothing();
+    if (checkpoints_ != nullptr) checkpoints_->check_best(measured);
+    if (early_stop_ != nullptr) early_stop_->check(measured);
     reach(pass_, batch_);
   }
 
   void run(int64_t passes) {
     bool going = send(EventKind::kBeginTraining, nullptr, checkpoints_ == nullptr ? "" : checkpoints_->resumed_from());
+    going = going && go_on();
     for (; going && pass_ < passes; ++pass_) going = run_pass();
     pass_ = std::max<int64_t>(pass_ - 1, 0);
     if (checkpoints_ != nullptr) save();
@@ -224,6 +237,8 @@ class Training {
   }
 
  private:
+  [[nodiscard]] const LoopState* resumed() const { return checkpoints_ == nullptr ? nullptr : checkpoints_->resumed(); }
+
   bool run_pass() {
     const bool amid = std::exchange(amid_, false);
     if (!amid) {
@@ -239,7 +254,7 @@ class Training {
         if (inputs_.pass_batches > 0) fail(TN_BAD_DATA, "a pass of the reader has no samples");
         return end_pass();
       }
-      going = run_iteration();
+      going = run_iteration() && go_on();
       if (going && checkpoints_ != nullptr && checkpoints_->is_due_after_batch()) going = save();
     }
     return false;
@@ -249,7 +264,11 @@ class Training {
   int64_t read() {
     inputs_.machine.drop_outputs();
     try {
-      return minibatches_.next();
+      const int64_t samples = minibatches_.next();
+      // The first one of a pass of the reader. Only checkpoints need the digest.
+      if (checkpoints_ != nullptr && samples > 0 && inputs_.reader.position() == samples)
+        data_ = {inputs_.reader.pass(), digest_of(inputs_.minibatch)};
+      return samples;
     } catch (const Error&) {
       try {
         if (checkpoints_ != nullptr) save();
@@ -261,16 +280,41 @@ class Training {
 
   bool end_pass() {
     reach(pass_ + 1, 0);
-    const bool going = send(EventKind::kEndPass, &pass_sums_);
-    if (checkpoints_ == nullptr) return going;
-    checkpoints_->keep_best(pass_sums_, state());
-    return going && (!checkpoints_->is_due_after_pass(pass_ + 1) || save());
+    if (tests_ != nullptr) tests_->count_pass(pass_ + 1);
+    bool going = send(EventKind::kEndPass, &pass_sums_);
+    if (tests_ == nullptr && (checkpoints_ != nullptr || early_stop_ != nullptr)) judge(pass_sums_.measured());
+    going = going && go_on();
+    return going && (checkpoints_ == nullptr || !checkpoints_->is_due_after_pass(pass_ + 1) || save());
+  }
+
+  // Makes the test that is due. Returns false if the training is to end.
+  bool go_on() {
+    if (tests_ != nullptr && tests_->is_due()) {
+      const std::optional<TestResult> result = tests_->run();
+      if (!result) return is_going();
+      send(EventKind::kTest, *result);
+      judge(*result);
+    }
+    if (reason_ == Reason::kNone && early_stop_ != nullptr && early_stop_->is_over()) reason_ = Reason::kEarly;
+    return is_going();
+  }
+
+  // Takes a measurement of the parameters: of a test, or without tests of a pass.
+  void judge(const TestResult& measured) {
+    if (early_stop_ != nullptr) early_stop_->take(measured);
+    if (checkpoints_ != nullptr) checkpoints_->keep_best(measured, state());
   }
 
   // Notes the place between the minibatches that are done and the next one.
   void reach(int64_t pass, int64_t batch) { place_ = {pass, batch, inputs_.reader.pass(), inputs_.reader.position()}; }
   [[nodiscard]] LoopState state() const {
-    return {place_, inputs_.clock.now() - pass_began_, pass_sums_.sums(), inputs_.machine.carried()};
+    return {place_,
+            inputs_.clock.now() - pass_began_,
+            pass_sums_.sums(),
+            inputs_.machine.carried(),
+            tests_ == nullptr ? TestState{} : tests_->state(),
+            early_stop_ == nullptr ? EarlyStopState{} : early_stop_->state(),
+            data_};
   }
   // Writes a checkpoint of the place reached, unless there is one. Returns false if the handler asks to stop.
   bool save() {
@@ -285,8 +329,11 @@ class Training {
       inputs_.machine.backward();
       updater_.update(inputs_.machine, all_);
       inputs_.machine.commit(all_);
+      if (averages_ != nullptr) averages_->update(*inputs_.machine.parallel());
     });
     if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
+    if (batch_ == 0 && averages_ != nullptr) averages_->take_names();
+    if (tests_ != nullptr) tests_->count_batch();
     batch_sums_.clear();
     batch_sums_.add(inputs_.machine);
     pass_sums_.add(inputs_.machine);
@@ -295,14 +342,22 @@ class Training {
   }
 
   // Calls the handler. Returns false if the training is to end: the handler asks to stop, or it is cancelled.
-  bool send(EventKind kind, const ResultSums* result, const std::string& checkpoint = {}) {
+  bool send(EventKind kind, const ResultSums* sums, const std::string& checkpoint = {}) {
+    if (!handler_) return is_going();
+    if (sums == nullptr) return send(kind, TestResult(), checkpoint);
+    return send(kind, sums->measured(), checkpoint);
+  }
+  bool send(EventKind kind, const TestResult& result, const std::string& checkpoint = {}) {
     if (handler_) tell(kind, result, checkpoint);
+    return is_going();
+  }
+  [[nodiscard]] bool is_going() {
     if (reason_ == Reason::kNone && inputs_.is_cancelled()) reason_ = Reason::kCancel;
     return reason_ == Reason::kNone;
   }
 
   // Calls the handler and applies what it sets.
-  void tell(EventKind kind, const ResultSums* result, const std::string& checkpoint) {
+  void tell(EventKind kind, const TestResult& result, const std::string& checkpoint) {
     Event event;
     event.kind = kind;
     event.checkpoint = checkpoint;
@@ -311,12 +366,10 @@ class Training {
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
     event.scheduled_rate = updater_.scheduled_rate(inputs_.machine.set());
-    event.seconds = inputs_.clock.now() - pass_began_;
-    if (result != nullptr) {
-      event.samples = result->samples();
-      event.cost = result->cost();
-      event.metrics = result->metrics();
-    }
+    event.seconds = kind == EventKind::kTest ? result.seconds : inputs_.clock.now() - pass_began_;
+    event.samples = result.samples;
+    event.cost = result.cost;
+    event.metrics = result.metrics;
     handler_(event);
     if (event.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(event.learning_rate);
     if (event.stop && reason_ == Reason::kNone) reason_ = Reason::kHandler;
@@ -325,7 +378,10 @@ class Training {
   const LoopInputs& inputs_;
   Updater& updater_;
   const EventHandler& handler_;
-  Checkpoints* checkpoints_;  // null: none are written
+  Checkpoints* const checkpoints_;  // these four: null if it has none
+  Tests* const tests_;
+  EarlyStop* const early_stop_;
+  Averages* const averages_;
   Feeder feeder_;
   Minibatches minibatches_;
   ResultSums pass_sums_, batch_sums_;
@@ -334,6 +390,7 @@ class Training {
   bool amid_ = false;  // resumed in the middle of a pass, which has not gone on yet
   double pass_began_ = 0;
   TrainingPlace place_;
+  DataDigest data_;
   Reason reason_ = Reason::kNone;
 };
 
@@ -356,9 +413,9 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
 }  // namespace
 
 void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
-           Checkpoints* checkpoints) {
+           const TrainingParts& parts) {
   if (passes < 0) fail(TN_INVALID, "passes is ", passes, "; expected at least 0");
-  Training(inputs, updater, handler, checkpoints).run(passes);
+  Training(inputs, updater, handler, parts).run(passes);
 }
 
 TestResult test(const LoopInputs& inputs) {

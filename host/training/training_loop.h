@@ -38,14 +38,15 @@ struct MetricValue {
 
 // Legal order: BeginTraining (BeginPass (BeginIteration EndIteration)* EndPass)* EndTraining; a stopped training may
 // end inside a pass, without its EndPass. EndPass exactly when the reader ends a pass. Checkpoint comes after
-// EndIteration or EndPass, or before EndTraining. A resumed training begins with the pass, and in it the minibatch,
-// where the checkpoint was written.
+// EndIteration, EndPass or Test, or before EndTraining. Test comes after EndIteration or EndPass, or after
+// BeginTraining if the training that is resumed ended before it could test. A resumed training begins with the pass,
+// and in it the minibatch, where the checkpoint was written.
 struct Event {
   EventKind kind = EventKind::kBeginTraining;
   int64_t pass = 0, batch = 0, samples = 0;
   double cost = 0;  // mean over samples: of the minibatch, or of the pass so far
   std::vector<MetricValue> metrics;
-  double seconds = 0;             // since the pass began
+  double seconds = 0;             // since the pass began; Test: that it took
   double learning_rate = 0;       // before the schedule; may be changed by the handler
   double scheduled_rate = 0;      // after the schedule: of the last update, else of the first
   bool stop = false;              // may be set by the handler
@@ -53,6 +54,14 @@ struct Event {
   Reason reason = Reason::kNone;  // EndTraining: why
 };
 using EventHandler = std::function<void(Event&)>;
+
+// Cost and metrics of a test, or of a pass of a training.
+struct TestResult {
+  double cost = 0;
+  int64_t samples = 0;
+  double seconds = 0;
+  std::vector<MetricValue> metrics;
+};
 
 // Cost and metrics, summed over minibatches.
 class ResultSums {
@@ -67,6 +76,7 @@ class ResultSums {
   // Throws TN_BAD_DATA if the sums are of other metrics; changes nothing then.
   void set(const PassSums& sums);
   [[nodiscard]] std::vector<MetricValue> metrics() const;
+  [[nodiscard]] TestResult measured() const { return {cost(), samples(), 0, metrics()}; }
 
  private:
   struct Metric {
@@ -116,19 +126,24 @@ struct LoopInputs {
   [[nodiscard]] bool is_cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 };
 
+class Averages;
 class Checkpoints;
+class EarlyStop;
+class Tests;
 
-// Trains until `passes` passes are done, counting those before a resume, or until the handler or a cancel ends it.
-// checkpoints: null if none are written.
-void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
-           Checkpoints* checkpoints = nullptr);
-
-struct TestResult {
-  double cost = 0;
-  int64_t samples = 0;
-  double seconds = 0;
-  std::vector<MetricValue> metrics;
+// What a training does besides training. All are borrowed; null: not done.
+struct TrainingParts {
+  Checkpoints* checkpoints = nullptr;
+  Tests* tests = nullptr;
+  EarlyStop* early_stop = nullptr;
+  Averages* averages = nullptr;
 };
+
+// Trains until `passes` passes are done, counting those before a resume, or until the handler, a cancel or early
+// stopping ends it.
+void train(const LoopInputs& inputs, Updater& updater, int64_t passes, const EventHandler& handler,
+           const TrainingParts& parts = {});
+
 // Throws TN_CANCELLED if it is cancelled, like infer.
 TestResult test(const LoopInputs& inputs);
 

@@ -314,7 +314,7 @@ typedef struct tn_event {
   const tn_metric* metrics;
   uint32_t metrics_count;
   int32_t stop;           /* set to 1: training ends after this event */
-  double seconds;         /* since the pass began */
+  double seconds;         /* since the pass began; TEST: that the test took */
   double learning_rate;   /* before the schedule */
   double scheduled_rate;  /* after it: the rate of the last update, or of the first one before that */
   const char* checkpoint; /* CHECKPOINT: the file; BEGIN_TRAINING: the file resumed from; else null */

@@ -4,19 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <tenon/tenon.hpp>
 #include <thread>
 
-#include "tests/support/paths.h"
+#include "tests/host/training/line_model.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/test_layers.h"
 
 namespace tenon_tests {
-
-using namespace tenon;
 
 namespace {
 
@@ -24,68 +17,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int64_t kSamples = 10, kBatch = 4;
-using Floats = std::vector<float>;
-
-// Sample i has x = i.
-struct Count {
-  [[nodiscard]] static int64_t size() { return kSamples; }
-  static void read(int64_t index, Sample& sample) { sample.set("x", {static_cast<double>(index)}); }
-};
-
-Floats numbers(const Array& array) {
-  const auto* data = static_cast<const float*>(array.data);
-  return {data, data + array.count()};
-}
-
-template <typename Call>
-std::string refusal(Call call, tn_status code) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
-
-// cost = weight * x + bias; with the first values 1 and 0, its mean over samples is the mean of x, the gradient of the
-// bias is 1, and that of the weight the mean of x.
-class Control : public testing::Test {
- protected:
-  Control() : host_({1, {tenon_tests::plugin_folder()}, nullptr, {}}) {
-    host_.add_plugin(&test_layers());
-    DataOptions x;
-    x.name = "x", x.shape = {1};
-    x_ = host_.data(x);
-    line_ = host_.layer("fc", {x_}, {{"size", 1}}, "line");
-    ones_ = host_.layer("scale_shift", {x_}, {{"scale", 0.0}, {"shift", 1.0}}, "ones");
-    cost_ = host_.layer("test_cost", {line_, ones_}, {}, "cost");
-    average_ = host_.layer("average", {x_}, {}, "inputs");
-  }
-
-  // Returns the options of a training that begins anew.
-  [[nodiscard]] TrainOptions training(double rate = 0.125) const {
-    TrainOptions options;
-    options.outputs = {cost_, line_, average_};
-    options.reader = host_.reader({{"x", TN_F32, {1}}}, Count()).batch(kBatch);
-    options.updater = host_.updater("sgd", {{"learning_rate", rate}, {"momentum", 0.5}});
-    options.parameters = host_.parameters({cost_}, 1);
-    const Floats one = {1}, zero = {0};
-    options.parameters.set("line.weight", {TN_F32, {1, 1}, one.data()});
-    options.parameters.set("line.bias", {TN_F32, {1}, zero.data()});
-    return options;
-  }
-  [[nodiscard]] static Floats values(const TrainOptions& options) {
-    Floats all = numbers(options.parameters.get("line.weight"));
-    all.push_back(numbers(options.parameters.get("line.bias"))[0]);
-    return all;
-  }
-
-  Host host_;
-  Layer x_, line_, ones_, cost_, average_;
-};
+class Control : public LineModel {};
 
 // ---- the machine of an event
 
@@ -121,7 +53,7 @@ TEST_F(Control, AHandlerReadsTestsInfersAndSaves) {
     if (event.kind() != TN_END_ITERATION) return;
     TrainOptions inner = options;
     inner.handler = nullptr;
-    inner.reader = host_.reader({{"x", TN_F32, {1}}}, Count()).batch(kSamples);
+    inner.reader = samples().batch(kSamples);
     const Floats now = values(options);
     EXPECT_NEAR(tenon::test(inner).cost, 4.5 * now[0] + now[1], 1e-5);
     int64_t inferred = 0;
@@ -334,16 +266,16 @@ TEST_F(Control, PassesEndAfterTheirMinibatches) {
   options.passes = 4;
   options.pass_batches = 2;
   std::vector<double> costs;
-  std::vector<int64_t> samples, batches;
+  std::vector<int64_t> counts, batches;
   options.handler = [&](const Event& event) {
     if (event.kind() == TN_END_ITERATION) costs.push_back(event.cost());
     if (event.kind() != TN_END_PASS) return;
-    samples.push_back(event.samples());
+    counts.push_back(event.samples());
     batches.push_back(event.batch());
   };
   train(options);
   EXPECT_THAT(costs, ElementsAre(1.5, 5.5, 8.5, 1.5, 5.5, 8.5, 1.5, 5.5));
-  EXPECT_THAT(samples, ElementsAre(8, 6, 6, 8));
+  EXPECT_THAT(counts, ElementsAre(8, 6, 6, 8));
   EXPECT_THAT(batches, Each(2));
 }
 
@@ -372,7 +304,7 @@ TEST_F(Control, EndlessReadersAreTrainedAndTested) {
 TEST_F(Control, PassesOfMinibatchesResumeExactly) {
   const auto options = [&] {
     TrainOptions made = training();
-    made.reader = host_.reader({{"x", TN_F32, {1}}}, Count()).shuffle(3).batch(kBatch);
+    made.reader = samples().shuffle(3).batch(kBatch);
     made.passes = 4;
     made.pass_batches = 2;
     return made;
