@@ -37,8 +37,8 @@ struct MetricValue {
 };
 
 // Legal order: BeginTraining (BeginPass (BeginIteration EndIteration)* EndPass)* EndTraining; a stopped training may
-// end inside a pass, without its EndPass. EndPass exactly when the reader ends a pass. Checkpoint comes after
-// EndIteration, EndPass or Test, or before EndTraining. Test comes after EndIteration or EndPass, or after
+// end inside a pass, without its EndPass. EndPass when the reader ends a pass, or after pass_batches. Checkpoint comes
+// after EndIteration, EndPass or Test, or before EndTraining. Test comes after EndIteration or EndPass, or after
 // BeginTraining if the training that is resumed ended before it could test. A resumed training begins with the pass,
 // and in it the minibatch, where the checkpoint was written.
 struct Event {

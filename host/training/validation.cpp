@@ -63,6 +63,11 @@ Tests::Tests(const LoopInputs& inputs, TestSchedule schedule) : inputs_(inputs),
   check("every_passes", schedule_.every_passes);
   check("every_batches", schedule_.every_batches);
   if (schedule_.every_passes == 0 && schedule_.every_batches == 0) schedule_.every_passes = 1;
+  try {  // before the training begins, not at the first test
+    Feeder(inputs_.machine, inputs_.reader.slots(), inputs_.slot_map).check_names(*inputs_.machine.set());
+  } catch (const Error& error) {
+    throw error.with_context("test");
+  }
 }
 
 void Tests::count_batch() {

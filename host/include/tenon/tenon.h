@@ -285,7 +285,7 @@ enum {
   TN_BEGIN_TRAINING = 0,
   TN_END_TRAINING = 1,
   TN_BEGIN_PASS = 2,
-  TN_END_PASS = 3, /* exactly when the reader ends a pass */
+  TN_END_PASS = 3, /* when the reader ends a pass, or after pass_batches minibatches */
   TN_BEGIN_ITERATION = 4,
   TN_END_ITERATION = 5,
   TN_CHECKPOINT = 6, /* a checkpoint was written: after END_ITERATION, END_PASS or TEST, or before END_TRAINING */

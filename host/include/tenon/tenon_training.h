@@ -63,7 +63,7 @@ typedef struct tn_early_stop_options {
 
 /* ---- averages of the parameters -------------------------------------------------------------------------------- */
 
-/* Averages of the parameters over the updates of a training, which often generalise better than the last values
+/* Parameter averages over the updates of a training, which often generalise better than the last values
  * (Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992). w_t are the parameters after
  * update t = 1, 2, ... since `begin` updates, a_t the averages:
  *   exponential (window 0)  a_t = d_t a_{t-1} + (1 - d_t) w_t  with d_t = min(decay, (t - 1) / t)

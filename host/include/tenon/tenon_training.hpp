@@ -62,7 +62,6 @@ class Cancel {
   Cancel() = default;
   static Cancel make() {
     Cancel result;
-    result.token_ = std::shared_ptr<tn_cancel>(nullptr, tn_cancel_release);
     tn_cancel* made = nullptr;
     detail::checked([&](tn_error* error) { return tn_cancel_create(&made, error); });
     result.token_.reset(made, tn_cancel_release);

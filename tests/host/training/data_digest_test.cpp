@@ -22,7 +22,8 @@ class DataDigestTest : public LineModel {
     options.reader = std::move(reader);
     options.checkpoint.emplace();
     options.checkpoint->folder = folder.file("saves");
-    options.handler = [stop, done = 0](const Event& event) mutable {
+    options.handler = [this, stop, done = 0](const Event& event) mutable {
+      if (event.kind() == TN_CHECKPOINT) written_ = event.checkpoint();
       if (event.kind() == TN_END_ITERATION && ++done == stop) event.stop();
     };
     train(options);
@@ -34,8 +35,10 @@ class DataDigestTest : public LineModel {
     options.reader = std::move(reader);
     options.checkpoint = from.checkpoint;
     options.checkpoint->start = start;
+    options.checkpoint->from = written_;
     return options;
   }
+  std::string written_;  // by the training that was begun last
 };
 
 TEST_F(DataDigestTest, ChangedDataIsRefused) {
