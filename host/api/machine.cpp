@@ -106,7 +106,10 @@ tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, voi
 }
 
 tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error) {
-  return api::call(host, error, [&](Host& it) { it.machines.take(machine); });
+  return api::call_machine(host, machine, error, [&](Host& it, const HeldMachine& held) {
+    held.machine->require_own();
+    it.machines.take(machine);
+  });
 }
 
 // ---- updaters
@@ -126,6 +129,7 @@ namespace {
 void update(Host& host, Updater& updater, tn_machine machine, const UsedNames& used) {
   const std::shared_ptr<HeldMachine> held = host.machines.at(machine);
   const Use use(held->mark, "machine");
+  held->machine->require_own();
   const SetWrite write(held->parameters->gate);
   updater.update(*held->machine, used.without(held->machine->updated()));
   held->machine->commit(used);

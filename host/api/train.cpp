@@ -2,8 +2,11 @@
 #include <iterator>
 
 #include "host/api/api.h"
+#include "host/api/cancel.h"
+#include "host/training/averages.h"
 #include "host/training/checkpoints.h"
 #include "host/training/training_loop.h"
+#include "host/training/validation.h"
 
 namespace api = tenon::host::api;
 using namespace tenon::host;
@@ -16,9 +19,11 @@ struct Run {
   std::unique_ptr<SetTraining> training;  // null: the call does not train
   std::shared_ptr<HeldReader> reader;
   std::unique_ptr<Use> reader_use;
-  std::unique_ptr<Machine> machine;
+  std::shared_ptr<HeldMachine> machine;
+  std::unique_ptr<Use> machine_use;  // null while a handler may use it
   std::unique_ptr<LoopInputs> request;
   std::vector<LayerOutput> outputs;
+  std::shared_ptr<const std::atomic<bool>> cancel;  // null: nothing cancels
 };
 
 Run prepare(Host& host, const tn_train_options& options, bool training) {
@@ -45,16 +50,23 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   const std::shared_ptr<Device> device = host.device(api::device_kind(options.device));
   {
     const SetRead read(run.parameters->gate);
-    run.machine = std::make_unique<Machine>(Topology::trace(run.outputs), run.parameters->set, host.registry, device,
-                                            host.parallel, wanted);
+    run.machine = std::make_shared<HeldMachine>(
+        run.parameters, std::make_unique<Machine>(Topology::trace(run.outputs), run.parameters->set, host.registry,
+                                                  device, host.parallel, wanted));
   }
+  run.machine_use = std::make_unique<Use>(run.machine->mark, "machine");
   std::map<std::string, std::string> feeding;
   if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
   for (uint32_t i = 0; i < options.feeding_count; ++i)
     feeding[api::string(options.feeding[i].slot, "feeding slot")] =
         api::string(options.feeding[i].data_layer, "feeding data layer");
-  run.request = std::make_unique<LoopInputs>(LoopInputs{*run.machine, host.registry, reader, held.minibatch,
-                                                        std::move(feeding), *host.clock, run.parameters->gate});
+  if (options.pass_batches < 0)
+    fail(TN_INVALID, SubjectName{"pass_batches"}, "options.pass_batches is ", options.pass_batches,
+         "; expected at least 0");
+  if (options.cancel != nullptr) run.cancel = options.cancel->requested;
+  run.request = std::make_unique<LoopInputs>(LoopInputs{*run.machine->machine, host.registry, reader, held.minibatch,
+                                                        std::move(feeding), *host.clock, run.parameters->gate,
+                                                        options.pass_batches, run.cancel.get()});
   return run;
 }
 
@@ -83,28 +95,32 @@ UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Mac
 
 // Returns what must be equal in a training that continues another one, besides the topology.
 nlohmann::json run_of(const tn_train_options& options, const Run& run, const HeldReader& held,
-                      const UpdaterGroups& updaters) {
+                      const UpdaterGroups& updaters, const Averages* averages) {
   using nlohmann::json;
   json names = json::array(), calls = json::array();
   for (const LayerOutput& output : run.outputs) names.push_back(output_name(output));
-  const json plan = run.machine->describe();
+  const json plan = run.machine->machine->describe();
   for (const json& call : plan["calls"])
     calls.push_back(
         {{"phase", call["phase"]}, {"layers", call["layers"]}, {"call", call["call"]}, {"kernel", call["kernel"]}});
-  const Device& device = *run.machine->device();
+  const Device& device = *run.machine->machine->device();
   json reader = api::describe(*held.reader);
   reader["steps"] = held.steps;
-  return {{"seed", options.seed},
-          {"outputs", names},
-          {"immutable_parameters", api::strings(options.immutable_parameters, options.immutable_parameters_count,
-                                                "options.immutable_parameters")},
-          {"feeding", run.request->slot_map},
-          {"updater", updaters.describe()},
-          {"reader", reader},
-          {"provider",
-           {{"device", device.kind()},
-            {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
-            {"calls", calls}}}};
+  json result = {{"seed", options.seed},
+                 {"outputs", names},
+                 {"immutable_parameters", api::strings(options.immutable_parameters, options.immutable_parameters_count,
+                                                       "options.immutable_parameters")},
+                 {"feeding", run.request->slot_map},
+                 {"updater", updaters.describe()},
+                 {"reader", reader},
+                 {"provider",
+                  {{"device", device.kind()},
+                   {"plugin", {{"id", device.origin().plugin}, {"version", device.origin().version}}},
+                   {"calls", calls}}}};
+  // Only where they are set: checkpoints of versions without them must stay equal.
+  if (options.pass_batches != 0) result["pass_batches"] = options.pass_batches;
+  if (averages != nullptr) result["average"] = averages->describe();
+  return result;
 }
 
 CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
@@ -126,11 +142,12 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
 
 // The checkpoints of one call of tn_train, and what they borrow.
 struct Saving {
-  Saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters)
+  Saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters, Averages* averages)
       : options(api::sized(given.checkpoint, "options.checkpoint")),
         topology(stored(host, run)),
-        description(run_of(given, run, *run.reader, updaters)),
-        checkpoints({*host.files, *host.clock, *run.machine, updaters, run.request->reader, topology, description},
+        description(run_of(given, run, *run.reader, updaters, averages)),
+        checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages,
+                     given.test != nullptr, topology, description},
                     checkpoint_options(options)) {}
 
   // Returns the topology of the outputs that the application wants stored, and of those that are trained.
@@ -151,8 +168,108 @@ struct Saving {
   Checkpoints checkpoints;
 };
 
+// What a training does besides training, as far as the options ask for it.
+class Parts {
+ public:
+  Parts(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters) {
+    if (given.average != nullptr) add_averages(host, given, run);
+    if (given.test != nullptr) add_tests(host, given);
+    if (given.early_stop != nullptr) add_early_stop(given);
+    if (given.checkpoint != nullptr) add_saving(host, given, run, updaters);
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  [[nodiscard]] TrainingParts get() {
+    return {saving_ ? &saving_->checkpoints : nullptr, tests_ ? &*tests_ : nullptr,
+            early_stop_ ? &*early_stop_ : nullptr, averages_ ? &*averages_ : nullptr,
+            averaged_ ? &averaged_->gate : nullptr};
+  }
+
+ private:
+  void add_averages(Host& host, const tn_train_options& given, const Run& run) {
+    const tn_average_options options = api::sized(given.average, "options.average");
+    if (options.parameters.generation == 0) fail(TN_MISUSE, "options.average.parameters is not set");
+    AverageOptions wanted;
+    if (options.decay != 0) wanted.decay = options.decay;
+    wanted.window = options.window;
+    wanted.begin = options.begin;
+    averaged_ = host.parameters.at(options.parameters);
+    averages_.emplace(run.parameters->set, averaged_->set, wanted);
+    training_.emplace(averaged_->gate);
+  }
+  void add_tests(Host& host, const tn_train_options& given) {
+    const tn_test_options options = api::sized(given.test, "options.test");
+    if (options.batches < 0)
+      fail(TN_INVALID, SubjectName{"batches"}, "test: batches is ", options.batches, "; expected at least 0");
+    tn_train_options tested = given;
+    if (options.outputs != nullptr) {
+      tested.outputs = options.outputs;
+      tested.outputs_count = options.outputs_count;
+    }
+    tested.reader = options.reader;
+    tested.feeding = options.feeding;
+    tested.feeding_count = options.feeding_count;
+    tested.pass_batches = options.batches;
+    if (given.average != nullptr) tested.parameters = given.average->parameters;
+    try {
+      test_run_ = prepare(host, tested, false);
+    } catch (const Error& error) {
+      throw error.with_context("test");
+    }
+    tests_.emplace(*test_run_.request, TestSchedule{options.every_passes, options.every_batches});
+  }
+  void add_early_stop(const tn_train_options& given) {
+    const tn_early_stop_options options = api::sized(given.early_stop, "options.early_stop");
+    early_stop_.emplace(EarlyStopOptions{api::string(options.metric, "options.early_stop.metric"),
+                                         options.best_is_highest != 0, options.patience, options.min_delta},
+                        given.test != nullptr);
+  }
+
+  // A resume replaces the values of the set and of its averages.
+  void add_saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters) {
+    const SetWrite write(run.parameters->gate);
+    std::optional<SetWrite> write_averages;
+    if (averaged_) write_averages.emplace(averaged_->gate);
+    saving_.emplace(host, given, run, updaters, averages_ ? &*averages_ : nullptr);
+  }
+
+  std::shared_ptr<HeldParameters> averaged_;  // null: no averages
+  std::optional<SetTraining> training_;       // of that set
+  std::optional<Averages> averages_;
+  Run test_run_;
+  std::optional<Tests> tests_;
+  std::optional<EarlyStop> early_stop_;
+  std::optional<Saving> saving_;
+};
+
+// Lends the machine of a training to a handler, for reading: under a handle that is stale afterwards, so that no thread
+// meets the machine while it computes.
+class LentMachine {
+ public:
+  LentMachine(Host& host, Run& run) : host_(host), run_(run), handle_(host.machines.add<tn_machine>(run.machine)) {
+    run_.machine->machine->lend(true);
+    run_.machine_use.reset();
+  }
+  // Throws TN_MISUSE if another thread is in a call on the machine.
+  void take_back() {
+    host_.machines.take(handle_);
+    run_.machine_use = std::make_unique<Use>(run_.machine->mark, "machine of the training");
+    run_.machine->machine->lend(false);
+  }
+  LentMachine(const LentMachine&) = delete;
+  LentMachine& operator=(const LentMachine&) = delete;
+
+  [[nodiscard]] tn_machine handle() const { return handle_; }
+
+ private:
+  Host& host_;
+  Run& run_;
+  const tn_machine handle_;
+};
+
 // Calls the application's handler and takes over what it has set.
-void tell(const tn_train_options& options, Event& event) {
+void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
   std::vector<tn_metric> metrics;
   for (const MetricValue& metric : event.metrics) metrics.push_back({metric.name.c_str(), metric.value});
   tn_event told = {};
@@ -168,7 +285,11 @@ void tell(const tn_train_options& options, Event& event) {
   told.learning_rate = event.learning_rate;
   told.scheduled_rate = event.scheduled_rate;
   told.checkpoint = event.checkpoint.empty() ? nullptr : event.checkpoint.c_str();
+  told.reason = static_cast<uint32_t>(event.reason);
+  LentMachine lent(host, run);
+  told.machine = lent.handle();
   options.handler(options.user, &told);
+  lent.take_back();
   event.learning_rate = told.learning_rate;
   event.stop = told.stop != 0;
 }
@@ -179,16 +300,12 @@ tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* err
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
     if (given.updater.generation == 0) fail(TN_MISUSE, "options.updater is not set");
-    const Run run = prepare(it, given, true);
-    const UpdaterGroups updaters = updaters_of(it, given, *run.machine);
+    Run run = prepare(it, given, true);
+    const UpdaterGroups updaters = updaters_of(it, given, *run.machine->machine);
     EventHandler handler;
-    if (given.handler != nullptr) handler = [&](Event& event) { tell(given, event); };
-    std::unique_ptr<Saving> saving;
-    if (given.checkpoint != nullptr) {
-      const SetWrite write(run.parameters->gate);  // a resume replaces the values
-      saving = std::make_unique<Saving>(it, given, run, updaters);
-    }
-    train(*run.request, updaters, given.passes, handler, saving == nullptr ? nullptr : &saving->checkpoints);
+    if (given.handler != nullptr) handler = [&](Event& event) { tell(it, run, given, event); };
+    Parts parts(it, given, run, updaters);
+    train(*run.request, updaters, given.passes, handler, parts.get());
   });
 }
 

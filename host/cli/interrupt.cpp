@@ -7,9 +7,12 @@ namespace {
 
 volatile std::sig_atomic_t noted = 0;  // a type that a signal handler may write
 
+tn_cancel* volatile to_request = nullptr;
+
 // Keeps the first signal, which decides the exit code.
 void note(int signal) {
   if (noted == 0) noted = signal;
+  tn_cancel_request(to_request);
 }
 
 // Installs `action`, unless the program was started with the signal ignored, as in the background.
@@ -20,8 +23,9 @@ void install(int signal, const struct sigaction& action, struct sigaction& befor
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(const Cancel& cancel) : cancel_(cancel) {
   noted = 0;
+  to_request = cancel_.get();
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // reads and writes are restarted
@@ -36,6 +40,7 @@ Interrupt::~Interrupt() {
   sigaction(SIGINT, &before_int_, nullptr);
   sigaction(SIGTERM, &before_term_, nullptr);
   sigaction(SIGHUP, &before_hup_, nullptr);
+  to_request = nullptr;
 }
 
 int Interrupt::signal() { return noted; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <tenon/tenon.hpp>
 
 namespace tenon::cli {
 
@@ -9,7 +10,8 @@ namespace tenon::cli {
 // never does: a terminal that closes sends it more than once.
 class Interrupt {
  public:
-  Interrupt();
+  // cancel: requested by the signal, so that a call that names it ends.
+  explicit Interrupt(const Cancel& cancel = {});
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -18,6 +20,7 @@ class Interrupt {
   [[nodiscard]] static int signal();
 
  private:
+  const Cancel cancel_;
   struct sigaction before_int_, before_term_, before_hup_;
 };
 

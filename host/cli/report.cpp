@@ -20,6 +20,13 @@ std::string rate_text(int64_t samples, double seconds) {
   return seconds > 0 ? std::to_string(std::llround(static_cast<double>(samples) / seconds)) + " samples/s" : "";
 }
 
+const char* reason_text(uint32_t reason) {
+  return reason == TN_REASON_PASSES   ? "passes"
+         : reason == TN_REASON_CANCEL ? "cancel"
+         : reason == TN_REASON_EARLY  ? "early"
+                                      : "handler";
+}
+
 }  // namespace
 
 std::string shown(const double* cost, const std::vector<Metric>& metrics) {
@@ -121,6 +128,7 @@ void Report::event(const char* name, const Event& told, bool with_result) {
                  {"seconds", number(told.seconds())},
                  {"learning_rate", number(told.scheduled_rate())}};
   if (told.kind() == TN_BEGIN_TRAINING) object["passes"] = passes_;
+  if (told.kind() == TN_END_TRAINING) object["reason"] = reason_text(told.reason());
   if (!told.checkpoint().empty()) object["path"] = told.checkpoint();
   console_.event(object);
 }

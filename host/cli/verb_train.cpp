@@ -21,7 +21,7 @@ struct TrainArguments {
   JobOptions common;
   std::string save;
   bool no_save = false;
-  int64_t test_every = 0;
+  int64_t test_every = -1;  // -1: as the job says
   bool resume = false, resume_inexact = false;
   std::string resume_from;
   [[nodiscard]] bool resumes() const { return resume || resume_inexact || !resume_from.empty(); }
@@ -34,13 +34,16 @@ class Training {
         job_(std::move(job)),
         console_(format, arguments.common.quiet),
         save_(save_path()),
+        average_save_(job_.average && !arguments.no_save ? job_.average->save : std::nullopt),
         host_(arguments.common.host(job_.threads)),
         initial_(load_initial()),
         train_(open_reader(host_, job_, reader_of(job_, "train"), false,
                            initial_ ? initial_->parameters.names() : std::vector<Names>())),
         topology_(host_, job_, *job_.train, train_),
-        report_(console_, job_.passes, train_.samples) {
+        report_(console_, job_.passes, job_.pass_batches > 0 ? job_.pass_batches * train_.batch : train_.samples) {
+    if (arguments.test_every >= 0) job_.test_every = arguments.test_every;
     if (save_) check_save_path(*save_);
+    if (average_save_) check_save_path(*average_save_);
     if (arguments.resumes() && !job_.checkpoint)
       throw Failure(kBadConfig, job_.path + ": resuming needs the table [checkpoint], which is missing");
     outputs_ = topology_.layers(topology_.outputs());
@@ -51,7 +54,7 @@ class Training {
     if (job_.test) {
       test_ = open_reader(host_, job_, *job_.test, true, names_of(*job_.train, train_));
       topology_.check_fed_by(*job_.test, *test_);
-    } else if (arguments.test_every > 0) {
+    } else if (job_.test_every > 0) {
       (void)reader_of(job_, "test");  // says that it is missing
     }
     require_samples(*job_.train, train_.samples);
@@ -68,31 +71,45 @@ class Training {
     options_.reader = train_.reader;
     options_.feeding = train_.feeding;
     options_.passes = job_.passes;
+    options_.pass_batches = job_.pass_batches;
+    options_.cancel = Cancel::make();
     options_.immutable_parameters = job_.immutable_parameters;
     options_.seed = static_cast<uint64_t>(job_.seed);
     options_.device = job_.device;
     if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
+    if (job_.test_every > 0) options_.test = {test_->reader, {}, test_->feeding, job_.test_every};
+    if (job_.early_stop) {
+      const JobEarlyStop& given = *job_.early_stop;
+      options_.early_stop = {given.metric, given.best_is_highest, given.patience, given.min_delta};
+    }
+    if (job_.average) {
+      const Parameters averages = host_.parameters(outputs_, static_cast<uint64_t>(job_.seed));
+      options_.average = {averages, job_.average->decay, job_.average->window, job_.average->begin};
+    }
   }
 
   int run() {
-    std::optional<Interrupt> interrupt(std::in_place);
+    std::optional<Interrupt> interrupt(options_.cancel);
     options_.handler = [&](Event& event) {
       if (event.kind() == TN_END_PASS) require_samples(*job_.train, event.samples());
       tell(event);
-      if (interrupt->signal() != 0) event.stop();
-      const bool due = arguments_.test_every > 0 && event.kind() == TN_END_PASS &&
-                       report_.passes_done() % arguments_.test_every == 0 && report_.passes_done() < job_.passes;
-      if (due && interrupt->signal() == 0) report_.test(test(), report_.passes_done(), "  test");
+      if (event.kind() == TN_END_ITERATION) tested_.reset();
+      if (event.kind() == TN_END_TRAINING && event.reason() == TN_REASON_EARLY)
+        console_.note("ended early: \"" + job_.early_stop->metric + "\" no longer improves");
+      if (event.kind() != TN_TEST) return;
+      tested_ = {event.cost(), event.samples(), event.seconds(), event.metrics()};
+      if (report_.passes_done() < job_.passes) report_.test(*tested_, report_.passes_done(), "  test");
     };
     train();
     if (interrupt->signal() != 0 && report_.passes_done() < job_.passes)
       return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
     if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
-    if (save_) save();
+    if (save_) save(options_.parameters, *save_);
+    if (average_save_) save(options_.average->parameters, *average_save_);
     interrupt.reset();  // the test changes nothing and may just end
     if (!save_ && !arguments_.no_save) console_.note("nothing saved: neither the job nor --save names a file");
     if (!test_) return kDone;
-    const TestResult tested = test();
+    const TestResult tested = tested_ ? *tested_ : test();
     report_.test(tested, report_.passes_done(), "test");
     if (std::isfinite(tested.cost)) return kDone;
     console_.warn("the cost on [reader.test] is not a finite number" + (save_ ? "; " + *save_ + " is saved" : ""));
@@ -154,25 +171,25 @@ class Training {
     if (!save_ || !report_.updated()) throw Failure(exit, why);
     if (arguments_.save.empty()) *save_ += ".partial";
     try {
-      save();
+      save(options_.parameters, *save_);
     } catch (const Failure& failure) {
       throw Failure(exit, why == failure.what() ? why : why + "; " + failure.what());
     }
     throw Failure(exit, why + "; what was trained until then is saved as " + *save_);
   }
 
-  void save() {
+  void save(const Parameters& parameters, const std::string& path) {
     try {
-      options_.parameters.save(outputs_, *save_);
+      parameters.save(outputs_, path);
     } catch (const Error& error) {
-      const std::string place = save_elsewhere(options_.parameters, outputs_, *save_, error);
+      const std::string place = save_elsewhere(parameters, outputs_, path, error);
       try {
         report_.saved(place);
       } catch (const Failure&) {  // standard output may be on the same full disk
       }
       throw Failure(exit_code(error.code()), error.what() + std::string("; the model is saved as ") + place);
     }
-    report_.saved(*save_);
+    report_.saved(path);
   }
 
   // Ends an interrupted or diverged training. Its model must not replace a good one unless --save asks for that.
@@ -183,13 +200,17 @@ class Training {
       console_.warn(why + ": nothing saved; with --save FILE what was trained so far is saved");
     } else {
       console_.warn(why + ": saving what was trained so far");
-      save();
+      save(options_.parameters, *save_);
     }
     return exit;
   }
 
+  // Tests the averages of the parameters, if there are any.
   [[nodiscard]] TestResult test() {
     TrainOptions options = options_;
+    if (options.average) options.parameters = options.average->parameters;
+    options.pass_batches = 0;
+    options.cancel = {};
     options.reader = test_->reader;
     options.feeding = test_->feeding;
     options.handler = nullptr;
@@ -201,13 +222,14 @@ class Training {
   const TrainArguments& arguments_;
   Job job_;
   Console console_;
-  std::optional<std::string> save_;
+  std::optional<std::string> save_, average_save_;  // files of the model and of its averages
   Host host_;
   std::optional<Model> initial_;  // the model of [init], until its values are taken
   OpenReader train_;
   Topology topology_;
   Report report_;
   std::optional<OpenReader> test_;
+  std::optional<TestResult> tested_;  // of the parameters as they are
   Layers outputs_;
   TrainOptions options_;
 };
@@ -232,10 +254,14 @@ int run_train(const Arguments& arguments) {
   const auto named = [&options](const std::string& file) {
     if (file.empty()) options.fail("--save: expected the name of a file, got an empty text");
   };
+  const auto at_least_0 = [&options](int64_t passes) {
+    if (passes < 0) options.fail("--test-every: expected at least 0, got " + std::to_string(passes));
+  };
   options.list.add_options()("save", po::value(&given.save)->value_name("FILE")->notifier(named),
                              "where to save the model, instead of the job's key \"save\"")(
       "no-save", po::bool_switch(&given.no_save), "save nothing")(
-      "test-every", po::value(&given.test_every)->value_name("N"), "also test after every N passes");
+      "test-every", po::value(&given.test_every)->value_name("N")->notifier(at_least_0),
+      "also test after every N passes, instead of the job's key \"test_every\"");
   const auto named_from = [&options](const std::string& file) {
     if (file.empty()) options.fail("--resume-from: expected the name of a file, got an empty text");
   };
@@ -248,7 +274,6 @@ int run_train(const Arguments& arguments) {
   given.common.add_log_to(options);
   if (!options.parse(arguments)) return kDone;
   if (given.no_save && !given.save.empty()) options.fail("--save and --no-save exclude each other");
-  if (given.test_every < 0) options.fail("--test-every: expected at least 0, got " + std::to_string(given.test_every));
   const LogFormat format = given.common.format(options);
   return Training(given, given.common.load(options, options.operand(0)), format).run();
 }

@@ -46,6 +46,7 @@ void Machine::advance_carried(int64_t samples) {
 }
 
 void Machine::reset_carried() {
+  require_own();
   if (!set_->has_values()) return;
   carried_samples_ = 0;
   for (const CarriedUse& use : model_.lowered.carried)

@@ -63,6 +63,7 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
 }
 
 void Machine::set_gradient(const std::string& parameter, const ArrayView& values) {
+  require_own();
   if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
   if (!set_->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");

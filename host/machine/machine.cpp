@@ -29,14 +29,13 @@ void Machine::check_feeds(const std::vector<ArrayView>& arrays) const {
 }
 
 void Machine::forward(const std::vector<ArrayView>& arrays, FeedMode mode) {
+  require_own();
   if (!set_->has_values())
     fail(TN_MISUSE, "the machine can only be planned: its parameters have no values, they were only declared");
   const MinibatchSizes sizes = FeedChecker(model_, options_.max_samples).check(arrays);
   const std::vector<int64_t>& symbols = sizes.symbols;
   grow(symbols);
-  samples_ = -1;
-  fresh_ = false;
-  data_gradients_ = false;
+  drop_outputs();
   begin_step(symbols);
   const int64_t samples = symbols[TN_SYMBOL_SAMPLES];
   if (samples > 0) {
@@ -128,7 +127,17 @@ void Machine::run(Phase phase) {
   model_.calls->run(phase, execution, errors_);
 }
 
+void Machine::drop_outputs() {
+  samples_ = -1;
+  fresh_ = used_ = data_gradients_ = false;
+}
+
+void Machine::require_own() const {
+  if (lent_) fail(TN_MISUSE, "the machine belongs to a training, whose handler may only read it");
+}
+
 void Machine::check_backward() const {
+  require_own();
   if (!options_.training) fail(TN_MISUSE, "this machine was made without training; it has no backward");
   if (!fresh_) fail(TN_MISUSE, "backward needs a forward of its own that succeeded before it");
   if (!updated_.empty())
@@ -186,6 +195,7 @@ void Machine::commit(const UsedNames& used) {
   }
   accumulated_ = false;
   updated_.clear();
+  used_ = true;
   set_->count_update();
 }
 

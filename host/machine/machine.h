@@ -62,11 +62,19 @@ class Machine {
   // Takes over the states of an equal machine. Throws TN_BAD_DATA if they are of another machine; changes nothing then.
   void set_carried(const Carried& carried);
 
+  // While the machine is lent to a handler, whoever gets it may read it: require_own() throws TN_MISUSE, and so do
+  // forward, backward and reset_carried.
+  void lend(bool on) { lent_ = on; }
+  void require_own() const;
+  // Forgets the values of the last forward, and the gradients that the last update used.
+  void drop_outputs();
+
   [[nodiscard]] int64_t samples() const { return samples_; }
   [[nodiscard]] double cost() const;  // sum of the means of the cost outputs
   // Throws TN_NOT_KEPT if the value was not kept; the message says how to keep it.
   [[nodiscard]] ArrayView output(const LayerOutput& output) const;
-  // Returns a gradient; of a row-sparse one a dense copy, valid until the next call.
+  // Returns a gradient since the last update or, until the next forward, the one that the update used; of a row-sparse
+  // gradient a dense copy, valid until the next call.
   [[nodiscard]] ArrayView gradient(const std::string& parameter);
   struct SparseGradientView {
     ArrayView ids, values;
@@ -139,6 +147,8 @@ class Machine {
   bool fresh_ = false;           // a forward succeeded, and no backward has overwritten its values yet
   bool data_gradients_ = false;  // backward has run since the last forward: the gradients of data layers are valid
   bool accumulated_ = false;     // backward has run since the last update: the gradients are valid
+  bool used_ = false;            // an update has used the gradients, and no forward has run since
+  bool lent_ = false;            // to a handler, which may read
 };
 
 }  // namespace tenon::host

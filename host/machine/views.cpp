@@ -85,7 +85,7 @@ const ParameterUse& Machine::with_gradient(const std::string& parameter) const {
 
 const ParameterUse& Machine::differentiated(const std::string& parameter) const {
   const ParameterUse& use = with_gradient(parameter);
-  if (!accumulated_)
+  if (!accumulated_ && !used_)
     fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter, "\": no backward since the last update");
   return use;
 }

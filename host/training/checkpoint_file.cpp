@@ -13,24 +13,31 @@ namespace {
 constexpr const char* kVersion = "tenon.checkpoint";  // in the metadata
 constexpr const char* kRecord = "record";             // tensors, after kCheckpointTensors
 constexpr const char* kState = "state";
+constexpr const char* kAverage = "average";
 
 // The name of the record, number 0, or of that of a group. The record of a group has steps and learning rate only.
 std::string record_name(size_t number) {
   return text(kCheckpointTensors, kRecord, number == 0 ? std::string() : text("/", number));
 }
 
-std::string tensor_name(const Updater::StateValues& state) {
-  return text(kCheckpointTensors, kState, "/", state.state, "/", state.parameter);
+std::string tensor_name(const char* kind, const Updater::StateValues& state) {
+  return text(kCheckpointTensors, kind, "/", state.state, "/", state.parameter);
+}
+
+// Returns the names of all parameters and buffers, each once.
+std::vector<std::string> names_of(const Topology& topology) {
+  std::vector<std::string> names;
+  for (const ParameterDeclaration& declaration : topology.declarations())
+    if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
+  return names;
 }
 
 }  // namespace
 
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                       const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const CheckpointRecord& record, const std::vector<UpdaterProgress>& groups) {
-  std::vector<std::string> names;
-  for (const ParameterDeclaration& declaration : topology.declarations())
-    if (std::find(names.begin(), names.end(), declaration.name) == names.end()) names.push_back(declaration.name);
+                      const std::vector<Updater::StateValues>& averages, const CheckpointRecord& record,
+                      const std::vector<UpdaterProgress>& groups) {
   std::vector<std::string> records = {encode(record)};
   for (const UpdaterProgress& group : groups) {
     CheckpointRecord of_group;
@@ -43,9 +50,17 @@ void write_checkpoint(FileSystem& files, const std::filesystem::path& path, cons
   for (size_t i = 0; i < records.size(); ++i)
     parts.tensors.push_back(
         {record_name(i), "U8", {static_cast<int64_t>(records[i].size())}, records[i].data(), records[i].size()});
-  for (const Updater::StateValues& state : states)
-    parts.tensors.push_back({tensor_name(state), "F32", state.shape, state.values, state.count * sizeof(float)});
-  write_model(files, path, topology.to_json(set.names()).dump(), set, names, parts);
+  const auto add = [&](const char* kind, const Updater::StateValues& state) {
+    parts.tensors.push_back({tensor_name(kind, state), "F32", state.shape, state.values, state.count * sizeof(float)});
+  };
+  for (const Updater::StateValues& state : states) add(kState, state);
+  for (const Updater::StateValues& average : averages) add(kAverage, average);
+  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology), parts);
+}
+
+void write_model_of(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
+                    const ParameterSet& set) {
+  write_model(files, path, topology.to_json(set.names()).dump(), set, names_of(topology));
 }
 
 CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
@@ -60,9 +75,9 @@ CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
   if (version == header_.metadata.end())
     refuse("not a checkpoint: expected the metadata \"", kVersion, "\", got none",
            header_.topology.empty() ? "" : "; it is a model file");
-  if (version->second != kCheckpointVersion)
-    refuse("metadata \"", kVersion, "\": expected version \"", kCheckpointVersion, "\", got \"", version->second,
-           "\": the checkpoint is of another version of Tenon");
+  if (version->second != kCheckpointVersion && version->second != kFirstCheckpointVersion)
+    refuse("metadata \"", kVersion, "\": expected version \"", kFirstCheckpointVersion, "\" or \"", kCheckpointVersion,
+           "\", got \"", version->second, "\": the checkpoint is of another version of Tenon");
   if (!header_.verified) refuse("the checkpoint has no checksum");
   record_ = record_of(record_name(0));
   run_ = parse("run", record_.run);
@@ -71,7 +86,8 @@ CheckpointFile::CheckpointFile(FileSystem& files, std::filesystem::path path,
 
 CheckpointRecord CheckpointFile::record_of(const std::string& tensor) {
   const auto bytes = values_of(tensor, "U8", nullptr);
-  return decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path_.string());
+  return decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path_.string(),
+                header_.metadata.at(kVersion));
 }
 
 // Parses JSON of the file: bounded depth.
@@ -116,8 +132,12 @@ UpdaterProgress CheckpointFile::group(size_t number) {
   return {record.steps, record.learning_rate};
 }
 
-void CheckpointFile::read(const Updater::StateValues& state) {
-  const auto values = values_of(tensor_name(state), "F32", &state.shape);
+void CheckpointFile::read(const Updater::StateValues& state) { read(kState, state); }
+
+void CheckpointFile::read_average(const Updater::StateValues& average) { read(kAverage, average); }
+
+void CheckpointFile::read(const char* kind, const Updater::StateValues& state) {
+  const auto values = values_of(tensor_name(kind, state), "F32", &state.shape);
   if (values->size() != 0) std::memcpy(state.values, values->data(), values->size());
 }
 

@@ -17,11 +17,16 @@ namespace tenon::host {
 
 using namespace core;
 
-// Writes a checkpoint. It appears under its name only when it is complete and on disk. groups: of the updaters beside
-// the one of the record.
+// Writes a checkpoint. It appears under its name only when it is complete and on disk. averages: those of the
+// parameters (averages.h), if there are any. groups: of the updaters beside the one of the record.
 void write_checkpoint(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
                       const ParameterSet& set, const std::vector<Updater::StateValues>& states,
-                      const CheckpointRecord& record, const std::vector<UpdaterProgress>& groups = {});
+                      const std::vector<Updater::StateValues>& averages, const CheckpointRecord& record,
+                      const std::vector<UpdaterProgress>& groups = {});
+
+// Writes a model file of a set with the parameters of `topology`.
+void write_model_of(FileSystem& files, const std::filesystem::path& path, const Topology& topology,
+                    const ParameterSet& set);
 
 // An open checkpoint, whose checksum and record are checked. Errors are TN_BAD_DATA and name the file, the field or
 // tensor, and what was expected.
@@ -36,13 +41,15 @@ class CheckpointFile {
   [[nodiscard]] nlohmann::json state_shapes() const;
   // Reads the progress of the updater of a group, whose number begins with 1.
   [[nodiscard]] UpdaterProgress group(size_t number);
-  // Reads the values of a state.
+  // Read the values of a state of the updater, and of one of the averages.
   void read(const Updater::StateValues& state);
+  void read_average(const Updater::StateValues& average);
   // Reads the parameters, all at once: if it fails, the set is unchanged.
   void load(ParameterSet& set) const;
 
  private:
   [[nodiscard]] CheckpointRecord record_of(const std::string& tensor);
+  void read(const char* kind, const Updater::StateValues& state);
   [[nodiscard]] nlohmann::json parse(const char* what, const std::string& text) const;
   [[nodiscard]] std::shared_ptr<const Buffer> values_of(const std::string& name, const char* type,
                                                         const std::vector<int64_t>* shape);

@@ -130,6 +130,25 @@ void for_each_field(Record& record, const Field& field) {
   field("carried.values", loop.carried.values);
 }
 
+// A list of at most one number.
+std::vector<double> listed(const std::optional<double>& value) {
+  return value ? std::vector{*value} : std::vector<double>();
+}
+
+// The same for the fields after `best`, which version 1 does not have. early_best: early_stop.best as a list.
+template <typename Record, typename List, typename Field>
+void for_each_later_field(Record& record, List& early_best, const Field& field) {
+  auto& loop = record.loop;
+  field("best.watched", record.best_watched);
+  field("tests.batches", loop.tests.batches);
+  field("early_stop.watched", loop.early_stop.watched);
+  field("early_stop.best", early_best);
+  field("early_stop.misses", loop.early_stop.misses);
+  field("averaged", record.averaged);
+  field("data.pass", loop.data.pass);
+  field("data.xxh3", loop.data.xxh3);
+}
+
 // Refuses values that no training has.
 void check(const CheckpointRecord& record, const RecordInput& input) {
   const auto at_least_0 = [&](const char* field, auto value) {
@@ -148,6 +167,9 @@ void check(const CheckpointRecord& record, const RecordInput& input) {
   at_least_0("seconds", loop.seconds);
   at_least_0("sums.samples", loop.sums.samples);
   at_least_0("carried.samples", loop.carried.samples);
+  at_least_0("tests.batches", loop.tests.batches);
+  at_least_0("early_stop.misses", loop.early_stop.misses);
+  at_least_0("data.pass", loop.data.pass);
 }
 
 }  // namespace
@@ -155,21 +177,36 @@ void check(const CheckpointRecord& record, const RecordInput& input) {
 std::string encode(const CheckpointRecord& record) {
   std::string bytes;
   RecordOutput output(bytes);
-  for_each_field(record, [&](const char* name, const auto& value) { output(cereal::make_nvp(name, value)); });
-  const std::vector<double> best = record.best ? std::vector{*record.best} : std::vector<double>();
-  output(cereal::make_nvp("best", best));
+  const auto put = [&](const char* name, const auto& value) { output(cereal::make_nvp(name, value)); };
+  for_each_field(record, put);
+  put("best", listed(record.best));
+  const std::vector<double> early_best = listed(record.loop.early_stop.best);
+  for_each_later_field(record, early_best, put);
+  put("tests.due", static_cast<uint64_t>(record.loop.tests.due ? 1 : 0));
   return bytes;
 }
 
-CheckpointRecord decode(const std::string& bytes, const std::string& file) {
+CheckpointRecord decode(const std::string& bytes, const std::string& file, const std::string& version) {
   CheckpointRecord record;
   RecordInput input(bytes, file);
-  for_each_field(record, [&](const char* name, auto& value) { input(cereal::make_nvp(name, value)); });
-  std::vector<double> best;
-  input(cereal::make_nvp("best", best));
+  const auto take = [&](const char* name, auto& value) { input(cereal::make_nvp(name, value)); };
+  const auto take_one = [&](const char* name, const std::vector<double>& list, std::optional<double>& to) {
+    if (list.size() > 1) input.fail_record("field \"", name, "\": expected at most 1 number, got ", list.size());
+    if (!list.empty()) to = list[0];
+  };
+  for_each_field(record, take);
+  std::vector<double> best, early_best;
+  take("best", best);
+  if (version != kFirstCheckpointVersion) {
+    for_each_later_field(record, early_best, take);
+    uint64_t due = 0;
+    take("tests.due", due);
+    if (due > 1) input.fail_record("field \"tests.due\": expected 0 or 1, got ", due);
+    record.loop.tests.due = due == 1;
+  }
   input.finish();
-  if (best.size() > 1) input.fail_record("field \"best\": expected at most 1 number, got ", best.size());
-  if (!best.empty()) record.best = best[0];
+  take_one("best", best, record.best);
+  take_one("early_stop.best", early_best, record.loop.early_stop.best);
   check(record, input);
   return record;
 }

@@ -27,12 +27,34 @@ struct PassSums {
   std::vector<std::vector<double>> metrics;  // the states of the metrics
 };
 
+// When the next test is made.
+struct TestState {
+  int64_t batches = 0;  // since the last one
+  bool due = false;     // the training ended before it could be made
+};
+
+// What early stopping has seen.
+struct EarlyStopState {
+  std::string watched;  // which value of which measurement; empty: none
+  std::optional<double> best;
+  int64_t misses = 0;  // measurements since the best one
+};
+
+// The first minibatch of a pass of the reader.
+struct DataDigest {
+  int64_t pass = 0;
+  std::string xxh3;  // of its samples (data_digest.h); empty: unknown
+};
+
 // The state of a training loop between two minibatches.
 struct LoopState {
   TrainingPlace place;
   double seconds = 0;  // since the pass began
   PassSums sums;       // of the pass; of the last one if the place is the beginning of a pass
   Machine::Carried carried;
+  TestState tests;
+  EarlyStopState early_stop;
+  DataDigest data;  // of the newest pass of the reader that began at its first sample
 };
 
 // Of one updater.
@@ -48,14 +70,19 @@ struct CheckpointRecord {
   double learning_rate = 0;
   LoopState loop;
   std::optional<double> best;  // the best value so far of the metric that chooses the best checkpoint
+  std::string best_watched;    // that metric, as in EarlyStopState; empty in version 1
+  uint64_t averaged = 0;       // updates that the averages of the parameters have seen
 };
 
-// The number of the record's layout, in the metadata of a checkpoint. It rises with each change.
-constexpr const char* kCheckpointVersion = "1";
+// The number of the record's layout, in the metadata of a checkpoint. It rises with each change. Version 1 ended with
+// `best`.
+constexpr const char* kCheckpointVersion = "2";
+constexpr const char* kFirstCheckpointVersion = "1";
 
 [[nodiscard]] std::string encode(const CheckpointRecord& record);
-// Decodes untrusted bytes: allocates at most a fixed multiple of them. Throws TN_BAD_DATA naming `file`, the field and
-// what was expected.
-[[nodiscard]] CheckpointRecord decode(const std::string& bytes, const std::string& file);
+// Decodes untrusted bytes of one of these versions: allocates at most a fixed multiple of them. Throws TN_BAD_DATA
+// naming `file`, the field and what was expected.
+[[nodiscard]] CheckpointRecord decode(const std::string& bytes, const std::string& file,
+                                      const std::string& version = kCheckpointVersion);
 
 }  // namespace tenon::host

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/folder.h"
 #include "host/training/checkpoint_file.h"
+#include "host/training/data_digest.h"
 #include "host/training/resume_check.h"
 
 namespace tenon::host {
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kBest = "best.safetensors";
+constexpr const char* kBestAverage = "best-average.safetensors";
 
 // "checkpoint-2-40.safetensors": 2 passes and 40 minibatches of the next one are done.
 std::string name_of(int64_t pass, int64_t batch) { return text("checkpoint-", pass, "-", batch, ".safetensors"); }
@@ -81,7 +83,7 @@ void check_stored(const CheckpointedTraining& training) {
 }  // namespace
 
 Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions options)
-    : training_(training), options_(std::move(options)) {
+    : training_(training), options_(std::move(options)), best_(options_.best_is_highest) {
   check(options_);
   check_stored(training_);
   if (options_.start != Start::kFresh) resume();
@@ -128,38 +130,49 @@ void Checkpoints::read(const fs::path& file) {
       training_.updater.read_states(set, [&](const Updater::StateValues& state) { checkpoint.read(state); });
   std::vector<UpdaterProgress> progress = {{record.steps, record.learning_rate}};
   for (size_t i = 1; i <= training_.updater.groups(); ++i) progress.push_back(checkpoint.group(i));
-  // The reader may refuse the place, and load the values, so that the reader goes back if that fails.
+  std::shared_ptr<Averages::Restored> averages;
+  if (training_.averages != nullptr)
+    averages = training_.averages->read([&](const Updater::StateValues& each) { checkpoint.read_average(each); });
+  // The reader may refuse the place, its data may have changed, and load the values: if one fails, it goes back.
+  Reader& reader = training_.reader;
   const TrainingPlace& place = record.loop.place;
-  const int64_t pass = training_.reader.pass(), position = training_.reader.position();
-  const bool moves = pass != place.reader_pass || position != place.reader_position;
-  if (moves) training_.reader.seek(place.reader_pass, place.reader_position);
+  const int64_t pass = reader.pass(), position = reader.position();
+  const auto move = [&](int64_t to_pass, int64_t to) {
+    if (reader.pass() != to_pass || reader.position() != to) reader.seek(to_pass, to);
+  };
   try {
+    if (options_.start != Start::kResumeInexactly) check_data(file.string(), record.loop.data);
+    move(place.reader_pass, place.reader_position);
     checkpoint.load(*set);
   } catch (...) {
-    if (moves) training_.reader.seek(pass, position);
+    move(pass, position);
     throw;
   }
   set->set_updates(record.updates);
   set->set_names(names_of_topology(checkpoint.topology()));
   training_.updater.adopt(states, progress);
-  best_ = record.best;
+  if (averages != nullptr) {
+    training_.averages->adopt(*averages, record.averaged, *training_.machine.parallel());
+    training_.averages->take_names();
+  }
+  const bool same = record.best_watched.empty() ? !training_.tests : record.best_watched == watched_best();
+  if (same) best_.set(record.best);
   last_ = place;
   resumed_ = record.loop;
 }
 
-std::optional<double> Checkpoints::value_of_best(const ResultSums& pass) const {
-  if (options_.best == "cost") return pass.cost();
-  for (const MetricValue& metric : pass.metrics())
-    if (metric.name == options_.best) return metric.value;
-  return std::nullopt;
+// Reads the minibatch of the digest again. A reader that cannot seek has to be at the right place anyway.
+void Checkpoints::check_data(const std::string& file, const DataDigest& data) const {
+  if (data.xxh3.empty()) return;
+  const std::optional<std::string> now = digest_again(training_.reader, data, training_.machine.set()->allocator());
+  if (now && *now != data.xxh3)
+    fail(TN_INVALID, SubjectName{file}, file, ": the data of the reader has changed: the first minibatch of its pass ",
+         data.pass + 1, " has the digest ", *now, ", ", data.xxh3,
+         " in the checkpoint; an inexact resume does not compare the data");
 }
 
-void Checkpoints::check_best(const ResultSums& pass) const {
-  if (options_.best.empty() || value_of_best(pass)) return;
-  std::vector<std::string> known = {"cost"};
-  for (const MetricValue& metric : pass.metrics()) known.push_back(metric.name);
-  fail(TN_INVALID, SubjectName{"best"}, "checkpoint: best is \"", options_.best, "\", which the training does not have",
-       suggestion(options_.best, known));
+void Checkpoints::check_best(const TestResult& measured) const {
+  if (!options_.best.empty()) require_value(options_.best, measured, "checkpoint", "best");
 }
 
 bool Checkpoints::is_due_after_batch() {
@@ -183,13 +196,13 @@ std::string Checkpoints::write(const LoopState& state) {
   return file.string();
 }
 
-void Checkpoints::keep_best(const ResultSums& pass, const LoopState& state) {
+void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) {
   if (options_.best.empty()) return;
-  const double value = value_of_best(pass).value_or(NAN);
-  const bool better = std::isfinite(value) && (!best_ || (options_.best_is_highest ? value > *best_ : value < *best_));
-  if (!better) return;
-  best_ = value;  // before the other checkpoint of this place, which contains it
+  // Before the other checkpoint of this place, which contains the value.
+  if (!best_.take(value_of(options_.best, measured).value_or(NAN))) return;
   write_file(options_.folder / kBest, state);
+  if (training_.averages == nullptr) return;
+  write_model_of(training_.files, options_.folder / kBestAverage, training_.topology, *training_.averages->set());
 }
 
 void Checkpoints::write_file(const fs::path& file, const LoopState& state) const {
@@ -201,8 +214,14 @@ void Checkpoints::write_file(const fs::path& file, const LoopState& state) const
   record.steps = progress[0].steps;
   record.learning_rate = progress[0].learning_rate;
   record.loop = state;
-  record.best = best_;
-  write_checkpoint(training_.files, file, training_.topology, *set, training_.updater.states(set), record,
+  record.best = best_.value();
+  record.best_watched = options_.best.empty() ? "" : watched_best();
+  std::vector<Updater::StateValues> averages;
+  if (training_.averages != nullptr) {
+    record.averaged = training_.averages->seen();
+    averages = training_.averages->values();
+  }
+  write_checkpoint(training_.files, file, training_.topology, *set, training_.updater.states(set), averages, record,
                    {progress.begin() + 1, progress.end()});
 }
 

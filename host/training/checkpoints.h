@@ -12,9 +12,11 @@
 #include "core/system.h"
 #include "core/topology.h"
 #include "host/readers/reader.h"
+#include "host/training/averages.h"
 #include "host/training/checkpoint_record.h"
 #include "host/training/training_loop.h"
 #include "host/training/updater_groups.h"
+#include "host/training/validation.h"
 
 namespace tenon::host {
 
@@ -40,6 +42,8 @@ struct CheckpointedTraining {
   Machine& machine;
   const UpdaterGroups& updater;
   Reader& reader;
+  Averages* averages;         // of the parameters; null: there are none
+  bool tests;                 // whether the best is that of tests, else of passes
   const Topology& topology;   // stored in the checkpoints; includes that of the machine
   const nlohmann::json& run;  // what must be equal in a training that resumes, besides the topology
 };
@@ -54,29 +58,33 @@ class Checkpoints {
   [[nodiscard]] const LoopState* resumed() const { return resumed_ ? &*resumed_ : nullptr; }
   [[nodiscard]] const std::string& resumed_from() const { return resumed_from_; }
   // Throws TN_INVALID if the training has no metric of the name that chooses the best checkpoint.
-  void check_best(const ResultSums& pass) const;
+  void check_best(const TestResult& measured) const;
 
   [[nodiscard]] bool is_due_after_batch();
   [[nodiscard]] bool is_due_after_pass(int64_t passes_done) const;
   // Writes a checkpoint, then removes the oldest beyond those kept. Returns its path; "" if the last one is of this
   // place already, or if the cost of the pass or a parameter is not finite: such a state must not replace good ones.
   std::string write(const LoopState& state);
-  // Writes the checkpoint "best" if this pass, which has ended, is the best so far.
-  void keep_best(const ResultSums& pass, const LoopState& state);
+  // Writes the checkpoint "best" if this pass, which has ended, or test is the best so far, and the averages of the
+  // parameters beside it as a model.
+  void keep_best(const TestResult& measured, const LoopState& state);
 
  private:
   void resume();
   void read(const std::filesystem::path& file);
   void write_file(const std::filesystem::path& file, const LoopState& state) const;
   void remove_oldest(const TrainingPlace& newest) const;
-  [[nodiscard]] std::optional<double> value_of_best(const ResultSums& pass) const;
+  void check_data(const std::string& file, const DataDigest& data) const;
+  [[nodiscard]] std::string watched_best() const {
+    return watched(options_.best, options_.best_is_highest, training_.tests);
+  }
 
   CheckpointedTraining training_;
   CheckpointOptions options_;
   std::optional<LoopState> resumed_;
   std::string resumed_from_;
   std::optional<TrainingPlace> last_;  // of the last checkpoint that was written or read
-  std::optional<double> best_;
+  Best best_;
   int64_t batches_ = 0;    // since the last checkpoint
   double written_at_ = 0;  // the time of the last one, or of the start
 };

@@ -7,7 +7,10 @@
 
 #include "core/attribute.h"
 #include "core/error.h"
+#include "host/training/averages.h"
 #include "host/training/checkpoints.h"
+#include "host/training/data_digest.h"
+#include "host/training/validation.h"
 
 namespace tenon::host {
 
@@ -147,11 +150,11 @@ namespace {
 
 // The minibatches of a run. The run begins with the first sample of the pass if the reader can seek. Otherwise it
 // continues in the middle of the pass or, if nothing is left of it, with the next pass. stay: it continues where the
-// reader is.
+// reader is. endless: the passes of the reader follow one another without an end.
 class Minibatches {
  public:
-  explicit Minibatches(const LoopInputs& inputs, bool stay = false)
-      : reader_(inputs.reader), minibatch_(inputs.minibatch) {
+  explicit Minibatches(const LoopInputs& inputs, bool stay = false, bool endless = false)
+      : reader_(inputs.reader), minibatch_(inputs.minibatch), endless_(endless) {
     if (stay || reader_.position() == 0) return;
     try {
       reader_.seek(reader_.pass(), 0);
@@ -161,11 +164,12 @@ class Minibatches {
     }
   }
 
-  // Reads the next minibatch and returns its number of samples, 0 at the end of a pass.
+  // Reads the next minibatch and returns its number of samples, 0 at the end of a pass; if endless, only if a whole
+  // pass has none.
   int64_t next() {
     minibatch_.clear();
     int64_t samples = reader_.next(minibatch_, reader_.batch());
-    if (samples == 0 && amid_) samples = reader_.next(minibatch_, reader_.batch());
+    if (samples == 0 && (amid_ || endless_)) samples = reader_.next(minibatch_, reader_.batch());
     amid_ = false;
     return samples;
   }
@@ -173,6 +177,7 @@ class Minibatches {
  private:
   Reader& reader_;
   SampleBlock& minibatch_;
+  const bool endless_;
   bool amid_ = false;  // the run begins in the middle of a pass and has read nothing yet
 };
 
@@ -190,38 +195,55 @@ void at_minibatch(int64_t pass, int64_t batch, const Step& step) {
 class Training {
  public:
   Training(const LoopInputs& inputs, const UpdaterGroups& updater, const EventHandler& handler,
-           Checkpoints* checkpoints)
+           const TrainingParts& parts)
       : inputs_(inputs),
         updater_(updater),
         handler_(handler),
-        checkpoints_(checkpoints),
+        checkpoints_(parts.checkpoints),
+        tests_(parts.tests),
+        early_stop_(parts.early_stop),
+        averages_(parts.averages),
+        averages_gate_(parts.averages_gate),
         feeder_(inputs.machine, inputs.reader.slots(), inputs.slot_map),
-        minibatches_(inputs, checkpoints != nullptr && checkpoints->resumed() != nullptr),
+        minibatches_(inputs, resumed() != nullptr, inputs.pass_batches > 0),
         pass_sums_(inputs.machine, inputs.registry),
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
     pass_began_ = inputs_.clock.now();
-    if (const LoopState* from = checkpoints == nullptr ? nullptr : checkpoints->resumed()) {
+    if (averages_ != nullptr && resumed() == nullptr) {
+      const SetWrite write(*averages_gate_);
+      averages_->begin(*inputs_.machine.parallel());
+    }
+    if (const LoopState* from = resumed()) {
       pass_ = from->place.pass;
       batch_ = from->place.batch;
       amid_ = batch_ > 0;
       pass_sums_.set(from->sums);
       inputs_.machine.set_carried(from->carried);
       pass_began_ -= from->seconds;
+      data_ = from->data;
+      if (tests_ != nullptr) tests_->set(from->tests);
+      if (early_stop_ != nullptr) early_stop_->set(from->early_stop);
     }
-    if (checkpoints_ != nullptr) checkpoints_->check_best(pass_sums_);
+    const TestResult measured = tests_ == nullptr ? pass_sums_.measured() : tests_->nothing();
+    if (checkpoints_ != nullptr) checkpoints_->check_best(measured);
+    if (early_stop_ != nullptr) early_stop_->check(measured);
     reach(pass_, batch_);
   }
 
   void run(int64_t passes) {
     bool going = send(EventKind::kBeginTraining, nullptr, checkpoints_ == nullptr ? "" : checkpoints_->resumed_from());
+    going = going && go_on();
     for (; going && pass_ < passes; ++pass_) going = run_pass();
     pass_ = std::max<int64_t>(pass_ - 1, 0);
     if (checkpoints_ != nullptr) save();
+    if (place_.pass >= passes) reason_ = Reason::kPasses;
     send(EventKind::kEndTraining, &pass_sums_);
   }
 
  private:
+  [[nodiscard]] const LoopState* resumed() const { return checkpoints_ == nullptr ? nullptr : checkpoints_->resumed(); }
+
   bool run_pass() {
     const bool amid = std::exchange(amid_, false);
     if (!amid) {
@@ -232,8 +254,12 @@ class Training {
     }
     bool going = send(EventKind::kBeginPass, amid ? &pass_sums_ : nullptr);
     for (; going; ++batch_) {
-      if (read() == 0) return end_pass();
-      going = run_iteration();
+      if (inputs_.pass_batches > 0 && batch_ >= inputs_.pass_batches) return end_pass();
+      if (read() == 0) {
+        if (inputs_.pass_batches > 0) fail(TN_BAD_DATA, "a pass of the reader has no samples");
+        return end_pass();
+      }
+      going = run_iteration() && go_on();
       if (going && checkpoints_ != nullptr && checkpoints_->is_due_after_batch()) going = save();
     }
     return false;
@@ -241,8 +267,13 @@ class Training {
 
   // Reads the next minibatch. If the reader fails, writes a checkpoint of the minibatches before.
   int64_t read() {
+    inputs_.machine.drop_outputs();
     try {
-      return minibatches_.next();
+      const int64_t samples = minibatches_.next();
+      // The first one of a pass of the reader. Only checkpoints need the digest.
+      if (checkpoints_ != nullptr && samples > 0 && inputs_.reader.position() == samples)
+        data_ = {inputs_.reader.pass(), digest_of(inputs_.minibatch)};
+      return samples;
     } catch (const Error&) {
       try {
         if (checkpoints_ != nullptr) save();
@@ -254,21 +285,52 @@ class Training {
 
   bool end_pass() {
     reach(pass_ + 1, 0);
-    const bool going = send(EventKind::kEndPass, &pass_sums_);
-    if (checkpoints_ == nullptr) return going;
-    checkpoints_->keep_best(pass_sums_, state());
-    return going && (!checkpoints_->is_due_after_pass(pass_ + 1) || save());
+    if (tests_ != nullptr) tests_->count_pass(pass_ + 1);
+    bool going = send(EventKind::kEndPass, &pass_sums_);
+    if (tests_ == nullptr && (checkpoints_ != nullptr || early_stop_ != nullptr)) judge(pass_sums_.measured());
+    going = going && go_on();
+    return going && (checkpoints_ == nullptr || !checkpoints_->is_due_after_pass(pass_ + 1) || save());
+  }
+
+  // Makes the test that is due. Returns false if the training is to end.
+  bool go_on() {
+    if (tests_ != nullptr && tests_->is_due()) {
+      const std::optional<TestResult> result = tests_->run();
+      if (!result) return is_going();
+      send(EventKind::kTest, *result);
+      judge(*result);
+    }
+    if (reason_ == Reason::kNone && early_stop_ != nullptr && early_stop_->is_over()) reason_ = Reason::kEarly;
+    return is_going();
+  }
+
+  // Takes a measurement of the parameters: of a test, or without tests of a pass.
+  void judge(const TestResult& measured) {
+    if (early_stop_ != nullptr) early_stop_->take(measured);
+    if (checkpoints_ != nullptr) checkpoints_->keep_best(measured, state());
   }
 
   // Notes the place between the minibatches that are done and the next one.
   void reach(int64_t pass, int64_t batch) { place_ = {pass, batch, inputs_.reader.pass(), inputs_.reader.position()}; }
   [[nodiscard]] LoopState state() const {
-    return {place_, inputs_.clock.now() - pass_began_, pass_sums_.sums(), inputs_.machine.carried()};
+    return {place_,
+            inputs_.clock.now() - pass_began_,
+            pass_sums_.sums(),
+            inputs_.machine.carried(),
+            tests_ == nullptr ? TestState{} : tests_->state(),
+            early_stop_ == nullptr ? EarlyStopState{} : early_stop_->state(),
+            data_};
   }
   // Writes a checkpoint of the place reached, unless there is one. Returns false if the handler asks to stop.
   bool save() {
     const std::string written = checkpoints_->write(state());
     return written.empty() || send(EventKind::kCheckpoint, nullptr, written);
+  }
+
+  void update_averages() {
+    const SetWrite write(*averages_gate_);
+    averages_->update(*inputs_.machine.parallel());
+    if (batch_ == 0) averages_->take_names();
   }
 
   bool run_iteration() {
@@ -280,7 +342,9 @@ class Training {
       updater_.update(inputs_.machine);
       inputs_.machine.commit(all_);
       if (batch_ == 0) feeder_.keep_names(*inputs_.machine.set());
+      if (averages_ != nullptr) update_averages();
     });
+    if (tests_ != nullptr) tests_->count_batch();
     batch_sums_.clear();
     batch_sums_.add(inputs_.machine);
     pass_sums_.add(inputs_.machine);
@@ -288,31 +352,48 @@ class Training {
     return send(EventKind::kEndIteration, &batch_sums_);
   }
 
-  // Calls the handler and applies the learning rate that it sets. Returns false if it asks to stop.
-  bool send(EventKind kind, const ResultSums* result, const std::string& checkpoint = {}) {
-    if (!handler_) return true;
+  // Calls the handler. Returns false if the training is to end: the handler asks to stop, or it is cancelled.
+  bool send(EventKind kind, const ResultSums* sums, const std::string& checkpoint = {}) {
+    if (!handler_) return is_going();
+    if (sums == nullptr) return send(kind, TestResult(), checkpoint);
+    return send(kind, sums->measured(), checkpoint);
+  }
+  bool send(EventKind kind, const TestResult& result, const std::string& checkpoint = {}) {
+    if (handler_) tell(kind, result, checkpoint);
+    return is_going();
+  }
+  [[nodiscard]] bool is_going() {
+    if (reason_ == Reason::kNone && inputs_.is_cancelled()) reason_ = Reason::kCancel;
+    return reason_ == Reason::kNone;
+  }
+
+  // Calls the handler and applies what it sets.
+  void tell(EventKind kind, const TestResult& result, const std::string& checkpoint) {
     Event event;
     event.kind = kind;
     event.checkpoint = checkpoint;
+    if (kind == EventKind::kEndTraining) event.reason = reason_;
     event.pass = pass_;
     event.batch = batch_;
     event.learning_rate = updater_.learning_rate();
     event.scheduled_rate = updater_.scheduled_rate(inputs_.machine.set());
-    event.seconds = inputs_.clock.now() - pass_began_;
-    if (result != nullptr) {
-      event.samples = result->samples();
-      event.cost = result->cost();
-      event.metrics = result->metrics();
-    }
+    event.seconds = kind == EventKind::kTest ? result.seconds : inputs_.clock.now() - pass_began_;
+    event.samples = result.samples;
+    event.cost = result.cost;
+    event.metrics = result.metrics;
     handler_(event);
     if (event.learning_rate != updater_.learning_rate()) updater_.set_learning_rate(event.learning_rate);
-    return !event.stop;
+    if (event.stop && reason_ == Reason::kNone) reason_ = Reason::kHandler;
   }
 
   const LoopInputs& inputs_;
   const UpdaterGroups& updater_;
   const EventHandler& handler_;
-  Checkpoints* checkpoints_;  // null: none are written
+  Checkpoints* const checkpoints_;  // these four: null if it has none
+  Tests* const tests_;
+  EarlyStop* const early_stop_;
+  Averages* const averages_;
+  SetGate* const averages_gate_;
   Feeder feeder_;
   Minibatches minibatches_;
   ResultSums pass_sums_, batch_sums_;
@@ -321,9 +402,12 @@ class Training {
   bool amid_ = false;  // resumed in the middle of a pass, which has not gone on yet
   double pass_began_ = 0;
   TrainingPlace place_;
+  DataDigest data_;
+  Reason reason_ = Reason::kNone;
 };
 
-// Calls `each` after the forward of every minibatch of one pass, until it returns false.
+// Calls `each` after the forward of every minibatch of one pass, until it returns false. Throws TN_CANCELLED if it is
+// cancelled.
 template <typename Each>
 void one_pass(const LoopInputs& inputs, Each&& each) {
   Feeder feeder(inputs.machine, inputs.reader.slots(), inputs.slot_map);
@@ -333,7 +417,9 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
   }
   inputs.machine.reset_carried();
   Minibatches minibatches(inputs);
-  for (int64_t batch = 0; minibatches.next() != 0; ++batch) {
+  for (int64_t batch = 0; inputs.pass_batches == 0 || batch < inputs.pass_batches; ++batch) {
+    if (inputs.is_cancelled()) fail(TN_CANCELLED, "cancelled after ", batch, " minibatches");
+    if (minibatches.next() == 0) return;
     at_minibatch(-1, batch, [&] {
       const SetRead read(inputs.gate);
       inputs.machine.forward(feeder.arrays(inputs.minibatch), FeedMode::kLent);
@@ -345,9 +431,9 @@ void one_pass(const LoopInputs& inputs, Each&& each) {
 }  // namespace
 
 void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
-           Checkpoints* checkpoints) {
+           const TrainingParts& parts) {
   if (passes < 0) fail(TN_INVALID, "passes is ", passes, "; expected at least 0");
-  Training(inputs, updater, handler, checkpoints).run(passes);
+  Training(inputs, updater, handler, parts).run(passes);
 }
 
 TestResult test(const LoopInputs& inputs) {

@@ -1,6 +1,7 @@
 // The loops over a reader: train, test, infer. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -24,8 +25,12 @@ enum class EventKind {
   kEndPass,
   kBeginIteration,
   kEndIteration,
-  kCheckpoint
+  kCheckpoint,
+  kTest
 };
+
+// Why a training ended, in the order of TN_REASON_*.
+enum class Reason { kNone, kPasses, kHandler, kCancel, kEarly };
 
 struct MetricValue {
   std::string name;  // "accuracy", or "<layer>.accuracy" if two metrics use that name
@@ -33,21 +38,31 @@ struct MetricValue {
 };
 
 // Legal order: BeginTraining (BeginPass (BeginIteration EndIteration)* EndPass)* EndTraining; a stopped training may
-// end inside a pass, without its EndPass. EndPass exactly when the reader ends a pass. Checkpoint comes after
-// EndIteration or EndPass, or before EndTraining. A resumed training begins with the pass, and in it the minibatch,
-// where the checkpoint was written.
+// end inside a pass, without its EndPass. EndPass when the reader ends a pass, or after pass_batches. Checkpoint comes
+// after EndIteration, EndPass or Test, or before EndTraining. Test comes after EndIteration or EndPass, or after
+// BeginTraining if the training that is resumed ended before it could test. A resumed training begins with the pass,
+// and in it the minibatch, where the checkpoint was written.
 struct Event {
   EventKind kind = EventKind::kBeginTraining;
   int64_t pass = 0, batch = 0, samples = 0;
   double cost = 0;  // mean over samples: of the minibatch, or of the pass so far
   std::vector<MetricValue> metrics;
-  double seconds = 0;         // since the pass began
-  double learning_rate = 0;   // before the schedule; may be changed by the handler
-  double scheduled_rate = 0;  // after the schedule: of the last update, else of the first
-  bool stop = false;          // may be set by the handler
-  std::string checkpoint;     // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
+  double seconds = 0;             // since the pass began; Test: that it took
+  double learning_rate = 0;       // before the schedule; may be changed by the handler
+  double scheduled_rate = 0;      // after the schedule: of the last update, else of the first
+  bool stop = false;              // may be set by the handler
+  std::string checkpoint;         // Checkpoint: the file written; BeginTraining: the one resumed from; else empty
+  Reason reason = Reason::kNone;  // EndTraining: why
 };
 using EventHandler = std::function<void(Event&)>;
+
+// Cost and metrics of a test, or of a pass of a training.
+struct TestResult {
+  double cost = 0;
+  int64_t samples = 0;
+  double seconds = 0;
+  std::vector<MetricValue> metrics;
+};
 
 // Cost and metrics, summed over minibatches.
 class ResultSums {
@@ -62,6 +77,7 @@ class ResultSums {
   // Throws TN_BAD_DATA if the sums are of other metrics; changes nothing then.
   void set(const PassSums& sums);
   [[nodiscard]] std::vector<MetricValue> metrics() const;
+  [[nodiscard]] TestResult measured() const { return {cost(), samples(), 0, metrics()}; }
 
  private:
   struct Metric {
@@ -105,21 +121,33 @@ struct LoopInputs {
   SampleBlock& minibatch;
   std::map<std::string, std::string> slot_map;  // see Feeder
   Clock& clock;
-  SetGate& gate;  // of the machine's set
+  SetGate& gate;             // of the machine's set
+  int64_t pass_batches = 0;  // minibatches of a pass; of test and infer at most; 0: as many as a pass of the reader has
+  const std::atomic<bool>* cancel = nullptr;  // set by other threads: ends the loop; null: nothing does
+
+  [[nodiscard]] bool is_cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 };
 
+class Averages;
 class Checkpoints;
+class EarlyStop;
+class Tests;
 
-// Trains until `passes` passes are done, counting those before a resume. checkpoints: null if none are written.
-void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
-           Checkpoints* checkpoints = nullptr);
-
-struct TestResult {
-  double cost = 0;
-  int64_t samples = 0;
-  double seconds = 0;
-  std::vector<MetricValue> metrics;
+// What a training does besides training. All are borrowed; null: not done.
+struct TrainingParts {
+  Checkpoints* checkpoints = nullptr;
+  Tests* tests = nullptr;
+  EarlyStop* early_stop = nullptr;
+  Averages* averages = nullptr;
+  SetGate* averages_gate = nullptr;  // of the set of the averages; with averages
 };
+
+// Trains until `passes` passes are done, counting those before a resume, or until the handler, a cancel or early
+// stopping ends it.
+void train(const LoopInputs& inputs, const UpdaterGroups& updater, int64_t passes, const EventHandler& handler,
+           const TrainingParts& parts = {});
+
+// Throws TN_CANCELLED if it is cancelled, like infer.
 TestResult test(const LoopInputs& inputs);
 
 // Runs one pass; calls `sink` with the machine after each minibatch. `sink` returns false to end early.

@@ -22,7 +22,7 @@ void save_updater(FileSystem& files, const std::filesystem::path& path, Updater&
   record.updates = set->updates();
   record.steps = updater.steps(set);
   record.learning_rate = updater.learning_rate();
-  write_checkpoint(files, path, topology, *set, updater.states(set), record);
+  write_checkpoint(files, path, topology, *set, updater.states(set), {}, record);
 }
 
 void load_updater(FileSystem& files, const std::filesystem::path& path, Updater& updater,

@@ -306,6 +306,49 @@ void read_checkpoint(Section& top, Job& job) {
   job.checkpoint = std::move(result);
 }
 
+void read_early_stop(Section& top, Job& job) {
+  const toml::table* table = top.table("early_stop");
+  if (table == nullptr) return;
+  Section section(*table, "[early_stop]", place_of(*table));
+  JobEarlyStop result;
+  result.place = section.place();
+  result.metric = section.string("metric").value_or(result.metric);
+  const auto mode = section.string("mode");
+  const auto patience = section.integer("patience", 1, INT64_MAX);
+  const auto delta = section.number("min_delta");
+  section.finish();
+  if (mode && *mode != "min" && *mode != "max") section.wrong("mode", *section.find("mode"), "\"min\" or \"max\"");
+  if (!mode && result.metric != "cost")
+    section.fail(section.place(), "key \"metric\": metric \"" + result.metric +
+                                      "\" needs key \"mode\": \"min\" or \"max\" is the best value");
+  if (!patience) section.missing("patience");
+  if (delta && !(*delta >= 0 && std::isfinite(*delta)))
+    section.wrong("min_delta", *section.find("min_delta"), "a number of at least 0");
+  result.best_is_highest = mode == "max";
+  result.patience = *patience;
+  result.min_delta = delta.value_or(0);
+  job.early_stop = std::move(result);
+}
+
+void read_average(Section& top, Job& job) {
+  const toml::table* table = top.table("average");
+  if (table == nullptr) return;
+  Section section(*table, "[average]", place_of(*table));
+  JobAverage result;
+  result.place = section.place();
+  const auto decay = section.number("decay");
+  const auto window = section.integer("window", 1, INT64_MAX);
+  result.begin = section.integer("begin", 0, INT64_MAX).value_or(0);
+  if (const auto save = section.string("save")) result.save = relative_to(job.directory, *save);
+  section.finish();
+  if (decay && !(*decay > 0 && *decay <= 1)) section.wrong("decay", *section.find("decay"), "a number in (0, 1]");
+  if (decay && window) section.fail(section.place(), "keys \"decay\" and \"window\" exclude each other");
+  if (!decay && !window) section.fail(section.place(), "key \"decay\" or \"window\" is missing");
+  result.decay = decay.value_or(1);
+  result.window = window.value_or(0);
+  job.average = std::move(result);
+}
+
 // Reads the key "init": a path, or a table with the key "file".
 void read_init(Section& top, Job& job) {
   const toml::node* node = top.find("init");
@@ -344,6 +387,8 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   if (job.directory.empty()) job.directory = ".";
   Section top(tree, "", path);
   job.passes = top.integer("passes", 1, INT64_MAX).value_or(1);
+  job.pass_batches = top.integer("pass_batches", 1, INT64_MAX).value_or(0);
+  const auto test_every = top.integer("test_every", 1, INT64_MAX);
   job.seed = top.integer("seed", 0, INT64_MAX).value_or(0);
   job.threads = top.integer("threads", 0, kMostThreads).value_or(0);
   job.device = top.string("device").value_or("");
@@ -358,6 +403,10 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   read_updater(top, job);
   read_updater_groups(top, job);
   read_checkpoint(top, job);
+  read_early_stop(top, job);
+  read_average(top, job);
+  // Early stopping watches the test data, if there are any.
+  job.test_every = test_every.value_or(job.early_stop && job.test ? 1 : 0);
   read_init(top, job);
   job.layers = layers_of(top);
   top.finish();

@@ -15,6 +15,7 @@
 #include <tenon/slot.h>
 #include <tenon/tenon_base.h>
 #include <tenon/tenon_reader.h>
+#include <tenon/tenon_training.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -249,7 +250,8 @@ TENON_API tn_status tn_machine_reset_carried(tn_host* host, tn_machine machine, 
 /* A layer's output of the last forward, borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values,
                                       tn_error* error);
-/* A parameter's gradient since the last update, borrowed until the next call on this machine. */
+/* A parameter's gradient since the last update, or, between an update and the next forward, the gradient that the
+ * update used. Borrowed until the next call on this machine. */
 TENON_API tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                                         tn_error* error);
 /* The row-sparse gradient of a parameter, such as an embedding table: the numbers of the rows with a gradient, int64
@@ -294,15 +296,25 @@ enum {
   TN_BEGIN_TRAINING = 0,
   TN_END_TRAINING = 1,
   TN_BEGIN_PASS = 2,
-  TN_END_PASS = 3, /* exactly when the reader ends a pass */
+  TN_END_PASS = 3, /* when the reader ends a pass, or after pass_batches minibatches */
   TN_BEGIN_ITERATION = 4,
   TN_END_ITERATION = 5,
-  TN_CHECKPOINT = 6 /* a checkpoint was written: after END_ITERATION or END_PASS, or before END_TRAINING */
+  TN_CHECKPOINT = 6, /* a checkpoint was written: after END_ITERATION, END_PASS or TEST, or before END_TRAINING */
+  TN_TEST = 7        /* tn_train_options.test was measured: after END_ITERATION or END_PASS */
+};
+
+/* Why a training ended. */
+enum {
+  TN_REASON_NONE = 0,    /* it has not ended */
+  TN_REASON_PASSES = 1,  /* all passes are done */
+  TN_REASON_HANDLER = 2, /* a handler set `stop` */
+  TN_REASON_CANCEL = 3,  /* tn_cancel_request */
+  TN_REASON_EARLY = 4    /* tn_early_stop_options: no improvement for `patience` measurements */
 };
 
 /* The argument of a handler, borrowed during the handler. END_ITERATION: cost and metrics of the minibatch; END_PASS
  * and END_TRAINING: of the last pass; BEGIN_PASS: of the part of the pass before the checkpoint, if the training
- * resumes in it. A handler may write learning_rate and stop. */
+ * resumes in it; TEST: of the test. A handler may write learning_rate and stop. */
 typedef struct tn_event {
   uint32_t size;
   int32_t kind;
@@ -313,10 +325,17 @@ typedef struct tn_event {
   const tn_metric* metrics;
   uint32_t metrics_count;
   int32_t stop;           /* set to 1: training ends after this event */
-  double seconds;         /* since the pass began */
+  double seconds;         /* since the pass began; TEST: that the test took */
   double learning_rate;   /* before the schedule */
   double scheduled_rate;  /* after it: the rate of the last update, or of the first one before that */
   const char* checkpoint; /* CHECKPOINT: the file; BEGIN_TRAINING: the file resumed from; else null */
+  /* The machine that trains: a handle for the calls that read, which is stale after the handler. Its outputs, cost,
+   * metrics and gradients are those of the last minibatch from END_ITERATION until the handler gets the next event
+   * but TEST and CHECKPOINT; else an output or gradient is TN_MISUSE. The gradients are those that the update used.
+   * Calls that change or release the machine return TN_MISUSE. */
+  tn_machine machine;
+  uint32_t reason; /* END_TRAINING: TN_REASON_*; else 0 */
+  uint32_t reserved;
 } tn_event;
 typedef void (*tn_event_handler)(void* user, tn_event* event);
 
@@ -351,7 +370,8 @@ typedef struct tn_checkpoint_options {
   int64_t every_batches; /* 0: not by minibatches; likewise below */
   int64_t every_passes;
   double every_seconds;
-  /* "cost" or a metric: after each pass whose value is the best so far, best.safetensors is written. null: off */
+  /* "cost" or a metric: after each pass whose value is the best so far, best.safetensors is written. null: off. With
+   * tn_train_options.test: of each test instead, and with averages the averaged model as best-average.safetensors. */
   const char* best;
   uint32_t best_is_highest; /* 0: the lowest value is the best */
   /* TN_START_*. A resume continues with the parameters, updater states, random numbers and samples that the training
@@ -385,6 +405,14 @@ typedef struct tn_train_options {
   const char* device;                      /* null: "cpu" */
   const char* const* immutable_parameters; /* train only: as in tn_machine_options */
   const tn_checkpoint_options* checkpoint; /* train only; null: no checkpoints */
+  /* 0: a pass of the training is one of the reader. n: a pass ends after n minibatches, and the next one continues
+   * where the reader is, through any number of its passes; for readers whose passes are endless or very long. A test
+   * or inference ends after n minibatches, or with the reader's pass if that is shorter. */
+  int64_t pass_batches;
+  tn_cancel* cancel;                       /* ends the call from another thread; null: nothing does */
+  const tn_test_options* test;             /* train only; null: no tests while it trains */
+  const tn_early_stop_options* early_stop; /* train only; null: it does not end early */
+  const tn_average_options* average;       /* train only; null: no averages of the parameters */
   /* Train only: updaters for groups of parameters. `updater` updates those that are in no group; learning_rate and
    * scheduled_rate of events are its own. Checkpoints hold the states of all. TN_INVALID names a parameter of two
    * groups, a name that no trained parameter has, or the group whose updater is given twice. */
@@ -402,8 +430,8 @@ typedef struct tn_test_result {
   const tn_metric* metrics; /* borrowed until this thread's next tn_test or tn_machine_metrics on the host */
 } tn_test_result;
 
-/* Trains for `passes` passes of the reader, or until a handler stops it. After a failure the parameters have the
- * values of the last complete update. */
+/* Trains for `passes` passes, or until a handler, a cancel token or early stopping ends it; then it returns TN_OK, and
+ * END_TRAINING has the reason. After a failure the parameters have the values of the last complete update. */
 TENON_API tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error);
 /* Measures cost and metrics over one pass; changes no parameters. Like tn_train and tn_infer it starts with the first
  * sample of a pass: a reader in the middle of a pass seeks back to its start, if it can. */

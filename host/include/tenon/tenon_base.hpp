@@ -406,6 +406,8 @@ class Owned {
     call(&state().handle);
     state().live = true;
   }
+  // Takes a handle that something else releases.
+  void borrow(Handle handle) { state().handle = handle; }
   // Drops a handle that another call made stale, without releasing it.
   void forget() {
     state().live = false;

@@ -59,6 +59,9 @@ TEST_F(TrainTest, EventsHaveTheDocumentedKeys) {
     else if (name == "begin_training")
       EXPECT_THAT(keys_of(event), ElementsAre("batch", "cost", "event", "learning_rate", "metrics", "pass", "passes",
                                               "samples", "seconds"));
+    else if (name == "end_training")
+      EXPECT_THAT(keys_of(event), ElementsAre("batch", "cost", "event", "learning_rate", "metrics", "pass", "reason",
+                                              "samples", "seconds"));
     else
       EXPECT_THAT(keys_of(event),
                   ElementsAre("batch", "cost", "event", "learning_rate", "metrics", "pass", "samples", "seconds"));

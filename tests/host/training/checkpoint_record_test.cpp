@@ -31,6 +31,11 @@ CheckpointRecord example() {
   record.loop.carried.samples = 2;
   record.loop.carried.values = {{std::byte{1}, std::byte{255}}, {}};
   record.best = -0.75;
+  record.best_watched = "test cost min";
+  record.averaged = 9;
+  record.loop.tests = {3, true};
+  record.loop.early_stop = {"auc max", 0.5, 2};
+  record.loop.data = {7, "0123456789abcdef0123456789abcdef"};
   return record;
 }
 
@@ -57,6 +62,15 @@ TEST(CheckpointRecord, IsReadAsWritten) {
   EXPECT_EQ(read.loop.carried.samples, 2);
   EXPECT_EQ(read.loop.carried.values, written.loop.carried.values);
   EXPECT_EQ(read.best, -0.75);
+  EXPECT_EQ(read.best_watched, "test cost min");
+  EXPECT_EQ(read.averaged, 9U);
+  EXPECT_EQ(read.loop.tests.batches, 3);
+  EXPECT_TRUE(read.loop.tests.due);
+  EXPECT_EQ(read.loop.early_stop.watched, "auc max");
+  EXPECT_EQ(read.loop.early_stop.best, 0.5);
+  EXPECT_EQ(read.loop.early_stop.misses, 2);
+  EXPECT_EQ(read.loop.data.pass, 7);
+  EXPECT_EQ(read.loop.data.xxh3, "0123456789abcdef0123456789abcdef");
   CheckpointRecord none = example();
   none.best.reset();
   EXPECT_EQ(decode(encode(none), "file").best, std::nullopt);
@@ -69,7 +83,10 @@ TEST(CheckpointRecord, HasTheDocumentedBytes) {
   record.updates = 0x0102030405060708;
   const std::string bytes = encode(record);
   EXPECT_EQ(bytes.substr(0, 18), std::string("\2\0\0\0\0\0\0\0{}\x08\x07\x06\x05\x04\x03\x02\x01", 18));
-  EXPECT_EQ(bytes.size(), 8U + 2 + 8 * 13 + 8) << "the text, 13 numbers and lengths, and the length of best";
+  constexpr size_t kFirst = 8 + 2 + 8 * 13 + 8;  // the text, 13 numbers and lengths, and the length of best
+  EXPECT_EQ(bytes.size(), kFirst + 8 * 9) << "9 numbers and lengths";
+  EXPECT_EQ(decode(bytes.substr(0, kFirst), "file", "1").updates, record.updates) << "version 1 ends with best";
+  EXPECT_EQ(error_of([&] { static_cast<void>(decode(bytes, "file", "1")); }).code(), TN_BAD_DATA);
 }
 
 TEST(CheckpointRecord, CutAnywhereIsRefused) {

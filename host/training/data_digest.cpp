@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/training/data_digest.h"
+
+#include "core/checksum.h"
+#include "core/error.h"
+
+namespace tenon::host {
+
+std::string digest_of(const SampleBlock& samples) {
+  Xxh3 hash;
+  for (const Column& column : samples.columns()) {
+    const ArrayView view = column.view();
+    const auto add = [&](const void* data, int64_t count, uint64_t element) {
+      hash.update(&count, sizeof count);
+      if (data != nullptr) hash.update(data, static_cast<uint64_t>(count) * element);
+    };
+    // The rows of all samples, in bytes: of a dense column one for each sample.
+    int64_t entries = column.samples();
+    if (view.storage != TN_DENSE) {
+      add(view.offsets[0], entries + 1, sizeof(int64_t));
+      entries = view.offsets[0][entries];
+      if (view.levels == 2) {
+        add(view.offsets[1], entries + 1, sizeof(int64_t));
+        entries = view.offsets[1][entries];
+      }
+    }
+    if (view.storage == TN_CSR) add(view.ids, entries, sizeof(int64_t));
+    add(view.data, entries, column.slot().bytes);
+  }
+  return hash.finish();
+}
+
+std::optional<std::string> digest_again(Reader& reader, const DataDigest& of,
+                                        const std::shared_ptr<Allocator>& allocator) {
+  try {
+    reader.seek(of.pass, 0);
+  } catch (const Error& error) {
+    if (error.code() == TN_UNSUPPORTED) return std::nullopt;
+    throw;
+  }
+  SampleBlock samples(reader.slots(), allocator);
+  reader.next(samples, reader.batch());
+  return digest_of(samples);
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,21 @@
+// The digest of the data that a training reads. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "host/readers/reader.h"
+#include "host/training/checkpoint_record.h"
+
+namespace tenon::host {
+
+using namespace core;
+
+// Returns XXH3 of samples: of every column's values, offsets and ids, in the order of the slots.
+[[nodiscard]] std::string digest_of(const SampleBlock& samples);
+
+// Reads the minibatch of a digest again and returns its digest now; empty if the reader cannot seek. Moves the reader.
+[[nodiscard]] std::optional<std::string> digest_again(Reader& reader, const DataDigest& of,
+                                                      const std::shared_ptr<Allocator>& allocator);
+
+}  // namespace tenon::host
