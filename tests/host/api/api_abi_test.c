@@ -2,6 +2,8 @@
  * these numbers: a line may be added at the end of a struct that grows, but lines must not change.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/tenon.h>
+#include <tenon/tenon_machine.h>
+#include <tenon/tenon_topology.h>
 
 #include "../../sdk/abi.h"
 
@@ -234,5 +236,67 @@ AT(tn_test_result, cost, 8);
 AT(tn_test_result, samples, 16);
 AT(tn_test_result, seconds, 24);
 AT(tn_test_result, metrics, 32);
+
+/* tenon/tenon_topology.h */
+FROZEN(tn_dimension, 32);
+AT(tn_dimension, extent, 0);
+AT(tn_dimension, factor, 8);
+AT(tn_dimension, added, 16);
+AT(tn_dimension, symbol, 24);
+AT(tn_dimension, reserved, 28);
+GROWS(tn_layer_info, 56);
+AT(tn_layer_info, size, 0);
+AT(tn_layer_info, output, 4);
+AT(tn_layer_info, name, 8);
+AT(tn_layer_info, type, 16);
+AT(tn_layer_info, role, 24);
+AT(tn_layer_info, plugin, 32);
+AT(tn_layer_info, inputs_count, 40);
+AT(tn_layer_info, outputs_count, 44);
+AT(tn_layer_info, parameters_count, 48);
+AT(tn_layer_info, reserved, 52);
+GROWS(tn_output_info, 280);
+AT(tn_output_info, size, 0);
+AT(tn_output_info, dtype, 4);
+AT(tn_output_info, storage, 8);
+AT(tn_output_info, levels, 12);
+AT(tn_output_info, rank, 16);
+AT(tn_output_info, reserved, 20);
+AT(tn_output_info, shape, 24);
+GROWS(tn_parameter_info, 96);
+AT(tn_parameter_info, size, 0);
+AT(tn_parameter_info, dtype, 4);
+AT(tn_parameter_info, name, 8);
+AT(tn_parameter_info, layer, 16);
+AT(tn_parameter_info, kind, 24);
+AT(tn_parameter_info, rank, 28);
+AT(tn_parameter_info, shape, 32);
+FROZEN(tn_rename, 16);
+AT(tn_rename, from, 0);
+AT(tn_rename, to, 8);
+GROWS(tn_copy_options, 32);
+AT(tn_copy_options, size, 0);
+AT(tn_copy_options, flags, 4);
+AT(tn_copy_options, renames, 8);
+AT(tn_copy_options, skip, 16);
+AT(tn_copy_options, renames_count, 24);
+AT(tn_copy_options, skip_count, 28);
+
+/* tenon/tenon_machine.h */
+GROWS(tn_forward_options, 8);
+AT(tn_forward_options, size, 0);
+AT(tn_forward_options, flags, 4);
+GROWS(tn_infer_options, 64);
+AT(tn_infer_options, size, 0);
+AT(tn_infer_options, outputs_count, 4);
+AT(tn_infer_options, outputs, 8);
+AT(tn_infer_options, parameters, 16);
+AT(tn_infer_options, feeds, 24);
+AT(tn_infer_options, feeds_count, 32);
+AT(tn_infer_options, flags, 36);
+AT(tn_infer_options, max_samples, 40);
+AT(tn_infer_options, device, 48);
+AT(tn_infer_options, compute, 56);
+AT(tn_infer_options, reserved, 60);
 
 int main(void) { return 0; }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <tenon/tenon_machine.hpp>
 
+#include "tests/support/native_layers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
@@ -259,6 +260,23 @@ TEST_F(Gradients, OfSequencesReachTheirRows) {
   }
 }
 
+// A kernel without backward would be chosen if only parameters counted.
+TEST_F(Gradients, OfDataLayersChooseKernelsWithBackward) {
+  const NativeLayers kernels({"whole", "forward_only"});
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  host.add_plugin(&kernels.plugin());
+  DataOptions options;
+  options.name = "x", options.shape = {2};
+  const Layer cost = host.layer("sum_cost", {host.layer("native_square", {host.data(options)})});
+  MachineOptions wanted;
+  wanted.max_samples = 8, wanted.training = true, wanted.flags = TN_MACHINE_DATA_GRADIENTS;
+  const Machine trained = host.machine(host.parameters({cost}, 1), {cost}, wanted);
+  trained.forward({feeds()[0]});
+  trained.backward();
+  const Floats slopes = numbers(data_gradient(trained, "x"));
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_FLOAT_EQ(slopes[i], 2 * x[i] / kSamples) << i;
+}
+
 // ---- gradients in
 
 // A model cut in two: the gradient of the second part's data layer is given to the first part's output.
@@ -305,6 +323,11 @@ TEST_F(Gradients, AreGivenForSeveralOutputs) {
   EXPECT_THAT(bias({}), testing::Each(0));
   // Of the values of a cost: as plain backward, times the samples.
   const Floats sum = bias({{cost_, {TN_F32, {kSamples}, of_cost.data()}}});
+  const Machine wide = machine(parameters_, {hidden_}, true, TN_MACHINE_GIVEN_GRADIENTS, TN_F64);
+  wide.forward({feeds()[0]});
+  backward_from(wide, {{hidden_, three}});  // float32 widens to the compute type
+  const std::vector<double> exact = numbers<double>(wide.gradient("hidden.bias"));
+  for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(exact[i], of_three[i], 1e-5);
   const Machine plain = machine(parameters_, {cost_}, true);
   plain.forward(feeds());
   plain.backward();
