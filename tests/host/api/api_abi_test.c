@@ -2,6 +2,7 @@
  * these numbers: a line may be added at the end of a struct that grows, but lines must not change.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/tenon.h>
+#include <tenon/tenon_updater.h>
 
 #include "../../sdk/abi.h"
 
@@ -176,7 +177,12 @@ AT(tn_checkpoint_options, reserved, 76);
 FROZEN(tn_feeding, 16);
 AT(tn_feeding, slot, 0);
 AT(tn_feeding, data_layer, 8);
-GROWS(tn_train_options, 112);
+FROZEN(tn_updater_group, 24);
+AT(tn_updater_group, updater, 0);
+AT(tn_updater_group, parameters, 8);
+AT(tn_updater_group, parameters_count, 16);
+AT(tn_updater_group, reserved, 20);
+GROWS(tn_train_options, 128);
 AT(tn_train_options, size, 0);
 AT(tn_train_options, outputs_count, 4);
 AT(tn_train_options, outputs, 8);
@@ -193,6 +199,9 @@ AT(tn_train_options, user, 80);
 AT(tn_train_options, device, 88);
 AT(tn_train_options, immutable_parameters, 96);
 AT(tn_train_options, checkpoint, 104);
+AT(tn_train_options, groups, 112);
+AT(tn_train_options, groups_count, 120);
+AT(tn_train_options, groups_reserved, 124);
 GROWS(tn_test_result, 40);
 AT(tn_test_result, size, 0);
 AT(tn_test_result, metrics_count, 4);
@@ -200,5 +209,16 @@ AT(tn_test_result, cost, 8);
 AT(tn_test_result, samples, 16);
 AT(tn_test_result, seconds, 24);
 AT(tn_test_result, metrics, 32);
+
+/* tenon/tenon_updater.h */
+FROZEN(tn_metrics, 8);
+AT(tn_metrics, index, 0);
+AT(tn_metrics, generation, 4);
+GROWS(tn_metrics_values, 32);
+AT(tn_metrics_values, size, 0);
+AT(tn_metrics_values, metrics_count, 4);
+AT(tn_metrics_values, cost, 8);
+AT(tn_metrics_values, samples, 16);
+AT(tn_metrics_values, metrics, 24);
 
 int main(void) { return 0; }
