@@ -4,6 +4,7 @@
 #include <tenon/tenon.h>
 #include <tenon/tenon_machine.h>
 #include <tenon/tenon_topology.h>
+#include <tenon/tenon_updater.h>
 
 #include "../../sdk/abi.h"
 
@@ -184,6 +185,12 @@ FROZEN(tn_feeding, 16);
 AT(tn_feeding, slot, 0);
 AT(tn_feeding, data_layer, 8);
 GROWS(tn_train_options, 152);
+FROZEN(tn_updater_group, 24);
+AT(tn_updater_group, updater, 0);
+AT(tn_updater_group, parameters, 8);
+AT(tn_updater_group, parameters_count, 16);
+AT(tn_updater_group, reserved, 20);
+GROWS(tn_train_options, 128);
 AT(tn_train_options, size, 0);
 AT(tn_train_options, outputs_count, 4);
 AT(tn_train_options, outputs, 8);
@@ -229,6 +236,9 @@ AT(tn_average_options, parameters, 8);
 AT(tn_average_options, decay, 16);
 AT(tn_average_options, window, 24);
 AT(tn_average_options, begin, 32);
+AT(tn_train_options, groups, 112);
+AT(tn_train_options, groups_count, 120);
+AT(tn_train_options, groups_reserved, 124);
 GROWS(tn_test_result, 40);
 AT(tn_test_result, size, 0);
 AT(tn_test_result, metrics_count, 4);
@@ -298,5 +308,16 @@ AT(tn_infer_options, max_samples, 40);
 AT(tn_infer_options, device, 48);
 AT(tn_infer_options, compute, 56);
 AT(tn_infer_options, reserved, 60);
+
+/* tenon/tenon_updater.h */
+FROZEN(tn_metrics, 8);
+AT(tn_metrics, index, 0);
+AT(tn_metrics, generation, 4);
+GROWS(tn_metrics_values, 32);
+AT(tn_metrics_values, size, 0);
+AT(tn_metrics_values, metrics_count, 4);
+AT(tn_metrics_values, cost, 8);
+AT(tn_metrics_values, samples, 16);
+AT(tn_metrics_values, metrics, 24);
 
 int main(void) { return 0; }

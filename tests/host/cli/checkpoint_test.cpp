@@ -114,7 +114,7 @@ TEST_F(CheckpointTest, MistakesInUpdaterGroupsNameTheGroup) {
               AllOf(HasSubstr("updater group 1: the machine trains no parameter \"hiden\"")));
   write("job.toml", job() + group + "parameters = [\"hidden\"]\nmomentun = 1\n");
   EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml"}),
-              AllOf(HasSubstr("job.toml:55: [[updater_group]] 1: "), HasSubstr("did you mean \"momentum\"?")));
+              AllOf(HasSubstr("job.toml:52: [[updater_group]] 1: "), HasSubstr("did you mean \"momentum\"?")));
 }
 
 TEST_F(CheckpointTest, ResumeFromNamesACheckpoint) {
