@@ -107,13 +107,22 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
 
 // The checkpoints of one call of tn_train, and what they borrow.
 struct Saving {
-  Saving(Host& host, const tn_train_options& given, const Run& run, Updater& updater, Averages* averages)
-      : options(api::sized(given.checkpoint, "options.checkpoint")),
+  // measured: the values among which `best` must be.
+  Saving(Host& host, const tn_train_options& given, const Run& run, Updater& updater, Averages* averages,
+         const TestResult& measured)
+      : options(checked(*given.checkpoint, measured)),
         topology(stored(host, run)),
         description(run_of(given, run, **run.reader, updater, averages)),
         checkpoints({*host.files, *host.clock, *run.machine, updater, run.request->reader, averages,
                      given.test != nullptr, topology, description},
                     checkpoint_options(options)) {}
+
+  // Checks before a resume, which changes the parameters.
+  static tn_checkpoint_options checked(const tn_checkpoint_options& given, const TestResult& measured) {
+    const tn_checkpoint_options options = api::sized(&given, "options.checkpoint");
+    if (options.best != nullptr && *options.best != '\0') require_value(options.best, measured, "checkpoint", "best");
+    return options;
+  }
 
   // Returns the topology of the outputs that the application wants stored, and of those that are trained.
   [[nodiscard]] Topology stored(Host& host, const Run& run) const {
@@ -139,8 +148,10 @@ class Parts {
   Parts(Host& host, const tn_train_options& given, const Run& run, Updater& updater) {
     if (given.average != nullptr) add_averages(host, given);
     if (given.test != nullptr) add_tests(host, given);
-    if (given.early_stop != nullptr) add_early_stop(given);
-    if (given.checkpoint != nullptr) saving_.emplace(host, given, run, updater, averages_ ? &*averages_ : nullptr);
+    const TestResult measured = tests_ ? tests_->nothing() : ResultSums(*run.machine, host.registry).measured();
+    if (given.early_stop != nullptr) add_early_stop(given, measured);
+    if (given.checkpoint != nullptr)
+      saving_.emplace(host, given, run, updater, averages_ ? &*averages_ : nullptr, measured);
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
@@ -181,11 +192,12 @@ class Parts {
     }
     tests_.emplace(*test_run_.request, TestSchedule{options.every_passes, options.every_batches});
   }
-  void add_early_stop(const tn_train_options& given) {
+  void add_early_stop(const tn_train_options& given, const TestResult& measured) {
     const tn_early_stop_options options = api::sized(given.early_stop, "options.early_stop");
     early_stop_.emplace(EarlyStopOptions{api::string(options.metric, "options.early_stop.metric"),
                                          options.best_is_highest != 0, options.patience, options.min_delta},
                         given.test != nullptr);
+    early_stop_->check(measured);
   }
 
   std::optional<Averages> averages_;

@@ -208,7 +208,6 @@ class Training {
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
     pass_began_ = inputs_.clock.now();
-    if (averages_ != nullptr && resumed() == nullptr) averages_->begin(*inputs_.machine.parallel());
     if (const LoopState* from = resumed()) {
       pass_ = from->place.pass;
       batch_ = from->place.batch;
@@ -220,9 +219,7 @@ class Training {
       if (tests_ != nullptr) tests_->set(from->tests);
       if (early_stop_ != nullptr) early_stop_->set(from->early_stop);
     }
-    const TestResult measured = tests_ == nullptr ? pass_sums_.measured() : tests_->nothing();
-    if (checkpoints_ != nullptr) checkpoints_->check_best(measured);
-    if (early_stop_ != nullptr) early_stop_->check(measured);
+    if (averages_ != nullptr && resumed() == nullptr) averages_->begin(*inputs_.machine.parallel());
     reach(pass_, batch_);
   }
 
