@@ -142,13 +142,22 @@ CheckpointOptions checkpoint_options(const tn_checkpoint_options& given) {
 
 // The checkpoints of one call of tn_train, and what they borrow.
 struct Saving {
-  Saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters, Averages* averages)
-      : options(api::sized(given.checkpoint, "options.checkpoint")),
+  // measured: the values among which `best` must be.
+  Saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters, Averages* averages,
+         const TestResult& measured)
+      : options(checked(*given.checkpoint, measured)),
         topology(stored(host, run)),
         description(run_of(given, run, *run.reader, updaters, averages)),
         checkpoints({*host.files, *host.clock, *run.machine->machine, updaters, run.request->reader, averages,
                      given.test != nullptr, topology, description},
                     checkpoint_options(options)) {}
+
+  // Checks before a resume, which changes the parameters.
+  static tn_checkpoint_options checked(const tn_checkpoint_options& given, const TestResult& measured) {
+    const tn_checkpoint_options options = api::sized(&given, "options.checkpoint");
+    if (options.best != nullptr && *options.best != '\0') require_value(options.best, measured, "checkpoint", "best");
+    return options;
+  }
 
   // Returns the topology of the outputs that the application wants stored, and of those that are trained.
   [[nodiscard]] Topology stored(Host& host, const Run& run) const {
@@ -174,8 +183,9 @@ class Parts {
   Parts(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters) {
     if (given.average != nullptr) add_averages(host, given, run);
     if (given.test != nullptr) add_tests(host, given);
-    if (given.early_stop != nullptr) add_early_stop(given);
-    if (given.checkpoint != nullptr) add_saving(host, given, run, updaters);
+    const TestResult measured = tests_ ? tests_->nothing() : ResultSums(*run.machine->machine, host.registry).measured();
+    if (given.early_stop != nullptr) add_early_stop(given, measured);
+    if (given.checkpoint != nullptr) add_saving(host, given, run, updaters, measured);
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
@@ -219,19 +229,21 @@ class Parts {
     }
     tests_.emplace(*test_run_.request, TestSchedule{options.every_passes, options.every_batches});
   }
-  void add_early_stop(const tn_train_options& given) {
+  void add_early_stop(const tn_train_options& given, const TestResult& measured) {
     const tn_early_stop_options options = api::sized(given.early_stop, "options.early_stop");
     early_stop_.emplace(EarlyStopOptions{api::string(options.metric, "options.early_stop.metric"),
                                          options.best_is_highest != 0, options.patience, options.min_delta},
                         given.test != nullptr);
+    early_stop_->check(measured);
   }
 
   // A resume replaces the values of the set and of its averages.
-  void add_saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters) {
+  void add_saving(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters,
+                  const TestResult& measured) {
     const SetWrite write(run.parameters->gate);
     std::optional<SetWrite> write_averages;
     if (averaged_) write_averages.emplace(averaged_->gate);
-    saving_.emplace(host, given, run, updaters, averages_ ? &*averages_ : nullptr);
+    saving_.emplace(host, given, run, updaters, averages_ ? &*averages_ : nullptr, measured);
   }
 
   std::shared_ptr<HeldParameters> averaged_;  // null: no averages

@@ -171,10 +171,6 @@ void Checkpoints::check_data(const std::string& file, const DataDigest& data) co
          " in the checkpoint; an inexact resume does not compare the data");
 }
 
-void Checkpoints::check_best(const TestResult& measured) const {
-  if (!options_.best.empty()) require_value(options_.best, measured, "checkpoint", "best");
-}
-
 bool Checkpoints::is_due_after_batch() {
   ++batches_;
   return (options_.every_batches > 0 && batches_ >= options_.every_batches) ||

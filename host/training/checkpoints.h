@@ -29,7 +29,7 @@ struct CheckpointOptions {
   int64_t every_batches = 0, every_passes = 0;  // 0: not by these
   double every_seconds = 0;
   int64_t keep = 3;              // the newest checkpoints that stay
-  std::string best;              // "cost" or a metric, of a pass; empty: none
+  std::string best;              // "cost" or a metric, of a test or pass; empty: none
   bool best_is_highest = false;  // else the lowest
   Start start = Start::kFresh;
   std::filesystem::path from;  // the checkpoint to resume from; empty: the newest in the folder
@@ -57,8 +57,6 @@ class Checkpoints {
   // Return the state to continue from, null after a fresh start, and the file that it was read from.
   [[nodiscard]] const LoopState* resumed() const { return resumed_ ? &*resumed_ : nullptr; }
   [[nodiscard]] const std::string& resumed_from() const { return resumed_from_; }
-  // Throws TN_INVALID if the training has no metric of the name that chooses the best checkpoint.
-  void check_best(const TestResult& measured) const;
 
   [[nodiscard]] bool is_due_after_batch();
   [[nodiscard]] bool is_due_after_pass(int64_t passes_done) const;

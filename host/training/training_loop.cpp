@@ -210,10 +210,6 @@ class Training {
         batch_sums_(inputs.machine, inputs.registry) {
     feeder_.check_names(*inputs.machine.set());
     pass_began_ = inputs_.clock.now();
-    if (averages_ != nullptr && resumed() == nullptr) {
-      const SetWrite write(*averages_gate_);
-      averages_->begin(*inputs_.machine.parallel());
-    }
     if (const LoopState* from = resumed()) {
       pass_ = from->place.pass;
       batch_ = from->place.batch;
@@ -225,9 +221,7 @@ class Training {
       if (tests_ != nullptr) tests_->set(from->tests);
       if (early_stop_ != nullptr) early_stop_->set(from->early_stop);
     }
-    const TestResult measured = tests_ == nullptr ? pass_sums_.measured() : tests_->nothing();
-    if (checkpoints_ != nullptr) checkpoints_->check_best(measured);
-    if (early_stop_ != nullptr) early_stop_->check(measured);
+    if (averages_ != nullptr && resumed() == nullptr) begin_averages();
     reach(pass_, batch_);
   }
 
@@ -325,6 +319,11 @@ class Training {
   bool save() {
     const std::string written = checkpoints_->write(state());
     return written.empty() || send(EventKind::kCheckpoint, nullptr, written);
+  }
+
+  void begin_averages() {
+    const SetWrite write(*averages_gate_);
+    averages_->begin(*inputs_.machine.parallel());
   }
 
   void update_averages() {

@@ -199,6 +199,36 @@ TEST_F(Validation, AResumeMakesTheSameTests) {
   }
 }
 
+// Requests a cancel while the first test reads.
+TEST_F(Validation, ACancelledTestIsRepeatedByTheResume) {
+  struct Cancelling : Count {
+    Cancel cancel;
+    void read(int64_t index, Sample& sample) const {
+      Count::read(index, sample);
+      cancel.request();
+    }
+  };
+  const TemporaryFolder folder;
+  TrainOptions whole = tested(2, 0, 2);
+  train(whole);
+  const std::vector<Told> expected = told_;
+  TrainOptions first = tested(2, 0, 2);
+  first.cancel = Cancel::make();
+  first.test->reader = host_.reader({{"x", TN_F32, {1}}}, Cancelling{{1}, first.cancel}).batch(7);
+  first.checkpoint.emplace();
+  first.checkpoint->folder = folder.file("saves");
+  train(first);
+  EXPECT_THAT(told_, SizeIs(0));
+  EXPECT_EQ(reason_, TN_REASON_CANCEL);
+  TrainOptions rest = tested(2, 0, 2);
+  rest.checkpoint = first.checkpoint;
+  rest.checkpoint->start = TN_START_RESUME;
+  train(rest);
+  ASSERT_THAT(told_, SizeIs(expected.size()));
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(told_[i].cost, expected[i].cost);
+  EXPECT_EQ(values(rest), values(whole));
+}
+
 TEST_F(Validation, AnEndedTrainingStaysEnded) {
   const TemporaryFolder folder;
   TrainOptions options = tested(100, 1, 0);
@@ -221,6 +251,16 @@ TEST_F(Validation, AnEndedTrainingStaysEnded) {
   again.checkpoint->start = TN_START_RESUME;
   train(again);
   EXPECT_THAT(told_, SizeIs(2)) << "two more";
+  for (const bool best : {false, true}) {  // refused before the checkpoint is read
+    again = tested(100, 1, 0);
+    again.checkpoint = options.checkpoint;
+    again.checkpoint->start = TN_START_RESUME;
+    if (best) again.checkpoint->best = "nothing";
+    again.early_stop = options.early_stop;
+    if (!best) again.early_stop->metric = "nothing";
+    EXPECT_THAT(refusal([&] { train(again); }, TN_INVALID), HasSubstr("is \"nothing\", which the training does not"));
+    EXPECT_THAT(values(again), ElementsAre(1, 0));
+  }
 }
 
 TEST_F(Validation, BadOptionsAreRefused) {
