@@ -13,6 +13,9 @@ using namespace tenon;
 
 namespace {
 
+using Sizes = std::vector<int64_t>;
+using Numbers = std::vector<double>;
+
 // The case of `type` with rows of `shape`, like rows of `like`. fixed: the numbers of a row; empty: the parameter.
 LayerCase repeated(const std::string& type, const std::vector<int64_t>& like, const std::vector<int64_t>& shape,
                    const std::vector<double>& fixed = {}) {
@@ -33,14 +36,14 @@ TEST(Operands, ParameterLikeARow) { EXPECT_GT(check_layer(repeated("parameter", 
 
 TEST(Operands, ParameterOfAnotherShape) {
   LayerCase layer = repeated("parameter", {3}, {5, 2});
-  layer.attributes = {{"shape", {5, 2}}};
+  layer.attributes = {{"shape", Sizes{5, 2}}};
   EXPECT_GT(check_layer(layer), 0);
 }
 
 TEST(Operands, OneNumberForEachSample) {
   EXPECT_GT(check_layer(repeated("parameter", {}, {})), 0);
   LayerCase layer = repeated("parameter", {4}, {});
-  layer.attributes = {{"shape", std::vector<int64_t>{}}};
+  layer.attributes = {{"shape", Sizes{}}};
   EXPECT_GT(check_layer(layer), 0);
 }
 
@@ -55,7 +58,7 @@ TEST(Operands, OnRowsOfSequences) { EXPECT_GT(check_layer(on_rows(repeated("para
 
 TEST(Operands, Constant) {
   LayerCase layer = repeated("constant", {2}, {3}, {0.5, -2, 3});
-  layer.attributes = {{"shape", 3}, {"value", {0.5, -2.0, 3.0}}};
+  layer.attributes = {{"shape", 3}, {"value", Numbers{0.5, -2, 3}}};
   EXPECT_GT(check_layer(layer), 0);
   layer = repeated("constant", {2, 2}, {2, 2}, {7, 7, 7, 7});
   layer.attributes = {{"value", 7}};
@@ -82,7 +85,7 @@ TEST(Operands, NumbersOfLikeAreNotRead) {
   const float numbers[] = {kBad, kBad, kBad, kBad, kBad, kBad};
   machine.forward({{"x", {TN_F32, {3, 2}, numbers}}});
   machine.backward();
-  const auto* const y = static_cast<const float*>(machine.output("p").data);
+  const auto* const y = static_cast<const float*>(machine.output(p).data);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(y[i], 1.5F);
   const auto* const gradient = static_cast<const float*>(machine.gradient("p.value").data);
   EXPECT_TRUE(gradient[0] > 0 && gradient[0] == gradient[1]);
@@ -106,12 +109,12 @@ TEST(Operands, RefuseWrongInput) {
   };
   expect(refusal("parameter", {}, {}), "input \"like\" is missing");
   expect(refusal("parameter", {none}, {}), "has no elements");
-  expect(refusal("parameter", {x}, {{"shape", {3, 0}}}), "\"shape\"");
-  expect(refusal("parameter", {x}, {{"shape", {1, 1, 1, 1, 1, 1, 1, 1}}}), "more than 7 dimensions");
-  expect(refusal("parameter", {x}, {{"shape", {int64_t{1} << 40, int64_t{1} << 40}}}), "more than 2^63 - 1");
+  expect(refusal("parameter", {x}, {{"shape", Sizes{3, 0}}}), "\"shape\"");
+  expect(refusal("parameter", {x}, {{"shape", Sizes(8, 1)}}), "more than 7 dimensions");
+  expect(refusal("parameter", {x}, {{"shape", Sizes(2, int64_t{1} << 40)}}), "more than 2^63 - 1");
   expect(refusal("constant", {x}, {}), "\"value\"");
-  expect(refusal("constant", {x}, {{"value", {1.0, 2.0, 3.0}}}), "has 3 numbers; expected 1 or 2");
-  expect(refusal("constant", {x}, {{"value", {1e300, 0.0}}}), "float32 cannot hold");
+  expect(refusal("constant", {x}, {{"value", Numbers{1, 2, 3}}}), "has 3 numbers; expected 1 or 2");
+  expect(refusal("constant", {x}, {{"value", Numbers{1e300, 0}}}), "float32 cannot hold");
   expect(refusal("constant", {x}, {{"value", std::nan("")}}), "\"value\"");
 }
 
