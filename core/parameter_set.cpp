@@ -207,6 +207,17 @@ std::shared_ptr<ParameterSet> ParameterSet::declare(const std::vector<ParameterD
   return set;
 }
 
+// Merges the initializer of a second declaration of a new entry.
+void ParameterSet::share_first_values(FirstValues& first, const ParameterDeclaration& second) {
+  if (!second.initializer_stated) return;
+  const tn_initializer &a = first.initializer, &b = second.initializer;
+  const bool equal = a.kind == b.kind && a.a == b.a && a.b == b.b;
+  if (!first.owner.empty() && !equal)
+    fail_parameter(TN_INVALID, second.name, "\"", second.name, "\" cannot be shared: layers \"", first.owner,
+                   "\" and \"", second.owner, "\" set different initializers");
+  first = {second.initializer, second.owner};
+}
+
 ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclaration>& declarations) const {
   Layout layout{entries_, by_name_, slabs_, {}};
   NewSlab parameters, buffers;
@@ -217,6 +228,8 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
     const auto [known, fresh] = layout.by_name.emplace(entry.name, layout.entries.size());
     if (!fresh) {
       share(layout.entries[known->second], entry, known->second < entries_.size());
+      if (known->second >= entries_.size())
+        share_first_values(layout.first_values[known->second - entries_.size()], declaration);
       continue;
     }
     const std::string size = "size of the set at " + described(declaration);
@@ -226,7 +239,7 @@ ParameterSet::Layout ParameterSet::extended(const std::vector<ParameterDeclarati
     (void)checked_multiply(slab.elements, uint64_t{sizeof(float)}, size.c_str());
     slab.used = true;
     layout.entries.push_back(std::move(entry));
-    layout.initializers.push_back(declaration.initializer);
+    layout.first_values.push_back({declaration.initializer, declaration.initializer_stated ? declaration.owner : ""});
   }
   for (NewSlab* slab : {&parameters, &buffers}) {
     slab->number = layout.slabs.size();
@@ -265,12 +278,12 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
   if (!has_values_) fail(TN_MISUSE, "a set of parameters that was only declared cannot be extended");
   // Prepares the next state in copies, so that a failure leaves the set unchanged.
   Layout layout = extended(declarations);
-  if (layout.initializers.empty()) return;
+  if (layout.first_values.empty()) return;
   std::vector<Buffer> memory = memory_for(layout.slabs, memory_.size(), layout.entries);
   for (size_t i = entries_.size(); i < layout.entries.size(); ++i) {
     const ParameterEntry& entry = layout.entries[i];
     if (entry.count == 0) continue;
-    initialize(layout.initializers[i - entries_.size()], Philox(seed, stream_of(entry.name)),
+    initialize(layout.first_values[i - entries_.size()].initializer, Philox(seed, stream_of(entry.name)),
                layout.slabs[entry.slab].data + entry.offset, entry.count);
   }
   take(std::move(layout), std::move(memory));

@@ -41,8 +41,9 @@ struct ParameterDeclaration {
   std::vector<int64_t> shape;  // at most TN_MAX_RANK dimensions; empty: one element
   tn_dtype dtype = TN_F32;     // TN_COMPUTE means TN_F32, the type of stored values
   tn_initializer initializer = {};
-  bool buffer = false;  // stored with the model, not trained
-  std::string owner;    // name of the layer, for messages
+  bool initializer_stated = false;  // by the user of the layer, not by its type
+  bool buffer = false;              // stored with the model, not trained
+  std::string owner;                // name of the layer, for messages
   Multipliers multipliers;
   int32_t merge = TN_MERGE_MEAN;  // of a buffer
 };
@@ -71,8 +72,9 @@ class ParameterSet {
  public:
   // Creates and initialises entries in the order of their first declaration. The values of an entry depend on `seed`
   // and its name only. Declarations of one name share an entry. They must agree in shape, type, kind and merge, and in
-  // every multiplier that several of them state; otherwise throws TN_INVALID naming both layers. The first declaration
-  // determines the initializer. Throws TN_UNSUPPORTED for a type other than fp32.
+  // every multiplier and initializer that several of them state; otherwise throws TN_INVALID naming both layers. The
+  // first declaration that states an initializer determines it; if none does, the first declaration. Throws
+  // TN_UNSUPPORTED for a type other than fp32.
   static std::shared_ptr<ParameterSet> create(const std::vector<ParameterDeclaration>& declarations, uint64_t seed,
                                               std::shared_ptr<Allocator> allocator);
   // Creates the same entries without memory and values. A declared set is enough to plan a machine, and to check a
@@ -133,15 +135,20 @@ class ParameterSet {
 
  private:
   // The next state of the set: entries, slabs (new ones without memory), and the initializers of new entries.
+  struct FirstValues {
+    tn_initializer initializer = {};
+    std::string owner;  // the layer that states it; empty if none
+  };
   struct Layout {
     std::vector<ParameterEntry> entries;
     std::map<std::string, size_t> by_name;
     std::vector<ParameterSlab> slabs;
-    std::vector<tn_initializer> initializers;
+    std::vector<FirstValues> first_values;
   };
 
   explicit ParameterSet(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
 
+  static void share_first_values(FirstValues& first, const ParameterDeclaration& second);
   // Returns the set extended by `declarations`, with new slabs not allocated yet.
   [[nodiscard]] Layout extended(const std::vector<ParameterDeclaration>& declarations) const;
   [[nodiscard]] std::vector<Buffer> memory_for(std::vector<ParameterSlab>& slabs, size_t first,

@@ -133,6 +133,7 @@ std::vector<ParameterDeclaration> Topology::declarations() const {
     for (const Dim& dim : parameter.spec.shape) declaration.shape.push_back(dim.offset);
     declaration.dtype = parameter.spec.dtype == TN_COMPUTE ? TN_F32 : parameter.spec.dtype;
     declaration.initializer = parameter.initializer;
+    declaration.initializer_stated = parameter.initializer_stated;
     declaration.buffer = buffer;
     declaration.merge = parameter.merge;
     declaration.owner = layer.name;

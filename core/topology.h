@@ -52,6 +52,7 @@ struct LayerParameter {
   std::string name;  // full: "hidden.weight"
   Spec spec;
   tn_initializer initializer = {};
+  bool initializer_stated = false;  // by the user; else it is that of plan
   uint32_t flags = 0;
   bool sparse_declared = false;   // whether plan allowed a row-sparse gradient; flags say whether the user does, too
   int32_t merge = TN_MERGE_MEAN;  // of a buffer

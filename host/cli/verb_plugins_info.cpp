@@ -76,7 +76,7 @@ const char* common_attributes(const Kind& kind) {
   if (word == "layer")
     return "  and, as every layer: act, drop_rate, coefficient (of costs), parameter_name, "
            "param.<suffix>.rate_multiplier, "
-           "param.<suffix>.decay_multiplier, param.<suffix>.sparse";
+           "param.<suffix>.decay_multiplier, param.<suffix>.init, param.<suffix>.sparse";
   if (word == "updater") return "  and, as every updater: schedule, clip_norm, clip_value, l1, l2";
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "host/layers/initializers.h"
 #include "host/layers/renames.h"
 
 namespace tenon::host {
@@ -57,7 +58,8 @@ void check_setting(const ParameterSetting& setting, const std::string& name, con
   if (std::find(suffixes.begin(), suffixes.end(), setting.suffix) == suffixes.end())
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": no parameter \"", setting.suffix, "\"",
          suggestion(setting.suffix, suffixes));
-  const std::vector<std::string> keys{kRateMultiplier, kDecayMultiplier, kSparse};
+  std::vector<std::string> keys = initializer_keys();
+  keys.insert(keys.end(), {kRateMultiplier, kDecayMultiplier, kSparse});
   if (std::find(keys.begin(), keys.end(), setting.key) == keys.end())
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": unknown key \"", setting.key, "\"",
          suggestion(setting.key, keys));
@@ -87,6 +89,14 @@ void set_sparse(LayerParameter& parameter, const Value& value, const std::string
     fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": the gradient of parameter \"", parameter.name,
          "\" is always dense");
   if (!*sparse) parameter.flags &= ~uint32_t{TN_PARAMETER_SPARSE_GRADIENT};
+}
+
+void state_initializer(const Layer& layer, LayerParameter& parameter) {
+  const std::string suffix = parameter.name.substr(layer.parameter_name.size() + 1);
+  const auto stated = stated_initializer(layer.given, suffix, parameter.spec.shape);
+  if (!stated) return;
+  parameter.initializer = *stated;
+  parameter.initializer_stated = true;
 }
 
 }  // namespace
@@ -146,10 +156,12 @@ void apply_settings(Layer& layer) {
         set_sparse(parameter, value, name);
       else if (setting->key == kDecayMultiplier)
         parameter.multipliers.stated_decay = multiplier_of(value, name);
-      else
+      else if (setting->key == kRateMultiplier)
         parameter.multipliers.stated_rate = multiplier_of(value, name);
     }
   }
+  for (auto* list : {&layer.parameters, &layer.buffers})
+    for (LayerParameter& parameter : *list) state_initializer(layer, parameter);
 }
 
 }  // namespace tenon::host

@@ -5,6 +5,7 @@
 //   coefficient                     of a cost: training descends its mean times this number; default: 1
 //   param.<suffix>.rate_multiplier  multiplier of the learning rate for one parameter
 //   param.<suffix>.decay_multiplier multiplier of the weight decay for one parameter
+//   param.<suffix>.init, init_*     first values of one parameter or buffer (host/layers/initializers.h)
 //   param.<suffix>.sparse           false: its gradient is dense, even if the layer allows a row-sparse one
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -47,7 +48,7 @@ struct ParameterSetting {
 [[nodiscard]] std::string setting_name(const ParameterSetting& setting);
 // Whether an attribute of this name is one of the host, param.* included.
 [[nodiscard]] bool is_host_attribute(const std::string& name);
-// Applies param.* to the parameters that the layer's plan has declared. TN_INVALID names the attribute.
+// Applies param.* to the parameters and buffers that the layer's plan has declared. TN_INVALID names the attribute.
 void apply_settings(Layer& layer);
 
 }  // namespace tenon::host

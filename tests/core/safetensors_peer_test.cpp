@@ -60,7 +60,7 @@ class SafetensorsPeer : public ::testing::Test {
 
 std::shared_ptr<ParameterSet> example() {
   const auto declare = [](const std::string& name, std::vector<int64_t> shape, bool buffer) {
-    return ParameterDeclaration{name, std::move(shape), TN_F32, {}, buffer, "layer", {}};
+    return ParameterDeclaration{name, std::move(shape), TN_F32, {}, /*initializer_stated*/ false, buffer, "layer", {}};
   };
   auto set =
       ParameterSet::create({declare("w", {2, 3}, false), declare("m\u00e9", {}, true), declare("none", {0, 4}, false)},
