@@ -33,7 +33,7 @@ tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* f
     if (feeds_count > 0) api::required(feeds, "feeds");
     std::vector<NamedArray> named;
     for (uint32_t i = 0; i < feeds_count; ++i) {
-      const std::string name = api::string(feeds[i].name, "feed name");
+      const std::string name = api::string(feeds[i].name, "feeds", i, ".name");
       named.push_back({name, api::view(
                                  feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
     }
@@ -96,7 +96,7 @@ tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric*
 
 tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const std::string text = it.machines.at(machine)->describe().dump();
     write(user, text.data(), text.size());
   });
@@ -111,6 +111,7 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 namespace {
 
 void update(Updater& updater, Machine& machine, const UsedNames& used) {
+  if (!machine.is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
   updater.update(machine, used);
   machine.commit(used);
 }
@@ -121,8 +122,8 @@ tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_valu
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(updater, "updater");
-    *updater = it.updaters.add<tn_updater>(std::make_shared<Updater>(it.registry.updater(api::string(type, "type")),
-                                                                     api::values(attributes, attributes_count)));
+    *updater = it.updaters.add<tn_updater>(std::make_shared<Updater>(
+        it.registry.updater(api::string(type, "type")), api::values(attributes, attributes_count, "attributes")));
   });
 }
 
@@ -142,7 +143,7 @@ tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine 
 tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
                               tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const Updater& described = *it.updaters.at(updater);
     const UpdateCalls::Written written = described.written(it.parameters.at(parameters));
     const std::string text =

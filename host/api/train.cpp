@@ -21,8 +21,11 @@ struct Run {
 Run prepare(Host& host, const tn_train_options& options, bool training) {
   Run run;
   run.outputs = api::outputs(host, options.outputs, options.outputs_count, "options.outputs");
-  if (options.reader.generation == 0) fail(TN_MISUSE, "options.reader is not set");
-  if (options.parameters.generation == 0) fail(TN_MISUSE, "options.parameters is not set");
+  if (options.reader.generation == 0) fail(TN_MISUSE, SubjectName{"options.reader"}, "options.reader is not set");
+  if (options.parameters.generation == 0)
+    fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters is not set");
+  if (!host.parameters.at(options.parameters)->has_values())  // before the reader is moved
+    fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters have no values: they were only declared");
   run.reader = std::make_unique<ReaderUse>(host.readers.at(options.reader));
   HeldReader& held = **run.reader;
   Reader& reader = *held.reader;
@@ -42,8 +45,8 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   std::map<std::string, std::string> feeding;
   if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
   for (uint32_t i = 0; i < options.feeding_count; ++i)
-    feeding[api::string(options.feeding[i].slot, "feeding slot")] =
-        api::string(options.feeding[i].data_layer, "feeding data layer");
+    feeding[api::string(options.feeding[i].slot, "options.feeding", i, ".slot")] =
+        api::string(options.feeding[i].data_layer, "options.feeding", i, ".data_layer");
   run.request = std::make_unique<LoopInputs>(
       LoopInputs{*run.machine, host.registry, reader, held.minibatch, std::move(feeding), *host.clock});
   return run;
@@ -145,7 +148,7 @@ void tell(const tn_train_options& options, Event& event) {
 tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
-    if (given.updater.generation == 0) fail(TN_MISUSE, "options.updater is not set");
+    if (given.updater.generation == 0) fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
     const std::shared_ptr<Updater> updater = it.updaters.at(given.updater);
     const Run run = prepare(it, given, true);
     EventHandler handler;
@@ -178,7 +181,7 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
                    tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
-    if (sink == nullptr) fail(TN_MISUSE, "sink is null");
+    api::required(sink, "sink");
     const Run run = prepare(it, given, false);
     infer(*run.request, [&](const Machine& machine) {
       std::vector<tn_array> arrays;
