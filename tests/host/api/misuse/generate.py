@@ -51,8 +51,9 @@ class Case:
         name, kind = variable.name, variable.type
         null = variable.may_be_null and f"{struct}.{name}" not in table.REQUIRED
         skipped = self.skipped(path, struct, name)
-        quoted = f'"{path}"'
-        if kind in NUMBERS:
+        if null and self.value(path, variable, struct) == "nullptr":
+            self.declare(kind, place, "nullptr", struct)
+        elif kind in NUMBERS:
             value = self.value(path, variable, struct)
             if struct is None:
                 self.variables.append(f"{kind} {place} = {value or '1'};")
@@ -62,7 +63,7 @@ class Case:
             if struct is None or not null:
                 self.declare(kind, place, self.needed(path, variable, struct), struct)
             if not skipped:
-                self.check("handle", place, f'"{kind[3:]}"', "true" if null else "false")
+                self.check("handle", place, quote(kind[3:]), "true" if null else "false")
         elif name in counts:
             self.list(path, variable, place, counts[name], struct, null, skipped)
         elif kind == "const char*" or "(*)" in kind or kind in self.api.function_types:
@@ -71,7 +72,7 @@ class Case:
             if value:
                 self.declare("auto*" if "(" in kind or kind in self.api.function_types else kind, place, value, struct)
             if not null and not skipped:
-                self.check("null", place, quoted)
+                self.check("null", place, quote(path))
         elif kind.startswith("const ") and kind.endswith("*") and kind.count("*") == 1:
             self.input(path, variable, place, kind[6:-1], struct, null, skipped)
         elif struct is None and kind.endswith("*"):
@@ -89,20 +90,17 @@ class Case:
         value = self.value(path, variable, struct)
         if value is None and self.api.is_handle(bare):
             value = f"{{{table.VALUES[bare]}}}" if bare in table.VALUES else None
-        if value == "nullptr":
-            self.declare(variable.type, place, value, struct)
-        else:
-            self.variables.append(f"std::vector<{bare}> {room} = {value or '{}'};")
-            self.declare(variable.type, place, f"{room}.data()", struct)
-            self.variables.append(f"{'' if struct else 'uint32_t '}{count} = static_cast<uint32_t>({room}.size());")
-            if not element.startswith("const "):
-                self.results.append(room)
+        self.variables.append(f"std::vector<{bare}> {room} = {value or '{}'};")
+        self.declare(variable.type, place, f"{room}.data()", struct)
+        self.variables.append(f"{'' if struct else 'uint32_t '}{count} = static_cast<uint32_t>({room}.size());")
+        if not element.startswith("const "):
+            self.results.append(room)
         if null or skipped or self.skipped(path, struct, variable.name, "list"):
             return
         zero = "true" if self.skipped(path, struct, variable.name, "zero") else "false"
-        self.check("list", place, count, f'"{path}"', zero)
+        self.check("list", place, count, quote(path), zero)
         if self.api.is_handle(bare):
-            self.check("handles", place, count, f'"{path}"')
+            self.check("handles", place, count, quote(path))
 
     def input(self, path, variable, place, kind, struct, null, skipped):
         """A pointer to one struct that the call reads."""
@@ -121,10 +119,10 @@ class Case:
                 self.variables.append(f"{room}.size = sizeof {room};")
             self.declare(variable.type, place, f"&{room}", struct)
             if own and not skipped:
-                self.check("sized", place, f'"{path}"')
+                self.check("sized", place, quote(path))
                 self.members(path, kind, room)
         if not null and not skipped:
-            self.check("null", place, f'"{path}"')
+            self.check("null", place, quote(path))
 
     def members(self, path, kind, room):
         members = self.api.structs[kind]
@@ -141,10 +139,10 @@ class Case:
         self.variables.append(f"{kind} {room} = {value or '{}'};")
         if self.api.is_sized(kind):
             self.variables.append(f"{room}.size = sizeof {room};")
-            self.check("sized", place, f'"{path}"')
+            self.check("sized", place, quote(path))
         self.variables.append(f"{variable.type} {place} = &{room};")
         self.results.append(room)
-        self.check("null", place, f'"{path}"')
+        self.check("null", place, quote(path))
 
     # ---- the whole case
 
@@ -169,12 +167,16 @@ class Case:
         lines.append(f"Misuse misuse(world, other, [&](tn_error* error) {{ return {function.name}({arguments}); }});")
         lines += [f"misuse.result({room});" for room in self.results]
         lines += self.checks
-        for place, value, what, text in table.ORDERS.get(function.name, []):
-            lines.append(f'misuse.with({place}, {value}, "{what}", "{text}");')
+        for place, value, what, text, *status in table.ORDERS.get(function.name, []):
+            lines.append(f"misuse.with({', '.join([place, value, quote(what), quote(text), *status])});")
         lines.append("misuse.accepted();")
         if function.name.endswith("_release") or any(parameter.name == "of" for parameter in function.parameters):
             lines.append('misuse.refused("a second time", "");')
         return lines + ([table.AFTER[function.name]] if function.name in table.AFTER else [])
+
+
+def quote(text):
+    return f'"{text}"'
 
 
 def lists_of(variables):

@@ -41,6 +41,9 @@ class Misuse {
     EXPECT_EQ(call_(&error), status) << error.message;
     EXPECT_EQ(error.code, status);
     EXPECT_THAT(std::string(error.message), testing::HasSubstr(name));
+    if (!subject_.empty()) {
+      EXPECT_EQ(error.subject, subject_);
+    }
     EXPECT_EQ(call_(nullptr), status);
     EXPECT_EQ(call_(&unset), status);
     EXPECT_EQ(unset.code, TN_OK);
@@ -58,7 +61,9 @@ class Misuse {
 
   template <typename T>
   void null(T*& variable, const std::string& name) {
+    subject_ = name;
     with(variable, nullptr, "null", name);
+    subject_.clear();
   }
 
   // name: the handle's kind, or the list that holds it.
@@ -101,7 +106,7 @@ class Misuse {
     null(variable, name);
     count = 1;
     if constexpr (std::is_const_v<Element>)
-      if (!may_be_zero) with(variable, zero, "of an element of zeros", name);
+      if (!may_be_zero) with(variable, zero, "of an element of zeros", name + "[0]");
     count = right;
   }
   template <typename Handle>
@@ -109,7 +114,7 @@ class Misuse {
     Handle element = {};
     const Handle* const right = std::exchange(variable, &element);
     const uint32_t right_count = std::exchange(count, 1U);
-    handle(element, name, true);
+    handle(element, name + "[0]", true);
     variable = right;
     count = right_count;
   }
@@ -134,6 +139,7 @@ class Misuse {
   const World& other_;
   const std::function<tn_status(tn_error*)> call_;
   const std::string state_, other_state_;
+  std::string subject_;  // "" or that of the next refusal
   std::vector<std::pair<const char*, size_t>> results_;
 };
 

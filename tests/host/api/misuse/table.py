@@ -82,18 +82,18 @@ SKIPPED = {
     "tn_host_options.plugin_paths: list": "null is the default folder, whatever the count",
 }
 
-# Calls out of order: variable, its value, what is wrong, a part of the message.
+# Calls out of order: variable, its value, what is wrong, a part of the message; the status, if not TN_MISUSE.
 ORDERS = {
     "tn_data_create": [("options_room.rank", "1", "a rank without shape", "options.shape")],
     "tn_machine_backward": [("machine", "world.make<tn_machine>()", "a second time", "forward"),
                             ("machine", "world.fresh", "before a forward", "forward"),
-                            ("machine", "world.inference", "of a machine that is not for training", "training")],
+                            ("machine", "world.inference", "not for training", "training")],
     "tn_machine_forward": [("machine", "world.planned", "without values", "values")],
     "tn_machine_output": [("machine", "world.fresh", "before a forward", "forward")],
-    "tn_machine_gradient": [("machine", "world.inference", "of a machine that is not for training", "training")],
-    "tn_machine_sparse_gradient": [("machine", "world.inference", "of a machine not for training", "training")],
-    "tn_updater_update": [("machine", "world.inference", "of a machine that is not for training", "training")],
-    "tn_updater_update_model": [("machine", "world.inference", "of a machine not for training", "training")],
+    "tn_machine_gradient": [("machine", "world.inference", "not for training", "no gradient", "TN_NOT_FOUND")],
+    "tn_machine_sparse_gradient": [("machine", "world.inference", "not for training", "no gradient", "TN_NOT_FOUND")],
+    "tn_updater_update": [("machine", "world.inference", "not for training", "training")],
+    "tn_updater_update_model": [("machine", "world.inference", "not for training", "training")],
     "tn_parameters_get": [("parameters", "world.declared", "without values", "values")],
     "tn_parameters_set": [("parameters", "world.declared", "without values", "values")],
     "tn_model_save": [("parameters", "world.declared", "without values", "values")],
