@@ -1,5 +1,5 @@
-//! An application in Rust that holds Tenon through tenon/tenon.h alone: learns whether a point lies inside a circle, from
-//! points that it makes itself; saves the model, loads it, and predicts.
+//! An application in Rust that holds Tenon through tenon/tenon.h alone: learns whether a point lies inside a circle,
+//! from points that it makes itself; saves the model, loads it, and predicts.
 //!   embed_rust MODEL
 //! MODEL is the file to write. SPDX-License-Identifier: Apache-2.0
 mod raw;
@@ -73,7 +73,7 @@ fn predict(host: &Host, file: &str) -> Result<()> {
 }
 
 // docs: wrong
-/// A wrong call is an Error, which changed nothing: here an attribute, and a backward of a machine that is not for training.
+/// A wrong call is an Error, which changed nothing: here an attribute, and a backward of a machine not for training.
 fn show_errors(host: &Host) -> Result<()> {
     let point = host.floats("point", &[2])?;
     if let Err(error) = host.layer("fc", "score", &[&point], &[("size", Value::Int(-1))]) {
