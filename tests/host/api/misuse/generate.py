@@ -73,12 +73,20 @@ class Case:
                 self.declare("auto*" if "(" in kind or kind in self.api.function_types else kind, place, value, struct)
             if not null and not skipped:
                 self.check("null", place, quote(path))
+        elif struct is None and self.is_opaque(kind):
+            self.declare(kind, place, self.needed(path, variable), struct)
+            if not null and not skipped:
+                self.check("null", place, quote(path))
         elif kind.startswith("const ") and kind.endswith("*") and kind.count("*") == 1:
             self.input(path, variable, place, kind[6:-1], struct, null, skipped)
         elif struct is None and kind.endswith("*"):
             self.output(path, variable, place, kind[:-1])
         elif struct is None:
             raise Underivable(f"{path} is of type {kind}, which generate.py does not know")
+
+    def is_opaque(self, kind):
+        """Whether it points to something of which the headers have no definition."""
+        return re.fullmatch(r"\w+\*", kind) and kind[:-1] not in {*NUMBERS, *self.api.structs, "char"}
 
     def declare(self, kind, place, value, struct):
         self.variables.append(f"{place} = {value};" if struct else f"{kind} {place} = {value};")
@@ -157,8 +165,8 @@ class Case:
             if parameter.type == "tn_host*":
                 self.variables.append("tn_host* host = world.host;")
                 self.check("null", "host", '"host"')
-            elif parameter.type == "void*":
-                self.variables.append(f"void* {parameter.name} = nullptr;")
+            elif (parameter.type, parameter.name) == ("void*", "user"):
+                self.variables.append("void* user = nullptr;")
             elif parameter.type != "tn_error*" and parameter.name not in counts.values():
                 self.variable(parameter.name, parameter, parameter.name, counts)
         arguments = ", ".join(parameter.name for parameter in function.parameters)

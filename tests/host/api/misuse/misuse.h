@@ -80,6 +80,10 @@ class Misuse {
     with(variable, foreign, "of another host", name);
     other_.release(foreign);
     with(variable, {1U << 30, live.generation}, "beyond all handles", name);
+    if constexpr (std::is_same_v<Handle, tn_layer>)
+      with(variable, {world_.reader.index, world_.reader.generation}, "of another kind", name);
+    else
+      with(variable, {world_.cost.index, world_.cost.generation}, "of another kind", name);
   }
 
   // A pointer to a struct that begins with its size.

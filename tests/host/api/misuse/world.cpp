@@ -137,6 +137,23 @@ tn_named_value integer(const char* name, int64_t value) {
   return made;
 }
 
+tn_named_value without(const char* name, int32_t kind) { return {name, {kind, 1, {}}}; }
+
+const tn_names& names_without_texts() {
+  static const tn_names names = {sizeof(tn_names), 0, "word", 3, nullptr, nullptr};
+  return names;
+}
+
+const tn_names& names_without_size() {
+  static const tn_names names = {0, 0, "word", 0, nullptr, nullptr};
+  return names;
+}
+
+const tn_plugin& no_plugin() {
+  static const tn_plugin zeros = {};
+  return zeros;
+}
+
 World::World() {
   const std::string plugins = plugin_folder();
   const char* const paths[] = {plugins.c_str()};

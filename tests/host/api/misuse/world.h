@@ -1,6 +1,7 @@
 // A small host in which every call of the public API has valid arguments. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tenon/plugin.h>
 #include <tenon/tenon.h>
 
 #include <string>
@@ -80,5 +81,10 @@ void release_memory(void* self, void* memory, uint64_t bytes);
 const std::vector<const tn_slot*>& slots();  // of `samples`
 const tn_names& names_of_words();            // of the data layer and slot "word"
 tn_named_value integer(const char* name, int64_t value);
+// Damaged values.
+tn_named_value without(const char* name, int32_t kind);  // of a null pointer
+const tn_names& names_without_texts();
+const tn_names& names_without_size();
+const tn_plugin& no_plugin();  // of zeros
 
 }  // namespace tenon_tests
