@@ -50,12 +50,28 @@ std::string string(const char* text, const char* list, size_t index, const char*
   return text;
 }
 
+namespace {
+
+// Returns a copy of an attribute's value. list, index: its place, for messages.
+Value value_of(const tn_named_value& attribute, const char* list, size_t index) try {
+  const tn_value& value = attribute.value;
+  const bool is_list = value.kind >= TN_ATTR_INTS && value.kind <= TN_ATTR_STRINGS;
+  const bool is_pointer = value.kind == TN_ATTR_STRING || (is_list && value.count > 0);
+  if (is_pointer && value.as.s == nullptr) fail(TN_MISUSE, list, "[", index, "].value is null");
+  return value_from(value);
+} catch (const Error& error) {
+  const Error named = error.with_context(text("attribute \"", attribute.name, "\""));
+  throw Error(named.code(), named.message(), named.component(), attribute.name);
+}
+
+}  // namespace
+
 Values values(const tn_named_value* attributes, uint32_t count, const char* argument) {
   if (count > 0) required(attributes, argument);
   Values result;
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = string(attributes[i].name, argument, i, ".name");
-    if (!result.emplace(name, value_from(attributes[i].value)).second)
+    if (!result.emplace(name, value_of(attributes[i], argument, i)).second)
       fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\" is given twice");
   }
   return result;
@@ -66,6 +82,7 @@ std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const
   std::vector<SlotNames> result;
   for (uint32_t i = 0; i < count; ++i) {
     const tn_names& from = required(names[i], argument, i);
+    if (from.size == 0) fail(TN_MISUSE, SubjectName{argument}, argument, "[", i, "].size is 0; it was not set");
     const std::string slot = string(from.slot, argument, i, ".slot");
     if (std::any_of(result.begin(), result.end(), [&](const SlotNames& other) { return other.slot == slot; }))
       fail(TN_INVALID, SubjectName{slot}, argument, ": names of \"", slot, "\" are given twice");
