@@ -39,18 +39,39 @@ tn_status set_error(tn_error* error, tn_status code, const char* message, const 
 std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument) {
   if (count > 0) required(texts, argument);
   std::vector<std::string> result;
-  for (uint32_t i = 0; i < count; ++i) result.push_back(string(texts[i], argument));
+  for (uint32_t i = 0; i < count; ++i) result.push_back(string(texts[i], argument, i));
   return result;
 }
 
 std::string string(const char* text, const char* argument) { return &required(text, argument); }
 
-Values values(const tn_named_value* attributes, uint32_t count) {
-  if (count > 0) required(attributes, "attributes");
+std::string string(const char* text, const char* list, size_t index, const char* member) {
+  if (text == nullptr) fail(TN_MISUSE, SubjectName{list}, list, "[", index, "]", member, " is null");
+  return text;
+}
+
+namespace {
+
+// Returns a copy of an attribute's value. list, index: its place, for messages.
+Value value_of(const tn_named_value& attribute, const char* list, size_t index) try {
+  const tn_value& value = attribute.value;
+  const bool is_list = value.kind >= TN_ATTR_INTS && value.kind <= TN_ATTR_STRINGS;
+  const bool is_pointer = value.kind == TN_ATTR_STRING || (is_list && value.count > 0);
+  if (is_pointer && value.as.s == nullptr) fail(TN_MISUSE, list, "[", index, "].value is null");
+  return value_from(value);
+} catch (const Error& error) {
+  const Error named = error.with_context(text("attribute \"", attribute.name, "\""));
+  throw Error(named.code(), named.message(), named.component(), attribute.name);
+}
+
+}  // namespace
+
+Values values(const tn_named_value* attributes, uint32_t count, const char* argument) {
+  if (count > 0) required(attributes, argument);
   Values result;
   for (uint32_t i = 0; i < count; ++i) {
-    const std::string name = string(attributes[i].name, "attribute name");
-    if (!result.emplace(name, value_from(attributes[i].value)).second)
+    const std::string name = string(attributes[i].name, argument, i, ".name");
+    if (!result.emplace(name, value_of(attributes[i], argument, i)).second)
       fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\" is given twice");
   }
   return result;
@@ -60,8 +81,9 @@ std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const
   if (count > 0) required(names, argument);
   std::vector<SlotNames> result;
   for (uint32_t i = 0; i < count; ++i) {
-    const tn_names& from = required(names[i], argument);
-    const std::string slot = string(from.slot, "the slot of names");
+    const tn_names& from = required(names[i], argument, i);
+    if (from.size == 0) fail(TN_MISUSE, SubjectName{argument}, argument, "[", i, "].size is 0; it was not set");
+    const std::string slot = string(from.slot, argument, i, ".slot");
     if (std::any_of(result.begin(), result.end(), [&](const SlotNames& other) { return other.slot == slot; }))
       fail(TN_INVALID, SubjectName{slot}, argument, ": names of \"", slot, "\" are given twice");
     result.push_back({slot, adopt_names(&from, true, TN_INVALID, text(argument, ": \"", slot, "\""))});
@@ -82,7 +104,7 @@ std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint3
   std::vector<LayerOutput> result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool absent = layers[i].index == 0 && layers[i].generation == 0;
-    result.push_back(absent ? LayerOutput{} : host.layers.at(layers[i]));
+    naming(argument, i, [&] { result.push_back(absent ? LayerOutput{} : host.layers.at(layers[i])); });
   }
   return result;
 }
@@ -90,7 +112,7 @@ std::vector<LayerOutput> layer_outputs(Host& host, const tn_layer* layers, uint3
 std::vector<LayerOutput> outputs(Host& host, const tn_layer* layers, uint32_t count, const char* argument) {
   std::vector<LayerOutput> result = layer_outputs(host, layers, count, argument);
   for (size_t i = 0; i < result.size(); ++i)
-    if (result[i].layer == nullptr) fail(TN_MISUSE, argument, "[", i, "] is a zeroed handle");
+    if (result[i].layer == nullptr) fail(TN_MISUSE, SubjectName{argument}, argument, "[", i, "] is a zeroed handle");
   return result;
 }
 
@@ -160,7 +182,7 @@ std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count) {
   if (count > 0) required(feeds, "feeds");
   std::vector<NamedArray> result;
   for (uint32_t i = 0; i < count; ++i) {
-    const std::string name = string(feeds[i].name, "feed name");
+    const std::string name = string(feeds[i].name, "feeds", i, ".name");
     result.push_back({name, view(
                                 feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
   }
@@ -213,11 +235,12 @@ HostOptions host_options(const tn_host_options* given) {
     options.plugin_paths = {default_plugin_path()};
   } else {
     for (uint32_t i = 0; i < from.plugin_paths_count; ++i)
-      options.plugin_paths.emplace_back(string(from.plugin_paths[i], "plugin path"));
+      options.plugin_paths.emplace_back(string(from.plugin_paths[i], "options.plugin_paths", i));
   }
   if (from.allocator != nullptr) {
     const tn_allocator table = sized(from.allocator, "options.allocator");
-    if (table.allocate == nullptr || table.release == nullptr) fail(TN_MISUSE, "options.allocator lacks a function");
+    required(table.allocate, "options.allocator.allocate");
+    required(table.release, "options.allocator.release");
     options.allocator = std::make_shared<GivenAllocator>(table);
   }
   if (from.log != nullptr)
@@ -277,7 +300,7 @@ tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* err
 
 tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const std::string json = it.registry.list().dump();
     write(user, json.data(), json.size());
   });
@@ -286,7 +309,7 @@ tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* e
 tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
                            tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const std::string of = api::string(kind, "kind");
     const std::string name = api::string(type, "type");
     nlohmann::json described = it.registry.describe_type(of, of == "layer" ? present_layer_type(name) : name);

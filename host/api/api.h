@@ -44,7 +44,7 @@ tn_status guarded(tn_error* error, Work&& work) noexcept {
 // Makes one call on a host: refuses a null host and a forked process, turns exceptions into a status.
 template <typename Work>
 tn_status call(tn_host* host, tn_error* error, Work&& work) noexcept {
-  if (host == nullptr) return set_error(error, TN_MISUSE, "the host is null");
+  if (host == nullptr) return set_error(error, TN_MISUSE, "the host is null", "", "host");
   return guarded(error, [&] {
     host->host.require_own_process();
     work(host->host);
@@ -86,6 +86,20 @@ T& required(T* pointer, const char* argument) {
   if (pointer == nullptr) fail(TN_MISUSE, SubjectName{argument}, argument, " is null");
   return *pointer;
 }
+// The same for element `index` of a list.
+template <typename T>
+T& required(T* pointer, const char* list, size_t index) {
+  if (pointer == nullptr) fail(TN_MISUSE, SubjectName{list}, list, "[", index, "] is null");
+  return *pointer;
+}
+// Calls `work`, which reads element `index` of a list, and adds the element to its errors.
+template <typename Work>
+void naming(const char* list, size_t index, Work&& work) try {
+  work();
+} catch (const Error& error) {
+  const Error named = error.with_context(text(list, "[", index, "]"));
+  throw Error(named.code(), named.message(), named.component(), list);
+}
 // Copies a struct that begins with its size. An application built with older headers passes a smaller struct: the
 // missing fields become zero. One built with newer headers passes a larger struct: the additional fields must be zero,
 // because this version cannot do what they ask for.
@@ -93,13 +107,15 @@ template <typename T>
 T sized(const T* pointer, const char* argument) {
   constexpr uint32_t kMost = 4096;
   const uint32_t size = required(pointer, argument).size;
-  if (size < sizeof(uint32_t) || size > kMost) fail(TN_MISUSE, argument, ".size is ", size, "; it was not set");
+  if (size < sizeof(uint32_t) || size > kMost)
+    fail(TN_MISUSE, SubjectName{argument}, argument, ".size is ", size, "; it was not set");
   T result = {};
   std::memcpy(static_cast<void*>(&result), pointer, std::min<size_t>(size, sizeof(T)));
   const auto* bytes = reinterpret_cast<const unsigned char*>(pointer);
   for (size_t i = sizeof(T); i < size; ++i)
     if (bytes[i] != 0)
-      fail(TN_UNSUPPORTED, argument, " sets a field that this version does not know (byte ", i, " of ", size, ")");
+      fail(TN_UNSUPPORTED, SubjectName{argument}, argument, " sets a field that this version does not know (byte ", i,
+           " of ", size, ")");
   result.size = sizeof(T);
   return result;
 }
@@ -108,13 +124,16 @@ template <typename T>
 void give(T* to, const char* argument, T made) {
   constexpr uint32_t kMost = 4096;
   const uint32_t size = required(to, argument).size;
-  if (size < sizeof(uint32_t) || size > kMost) fail(TN_MISUSE, argument, ".size is ", size, "; it was not set");
+  if (size < sizeof(uint32_t) || size > kMost)
+    fail(TN_MISUSE, SubjectName{argument}, argument, ".size is ", size, "; it was not set");
   made.size = size;
   std::memcpy(static_cast<void*>(to), &made, std::min<size_t>(size, sizeof(T)));
 }
 std::vector<std::string> strings(const char* const* texts, uint32_t count, const char* argument);
 std::string string(const char* text, const char* argument);  // TN_MISUSE for null
-Values values(const tn_named_value* attributes, uint32_t count);
+// The same for an element of a list, or a member of it.
+std::string string(const char* text, const char* list, size_t index, const char* member = "");
+Values values(const tn_named_value* attributes, uint32_t count, const char* argument);
 // Copies lists of names. TN_MISUSE for a null list or one without a slot; an empty list becomes null names.
 std::vector<SlotNames> names(const tn_names* const* names, uint32_t count, const char* argument);
 // Lends names to the application; they are valid until the host lends names again.

@@ -99,7 +99,7 @@ tn_status tn_machine_metrics(tn_host* host, tn_machine machine, const tn_metric*
 
 tn_status tn_machine_plan(tn_host* host, tn_machine machine, tn_write write, void* user, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, const HeldMachine& held) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const std::string text = held.machine->describe().dump();
     write(user, text.data(), text.size());
   });
@@ -118,8 +118,8 @@ tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_valu
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     api::required(updater, "updater");
-    *updater = it.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(it.registry.updater(api::string(type, "type")),
-                                                                         api::values(attributes, attributes_count)));
+    *updater = it.updaters.add<tn_updater>(std::make_shared<HeldUpdater>(
+        it.registry.updater(api::string(type, "type")), api::values(attributes, attributes_count, "attributes")));
   });
 }
 
@@ -130,6 +130,7 @@ void update(Host& host, Updater& updater, tn_machine machine, const UsedNames& u
   const std::shared_ptr<HeldMachine> held = host.machines.at(machine);
   const Use use(held->mark, "machine");
   held->machine->require_own();
+  if (!held->machine->is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
   const SetWrite write(held->parameters->gate);
   updater.update(*held->machine, used.without(held->machine->updated()));
   held->machine->commit(used);
@@ -153,7 +154,7 @@ tn_status tn_updater_describe(tn_host* host, tn_updater updater, tn_parameters p
                               tn_error* error) {
   std::string text;
   const tn_status status = api::call_updater(host, updater, error, [&](Host& it, const Updater& described) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     const UpdateCalls::Written written = described.written(held->set);
     text = nlohmann::json{{"type", described.type()},

@@ -190,7 +190,7 @@ tn_status tn_infer_parts(tn_host* host, const tn_infer_options* options,
                          void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     Inference inference(it, api::sized(options, "options"));
-    if (sink == nullptr) fail(TN_MISUSE, "sink is null");
+    api::required(sink, "sink");
     std::vector<tn_array> arrays(inference.outputs().size());
     inference.run([&](int64_t first) {
       for (size_t i = 0; i < arrays.size(); ++i) arrays[i] = api::array(inference.part(i));

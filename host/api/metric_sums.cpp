@@ -41,7 +41,7 @@ tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_machine machin
 
 tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sink, void* user, tn_error* error) {
   return call_metrics(host, metrics, error, [&](Host&, const HeldMetrics& held) {
-    if (sink == nullptr) fail(TN_MISUSE, "sink is null");
+    api::required(sink, "sink");
     const std::vector<MetricValue> results = held.sums.metrics();
     std::vector<tn_metric> list;
     for (const MetricValue& result : results) list.push_back({result.name.c_str(), result.value});

@@ -42,7 +42,7 @@ tn_status tn_layer_create(tn_host* host, const tn_layer_options* options, tn_lay
     *layer = it.layers.add<tn_layer>(
         it.factory.layer(api::string(given.type, "options.type"), given.name == nullptr ? "" : given.name,
                          api::layer_outputs(it, given.inputs, given.inputs_count, "options.inputs"),
-                         api::values(given.attributes, given.attributes_count), like.get()));
+                         api::values(given.attributes, given.attributes_count, "options.attributes"), like.get()));
   });
 }
 
@@ -165,7 +165,7 @@ tn_status tn_parameters_set(tn_host* host, tn_parameters parameters, const char*
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const ArrayView view = api::view(api::required(values, "values"), [] { return "values"; });
-    if (view.data == nullptr) fail(TN_MISUSE, "values.data is null");
+    if (view.data == nullptr) fail(TN_MISUSE, SubjectName{"values"}, "values.data is null");
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     const SetWrite write(held->gate);
     held->set->set(api::string(name, "name"), view);

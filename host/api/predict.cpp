@@ -48,7 +48,7 @@ tn_status tn_predict(tn_host* host, tn_predictor predictor, const tn_feed* feeds
                      void (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                      tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (sink == nullptr) fail(TN_MISUSE, "sink is null");
+    api::required(sink, "sink");
     const std::shared_ptr<Predictor> held = it.predictors.at(predictor);
     held->predict(api::named_arrays(feeds, feeds_count), [&](const Machine& machine) {
       std::vector<tn_array> arrays;

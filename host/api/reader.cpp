@@ -42,10 +42,12 @@ void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, co
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t j = 0; j < i; ++j)
       if (of[j].index == of[i].index) fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
-    joined.push_back(host.readers.at(of[i]));
-    uses.push_back(std::make_unique<Use>(joined.back()->mark, "reader"));
-    readers.push_back(joined.back()->reader);
-    parts.push_back(joined.back()->steps);
+    api::naming("of", i, [&] {
+      joined.push_back(host.readers.at(of[i]));
+      uses.push_back(std::make_unique<Use>(joined.back()->mark, "reader"));
+      readers.push_back(joined.back()->reader);
+      parts.push_back(joined.back()->steps);
+    });
   }
   const tn_reader made = hold(host, joiner(std::move(readers)), json::array({{{name, std::move(parts)}}}));
   for (uint32_t i = 0; i < count; ++i) host.readers.take(of[i]);
@@ -90,10 +92,17 @@ void borrow(const char* who, std::vector<ArrayView>& values, Call&& call) {
     values[i] = api::view(arrays[i], [&] { return text(who, ": slot ", i + 1); });
 }
 
+// Copies options.slots.
+std::vector<Slot> slots_of(const tn_slot* const* slots, uint32_t count, const char* who) {
+  if (count > 0) api::required(slots, "options.slots");
+  for (uint32_t i = 0; i < count; ++i) api::required(slots[i], "options.slots", i);
+  return adopt_slots(slots, count, TN_INVALID, who);
+}
+
 Source source_of(const tn_source_options& given, const std::shared_ptr<User>& user) {
   static const char kWho[] = "the application's reader";
   Source source;
-  source.slots = adopt_slots(given.slots, given.slots_count, TN_INVALID, kWho);
+  source.slots = slots_of(given.slots, given.slots_count, kWho);
   source.size = given.samples;
   if (given.next != nullptr)
     source.next = [given, user](int64_t most, std::vector<ArrayView>& values) {
@@ -139,7 +148,7 @@ tn_status tn_reader_create(tn_host* host, const tn_reader_options* options, tn_r
     std::vector<SlotNames> names = api::names(given.names, given.names_count, "options.names");
     std::erase_if(names, [](const SlotNames& known) { return known.names == nullptr; });
     const ReaderType& type = it.registry.reader(api::string(given.type, "options.type"));
-    const Values attributes = api::values(given.attributes, given.attributes_count);
+    const Values attributes = api::values(given.attributes, given.attributes_count, "options.attributes");
     const uint32_t shards = std::max(given.shards, 1U);
     json step = {{"type", type.description.type},
                  {"plugin", {{"id", type.plugin}, {"version", type.version}}},
@@ -231,7 +240,7 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
                         tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_map_options given = api::sized(options, "options");
-    if (given.map == nullptr) fail(TN_MISUSE, "options.map is null");
+    api::required(given.map, "options.map");
     const auto user = std::make_shared<User>(given.user, given.release);
     const auto function = [given, user](const std::vector<ArrayView>& from, int64_t samples,
                                         std::vector<ArrayView>& to) {
@@ -243,7 +252,7 @@ tn_status tn_reader_map(tn_host* host, tn_reader of, const tn_map_options* optio
       });
     };
     wrap(it, of, reader, {{"map", "of the application"}}, [&](const auto& inner) {
-      return map(inner, adopt_slots(given.slots, given.slots_count, TN_INVALID, "map"), function, it.allocator);
+      return map(inner, slots_of(given.slots, given.slots_count, "map"), function, it.allocator);
     });
     user->use();
   });
@@ -282,7 +291,7 @@ tn_status tn_reader_buffered(tn_host* host, tn_reader of, int64_t minibatches, t
 
 tn_status tn_reader_describe(tn_host* host, tn_reader reader, tn_write write, void* user, tn_error* error) {
   const auto describe = [&](Host&, const HeldReader& held) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const std::string text = api::describe(*held.reader).dump();
     write(user, text.data(), text.size());
   };

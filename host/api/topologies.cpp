@@ -4,7 +4,7 @@
 namespace tenon::host::api {
 
 void write_json(const nlohmann::json& json, tn_write write, void* user) {
-  if (write == nullptr) fail(TN_MISUSE, "write is null");
+  required(write, "write");
   const std::string text = json.dump();
   write(user, text.data(), text.size());
 }

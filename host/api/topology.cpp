@@ -99,7 +99,7 @@ tn_status tn_layer_inspect_output(tn_host* host, tn_layer layer, uint32_t number
 tn_status tn_layer_attributes(tn_host* host, tn_layer layer, void (*take)(void* user, const tn_named_value* attribute),
                               void* user, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (take == nullptr) fail(TN_MISUSE, "take is null");
+    api::required(take, "take");
     const LayerOutput of = it.layers.at(layer);
     Values all = of.layer->resolved;
     for (const auto& [name, value] : of.layer->given) all.emplace(name, value);

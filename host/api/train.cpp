@@ -29,9 +29,12 @@ struct Run {
 Run prepare(Host& host, const tn_train_options& options, bool training) {
   Run run;
   run.outputs = api::outputs(host, options.outputs, options.outputs_count, "options.outputs");
-  if (options.reader.generation == 0) fail(TN_MISUSE, "options.reader is not set");
-  if (options.parameters.generation == 0) fail(TN_MISUSE, "options.parameters is not set");
+  if (options.reader.generation == 0) fail(TN_MISUSE, SubjectName{"options.reader"}, "options.reader is not set");
+  if (options.parameters.generation == 0)
+    fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters is not set");
   run.parameters = host.parameters.at(options.parameters);
+  if (!run.parameters->set->has_values())  // before the reader is moved
+    fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters have no values: they were only declared");
   run.reader = host.readers.at(options.reader);
   run.reader_use = std::make_unique<Use>(run.reader->mark, "reader");
   if (training) run.training = std::make_unique<SetTraining>(run.parameters->gate);
@@ -58,8 +61,8 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   std::map<std::string, std::string> feeding;
   if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
   for (uint32_t i = 0; i < options.feeding_count; ++i)
-    feeding[api::string(options.feeding[i].slot, "feeding slot")] =
-        api::string(options.feeding[i].data_layer, "feeding data layer");
+    feeding[api::string(options.feeding[i].slot, "options.feeding", i, ".slot")] =
+        api::string(options.feeding[i].data_layer, "options.feeding", i, ".data_layer");
   if (options.pass_batches < 0)
     fail(TN_INVALID, SubjectName{"pass_batches"}, "options.pass_batches is ", options.pass_batches,
          "; expected at least 0");
@@ -183,7 +186,8 @@ class Parts {
   Parts(Host& host, const tn_train_options& given, const Run& run, const UpdaterGroups& updaters) {
     if (given.average != nullptr) add_averages(host, given, run);
     if (given.test != nullptr) add_tests(host, given);
-    const TestResult measured = tests_ ? tests_->nothing() : ResultSums(*run.machine->machine, host.registry).measured();
+    const TestResult measured =
+        tests_ ? tests_->nothing() : ResultSums(*run.machine->machine, host.registry).measured();
     if (given.early_stop != nullptr) add_early_stop(given, measured);
     if (given.checkpoint != nullptr) add_saving(host, given, run, updaters, measured);
   }
@@ -311,7 +315,7 @@ void tell(Host& host, Run& run, const tn_train_options& options, Event& event) {
 tn_status tn_train(tn_host* host, const tn_train_options* options, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
-    if (given.updater.generation == 0) fail(TN_MISUSE, "options.updater is not set");
+    if (given.updater.generation == 0) fail(TN_MISUSE, SubjectName{"options.updater"}, "options.updater is not set");
     Run run = prepare(it, given, true);
     const UpdaterGroups updaters = updaters_of(it, given, *run.machine->machine);
     EventHandler handler;
@@ -343,7 +347,7 @@ tn_status tn_infer(tn_host* host, const tn_train_options* options,
                    tn_error* error) {
   return api::call(host, error, [&](Host& it) {
     const tn_train_options given = api::sized(options, "options");
-    if (sink == nullptr) fail(TN_MISUSE, "sink is null");
+    api::required(sink, "sink");
     const Run run = prepare(it, given, false);
     infer(*run.request, [&](const Machine& machine) {
       std::vector<tn_array> arrays;

@@ -38,7 +38,7 @@ Updater::StateValues state_of(Updater& updater, const std::shared_ptr<ParameterS
 tn_status tn_updater_states(tn_host* host, tn_updater updater, tn_parameters parameters, tn_write write, void* user,
                             tn_error* error) {
   return api::call_updater(host, updater, error, [&](Host& it, const Updater& asked) {
-    if (write == nullptr) fail(TN_MISUSE, "write is null");
+    api::required(write, "write");
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     nlohmann::json list = nlohmann::json::array();
     for (const Updater::StateValues& state : asked.state_shapes(*held->set))
@@ -73,7 +73,7 @@ tn_status tn_updater_set_state(tn_host* host, tn_updater updater, tn_parameters 
            given.storage == TN_DENSE ? "" : "a sparse or ragged array of ", dtype_name(given.dtype), " ",
            to_string(given.shape));
     if (found.count == 0) return;
-    if (given.data == nullptr) fail(TN_MISUSE, "values.data is null");
+    if (given.data == nullptr) fail(TN_MISUSE, SubjectName{"values"}, "values.data is null");
     copy_elements(given, reinterpret_cast<std::byte*>(found.values));
   });
 }

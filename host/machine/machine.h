@@ -91,6 +91,7 @@ class Machine {
   [[nodiscard]] const tn_parallel* parallel() const { return parallel_; }
 
   // For updaters. Whether backward has run since the last update.
+  [[nodiscard]] bool is_for_training() const { return options_.training; }
   [[nodiscard]] bool has_gradients() const { return accumulated_; }
   // Return the gradients of the parameters in `used`. Pointers are valid while memory_id() returns the same object.
   [[nodiscard]] std::vector<GradientRun> gradient_runs(const UsedNames& used) const;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the applications in examples/ with an installed Tenon, as an embedder would, and runs them on small data:
-#   examples.sh <cmake> <source folder> <build folder> <work folder> <C compiler> <C++ compiler> <python>
+#   examples.sh <cmake> <source folder> <build folder> <work folder> <C compiler> <C++ compiler> <python> <rustc>
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
-cmake="$1" source="$2" build="$3" work="$4" c="$5" cxx="$6" python="$7"
+cmake="$1" source="$2" build="$3" work="$4" c="$5" cxx="$6" python="$7" rustc="$8"
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 rm -rf "$work"
 mkdir -p "$work"
@@ -38,6 +38,23 @@ expect "$work/cpp.out" '^image 4 '
 # The installed program reads the model that embed_cpp wrote.
 "$work/prefix/bin/tenon" model show "$work/cpp.safetensors" >"$work/show.out"
 expect "$work/show.out" 'hidden.weight'
+
+# An application in Rust that knows the installed library alone. A wrong call is an error there, too.
+library="$(dirname "$(find "$work/prefix" -name libtenon.so -print -quit)")"
+"$rustc" --edition 2021 -O -D warnings -L "native=$library" -C "link-arg=-Wl,-rpath,$library" \
+  "$source/examples/embed_rust/main.rs" -o "$work/embed_rust"
+"$work/embed_rust" "$work/rust.safetensors" >"$work/rust.out"
+expect "$work/rust.out" '^step 1000  cost 0\.[01]'
+expect "$work/rust.out" '^6[0-4] of 64 new points were told right'
+expect "$work/rust.out" '^refused: layer "score" \(fc\): attribute "size": .* \[code 1, subject "size"\]'
+expect "$work/rust.out" '^refused: .* made without training; it has no backward \[code 2\]'
+"$work/prefix/bin/tenon" model show "$work/rust.safetensors" >"$work/show_rust.out"
+expect "$work/show_rust.out" 'hidden.weight'
+if "$work/embed_rust" "$work/nowhere/rust.safetensors" >/dev/null 2>"$work/error"; then
+  echo "embed_rust succeeded without a folder for its model"
+  exit 1
+fi
+expect "$work/error" '^embed_rust: .*nowhere/rust.safetensors.* \(code [0-9]+\)$'
 
 # An error causes a message and an exit code, not a crash.
 if "$work/embed_cpp/embed_cpp" "$work/nowhere" "$work/cpp.safetensors" 2>"$work/error"; then

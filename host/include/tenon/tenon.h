@@ -251,7 +251,8 @@ TENON_API tn_status tn_machine_reset_carried(tn_host* host, tn_machine machine, 
 TENON_API tn_status tn_machine_output(tn_host* host, tn_machine machine, tn_layer layer, tn_array* values,
                                       tn_error* error);
 /* A parameter's gradient since the last update, or, between an update and the next forward, the gradient that the
- * update used. Borrowed until the next call on this machine. */
+ * update used. Borrowed until the next call on this machine. TN_NOT_FOUND for a parameter without gradient, as are all
+ * of a machine made without `training`. */
 TENON_API tn_status tn_machine_gradient(tn_host* host, tn_machine machine, const char* parameter, tn_array* values,
                                         tn_error* error);
 /* The row-sparse gradient of a parameter, such as an embedding table: the numbers of the rows with a gradient, int64
@@ -274,8 +275,9 @@ TENON_API tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_err
 
 TENON_API tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                                       uint32_t attributes_count, tn_updater* updater, tn_error* error);
-/* Updates the machine's parameters from its gradients and resets the gradients. The updater's states (its state) belong
- * to the pair of updater and ParameterSet. */
+/* Updates the machine's parameters from its gradients and resets the gradients; without gradients it does nothing.
+ * TN_MISUSE if the machine was made without `training`. The updater's states (its state) belong to the pair of updater
+ * and ParameterSet. */
 TENON_API tn_status tn_updater_update(tn_host* host, tn_updater updater, tn_machine machine, tn_error* error);
 /* Updates only the parameters that `output` depends on; drops the other gradients. */
 TENON_API tn_status tn_updater_update_model(tn_host* host, tn_updater updater, tn_machine machine, tn_layer output,

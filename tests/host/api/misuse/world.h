@@ -1,0 +1,90 @@
+// A small host in which every call of the public API has valid arguments. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/plugin.h>
+#include <tenon/tenon.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace tenon_tests {
+
+// word -> embedding "table" -> fc "score" -> cross_entropy "cost" with the truth `label`; trained for two passes of
+// eight samples in minibatches of four. `machine` holds the gradients of one more minibatch.
+struct World {
+  World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World() { tn_host_destroy(host); }
+
+  // Everything that a call may have changed: what the model answers, gradients, the updater, positions.
+  [[nodiscard]] std::string state() const;
+  void forward(tn_machine on) const;
+  void backward(tn_machine on) const;
+
+  // Objects of each kind that are as good as those below, and their release.
+  void make(tn_layer& made) const;
+  void make(tn_parameters& made) const;
+  void make(tn_machine& made) const;
+  void make(tn_updater& made) const;
+  void make(tn_reader& made) const;
+  void release(tn_layer made) const;
+  void release(tn_parameters made) const;
+  void release(tn_machine made) const;
+  void release(tn_updater made) const;
+  void release(tn_reader made) const;
+  template <typename Handle>
+  [[nodiscard]] Handle make() const {
+    Handle made = {};
+    make(made);
+    return made;
+  }
+  [[nodiscard]] tn_machine machine_for(uint32_t training, tn_parameters of) const;
+
+  TemporaryFolder folder;
+  tn_host* host = nullptr;
+  tn_layer word = {}, score = {}, cost = {};
+  tn_parameters parameters = {};
+  tn_parameters declared = {};  // without values
+  tn_machine machine = {};
+  tn_machine fresh = {};      // for training, without a forward
+  tn_machine inference = {};  // without backward
+  tn_machine planned = {};    // on `declared`
+  tn_updater updater = {};
+  tn_reader reader = {};     // minibatches
+  tn_reader samples = {};    // the same, not yet batched
+  tn_reader started = {};    // samples, one of them read
+  tn_reader sequences = {};  // samples with a TN_RAGGED slot "words"
+  std::string model;         // a model file
+  std::string new_model;     // a path without a file
+  std::string new_folder;
+  std::vector<tn_feed> feeds;
+  tn_array weight = {};                  // a value of "score.weight"
+  std::vector<tn_named_value> csv = {};  // attributes of a reader "csv"
+
+ private:
+  int64_t words_[4] = {0, 1, 2, 1}, labels_[4] = {0, 1, 0, 1};
+  std::string csv_;
+  const char *files_[1] = {nullptr}, *columns_[1] = {"x: f32"};
+};
+
+// Functions of an application that do their work.
+void write_nothing(void* user, const char* text, size_t length);
+int32_t take_outputs(void* user, const tn_array* outputs, uint32_t count);
+tn_status read_at(void* user, const int64_t* indices, int64_t count, tn_array* values, tn_error* error);
+tn_status keep_values(void* user, const tn_array* inputs, uint32_t inputs_count, int64_t samples, tn_array* outputs,
+                      uint32_t outputs_count, tn_error* error);
+void* allocate(void* self, uint64_t bytes, uint64_t alignment);
+void release_memory(void* self, void* memory, uint64_t bytes);
+const std::vector<const tn_slot*>& slots();  // of `samples`
+const tn_names& names_of_words();            // of the data layer and slot "word"
+tn_named_value integer(const char* name, int64_t value);
+// Damaged values.
+tn_named_value without(const char* name, int32_t kind);  // of a null pointer
+const tn_names& names_without_texts();
+const tn_names& names_without_size();
+const tn_plugin& no_plugin();  // of zeros
+
+}  // namespace tenon_tests
