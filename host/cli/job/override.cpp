@@ -82,7 +82,8 @@ class Override {
       depth = 2;
       return layer(job);
     }
-    if (path_[0] == "checkpoint" && !job.contains("checkpoint")) return &job;  // the only table that may be new
+    const bool may_be_new = path_[0] == "checkpoint" || path_[0] == "early_stop" || path_[0] == "average";
+    if (may_be_new && !job.contains(path_[0])) return &job;
     const size_t length = path_[0] == "reader" ? 2 : 1;
     if (path_[0] == "reader" && path_.size() < 3) fail("expected reader.<name>.<key>=value");
     toml::table* table = &job;

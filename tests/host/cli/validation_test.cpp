@@ -124,6 +124,14 @@ TEST_F(ValidationTest, AnInterruptedTrainingResumesToTheSameModels) {
   }
 }
 
+TEST_F(ValidationTest, TheTablesMayComeFromTheCommandLine) {
+  with("", "");
+  const Arguments more = {"--passes", "9", "--set", "early_stop.patience=1", "--set", "early_stop.min_delta=100"};
+  EXPECT_THAT(events("end_pass", more), SizeIs(2));
+  train({"--passes", "1", "--set", "average.decay=0.5", "--set", "average.save=averaged.safetensors"});
+  EXPECT_TRUE(exists("averaged.safetensors"));
+}
+
 TEST_F(ValidationTest, MistakesAreRefused) {
   EXPECT_THAT(refused("pass_batches = 0", ""), HasSubstr("key \"pass_batches\""));
   EXPECT_THAT(refused("test_every = 0", ""), HasSubstr("key \"test_every\""));
