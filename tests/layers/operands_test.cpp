@@ -16,15 +16,14 @@ namespace {
 using Sizes = std::vector<int64_t>;
 using Numbers = std::vector<double>;
 
-// The case of `type` with rows of `shape`, like rows of `like`. fixed: the numbers of a row; empty: the parameter.
-LayerCase repeated(const std::string& type, const std::vector<int64_t>& like, const std::vector<int64_t>& shape,
-                   const std::vector<double>& fixed = {}) {
+// The case of a parameter of `shape`, like rows of shape `like`.
+LayerCase repeated(const std::vector<int64_t>& like, const std::vector<int64_t>& shape) {
   LayerCase layer;
-  layer.type = type;
-  layer.inputs = {{like}};
+  layer.type = "parameter";
+  layer.inputs = {{like, 4}};  // integers, since like gets no gradient
   layer.output_shape = shape;
-  layer.formula = [fixed](const FormulaArguments& a) {
-    const std::vector<double>& row = fixed.empty() ? a.parameters.at("value") : fixed;
+  layer.formula = [](const FormulaArguments& a) {
+    const std::vector<double>& row = a.parameters.at("value");
     std::vector<double> y;
     for (int64_t i = 0; i < a.samples; ++i) y.insert(y.end(), row.begin(), row.end());
     return y;
@@ -32,38 +31,28 @@ LayerCase repeated(const std::string& type, const std::vector<int64_t>& like, co
   return layer;
 }
 
-TEST(Operands, ParameterLikeARow) { EXPECT_GT(check_layer(repeated("parameter", {3, 2}, {3, 2})), 0); }
+TEST(Operands, ParameterLikeARow) { EXPECT_GT(check_layer(repeated({3, 2}, {3, 2})), 0); }
 
 TEST(Operands, ParameterOfAnotherShape) {
-  LayerCase layer = repeated("parameter", {3}, {5, 2});
+  LayerCase layer = repeated({3}, {5, 2});
   layer.attributes = {{"shape", Sizes{5, 2}}};
   EXPECT_GT(check_layer(layer), 0);
 }
 
 TEST(Operands, OneNumberForEachSample) {
-  EXPECT_GT(check_layer(repeated("parameter", {}, {})), 0);
-  LayerCase layer = repeated("parameter", {4}, {});
+  EXPECT_GT(check_layer(repeated({}, {})), 0);
+  LayerCase layer = repeated({4}, {});
   layer.attributes = {{"shape", Sizes{}}};
   EXPECT_GT(check_layer(layer), 0);
 }
 
-TEST(Operands, ParameterLikeIntegers) {
-  LayerCase layer = repeated("parameter", {}, {3});
-  layer.inputs[0].integers_below = 4;
+TEST(Operands, ParameterLikeOneNumber) {
+  LayerCase layer = repeated({}, {3});
   layer.attributes = {{"shape", 3}};
   EXPECT_GT(check_layer(layer), 0);
 }
 
-TEST(Operands, OnRowsOfSequences) { EXPECT_GT(check_layer(on_rows(repeated("parameter", {4}, {4}))), 0); }
-
-TEST(Operands, Constant) {
-  LayerCase layer = repeated("constant", {2}, {3}, {0.5, -2, 3});
-  layer.attributes = {{"shape", 3}, {"value", Numbers{0.5, -2, 3}}};
-  EXPECT_GT(check_layer(layer), 0);
-  layer = repeated("constant", {2, 2}, {2, 2}, {7, 7, 7, 7});
-  layer.attributes = {{"value", 7}};
-  EXPECT_GT(check_layer(layer), 0);
-}
+TEST(Operands, OnRowsOfSequences) { EXPECT_GT(check_layer(on_rows(repeated({4}, {4}))), 0); }
 
 DataOptions floats(const std::string& name, const std::vector<int64_t>& shape) {
   DataOptions options;
@@ -89,6 +78,26 @@ TEST(Operands, NumbersOfLikeAreNotRead) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(y[i], 1.5F);
   const auto* const gradient = static_cast<const float*>(machine.gradient("p.value").data);
   EXPECT_TRUE(gradient[0] > 0 && gradient[0] == gradient[1]);
+}
+
+// A scale and an offset that are constants: 2 x + [0.5, -1]. Also of no samples.
+TEST(Operands, Constants) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  const Layer x = host.data(floats("x", {2}));
+  const Layer two = host.layer("constant", {x}, {{"value", 2}}, "two");
+  const Layer offset = host.layer("constant", {x}, {{"shape", 2}, {"value", Numbers{0.5, -1}}}, "offset");
+  const Layer y = host.layer("add", {host.layer("mul", {x, two}, {}, "product"), offset}, {}, "y");
+  MachineOptions options;
+  options.max_samples = 2;
+  const Machine machine = host.machine(host.parameters({y, offset}, 1), {y, offset}, options);
+  const float numbers[] = {1, 2, 3, 4};
+  machine.forward({{"x", {TN_F32, {2, 2}, numbers}}});
+  const auto* const made = static_cast<const float*>(machine.output(y).data);
+  EXPECT_EQ(std::vector<float>(made, made + 4), (std::vector<float>{2.5F, 3, 6.5F, 7}));
+  const auto* const given = static_cast<const float*>(machine.output(offset).data);
+  EXPECT_EQ(std::vector<float>(given, given + 4), (std::vector<float>{0.5F, -1, 0.5F, -1}));
+  machine.forward({{"x", {TN_F32, {0, 2}, numbers}}});
+  EXPECT_EQ(machine.output(y).shape, (Sizes{0, 2}));
 }
 
 TEST(Operands, RefuseWrongInput) {
