@@ -3,6 +3,7 @@
 
 #include <tenon/tenon.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -86,9 +87,15 @@ struct HeldMachine {
   HeldMachine(std::shared_ptr<HeldParameters> of, std::unique_ptr<Machine> made)
       : parameters(std::move(of)), machine(std::move(made)) {}
 
+  // Throws TN_MISUSE if a lease of an output lives: the next forward would overwrite it.
+  void require_unleased() const {
+    if (leases != 0) fail(TN_MISUSE, "a lease of an output of the machine is held; end it before the next forward");
+  }
+
   std::shared_ptr<HeldParameters> parameters;
   std::unique_ptr<Machine> machine;
   UseMark mark;
+  std::atomic<uint32_t> leases{0};  // of outputs
 };
 
 struct HeldUpdater {
@@ -107,20 +114,37 @@ struct HeldMetrics {
   UseMark mark;
 };
 
-// A view of the values of a set that an application holds; keeps their memory.
+// A view that an application holds beyond a call. Keeps its memory, and ends the lease when it is destroyed.
 class Lease {
  public:
-  Lease(std::shared_ptr<HeldParameters> of, bool writing) : parameters_(std::move(of)), writing_(writing) {
-    parameters_->gate.begin_lease(writing_);
-  }
-  ~Lease() { parameters_->gate.end_lease(writing_, by_); }
+  Lease() = default;
+  virtual ~Lease() = default;
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
+};
+
+// A view of the values of a set.
+class SetLease : public Lease {
+ public:
+  SetLease(std::shared_ptr<HeldParameters> of, bool writing) : parameters_(std::move(of)), writing_(writing) {
+    parameters_->gate.begin_lease(writing_);
+  }
+  ~SetLease() override { parameters_->gate.end_lease(writing_, by_); }
 
  private:
   const std::shared_ptr<HeldParameters> parameters_;
   const bool writing_;
   const std::thread::id by_ = std::this_thread::get_id();
+};
+
+// A view of an output of a machine.
+class OutputLease : public Lease {
+ public:
+  explicit OutputLease(std::shared_ptr<HeldMachine> of) : machine_(std::move(of)) { ++machine_->leases; }
+  ~OutputLease() override { --machine_->leases; }
+
+ private:
+  const std::shared_ptr<HeldMachine> machine_;
 };
 
 // The object behind tn_host. Its members may be used by any thread at any time.

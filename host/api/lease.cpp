@@ -18,21 +18,52 @@ bool is_writing(int32_t mode) {
 
 // A DLPack tensor, its shape and its lease.
 struct Exported {
-  Exported(std::shared_ptr<HeldParameters> of, const ParameterEntry& entry, bool writing)
-      : shape(entry.shape), lease(of, writing) {
-    tensor.dl_tensor.data = of->set->data(entry);
+  Exported(const ArrayView& view, std::shared_ptr<Lease> of) : shape(view.shape), lease(std::move(of)) {
+    tensor.dl_tensor.data = const_cast<void*>(view.data);
     tensor.dl_tensor.device = {kDLCPU, 0};
     tensor.dl_tensor.ndim = static_cast<int32_t>(shape.size());
-    tensor.dl_tensor.dtype = {kDLFloat, 32, 1};
+    tensor.dl_tensor.dtype = dlpack_type(view.dtype);
     tensor.dl_tensor.shape = shape.data();
     tensor.manager_ctx = this;
     tensor.deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
   }
 
   std::vector<int64_t> shape;
-  Lease lease;
+  std::shared_ptr<Lease> lease;
   DLManagedTensor tensor = {};
 };
+
+// A view and its lease.
+struct Leased {
+  std::shared_ptr<Lease> lease;
+  ArrayView view;
+};
+
+Leased lease_parameter(Host& host, tn_parameters parameters, const char* name, int32_t mode) {
+  const std::shared_ptr<HeldParameters> held = host.parameters.at(parameters);
+  const ParameterEntry& entry = held->set->find(api::string(name, "name"));
+  const ArrayView view = {entry.dtype, entry.shape, held->set->data(entry)};
+  return {std::make_shared<SetLease>(held, is_writing(mode)), view};
+}
+
+Leased lease_output(Host& host, tn_machine machine, tn_layer layer) {
+  const std::shared_ptr<HeldMachine> held = host.machines.at(machine);
+  const Use use(held->mark, "machine");
+  const ArrayView view = held->machine->output(host.layers.at(layer));
+  return {std::make_shared<OutputLease>(held), view};
+}
+
+void give(Host& host, const Leased& leased, tn_lease* lease, tn_array* values) {
+  const tn_array array = api::array(leased.view);
+  *lease = host.leases.add<tn_lease>(leased.lease);
+  *values = array;
+}
+
+DLManagedTensor* exported(const Leased& leased) {
+  if (leased.view.storage != TN_DENSE)
+    fail(TN_UNSUPPORTED, "DLPack has dense tensors only; this one is ", storage_name(leased.view.storage));
+  return &(new Exported(leased.view, leased.lease))->tensor;
+}
 
 }  // namespace
 
@@ -58,11 +89,16 @@ tn_status tn_parameters_lease(tn_host* host, tn_parameters parameters, const cha
   return api::call(host, error, [&](Host& it) {
     api::required(lease, "lease");
     api::required(values, "values");
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
-    const ParameterEntry& entry = held->set->find(api::string(name, "name"));
-    const tn_array view = api::array({entry.dtype, entry.shape, held->set->data(entry)});
-    *lease = it.leases.add<tn_lease>(std::make_shared<Lease>(held, is_writing(mode)));
-    *values = view;
+    give(it, lease_parameter(it, parameters, name, mode), lease, values);
+  });
+}
+
+tn_status tn_machine_lease(tn_host* host, tn_machine machine, tn_layer layer, tn_lease* lease, tn_array* values,
+                           tn_error* error) {
+  return api::call(host, error, [&](Host& it) {
+    api::required(lease, "lease");
+    api::required(values, "values");
+    give(it, lease_output(it, machine, layer), lease, values);
   });
 }
 
@@ -73,9 +109,12 @@ tn_status tn_lease_release(tn_host* host, tn_lease lease, tn_error* error) {
 tn_status tn_parameters_dlpack(tn_host* host, tn_parameters parameters, const char* name, int32_t mode,
                                DLManagedTensor** tensor, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    api::required(tensor, "tensor");
-    const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
-    const ParameterEntry& entry = held->set->find(api::string(name, "name"));
-    *tensor = &(new Exported(held, entry, is_writing(mode)))->tensor;
+    api::required(tensor, "tensor") = exported(lease_parameter(it, parameters, name, mode));
   });
+}
+
+tn_status tn_machine_dlpack(tn_host* host, tn_machine machine, tn_layer layer, DLManagedTensor** tensor,
+                            tn_error* error) {
+  return api::call(host, error,
+                   [&](Host& it) { api::required(tensor, "tensor") = exported(lease_output(it, machine, layer)); });
 }

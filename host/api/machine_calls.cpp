@@ -22,6 +22,7 @@ tn_status tn_machine_forward_with(tn_host* host, tn_machine machine, const tn_fe
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
     const UnknownFeeds unknown = unknown_feeds(options == nullptr ? 0 : api::sized(options, "options").flags);
     const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count);
+    held.require_unleased();
     const SetRead read(held.parameters->gate);
     held.machine->forward(by_number(held.machine->feeds(), named, unknown));
   });

@@ -272,6 +272,7 @@ class LentMachine {
     host_.machines.take(handle_);
     run_.machine_use = std::make_unique<Use>(run_.machine->mark, "machine of the training");
     run_.machine->machine->lend(false);
+    run_.machine->require_unleased();
   }
   LentMachine(const LentMachine&) = delete;
   LentMachine& operator=(const LentMachine&) = delete;

@@ -37,6 +37,11 @@ enum {
  * while it lives. While a writing lease lives, trainings and calls of other threads on the set are TN_MISUSE. */
 TENON_API tn_status tn_parameters_lease(tn_host* host, tn_parameters parameters, const char* name, int32_t mode,
                                         tn_lease* lease, tn_array* values, tn_error* error);
+/* A view of an output of the last forward (tn_machine_output), without a copy, until tn_lease_release, even if the
+ * machine is released before. While it lives, the next forward is TN_MISUSE. Of the machine of an event it must end
+ * before the handler returns. */
+TENON_API tn_status tn_machine_lease(tn_host* host, tn_machine machine, tn_layer layer, tn_lease* lease,
+                                     tn_array* values, tn_error* error);
 /* Ends a lease; from any thread. */
 TENON_API tn_status tn_lease_release(tn_host* host, tn_lease lease, tn_error* error);
 
@@ -45,6 +50,9 @@ struct DLManagedTensor;
  * thread, and may be called after tn_host_destroy. */
 TENON_API tn_status tn_parameters_dlpack(tn_host* host, tn_parameters parameters, const char* name, int32_t mode,
                                          struct DLManagedTensor** tensor, tn_error* error);
+/* The same of an output, which must be dense. The deleter must be called before tn_host_destroy. */
+TENON_API tn_status tn_machine_dlpack(tn_host* host, tn_machine machine, tn_layer layer,
+                                      struct DLManagedTensor** tensor, tn_error* error);
 
 #ifdef __cplusplus
 }

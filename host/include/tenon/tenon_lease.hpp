@@ -30,7 +30,8 @@ inline std::vector<float> read(const Parameters& parameters, const std::string& 
   return values;
 }
 
-// A view of the values of a parameter until the last copy of this object ends, as tn_parameters_lease documents it.
+// A view of the values of a parameter, or of an output of a machine, until the last copy of this object ends, as
+// tn_parameters_lease and tn_machine_lease document it.
 class Lease : public detail::Owned<tn_lease, tn_lease_release> {
  public:
   using Owned::Owned;
@@ -45,7 +46,17 @@ class Lease : public detail::Owned<tn_lease, tn_lease_release> {
       values_ = detail::array_from(array);
     });
   }
-  // float32, row-major. Written through `data` only with TN_LEASE_WRITE.
+  // An output of the last forward.
+  Lease(const Machine& machine, const Layer& layer) : Owned(machine.host_ref()) {
+    make([&](tn_lease* handle) {
+      tn_array array = {};
+      detail::checked([&](tn_error* error) {
+        return tn_machine_lease(host(), machine.handle(), layer.handle(), handle, &array, error);
+      });
+      values_ = detail::array_from(array);
+    });
+  }
+  // Row-major. Written through `data` only with TN_LEASE_WRITE.
   [[nodiscard]] const Array& values() const { return values_; }
 
  private:

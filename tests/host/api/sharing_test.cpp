@@ -247,6 +247,35 @@ TEST(Leases, AreViewsUntilTheyEnd) {
   EXPECT_NE(static_cast<const float*>(kept.values().data)[3], 0);
 }
 
+TEST(Leases, KeepAnOutputUntilTheNextForward) {
+  const World world;
+  std::vector<float> answer;
+  std::optional<Lease> lease;
+  {
+    const Machine machine = world.host.machine(world.parameters, {world.model.prediction}, {});
+    answer = world.answer(machine);
+    lease.emplace(machine, world.model.prediction);
+    EXPECT_EQ(lease->values().shape, (std::vector<int64_t>{1, 10}));
+    expect_misuse([&] { (void)world.answer(machine); }, "a lease of an output of the machine is held");
+    lease.reset();
+    EXPECT_EQ(world.answer(machine), answer);
+    lease.emplace(machine, world.model.prediction);
+  }
+  EXPECT_EQ(std::memcmp(lease->values().data, answer.data(), 10 * sizeof(float)), 0);  // it keeps the memory
+  lease.reset();
+  DLManagedTensor* tensor = nullptr;
+  const Machine machine = world.host.machine(world.parameters, {world.model.prediction}, {});
+  EXPECT_EQ(tn_machine_dlpack(world.host.get(), machine.handle(), world.model.prediction.handle(), &tensor, nullptr),
+            TN_MISUSE);  // before a forward
+  EXPECT_EQ(world.answer(machine), answer);
+  ASSERT_EQ(tn_machine_dlpack(world.host.get(), machine.handle(), world.model.prediction.handle(), &tensor, nullptr),
+            TN_OK);
+  EXPECT_EQ(tensor->dl_tensor.shape[1], 10);
+  EXPECT_EQ(std::memcmp(tensor->dl_tensor.data, answer.data(), 10 * sizeof(float)), 0);
+  tensor->deleter(tensor);
+  EXPECT_EQ(world.answer(machine), answer);
+}
+
 TEST(Leases, RefuseBadArguments) {
   const World world;
   tn_lease lease = {};
