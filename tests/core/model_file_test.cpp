@@ -24,7 +24,7 @@ constexpr const char* kPath = "model.safetensors";
 std::shared_ptr<CountingAllocator> memory() { return std::make_shared<CountingAllocator>(); }
 
 ParameterDeclaration declare(const std::string& name, std::vector<int64_t> shape, bool buffer = false) {
-  return {name, std::move(shape), TN_F32, {TN_INIT_NORMAL, 0, 0, 1}, buffer, "hidden", {}};
+  return {name, std::move(shape), TN_F32, {TN_INIT_NORMAL, 0, 0, 1}, false, buffer, "hidden", {}};
 }
 
 // Returns a set of 2 * 2 + 2 floats: the values of docs/model-file.md if `seed` is 0, else random ones.
