@@ -2,7 +2,9 @@
  * these numbers: a line may be added at the end of a struct that grows, but lines must not change.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <tenon/tenon.h>
+#include <tenon/tenon_lease.h>
 #include <tenon/tenon_machine.h>
+#include <tenon/tenon_predictor.h>
 #include <tenon/tenon_topology.h>
 #include <tenon/tenon_updater.h>
 
@@ -181,6 +183,21 @@ AT(tn_checkpoint_options, from, 56);
 AT(tn_checkpoint_options, outputs, 64);
 AT(tn_checkpoint_options, outputs_count, 72);
 AT(tn_checkpoint_options, reserved, 76);
+FROZEN(tn_lease, 8);
+AT(tn_lease, index, 0);
+AT(tn_lease, generation, 4);
+FROZEN(tn_predictor, 8);
+AT(tn_predictor, index, 0);
+AT(tn_predictor, generation, 4);
+GROWS(tn_predictor_options, 48);
+AT(tn_predictor_options, size, 0);
+AT(tn_predictor_options, compute, 4);
+AT(tn_predictor_options, max_samples, 8);
+AT(tn_predictor_options, max_rows, 16);
+AT(tn_predictor_options, machines, 24);
+AT(tn_predictor_options, parallel, 28);
+AT(tn_predictor_options, device, 32);
+AT(tn_predictor_options, seed, 40);
 FROZEN(tn_feeding, 16);
 AT(tn_feeding, slot, 0);
 AT(tn_feeding, data_layer, 8);
