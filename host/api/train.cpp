@@ -73,27 +73,44 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   return run;
 }
 
-// Returns an updater that is marked as used by the call while the pointer or a copy of it lives.
-std::shared_ptr<Updater> updater_in_use(Host& host, tn_updater updater) {
+// The updaters of a call. Each is marked as used by the call while a pointer to it lives.
+class UpdatersInUse {
+ public:
+  explicit UpdatersInUse(Host& host) : host_(host) {}
+
+  // Returns one pointer however often the updater is asked for.
+  std::shared_ptr<Updater> at(tn_updater updater) {
+    const std::shared_ptr<HeldUpdater> held = host_.updaters.at(updater);
+    std::shared_ptr<Updater>& known = known_[held.get()];
+    if (known == nullptr) {
+      const auto used = std::make_shared<Used>(held);
+      known = {used, &used->held->updater};
+    }
+    return known;
+  }
+
+ private:
   struct Used {
     explicit Used(std::shared_ptr<HeldUpdater> of) : held(std::move(of)), use(held->mark, "updater") {}
     std::shared_ptr<HeldUpdater> held;
     Use use;
   };
-  const auto used = std::make_shared<Used>(host.updaters.at(updater));
-  return {used, &used->held->updater};
-}
+
+  Host& host_;
+  std::map<const HeldUpdater*, std::shared_ptr<Updater>> known_;
+};
 
 UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Machine& machine) {
   if (options.groups_count > 0) api::required(options.groups, "options.groups");
+  UpdatersInUse updaters(host);
   std::vector<UpdaterGroups::Group> groups;
   for (uint32_t i = 0; i < options.groups_count; ++i) {
     const tn_updater_group& group = options.groups[i];
     if (group.reserved != 0) fail(TN_UNSUPPORTED, "options.groups[", i, "].reserved is not 0");
-    groups.push_back({updater_in_use(host, group.updater),
+    groups.push_back({updaters.at(group.updater),
                       api::strings(group.parameters, group.parameters_count, "options.groups[].parameters")});
   }
-  return {machine, updater_in_use(host, options.updater), groups};
+  return {machine, updaters.at(options.updater), groups};
 }
 
 // Returns what must be equal in a training that continues another one, besides the topology.

@@ -201,7 +201,7 @@ TEST(RowsUpdate, GradientsAddUpAndAreSeenBothWays) {
   }
   const Updater updater = table.updater("sgd", {{"learning_rate", 1.0}});
   updater.update(table.machine());
-  EXPECT_THROW((void)table.machine().sparse_gradient("table.weight"), Error);
+  EXPECT_EQ(table.machine().sparse_gradient("table.weight").ids.shape, rows.ids.shape);  // until the next forward
   EXPECT_NE(updater.describe(table.parameters())
                 .find("\"last_update\":{\"bytes_written\":" + std::to_string(wanted.size() * 4 * sizeof(float)) +
                       ",\"rows\":" + std::to_string(wanted.size())),
