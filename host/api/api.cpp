@@ -178,11 +178,11 @@ ArrayView view(const tn_array& array, const std::function<std::string()>& who, c
           std::move(strides)};
 }
 
-std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count) {
-  if (count > 0) required(feeds, "feeds");
+std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count, const char* argument) {
+  if (count > 0) required(feeds, argument);
   std::vector<NamedArray> result;
   for (uint32_t i = 0; i < count; ++i) {
-    const std::string name = string(feeds[i].name, "feeds", i, ".name");
+    const std::string name = string(feeds[i].name, argument, i, ".name");
     result.push_back({name, view(
                                 feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
   }

@@ -21,7 +21,7 @@ tn_status tn_machine_forward_with(tn_host* host, tn_machine machine, const tn_fe
                                   const tn_forward_options* options, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
     const UnknownFeeds unknown = unknown_feeds(options == nullptr ? 0 : api::sized(options, "options").flags);
-    const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count);
+    const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     const SetRead read(held.parameters->gate);
     held.machine->forward(by_number(held.machine->feeds(), named, unknown));
   });
@@ -73,7 +73,7 @@ class Inference {
     if (given.parameters.generation == 0) fail(TN_MISUSE, "options.parameters is not set");
     if (given.max_samples < 0) fail(TN_INVALID, "options.max_samples is ", given.max_samples, "; expected at least 0");
     const UnknownFeeds unknown = unknown_feeds(given.flags);
-    const std::vector<NamedArray> named = api::named_arrays(given.feeds, given.feeds_count);
+    const std::vector<NamedArray> named = api::named_arrays(given.feeds, given.feeds_count, "options.feeds");
     int64_t most = 1;
     for (const NamedArray& each : named)
       if (!each.array.shape.empty()) most = std::max(most, samples_of(each.array));

@@ -249,17 +249,14 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
     api::ReadTopology contents = naming(file, [&] { return contents_of(it, header, file); });
     const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
-    const uint32_t room = *outputs_count;
-    *outputs_count = static_cast<uint32_t>(layer_outputs.size());
-    if (room < layer_outputs.size())
-      fail(TN_NEED_CAPACITY, SubjectName{file}, file, ": ", layer_outputs.size(), " outputs; there is room for ", room);
-    api::required(outputs, "outputs");
+    const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
+    api::check_capacity(layer_outputs.size(), room, file);
     auto set = naming(file, [&] { return ParameterSet::declare(contents.topology.declarations(), it.allocator); });
     naming(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
     set->set_names(std::move(contents.names));
     const auto loaded = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
     try {
-      api::give_layers(it, layer_outputs, outputs);
+      api::give_layers(it, layer_outputs, room);
     } catch (...) {
       it.parameters.take(loaded);
       throw;

@@ -134,8 +134,9 @@ tn_status tn_topology_data(tn_host* host, const tn_layer* outputs, uint32_t outp
     std::vector<LayerOutput> found;
     for (const LayerRef& layer : api::topology_of(it, outputs, outputs_count).layers)
       if (layer->data) found.push_back({layer, 0});
-    api::check_capacity(found.size(), data_count, "data");
-    if (!found.empty()) api::give_layers(it, found, &api::required(data, "data"));
+    const api::LayerRoom room{data, data_count, "data", "data_count"};
+    api::check_capacity(found.size(), room, "data");
+    api::give_layers(it, found, room);
   });
 }
 
@@ -173,8 +174,9 @@ tn_status tn_topology_read(tn_host* host, const char* json, uint64_t size, tn_la
     const std::string text(&api::required(json, "json"), size);
     api::required(outputs_count, "outputs_count");
     const api::ReadTopology read = api::read_topology(it, api::parse_topology(text, "json"), nullptr);
-    api::check_capacity(read.topology.outputs.size(), outputs_count, "outputs");
-    api::give_layers(it, read.topology.outputs, &api::required(outputs, "outputs"));
+    const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
+    api::check_capacity(read.topology.outputs.size(), room, "outputs");
+    api::give_layers(it, read.topology.outputs, room);
   });
 }
 
@@ -231,8 +233,8 @@ tn_status tn_parameters_copy(tn_host* host, tn_parameters to, tn_parameters from
       wanted.skip = api::strings(given.skip, given.skip_count, "options.skip");
       if (given.renames_count > 0) api::required(given.renames, "options.renames");
       for (uint32_t i = 0; i < given.renames_count; ++i)
-        wanted.renames.emplace_back(api::string(given.renames[i].from, "options.renames: from"),
-                                    api::string(given.renames[i].to, "options.renames: to"));
+        wanted.renames.emplace_back(api::string(given.renames[i].from, "options.renames", i, ".from"),
+                                    api::string(given.renames[i].to, "options.renames", i, ".to"));
     }
     const nlohmann::json report = copy(*it.parameters.at(to), *it.parameters.at(from), wanted);
     if (write != nullptr) api::write_json(report, write, user);
