@@ -169,10 +169,7 @@ tn_status tn_infer_arrays(tn_host* host, const tn_infer_options* options, tn_arr
       check_result(inference.outputs()[i], results[i], inference.whole(i));
       computes = true;
     }
-    for (size_t i = 0; i < count; ++i)
-      if (results[i].data == nullptr) results[i] = api::array(inference.whole(i));
-    if (!computes) return;
-    inference.run([&](int64_t first) {
+    const auto copy = [&](int64_t first) {
       for (size_t i = 0; i < count; ++i) {
         if (results[i].data == nullptr) continue;
         const ArrayView part = inference.part(i);
@@ -181,7 +178,10 @@ tn_status tn_infer_arrays(tn_host* host, const tn_infer_options* options, tn_arr
         copy_elements(part, static_cast<std::byte*>(results[i].data) + static_cast<uint64_t>(first) * bytes);
       }
       return true;
-    });
+    };
+    if (computes) inference.run(copy);
+    for (size_t i = 0; i < count; ++i)
+      if (results[i].data == nullptr) results[i] = api::array(inference.whole(i));
   });
 }
 

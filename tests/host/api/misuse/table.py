@@ -143,7 +143,7 @@ ORDERS = {
                                 ("machine", "world.planned", "without values", "values"),
                                 ("parameter", '"table.weight"', "of sparse rows", "table.weight", "TN_INVALID"),
                                 ("values_room.data", "nullptr", "null data", "score.weight")],
-    "tn_infer_arrays": [("options_room.parameters", "world.declared", "without values", "values")],
+    "tn_infer_arrays": [("results_room.data", "&results_room", "of no type", "cost", "TN_INVALID")],
     "tn_infer_parts": [("options_room.parameters", "world.declared", "without values", "values")],
     "tn_predictor_create": [("parameters", "world.declared", "without values", "values")],
     "tn_predictor_refresh": [("parameters", "world.declared", "without values", "values")],
