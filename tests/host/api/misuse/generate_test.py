@@ -53,7 +53,8 @@ def main():
         check(line in made, f"no line {line} in {made}")
 
     # Two lists may have one count.
-    made = generated(function("tn_host* host, const tn_layer* layers, const tn_layer* others, uint32_t count, tn_error* error"))
+    made = generated(function("tn_host* host, const tn_layer* layers, const tn_layer* others, uint32_t count, "
+                              "tn_error* error"))
     for name in ("layers", "others"):
         check(f'misuse.list({name}, count, "{name}", false);' in made, f"{name} is no list in {made}")
     check(made.count("uint32_t count =") == 1, f"not one count in {made}")

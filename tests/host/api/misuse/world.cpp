@@ -182,6 +182,9 @@ World::World() {
   must(&tn_parameters_declare, host, &cost, 1, &declared);
   make(parameters);
   make(updater);
+  make(group.updater);
+  group.parameters = names_;
+  group.parameters_count = 1;
   static const tn_slot words = integers("words", 8, TN_RAGGED);
   sequences = make_source(host, {&words}, &read_sequences);
   samples = make_source(host, slots(), &read_at);

@@ -65,12 +65,13 @@ struct World {
   tn_machine planned = {};    // on `declared`
   tn_machine given = {};      // of `slope`, with given gradients and those of data layers; after a forward
   tn_updater updater = {};
-  tn_reader reader = {};     // minibatches
-  tn_reader samples = {};    // the same, not yet batched
-  tn_reader started = {};    // samples, one of them read
-  tn_reader sequences = {};  // samples with a TN_RAGGED slot "words"
-  std::string model;         // a model file
-  std::string new_model;     // a path without a file
+  tn_updater_group group = {};  // another updater for "score"
+  tn_reader reader = {};        // minibatches
+  tn_reader samples = {};       // the same, not yet batched
+  tn_reader started = {};       // samples, one of them read
+  tn_reader sequences = {};     // samples with a TN_RAGGED slot "words"
+  std::string model;            // a model file
+  std::string new_model;        // a path without a file
   std::string new_folder;
   std::string updater_file;
   std::string topology;  // JSON
@@ -86,7 +87,7 @@ struct World {
   float ones_[4] = {1, 1, 1, 1};
   int64_t words_[4] = {0, 1, 2, 1}, labels_[4] = {0, 1, 0, 1};
   std::string csv_;
-  const char *files_[1] = {nullptr}, *columns_[1] = {"x: f32"};
+  const char *files_[1] = {nullptr}, *columns_[1] = {"x: f32"}, *names_[1] = {"score"};
 };
 
 // Functions of an application that do their work.
