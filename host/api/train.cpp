@@ -88,16 +88,22 @@ std::shared_ptr<Updater> updater_in_use(Host& host, tn_updater updater) {
 
 UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Machine& machine) {
   if (options.groups_count > 0) api::required(options.groups, "options.groups");
+  // One pointer for each updater, also for one that is given twice, which UpdaterGroups refuses.
+  std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<Updater>> taken;
+  const auto take = [&](tn_updater updater) {
+    std::shared_ptr<Updater>& held = taken[{updater.index, updater.generation}];
+    if (held == nullptr) held = updater_in_use(host, updater);
+    return held;
+  };
   std::vector<UpdaterGroups::Group> groups;
   for (uint32_t i = 0; i < options.groups_count; ++i) {
     const tn_updater_group& group = options.groups[i];
     if (group.reserved != 0) fail(TN_UNSUPPORTED, "options.groups[", i, "].reserved is not 0");
     api::naming("options.groups", i, [&] {
-      groups.push_back(
-          {updater_in_use(host, group.updater), api::strings(group.parameters, group.parameters_count, "parameters")});
+      groups.push_back({take(group.updater), api::strings(group.parameters, group.parameters_count, "parameters")});
     });
   }
-  return {machine, updater_in_use(host, options.updater), groups};
+  return {machine, take(options.updater), groups};
 }
 
 // Returns what must be equal in a training that continues another one, besides the topology.
