@@ -19,7 +19,8 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.seed = given.seed;
     wanted.max_rows = given.max_rows;
     constexpr uint32_t kFlags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
-    if ((given.flags & ~kFlags) != 0) fail(TN_UNSUPPORTED, "options.flags is ", given.flags, "; expected TN_MACHINE_*");
+    if ((given.flags & ~kFlags) != 0)
+      fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; expected TN_MACHINE_*");
     wanted.data_gradients = (given.flags & TN_MACHINE_DATA_GRADIENTS) != 0;
     wanted.given_gradients = (given.flags & TN_MACHINE_GIVEN_GRADIENTS) != 0;
     wanted.checks = it.checks;

@@ -11,7 +11,7 @@ namespace {
 
 UnknownFeeds unknown_feeds(uint32_t flags) {
   if ((flags & ~static_cast<uint32_t>(TN_FORWARD_IGNORE_UNUSED)) != 0)
-    fail(TN_UNSUPPORTED, "options.flags is ", flags, "; expected TN_FORWARD_*");
+    fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", flags, "; expected TN_FORWARD_*");
   return flags == 0 ? UnknownFeeds::kRefused : UnknownFeeds::kIgnored;
 }
 
@@ -69,9 +69,12 @@ class Inference {
  public:
   Inference(Host& host, const tn_infer_options& given)
       : outputs_(api::outputs(host, given.outputs, given.outputs_count, "options.outputs")) {
-    if (outputs_.empty()) fail(TN_INVALID, "options.outputs is empty");
-    if (given.parameters.generation == 0) fail(TN_MISUSE, "options.parameters is not set");
-    if (given.max_samples < 0) fail(TN_INVALID, "options.max_samples is ", given.max_samples, "; expected at least 0");
+    if (outputs_.empty()) fail(TN_INVALID, SubjectName{"options.outputs"}, "options.outputs is empty");
+    if (given.parameters.generation == 0)
+      fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters is not set");
+    if (given.max_samples < 0)
+      fail(TN_INVALID, SubjectName{"options.max_samples"}, "options.max_samples is ", given.max_samples,
+           "; expected at least 0");
     const UnknownFeeds unknown = unknown_feeds(given.flags);
     const std::vector<NamedArray> named = api::named_arrays(given.feeds, given.feeds_count, "options.feeds");
     int64_t most = 1;

@@ -20,7 +20,8 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
     DataSource source;
     source.dtype = given.dtype;
     static_cast<void>(dtype_from_name(dtype_name(given.dtype)));  // throws for an unknown type
-    if (given.rank < 0 || given.rank >= TN_MAX_RANK) fail(TN_INVALID, "options.rank is ", given.rank);
+    if (given.rank < 0 || given.rank >= TN_MAX_RANK)
+      fail(TN_INVALID, SubjectName{"options.rank"}, "options.rank is ", given.rank);
     if (given.rank > 0) source.shape.assign(&api::required(given.shape, "options.shape"), given.shape + given.rank);
     source.index_limit = given.index_limit == 0 ? -1 : given.index_limit;
     source.scale = given.scale == 0 ? 1 : given.scale;
@@ -109,7 +110,7 @@ namespace {
 // Returns the parameters of all outputs. Traces each output on its own, since several topologies may use one name for
 // different layers.
 std::vector<ParameterDeclaration> declarations_of(Host& host, const tn_layer* outputs, uint32_t count) {
-  if (count == 0) fail(TN_INVALID, "outputs is empty");
+  if (count == 0) fail(TN_INVALID, SubjectName{"outputs"}, "outputs is empty");
   api::required(outputs, "outputs");
   std::vector<ParameterDeclaration> declarations;
   for (uint32_t i = 0; i < count; ++i)

@@ -163,7 +163,7 @@ tn_status tn_data_inspect(tn_host* host, tn_layer layer, tn_data_options* data, 
 tn_status tn_topology_write(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (outputs_count == 0) fail(TN_INVALID, "outputs is empty");
+    if (outputs_count == 0) fail(TN_INVALID, SubjectName{"outputs"}, "outputs is empty");
     api::write_json(api::topology_of(it, outputs, outputs_count).to_json(), write, user);
   });
 }
@@ -208,7 +208,7 @@ namespace {
 
 // Takes the gates in the order of their addresses: two threads may copy between two sets in both directions.
 nlohmann::json copy(HeldParameters& to, HeldParameters& from, const CopyOptions& options) {
-  if (&to == &from) fail(TN_INVALID, "the values of a set cannot be copied to the set itself");
+  if (&to == &from) fail(TN_INVALID, SubjectName{"from"}, "the values of a set cannot be copied to the set itself");
   if (std::less<>()(&to, &from)) {
     const SetWrite write(to.gate);
     const SetRead read(from.gate);
@@ -228,7 +228,7 @@ tn_status tn_parameters_copy(tn_host* host, tn_parameters to, tn_parameters from
     if (options != nullptr) {
       const tn_copy_options given = api::sized(options, "options");
       if ((given.flags & ~static_cast<uint32_t>(TN_COPY_PARTIAL)) != 0)
-        fail(TN_UNSUPPORTED, "options.flags is ", given.flags, "; expected TN_COPY_*");
+        fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; expected TN_COPY_*");
       wanted.partial = (given.flags & TN_COPY_PARTIAL) != 0;
       wanted.skip = api::strings(given.skip, given.skip_count, "options.skip");
       if (given.renames_count > 0) api::required(given.renames, "options.renames");

@@ -42,7 +42,8 @@ Run prepare(Host& host, const tn_train_options& options, bool training, const st
   if (training) run.training = std::make_unique<SetTraining>(run.parameters->gate);
   HeldReader& held = *run.reader;
   Reader& reader = *held.reader;
-  if (reader.batch() == 0) fail(TN_MISUSE, "the reader yields samples; wrap it with batch or bucket first");
+  if (reader.batch() == 0)
+    fail(TN_MISUSE, SubjectName{reader_name}, "the reader yields samples; wrap it with batch or bucket first");
   MachineOptions wanted;
   wanted.max_samples = reader.batch();
   wanted.training = training;
@@ -98,7 +99,8 @@ UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Mac
   std::vector<UpdaterGroups::Group> groups;
   for (uint32_t i = 0; i < options.groups_count; ++i) {
     const tn_updater_group& group = options.groups[i];
-    if (group.reserved != 0) fail(TN_UNSUPPORTED, "options.groups[", i, "].reserved is not 0");
+    if (group.reserved != 0)
+      fail(TN_UNSUPPORTED, SubjectName{"options.groups"}, "options.groups[", i, "].reserved is not 0");
     api::naming("options.groups", i, [&] {
       groups.push_back({take(group.updater), api::strings(group.parameters, group.parameters_count, "parameters")});
     });
