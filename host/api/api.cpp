@@ -178,11 +178,11 @@ ArrayView view(const tn_array& array, const std::function<std::string()>& who, c
           std::move(strides)};
 }
 
-std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count) {
-  if (count > 0) required(feeds, "feeds");
+std::vector<NamedArray> named_arrays(const tn_feed* feeds, uint32_t count, const char* argument) {
+  if (count > 0) required(feeds, argument);
   std::vector<NamedArray> result;
   for (uint32_t i = 0; i < count; ++i) {
-    const std::string name = string(feeds[i].name, "feeds", i, ".name");
+    const std::string name = string(feeds[i].name, argument, i, ".name");
     result.push_back({name, view(
                                 feeds[i].values, [&] { return "data layer \"" + name + "\""; }, name)});
   }
@@ -220,10 +220,12 @@ HostOptions host_options(const tn_host_options* given) {
   HostOptions options;
   const tn_host_options none = {};
   const tn_host_options from = given == nullptr ? none : sized(given, "options");
-  if (from.threads < 0 || from.threads > 1024) fail(TN_INVALID, "threads is ", from.threads, "; expected 0 to 1024");
+  if (from.threads < 0 || from.threads > 1024)
+    fail(TN_INVALID, SubjectName{"options.threads"}, "threads is ", from.threads, "; expected 0 to 1024");
   options.threads = from.threads;
   if (from.check > TN_CHECK_OFF)
-    fail(TN_INVALID, "check is ", from.check, "; expected 0 (by the build), 1 (on) or 2 (off)");
+    fail(TN_INVALID, SubjectName{"options.check"}, "check is ", from.check,
+         "; expected 0 (by the build), 1 (on) or 2 (off)");
 #ifdef NDEBUG
   constexpr bool kDebug = false;
 #else

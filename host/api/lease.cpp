@@ -72,15 +72,18 @@ tn_status tn_parameters_read(tn_host* host, tn_parameters parameters, const char
   return api::call(host, error, [&](Host& it) {
     const std::shared_ptr<HeldParameters> held = it.parameters.at(parameters);
     const ParameterEntry& entry = held->set->find(api::string(name, "name"));
-    const uint64_t room = api::required(bytes, "bytes");
-    *bytes = entry.count * sizeof(float);
-    if (room < *bytes)
-      fail(TN_NEED_CAPACITY, SubjectName{entry.name}, "parameter \"", entry.name, "\" has ", *bytes,
+    const uint64_t room = api::required(bytes, "bytes"), needed = entry.count * sizeof(float);
+    if (room < needed) {
+      *bytes = needed;
+      fail(TN_NEED_CAPACITY, SubjectName{entry.name}, "parameter \"", entry.name, "\" has ", needed,
            " bytes; there is room for ", room);
-    if (*bytes == 0) return;
-    api::required(static_cast<char*>(values), "values");
-    const SetRead read(held->gate);
-    std::memcpy(values, held->set->data(entry), *bytes);
+    }
+    if (needed > 0) {
+      api::required(static_cast<char*>(values), "values");
+      const SetRead read(held->gate);
+      std::memcpy(values, held->set->data(entry), needed);
+    }
+    *bytes = needed;
   });
 }
 

@@ -19,7 +19,8 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
     wanted.seed = given.seed;
     wanted.max_rows = given.max_rows;
     constexpr uint32_t kFlags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
-    if ((given.flags & ~kFlags) != 0) fail(TN_UNSUPPORTED, "options.flags is ", given.flags, "; expected TN_MACHINE_*");
+    if ((given.flags & ~kFlags) != 0)
+      fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; expected TN_MACHINE_*");
     wanted.data_gradients = (given.flags & TN_MACHINE_DATA_GRADIENTS) != 0;
     wanted.given_gradients = (given.flags & TN_MACHINE_GIVEN_GRADIENTS) != 0;
     wanted.checks = it.checks;
@@ -37,7 +38,7 @@ tn_status tn_machine_create(tn_host* host, tn_parameters parameters, const tn_la
 tn_status tn_machine_forward(tn_host* host, tn_machine machine, const tn_feed* feeds, uint32_t feeds_count,
                              tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
-    const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count);
+    const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     held.require_unleased();
     const SetRead read(held.parameters->gate);
     held.machine->forward(by_number(held.machine->feeds(), named));
@@ -115,6 +116,11 @@ tn_status tn_machine_release(tn_host* host, tn_machine machine, tn_error* error)
 
 // ---- updaters
 
+void api::require_updatable(const Machine& machine) {
+  machine.require_own();
+  if (!machine.is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
+}
+
 tn_status tn_updater_create(tn_host* host, const char* type, const tn_named_value* attributes,
                             uint32_t attributes_count, tn_updater* updater, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
@@ -130,8 +136,7 @@ namespace {
 void update(Host& host, Updater& updater, tn_machine machine, const UsedNames& used) {
   const std::shared_ptr<HeldMachine> held = host.machines.at(machine);
   const Use use(held->mark, "machine");
-  held->machine->require_own();
-  if (!held->machine->is_for_training()) fail(TN_MISUSE, "this machine was made without training; it has no gradients");
+  api::require_updatable(*held->machine);
   const SetWrite write(held->parameters->gate);
   updater.update(*held->machine, used.without(held->machine->updated()));
   held->machine->commit(used);

@@ -11,7 +11,7 @@ namespace {
 
 UnknownFeeds unknown_feeds(uint32_t flags) {
   if ((flags & ~static_cast<uint32_t>(TN_FORWARD_IGNORE_UNUSED)) != 0)
-    fail(TN_UNSUPPORTED, "options.flags is ", flags, "; expected TN_FORWARD_*");
+    fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", flags, "; expected TN_FORWARD_*");
   return flags == 0 ? UnknownFeeds::kRefused : UnknownFeeds::kIgnored;
 }
 
@@ -21,7 +21,7 @@ tn_status tn_machine_forward_with(tn_host* host, tn_machine machine, const tn_fe
                                   const tn_forward_options* options, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
     const UnknownFeeds unknown = unknown_feeds(options == nullptr ? 0 : api::sized(options, "options").flags);
-    const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count);
+    const std::vector<NamedArray> named = api::named_arrays(feeds, feeds_count, "feeds");
     held.require_unleased();
     const SetRead read(held.parameters->gate);
     held.machine->forward(by_number(held.machine->feeds(), named, unknown));
@@ -70,11 +70,14 @@ class Inference {
  public:
   Inference(Host& host, const tn_infer_options& given)
       : outputs_(api::outputs(host, given.outputs, given.outputs_count, "options.outputs")) {
-    if (outputs_.empty()) fail(TN_INVALID, "options.outputs is empty");
-    if (given.parameters.generation == 0) fail(TN_MISUSE, "options.parameters is not set");
-    if (given.max_samples < 0) fail(TN_INVALID, "options.max_samples is ", given.max_samples, "; expected at least 0");
+    if (outputs_.empty()) fail(TN_INVALID, SubjectName{"options.outputs"}, "options.outputs is empty");
+    if (given.parameters.generation == 0)
+      fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters is not set");
+    if (given.max_samples < 0)
+      fail(TN_INVALID, SubjectName{"options.max_samples"}, "options.max_samples is ", given.max_samples,
+           "; expected at least 0");
     const UnknownFeeds unknown = unknown_feeds(given.flags);
-    const std::vector<NamedArray> named = api::named_arrays(given.feeds, given.feeds_count);
+    const std::vector<NamedArray> named = api::named_arrays(given.feeds, given.feeds_count, "options.feeds");
     int64_t most = 1;
     for (const NamedArray& each : named)
       if (!each.array.shape.empty()) most = std::max(most, samples_of(each.array));
@@ -170,10 +173,7 @@ tn_status tn_infer_arrays(tn_host* host, const tn_infer_options* options, tn_arr
       check_result(inference.outputs()[i], results[i], inference.whole(i));
       computes = true;
     }
-    for (size_t i = 0; i < count; ++i)
-      if (results[i].data == nullptr) results[i] = api::array(inference.whole(i));
-    if (!computes) return;
-    inference.run([&](int64_t first) {
+    const auto copy = [&](int64_t first) {
       for (size_t i = 0; i < count; ++i) {
         if (results[i].data == nullptr) continue;
         const ArrayView part = inference.part(i);
@@ -182,7 +182,10 @@ tn_status tn_infer_arrays(tn_host* host, const tn_infer_options* options, tn_arr
         copy_elements(part, static_cast<std::byte*>(results[i].data) + static_cast<uint64_t>(first) * bytes);
       }
       return true;
-    });
+    };
+    if (computes) inference.run(copy);
+    for (size_t i = 0; i < count; ++i)
+      if (results[i].data == nullptr) results[i] = api::array(inference.whole(i));
   });
 }
 

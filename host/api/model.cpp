@@ -20,7 +20,8 @@ tn_status tn_data_create(tn_host* host, const tn_data_options* options, tn_layer
     DataSource source;
     source.dtype = given.dtype;
     static_cast<void>(dtype_from_name(dtype_name(given.dtype)));  // throws for an unknown type
-    if (given.rank < 0 || given.rank >= TN_MAX_RANK) fail(TN_INVALID, "options.rank is ", given.rank);
+    if (given.rank < 0 || given.rank >= TN_MAX_RANK)
+      fail(TN_INVALID, SubjectName{"options.rank"}, "options.rank is ", given.rank);
     if (given.rank > 0) source.shape.assign(&api::required(given.shape, "options.shape"), given.shape + given.rank);
     source.index_limit = given.index_limit == 0 ? -1 : given.index_limit;
     source.scale = given.scale == 0 ? 1 : given.scale;
@@ -109,7 +110,7 @@ namespace {
 // Returns the parameters of all outputs. Traces each output on its own, since several topologies may use one name for
 // different layers.
 std::vector<ParameterDeclaration> declarations_of(Host& host, const tn_layer* outputs, uint32_t count) {
-  if (count == 0) fail(TN_INVALID, "outputs is empty");
+  if (count == 0) fail(TN_INVALID, SubjectName{"outputs"}, "outputs is empty");
   api::required(outputs, "outputs");
   std::vector<ParameterDeclaration> declarations;
   for (uint32_t i = 0; i < count; ++i)
@@ -249,17 +250,14 @@ tn_status tn_model_load(tn_host* host, const char* path, tn_layer* outputs, uint
     if (header.topology.empty()) fail(TN_BAD_DATA, SubjectName{file}, file, ": it holds no topology, only tensors");
     api::ReadTopology contents = naming(file, [&] { return contents_of(it, header, file); });
     const std::vector<LayerOutput>& layer_outputs = contents.topology.outputs;
-    const uint32_t room = *outputs_count;
-    *outputs_count = static_cast<uint32_t>(layer_outputs.size());
-    if (room < layer_outputs.size())
-      fail(TN_NEED_CAPACITY, SubjectName{file}, file, ": ", layer_outputs.size(), " outputs; there is room for ", room);
-    api::required(outputs, "outputs");
+    const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
+    api::check_capacity(layer_outputs.size(), room, file);
     auto set = naming(file, [&] { return ParameterSet::declare(contents.topology.declarations(), it.allocator); });
     naming(file, [&] { return load_model(*it.files, file, *set, &header, contents.changes); });
     set->set_names(std::move(contents.names));
     const auto loaded = it.parameters.add<tn_parameters>(std::make_shared<HeldParameters>(std::move(set)));
     try {
-      api::give_layers(it, layer_outputs, outputs);
+      api::give_layers(it, layer_outputs, room);
     } catch (...) {
       it.parameters.take(loaded);
       throw;

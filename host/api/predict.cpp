@@ -50,7 +50,7 @@ tn_status tn_predict(tn_host* host, tn_predictor predictor, const tn_feed* feeds
   return api::call(host, error, [&](Host& it) {
     api::required(sink, "sink");
     const std::shared_ptr<Predictor> held = it.predictors.at(predictor);
-    held->predict(api::named_arrays(feeds, feeds_count), [&](const Machine& machine) {
+    held->predict(api::named_arrays(feeds, feeds_count, "feeds"), [&](const Machine& machine) {
       std::vector<tn_array> arrays;
       for (const LayerOutput& output : held->topology().outputs) arrays.push_back(api::array(machine.output(output)));
       sink(user, arrays.data(), static_cast<uint32_t>(arrays.size()));

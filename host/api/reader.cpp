@@ -41,7 +41,8 @@ void join(Host& host, const tn_reader* of, uint32_t count, tn_reader* reader, co
   json parts = json::array();
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t j = 0; j < i; ++j)
-      if (of[j].index == of[i].index) fail(TN_MISUSE, "of[", j, "] and of[", i, "] are the same reader");
+      if (of[j].index == of[i].index)
+        fail(TN_MISUSE, SubjectName{"of"}, "of[", j, "] and of[", i, "] are the same reader");
     api::naming("of", i, [&] {
       joined.push_back(host.readers.at(of[i]));
       uses.push_back(std::make_unique<Use>(joined.back()->mark, "reader"));
@@ -338,7 +339,9 @@ tn_status tn_reader_next(tn_host* host, tn_reader reader, tn_array* values, uint
   bool ended = false;
   const tn_status status = api::call_reader(host, reader, error, [&](Host&, HeldReader& held) {
     const size_t slots = held.reader->slots().size();
-    if (values_count != slots) fail(TN_INVALID, "values_count is ", values_count, "; the reader has ", slots, " slots");
+    if (values_count != slots)
+      fail(TN_INVALID, SubjectName{"values_count"}, "values_count is ", values_count, "; the reader has ", slots,
+           " slots");
     api::required(values, "values");
     held.minibatch.clear();
     ended = held.reader->next(held.minibatch, std::max<int64_t>(held.reader->batch(), 1)) == 0;

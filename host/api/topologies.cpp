@@ -35,20 +35,25 @@ ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors
   throw Error(TN_BAD_DATA, error.message(), error.component(), error.subject());
 }
 
-void check_capacity(size_t layers, uint32_t* count, const std::string& what) {
-  const uint32_t room = required(count, "the number of layers");
-  *count = static_cast<uint32_t>(layers);
-  if (room < layers) fail(TN_NEED_CAPACITY, SubjectName{what}, what, ": ", layers, " layers; there is room for ", room);
+void check_capacity(size_t layers, const LayerRoom& room, const std::string& what) {
+  const uint32_t most = required(room.count, room.its);
+  if (most >= layers) {
+    if (layers > 0) required(room.to, room.list);
+    return;
+  }
+  *room.count = static_cast<uint32_t>(layers);
+  fail(TN_NEED_CAPACITY, SubjectName{what}, what, ": ", layers, " layers; there is room for ", most);
 }
 
-void give_layers(Host& host, const std::vector<LayerOutput>& layers, tn_layer* to) {
+void give_layers(Host& host, const std::vector<LayerOutput>& layers, const LayerRoom& room) {
   size_t made = 0;
   try {
-    for (; made < layers.size(); ++made) to[made] = host.layers.add<tn_layer>(layers[made]);
+    for (; made < layers.size(); ++made) room.to[made] = host.layers.add<tn_layer>(layers[made]);
   } catch (...) {
-    while (made > 0) host.layers.take(to[--made]);
+    while (made > 0) host.layers.take(room.to[--made]);
     throw;
   }
+  *room.count = static_cast<uint32_t>(layers.size());
 }
 
 }  // namespace tenon::host::api

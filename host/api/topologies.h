@@ -28,9 +28,15 @@ struct ReadTopology {
 // those of its file; null: there is no file.
 [[nodiscard]] ReadTopology read_topology(Host& host, const nlohmann::json& json, StoredTensors* tensors);
 
-// Sets *count, a capacity, to the number of layers. Throws TN_NEED_CAPACITY naming `what` if they do not fit.
-void check_capacity(size_t layers, uint32_t* count, const std::string& what);
-// Makes handles of layers: of all, or of none if that fails.
-void give_layers(Host& host, const std::vector<LayerOutput>& layers, tn_layer* to);
+// Room of the application for handles.
+struct LayerRoom {
+  tn_layer* to;
+  uint32_t* count;         // the capacity; set to the number of layers
+  const char *list, *its;  // the names of both arguments
+};
+// Throws TN_NEED_CAPACITY naming `what`, and sets *count, if the layers do not fit; TN_MISUSE for null pointers.
+void check_capacity(size_t layers, const LayerRoom& room, const std::string& what);
+// Makes handles of layers: of all, or of none if that fails. After check_capacity.
+void give_layers(Host& host, const std::vector<LayerOutput>& layers, const LayerRoom& room);
 
 }  // namespace tenon::host::api

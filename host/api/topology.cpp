@@ -134,8 +134,9 @@ tn_status tn_topology_data(tn_host* host, const tn_layer* outputs, uint32_t outp
     std::vector<LayerOutput> found;
     for (const LayerRef& layer : api::topology_of(it, outputs, outputs_count).layers)
       if (layer->data) found.push_back({layer, 0});
-    api::check_capacity(found.size(), data_count, "data");
-    if (!found.empty()) api::give_layers(it, found, &api::required(data, "data"));
+    const api::LayerRoom room{data, data_count, "data", "data_count"};
+    api::check_capacity(found.size(), room, "data");
+    api::give_layers(it, found, room);
   });
 }
 
@@ -162,7 +163,7 @@ tn_status tn_data_inspect(tn_host* host, tn_layer layer, tn_data_options* data, 
 tn_status tn_topology_write(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, tn_write write, void* user,
                             tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    if (outputs_count == 0) fail(TN_INVALID, "outputs is empty");
+    if (outputs_count == 0) fail(TN_INVALID, SubjectName{"outputs"}, "outputs is empty");
     api::write_json(api::topology_of(it, outputs, outputs_count).to_json(), write, user);
   });
 }
@@ -173,8 +174,9 @@ tn_status tn_topology_read(tn_host* host, const char* json, uint64_t size, tn_la
     const std::string text(&api::required(json, "json"), size);
     api::required(outputs_count, "outputs_count");
     const api::ReadTopology read = api::read_topology(it, api::parse_topology(text, "json"), nullptr);
-    api::check_capacity(read.topology.outputs.size(), outputs_count, "outputs");
-    api::give_layers(it, read.topology.outputs, &api::required(outputs, "outputs"));
+    const api::LayerRoom room{outputs, outputs_count, "outputs", "outputs_count"};
+    api::check_capacity(read.topology.outputs.size(), room, "outputs");
+    api::give_layers(it, read.topology.outputs, room);
   });
 }
 
@@ -206,7 +208,7 @@ namespace {
 
 // Takes the gates in the order of their addresses: two threads may copy between two sets in both directions.
 nlohmann::json copy(HeldParameters& to, HeldParameters& from, const CopyOptions& options) {
-  if (&to == &from) fail(TN_INVALID, "the values of a set cannot be copied to the set itself");
+  if (&to == &from) fail(TN_INVALID, SubjectName{"from"}, "the values of a set cannot be copied to the set itself");
   if (std::less<>()(&to, &from)) {
     const SetWrite write(to.gate);
     const SetRead read(from.gate);
@@ -226,13 +228,13 @@ tn_status tn_parameters_copy(tn_host* host, tn_parameters to, tn_parameters from
     if (options != nullptr) {
       const tn_copy_options given = api::sized(options, "options");
       if ((given.flags & ~static_cast<uint32_t>(TN_COPY_PARTIAL)) != 0)
-        fail(TN_UNSUPPORTED, "options.flags is ", given.flags, "; expected TN_COPY_*");
+        fail(TN_UNSUPPORTED, SubjectName{"options.flags"}, "options.flags is ", given.flags, "; expected TN_COPY_*");
       wanted.partial = (given.flags & TN_COPY_PARTIAL) != 0;
       wanted.skip = api::strings(given.skip, given.skip_count, "options.skip");
       if (given.renames_count > 0) api::required(given.renames, "options.renames");
       for (uint32_t i = 0; i < given.renames_count; ++i)
-        wanted.renames.emplace_back(api::string(given.renames[i].from, "options.renames: from"),
-                                    api::string(given.renames[i].to, "options.renames: to"));
+        wanted.renames.emplace_back(api::string(given.renames[i].from, "options.renames", i, ".from"),
+                                    api::string(given.renames[i].to, "options.renames", i, ".to"));
     }
     const nlohmann::json report = copy(*it.parameters.at(to), *it.parameters.at(from), wanted);
     if (write != nullptr) api::write_json(report, write, user);

@@ -26,10 +26,12 @@ struct Run {
   std::shared_ptr<const std::atomic<bool>> cancel;  // null: nothing cancels
 };
 
-Run prepare(Host& host, const tn_train_options& options, bool training) {
+// where: the struct that holds outputs, reader and feeding, for messages.
+Run prepare(Host& host, const tn_train_options& options, bool training, const std::string& where = "options") {
+  const std::string outputs = where + ".outputs", reader_name = where + ".reader", feeding_name = where + ".feeding";
   Run run;
-  run.outputs = api::outputs(host, options.outputs, options.outputs_count, "options.outputs");
-  if (options.reader.generation == 0) fail(TN_MISUSE, SubjectName{"options.reader"}, "options.reader is not set");
+  run.outputs = api::outputs(host, options.outputs, options.outputs_count, outputs.c_str());
+  if (options.reader.generation == 0) fail(TN_MISUSE, SubjectName{reader_name}, reader_name, " is not set");
   if (options.parameters.generation == 0)
     fail(TN_MISUSE, SubjectName{"options.parameters"}, "options.parameters is not set");
   run.parameters = host.parameters.at(options.parameters);
@@ -40,7 +42,8 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   if (training) run.training = std::make_unique<SetTraining>(run.parameters->gate);
   HeldReader& held = *run.reader;
   Reader& reader = *held.reader;
-  if (reader.batch() == 0) fail(TN_MISUSE, "the reader yields samples; wrap it with batch or bucket first");
+  if (reader.batch() == 0)
+    fail(TN_MISUSE, SubjectName{reader_name}, "the reader yields samples; wrap it with batch or bucket first");
   MachineOptions wanted;
   wanted.max_samples = reader.batch();
   wanted.training = training;
@@ -59,10 +62,10 @@ Run prepare(Host& host, const tn_train_options& options, bool training) {
   }
   run.machine_use = std::make_unique<Use>(run.machine->mark, "machine");
   std::map<std::string, std::string> feeding;
-  if (options.feeding_count > 0) api::required(options.feeding, "options.feeding");
+  if (options.feeding_count > 0) api::required(options.feeding, feeding_name.c_str());
   for (uint32_t i = 0; i < options.feeding_count; ++i)
-    feeding[api::string(options.feeding[i].slot, "options.feeding", i, ".slot")] =
-        api::string(options.feeding[i].data_layer, "options.feeding", i, ".data_layer");
+    feeding[api::string(options.feeding[i].slot, feeding_name.c_str(), i, ".slot")] =
+        api::string(options.feeding[i].data_layer, feeding_name.c_str(), i, ".data_layer");
   if (options.pass_batches < 0)
     fail(TN_INVALID, SubjectName{"pass_batches"}, "options.pass_batches is ", options.pass_batches,
          "; expected at least 0");
@@ -106,9 +109,12 @@ UpdaterGroups updaters_of(Host& host, const tn_train_options& options, const Mac
   std::vector<UpdaterGroups::Group> groups;
   for (uint32_t i = 0; i < options.groups_count; ++i) {
     const tn_updater_group& group = options.groups[i];
-    if (group.reserved != 0) fail(TN_UNSUPPORTED, "options.groups[", i, "].reserved is not 0");
-    groups.push_back({updaters.at(group.updater),
-                      api::strings(group.parameters, group.parameters_count, "options.groups[].parameters")});
+    if (group.reserved != 0)
+      fail(TN_UNSUPPORTED, SubjectName{"options.groups"}, "options.groups[", i, "].reserved is not 0");
+    api::naming("options.groups", i, [&] {
+      groups.push_back(
+          {updaters.at(group.updater), api::strings(group.parameters, group.parameters_count, "parameters")});
+    });
   }
   return {machine, updaters.at(options.updater), groups};
 }
@@ -220,7 +226,8 @@ class Parts {
  private:
   void add_averages(Host& host, const tn_train_options& given, const Run& run) {
     const tn_average_options options = api::sized(given.average, "options.average");
-    if (options.parameters.generation == 0) fail(TN_MISUSE, "options.average.parameters is not set");
+    if (options.parameters.generation == 0)
+      fail(TN_MISUSE, SubjectName{"options.average.parameters"}, "options.average.parameters is not set");
     AverageOptions wanted;
     if (options.decay != 0) wanted.decay = options.decay;
     wanted.window = options.window;
@@ -244,7 +251,7 @@ class Parts {
     tested.pass_batches = options.batches;
     if (given.average != nullptr) tested.parameters = given.average->parameters;
     try {
-      test_run_ = prepare(host, tested, false);
+      test_run_ = prepare(host, tested, false, "options.test");
     } catch (const Error& error) {
       throw error.with_context("test");
     }

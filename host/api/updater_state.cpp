@@ -134,7 +134,7 @@ tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_mac
     const std::shared_ptr<HeldMachine> held = it.machines.at(machine);
     const Use use(held->mark, "machine");
     Machine& updated = *held->machine;
-    updated.require_own();
+    api::require_updatable(updated);
     if (names_count == 0) fail(TN_INVALID, SubjectName{"names"}, "names is empty");
     const std::set<std::string> parameters = updated.trained(api::strings(names, names_count, "names"));
     if (!updated.has_gradients()) return;
@@ -149,7 +149,7 @@ tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_mac
 
 tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
-    held.machine->require_own();
+    api::require_updatable(*held.machine);
     const SetWrite write(held.parameters->gate);
     held.machine->commit(UsedNames());
   });

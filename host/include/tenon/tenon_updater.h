@@ -62,12 +62,14 @@ TENON_API tn_status tn_updater_load(tn_host* host, tn_updater updater, tn_parame
  * part of a step. The gradients of the other parameters stay for further parts, and for the call that ends the step:
  * tn_updater_update and tn_updater_update_model update those that no part has updated, tn_machine_commit none. Options
  * such as clip_norm see the gradients of the part alone. Does nothing without a backward since the last step.
- * TN_INVALID names those of `names` that no parameter with a gradient has, and a count of 0; TN_MISUSE names a
- * parameter that another part of this step has updated. Until the step ends, tn_machine_backward returns TN_MISUSE. */
+ * TN_INVALID names those of `names` that no parameter with a gradient has, and a count of 0; TN_MISUSE if the machine
+ * was made without `training`, and names a parameter that another part of this step has updated. Until the step ends,
+ * tn_machine_backward returns TN_MISUSE. */
 TENON_API tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_machine machine,
                                                  const char* const* names, uint32_t names_count, tn_error* error);
 /* Ends a step without further updates: buffers get their next values, gradients are dropped, and an update of the set
- * is counted. Does nothing without a backward since the last step. */
+ * is counted. Does nothing without a backward since the last step. TN_MISUSE if the machine was made without
+ * `training`. */
 TENON_API tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_error* error);
 
 /* ---- metrics over many minibatches ------------------------------------------------------------------------------- */

@@ -100,7 +100,9 @@ class Case:
             value = f"{{{table.VALUES[bare]}}}" if bare in table.VALUES else None
         self.variables.append(f"std::vector<{bare}> {room} = {value or '{}'};")
         self.declare(variable.type, place, f"{room}.data()", struct)
-        self.variables.append(f"{'' if struct else 'uint32_t '}{count} = static_cast<uint32_t>({room}.size());")
+        counted = f"{'' if struct else 'uint32_t '}{count} = static_cast<uint32_t>("
+        if not any(line.startswith(counted) for line in self.variables):  # two lists may have one count
+            self.variables.append(f"{counted}{room}.size());")
         if not element.startswith("const "):
             self.results.append(room)
         if null or skipped or self.skipped(path, struct, variable.name, "list"):
@@ -192,7 +194,7 @@ def lists_of(variables):
     counts = {variable.name for variable in variables if variable.type == "uint32_t"}
     result = {}
     for place, variable in enumerate(variables):
-        follows = variables[place + 1].name if place + 1 < len(variables) else ""
+        follows = next((other.name for other in variables[place + 1:] if not other.type.endswith("*")), "")
         if variable.type.endswith("*") and "(" not in variable.type:
             if f"{variable.name}_count" in counts:
                 result[variable.name] = f"{variable.name}_count"

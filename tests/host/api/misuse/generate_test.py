@@ -52,6 +52,13 @@ def main():
                  "misuse.accepted();", '{"tn_do", &check_tn_do},'):
         check(line in made, f"no line {line} in {made}")
 
+    # Two lists may have one count.
+    made = generated(function("tn_host* host, const tn_layer* layers, const tn_layer* others, uint32_t count, "
+                              "tn_error* error"))
+    for name in ("layers", "others"):
+        check(f'misuse.list({name}, count, "{name}", false);' in made, f"{name} is no list in {made}")
+    check(made.count("uint32_t count =") == 1, f"not one count in {made}")
+
     # One whose arguments do not has a case that fails and names what is missing.
     for parameter, result in (("tn_thing thing", "tn_status"), ("const char* unheard", "tn_status"),
                               ("tn_unknown* it", "tn_status"), ("const tn_unknown* it", "tn_status"),

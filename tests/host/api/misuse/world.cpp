@@ -94,6 +94,10 @@ tn_status read_sequences(void*, const int64_t* indices, int64_t count, tn_array*
 
 void write_nothing(void*, const char*, size_t) {}
 int32_t take_outputs(void*, const tn_array*, uint32_t) { return 0; }
+int32_t take_part(void*, int64_t, const tn_array*, uint32_t) { return 0; }
+void take_predictions(void*, const tn_array*, uint32_t) {}
+void take_metrics(void*, const tn_metrics_values*) {}
+void take_attribute(void*, const tn_named_value*) {}
 
 tn_status read_at(void*, const int64_t* indices, int64_t count, tn_array* values, tn_error*) {
   static thread_local std::vector<int64_t> words, labels;
@@ -166,6 +170,7 @@ World::World() {
   model = folder.file("model.safetensors");
   new_model = folder.file("new.safetensors");
   new_folder = folder.file("checkpoints");
+  updater_file = folder.file("updater.safetensors");
 
   word = make_data(host, "word", 3);
   const tn_layer label = make_data(host, "label", 2);
@@ -177,6 +182,9 @@ World::World() {
   must(&tn_parameters_declare, host, &cost, 1, &declared);
   make(parameters);
   make(updater);
+  make(group.updater);
+  group.parameters = names_;
+  group.parameters_count = 1;
   static const tn_slot words = integers("words", 8, TN_RAGGED);
   sequences = make_source(host, {&words}, &read_sequences);
   samples = make_source(host, slots(), &read_at);
@@ -195,6 +203,8 @@ World::World() {
   training.passes = 2;
   must(&tn_train, host, &training);
   must(&tn_model_save, host, parameters, &cost, 1, model.c_str());
+  must(&tn_updater_save, host, updater, parameters, nullptr, 0, updater_file.c_str());
+  must(&tn_topology_write, host, &cost, 1, &append, &topology);
 
   const auto feed = [&](const char* name, int64_t* data) {
     tn_feed made = {};
@@ -220,6 +230,36 @@ World::World() {
   inference = machine_for(0, parameters);
   planned = machine_for(1, declared);
   forward(inference);
+  make_slope();
+}
+
+void World::make_slope() {
+  const int64_t width = 1;
+  tn_data_options data = {};
+  data.size = sizeof data;
+  data.dtype = TN_F32;
+  data.name = "x";
+  data.shape = &width;
+  data.rank = 1;
+  data.index_limit = -1;
+  tn_layer x = {};
+  must(&tn_data_create, host, &data, &x);
+  slope = make_layer(host, "fc", "slope", {x}, {integer("size", 1)});
+  tn_parameters of = {};
+  must(&tn_parameters_create, host, &slope, 1, 1, &of);
+  tn_machine_options options = {};
+  options.size = sizeof options;
+  options.max_samples = 4;
+  options.training = 1;
+  options.flags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
+  must(&tn_machine_create, host, of, &slope, 1, &options, &given);
+  ones.dtype = TN_F32;
+  ones.rank = 2;
+  ones.shape[0] = 4;
+  ones.shape[1] = 1;
+  ones.data = ones_;
+  const tn_feed feed = {"x", ones};
+  must(&tn_machine_forward, host, given, &feed, 1);
 }
 
 std::string World::state() const {
@@ -237,6 +277,13 @@ std::string World::state() const {
     all += bytes(values);
   }
   must(&tn_updater_describe, host, updater, parameters, &append, &all);
+  tn_array moments = {};
+  must(&tn_updater_get_state, host, updater, parameters, "m", "score.weight", &moments);
+  all += bytes(moments);
+  uint64_t steps = 0, updates = 0;
+  must(&tn_updater_steps, host, updater, parameters, &steps);
+  must(&tn_parameters_updates, host, parameters, &updates);
+  all += std::to_string(steps) + "," + std::to_string(updates) + " ";
   for (const tn_reader each : {reader, samples, started, sequences}) {
     int64_t pass = 0, position = 0;
     must(&tn_reader_position, host, each, &pass, &position);
@@ -252,6 +299,7 @@ void World::forward(tn_machine on) const {
   must(&tn_machine_forward, host, on, feeds.data(), static_cast<uint32_t>(feeds.size()));
 }
 void World::backward(tn_machine on) const { must(&tn_machine_backward, host, on); }
+void World::backward_from_ones() const { must(&tn_machine_backward_from, host, given, &slope, &ones, 1); }
 
 tn_machine World::machine_for(uint32_t training, tn_parameters of) const {
   tn_machine_options options = {};
@@ -272,11 +320,25 @@ void World::make(tn_machine& made) const {
 }
 void World::make(tn_updater& made) const { must(&tn_updater_create, host, "adam", nullptr, 0, &made); }
 void World::make(tn_reader& made) const { made = in_minibatches(host, make_source(host, slots(), &read_at)); }
+void World::make(tn_predictor& made) const {
+  tn_predictor_options options = {};
+  options.size = sizeof options;
+  options.max_samples = 4;
+  must(&tn_predictor_create, host, parameters, &cost, 1, &options, &made);
+}
+void World::make(tn_lease& made) const {
+  tn_array values = {};
+  must(&tn_parameters_lease, host, parameters, "score.weight", TN_LEASE_READ, &made, &values);
+}
+void World::make(tn_metrics& made) const { must(&tn_metrics_create, host, machine, &made); }
 
 void World::release(tn_layer made) const { must(&tn_layer_release, host, made); }
 void World::release(tn_parameters made) const { must(&tn_parameters_release, host, made); }
 void World::release(tn_machine made) const { must(&tn_machine_release, host, made); }
 void World::release(tn_updater made) const { must(&tn_updater_release, host, made); }
 void World::release(tn_reader made) const { must(&tn_reader_release, host, made); }
+void World::release(tn_predictor made) const { must(&tn_predictor_release, host, made); }
+void World::release(tn_lease made) const { must(&tn_lease_release, host, made); }
+void World::release(tn_metrics made) const { must(&tn_metrics_release, host, made); }
 
 }  // namespace tenon_tests

@@ -3,6 +3,11 @@
 
 #include <tenon/plugin.h>
 #include <tenon/tenon.h>
+#include <tenon/tenon_lease.h>
+#include <tenon/tenon_machine.h>
+#include <tenon/tenon_predictor.h>
+#include <tenon/tenon_topology.h>
+#include <tenon/tenon_updater.h>
 
 #include <string>
 #include <vector>
@@ -12,7 +17,7 @@
 namespace tenon_tests {
 
 // word -> embedding "table" -> fc "score" -> cross_entropy "cost" with the truth `label`; trained for two passes of
-// eight samples in minibatches of four. `machine` holds the gradients of one more minibatch.
+// eight samples in minibatches of four. `machine` holds the gradients of one more minibatch. Beside it x -> fc "slope".
 struct World {
   World();
   World(const World&) = delete;
@@ -23,6 +28,7 @@ struct World {
   [[nodiscard]] std::string state() const;
   void forward(tn_machine on) const;
   void backward(tn_machine on) const;
+  void backward_from_ones() const;  // of `given`
 
   // Objects of each kind that are as good as those below, and their release.
   void make(tn_layer& made) const;
@@ -30,49 +36,67 @@ struct World {
   void make(tn_machine& made) const;
   void make(tn_updater& made) const;
   void make(tn_reader& made) const;
+  void make(tn_predictor& made) const;
+  void make(tn_lease& made) const;
+  void make(tn_metrics& made) const;
   void release(tn_layer made) const;
   void release(tn_parameters made) const;
   void release(tn_machine made) const;
   void release(tn_updater made) const;
   void release(tn_reader made) const;
+  void release(tn_predictor made) const;
+  void release(tn_lease made) const;
+  void release(tn_metrics made) const;
   template <typename Handle>
   [[nodiscard]] Handle make() const {
     Handle made = {};
     make(made);
     return made;
   }
-  [[nodiscard]] tn_machine machine_for(uint32_t training, tn_parameters of) const;
 
   TemporaryFolder folder;
   tn_host* host = nullptr;
-  tn_layer word = {}, score = {}, cost = {};
+  tn_layer word = {}, score = {}, cost = {}, slope = {};
   tn_parameters parameters = {};
   tn_parameters declared = {};  // without values
   tn_machine machine = {};
   tn_machine fresh = {};      // for training, without a forward
   tn_machine inference = {};  // without backward
   tn_machine planned = {};    // on `declared`
+  tn_machine given = {};      // of `slope`, with given gradients and those of data layers; after a forward
   tn_updater updater = {};
-  tn_reader reader = {};     // minibatches
-  tn_reader samples = {};    // the same, not yet batched
-  tn_reader started = {};    // samples, one of them read
-  tn_reader sequences = {};  // samples with a TN_RAGGED slot "words"
-  std::string model;         // a model file
-  std::string new_model;     // a path without a file
+  tn_updater_group group = {};  // another updater for "score"
+  tn_reader reader = {};        // minibatches
+  tn_reader samples = {};       // the same, not yet batched
+  tn_reader started = {};       // samples, one of them read
+  tn_reader sequences = {};     // samples with a TN_RAGGED slot "words"
+  std::string model;            // a model file
+  std::string new_model;        // a path without a file
   std::string new_folder;
+  std::string updater_file;
+  std::string topology;  // JSON
   std::vector<tn_feed> feeds;
   tn_array weight = {};                  // a value of "score.weight"
+  tn_array ones = {};                    // a gradient of `slope`
   std::vector<tn_named_value> csv = {};  // attributes of a reader "csv"
 
  private:
+  [[nodiscard]] tn_machine machine_for(uint32_t training, tn_parameters of) const;
+  void make_slope();
+
+  float ones_[4] = {1, 1, 1, 1};
   int64_t words_[4] = {0, 1, 2, 1}, labels_[4] = {0, 1, 0, 1};
   std::string csv_;
-  const char *files_[1] = {nullptr}, *columns_[1] = {"x: f32"};
+  const char *files_[1] = {nullptr}, *columns_[1] = {"x: f32"}, *names_[1] = {"score"};
 };
 
 // Functions of an application that do their work.
 void write_nothing(void* user, const char* text, size_t length);
 int32_t take_outputs(void* user, const tn_array* outputs, uint32_t count);
+int32_t take_part(void* user, int64_t first, const tn_array* outputs, uint32_t count);
+void take_predictions(void* user, const tn_array* outputs, uint32_t count);
+void take_metrics(void* user, const tn_metrics_values* values);
+void take_attribute(void* user, const tn_named_value* attribute);
 tn_status read_at(void* user, const int64_t* indices, int64_t count, tn_array* values, tn_error* error);
 tn_status keep_values(void* user, const tn_array* inputs, uint32_t inputs_count, int64_t samples, tn_array* outputs,
                       uint32_t outputs_count, tn_error* error);
