@@ -233,7 +233,7 @@ class Parts {
     wanted.window = options.window;
     wanted.begin = options.begin;
     averaged_ = host.parameters.at(options.parameters);
-    averages_.emplace(run.parameters->set, averaged_->set, wanted);
+    averages_.emplace(run.parameters->set, averaged_->set, wanted, *host.pool.parallel());
     training_.emplace(averaged_->gate);
   }
   void add_tests(Host& host, const tn_train_options& given) {

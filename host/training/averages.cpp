@@ -49,8 +49,8 @@ void check_equal(const ParameterSet& of, const ParameterSet& to) {
 }  // namespace
 
 Averages::Averages(std::shared_ptr<const ParameterSet> of, std::shared_ptr<ParameterSet> to,
-                   const AverageOptions& options)
-    : of_(std::move(of)), to_(std::move(to)), options_(options) {
+                   const AverageOptions& options, const tn_parallel& pool)
+    : of_(std::move(of)), to_(std::move(to)), options_(options), pool_(pool) {
   check(options_);
   if (of_ == to_)
     fail(TN_INVALID, SubjectName{"parameters"}, "average: the averages need another set than that of the training");
@@ -109,7 +109,7 @@ void Averages::average(const Piece& piece, const Step& step) {
   if (step.ends) std::copy_n(mean, piece.count, former);
 }
 
-void Averages::run(const Step& step, const tn_parallel& parallel) {
+void Averages::run(const Step& step) {
   struct Work {
     Averages& averages;
     const Step& step;
@@ -118,18 +118,18 @@ void Averages::run(const Step& step, const tn_parallel& parallel) {
     const Work& given = *static_cast<const Work*>(argument);
     given.averages.average(given.averages.pieces_[static_cast<size_t>(index)], given.step);
   };
-  parallel.for_each(parallel.self, static_cast<int64_t>(pieces_.size()), task, &work);
+  pool_.for_each(pool_.self, static_cast<int64_t>(pieces_.size()), task, &work);
 }
 
-void Averages::begin(const tn_parallel& parallel) {
+void Averages::begin() {
   seen_ = 0;
   Step copy;
   copy.copy = true;
-  run(copy, parallel);
+  run(copy);
 }
 
-void Averages::update(const tn_parallel& parallel) {
-  run(step_of(seen_ + 1), parallel);
+void Averages::update() {
+  run(step_of(seen_ + 1));
   ++seen_;
 }
 
@@ -166,8 +166,8 @@ std::shared_ptr<Averages::Restored> Averages::read(const std::function<void(cons
   return restored;
 }
 
-void Averages::adopt(Restored& restored, uint64_t seen, const tn_parallel& parallel) {
-  begin(parallel);  // the buffers
+void Averages::adopt(Restored& restored, uint64_t seen) {
+  begin();  // the buffers
   for (const Piece& piece : pieces_)
     if (!piece.buffer) std::copy_n(floats(restored.average) + piece.at, piece.count, piece.to);
   block_ = std::move(restored.block);

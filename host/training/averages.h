@@ -31,15 +31,17 @@ class Averages {
  public:
   // Throws TN_INVALID for bad options, or if the sets are the same or have different parameters; TN_MISUSE if a set has
   // no values.
-  Averages(std::shared_ptr<const ParameterSet> of, std::shared_ptr<ParameterSet> to, const AverageOptions& options);
+  // pool: of the host itself, which tn_execution's is not where plugins are checked; outlives the object.
+  Averages(std::shared_ptr<const ParameterSet> of, std::shared_ptr<ParameterSet> to, const AverageOptions& options,
+           const tn_parallel& pool);
   Averages(const Averages&) = delete;
   Averages& operator=(const Averages&) = delete;
 
   // Called after each update.
-  void update(const tn_parallel& parallel);
+  void update();
   [[nodiscard]] const std::shared_ptr<ParameterSet>& set() const { return to_; }
   // Copies the parameters, as before the first update.
-  void begin(const tn_parallel& parallel);
+  void begin();
   void take_names() { to_->set_names(of_->names()); }
 
   // For checkpoints: what must be equal in a training that resumes, the updates seen, and all values.
@@ -49,7 +51,7 @@ class Averages {
   // Values to replace the present ones. `read` fills them; if it throws, nothing has changed.
   struct Restored;
   [[nodiscard]] std::shared_ptr<Restored> read(const std::function<void(const Updater::StateValues&)>& read) const;
-  void adopt(Restored& restored, uint64_t seen, const tn_parallel& parallel);
+  void adopt(Restored& restored, uint64_t seen);
 
  private:
   // A piece of a parameter or buffer: the work of one task.
@@ -68,13 +70,14 @@ class Averages {
     bool ends = false;    // the block is whole
   };
   [[nodiscard]] Step step_of(uint64_t update) const;
-  void run(const Step& step, const tn_parallel& parallel);
+  void run(const Step& step);
   void average(const Piece& piece, const Step& step);
   [[nodiscard]] std::vector<Updater::StateValues> views(float* average, float* block, float* former) const;
 
   std::shared_ptr<const ParameterSet> of_;
   std::shared_ptr<ParameterSet> to_;
   AverageOptions options_;
+  const tn_parallel& pool_;
   std::vector<Piece> pieces_;
   Buffer block_, former_;  // float [total_]: means of the present block and of the one before it; empty if exponential
   uint64_t total_ = 0;     // elements of all parameters

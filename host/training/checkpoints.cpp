@@ -152,7 +152,7 @@ void Checkpoints::read(const fs::path& file) {
   set->set_names(names_of_topology(checkpoint.topology()));
   training_.updater.adopt(states, progress);
   if (averages != nullptr) {
-    training_.averages->adopt(*averages, record.averaged, *training_.machine.parallel());
+    training_.averages->adopt(*averages, record.averaged);
     training_.averages->take_names();
   }
   const bool same = record.best_watched.empty() ? !training_.tests : record.best_watched == watched_best();

@@ -323,12 +323,12 @@ class Training {
 
   void begin_averages() {
     const SetWrite write(*averages_gate_);
-    averages_->begin(*inputs_.machine.parallel());
+    averages_->begin();
   }
 
   void update_averages() {
     const SetWrite write(*averages_gate_);
-    averages_->update(*inputs_.machine.parallel());
+    averages_->update();
     if (batch_ == 0) averages_->take_names();
   }
 
