@@ -6,7 +6,10 @@
 namespace api = tenon::host::api;
 
 tn_status tn_cancel_create(tn_cancel** cancel, tn_error* error) {
-  return api::guarded(error, [&] { api::required(cancel, "cancel") = std::make_unique<tn_cancel>().release(); });
+  return api::guarded(error, [&] {
+    tn_cancel*& to = api::required(cancel, "cancel");
+    to = std::make_unique<tn_cancel>().release();
+  });
 }
 
 void tn_cancel_request(tn_cancel* cancel) {

@@ -112,7 +112,8 @@ tn_status tn_lease_release(tn_host* host, tn_lease lease, tn_error* error) {
 tn_status tn_parameters_dlpack(tn_host* host, tn_parameters parameters, const char* name, int32_t mode,
                                DLManagedTensor** tensor, tn_error* error) {
   return api::call(host, error, [&](Host& it) {
-    api::required(tensor, "tensor") = exported(lease_parameter(it, parameters, name, mode));
+    DLManagedTensor*& to = api::required(tensor, "tensor");
+    to = exported(lease_parameter(it, parameters, name, mode));
   });
 }
 

@@ -71,6 +71,9 @@ void Machine::set_gradient(const std::string& parameter, const ArrayView& values
   if (sparse_gradient(use.gradient) != nullptr)
     fail_parameter(TN_INVALID, parameter, "parameter \"", parameter,
                    "\" has a row-sparse gradient; only dense ones can be set");
+  if (updated_.contains(parameter))
+    fail_parameter(TN_MISUSE, parameter, "parameter \"", parameter,
+                   "\" has been updated in this step; end the step first");
   check_gradient("parameter \"" + parameter + "\"", parameter, values, view(use.gradient));
   if (!accumulated_) {
     const MachineMemory& memory = model_.memory;

@@ -8,9 +8,9 @@ namespace tenon::host {
 // A prediction: inside the active side, with a machine of it.
 class Predictor::Entered {
  public:
-  explicit Entered(Predictor& predictor) : side_(enter(predictor)), slot_(take(predictor.options_.machines)) {}
+  explicit Entered(Predictor& predictor) : side_(enter(predictor)), slot_(take(predictor)) {}
   ~Entered() {
-    slot_.busy.store(false, std::memory_order_release);
+    slot_.user.store({}, std::memory_order_release);
     side_.freed.fetch_add(1, std::memory_order_release);
     side_.freed.notify_one();
     leave(side_);
@@ -35,16 +35,22 @@ class Predictor::Entered {
   static void leave(Side& side) {
     if (side.inside.fetch_sub(1) == 1) side.inside.notify_all();
   }
-  Slot& take(uint32_t machines) {
+  Slot& take(const Predictor& predictor) try {
+    const std::thread::id self = std::this_thread::get_id();
     for (;;) {
       const uint32_t seen = side_.freed.load(std::memory_order_acquire);
-      for (uint32_t i = 0; i < machines; ++i) {
-        std::atomic<bool>& busy = side_.slots[i].busy;
-        if (!busy.load(std::memory_order_relaxed) && !busy.exchange(true, std::memory_order_acquire))
-          return side_.slots[i];
+      for (uint32_t i = 0; i < predictor.options_.machines; ++i) {
+        std::thread::id none;
+        if (side_.slots[i].user.compare_exchange_strong(none, self, std::memory_order_acquire)) return side_.slots[i];
       }
+      if (predictor.uses(side_, self))
+        fail(TN_MISUSE, "all ", predictor.options_.machines,
+             " machines of the predictor are in use, one of them by this thread's own prediction, whose sink predicts");
       side_.freed.wait(seen, std::memory_order_acquire);
     }
+  } catch (...) {
+    leave(side_);
+    throw;
   }
 
   Side& side_;
@@ -58,7 +64,14 @@ Predictor::Predictor(Topology topology, const ParameterSet& source, Registry& re
       device_(std::move(device)),
       parallel_(parallel),
       options_(options) {
+  for (Side& side : sides_) side.slots = std::make_unique<Slot[]>(options_.machines);
   make(sides_[0], source);
+}
+
+bool Predictor::uses(const Side& side, std::thread::id thread) const {
+  for (uint32_t i = 0; i < options_.machines; ++i)
+    if (side.slots[i].user.load(std::memory_order_relaxed) == thread) return true;
+  return false;
 }
 
 void Predictor::predict(const std::vector<NamedArray>& feeds, const std::function<void(const Machine&)>& use) {
@@ -70,6 +83,9 @@ void Predictor::predict(const std::vector<NamedArray>& feeds, const std::functio
 }
 
 void Predictor::refresh(const ParameterSet& source) {
+  const std::thread::id self = std::this_thread::get_id();
+  if (uses(sides_[0], self) || uses(sides_[1], self))
+    fail(TN_MISUSE, "the sink of a prediction refreshes its predictor, which would wait for that prediction");
   const std::lock_guard lock(refreshing_);
   const uint32_t next = 1 - active_.load();
   Side& side = sides_[next];
@@ -87,11 +103,11 @@ void Predictor::make(Side& side, const ParameterSet& source) {
   std::shared_ptr<ParameterSet> set = ParameterSet::declare(topology_.declarations(), source.allocator());
   set->replace(values_of(*set, source));
   set->set_names(source.names());
-  auto slots = std::make_unique<Slot[]>(options_.machines);
+  std::vector<std::unique_ptr<Machine>> machines;
   for (uint32_t i = 0; i < options_.machines; ++i)
-    slots[i].machine = std::make_unique<Machine>(topology_, set, registry_, device_, parallel_, options_.machine);
+    machines.push_back(std::make_unique<Machine>(topology_, set, registry_, device_, parallel_, options_.machine));
+  for (uint32_t i = 0; i < options_.machines; ++i) side.slots[i].machine = std::move(machines[i]);
   side.set = std::move(set);
-  side.slots = std::move(slots);
 }
 
 // Returns a copy of the values of the entries of `set`.

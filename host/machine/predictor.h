@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "host/machine/machine.h"
@@ -30,10 +31,11 @@ class Predictor {
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
 
-  // Computes a minibatch; calls `use` with the machine that has the outputs.
+  // Computes a minibatch; calls `use` with the machine that has the outputs. TN_MISUSE inside such a call if no machine
+  // is free: it would wait for itself.
   void predict(const std::vector<NamedArray>& feeds, const std::function<void(const Machine&)>& use);
   // Takes the values from `source`, which must not change meanwhile. Predictions that begin afterwards use them. On
-  // failure nothing has changed. Refreshes run one at a time.
+  // failure nothing has changed. Refreshes run one at a time. TN_MISUSE inside `use`: it waits for predictions to end.
   void refresh(const ParameterSet& source);
 
   [[nodiscard]] const Topology& topology() const { return topology_; }
@@ -41,17 +43,18 @@ class Predictor {
  private:
   struct Slot {
     std::unique_ptr<Machine> machine;
-    std::atomic<bool> busy{false};
+    std::atomic<std::thread::id> user{};  // the thread that predicts with it; empty: none
   };
   // One copy of the parameters.
   struct Side {
-    std::shared_ptr<ParameterSet> set;  // null: not made yet
-    std::unique_ptr<Slot[]> slots;
-    std::atomic<uint32_t> inside{0};  // predictions
-    std::atomic<uint32_t> freed{0};   // slots freed so far
+    std::shared_ptr<ParameterSet> set;  // null: it and its machines are not made yet
+    std::unique_ptr<Slot[]> slots;      // [machines]
+    std::atomic<uint32_t> inside{0};    // predictions
+    std::atomic<uint32_t> freed{0};     // slots freed so far
   };
   class Entered;
 
+  [[nodiscard]] bool uses(const Side& side, std::thread::id thread) const;
   void make(Side& side, const ParameterSet& source);
   [[nodiscard]] ParameterSet::Values values_of(const ParameterSet& set, const ParameterSet& source) const;
 

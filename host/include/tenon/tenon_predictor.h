@@ -39,8 +39,9 @@ TENON_API tn_status tn_predictor_create(tn_host* host, tn_parameters parameters,
 
 struct tn_feed;
 /* Computes the outputs for a minibatch and calls `sink` once with one array for each, in the order of
- * tn_predictor_create. The arrays are borrowed during the call of `sink`, which may call the host. Feeds are as in
- * tn_machine_forward. A state that layers carry from minibatch to minibatch is zero. Any thread. */
+ * tn_predictor_create. The arrays are borrowed during the call of `sink`, which may call the host: also predict again,
+ * which is TN_MISUSE if no machine is free, but not refresh the predictor. Feeds are as in tn_machine_forward. A state
+ * that layers carry from minibatch to minibatch is zero. Any thread. */
 TENON_API tn_status tn_predict(tn_host* host, tn_predictor predictor, const struct tn_feed* feeds, uint32_t feeds_count,
                                void (*sink)(void* user, const tn_array* outputs, uint32_t outputs_count), void* user,
                                tn_error* error);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <stdexcept>
 #include <tenon/tenon_lease.hpp>
 #include <tenon/tenon_predictor.hpp>
@@ -149,6 +150,23 @@ TEST(Predictor, ItsSinkMayCallTheHostAndThrow) {
   predictor.predict(world.feeds(),
                     [&](const std::vector<Array>&) { inner = static_cast<int>(world.ask(predictor).size()); });
   EXPECT_EQ(inner, 10);
+  PredictorOptions options;
+  options.machines = 1;  // a second prediction would wait for the first one, and the first one for it
+  const Predictor single(world.parameters, {world.model.prediction}, options);
+  int refusals = 0;
+  single.predict(world.feeds(), [&](const std::vector<Array>&) {
+    for (const auto& call : {std::function<void()>([&] { (void)world.ask(single); }),
+                             std::function<void()>([&] { single.refresh(world.parameters); })}) {
+      try {
+        call();
+      } catch (const Error& error) {
+        refusals += error.code() == TN_MISUSE ? 1 : 0;
+      }
+    }
+  });
+  EXPECT_EQ(refusals, 2);
+  single.refresh(world.parameters);
+  EXPECT_EQ(world.ask(single).size(), 10U);
   EXPECT_THROW(predictor.predict(world.feeds(), [](const std::vector<Array>&) { throw std::runtime_error("mine"); }),
                std::runtime_error);
   EXPECT_EQ(world.ask(predictor).size(), 10U);

@@ -1,6 +1,7 @@
 // A step of several updaters, each for a part of the parameters, in the public API. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon/tenon_machine.h>
 
 #include <functional>
 #include <tenon/tenon_updater.hpp>
@@ -116,6 +117,10 @@ TEST_F(Parts, RefuseASecondUpdate) {
   const Updater one = sgd(1);
   model_.backward(all(4));
   update_parameters(one, model_.machine(), {"x0"});
+  const float values[4] = {};  // set for nothing
+  const tn_array given = detail::c_array({TN_F32, {4}, values});
+  EXPECT_EQ(tn_machine_set_gradient(model_.machine().host(), model_.machine().handle(), "x0.values", &given, nullptr),
+            TN_MISUSE);
   const Error twice = error_of([&] { update_parameters(one, model_.machine(), {"x1", "x0"}); });
   EXPECT_EQ(twice.code(), TN_MISUSE);
   EXPECT_EQ(twice.subject(), "x0.values");

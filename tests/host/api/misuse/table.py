@@ -205,6 +205,7 @@ AFTER = {
     "tn_host_create": "tn_host_destroy(host_room);",
     "tn_cancel_create": "tn_cancel_release(cancel_room);",
     "tn_parameters_dlpack": "tensor_room->deleter(tensor_room);",
+    "tn_machine_dlpack": "tensor_room->deleter(tensor_room);",
 }
 
 # Functions without a status.
