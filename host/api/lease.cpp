@@ -119,6 +119,8 @@ tn_status tn_parameters_dlpack(tn_host* host, tn_parameters parameters, const ch
 
 tn_status tn_machine_dlpack(tn_host* host, tn_machine machine, tn_layer layer, DLManagedTensor** tensor,
                             tn_error* error) {
-  return api::call(host, error,
-                   [&](Host& it) { api::required(tensor, "tensor") = exported(lease_output(it, machine, layer)); });
+  return api::call(host, error, [&](Host& it) {
+    DLManagedTensor*& to = api::required(tensor, "tensor");
+    to = exported(lease_output(it, machine, layer));
+  });
 }

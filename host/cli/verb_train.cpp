@@ -44,6 +44,9 @@ class Training {
     if (arguments.test_every >= 0) job_.test_every = arguments.test_every;
     if (save_) check_save_path(*save_);
     if (average_save_) check_save_path(*average_save_);
+    if (save_ && save_ == average_save_)
+      throw Failure(kBadConfig, job_.path + ": save and average.save are one file, " + *save_ +
+                                    "; the model and its averages need one each");
     if (arguments.resumes() && !job_.checkpoint)
       throw Failure(kBadConfig, job_.path + ": resuming needs the table [checkpoint], which is missing");
     outputs_ = topology_.layers(topology_.outputs());

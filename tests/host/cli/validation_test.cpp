@@ -96,6 +96,8 @@ TEST_F(ValidationTest, AveragesAreTestedAndSaved) {
   std::filesystem::remove(path("averaged.safetensors"));
   train({"--passes", "1", "--no-save"});
   EXPECT_FALSE(exists("averaged.safetensors"));
+  EXPECT_THAT(failure(kBadConfig, run_train, {"job.toml", "--save", "averaged.safetensors"}),
+              HasSubstr("save and average.save are one file, averaged.safetensors"));
 }
 
 // All of it together, interrupted anywhere, gives the same files.
