@@ -39,8 +39,9 @@ tn_status tn_predictor_create(tn_host* host, tn_parameters parameters, const tn_
     const std::shared_ptr<Device> device = it.device(api::device_kind(given.device));
     const PredictorOptions wanted = predictor_options(it, given);
     const SetRead read(held->gate);
-    *predictor = it.predictors.add<tn_predictor>(std::make_shared<Predictor>(
-        std::move(topology), *held->set, it.registry, device, given.parallel == 0 ? it.alone : it.parallel, wanted));
+    *predictor = it.predictors.add<tn_predictor>(
+        std::make_shared<Predictor>(std::move(topology), Snapshot{held->set, held->gate.version()}, it.registry, device,
+                                    given.parallel == 0 ? it.alone : it.parallel, wanted));
   });
 }
 
@@ -63,7 +64,7 @@ tn_status tn_predictor_refresh(tn_host* host, tn_predictor predictor, tn_paramet
     const std::shared_ptr<Predictor> held = it.predictors.at(predictor);
     const std::shared_ptr<HeldParameters> from = it.parameters.at(parameters);
     const SetRead read(from->gate);
-    held->refresh(*from->set);
+    held->refresh({from->set, from->gate.version()});
   });
 }
 

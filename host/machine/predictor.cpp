@@ -57,7 +57,7 @@ class Predictor::Entered {
   Slot& slot_;
 };
 
-Predictor::Predictor(Topology topology, const ParameterSet& source, Registry& registry, std::shared_ptr<Device> device,
+Predictor::Predictor(Topology topology, const Snapshot& source, Registry& registry, std::shared_ptr<Device> device,
                      const tn_parallel* parallel, const PredictorOptions& options)
     : topology_(std::move(topology)),
       registry_(registry),
@@ -65,7 +65,17 @@ Predictor::Predictor(Topology topology, const ParameterSet& source, Registry& re
       parallel_(parallel),
       options_(options) {
   for (Side& side : sides_) side.slots = std::make_unique<Slot[]>(options_.machines);
-  make(sides_[0], source);
+  make(sides_[0], *source.set);
+  set_source(sides_[0], source);
+}
+
+bool Predictor::has_values_of(const Side& side, const Snapshot& source) {
+  return source.version.has_value() && side.version == source.version && side.source.lock() == source.set;
+}
+
+void Predictor::set_source(Side& side, const Snapshot& source) {
+  side.source = source.set;
+  side.version = source.version;
 }
 
 bool Predictor::uses(const Side& side, std::thread::id thread) const {
@@ -82,20 +92,22 @@ void Predictor::predict(const std::vector<NamedArray>& feeds, const std::functio
   use(machine);
 }
 
-void Predictor::refresh(const ParameterSet& source) {
+void Predictor::refresh(const Snapshot& source) {
   const std::thread::id self = std::this_thread::get_id();
   if (uses(sides_[0], self) || uses(sides_[1], self))
     fail(TN_MISUSE, "the sink of a prediction refreshes its predictor, which would wait for that prediction");
   const std::lock_guard lock(refreshing_);
+  if (has_values_of(sides_[active_.load()], source)) return;
   const uint32_t next = 1 - active_.load();
   Side& side = sides_[next];
   for (uint32_t inside = 0; (inside = side.inside.load()) != 0;) side.inside.wait(inside);
   if (side.set == nullptr) {
-    make(side, source);
+    make(side, *source.set);
   } else {
-    side.set->replace(values_of(*side.set, source));
-    side.set->set_names(source.names());
+    side.set->replace(values_of(*side.set, *source.set));
+    side.set->set_names(source.set->names());
   }
+  set_source(side, source);
   active_.store(next);
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -20,13 +21,19 @@ struct PredictorOptions {
   uint32_t machines = 1;   // predictions at a time; further threads wait for one to end
 };
 
+// The values of a set at one version (SetGate::version).
+struct Snapshot {
+  std::shared_ptr<const ParameterSet> set;
+  std::optional<uint64_t> version;  // empty: no version names them
+};
+
 // Machines over a copy of the parameters of a topology. A refresh writes a second copy with machines of its own and
 // then swaps the two, so predictions neither wait for it nor see a part of it. Thread-safe.
 class Predictor {
  public:
   // Copies the parameters that the topology uses from `source`, which must not change meanwhile. TN_NOT_FOUND or
   // TN_INVALID if it does not have them.
-  Predictor(Topology topology, const ParameterSet& source, Registry& registry, std::shared_ptr<Device> device,
+  Predictor(Topology topology, const Snapshot& source, Registry& registry, std::shared_ptr<Device> device,
             const tn_parallel* parallel, const PredictorOptions& options);
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
@@ -34,9 +41,10 @@ class Predictor {
   // Computes a minibatch; calls `use` with the machine that has the outputs. TN_MISUSE inside such a call if no machine
   // is free: it would wait for itself.
   void predict(const std::vector<NamedArray>& feeds, const std::function<void(const Machine&)>& use);
-  // Takes the values from `source`, which must not change meanwhile. Predictions that begin afterwards use them. On
-  // failure nothing has changed. Refreshes run one at a time. TN_MISUSE inside `use`: it waits for predictions to end.
-  void refresh(const ParameterSet& source);
+  // Takes the values from `source`, which must not change meanwhile, unless they are those that predictions use
+  // already. Predictions that begin afterwards use them. On failure nothing has changed. Refreshes run one at a time.
+  // TN_MISUSE inside `use`: it waits for predictions to end.
+  void refresh(const Snapshot& source);
 
   [[nodiscard]] const Topology& topology() const { return topology_; }
 
@@ -48,14 +56,18 @@ class Predictor {
   // One copy of the parameters.
   struct Side {
     std::shared_ptr<ParameterSet> set;  // null: it and its machines are not made yet
-    std::unique_ptr<Slot[]> slots;      // [machines]
-    std::atomic<uint32_t> inside{0};    // predictions
-    std::atomic<uint32_t> freed{0};     // slots freed so far
+    std::weak_ptr<const ParameterSet> source;
+    std::optional<uint64_t> version;  // of the source when it was copied
+    std::unique_ptr<Slot[]> slots;    // [machines]
+    std::atomic<uint32_t> inside{0};  // predictions
+    std::atomic<uint32_t> freed{0};   // slots freed so far
   };
   class Entered;
 
   [[nodiscard]] bool uses(const Side& side, std::thread::id thread) const;
+  [[nodiscard]] static bool has_values_of(const Side& side, const Snapshot& source);
   void make(Side& side, const ParameterSet& source);
+  static void set_source(Side& side, const Snapshot& source);
   [[nodiscard]] ParameterSet::Values values_of(const ParameterSet& set, const ParameterSet& source) const;
 
   const Topology topology_;

@@ -84,6 +84,7 @@ void SetGate::enter_write() {
 void SetGate::leave_write() noexcept {
   const std::lock_guard lock(mutex_);
   writing_ = {};
+  ++version_;
   admit();
 }
 
@@ -121,10 +122,18 @@ void SetGate::begin_lease(bool writing) {
 
 void SetGate::end_lease(bool writing, std::thread::id by) noexcept {
   const std::lock_guard lock(mutex_);
-  if (writing)
+  if (writing) {
     writing_lease_ = {};
-  else
+    ++version_;
+  } else {
     leased_.erase(std::find(leased_.begin(), leased_.end(), by));
+  }
+}
+
+std::optional<uint64_t> SetGate::version() const {
+  const std::lock_guard lock(mutex_);
+  if (writing_lease_ != std::thread::id()) return std::nullopt;
+  return version_;
 }
 
 }  // namespace tenon::host

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -37,6 +38,9 @@ class SetGate {
   // TN_MISUSE during a training of another thread; for writing also while any other lease lives.
   void begin_lease(bool writing);
   void end_lease(bool writing, std::thread::id by) noexcept;
+  // The version of the values, for a thread that has entered: it grows when a write or a writing lease ends. Empty
+  // while a writing lease lives, under which they may change at any time.
+  [[nodiscard]] std::optional<uint64_t> version() const;
 
  private:
   [[nodiscard]] bool is_reading(std::thread::id thread) const;
@@ -45,7 +49,7 @@ class SetGate {
   void check_viewable(std::thread::id thread) const;
   void admit() noexcept;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::thread::id training_;              // empty: no training
   std::thread::id writing_;               // empty: no writer is inside
@@ -53,6 +57,7 @@ class SetGate {
   std::vector<std::thread::id> leased_;   // one entry for each reading lease, by the thread that took it
   std::thread::id writing_lease_;         // empty: none
   uint64_t steps_ = 0;                    // of writers, that have ended
+  uint64_t version_ = 0;                  // of the values
   uint32_t waiting_readers_ = 0;          // for the end of a step
   uint32_t admitted_ = 0;                 // of them, those that may enter but have not yet
   uint32_t waiting_writers_ = 0;

@@ -47,7 +47,8 @@ TENON_API tn_status tn_predict(tn_host* host, tn_predictor predictor, const stru
                                tn_error* error);
 /* Takes the present values of `parameters`: that set, or another one with parameters of these names and shapes. During
  * a training of it on another thread, between two steps. Predictions that begin later use them; those that run end with
- * the values before. They do not wait for it. */
+ * the values before. They do not wait for it. Nothing is copied if no call has written the set and no writing lease of
+ * it has ended since the last refresh. */
 TENON_API tn_status tn_predictor_refresh(tn_host* host, tn_predictor predictor, tn_parameters parameters,
                                          tn_error* error);
 /* Makes the handle stale; predictions that run end first. */

@@ -88,6 +88,39 @@ TEST(Predictor, IsASnapshotUntilItIsRefreshed) {
   EXPECT_EQ(world.ask(predictor), world.expected());
 }
 
+// A refresh copies what has changed: by a write, by a writing lease that has ended, and all while such a lease lives.
+TEST(Predictor, ARefreshCopiesOnlyWhatHasChanged) {
+  const World world(1);
+  const auto bytes = [&] { return world.host.count().bytes_now; };
+  const Predictor predictor(world.parameters, {world.model.prediction});
+  const uint64_t before = bytes();
+  predictor.refresh(world.parameters);
+  EXPECT_EQ(bytes(), before);  // the second copy is not made
+  world.fill(0.01F);
+  predictor.refresh(world.parameters);
+  EXPECT_GT(bytes(), before);
+  EXPECT_EQ(world.ask(predictor), world.expected());
+  {
+    const Lease lease(world.parameters, "prediction.bias", TN_LEASE_WRITE);
+    auto* const bias = static_cast<float*>(const_cast<void*>(lease.values().data));
+    for (const float value : {1.0F, 2.0F}) {
+      bias[3] = value;
+      predictor.refresh(world.parameters);
+      EXPECT_EQ(world.ask(predictor), world.expected());
+    }
+    bias[4] = 3;
+  }
+  predictor.refresh(world.parameters);
+  EXPECT_EQ(world.ask(predictor), world.expected());
+  // Another set has versions of its own.
+  const Parameters other = world.host.parameters({world.model.prediction}, 2);
+  predictor.refresh(other);
+  const std::vector<float> answer = world.ask(predictor);
+  EXPECT_NE(answer, world.expected());
+  predictor.refresh(world.parameters);
+  EXPECT_EQ(world.ask(predictor), world.expected());
+}
+
 // More threads than machines, refreshes meanwhile: each answer is that of one of the two contents.
 TEST(Predictor, ManyThreadsPredictWhileItIsRefreshed) {
   constexpr int kThreads = 8, kTimes = 200;
@@ -215,6 +248,7 @@ TEST(Predictor, DoesNotGrow) {
   EXPECT_EQ(bytes(), before);
   for (int i = 0; i < 20; ++i) {
     const Predictor another(world.parameters, {world.model.prediction});
+    world.fill(0.01F);
     another.refresh(world.parameters);
   }
   EXPECT_EQ(bytes(), before);

@@ -150,5 +150,22 @@ TEST(SetGate, AWritingLeaseCannotOutliveItsHandler) {
   const SetWrite step(gate);
 }
 
+TEST(SetGate, WritesAndWritingLeasesMakeNewVersions) {
+  SetGate gate;
+  const auto first = gate.version();
+  ASSERT_TRUE(first.has_value());
+  { const SetRead read(gate); }
+  gate.begin_lease(false);
+  gate.end_lease(false, std::this_thread::get_id());
+  EXPECT_EQ(gate.version(), first);
+  { const SetWrite write(gate); }
+  const auto written = gate.version();
+  EXPECT_GT(written, first);
+  gate.begin_lease(true);
+  EXPECT_FALSE(gate.version().has_value());
+  gate.end_lease(true, std::this_thread::get_id());
+  EXPECT_GT(gate.version(), written);
+}
+
 }  // namespace
 }  // namespace tenon_tests
