@@ -83,6 +83,35 @@ TEST_F(Libsvm, ClassesAndQueries) {
   expect_damage(file("1 qid:99999999999999999999\n"), "the qid of \"qid:99999999999999999999\" is too large");
 }
 
+// Lines of one query are one sample: rows of labels and of dense features.
+TEST_F(Libsvm, ListsAreTheLinesOfOneQuery) {
+  constexpr const char* kLists = "2 qid:7 1:0.5 3:1\n\n0 qid:7 2:2 # last\n1 qid:9\n3 qid:-1 3:4\n0 qid:-1 1:1\n";
+  const Values lists = file(kLists, {{"lists", true}});
+  const auto reader = open(lists);
+  ASSERT_EQ(reader->slots(), 3u);
+  EXPECT_EQ(reader->slot(0).storage, TN_RAGGED);
+  EXPECT_EQ(reader->slot(0).dtype, TN_F32);
+  EXPECT_EQ(reader->slot(1).storage, TN_RAGGED);
+  EXPECT_THAT(reader->shape(1), ElementsAre(3));
+  const std::vector<Sample> samples = check(lists);
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_THAT(as<float>(samples[0][0].values), ElementsAre(2, 0));
+  EXPECT_THAT(as<float>(samples[0][1].values), ElementsAre(0.5F, 0, 1, 0, 2, 0));
+  EXPECT_EQ(as<int64_t>(samples[0][2].values), Ints{7});
+  EXPECT_THAT(as<float>(samples[1][1].values), ElementsAre(0, 0, 0));
+  EXPECT_THAT(as<float>(samples[2][0].values), ElementsAre(3, 0));
+  EXPECT_EQ(as<int64_t>(samples[2][2].values), Ints{-1});
+  const Values classes = file(kLists, {{"lists", true}, {"classes", int64_t{4}}, {"width", int64_t{5}}});
+  EXPECT_EQ(open(classes)->slot(0).dtype, TN_I64);
+  EXPECT_THAT(open(classes)->shape(1), ElementsAre(5));
+  EXPECT_EQ(as<int64_t>(check(classes)[2][0].values), (Ints{3, 0}));
+  EXPECT_EQ(check(file("", {{"lists", true}})).size(), 0u);
+  expect_damage(file("1 qid:1 1:1\n1 1:2\n", {{"lists", true}}),
+                "f: line 2: has no qid, which the attribute lists needs on each line");
+  expect_damage(file("1 qid:1 1:1\n1 qid:2\n\n1 qid:1\n", {{"lists", true}}),
+                "f: line 4: the lines of qid 1 do not follow one another");
+}
+
 TEST_F(Libsvm, LabelsNumberTheClasses) {
   const Values signs = file("+1 1:1\n-1\n1.0\n-1.00\n1\n", {{"labels", Strings{"-1", "1"}}});
   EXPECT_EQ(open(signs)->slot(0).dtype, TN_I64);

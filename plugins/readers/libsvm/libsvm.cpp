@@ -1,4 +1,5 @@
-// The reader "libsvm": sparse samples, one to a line, as "label [qid:number] id:value ... # comment".
+// The reader "libsvm": sparse samples, one to a line, as "label [qid:number] id:value ... # comment", or lists of dense
+// ones, one to a query (the form of LETOR).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
@@ -8,6 +9,7 @@
 #include <tenon/plugin.hpp>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -104,15 +106,22 @@ class Libsvm {
   explicit Libsvm(const tn::ReaderOpen& open);
 
   [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
-  [[nodiscard]] int64_t samples() const { return lines_.records(); }
+  [[nodiscard]] int64_t samples() const {
+    return lists_ ? static_cast<int64_t>(first_lines_.size()) - 1 : lines_.records();
+  }
   void read(int64_t index, tn::Samples& to);
-  void ahead(int64_t index) const { lines_.ahead(index); }
+  void ahead(int64_t index) const { lines_.ahead(lists_ ? first_lines_[static_cast<size_t>(index)] : index); }
 
  private:
   void number_labels(const tn::ReaderOpen& open);
+  void index(const tn::ReaderOpen& open);
+  bool begins_list();
+  void read_list(int64_t index, tn::Samples& to);
+  void parse_like_first(const files::Line& line);
   void parse(const files::Line& line);
   void parse_entries(Words words);
-  void put_label(tn::Samples& to) const;
+  [[nodiscard]] float label_number() const;
+  [[nodiscard]] int64_t label_class() const;
   template <typename Work>
   void on(const files::Line& line, const Work& work);
 
@@ -124,7 +133,13 @@ class Libsvm {
   std::unordered_map<double, int64_t> numbers_;  // numbers of classes by label
   files::Vocabulary names_;                      // the labels in their shortest form
   bool ranked_ = false;
+  const bool lists_;
+  int64_t query_ = 0;                    // of the line before, while lines are indexed
+  std::vector<int64_t> first_lines_;     // of each list, then the number of all lines
+  std::unordered_set<int64_t> queries_;  // those that have begun, while lines are indexed
   ParsedLine parsed_;
+  std::vector<float> rows_, numbers_of_list_;  // of the list that is read: [lines, width], [lines]
+  std::vector<int64_t> classes_of_list_;       // [lines]
   std::vector<tn::ReaderSlot> slots_;
 };
 
@@ -142,29 +157,62 @@ void Libsvm::describe(tn::ReaderDescription& d) {
       tn::strings_attribute("labels").doc("the labels in the order of their classes' numbers (int64), such as [\"-1\", "
                                           "\"1\"]; compared as numbers, so that "
                                           "\"+1\" and \"1.0\" are \"1\""));
+  d.attribute(tn::bool_attribute("lists", false)
+                  .doc("each sample is all lines of one qid, which follow one another: \"label\" and \"features\" are "
+                       "sequences with one row for each line, features dense rows of \"width\" numbers"));
 }
 
 Libsvm::Libsvm(const tn::ReaderOpen& open)
     : lines_(open, '\0'),
       first_id_(open.attributes().integer("first_id")),
-      classes_(open.attributes().integer("classes")) {
+      classes_(open.attributes().integer("classes")),
+      lists_(open.attributes().flag("lists")) {
   number_labels(open);
-  const bool known = open.attributes().has("width");
-  if (known) width_ = open.attributes().integer("width");
-  int64_t all = 0, greatest = 0;
-  lines_.for_each([&](const files::Line& line) {
-    if (is_blank(line.text)) return true;
-    if (all == 0 || !known) on(line, [&] { parse(line); });
-    if (all == 0) ranked_ = parsed_.ranked;
-    if (!known && !parsed_.ids.empty()) greatest = std::max(greatest, parsed_.ids.back());
-    if (open.shard().has(all++)) lines_.keep(line);
-    return true;
-  });
-  if (!known) width_ = greatest + 1;
+  index(open);
   slots_.push_back({"label", classes_ > 0 ? TN_I64 : TN_F32, {}, classes_ > 0 ? classes_ : -1});
   slots_.back().names = names_.names();
   slots_.push_back({"features", TN_F32, {width_}, -1, TN_CSR});
+  if (lists_)
+    for (tn::ReaderSlot& slot : slots_) slot.storage = TN_RAGGED;
   if (ranked_) slots_.push_back({"qid", TN_I64, {}});
+}
+
+// Reads the lines for what the attributes do not state, and keeps those of the shard.
+void Libsvm::index(const tn::ReaderOpen& open) {
+  const bool known = open.attributes().has("width");
+  if (known) width_ = open.attributes().integer("width");
+  int64_t lines = 0, samples = 0, greatest = 0;
+  bool kept = false;
+  lines_.for_each([&](const files::Line& line) {
+    if (is_blank(line.text)) return true;
+    const bool first = lines++ == 0;
+    bool begins = true;
+    on(line, [&] {
+      if (first || !known || lists_) parse(line);
+      if (first) ranked_ = parsed_.ranked;
+      if (lists_) begins = begins_list();
+    });
+    if (!known && !parsed_.ids.empty()) greatest = std::max(greatest, parsed_.ids.back());
+    if (begins) kept = open.shard().has(samples++);
+    if (!kept) return true;
+    if (lists_ && begins) first_lines_.push_back(lines_.records());
+    lines_.keep(line);
+    return true;
+  });
+  if (!known) width_ = greatest + 1;
+  first_lines_.push_back(lines_.records());
+  ranked_ = ranked_ || lists_;
+  queries_.clear();
+}
+
+// Whether the parsed line is the first of its query.
+bool Libsvm::begins_list() {
+  if (!parsed_.ranked) throw BadLine{"has no qid, which the attribute lists needs on each line"};
+  if (!queries_.empty() && parsed_.query == query_) return false;
+  if (!queries_.insert(parsed_.query).second)
+    throw BadLine{"the lines of qid " + std::to_string(parsed_.query) + " do not follow one another"};
+  query_ = parsed_.query;
+  return true;
 }
 
 // Numbers the labels. Labels are compared as numbers, and those of a trained model keep their classes.
@@ -237,39 +285,69 @@ void Libsvm::parse_entries(Words words) {
   sort_entries(parsed_, first_id_);
 }
 
-void Libsvm::put_label(tn::Samples& to) const {
+float Libsvm::label_number() const {
+  return number(files::without_plus(parsed_.label), "a label", "label", parsed_.label);
+}
+
+int64_t Libsvm::label_class() const {
   const std::string_view text = parsed_.label;
-  if (classes_ == 0) {
-    *to.dense<float>(0) = number(files::without_plus(text), "a label", "label", text);
-    return;
-  }
   double label = 0;
   const bool known = read_label(text, &label);
-  auto& class_number = *to.dense<int64_t>(0);
   if (!labels_.empty()) {
     const auto at = known ? numbers_.find(label) : numbers_.end();
     if (at == numbers_.end())
       throw BadLine{"unknown label " + files::quoted(text) + "; known: " + files::listed(labels_)};
-    class_number = at->second;
-    return;
+    return at->second;
   }
   if (!known || std::trunc(label) != label) throw BadLine{"expected a class as label, got " + files::quoted(text)};
   if (label < 0 || label >= static_cast<double>(classes_))
     throw BadLine{"expected a class from 0 to " + std::to_string(classes_ - 1) + ", got " + files::quoted(text) +
                   "; the attribute labels numbers other labels, such as [\"-1\", \"1\"]"};
-  class_number = static_cast<int64_t>(label);
+  return static_cast<int64_t>(label);
+}
+
+void Libsvm::parse_like_first(const files::Line& line) {
+  parse(line);
+  if (parsed_.ranked != ranked_)
+    throw BadLine{ranked_ ? "has no qid, as the first line has" : "has a qid, unlike the first line"};
 }
 
 void Libsvm::read(int64_t index, tn::Samples& to) {
+  if (lists_) return read_list(index, to);
   const files::Line line = lines_.read(index);
   on(line, [&] {
-    parse(line);
-    if (parsed_.ranked != ranked_)
-      throw BadLine{ranked_ ? "has no qid, as the first line has" : "has a qid, unlike the first line"};
-    put_label(to);
+    parse_like_first(line);
+    if (classes_ == 0)
+      *to.dense<float>(0) = label_number();
+    else
+      *to.dense<int64_t>(0) = label_class();
     to.entries(1, parsed_.ids.data(), parsed_.values.data(), static_cast<int64_t>(parsed_.ids.size()));
     if (ranked_) *to.dense<int64_t>(2) = parsed_.query;
   });
+}
+
+void Libsvm::read_list(int64_t index, tn::Samples& to) {
+  const int64_t begin = first_lines_[static_cast<size_t>(index)], end = first_lines_[static_cast<size_t>(index) + 1];
+  rows_.assign(static_cast<size_t>((end - begin) * width_), 0);
+  numbers_of_list_.clear();
+  classes_of_list_.clear();
+  for (int64_t i = begin; i < end; ++i) {
+    const files::Line line = lines_.read(i);
+    on(line, [&] {
+      parse_like_first(line);
+      if (classes_ == 0)
+        numbers_of_list_.push_back(label_number());
+      else
+        classes_of_list_.push_back(label_class());
+    });
+    float* const row = rows_.data() + (i - begin) * width_;
+    for (size_t entry = 0; entry < parsed_.ids.size(); ++entry) row[parsed_.ids[entry]] = parsed_.values[entry];
+  }
+  const void* const labels =
+      classes_ == 0 ? static_cast<const void*>(numbers_of_list_.data()) : classes_of_list_.data();
+  to.rows(0, labels, end - begin);
+  to.rows(1, rows_.data(), end - begin);
+  *to.dense<int64_t>(2) = parsed_.query;
 }
 
 void describe(tn::Plugin& plugin) {
