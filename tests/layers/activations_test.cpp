@@ -81,6 +81,63 @@ TEST(Activations, GeluFormsAreToldApart) {
   EXPECT_GT(apart, 10 * 2e-6 * 3);
 }
 
+TEST(Activations, SmoothOnes) {
+  EXPECT_GT(
+      check_layer(with_rounded_input(elementwise("mish", {}, [](double x) { return x * std::tanh(softplus(x)); }))), 0);
+  const double scale = 1.0507009873554805, alpha = 1.6732632423543773;
+  LayerCase selu = elementwise(
+      "selu", {}, [=](double x) { return scale * (x > 0 ? x : alpha * std::expm1(x)); }, -3, 3, 0);
+  selu.gradient_rounded = 2;
+  EXPECT_GT(check_layer(selu), 0);
+  LayerCase celu =
+      elementwise("celu", {{"alpha", 0.5}}, [](double x) { return x > 0 ? x : 0.5 * std::expm1(x / 0.5); });
+  celu.gradient_rounded = 1;
+  EXPECT_GT(check_layer(celu), 0);
+  check("softsign", [](double x) { return x / (1 + std::abs(x)); });
+  check("log_sigmoid", [](double x) { return -softplus(-x); });
+  LayerCase scaled = elementwise("scaled_tanh", {}, [](double x) { return 1.7159 * std::tanh(x * 2 / 3); });
+  scaled.gradient_rounded = 1;
+  EXPECT_GT(check_layer(scaled), 0);
+  scaled = elementwise("scaled_tanh", {{"height", 2.0}, {"slope", 0.5}}, [](double x) { return 2 * std::tanh(x / 2); });
+  scaled.gradient_rounded = 1;
+  EXPECT_GT(check_layer(scaled), 0);
+  EXPECT_GT(check_layer(with_rounded_input(elementwise("tanh_shrink", {}, [](double x) { return x - std::tanh(x); }))),
+            0);
+}
+
+// The inputs stay away from one kink; a range that has two of them is divided.
+TEST(Activations, PiecewiseOnes) {
+  const auto clip = [](double low, double high) { return [=](double x) { return std::min(std::max(x, low), high); }; };
+  check("relu6", clip(0, 6), -3, 5, 0);
+  check("relu6", clip(0, 6), 3, 9, 6);
+  check("hard_tanh", clip(-1, 1), -3, 0.9, -1);
+  check("hard_tanh", clip(-1, 1), -0.9, 3, 1);
+  const auto between = [&](const Attributes& attributes, double low, double high, double from, double to, double kink) {
+    EXPECT_GT(check_layer(elementwise("clip", attributes, clip(low, high), from, to, kink)), 0);
+  };
+  between({{"low", -0.5}, {"high", 2.0}}, -0.5, 2, -3, 1.9, -0.5);
+  between({{"low", -0.5}, {"high", 2.0}}, -0.5, 2, -0.4, 3, 2);
+  between({{"low", 0.5}}, 0.5, INFINITY, -3, 3, 0.5);
+  between({{"high", 0.5}}, -INFINITY, 0.5, -3, 3, 0.5);
+  const auto hard = [](double slope, double shift) {
+    return [=](double x) { return std::min(std::max(slope * x + shift, 0.0), 1.0); };
+  };
+  check("hard_sigmoid", hard(1.0 / 6, 0.5), -6, 2.9, -3);
+  check("hard_sigmoid", hard(1.0 / 6, 0.5), -2.9, 6, 3);
+  EXPECT_GT(check_layer(elementwise("hard_sigmoid", {{"slope", 0.2}}, hard(0.2, 0.5), -2.4, 6, 2.5)), 0);
+  const auto swish = [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; };
+  check("hard_swish", swish, -6, 2.9, -3);
+  check("hard_swish", swish, -2.9, 6, 3);
+  const auto soft = [](double x) { return std::abs(x) > 0.5 ? x - std::copysign(0.5, x) : 0; };
+  check("soft_shrink", soft, -3, 0.4, -0.5);
+  check("soft_shrink", soft, -0.4, 3, 0.5);
+  const auto shrink = [](double x) { return std::abs(x) > 1 ? x : 0; };
+  EXPECT_GT(check_layer(elementwise("hard_shrink", {{"margin", 1.0}}, shrink, -3, 0.9, -1)), 0);
+  EXPECT_GT(check_layer(elementwise("hard_shrink", {{"margin", 1.0}}, shrink, -0.9, 3, 1)), 0);
+  const auto threshold = [](double x) { return x > 1 ? x : -2; };
+  EXPECT_GT(check_layer(elementwise("threshold", {{"threshold", 1.0}, {"value", -2.0}}, threshold, -3, 3, 1)), 0);
+}
+
 TEST(Mathematics, Exp) {
   check("exp", [](double x) { return std::exp(x); });
 }
@@ -102,6 +159,28 @@ TEST(Mathematics, Abs) {
 TEST(Mathematics, Reciprocal) {
   check(
       "reciprocal", [](double x) { return 1 / x; }, 0.3, 3);
+}
+
+TEST(Mathematics, SmoothOnes) {
+  check(
+      "log1p", [](double x) { return std::log1p(x); }, 0.05, 3);
+  check("expm1", [](double x) { return std::expm1(x); });
+  check("sin", [](double x) { return std::sin(x); });
+  check("cos", [](double x) { return std::cos(x); });
+  check("erf", [](double x) { return std::erf(x); });
+  const auto cube = [](double x) { return x * x * x; };
+  EXPECT_GT(check_layer(elementwise("power", {{"exponent", 3.0}}, cube, 0.1, 2)), 0);
+  EXPECT_GT(check_layer(elementwise(
+                "power", {{"exponent", -0.5}}, [](double x) { return 1 / std::sqrt(x); }, 0.3, 2)),
+            0);
+}
+TEST(Mathematics, StepsHaveNoDerivative) {
+  check(
+      "floor", [](double x) { return std::floor(x); }, 0.1, 0.9);
+  check(
+      "round", [](double x) { return std::nearbyint(x); }, 0.6, 1.4);
+  check(
+      "sign", [](double x) { return x > 0 ? 1 : 0; }, 0.5, 3);
 }
 
 TEST(Activations, OnRowsOfSequences) {
@@ -130,6 +209,8 @@ TEST(Activations, StayFiniteFarOut) {
   far("softplus", {}, softplus);
   far("silu", {}, [](double x) { return x * sigmoid(x); });
   far("elu", {}, [](double x) { return x > 0 ? x : std::expm1(x); });
+  far("mish", {}, [](double x) { return x * std::tanh(softplus(x)); });
+  far("log_sigmoid", {}, [](double x) { return -softplus(-x); });
   EXPECT_GT(check_layer(with_rounded_input(elementwise("gelu", {}, gelu, -1000, 1000, 0))), 0);
   far("gelu", {{"approximation", "tanh"}}, gelu_tanh);
 }
@@ -150,6 +231,11 @@ TEST(Activations, MistakesAreNamed) {
   };
   EXPECT_NE(message("elu", {{"alpha", -1.0}}).find("alpha"), std::string::npos);
   EXPECT_NE(message("gelu", {{"approximation", "tang"}}).find("tanh"), std::string::npos);
+  EXPECT_NE(message("clip", {}).find("low: expected this bound, or high, or both"), std::string::npos)
+      << message("clip", {});
+  EXPECT_NE(message("clip", {{"low", 2.0}, {"high", 1.5}}).find("low: expected at most 1.5, the value of high; got 2"),
+            std::string::npos);
+  EXPECT_NE(message("celu", {{"alpha", 0.0}}).find("alpha: expected a number above 0, got 0"), std::string::npos);
 }
 
 // Integer inputs are converted to floats.
@@ -157,15 +243,19 @@ TEST(Activations, TakeIntegers) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
   data.name = "x", data.dtype = TN_I32, data.shape = {3};
-  const Layer y = host.layer("square", {host.data(data)}, {}, "y");
+  const Layer input = host.data(data);
+  const Layer y = host.layer("square", {input}, {}, "y");
+  const Layer sign = host.layer("sign", {input}, {}, "sign");
   MachineOptions options;
   options.training = false;
   options.max_samples = 1;
-  const Machine machine = host.machine(host.parameters({y}, 1), {y}, options);
+  const Machine machine = host.machine(host.parameters({y, sign}, 1), {y, sign}, options);
   const int32_t x[] = {-3, 0, 5};
   machine.forward({{"x", {TN_I32, {1, 3}, x}}});
   const auto* values = static_cast<const float*>(machine.output(y).data);
   EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{9, 0, 25}));
+  values = static_cast<const float*>(machine.output(sign).data);
+  EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{-1, 0, 1}));
 }
 
 }  // namespace

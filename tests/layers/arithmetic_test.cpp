@@ -42,6 +42,132 @@ TEST(Arithmetic, Mul) {
 TEST(Arithmetic, Div) { EXPECT_GT(check_layer(joined("div", 2, {2, 3}, std::divides<>(), 0.5)), 0); }
 TEST(Arithmetic, OneNumberForEachSample) { EXPECT_GT(check_layer(joined("sub", 2, {}, std::minus<>())), 0); }
 
+// The case of inputs of several shapes that are broadcast to `result`.
+LayerCase spread(const std::string& type, const std::vector<std::vector<int64_t>>& shapes,
+                 const std::vector<int64_t>& result, const std::function<double(const std::vector<double>&)>& join,
+                 double low = -2) {
+  LayerCase layer;
+  layer.type = type;
+  for (const auto& shape : shapes) layer.inputs.push_back({shape, 0, low, 2});
+  layer.output_shape = result;
+  layer.formula = [=](const FormulaArguments& a) {
+    int64_t width = 1;
+    for (const int64_t size : result) width *= size;
+    std::vector<double> y;
+    for (int64_t i = 0; i < a.samples * width; ++i) {
+      std::vector<double> operands;
+      for (size_t k = 0; k < shapes.size(); ++k) {
+        int64_t at = 0, step = 1, rest = i % width;  // from the last dimension to the first
+        for (size_t d = 0; d < result.size(); ++d) {
+          const int64_t index = rest % result[result.size() - 1 - d];
+          rest /= result[result.size() - 1 - d];
+          if (d >= shapes[k].size()) continue;
+          const int64_t size = shapes[k][shapes[k].size() - 1 - d];
+          at += (size == 1 ? 0 : index) * step;
+          step *= size;
+        }
+        operands.push_back(a.inputs[k][static_cast<size_t>(i / width * step + at)]);
+      }
+      y.push_back(join(operands));
+    }
+    return y;
+  };
+  return layer;
+}
+
+TEST(Arithmetic, Broadcasts) {
+  using Shapes = std::vector<std::vector<int64_t>>;
+  const auto first_two = [](const std::function<double(double, double)>& join) {
+    return [join](const std::vector<double>& x) { return join(x[0], x[1]); };
+  };
+  const auto check = [&](const Shapes& shapes, const std::vector<int64_t>& result) {
+    EXPECT_GT(check_layer(spread("mul", shapes, result, first_two(std::multiplies<>()))), 0);
+    EXPECT_GT(check_layer(spread("sub", shapes, result, first_two(std::minus<>()))), 0);
+  };
+  check({{3, 4}, {4}}, {3, 4});           // along the first dimension of a sample
+  check({{3, 1}, {3, 4}}, {3, 4});        // along the last one
+  check({{}, {3, 4}}, {3, 4});            // one number of each sample
+  check({{3, 1}, {1, 4}}, {3, 4});        // both
+  check({{2, 1, 3}, {4, 1}}, {2, 4, 3});  // in the middle, with a missing dimension
+  check({{2, 1, 1}, {1, 4, 3}}, {2, 4, 3});
+  check({{1}, {}}, {1});
+  EXPECT_GT(check_layer(spread("div", {{3, 4}, {3, 1}}, {3, 4}, first_two(std::divides<>()), 0.5)), 0);
+  EXPECT_GT(check_layer(spread("add", {{2, 1, 1}, {2, 4, 1}, {3}, {2, 4, 3}}, {2, 4, 3},
+                               [](const std::vector<double>& x) { return x[0] + x[1] + x[2] + x[3]; })),
+            0);
+  EXPECT_GT(check_layer(on_rows(spread("mul", {{3, 4}, {4}}, {3, 4}, first_two(std::multiplies<>())))), 0);
+}
+
+TEST(Arithmetic, ExtremesAndPowers) {
+  const auto maximum = [](double a, double b) { return std::max(a, b); };
+  const auto minimum = [](double a, double b) { return std::min(a, b); };
+  EXPECT_GT(check_layer(joined("maximum", 2, {2, 3}, maximum)), 0);
+  EXPECT_GT(check_layer(joined("minimum", 2, {2, 3}, minimum)), 0);
+  EXPECT_GT(check_layer(joined(
+                "pow", 2, {2, 3}, [](double a, double b) { return std::pow(a, b); }, 0.3)),
+            0);
+  EXPECT_GT(check_layer(spread("maximum", {{3, 4}, {4}}, {3, 4},
+                               [](const std::vector<double>& x) { return std::max(x[0], x[1]); })),
+            0);
+}
+
+// What a layer answers for given rows of 6 numbers.
+std::vector<float> answer(const std::string& type, const std::vector<std::vector<float>>& inputs,
+                          const Attributes& attributes = {}) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  Layers layers;
+  std::vector<Feed> feeds;
+  for (const std::vector<float>& values : inputs) {
+    DataOptions data;
+    data.name = "x" + std::to_string(layers.size()), data.dtype = TN_F32, data.shape = {6};
+    layers.push_back(host.data(data));
+    feeds.push_back({data.name, {TN_F32, {1, 6}, values.data()}});
+  }
+  const Layer y = host.layer(type, layers, attributes, "y");
+  MachineOptions options;
+  options.max_samples = 1;
+  const Machine machine = host.machine(host.parameters({y}, 1), {y}, options);
+  machine.forward(feeds);
+  const auto* const values = static_cast<const float*>(machine.output(y).data);
+  return {values, values + 6};
+}
+
+TEST(Comparisons, AnswerOneOrZero) {
+  using Row = std::vector<float>;
+  const Row a = {1, 2, 3, 0, -1, 0}, b = {2, 2, 1, 0, 0, 5};
+  EXPECT_EQ(answer("equal", {a, b}), (Row{0, 1, 0, 1, 0, 0}));
+  EXPECT_EQ(answer("not_equal", {a, b}), (Row{1, 0, 1, 0, 1, 1}));
+  EXPECT_EQ(answer("less", {a, b}), (Row{1, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(answer("less_equal", {a, b}), (Row{1, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(answer("greater", {a, b}), (Row{0, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(answer("greater_equal", {a, b}), (Row{0, 1, 1, 1, 0, 0}));
+  EXPECT_EQ(answer("logical_and", {a, b}), (Row{1, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(answer("logical_or", {a, b}), (Row{1, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(answer("logical_xor", {a, b}), (Row{0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(answer("logical_not", {a}), (Row{0, 0, 0, 1, 0, 1}));
+  EXPECT_EQ(answer("where", {{1, 0, 1, 0, 2, 0}, a, b}), (Row{1, 2, 3, 0, -1, 5}));
+  EXPECT_EQ(answer("masked_fill", {a, {0, 1, 0, 0, 3, 0}}, {{"value", -9.0}}), (Row{1, -9, 3, 0, -9, 0}));
+}
+
+// Truth values and what is compared are integers here, since floats would need a derivative.
+TEST(Comparisons, OfAllShapes) {
+  const auto integers = [](LayerCase layer, size_t count, int64_t below) {
+    for (size_t i = 0; i < count; ++i) layer.inputs[i].integers_below = below;
+    return layer;
+  };
+  const auto less = [](const std::vector<double>& x) { return x[0] < x[1] ? 1.0 : 0.0; };
+  EXPECT_GT(check_layer(integers(spread("less", {{3, 4}, {3, 4}}, {3, 4}, less), 2, 3)), 0);
+  EXPECT_GT(check_layer(integers(spread("less", {{3, 4}, {4}}, {3, 4}, less), 2, 3)), 0);
+  const auto where = [](const std::vector<double>& x) { return x[0] != 0 ? x[1] : x[2]; };
+  EXPECT_GT(check_layer(integers(spread("where", {{3, 4}, {3, 4}, {3, 4}}, {3, 4}, where), 1, 2)), 0);
+  EXPECT_GT(check_layer(integers(spread("where", {{3, 1}, {4}, {3, 4}}, {3, 4}, where), 1, 2)), 0);
+  LayerCase fill =
+      spread("masked_fill", {{3, 4}, {4}}, {3, 4}, [](const std::vector<double>& x) { return x[1] != 0 ? 2.5 : x[0]; });
+  fill.attributes = {{"value", 2.5}};
+  fill.inputs[1].integers_below = 2;
+  EXPECT_GT(check_layer(fill), 0);
+}
+
 TEST(Arithmetic, OnRowsOfSequences) { EXPECT_GT(check_layer(on_rows(joined("mul", 3, {5}, std::multiplies<>()))), 0); }
 
 TEST(Arithmetic, ScaleAndShift) {
@@ -110,7 +236,7 @@ TEST(Arithmetic, NamesBothShapesWhereTheyDiffer) {
     options.name = name, options.dtype = TN_F32, options.shape = shape;
     return host.data(options);
   };
-  const Layer x = data("x", {3, 4}), y = data("y", {4}), z = data("z", {});
+  const Layer x = data("x", {3, 4}), y = data("y", {3}), z = data("z", {});
   const auto message = [&](const std::string& type, const Layers& inputs, const Attributes& attributes = {}) {
     try {
       (void)host.layer(type, inputs, attributes, "bad");
@@ -119,10 +245,10 @@ TEST(Arithmetic, NamesBothShapesWhereTheyDiffer) {
     }
     return std::string("no error");
   };
-  for (const char* type : {"add", "sub", "mul", "div"}) {
-    const std::string said = message(type, {x, y});
+  for (const char* type : {"add", "sub", "mul", "div", "maximum", "less", "where", "masked_fill"}) {
+    const std::string said = message(type, type == std::string("where") ? Layers{x, x, y} : Layers{x, y});
     EXPECT_NE(said.find("[samples, 3, 4]"), std::string::npos) << said;
-    EXPECT_NE(said.find("[samples, 4]"), std::string::npos) << said;
+    EXPECT_NE(said.find("[samples, 3]"), std::string::npos) << said;
   }
   EXPECT_NE(message("add", {x, x, y}).find("number 2"), std::string::npos);
   EXPECT_NE(message("add", Layers(17, x)).find("at most 16"), std::string::npos);

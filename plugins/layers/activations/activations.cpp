@@ -4,44 +4,11 @@
 #include <string>
 #include <tenon/plugin.hpp>
 
+#include "elementwise.h"
+
+namespace tenon::activations {
+
 namespace {
-
-using tn::Attributes;
-using tn::Float;
-using tn::GradientProgram;
-
-// A layer made of a formula: value(x), and gradient(g), the gradient of x, where g.input() is x, g.result() is value(x)
-// and g.result_gradient() is the gradient of the result. Values that the gradient does not read are not saved.
-template <typename Formula>
-struct Elementwise {
-  static void describe(tn::LayerDescription& d) {
-    d.type(Formula::kType, Formula::kDoc);
-    d.input("input", "any shape that begins with the samples");
-    d.output("output", "the shape of the input");
-    Formula::declare(d);
-  }
-
-  static void plan(tn::Planner& planner) {
-    if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-    planner.output(0, planner.input(0).as(TN_COMPUTE));
-  }
-
-  static void lower(const Attributes& attributes, tn::Builder& body) {
-    tn::Program forward;
-    forward.output(Formula::value(forward.full(), attributes));
-    GradientProgram backward(forward);
-    backward.output(Formula::gradient(backward, attributes));
-    body.output(0, body.pointwise(forward, {body.input(0)}, 1, &backward).front());
-  }
-};
-
-struct Plain {
-  static void declare(tn::LayerDescription&) {}
-};
-
-Float logistic(const Float& x) { return 1 / (1 + exp(-x)); }
-
-// ---- activations
 
 struct Relu : Plain {
   static constexpr const char* kType = "relu";
@@ -54,7 +21,7 @@ struct Relu : Plain {
   }
 };
 
-struct LeakyRelu {
+struct LeakyRelu : Unchecked {
   static constexpr const char* kType = "leaky_relu";
   static constexpr const char* kDoc =
       "Leaky rectified linear unit: output = x for x > 0, else slope * x (Maas, Hannun and Ng, \"Rectifier "
@@ -69,7 +36,7 @@ struct LeakyRelu {
   }
 };
 
-struct Elu {
+struct Elu : Unchecked {
   static constexpr const char* kType = "elu";
   static constexpr const char* kDoc =
       "Exponential linear unit: output = x for x > 0, else alpha * (exp(x) - 1), with derivative 1 or output + alpha "
@@ -131,7 +98,7 @@ struct Silu : Plain {
   }
 };
 
-struct Gelu {
+struct Gelu : Unchecked {
   static constexpr const char* kType = "gelu";
   static constexpr const char* kDoc =
       "Gaussian error linear unit: output = x P(x), where P is the distribution function of the standard normal: "
@@ -170,56 +137,98 @@ struct Gelu {
   }
 };
 
-// ---- elementary mathematics
-
-struct Exp : Plain {
-  static constexpr const char* kType = "exp";
-  static constexpr const char* kDoc = "Exponential function: output = exp(x), which is its own derivative.";
-  static Float value(const Float& x, const Attributes&) { return exp(x); }
-  static Float gradient(GradientProgram& g, const Attributes&) { return g.result_gradient() * g.result(); }
-};
-
-struct Log : Plain {
-  static constexpr const char* kType = "log";
+struct Mish : Plain {
+  static constexpr const char* kType = "mish";
   static constexpr const char* kDoc =
-      "Natural logarithm: output = log(x), with derivative 1 / x; minus infinity at 0, not a number below.";
-  static Float value(const Float& x, const Attributes&) { return log(x); }
-  static Float gradient(GradientProgram& g, const Attributes&) { return g.result_gradient() / g.input(); }
-};
-
-struct Square : Plain {
-  static constexpr const char* kType = "square";
-  static constexpr const char* kDoc = "Square: output = x * x, with derivative 2 x.";
-  static Float value(const Float& x, const Attributes&) { return x * x; }
-  static Float gradient(GradientProgram& g, const Attributes&) { return 2 * g.result_gradient() * g.input(); }
-};
-
-struct Sqrt : Plain {
-  static constexpr const char* kType = "sqrt";
-  static constexpr const char* kDoc =
-      "Square root: output = sqrt(x), with derivative 1 / (2 output), infinite at 0; not a number below 0.";
-  static Float value(const Float& x, const Attributes&) { return sqrt(x); }
-  static Float gradient(GradientProgram& g, const Attributes&) { return 0.5 * g.result_gradient() / g.result(); }
-};
-
-struct Abs : Plain {
-  static constexpr const char* kType = "abs";
-  static constexpr const char* kDoc = "Absolute value: output = |x|, with derivative -1, 0 or 1 (0 at 0).";
-  static Float value(const Float& x, const Attributes&) { return abs(x); }
+      "output = x tanh(softplus(x)), with derivative t + x s (1 - t^2) where t = tanh(softplus(x)) and s = 1 / (1 + "
+      "exp(-x)) (Misra, \"Mish: a self regularized non-monotonic activation function\", 2020).";
+  static Float value(const Float& x, const Attributes&) { return x * tanh(max(x, 0) + log1p(exp(-abs(x)))); }
   static Float gradient(GradientProgram& g, const Attributes&) {
     const Float x = g.input();
-    const Float dy = g.result_gradient();
-    return select(x > 0, dy, select(x < 0, -dy, 0.0));
+    const Float t = tanh(max(x, 0) + log1p(exp(-abs(x))));
+    return g.result_gradient() * (t + x * logistic(x) * (1 - t * t));
   }
 };
 
-struct Reciprocal : Plain {
-  static constexpr const char* kType = "reciprocal";
-  static constexpr const char* kDoc = "Reciprocal: output = 1 / x, with derivative -output * output; infinite at 0.";
-  static Float value(const Float& x, const Attributes&) { return 1 / x; }
+struct Selu : Plain {
+  static constexpr const char* kType = "selu";
+  static constexpr const char* kDoc =
+      "Scaled exponential linear unit: output = 1.0507 x for x > 0, else 1.0507 * 1.6733 * (exp(x) - 1), constants "
+      "that "
+      "keep mean 0 and variance 1 from layer to layer (Klambauer et al., \"Self-normalizing neural networks\", 2017).";
+  static constexpr double kScale = 1.0507009873554804934;
+  static constexpr double kScaledAlpha = kScale * 1.6732632423543772848;
+  static Float value(const Float& x, const Attributes&) { return select(x > 0, kScale * x, kScaledAlpha * expm1(x)); }
   static Float gradient(GradientProgram& g, const Attributes&) {
     const Float y = g.result();
-    return -(g.result_gradient() * (y * y));
+    return g.result_gradient() * select(y > 0, kScale, y + kScaledAlpha);
+  }
+};
+
+struct Celu {
+  static constexpr const char* kType = "celu";
+  static constexpr const char* kDoc =
+      "Continuously differentiable exponential linear unit: output = x for x > 0, else alpha * (exp(x / alpha) - 1), "
+      "with derivative 1 or 1 + output / alpha (Barron, \"Continuously differentiable exponential linear units\", "
+      "2017).";
+  static void declare(tn::LayerDescription& d) {
+    d.attribute(tn::float_attribute("alpha", 1).doc("the output tends to -alpha for x far below 0"));
+  }
+  static void check(const Attributes& a) { require_above_zero(a, "alpha"); }
+  static Float value(const Float& x, const Attributes& a) {
+    const double alpha = a.number("alpha");
+    return select(x > 0, x, alpha * expm1(x * (1 / alpha)));
+  }
+  static Float gradient(GradientProgram& g, const Attributes& a) {
+    const Float y = g.result();
+    return g.result_gradient() * select(y > 0, 1.0, 1 + y * (1 / a.number("alpha")));
+  }
+};
+
+struct Softsign : Plain {
+  static constexpr const char* kType = "softsign";
+  static constexpr const char* kDoc = "output = x / (1 + |x|), with derivative (1 - |output|)^2.";
+  static Float value(const Float& x, const Attributes&) { return x / (1 + abs(x)); }
+  static Float gradient(GradientProgram& g, const Attributes&) {
+    const Float rest = 1 / (1 + abs(g.input()));
+    return g.result_gradient() * (rest * rest);
+  }
+};
+
+struct LogSigmoid : Plain {
+  static constexpr const char* kType = "log_sigmoid";
+  static constexpr const char* kDoc =
+      "Logarithm of the logistic function: output = -log(1 + exp(-x)), computed as min(x, 0) - log(1 + exp(-|x|)) so "
+      "that nothing overflows; the derivative is 1 - exp(output).";
+  static Float value(const Float& x, const Attributes&) { return min(x, 0) - log1p(exp(-abs(x))); }
+  static Float gradient(GradientProgram& g, const Attributes&) { return -(g.result_gradient() * expm1(g.result())); }
+};
+
+struct ScaledTanh {
+  static constexpr const char* kType = "scaled_tanh";
+  static constexpr const char* kDoc =
+      "output = height * tanh(slope * x), with derivative slope * (height - output^2 / height). The first values of "
+      "the "
+      "attributes are those of LeCun et al., \"Efficient backprop\", 1998.";
+  static void declare(tn::LayerDescription& d) {
+    d.attribute(tn::float_attribute("height", 1.7159).doc("the output is between -height and height"));
+    d.attribute(tn::float_attribute("slope", 0.66666666666666667).doc("factor on x"));
+  }
+  static void check(const Attributes& a) { require_above_zero(a, "height"); }
+  static Float value(const Float& x, const Attributes& a) { return a.number("height") * tanh(a.number("slope") * x); }
+  static Float gradient(GradientProgram& g, const Attributes& a) {
+    const Float t = g.result() * (1 / a.number("height"));
+    return g.result_gradient() * (a.number("height") * a.number("slope") * (1 - t * t));
+  }
+};
+
+struct TanhShrink : Plain {
+  static constexpr const char* kType = "tanh_shrink";
+  static constexpr const char* kDoc = "output = x - tanh(x), with derivative tanh(x)^2.";
+  static Float value(const Float& x, const Attributes&) { return x - tanh(x); }
+  static Float gradient(GradientProgram& g, const Attributes&) {
+    const Float t = tanh(g.input());
+    return g.result_gradient() * (t * t);
   }
 };
 
@@ -233,14 +242,19 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Elementwise<Softplus>>();
   plugin.layer<Elementwise<Silu>>();
   plugin.layer<Elementwise<Gelu>>();
-  plugin.layer<Elementwise<Exp>>();
-  plugin.layer<Elementwise<Log>>();
-  plugin.layer<Elementwise<Square>>();
-  plugin.layer<Elementwise<Sqrt>>();
-  plugin.layer<Elementwise<Abs>>();
-  plugin.layer<Elementwise<Reciprocal>>();
+  plugin.layer<Elementwise<Mish>>();
+  plugin.layer<Elementwise<Selu>>();
+  plugin.layer<Elementwise<Celu>>();
+  plugin.layer<Elementwise<Softsign>>();
+  plugin.layer<Elementwise<LogSigmoid>>();
+  plugin.layer<Elementwise<ScaledTanh>>();
+  plugin.layer<Elementwise<TanhShrink>>();
+  add_piecewise(plugin);
+  add_mathematics(plugin);
 }
 
 }  // namespace
 
-const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }
+}  // namespace tenon::activations
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::activations::describe>(); }

@@ -1,5 +1,9 @@
-// Arithmetic on values of one shape, element by element. SPDX-License-Identifier: Apache-2.0
+// Arithmetic, element by element. SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.hpp>
+
+#include "broadcast.h"
+
+namespace tenon::arithmetic {
 
 namespace {
 
@@ -9,26 +13,14 @@ using tn::GradientProgram;
 // Most inputs of a program that folds all of them at once; each takes a register and a load.
 constexpr uint32_t kMostInputs = 16;
 
-// Throws unless all inputs have the shape of the first, which begins with the samples. Returns that shape.
-tn::Spec common_shape(const tn::Planner& planner) {
-  const tn::Spec first = planner.input(0).as(TN_COMPUTE);
-  if (first.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-  for (uint32_t i = 1; i < planner.inputs_count(); ++i) {
-    if (planner.input(i).same_shape(first)) continue;
-    throw planner.bad_input(i, "number " + std::to_string(i) + " must have the shape of the first; it is not broadcast")
-        .expected(first);
-  }
-  return first;
-}
-
 // ---- several inputs
 
 template <typename Formula>
 struct Fold {
   static void describe(tn::LayerDescription& d) {
     d.type(Formula::kType, Formula::kDoc);
-    d.input("inputs", "[samples, ...]; one shape for all, at most 16", TN_PORT_VARIADIC);
-    d.output("output", "the shape of the inputs");
+    d.input("inputs", "[samples, ...]; at most 16", TN_PORT_VARIADIC);
+    d.output("output", "the shape of the inputs, broadcast to each other");
   }
 
   static void plan(tn::Planner& planner) {
@@ -36,20 +28,22 @@ struct Fold {
       throw tn::Failure(TN_UNSUPPORTED, "inputs",
                         "are " + std::to_string(planner.inputs_count()) + "; at most " + std::to_string(kMostInputs) +
                             " are offered");
-    planner.output(0, common_shape(planner));
+    planner.output(0, broadcast_shape(planner));
   }
 
   static void lower(const tn::Attributes&, tn::Builder& body) {
     std::vector<tn::Tensor> inputs{body.input(0)};
     while (const std::optional<tn::Tensor> next = body.optional_input(0, static_cast<uint32_t>(inputs.size())))
       inputs.push_back(*next);
+    const Operands operands = broadcast(body, std::move(inputs));
     tn::Program forward;
-    Float result = forward.full();
-    for (size_t i = 1; i < inputs.size(); ++i) result = Formula::join(result, forward.full());
+    Float result = operands.declare(forward, 0);
+    for (size_t i = 1; i < operands.values.size(); ++i) result = Formula::join(result, operands.declare(forward, i));
     forward.output(result);
+    if (!operands.plain) return body.output(0, body.pointwise(forward, operands.values, operands.leading).front());
     GradientProgram backward(forward);
-    Formula::gradients(backward, inputs.size());
-    body.output(0, body.pointwise(forward, inputs, 1, &backward).front());
+    Formula::gradients(backward, operands.values.size());
+    body.output(0, body.pointwise(forward, operands.values, 1, &backward).front());
   }
 };
 
@@ -84,25 +78,29 @@ struct Mul {
 
 // ---- two inputs
 
+// Formula: join(a, b), and gradients(g), the gradients of a and b where both have the shape of the result; where one is
+// broadcast the host derives them.
 template <typename Formula>
 struct Pair {
   static void describe(tn::LayerDescription& d) {
     d.type(Formula::kType, Formula::kDoc);
     d.input("a", "[samples, ...]");
-    d.input("b", "the shape of a");
-    d.output("output", "the shape of a");
+    d.input("b", "[samples, ...]");
+    d.output("output", "the shapes of a and b, broadcast to each other");
   }
 
-  static void plan(tn::Planner& planner) { planner.output(0, common_shape(planner)); }
+  static void plan(tn::Planner& planner) { planner.output(0, broadcast_shape(planner)); }
 
   static void lower(const tn::Attributes&, tn::Builder& body) {
+    const Operands operands = broadcast(body, {body.input(0), body.input(1)});
     tn::Program forward;
-    const Float a = forward.full();
-    const Float b = forward.full();
+    const tn::Float a = operands.declare(forward, 0);
+    const tn::Float b = operands.declare(forward, 1);
     forward.output(Formula::join(a, b));
+    if (!operands.plain) return body.output(0, body.pointwise(forward, operands.values, operands.leading).front());
     GradientProgram backward(forward);
     Formula::gradients(backward);
-    body.output(0, body.pointwise(forward, {body.input(0), body.input(1)}, 1, &backward).front());
+    body.output(0, body.pointwise(forward, operands.values, 1, &backward).front());
   }
 };
 
@@ -127,6 +125,48 @@ struct Div {
     const Float share = g.result_gradient() / g.input(1);
     g.output(share);
     g.output(-(share * g.result()));
+  }
+};
+
+struct Maximum {
+  static constexpr const char* kType = "maximum";
+  static constexpr const char* kDoc =
+      "The greater of a and b, element by element; the derivative goes to that one, and half of it to each where they "
+      "are equal.";
+  static Float join(const Float& a, const Float& b) { return max(a, b); }
+  static void gradients(GradientProgram& g) {
+    const Float a = g.input(0), b = g.input(1), dy = g.result_gradient();
+    const Float share = select(a > b, 1.0, select(a == b, 0.5, 0.0));
+    g.output(dy * share);
+    g.output(dy - dy * share);
+  }
+};
+
+struct Minimum {
+  static constexpr const char* kType = "minimum";
+  static constexpr const char* kDoc =
+      "The smaller of a and b, element by element; the derivative goes to that one, and half of it to each where they "
+      "are equal.";
+  static Float join(const Float& a, const Float& b) { return min(a, b); }
+  static void gradients(GradientProgram& g) {
+    const Float a = g.input(0), b = g.input(1), dy = g.result_gradient();
+    const Float share = select(a < b, 1.0, select(a == b, 0.5, 0.0));
+    g.output(dy * share);
+    g.output(dy - dy * share);
+  }
+};
+
+struct Pow {
+  static constexpr const char* kType = "pow";
+  static constexpr const char* kDoc =
+      "a to the power of b, element by element, with derivatives b a^(b - 1) and a^b log(a), the latter 0 where a is "
+      "0. "
+      "Not a number where a is below 0 unless b is whole.";
+  static Float join(const Float& a, const Float& b) { return pow(a, b); }
+  static void gradients(GradientProgram& g) {
+    const Float a = g.input(0), b = g.input(1), dy = g.result_gradient();
+    g.output(dy * (b * pow(a, b - 1)));
+    g.output(dy * select(a == 0, 0.0, g.result() * log(a)));
   }
 };
 
@@ -190,9 +230,15 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Pair<Sub>>();
   plugin.layer<Fold<Mul>>();
   plugin.layer<Pair<Div>>();
+  plugin.layer<Pair<Maximum>>();
+  plugin.layer<Pair<Minimum>>();
+  plugin.layer<Pair<Pow>>();
   plugin.layer<ScaleShift>();
+  add_comparisons(plugin);
 }
 
 }  // namespace
 
-const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }
+}  // namespace tenon::arithmetic
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::arithmetic::describe>(); }
