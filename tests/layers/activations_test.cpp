@@ -179,8 +179,10 @@ TEST(Mathematics, StepsHaveNoDerivative) {
       "floor", [](double x) { return std::floor(x); }, 0.1, 0.9);
   check(
       "round", [](double x) { return std::nearbyint(x); }, 0.6, 1.4);
-  check(
-      "sign", [](double x) { return x > 0 ? 1 : 0; }, 0.5, 3);
+  LayerCase sign = elementwise(
+      "sign", {}, [](double x) { return (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0); }, -3, 3, 0);
+  sign.jumps = true;
+  EXPECT_GT(check_layer(sign), 0);
 }
 
 TEST(Activations, OnRowsOfSequences) {

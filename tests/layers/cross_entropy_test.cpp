@@ -67,6 +67,116 @@ LayerCase of_distributions(bool from_logits, double range) {
   return layer;
 }
 
+struct Positions {
+  std::vector<int64_t> shape = {};  // of the positions of a sample
+  bool weighted = false;
+  std::vector<double> class_weights = {};
+  double smoothing = 0;
+  int64_t ignored = -1;  // a class; -1: none
+  bool by_weights = false;
+};
+
+// Logits of 4 classes at each position, labels, weights.
+LayerCase of_positions(const Positions& p) {
+  LayerCase layer;
+  layer.type = "cross_entropy";
+  layer.attributes = {{"from_logits", true}, {"label_smoothing", p.smoothing}};
+  if (!p.class_weights.empty()) layer.attributes.push_back({"class_weights", p.class_weights});
+  if (p.ignored >= 0) layer.attributes.push_back({"ignore_index", p.ignored});
+  if (p.by_weights) layer.attributes.push_back({"average", "weights"});
+  std::vector<int64_t> shape = p.shape;
+  shape.push_back(4);
+  layer.inputs = {{shape, 0, -5, 5}, {p.shape, 4}};
+  if (p.weighted) layer.inputs.push_back({p.shape, 0, 0.5, 2});
+  layer.cost = true;
+  layer.gradient_rounded = 5;
+  layer.formula = [=](const FormulaArguments& a) {
+    const size_t all = a.inputs[1].size(), samples = static_cast<size_t>(a.samples);
+    std::vector<double> cost(samples);
+    double total = 0;
+    for (size_t i = 0; i < all; ++i) {
+      const double* x = a.inputs[0].data() + i * 4;
+      const auto label = static_cast<size_t>(a.inputs[1][i]);
+      if (static_cast<int64_t>(label) == p.ignored) continue;
+      const double most = *std::max_element(x, x + 4);
+      double sum = 0;
+      for (size_t k = 0; k < 4; ++k) sum += std::exp(x[k] - most);
+      const double weight = p.weighted ? a.inputs[2][i] : 1;
+      const auto of_class = [&](size_t k) { return p.class_weights.empty() ? 1 : p.class_weights[k]; };
+      for (size_t k = 0; k < 4; ++k) {
+        const double share = (k == label ? 1 - p.smoothing : 0) + p.smoothing / 4;
+        cost[i / (all / samples)] += weight * of_class(k) * share * (std::log(sum) + most - x[k]);
+      }
+      total += weight * of_class(label);
+    }
+    if (p.by_weights)
+      for (double& value : cost) value *= total == 0 ? 0 : static_cast<double>(samples) / total;
+    return cost;
+  };
+  layer.rounded = [=](const FormulaArguments& a) {
+    std::vector<double> rounded(static_cast<size_t>(a.samples), 0.0);
+    for (size_t i = 0; i < a.inputs[0].size(); ++i)
+      rounded[i / (a.inputs[0].size() / rounded.size())] += 4 * std::abs(a.inputs[0][i]);
+    return rounded;
+  };
+  return layer;
+}
+
+TEST(CrossEntropy, OfPositions) {
+  EXPECT_GT(check_layer(of_positions({.shape = {3}})), 0);
+  EXPECT_GT(check_layer(of_positions({.shape = {2, 3}, .weighted = true})), 0);
+}
+TEST(CrossEntropy, WithWeights) {
+  EXPECT_GT(check_layer(of_positions({.weighted = true})), 0);
+  EXPECT_GT(check_layer(of_positions({.class_weights = {1, 0.5, 2, 0.25}})), 0);
+  EXPECT_GT(check_layer(of_positions({.shape = {3}, .weighted = true, .class_weights = {1, 0.5, 2, 3}})), 0);
+  EXPECT_GT(check_layer(on_rows(of_positions({.class_weights = {1, 0.5, 2, 0.25}}))), 0);
+}
+TEST(CrossEntropy, SmoothsAndIgnoresLabels) {
+  EXPECT_GT(check_layer(of_positions({.smoothing = 0.1})), 0);
+  EXPECT_GT(check_layer(of_positions({.class_weights = {1, 0.5, 2, 0.25}, .smoothing = 0.3})), 0);
+  EXPECT_GT(check_layer(of_positions({.ignored = 2})), 0);
+  EXPECT_GT(check_layer(of_positions({.shape = {3}, .smoothing = 0.1, .ignored = 0})), 0);
+}
+TEST(CrossEntropy, DividesByTheWeights) {
+  LayerCase layer = of_positions({.shape = {3}, .weighted = true, .class_weights = {1, 0.5, 2, 3}, .by_weights = true});
+  layer.couples_samples = true;
+  layer.inputs[2].limited = true;  // a sum of tiny weights as a divisor loses digits of their gradients
+  EXPECT_GT(check_layer(layer), 0);
+  layer = of_positions({.ignored = 1, .by_weights = true});
+  layer.couples_samples = true;
+  EXPECT_GT(check_layer(layer), 0);
+}
+
+// Negative labels are ignored, or make the cost not a number; a minibatch of ignored ones costs nothing.
+TEST(CrossEntropy, IgnoresNegativeLabels) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  DataOptions x, label;
+  x.name = "x", x.dtype = TN_F32, x.shape = {3};
+  label.name = "label", label.dtype = TN_I64;
+  const Layers inputs = {host.data(x), host.data(label)};
+  const auto costs = [&](const std::vector<int64_t>& labels, const char* average) {
+    const Attributes attributes = {{"from_logits", true}, {"ignore_index", int64_t{-100}}, {"average", average}};
+    const Layer cost = host.layer("cross_entropy", inputs, attributes, "cost");
+    MachineOptions options;
+    options.max_samples = 2;
+    const Machine machine = host.machine(host.parameters({cost}, 1), {cost}, options);
+    const std::vector<float> logits(3 * labels.size(), 0.0F);
+    const auto count = static_cast<int64_t>(labels.size());
+    machine.forward({{"x", {TN_F32, {count, 3}, logits.data()}}, {"label", {TN_I64, {count}, labels.data()}}});
+    const auto* const values = static_cast<const float*>(machine.output(cost).data);
+    return std::vector<float>(values, values + labels.size());
+  };
+  const auto log3 = static_cast<float>(std::log(3.0));
+  EXPECT_FLOAT_EQ(costs({1, -100}, "samples")[0], log3);
+  EXPECT_EQ(costs({1, -100}, "samples")[1], 0);
+  EXPECT_FLOAT_EQ(costs({1, -100}, "weights")[0], 2 * log3);
+  EXPECT_EQ(costs({-100, -100}, "weights"), (std::vector<float>{0, 0}));
+  EXPECT_EQ(costs({-100, -100}, "samples"), (std::vector<float>{0, 0}));
+  EXPECT_TRUE(std::isnan(costs({-1, 0}, "samples")[0]));
+  EXPECT_TRUE(std::isnan(costs({3, 0}, "samples")[0]));
+}
+
 TEST(CrossEntropy, OfProbabilities) { EXPECT_GT(check_layer(cross_entropy(false, 10)), 0); }
 TEST(CrossEntropy, FromLogits) { EXPECT_GT(check_layer(cross_entropy(true, 10)), 0); }
 TEST(CrossEntropy, OfDistributions) { EXPECT_GT(check_layer(of_distributions(false, 0)), 0); }

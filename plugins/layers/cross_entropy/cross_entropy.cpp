@@ -1,11 +1,14 @@
 // The cost of classification. SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
 #include <tenon/plugin.hpp>
+#include <vector>
 
 namespace {
 
 using tn::Float;
 
-enum { kInput = 0, kLabel = 1 };
+enum { kInput = 0, kLabel = 1, kWeight = 2 };
 
 // The least probability whose logarithm is taken, so that the cost is finite. Its inverse fits into float32.
 constexpr double kLeastProbability = 1e-30;
@@ -18,38 +21,160 @@ struct CrossEntropy {
            "the cost is log(sum_k exp(x_k - m)) + m - x[label], where m is the largest x_k: the same number, "
            "without over- or underflow, and with the derivative softmax(x) - onehot(label) at once. The label may be a "
            "distribution q as well: the cost is then the sum over the classes k of q_k times the cost of label k, and "
-           "it is differentiable in both.");
+           "it is differentiable in both. With several positions in a sample its cost is the sum over them. Each "
+           "position counts with its weight times the weight of its class; one whose label is ignore_index, or whose "
+           "weight is 0, does not count.");
     d.role(TN_ROLE_COST);
-    d.input("input", "[samples, classes]: probabilities, or with from_logits any numbers");
-    d.input("label",
-            "[samples], integers: the number of the right class, from 0; or [samples, classes]: a distribution",
-            TN_PORT_ANY);
+    d.input("input", "[samples, ..., classes]: probabilities, or with from_logits any numbers");
+    d.input(
+        "label",
+        "[samples, ...], integers: the number of the right class, from 0; or [samples, ..., classes]: a distribution",
+        TN_PORT_ANY);
+    d.input("weight", "[samples, ...]: the weight of each position, such as a mask of 1 and 0", TN_PORT_OPTIONAL);
     d.output("output", "[samples]: the cost of each");
     d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a softmax"));
+    d.attribute(tn::floats_attribute("class_weights").doc("a weight for each class; without it all are 1"));
+    d.attribute(tn::int_attribute("ignore_index")
+                    .doc("a label that does not count; if it is below 0, other labels outside of the classes make the "
+                         "cost not a number"));
+    d.attribute(tn::float_attribute("label_smoothing", 0)
+                    .at_least(0)
+                    .at_most(1)
+                    .doc("this share of a label is divided equally between all classes (Szegedy et al., 2016)"));
+    d.attribute(
+        tn::string_attribute("average", "samples")
+            .one_of({"samples", "weights"})
+            .doc("the cost of a minibatch is the sum divided by its samples, or by the sum of the weights (as in "
+                 "PyTorch), 0 if that is 0; then the costs of samples depend on the minibatch"));
   }
 
   static void plan(tn::Planner& planner) {
-    const tn::Spec input = planner.input_of_rank(kInput, 2, "[samples, classes]");
-    const int64_t classes = planner.elements(kInput, 1);
+    const tn::Attributes attributes = planner.attributes();
+    const tn::Spec input = planner.input(kInput);
+    if (input.rank() < 2) throw planner.bad_input(kInput, "must be [samples, ..., classes]");
+    planner.elements(kInput, 1);
+    const tn::Spec positions = input.leading(input.rank() - 1);
+    const int64_t classes = planner.elements(kInput, input.rank() - 1);
     if (planner.input(kLabel).is_integer()) {
-      planner.require_per_row(kLabel, input.leading(1));
-      planner.index_limit(kLabel, classes);
+      planner.require_per_row(kLabel, positions);
+      plan_limit(planner, classes);
     } else if (!planner.input(kLabel).same_shape(input)) {
       throw planner.bad_input(kLabel, "are not integers, so they must be a distribution for each sample")
           .expected(input);
+    } else if (attributes.has("ignore_index") || attributes.number("label_smoothing") > 0) {
+      throw planner.bad_input(kLabel, "must be integers for ignore_index and label_smoothing");
     }
+    if (planner.has_input(kWeight)) planner.require_per_row(kWeight, positions);
+    if (attributes.has("class_weights") && attributes.numbers("class_weights").size() != static_cast<size_t>(classes))
+      throw tn::Failure(TN_INVALID, "class_weights",
+                        "expected " + std::to_string(classes) + " numbers, one for each class of the input, got " +
+                            std::to_string(attributes.numbers("class_weights").size()));
     planner.output(0, tn::Spec({input[0]}));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor input = body.input(kInput);
     const tn::Tensor label = body.input(kLabel);
+    const std::optional<tn::Tensor> weight = body.optional_input(kWeight);
     const bool logits = attributes.flag("from_logits");
+    const bool weighted = weight || attributes.has("class_weights") || attributes.has("ignore_index") ||
+                          attributes.number("label_smoothing") > 0 || by_weights(attributes);
+    if (weighted || input.spec().rank() > 2)
+      return body.output(0, of_positions(attributes, body, input, label, weight));
     body.output(0, label.spec().is_integer() ? of_labels(body, input, label, logits)
                                              : of_distributions(body, input, label, logits));
   }
 
  private:
+  static bool by_weights(const tn::Attributes& attributes) {
+    return std::string(attributes.text("average")) == "weights";
+  }
+
+  // Labels are checked when they are fed, unless an ignored one is negative: a limit begins at 0.
+  static void plan_limit(tn::Planner& planner, int64_t classes) {
+    const bool ignores = planner.attributes().has("ignore_index");
+    const int64_t ignored = ignores ? planner.attributes().integer("ignore_index") : 0;
+    if (ignored > classes)
+      throw tn::Failure(
+          TN_INVALID, "ignore_index",
+          "expected at most " + std::to_string(classes) + ", the number of classes, got " + std::to_string(ignored));
+    if (ignored >= 0) planner.index_limit(kLabel, ignored == classes ? classes + 1 : classes);
+  }
+
+  // input [samples, ..., classes], labels [samples, ...] or distributions, weights [samples, ...] -> costs [samples].
+  static tn::Tensor of_positions(const tn::Attributes& attributes, tn::Builder& body, const tn::Tensor& input,
+                                 const tn::Tensor& labels, const std::optional<tn::Tensor>& weights) {
+    const tn::Spec shape = input.spec();
+    const int32_t leading = shape.rank() - 1;
+    const double classes = static_cast<double>(shape.back().offset);
+    std::vector<tn::Tensor> operands{input, labels};
+    tn::Program cost;
+    const Float log_p = log_probability(cost.full(), attributes.flag("from_logits"));
+    std::optional<Float> weight, class_weight;
+    Float value = log_p;  // its sum over the classes is -cost
+    const bool is_label = labels.spec().is_integer();
+    std::optional<tn::Int> label;
+    if (is_label) label = cost.per_row<tn::Int>();
+    const Float share =
+        is_label ? smoothed(cost, *label, attributes.number("label_smoothing") / classes, classes) : cost.full();
+    if (weights) {
+      weight = cost.per_row();
+      operands.push_back(*weights);
+    }
+    if (attributes.has("class_weights")) {
+      class_weight = cost.per_column();
+      operands.push_back(body.constant(tn::Spec({shape.back()}), attributes.numbers("class_weights")));
+      value = value * *class_weight;
+    }
+    // The sum of the class weights with the distribution without smoothing: the weight of a label is that of its class.
+    const Float chosen = is_label ? select(cost.column() == *label, 1.0, 0.0) : share;
+    Float counted = sum_per_row(class_weight ? chosen * *class_weight : chosen);
+    Float result = -sum_per_row(share * value);
+    if (attributes.has("ignore_index")) {
+      const int64_t ignored = attributes.integer("ignore_index");
+      if (ignored < 0)  // log(-1) is not a number
+        result = result + log(select(*label >= 0 && *label < shape.back().offset, 1.0, -1.0));
+      result = select(*label == ignored, 0.0, result);
+      counted = select(*label == ignored, 0.0, counted);
+    }
+    if (weight) {
+      result = select(*weight == 0, 0.0, result * *weight);
+      counted = counted * *weight;
+    }
+    cost.output(result);
+    if (by_weights(attributes)) cost.output(counted);
+    const std::vector<tn::Tensor> rows = body.pointwise(cost, operands, leading);
+    return of_samples(body, rows, shape);
+  }
+
+  // The distribution that smoothing makes of a label: `low` for each class, and the rest for the label.
+  static Float smoothed(tn::Program& cost, const tn::Int& label, double low, double classes) {
+    return select(cost.column() == label, 1 - low * (classes - 1), low);
+  }
+
+  // Sums over the positions: rows are costs [samples, ...], and if the costs are to be divided by the sum of the
+  // weights of the minibatch, these weights.
+  static tn::Tensor of_samples(tn::Builder& body, const std::vector<tn::Tensor>& rows, const tn::Spec& shape) {
+    int64_t positions = 1;
+    for (int32_t i = 1; i < shape.rank() - 1; ++i) positions *= shape[i].offset;
+    if (rows.size() == 1 && positions == 1) return rows[0].view(tn::Spec({shape[0]}));
+    std::vector<tn::Tensor> operands;
+    for (const tn::Tensor& row : rows) operands.push_back(row.view(tn::Spec({shape[0], positions})));
+    tn::Program total;
+    const Float costs = total.full();
+    const Float sum = positions == 1 ? costs : sum_per_row(costs);
+    if (rows.size() == 1) {
+      total.output(sum);
+    } else {
+      // The host divides by the number of samples, which is the number of rows here.
+      const Float weights = sum_all(total.full());
+      const Float samples = to_float(max_all(total.row()) + 1);
+      const Float divisor = select(weights == 0, 1.0, weights);
+      total.output(sum * select(weights == 0, 0.0, samples / divisor));
+    }
+    return body.pointwise(total, operands, 1).front().view(tn::Spec({shape[0]}));
+  }
+
   // input [samples, classes], labels int [samples] -> costs [samples]. The derivative is the host's.
   static tn::Tensor of_labels(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& labels, bool logits) {
     tn::Program cost;
