@@ -50,6 +50,112 @@ TEST(Costs, SquareError) {
   check(summed("square_error", {}, {{{}}, {{1}, 9}}, f));  // integer labels
 }
 
+TEST(Costs, AbsoluteErrors) {
+  // The second input lies above the first one, away from the kink.
+  const auto apart = [](const std::string& type, const Attributes& attributes, const OfPair& f) {
+    LayerCase layer = summed(type, attributes, {{{3}, 0, -2, -0.1}, {{3}, 0, 0.1, 2}}, f);
+    layer.gradient_rounded = 1;
+    check(layer);
+  };
+  apart("absolute_error", {}, [](double x, double y) { return std::abs(x - y); });
+  const auto smooth = [](double beta) {
+    return [beta](double x, double y) {
+      const double e = std::abs(x - y);
+      return e < beta ? e * e / (2 * beta) : e - beta / 2;
+    };
+  };
+  check(summed("smooth_l1", {}, {{{3}}, {{3}}}, smooth(1)));
+  check(summed("smooth_l1", {{"beta", 0.5}}, {{{2, 2}}, {{2, 2}}}, smooth(0.5)));
+}
+
+TEST(Costs, Likelihoods) {
+  LayerCase poisson = summed("poisson_nll", {}, {{{3}, 0, -2, 2}, {{3}, 0, 0, 4}},
+                             [](double x, double y) { return std::exp(x) - y * x; });
+  poisson.gradient_rounded = 4;
+  poisson.inputs[0].limited = true;
+  check(poisson);
+  poisson = summed("poisson_nll", {{"log_input", false}}, {{{3}, 0, 0.3, 4}, {{3}, 0, 0, 4}},
+                   [](double x, double y) { return x - y * std::log(x); });
+  poisson.gradient_rounded = 4;
+  poisson.inputs[0].limited = true;
+  check(poisson);
+  LayerCase gaussian = summed("gaussian_nll", {}, {{{3}}, {{3}}, {{3}, 0, 0.5, 2}}, nullptr);
+  gaussian.inputs[2].limited = true;
+  gaussian.gradient_rounded = 4;
+  gaussian.formula = [](const FormulaArguments& a) {
+    Values cost(static_cast<size_t>(a.samples));
+    for (size_t i = 0; i < a.inputs[0].size(); ++i) {
+      const double e = a.inputs[0][i] - a.inputs[1][i];
+      cost[i / 3] += (std::log(a.inputs[2][i]) + e * e / a.inputs[2][i]) / 2;
+    }
+    return cost;
+  };
+  check(gaussian);
+}
+
+TEST(Costs, BinaryCrossEntropy) {
+  const OfPair of_probability = [](double p, double y) { return -(y * std::log(p) + (1 - y) * std::log(1 - p)); };
+  LayerCase layer = summed("binary_cross_entropy", {}, {{{3}, 0, 0.1, 0.9}, {{3}, 0, 0, 1}}, of_probability);
+  layer.inputs[0].limited = layer.inputs[1].limited = true;
+  layer.gradient_rounded = 4;
+  check(layer);
+  const auto of_logit = [](double positive) {
+    return [positive](double x, double y) { return positive * y * softplus(-x) + (1 - y) * softplus(x); };
+  };
+  for (const double positive : {1.0, 2.5}) {
+    layer = summed("binary_cross_entropy", {{"from_logits", true}, {"positive_weight", positive}},
+                   {{{2, 2}, 0, -4, 4}, {{2, 2}, 0, 0, 1}}, of_logit(positive));
+    layer.inputs[1].limited = true;
+    layer.gradient_rounded = 10;
+    check(layer);
+  }
+  // A weight for each value, or for each sample.
+  for (const bool each : {true, false}) {
+    layer = summed("binary_cross_entropy", {{"from_logits", true}},
+                   {{{3}, 0, -4, 4}, {{3}, 0, 0, 1}, {each ? Shape{3} : Shape{}, 0, 0.5, 2}}, nullptr);
+    layer.inputs[1].limited = layer.inputs[2].limited = true;
+    layer.gradient_rounded = 20;
+    layer.formula = [=](const FormulaArguments& a) {
+      Values cost(static_cast<size_t>(a.samples));
+      for (size_t i = 0; i < a.inputs[0].size(); ++i)
+        cost[i / 3] += a.inputs[2][each ? i : i / 3] * of_logit(1)(a.inputs[0][i], a.inputs[1][i]);
+      return cost;
+    };
+    check(layer);
+  }
+}
+
+TEST(Costs, FocalAndDice) {
+  const auto focal = [](double gamma, double alpha) {
+    return [=](double x, double y) {
+      const double z = y > 0 ? x : -x;
+      return (y > 0 ? alpha : 1 - alpha) * std::exp(-gamma * softplus(z)) * softplus(-z);
+    };
+  };
+  LayerCase layer = summed("focal", {}, {{{3}, 0, -4, 4}, {{3}, 2}}, focal(2, 0.25));
+  layer.gradient_rounded = 2;
+  check(layer);
+  layer = summed("focal", {{"gamma", 0.5}, {"alpha", 0.6}}, {{{3}, 0, -4, 4}, {{3}, 2}}, focal(0.5, 0.6));
+  layer.gradient_rounded = 2;
+  check(layer);
+  layer = summed("dice", {{"smooth", 0.5}}, {{{4}, 0, 0.1, 1}, {{4}, 0, 0.1, 1}}, nullptr);
+  layer.inputs[0].limited = layer.inputs[1].limited = true;
+  layer.gradient_rounded = 1;
+  layer.formula = [](const FormulaArguments& a) {
+    Values cost;
+    for (size_t i = 0; i < a.inputs[0].size(); i += 4) {
+      double both = 0, all = 0;
+      for (size_t k = i; k < i + 4; ++k) {
+        both += a.inputs[0][k] * a.inputs[1][k];
+        all += a.inputs[0][k] * a.inputs[0][k] + a.inputs[1][k] * a.inputs[1][k];
+      }
+      cost.push_back(1 - (2 * both + 0.5) / (all + 0.5));
+    }
+    return cost;
+  };
+  check(layer);
+}
+
 TEST(Costs, HuberOnBothSidesOfDelta) {
   const auto huber = [](double delta) {
     return [delta](double x, double y) {

@@ -1,0 +1,252 @@
+// Further costs: absolute errors, binary labels with weights, likelihoods, embeddings, overlap of masks.
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <vector>
+
+#include "values.h"
+
+namespace tenon::costs {
+
+namespace {
+
+// The ports of a prediction and what is right.
+void describe_pair(tn::LayerDescription& d, const char* input, const char* label) {
+  d.role(TN_ROLE_COST);
+  d.input("input", input);
+  d.input("label", label);
+  CostOfValues::describe_output(d);
+}
+
+// ---- regression
+
+struct AbsoluteError : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "absolute_error",
+        "Absolute error, one cost for each sample: sum_k |input_k - label_k| over its values; the derivative at 0 is "
+        "0. Differentiable in both inputs.");
+    describe_pair(d, "[samples, ...]: the prediction", "the shape of the input: what is right");
+  }
+  static void lower(const Attributes&, tn::Builder& body) {
+    tn::Program cost;
+    const Float input = cost.full();
+    cost.output(sum_per_row(abs(input - cost.full())));
+    GradientProgram backward(cost);
+    const Float gradient = backward.result_gradient() * sign(backward.input(0) - backward.input(1));
+    backward.output(gradient);
+    backward.output(-gradient);
+    record(body, cost, &backward);
+  }
+};
+
+struct SmoothL1 : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "smooth_l1",
+        "One cost for each sample: the sum over its values of e^2 / (2 beta) where |e| < beta, else of |e| - beta / "
+        "2, with e = input - label (Girshick, \"Fast R-CNN\", 2015). It is huber with delta = beta, divided by beta. "
+        "Differentiable in both inputs.");
+    describe_pair(d, "[samples, ...]: the prediction", "the shape of the input: what is right");
+    d.attribute(tn::float_attribute("beta", 1).at_least(1e-6).doc("error from which on the cost grows linearly"));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const double beta = attributes.number("beta");
+    tn::Program cost;
+    const Float input = cost.full();
+    const Float error = abs(input - cost.full()) * (1 / beta);
+    const Float near = min(error, 1);
+    cost.output(beta * sum_per_row(near * (error - 0.5 * near)));
+    GradientProgram backward(cost);
+    const Float slope = max(min((backward.input(0) - backward.input(1)) * (1 / beta), 1), -1);
+    const Float gradient = backward.result_gradient() * slope;
+    backward.output(gradient);
+    backward.output(-gradient);
+    record(body, cost, &backward);
+  }
+};
+
+// ---- likelihoods
+
+struct PoissonNll : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("poisson_nll",
+           "Negative log-likelihood of counts under Poisson distributions, one for each sample, without the term "
+           "log(label!) that does not depend on the input: the sum over its values of exp(input) - label input for the "
+           "logarithm of the mean, or with log_input = false of input - label log(max(input, 1e-30)).");
+    describe_pair(d, "[samples, ...]: the logarithm of the mean; with log_input = false the mean, above 0",
+                  "the shape of the input: the count");
+    d.attribute(tn::bool_attribute("log_input", true).doc("the input is the logarithm of the mean"));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    tn::Program cost;
+    const Float input = cost.full();
+    const Float label = cost.full();
+    if (attributes.flag("log_input"))
+      cost.output(sum_per_row(exp(input) - label * input));
+    else
+      cost.output(sum_per_row(input - label * log(max(input, kLeastProbability))));
+    record(body, cost);
+  }
+};
+
+struct GaussianNll : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("gaussian_nll",
+           "Negative log-likelihood of numbers under normal distributions, one for each sample, without the constant "
+           "log(2 pi) / 2: the sum over its values of (log(v) + (input - label)^2 / v) / 2 with v = max(variance, "
+           "epsilon); below epsilon the derivative by the variance is 0 (Nix and Weigend, \"Estimating the mean and "
+           "variance of the target probability distribution\", 1994). Differentiable in all inputs.");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: the mean");
+    d.input("label", "the shape of the input: what is right");
+    d.input("variance", "the shape of the input: above 0");
+    describe_output(d);
+    d.attribute(tn::float_attribute("epsilon", 1e-6).at_least(1e-30).doc("the least variance"));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const double epsilon = attributes.number("epsilon");
+    tn::Program cost;
+    const Float input = cost.full();
+    const Float error = input - cost.full();
+    const Float variance = max(cost.full(), epsilon);
+    cost.output(sum_per_row(0.5 * (log(variance) + error * error / variance)));
+    record(body, cost);
+  }
+};
+
+// ---- binary labels
+
+struct BinaryCrossEntropy : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "binary_cross_entropy",
+        "Cross-entropy of yes or no, for any number of questions at once, one cost for each sample: the sum over its "
+        "values of -(positive_weight y log(p) + (1 - y) log(1 - p)) for probabilities p, where logarithms are of no "
+        "less than 1e-30. With from_logits the input is x before the sigmoid, and the cost is (1 - y) x + (1 + "
+        "(positive_weight - 1) y) log(1 + exp(-x)), computed without overflow. Each value counts with its weight. "
+        "Differentiable in all inputs.");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: probabilities, or with from_logits any numbers");
+    d.input("label", "the shape of the input: 1, 0, or a probability between them");
+    d.input("weight", "the shape of the input, or [samples]: the weight of each value, such as a mask of 1 and 0",
+            TN_PORT_OPTIONAL);
+    describe_output(d);
+    d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a sigmoid"));
+    d.attribute(tn::float_attribute("positive_weight", 1).at_least(0).doc("weight of labels 1 against labels 0"));
+  }
+  static void plan(tn::Planner& planner) {
+    const tn::Spec input = planner.input(0);
+    if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
+    planner.elements(0, 1);
+    if (!without_ones(planner.input(1)).same_shape(without_ones(input)))
+      throw planner.bad_input(1, "must have the shape of the first input").expected(input);
+    if (planner.has_input(2) && !is_per_sample(planner.input(2)) &&
+        !without_ones(planner.input(2)).same_shape(without_ones(input)))
+      throw planner.bad_input(2, "must have the shape of the first input, or be [samples]").expected(input);
+    planner.output(0, tn::Spec({input[0]}));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    std::vector<tn::Tensor> operands = values_of(body, 2);
+    tn::Program cost;
+    const Float x = cost.full();
+    const Float y = cost.full();
+    const double positive = attributes.number("positive_weight");
+    Float value = attributes.flag("from_logits") ? of_logits(x, y, positive) : of_probabilities(x, y, positive);
+    if (const std::optional<tn::Tensor> weight = body.optional_input(2)) {
+      const bool per_sample = is_per_sample(weight->spec());
+      const tn::Spec shape = operands[0].spec();
+      operands.push_back(weight->view(per_sample ? shape.leading(1) : shape));
+      value = value * (per_sample ? cost.per_row() : cost.full());
+    }
+    cost.output(sum_per_row(value));
+    body.output(0, body.pointwise(cost, operands, 1).front());
+  }
+
+ private:
+  static bool is_per_sample(const tn::Spec& spec) { return without_ones(spec).rank() == 1; }
+  static Float of_probabilities(const Float& p, const Float& y, double positive) {
+    const Float yes = log(max(p, kLeastProbability)), no = log(max(1 - p, kLeastProbability));
+    return -(positive * (y * yes) + (1 - y) * no);
+  }
+  // (|x| - x) / 2 is max(-x, 0) with the derivative -1/2 at 0, so that the derived gradient is right there.
+  static Float of_logits(const Float& x, const Float& y, double positive) {
+    const Float none = log1p(exp(-abs(x))) + 0.5 * (abs(x) - x);
+    return (1 - y) * x + (positive == 1 ? none : (1 + (positive - 1) * y) * none);
+  }
+};
+
+struct Focal : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "focal",
+        "Cross-entropy of yes or no that counts certain answers less, one cost for each sample: the sum over its "
+        "values of -a (1 - p)^gamma log(p), where p is the probability of the right answer, sigmoid(input) for label "
+        "1 and sigmoid(-input) for label 0, and a is alpha for label 1, 1 - alpha for label 0 (Lin et al., \"Focal "
+        "loss for dense object detection\", 2017).");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: scores before a sigmoid");
+    d.input("label", "the shape of the input: 0 or 1", TN_PORT_INTEGER);
+    describe_output(d);
+    d.attribute(tn::float_attribute("gamma", 2).at_least(0).doc("0: cross-entropy with weights"));
+    d.attribute(tn::float_attribute("alpha", 0.25).at_least(0).at_most(1).doc("weight of label 1"));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const double gamma = attributes.number("gamma"), alpha = attributes.number("alpha");
+    tn::Program cost;
+    const Float x = cost.full();
+    const tn::Int y = cost.full<tn::Int>();
+    const Float towards = select(y > 0, x, -x);
+    // log(p) = -softplus(-z), log(1 - p) = -softplus(z) for the score z of the right answer.
+    cost.output(sum_per_row(select(y > 0, alpha, 1 - alpha) * (exp(-gamma * softplus(towards)) * softplus(-towards))));
+
+    // With q = 1 - p: d/dz = a q^gamma (gamma p log(p) - q).
+    GradientProgram backward(cost);
+    const tn::Int right = backward.input<tn::Int>(1);
+    const Float z = select(right > 0, backward.input(0), -backward.input(0));
+    const Float less = exp(-gamma * softplus(z));
+    const Float slope = less * (-(gamma * softplus_slope(z) * softplus(-z)) - softplus_slope(-z));
+    const Float weighted = backward.result_gradient() * select(right > 0, alpha, 1 - alpha) * slope;
+    backward.output(select(right > 0, weighted, -weighted));
+    backward.output(backward.constant(0));
+    record(body, cost, &backward);
+  }
+  static void plan(tn::Planner& planner) {
+    CostOfValues::plan(planner);
+    planner.index_limit(1, 2);
+  }
+};
+
+// ---- overlap
+
+struct Dice : CostOfValues {
+  static void describe(tn::LayerDescription& d) {
+    d.type("dice",
+           "1 minus the overlap of a predicted and a given mask, one cost for each sample: 1 - (2 sum_k p_k y_k + "
+           "smooth) / (sum_k p_k^2 + sum_k y_k^2 + smooth) over its values (Milletari, Navab and Ahmadi, \"V-Net\", "
+           "2016, equation 1). Differentiable in both inputs.");
+    describe_pair(d, "[samples, ...]: probabilities", "the shape of the input: 1, 0, or a probability between them");
+    d.attribute(tn::float_attribute("smooth", 1).at_least(1e-6).doc("keeps the cost finite for two empty masks"));
+  }
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const double smooth = attributes.number("smooth");
+    tn::Program cost;
+    const Float p = cost.full();
+    const Float y = cost.full();
+    cost.output(1 - (2 * sum_per_row(p * y) + smooth) / (sum_per_row(p * p) + sum_per_row(y * y) + smooth));
+    record(body, cost);
+  }
+};
+
+}  // namespace
+
+void add_losses(tn::Plugin& plugin) {
+  plugin.layer<AbsoluteError>();
+  plugin.layer<SmoothL1>();
+  plugin.layer<PoissonNll>();
+  plugin.layer<GaussianNll>();
+  plugin.layer<BinaryCrossEntropy>();
+  plugin.layer<Focal>();
+  plugin.layer<Dice>();
+}
+
+}  // namespace tenon::costs
