@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
@@ -51,6 +53,103 @@ TEST(LayerNorm, OverTheLastDimension) {
 TEST(LayerNorm, Epsilon) { EXPECT_GT(check_layer(norm(true, {6}, {{"epsilon", 0.5}}, 0.5)), 0); }
 
 TEST(LayerNorm, OnRowsOfSequences) { EXPECT_GT(check_layer(on_rows(norm(true, {6}, {}), 2)), 0); }
+
+// Of columns of the rows of a minibatch: mean, and variance divided by the rows less `less`.
+struct Statistics {
+  std::vector<double> mean, variance;
+};
+Statistics statistics(const std::vector<double>& x, size_t features, double less) {
+  Statistics s = {std::vector<double>(features), std::vector<double>(features)};
+  const double rows = static_cast<double>(x.size()) / static_cast<double>(features);
+  for (size_t i = 0; i < x.size(); ++i) s.mean[i % features] += x[i] / rows;
+  for (size_t i = 0; i < x.size(); ++i)
+    s.variance[i % features] += std::pow(x[i] - s.mean[i % features], 2) / std::max(rows - less, 1.0);
+  return s;
+}
+
+LayerCase batch_norm(const std::vector<int64_t>& shape, const Attributes& attributes, double epsilon = 1e-5,
+                     double momentum = 0.9) {
+  LayerCase layer;
+  layer.type = "batch_norm";
+  layer.attributes = attributes;
+  layer.inputs = {{shape}};
+  layer.output_shape = shape;
+  layer.couples_samples = true;
+  layer.samples = {3, 7, 33};  // of two values the gradient is the difference of nearly equal numbers
+  layer.gradient_rounded = 0.1;
+  layer.tolerance = 5e-6;
+  const auto features = static_cast<size_t>(shape.back());
+  layer.formula = [=](const FormulaArguments& a) {
+    std::vector<double> y = a.inputs[0];
+    const Statistics s = a.training ? statistics(y, features, 0)
+                                    : Statistics{a.buffers.at("moving_mean"), a.buffers.at("moving_variance")};
+    for (size_t i = 0; i < y.size(); ++i) {
+      const size_t k = i % features;
+      y[i] = (y[i] - s.mean[k]) / std::sqrt(s.variance[k] + epsilon);
+      if (a.parameters.contains("scale")) y[i] = y[i] * a.parameters.at("scale")[k] + a.parameters.at("shift")[k];
+    }
+    return y;
+  };
+  const auto moved = [=](const std::vector<double>& old, const std::vector<double>& made) {
+    std::vector<double> next = old;
+    for (size_t k = 0; k < next.size(); ++k) next[k] = momentum * old[k] + (1 - momentum) * made[k];
+    return next;
+  };
+  layer.buffers["moving_mean"] = [=](const FormulaArguments& a) {
+    return moved(a.buffers.at("moving_mean"), statistics(a.inputs[0], features, 0).mean);
+  };
+  layer.buffers["moving_variance"] = [=](const FormulaArguments& a) {
+    return moved(a.buffers.at("moving_variance"), statistics(a.inputs[0], features, 1).variance);
+  };
+  return layer;
+}
+
+TEST(BatchNorm, OfFeatures) {
+  EXPECT_GT(check_layer(batch_norm({5}, {})), 0);
+  EXPECT_GT(check_layer(batch_norm({2, 3, 4}, {{"momentum", 0.5}, {"epsilon", 0.01}}, 0.01, 0.5)), 0);
+  EXPECT_GT(check_layer(batch_norm({5}, {{"learnable", false}})), 0);
+}
+// In training and in inference, and a step leaves the buffers.
+TEST(BatchNorm, FrozenUsesItsBuffers) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  DataOptions data;
+  data.name = "x", data.dtype = TN_F32, data.shape = {2};
+  const Layer y = host.layer("batch_norm", {host.data(data)}, {{"frozen", true}, {"epsilon", 0.0}}, "y");
+  const Layer cost = host.layer("sum_cost", {y}, {}, "cost");
+  const Parameters parameters = host.parameters({y, cost}, 1);
+  const float mean[] = {1, -2}, variance[] = {4, 0.25F};
+  parameters.set("y.moving_mean", {TN_F32, {2}, mean});
+  parameters.set("y.moving_variance", {TN_F32, {2}, variance});
+  const float x[] = {3, -1, 0, -2};
+  for (const bool training : {true, false}) {
+    MachineOptions options;
+    options.training = training;
+    options.max_samples = 2;
+    const Machine machine = host.machine(parameters, {y, cost}, options);
+    machine.forward({{"x", {TN_F32, {2, 2}, x}}});
+    const auto* const values = static_cast<const float*>(machine.output(y).data);
+    EXPECT_EQ(std::vector<float>(values, values + 4), (std::vector<float>{1, 2, -0.5F, 0})) << training;
+    if (!training) continue;
+    machine.backward();
+    const auto* const scale = static_cast<const float*>(machine.gradient("y.scale").data);
+    EXPECT_EQ(std::vector<float>(scale, scale + 2), (std::vector<float>{0.25F, 1}));  // mean over two samples
+    host.updater("sgd", {{"learning_rate", 0.0}}).update(machine);
+  }
+  EXPECT_EQ(static_cast<const float*>(parameters.get("y.moving_mean").data)[1], -2);
+  EXPECT_EQ(static_cast<const float*>(parameters.get("y.moving_variance").data)[1], 0.25F);
+}
+TEST(BatchNorm, RefusesBadInput) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  DataOptions data;
+  data.name = "x", data.dtype = TN_F32;
+  try {
+    (void)host.layer("batch_norm", {host.data(data)}, {}, "bad");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), TN_INVALID);
+    EXPECT_NE(std::string(error.what()).find("[samples, ..., features]"), std::string::npos) << error.what();
+  }
+}
 
 TEST(RmsNorm, OverTheLastDimension) {
   EXPECT_GT(check_layer(norm(false, {7}, {})), 0);

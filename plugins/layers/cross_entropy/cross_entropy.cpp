@@ -37,15 +37,15 @@ struct CrossEntropy {
     d.attribute(tn::int_attribute("ignore_index")
                     .doc("a label that does not count; if it is below 0, other labels outside of the classes make the "
                          "cost not a number"));
-    d.attribute(tn::float_attribute("label_smoothing", 0)
+    d.attribute(tn::float_attribute("label_smoothing")
                     .at_least(0)
                     .at_most(1)
                     .doc("this share of a label is divided equally between all classes (Szegedy et al., 2016)"));
-    d.attribute(
-        tn::string_attribute("average", "samples")
-            .one_of({"samples", "weights"})
-            .doc("the cost of a minibatch is the sum divided by its samples, or by the sum of the weights (as in "
-                 "PyTorch), 0 if that is 0; then the costs of samples depend on the minibatch"));
+    d.attribute(tn::string_attribute("average")
+                    .one_of({"samples", "weights"})
+                    .doc("the cost of a minibatch is the sum divided by its samples (the default), or by the sum of "
+                         "the weights (as in "
+                         "PyTorch), 0 if that is 0; then the costs of samples depend on the minibatch"));
   }
 
   static void plan(tn::Planner& planner) {
@@ -61,7 +61,7 @@ struct CrossEntropy {
     } else if (!planner.input(kLabel).same_shape(input)) {
       throw planner.bad_input(kLabel, "are not integers, so they must be a distribution for each sample")
           .expected(input);
-    } else if (attributes.has("ignore_index") || attributes.number("label_smoothing") > 0) {
+    } else if (attributes.has("ignore_index") || smoothing(attributes) > 0) {
       throw planner.bad_input(kLabel, "must be integers for ignore_index and label_smoothing");
     }
     if (planner.has_input(kWeight)) planner.require_per_row(kWeight, positions);
@@ -78,7 +78,7 @@ struct CrossEntropy {
     const std::optional<tn::Tensor> weight = body.optional_input(kWeight);
     const bool logits = attributes.flag("from_logits");
     const bool weighted = weight || attributes.has("class_weights") || attributes.has("ignore_index") ||
-                          attributes.number("label_smoothing") > 0 || by_weights(attributes);
+                          smoothing(attributes) > 0 || by_weights(attributes);
     if (weighted || input.spec().rank() > 2)
       return body.output(0, of_positions(attributes, body, input, label, weight));
     body.output(0, label.spec().is_integer() ? of_labels(body, input, label, logits)
@@ -87,7 +87,11 @@ struct CrossEntropy {
 
  private:
   static bool by_weights(const tn::Attributes& attributes) {
-    return std::string(attributes.text("average")) == "weights";
+    return attributes.has("average") && std::string(attributes.text("average")) == "weights";
+  }
+
+  static double smoothing(const tn::Attributes& attributes) {
+    return attributes.has("label_smoothing") ? attributes.number("label_smoothing") : 0;
   }
 
   // Labels are checked when they are fed, unless an ignored one is negative: a limit begins at 0.
@@ -115,8 +119,7 @@ struct CrossEntropy {
     const bool is_label = labels.spec().is_integer();
     std::optional<tn::Int> label;
     if (is_label) label = cost.per_row<tn::Int>();
-    const Float share =
-        is_label ? smoothed(cost, *label, attributes.number("label_smoothing") / classes, classes) : cost.full();
+    const Float share = is_label ? smoothed(cost, *label, smoothing(attributes) / classes, classes) : cost.full();
     if (weights) {
       weight = cost.per_row();
       operands.push_back(*weights);

@@ -1,6 +1,8 @@
 // Normalisations of the features of a sample. SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.hpp>
 
+#include "batch_norm.h"
+
 namespace {
 
 using tn::Float;
@@ -148,6 +150,7 @@ void describe(tn::Plugin& plugin) {
   plugin.about("tenon.norms", "0.1.0", "Normalisations of the features of a sample", "Apache-2.0");
   plugin.layer<LayerNorm>();
   plugin.layer<RmsNorm>();
+  tenon::norms::add_batch_norm(plugin);
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+# Types and attributes that docs/coming-from.md names exist. SPDX-License-Identifier: Apache-2.0
+import os
+import re
+import subprocess
+import sys
+
+SOURCE, BUILD = sys.argv[1:3]
+PAGE = os.path.join(SOURCE, "docs", "coming-from.md")
+TENON = os.path.join(BUILD, "bin", "tenon")
+ENVIRONMENT = dict(os.environ, TENON_PLUGIN_PATH=os.path.join(BUILD, "lib", "tenon", "plugins"))
+
+
+def run(*arguments):
+    return subprocess.run([TENON, *arguments], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+def attributes(kind):
+    """The attributes of a type, or None if no plugin offers it."""
+    answer = run("plugins", "info", kind)
+    if answer.returncode != 0:
+        return None
+    lines = answer.stdout.splitlines()
+    heads = [i for i, line in enumerate(lines) if re.match(r"\s+attribute\s+type\s", line)]
+    return {line.split()[0] for i in heads for line in lines[i + 1:] if re.match(r"  \S", line)}
+
+
+def faults():
+    known = {}
+    rows = 0
+    with open(PAGE, encoding="utf-8") as page:
+        for number, line in enumerate(page, 1):
+            cells = [cell.strip() for cell in line.split("|")]
+            if len(cells) < 5 or not cells[2].startswith("`"):
+                continue
+            rows += 1
+            for text in re.findall(r"`([^`]*)`", cells[2]):
+                kind, *settings = text.split()
+                if kind not in known:
+                    known[kind] = attributes(kind)
+                if known[kind] is None:
+                    yield f"line {number}: no plugin offers the type {kind}"
+                    continue
+                for setting in settings:
+                    if setting.split("=")[0] not in known[kind]:
+                        yield f"line {number}: {kind} has no attribute {setting.split('=')[0]}"
+    if rows < 40:
+        yield f"only {rows} rows with types were found"
+    if attributes("no_such_type") is not None or "no_such_attribute" in attributes("clip"):
+        yield "a type or attribute that does not exist was found"
+
+
+def main():
+    found = list(faults())
+    for fault in found:
+        print(f"docs/coming-from.md: {fault}")
+    return 1 if found else 0
+
+
+sys.exit(main())
