@@ -41,6 +41,46 @@ TEST(Fc, WithoutBias) { EXPECT_GT(check_layer(fc(3, false, {4})), 0); }
 TEST(Fc, FlattensItsInput) { EXPECT_GT(check_layer(fc(2, true, {3, 2, 2})), 0); }
 TEST(Fc, OneToOne) { EXPECT_GT(check_layer(fc(1, true, {1})), 0); }
 
+// Each place of the dimensions before axis is a row.
+TEST(Fc, FromAnAxisOn) {
+  const auto from = [](const std::vector<int64_t>& shape, int64_t axis, size_t rows, bool bias) {
+    LayerCase layer = fc(3, bias, shape);
+    layer.attributes.push_back({"axis", axis});
+    const auto leading = axis < 0 ? static_cast<int64_t>(shape.size()) + axis : axis - 1;
+    layer.output_shape.assign(shape.begin(), shape.begin() + leading);
+    layer.output_shape.push_back(3);
+    layer.formula = [formula = layer.formula, rows](FormulaArguments a) {
+      a.samples *= static_cast<int64_t>(rows);
+      return formula(a);
+    };
+    return layer;
+  };
+  EXPECT_GT(check_layer(from({4, 5}, -1, 4, true)), 0);
+  EXPECT_GT(check_layer(from({2, 3, 5}, -1, 6, false)), 0);
+  EXPECT_GT(check_layer(from({2, 3, 5}, 2, 2, true)), 0);
+  EXPECT_GT(check_layer(from({2, 3}, 1, 1, true)), 0);
+  EXPECT_GT(check_layer(on_rows(from({4, 5}, -1, 4, true))), 0);
+}
+
+TEST(Fc, RefusesOtherAxes) {
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  const Layer x = host.data({"x", TN_F32, {3, 4}}), y = host.data({"y", TN_F32, {2, 4}});
+  const auto message = [&](const Layers& inputs, int64_t axis) -> std::string {
+    try {
+      (void)host.layer("fc", inputs, {{"size", 2}, {"axis", axis}}, "bad");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_INVALID);
+      return error.what();
+    }
+    return "no error";
+  };
+  for (const int64_t axis : {0, 3, -3})
+    EXPECT_NE(message({x}, axis).find("has no axis " + std::to_string(axis)), std::string::npos);
+  const std::string said = message({x, y}, -1);
+  EXPECT_NE(said.find("[samples, 3, 4]"), std::string::npos) << said;
+  EXPECT_NE(said.find("[samples, 2, 4]"), std::string::npos) << said;
+}
+
 TEST(Fc, WithoutBiasIsAProductAlone) {
   const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const Layer y = host.layer("fc", {host.data({"x", TN_F32, {3}})}, {{"size", 2}, {"bias", false}});

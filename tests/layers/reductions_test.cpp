@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -46,6 +47,75 @@ LayerCase reduced(const std::string& type, const Shape& shape, int axis, const A
     return y;
   };
   return layer;
+}
+
+double least(const std::vector<double>& x) { return *std::min_element(x.begin(), x.end()); }
+Join variance(bool unbiased) {
+  return [=](const std::vector<double>& x) {
+    double squares = 0;
+    for (const double value : x) squares += (value - mean(x)) * (value - mean(x));
+    return squares / (static_cast<double>(x.size()) - (unbiased && x.size() > 1 ? 1 : 0));
+  };
+}
+Join deviation(bool unbiased) {
+  return [=](const std::vector<double>& x) { return std::sqrt(variance(unbiased)(x)); };
+}
+double length(const std::vector<double>& x) {
+  double squares = 0;
+  for (const double value : x) squares += value * value;
+  return std::sqrt(squares);
+}
+double absolute(const std::vector<double>& x) {
+  double total = 0;
+  for (const double value : x) total += std::abs(value);
+  return total;
+}
+double log_sum_exp(const std::vector<double>& x) {
+  double total = 0;
+  for (const double value : x) total += std::exp(value - largest(x));
+  return largest(x) + std::log(total);
+}
+
+TEST(Reductions, Least) {
+  EXPECT_GT(check_layer(reduced("min", {2, 7}, 1, {{"axis", -1}}, least)), 0);
+  EXPECT_GT(check_layer(reduced("min", {5, 2}, 0, {{"axis", 1}}, least)), 0);
+}
+// The mean is subtracted, which loses digits where it is large against the deviations.
+TEST(Reductions, Spread) {
+  const auto check = [](const std::string& type, const Shape& shape, int axis, const Attributes& attributes,
+                        const Join& join) {
+    LayerCase layer = reduced(type, shape, axis, attributes, join);
+    layer.rounded = [join = reduced("norm", shape, axis, {}, length).formula](const FormulaArguments& a) {
+      std::vector<double> size = join(a);
+      for (double& value : size) value = std::max(value, value * value);
+      return size;
+    };
+    layer.gradient_rounded = 1;
+    EXPECT_GT(check_layer(layer), 0);
+  };
+  check("variance", {2, 7}, 1, {{"axis", -1}}, variance(false));
+  check("variance", {2, 7}, 1, {{"axis", -1}, {"unbiased", true}}, variance(true));
+  check("variance", {1}, -1, {{"unbiased", true}}, variance(true));
+}
+TEST(Reductions, StandardDeviations) {
+  for (const bool unbiased : {false, true}) {
+    LayerCase layer =
+        reduced("standard_deviation", {5, 3}, 0, {{"axis", 1}, {"unbiased", unbiased}}, deviation(unbiased));
+    layer.inputs[0].limited = true;  // where it is 0 it has no derivative
+    layer.gradient_rounded = 1;
+    EXPECT_GT(check_layer(layer), 0);
+  }
+}
+TEST(Reductions, Lengths) {
+  LayerCase layer = reduced("norm", {5, 3}, 0, {{"axis", 1}}, length);
+  layer.inputs[0].limited = true;  // the square of a huge number is infinite
+  EXPECT_GT(check_layer(layer), 0);
+  EXPECT_GT(check_layer(reduced("norm", {2, 3}, -1, {{"order", 1}}, absolute)), 0);
+}
+TEST(Reductions, LogarithmsOfSums) {
+  LayerCase layer = reduced("log_sum_exp", {2, 7}, 1, {{"axis", -1}}, log_sum_exp);
+  layer.gradient_rounded = 1;
+  EXPECT_GT(check_layer(layer), 0);
 }
 
 TEST(Reductions, OverTheLastAxis) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
@@ -37,6 +38,52 @@ TEST(Softmax, OverTheLastDimension) {
     layer.samples = {1, 5};
     EXPECT_GT(check_layer(layer), 0);
   }
+}
+
+TEST(Softmax, OverAnyAxis) {
+  const auto check = [](const std::vector<int64_t>& shape, int64_t axis, size_t dimension) {
+    LayerCase layer;
+    layer.type = "softmax";
+    layer.attributes = {{"axis", axis}};
+    layer.gradient_rounded = 1;
+    layer.inputs = {{shape, 0, -5, 5}};
+    layer.output_shape = shape;
+    layer.formula = [=](const FormulaArguments& a) {
+      const auto classes = static_cast<size_t>(shape[dimension]);
+      size_t step = 1;
+      for (size_t i = dimension + 1; i < shape.size(); ++i) step *= static_cast<size_t>(shape[i]);
+      std::vector<double> y = a.inputs[0];
+      for (size_t i = 0; i < y.size(); ++i) {
+        if (i / step % classes != 0) continue;
+        std::vector<double> row;
+        for (size_t k = 0; k < classes; ++k) row.push_back(y[i + k * step]);
+        row = softmax_rows(row, classes);
+        for (size_t k = 0; k < classes; ++k) y[i + k * step] = row[k];
+      }
+      return y;
+    };
+    EXPECT_GT(check_layer(layer), 0);
+  };
+  check({3, 4}, 1, 0);
+  check({3, 4}, -1, 1);
+  check({3, 4, 2}, -2, 1);
+}
+
+TEST(Softmax, RefusesOtherAxes) {
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  const Layer x = host.data({"x", TN_F32, {3, 4}});
+  const auto message = [&](const Attributes& attributes) -> std::string {
+    try {
+      (void)host.layer("softmax", {x}, attributes, "bad");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), TN_INVALID);
+      return error.what();
+    }
+    return "no error";
+  };
+  for (const int64_t axis : {0, 3, -3})
+    EXPECT_NE(message({{"axis", axis}}).find("has no axis " + std::to_string(axis)), std::string::npos);
+  EXPECT_NE(message({{"axis", 1}, {"size", 2}}).find("cannot be given with size"), std::string::npos);
 }
 
 TEST(Softmax, OfSparseInputNeedsASize) {

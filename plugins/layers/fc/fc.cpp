@@ -10,17 +10,20 @@ constexpr uint32_t kMostInputs = 8;
 
 struct FullyConnected {
   static void describe(tn::LayerDescription& d) {
-    d.type("fc",
-           "Fully connected: output = x weight + bias, where x is the input flattened to [samples, D], weight is "
-           "[D, size] and bias is [size]; of several inputs the sum of x_i weight_i + bias, where the second weight is "
-           "called weight_1. Of a sparse input only the rows of weight that it names are read, and have a gradient, "
-           "which may be row-sparse. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, "
-           "\"Understanding the "
-           "difficulty of training deep feedforward neural networks\", 2010, equation 16), the bias at 0.");
-    d.input("inputs", "[samples, ...]; all dimensions after the first are flattened",
-            TN_PORT_VARIADIC | TN_PORT_SPARSE);
-    d.output("output", "[samples, size]");
+    d.type(
+        "fc",
+        "Fully connected: output = x weight + bias, where x is the input flattened to [samples, D], weight is "
+        "[D, size] and bias is [size]; with axis only the dimensions from it on are flattened, and each place of the "
+        "others is a row; of several inputs the sum of x_i weight_i + bias, where the second weight is "
+        "called weight_1. Of a sparse input only the rows of weight that it names are read, and have a gradient, "
+        "which may be row-sparse. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, "
+        "\"Understanding the "
+        "difficulty of training deep feedforward neural networks\", 2010, equation 16), the bias at 0.");
+    d.input("inputs", "[samples, ...]; all dimensions from axis on are flattened", TN_PORT_VARIADIC | TN_PORT_SPARSE);
+    d.output("output", "[samples, size]; with axis the dimensions before it, then size");
     d.attribute(tn::int_attribute("size").required().at_least(1).doc("number of outputs for each sample"));
+    d.attribute(tn::int_attribute("axis").doc(
+        "the first dimension that is flattened, 1 when absent; -1: the layer applies to the last dimension alone"));
     d.attribute(tn::bool_attribute("bias", true).doc("whether a bias is added"));
     for (const char* suffix : kWeights) d.parameter(suffix);
     d.parameter("bias");
@@ -32,27 +35,61 @@ struct FullyConnected {
       throw tn::Failure(TN_UNSUPPORTED, "inputs",
                         "are " + std::to_string(planner.inputs_count()) + "; at most " + std::to_string(kMostInputs) +
                             " are offered");
+    tn::Spec output;
     for (uint32_t i = 0; i < planner.inputs_count(); ++i) {
       const tn::Spec input = planner.input(i);
       if (input.rank() == 0) throw planner.bad_input(i, "must have a dimension for the samples");
       if (!input[0].same(planner.input(0)[0]))
         throw planner.bad_input(i, "has another number of rows than the first").expected(planner.input(0));
-      const int64_t depth = planner.elements(i, 1);
+      const int32_t axis = axis_of(planner, i);
+      if (i == 0)
+        output = input.leading(axis).as(TN_COMPUTE);
+      else if (!input.leading(axis).same_shape(output))
+        throw planner.bad_input(i, "differs from the first in the dimensions before axis").expected(planner.input(0));
+      planner.elements(i, 1);
+      const int64_t depth = planner.elements(i, axis);
       planner.parameter(kWeights[i], tn::Spec({depth, size}), tn::glorot_uniform(depth, size),
                         input.storage() == TN_CSR ? TN_PARAMETER_SPARSE_GRADIENT : 0);
     }
-    planner.output(0, tn::Spec({planner.input(0)[0], size}));
+    if (output.rank() == 1) output = tn::Spec({output[0]});
+    output.push_back(size);
+    planner.output(0, output);
     if (planner.attributes().flag("bias")) planner.parameter("bias", tn::Spec({size}), tn::constant_initializer(0));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    const tn::Tensor first = body.input(0);
+    tn::Spec shape = first.spec().leading(attributes.has("axis") ? axis_in(attributes, first.spec().rank()) : 1);
+    shape.push_back(attributes.integer("size"));
+    const tn::Tensor result = of_rows(attributes, body);
+    body.output(0, shape.rank() == 2 ? result : result.view(shape));
+  }
+
+ private:
+  static int32_t axis_in(const tn::Attributes& attributes, int32_t rank) {
+    const int64_t axis = attributes.has("axis") ? attributes.integer("axis") : 1;
+    return static_cast<int32_t>(axis < 0 ? axis + rank : axis);
+  }
+  static int32_t axis_of(const tn::Planner& planner, uint32_t i) {
+    const tn::Spec input = planner.input(i);
+    if (!planner.attributes().has("axis")) return 1;
+    const int64_t given = planner.attributes().integer("axis"), rank = input.rank();
+    if (given >= rank || given < -rank || given == 0 || given == -rank)
+      throw planner.bad_input(i, "has no axis " + std::to_string(given) + " after the samples");
+    if (input.storage() == TN_CSR && axis_in(planner.attributes(), input.rank()) != 1)
+      throw planner.bad_input(i, "is sparse and has the axis 1 alone");
+    return axis_in(planner.attributes(), input.rank());
+  }
+
+  // [rows, size], where rows are the places of the dimensions before axis.
+  static tn::Tensor of_rows(const tn::Attributes& attributes, tn::Builder& body) {
     std::vector<tn::Tensor> products;
     for (uint32_t i = 0;; ++i) {
       const std::optional<tn::Tensor> input = body.optional_input(0, i);
       if (!input) break;
       products.push_back(product(body, *input, body.parameter(i)));
     }
-    if (products.size() == 1 && !attributes.flag("bias")) return body.output(0, products.front());
+    if (products.size() == 1 && !attributes.flag("bias")) return products.front();
     tn::Program add;
     tn::Float sum = add.full();
     for (size_t i = 1; i < products.size(); ++i) sum = sum + add.full();
@@ -62,14 +99,22 @@ struct FullyConnected {
     } else {
       add.output(sum);
     }
-    body.output(0, body.pointwise(add, products).front());
+    return body.pointwise(add, products).front();
   }
 
-  // input [samples, ...], flattened to [samples, D], weight [D, size] -> [samples, size].
+  // input [samples, ...], flattened to [rows, D], weight [D, size] -> [rows, size].
   static tn::Tensor product(tn::Builder& body, const tn::Tensor& input, const tn::Tensor& weight) {
     if (const std::optional<tn::Tensor> values = body.weights(input)) return of_sparse(body, input, *values, weight);
-    const bool flat = input.spec().rank() == 2;
-    return body.gemm(flat ? input : input.view(tn::Spec({input.spec()[0], weight.spec()[0]})), weight);
+    const tn::Spec shape = input.spec();
+    if (shape.rank() == 2) return body.gemm(input, weight);
+    int64_t elements = 1;  // of a sample
+    for (int32_t i = 1; i < shape.rank(); ++i) elements *= shape[i].offset;
+    const int64_t rows = elements / weight.spec()[0].offset;
+    tn::Dim all = shape[0];
+    all.coefficient *= rows;
+    all.offset *= rows;
+    if (all.bound != TN_UNBOUNDED) all.bound *= rows;
+    return body.gemm(input.view(tn::Spec({all, weight.spec()[0]})), weight);
   }
 
   // ids and values [entries], concatenated samples; weight [D, size] -> [samples, size]: the sum over a sample's

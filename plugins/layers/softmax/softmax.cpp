@@ -1,18 +1,24 @@
 // Softmax, alone or with a fully connected layer before it. SPDX-License-Identifier: Apache-2.0
+#include <string>
 #include <tenon/plugin.hpp>
+#include <utility>
+#include <vector>
 
 namespace {
 
 struct Softmax {
   static void describe(tn::LayerDescription& d) {
     d.type("softmax",
-           "Softmax over the last dimension: output_j = exp(x_j - m) / sum_k exp(x_k - m), where m is the largest x_k, "
+           "Softmax over the last dimension, or over axis: output_j = exp(x_j - m) / sum_k exp(x_k - m), where m is "
+           "the largest x_k, "
            "so that nothing overflows (Bridle, \"Probabilistic interpretation of feedforward classification network "
            "outputs\", 1990). With size, x is the input after a fully connected layer of that size, whose weight and "
            "bias are this layer's parameters.");
     d.input("input", "[samples, ..., classes]; with size, [samples, ...] or sparse", TN_PORT_SPARSE);
-    d.output("output", "the shape of the input; with size, [samples, size]. Sums to 1 over the last dimension");
+    d.output("output", "the shape of the input; with size, [samples, size]. Sums to 1 over the axis");
     d.attribute(tn::int_attribute("size").at_least(1).doc("outputs of the fully connected layer; none when absent"));
+    d.attribute(tn::int_attribute("axis").doc(
+        "the dimension of the classes; negative ones count from the end; the last one when absent. Not with size"));
     d.parameter("weight");
     d.parameter("bias");
   }
@@ -24,10 +30,15 @@ struct Softmax {
       throw planner.bad_input(0,
                               connected ? "must have a dimension for the samples" : "must be [samples, ..., classes]");
     if (!connected && input.storage() == TN_CSR) throw planner.bad_input(0, "is sparse, which needs a size");
+    if (connected && planner.attributes().has("axis"))
+      throw tn::Failure(TN_INVALID, "axis", "cannot be given with size, whose output has one dimension of classes");
     if (connected) {
       planner.output(0, tn::Spec({input[0], planner.attributes().integer("size")}));
     } else {
-      planner.elements(0, input.rank() - 1);
+      const int64_t given = planner.attributes().has("axis") ? planner.attributes().integer("axis") : -1;
+      if (given >= input.rank() || given <= -input.rank() || given == 0)
+        throw planner.bad_input(0, "has no axis " + std::to_string(given) + " after the samples");
+      planner.elements(0, given == -1 ? input.rank() - 1 : 1);
       planner.output(0, input);
     }
   }
@@ -40,7 +51,24 @@ struct Softmax {
     return true;
   }
 
-  static void lower(const tn::Attributes&, tn::Builder& body) {
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    const tn::Tensor input = body.input(0);
+    const int32_t last = input.spec().rank() - 1;
+    int32_t axis = last;
+    if (attributes.has("axis")) {
+      const auto given = static_cast<int32_t>(attributes.integer("axis"));
+      axis = given < 0 ? given + last + 1 : given;
+    }
+    if (axis == last) return body.output(0, over_rows(body, input));
+    // The axis changes places with the last dimension, and back.
+    std::vector<int32_t> order;
+    for (int32_t i = 0; i <= last; ++i) order.push_back(i);
+    std::swap(order[static_cast<size_t>(axis)], order.back());
+    body.output(0, body.transpose(over_rows(body, body.transpose(input, order)), order));
+  }
+
+ private:
+  static tn::Tensor over_rows(tn::Builder& body, const tn::Tensor& input) {
     // x [rows, classes] -> y [rows, classes]; dx = y * (dy - sum over the row of dy * y).
     tn::Program forward;
     const tn::Float x = forward.full();
@@ -52,8 +80,7 @@ struct Softmax {
     const tn::Float dy = backward.result_gradient();
     backward.output(y * (dy - sum_per_row(dy * y)));
 
-    const tn::Tensor input = body.input(0);
-    body.output(0, body.pointwise(forward, {input}, input.spec().rank() - 1, &backward).front());
+    return body.pointwise(forward, {input}, input.spec().rank() - 1, &backward).front();
   }
 };
 
