@@ -115,6 +115,53 @@ inline Rule adamax(double rate, double beta1, double decay, double epsilon = 1e-
   return each(rule, decay);
 }
 
+// Chen et al. 2023, program 1.
+inline Rule lion(double rate, double decay) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double) {
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const double direction = 0.9 * x.first[i] + 0.1 * gradient[i];
+      x.first[i] = 0.99 * x.first[i] + 0.01 * gradient[i];
+      x.value[i] -= rate * ((direction > 0 ? 1 : 0) - (direction < 0 ? 1 : 0) + decay * x.value[i]);
+    }
+  };
+}
+
+// Dozat 2016 with a constant share of the momentum.
+inline Rule nadam(double rate, double decay) {
+  const auto rule = [=](double& x, double& m, double& v, double&, double g, double t) {
+    m = 0.9 * m + 0.1 * g;
+    v = 0.999 * v + 0.001 * g * g;
+    const double ahead = 0.9 * m / (1 - std::pow(0.9, t + 1)) + 0.1 * g / (1 - std::pow(0.9, t));
+    x -= rate * ahead / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
+  };
+  return each(rule, decay);
+}
+
+// Liu et al. 2020, algorithm 2.
+inline Rule radam(double rate, double decay, double beta2) {
+  const auto rule = [=](double& x, double& m, double& v, double&, double g, double t) {
+    m = 0.9 * m + 0.1 * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    const double most = 2 / (1 - beta2) - 1, power = std::pow(beta2, t), length = most - 2 * t * power / (1 - power);
+    double step = m / (1 - std::pow(0.9, t));
+    if (length > 5)
+      step *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) /
+              (std::sqrt(v / (1 - power)) + 1e-8);
+    x -= rate * step;
+  };
+  return each(rule, decay);
+}
+
+// McMahan et al. 2013, algorithm 1.
+inline Rule ftrl(double rate, double l1, double l2) {
+  const auto rule = [=](double& x, double& z, double& n, double&, double g, double) {
+    z += g - (std::sqrt(n + g * g) - std::sqrt(n)) / rate * x;
+    n += g * g;
+    if (n > 0) x = std::abs(z) <= l1 ? 0 : -(z - std::copysign(l1, z)) / ((1 + std::sqrt(n)) / rate + l2);
+  };
+  return each(rule, 0);
+}
+
 struct LambOptions {
   double rate = 0.01, decay = 0, least = 0, most = std::numeric_limits<double>::infinity(), epsilon = 1e-6;
 };
@@ -190,6 +237,11 @@ inline std::vector<UpdateCase> update_cases() {
        [](double r, double d) { return rmsprop(0.02 * r, true, 0.5, 0.2 * d); }},
       {"adadelta", "adadelta", decayed(1), [](double r, double d) { return adadelta(r, 0.95, 0.2 * d); }},
       {"adamax", "adamax", decayed(0.02), [](double r, double d) { return adamax(0.02 * r, 0.9, 0.2 * d); }},
+      {"lion", "lion", decayed(0.01), [](double r, double d) { return lion(0.01 * r, 0.2 * d); }},
+      {"nadam", "nadam", decayed(0.02), [](double r, double d) { return nadam(0.02 * r, 0.2 * d); }},
+      {"radam", "radam", decayed(0.02, {{"beta2", 0.9}}),
+       [](double r, double d) { return radam(0.02 * r, 0.2 * d, 0.9); }},
+      {"ftrl", "ftrl", rate(0.1, {{"l2_strength", 0.2}}), [](double r, double d) { return ftrl(0.1 * r, 0, 0.2 * d); }},
       {"lamb", "lamb", decayed(0.02), [](double r, double d) { return lamb({.rate = 0.02 * r, .decay = 0.2 * d}); },
        true},
   };

@@ -165,6 +165,24 @@ TEST(Adamax, FollowsTheFormula) {
   EXPECT_GT(distance_to(adamax(0.01, 0.9, 0), "adamax", {{"learning_rate", 0.01}}, true), kTolerance);
 }
 
+TEST(Lion, FollowsTheFormula) {
+  expect_follows(lion(0.01, 0), "lion", {{"learning_rate", 0.01}});
+  expect_follows(lion(0.01, 0.1), "lion", {{"learning_rate", 0.01}, {"weight_decay", 0.1}});
+}
+TEST(Nadam, FollowsTheFormula) {
+  expect_follows(nadam(0.01, 0), "nadam", {{"learning_rate", 0.01}});
+  expect_follows(nadam(0.01, 0.05), "nadam", {{"learning_rate", 0.01}, {"weight_decay", 0.05}});
+}
+// With beta2 = 0.9 the first steps are not rectified and the later ones are.
+TEST(Radam, FollowsTheFormula) {
+  expect_follows(radam(0.01, 0, 0.999), "radam", {{"learning_rate", 0.01}});
+  expect_follows(radam(0.01, 0.05, 0.9), "radam", {{"learning_rate", 0.01}, {"weight_decay", 0.05}, {"beta2", 0.9}});
+}
+TEST(Ftrl, FollowsTheFormula) {
+  expect_follows(ftrl(0.1, 0, 0), "ftrl", {{"learning_rate", 0.1}});
+  expect_follows(ftrl(0.1, 0.3, 0.2), "ftrl", {{"learning_rate", 0.1}, {"l1_strength", 0.3}, {"l2_strength", 0.2}});
+}
+
 TEST(Lamb, FollowsTheFormula) {
   expect_follows(lamb({}), "lamb", {{"learning_rate", 0.01}});
   expect_follows(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}});
@@ -221,7 +239,8 @@ TEST(Lamb, LeavesZero) {
 
 // An element whose gradients were all 0 does not change.
 TEST(Updaters, NoGradientIsNoStep) {
-  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "lamb", "sgd"}) {
+  for (const char* type :
+       {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "lamb", "sgd", "lion", "nadam", "radam", "ftrl"}) {
     const UpdateModel model(1);
     const Updater updater = model.updater(type, {});
     std::vector<std::vector<float>> nothing;
@@ -254,6 +273,10 @@ TEST(Updaters, RangesAreChecked) {
   refused("adadelta", "rho", 1);
   refused("adamax", "beta1", 1);
   refused("adamax", "beta2", 1);
+  for (const char* type : {"lion", "nadam", "radam"})
+    for (const char* beta : {"beta1", "beta2"}) refused(type, beta, 1);
+  refused("radam", "beta2", 0.7);
+  refused("ftrl", "l1_strength", -1);
   refused("lamb", "beta1", 1);
   refused("lamb", "beta2", 1);
   refused("lamb", "most_norm", 0);

@@ -1,42 +1,13 @@
 // Updaters with a step size for each element, computed from its past gradients. Adam has a plugin of its own.
 // SPDX-License-Identifier: Apache-2.0
+#include "adaptive.h"
+
 #include <cmath>
 #include <tenon/plugin.hpp>
 
+namespace tenon::adaptive {
+
 namespace {
-
-using tn::Attributes;
-using tn::Float;
-using tn::State;
-
-void declare_rate(tn::UpdaterDescription& d, double rate) {
-  d.attribute(tn::float_attribute("learning_rate", rate).at_least(0).doc("step size"));
-}
-void declare_decay(tn::UpdaterDescription& d) {
-  d.attribute(tn::float_attribute("weight_decay", 0).at_least(0).doc("L2 penalty: this times p is added to g"));
-}
-
-// An attribute in [0, 1): the share of an old value that is kept.
-double share(const Attributes& attributes, const char* name) {
-  const double value = attributes.number(name);
-  if (value >= 1) throw tn::Failure(TN_INVALID, name, "must be below 1");
-  return value;
-}
-
-// g + weight_decay * decay_multiplier * p.
-Float decayed_gradient(tn::UpdateRecorder& update) {
-  const double decay = update.attributes().number("weight_decay");
-  if (decay == 0) return update.gradient();
-  return update.gradient() + decay * update.decay_multiplier() * update.parameter();
-}
-
-// An exponential moving average.
-Float blend(double share, const Float& old, const Float& fresh) { return share * old + (1 - share) * fresh; }
-
-// p = p - learning_rate * rate_multiplier * direction.
-void step(tn::UpdateRecorder& update, const Float& direction) {
-  update.parameter_next(update.parameter() - update.learning_rate() * update.rate_multiplier() * direction);
-}
 
 struct Adagrad {
   static void describe(tn::UpdaterDescription& d) {
@@ -194,14 +165,18 @@ struct Adamax {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.adaptive", "0.1.0", "Adagrad, RMSProp, Adadelta and Adamax", "Apache-2.0");
+  plugin.about("tenon.adaptive", "0.1.0", "Adagrad, RMSProp, Adadelta, Adamax, Lion, NAdam, RAdam and FTRL",
+               "Apache-2.0");
   plugin.updater<Adagrad>();
   plugin.updater<RowwiseAdagrad>();
   plugin.updater<RmsProp>();
   plugin.updater<Adadelta>();
   plugin.updater<Adamax>();
+  add_moments(plugin);
 }
 
 }  // namespace
 
-const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }
+}  // namespace tenon::adaptive
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::adaptive::describe>(); }
