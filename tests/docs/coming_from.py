@@ -7,11 +7,10 @@ import sys
 SOURCE, BUILD = sys.argv[1:3]
 PAGE = os.path.join(SOURCE, "docs", "coming-from.md")
 TENON = os.path.join(BUILD, "bin", "tenon")
-ENVIRONMENT = dict(os.environ, TENON_PLUGIN_PATH=os.path.join(BUILD, "lib", "tenon", "plugins"))
 
 
 def run(*arguments):
-    return subprocess.run([TENON, *arguments], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    return subprocess.run([TENON, *arguments], capture_output=True, text=True, check=False)
 
 
 def attributes(kind):

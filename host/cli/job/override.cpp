@@ -82,6 +82,7 @@ class Override {
       depth = 2;
       return layer(job);
     }
+    if (path_[0] == "updater_group") fail("updater groups cannot be changed by --set; change the job");
     const bool may_be_new = path_[0] == "checkpoint" || path_[0] == "early_stop" || path_[0] == "average";
     if (may_be_new && !job.contains(path_[0])) return &job;
     const size_t length = path_[0] == "reader" ? 2 : 1;

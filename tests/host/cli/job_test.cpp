@@ -265,6 +265,7 @@ TEST(SetTest, BadPaths) {
   EXPECT_EQ(bad_set("layer.hiden.size=1"),
             "--set layer.hiden.size=1: the job has no layer \"hiden\"; did you mean \"hidden\"?");
   EXPECT_THAT(bad_set("updatre.type=sgd"), HasSubstr("no table \"updatre\"; did you mean \"updater\"?"));
+  EXPECT_THAT(bad_set("updater_group.x.type=sgd"), HasSubstr("updater groups cannot be changed by --set"));
   EXPECT_THAT(bad_set("reader.tain.batch=1"), HasSubstr("did you mean \"train\"?"));
   EXPECT_THAT(bad_set("layer.hidden=1"), HasSubstr("expected layer.<name>.<key>=value"));
   EXPECT_THAT(bad_set("reader.train=1"), HasSubstr("expected reader.<name>.<key>=value"));
