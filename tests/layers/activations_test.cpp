@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <utility>
 
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
@@ -138,6 +139,59 @@ TEST(Activations, PiecewiseOnes) {
   EXPECT_GT(check_layer(elementwise("threshold", {{"threshold", 1.0}, {"value", -2.0}}, threshold, -3, 3, 1)), 0);
 }
 
+// A layer of rows of 6 features, given and made.
+LayerCase of_features(const std::string& type, const Attributes& attributes, int64_t made,
+                      const std::function<double(const FormulaArguments&, size_t row, size_t k)>& f) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = attributes;
+  layer.inputs = {{{2, 6}}};
+  layer.output_shape = {2, made};
+  layer.gradient_rounded = 1;
+  layer.formula = [=](const FormulaArguments& a) {
+    std::vector<double> y;
+    for (size_t row = 0; row < a.inputs[0].size() / 6; ++row)
+      for (size_t k = 0; k < static_cast<size_t>(made); ++k) y.push_back(f(a, row, k));
+    return y;
+  };
+  return layer;
+}
+
+TEST(Activations, Prelu) {
+  for (const bool shared : {false, true}) {
+    LayerCase layer = of_features("prelu", {{"shared", shared}}, 6, [=](const auto& a, size_t row, size_t k) {
+      const double x = a.inputs[0][row * 6 + k];
+      return x > 0 ? x : x * a.parameters.at("slope")[shared ? 0 : k];
+    });
+    layer.inputs[0].gap = 1e-2;
+    EXPECT_GT(check_layer(layer), 0);
+  }
+}
+
+TEST(Activations, Gates) {
+  const std::vector<std::pair<std::string, Function>> gates = {{"sigmoid", sigmoid},
+                                                               {"silu", [](double x) { return x * sigmoid(x); }},
+                                                               {"gelu", gelu},
+                                                               {"tanh", [](double x) { return std::tanh(x); }},
+                                                               {"none", [](double x) { return x; }}};
+  for (const auto& [name, gate] : gates) {
+    LayerCase layer = of_features("glu", {{"gate", name}}, 3, [gate = gate](const auto& a, size_t row, size_t k) {
+      return a.inputs[0][row * 6 + k] * gate(a.inputs[0][row * 6 + 3 + k]);
+    });
+    layer.inputs[0].limited = true;
+    EXPECT_GT(check_layer(layer), 0) << name;
+  }
+}
+
+TEST(Activations, Maxout) {
+  EXPECT_GT(check_layer(of_features("maxout", {{"pieces", 3}}, 2,
+                                    [](const auto& a, size_t row, size_t k) {
+                                      const double* x = a.inputs[0].data() + row * 6 + k * 3;
+                                      return std::max({x[0], x[1], x[2]});
+                                    })),
+            0);
+}
+
 TEST(Mathematics, Exp) {
   check("exp", [](double x) { return std::exp(x); });
 }
@@ -233,6 +287,7 @@ TEST(Activations, MistakesAreNamed) {
   };
   EXPECT_NE(message("elu", {{"alpha", -1.0}}).find("alpha"), std::string::npos);
   EXPECT_NE(message("gelu", {{"approximation", "tang"}}).find("tanh"), std::string::npos);
+  EXPECT_NE(message("maxout", {{"pieces", 3}}).find("3 pieces do not divide"), std::string::npos);
   EXPECT_NE(message("clip", {}).find("low: expected this bound, or high, or both"), std::string::npos)
       << message("clip", {});
   EXPECT_NE(message("clip", {{"low", 2.0}, {"high", 1.5}}).find("low: expected at most 1.5, the value of high; got 2"),

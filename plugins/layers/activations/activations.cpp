@@ -249,6 +249,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Elementwise<LogSigmoid>>();
   plugin.layer<Elementwise<ScaledTanh>>();
   plugin.layer<Elementwise<TanhShrink>>();
+  add_gated(plugin);
   add_piecewise(plugin);
   add_mathematics(plugin);
 }

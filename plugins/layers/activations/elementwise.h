@@ -61,7 +61,8 @@ struct Plain : Unchecked {
 
 inline Float logistic(const Float& x) { return 1 / (1 + exp(-x)); }
 
-// Add the layers of piecewise.cpp and mathematics.cpp.
+// Add the layers of gated.cpp, piecewise.cpp and mathematics.cpp.
+void add_gated(tn::Plugin& plugin);
 void add_piecewise(tn::Plugin& plugin);
 void add_mathematics(tn::Plugin& plugin);
 

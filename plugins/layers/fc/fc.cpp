@@ -22,8 +22,7 @@ struct FullyConnected {
     d.input("inputs", "[samples, ...]; all dimensions from axis on are flattened", TN_PORT_VARIADIC | TN_PORT_SPARSE);
     d.output("output", "[samples, size]; with axis the dimensions before it, then size");
     d.attribute(tn::int_attribute("size").required().at_least(1).doc("number of outputs for each sample"));
-    d.attribute(tn::int_attribute("axis").doc(
-        "the first dimension that is flattened, 1 when absent; -1: the layer applies to the last dimension alone"));
+    d.attribute(tn::int_attribute("axis").doc("first flattened dimension; -1: only the last one; 1 when absent"));
     d.attribute(tn::bool_attribute("bias", true).doc("whether a bias is added"));
     for (const char* suffix : kWeights) d.parameter(suffix);
     d.parameter("bias");
