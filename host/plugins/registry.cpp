@@ -85,36 +85,39 @@ struct Plugin {
   Components components;  // once loaded; never changed afterwards
 };
 
-struct Folder {
+// A folder that cannot be read: a search path, or one below it.
+struct Unreadable {
   fs::path path;
-  std::string trouble;  // why it cannot be searched, such as "no such folder"; else empty
+  std::string reason;  // beginning with the folder
 };
 
-// Adds every *.so below `folder` to `found`; stops at the first error. Does not follow links to folders, so the
-// recursion ends.
-void collect(const fs::path& folder, std::vector<fs::path>& found, std::error_code& error) {
-  std::error_code ignored;
-  for (const std::string& name : names_in(folder, error)) {
-    const fs::path path = folder / name;
-    if (fs::symlink_status(path, ignored).type() == fs::file_type::directory)
-      collect(path, found, error);
-    else if (path.extension() == ".so" && !fs::is_directory(path, ignored))
-      found.push_back(path);
-    if (error) return;
+struct Folder {
+  fs::path path;
+  bool exists = false;
+  std::vector<Unreadable> unreadable;
+};
+
+// Adds every *.so below `path` to `found`, and the folders that cannot be read to those of `of`. Does not follow links
+// to folders, so the recursion ends.
+void collect(const fs::path& path, std::vector<fs::path>& found, Folder& of) {
+  std::error_code error, ignored;
+  for (const std::string& name : names_in(path, error)) {
+    const fs::path inner = path / name;
+    if (fs::symlink_status(inner, ignored).type() == fs::file_type::directory)
+      collect(inner, found, of);
+    else if (inner.extension() == ".so" && !fs::is_directory(inner, ignored))
+      found.push_back(inner);
   }
+  if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, path.string(), ": ", error.message());
+  if (error) of.unreadable.push_back({path, text(path.string(), ": the folder cannot be read: ", error.message())});
 }
 
-// Returns every *.so below the folder in sorted order; sets `trouble` if the folder cannot be read.
+// Returns every *.so below the folder in sorted order.
 std::vector<fs::path> shared_objects(Folder& folder) {
   std::vector<fs::path> result;
   std::error_code error;
-  if (!fs::is_directory(folder.path, error)) {
-    folder.trouble = "no such folder";
-    return result;
-  }
-  collect(folder.path, result, error);
-  if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, folder.path.string(), ": ", error.message());
-  if (error) folder.trouble = "cannot be read: " + error.message();
+  folder.exists = fs::is_directory(folder.path, error);
+  if (folder.exists) collect(folder.path, result, folder);
   std::sort(result.begin(), result.end());
   return result;
 }
@@ -260,11 +263,10 @@ std::string Registry::State::searched() const {
         ++used;
     }
     result += (i ? ", " : "") + folders[i].path.string() + " (";
-    if (!folders[i].trouble.empty())
-      result += folders[i].trouble;
-    else
-      result += text(used, used == 1 ? " plugin" : " plugins");
+    result += folders[i].exists ? text(used, used == 1 ? " plugin" : " plugins") : "no such folder";
     if (refused > 0) result += text(", ", refused, " refused");
+    if (const size_t count = folders[i].unreadable.size(); count > 0)
+      result += text(", ", count, count == 1 ? " folder" : " folders", " that cannot be read");
     result += ")";
   }
   return result.empty() ? "no folder" : result;
@@ -308,7 +310,7 @@ Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> file
   for (const fs::path& path : paths) {
     std::error_code error;
     const fs::path absolute = fs::absolute(path, error);
-    state_->folders.push_back({error ? path : absolute.lexically_normal(), ""});
+    state_->folders.push_back({error ? path : absolute.lexically_normal(), false, {}});
   }
   state_->scan();
 }
@@ -467,6 +469,13 @@ json Registry::list() const {
                       {"refused", refused_components(*plugin)},
                       {"manifest", plugin->manifest_json}});
   }
+  for (const Folder& folder : state_->folders)
+    for (const Unreadable& inner : folder.unreadable)
+      result.push_back({{"file", valid_utf8(inner.path.string())},
+                        {"status", "refused"},
+                        {"reason", valid_utf8(inner.reason)},
+                        {"refused", json::array()},
+                        {"manifest", nullptr}});
   return result;
 }
 

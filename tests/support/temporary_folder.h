@@ -1,6 +1,8 @@
-// A folder that no other process uses, so that any number of test programs run at the same time.
-// SPDX-License-Identifier: Apache-2.0
+// A folder that no other process uses, so that any number of test programs run at the same time, and a user whom
+// folders can be shut to. SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -30,6 +32,23 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+// Takes root's rights away from this process while it lives: root may read and write everywhere. Files that are made
+// meanwhile need a folder that everybody may write to.
+class Unprivileged {
+ public:
+  Unprivileged() {
+    if (was_root_ && seteuid(65534) != 0) throw std::runtime_error("cannot give up the rights of root");
+  }
+  ~Unprivileged() {
+    if (was_root_ && seteuid(0) != 0) std::abort();
+  }
+  Unprivileged(const Unprivileged&) = delete;
+  Unprivileged& operator=(const Unprivileged&) = delete;
+
+ private:
+  const bool was_root_ = geteuid() == 0;
 };
 
 }  // namespace tenon_tests

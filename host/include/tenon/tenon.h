@@ -91,7 +91,8 @@ TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_
 
 /* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused", reason, refused,
  * manifest}; `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
- * "kernel", index in the manifest's list, name, reason}. Runs no plugin code. */
+ * "kernel", index in the manifest's list, name, reason}. A folder that cannot be read is listed as a refused file, with
+ * the manifest null. Runs no plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
 /* JSON of a type that a plugin offers. kind: "layer", "updater" or "reader". {type, doc, attributes: [{name, doc, kind,
  * required, initial, minimum, maximum, choices}]}, where `kind` is a TN_ATTR_* and the last four are left out where

@@ -316,6 +316,34 @@ TEST_F(RegistryTest, NotFoundNamesTheNearestAndEveryPlaceSearched) {
             "reader type \"idx\" not found; searched: no folder");
 }
 
+// They may hold the plugin that is missing, and the files beside them are used.
+TEST_F(RegistryTest, FoldersThatCannotBeReadAreListed) {
+  install("good", "b/good.so");
+  fs::create_directories(folder_ / "a" / "shut");
+  fs::permissions(root_, fs::perms::all);
+  fs::permissions(folder_ / "a" / "shut", fs::perms::none);
+  std::unique_ptr<Registry> found;
+  {
+    const Unprivileged user;
+    found = std::make_unique<Registry>(std::vector<fs::path>{folder_, folder_ / "a" / "shut"}, system_files());
+  }
+  const json all = found->list();
+  ASSERT_EQ(all.size(), 3u) << all.dump(1);
+  EXPECT_EQ(all[0]["status"], "found");
+  const std::string shut = (folder_ / "a" / "shut").string();
+  for (const size_t i : {1, 2}) {
+    EXPECT_EQ(all[i]["file"], shut);
+    EXPECT_EQ(all[i]["status"], "refused");
+    EXPECT_EQ(all[i]["reason"], shut + ": the folder cannot be read: Permission denied");
+    EXPECT_TRUE(all[i]["manifest"].is_null());
+  }
+  EXPECT_THAT(error_of([&] { (void)found->layer("other"); }).message(),
+              AllOf(HasSubstr("(1 plugin, 1 folder that cannot be read)"),
+                    HasSubstr("(0 plugins, 1 folder that cannot be read)")));
+  EXPECT_NO_THROW((void)found->layer("good"));
+  fs::permissions(folder_ / "a" / "shut", fs::perms::owner_all);
+}
+
 TEST_F(RegistryTest, TakesRegularFilesOnceEach) {
   const fs::path file = install("good", "good.so");
   fs::create_symlink(file, folder_ / "a_link.so");
