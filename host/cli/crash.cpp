@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "host/cli/cli.h"
+
 namespace tenon::cli {
 
 namespace {
@@ -59,9 +61,21 @@ void tell(int signal) {
   raise(signal);
 }
 
+// A plugin that ends the process would otherwise look like a program that is done.
+void tell_exit() {
+  char call[800];
+  if (tn_plugin_call(call, sizeof call) == 0) return;
+  Line line;
+  line.append("tenon: the process was ended in ");
+  line.append(call);
+  line.print();
+  _exit(kInternal);
+}
+
 }  // namespace
 
 void tell_crashes() {
+  std::atexit(tell_exit);
   static char stack[64 * 1024];  // more than MINSIGSTKSZ of any machine with AVX-512
   stack_t alternative = {};
   alternative.ss_sp = stack;

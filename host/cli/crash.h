@@ -5,7 +5,8 @@ namespace tenon::cli {
 
 // Makes a signal that reports a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) print one line to standard error, with
 // the call of a plugin that the thread was in, before it ends the process as without this call. Works with an exhausted
-// stack, too, on the thread that called this function.
+// stack, too, on the thread that called this function. Does the same for a plugin that calls exit, and then ends the
+// process with the code of a defect.
 void tell_crashes();
 
 }  // namespace tenon::cli

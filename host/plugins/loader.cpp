@@ -52,7 +52,12 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
   dll::fs::error_code error;
   dll::shared_library library;
   errno = 0;  // set by malloc, which the loader calls
-  library.load(file, mode, error);
+  {
+    const std::string path = file.string();  // a damaged file can crash the system's loader
+    const PluginCall record = {note.id.c_str(), path.c_str(), "dlopen", tag_text(Tag::kLoad)};
+    const PluginCallMark mark(&record);
+    library.load(file, mode, error);
+  }
   const bool starved = errno == ENOMEM;
   if (error) {
     const std::string reason = load_failure(file, note);
