@@ -212,17 +212,25 @@ void show(const json& plugin, const std::string& only, bool as_json) {
   }
 }
 
+// A refused plugin is shown only if no other one fits the name: mostly it is another copy of one that is used.
 void show_named(const json& plugins, const std::string& name, bool as_json) {
   std::vector<std::string> names;
-  bool found = false;
+  struct Fit {
+    const json* plugin;
+    bool called;
+  };
+  std::vector<Fit> used, refused;
   for (const json& plugin : plugins) {
     const bool called = is_called(plugin, name, names);
-    if (!called && !offers(plugin, name, names)) continue;
-    if (found && !as_json) std::cout << "\n";
-    show(plugin, called ? "" : name, as_json);
-    found = true;
+    if (called || offers(plugin, name, names))
+      (plugin.at("status") == "refused" && !as_json ? refused : used).push_back({&plugin, called});
   }
-  if (found) return;
+  const std::vector<Fit>& shown = used.empty() ? refused : used;
+  for (const auto& [plugin, called] : shown) {
+    if (plugin != shown.front().plugin && !as_json) std::cout << "\n";
+    show(*plugin, called ? "" : name, as_json);
+  }
+  if (!shown.empty()) return;
   const std::string near = nearest(name, names);
   throw Failure(kNotFound, "no plugin and no type is called \"" + name + "\"" +
                                (near.empty() ? "; see 'tenon plugins list'" : "; did you mean \"" + near + "\"?"));

@@ -149,6 +149,15 @@ TEST_F(DescribeTest, TheFoldersReplaceTheInstalledOnes) {
   EXPECT_EQ(done(run_train, {"job.toml", "--plugins", tenon_tests::plugin_folder(), "--passes", "1"}).error, "");
 }
 
+// The second copy is refused, which is no reason to fail.
+TEST_F(DescribeTest, InfoOfOneOfTwoCopies) {
+  make_plugins();
+  const Arguments both = {"fc", "--plugins", "mine", "--plugins", tenon_tests::plugin_folder() + "/layers"};
+  const Outcome outcome = done(run_plugins_info, both);
+  EXPECT_EQ(outcome.out, done(run_plugins_info, {"fc", "--plugins", "mine"}).out);
+  EXPECT_THAT(outcome.error, HasSubstr("/layers/fc.so: its id \"tenon.fc\" is also that of"));
+}
+
 TEST_F(DescribeTest, InfoByAnyName) {
   make_plugins();
   const auto info = [](const std::string& name) { return done(run_plugins_info, {name, "--plugins", "mine"}).out; };
