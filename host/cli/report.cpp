@@ -85,6 +85,9 @@ void Report::begin_training(const Event& told) {
   if (!told.checkpoint().empty())
     console_.line("resumed from " + told.checkpoint() + ": " + std::to_string(told.pass()) + " passes, " +
                   std::to_string(told.batch()) + " batches of the next");
+  if (told.pass() > passes_ || (told.pass() == passes_ && told.batch() > 0))
+    console_.warn("the checkpoint is beyond the number of passes, " + std::to_string(passes_) +
+                  ": nothing is trained, and the model is that of the checkpoint");
 }
 
 void Report::end_iteration(const Event& told) {

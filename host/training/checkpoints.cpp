@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/training/checkpoints.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -62,6 +65,19 @@ void check(const CheckpointOptions& options) {
     refuse("from", "\"", options.from.string(), "\"; a training that does not resume reads no checkpoint");
 }
 
+// A failure of the reader while a checkpoint is read, which an older checkpoint does not avoid.
+class ReaderError : public Error {
+ public:
+  explicit ReaderError(const Error& error) : Error(error) {}
+};
+
+// Otherwise the training would fail at its first checkpoint.
+void require_writable(const fs::path& folder) {
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    fail(TN_IO, SubjectName{folder.string()}, folder.string(),
+         ": cannot write to the folder: ", std::generic_category().message(errno));
+}
+
 bool is_finite(const ParameterSet& set) {
   for (const ParameterEntry& entry : set.entries()) {
     const float* const values = set.data(entry);
@@ -88,6 +104,7 @@ Checkpoints::Checkpoints(const CheckpointedTraining& training, CheckpointOptions
   check_stored(training_);
   if (options_.start != Start::kFresh) resume();
   make_folder(options_.folder);
+  require_writable(options_.folder);
   const std::vector<Found> found = checkpoints_in(options_.folder);
   if (options_.start == Start::kFresh && !found.empty())
     fail(TN_INVALID, SubjectName{options_.folder.string()}, options_.folder.string(),
@@ -109,6 +126,8 @@ void Checkpoints::resume() {
   }
   try {
     read(file);
+  } catch (const ReaderError&) {
+    throw;
   } catch (const Error& error) {
     if (error.code() != TN_BAD_DATA || !before) throw;
     throw Error(error.code(),
@@ -141,8 +160,12 @@ void Checkpoints::read(const fs::path& file) {
     if (reader.pass() != to_pass || reader.position() != to) reader.seek(to_pass, to);
   };
   try {
-    if (options_.start != Start::kResumeInexactly) check_data(file.string(), record.loop.data);
-    move(place.reader_pass, place.reader_position);
+    try {
+      if (options_.start != Start::kResumeInexactly) check_data(file.string(), record.loop.data);
+      move(place.reader_pass, place.reader_position);
+    } catch (const Error& error) {
+      throw ReaderError(error);
+    }
     checkpoint.load(*set);
   } catch (...) {
     move(pass, position);

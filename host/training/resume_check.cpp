@@ -56,6 +56,30 @@ void compare_members(const std::string& path, const json& stored, const json& pr
   }
 }
 
+// Compares two lists of objects of which one has more, such as the steps of a reader: what both begin and end with is
+// the same place in both, and the rest of the longer one is missing in the other.
+void compare_steps(const std::string& path, const json& stored, const json& present,
+                   std::vector<std::string>& differences) {
+  const size_t shorter = std::min(stored.size(), present.size());
+  size_t head = 0, tail = 0;
+  while (head < shorter && stored[head] == present[head]) ++head;
+  while (head + tail < shorter && stored[stored.size() - 1 - tail] == present[present.size() - 1 - tail]) ++tail;
+  const auto at = [&](size_t i) { return path + "[" + std::to_string(i) + "]"; };
+  for (size_t i = head; i + tail < std::max(stored.size(), present.size()); ++i) {
+    const bool before = i + tail < stored.size(), now = i + tail < present.size();
+    if (before && now)
+      compare(at(i), stored[i], present[i], differences);
+    else if (before)
+      differences.push_back(at(i) + ": in the checkpoint (" + shown(stored[i]) + "), not now");
+    else
+      differences.push_back(at(i) + ": not in the checkpoint, now " + shown(present[i]));
+  }
+}
+
+bool has_objects(const json& list) {
+  return list.is_array() && std::any_of(list.begin(), list.end(), [](const json& each) { return each.is_object(); });
+}
+
 }  // namespace
 
 void compare(const std::string& path, const json& stored, const json& present, std::vector<std::string>& differences) {
@@ -69,6 +93,8 @@ void compare(const std::string& path, const json& stored, const json& present, s
   } else if (stored.is_array() && present.is_array() && stored.size() == present.size()) {
     for (size_t i = 0; i < stored.size(); ++i)
       compare(path + "[" + std::to_string(i) + "]", stored[i], present[i], differences);
+  } else if (has_objects(stored) && has_objects(present)) {
+    compare_steps(path, stored, present, differences);
   } else {
     differences.push_back(path + ": " + shown(stored) + " in the checkpoint, " + shown(present) + " now");
   }

@@ -140,6 +140,17 @@ TEST_F(CheckpointTest, PassesCountFromTheBeginning) {
   EXPECT_EQ(read("model.safetensors"), expected) << "no pass is left";
 }
 
+// Its model is not that of so many passes.
+TEST_F(CheckpointTest, ACheckpointBeyondThePassesIsTold) {
+  train({"--set", "checkpoint.keep=100"});
+  const std::string warning =
+      "warning: the checkpoint is beyond the number of passes, 2: nothing is trained, and the "
+      "model is that of the checkpoint\n";
+  for (const char* name : {"saves/checkpoint-2-5.safetensors", "saves/checkpoint-4-0.safetensors"})
+    EXPECT_EQ(train({"--passes", "2", "--resume-from", name}).error, warning) << name;
+  EXPECT_EQ(train({"--passes", "4", "--resume-from", "saves/checkpoint-4-0.safetensors"}).error, "");
+}
+
 TEST_F(CheckpointTest, EventsNameTheFiles) {
   train({"--passes", "1"});
   const std::vector<json> told = parsed(train({"--resume", "--passes", "2", "--log-format", "json"}).out);
@@ -223,6 +234,29 @@ TEST_F(CheckpointTest, ADamagedCheckpointNamesTheOneBefore) {
   EXPECT_EQ(saves().size(), 2U);
   train({"--resume-from", "saves/checkpoint-0-3.safetensors"});
   EXPECT_EQ(read("model.safetensors"), expected);
+}
+
+// The checkpoint before it would not help: the data are compared with it, too.
+TEST_F(CheckpointTest, DamagedDataDoNotAccuseTheCheckpoint) {
+  std::string rows = "x,y\n";
+  for (int i = 0; i < 60; ++i) rows += "0.5,0.25\n";
+  write("train.csv", rows);
+  write("job.toml", R"(passes = 2
+layer = [{ name = "fit", type = "fc", inputs = ["x"], size = 1 },
+         { name = "cost", type = "square_error", inputs = ["fit", "y"] }]
+updater = { type = "sgd", learning_rate = 0.1 }
+[reader.train]
+type = "csv"
+files = ["train.csv"]
+columns = ["x: f32", "y: f32"]
+batch = 8
+)" + table("every_batches = 3"));
+  train({"--no-save"});
+  rows[rows.find("0.25")] = 'z';
+  write("train.csv", rows);
+  const std::string message = failure(kBadData, run_train, {"job.toml", "--resume", "--passes", "3"});
+  EXPECT_THAT(message, HasSubstr("train.csv: line 2: column \"y\""));
+  EXPECT_THAT(message, testing::Not(HasSubstr("checkpoint")));
 }
 
 TEST_F(CheckpointTest, AFolderOfAnotherTrainingIsRefused) {

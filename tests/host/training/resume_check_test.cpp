@@ -49,6 +49,19 @@ TEST(ResumeCheck, NamedObjectsAreComparedByName) {
               ElementsAre("[0]: \"a\" in the checkpoint, \"b\" now", "[1]: \"b\" in the checkpoint, \"a\" now"));
 }
 
+// A wrapper that is added to a reader must not make its steps one long difference.
+TEST(ResumeCheck, StepsThatAreMissingAreNamed) {
+  const char *const three = R"({"steps": [{"file": "a"}, {"shuffle": 1}, {"batch": 8}]})",
+                    *const two = R"({"steps": [{"file": "a"}, {"batch": 8}]})";
+  EXPECT_THAT(differences(three, two), ElementsAre("steps[1]: in the checkpoint ({\"shuffle\":1}), not now"));
+  EXPECT_THAT(differences(two, three), ElementsAre("steps[1]: not in the checkpoint, now {\"shuffle\":1}"));
+  EXPECT_THAT(differences(three, R"({"steps": [{"file": "b"}, {"batch": 8}]})"),
+              ElementsAre("steps[0].file: \"a\" in the checkpoint, \"b\" now",
+                          "steps[1]: in the checkpoint ({\"shuffle\":1}), not now"));
+  EXPECT_THAT(differences(R"([{"a": 1}, {"a": 1}])", R"([{"a": 1}])"),
+              ElementsAre("[1]: in the checkpoint ({\"a\":1}), not now"));
+}
+
 TEST(ResumeCheck, LongValuesAreCut) {
   const std::vector<std::string> lines =
       differences(json(std::string(500, 'x')).dump().c_str(), json(std::string(500, 'y')).dump().c_str());

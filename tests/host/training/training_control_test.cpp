@@ -19,6 +19,24 @@ using testing::HasSubstr;
 
 class Control : public LineModel {};
 
+// ---- before the training
+
+// Not only after the first checkpoint is due, which may be hours later.
+TEST_F(Control, AFolderOfCheckpointsThatIsShutIsRefusedAtOnce) {
+  train(training());  // loads all plugins
+  const TemporaryFolder folder;
+  const std::filesystem::path shut = folder.file("shut");
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  std::filesystem::create_directory(shut);
+  std::filesystem::permissions(shut, std::filesystem::perms{0555});
+  TrainOptions options = training();
+  options.checkpoint.emplace();
+  options.checkpoint->folder = shut.string();
+  const Unprivileged user;
+  EXPECT_EQ(refusal([&] { train(options); }, TN_IO), shut.string() + ": cannot write to the folder: Permission denied");
+  EXPECT_EQ(values(options), (Floats{1, 0})) << "nothing was trained";
+}
+
 // ---- the machine of an event
 
 TEST_F(Control, AHandlerReadsTheMachine) {
