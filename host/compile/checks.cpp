@@ -14,32 +14,53 @@ namespace tenon::host {
 
 namespace {
 
-constexpr uint64_t kGuardBytes = 256;  // before and behind each block
-constexpr std::byte kGuard{0xA5};
-constexpr std::byte kUnwritten{0xFB};  // as a float a NaN
+constexpr int64_t kGuardBytes = 256;  // before and behind each block
+// What the memory holds, in words of little-endian bytes. As float32 and as float64 both are quiet NaNs, whose bits
+// arithmetic passes on but for the sign: a result with them was computed from this memory.
+constexpr uint32_t kGuard = 0xFFFDFDFD;      // outside of the operand
+constexpr uint32_t kUnwritten = 0xFFFBFBFB;  // inside, before the first write
+
+// Returns byte `at` of memory that repeats the word, counted from the beginning of an operand.
+std::byte byte_of(uint32_t word, int64_t at) {
+  return static_cast<std::byte>(word >> (8 * static_cast<uint32_t>(at & 3)) & 0xFFU);
+}
+
+// Returns the first element of 4 or 8 bytes that has the bits of the word, or but for the sign; -1 if there is none.
+int64_t element_of(uint32_t word, const std::byte* data, uint64_t bytes, size_t element, bool any_sign) {
+  const uint64_t wanted = element == 8 ? uint64_t{word} << 32 | word : word;
+  const uint64_t sign = any_sign ? uint64_t{1} << (8 * element - 1) : 0;
+  for (uint64_t at = 0; at + element <= bytes; at += element) {
+    uint64_t found = 0;
+    std::memcpy(&found, data + at, element);
+    if ((found | sign) == (wanted | sign)) return static_cast<int64_t>(at / element);
+  }
+  return -1;
+}
 
 // A copy of memory between guard lines. Begins at a cache line.
 class GuardedBlock {
  public:
   explicit GuardedBlock(uint64_t bytes)
-      : bytes_(bytes), memory_(std::make_unique<std::byte[]>(bytes + 2 * kGuardBytes + kCacheLine)) {
+      : bytes_(bytes),
+        memory_(std::make_unique<std::byte[]>(bytes + 2 * static_cast<uint64_t>(kGuardBytes) + kCacheLine)) {
     const auto address = reinterpret_cast<uintptr_t>(memory_.get()) + kGuardBytes;
     data_ = memory_.get() + kGuardBytes + (kCacheLine - address % kCacheLine) % kCacheLine;
-    std::fill_n(data_ - kGuardBytes, kGuardBytes, kGuard);
-    std::fill_n(data_, bytes, kUnwritten);
-    std::fill_n(data_ + bytes, kGuardBytes, kGuard);
+    const auto size = static_cast<int64_t>(bytes);
+    for (int64_t i = -kGuardBytes; i < size + kGuardBytes; ++i)
+      data_[i] = byte_of(i < 0 || i >= size ? kGuard : kUnwritten, i);
   }
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] uint64_t size() const { return bytes_; }
   // Describes the guard line that was overwritten, "" if none was.
   [[nodiscard]] std::string overrun() const {
-    const auto written = [](std::byte at) { return at != kGuard; };
-    const std::byte* const end = data_ + bytes_ + kGuardBytes;
-    const std::byte* last = end;
-    while (last != data_ + bytes_ && !written(last[-1])) --last;
-    if (last != data_ + bytes_) return text(last - (data_ + bytes_), " bytes behind ");
-    const std::byte* const first = std::find_if(data_ - kGuardBytes, data_, written);
-    return first == data_ ? "" : text(data_ - first, " bytes before ");
+    const auto written = [&](int64_t at) { return data_[at] != byte_of(kGuard, at); };
+    const auto end = static_cast<int64_t>(bytes_);
+    int64_t last = end + kGuardBytes;
+    while (last > end && !written(last - 1)) --last;
+    if (last > end) return text(last - end, " bytes behind ");
+    int64_t first = -kGuardBytes;
+    while (first < 0 && !written(first)) ++first;
+    return first == 0 ? "" : text(-first, " bytes before ");
   }
 
  private:
@@ -131,8 +152,11 @@ class GuardedOperands {
         return text("wrote ", overrun, name, " of ", blocks_[i]->size(), " bytes");
       if (!output && changed(i)) return text("changed ", name);
       if (output && given_.requests[number] == TN_REQUEST_WRITE && is_written_whole(of, backward, number))
-        if (const int64_t element = unwritten(i); element >= 0)
+        if (const int64_t element = holds(kUnwritten, i); element >= 0)
           return text("did not write element ", element, " of ", name);
+      if (output && is_float(i))
+        if (const int64_t element = holds(kGuard, i); element >= 0)
+          return text("computed element ", element, " of ", name, " from memory outside of its operands");
     }
     return "";
   }
@@ -160,15 +184,12 @@ class GuardedOperands {
   [[nodiscard]] bool changed(size_t i) const {
     return blocks_[i]->size() > 0 && std::memcmp(original(i), blocks_[i]->data(), blocks_[i]->size()) != 0;
   }
-  // Returns the first element that still has its first bytes, -1 if there is none.
-  [[nodiscard]] int64_t unwritten(size_t i) const {
+  [[nodiscard]] bool is_float(size_t i) const { return tensors_[i].dl.dtype.code == kDLFloat; }
+  // Returns the first element that has the bits of the memory, -1 if there is none.
+  [[nodiscard]] int64_t holds(uint32_t word, size_t i) const {
     const size_t bytes = tensors_[i].dl.dtype.bits / 8U;
-    if (bytes < 4) return -1;
-    const std::byte* const data = blocks_[i]->data();
-    for (uint64_t at = 0; at + bytes <= blocks_[i]->size(); at += bytes)
-      if (std::all_of(data + at, data + at + bytes, [](std::byte byte) { return byte == kUnwritten; }))
-        return static_cast<int64_t>(at / bytes);
-    return -1;
+    if (bytes != 4 && bytes != 8) return -1;
+    return element_of(word, blocks_[i]->data(), blocks_[i]->size(), bytes, is_float(i));
   }
 
   const tn_call& given_;
