@@ -101,10 +101,16 @@ void CallArray::bind_rows(ValueId value, void* values, const tn_row_sparse* rows
   shapes_[at(value)][0] = rows->capacity;
 }
 
-std::string CallArray::who(const Node& node) const {
+std::string CallArray::who(const Node& node, const std::string& first) const {
   std::string names;
-  for (const int32_t layer : node.served())
-    if (layer >= 0) names += (names.empty() ? "\"" : ", \"") + graph_.layers[static_cast<size_t>(layer)] + "\"";
+  for (const int32_t layer : node.served()) {
+    if (layer < 0) continue;
+    const std::string name = "\"" + graph_.layers[static_cast<size_t>(layer)] + "\"";
+    if (names.empty())
+      names = name;
+    else
+      names = name == "\"" + first + "\"" ? name + ", " + names : names + ", " + name;
+  }
   return (names.empty() ? std::string("the machine") : "layer " + names) + " (" + primitive_name(node.operation) +
          (node.backward ? ", backward)" : ")");
 }
@@ -209,7 +215,8 @@ void CallArray::check_given() const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (graph_.values[i].producer >= 0 || tensors_[i].dl.data == nullptr) continue;
     if (const std::string found = first_not_finite(tensors_[i]); !found.empty())
-      fail(TN_INVALID, "\"", graph_.values[i].name, "\", which the model reads, is ", found);
+      fail(TN_INVALID, SubjectName{graph_.values[i].name}, "\"", graph_.values[i].name,
+           "\", which the model reads, is ", found);
   }
 }
 
@@ -220,7 +227,8 @@ void CallArray::check_finite(const Call& call) const {
     const std::string found = first_not_finite(*call.outputs[i]);
     if (found.empty()) continue;
     const std::string& name = graph_.values[at(node.outputs[i])].name;
-    fail(TN_INVALID, ComponentName{who(node)}, name.empty() ? "a value" : "\"" + name + "\"", " is ", found);
+    fail(TN_INVALID, ComponentName{who(node, name)}, SubjectName{name}, name.empty() ? "a value" : "\"" + name + "\"",
+         " is ", found);
   }
 }
 

@@ -68,7 +68,7 @@ class CallArray {
   void prepare(size_t node);
   void make_ragged();
   void settle(const Call& call, int32_t symbol, const int64_t* symbols);
-  [[nodiscard]] std::string who(const Node& node) const;
+  [[nodiscard]] std::string who(const Node& node, const std::string& first = {}) const;
   void check_given() const;
   void check_finite(const Call& call) const;
 

@@ -57,7 +57,11 @@ class EvilKernel {
     if (how_ == "input" && !backward_) const_cast<float*>(in)[1] = 5;
     if (how_ == "workspace") static_cast<char*>(call->workspace)[100] = 1;
     // As if the element had not been written: the bytes that the host puts there.
-    if (how_ == "unwritten" && !backward_) std::memset(out + 3, 0xFB, sizeof *out);
+    const uint32_t unwritten = 0xFFFBFBFB;
+    if (how_ == "unwritten" && !backward_) std::memcpy(out + 3, &unwritten, sizeof *out);
+    // Reads the element behind its input, as a loop that is one too long.
+    if (how_ == "outside" && !backward_) out[2] = in[count] - out[2];
+    if (how_ == "outside, backward" && backward_) out[1] = 3 * in[-1];
   }
 
  private:
@@ -65,11 +69,12 @@ class EvilKernel {
   bool backward_;
 };
 
-std::string message_of(const std::function<void()>& work, tn_status code) {
+std::string message_of(const std::function<void()>& work, tn_status code, const std::string& subject = "") {
   try {
     work();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.subject(), subject) << error.what();
     return error.what();
   }
   return "nothing was refused";
@@ -123,6 +128,9 @@ TEST_F(Checks, NameKernelAndTensor) {
   EXPECT_EQ(fault("input"), forward + "changed input 0");
   EXPECT_EQ(fault("workspace"), forward + "wrote 1 bytes behind its workspace of 100 bytes");
   EXPECT_EQ(fault("unwritten"), forward + "did not write element 3 of output 0");
+  const std::string outside = " from memory outside of its operands";
+  EXPECT_EQ(fault("outside"), forward + "computed element 2 of output 0" + outside);
+  EXPECT_EQ(fault("outside, backward"), backward + "computed element 1 of gradient of input 0" + outside);
 }
 
 // A model of which the layer "big", inside the expansion of "wide", makes infinite values.
@@ -133,7 +141,8 @@ class Finite : public testing::Test {
     made.check_finite = check;
     return made;
   }
-  std::string step(float first, bool check, float weight = 1) {
+  // subject: the name of the value that is not finite.
+  std::string step(float first, bool check, const std::string& subject, float weight = 1) {
     const Host host(options(check));
     DataOptions x;
     x.name = "x", x.shape = {2};
@@ -147,19 +156,21 @@ class Finite : public testing::Test {
     machine_options.training = machine_options.keep_all = true;
     const Machine machine = host.machine(parameters, {cost}, machine_options);
     const float values[] = {1, 2, 3, 4, first, 6};
-    return message_of([&] { machine.forward({{"x", {TN_F32, {3, 2}, values}}}); }, TN_INVALID);
+    return message_of([&] { machine.forward({{"x", {TN_F32, {3, 2}, values}}}); }, TN_INVALID, subject);
   }
 };
 
 TEST_F(Finite, NamesTheFirstLayerAndElement) {
-  EXPECT_EQ(step(1000, false), "nothing was refused");
-  EXPECT_THAT(step(1000, true), AllOf(HasSubstr("layer \"wide"), HasSubstr(" is inf at [2, 0]")));
-  EXPECT_EQ(step(5, true), "nothing was refused");
+  EXPECT_EQ(step(1000, false, ""), "nothing was refused");
+  // One call computes all of them; the one whose value it is comes first.
+  EXPECT_EQ(step(1000, true, "wide/exp"),
+            "layer \"wide/exp\", \"wide/fc\", \"cost\" (gemm): \"wide/exp\" is inf at [2, 0]");
+  EXPECT_EQ(step(5, true, ""), "nothing was refused");
 }
 
 TEST_F(Finite, NamesFeedsAndParameters) {
-  EXPECT_THAT(step(NAN, true), HasSubstr("\"x\", which the model reads, is nan at [2, 0]"));
-  EXPECT_THAT(step(1, true, std::numeric_limits<float>::infinity()),
+  EXPECT_THAT(step(NAN, true, "x"), HasSubstr("\"x\", which the model reads, is nan at [2, 0]"));
+  EXPECT_THAT(step(1, true, "wide.weight", std::numeric_limits<float>::infinity()),
               HasSubstr("\"wide.weight\", which the model reads, is inf at [0, 0]"));
 }
 
