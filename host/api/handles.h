@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,19 +23,22 @@ class HandleTable {
   // first_generation differs between hosts and kinds, so that a handle of another host does not match by chance.
   HandleTable(const char* kind, uint32_t first_generation) : kind_(kind), next_generation_(first_generation) {}
 
+  // If the object has a set_name, it gets the name of its handle for its errors: "machine {0, 5}".
   template <typename Handle>
   Handle add(T value) {
     const std::lock_guard lock(mutex_);
     const uint32_t generation = draw();
+    const uint32_t index = free_.empty() ? static_cast<uint32_t>(entries_.size()) : free_.back();
+    if constexpr (requires { value->set_name(std::string()); })
+      value->set_name(text(kind_, " {", index, ", ", generation, "}"));
     if (free_.empty()) {
       // Reserves the place of this entry in free_, so that releasing it needs no memory.
       if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 8);
       entries_.push_back({generation, std::move(value)});
-      return {static_cast<uint32_t>(entries_.size() - 1), generation};
+    } else {
+      entries_[index] = {generation, std::move(value)};
+      free_.pop_back();
     }
-    const uint32_t index = free_.back();
-    entries_[index] = {generation, std::move(value)};
-    free_.pop_back();
     return {index, generation};
   }
 

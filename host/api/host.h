@@ -69,6 +69,7 @@ class CountingAllocator : public Allocator {
 struct HeldReader {
   HeldReader(std::shared_ptr<Reader> held, nlohmann::json made, const std::shared_ptr<Allocator>& allocator)
       : reader(std::move(held)), steps(std::move(made)), minibatch(reader->slots(), allocator) {}
+  void set_name(std::string name) { mark.set_name(std::move(name)); }
 
   std::shared_ptr<Reader> reader;
   nlohmann::json steps;  // how it was made: a list of the reader and its wrappers, as far as they determine the samples
@@ -78,6 +79,7 @@ struct HeldReader {
 
 struct HeldParameters {
   explicit HeldParameters(std::shared_ptr<ParameterSet> held) : set(std::move(held)) {}
+  void set_name(std::string name) { gate.set_name(std::move(name)); }
 
   std::shared_ptr<ParameterSet> set;
   SetGate gate;
@@ -87,9 +89,12 @@ struct HeldMachine {
   HeldMachine(std::shared_ptr<HeldParameters> of, std::unique_ptr<Machine> made)
       : parameters(std::move(of)), machine(std::move(made)) {}
 
+  void set_name(std::string name) { mark.set_name(std::move(name)); }
   // Throws TN_MISUSE if a lease of an output lives: the next forward would overwrite it.
   void require_unleased() const {
-    if (leases != 0) fail(TN_MISUSE, "a lease of an output of the machine is held; end it before the next forward");
+    if (leases != 0)
+      fail(TN_MISUSE, ComponentName{mark.name()},
+           "a lease of an output of the machine is held; end it before the next forward");
   }
 
   std::shared_ptr<HeldParameters> parameters;
@@ -100,6 +105,7 @@ struct HeldMachine {
 
 struct HeldUpdater {
   HeldUpdater(const UpdaterType& type, const Values& attributes) : updater(type, attributes) {}
+  void set_name(std::string name) { mark.set_name(std::move(name)); }
 
   Updater updater;
   UseMark mark;
@@ -108,6 +114,7 @@ struct HeldUpdater {
 // Cost and metrics that an application sums over minibatches of a machine.
 struct HeldMetrics {
   HeldMetrics(tn_machine of, ResultSums made) : machine(of), sums(std::move(made)) {}
+  void set_name(std::string name) { mark.set_name(std::move(name)); }
 
   const tn_machine machine;  // whose metrics they are; may be stale
   ResultSums sums;

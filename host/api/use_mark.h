@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 
@@ -12,8 +14,14 @@ using namespace core;
 
 // The thread in a call that uses an object, if any.
 class UseMark {
+ public:
+  // The object's name in errors, such as "machine {0, 5}". Call it before other threads know the object.
+  void set_name(std::string name) { name_ = std::move(name); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
  private:
   friend class Use;
+  std::string name_;
   std::atomic<std::thread::id> user_{};  // empty: not in use
 };
 
@@ -33,7 +41,7 @@ class Use {
       return;
     }
     if (user != self || reentry == Reentry::kRefused)
-      fail(TN_MISUSE, "the ", kind, " is in use by a call that has not ended");
+      fail(TN_MISUSE, ComponentName{mark.name_}, "the ", kind, " is in use by a call that has not ended");
   }
   ~Use() {
     if (mark_ != nullptr) mark_->user_.store({}, std::memory_order_release);

@@ -5,6 +5,11 @@
 
 namespace tenon::host {
 
+void SetGate::refuse(const char* why) const {
+  if (name_.empty()) fail(TN_MISUSE, why);
+  fail(TN_MISUSE, ComponentName{name_}, why);
+}
+
 bool SetGate::is_reading(std::thread::id thread) const {
   return std::find(reading_.begin(), reading_.end(), thread) != reading_.end();
 }
@@ -15,19 +20,19 @@ bool SetGate::trains_elsewhere(std::thread::id thread) const {
 
 void SetGate::require_no_writing_lease_elsewhere(std::thread::id thread) const {
   if (writing_lease_ != std::thread::id() && writing_lease_ != thread)
-    fail(TN_MISUSE, "another thread holds a writing lease of the parameters; end it first");
+    refuse("another thread holds a writing lease of the parameters; end it first");
 }
 
 void SetGate::check_viewable(std::thread::id thread) const {
   if (trains_elsewhere(thread))
-    fail(TN_MISUSE, "the parameters are written by a training on another thread: tn_parameters_read copies them");
+    refuse("the parameters are written by a training on another thread: tn_parameters_read copies them");
   require_no_writing_lease_elsewhere(thread);
 }
 
 void SetGate::enter_read() {
   const std::thread::id self = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
-  if (writing_ == self) fail(TN_MISUSE, "this call reads parameters inside a call of its own thread that writes them");
+  if (writing_ == self) refuse("this call reads parameters inside a call of its own thread that writes them");
   require_no_writing_lease_elsewhere(self);
   reading_.reserve(reading_.size() + 1 + admitted_ + waiting_readers_);  // entering then needs no memory
   if (!is_reading(self) && (writing_ != std::thread::id() || waiting_writers_ > 0)) {
@@ -58,17 +63,17 @@ void SetGate::enter_write() {
   std::unique_lock lock(mutex_);
   const auto check = [&] {
     if (trains_elsewhere(self))
-      fail(TN_MISUSE, "the parameters cannot be written while a training on another thread writes them");
+      refuse("the parameters cannot be written while a training on another thread writes them");
     require_no_writing_lease_elsewhere(self);
     // A training writes at its steps, between which its thread's handlers and others read their leases.
     if (training_ != self && std::any_of(leased_.begin(), leased_.end(), [&](const auto& by) { return by != self; }))
-      fail(TN_MISUSE, "another thread holds a lease of the parameters; end it before they are written");
+      refuse("another thread holds a lease of the parameters; end it before they are written");
   };
   check();
   if (training_ == self && writing_lease_ == self)
-    fail(TN_MISUSE, "a writing lease of the parameters outlives the handler that took it; end it in the handler");
+    refuse("a writing lease of the parameters outlives the handler that took it; end it in the handler");
   if (writing_ == self || is_reading(self))
-    fail(TN_MISUSE, "this call writes parameters inside a call of its own thread that uses them");
+    refuse("this call writes parameters inside a call of its own thread that uses them");
   ++waiting_writers_;
   changed_.wait(lock, [&] { return writing_ == std::thread::id() && reading_.empty() && admitted_ == 0; });
   --waiting_writers_;
@@ -90,9 +95,9 @@ void SetGate::leave_write() noexcept {
 
 void SetGate::begin_training() {
   const std::lock_guard lock(mutex_);
-  if (training_ != std::thread::id()) fail(TN_MISUSE, "a training of these parameters has not ended");
+  if (training_ != std::thread::id()) refuse("a training of these parameters has not ended");
   if (writing_lease_ != std::thread::id())
-    fail(TN_MISUSE, "the parameters cannot be trained while a writing lease of them is held; end it first");
+    refuse("the parameters cannot be trained while a writing lease of them is held; end it first");
   training_ = std::this_thread::get_id();
 }
 
@@ -110,13 +115,13 @@ void SetGate::begin_lease(bool writing) {
   const std::thread::id self = std::this_thread::get_id();
   const std::lock_guard lock(mutex_);
   check_viewable(self);
-  if (writing_lease_ != std::thread::id()) fail(TN_MISUSE, "a writing lease of these parameters is held; end it first");
+  if (writing_lease_ != std::thread::id()) refuse("a writing lease of these parameters is held; end it first");
   if (!writing) {
     leased_.push_back(self);
     return;
   }
   if (!leased_.empty() || !reading_.empty() || admitted_ > 0 || writing_ != std::thread::id())
-    fail(TN_MISUSE, "no writing lease can be taken while the parameters are in use by other leases or calls");
+    refuse("no writing lease can be taken while the parameters are in use by other leases or calls");
   writing_lease_ = self;
 }
 

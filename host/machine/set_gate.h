@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -25,6 +27,9 @@ class SetGate {
   SetGate(const SetGate&) = delete;
   SetGate& operator=(const SetGate&) = delete;
 
+  // The name of the set in errors, such as "parameters {0, 5}". Call it before other threads know the gate.
+  void set_name(std::string name) { name_ = std::move(name); }
+
   void enter_read();
   void leave_read() noexcept;
   // TN_MISUSE during a training of another thread, and while a lease of another thread lives.
@@ -43,12 +48,14 @@ class SetGate {
   [[nodiscard]] std::optional<uint64_t> version() const;
 
  private:
+  [[noreturn]] void refuse(const char* why) const;
   [[nodiscard]] bool is_reading(std::thread::id thread) const;
   [[nodiscard]] bool trains_elsewhere(std::thread::id thread) const;
   void require_no_writing_lease_elsewhere(std::thread::id thread) const;
   void check_viewable(std::thread::id thread) const;
   void admit() noexcept;
 
+  std::string name_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::thread::id training_;              // empty: no training

@@ -22,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 
 template <typename Call>
-void expect_misuse(const Call& call, const char* message) {
+void expect_misuse(const Call& call, const std::string& message) {
   try {
     call();
     ADD_FAILURE() << "no error; expected: " << message;
@@ -30,6 +30,13 @@ void expect_misuse(const Call& call, const char* message) {
     EXPECT_EQ(error.code(), TN_MISUSE);
     EXPECT_THAT(error.what(), HasSubstr(message));
   }
+}
+
+// The name of an object in errors: "machine {0, 5}".
+template <typename Object>
+std::string name(const char* kind, const Object& object) {
+  const auto handle = object.handle();
+  return std::string(kind) + " {" + std::to_string(handle.index) + ", " + std::to_string(handle.generation) + "}";
 }
 
 // A perceptron, its set, and an image for it.
@@ -119,7 +126,8 @@ TEST(Sharing, OnlyTheTrainingWrites) {
     expect_misuse([&] { (void)world.parameters.get("hidden.bias"); }, kTrains);
     expect_misuse([&] { (void)Lease(world.parameters, "hidden.bias", TN_LEASE_READ); }, kTrains);
     expect_misuse([&] { (void)Lease(world.parameters, "hidden.bias", TN_LEASE_WRITE); }, kTrains);
-    expect_misuse([&] { train(world.training(1)); }, "a training of these parameters has not ended");
+    expect_misuse([&] { train(world.training(1)); },
+                  name("parameters", world.parameters) + ": a training of these parameters has not ended");
   });
   const std::vector<float> values(16, 1.0F);
   world.parameters.set("hidden.bias", {TN_F32, {16}, values.data()});
@@ -196,10 +204,9 @@ TEST(Sharing, OneCallAtATimeOnAMachine) {
   int refused = 0;
   const auto write = [](void* user, const char*, size_t) { (*static_cast<std::function<void()>*>(user))(); };
   std::function<void()> inside = [&] {
-    expect_misuse([&] { (void)world.answer(machine); }, "the machine is in use by a call that has not ended");
-    std::thread([&] {
-      expect_misuse([&] { (void)world.answer(machine); }, "the machine is in use by a call that has not ended");
-    }).join();
+    const std::string used = name("machine", machine) + ": the machine is in use by a call that has not ended";
+    expect_misuse([&] { (void)world.answer(machine); }, used);
+    std::thread([&] { expect_misuse([&] { (void)world.answer(machine); }, used); }).join();
     ++refused;
   };
   ASSERT_EQ(tn_machine_plan(world.host.get(), machine.handle(), write, &inside, nullptr), TN_OK);
@@ -236,7 +243,8 @@ TEST(Leases, AreViewsUntilTheyEnd) {
     const Lease lease(world.parameters, "hidden.bias", TN_LEASE_WRITE);
     EXPECT_EQ(lease.values().shape, std::vector<int64_t>{16});
     std::memcpy(const_cast<void*>(lease.values().data), values.data(), 16 * sizeof(float));
-    expect_misuse([&] { train(world.training(1)); }, "cannot be trained while a writing lease");
+    expect_misuse([&] { train(world.training(1)); },
+                  name("parameters", world.parameters) + ": the parameters cannot be trained while a writing lease");
     expect_misuse([&] { (void)Lease(world.parameters, "hidden.bias", TN_LEASE_READ); }, "a writing lease");
     EXPECT_EQ(world.answer(world.host.machine(world.parameters, {world.model.prediction}, {})).size(), 10U);
   }
@@ -256,7 +264,8 @@ TEST(Leases, KeepAnOutputUntilTheNextForward) {
     answer = world.answer(machine);
     lease.emplace(machine, world.model.prediction);
     EXPECT_EQ(lease->values().shape, (std::vector<int64_t>{1, 10}));
-    expect_misuse([&] { (void)world.answer(machine); }, "a lease of an output of the machine is held");
+    expect_misuse([&] { (void)world.answer(machine); },
+                  name("machine", machine) + ": a lease of an output of the machine is held");
     lease.reset();
     EXPECT_EQ(world.answer(machine), answer);
     lease.emplace(machine, world.model.prediction);
