@@ -326,8 +326,10 @@ TEST_F(Sequences, SparseInputIsChecked) {
   const Numbers values = {1, 2, 3};
   const Offsets ends = {0, 2, 3}, falling = {0, 2, 1};
   const std::string outside = refusal(Array::sparse(2, kVocabulary, ends.data(), ids.data(), values.data()));
-  EXPECT_NE(outside.find("row 1"), std::string::npos) << outside;
-  EXPECT_NE(outside.find("60"), std::string::npos) << outside;
+  EXPECT_NE(outside.find("a column of sample 0 of the minibatch is 60; "), std::string::npos) << outside;
+  const Offsets apart = {0, 0, 1, 1, 3};  // the column is the first one of sample 3
+  const std::string last = refusal(Array::sparse(4, kVocabulary, apart.data(), ids.data(), values.data()));
+  EXPECT_NE(last.find("a column of sample 3 of the minibatch is 60; "), std::string::npos) << last;
   const std::string falls = refusal(Array::sparse(2, kVocabulary, falling.data(), ids.data(), values.data()));
   EXPECT_NE(falls.find("fall from 2 to 1"), std::string::npos) << falls;
   const std::string narrow = refusal(Array::sparse(2, 4, ends.data(), ids.data(), values.data()));
