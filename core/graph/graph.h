@@ -98,6 +98,19 @@ struct Segment {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
+// The positions of the first `count` elements of each row in sorted order. Input: values.
+struct Argsort {
+  static constexpr const char* kName = "argsort";
+  uint32_t flags = 0;  // TN_SORT_*
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+// Sums along the last dimension. Input: values.
+struct PrefixSum {
+  static constexpr const char* kName = "prefix_sum";
+  uint32_t flags = 0;  // TN_SUM_*
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+
 // Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE.
 struct Coalesce {
   static constexpr const char* kName = "coalesce";
@@ -129,7 +142,8 @@ struct NativeCall {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Coalesce, NativeCall>;
+using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Coalesce,
+                               NativeCall>;
 [[nodiscard]] inline const char* primitive_name(const Operation& operation) {
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }
@@ -216,6 +230,9 @@ class GraphWriter {
   ValueId move_back(const MovePart& part, ValueId input, ValueId gradient);
   ValueId view(ValueId value, const Shape& shape);
   ValueId segment(int32_t op, ValueId value, const Dim& rows, int64_t by);
+  // count: -1: all elements of a row.
+  ValueId argsort(ValueId value, uint32_t flags, int64_t count);
+  ValueId prefix_sum(ValueId value, uint32_t flags);
   // A contribution to the gradient of some rows of a table, as in tn_row_sparse_table.
   struct Contribution {
     ValueId values, ids, offsets;

@@ -34,6 +34,7 @@ class BodyRecorder {
     set_primitives(builder);
     set_moves(builder);
     set_segments(builder);
+    set_orders(builder);
     set_results(builder);
     const AttributesView attributes(body_.type->description.attributes, body_.layer->attributes);
     const tn_status status = call_plugin(*body_.type, sink_.who(), {Tag::kSetup, "lower"}, body_.type->table.lower,
@@ -198,6 +199,18 @@ class BodyRecorder {
           fail(TN_PLUGIN_FAULT, "lower uses rows ", index, "; plan declared ", derived.size());
         *rows = tn_dim_symbol(derived[index].rows);
       });
+    };
+  }
+
+  static void set_orders(tn_builder& builder) {
+    builder.argsort = [](void* self, tn_ref value, uint32_t flags, int64_t count) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
+        return it.known(value) ? it.writer_.argsort(value, flags, count) : -1;
+      });
+    };
+    builder.prefix_sum = [](void* self, tn_ref value, uint32_t flags) {
+      return recorded(
+          self, [&](BodyRecorder& it) -> tn_ref { return it.known(value) ? it.writer_.prefix_sum(value, flags) : -1; });
     };
   }
 

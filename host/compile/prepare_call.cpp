@@ -73,9 +73,13 @@ class CallPreparer {
   void prepare(const Move& move);
   void prepare(const View& /*view*/) {}  // shares memory: nothing runs
   void prepare(const Segment& segment);
+  void prepare(const Argsort& argsort);
+  void prepare(const PrefixSum& sum);
   void prepare(const Coalesce& coalesce);
   void prepare(const NativeCall& native);
   void prepare_rows(int32_t op, const Spec& tall);
+  // Returns the grid of a value: the product of its dimensions but the last, and the last.
+  [[nodiscard]] std::pair<Dim, Dim> grid_of(ValueId value) const;
 
   // Refuses values whose elements share bytes: primitives address single elements.
   void require_whole_bytes() const {
@@ -176,6 +180,25 @@ void CallPreparer::prepare(const Segment& over) {
   segment.segments = bound(graph_.rows.at(over.rows.symbol).outer, bounds_);
   segment.width = bound(elements(spec.shape.data() + 1, spec.shape.size() - 1), bounds_);
   prepare_by(TN_SEGMENT, &tn_segment_table::prepare, &segment);
+}
+
+std::pair<Dim, Dim> CallPreparer::grid_of(ValueId value) const {
+  const Shape& shape = graph_.spec(value).shape;
+  return {bound(elements(shape.data(), shape.size() - 1), bounds_), bound(shape.back(), bounds_)};
+}
+
+void CallPreparer::prepare(const Argsort& argsort) {
+  const auto [rows, columns] = grid_of(node_.inputs[0]);
+  const tn_argsort site = {sizeof site, graph_.spec(node_.inputs[0]).dtype, argsort.flags,
+                           0,           rows,
+                           columns,     grid_of(node_.outputs[0]).second};
+  prepare_by(TN_ARGSORT, &tn_argsort_table::prepare, &site);
+}
+
+void CallPreparer::prepare(const PrefixSum& sum) {
+  const auto [rows, columns] = grid_of(node_.inputs[0]);
+  const tn_prefix_sum site = {sizeof site, graph_.spec(node_.inputs[0]).dtype, sum.flags, 0, rows, columns};
+  prepare_by(TN_PREFIX_SUM, &tn_prefix_sum_table::prepare, &site);
 }
 
 void CallPreparer::prepare(const Coalesce& /*coalesce*/) {

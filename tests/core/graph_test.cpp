@@ -166,6 +166,53 @@ TEST(GraphGradient, Segments) {
   }
 }
 
+TEST(GraphGradient, PrefixSums) {
+  for (const uint32_t flags : {0U, 1U, 2U, 3U})
+    for (const bool ragged : {false, true}) {
+      SCOPED_TRACE(flags);
+      Built built;
+      const Dim first = ragged ? built.rows() : samples();
+      const ValueId x = built.graph.add_external(f64({first, fixed(2), fixed(4)}), "x");
+      built.inputs = {x};
+      built.output = GraphWriter(built.graph, 0, false, TN_F64).prefix_sum(x, flags);
+      check(std::move(built));
+    }
+}
+
+// The sorted values have the gradient of a gather by the positions, which have none.
+TEST(GraphGradient, Argsort) {
+  for (const uint32_t flags : {0U, uint32_t{TN_SORT_DESCENDING}}) {
+    Built built;
+    const ValueId x = built.graph.add_external(f64({fixed(1), fixed(6)}), "x");
+    built.inputs = {x};
+    GraphWriter writer(built.graph, 0, false, TN_F64);
+    const ValueId order = writer.argsort(x, flags, 4);
+    EXPECT_EQ(to_string(built.graph.spec(order)), to_string(Spec{TN_I64, {fixed(1), fixed(4)}, TN_DENSE, 0, {}}));
+    built.output = writer.gather(writer.view(x, {fixed(6)}), order);
+    check(std::move(built));
+  }
+}
+
+TEST(GraphWriter, RowsAreSortedAndSummedOfFloatsOnly) {
+  Built built;
+  const ValueId x = built.graph.add_external(f64({fixed(3), samples()}), "x");
+  const ValueId none = built.graph.add_external(f64({}), "none");
+  const ValueId ids = built.graph.add_external({TN_I64, {fixed(3)}, TN_DENSE, 0, {}}, "ids");
+  GraphWriter writer(built.graph, 0, false, TN_F64);
+  for (const ValueId wrong : {none, ids}) {
+    EXPECT_THROW(writer.argsort(wrong, 0, -1), Error);
+    EXPECT_THROW(writer.prefix_sum(wrong, 0), Error);
+  }
+  EXPECT_THROW(writer.argsort(x, 2, -1), Error);
+  EXPECT_THROW(writer.prefix_sum(x, 4), Error);
+  EXPECT_THROW(writer.argsort(x, 0, 1), Error) << "of a dimension that varies";
+  const ValueId five = built.graph.add_external(f64({samples(), fixed(5)}), "five");
+  EXPECT_THROW(writer.argsort(five, 0, 6), Error);
+  EXPECT_THROW(writer.argsort(five, 0, -2), Error);
+  EXPECT_EQ(to_string(built.graph.spec(writer.argsort(five, 0, 0)).shape), to_string(Shape{samples(), fixed(0)}));
+  EXPECT_EQ(to_string(built.graph.spec(writer.argsort(x, 0, -1)).shape), to_string(Shape{fixed(3), samples()}));
+}
+
 // Lengths and starts of segments and positions of rows are dense integers without levels.
 TEST(GraphWriter, NumbersOfSegmentsAreDense) {
   Built built;

@@ -174,14 +174,14 @@ TEST(Museum, Interface01IsRefused) {
     EXPECT_EQ(entry["status"], "refused") << file;
     EXPECT_THAT(entry["reason"].get<std::string>(),
                 AllOf(HasSubstr(file), HasSubstr("it was built with version 0.1 of the plugin interface; this host "
-                                                 "offers version 0.2 and accepts plugins built with 0.2 or later; "
+                                                 "offers version 0.3 and accepts plugins built with 0.2 or later; "
                                                  "rebuild the plugin with the SDK of this Tenon")));
     EXPECT_FALSE(is_mapped(file)) << file;
   }
   for (const std::string& message :
        {refusal([&] { (void)host.layer("test_scale", {}); }), refusal([&] { (void)host.layer("example.swish", {}); }),
         refusal([&] { (void)host.updater("sgd", {}); })})
-    EXPECT_THAT(message, AllOf(HasSubstr("built with version 0.1"), HasSubstr("offers version 0.2")));
+    EXPECT_THAT(message, AllOf(HasSubstr("built with version 0.1"), HasSubstr("offers version 0.3")));
 }
 
 }  // namespace

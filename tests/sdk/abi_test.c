@@ -185,7 +185,7 @@ AT(tn_pointwise, leading, 4);
 AT(tn_pointwise, program, 8);
 AT(tn_pointwise, inputs, 16);
 AT(tn_pointwise, gradient, 24);
-GROWS(tn_builder, 216);
+GROWS(tn_builder, 232);
 AT(tn_builder, size, 0);
 AT(tn_builder, training, 4);
 AT(tn_builder, self, 8);
@@ -214,6 +214,8 @@ AT(tn_builder, carried, 184);
 AT(tn_builder, carried_next, 192);
 AT(tn_builder, constant, 200);
 AT(tn_builder, user, 208);
+AT(tn_builder, argsort, 216);
+AT(tn_builder, prefix_sum, 224);
 
 /* tenon/layer.h */
 GROWS(tn_port, 24);

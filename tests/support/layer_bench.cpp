@@ -38,9 +38,15 @@ DataOptions integers(std::string name, const RowsKey& key) {
 
 std::vector<double> as_doubles(const Array& array) {
   std::vector<double> result(static_cast<size_t>(array.count()));
-  for (size_t i = 0; i < result.size(); ++i)
-    result[i] = array.dtype == TN_F64 ? static_cast<const double*>(array.data)[i]
-                                      : static_cast<double>(static_cast<const float*>(array.data)[i]);
+  const auto read = [&]<typename T>(const T* values) {
+    for (size_t i = 0; i < result.size(); ++i) result[i] = static_cast<double>(values[i]);
+  };
+  if (array.dtype == TN_F64)
+    read(static_cast<const double*>(array.data));
+  else if (array.dtype == TN_I64)
+    read(static_cast<const int64_t*>(array.data));
+  else
+    read(static_cast<const float*>(array.data));
   return result;
 }
 

@@ -15,6 +15,13 @@ typedef int32_t tn_ref;
 
 enum { TN_TRANSPOSE_A = 1, TN_TRANSPOSE_B = 2 };
 
+/* Primitives along the last dimension of a value [R..., n], for each row on its own; since 0.3. */
+enum {
+  TN_SORT_DESCENDING = 1, /* argsort: from the largest */
+  TN_SUM_EXCLUSIVE = 1,   /* prefix_sum: without the element itself */
+  TN_SUM_REVERSE = 2      /* prefix_sum: of the elements from this one on */
+};
+
 /* Primitives over segments: a ragged dimension has R rows in S consecutive segments; segments may be empty. W... is the
  * shape of a row. */
 enum {
@@ -106,6 +113,14 @@ typedef struct tn_builder {
    * `data` holds floats of 64 bits. Copies the elements, in row-major order. */
   tn_ref (*constant)(void* self, const tn_spec* spec, const void* data);
   void* user; /* of the layer type's table */
+  /* Since 0.3. The positions, from 0, of the `count` elements that come first when each row of the float value
+   * [R..., n] is sorted from the smallest (TN_SORT_DESCENDING: the largest): int64 [R..., count]. Equal elements are in
+   * the order of their positions, NaN comes last either way. n is constant if count, in [0, n], is not -1; -1: all n.
+   * No derivative: that of the sorted values is that of the gather that reads them. */
+  tn_ref (*argsort)(void* self, tn_ref value, uint32_t flags, int64_t count);
+  /* Since 0.3. out[r, i] = sum over j <= i of value[r, j], of floats [R..., n]; flags: TN_SUM_EXCLUSIVE: j < i;
+   * TN_SUM_REVERSE: j >= i, with both j > i. Added in the order of j, reversed: from the last element on. */
+  tn_ref (*prefix_sum)(void* self, tn_ref value, uint32_t flags);
 } tn_builder;
 
 #ifdef __cplusplus

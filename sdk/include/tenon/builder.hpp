@@ -88,6 +88,19 @@ class Builder {
     return made(builder_->transpose(builder_->self, value.ref(), axes.data(), static_cast<int32_t>(axes.size())));
   }
 
+  // The positions of the first `count` elements of each row in sorted order, int64; -1: of all.
+  template <uint16_t kMinor = 3>
+  Tensor argsort(const Tensor& value, uint32_t flags = 0, int64_t count = -1) {
+    require<kMinor>();
+    return made(builder_->argsort(builder_->self, value.ref(), flags, count));
+  }
+  // The sums of the elements of each row up to each element; flags: TN_SUM_*.
+  template <uint16_t kMinor = 3>
+  Tensor prefix_sum(const Tensor& value, uint32_t flags = 0) {
+    require<kMinor>();
+    return made(builder_->prefix_sum(builder_->self, value.ref(), flags));
+  }
+
   // A primitive over the segments of the ragged dimension `rows`: TN_SEGMENT_*.
   Tensor segment(int32_t op, const Tensor& value, const Dim& rows, int64_t by = 0) {
     return made(builder_->segment(builder_->self, op, value.ref(), &rows, by));

@@ -223,6 +223,39 @@ typedef struct tn_segment_table {
                        tn_prepared* prepared);
 } tn_segment_table;
 
+/* "tenon.argsort/1": tn_builder.argsort. inputs: values [rows, columns]; outputs: positions int64 [rows, count]. */
+#define TN_ARGSORT "tenon.argsort/1"
+typedef struct tn_argsort {
+  uint32_t size;
+  tn_dtype dtype; /* TN_F32 or TN_F64 */
+  uint32_t flags; /* TN_SORT_* */
+  uint32_t reserved;
+  tn_dim rows, columns, count; /* count <= columns */
+} tn_argsort;
+typedef struct tn_argsort_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors, const tn_argsort* argsort,
+                       tn_prepared* prepared);
+} tn_argsort_table;
+
+/* "tenon.prefix_sum/1": tn_builder.prefix_sum. inputs: values [rows, columns]; outputs: sums [rows, columns], whose
+ * bits follow from the row, dtype, columns and flags alone. */
+#define TN_PREFIX_SUM "tenon.prefix_sum/1"
+typedef struct tn_prefix_sum {
+  uint32_t size;
+  tn_dtype dtype; /* TN_F32 or TN_F64 */
+  uint32_t flags; /* TN_SUM_* */
+  uint32_t reserved;
+  tn_dim rows, columns;
+} tn_prefix_sum;
+typedef struct tn_prefix_sum_table {
+  uint32_t size;
+  uint32_t reserved;
+  tn_status (*prepare)(void* device, const tn_services* services, const tn_errors* errors,
+                       const tn_prefix_sum* prefix_sum, tn_prepared* prepared);
+} tn_prefix_sum_table;
+
 /* "tenon.row_sparse/1": row-sparse gradients, TN_ROW_SPARSE tensors.
  *
  * coalesce: sums contributions to rows of a table [height, width] into one TN_ROW_SPARSE tensor. Each id is in it once,

@@ -34,6 +34,8 @@ class Evaluation {
   std::vector<Numbers> outputs_of(const ScatterAdd& /*scatter*/) { return {scattered()}; }
   std::vector<Numbers> outputs_of(const Move& move) { return {moved(move)}; }
   std::vector<Numbers> outputs_of(const Segment& over) { return {segment(over)}; }
+  std::vector<Numbers> outputs_of(const Argsort& argsort) { return {sorted(argsort.flags)}; }
+  std::vector<Numbers> outputs_of(const PrefixSum& sum) { return {summed_up(sum.flags)}; }
   std::vector<Numbers> outputs_of(const Coalesce& /*coalesce*/) { return {coalesced()}; }
   std::vector<Numbers> outputs_of(const NativeCall& native) {
     const auto& kernel = *static_cast<const TestKernel*>(native.site.get());
@@ -184,6 +186,40 @@ class Evaluation {
         for (size_t c = 0; c < width; ++c) segment_element(over, out, {s, first, last, r}, width, c);
     }
     return out;
+  }
+
+  // Calls row(first input element, first output element) for each row of the input and the output.
+  template <typename Row>
+  Numbers by_row(Row row) const {
+    Numbers out = zeros(node_.outputs[0]);
+    const auto columns = static_cast<size_t>(size(shape(node_.inputs[0]).back()));
+    const auto count = static_cast<size_t>(size(shape(node_.outputs[0]).back()));
+    if (columns > 0 && count > 0)
+      for (size_t r = 0; r < inputs_[0].size() / columns; ++r)
+        row(inputs_[0].data() + r * columns, columns, out.data() + r * count, count);
+    return out;
+  }
+  // An element comes after those that are before it in the order, and after equal ones with a smaller position.
+  [[nodiscard]] Numbers sorted(uint32_t flags) const {
+    return by_row([&](const double* from, size_t columns, double* to, size_t count) {
+      for (size_t i = 0; i < columns; ++i) {
+        size_t place = 0;
+        for (size_t j = 0; j < columns; ++j) {
+          const bool before = (flags & TN_SORT_DESCENDING) != 0 ? from[j] > from[i] : from[j] < from[i];
+          place += before || (from[j] == from[i] && j < i) ? 1 : 0;
+        }
+        if (place < count) to[place] = static_cast<double>(i);
+      }
+    });
+  }
+  [[nodiscard]] Numbers summed_up(uint32_t flags) const {
+    return by_row([&](const double* from, size_t columns, double* to, size_t /*count*/) {
+      for (size_t i = 0; i < columns; ++i)
+        for (size_t j = 0; j < columns; ++j) {
+          const bool counts = i == j ? (flags & TN_SUM_EXCLUSIVE) == 0 : ((flags & TN_SUM_REVERSE) != 0) == (j > i);
+          to[i] += counts ? from[j] : 0;
+        }
+    });
   }
 
   struct Row {

@@ -170,7 +170,7 @@ class Maker {
   // ---- nodes
 
   void step() {
-    switch (pick(16)) {
+    switch (pick(17)) {
       case 0:
       case 1:
         return product();
@@ -191,6 +191,8 @@ class Maker {
         return segment();
       case 11:
         return native();
+      case 12:
+        return along_rows();
       default:
         return pointwise(one_in(6) ? external(other_type(), any_shape()) : any_value());
     }
@@ -422,6 +424,18 @@ class Maker {
         known(writer_.segment(kCounts[pick(3)], kNoValue, rows, 0));
       }
     }
+  }
+
+  void along_rows() {
+    const ValueId value = find_or([&](ValueId v) { return is_number(v) && !shape(v).empty(); }, {any_dim(), any_dim()});
+    if (result_.smooth || one_in(2)) {
+      known(writer_.prefix_sum(value, static_cast<uint32_t>(pick(4))));
+      return;
+    }
+    const Dim columns = shape(value).back();
+    const bool some = is_fixed(columns) && one_in(2);
+    known(writer_.argsort(value, static_cast<uint32_t>(pick(2)),
+                          some ? 1 + static_cast<int64_t>(pick(static_cast<size_t>(columns.offset))) : -1));
   }
 
   void native() {

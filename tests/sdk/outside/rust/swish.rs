@@ -249,7 +249,7 @@ static KERNELS: Table<[*const Kernel; 1]> = Table([&KERNEL.0]);
 static PLUGIN: Table<Plugin> = Table(Plugin {
     size: size_of::<Plugin>() as u32,
     reserved: 0,
-    abi: Abi { major: 0, built: 2, required: 2, reserved: 0 },
+    abi: Abi { major: 0, built: 3, required: 2, reserved: 0 },
     id: text!("org.example.outside.swish"),
     version: text!("1.0.0"),
     doc: text!("The activation swish, in Rust"),
