@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "tests/support/layer_check.h"
@@ -135,6 +136,75 @@ TEST(Reductions, OverAllOfASample) {
   EXPECT_GT(check_layer(reduced("mean", {}, -1, {}, mean)), 0);
 }
 
+double product(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 1.0, [](double a, double b) { return a * b; });
+}
+TEST(Reductions, Products) {
+  EXPECT_GT(check_layer(reduced("product", {2, 7}, 1, {{"axis", -1}}, product)), 0);
+  EXPECT_GT(check_layer(reduced("product", {5, 2}, 0, {{"axis", 1}}, product)), 0);
+  EXPECT_GT(check_layer(reduced("product", {1}, -1, {}, product)), 0);
+  EXPECT_GT(check_layer(reduced("product", {}, -1, {}, product)), 0);
+}
+// The derivative by a zero is the product of the others, and 0 where there are two zeros.
+TEST(Reductions, DerivativeOfProductsWithZeros) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  DataOptions data;
+  data.name = "x", data.dtype = TN_F32, data.shape = {3};
+  const Layer shifted = host.layer("scale_shift", {host.data(data)}, {{"learnable", true}}, "shifted");
+  const Layer cost = host.layer("sum_cost", {host.layer("product", {shifted}, {}, "product")}, {}, "cost");
+  MachineOptions options;
+  options.training = true;
+  options.max_samples = 1;
+  const auto slopes = [&](const std::vector<float>& x) {
+    const Machine machine = host.machine(host.parameters({cost}, 1), {cost}, options);
+    machine.forward({{"x", {TN_F32, {1, 3}, x.data()}}});
+    machine.backward();
+    const auto* values = static_cast<const float*>(machine.gradient("shifted.shift").data);
+    return std::vector<float>(values, values + 3);
+  };
+  EXPECT_EQ(slopes({2, 0, -3}), (std::vector<float>{0, -6, 0}));
+  EXPECT_EQ(slopes({0, 0, 5}), (std::vector<float>{0, 0, 0}));
+}
+
+// The case of a reduction of a sample of shape [2, 3, 2] along some of its dimensions, counted from 0.
+LayerCase over_several(const std::string& type, const std::vector<size_t>& over, Attributes attributes,
+                       const Shape& output, const Join& join) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = std::move(attributes);
+  layer.inputs = {{{2, 3, 2}}};
+  layer.output_shape = output;
+  layer.formula = [=](const FormulaArguments& a) {
+    std::map<std::vector<size_t>, std::vector<double>> lines;  // elements by their place in the other dimensions
+    for (size_t at = 0; at < a.inputs[0].size(); ++at) {
+      std::vector<size_t> place{at / 12, at / 6 % 2, at / 2 % 3, at % 2};
+      for (const size_t dimension : over) place[dimension + 1] = 0;
+      lines[place].push_back(a.inputs[0][at]);
+    }
+    std::vector<double> y;
+    for (const auto& [place, line] : lines) y.push_back(join(line));
+    return y;
+  };
+  return layer;
+}
+TEST(Reductions, OverSeveralAxes) {
+  EXPECT_GT(check_layer(over_several("sum", {0, 2}, {{"axes", Shape{3, 1}}}, {3}, sum)), 0);
+  EXPECT_GT(check_layer(over_several("mean", {1, 2}, {{"axes", Shape{-1, -2}}}, {2}, mean)), 0);
+  EXPECT_GT(check_layer(over_several("max", {0, 1}, {{"axes", Shape{1, 2}}}, {2}, largest)), 0);
+  EXPECT_GT(check_layer(over_several("product", {0, 2}, {{"axes", Shape{1, 3}}}, {3}, product)), 0);
+  EXPECT_GT(check_layer(over_several("min", {1}, {{"axes", Shape{2}}}, {2, 2}, least)), 0);
+}
+TEST(Reductions, DimensionsAreKept) {
+  const auto kept = [](Attributes attributes) {
+    attributes.push_back({"keep_dimensions", true});
+    return attributes;
+  };
+  EXPECT_GT(check_layer(over_several("sum", {0, 2}, kept({{"axes", Shape{1, 3}}}), {1, 3, 1}, sum)), 0);
+  EXPECT_GT(check_layer(over_several("product", {1}, kept({{"axis", 2}}), {2, 1, 2}, product)), 0);
+  EXPECT_GT(check_layer(over_several("norm", {0, 1, 2}, kept({{"order", 1}}), {1, 1, 1}, absolute)), 0);
+  EXPECT_GT(check_layer(over_several("max", {2}, {{"axis", 3}, {"keep_dimensions", false}}, {2, 3}, largest)), 0);
+}
+
 // Equal maxima: finite differences are not defined there, so the test states the shares.
 TEST(Reductions, EqualsShareTheDerivativeOfMax) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
@@ -160,19 +230,25 @@ TEST(Reductions, WhatIsNotOfferedIsSaid) {
   DataOptions data;
   data.name = "x", data.dtype = TN_F32, data.shape = {3, 4};
   const Layer x = host.data(data);
-  const auto message = [&](int64_t axis, tn_status code) -> std::string {
+  const auto message = [&](const Attributes& attributes, tn_status code) -> std::string {
     try {
-      (void)host.layer("sum", {x}, {{"axis", axis}}, "bad");
+      (void)host.layer("sum", {x}, attributes, "bad");
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), code);
       return error.what();
     }
     return "no error";
   };
-  EXPECT_NE(message(0, TN_UNSUPPORTED).find("axis 0, the samples"), std::string::npos);
-  EXPECT_NE(message(-3, TN_UNSUPPORTED).find("axis 0, the samples"), std::string::npos);
-  EXPECT_NE(message(3, TN_INVALID).find("no axis 3"), std::string::npos);
-  EXPECT_NE(message(-4, TN_INVALID).find("[samples, 3, 4]"), std::string::npos);
+  EXPECT_NE(message({{"axis", 0}}, TN_UNSUPPORTED).find("axis 0, the samples"), std::string::npos);
+  EXPECT_NE(message({{"axis", -3}}, TN_UNSUPPORTED).find("axis 0, the samples"), std::string::npos);
+  EXPECT_NE(message({{"axis", 3}}, TN_INVALID).find("no axis 3"), std::string::npos);
+  EXPECT_NE(message({{"axis", -4}}, TN_INVALID).find("[samples, 3, 4]"), std::string::npos);
+  EXPECT_NE(message({{"axes", Shape{1, 0}}}, TN_UNSUPPORTED).find("axis 0, the samples"), std::string::npos);
+  EXPECT_NE(message({{"axes", Shape{1, 3}}}, TN_INVALID).find("no axis 3"), std::string::npos);
+  EXPECT_NE(message({{"axes", Shape{}}}, TN_INVALID).find("is empty"), std::string::npos);
+  EXPECT_NE(message({{"axes", Shape{1, -2}}}, TN_INVALID).find("names a dimension twice"), std::string::npos);
+  EXPECT_NE(message({{"axes", Shape{1}}, {"axis", 1}}, TN_INVALID).find("cannot be given with \"axis\""),
+            std::string::npos);
 }
 
 }  // namespace

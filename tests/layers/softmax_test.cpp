@@ -40,41 +40,81 @@ TEST(Softmax, OverTheLastDimension) {
   }
 }
 
+// Applies `of_rows` to the classes along a dimension of a sample's shape.
+using OfRows = std::vector<double> (*)(std::vector<double>, size_t);
+LayerCase along(const std::string& type, OfRows of_rows, const std::vector<int64_t>& shape, int64_t axis,
+                size_t dimension) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = {{"axis", axis}};
+  layer.gradient_rounded = 1;
+  layer.inputs = {{shape, 0, -5, 5}};
+  layer.output_shape = shape;
+  layer.formula = [=](const FormulaArguments& a) {
+    const auto classes = static_cast<size_t>(shape[dimension]);
+    size_t step = 1;
+    for (size_t i = dimension + 1; i < shape.size(); ++i) step *= static_cast<size_t>(shape[i]);
+    std::vector<double> y = a.inputs[0];
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (i / step % classes != 0) continue;
+      std::vector<double> row;
+      for (size_t k = 0; k < classes; ++k) row.push_back(y[i + k * step]);
+      row = of_rows(row, classes);
+      for (size_t k = 0; k < classes; ++k) y[i + k * step] = row[k];
+    }
+    return y;
+  };
+  return layer;
+}
+
 TEST(Softmax, OverAnyAxis) {
+  EXPECT_GT(check_layer(along("softmax", softmax_rows, {3, 4}, 1, 0)), 0);
+  EXPECT_GT(check_layer(along("softmax", softmax_rows, {3, 4}, -1, 1)), 0);
+  EXPECT_GT(check_layer(along("softmax", softmax_rows, {3, 4, 2}, -2, 1)), 0);
+}
+
+std::vector<double> log_softmax_rows(std::vector<double> x, size_t columns) {
+  for (size_t row = 0; row < x.size(); row += columns) {
+    const double most = *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(row),
+                                          x.begin() + static_cast<std::ptrdiff_t>(row + columns));
+    double sum = 0;
+    for (size_t i = row; i < row + columns; ++i) sum += std::exp(x[i] - most);
+    for (size_t i = row; i < row + columns; ++i) x[i] -= most + std::log(sum);
+  }
+  return x;
+}
+TEST(LogSoftmax, OverAnyAxis) {
   const auto check = [](const std::vector<int64_t>& shape, int64_t axis, size_t dimension) {
-    LayerCase layer;
-    layer.type = "softmax";
-    layer.attributes = {{"axis", axis}};
-    layer.gradient_rounded = 1;
-    layer.inputs = {{shape, 0, -5, 5}};
-    layer.output_shape = shape;
-    layer.formula = [=](const FormulaArguments& a) {
-      const auto classes = static_cast<size_t>(shape[dimension]);
-      size_t step = 1;
-      for (size_t i = dimension + 1; i < shape.size(); ++i) step *= static_cast<size_t>(shape[i]);
-      std::vector<double> y = a.inputs[0];
-      for (size_t i = 0; i < y.size(); ++i) {
-        if (i / step % classes != 0) continue;
-        std::vector<double> row;
-        for (size_t k = 0; k < classes; ++k) row.push_back(y[i + k * step]);
-        row = softmax_rows(row, classes);
-        for (size_t k = 0; k < classes; ++k) y[i + k * step] = row[k];
-      }
-      return y;
-    };
+    LayerCase layer = along("log_softmax", log_softmax_rows, shape, axis, dimension);
+    layer.rounded = [](const FormulaArguments& a) { return std::vector<double>(a.inputs[0].size(), 1); };  // log(1 + e)
     EXPECT_GT(check_layer(layer), 0);
   };
+  check({7}, -1, 0);
+  check({1}, 1, 0);
   check({3, 4}, 1, 0);
-  check({3, 4}, -1, 1);
   check({3, 4, 2}, -2, 1);
+}
+// Where the probability is smaller than any float, its logarithm is not.
+TEST(LogSoftmax, OfDistantScores) {
+  const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  const Layer y = host.layer("log_softmax", {host.data({"x", TN_F32, {2}})}, {}, "y");
+  MachineOptions options;
+  options.training = false;
+  options.max_samples = 1;
+  const Machine machine = host.machine(host.parameters({y}, 1), {y}, options);
+  const float x[] = {-500, 500};
+  machine.forward({{"x", {TN_F32, {1, 2}, x}}});
+  const auto* values = static_cast<const float*>(machine.output(y).data);
+  EXPECT_EQ(values[0], -1000);
+  EXPECT_EQ(values[1], 0);
 }
 
 TEST(Softmax, RefusesOtherAxes) {
   const Host host(HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const Layer x = host.data({"x", TN_F32, {3, 4}});
-  const auto message = [&](const Attributes& attributes) -> std::string {
+  const auto message = [&](const char* type, const Attributes& attributes) -> std::string {
     try {
-      (void)host.layer("softmax", {x}, attributes, "bad");
+      (void)host.layer(type, {x}, attributes, "bad");
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), TN_INVALID);
       return error.what();
@@ -82,8 +122,9 @@ TEST(Softmax, RefusesOtherAxes) {
     return "no error";
   };
   for (const int64_t axis : {0, 3, -3})
-    EXPECT_NE(message({{"axis", axis}}).find("has no axis " + std::to_string(axis)), std::string::npos);
-  EXPECT_NE(message({{"axis", 1}, {"size", 2}}).find("cannot be given with size"), std::string::npos);
+    for (const char* type : {"softmax", "log_softmax"})
+      EXPECT_NE(message(type, {{"axis", axis}}).find("has no axis " + std::to_string(axis)), std::string::npos);
+  EXPECT_NE(message("softmax", {{"axis", 1}, {"size", 2}}).find("cannot be given with size"), std::string::npos);
 }
 
 TEST(Softmax, OfSparseInputNeedsASize) {

@@ -1,16 +1,113 @@
-// Sum, mean, extremes, spread and length of the elements along an axis, or of all elements of a sample.
+// Sum, product, mean, extremes, spread and length of the elements along axes, or of all elements of a sample.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
 #include <tenon/plugin.hpp>
+#include <vector>
 
 namespace {
 
 using tn::Float;
 
-// The number of the dimension `axis`, or 0 if the layer reduces all elements of a sample.
-int32_t axis_in(const tn::Attributes& attributes, int32_t rank) {
-  if (!attributes.has("axis")) return 0;
-  const int64_t axis = attributes.integer("axis");
-  return static_cast<int32_t>(axis < 0 ? axis + rank : axis);
+// What all reductions declare.
+void describe_axes(tn::LayerDescription& d, const char* type, const char* doc) {
+  d.type(type, doc);
+  d.input("input", "[samples, ...]");
+  d.output("output",
+           "the shape of the input without the reduced axes, which keep_dimensions leaves as 1; without axis and axes, "
+           "[samples]");
+  d.attribute(tn::int_attribute("axis").doc(
+      "dimension; negative ones count from the end; absent, all elements of a sample. Not 0, the samples"));
+  d.attribute(tn::ints_attribute("axes").doc("several dimensions, in place of axis"));
+  d.attribute(tn::bool_attribute("keep_dimensions")
+                  .doc("whether the reduced dimensions remain, with length 1; when absent, they do not"));
+}
+
+// The dimensions that are reduced, in ascending order: all of a sample without axis and axes.
+std::vector<int32_t> reduced_axes(const tn::Attributes& attributes, int32_t rank) {
+  std::vector<int32_t> result;
+  if (attributes.has("axis") || attributes.has("axes")) {
+    const std::vector<int64_t> given =
+        attributes.has("axes") ? attributes.integers("axes") : std::vector<int64_t>{attributes.integer("axis")};
+    for (const int64_t axis : given) result.push_back(static_cast<int32_t>(axis < 0 ? axis + rank : axis));
+    std::sort(result.begin(), result.end());
+  } else {
+    for (int32_t i = 1; i < rank; ++i) result.push_back(i);
+  }
+  return result;
+}
+
+// The shape of the result.
+tn::Spec reduced_shape(const tn::Attributes& attributes, const tn::Spec& input) {
+  const std::vector<int32_t> reduced = reduced_axes(attributes, input.rank());
+  const bool keep = attributes.has("keep_dimensions") && attributes.flag("keep_dimensions");
+  tn::Spec result = input.leading(1);
+  for (int32_t i = 1; i < input.rank(); ++i) {
+    const bool gone = std::binary_search(reduced.begin(), reduced.end(), i);
+    if (!gone || keep) result.push_back(gone ? tn::Dim(1) : input[i]);
+  }
+  return result;
+}
+
+void require_axis(const tn::Planner& planner, int64_t given) {
+  const int64_t rank = planner.input(0).rank();
+  if (given == 0 || given == -rank)
+    throw planner.bad_input(
+        0, "cannot be reduced along axis 0, the samples: only costs and metrics join samples, in the host",
+        TN_UNSUPPORTED);
+  if (given >= rank || given < -rank) throw planner.bad_input(0, "has no axis " + std::to_string(given));
+}
+
+void plan_reduction(tn::Planner& planner) {
+  const tn::Spec input = planner.input(0).as(TN_COMPUTE);
+  const tn::Attributes attributes = planner.attributes();
+  if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
+  if (attributes.has("axis") && attributes.has("axes"))
+    throw tn::Failure(TN_INVALID, "axes", "cannot be given with \"axis\"");
+  if (attributes.has("axis")) require_axis(planner, attributes.integer("axis"));
+  if (attributes.has("axes")) {
+    if (attributes.integers("axes").empty())
+      throw tn::Failure(TN_INVALID, "axes", "is empty; without it all elements of a sample are reduced").actual(input);
+    for (const int64_t axis : attributes.integers("axes")) require_axis(planner, axis);
+  }
+  const std::vector<int32_t> reduced = reduced_axes(attributes, input.rank());
+  if (std::adjacent_find(reduced.begin(), reduced.end()) != reduced.end())
+    throw tn::Failure(TN_INVALID, "axes", "names a dimension twice").actual(input);
+  int64_t columns = 1;
+  for (const int32_t axis : reduced) {
+    if (!input[axis].is_constant()) throw planner.bad_input(0, "varies along axis " + std::to_string(axis));
+    if (input[axis].offset <= 0) throw planner.bad_input(0, "has no elements along axis " + std::to_string(axis));
+    if (columns > INT64_MAX / input[axis].offset) throw planner.bad_input(0, "has too many elements");
+    columns *= input[axis].offset;
+  }
+  const tn::Spec output = reduced_shape(attributes, input);
+  planner.output(0, output);
+}
+
+// The input with its reduced dimensions behind the `leading` others, which are the rows of a program.
+struct Rows {
+  tn::Tensor input;
+  int32_t leading;
+  int64_t columns;  // elements of a row
+};
+Rows rows_of(const tn::Attributes& attributes, tn::Builder& body) {
+  const tn::Tensor input = body.input(0);
+  const int32_t rank = input.spec().rank();
+  const std::vector<int32_t> reduced = reduced_axes(attributes, rank);
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < rank; ++i)
+    if (!std::binary_search(reduced.begin(), reduced.end(), i)) order.push_back(i);
+  Rows rows = {input, static_cast<int32_t>(order.size()), 1};
+  order.insert(order.end(), reduced.begin(), reduced.end());
+  if (!std::is_sorted(order.begin(), order.end())) rows.input = body.transpose(input, order);
+  for (const int32_t axis : reduced) rows.columns *= input.spec()[axis].offset;
+  return rows;
+}
+
+// Sets the output, of one number for each row.
+void output_rows(const tn::Attributes& attributes, tn::Builder& body, const tn::Tensor& result) {
+  const tn::Spec shape = reduced_shape(attributes, body.input(0).spec());
+  body.output(0, result.spec().same_shape(shape) ? result : result.view(shape));
 }
 
 struct Row {
@@ -22,61 +119,21 @@ struct Row {
 template <typename Formula>
 struct Reduction {
   static void describe(tn::LayerDescription& d) {
-    d.type(Formula::kType, Formula::kDoc);
-    d.input("input", "[samples, ...]");
-    d.output("output", "the shape of the input without the axis; without one, [samples]");
-    d.attribute(tn::int_attribute("axis").doc(
-        "dimension; negative ones count from the end; absent, all elements of a sample. Not 0, the samples"));
+    describe_axes(d, Formula::kType, Formula::kDoc);
     Formula::declare(d);
   }
 
-  static void plan(tn::Planner& planner) {
-    const tn::Spec input = planner.input(0).as(TN_COMPUTE);
-    const int32_t rank = input.rank();
-    if (rank == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-    if (!planner.attributes().has("axis")) {
-      planner.elements(0, 1);
-      return planner.output(0, input.leading(1));
-    }
-    const int64_t given = planner.attributes().integer("axis");
-    if (given == 0 || given == -static_cast<int64_t>(rank))
-      throw planner.bad_input(0,
-                              "cannot be reduced along axis 0, the samples: only costs and metrics join samples, in "
-                              "the host",
-                              TN_UNSUPPORTED);
-    if (given >= rank || given < -static_cast<int64_t>(rank))
-      throw planner.bad_input(0, "has no axis " + std::to_string(given));
-    const int32_t axis = axis_in(planner.attributes(), rank);
-    if (!input[axis].is_constant()) throw planner.bad_input(0, "varies along axis " + std::to_string(axis));
-    if (input[axis].offset <= 0) throw planner.bad_input(0, "has no elements along axis " + std::to_string(axis));
-    tn::Spec output = input.leading(axis);
-    for (int32_t i = axis + 1; i < rank; ++i) output.push_back(input[i]);
-    planner.output(0, output);
-  }
+  static void plan(tn::Planner& planner) { plan_reduction(planner); }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    tn::Tensor input = body.input(0);
-    const int32_t rank = input.spec().rank();
-    int32_t leading = axis_in(attributes, rank);
-    if (leading == 0) {
-      leading = 1;
-    } else if (leading != rank - 1) {  // rows are leading dimensions, so the axis moves to the end
-      std::vector<int32_t> order;
-      for (int32_t i = 0; i < rank; ++i)
-        if (i != leading) order.push_back(i);
-      order.push_back(leading);
-      input = body.transpose(input, order);
-      leading = rank - 1;
-    }
-    int64_t columns = 1;
-    for (int32_t i = leading; i < rank; ++i) columns *= input.spec()[i].offset;
+    const Rows rows = rows_of(attributes, body);
     tn::Program forward;
     const Float x = forward.full();
-    const Row row = {static_cast<double>(columns), attributes};
+    const Row row = {static_cast<double>(rows.columns), attributes};
     forward.output(Formula::per_row(x, row));
     tn::GradientProgram backward(forward);
     backward.output(Formula::gradient(backward, row));
-    body.output(0, body.pointwise(forward, {input}, leading, &backward).front());
+    output_rows(attributes, body, body.pointwise(forward, {rows.input}, rows.leading, &backward).front());
   }
 };
 
@@ -193,8 +250,36 @@ struct LogSumExp : Plain {
   }
 };
 
+// Each step multiplies the first half of a row with the second one, so the derivative, the product of the other
+// elements, is right where elements are 0.
+struct Product {
+  static void describe(tn::LayerDescription& d) {
+    describe_axes(d, "product", "The product along an axis, or of all elements of a sample.");
+  }
+
+  static void plan(tn::Planner& planner) { plan_reduction(planner); }
+
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    const Rows rows = rows_of(attributes, body);
+    tn::Spec shape = rows.input.spec().leading(rows.leading);
+    shape.push_back(rows.columns);
+    tn::Tensor left = rows.input.view(shape);
+    tn::Program multiply;
+    const Float factor = multiply.full();
+    multiply.output(factor * multiply.full());
+    for (int64_t columns = rows.columns; columns > 1; columns -= columns / 2) {
+      const int64_t half = columns / 2;
+      const int32_t axis = rows.leading;
+      const std::vector<tn::Tensor> halves{body.slice(left, axis, 0, half), body.slice(left, axis, half, half)};
+      const tn::Tensor products = body.pointwise(multiply, halves, rows.leading).front();
+      left = columns % 2 == 0 ? products : body.concat({products, body.slice(left, axis, columns - 1, 1)}, axis);
+    }
+    output_rows(attributes, body, left);
+  }
+};
+
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.reductions", "0.1.0", "Sum, mean, extremes, spread and length along an axis", "Apache-2.0");
+  plugin.about("tenon.reductions", "0.1.0", "Sum, product, mean, extremes, spread and length along axes", "Apache-2.0");
   plugin.layer<Reduction<Sum>>();
   plugin.layer<Reduction<Mean>>();
   plugin.layer<Reduction<Max>>();
@@ -203,6 +288,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Reduction<StandardDeviation>>();
   plugin.layer<Reduction<Norm>>();
   plugin.layer<Reduction<LogSumExp>>();
+  plugin.layer<Product>();
 }
 
 }  // namespace

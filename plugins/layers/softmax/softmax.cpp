@@ -1,10 +1,39 @@
-// Softmax, alone or with a fully connected layer before it. SPDX-License-Identifier: Apache-2.0
+// Softmax, alone or with a fully connected layer before it, and its logarithm. SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <tenon/plugin.hpp>
 #include <utility>
 #include <vector>
 
 namespace {
+
+// Declares the output of a layer that has the shape of its input.
+void plan_over_axis(tn::Planner& planner) {
+  const tn::Spec input = planner.input(0);
+  const int64_t given = planner.attributes().has("axis") ? planner.attributes().integer("axis") : -1;
+  if (given >= input.rank() || given <= -input.rank() || given == 0)
+    throw planner.bad_input(0, "has no axis " + std::to_string(given) + " after the samples");
+  planner.elements(0, given == -1 ? input.rank() - 1 : 1);
+  planner.output(0, input);
+}
+
+// Records forward, a program of [rows, classes], over the classes along the axis.
+void lower_over_axis(const tn::Attributes& attributes, tn::Builder& body, const tn::Program& forward,
+                     const tn::GradientProgram& backward) {
+  const tn::Tensor input = body.input(0);
+  const int32_t last = input.spec().rank() - 1;
+  int32_t axis = last;
+  if (attributes.has("axis")) {
+    const auto given = static_cast<int32_t>(attributes.integer("axis"));
+    axis = given < 0 ? given + last + 1 : given;
+  }
+  if (axis == last) return body.output(0, body.pointwise(forward, {input}, last, &backward).front());
+  // The axis changes places with the last dimension, and back.
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i <= last; ++i) order.push_back(i);
+  std::swap(order[static_cast<size_t>(axis)], order.back());
+  const tn::Tensor moved = body.transpose(input, order);
+  body.output(0, body.transpose(body.pointwise(forward, {moved}, last, &backward).front(), order));
+}
 
 struct Softmax {
   static void describe(tn::LayerDescription& d) {
@@ -35,11 +64,7 @@ struct Softmax {
     if (connected) {
       planner.output(0, tn::Spec({input[0], planner.attributes().integer("size")}));
     } else {
-      const int64_t given = planner.attributes().has("axis") ? planner.attributes().integer("axis") : -1;
-      if (given >= input.rank() || given <= -input.rank() || given == 0)
-        throw planner.bad_input(0, "has no axis " + std::to_string(given) + " after the samples");
-      planner.elements(0, given == -1 ? input.rank() - 1 : 1);
-      planner.output(0, input);
+      plan_over_axis(planner);
     }
   }
 
@@ -52,23 +77,6 @@ struct Softmax {
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const tn::Tensor input = body.input(0);
-    const int32_t last = input.spec().rank() - 1;
-    int32_t axis = last;
-    if (attributes.has("axis")) {
-      const auto given = static_cast<int32_t>(attributes.integer("axis"));
-      axis = given < 0 ? given + last + 1 : given;
-    }
-    if (axis == last) return body.output(0, over_rows(body, input));
-    // The axis changes places with the last dimension, and back.
-    std::vector<int32_t> order;
-    for (int32_t i = 0; i <= last; ++i) order.push_back(i);
-    std::swap(order[static_cast<size_t>(axis)], order.back());
-    body.output(0, body.transpose(over_rows(body, body.transpose(input, order)), order));
-  }
-
- private:
-  static tn::Tensor over_rows(tn::Builder& body, const tn::Tensor& input) {
     // x [rows, classes] -> y [rows, classes]; dx = y * (dy - sum over the row of dy * y).
     tn::Program forward;
     const tn::Float x = forward.full();
@@ -79,14 +87,45 @@ struct Softmax {
     const tn::Float y = backward.result();
     const tn::Float dy = backward.result_gradient();
     backward.output(y * (dy - sum_per_row(dy * y)));
+    lower_over_axis(attributes, body, forward, backward);
+  }
+};
 
-    return body.pointwise(forward, {input}, input.spec().rank() - 1, &backward).front();
+struct LogSoftmax {
+  static void describe(tn::LayerDescription& d) {
+    d.type("log_softmax",
+           "The logarithm of the softmax over the last dimension, or over axis: output_j = (x_j - m) - log(sum_k "
+           "exp(x_k - m)), where m is the largest x_k, so that no probability is rounded to 0 before its logarithm. "
+           "(The cost cross_entropy with from_logits does this itself.)");
+    d.input("input", "[samples, ..., classes]");
+    d.output("output", "the shape of the input; at most 0");
+    d.attribute(tn::int_attribute("axis").doc(
+        "the dimension of the classes; negative ones count from the end; the last one when absent"));
+  }
+
+  static void plan(tn::Planner& planner) {
+    if (planner.input(0).rank() < 2) throw planner.bad_input(0, "must be [samples, ..., classes]");
+    plan_over_axis(planner);
+  }
+
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    // x [rows, classes] -> y [rows, classes]; dx = dy - exp(y) * sum over the row of dy.
+    tn::Program forward;
+    const tn::Float x = forward.full();
+    const tn::Float below = x - max_per_row(x);
+    forward.output(below - log(sum_per_row(exp(below))));
+
+    tn::GradientProgram backward(forward);
+    const tn::Float dy = backward.result_gradient();
+    backward.output(dy - exp(backward.result()) * sum_per_row(dy));
+    lower_over_axis(attributes, body, forward, backward);
   }
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.softmax", "0.1.0", "The softmax layer", "Apache-2.0");
+  plugin.about("tenon.softmax", "0.1.0", "Softmax and its logarithm", "Apache-2.0");
   plugin.layer<Softmax>();
+  plugin.layer<LogSoftmax>();
 }
 
 }  // namespace
