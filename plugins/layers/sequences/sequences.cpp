@@ -165,6 +165,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<SequenceReverse>();
   plugin.layer<SequenceSoftmax>();
   add_context(plugin);
+  add_padding(plugin);
 }
 
 }  // namespace

@@ -251,13 +251,19 @@ class Expander {
   Attributes attributes() const { return Attributes(expander_.attributes); }
   uint32_t inputs_count() const { return expander_.inputs_count; }
   Spec spec(uint32_t i) const {
-    if (i >= expander_.inputs_count || expander_.inputs[i] == nullptr)
+    if (!has_input(i))
       throw std::invalid_argument("expand asks for input " + std::to_string(i) + ", which is not there");
     return Spec(*expander_.inputs[i]);
   }
+  // False for an optional input that is not connected.
+  bool has_input(uint32_t i) const { return i < expander_.inputs_count && expander_.inputs[i] != nullptr; }
   tn_ref input(uint32_t i) { return made(expander_.input(expander_.self, i)); }
   // Adds a layer; returns its first output. suffix: appended to its parameter name after a dot; null: none.
   tn_ref layer(const char* type, std::initializer_list<tn_ref> inputs, std::initializer_list<Setting> settings = {},
+               const char* suffix = nullptr) {
+    return layer(type, std::vector<tn_ref>(inputs), std::vector<Setting>(settings), suffix);
+  }
+  tn_ref layer(const char* type, const std::vector<tn_ref>& inputs, const std::vector<Setting>& settings,
                const char* suffix = nullptr) {
     std::vector<const char*> names;
     std::vector<tn_value> values;
@@ -270,7 +276,7 @@ class Expander {
     layer.inputs_count = static_cast<uint32_t>(inputs.size());
     layer.type = type;
     layer.suffix = suffix;
-    layer.inputs = inputs.begin();
+    layer.inputs = inputs.data();
     layer.attributes_count = static_cast<uint32_t>(names.size());
     layer.attribute_names = names.data();
     layer.attribute_values = values.data();

@@ -1,0 +1,130 @@
+// Sequences as dense tensors with a mask, and back. SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "sequences.h"
+
+namespace tenon::sequences {
+
+namespace {
+
+using tn::Float;
+using tn::Int;
+
+// For each row of sequences: begin(sample) + its position, where sample s begins at s * stride and positions from
+// `most` on count as `most`. int64 [rows].
+tn::Tensor places(tn::Builder& body, const tn::Dim& rows, int64_t stride, int64_t most) {
+  tn::Program begin;
+  begin.per_row<Int>();  // gives the grid its rows
+  begin.output(begin.row() * stride);
+  const tn::Tensor begins = body.pointwise(begin, {body.segment(TN_SEGMENT_LENGTH, rows)}).front();
+  tn::Program place;
+  const Int first = place.per_row<Int>();
+  const Int position = place.per_row<Int>();
+  place.output(first + select(position < most, position, Int(most)));
+  return body
+      .pointwise(place, {body.segment(TN_SEGMENT_BROADCAST, begins, rows), body.segment(TN_SEGMENT_POSITION, rows)})
+      .front();
+}
+
+tn::Spec one_level(const tn::Planner& planner, uint32_t port) {
+  tn::Spec spec = ragged_input(planner, port);
+  if (spec.levels() != 1) throw planner.bad_input(port, "has sequences of sequences", TN_UNSUPPORTED);
+  return spec;
+}
+
+// `dim` times `factor`.
+tn::Dim times(tn::Dim dim, int64_t factor) {
+  dim.coefficient *= factor;
+  dim.offset *= factor;
+  if (dim.bound != TN_UNBOUNDED) dim.bound *= factor;
+  return dim;
+}
+
+struct SequencePad {
+  static void describe(tn::LayerDescription& d) {
+    d.type(
+        "sequence_pad",
+        "Sequences as a dense tensor of one length: shorter ones end with zeros, of longer ones the rows from length "
+        "on are left out. The mask tells rows from padding.");
+    d.input("input", "[rows, ...]: sequences");
+    d.output("output", "[samples, length, ...]");
+    d.output("mask", "[samples, length]: 1 for a row, 0 for padding. Without a derivative");
+    d.attribute(tn::int_attribute("length").required().at_least(1).doc("rows of each sample"));
+  }
+
+  static void plan(tn::Planner& planner) {
+    const tn::Spec input = one_level(planner, 0);
+    const int64_t length = planner.attributes().integer("length");
+    if (input.rank() == TN_MAX_RANK) throw planner.bad_input(0, "has too many dimensions for one more");
+    planner.elements(0, 1);
+    tn::Spec output({input.outer(0), length});
+    for (int32_t i = 1; i < input.rank(); ++i) output.push_back(input[i]);
+    planner.output(0, output);
+    planner.output(1, tn::Spec({input.outer(0), length}));
+  }
+
+  // A sample has length + 1 places, of which the last one takes the rows that are left out.
+  static void lower(const tn::Attributes& attributes, tn::Builder& body) {
+    const tn::Tensor input = body.input(0);
+    const tn::Spec shape = input.spec();
+    const int64_t length = attributes.integer("length");
+    const tn::Dim samples = shape.outer(0);
+    const tn::Tensor placed =
+        body.scatter_add(input, places(body, shape[0], length + 1, length), times(samples, length + 1));
+    tn::Spec wide({samples, length + 1});
+    for (int32_t i = 1; i < shape.rank(); ++i) wide.push_back(shape[i]);
+    body.output(0, body.slice(placed.view(wide), 1, 0, length));
+
+    tn::Program compare;
+    const Int rows = compare.per_row<Int>();
+    const Float zero = compare.per_column();  // gives the grid its columns
+    compare.output(select(compare.column() < rows, Float(1.0), zero));
+    const tn::Tensor zeros = body.constant(tn::Spec({length}), std::vector<double>(static_cast<size_t>(length), 0.0));
+    body.output(1, body.pointwise(compare, {body.segment(TN_SEGMENT_LENGTH, shape[0]), zeros}).front());
+  }
+};
+
+struct SequenceUnpad {
+  static void describe(tn::LayerDescription& d) {
+    d.type("sequence_unpad",
+           "The rows of a dense tensor as sequences, without padding: sample i gets as many rows as its sequence of "
+           "\"like\" has. Rows beyond those of the input are 0.");
+    d.input("input", "[samples, length, ...]");
+    d.input("like", "[rows, ...]: the sequences; their values are not read", TN_PORT_ANY);
+    d.output("output", "[rows, ...]: rows as \"like\" has, each as those of the input");
+  }
+
+  static void plan(tn::Planner& planner) {
+    const tn::Spec input = planner.input(0), like = one_level(planner, 1);
+    if (input.rank() < 2 || input.is_ragged() || !input[0].same(like.outer(0)))
+      throw planner.bad_input(0, "must be [samples, length, ...] with the samples of \"like\"");
+    planner.elements(0, 1);
+    tn::Spec output({like[0]});
+    for (int32_t i = 2; i < input.rank(); ++i) output.push_back(input[i]);
+    planner.output(0, output);
+  }
+
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    const tn::Tensor input = body.input(0);
+    const tn::Spec shape = input.spec();
+    const int64_t length = shape[1].offset;
+    const tn::Dim rows = body.input(1).spec()[0];
+    tn::Spec table({times(shape[0], length)});
+    for (int32_t i = 2; i < shape.rank(); ++i) table.push_back(shape[i]);
+    const tn::Tensor read = body.gather(input.view(table), places(body, rows, length, length - 1));
+    tn::Program keep;
+    const Float row = keep.full();
+    keep.output(select(keep.per_row<Int>() < length, row, 0.0));
+    body.output(0, body.pointwise(keep, {read, body.segment(TN_SEGMENT_POSITION, rows)}).front());
+  }
+};
+
+}  // namespace
+
+void add_padding(tn::Plugin& plugin) {
+  plugin.layer<SequencePad>();
+  plugin.layer<SequenceUnpad>();
+}
+
+}  // namespace tenon::sequences
