@@ -151,6 +151,55 @@ TEST(BatchNorm, RefusesBadInput) {
   }
 }
 
+// Of samples of [positions, channels], in groups of neighbouring channels.
+LayerCase group_norm(const std::string& type, const std::vector<int64_t>& shape, size_t groups,
+                     const Attributes& attributes, double epsilon = 1e-5) {
+  LayerCase layer;
+  layer.type = type;
+  layer.attributes = attributes;
+  layer.inputs = {{shape}};
+  layer.output_shape = shape;
+  layer.gradient_rounded = 0.1;  // of equal values, differences of nearly equal numbers by the root of epsilon
+  layer.tolerance = 5e-6;
+  size_t positions = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) positions *= static_cast<size_t>(shape[i]);
+  const auto channels = static_cast<size_t>(shape.back());
+  layer.formula = [=](const FormulaArguments& a) {
+    std::vector<double> y = a.inputs[0];
+    const size_t size = channels / groups;
+    const auto values = static_cast<double>(positions * size);
+    for (size_t first = 0; first < y.size(); first += positions * channels)
+      for (size_t group = 0; group < groups; ++group) {
+        std::vector<size_t> places;
+        for (size_t i = 0; i < positions * channels; ++i)
+          if (i % channels / size == group) places.push_back(first + i);
+        double mean = 0, square = 0;
+        for (const size_t i : places) mean += y[i] / values;
+        for (const size_t i : places) square += (y[i] - mean) * (y[i] - mean) / values;
+        for (const size_t i : places) {
+          y[i] = (y[i] - mean) / std::sqrt(square + epsilon);
+          if (!a.parameters.contains("scale")) continue;
+          y[i] = y[i] * a.parameters.at("scale")[i % channels] + a.parameters.at("shift")[i % channels];
+        }
+      }
+    return y;
+  };
+  return layer;
+}
+TEST(GroupNorm, OfNeighbouringChannels) {
+  EXPECT_GT(check_layer(group_norm("group_norm", {3, 6}, 2, {{"groups", 2}})), 0);
+  EXPECT_GT(check_layer(group_norm("group_norm", {6}, 3, {{"groups", 3}, {"epsilon", 0.5}}, 0.5)), 0);
+  EXPECT_GT(check_layer(group_norm("group_norm", {2, 2, 3}, 1, {{"groups", 1}, {"learnable", false}})), 0);
+}
+TEST(GroupNorm, OnRowsOfSequences) {
+  EXPECT_GT(check_layer(on_rows(group_norm("group_norm", {3, 4}, 2, {{"groups", 2}}), 1)), 0);
+}
+TEST(InstanceNorm, OfEachChannel) {
+  EXPECT_GT(check_layer(group_norm("instance_norm", {5, 3}, 3, {})), 0);
+  EXPECT_GT(check_layer(group_norm("instance_norm", {2, 3, 2}, 2, {{"epsilon", 0.25}, {"learnable", false}}, 0.25)), 0);
+  EXPECT_GT(check_layer(group_norm("instance_norm", {7, 1}, 1, {})), 0);
+}
+
 TEST(RmsNorm, OverTheLastDimension) {
   EXPECT_GT(check_layer(norm(false, {7}, {})), 0);
   EXPECT_GT(check_layer(norm(false, {3, 5}, {{"shift", true}})), 0);
@@ -193,6 +242,10 @@ TEST(Norms, MistakesAreNamed) {
   EXPECT_NE(message("rms_norm", flat, {}).find("[samples]"), std::string::npos);
   EXPECT_NE(message("rms_norm", rows, {{"learnable", false}, {"shift", true}}).find("shift"), std::string::npos);
   EXPECT_NE(message("layer_norm", rows, {{"epsilon", -1.0}}).find("epsilon"), std::string::npos);
+  EXPECT_NE(message("group_norm", flat, {{"groups", 1}}).find("[samples, ..., channels]"), std::string::npos);
+  EXPECT_NE(message("group_norm", rows, {{"groups", 2}}).find("2 groups do not divide"), std::string::npos);
+  EXPECT_NE(message("group_norm", rows, {{"groups", 3}}).find("one number in each of 3 groups"), std::string::npos);
+  EXPECT_NE(message("instance_norm", rows, {}).find("[samples, positions..., channels]"), std::string::npos);
 }
 
 }  // namespace

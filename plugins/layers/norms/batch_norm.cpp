@@ -1,5 +1,5 @@
 // Batch normalisation. SPDX-License-Identifier: Apache-2.0
-#include "batch_norm.h"
+#include "norms.h"
 
 namespace tenon::norms {
 

@@ -1,22 +1,57 @@
 // Normalisations of the features of a sample. SPDX-License-Identifier: Apache-2.0
-#include <tenon/plugin.hpp>
+#include "norms.h"
 
-#include "batch_norm.h"
-
-namespace {
+namespace tenon::norms {
 
 using tn::Float;
 
-// The shape of scale and shift, [features]. Both layers normalise along the last dimension; the other ones are the rows
-// of the grid.
+tn::Tensor normalised_rows(double epsilon, tn::Builder& body, const std::vector<tn::Tensor>& operands,
+                           int32_t leading) {
+  const tn::Spec input = operands[0].spec();
+  const bool learnable = operands.size() > 1;
+  int64_t columns = 1;
+  for (int32_t i = leading; i < input.rank(); ++i) columns *= input[i].offset;
+  const double share = 1 / static_cast<double>(columns);
+
+  // result [rows, columns]; mean and inverse standard deviation [rows], which the gradient reads.
+  tn::Program forward;
+  const Float x = forward.full();
+  const Float mean = sum_per_row(x) * share;
+  const Float centred = x - mean;
+  const Float inverse = 1 / sqrt(sum_per_row(centred * centred) * share + epsilon);
+  const Float unit = centred * inverse;
+  if (learnable) {
+    const Float scale = forward.per_column();
+    forward.output(scale * unit + forward.per_column());
+  } else {
+    forward.output(unit);
+  }
+  forward.output(mean);
+  forward.output(inverse);
+
+  // With u = (x - mean) * inverse and du = scale * dy: dx = inverse * (du - mean(du) - u * mean(du * u)); dscale is
+  // the sum of dy * u over the rows, dshift the sum of dy.
+  tn::GradientProgram backward(forward);
+  const Float again = (backward.input() - backward.result(1)) * backward.result(2);
+  const Float dy = backward.result_gradient();
+  const Float du = learnable ? dy * backward.input(1) : dy;
+  backward.output(backward.result(2) * (du - sum_per_row(du) * share - again * (sum_per_row(du * again) * share)));
+  if (learnable) {
+    backward.output(sum_per_column(dy * again));
+    backward.output(sum_per_column(dy));
+  }
+  return body.pointwise(forward, operands, leading, &backward).front();
+}
+
+namespace {
+
+// The shape of scale and shift, [features]. The layers here normalise along the last dimension; the other ones are the
+// rows of the grid.
 tn::Spec features_of(const tn::Planner& planner) {
   const tn::Spec input = planner.input(0);
   if (input.rank() < 2) throw planner.bad_input(0, "must be [samples, ..., features]");
   return tn::Spec({planner.elements(0, input.rank() - 1)});
 }
-
-// 1 / features: the factor from a sum over a row to its mean.
-double share_of_one(const tn::Tensor& input) { return 1 / static_cast<double>(input.spec().back().offset); }
 
 void describe_ports(tn::LayerDescription& d) {
   d.input("input", "[samples, ..., features]");
@@ -47,41 +82,9 @@ struct LayerNorm {
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const tn::Tensor input = body.input(0);
-    const bool learnable = attributes.flag("learnable");
-    const double share = share_of_one(input);
-
-    // x [rows, features], scale and shift [features] -> result [rows, features]; mean and inverse standard deviation
-    // [rows], which the gradient reads.
-    tn::Program forward;
-    const Float x = forward.full();
-    const Float mean = sum_per_row(x) * share;
-    const Float centred = x - mean;
-    const Float inverse = 1 / sqrt(sum_per_row(centred * centred) * share + attributes.number("epsilon"));
-    const Float unit = centred * inverse;
-    std::vector<tn::Tensor> operands{input};
-    if (learnable) {
-      const Float scale = forward.per_column();
-      forward.output(scale * unit + forward.per_column());
-      operands.insert(operands.end(), {body.parameter(0), body.parameter(1)});
-    } else {
-      forward.output(unit);
-    }
-    forward.output(mean);
-    forward.output(inverse);
-
-    // With u = (x - mean) * inverse and du = scale * dy: dx = inverse * (du - mean(du) - u * mean(du * u)); dscale is
-    // the sum of dy * u over the rows, dshift the sum of dy.
-    tn::GradientProgram backward(forward);
-    const Float again = (backward.input() - backward.result(1)) * backward.result(2);
-    const Float dy = backward.result_gradient();
-    const Float du = learnable ? dy * backward.input(1) : dy;
-    backward.output(backward.result(2) * (du - sum_per_row(du) * share - again * (sum_per_row(du * again) * share)));
-    if (learnable) {
-      backward.output(sum_per_column(dy * again));
-      backward.output(sum_per_column(dy));
-    }
-    body.output(0, body.pointwise(forward, operands, input.spec().rank() - 1, &backward).front());
+    std::vector<tn::Tensor> operands{body.input(0)};
+    if (attributes.flag("learnable")) operands.insert(operands.end(), {body.parameter(0), body.parameter(1)});
+    body.output(0, normalised_rows(attributes.number("epsilon"), body, operands, operands[0].spec().rank() - 1));
   }
 };
 
@@ -112,7 +115,7 @@ struct RmsNorm {
     const tn::Tensor input = body.input(0);
     const bool learnable = attributes.flag("learnable");
     const bool shift = attributes.flag("shift");
-    const double share = share_of_one(input);
+    const double share = 1 / static_cast<double>(input.spec().back().offset);  // from a sum to a mean
 
     // x [rows, features], scale and shift [features] -> result [rows, features]; inverse root mean square [rows], which
     // the gradient reads.
@@ -150,9 +153,12 @@ void describe(tn::Plugin& plugin) {
   plugin.about("tenon.norms", "0.1.0", "Normalisations of the features of a sample", "Apache-2.0");
   plugin.layer<LayerNorm>();
   plugin.layer<RmsNorm>();
-  tenon::norms::add_batch_norm(plugin);
+  add_batch_norm(plugin);
+  add_group_norms(plugin);
 }
 
 }  // namespace
 
-const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }
+}  // namespace tenon::norms
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::norms::describe>(); }
