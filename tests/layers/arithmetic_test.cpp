@@ -98,6 +98,21 @@ TEST(Arithmetic, Broadcasts) {
   EXPECT_GT(check_layer(on_rows(spread("mul", {{3, 4}, {4}}, {3, 4}, first_two(std::multiplies<>())))), 0);
 }
 
+TEST(Expand, RepeatsAsBroadcastingDoes) {
+  using Shape = std::vector<int64_t>;
+  const auto check = [](const Shape& from, const Shape& attribute, const Shape& to) {
+    LayerCase layer = spread("expand", {from}, to, [](const std::vector<double>& x) { return x[0]; });
+    layer.attributes = {{"shape", attribute}};
+    EXPECT_GT(check_layer(layer), 0);
+  };
+  check({3}, {2, 3}, {2, 3});
+  check({2, 1}, {-1, 4}, {2, 4});
+  check({1, 3, 1}, {2, -1, 2}, {2, 3, 2});
+  check({2, 3}, {2, -1}, {2, 3});
+  check({3}, {1, 3}, {1, 3});
+  check({}, {2}, {2});
+}
+
 TEST(Arithmetic, ExtremesAndPowers) {
   const auto maximum = [](double a, double b) { return std::max(a, b); };
   const auto minimum = [](double a, double b) { return std::min(a, b); };
@@ -253,6 +268,13 @@ TEST(Arithmetic, NamesBothShapesWhereTheyDiffer) {
   EXPECT_NE(message("add", {x, x, y}).find("number 2"), std::string::npos);
   EXPECT_NE(message("add", Layers(17, x)).find("at most 16"), std::string::npos);
   EXPECT_NE(message("scale_shift", {z}, {{"learnable", true}}).find("[samples, ..., features]"), std::string::npos);
+  const auto expand = [&](const std::vector<int64_t>& shape) { return message("expand", {x}, {{"shape", shape}}); };
+  EXPECT_NE(expand({2, 3, 5}).find("[samples, 2, 3, 5]"), std::string::npos) << expand({2, 3, 5});
+  EXPECT_NE(expand({2, 3, 5}).find("[samples, 3, 4]"), std::string::npos);
+  for (const auto& shape : {std::vector<int64_t>{4}, {-1, 3, 4}, {}})
+    EXPECT_NE(expand(shape).find("cannot be broadcast"), std::string::npos) << expand(shape);
+  EXPECT_NE(expand({INT64_MAX, 3, 4}).find("too many elements"), std::string::npos);
+  EXPECT_NE(expand({1, 1, 1, 1, 1, 1, 3, 4}).find("more than 7 dimensions"), std::string::npos);
 }
 
 }  // namespace

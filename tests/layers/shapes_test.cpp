@@ -129,6 +129,49 @@ TEST(Shapes, Split) {
   EXPECT_EQ(std::vector<float>(values, values + 12), (std::vector<float>{4, 5, 0, 1, 2, 3, 14, 15, 10, 11, 12, 13}));
 }
 
+TEST(Shapes, SqueezeAndUnsqueeze) {
+  const auto same = [](const FormulaArguments& a) { return a.inputs[0]; };
+  EXPECT_GT(check_layer(shaped("squeeze", {}, {{1, 3, 1}}, {3}, same)), 0);
+  EXPECT_GT(check_layer(shaped("squeeze", {{"axes", Shape{-1}}}, {{1, 3, 1}}, {1, 3}, same)), 0);
+  EXPECT_GT(check_layer(shaped("squeeze", {}, {{2, 3}}, {2, 3}, same)), 0);
+  EXPECT_GT(check_layer(shaped("unsqueeze", {}, {{3, 2}}, {1, 3, 2}, same)), 0);
+  EXPECT_GT(check_layer(shaped("unsqueeze", {{"axis", -2}}, {{3, 2}}, {3, 1, 2}, same)), 0);
+  EXPECT_GT(check_layer(shaped("unsqueeze", {{"axis", -1}}, {{}}, {1}, same)), 0);
+}
+
+// Element j of each of the inputs, [2, 3], one after another: a new dimension at the end.
+TEST(Shapes, Stack) {
+  const auto first = [](const FormulaArguments& a) {
+    Values y;
+    for (size_t i = 0; i < static_cast<size_t>(a.samples); ++i)
+      for (const Values& input : a.inputs) y.insert(y.end(), &input[i * 6], &input[i * 6] + 6);
+    return y;
+  };
+  const auto last = [](const FormulaArguments& a) {
+    Values y;
+    for (size_t i = 0; i < a.inputs[0].size(); ++i)
+      for (const Values& input : a.inputs) y.push_back(input[i]);
+    return y;
+  };
+  EXPECT_GT(check_layer(shaped("stack", {}, {{2, 3}, {2, 3}, {2, 3}}, {3, 2, 3}, first)), 0);
+  EXPECT_GT(check_layer(shaped("stack", {{"axis", -1}}, {{2, 3}, {2, 3}}, {2, 3, 2}, last)), 0);
+  EXPECT_GT(check_layer(shaped("stack", {}, {{}, {}}, {2}, last)), 0);
+}
+
+TEST(Shapes, Unstack) {
+  const auto column = [](size_t number) {
+    return [number](const FormulaArguments& a) {
+      Values y;
+      for (size_t i = number; i < a.inputs[0].size(); i += 2) y.push_back(a.inputs[0][i]);
+      return y;
+    };
+  };
+  LayerCase layer = shaped("unstack", {{"axis", -1}}, {{3, 2}}, {3}, column(0));
+  layer.more_outputs = {{{3}, column(1)}};
+  EXPECT_GT(check_layer(layer), 0);
+  EXPECT_GT(check_layer(shaped("unstack", {}, {{1, 3}}, {3}, [](const auto& a) { return a.inputs[0]; })), 0);
+}
+
 TEST(Shapes, ErrorsNameWhatDoesNotFit) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   const auto data = [&](const char* name, const Shape& shape) {
@@ -162,6 +205,16 @@ TEST(Shapes, ErrorsNameWhatDoesNotFit) {
     EXPECT_NE(message("split", {y}, {{"sizes", sizes}}).find("has 5 elements along axis 2, which are not the sum"),
               std::string::npos);
   EXPECT_NE(message("split", {y}, {{"sizes", Shape{}}}).find("has 0 parts"), std::string::npos);
+  EXPECT_NE(message("squeeze", {x}, {{"axes", Shape{1}}}).find("another length than 1 along axis 1"),
+            std::string::npos);
+  EXPECT_NE(message("squeeze", {x}, {{"axes", Shape{0}}}).find("no axis 0 after the samples"), std::string::npos);
+  for (const int64_t axis : {0, 4, -4})
+    EXPECT_NE(message("unsqueeze", {x}, {{"axis", axis}}).find("no new dimension at axis " + std::to_string(axis)),
+              std::string::npos);
+  EXPECT_NE(message("stack", {x, y}, {}).find("[samples, 3, 4]"), std::string::npos);
+  EXPECT_NE(message("stack", {x, y}, {}).find("[samples, 2, 5]"), std::string::npos);
+  EXPECT_NE(message("stack", {x, x}, {{"axis", 0}}).find("no new dimension at axis 0"), std::string::npos);
+  EXPECT_NE(message("unstack", {x}, {{"axis", 3}}).find("no axis 3"), std::string::npos);
 }
 
 }  // namespace

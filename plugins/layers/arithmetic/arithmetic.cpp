@@ -235,6 +235,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Pair<Pow>>();
   plugin.layer<ScaleShift>();
   add_comparisons(plugin);
+  add_expand(plugin);
 }
 
 }  // namespace

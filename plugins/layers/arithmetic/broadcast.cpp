@@ -54,6 +54,13 @@ tn::Tensor repeated(tn::Builder& body, const tn::Tensor& value, const std::vecto
 
 }  // namespace
 
+tn::Tensor broadcast_to(tn::Builder& body, const tn::Tensor& value, const tn::Spec& shape) {
+  const std::vector<tn::Dim> own = aligned(value.spec(), shape.rank());
+  bool whole = true;
+  for (int32_t i = 1; i < shape.rank(); ++i) whole = whole && !repeats(own[static_cast<size_t>(i)], shape[i]);
+  return whole ? value.view(shape) : repeated(body, value, own, shape, shape.rank());
+}
+
 tn::Spec broadcast_shape(const tn::Planner& planner) {
   tn::Spec result = planner.input(0).as(TN_COMPUTE);
   if (result.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");

@@ -30,7 +30,12 @@ struct Operands {
 };
 Operands broadcast(tn::Builder& body, std::vector<tn::Tensor> inputs);
 
+// `value` written out in a shape to which it can be broadcast.
+tn::Tensor broadcast_to(tn::Builder& body, const tn::Tensor& value, const tn::Spec& shape);
+
 // Adds the layers of comparisons.cpp.
 void add_comparisons(tn::Plugin& plugin);
+// Adds the layer of expand.cpp.
+void add_expand(tn::Plugin& plugin);
 
 }  // namespace tenon::arithmetic

@@ -1,34 +1,10 @@
 // Layers that move elements and compute nothing: reshape, transpose, concat, split, slice.
 // SPDX-License-Identifier: Apache-2.0
-#include <tenon/plugin.hpp>
+#include "axes.h"
+
+namespace tenon::shapes {
 
 namespace {
-
-// The number of dimension `axis` of an input; a negative axis counts from the end. Throws for dimension 0, the samples,
-// and for axes that do not exist.
-int32_t axis_of(const tn::Planner& planner, uint32_t input, int64_t axis) {
-  const int32_t rank = planner.input(input).rank();
-  const int64_t from_start = axis < 0 ? axis + rank : axis;
-  if (from_start < 1 || from_start >= rank)
-    throw planner.bad_input(input, "has no axis " + std::to_string(axis) + " after the samples");
-  return static_cast<int32_t>(from_start);
-}
-// The same without checks.
-int32_t axis_in(const tn::Spec& spec, int64_t axis) {
-  return static_cast<int32_t>(axis < 0 ? axis + spec.rank() : axis);
-}
-
-int64_t length_of(const tn::Planner& planner, uint32_t input, int32_t axis) {
-  const tn::Dim dim = planner.input(input)[axis];
-  if (!dim.is_constant()) throw planner.bad_input(input, "varies along axis " + std::to_string(axis));
-  return dim.offset;
-}
-
-tn::Spec with_length(const tn::Spec& spec, int32_t axis, int64_t length) {
-  tn::Spec result({}, spec.dtype());
-  for (int32_t i = 0; i < spec.rank(); ++i) result.push_back(i == axis ? tn::Dim(length) : spec[i]);
-  return result;
-}
 
 struct Reshape {
   static void describe(tn::LayerDescription& d) {
@@ -233,8 +209,12 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Concat>();
   plugin.layer<Slice>();
   plugin.layer<Split>();
+  add_dimensions(plugin);
+  add_positions(plugin);
 }
 
 }  // namespace
 
-const tn_plugin* tenon_plugin() { return tn::entry<describe>(); }
+}  // namespace tenon::shapes
+
+const tn_plugin* tenon_plugin() { return tn::entry<tenon::shapes::describe>(); }
