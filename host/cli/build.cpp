@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "host/cli/cli.h"
 #include "host/cli/suggest.h"
@@ -221,17 +219,21 @@ void require_samples(const JobReader& reader, int64_t samples) {
 
 Topology::Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open)
     : host_(host), job_(job), reader_(reader), open_(open) {
+  for (const JobLayer& layer : job.layers) by_name_.emplace(layer.name, &layer);
   for (const JobLayer& layer : job.layers)
     if (roles_.find(layer.type) == roles_.end()) roles_.emplace(layer.type, role_of(host, layer.type));
 }
 
 Topology::Output Topology::find(const std::string& name) const {
   const auto layer = [this](const std::string& wanted) {
-    const auto found =
-        std::find_if(job_.layers.begin(), job_.layers.end(), [&](const JobLayer& each) { return each.name == wanted; });
-    return found == job_.layers.end() ? nullptr : &*found;
+    const auto found = by_name_.find(wanted);
+    return found == by_name_.end() ? nullptr : found->second;
   };
   if (const JobLayer* const whole = layer(name)) return {whole, 0, true};
+  if (const auto block = job_.blocks.find(name); block != job_.blocks.end()) {
+    const Output output = find(block->second.output);
+    return {output.layer, output.number, true};
+  }
   const size_t colon = name.rfind(':');
   if (colon == std::string::npos) return {};
   uint32_t number = 0;
@@ -244,6 +246,7 @@ Topology::Output Topology::find(const std::string& name) const {
 std::vector<std::string> Topology::names() const {
   std::vector<std::string> result;
   for (const JobLayer& layer : job_.layers) result.push_back(layer.name);
+  for (const auto& [name, block] : job_.blocks) result.push_back(name);
   return result;
 }
 
@@ -260,7 +263,7 @@ Layer Topology::layer(const std::string& name) {
 Layer Topology::layer(const Output& output, const Place& user) {
   const auto known = made_.find(output.layer->name);
   const Layer made = known != made_.end() ? known->second : made_[output.layer->name] = make(*output.layer);
-  if (output.whole) return made;
+  if (output.whole && output.number == 0) return made;
   try {
     return made.output(output.number);
   } catch (const Error& error) {

@@ -61,7 +61,7 @@ class Topology {
   [[nodiscard]] std::vector<std::string> measured() const;
   // Returns these and the outputs computed from a cost: the library refuses to train if such an output hides its cost.
   [[nodiscard]] std::vector<std::string> trained() const;
-  // Returns the names of all layers of the job.
+  // Returns the names of all layers and blocks of the job.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has_layer(const std::string& name) const { return find(name).layer != nullptr; }
   // Returns the job's layer of this name; null if there is none.
@@ -94,7 +94,7 @@ class Topology {
   struct Output {
     const JobLayer* layer = nullptr;
     uint32_t number = 0;
-    bool whole = false;  // the name is that of the layer, without a number
+    bool whole = false;  // the name is that of the layer or of a block, without a number
   };
 
   [[noreturn]] void rethrow(const Error& error) const;
@@ -115,6 +115,7 @@ class Topology {
   const OpenReader& open_;
   Layers saved_;                       // the outputs of a saved model
   std::map<std::string, Layer> like_;  // layers of that model, by name
+  std::map<std::string, const JobLayer*> by_name_;
   std::map<std::string, Role> roles_;  // by type
   std::map<std::string, Layer> made_;
   std::map<std::string, DataLayer> data_;

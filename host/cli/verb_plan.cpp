@@ -5,6 +5,7 @@
 
 #include "host/cli/build.h"
 #include "host/cli/console.h"
+#include "host/cli/job/listing.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs.h"
@@ -87,13 +88,15 @@ uint64_t state_bytes(const Host& host, const Job& job, const Parameters& paramet
 
 int run_plan(const Arguments& arguments) {
   JobOptions common;
-  bool as_json = false, inference = false;
+  bool as_json = false, inference = false, list = false;
   Options options("plan", {"JOB.toml"},
                   "Shows the calls that training the job would make, which layers were fused into one call, and the\n"
                   "bytes it takes. Nothing is trained.");
   namespace po = boost::program_options;
   options.list.add_options()("json", po::bool_switch(&as_json), "print JSON, as docs/plan.md describes it")(
-      "inference", po::bool_switch(&inference), "plan the computation of the outputs instead, without training");
+      "inference", po::bool_switch(&inference), "plan the computation of the outputs instead, without training")(
+      "layers", po::bool_switch(&list),
+      "show the layers instead: what includes and blocks expand to, shapes, parameters, and the place of each");
   common.add_to(options);
   if (!options.parse(arguments)) return kDone;
   const Job job = common.load(options, options.operand(0));
@@ -103,6 +106,14 @@ int run_plan(const Arguments& arguments) {
   Topology topology(host, job, reader, open);
   const Layers outputs = topology.layers(topology.outputs());
   const Parameters parameters = host.declare(outputs);
+  if (list) {
+    const json listing = list_layers(job, reader, topology, parameters);
+    if (as_json)
+      std::cout << listing.dump(2) << "\n";
+    else
+      print_layers(listing);
+    return kDone;
+  }
   MachineOptions wanted;
   wanted.max_samples = open.batch;
   wanted.training = !inference;

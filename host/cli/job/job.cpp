@@ -2,15 +2,13 @@
 #include "host/cli/job/job.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <system_error>
 
 #include "host/cli/cli.h"
+#include "host/cli/job/expand.h"
+#include "host/cli/job/include.h"
 #include "host/cli/job/toml_tree.h"
 #include "host/cli/suggest.h"
 
@@ -22,7 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostPrefetch = 4096;
 constexpr int64_t kMostKept = 1'000'000;  // checkpoints
-constexpr size_t kLargestJob = 4 << 20;   // bytes; far more than any job has
 
 JobType type_of(Section& section) {
   JobType result;
@@ -33,10 +30,9 @@ JobType type_of(Section& section) {
   return result;
 }
 
-JobLayer layer_of(const toml::table& table) {
-  const Place place = place_of(table);
-  const auto given = table["name"].value_exact<std::string>();
-  Section section(table, given ? "layer \"" + *given + "\"" : "[[layer]]", place);
+JobLayer layer_of(const Node& table) {
+  const std::string* const given = table.text("name");
+  Section section(table, given != nullptr ? "layer \"" + *given + "\"" : "[[layer]]");
   JobLayer result;
   const auto name = section.string("name");
   if (!name) section.missing("name");
@@ -44,45 +40,44 @@ JobLayer layer_of(const toml::table& table) {
   const auto inputs = section.strings("inputs");
   if (inputs) {
     result.inputs = *inputs;
-    result.inputs_place = place_of(*section.find("inputs"));
+    result.inputs_place = section.find("inputs")->place;
   }
   static_cast<JobType&>(result) = type_of(section);
   section.take_attributes(result);
   return result;
 }
 
-std::vector<JobLayer> layers_of(Section& top) {
+// names: the names that are taken, and where.
+std::vector<JobLayer> layers_of(Section& top, std::map<std::string, Place> names) {
   std::vector<JobLayer> result;
-  const toml::node* node = top.find("layer");
+  const Node* node = top.find("layer");
   if (node == nullptr) {
     top.finish();  // reports a misspelt key first
     top.missing("layer");
   }
-  if (!node->is_array_of_tables()) top.wrong("layer", *node, "[[layer]] tables");
-  for (const toml::node& entry : *node->as_array()) {
-    JobLayer layer = layer_of(*entry.as_table());
-    for (const JobLayer& other : result)
-      if (other.name == layer.name)
-        top.fail(layer.place, "layer \"" + layer.name + "\": the name is taken; see " + other.place);
+  if (!node->is_list_of_tables()) top.wrong("layer", *node, "[[layer]] tables");
+  for (const Node& entry : *node->get<Node::List>()) {
+    JobLayer layer = layer_of(entry);
+    const auto [other, added] = names.emplace(layer.name, layer.place);
+    if (!added) top.fail(layer.place, "layer \"" + layer.name + "\": the name is taken; see " + other->second);
     result.push_back(std::move(layer));
   }
   return result;
 }
 
-JobSlot slot_of(const std::string& name, const toml::node& node, const std::string& what) {
+JobSlot slot_of(const std::string& name, const Node& node, const std::string& what) {
   JobSlot result;
-  result.place = place_of(node);
+  result.place = node.place;
   result.slot = result.layer = name;
-  if (const auto layer = node.value_exact<std::string>(); layer && !layer->empty()) {
+  if (const auto* layer = node.get<std::string>(); layer != nullptr && !layer->empty()) {
     result.layer = *layer;
     return result;
   }
   const std::string who = what + ": slot \"" + name + "\"";
-  const toml::table* table = node.as_table();
-  if (table == nullptr)
+  if (!node.is_table())
     throw Failure(kBadConfig,
                   result.place + ": " + who + ": expected the name of a data layer, or a table, got " + kind_of(node));
-  Section section(*table, who, result.place);
+  Section section(node, who);
   result.layer = section.string("layer").value_or(name);
   result.scale = section.number("scale").value_or(1);
   result.offset = section.number("offset").value_or(0);
@@ -94,10 +89,10 @@ JobSlot slot_of(const std::string& name, const toml::node& node, const std::stri
 }
 
 void read_slots(Section& section, const std::string& what, JobReader& to) {
-  const toml::table* slots = section.table("slots");
+  const Node* slots = section.table("slots");
   if (slots == nullptr) return;
-  for (const auto& [key, value] : *slots) {
-    JobSlot slot = slot_of(std::string(key.str()), value, what);
+  for (const auto& [key, value] : *slots->get<Node::Members>()) {
+    JobSlot slot = slot_of(key, value, what);
     for (const JobSlot& other : to.slots)
       if (other.layer == slot.layer)
         section.fail(slot.place, "slots \"" + other.slot + "\" and \"" + slot.slot + "\" feed the same data layer \"" +
@@ -108,40 +103,38 @@ void read_slots(Section& section, const std::string& what, JobReader& to) {
 
 // Reads the key "choose": a list of slots, or a table of slots and their new names.
 void read_choice(Section& section, JobSource& to) {
-  const toml::node* node = section.find("choose");
+  const Node* node = section.find("choose");
   if (node == nullptr) return;
-  const toml::table* table = node->as_table();
-  if (table == nullptr) {
+  const auto* renames = node->get<Node::Members>();
+  if (renames == nullptr) {
     const std::vector<std::string> slots = *section.strings("choose");
     for (const std::string& slot : slots) to.choose.emplace_back(slot, slot);
   } else {
-    for (const auto& [slot, name] : *table) {
-      const auto given = name.value_exact<std::string>();
-      if (!given || given->empty()) section.wrong("choose." + std::string(slot.str()), name, "a new name for the slot");
-      to.choose.emplace_back(std::string(slot.str()), *given);
+    for (const auto& [slot, name] : *renames) {
+      const auto* given = name.get<std::string>();
+      if (given == nullptr || given->empty()) section.wrong("choose." + slot, name, "a new name for the slot");
+      to.choose.emplace_back(slot, *given);
     }
   }
   if (to.choose.empty()) section.wrong("choose", *node, "at least one slot");
 }
 
 void read_parts(Section& section, const std::string& what, JobReader& to) {
-  const toml::node* node = section.find("part");
+  const Node* node = section.find("part");
   const auto join = section.string("join");
   if (node == nullptr) {
     if (join) section.fail(section.place(), "key \"join\" is for a reader with [[reader." + to.name + ".part]] tables");
     return;
   }
-  if (!node->is_array_of_tables() || node->as_array()->empty())
-    section.wrong("part", *node, "[[reader." + to.name + ".part]] tables");
+  if (!node->is_list_of_tables()) section.wrong("part", *node, "[[reader." + to.name + ".part]] tables");
   to.join = join.value_or("chain");
   if (to.join != "chain" && to.join != "interleave" && to.join != "compose")
     section.wrong("join", *section.find("join"), "\"chain\", \"interleave\" or \"compose\"");
-  for (const toml::node& entry : *node->as_array()) {
-    const toml::table& table = *entry.as_table();
-    Section part(table, what + ": part " + std::to_string(to.parts.size() + 1), place_of(table));
+  for (const Node& table : *node->get<Node::List>()) {
+    Section part(table, what + ": part " + std::to_string(to.parts.size() + 1));
     for (const char* key : kReaderKeys)
-      if (const toml::node* misplaced = table.get(key))
-        part.fail(place_of(*misplaced),
+      if (const Node* misplaced = table.find(key))
+        part.fail(misplaced->place,
                   std::string("key \"") + key + "\" applies to the whole reader: it belongs to " + what);
     JobSource source;
     read_choice(part, source);
@@ -152,9 +145,9 @@ void read_parts(Section& section, const std::string& what, JobReader& to) {
 }
 
 void read_bucket(Section& section, const std::string& what, JobReader& to) {
-  const toml::table* table = section.table("bucket");
+  const Node* table = section.table("bucket");
   if (table == nullptr) return;
-  Section bucket(*table, what + ": bucket", place_of(*table));
+  Section bucket(*table, what + ": bucket");
   JobBucket result;
   const auto slot = bucket.string("slot");
   const auto window = bucket.integer("window", 1, INT64_MAX);
@@ -168,28 +161,28 @@ void read_bucket(Section& section, const std::string& what, JobReader& to) {
 }
 
 void read_order(Section& section, JobReader& to) {
-  if (const toml::node* shuffle = section.find("shuffle"); shuffle != nullptr) {
-    if (shuffle->is_boolean()) {
+  if (const Node* shuffle = section.find("shuffle"); shuffle != nullptr) {
+    if (shuffle->get<bool>() != nullptr) {
       to.shuffle = *section.boolean("shuffle");
-    } else if (shuffle->is_integer()) {
+    } else if (shuffle->get<int64_t>() != nullptr) {
       to.shuffle_buffer = *section.integer("shuffle", 1, INT64_MAX);
       to.shuffle = true;
     } else {
       section.wrong("shuffle", *shuffle, "true, false, or the samples of a buffer");
     }
   }
-  const toml::node* shard = section.find("shard");
+  const Node* shard = section.find("shard");
   if (shard != nullptr && section.find("shards") == nullptr)
-    section.fail(place_of(*shard), "key \"shard\" needs key \"shards\", which is missing");
+    section.fail(shard->place, "key \"shard\" needs key \"shards\", which is missing");
   constexpr int64_t kMostShards = UINT32_MAX;
   to.shards = section.integer("shards", 1, kMostShards).value_or(1);
   to.shard = section.integer("shard", 0, to.shards - 1).value_or(0);
   to.first_n = section.integer("first_n", 1, INT64_MAX);
 }
 
-JobReader reader_of(const std::string& name, const toml::table& table, const JobReader* fallback) {
+JobReader reader_of(const std::string& name, const Node& table, const JobReader* fallback) {
   const std::string what = "[reader." + name + "]";
-  Section section(table, what, place_of(table));
+  Section section(table, what);
   JobReader result;
   result.name = name;
   read_order(section, result);
@@ -201,7 +194,7 @@ JobReader reader_of(const std::string& name, const toml::table& table, const Job
     section.fail(section.place(), "keys \"bucket\" and \"drop_last\" exclude each other");
   read_choice(section, result);
   read_slots(section, what, result);
-  if (table.get("slots") == nullptr && fallback != nullptr) {
+  if (table.find("slots") == nullptr && fallback != nullptr) {
     result.slots = fallback->slots;
     result.own_slots = false;
   }
@@ -232,32 +225,31 @@ void check_scales(const Job& job) {
 }
 
 void read_readers(Section& top, Job& job) {
-  const toml::table* readers = top.table("reader");
+  const Node* readers = top.table("reader");
   if (readers == nullptr) return;
-  Section section(*readers, "[reader]", place_of(*readers));
-  if (const toml::table* table = section.table("train")) job.train = reader_of("train", *table, nullptr);
-  if (const toml::table* table = section.table("test"))
+  Section section(*readers, "[reader]");
+  if (const Node* table = section.table("train")) job.train = reader_of("train", *table, nullptr);
+  if (const Node* table = section.table("test"))
     job.test = reader_of("test", *table, job.train ? &*job.train : nullptr);
   section.finish();
   check_scales(job);
 }
 
 void read_updater(Section& top, Job& job) {
-  const toml::table* table = top.table("updater");
+  const Node* table = top.table("updater");
   if (table == nullptr) return;
-  Section section(*table, "[updater]", place_of(*table));
+  Section section(*table, "[updater]");
   JobType updater = type_of(section);
   section.take_attributes(updater);
   job.updater = std::move(updater);
 }
 
 void read_updater_groups(Section& top, Job& job) {
-  const toml::node* node = top.find("updater_group");
+  const Node* node = top.find("updater_group");
   if (node == nullptr) return;
-  if (!node->is_array_of_tables()) top.wrong("updater_group", *node, "[[updater_group]] tables");
-  for (const toml::node& entry : *node->as_array()) {
-    const toml::table& table = *entry.as_table();
-    Section section(table, group_name(job.updater_groups.size()), place_of(table));
+  if (!node->is_list_of_tables()) top.wrong("updater_group", *node, "[[updater_group]] tables");
+  for (const Node& table : *node->get<Node::List>()) {
+    Section section(table, group_name(job.updater_groups.size()));
     JobUpdaterGroup group;
     const auto parameters = section.strings("parameters");
     if (!parameters) section.missing("parameters");
@@ -277,9 +269,9 @@ std::string relative_to(const std::string& directory, const std::string& path) {
 constexpr double kLeastSeconds = 0.1;
 
 void read_checkpoint(Section& top, Job& job) {
-  const toml::table* table = top.table("checkpoint");
+  const Node* table = top.table("checkpoint");
   if (table == nullptr) return;
-  Section section(*table, "[checkpoint]", place_of(*table));
+  Section section(*table, "[checkpoint]");
   JobCheckpoint result;
   result.place = section.place();
   const auto folder = section.string("folder");
@@ -307,9 +299,9 @@ void read_checkpoint(Section& top, Job& job) {
 }
 
 void read_early_stop(Section& top, Job& job) {
-  const toml::table* table = top.table("early_stop");
+  const Node* table = top.table("early_stop");
   if (table == nullptr) return;
-  Section section(*table, "[early_stop]", place_of(*table));
+  Section section(*table, "[early_stop]");
   JobEarlyStop result;
   result.place = section.place();
   result.metric = section.string("metric").value_or(result.metric);
@@ -331,9 +323,9 @@ void read_early_stop(Section& top, Job& job) {
 }
 
 void read_average(Section& top, Job& job) {
-  const toml::table* table = top.table("average");
+  const Node* table = top.table("average");
   if (table == nullptr) return;
-  Section section(*table, "[average]", place_of(*table));
+  Section section(*table, "[average]");
   JobAverage result;
   result.place = section.place();
   const auto decay = section.number("decay");
@@ -351,20 +343,20 @@ void read_average(Section& top, Job& job) {
 
 // Reads the key "init": a path, or a table with the key "file".
 void read_init(Section& top, Job& job) {
-  const toml::node* node = top.find("init");
+  const Node* node = top.find("init");
   if (node == nullptr) return;
   JobInit result;
-  result.place = place_of(*node);
+  result.place = node->place;
   std::optional<std::string> file;
-  if (const toml::table* table = node->as_table()) {
-    Section section(*table, "[init]", result.place);
+  if (node->is_table()) {
+    Section section(*node, "[init]");
     file = section.string("file");
     result.skip = section.strings("skip").value_or(std::vector<std::string>());
-    if (const toml::table* renames = section.table("rename")) {
-      for (const auto& [from, to] : *renames) {
-        const auto given = to.value_exact<std::string>();
-        if (!given || given->empty()) section.wrong("rename." + std::string(from.str()), to, "a name of the job");
-        result.rename.emplace_back(std::string(from.str()), *given);
+    if (const Node* renames = section.table("rename")) {
+      for (const auto& [from, to] : *renames->get<Node::Members>()) {
+        const auto* given = to.get<std::string>();
+        if (given == nullptr || given->empty()) section.wrong("rename." + from, to, "a name of the job");
+        result.rename.emplace_back(from, *given);
       }
     }
     section.finish();
@@ -379,13 +371,21 @@ void read_init(Section& top, Job& job) {
 }  // namespace
 
 Job parse_job(std::string_view text, const std::string& path, const std::vector<std::string>& sets) {
-  toml::table tree = parse_toml(text, path);
-  for (const std::string& argument : sets) apply_set(tree, argument);
+  Node tree = parse_with_includes(text, path);
+  std::vector<std::string> later;  // for layers of blocks
+  for (const std::string& argument : sets) {
+    if (names_unknown_layer(tree, argument))
+      later.push_back(argument);
+    else
+      apply_set(tree, argument);
+  }
   Job job;
+  job.blocks = expand_blocks(tree);
+  for (const std::string& argument : later) apply_set(tree, argument);
   job.path = path;
   job.directory = fs::path(path).parent_path().string();
   if (job.directory.empty()) job.directory = ".";
-  Section top(tree, "", path);
+  Section top(tree, "");
   job.passes = top.integer("passes", 1, INT64_MAX).value_or(1);
   job.pass_batches = top.integer("pass_batches", 1, INT64_MAX).value_or(0);
   const auto test_every = top.integer("test_every", 1, INT64_MAX);
@@ -395,7 +395,7 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   if (const auto save = top.string("save")) job.save = relative_to(job.directory, *save);
   if (const auto outputs = top.strings("outputs")) {
     job.outputs = *outputs;
-    job.outputs_place = place_of(*tree.get("outputs"));
+    job.outputs_place = tree.find("outputs")->place;
     if (job.outputs.empty()) top.fail(job.outputs_place, "key \"outputs\": the list is empty");
   }
   if (const auto frozen = top.strings("immutable_parameters")) job.immutable_parameters = *frozen;
@@ -408,28 +408,15 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   // Early stopping watches the test data, if there are any.
   job.test_every = test_every.value_or(job.early_stop && job.test ? 1 : 0);
   read_init(top, job);
-  job.layers = layers_of(top);
+  std::map<std::string, Place> taken;
+  for (const auto& [name, block] : job.blocks) taken.emplace(name, block.place);
+  job.layers = layers_of(top, std::move(taken));
   top.finish();
   return job;
 }
 
 Job load_job(const std::string& path, const std::vector<std::string>& sets) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  const auto io_failure = [&path](const char* verb) {
-    const int code = errno;
-    const std::string reason = code == 0 ? "" : ": " + std::generic_category().message(code);
-    return Failure(code == ENOENT || code == ENOTDIR ? kNotFound : kIo,
-                   std::string("cannot ") + verb + " the job file \"" + path + "\"" + reason);
-  };
-  if (!file) throw io_failure("open");
-  std::string text(kLargestJob + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof())) throw io_failure("read");
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kLargestJob)
-    throw Failure(kBadConfig, path + ": larger than " + std::to_string(kLargestJob) + " bytes; this is not a job file");
-  return parse_job(text, path, sets);
+  return parse_job(read_job_file(path), path, sets);
 }
 
 }  // namespace tenon::cli

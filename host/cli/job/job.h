@@ -10,10 +10,9 @@
 #include <tenon/tenon.hpp>
 #include <vector>
 
-namespace tenon::cli {
+#include "host/cli/job/node.h"
 
-// The place of a value, for messages: "mlp.toml:12" or "--set layer.hidden.size=64".
-using Place = std::string;
+namespace tenon::cli {
 
 // A type and its attributes.
 struct JobType {
@@ -29,6 +28,12 @@ struct JobLayer : JobType {
   std::string name;
   std::vector<std::string> inputs;
   Place inputs_place;
+};
+
+// A layer of type "block", or one of its repetitions, after its expansion: another name of its output.
+struct JobBlock {
+  Place place;
+  std::string output;  // a layer, or a block again
 };
 
 // A slot and the data layer that it feeds. Integers become scale * x + offset at a float port.
@@ -130,6 +135,7 @@ struct Job {
   Place outputs_place;
   std::vector<std::string> immutable_parameters;  // training does not change them
   std::vector<JobLayer> layers;
+  std::map<std::string, JobBlock> blocks;  // by name
   std::optional<JobReader> train, test;
   std::optional<JobType> updater;
   std::vector<JobUpdaterGroup> updater_groups;

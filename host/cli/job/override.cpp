@@ -22,29 +22,31 @@ bool is_word(const std::string& text) {
 class Override {
  public:
   explicit Override(std::string argument) : argument_(std::move(argument)), table_(parse()) {
-    toml::table* table = &table_;
-    while (true) {
-      if (table->size() != 1) fail("expected one key and one value");
-      const auto entry = table->begin();
-      path_.emplace_back(entry->first.str());
-      if (path_.back().empty()) fail("a part of the key is empty");
-      nodes_.push_back(&entry->second);
-      toml::table* inner = nodes_.back()->as_table();
-      if (inner == nullptr || inner->is_inline()) break;  // an inline table is a value
-      table = inner;
-    }
+    const Node* table = &table_;
+    do {  // an inline table is a value
+      const auto& members = *table->get<Node::Members>();
+      if (members.size() != 1) fail("expected one key and one value");
+      const auto& [key, value] = *members.begin();
+      if (key.empty()) fail("a part of the key is empty");
+      path_.push_back(key);
+      nodes_.push_back(table = &value);
+    } while (table->is_table() && !table->is_inline);
   }
 
-  void apply(toml::table& job) {
+  void apply(Node& job) const {
     size_t depth = 0;
-    toml::table* target = section(job, depth);
-    for (; depth + 1 < path_.size() && target->get(path_[depth]) != nullptr; ++depth) {
-      toml::table* inner = target->get(path_[depth])->as_table();
-      if (inner == nullptr) fail("\"" + joined(depth + 1) + "\" is not a table");
-      target = inner;
+    Node* target = section(job, depth);
+    for (; depth + 1 < path_.size() && target->find(path_[depth]) != nullptr; ++depth) {
+      target = target->find(path_[depth]);
+      if (!target->is_table()) fail("\"" + joined(depth + 1) + "\" is not a table");
     }
-    // Moved, not copied: a copy loses its place in the source.
-    nodes_[depth]->visit([&](auto& value) { target->insert_or_assign(path_[depth], std::move(value)); });
+    target->get<Node::Members>()->insert_or_assign(path_[depth], *nodes_[depth]);
+  }
+
+  // Whether it is for a layer that the job lacks.
+  [[nodiscard]] bool lacks_layer(const Node& job) const {
+    std::vector<std::string> known;
+    return path_[0] == "layer" && path_.size() > 2 && layer(job, known) == nullptr;
   }
 
  private:
@@ -59,7 +61,7 @@ class Override {
   }
 
   // Parses KEY=VALUE as TOML; a bare word counts as a text, because most shells remove quotes.
-  [[nodiscard]] toml::table parse() const {
+  [[nodiscard]] Node parse() const {
     const size_t equals = argument_.find('=');
     if (equals == std::string::npos || equals == 0) fail("expected key=value");
     if (argument_.find('\n') < equals) fail("expected key=value");
@@ -77,55 +79,58 @@ class Override {
   }
 
   // Returns the table that holds the first part after the section's name; sets `depth` to the index of that part.
-  toml::table* section(toml::table& job, size_t& depth) const {
+  Node* section(Node& job, size_t& depth) const {
     if (path_[0] == "layer") {
       depth = 2;
-      return layer(job);
+      if (path_.size() < 3) fail("expected layer.<name>.<key>=value");
+      std::vector<std::string> known;
+      if (const Node* const found = layer(job, known)) return const_cast<Node*>(found);
+      fail("the job has no layer \"" + path_[1] + "\"" + suggestion(path_[1], known));
     }
     if (path_[0] == "updater_group") fail("updater groups cannot be changed by --set; change the job");
     const bool may_be_new = path_[0] == "checkpoint" || path_[0] == "early_stop" || path_[0] == "average";
-    if (may_be_new && !job.contains(path_[0])) return &job;
+    if (may_be_new && job.find(path_[0]) == nullptr) return &job;
     const size_t length = path_[0] == "reader" ? 2 : 1;
     if (path_[0] == "reader" && path_.size() < 3) fail("expected reader.<name>.<key>=value");
-    toml::table* table = &job;
+    Node* table = &job;
     if (path_.size() == 1) return table;
     for (; depth < length; ++depth) {
-      toml::node* next = table->get(path_[depth]);
+      Node* const next = table->find(path_[depth]);
       if (next == nullptr || !next->is_table()) {
         std::vector<std::string> known;
-        for (const auto& [key, node] : *table)
-          if (node.is_table() || key == "layer") known.emplace_back(key.str());
+        for (const auto& [key, node] : *table->get<Node::Members>())
+          if (node.is_table() || key == "layer") known.push_back(key);
         fail("the job has no table \"" + joined(depth + 1) + "\"" + suggestion(path_[depth], known));
       }
-      table = next->as_table();
+      table = next;
     }
     return table;
   }
 
-  toml::table* layer(toml::table& job) const {
-    if (path_.size() < 3) fail("expected layer.<name>.<key>=value");
-    std::vector<std::string> known;
-    if (toml::array* layers = job["layer"].as_array()) {
-      for (toml::node& node : *layers) {
-        toml::table* table = node.as_table();
-        if (table == nullptr) continue;
-        const auto name = (*table)["name"].value_exact<std::string>();
-        if (!name) continue;
-        if (*name == path_[1]) return table;
-        known.push_back(*name);
-      }
+  // Returns the layer that the path names; null, and the names of all others, if there is none.
+  [[nodiscard]] const Node* layer(const Node& job, std::vector<std::string>& known) const {
+    const Node* const layers = job.find("layer");
+    const auto* list = layers == nullptr ? nullptr : layers->get<Node::List>();
+    if (list == nullptr) return nullptr;
+    for (const Node& table : *list) {
+      const std::string* const name = table.text("name");
+      if (name == nullptr) continue;
+      if (*name == path_[1]) return &table;
+      known.push_back(*name);
     }
-    fail("the job has no layer \"" + path_[1] + "\"" + suggestion(path_[1], known));
+    return nullptr;
   }
 
   std::string argument_;
-  toml::table table_;
+  Node table_;
   std::vector<std::string> path_;
-  std::vector<toml::node*> nodes_;  // the node of each part of the path
+  std::vector<const Node*> nodes_;  // the node of each part of the path
 };
 
 }  // namespace
 
-void apply_set(toml::table& job, const std::string& argument) { Override(argument).apply(job); }
+void apply_set(Node& job, const std::string& argument) { Override(argument).apply(job); }
+
+bool names_unknown_layer(const Node& job, const std::string& argument) { return Override(argument).lacks_layer(job); }
 
 }  // namespace tenon::cli

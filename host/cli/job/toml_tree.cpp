@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/cli/cli.h"
+#include "host/cli/job/toml.h"
 #include "host/cli/suggest.h"
 
 namespace tenon::cli {
@@ -20,27 +21,50 @@ Place place_from(const toml::source_region& region) {
   return place_from(region.path ? *region.path : std::string(), region.begin.line);
 }
 
-// Returns the values of an array if all of them are of type Element.
+Node node_of(const toml::node& from) {
+  Node result;
+  result.place = place_from(from.source());
+  from.visit([&](const auto& value) {
+    using Kind = std::decay_t<decltype(value)>;
+    if constexpr (toml::is_table<Kind>) {
+      auto& members = result.value.emplace<Node::Members>();
+      for (const auto& [key, each] : value) members.emplace(std::string(key.str()), node_of(each));
+      result.is_inline = value.is_inline();
+    } else if constexpr (toml::is_array<Kind>) {
+      auto& list = result.value.emplace<Node::List>();
+      for (const toml::node& each : value) list.push_back(node_of(each));
+    } else if constexpr (toml::is_string<Kind> || toml::is_integer<Kind> || toml::is_floating_point<Kind> ||
+                         toml::is_boolean<Kind>) {
+      result.value = value.get();
+    } else {
+      result.value = Node::Moment();
+    }
+  });
+  return result;
+}
+
+// Returns the values of a list if all of them are of type Element.
 template <typename Element>
-std::optional<std::vector<Element>> all(const toml::array& array) {
+std::optional<std::vector<Element>> all(const Node::List& list) {
   std::vector<Element> result;
-  for (const toml::node& entry : array) {
-    const auto value = entry.value_exact<Element>();
-    if (!value) return std::nullopt;
+  for (const Node& entry : list) {
+    const auto* value = entry.get<Element>();
+    if (value == nullptr) return std::nullopt;
     result.push_back(*value);
   }
   return result;
 }
 
-std::optional<double> number_of(const toml::node& node) {
-  if (const auto integer = node.value_exact<int64_t>()) return static_cast<double>(*integer);
-  return node.value_exact<double>();
+std::optional<double> number_of(const Node& node) {
+  if (const auto* integer = node.get<int64_t>()) return static_cast<double>(*integer);
+  if (const auto* number = node.get<double>()) return *number;
+  return std::nullopt;
 }
 
-// Returns the numbers of an array as floats, also if integers and floats are mixed.
-std::optional<std::vector<double>> all_numbers(const toml::array& array) {
+// Returns the numbers of a list as floats, also if integers and floats are mixed.
+std::optional<std::vector<double>> all_numbers(const Node::List& list) {
   std::vector<double> result;
-  for (const toml::node& entry : array) {
+  for (const Node& entry : list) {
     const auto number = number_of(entry);
     if (!number) return std::nullopt;
     result.push_back(*number);
@@ -48,16 +72,16 @@ std::optional<std::vector<double>> all_numbers(const toml::array& array) {
   return result;
 }
 
-std::optional<Value> value_of(const toml::node& node) {
-  if (const auto text = node.value_exact<std::string>()) return Value(*text);
-  if (const auto flag = node.value_exact<bool>()) return Value(*flag);
-  if (const auto integer = node.value_exact<int64_t>()) return Value(*integer);
-  if (const auto number = node.value_exact<double>()) return Value(*number);
-  const toml::array* array = node.as_array();
-  if (array == nullptr) return std::nullopt;
-  if (auto integers = all<int64_t>(*array)) return Value(std::move(*integers));
-  if (auto numbers = all_numbers(*array)) return Value(std::move(*numbers));
-  if (auto texts = all<std::string>(*array)) return Value(std::move(*texts));
+std::optional<Value> value_of(const Node& node) {
+  if (const auto* text = node.get<std::string>()) return Value(*text);
+  if (const auto* flag = node.get<bool>()) return Value(*flag);
+  if (const auto* integer = node.get<int64_t>()) return Value(*integer);
+  if (const auto* number = node.get<double>()) return Value(*number);
+  const auto* list = node.get<Node::List>();
+  if (list == nullptr) return std::nullopt;
+  if (auto integers = all<int64_t>(*list)) return Value(std::move(*integers));
+  if (auto numbers = all_numbers(*list)) return Value(std::move(*numbers));
+  if (auto texts = all<std::string>(*list)) return Value(std::move(*texts));
   return std::nullopt;
 }
 
@@ -145,76 +169,67 @@ void check_characters(std::string_view text, const std::string& path) {
 
 }  // namespace
 
-Place place_of(const toml::node& node) { return place_from(node.source()); }
-
-std::string kind_of(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      return "a list";
-    case toml::node_type::string:
-      return "the text \"" + shortened(*node.value<std::string>(), 90) + "\"";
-    case toml::node_type::integer:
-      return "the integer " + std::to_string(*node.value<int64_t>());
-    case toml::node_type::floating_point:
-      return "a number with a fraction";
-    case toml::node_type::boolean:
-      return *node.value<bool>() ? "true" : "false";
-    default:
-      return "a date or time";
-  }
+std::string kind_of(const Node& node) {
+  if (node.is_table()) return "a table";
+  if (node.get<Node::List>() != nullptr) return "a list";
+  if (const auto* text = node.get<std::string>()) return "the text \"" + shortened(*text, 90) + "\"";
+  if (const auto* integer = node.get<int64_t>()) return "the integer " + std::to_string(*integer);
+  if (node.get<double>() != nullptr) return "a number with a fraction";
+  if (const auto* flag = node.get<bool>()) return *flag ? "true" : "false";
+  return "a date or time";
 }
 
-toml::table parse_toml(std::string_view text, const std::string& path) {
+Node parse_toml(std::string_view text, const std::string& path) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   check_characters(text, path);
-  return parse_any(text, path);
+  Node result = node_of(parse_any(text, path));
+  result.place = path;
+  return result;
 }
 
 void Section::fail(const Place& place, const std::string& message) const {
   throw Failure(kBadConfig, place + ": " + (what_.empty() ? "" : what_ + ": ") + message);
 }
 
-void Section::wrong(const std::string& key, const toml::node& node, const std::string& expected) const {
-  fail(place_of(node), "key \"" + key + "\": expected " + expected + ", got " + kind_of(node));
+void Section::wrong(const std::string& key, const Node& node, const std::string& expected) const {
+  fail(node.place, "key \"" + key + "\": expected " + expected + ", got " + kind_of(node));
 }
 
-void Section::check_text(const std::string& key, const toml::node& node, const std::string& text) const {
-  if (has_nul(text)) fail(place_of(node), "key \"" + key + "\": the text \"" + text + "\" has a NUL in it");
+void Section::check_text(const std::string& key, const Node& node, const std::string& text) const {
+  if (has_nul(text)) fail(node.place, "key \"" + key + "\": the text \"" + text + "\" has a NUL in it");
 }
 
-const toml::node* Section::find(const std::string& key) {
+const Node* Section::find(const std::string& key) {
   asked_.insert(key);
-  return table_.get(key);
+  return table_.find(key);
 }
 
 std::optional<std::string> Section::string(const std::string& key) {
-  const toml::node* node = find(key);
+  const Node* node = find(key);
   if (node == nullptr) return std::nullopt;
-  auto value = node->value_exact<std::string>();
-  if (!value) wrong(key, *node, "a text");
+  const auto* value = node->get<std::string>();
+  if (value == nullptr) wrong(key, *node, "a text");
   check_text(key, *node, *value);
   if (value->empty()) wrong(key, *node, "a text that is not empty");
-  return value;
+  return *value;
 }
 
 std::optional<int64_t> Section::integer(const std::string& key, int64_t minimum, int64_t maximum) {
-  const toml::node* node = find(key);
+  const Node* node = find(key);
   if (node == nullptr) return std::nullopt;
-  const auto value = node->value_exact<int64_t>();
-  if (!value || *value < minimum || *value > maximum) {
+  const auto* value = node->get<int64_t>();
+  if (value == nullptr || *value < minimum || *value > maximum) {
     const bool open = maximum == INT64_MAX;
     wrong(key, *node,
           "an integer " + (open ? "of at least " + std::to_string(minimum)
                                 : "from " + std::to_string(minimum) + " to " + std::to_string(maximum)));
   }
-  return value;
+  return *value;
 }
 
 std::optional<double> Section::number(const std::string& key) {
-  const toml::node* node = find(key);
+  const Node* node = find(key);
   if (node == nullptr) return std::nullopt;
   const auto value = number_of(*node);
   if (!value) wrong(key, *node, "a number");
@@ -222,18 +237,19 @@ std::optional<double> Section::number(const std::string& key) {
 }
 
 std::optional<bool> Section::boolean(const std::string& key) {
-  const toml::node* node = find(key);
+  const Node* node = find(key);
   if (node == nullptr) return std::nullopt;
-  if (!node->is_boolean()) wrong(key, *node, "true or false");
-  return node->value<bool>();
+  const auto* value = node->get<bool>();
+  if (value == nullptr) wrong(key, *node, "true or false");
+  return *value;
 }
 
 std::optional<std::vector<std::string>> Section::strings(const std::string& key) {
-  const toml::node* node = find(key);
+  const Node* node = find(key);
   if (node == nullptr) return std::nullopt;
   std::optional<std::vector<std::string>> result;
-  if (const auto one = node->value_exact<std::string>()) result = {*one};
-  if (const toml::array* array = node->as_array()) result = all<std::string>(*array);
+  if (const auto* one = node->get<std::string>()) result = {*one};
+  if (const auto* list = node->get<Node::List>()) result = all<std::string>(*list);
   if (!result) wrong(key, *node, "a list of names");
   for (const std::string& name : *result) {
     check_text(key, *node, name);
@@ -242,40 +258,36 @@ std::optional<std::vector<std::string>> Section::strings(const std::string& key)
   return result;
 }
 
-const toml::table* Section::table(const std::string& key) {
-  const toml::node* node = find(key);
+const Node* Section::table(const std::string& key) {
+  const Node* node = find(key);
   if (node == nullptr) return nullptr;
   if (!node->is_table()) wrong(key, *node, "a table");
-  return node->as_table();
+  return node;
 }
 
 void Section::missing(const std::string& key) const {
   // A misspelt key is more likely than a missing one.
-  for (const auto& [present, node] : table_) {
-    const std::string name(present.str());
+  for (const auto& [name, node] : *table_.get<Node::Members>()) {
     if (!asked_.contains(name) && !nearest(name, {key}).empty())
-      fail(place_of(node), "unknown key \"" + name + "\"; did you mean \"" + key + "\"?");
+      fail(node.place, "unknown key \"" + name + "\"; did you mean \"" + key + "\"?");
   }
-  fail(place_, "key \"" + key + "\" is missing");
+  fail(place(), "key \"" + key + "\" is missing");
 }
 
 void Section::finish() const {
-  for (const auto& [key, node] : table_) {
-    const std::string name(key.str());
-    if (!asked_.contains(name)) fail(place_of(node), "unknown key \"" + name + "\"" + suggestion(name, known()));
-  }
+  for (const auto& [name, node] : *table_.get<Node::Members>())
+    if (!asked_.contains(name)) fail(node.place, "unknown key \"" + name + "\"" + suggestion(name, known()));
 }
 
 void Section::take_attributes(JobType& to) const {
-  const auto take = [&](const auto& self, const toml::table& table, const std::string& prefix) -> void {
-    for (const auto& [key, node] : table) {
-      const std::string name(key.str());
+  const auto take = [&](const auto& self, const Node& table, const std::string& prefix) -> void {
+    for (const auto& [name, node] : *table.get<Node::Members>()) {
       if (prefix.empty() && asked_.contains(name)) continue;
       const std::string full = prefix + name;
-      if (name.empty()) fail(place_of(node), "a key is empty");
-      if (has_nul(name)) fail(place_of(node), "the key \"" + full + "\" has a NUL in it");
-      if (const toml::table* inner = node.as_table()) {
-        self(self, *inner, full + ".");
+      if (name.empty()) fail(node.place, "a key is empty");
+      if (has_nul(name)) fail(node.place, "the key \"" + full + "\" has a NUL in it");
+      if (node.is_table()) {
+        self(self, node, full + ".");
         continue;
       }
       std::optional<Value> value = value_of(node);
@@ -284,7 +296,7 @@ void Section::take_attributes(JobType& to) const {
       if (const auto* texts = std::get_if<std::vector<std::string>>(&value->held()))
         for (const std::string& text : *texts) check_text(full, node, text);
       to.attributes.push_back({full, std::move(*value)});
-      to.places[full] = place_of(node);
+      to.places[full] = node.place;
     }
   };
   take(take, table_, "");

@@ -8,28 +8,28 @@
 #include <vector>
 
 #include "host/cli/job/job.h"
-#include "host/cli/job/toml.h"
+#include "host/cli/job/node.h"
 
 namespace tenon::cli {
 
 // Throws Failure(kBadConfig) with file and line if the text is not TOML.
-[[nodiscard]] toml::table parse_toml(std::string_view text, const std::string& path);
+[[nodiscard]] Node parse_toml(std::string_view text, const std::string& path);
 // Applies one `--set path=value`; see docs/formats.md.
-void apply_set(toml::table& job, const std::string& argument);
+void apply_set(Node& job, const std::string& argument);
+// Whether the argument names a layer that is not in the job.
+[[nodiscard]] bool names_unknown_layer(const Node& job, const std::string& argument);
 
-[[nodiscard]] Place place_of(const toml::node& node);
 // For messages: "the integer 5", "a list" ...
-[[nodiscard]] std::string kind_of(const toml::node& node);
+[[nodiscard]] std::string kind_of(const Node& node);
 
 // One table of the file. Each getter marks its key as known.
 class Section {
  public:
   // what: the section's name in messages, "" for the top level: "[updater]".
-  Section(const toml::table& table, std::string what, Place place)
-      : table_(table), what_(std::move(what)), place_(std::move(place)) {}
+  Section(const Node& table, std::string what) : table_(table), what_(std::move(what)) {}
 
-  [[nodiscard]] const Place& place() const { return place_; }
-  [[nodiscard]] const toml::node* find(const std::string& key);
+  [[nodiscard]] const Place& place() const { return table_.place; }
+  [[nodiscard]] const Node* find(const std::string& key);
   // Each returns nothing (find and table: null) if the key is absent.
   [[nodiscard]] std::optional<std::string> string(const std::string& key);
   [[nodiscard]] std::optional<int64_t> integer(const std::string& key, int64_t minimum, int64_t maximum);
@@ -37,7 +37,7 @@ class Section {
   [[nodiscard]] std::optional<bool> boolean(const std::string& key);
   // A list of texts, or one text. None may be empty.
   [[nodiscard]] std::optional<std::vector<std::string>> strings(const std::string& key);
-  [[nodiscard]] const toml::table* table(const std::string& key);
+  [[nodiscard]] const Node* table(const std::string& key);
 
   [[noreturn]] void missing(const std::string& key) const;
   // Refuses every key that was not read.
@@ -47,16 +47,15 @@ class Section {
 
   // Throws Failure(kBadConfig) with the text "<place>: <what>: <message>".
   [[noreturn]] void fail(const Place& place, const std::string& message) const;
-  [[noreturn]] void wrong(const std::string& key, const toml::node& node, const std::string& expected) const;
+  [[noreturn]] void wrong(const std::string& key, const Node& node, const std::string& expected) const;
 
  private:
   // Refuses a text with a NUL in it.
-  void check_text(const std::string& key, const toml::node& node, const std::string& text) const;
+  void check_text(const std::string& key, const Node& node, const std::string& text) const;
   [[nodiscard]] std::vector<std::string> known() const { return {asked_.begin(), asked_.end()}; }
 
-  const toml::table& table_;
+  const Node& table_;
   std::string what_;
-  Place place_;
   std::set<std::string> asked_;
 };
 

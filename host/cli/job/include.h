@@ -1,0 +1,20 @@
+// The files of a job: its own and those that [include] names. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "host/cli/job/node.h"
+
+namespace tenon::cli {
+
+constexpr size_t kLargestJob = 4 << 20;  // bytes of all files of a job; far more than any job has
+
+// Throws Failure: kNotFound or kIo for the file itself, kBadConfig for a file that is larger than kLargestJob.
+[[nodiscard]] std::string read_job_file(const std::string& path);
+
+// Parses the job file `path` of this text, and joins it with all files that it includes; see docs/formats.md. The
+// result has no key "include". Throws Failure with the place of the [include] at fault.
+[[nodiscard]] Node parse_with_includes(std::string_view text, const std::string& path);
+
+}  // namespace tenon::cli
