@@ -107,7 +107,7 @@ int run_plan(const Arguments& arguments) {
   const Layers outputs = topology.layers(topology.outputs());
   const Parameters parameters = host.declare(outputs);
   if (list) {
-    const json listing = list_layers(job, reader, topology, parameters);
+    const json listing = list_layers(job, reader, open, topology, parameters);
     if (as_json)
       std::cout << listing.dump(2) << "\n";
     else

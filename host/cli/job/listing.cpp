@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/job/listing.h"
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -27,14 +28,21 @@ std::string joined(const json& list, const char* key) {
   return result;
 }
 
-// "weight [16,8], bias [8]"; a parameter that is named after another layer has its full name.
+// "[16, 8]"
+std::string shown_shape(const json& shape) {
+  std::string result;
+  for (const json& extent : shape) result += (result.empty() ? "" : ", ") + extent.dump();
+  return "[" + result + "]";
+}
+
+// "weight [16, 8], bias [8]"; a parameter that is named after another layer has its full name.
 std::string shown_parameters(const json& layer) {
   const std::string own = layer.at("name").get<std::string>() + ".";
   std::string result;
   for (const json& parameter : layer.at("parameters")) {
     const auto name = parameter.at("name").get<std::string>();
     result += (result.empty() ? "" : ", ") + (name.rfind(own, 0) == 0 ? name.substr(own.size()) : name) + " " +
-              parameter.at("shape").dump();
+              shown_shape(parameter.at("shape"));
   }
   return result;
 }
@@ -46,7 +54,8 @@ std::string counted(uint64_t count, const std::string& what) {
 
 }  // namespace
 
-json list_layers(const Job& job, const JobReader& reader, const Topology& topology, const Parameters& parameters) {
+json list_layers(const Job& job, const JobReader& reader, const OpenReader& open, const Topology& topology,
+                 const Parameters& parameters) {
   const std::map<std::string, json> made = topology.described();
   std::map<std::string, json> declared;
   json totals = {{"layers", job.layers.size()}, {"parameters", 0}, {"values", 0}, {"buffers", 0}, {"buffer_values", 0}};
@@ -59,19 +68,25 @@ json list_layers(const Job& job, const JobReader& reader, const Topology& topolo
     declared.emplace(parameter.at("name").get<std::string>(), parameter);
   }
   json layers = json::array();
-  for (const auto& [name, data] : made)
-    if (!topology.has_layer(name))
-      layers.push_back(
-          {{"name", name},
-           {"type", "data"},
-           {"inputs", json::array()},
-           {"outputs", {{{"name", name}, {"shape", data.at("shape").dump()}, {"dtype", data.at("dtype")}}}},
-           {"parameters", json::array()},
-           {"place", reader.place}});
+  for (const Slot& slot : open.slots) {
+    const auto feeding = [&](const JobSlot& each) { return each.slot == slot.name; };
+    const auto use = std::find_if(reader.slots.begin(), reader.slots.end(), feeding);
+    const std::string name = use == reader.slots.end() ? slot.name : use->layer;
+    if (!made.contains(name) || topology.has_layer(name)) continue;  // not read, or another slot feeds it
+    layers.push_back({{"name", name},
+                      {"type", "data"},
+                      {"inputs", json::array()},
+                      {"outputs", {{{"name", name}, {"shape", to_string(slot)}, {"dtype", slot.dtype}}}},
+                      {"parameters", json::array()},
+                      {"computed", true},
+                      {"place", use == reader.slots.end() ? reader.place : use->place}});
+  }
   for (const JobLayer& layer : job.layers) {
+    const auto found = made.find(layer.name);
     json entry = {{"name", layer.name},       {"type", layer.type},          {"inputs", layer.inputs},
-                  {"outputs", json::array()}, {"parameters", json::array()}, {"place", layer.place}};
-    if (const auto found = made.find(layer.name); found != made.end()) {
+                  {"outputs", json::array()}, {"parameters", json::array()}, {"computed", found != made.end()},
+                  {"place", layer.place}};
+    if (found != made.end()) {
       entry["inputs"] = found->second.at("inputs");
       entry["outputs"] = found->second.at("outputs");
       for (const json& name : found->second.at("parameters"))
@@ -89,8 +104,9 @@ void print_layers(const json& listing) {
     for (const json& parameter : layer.at("parameters")) values += count_of(parameter);
     const std::string outputs = joined(layer.at("outputs"), "shape");
     table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(),
-               joined(layer.at("inputs"), nullptr), outputs.empty() ? "not computed" : outputs, shown_parameters(layer),
-               values == 0 ? "" : std::to_string(values), layer.at("place").get<std::string>()});
+               joined(layer.at("inputs"), nullptr), layer.at("computed").get<bool>() ? outputs : "not computed",
+               shown_parameters(layer), values == 0 ? "" : std::to_string(values),
+               layer.at("place").get<std::string>()});
   }
   table.print(std::cout, output_width());
   const json& totals = listing.at("totals");

@@ -9,9 +9,9 @@
 namespace tenon::cli {
 
 // Returns the object that docs/plan.md describes: the data layers, then the layers in the order of the job. `topology`
-// has made its outputs, and `parameters` are theirs.
-[[nodiscard]] nlohmann::json list_layers(const Job& job, const JobReader& reader, const Topology& topology,
-                                         const Parameters& parameters);
+// has made its outputs, fed by the slots of `open`, and `parameters` are theirs.
+[[nodiscard]] nlohmann::json list_layers(const Job& job, const JobReader& reader, const OpenReader& open,
+                                         const Topology& topology, const Parameters& parameters);
 void print_layers(const nlohmann::json& listing);
 
 }  // namespace tenon::cli
