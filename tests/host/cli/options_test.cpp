@@ -47,7 +47,7 @@ std::vector<Described> verbs() {
            run_infer,
            {"JOB.toml"},
            with({"--model FILE", "--output NAME", "--reader NAME", "--format FORMAT", "-q [ --quiet ]"})},
-          {"plan", run_plan, {"JOB.toml"}, with({"--json", "--inference"})},
+          {"plan", run_plan, {"JOB.toml"}, with({"--json", "--inference", "--layers"})},
           {"plugins list", run_plugins_list, {}, {"--json", "--plugins DIR"}},
           {"plugins info", run_plugins_info, {"NAME..."}, {"--json", "--plugins DIR"}},
           {"model show", run_model_show, {"FILE"}, {"--json"}},

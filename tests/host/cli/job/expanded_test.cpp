@@ -115,10 +115,10 @@ TEST_F(Expanded, ListsLayers) {
             json({{"name", "tower.0.fc.weight"}, {"shape", {8, 8}}, {"dtype", "float32"}, {"kind", "parameter"}}));
   EXPECT_EQ(inner.at("place"), "job.toml:15: in block \"residual\" at blocks.toml:5");
   const std::string text = done("plan --layers job.toml").out;
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("weight [8, 8], bias [8] "), HasSubstr(" 72  job.toml:15: in block \"residual\" at blocks.toml:5\n"),
-                    HasSubstr("pixel        data "), HasSubstr("uint8 [4, 4]"),
-                    HasSubstr("\n9 layers, 8 parameters of 307 values\n"), Not(HasSubstr("phase"))));
+  EXPECT_THAT(text, AllOf(HasSubstr("weight [8, 8], bias [8] "),
+                          HasSubstr(" 72  job.toml:15: in block \"residual\" at blocks.toml:5\n"),
+                          HasSubstr("pixel        data "), HasSubstr("uint8 [4, 4]"),
+                          HasSubstr("\n9 layers, 8 parameters of 307 values\n"), Not(HasSubstr("phase"))));
   // Layers that no output needs are shown, but not made.
   const std::string part = done("plan --layers --inference job.toml --set 'outputs=[\"hidden\"]'").out;
   EXPECT_THAT(part,
