@@ -1,5 +1,7 @@
-// Products of two values. SPDX-License-Identifier: Apache-2.0
+// Products of values. SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.hpp>
+
+#include "einsum.h"
 
 namespace {
 
@@ -46,8 +48,9 @@ struct MatMul {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.matmul", "0.1.0", "Products of two values", "Apache-2.0");
+  plugin.about("tenon.matmul", "0.1.0", "Products of values", "Apache-2.0");
   plugin.layer<MatMul>();
+  tenon::matmul::add_einsum(plugin);
 }
 
 }  // namespace
