@@ -155,6 +155,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<RmsNorm>();
   add_batch_norm(plugin);
   add_group_norms(plugin);
+  add_standardize(plugin);
 }
 
 }  // namespace

@@ -13,5 +13,6 @@ tn::Tensor normalised_rows(double epsilon, tn::Builder& body, const std::vector<
 
 void add_batch_norm(tn::Plugin& plugin);
 void add_group_norms(tn::Plugin& plugin);
+void add_standardize(tn::Plugin& plugin);
 
 }  // namespace tenon::norms
