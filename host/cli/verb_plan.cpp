@@ -5,6 +5,7 @@
 
 #include "host/cli/build.h"
 #include "host/cli/console.h"
+#include "host/cli/job/fit.h"
 #include "host/cli/job/listing.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
@@ -118,7 +119,7 @@ int run_plan(const Arguments& arguments) {
   wanted.max_samples = open.batch;
   wanted.training = !inference;
   wanted.device = job.device;
-  if (!inference) wanted.immutable_parameters = job.immutable_parameters;
+  if (!inference) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
   const Layers computed = inference ? outputs : topology.layers(topology.trained());
   json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
   if (!inference) plan["bytes"]["state"] = state_bytes(host, job, parameters);

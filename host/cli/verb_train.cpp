@@ -7,10 +7,12 @@
 #include "host/cli/build.h"
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
+#include "host/cli/job/fit.h"
 #include "host/cli/job/initial.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
 #include "host/cli/saving.h"
+#include "host/cli/suggest.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {
@@ -76,7 +78,7 @@ class Training {
     options_.passes = job_.passes;
     options_.pass_batches = job_.pass_batches;
     options_.cancel = Cancel::make();
-    options_.immutable_parameters = job_.immutable_parameters;
+    options_.immutable_parameters = immutable_parameters(job_, topology_, options_.parameters);
     options_.seed = static_cast<uint64_t>(job_.seed);
     options_.device = job_.device;
     if (job_.checkpoint) options_.checkpoint = checkpoint_options(*job_.checkpoint);
@@ -103,7 +105,7 @@ class Training {
       tested_ = {event.cost(), event.samples(), event.seconds(), event.metrics()};
       if (report_.passes_done() < job_.passes) report_.test(*tested_, report_.passes_done(), "  test");
     };
-    train();
+    fit_and_train();
     if (interrupt->signal() != 0 && report_.passes_done() < job_.passes)
       return spoilt(kSignalled + interrupt->signal(), "interrupted in " + report_.position());
     if (!std::isfinite(report_.cost())) return spoilt(kBadConfig, "the cost of the last pass is not a finite number");
@@ -156,6 +158,17 @@ class Training {
     } catch (const Failure&) {
       if (Interrupt::signal() != SIGHUP) throw;
     }
+  }
+
+  // A training that resumes has the fitted buffers of its checkpoint.
+  void fit_and_train() {
+    if (!job_.fit.empty() && !arguments_.resumes()) {
+      const int64_t samples = topology_.placed(
+          [&] { return fit(host_, job_, topology_, options_.parameters, names_of(*job_.train, train_)); });
+      if (samples < 0) return;
+      console_.note("fitted to " + std::to_string(samples) + " samples: " + listed(job_.fit));
+    }
+    train();
   }
 
   // If the training fails after an update, saves what was trained until then.

@@ -399,6 +399,10 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
     if (job.outputs.empty()) top.fail(job.outputs_place, "key \"outputs\": the list is empty");
   }
   if (const auto frozen = top.strings("immutable_parameters")) job.immutable_parameters = *frozen;
+  if (const auto fit = top.strings("fit")) {
+    job.fit = *fit;
+    job.fit_place = tree.find("fit")->place;
+  }
   read_readers(top, job);
   read_updater(top, job);
   read_updater_groups(top, job);
