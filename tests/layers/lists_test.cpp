@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <numeric>
 #include <random>
 
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tenon_tests {
 
@@ -226,6 +228,57 @@ TEST_F(ListMetrics, SayWhatTheyNeed) {
   EXPECT_NE(refusal("lambda_cost", {dense, dense}).find("must be sequences"), std::string::npos);
   EXPECT_NE(refusal("pnpair", {dense, dense}).find("query for each sample"), std::string::npos);
   EXPECT_NE(refusal("lambda_cost", {ragged, dense}).find("one value for each row"), std::string::npos);
+}
+
+// The cost and the weights after some steps, of a linear score of each line of lists.
+struct Ranker {
+  double cost = 0;
+  std::vector<float> weight;
+};
+Ranker ranked(const std::string& file, bool sparse) {
+  const Host host({1, {plugin_folder()}, nullptr, {}});
+  const auto data = [&](const char* name, tn_dtype dtype, std::vector<int64_t> shape, uint32_t levels) {
+    DataOptions options;
+    options.name = name, options.dtype = dtype, options.shape = std::move(shape);
+    options.storage = TN_RAGGED, options.levels = levels, options.sequence = "query";
+    return host.data(options);
+  };
+  const auto with = [](Attributes more) {
+    more.insert(more.end(), {{"size", 1}, {"param.weight.init", "constant"}, {"param.weight.init_value", 0.25}});
+    return more;
+  };
+  Layer score;
+  if (sparse) {
+    const Layer vectors = host.layer("embedding", {data("ids", TN_I64, {}, 2)}, with({{"vocabulary", 5}}), "w");
+    const Layer weighed = host.layer("mul", {vectors, data("values", TN_F32, {}, 2)}, {});
+    score = host.layer("sequence_pool", {weighed}, {{"kind", "sum"}});
+  } else {
+    score = host.layer("fc", {data("features", TN_F32, {5}, 1)}, with({{"bias", false}}), "w");
+  }
+  TrainOptions options;
+  options.outputs = {host.layer("lambda_cost", {score, data("label", TN_F32, {}, 1)}, {}, "cost")};
+  options.parameters = host.parameters(options.outputs, 1);
+  options.updater = host.updater("sgd", {{"learning_rate", 0.5}});
+  options.passes = 10;
+  const Attributes attributes = {
+      {"files", std::vector<std::string>{file}}, {"width", 5}, {sparse ? "sparse_lists" : "lists", true}};
+  options.reader = host.reader("libsvm", attributes).batch(2);
+  train(options);
+  const Array weight = options.parameters.get("w.weight");
+  const auto* const values = static_cast<const float*>(weight.data);
+  return {test(options).cost, {values, values + weight.count()}};
+}
+
+// Lists whose rows stay sparse, as the entries of inner sequences, are those with dense rows; one line has no entry.
+TEST(Lists, OfSparseRowsAreThoseOfDenseRows) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("lists");
+  std::ofstream(file) << "2 qid:1 1:0.5 4:2\n0 qid:1 2:1\n1 qid:1\n0 qid:2 3:1 4:0.5\n3 qid:2 1:-1 5:2\n1 qid:3 2:2\n";
+  const Ranker dense = ranked(file, false), sparse = ranked(file, true);
+  EXPECT_NEAR(sparse.cost, dense.cost, 1e-6);
+  ASSERT_EQ(sparse.weight.size(), dense.weight.size());
+  for (size_t i = 0; i < dense.weight.size(); ++i) EXPECT_NEAR(sparse.weight[i], dense.weight[i], 1e-6) << i;
+  EXPECT_GT(dense.weight[4], 0.3F) << "it has learned";
 }
 
 }  // namespace

@@ -112,6 +112,33 @@ TEST_F(Libsvm, ListsAreTheLinesOfOneQuery) {
                 "f: line 4: the lines of qid 1 do not follow one another");
 }
 
+// The rows of a list as inner sequences of entries.
+TEST_F(Libsvm, SparseListsAreSequencesOfEntries) {
+  const Values lists = file("2 qid:7 3:1 1:0.5\n0 qid:7\n1 qid:9\n3 qid:-1 3:4\n", {{"sparse_lists", true}});
+  const auto reader = open(lists);
+  ASSERT_EQ(reader->slots(), 4u);
+  EXPECT_EQ(reader->slot(0).levels, 1u);
+  EXPECT_STREQ(reader->slot(1).name, "ids");
+  EXPECT_EQ(reader->slot(1).dtype, TN_I64);
+  EXPECT_EQ(reader->slot(1).index_limit, 3);
+  EXPECT_STREQ(reader->slot(2).name, "values");
+  for (const size_t slot : {1, 2}) {
+    EXPECT_EQ(reader->slot(slot).storage, TN_RAGGED);
+    EXPECT_EQ(reader->slot(slot).levels, 2u);
+    EXPECT_EQ(reader->slot(slot).rank, 0);
+  }
+  const std::vector<Sample> samples = check(lists);
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_THAT(as<float>(samples[0][0].values), ElementsAre(2, 0));
+  EXPECT_EQ(as<int64_t>(samples[0][1].values), (Ints{0, 2}));
+  EXPECT_THAT(as<float>(samples[0][2].values), ElementsAre(0.5F, 1));
+  EXPECT_EQ(samples[0][1].lengths, (Ints{2, 0}));
+  EXPECT_EQ(samples[0][2].lengths, (Ints{2, 0}));
+  EXPECT_EQ(samples[1][1].lengths, Ints{0});
+  EXPECT_EQ(as<int64_t>(samples[2][1].values), Ints{2});
+  EXPECT_EQ(as<int64_t>(samples[2][3].values), Ints{-1});
+}
+
 TEST_F(Libsvm, LabelsNumberTheClasses) {
   const Values signs = file("+1 1:1\n-1\n1.0\n-1.00\n1\n", {{"labels", Strings{"-1", "1"}}});
   EXPECT_EQ(open(signs)->slot(0).dtype, TN_I64);

@@ -11,6 +11,7 @@
 #include "lines.h"
 #include "number.h"
 #include "record.h"
+#include "sequences.h"
 
 namespace tenon::csv {
 
@@ -62,9 +63,9 @@ class Csv {
   explicit Csv(const tn::ReaderOpen& open);
 
   [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
-  [[nodiscard]] int64_t samples() const { return lines_.records(); }
+  [[nodiscard]] int64_t samples() const { return key_ < 0 ? lines_.records() : sequences_.count(); }
   void read(int64_t index, tn::Samples& to);
-  void ahead(int64_t index) const { lines_.ahead(index); }
+  void ahead(int64_t index) const { lines_.ahead(key_ < 0 ? index : sequences_.records(index).first); }
 
  private:
   void find_columns(const tn::ReaderOpen& open);
@@ -76,6 +77,9 @@ class Csv {
   void build_vocabularies(const std::vector<size_t>& columns);
   void save_vocabularies(const tn::ReaderOpen& open) const;
   void index(const tn::Shard& shard);
+  void find_sequences(const tn::Attributes& attributes);
+  bool begins_sequence(const files::Line& line);
+  void read_sequence(int64_t index, tn::Samples& to);
   // Calls each(line) for the records, without headers and empty lines, until it returns false.
   template <typename Each>
   void for_each_record(const Each& each);
@@ -87,6 +91,9 @@ class Csv {
   RecordParser parser_;
   std::vector<tn::ReaderSlot> slots_;
   std::vector<uint8_t*> to_;  // of each slot
+  int64_t key_ = -1;          // number of the column whose value the records of a sequence share; -1: no sequences
+  files::Sequences<std::string> sequences_;
+  std::vector<std::vector<uint8_t>> rows_;  // of each slot: the records of the sequence that is read
 };
 
 void Csv::describe(tn::ReaderDescription& d) {
@@ -99,6 +106,12 @@ void Csv::describe(tn::ReaderDescription& d) {
       "the slots, each \"column\", \"column:type\" or \"slot = column, first..last, *:type\"; types are "
       "f32 f64 i8 i16 i32 i64 u8 u16 u32, \"i32<10\" and category; without it a slot for each column"));
   d.attribute(tn::string_attribute("delimiter", ",").doc("the character between two fields"));
+  d.attribute(
+      tn::string_attribute("sequence_by")
+          .doc("a column: the records with one value of it, which follow one another, are one sample, and slots are "
+               "sequences with one row for each record, except the slot of this column and those of per_sequence"));
+  d.attribute(tn::strings_attribute("per_sequence")
+                  .doc("slots with one value for each sequence: its records must have the same"));
   d.attribute(tn::int_attribute("sample_records", 1000)
                   .at_least(1)
                   .doc("records at the beginning from which types that are not given are inferred"));
@@ -129,6 +142,7 @@ Csv::Csv(const tn::ReaderOpen& open)
                             open.cancel()),
                attributes.integer("sample_records"));
   for (const SlotColumns& slot : slots) add_slot(slot);
+  find_sequences(attributes);
   find_vocabularies(slots, open);
   if (parser_.missing().policy == Missing::kValue) parser_.check_missing_value();
   index(open.shard());
@@ -347,17 +361,100 @@ void Csv::save_vocabularies(const tn::ReaderOpen& open) const {
 
 void Csv::index(const tn::Shard& shard) {
   int64_t all = 0;
+  bool kept = false;  // the last record, or sequence
   for_each_record([&](const files::Line& line) {
-    const bool left_out = parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text);
-    if (!left_out && shard.has(all++)) lines_.keep(line);
+    if (parser_.missing().policy == Missing::kSkip && parser_.lacks_value(line.text)) return true;
+    const bool begins = key_ < 0 || begins_sequence(line);
+    if (begins) kept = shard.has(all++);
+    if (!kept) return true;
+    if (begins && key_ >= 0) sequences_.begin(lines_.records());
+    lines_.keep(line);
     return true;
   });
+  sequences_.end(lines_.records());
+}
+
+// Finds the column of "sequence_by", and makes sequences of the slots that have a row for each record.
+void Csv::find_sequences(const tn::Attributes& attributes) {
+  const std::vector<std::string> names =
+      attributes.has("per_sequence") ? attributes.texts("per_sequence") : std::vector<std::string>();
+  if (!attributes.has("sequence_by")) {
+    if (!names.empty()) throw tn::Failure(TN_INVALID, "per_sequence", "needs the attribute sequence_by");
+    return;
+  }
+  const std::string key = attributes.text("sequence_by");
+  std::vector<std::string> columns;
+  for (const Column& column : parser_.columns) {
+    if (column.name == key) key_ = static_cast<int64_t>(columns.size());
+    columns.push_back(column.name);
+  }
+  if (key_ < 0)
+    throw tn::Failure(TN_INVALID, "sequence_by",
+                      "unknown column " + files::quoted(key) + "; known: " + files::listed(columns));
+  std::vector<std::string> known;
+  for (tn::ReaderSlot& slot : slots_) {
+    known.push_back(slot.name);
+    slot.storage = TN_RAGGED;
+  }
+  if (const int32_t own = parser_.columns[static_cast<size_t>(key_)].slot; own >= 0 && slots_[own].shape.empty())
+    slots_[own].storage = TN_DENSE;
+  for (const std::string& name : names) {
+    const auto slot = std::find(known.begin(), known.end(), name);
+    if (slot == known.end())
+      throw tn::Failure(TN_INVALID, "per_sequence",
+                        "unknown slot " + files::quoted(name) + "; known: " + files::listed(known));
+    slots_[static_cast<size_t>(slot - known.begin())].storage = TN_DENSE;
+  }
+  rows_.resize(slots_.size());
+}
+
+// Whether the record is the first of its sequence.
+bool Csv::begins_sequence(const files::Line& line) {
+  files::Follows place{};
+  parsing(line, [&] {
+    const std::string text = parser_.split(line.text, parser_.columns.size())[static_cast<size_t>(key_)];
+    const std::string column = "column " + files::quoted(parser_.columns[static_cast<size_t>(key_)].name) + ": ";
+    if (parser_.missing().is_missing(text))
+      throw BadRecord{column + "the value is missing, so its sequence is unknown"};
+    place = sequences_.next(text);
+    if (place == files::Follows::kOldSequence)
+      throw BadRecord{column + "the records of " + files::quoted(text) + " do not follow one another"};
+  });
+  return place == files::Follows::kNewSequence;
 }
 
 void Csv::read(int64_t index, tn::Samples& to) {
+  if (key_ >= 0) return read_sequence(index, to);
   const files::Line line = lines_.read(index);
   for (size_t slot = 0; slot < to_.size(); ++slot) to_[slot] = to.dense<uint8_t>(slot);
   parsing(line, [&] { parser_.parse(line.text, to_.data()); });
+}
+
+void Csv::read_sequence(int64_t index, tn::Samples& to) {
+  const auto [begin, end] = sequences_.records(index);
+  const auto bytes = [this](size_t slot) {  // of a row
+    const tn::ReaderSlot& of = slots_[slot];
+    return tn_dtype_bytes(of.dtype) * static_cast<size_t>(of.shape.empty() ? 1 : of.shape[0]);
+  };
+  for (size_t slot = 0; slot < to_.size(); ++slot) rows_[slot].resize(bytes(slot) * static_cast<size_t>(end - begin));
+  for (int64_t i = begin; i < end; ++i) {
+    for (size_t slot = 0; slot < to_.size(); ++slot)
+      to_[slot] = rows_[slot].data() + bytes(slot) * static_cast<size_t>(i - begin);
+    const files::Line line = lines_.read(i);
+    parsing(line, [&] {
+      parser_.parse(line.text, to_.data());
+      for (size_t slot = 0; slot < to_.size(); ++slot)
+        if (slots_[slot].storage == TN_DENSE && std::memcmp(to_[slot], rows_[slot].data(), bytes(slot)) != 0)
+          throw BadRecord{"slot " + files::quoted(slots_[slot].name) +
+                          ": differs from the first record of its sequence"};
+    });
+  }
+  for (size_t slot = 0; slot < to_.size(); ++slot) {
+    if (slots_[slot].storage == TN_DENSE)
+      std::memcpy(to.dense<uint8_t>(slot), rows_[slot].data(), bytes(slot));
+    else
+      to.rows(slot, rows_[slot].data(), end - begin);
+  }
 }
 
 void describe(tn::Plugin& plugin) {

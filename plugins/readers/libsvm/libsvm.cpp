@@ -9,12 +9,12 @@
 #include <tenon/plugin.hpp>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "lines.h"
 #include "number.h"
+#include "sequences.h"
 #include "vocabulary.h"
 
 namespace tenon::libsvm {
@@ -106,17 +106,16 @@ class Libsvm {
   explicit Libsvm(const tn::ReaderOpen& open);
 
   [[nodiscard]] const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
-  [[nodiscard]] int64_t samples() const {
-    return lists_ ? static_cast<int64_t>(first_lines_.size()) - 1 : lines_.records();
-  }
+  [[nodiscard]] int64_t samples() const { return lists_ ? queries_.count() : lines_.records(); }
   void read(int64_t index, tn::Samples& to);
-  void ahead(int64_t index) const { lines_.ahead(lists_ ? first_lines_[static_cast<size_t>(index)] : index); }
+  void ahead(int64_t index) const { lines_.ahead(lists_ ? queries_.records(index).first : index); }
 
  private:
   void number_labels(const tn::ReaderOpen& open);
   void index(const tn::ReaderOpen& open);
   bool begins_list();
   void read_list(int64_t index, tn::Samples& to);
+  void add_line_of_list(int64_t row);
   void parse_like_first(const files::Line& line);
   void parse(const files::Line& line);
   void parse_entries(Words words);
@@ -134,12 +133,14 @@ class Libsvm {
   files::Vocabulary names_;                      // the labels in their shortest form
   bool ranked_ = false;
   const bool lists_;
-  int64_t query_ = 0;                    // of the line before, while lines are indexed
-  std::vector<int64_t> first_lines_;     // of each list, then the number of all lines
-  std::unordered_set<int64_t> queries_;  // those that have begun, while lines are indexed
+  const bool sparse_lists_;
+  files::Sequences<int64_t> queries_;  // lines by qid, of lists
   ParsedLine parsed_;
-  std::vector<float> rows_, numbers_of_list_;  // of the list that is read: [lines, width], [lines]
-  std::vector<int64_t> classes_of_list_;       // [lines]
+  // Of the list that is read: [lines, width], or the values of the entries of all lines; [lines]
+  std::vector<float> rows_, numbers_of_list_;
+  std::vector<int64_t> classes_of_list_;  // [lines]
+  std::vector<int64_t> ids_of_list_;      // of the entries
+  std::vector<int64_t> entries_of_line_;  // [lines]
   std::vector<tn::ReaderSlot> slots_;
 };
 
@@ -160,20 +161,28 @@ void Libsvm::describe(tn::ReaderDescription& d) {
   d.attribute(tn::bool_attribute("lists", false)
                   .doc("each sample is all lines of one qid, which follow one another: \"label\" and \"features\" are "
                        "sequences with one row for each line, features dense rows of \"width\" numbers"));
+  d.attribute(tn::bool_attribute("sparse_lists", false)
+                  .doc("lists of which the entries stay sparse: in place of \"features\" the sequences of sequences "
+                       "\"ids\" and \"values\", whose inner sequences are the entries of the lines"));
 }
 
 Libsvm::Libsvm(const tn::ReaderOpen& open)
     : lines_(open, '\0'),
       first_id_(open.attributes().integer("first_id")),
       classes_(open.attributes().integer("classes")),
-      lists_(open.attributes().flag("lists")) {
+      lists_(open.attributes().flag("lists") || open.attributes().flag("sparse_lists")),
+      sparse_lists_(open.attributes().flag("sparse_lists")) {
   number_labels(open);
   index(open);
   slots_.push_back({"label", classes_ > 0 ? TN_I64 : TN_F32, {}, classes_ > 0 ? classes_ : -1});
   slots_.back().names = names_.names();
-  slots_.push_back({"features", TN_F32, {width_}, -1, TN_CSR});
-  if (lists_)
-    for (tn::ReaderSlot& slot : slots_) slot.storage = TN_RAGGED;
+  if (lists_) slots_.back().storage = TN_RAGGED;
+  if (sparse_lists_) {
+    slots_.push_back({"ids", TN_I64, {}, width_, TN_RAGGED, 2});
+    slots_.push_back({"values", TN_F32, {}, -1, TN_RAGGED, 2});
+  } else {
+    slots_.push_back({"features", TN_F32, {width_}, -1, lists_ ? TN_RAGGED : TN_CSR});
+  }
   if (ranked_) slots_.push_back({"qid", TN_I64, {}});
 }
 
@@ -195,24 +204,22 @@ void Libsvm::index(const tn::ReaderOpen& open) {
     if (!known && !parsed_.ids.empty()) greatest = std::max(greatest, parsed_.ids.back());
     if (begins) kept = open.shard().has(samples++);
     if (!kept) return true;
-    if (lists_ && begins) first_lines_.push_back(lines_.records());
+    if (lists_ && begins) queries_.begin(lines_.records());
     lines_.keep(line);
     return true;
   });
   if (!known) width_ = greatest + 1;
-  first_lines_.push_back(lines_.records());
+  queries_.end(lines_.records());
   ranked_ = ranked_ || lists_;
-  queries_.clear();
 }
 
 // Whether the parsed line is the first of its query.
 bool Libsvm::begins_list() {
   if (!parsed_.ranked) throw BadLine{"has no qid, which the attribute lists needs on each line"};
-  if (!queries_.empty() && parsed_.query == query_) return false;
-  if (!queries_.insert(parsed_.query).second)
+  const files::Follows place = queries_.next(parsed_.query);
+  if (place == files::Follows::kOldSequence)
     throw BadLine{"the lines of qid " + std::to_string(parsed_.query) + " do not follow one another"};
-  query_ = parsed_.query;
-  return true;
+  return place == files::Follows::kNewSequence;
 }
 
 // Numbers the labels. Labels are compared as numbers, and those of a trained model keep their classes.
@@ -327,10 +334,10 @@ void Libsvm::read(int64_t index, tn::Samples& to) {
 }
 
 void Libsvm::read_list(int64_t index, tn::Samples& to) {
-  const int64_t begin = first_lines_[static_cast<size_t>(index)], end = first_lines_[static_cast<size_t>(index) + 1];
-  rows_.assign(static_cast<size_t>((end - begin) * width_), 0);
+  const auto [begin, end] = queries_.records(index);
+  rows_.assign(sparse_lists_ ? 0 : static_cast<size_t>((end - begin) * width_), 0);
+  for (std::vector<int64_t>* list : {&classes_of_list_, &ids_of_list_, &entries_of_line_}) list->clear();
   numbers_of_list_.clear();
-  classes_of_list_.clear();
   for (int64_t i = begin; i < end; ++i) {
     const files::Line line = lines_.read(i);
     on(line, [&] {
@@ -340,14 +347,30 @@ void Libsvm::read_list(int64_t index, tn::Samples& to) {
       else
         classes_of_list_.push_back(label_class());
     });
-    float* const row = rows_.data() + (i - begin) * width_;
-    for (size_t entry = 0; entry < parsed_.ids.size(); ++entry) row[parsed_.ids[entry]] = parsed_.values[entry];
+    add_line_of_list(i - begin);
   }
   const void* const labels =
       classes_ == 0 ? static_cast<const void*>(numbers_of_list_.data()) : classes_of_list_.data();
   to.rows(0, labels, end - begin);
-  to.rows(1, rows_.data(), end - begin);
-  *to.dense<int64_t>(2) = parsed_.query;
+  if (sparse_lists_) {
+    to.sequences(1, ids_of_list_.data(), entries_of_line_.data(), end - begin);
+    to.sequences(2, rows_.data(), entries_of_line_.data(), end - begin);
+  } else {
+    to.rows(1, rows_.data(), end - begin);
+  }
+  *to.dense<int64_t>(slots_.size() - 1) = parsed_.query;
+}
+
+// Adds the entries of the parsed line, of number `row` in its list.
+void Libsvm::add_line_of_list(int64_t row) {
+  if (sparse_lists_) {
+    ids_of_list_.insert(ids_of_list_.end(), parsed_.ids.begin(), parsed_.ids.end());
+    rows_.insert(rows_.end(), parsed_.values.begin(), parsed_.values.end());
+    entries_of_line_.push_back(static_cast<int64_t>(parsed_.ids.size()));
+    return;
+  }
+  float* const to = rows_.data() + row * width_;
+  for (size_t entry = 0; entry < parsed_.ids.size(); ++entry) to[parsed_.ids[entry]] = parsed_.values[entry];
 }
 
 void describe(tn::Plugin& plugin) {
