@@ -100,8 +100,9 @@ struct Standardize {
     const Float variance = sum_per_column(centred * centred) * share;
     const Float weight = added / max(count + added, 1);
     const Float step = mean - kept.first;
-    return {kept.first + weight * step,
-            (1 - weight) * kept.second + weight * variance + weight * (1 - weight) * step * step};
+    const Float before = select(count > 0, kept.second, 0.0);
+    // In float32 adding differences rounds less than a weighted sum.
+    return {kept.first + weight * step, before + weight * (variance - before + (1 - weight) * step * step)};
   }
   static Statistics widened(const Float& x, const Statistics& kept, const Float& count, const Float& added) {
     const auto wider = [&](const Float& before, const Float& now) {

@@ -146,6 +146,42 @@ TEST_F(FitTest, AResumedTrainingHasTheSameBits) {
   EXPECT_EQ(read("model.safetensors"), expected);
 }
 
+// Several layers in one pass, over the rows of sequences, of floats and of whole numbers.
+TEST_F(FitTest, RowsOfSequencesAreFitted) {
+  write("rows.csv", "visitor,page,seconds,bought\nann,7,30,1\nann,3,10,1\nbob,4,20,0\n");
+  std::string text = "save = \"rows.safetensors\"\nfit = [\"time\", \"number\"]\n";
+  const auto layer = [&](const std::string& name, const std::string& type, const std::string& inputs,
+                         const std::string& more = "") {
+    text += "[[layer]]\nname = \"" + name + "\"\ntype = \"" + type + "\"\ninputs = " + inputs + "\n" + more + "\n";
+  };
+  layer("time", "standardize", "\"seconds\"");
+  layer("number", "standardize", "\"page\"", "kind = \"range\"");
+  layer("row", "add", "[\"time\", \"number\"]");
+  layer("column", "reshape", "\"row\"", "shape = [1]");
+  layer("visit", "sequence_pool", "\"column\"", "kind = \"mean\"");
+  layer("score", "fc", "\"visit\"", "size = 2");
+  layer("cost", "cross_entropy", "[\"score\", \"bought\"]", "from_logits = true");
+  write("rows.toml", text + R"([reader.train]
+type = "csv"
+files = ["rows.csv"]
+columns = ["page: i32", "seconds: f32", "bought: i32 < 2"]
+sequence_by = "visitor"
+per_sequence = ["bought"]
+batch = 2
+slots.page = { sequence = "visit" }
+slots.seconds = { sequence = "visit" }
+
+[updater]
+type = "sgd"
+)");
+  EXPECT_THAT(done(run_train, {"rows.toml"}).error, HasSubstr("fitted to 2 samples: time, number\n"));
+  EXPECT_EQ(values("rows.safetensors", "time.mean"), std::vector<float>{20});
+  EXPECT_NEAR(values("rows.safetensors", "time.variance")[0], 200.0 / 3, 1e-4);
+  EXPECT_EQ(values("rows.safetensors", "time.count"), std::vector<float>{3}) << "rows";
+  EXPECT_EQ(values("rows.safetensors", "number.high"), std::vector<float>{7});
+  EXPECT_EQ(values("rows.safetensors", "number.negative_low"), std::vector<float>{-3});
+}
+
 TEST_F(FitTest, RefusesLayersThatCannotBeFitted) {
   EXPECT_THAT(refused("fit = [\"y\"]\n"), HasSubstr("job.toml:5: key \"fit\": the job has no layer \"y\""));
   EXPECT_THAT(refused("fit = [\"hidden\"]\n"), HasSubstr("key \"fit\": layer \"hidden\" has no buffers"));
