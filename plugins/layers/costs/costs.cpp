@@ -12,7 +12,7 @@ namespace {
 
 // ---- regression
 
-struct SquareError : CostOfValues {
+struct SquareError : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type("square_error",
            "Squared error, one cost for each sample: sum_k (input_k - label_k)^2 over its values, without a factor "
@@ -21,18 +21,17 @@ struct SquareError : CostOfValues {
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: the prediction");
     d.input("label", "the shape of the input: what is right");
-    describe_output(d);
+    describe_rest(d);
   }
   static void lower(const Attributes&, tn::Builder& body) {
     tn::Program cost;
     const Float input = cost.full();
     const Float error = input - cost.full();
-    cost.output(sum_per_row(error * error));
-    record(body, cost);
+    record(body, cost, error * error);
   }
 };
 
-struct Huber : CostOfValues {
+struct Huber : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type("huber",
            "Huber's cost, one for each sample: the sum over its values of e^2 / 2 where |e| <= delta, else of delta "
@@ -41,7 +40,7 @@ struct Huber : CostOfValues {
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: the prediction");
     d.input("label", "the shape of the input: what is right");
-    describe_output(d);
+    describe_rest(d);
     d.attribute(tn::float_attribute("delta", 1).at_least(1e-6).doc("error from which on the cost grows linearly"));
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
@@ -50,20 +49,18 @@ struct Huber : CostOfValues {
     const Float input = cost.full();
     const Float error = abs(input - cost.full());
     const Float near = min(error, delta);
-    cost.output(sum_per_row(near * (error - 0.5 * near)));
-
-    GradientProgram backward(cost);
-    const Float slope = max(min(backward.input(0) - backward.input(1), delta), -delta);
-    const Float gradient = backward.result_gradient() * slope;
-    backward.output(gradient);
-    backward.output(-gradient);
-    record(body, cost, &backward);
+    record(body, cost, near * (error - 0.5 * near), [delta](GradientProgram& backward) {
+      const Float slope = max(min(backward.input(0) - backward.input(1), delta), -delta);
+      const Float gradient = backward.result_gradient() * slope;
+      backward.output(gradient);
+      backward.output(-gradient);
+    });
   }
 };
 
 // ---- binary labels
 
-struct Hinge : CostOfValues {
+struct Hinge : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type("hinge",
            "Hinge cost of a score and a label 0 or 1, one for each sample: the sum over its values of max(0, margin - "
@@ -72,11 +69,11 @@ struct Hinge : CostOfValues {
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: scores, positive for label 1");
     d.input("label", "the shape of the input: 0 or 1", TN_PORT_INTEGER);
-    describe_output(d);
+    describe_rest(d);
     d.attribute(tn::float_attribute("margin", 1).at_least(0).doc("score from which on a right sample costs nothing"));
   }
   static void plan(tn::Planner& planner) {
-    CostOfValues::plan(planner);
+    CostOfValues<2>::plan(planner);
     planner.index_limit(1, 2);
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
@@ -86,20 +83,18 @@ struct Hinge : CostOfValues {
     };
     tn::Program cost;
     const Float input = cost.full();
-    cost.output(sum_per_row(max(lack(input, cost.full<tn::Int>()), 0)));
-
-    GradientProgram backward(cost);
-    const tn::Int label = backward.input<tn::Int>(1);
-    const Float dy = backward.result_gradient();
-    backward.output(select(lack(backward.input(0), label) > 0, select(label > 0, -dy, dy), 0.0));
-    backward.output(backward.constant(0));
-    record(body, cost, &backward);
+    record(body, cost, max(lack(input, cost.full<tn::Int>()), 0), [&](GradientProgram& backward) {
+      const tn::Int label = backward.input<tn::Int>(1);
+      const Float dy = backward.result_gradient();
+      backward.output(select(lack(backward.input(0), label) > 0, select(label > 0, -dy, dy), 0.0));
+      backward.output(backward.constant(0));
+    });
   }
 };
 
 // -log(sigmoid(x)) for kTruth, -log(1 - sigmoid(x)) else: softplus(-x) and softplus(x).
 template <bool kTruth>
-struct ShouldBe : CostOfValues {
+struct ShouldBe : CostOfValues<1> {
   static void describe(tn::LayerDescription& d) {
     if (kTruth)
       d.type("should_be_true",
@@ -115,14 +110,14 @@ struct ShouldBe : CostOfValues {
              "adversarial nets\", 2014, equation 1, second term).");
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: scores, positive for true");
-    describe_output(d);
+    describe_rest(d);
   }
   static void lower(const Attributes&, tn::Builder& body) {
     tn::Program cost;
-    cost.output(sum_per_row(softplus(wrong(cost.full()))));
-    GradientProgram backward(cost);  // 1/2 at 0, where the derived gradient is one-sided
-    backward.output(wrong(backward.result_gradient()) * softplus_slope(wrong(backward.input())));
-    record(body, cost, &backward);
+    const Float value = softplus(wrong(cost.full()));
+    record(body, cost, value, [](GradientProgram& backward) {  // 1/2 at 0, where the derived gradient is one-sided
+      backward.output(wrong(backward.result_gradient()) * softplus_slope(wrong(backward.input())));
+    });
   }
 
  private:
@@ -131,25 +126,24 @@ struct ShouldBe : CostOfValues {
 
 // ---- any value
 
-struct SumCost : CostOfValues {
+struct SumCost : CostOfValues<1> {
   static void describe(tn::LayerDescription& d) {
     d.type("sum_cost",
            "Makes a cost of any value: the cost of a sample is the sum over its values. With the attribute coefficient "
            "it weighs a term of one's own, such as a penalty, against other costs.");
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: what should become small");
-    describe_output(d);
+    describe_rest(d);
   }
   static void lower(const Attributes&, tn::Builder& body) {
     tn::Program cost;
-    cost.output(sum_per_row(cost.full()));
-    record(body, cost);
+    record(body, cost, cost.full());
   }
 };
 
 // ---- order
 
-struct LessThan : CostOfValues {
+struct LessThan : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type("less_than",
            "Cost of asserting a < b, one for each sample, summed over its values. form = \"softplus\": log(1 + exp((a "
@@ -160,7 +154,7 @@ struct LessThan : CostOfValues {
     d.role(TN_ROLE_COST);
     d.input("a", "[samples, ...]: what should be less; the cost of a layer, for example");
     d.input("b", "the shape of a: what should be greater");
-    describe_output(d);
+    describe_rest(d);
     d.attribute(tn::string_attribute("form", "softplus").one_of({"softplus", "hinge"}).doc("which of the two costs"));
     d.attribute(tn::float_attribute("temperature").at_least(1e-6).doc("of softplus: unit of a - b; 1 when absent"));
     d.attribute(tn::float_attribute("margin").at_least(0).doc(
@@ -173,7 +167,7 @@ struct LessThan : CostOfValues {
     const char* other = hinge ? "temperature" : "margin";
     if (planner.attributes().has(other))
       throw tn::Failure(TN_INVALID, other, hinge ? "form \"hinge\" has none" : "form \"softplus\" has none");
-    CostOfValues::plan(planner);
+    CostOfValues<2>::plan(planner);
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     const bool hinge = is_hinge(attributes);
@@ -183,15 +177,13 @@ struct LessThan : CostOfValues {
     tn::Program cost;
     const Float a = cost.full();
     const Float z = excess(a, cost.full());
-    cost.output(sum_per_row(hinge ? max(z, 0) : softplus(z)));
-
-    GradientProgram backward(cost);
-    const Float at = excess(backward.input(0), backward.input(1));
-    const Float dy = backward.result_gradient();
-    const Float gradient = hinge ? select(at > 0, dy, 0.0) : dy / number * softplus_slope(at);
-    backward.output(gradient);
-    backward.output(-gradient);
-    record(body, cost, &backward);
+    record(body, cost, hinge ? max(z, 0) : softplus(z), [&](GradientProgram& backward) {
+      const Float at = excess(backward.input(0), backward.input(1));
+      const Float dy = backward.result_gradient();
+      const Float gradient = hinge ? select(at > 0, dy, 0.0) : dy / number * softplus_slope(at);
+      backward.output(gradient);
+      backward.output(-gradient);
+    });
   }
 };
 
@@ -209,10 +201,10 @@ struct RankCost {
     d.input("right", "the shape of left: scores");
     d.input("label", "the shape of left: probability that left comes first; 1 or 0 where that is known, 1/2 for a tie");
     d.input("weight", "the shape of left: factor of the cost", TN_PORT_OPTIONAL);
-    CostOfValues::describe_output(d);
+    d.output("output", "[samples]: the cost of each");
   }
   static void plan(tn::Planner& planner) {
-    plan_values(planner);
+    plan_values(planner, kWeight + 1);
     planner.output(0, tn::Spec({planner.input(kLeft)[0]}));
   }
   static void lower(const Attributes&, tn::Builder& body) {
@@ -232,7 +224,7 @@ struct RankCost {
     backward.output(-gradient);
     backward.output(-(share * at));
     if (weighted) backward.output(dy * (softplus(at) - backward.input(kLabel) * at));
-    CostOfValues::record(body, cost, &backward);
+    body.output(0, body.pointwise(cost, values_of(body, weighted ? 4 : 3), 1, &backward).front());
   }
 };
 
@@ -249,7 +241,7 @@ struct LessThanShare {
     d.input("b", "the shape of a: what should be greater");
   }
   static void plan(tn::Planner& planner) {
-    plan_values(planner);
+    plan_values(planner, 2);
     planner.state(2);
   }
   static void lower(const Attributes&, tn::Builder& body) {
@@ -280,6 +272,7 @@ struct KlDivergence {
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, classes]: q, or with from_logits any numbers");
     d.input("label", "[samples, classes]: p");
+    d.input("weight", kRowWeightDoc, TN_PORT_OPTIONAL);
     d.output("output", "[samples]: the cost of each");
     d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a softmax"));
   }
@@ -287,6 +280,7 @@ struct KlDivergence {
     const tn::Spec input = planner.input_of_rank(0, 2, "[samples, classes]");
     planner.elements(0, 1);
     planner.require_shape(1, input);
+    if (planner.has_input(2)) planner.require_per_row(2, input.leading(1));
     planner.output(0, tn::Spec({input[0]}));
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
@@ -300,7 +294,7 @@ struct KlDivergence {
     } else {
       cost.output(sum_per_row(p * (log_p - log(max(input, kLeastProbability)))));
     }
-    body.output(0, body.pointwise(cost, {body.input(0), body.input(1)}).front());
+    body.output(0, costs_of_rows(body, cost, values_of(body, 2), 1, body.optional_input(2)));
   }
 };
 
@@ -317,6 +311,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<LessThanShare>();
   plugin.layer<KlDivergence>();
   add_losses(plugin);
+  add_embeddings(plugin);
 }
 
 }  // namespace

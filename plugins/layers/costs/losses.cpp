@@ -14,12 +14,12 @@ void describe_pair(tn::LayerDescription& d, const char* input, const char* label
   d.role(TN_ROLE_COST);
   d.input("input", input);
   d.input("label", label);
-  CostOfValues::describe_output(d);
+  CostOfValues<2>::describe_rest(d);
 }
 
 // ---- regression
 
-struct AbsoluteError : CostOfValues {
+struct AbsoluteError : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type(
         "absolute_error",
@@ -30,16 +30,15 @@ struct AbsoluteError : CostOfValues {
   static void lower(const Attributes&, tn::Builder& body) {
     tn::Program cost;
     const Float input = cost.full();
-    cost.output(sum_per_row(abs(input - cost.full())));
-    GradientProgram backward(cost);
-    const Float gradient = backward.result_gradient() * sign(backward.input(0) - backward.input(1));
-    backward.output(gradient);
-    backward.output(-gradient);
-    record(body, cost, &backward);
+    record(body, cost, abs(input - cost.full()), [](GradientProgram& backward) {
+      const Float gradient = backward.result_gradient() * sign(backward.input(0) - backward.input(1));
+      backward.output(gradient);
+      backward.output(-gradient);
+    });
   }
 };
 
-struct SmoothL1 : CostOfValues {
+struct SmoothL1 : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type(
         "smooth_l1",
@@ -55,19 +54,18 @@ struct SmoothL1 : CostOfValues {
     const Float input = cost.full();
     const Float error = abs(input - cost.full()) * (1 / beta);
     const Float near = min(error, 1);
-    cost.output(beta * sum_per_row(near * (error - 0.5 * near)));
-    GradientProgram backward(cost);
-    const Float slope = max(min((backward.input(0) - backward.input(1)) * (1 / beta), 1), -1);
-    const Float gradient = backward.result_gradient() * slope;
-    backward.output(gradient);
-    backward.output(-gradient);
-    record(body, cost, &backward);
+    record(body, cost, beta * (near * (error - 0.5 * near)), [beta](GradientProgram& backward) {
+      const Float slope = max(min((backward.input(0) - backward.input(1)) * (1 / beta), 1), -1);
+      const Float gradient = backward.result_gradient() * slope;
+      backward.output(gradient);
+      backward.output(-gradient);
+    });
   }
 };
 
 // ---- likelihoods
 
-struct PoissonNll : CostOfValues {
+struct PoissonNll : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type("poisson_nll",
            "Negative log-likelihood of counts under Poisson distributions, one for each sample, without the term "
@@ -81,15 +79,13 @@ struct PoissonNll : CostOfValues {
     tn::Program cost;
     const Float input = cost.full();
     const Float label = cost.full();
-    if (attributes.flag("log_input"))
-      cost.output(sum_per_row(exp(input) - label * input));
-    else
-      cost.output(sum_per_row(input - label * log(max(input, kLeastProbability))));
-    record(body, cost);
+    record(
+        body, cost,
+        attributes.flag("log_input") ? exp(input) - label * input : input - label * log(max(input, kLeastProbability)));
   }
 };
 
-struct GaussianNll : CostOfValues {
+struct GaussianNll : CostOfValues<3> {
   static void describe(tn::LayerDescription& d) {
     d.type("gaussian_nll",
            "Negative log-likelihood of numbers under normal distributions, one for each sample, without the constant "
@@ -100,7 +96,7 @@ struct GaussianNll : CostOfValues {
     d.input("input", "[samples, ...]: the mean");
     d.input("label", "the shape of the input: what is right");
     d.input("variance", "the shape of the input: above 0");
-    describe_output(d);
+    describe_rest(d);
     d.attribute(tn::float_attribute("epsilon", 1e-6).at_least(1e-30).doc("the least variance"));
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
@@ -109,61 +105,52 @@ struct GaussianNll : CostOfValues {
     const Float input = cost.full();
     const Float error = input - cost.full();
     const Float variance = max(cost.full(), epsilon);
-    cost.output(sum_per_row(0.5 * (log(variance) + error * error / variance)));
-    record(body, cost);
+    record(body, cost, 0.5 * (log(variance) + error * error / variance));
   }
 };
 
 // ---- binary labels
 
-struct BinaryCrossEntropy : CostOfValues {
+struct BinaryCrossEntropy : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type(
         "binary_cross_entropy",
         "Cross-entropy of yes or no, for any number of questions at once, one cost for each sample: the sum over its "
         "values of -(positive_weight y log(p) + (1 - y) log(1 - p)) for probabilities p, where logarithms are of no "
         "less than 1e-30. With from_logits the input is x before the sigmoid, and the cost is (1 - y) x + (1 + "
-        "(positive_weight - 1) y) log(1 + exp(-x)), computed without overflow. Each value counts with its weight. "
-        "Differentiable in all inputs.");
+        "(positive_weight - 1) y) log(1 + exp(-x)), computed without overflow. Each value counts with its weight; "
+        "one whose label is ignore_index does not count. Differentiable in all inputs.");
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: probabilities, or with from_logits any numbers");
     d.input("label", "the shape of the input: 1, 0, or a probability between them");
-    d.input("weight", "the shape of the input, or [samples]: the weight of each value, such as a mask of 1 and 0",
-            TN_PORT_OPTIONAL);
-    describe_output(d);
+    describe_rest(d);
     d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a sigmoid"));
     d.attribute(tn::float_attribute("positive_weight", 1).at_least(0).doc("weight of labels 1 against labels 0"));
-  }
-  static void plan(tn::Planner& planner) {
-    const tn::Spec input = planner.input(0);
-    if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-    planner.elements(0, 1);
-    if (!without_ones(planner.input(1)).same_shape(without_ones(input)))
-      throw planner.bad_input(1, "must have the shape of the first input").expected(input);
-    if (planner.has_input(2) && !is_per_sample(planner.input(2)) &&
-        !without_ones(planner.input(2)).same_shape(without_ones(input)))
-      throw planner.bad_input(2, "must have the shape of the first input, or be [samples]").expected(input);
-    planner.output(0, tn::Spec({input[0]}));
+    d.attribute(tn::int_attribute("ignore_index").doc("a label that does not count, such as -1"));
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
-    std::vector<tn::Tensor> operands = values_of(body, 2);
+    const double positive = attributes.number("positive_weight");
     tn::Program cost;
     const Float x = cost.full();
     const Float y = cost.full();
-    const double positive = attributes.number("positive_weight");
-    Float value = attributes.flag("from_logits") ? of_logits(x, y, positive) : of_probabilities(x, y, positive);
-    if (const std::optional<tn::Tensor> weight = body.optional_input(2)) {
-      const bool per_sample = is_per_sample(weight->spec());
-      const tn::Spec shape = operands[0].spec();
-      operands.push_back(weight->view(per_sample ? shape.leading(1) : shape));
-      value = value * (per_sample ? cost.per_row() : cost.full());
-    }
-    cost.output(sum_per_row(value));
-    body.output(0, body.pointwise(cost, operands, 1).front());
+    record(body, cost, attributes.flag("from_logits") ? of_logits(x, y, positive) : of_probabilities(x, y, positive),
+           nullptr,
+           attributes.has("ignore_index") ? counted(body, attributes.integer("ignore_index"))
+                                          : body.optional_input(kWeight));
   }
 
  private:
-  static bool is_per_sample(const tn::Spec& spec) { return without_ones(spec).rank() == 1; }
+  // The weight of each value, 0 where the label is `ignored`.
+  static tn::Tensor counted(tn::Builder& body, int64_t ignored) {
+    std::vector<tn::Tensor> operands{values_of(body, 2)[1]};
+    tn::Program program;
+    const Float label = program.full();
+    const std::optional<tn::Tensor> weight = body.optional_input(kWeight);
+    std::optional<Weights> weights;
+    if (weight) operands.push_back(weights.emplace(*weight, operands[0].spec(), 1).value());
+    program.output(select(label == ignored, 0.0, weights ? weights->input_of(program) : program.constant(1)));
+    return body.pointwise(program, operands, 1).front();
+  }
   static Float of_probabilities(const Float& p, const Float& y, double positive) {
     const Float yes = log(max(p, kLeastProbability)), no = log(max(1 - p, kLeastProbability));
     return -(positive * (y * yes) + (1 - y) * no);
@@ -175,7 +162,7 @@ struct BinaryCrossEntropy : CostOfValues {
   }
 };
 
-struct Focal : CostOfValues {
+struct Focal : CostOfValues<2> {
   static void describe(tn::LayerDescription& d) {
     d.type(
         "focal",
@@ -186,7 +173,7 @@ struct Focal : CostOfValues {
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: scores before a sigmoid");
     d.input("label", "the shape of the input: 0 or 1", TN_PORT_INTEGER);
-    describe_output(d);
+    describe_rest(d);
     d.attribute(tn::float_attribute("gamma", 2).at_least(0).doc("0: cross-entropy with weights"));
     d.attribute(tn::float_attribute("alpha", 0.25).at_least(0).at_most(1).doc("weight of label 1"));
   }
@@ -197,35 +184,44 @@ struct Focal : CostOfValues {
     const tn::Int y = cost.full<tn::Int>();
     const Float towards = select(y > 0, x, -x);
     // log(p) = -softplus(-z), log(1 - p) = -softplus(z) for the score z of the right answer.
-    cost.output(sum_per_row(select(y > 0, alpha, 1 - alpha) * (exp(-gamma * softplus(towards)) * softplus(-towards))));
+    const Float value = select(y > 0, alpha, 1 - alpha) * (exp(-gamma * softplus(towards)) * softplus(-towards));
 
     // With q = 1 - p: d/dz = a q^gamma (gamma p log(p) - q).
-    GradientProgram backward(cost);
-    const tn::Int right = backward.input<tn::Int>(1);
-    const Float z = select(right > 0, backward.input(0), -backward.input(0));
-    const Float less = exp(-gamma * softplus(z));
-    const Float slope = less * (-(gamma * softplus_slope(z) * softplus(-z)) - softplus_slope(-z));
-    const Float weighted = backward.result_gradient() * select(right > 0, alpha, 1 - alpha) * slope;
-    backward.output(select(right > 0, weighted, -weighted));
-    backward.output(backward.constant(0));
-    record(body, cost, &backward);
+    record(body, cost, value, [gamma, alpha](GradientProgram& backward) {
+      const tn::Int right = backward.input<tn::Int>(1);
+      const Float z = select(right > 0, backward.input(0), -backward.input(0));
+      const Float less = exp(-gamma * softplus(z));
+      const Float slope = less * (-(gamma * softplus_slope(z) * softplus(-z)) - softplus_slope(-z));
+      const Float weighted = backward.result_gradient() * select(right > 0, alpha, 1 - alpha) * slope;
+      backward.output(select(right > 0, weighted, -weighted));
+      backward.output(backward.constant(0));
+    });
   }
   static void plan(tn::Planner& planner) {
-    CostOfValues::plan(planner);
+    CostOfValues<2>::plan(planner);
     planner.index_limit(1, 2);
   }
 };
 
 // ---- overlap
 
-struct Dice : CostOfValues {
+struct Dice {
   static void describe(tn::LayerDescription& d) {
     d.type("dice",
            "1 minus the overlap of a predicted and a given mask, one cost for each sample: 1 - (2 sum_k p_k y_k + "
            "smooth) / (sum_k p_k^2 + sum_k y_k^2 + smooth) over its values (Milletari, Navab and Ahmadi, \"V-Net\", "
            "2016, equation 1). Differentiable in both inputs.");
-    describe_pair(d, "[samples, ...]: probabilities", "the shape of the input: 1, 0, or a probability between them");
+    d.role(TN_ROLE_COST);
+    d.input("input", "[samples, ...]: probabilities");
+    d.input("label", "the shape of the input: 1, 0, or a probability between them");
+    d.input("weight", kRowWeightDoc, TN_PORT_OPTIONAL);
+    d.output("output", "[samples]: the cost of each");
     d.attribute(tn::float_attribute("smooth", 1).at_least(1e-6).doc("keeps the cost finite for two empty masks"));
+  }
+  static void plan(tn::Planner& planner) {
+    plan_values(planner, 2);
+    if (planner.has_input(2)) planner.require_per_row(2, planner.input(0).leading(1));
+    planner.output(0, tn::Spec({planner.input(0)[0]}));
   }
   static void lower(const Attributes& attributes, tn::Builder& body) {
     const double smooth = attributes.number("smooth");
@@ -233,7 +229,7 @@ struct Dice : CostOfValues {
     const Float p = cost.full();
     const Float y = cost.full();
     cost.output(1 - (2 * sum_per_row(p * y) + smooth) / (sum_per_row(p * p) + sum_per_row(y * y) + smooth));
-    record(body, cost);
+    body.output(0, costs_of_rows(body, cost, values_of(body, 2), 1, body.optional_input(2)));
   }
 };
 

@@ -113,17 +113,20 @@ struct CrossEntropy {
     const double classes = static_cast<double>(shape.back().offset);
     std::vector<tn::Tensor> operands{input, labels};
     tn::Program cost;
-    const Float log_p = log_probability(cost.full(), attributes.flag("from_logits"));
+    Float x = cost.full();
     std::optional<Float> weight, class_weight;
-    Float value = log_p;  // its sum over the classes is -cost
     const bool is_label = labels.spec().is_integer();
     std::optional<tn::Int> label;
     if (is_label) label = cost.per_row<tn::Int>();
-    const Float share = is_label ? smoothed(cost, *label, smoothing(attributes) / classes, classes) : cost.full();
+    Float share = is_label ? smoothed(cost, *label, smoothing(attributes) / classes, classes) : cost.full();
     if (weights) {
       weight = cost.per_row();
       operands.push_back(*weights);
+      if (!is_label) share = select(*weight == 0, 0.0, share);
+      x = select(*weight == 0, 0.0, x);  // 0 times a derivative that is not a number would not be 0
     }
+    if (attributes.has("ignore_index")) x = select(*label == attributes.integer("ignore_index"), 0.0, x);
+    Float value = log_probability(x, attributes.flag("from_logits"));  // its sum over the classes is -cost
     if (attributes.has("class_weights")) {
       class_weight = cost.per_column();
       operands.push_back(body.constant(tn::Spec({shape.back()}), attributes.numbers("class_weights")));
