@@ -63,3 +63,5 @@ train(pathlib.Path("word2vec/ngram.toml"))
 train(pathlib.Path("recommender/recommender.toml"), [[sys.executable, "-B", "generate", "data"]])
 train(pathlib.Path("tabular/fraud.toml"), [[sys.executable, "-B", "generate", "data"]],
       [[("class_weights = [1, 35]", "")], [('fit = ["x"]', ""), ('inputs = "x"', 'inputs = "columns"')]])
+train(pathlib.Path("transformer/transformer.toml"), [[sys.executable, "-B", "generate", "data"]],
+      [[("passes = 14", "passes = 4"), ('inputs = "placed"', 'inputs = "word"')]])
