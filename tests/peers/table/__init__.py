@@ -1,0 +1,5 @@
+"""The table of the peer test: the rows of all kinds. SPDX-License-Identifier: Apache-2.0"""
+from . import activations, arithmetic, updaters
+from .not_in_torch import NOT_IN_TORCH  # noqa: F401
+
+ROWS = [*activations.ROWS, *arithmetic.ROWS, *updaters.ROWS]
