@@ -110,6 +110,7 @@ class UpdaterRow:
     schedule: str = ""  # a scheduler of `optimizer`; Tenon counts steps from 1, so it makes a step before each update
     shape: tuple = (3, 4)
     steps: int = 8
+    since: int = 1  # major version of PyTorch whose formula is right
     tolerance: float = 1.0
 
     def __str__(self):
