@@ -49,6 +49,8 @@ json values_of(const tenon::Array& array) {
     add(static_cast<const double*>(array.data));
   else if (array.dtype == TN_I32)
     add(static_cast<const int32_t*>(array.data));
+  else if (array.dtype == TN_I64)
+    add(static_cast<const int64_t*>(array.data));
   else
     throw std::runtime_error("an array of a type that the driver does not read");
   return result;
