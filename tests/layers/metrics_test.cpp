@@ -84,6 +84,34 @@ TEST(AverageMetric, IsTheMeanOfAllElements) {
   EXPECT_NEAR(Metered("average", {}, 0, false)({many.scores, {}}).at("average"), sum / 999, 1e-6);
 }
 
+TEST(RegressionMetrics, AreMeansOfErrors) {
+  const Metered squared("mean_squared_error", {}, 0), absolute("mean_absolute_error", {}, 0);
+  const Batch few = {{1, 2, 6}, {1, 4, 3}};
+  EXPECT_NEAR(squared(few).at("mean_squared_error"), 13.0 / 3, 1e-6);
+  EXPECT_NEAR(absolute(few).at("mean_absolute_error"), 5.0 / 3, 1e-6);
+  EXPECT_EQ(squared({}).at("mean_squared_error"), 0);
+  EXPECT_EQ(absolute({}).at("mean_absolute_error"), 0);
+  const Batch many = draw(5, 999, 1, 3);
+  double squares = 0, sizes = 0;
+  for (size_t i = 0; i < 999; ++i) {
+    const double difference = static_cast<double>(many.scores[i]) - static_cast<double>(many.labels[i]);
+    squares += difference * difference;
+    sizes += std::abs(difference);
+  }
+  for (const int threads : {1, 2, 8}) {
+    const Metered other("mean_squared_error", {}, 0, true, threads);
+    EXPECT_NEAR(other(many).at("mean_squared_error"), squares / 999, 1e-5);
+    EXPECT_EQ(other(many), squared(many)) << threads << " threads";
+  }
+  EXPECT_NEAR(absolute(many).at("mean_absolute_error"), sizes / 999, 1e-5);
+}
+
+TEST(RegressionMetrics, Perplexity) {
+  EXPECT_NEAR(Metered("perplexity", {}, 0, false)({{1, 2, 6}, {}}).at("perplexity"), std::exp(3.0), 1e-5);
+  EXPECT_NEAR(Metered("perplexity", {}, 2, false)({{1, 2, 0, -1}, {}}).at("perplexity"), std::exp(0.5), 1e-6);
+  EXPECT_EQ(Metered("perplexity", {}, 0, false)({}).at("perplexity"), 1);
+}
+
 TEST(ClassificationErrorMetric, CountsLabelsOutsideTheTop) {
   const Metered one("classification_error", {}, 4), two("classification_error", {{"top", 2}}, 4);
   const auto error = [](const Metered& metric, const Batch& batch) { return metric(batch).at("classification_error"); };

@@ -5,6 +5,8 @@
 #include <string>
 #include <tenon/plugin.hpp>
 
+#include "regression.h"
+
 namespace {
 
 using tn::Attributes;
@@ -293,6 +295,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<PrecisionRecall>();
   plugin.layer<MacroPrecisionRecall>();
   plugin.layer<Auc>();
+  tenon::metrics::add_regression(plugin);
 }
 
 }  // namespace

@@ -37,4 +37,7 @@ ROWS = [
     row("accuracy", {}, CLASSES, "(x.argmax(1) == y).double().mean()", training=False),
     row("classification_error", {}, CLASSES, "(x.argmax(1) != y).double().mean()", training=False),
     row("average", {}, {"x": real(5, 3)}, "x.mean()", training=False),
+    row("mean_squared_error", {}, XY, "F.mse_loss(x, y)", training=False),
+    row("mean_absolute_error", {}, XY, "F.l1_loss(x, y)", training=False),
+    row("perplexity", {}, {"x": positive(7)}, "torch.exp(x.mean())", training=False),
 ]

@@ -1,0 +1,95 @@
+// Metrics of numbers: means of errors, and of the cost of a model of language. SPDX-License-Identifier: Apache-2.0
+#include "regression.h"
+
+#include <cmath>
+
+namespace tenon::metrics {
+
+namespace {
+
+using tn::Float;
+
+double mean(const double* state) { return state[1] > 0 ? state[0] / state[1] : 0; }
+
+// Adds the sum of `each` over all elements, as a mean over those of a sample, and the number of samples to the state.
+void add(tn::Builder& body, tn::Program& program, const Float& each, const std::vector<tn::Tensor>& operands) {
+  const tn::Spec shape = operands[0].spec();
+  double elements = 1;
+  for (int32_t i = 1; i < shape.rank(); ++i) elements *= static_cast<double>(shape[i].offset);
+  program.output(sum_all(each) * (1 / elements), TN_F64);
+  program.output(sum_all(to_float(program.row() >= 0)), TN_F64);  // exact for minibatches below 2^24 rows
+  const std::vector<tn::Tensor> outputs = body.pointwise(program, operands);
+  for (uint32_t i = 0; i < 2; ++i) body.state(i, outputs[i]);
+}
+
+// A mean of Formula::of(difference) over all samples and their elements.
+template <typename Formula>
+struct MeanError {
+  static void describe(tn::LayerDescription& d) {
+    d.type(Formula::kType, Formula::kDoc);
+    d.role(TN_ROLE_METRIC);
+    d.input("input", "[samples, ...]: the prediction");
+    d.input("label", "the shape of the input: what is right");
+  }
+  static void plan(tn::Planner& planner) {
+    if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
+    planner.elements(0, 1);
+    planner.require_shape(1, planner.input(0));
+    planner.state(2);
+  }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    tn::Program program;
+    const Float input = program.full();
+    add(body, program, Formula::of(input - program.full()), {body.input(0), body.input(1)});
+  }
+  static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
+    results.add(Formula::kType, mean(state));
+  }
+};
+
+struct Squared {
+  static constexpr const char* kType = "mean_squared_error";
+  static constexpr const char* kDoc =
+      "The mean of the squares of input - label over all samples and their elements. Without samples it is 0.";
+  static Float of(const Float& difference) { return difference * difference; }
+};
+
+struct Absolute {
+  static constexpr const char* kType = "mean_absolute_error";
+  static constexpr const char* kDoc =
+      "The mean of the sizes of input - label over all samples and their elements. Without samples it is 0.";
+  static Float of(const Float& difference) { return abs(difference); }
+};
+
+struct Perplexity {
+  static void describe(tn::LayerDescription& d) {
+    d.type("perplexity",
+           "The exponential of the mean of the input, which is the cross-entropy of each word, as a cost makes it: the "
+           "number of words of equal probability that would be as hard to guess. Without samples it is 1.");
+    d.role(TN_ROLE_METRIC);
+    d.input("input", "[samples, ...]: the cross-entropy of each word, in nats");
+  }
+  static void plan(tn::Planner& planner) {
+    if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
+    planner.elements(0, 1);
+    planner.state(2);
+  }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    tn::Program program;
+    const Float input = program.full();
+    add(body, program, input, {body.input(0)});
+  }
+  static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
+    results.add("perplexity", std::exp(mean(state)));
+  }
+};
+
+}  // namespace
+
+void add_regression(tn::Plugin& plugin) {
+  plugin.layer<MeanError<Squared>>();
+  plugin.layer<MeanError<Absolute>>();
+  plugin.layer<Perplexity>();
+}
+
+}  // namespace tenon::metrics
