@@ -142,8 +142,8 @@ struct NativeCall {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Coalesce,
-                               NativeCall>;
+using Operation =
+    std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Coalesce, NativeCall>;
 [[nodiscard]] inline const char* primitive_name(const Operation& operation) {
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }

@@ -9,7 +9,8 @@ ValueId GraphWriter::prefix_sum(ValueId value, uint32_t flags) {
   const Spec& spec = graph_.spec(value);
   if (spec.shape.empty() || !is_float(spec.dtype))
     fail(TN_INVALID, "prefix_sum: expected floats [..., n], got ", to_string(spec));
-  if ((flags & ~uint32_t{TN_SUM_EXCLUSIVE | TN_SUM_REVERSE}) != 0) fail(TN_INVALID, "prefix_sum: unknown flags ", flags);
+  if ((flags & ~uint32_t{TN_SUM_EXCLUSIVE | TN_SUM_REVERSE}) != 0)
+    fail(TN_INVALID, "prefix_sum: unknown flags ", flags);
   Spec result{spec.dtype, spec.shape, TN_DENSE, 0, {}};  // a feed may be ragged
   append(PrefixSum{flags}, {value});
   return output(std::move(result));

@@ -189,8 +189,7 @@ std::pair<Dim, Dim> CallPreparer::grid_of(ValueId value) const {
 
 void CallPreparer::prepare(const Argsort& argsort) {
   const auto [rows, columns] = grid_of(node_.inputs[0]);
-  const tn_argsort site = {sizeof site, graph_.spec(node_.inputs[0]).dtype, argsort.flags,
-                           0,           rows,
+  const tn_argsort site = {sizeof site, graph_.spec(node_.inputs[0]).dtype, argsort.flags, 0, rows,
                            columns,     grid_of(node_.outputs[0]).second};
   prepare_by(TN_ARGSORT, &tn_argsort_table::prepare, &site);
 }

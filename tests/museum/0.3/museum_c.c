@@ -52,12 +52,9 @@ static tn_status plan(const tn_planner* planner) {
 
 static tn_status lower(const tn_attributes* attributes, const tn_builder* builder) {
   const tn_instruction instructions[] = {
-      {TN_OP_INPUT, TN_FLOAT, 0, 0, 0, 0, 0},
-      {TN_OP_INPUT, TN_FLOAT, 0, 1, 0, 0, 0},
-      {TN_OP_INPUT, TN_FLOAT, 0, 2, 0, 0, 0},
-      {TN_OP_SUB, TN_FLOAT, 0, 0, 1, 0, 0},
-      {TN_OP_MUL, TN_FLOAT, 0, 3, 2, 0, 0},
-      {TN_OP_CONSTANT, TN_FLOAT, 0, 0, 0, 0, tn_float(attributes, "shift", 0)},
+      {TN_OP_INPUT, TN_FLOAT, 0, 0, 0, 0, 0}, {TN_OP_INPUT, TN_FLOAT, 0, 1, 0, 0, 0},
+      {TN_OP_INPUT, TN_FLOAT, 0, 2, 0, 0, 0}, {TN_OP_SUB, TN_FLOAT, 0, 0, 1, 0, 0},
+      {TN_OP_MUL, TN_FLOAT, 0, 3, 2, 0, 0},   {TN_OP_CONSTANT, TN_FLOAT, 0, 0, 0, 0, tn_float(attributes, "shift", 0)},
       {TN_OP_ADD, TN_FLOAT, 0, 4, 5, 0, 0},
   };
   const tn_program_input program_inputs[] = {

@@ -1,5 +1,5 @@
-// "tenon.argsort/1": the positions of the elements of rows in sorted order. Each row is sorted on its own, in the memory
-// of its positions; a task is a range of rows.
+// "tenon.argsort/1": the positions of the elements of rows in sorted order. Each row is sorted on its own, in the
+// memory of its positions; a task is a range of rows.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// "tenon.prefix_sum/1": the sums of the elements of rows up to each element. A task is a range of rows; float32 is added
-// in float64, so that the errors of long rows do not grow.
+// "tenon.prefix_sum/1": the sums of the elements of rows up to each element. A task is a range of rows; float32 is
+// added in float64, so that the errors of long rows do not grow.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
@@ -66,8 +66,7 @@ tn_status run(void* binding, const tn_execution* execution, const tn_call* call)
              tn_data(call->outputs[0]),
              call->requests[0] == TN_REQUEST_ADD,
              1};
-  if (run.rows < 0 || run.columns < 0)
-    return tn_fail(errors, TN_MISUSE, nullptr, "a prefix_sum call of negative size");
+  if (run.rows < 0 || run.columns < 0) return tn_fail(errors, TN_MISUSE, nullptr, "a prefix_sum call of negative size");
   if (run.rows == 0 || run.columns == 0) return TN_OK;
   run.rows_per_task = std::max<int64_t>(kElementsPerTask / run.columns, 1);
   const int64_t tasks = (run.rows + run.rows_per_task - 1) / run.rows_per_task;
