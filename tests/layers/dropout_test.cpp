@@ -168,5 +168,52 @@ TEST(DropRate, AppliesAfterTheActivationAndToExpansions) {
   EXPECT_THROW((void)host.layer("fc", {x}, {{"size", 2}, {"drop_rate", 1.0}}, "y"), Error);
 }
 
+// Whole channels of [4 positions, 3 channels] are 0, others scaled; the gradient has the same mask.
+TEST(SpatialDropout, DropsWholeChannels) {
+  constexpr int64_t kPositions = 4, kChannels = 3;
+  Host host({2, {tenon_tests::plugin_folder()}, nullptr, {}});
+  DataOptions data;
+  data.name = "x", data.dtype = TN_F32, data.shape = {kPositions, kChannels};
+  const Layer x = host.layer("scale_shift", {host.data(data)}, {{"learnable", true}}, "scaled");
+  const Layer y = host.layer("spatial_dropout", {x}, {{"rate", kRate}}, "y");
+  const Layer cost = host.layer("sum_cost", {y}, {}, "cost");
+  const Parameters parameters = host.parameters({y, cost}, 1);
+  const std::vector<float> ones(kSamples * kPositions * kChannels, 1);
+  for (const bool training : {true, false}) {
+    MachineOptions options;
+    options.max_samples = kSamples;
+    options.training = training;
+    const Machine machine = host.machine(parameters, {y, cost}, options);
+    machine.forward({{"x", {TN_F32, {kSamples, kPositions, kChannels}, ones.data()}}});
+    const std::vector<double> values = numbers(machine.output(y));
+    int64_t dropped = 0;
+    for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+      const double first = values[static_cast<size_t>(i - i % (kPositions * kChannels) + i % kChannels)];
+      ASSERT_EQ(values[static_cast<size_t>(i)], first) << i;
+      if (first != 0) {
+        ASSERT_NEAR(first, training ? 1 / (1 - kRate) : 1, 1e-6);
+      }
+      dropped += first == 0 ? 1 : 0;
+    }
+    const double share = static_cast<double>(dropped) / static_cast<double>(values.size());
+    EXPECT_NEAR(share, training ? kRate : 0,
+                training ? 5 * std::sqrt(kRate * (1 - kRate) / (kSamples * kChannels)) : 0);
+    if (!training) continue;
+    machine.backward();
+    const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+    const std::vector<double> slopes = numbers(machine.gradient("scaled.shift"));
+    EXPECT_NEAR(std::accumulate(slopes.begin(), slopes.end(), 0.0) * kSamples, sum, 1e-3);
+  }
+}
+TEST(SpatialDropout, NeedsPositions) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  try {
+    (void)host.layer("spatial_dropout", {host.data({"x", TN_F32, {3}})}, {}, "bad");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("[samples, positions..., channels]"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace tenon_tests

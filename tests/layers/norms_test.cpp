@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
 #include "tests/support/layer_check.h"
@@ -207,6 +208,70 @@ TEST(RmsNorm, OverTheLastDimension) {
   EXPECT_GT(check_layer(norm(false, {1}, {{"epsilon", 0.25}}, 0.25)), 0);
 }
 
+// Along a dimension of [3, 4].
+LayerCase unit(size_t dimension, int64_t order, const Attributes& attributes, double epsilon = 1e-12) {
+  LayerCase layer;
+  layer.type = "normalize";
+  layer.attributes = attributes;
+  layer.inputs = {{{3, 4}}};
+  layer.inputs[0].limited = true;  // the square of a huge number is infinite
+  layer.jumps = true;              // a vector of zeros has no direction
+  layer.gradient_rounded = 1;      // the derivative along the vector is 0
+  layer.output_shape = {3, 4};
+  layer.formula = [=](const FormulaArguments& a) {
+    std::map<size_t, double> lengths;  // by the place of the vector
+    const auto vector = [=](size_t i) { return dimension == 0 ? i / 12 * 12 + i % 4 : i / 4; };
+    for (size_t i = 0; i < a.inputs[0].size(); ++i)
+      lengths[vector(i)] += std::pow(std::abs(a.inputs[0][i]), static_cast<double>(order));
+    std::vector<double> y = a.inputs[0];
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double length = std::pow(lengths[vector(i)], 1.0 / static_cast<double>(order));
+      y[i] = length > epsilon ? y[i] / length : 0;
+    }
+    return y;
+  };
+  return layer;
+}
+TEST(Normalize, AlongAnAxis) {
+  EXPECT_GT(check_layer(unit(1, 2, {})), 0);
+  EXPECT_GT(check_layer(unit(0, 2, {{"axis", 1}})), 0);
+  EXPECT_GT(check_layer(unit(1, 1, {{"order", 1}})), 0);
+  EXPECT_GT(check_layer(unit(0, 1, {{"order", 1}, {"axis", -2}})), 0);
+  EXPECT_GT(check_layer(unit(1, 2, {{"epsilon", 1.0}}, 1)), 0);
+}
+
+// Of channels, the last dimension.
+LayerCase response(const std::vector<int64_t>& shape, int64_t size, const Attributes& attributes, double alpha,
+                   double beta, double k) {
+  LayerCase layer;
+  layer.type = "local_response_norm";
+  layer.attributes = attributes;
+  layer.inputs = {{shape}};
+  layer.inputs[0].limited = true;  // the square of a huge number is infinite
+  layer.output_shape = shape;
+  layer.gradient_rounded = 0.1;
+  layer.formula = [=](const FormulaArguments& a) {
+    std::vector<double> y;
+    const int64_t channels = shape.back();
+    for (int64_t i = 0; i < static_cast<int64_t>(a.inputs[0].size()); ++i) {
+      double squares = 0;
+      for (int64_t c = i % channels - size / 2, step = 0; step < size; ++step, ++c)
+        if (c >= 0 && c < channels) squares += std::pow(a.inputs[0][static_cast<size_t>(i - i % channels + c)], 2);
+      y.push_back(a.inputs[0][static_cast<size_t>(i)] /
+                  std::pow(k + alpha / static_cast<double>(size) * squares, beta));
+    }
+    return y;
+  };
+  return layer;
+}
+TEST(LocalResponseNorm, OverNeighbours) {
+  EXPECT_GT(check_layer(response({2, 7}, 5, {}, 1e-4, 0.75, 1)), 0);
+  const Attributes strong = {{"size", 4}, {"alpha", 2.0}, {"beta", 0.5}, {"k", 0.25}};
+  EXPECT_GT(check_layer(response({6}, 4, strong, 2, 0.5, 0.25)), 0);
+  EXPECT_GT(check_layer(response({2}, 5, {{"alpha", 1.0}}, 1, 0.75, 1)), 0);  // a window wider than the channels
+  EXPECT_GT(check_layer(response({3}, 1, {{"size", 1}, {"alpha", 1.0}}, 1, 0.75, 1)), 0);
+}
+
 // A row of equal values has the variance 0: the output is the shift, without a division by 0.
 TEST(LayerNorm, EqualValues) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
@@ -245,6 +310,10 @@ TEST(Norms, MistakesAreNamed) {
   EXPECT_NE(message("group_norm", flat, {{"groups", 1}}).find("[samples, ..., channels]"), std::string::npos);
   EXPECT_NE(message("group_norm", rows, {{"groups", 2}}).find("2 groups do not divide"), std::string::npos);
   EXPECT_NE(message("group_norm", rows, {{"groups", 3}}).find("one number in each of 3 groups"), std::string::npos);
+  for (const int64_t axis : {0, 2, -2})
+    EXPECT_NE(message("normalize", rows, {{"axis", axis}}).find("no axis " + std::to_string(axis)), std::string::npos);
+  EXPECT_NE(message("local_response_norm", flat, {}).find("[samples, ..., channels]"), std::string::npos);
+  EXPECT_NE(message("local_response_norm", rows, {{"size", 16}}).find("size"), std::string::npos);
   EXPECT_NE(message("instance_norm", rows, {}).find("[samples, positions..., channels]"), std::string::npos);
 }
 

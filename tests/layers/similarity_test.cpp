@@ -57,6 +57,33 @@ TEST(Similarity, Dot) {
   }
 }
 
+LayerCase bilinear(size_t size, size_t d, size_t e, bool bias) {
+  LayerCase layer;
+  layer.type = "bilinear";
+  layer.attributes = {{"size", static_cast<int64_t>(size)}, {"bias", bias}};
+  layer.inputs = {{{static_cast<int64_t>(d)}}, {{static_cast<int64_t>(e)}}};
+  layer.output_shape = {static_cast<int64_t>(size)};
+  layer.formula = [=](const FormulaArguments& a) {
+    Values y;
+    const Values& weight = a.parameters.at("weight");
+    for (size_t n = 0; n < static_cast<size_t>(a.samples); ++n)
+      for (size_t k = 0; k < size; ++k) {
+        double sum = bias ? a.parameters.at("bias")[k] : 0;
+        for (size_t i = 0; i < d; ++i)
+          for (size_t j = 0; j < e; ++j)
+            sum += a.inputs[0][n * d + i] * weight[(k * d + i) * e + j] * a.inputs[1][n * e + j];
+        y.push_back(sum);
+      }
+    return y;
+  };
+  return layer;
+}
+TEST(Similarity, Bilinear) {
+  EXPECT_GT(check_layer(bilinear(2, 3, 4, true)), 0);
+  EXPECT_GT(check_layer(bilinear(1, 5, 2, false)), 0);
+  EXPECT_GT(check_layer(on_rows(bilinear(3, 1, 2, true))), 0);
+}
+
 TEST(Similarity, OnRowsOfSequences) {
   for (const int64_t several : {0, 3}) {
     EXPECT_GT(check_layer(on_rows(of_vectors("dot", {}, {5}, several, product))), 0);

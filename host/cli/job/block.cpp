@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
 
 #include "host/cli/cli.h"
 #include "host/cli/job/toml_tree.h"
@@ -35,6 +34,16 @@ std::vector<std::string> keys_of(const std::map<std::string, Value>& map) {
   return result;
 }
 
+bool has_parameter(const Block& block, const std::string& name) {
+  return block.required.count(name) > 0 || block.defaults.count(name) > 0;
+}
+
+std::vector<std::string> parameters_of(const Block& block) {
+  std::vector<std::string> result = keys_of(block.defaults);
+  result.insert(result.end(), block.required.begin(), block.required.end());
+  return result;
+}
+
 // Calls `visit` for each text in the values of a node.
 template <typename Visit>
 void each_text(const Node& node, const Visit& visit) {
@@ -57,10 +66,9 @@ class Definition {
     result_.name = *name;
     read_parameters();
     result_.inputs = section_.strings("inputs").value_or(std::vector<std::string>());
-    for (size_t i = 0; i < result_.inputs.size(); ++i)
-      if (std::find(result_.inputs.begin(), result_.inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                    result_.inputs[i]) != result_.inputs.begin() + static_cast<std::ptrdiff_t>(i))
-        section_.fail(section_.find("inputs")->place, "two inputs are called \"" + result_.inputs[i] + "\"");
+    for (const std::string& input : result_.inputs)
+      if (!inputs_.insert(input).second)
+        section_.fail(section_.find("inputs")->place, "two inputs are called \"" + input + "\"");
     const auto output = section_.string("output");
     const Node* const layers = section_.find("layer");
     section_.finish();
@@ -73,7 +81,7 @@ class Definition {
     if (layer_named(result_, result_.output).empty())
       section_.fail(section_.find("output")->place, "key \"output\": the block has no layer \"" + result_.output +
                                                         "\"" + suggestion(result_.output, keys_of(result_.names)));
-    for (const auto& [parameter, value] : result_.values)
+    for (const std::string& parameter : parameters_of(result_))
       if (used_.count(parameter) == 0)
         section_.fail(section_.place(), "no layer of the block uses the parameter \"" + parameter +
                                             "\": no text has \"{" + parameter + "}\" in it");
@@ -82,18 +90,23 @@ class Definition {
 
  private:
   void read_parameters() {
-    const std::vector<std::string> required = section_.strings("parameters").value_or(std::vector<std::string>());
-    for (const std::string& name : required) add_parameter(name, nullptr, section_.find("parameters")->place);
+    for (const std::string& name : section_.strings("parameters").value_or(std::vector<std::string>()))
+      add_parameter(name, nullptr, section_.find("parameters")->place);
     if (const Node* const defaults = section_.table("defaults"))
       for (const auto& [name, value] : *defaults->get<Node::Members>()) add_parameter(name, &value, value.place);
   }
 
+  // value: null if a use must give one.
   void add_parameter(const std::string& name, const Node* value, const Place& place) {
     if (!is_word(name))
       section_.fail(place, "parameter \"" + name + "\": expected letters, digits and _, not beginning with a digit");
     if (is_use_key(name))
       section_.fail(place, "parameter \"" + name + "\": the name is a key of every layer of type \"block\"");
-    if (!result_.values.emplace(name, value).second) section_.fail(place, "two parameters are called \"" + name + "\"");
+    if (has_parameter(result_, name)) section_.fail(place, "two parameters are called \"" + name + "\"");
+    if (value == nullptr)
+      result_.required.insert(name);
+    else
+      result_.defaults.emplace(name, value);
   }
 
   void read_names() {
@@ -103,29 +116,30 @@ class Definition {
       if (!name) section.missing("name");
       const auto [other, added] = result_.names.emplace(*name, &layer);
       if (!added) section.fail(section.place(), "the name \"" + *name + "\" is taken; see " + other->second->place);
-      if (std::count(result_.inputs.begin(), result_.inputs.end(), *name) > 0)
+      if (inputs_.count(*name) > 0)
         section.fail(section.place(), "the name \"" + *name + "\" is that of an input of the block");
     }
   }
 
   void check_layer(const Node& layer) {
     Section section(layer, "block \"" + result_.name + "\": layer \"" + *layer.text("name") + "\"");
-    std::vector<std::string> known = keys_of(result_.names);
-    known.insert(known.end(), result_.inputs.begin(), result_.inputs.end());
     const std::vector<std::string> inputs = section.strings("inputs").value_or(std::vector<std::string>());
-    for (const std::string& input : inputs)
-      if (std::count(known.begin(), known.end(), input) == 0 && layer_named(result_, input).empty())
-        section.fail(section.find("inputs")->place,
-                     "input \"" + input + "\" is neither an input nor a layer of the block" + suggestion(input, known));
+    for (const std::string& input : inputs) {
+      if (inputs_.count(input) > 0 || !layer_named(result_, input).empty()) continue;
+      std::vector<std::string> known = keys_of(result_.names);
+      known.insert(known.end(), result_.inputs.begin(), result_.inputs.end());
+      section.fail(section.find("inputs")->place,
+                   "input \"" + input + "\" is neither an input nor a layer of the block" + suggestion(input, known));
+    }
     for (const auto& [key, value] : *layer.get<Node::Members>()) {
       const bool fixed = key == "name" || key == "inputs" || (key == "block" && is_use(layer));
       each_text(value, [&, name = key](const Node& node, const std::string& text) {
         find_placeholders(text, [&](size_t, size_t, const std::string& word) {
           if (fixed)
             section.fail(node.place, "key \"" + name + "\" takes no parameter of the block, got \"" + text + "\"");
-          if (result_.values.count(word) == 0)
+          if (!has_parameter(result_, word))
             section.fail(node.place,
-                         "the block has no parameter \"" + word + "\"" + suggestion(word, keys_of(result_.values)));
+                         "the block has no parameter \"" + word + "\"" + suggestion(word, parameters_of(result_)));
           used_.insert(word);
         });
       });
@@ -134,6 +148,7 @@ class Definition {
 
   Section section_;
   Block result_;
+  std::set<std::string> inputs_;
   std::set<std::string> used_;  // parameters
 };
 
@@ -248,19 +263,18 @@ Use use_of(const Node& layer, const Blocks& blocks) {
                      std::to_string(inputs.size()) + whose);
   if (result.repeat && inputs.empty())
     section.fail(section.find("repeat")->place, "key \"repeat\" needs an input" + whose + ", which has none");
-  result.values = result.block->values;
   for (const auto& [key, value] : *layer.get<Node::Members>()) {
     if (is_use_key(key)) continue;
-    const auto parameter = result.values.find(key);
-    if (parameter == result.values.end()) {
-      std::vector<std::string> known = keys_of(result.values);
+    if (!has_parameter(*result.block, key)) {
+      std::vector<std::string> known = parameters_of(*result.block);
       known.insert(known.end(), std::begin(kUseKeys), std::end(kUseKeys));
       section.fail(value.place, "\"" + key + "\" is no parameter" + whose + suggestion(key, known));
     }
-    parameter->second = &value;
+    result.given.emplace(key, &value);
   }
-  for (const auto& [key, value] : result.values)
-    if (value == nullptr) section.fail(section.place(), "parameter \"" + key + "\"" + whose + " is missing");
+  for (const std::string& parameter : result.block->required)
+    if (result.given.count(parameter) == 0)
+      section.fail(section.place(), "parameter \"" + parameter + "\"" + whose + " is missing");
   return result;
 }
 

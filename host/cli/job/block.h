@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct Block {
   Place place;
   std::string name;
   std::vector<std::string> inputs;
-  std::string output;                         // a layer of it, or one of its outputs: "parts:1"
-  std::map<std::string, const Node*> values;  // of the parameters: the default, null if a use must give one
+  std::string output;                           // a layer of it, or one of its outputs: "parts:1"
+  std::set<std::string> required;               // the parameters that a use must give
+  std::map<std::string, const Node*> defaults;  // and those that it may give
   const Node::List* layers = nullptr;
   std::map<std::string, const Node*> names;  // the layers by name
 };
@@ -42,7 +44,12 @@ struct Use {
   std::optional<std::string> parameter_name;
   std::vector<std::string> inputs;
   std::optional<int64_t> repeat;
-  std::map<std::string, const Node*> values;  // of all parameters of the block
+  std::map<std::string, const Node*> given;  // parameters
+
+  [[nodiscard]] const Node& value(const std::string& parameter) const {
+    const auto found = given.find(parameter);
+    return *(found == given.end() ? block->defaults.at(parameter) : found->second);
+  }
 };
 // Throws Failure with the places of both. The result points into `layer` and `blocks`.
 [[nodiscard]] Use use_of(const Node& layer, const Blocks& blocks);

@@ -166,7 +166,7 @@ class Expansion {
     size_t done = 0;
     const Node* whole = nullptr;
     find_placeholders(text, [&](size_t begin, size_t length, const std::string& word) {
-      const Node& value = *use.values.at(word);
+      const Node& value = use.value(word);
       if (length == text.size()) {
         whole = &value;
         return;

@@ -36,9 +36,49 @@ struct Dropout {
   }
 };
 
+struct SpatialDropout {
+  static void describe(tn::LayerDescription& d) {
+    d.type("spatial_dropout",
+           "Dropout of whole channels: in training, a channel, a place along the last dimension, is 0 at all positions "
+           "of a sample with probability rate, else input / (1 - rate); otherwise output = input (Tompson et al., "
+           "\"Efficient object localization using convolutional networks\", 2015). It is the product with a dropout "
+           "of ones.");
+    d.input("input", "[samples, positions..., channels]");
+    d.output("output", "the shape of the input");
+    d.attribute(tn::float_attribute("rate", 0.5).at_least(0).at_most(0.999).doc("probability of a channel to be 0"));
+  }
+
+  static void plan(tn::Planner& planner) {
+    const tn::Spec input = planner.input(0);
+    if (input.rank() < 3) throw planner.bad_input(0, "must be [samples, positions..., channels]");
+    planner.elements(0, 1);
+    planner.output(0, input);
+  }
+
+  static bool expand(tn::Expander& expander) {
+    const tn::Spec input = expander.spec(0);
+    std::vector<int64_t> channels(static_cast<size_t>(input.rank()) - 1, 1);
+    channels.back() = input.back().offset;
+    tn_value shape = {}, ones = {};
+    shape.kind = TN_ATTR_INTS;
+    shape.count = static_cast<uint32_t>(channels.size());
+    shape.as.ints = channels.data();
+    const double one = 1;
+    ones.kind = TN_ATTR_FLOATS;
+    ones.count = 1;
+    ones.as.floats = &one;
+    const tn_ref kept = expander.layer("constant", {expander.input(0)}, {{"shape", shape}, {"value", ones}});
+    const tn_value rate = tn::float_value(expander.attributes().number("rate"));
+    const tn_ref mask = expander.layer("dropout", {kept}, {{"rate", rate}});
+    expander.output(0, expander.layer("mul", {expander.input(0), mask}));
+    return true;
+  }
+};
+
 void describe(tn::Plugin& plugin) {
   plugin.about("tenon.dropout", "0.1.0", "Dropout", "Apache-2.0");
   plugin.layer<Dropout>();
+  plugin.layer<SpatialDropout>();
 }
 
 }  // namespace

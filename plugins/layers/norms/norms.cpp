@@ -156,6 +156,7 @@ void describe(tn::Plugin& plugin) {
   add_batch_norm(plugin);
   add_group_norms(plugin);
   add_standardize(plugin);
+  add_lengths(plugin);
 }
 
 }  // namespace

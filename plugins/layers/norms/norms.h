@@ -14,5 +14,6 @@ tn::Tensor normalised_rows(double epsilon, tn::Builder& body, const std::vector<
 void add_batch_norm(tn::Plugin& plugin);
 void add_group_norms(tn::Plugin& plugin);
 void add_standardize(tn::Plugin& plugin);
+void add_lengths(tn::Plugin& plugin);
 
 }  // namespace tenon::norms

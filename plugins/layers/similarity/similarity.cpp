@@ -1,5 +1,8 @@
-// Products of vectors: dot, cosine, and all pairs of a factorization machine. SPDX-License-Identifier: Apache-2.0
+// Products of vectors: dot, cosine, bilinear forms, and all pairs of a factorization machine.
+// SPDX-License-Identifier: Apache-2.0
 #include <tenon/plugin.hpp>
+
+#include "bilinear.h"
 
 namespace {
 
@@ -179,6 +182,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Dot>();
   plugin.layer<CosSim>();
   plugin.layer<FactorizationMachine>();
+  tenon::similarity::add_bilinear(plugin);
 }
 
 }  // namespace

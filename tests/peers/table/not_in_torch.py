@@ -33,6 +33,7 @@ NOT_IN_TORCH = {
     "constant": "a value, not a function",
     "parameter": "a value, not a function",
     "dropout": "random: PyTorch draws other numbers",
+    "spatial_dropout": "random: PyTorch draws other numbers",
     "expand": "needs a shape alone: broadcasting has rows with add",
     "factorization_machine": "PyTorch has no such layer",
     "mixed": "a sum of projections, which have rows of their own",

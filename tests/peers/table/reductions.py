@@ -32,4 +32,8 @@ ROWS = [
         parameters=SCALE),
     row("instance_norm", {}, CHANNELS, "F.instance_norm(x.transpose(1, 2), weight=scale, bias=shift).transpose(1, 2)",
         parameters=SCALE),
+    row("normalize", {}, CHANNELS, "F.normalize(x, dim=2)"),
+    row("normalize", {"axis": 1, "order": 1}, CHANNELS, "F.normalize(x, 1, dim=1)"),
+    row("local_response_norm", {"size": 3, "alpha": 0.2}, CHANNELS,
+        "F.local_response_norm(x.transpose(1, 2), 3, 0.2).transpose(1, 2)"),
 ]

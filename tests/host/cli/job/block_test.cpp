@@ -278,6 +278,22 @@ TEST(BlockMistakes, TooLongTextsAreNotMade) {
               HasSubstr("the blocks expand to more than 256 MiB"));
 }
 
+// It would take a minute if names were compared all with all.
+TEST(BlockMistakes, ALargeBlockIsReadFast) {
+  std::string wide = "[[block]]\nname = \"b\"\ninputs = \"x\"\nlayer = [\n";
+  for (int i = 0; i < 40'000; ++i) wide += "{ name = \"l" + std::to_string(i) + "\", type = \"t\", inputs = \"x\" },\n";
+  EXPECT_THAT(refused(wide + "]\n" + use("inputs = \"p\"", "a", "b")),
+              HasSubstr("the blocks expand to more than 10000 layers"));
+}
+
+// Values are lists in lists, 16 x 200 deep.
+TEST(BlockMistakes, DeepValuesAreNoDanger) {
+  const std::string deep = "t = " + std::string(200, '[') + "\"{t}\"" + std::string(200, ']') + "\n";
+  EXPECT_THAT(
+      refused(tree(16, 1, deep, "parameters = \"t\"\n", "note = \"{t}\"\n") + use("inputs = \"p\"\nt = 1", "a", "b16")),
+      HasSubstr("layer \"a.l0.l0.l0.l0.l0.l0.l0.l0.l0.l0.l0.l0.l0.l0.l0.l\": key \"note\": expected true, false"));
+}
+
 TEST(BlockMistakes, Depth) {
   EXPECT_EQ(parse(tree(16, 1, "") + use("inputs = \"p\"", "a", "b16")).layers.size(), 1u);
   EXPECT_THAT(refused(tree(17, 1, "") + use("inputs = \"p\"", "a", "b17")),

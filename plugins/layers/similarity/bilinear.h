@@ -1,0 +1,10 @@
+// The layer bilinear. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/plugin.hpp>
+
+namespace tenon::similarity {
+
+void add_bilinear(tn::Plugin& plugin);
+
+}  // namespace tenon::similarity
