@@ -136,12 +136,7 @@ struct Attention {
     const bool each_query = given.rank() == 3;
     if (heads == 1 && (each_query || queries == 1))
       return mask.view(tn::Spec({shape[0], 1, shape[2], shape[3]}, given.dtype()));
-    tn::Dim rows = given[0];
-    if (each_query) {
-      rows.coefficient *= queries;
-      rows.offset *= queries;
-      if (rows.bound != TN_UNBOUNDED) rows.bound *= queries;
-    }
+    const tn::Dim rows = each_query ? given[0].times(queries) : given[0];
     tn::Program place;
     place.full();  // gives the grid its rows
     const Int sample = floor_div(place.row(), heads * queries);

@@ -59,15 +59,9 @@ struct SpatialDropout {
     const tn::Spec input = expander.spec(0);
     std::vector<int64_t> channels(static_cast<size_t>(input.rank()) - 1, 1);
     channels.back() = input.back().offset;
-    tn_value shape = {}, ones = {};
-    shape.kind = TN_ATTR_INTS;
-    shape.count = static_cast<uint32_t>(channels.size());
-    shape.as.ints = channels.data();
-    const double one = 1;
-    ones.kind = TN_ATTR_FLOATS;
-    ones.count = 1;
-    ones.as.floats = &one;
-    const tn_ref kept = expander.layer("constant", {expander.input(0)}, {{"shape", shape}, {"value", ones}});
+    const std::vector<double> one{1};
+    const tn_ref kept = expander.layer("constant", {expander.input(0)},
+                                       {{"shape", tn::ints_value(channels)}, {"value", tn::floats_value(one)}});
     const tn_value rate = tn::float_value(expander.attributes().number("rate"));
     const tn_ref mask = expander.layer("dropout", {kept}, {{"rate", rate}});
     expander.output(0, expander.layer("mul", {expander.input(0), mask}));

@@ -58,26 +58,22 @@ struct FullyConnected {
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor first = body.input(0);
-    tn::Spec shape = first.spec().leading(attributes.has("axis") ? axis_in(attributes, first.spec().rank()) : 1);
+    tn::Spec shape = first.spec().leading(axis_in(attributes, first.spec()));
     shape.push_back(attributes.integer("size"));
     const tn::Tensor result = of_rows(attributes, body);
     body.output(0, shape.rank() == 2 ? result : result.view(shape));
   }
 
  private:
-  static int32_t axis_in(const tn::Attributes& attributes, int32_t rank) {
-    const int64_t axis = attributes.has("axis") ? attributes.integer("axis") : 1;
-    return static_cast<int32_t>(axis < 0 ? axis + rank : axis);
+  static int32_t axis_in(const tn::Attributes& attributes, const tn::Spec& input) {
+    return attributes.has("axis") ? input.axis(attributes.integer("axis")) : 1;
   }
   static int32_t axis_of(const tn::Planner& planner, uint32_t i) {
     const tn::Spec input = planner.input(i);
     if (!planner.attributes().has("axis")) return 1;
-    const int64_t given = planner.attributes().integer("axis"), rank = input.rank();
-    if (given >= rank || given < -rank || given == 0 || given == -rank)
-      throw planner.bad_input(i, "has no axis " + std::to_string(given) + " after the samples");
-    if (input.storage() == TN_CSR && axis_in(planner.attributes(), input.rank()) != 1)
-      throw planner.bad_input(i, "is sparse and has the axis 1 alone");
-    return axis_in(planner.attributes(), input.rank());
+    const int32_t axis = planner.axis_of(i, planner.attributes().integer("axis"));
+    if (input.storage() == TN_CSR && axis != 1) throw planner.bad_input(i, "is sparse and has the axis 1 alone");
+    return axis;
   }
 
   // [rows, size], where rows are the places of the dimensions before axis.
@@ -109,11 +105,7 @@ struct FullyConnected {
     int64_t elements = 1;  // of a sample
     for (int32_t i = 1; i < shape.rank(); ++i) elements *= shape[i].offset;
     const int64_t rows = elements / weight.spec()[0].offset;
-    tn::Dim all = shape[0];
-    all.coefficient *= rows;
-    all.offset *= rows;
-    if (all.bound != TN_UNBOUNDED) all.bound *= rows;
-    return body.gemm(input.view(tn::Spec({all, weight.spec()[0]})), weight);
+    return body.gemm(input.view(tn::Spec({shape[0].times(rows), weight.spec()[0]})), weight);
   }
 
   // ids and values [entries], concatenated samples; weight [D, size] -> [samples, size]: the sum over a sample's

@@ -5,7 +5,7 @@
 #include <string>
 #include <tenon/plugin.hpp>
 
-#include "regression.h"
+#include "means.h"
 
 namespace {
 
@@ -25,38 +25,6 @@ void put_state(tn::Builder& body, const std::vector<tn::Tensor>& outputs) {
 }
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-// ---- the mean of numbers
-
-struct Average {
-  static void describe(tn::LayerDescription& d) {
-    d.type("average",
-           "The mean of the input over all samples and their elements, such as the mean of a cost that is only "
-           "watched. Without samples it is 0.");
-    d.role(TN_ROLE_METRIC);
-    d.input("input", "[samples, ...]");
-  }
-
-  static void plan(tn::Planner& planner) {
-    if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-    planner.elements(0, 1);
-    planner.state(2);
-  }
-
-  static void lower(const Attributes&, tn::Builder& body) {
-    const tn::Tensor input = body.input(0);
-    double elements = 1;
-    for (int32_t i = 1; i < input.spec().rank(); ++i) elements *= static_cast<double>(input.spec()[i].offset);
-    tn::Program program;
-    program.output(sum_all(program.full()) * (1 / elements), TN_F64);
-    program.output(count_rows(program.row()), TN_F64);
-    put_state(body, body.pointwise(program, {input}));
-  }
-
-  static void finalize(const Attributes&, const double* state, tn::Results& results) {
-    results.add("average", ratio(state[0], state[1]));
-  }
-};
 
 // ---- scores of classes
 
@@ -290,12 +258,11 @@ struct Auc {
 
 void describe(tn::Plugin& plugin) {
   plugin.about("tenon.metrics", "0.1.0", "Metrics of numbers, classes and decisions", "Apache-2.0");
-  plugin.layer<Average>();
+  tenon::metrics::add_means(plugin);
   plugin.layer<ClassificationError>();
   plugin.layer<PrecisionRecall>();
   plugin.layer<MacroPrecisionRecall>();
   plugin.layer<Auc>();
-  tenon::metrics::add_regression(plugin);
 }
 
 }  // namespace

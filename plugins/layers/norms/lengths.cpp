@@ -1,7 +1,6 @@
 // Normalisations without statistics of their own: by a length, and by neighbouring channels.
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
-#include <utility>
+#include <vector>
 
 #include "norms.h"
 
@@ -28,9 +27,7 @@ struct Normalize {
 
   static void plan(tn::Planner& planner) {
     const tn::Spec input = planner.input(0);
-    const int64_t axis = planner.attributes().integer("axis");
-    if (axis == 0 || axis >= input.rank() || axis <= -input.rank())
-      throw planner.bad_input(0, "has no axis " + std::to_string(axis) + " after the samples");
+    planner.axis_of(0, planner.attributes().integer("axis"));
     planner.elements(0, 1);
     planner.output(0, input.as(TN_COMPUTE));
   }
@@ -46,12 +43,9 @@ struct Normalize {
     program.output(select(sum > least, x / (euclidean ? sqrt(bounded) : bounded), 0.0));
     const tn::Tensor input = body.input(0);
     const int32_t last = input.spec().rank() - 1;
-    const int64_t given = attributes.integer("axis");
-    std::vector<int32_t> order;
-    for (int32_t i = 0; i <= last; ++i) order.push_back(i);
-    std::swap(order[static_cast<size_t>(given < 0 ? given + last + 1 : given)], order.back());
-    if (order.back() == last) return body.output(0, body.pointwise(program, {input}, last).front());
-    body.output(0, body.transpose(body.pointwise(program, {body.transpose(input, order)}, last).front(), order));
+    const int32_t axis = input.spec().axis(attributes.integer("axis"));
+    const tn::Tensor rows = body.exchange(input, axis, last);
+    body.output(0, body.exchange(body.pointwise(program, {rows}, last).front(), axis, last));
   }
 };
 

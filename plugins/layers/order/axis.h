@@ -3,19 +3,11 @@
 
 #include <cstdint>
 #include <tenon/plugin.hpp>
-#include <utility>
-#include <vector>
 
 namespace tenon::order {
 
 inline tn::Attribute axis_attribute() {
   return tn::int_attribute("axis", -1).doc("dimension; negative ones count from the end. Not 0, the samples");
-}
-
-// The number of the dimension `axis` of a value with `rank` dimensions.
-inline int32_t axis_in(const tn::Attributes& attributes, int32_t rank) {
-  const int64_t axis = attributes.integer("axis");
-  return static_cast<int32_t>(axis < 0 ? axis + rank : axis);
 }
 
 // Returns the axis of input `port`, whose dimensions but the first are constant and not 0.
@@ -31,22 +23,9 @@ inline int32_t checked_axis(const tn::Planner& planner, uint32_t port) {
   return static_cast<int32_t>(axis);
 }
 
-// `spec` with another size of one dimension.
-inline tn::Spec resized(const tn::Spec& spec, int32_t axis, int64_t size) {
-  tn::Spec result = spec.leading(axis);
-  result.push_back(size);
-  for (int32_t i = axis + 1; i < spec.rank(); ++i) result.push_back(spec[i]);
-  return result;
-}
-
 // Exchanges an axis and the last dimension.
 inline tn::Tensor exchanged(tn::Builder& body, const tn::Tensor& value, int32_t axis) {
-  const int32_t last = value.spec().rank() - 1;
-  if (axis == last) return value;
-  std::vector<int32_t> order;
-  for (int32_t i = 0; i <= last; ++i) order.push_back(i);
-  std::swap(order[static_cast<size_t>(axis)], order.back());
-  return body.transpose(value, order);
+  return body.exchange(value, axis, value.spec().rank() - 1);
 }
 
 // Elements of each row of values [R..., n] by their positions, integers [R..., m]: [R..., m]. A position outside of

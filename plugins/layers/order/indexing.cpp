@@ -31,7 +31,7 @@ struct Gather {
     planner.output(0, indices.as(TN_COMPUTE));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const int32_t axis = axis_in(attributes, body.input(0).spec().rank());
+    const int32_t axis = body.input(0).spec().axis(attributes.integer("axis"));
     const tn::Tensor rows = exchanged(body, body.input(0), axis), positions = exchanged(body, body.input(1), axis);
     body.output(0, exchanged(body, elements_at(body, rows, positions), axis));
   }
@@ -54,19 +54,16 @@ struct IndexSelect {
       if (index >= input[axis].offset || index < -input[axis].offset)
         throw planner.bad_input(0, "has no element " + std::to_string(index) + " along axis " +
                                        std::to_string(planner.attributes().integer("axis")));
-    planner.output(0, resized(input, axis, static_cast<int64_t>(indices.size())).as(TN_COMPUTE));
+    planner.output(0, input.with(axis, static_cast<int64_t>(indices.size())).as(TN_COMPUTE));
   }
   // The axis changes places with the samples, so that an element is a row of a table.
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Spec input = body.input(0).spec();
-    const int32_t axis = axis_in(attributes, input.rank());
+    const int32_t axis = input.axis(attributes.integer("axis"));
     std::vector<int64_t> indices = attributes.integers("indices");
     for (int64_t& index : indices) index += index < 0 ? input[axis].offset : 0;
-    std::vector<int32_t> order;
-    for (int32_t i = 0; i < input.rank(); ++i) order.push_back(i);
-    std::swap(order[0], order[static_cast<size_t>(axis)]);
     const tn::Tensor chosen = body.constant(tn::Spec({static_cast<int64_t>(indices.size())}), indices);
-    body.output(0, body.transpose(body.gather(body.transpose(body.input(0), order), chosen), order));
+    body.output(0, body.exchange(body.gather(body.exchange(body.input(0), 0, axis), chosen), 0, axis));
   }
 };
 

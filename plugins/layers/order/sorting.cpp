@@ -37,7 +37,7 @@ struct Sort {
     planner.output(1, planner.input(0).as(TN_I64));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const int32_t axis = axis_in(attributes, body.input(0).spec().rank());
+    const int32_t axis = body.input(0).spec().axis(attributes.integer("axis"));
     const Sorted made = sorted(body, axis, direction(attributes.flag("descending")), -1);
     body.output(0, made.values);
     body.output(1, made.positions);
@@ -60,7 +60,7 @@ struct Argsort {
     planner.output(0, planner.input(0).as(TN_I64));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const int32_t axis = axis_in(attributes, body.input(0).spec().rank());
+    const int32_t axis = body.input(0).spec().axis(attributes.integer("axis"));
     const tn::Tensor rows = exchanged(body, body.input(0), axis);
     const tn::Tensor positions = body.argsort(rows, direction(attributes.flag("descending")));
     body.output(0, exchanged(body, positions, axis));
@@ -87,17 +87,24 @@ struct TopK {
     if (k > input[axis].offset)
       throw planner.bad_input(0, "has fewer than " + std::to_string(k) + " elements along axis " +
                                      std::to_string(planner.attributes().integer("axis")));
-    const tn::Spec output = resized(input, axis, k);
+    const tn::Spec output = input.with(axis, k);
     planner.output(0, output.as(TN_COMPUTE));
     planner.output(1, output.as(TN_I64));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const int32_t axis = axis_in(attributes, body.input(0).spec().rank());
+    const int32_t axis = body.input(0).spec().axis(attributes.integer("axis"));
     const Sorted made = sorted(body, axis, direction(!attributes.flag("smallest")), attributes.integer("k"));
     body.output(0, made.values);
     body.output(1, made.positions);
   }
 };
+
+// The shape without an axis.
+tn::Spec without(const tn::Spec& spec, int32_t axis) {
+  tn::Spec result = spec.leading(axis);
+  for (int32_t i = axis + 1; i < spec.rank(); ++i) result.push_back(spec[i]);
+  return result;
+}
 
 // The position of one extreme element along an axis.
 template <bool kMaximum>
@@ -115,18 +122,13 @@ struct Extreme {
   }
   static void plan(tn::Planner& planner) {
     const int32_t axis = checked_axis(planner, 0);
-    const tn::Spec input = planner.input(0);
-    tn::Spec output = input.leading(axis);
-    for (int32_t i = axis + 1; i < input.rank(); ++i) output.push_back(input[i]);
-    planner.output(0, output.as(TN_I64));
+    planner.output(0, without(planner.input(0), axis).as(TN_I64));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Spec input = body.input(0).spec();
-    const int32_t axis = axis_in(attributes, input.rank());
-    tn::Spec output = input.leading(axis);
-    for (int32_t i = axis + 1; i < input.rank(); ++i) output.push_back(input[i]);
+    const int32_t axis = input.axis(attributes.integer("axis"));
     const tn::Tensor rows = exchanged(body, body.input(0), axis);
-    body.output(0, exchanged(body, body.argsort(rows, direction(kMaximum), 1), axis).view(output));
+    body.output(0, exchanged(body, body.argsort(rows, direction(kMaximum), 1), axis).view(without(input, axis)));
   }
 };
 
@@ -144,7 +146,7 @@ struct CumulativeSum {
     planner.output(0, planner.input(0).as(TN_COMPUTE));
   }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
-    const int32_t axis = axis_in(attributes, body.input(0).spec().rank());
+    const int32_t axis = body.input(0).spec().axis(attributes.integer("axis"));
     const uint32_t flags =
         (attributes.flag("exclusive") ? TN_SUM_EXCLUSIVE : 0) | (attributes.flag("reverse") ? TN_SUM_REVERSE : 0);
     body.output(0, exchanged(body, body.prefix_sum(exchanged(body, body.input(0), axis), flags), axis));
@@ -156,15 +158,8 @@ struct CumulativeSum {
 tn::Tensor elements_at(tn::Builder& body, const tn::Tensor& values, const tn::Tensor& positions) {
   const tn::Spec shape = values.spec();
   const int64_t columns = shape.back().offset;
-  tn::Dim all = columns;
-  for (int32_t i = 0; i + 1 < shape.rank(); ++i) {
-    tn::Dim varying = shape[i].is_constant() ? all : shape[i];
-    const int64_t times = shape[i].is_constant() ? shape[i].offset : all.offset;
-    varying.coefficient *= times;
-    varying.offset *= times;
-    if (varying.bound != TN_UNBOUNDED) varying.bound *= times;
-    all = varying;
-  }
+  tn::Dim all = shape[0].times(columns);  // the first dimension alone varies
+  for (int32_t i = 1; i + 1 < shape.rank(); ++i) all = all.times(shape[i].offset);
   // Element p of row r is row r * columns + p of a table of single elements. Ints have 32 bits at least, so this holds
   // for values of up to 2^31 elements; above, ids are negative and end the step.
   tn::Program place;

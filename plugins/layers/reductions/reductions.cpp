@@ -24,22 +24,22 @@ void describe_axes(tn::LayerDescription& d, const char* type, const char* doc) {
 }
 
 // The dimensions that are reduced, in ascending order: all of a sample without axis and axes.
-std::vector<int32_t> reduced_axes(const tn::Attributes& attributes, int32_t rank) {
+std::vector<int32_t> reduced_axes(const tn::Attributes& attributes, const tn::Spec& input) {
   std::vector<int32_t> result;
   if (attributes.has("axis") || attributes.has("axes")) {
     const std::vector<int64_t> given =
         attributes.has("axes") ? attributes.integers("axes") : std::vector<int64_t>{attributes.integer("axis")};
-    for (const int64_t axis : given) result.push_back(static_cast<int32_t>(axis < 0 ? axis + rank : axis));
+    for (const int64_t axis : given) result.push_back(input.axis(axis));
     std::sort(result.begin(), result.end());
   } else {
-    for (int32_t i = 1; i < rank; ++i) result.push_back(i);
+    for (int32_t i = 1; i < input.rank(); ++i) result.push_back(i);
   }
   return result;
 }
 
 // The shape of the result.
 tn::Spec reduced_shape(const tn::Attributes& attributes, const tn::Spec& input) {
-  const std::vector<int32_t> reduced = reduced_axes(attributes, input.rank());
+  const std::vector<int32_t> reduced = reduced_axes(attributes, input);
   const bool keep = attributes.has("keep_dimensions") && attributes.flag("keep_dimensions");
   tn::Spec result = input.leading(1);
   for (int32_t i = 1; i < input.rank(); ++i) {
@@ -70,7 +70,7 @@ void plan_reduction(tn::Planner& planner) {
       throw tn::Failure(TN_INVALID, "axes", "is empty; without it all elements of a sample are reduced").actual(input);
     for (const int64_t axis : attributes.integers("axes")) require_axis(planner, axis);
   }
-  const std::vector<int32_t> reduced = reduced_axes(attributes, input.rank());
+  const std::vector<int32_t> reduced = reduced_axes(attributes, input);
   if (std::adjacent_find(reduced.begin(), reduced.end()) != reduced.end())
     throw tn::Failure(TN_INVALID, "axes", "names a dimension twice").actual(input);
   int64_t columns = 1;
@@ -93,7 +93,7 @@ struct Rows {
 Rows rows_of(const tn::Attributes& attributes, tn::Builder& body) {
   const tn::Tensor input = body.input(0);
   const int32_t rank = input.spec().rank();
-  const std::vector<int32_t> reduced = reduced_axes(attributes, rank);
+  const std::vector<int32_t> reduced = reduced_axes(attributes, input.spec());
   std::vector<int32_t> order;
   for (int32_t i = 0; i < rank; ++i)
     if (!std::binary_search(reduced.begin(), reduced.end(), i)) order.push_back(i);

@@ -33,14 +33,6 @@ tn::Spec one_level(const tn::Planner& planner, uint32_t port) {
   return spec;
 }
 
-// `dim` times `factor`.
-tn::Dim times(tn::Dim dim, int64_t factor) {
-  dim.coefficient *= factor;
-  dim.offset *= factor;
-  if (dim.bound != TN_UNBOUNDED) dim.bound *= factor;
-  return dim;
-}
-
 struct SequencePad {
   static void describe(tn::LayerDescription& d) {
     d.type(
@@ -71,7 +63,7 @@ struct SequencePad {
     const int64_t length = attributes.integer("length");
     const tn::Dim samples = shape.outer(0);
     const tn::Tensor placed =
-        body.scatter_add(input, places(body, shape[0], length + 1, length), times(samples, length + 1));
+        body.scatter_add(input, places(body, shape[0], length + 1, length), samples.times(length + 1));
     tn::Spec wide({samples, length + 1});
     for (int32_t i = 1; i < shape.rank(); ++i) wide.push_back(shape[i]);
     body.output(0, body.slice(placed.view(wide), 1, 0, length));
@@ -110,7 +102,7 @@ struct SequenceUnpad {
     const tn::Spec shape = input.spec();
     const int64_t length = shape[1].offset;
     const tn::Dim rows = body.input(1).spec()[0];
-    tn::Spec table({times(shape[0], length)});
+    tn::Spec table({shape[0].times(length)});
     for (int32_t i = 2; i < shape.rank(); ++i) table.push_back(shape[i]);
     const tn::Tensor read = body.gather(input.view(table), places(body, rows, length, length - 1));
     tn::Program keep;

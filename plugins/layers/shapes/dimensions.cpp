@@ -9,7 +9,7 @@ namespace tenon::shapes {
 std::vector<int32_t> axes_in(const tn::Attributes& attributes, const tn::Spec& spec) {
   std::vector<int32_t> axes;
   if (attributes.has("axes")) {
-    for (const int64_t axis : attributes.integers("axes")) axes.push_back(axis_in(spec, axis));
+    for (const int64_t axis : attributes.integers("axes")) axes.push_back(spec.axis(axis));
   } else {
     for (int32_t i = 1; i < spec.rank(); ++i) axes.push_back(i);
   }
@@ -22,7 +22,7 @@ std::vector<int32_t> checked_axes(const tn::Planner& planner) {
   if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
   if (attributes.has("axes")) {
     if (attributes.integers("axes").empty()) throw tn::Failure(TN_INVALID, "axes", "is empty").actual(input);
-    for (const int64_t axis : attributes.integers("axes")) axis_of(planner, 0, axis);
+    for (const int64_t axis : attributes.integers("axes")) planner.axis_of(0, axis);
   }
   const std::vector<int32_t> axes = axes_in(attributes, input);
   std::vector<int32_t> sorted = axes;
@@ -129,7 +129,7 @@ struct Stack {
   static void plan(tn::Planner& planner) {
     const int32_t axis = checked_new_axis(planner);
     for (uint32_t i = 1; i < planner.inputs_count(); ++i) planner.require_shape(i, planner.input(0));
-    planner.output(0, with_length(with_one(planner.input(0), axis), axis, planner.inputs_count()));
+    planner.output(0, with_one(planner.input(0), axis).with(axis, planner.inputs_count()));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
@@ -151,7 +151,7 @@ struct Unstack {
   }
 
   static void plan(tn::Planner& planner) {
-    const int32_t axis = axis_of(planner, 0, planner.attributes().integer("axis"));
+    const int32_t axis = planner.axis_of(0, planner.attributes().integer("axis"));
     const int64_t length = length_of(planner, 0, axis);
     if (length < 1 || length > kMostParts)
       throw planner.bad_input(0, "has " + std::to_string(length) + " elements along axis " + std::to_string(axis) +
@@ -162,7 +162,7 @@ struct Unstack {
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
-    const int32_t axis = axis_in(input.spec(), attributes.integer("axis"));
+    const int32_t axis = input.spec().axis(attributes.integer("axis"));
     const tn::Spec part = without(input.spec(), {axis});
     for (uint32_t i = 0; i < input.spec()[axis].offset; ++i) body.output(i, body.slice(input, axis, i, 1).view(part));
   }

@@ -40,7 +40,7 @@ struct ByPositions {
                                     std::to_string(along.axis) + "; at most " + std::to_string(kMostPositions) +
                                     " are offered",
                                 TN_UNSUPPORTED);
-      output = with_length(output, along.axis, along.length);
+      output = output.with(along.axis, along.length);
     }
     planner.output(0, output);
   }
@@ -51,11 +51,8 @@ struct ByPositions {
     for (const Along& along : Formula::along(expander.attributes(), expander.spec(0))) {
       std::vector<int64_t> positions;
       for (int64_t i = 0; i < along.length; ++i) positions.push_back(along.source(i));
-      tn_value indices = {};
-      indices.kind = TN_ATTR_INTS;
-      indices.count = static_cast<uint32_t>(positions.size());
-      indices.as.ints = positions.data();
-      value = expander.layer("index_select", {value}, {{"axis", tn::int_value(along.axis)}, {"indices", indices}});
+      value = expander.layer("index_select", {value},
+                             {{"axis", tn::int_value(along.axis)}, {"indices", tn::ints_value(positions)}});
     }
     expander.output(0, value);
     return true;
@@ -70,7 +67,7 @@ struct OfOneAxis : Always {
   static void declare_axis(tn::LayerDescription& d) {
     d.attribute(tn::int_attribute("axis", -1).doc("dimension; negative ones count from the end, 0 is the samples"));
   }
-  static void check_axis(const tn::Planner& planner) { axis_of(planner, 0, planner.attributes().integer("axis")); }
+  static void check_axis(const tn::Planner& planner) { planner.axis_of(0, planner.attributes().integer("axis")); }
 };
 
 struct Flip : Always {
@@ -102,7 +99,7 @@ struct Roll : OfOneAxis {
   }
   static void check(const tn::Planner& planner) { check_axis(planner); }
   static std::vector<Along> along(const tn::Attributes& attributes, const tn::Spec& input) {
-    const int32_t axis = axis_in(input, attributes.integer("axis"));
+    const int32_t axis = input.axis(attributes.integer("axis"));
     const int64_t length = input[axis].offset, shift = attributes.integer("shift") % length;
     return {{axis, length, [=](int64_t i) { return (i - shift + length) % length; }}};
   }
@@ -157,7 +154,7 @@ struct Repeat : OfOneAxis {
   }
   static void check(const tn::Planner& planner) { check_axis(planner); }
   static std::vector<Along> along(const tn::Attributes& attributes, const tn::Spec& input) {
-    const int32_t axis = axis_in(input, attributes.integer("axis"));
+    const int32_t axis = input.axis(attributes.integer("axis"));
     const int64_t times = attributes.integer("times");
     return {{axis, Tile::multiplied(input[axis].offset, times), [=](int64_t i) { return i / times; }}};
   }

@@ -92,17 +92,17 @@ struct Concat {
   }
 
   static void plan(tn::Planner& planner) {
-    const int32_t axis = axis_of(planner, 0, planner.attributes().integer("axis"));
+    const int32_t axis = planner.axis_of(0, planner.attributes().integer("axis"));
     int64_t length = 0;
     for (uint32_t i = 0; i < planner.inputs_count(); ++i) {
-      if (axis_of(planner, i, planner.attributes().integer("axis")) != axis)
+      if (planner.axis_of(i, planner.attributes().integer("axis")) != axis)
         throw planner.bad_input(i, "has another number of dimensions than the first").expected(planner.input(0));
       const int64_t own = length_of(planner, i, axis);
-      planner.require_shape(i, with_length(planner.input(0), axis, own));
+      planner.require_shape(i, planner.input(0).with(axis, own));
       if (length > INT64_MAX - own) throw planner.bad_input(i, "makes the output longer than 2^63 - 1");
       length += own;
     }
-    planner.output(0, with_length(planner.input(0), axis, length));
+    planner.output(0, planner.input(0).with(axis, length));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
@@ -112,7 +112,7 @@ struct Concat {
       if (!next) break;
       values.push_back(*next);
     }
-    body.output(0, body.concat(values, axis_in(values[0].spec(), attributes.integer("axis"))));
+    body.output(0, body.concat(values, values[0].spec().axis(attributes.integer("axis"))));
   }
 };
 
@@ -127,7 +127,7 @@ struct Slice {
   }
 
   static void plan(tn::Planner& planner) {
-    const int32_t axis = axis_of(planner, 0, planner.attributes().integer("axis"));
+    const int32_t axis = planner.axis_of(0, planner.attributes().integer("axis"));
     const int64_t size = length_of(planner, 0, axis);
     const int64_t start = planner.attributes().integer("start");
     const int64_t length = planner.attributes().integer("length");
@@ -135,12 +135,12 @@ struct Slice {
       throw planner.bad_input(0, "has " + std::to_string(size) + " elements along axis " + std::to_string(axis) +
                                      "; the slice begins at " + std::to_string(start) + " and takes " +
                                      std::to_string(length));
-    planner.output(0, with_length(planner.input(0), axis, length));
+    planner.output(0, planner.input(0).with(axis, length));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
-    body.output(0, body.slice(input, axis_in(input.spec(), attributes.integer("axis")), attributes.integer("start"),
+    body.output(0, body.slice(input, input.spec().axis(attributes.integer("axis")), attributes.integer("start"),
                               attributes.integer("length")));
   }
 };
@@ -160,7 +160,7 @@ struct Split {
 
   static void plan(tn::Planner& planner) {
     const tn::Attributes attributes = planner.attributes();
-    const int32_t axis = axis_of(planner, 0, attributes.integer("axis"));
+    const int32_t axis = planner.axis_of(0, attributes.integer("axis"));
     const int64_t size = length_of(planner, 0, axis);
     if (attributes.has("parts") == attributes.has("sizes"))
       throw tn::Failure(TN_INVALID, "parts", "needs exactly one of \"parts\" and \"sizes\"");
@@ -178,12 +178,12 @@ struct Split {
     int64_t left = size;
     for (const int64_t length : lengths) left = length > left ? -1 : left - length;
     if (left != 0) throw refuse("the sum of \"sizes\"");
-    for (uint32_t i = 0; i < lengths.size(); ++i) planner.output(i, with_length(planner.input(0), axis, lengths[i]));
+    for (uint32_t i = 0; i < lengths.size(); ++i) planner.output(i, planner.input(0).with(axis, lengths[i]));
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor input = body.input(0);
-    const int32_t axis = axis_in(input.spec(), attributes.integer("axis"));
+    const int32_t axis = input.spec().axis(attributes.integer("axis"));
     const std::vector<int64_t> lengths = lengths_of(attributes, input.spec()[axis].offset);
     int64_t start = 0;
     for (uint32_t i = 0; i < lengths.size(); ++i) {

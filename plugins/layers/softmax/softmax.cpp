@@ -1,7 +1,6 @@
 // Softmax, alone or with a fully connected layer before it, and its logarithm. SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <tenon/plugin.hpp>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -10,8 +9,7 @@ namespace {
 void plan_over_axis(tn::Planner& planner) {
   const tn::Spec input = planner.input(0);
   const int64_t given = planner.attributes().has("axis") ? planner.attributes().integer("axis") : -1;
-  if (given >= input.rank() || given <= -input.rank() || given == 0)
-    throw planner.bad_input(0, "has no axis " + std::to_string(given) + " after the samples");
+  planner.axis_of(0, given);
   planner.elements(0, given == -1 ? input.rank() - 1 : 1);
   planner.output(0, input);
 }
@@ -21,18 +19,9 @@ void lower_over_axis(const tn::Attributes& attributes, tn::Builder& body, const 
                      const tn::GradientProgram& backward) {
   const tn::Tensor input = body.input(0);
   const int32_t last = input.spec().rank() - 1;
-  int32_t axis = last;
-  if (attributes.has("axis")) {
-    const auto given = static_cast<int32_t>(attributes.integer("axis"));
-    axis = given < 0 ? given + last + 1 : given;
-  }
-  if (axis == last) return body.output(0, body.pointwise(forward, {input}, last, &backward).front());
-  // The axis changes places with the last dimension, and back.
-  std::vector<int32_t> order;
-  for (int32_t i = 0; i <= last; ++i) order.push_back(i);
-  std::swap(order[static_cast<size_t>(axis)], order.back());
-  const tn::Tensor moved = body.transpose(input, order);
-  body.output(0, body.transpose(body.pointwise(forward, {moved}, last, &backward).front(), order));
+  const int32_t axis = attributes.has("axis") ? input.spec().axis(attributes.integer("axis")) : last;
+  const tn::Tensor rows = body.exchange(input, axis, last);
+  body.output(0, body.exchange(body.pointwise(forward, {rows}, last, &backward).front(), axis, last));
 }
 
 struct Softmax {

@@ -99,6 +99,22 @@ inline tn_value string_value(const char* value) {
   return result;
 }
 
+// Lists are borrowed.
+inline tn_value ints_value(const std::vector<int64_t>& values) {
+  tn_value result = {};
+  result.kind = TN_ATTR_INTS;
+  result.count = static_cast<uint32_t>(values.size());
+  result.as.ints = values.data();
+  return result;
+}
+inline tn_value floats_value(const std::vector<double>& values) {
+  tn_value result = {};
+  result.kind = TN_ATTR_FLOATS;
+  result.count = static_cast<uint32_t>(values.size());
+  result.as.floats = values.data();
+  return result;
+}
+
 // Declarations, with a default, or without one for an attribute that is required or may be absent.
 inline Attribute bool_attribute(const char* name) { return {TN_ATTR_BOOL, name}; }
 inline Attribute bool_attribute(const char* name, bool initial) {

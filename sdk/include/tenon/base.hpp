@@ -29,6 +29,14 @@ struct Dim : tn_dim {
   bool same(const Dim& other) const {
     return symbol == other.symbol && offset == other.offset && (is_constant() || coefficient == other.coefficient);
   }
+  // This many times the dimension: the rows of a [samples, n] that is read as [samples n].
+  Dim times(int64_t factor) const {
+    Dim result = *this;
+    result.coefficient *= factor;
+    result.offset *= factor;
+    if (result.bound != TN_UNBOUNDED) result.bound *= factor;
+    return result;
+  }
 };
 
 // Shape, element type and storage of a tensor, in owning form. Spec({input[0], 10}) is a float [samples, 10].
@@ -86,6 +94,16 @@ class Spec {
     result.rank_ = count;
     return result;
   }
+
+  // The same with another dimension number `axis`.
+  Spec with(int32_t axis, const Dim& dim) const {
+    Spec result = *this;
+    if (axis < 0 || axis >= rank_) throw std::out_of_range("dimension " + std::to_string(axis));
+    result.dims_[axis] = dim;
+    return result;
+  }
+  // The number of the dimension that an attribute calls `axis`; negative ones count from the end. Does not check it.
+  int32_t axis(int64_t axis) const { return static_cast<int32_t>(axis < 0 ? axis + rank_ : axis); }
 
   // For C; borrowed until this changes, so not available for a temporary.
   tn_spec get() const&& = delete;

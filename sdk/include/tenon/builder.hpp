@@ -101,6 +101,14 @@ class Builder {
     return made(builder_->prefix_sum(builder_->self, value.ref(), flags));
   }
 
+  // The value with two dimensions exchanged; itself if they are one.
+  Tensor exchange(const Tensor& value, int32_t a, int32_t b) {
+    if (a == b) return value;
+    std::vector<int32_t> axes;
+    for (int32_t i = 0; i < value.spec().rank(); ++i) axes.push_back(i == a ? b : i == b ? a : i);
+    return transpose(value, axes);
+  }
+
   // A primitive over the segments of the ragged dimension `rows`: TN_SEGMENT_*.
   Tensor segment(int32_t op, const Tensor& value, const Dim& rows, int64_t by = 0) {
     return made(builder_->segment(builder_->self, op, value.ref(), &rows, by));

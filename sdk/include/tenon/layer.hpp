@@ -147,6 +147,14 @@ class Planner {
     return product;
   }
 
+  // The number of the dimension of input i that an attribute calls `axis`: one after the samples.
+  int32_t axis_of(uint32_t i, int64_t axis) const {
+    const Spec spec = input(i);
+    if (axis == 0 || axis >= spec.rank() || axis <= -spec.rank())
+      throw bad_input(i, "has no axis " + std::to_string(axis) + " after the samples");
+    return spec.axis(axis);
+  }
+
   void output(uint32_t number, const Spec& spec) {
     const tn_spec view = spec.get();
     check(planner_.output(planner_.self, number, &view));

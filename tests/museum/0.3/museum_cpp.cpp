@@ -59,9 +59,7 @@ struct Distance {
     tn::Program place;
     place.output(place.row() * columns + place.full<tn::Int>());
     const tn::Tensor order = body.pointwise(place, {body.argsort(squares, TN_SORT_DESCENDING)}, 1)[0];
-    tn::Dim all = shape[0];
-    all.coefficient *= columns;
-    const tn::Tensor sorted = body.gather(squares.view(tn::Spec({all})), order);
+    const tn::Tensor sorted = body.gather(squares.view(tn::Spec({shape[0].times(columns)})), order);
     const tn::Tensor sums = body.slice(body.prefix_sum(sorted), 1, columns - 1, 1);
     body.output(0, sums.view(tn::Spec({shape[0]})));
   }

@@ -43,8 +43,7 @@ struct Overwrite {
   static void lower(const tn::Attributes&, tn::Builder& body) {
     const tn::Tensor table = body.input(0), position = body.input(1);
     const tn::Spec shape = table.spec();
-    tn::Dim rows = shape[0];  // of all tables together
-    rows.coefficient *= shape[1].offset;
+    const tn::Dim rows = shape[0].times(shape[1].offset);  // of all tables together
     tn::Program place;
     const Int id = place.row() * shape[1].offset + place.per_row<Int>();
     place.output(id);
@@ -78,8 +77,7 @@ struct Window {
     const tn::Tensor input = body.input(0), start = body.input(1);
     const tn::Spec shape = input.spec();
     const int64_t height = shape[1].offset, length = attributes.integer("length");
-    tn::Dim rows = shape[0];
-    rows.coefficient *= height;
+    const tn::Dim rows = shape[0].times(height);
     tn::Program place;
     place.full<Int>();  // only its shape [samples, length] matters
     const Int first = min(max(place.per_row<Int>(), 0), height - length);

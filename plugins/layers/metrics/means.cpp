@@ -1,5 +1,6 @@
-// Metrics of numbers: means of errors, and of the cost of a model of language. SPDX-License-Identifier: Apache-2.0
-#include "regression.h"
+// Metrics that are means: of numbers, of errors, and of the cost of a model of language.
+// SPDX-License-Identifier: Apache-2.0
+#include "means.h"
 
 #include <cmath>
 
@@ -61,13 +62,13 @@ struct Absolute {
   static Float of(const Float& difference) { return abs(difference); }
 };
 
-struct Perplexity {
+// The mean of the input, of which Formula::of makes the result.
+template <typename Formula>
+struct Mean {
   static void describe(tn::LayerDescription& d) {
-    d.type("perplexity",
-           "The exponential of the mean of the input, which is the cross-entropy of each word, as a cost makes it: the "
-           "number of words of equal probability that would be as hard to guess. Without samples it is 1.");
+    d.type(Formula::kType, Formula::kDoc);
     d.role(TN_ROLE_METRIC);
-    d.input("input", "[samples, ...]: the cross-entropy of each word, in nats");
+    d.input("input", Formula::kInput);
   }
   static void plan(tn::Planner& planner) {
     if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
@@ -80,16 +81,35 @@ struct Perplexity {
     add(body, program, input, {body.input(0)});
   }
   static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
-    results.add("perplexity", std::exp(mean(state)));
+    results.add(Formula::kType, Formula::of(mean(state)));
   }
+};
+
+struct Average {
+  static constexpr const char* kType = "average";
+  static constexpr const char* kDoc =
+      "The mean of the input over all samples and their elements, such as the mean of a cost that is only "
+      "watched. Without samples it is 0.";
+  static constexpr const char* kInput = "[samples, ...]";
+  static double of(double mean) { return mean; }
+};
+
+struct Perplexity {
+  static constexpr const char* kType = "perplexity";
+  static constexpr const char* kDoc =
+      "The exponential of the mean of the input, which is the cross-entropy of each word, as a cost makes it: the "
+      "number of words of equal probability that would be as hard to guess. Without samples it is 1.";
+  static constexpr const char* kInput = "[samples, ...]: the cross-entropy of each word, in nats";
+  static double of(double mean) { return std::exp(mean); }
 };
 
 }  // namespace
 
-void add_regression(tn::Plugin& plugin) {
+void add_means(tn::Plugin& plugin) {
+  plugin.layer<Mean<Average>>();
   plugin.layer<MeanError<Squared>>();
   plugin.layer<MeanError<Absolute>>();
-  plugin.layer<Perplexity>();
+  plugin.layer<Mean<Perplexity>>();
 }
 
 }  // namespace tenon::metrics
