@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
-#include "tests/support/paths.h"
 
 namespace tenon_tests {
 namespace {
@@ -236,49 +236,30 @@ TEST(Positions, Trained) {
   EXPECT_GT(check_layer(rows), 0);
 }
 
-class AttentionErrors : public testing::Test {
- protected:
-  [[nodiscard]] Layer data(const char* name, std::vector<int64_t> shape, int32_t storage = TN_DENSE) const {
-    DataOptions options;
-    options.name = name;
-    options.shape = std::move(shape);
-    options.storage = storage;
-    if (storage == TN_RAGGED) options.levels = 1;
-    return host_.data(options);
-  }
-  std::string error(const char* type, const std::vector<Layer>& inputs, const Attributes& attributes) {
-    try {
-      (void)host_.layer(type, inputs, attributes, "wrong");
-    } catch (const Error& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
-  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
-};
+class AttentionErrors : public LayersOnAHost {};
 
 TEST_F(AttentionErrors, NameLayerPortAndShapes) {
   const Layer query = data("query", {3, 4});
   for (const char* type : {"attention", "multi_head_attention"}) {
-    EXPECT_THAT(error(type, {query, data("key", {5, 4}), data("value", {6, 4})}, {}),
-                AllOf(HasSubstr("wrong"), HasSubstr("value: must have as many positions as the key"),
+    EXPECT_THAT(mistake(type, {query, data("key", {5, 4}), data("value", {6, 4})}, {}),
+                AllOf(HasSubstr("layer \"bad\""), HasSubstr("value: must have as many positions as the key"),
                       HasSubstr("[samples, 5, 4]"), HasSubstr("[samples, 6, 4]")));
-    EXPECT_THAT(error(type, {query, query, query, data("mask", {4})}, {}),
+    EXPECT_THAT(mistake(type, {query, query, query, data("mask", {4})}, {}),
                 AllOf(HasSubstr("mask: must have one number for each key"), HasSubstr("[samples, 3, 3]"),
                       HasSubstr("[samples, 4]")));
-    EXPECT_THAT(error(type, {query}, {{"heads", 3}}), HasSubstr("heads"));
-    EXPECT_THAT(error(type, {data("flat", {4})}, {}),
+    EXPECT_THAT(mistake(type, {query}, {{"heads", 3}}), HasSubstr("heads"));
+    EXPECT_THAT(mistake(type, {data("flat", {4})}, {}),
                 AllOf(HasSubstr("query: must be [samples, positions, features]"), HasSubstr("[samples, 4]")));
-    EXPECT_THAT(error(type, {data("words", {3, 4}, TN_RAGGED)}, {}), HasSubstr("sequence_pad"));
-    EXPECT_THAT(error(type, {data("none", {0, 4})}, {}), HasSubstr("has no elements"));
+    EXPECT_THAT(mistake(type, {sequences("words", {3, 4})}, {}, TN_UNSUPPORTED), HasSubstr("sequence_pad"));
+    EXPECT_THAT(mistake(type, {data("none", {0, 4})}, {}), HasSubstr("has no elements"));
   }
-  EXPECT_THAT(error("attention", {query, data("key", {5, 2})}, {}),
+  EXPECT_THAT(mistake("attention", {query, data("key", {5, 2})}, {}),
               AllOf(HasSubstr("key: must have as many features as the query"), HasSubstr("[samples, 3, 4]")));
-  EXPECT_THAT(error("attention", {query}, {{"dropout", 1.5}}), HasSubstr("dropout"));
-  EXPECT_THAT(error("position_embedding", {query}, {{"length", 2}}),
+  EXPECT_THAT(mistake("attention", {query}, {{"dropout", 1.5}}), HasSubstr("dropout"));
+  EXPECT_THAT(mistake("position_embedding", {query}, {{"length", 2}}),
               AllOf(HasSubstr("input"), HasSubstr("length of 2"), HasSubstr("[samples, 3, 4]")));
-  EXPECT_THAT(error("position_embedding", {data("rows", {4}, TN_RAGGED)}, {}), HasSubstr("length: is required"));
-  EXPECT_THAT(error("positional_encoding", {data("flat", {4})}, {}), HasSubstr("must be [samples, positions"));
+  EXPECT_THAT(mistake("position_embedding", {sequences("rows", {4})}, {}), HasSubstr("length: is required"));
+  EXPECT_THAT(mistake("positional_encoding", {data("flat", {4})}, {}), HasSubstr("must be [samples, positions"));
 }
 
 // In training dropout keeps the mean; in a machine that only answers it changes nothing.

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
-#include "tests/support/paths.h"
 
 namespace tenon_tests {
 
@@ -259,22 +259,8 @@ TEST(Costs, KlDivergence) {
     }
 }
 
-class CostsOnAHost : public testing::Test {
+class CostsOnAHost : public LayersOnAHost {
  protected:
-  Layer data(const std::string& name, const Shape& shape, tn_dtype dtype = TN_F32) {
-    DataOptions options;
-    options.name = name, options.dtype = dtype, options.shape = shape;
-    return host_.data(options);
-  }
-  std::string mistake(const std::string& type, const Layers& inputs, const Attributes& attributes = {}) {
-    try {
-      (void)host_.layer(type, inputs, attributes, "bad");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), TN_INVALID);
-      return error.what();
-    }
-    return "no error";
-  }
   // The cost of each sample.
   Values cost_of(const Layer& cost, const std::vector<Feed>& feeds) {
     MachineOptions options;
@@ -285,7 +271,6 @@ class CostsOnAHost : public testing::Test {
     const auto* values = static_cast<const float*>(output.data);
     return {values, values + output.count()};
   }
-  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 TEST_F(CostsOnAHost, MistakesNamePortAndShapes) {

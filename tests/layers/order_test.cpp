@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
-#include "tests/support/paths.h"
 
 namespace tenon_tests {
 namespace {
@@ -188,52 +188,30 @@ TEST(Order, OneHot) {
   EXPECT_GT(check_layer(layer), 0);
 }
 
-class OrderErrors : public testing::Test {
- protected:
-  [[nodiscard]] Layer floats(std::vector<int64_t> shape, const char* name = "x") const {
-    DataOptions data;
-    data.name = name;
-    data.shape = std::move(shape);
-    return host_.data(data);
-  }
-  [[nodiscard]] Layer integers(std::vector<int64_t> shape) const {
-    DataOptions data;
-    data.name = "ids";
-    data.shape = std::move(shape);
-    data.dtype = TN_I64;
-    return host_.data(data);
-  }
-  std::string error(const char* type, const std::vector<Layer>& inputs, const Attributes& attributes) {
-    try {
-      (void)host_.layer(type, inputs, attributes, "wrong");
-    } catch (const Error& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
-  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
-};
+class OrderErrors : public LayersOnAHost {};
 
 TEST_F(OrderErrors, NameLayerPortAndShape) {
   for (const char* type : {"sort", "argsort", "argmax", "argmin", "cumsum"}) {
-    EXPECT_THAT(error(type, {floats({3})}, {{"axis", 2}}),
-                AllOf(HasSubstr("wrong"), HasSubstr("input"), HasSubstr("has no axis 2"), HasSubstr("[samples, 3]")));
-    EXPECT_THAT(error(type, {floats({3})}, {{"axis", 0}}), HasSubstr("has the samples along axis 0"));
-    EXPECT_THAT(error(type, {floats({})}, {}), HasSubstr("has no dimension besides the samples"));
-    EXPECT_THAT(error(type, {floats({3, 0})}, {}), AllOf(HasSubstr("has no elements"), HasSubstr("[samples, 3, 0]")));
+    EXPECT_THAT(
+        mistake(type, {data("x", {3})}, {{"axis", 2}}),
+        AllOf(HasSubstr("layer \"bad\""), HasSubstr("input"), HasSubstr("has no axis 2"), HasSubstr("[samples, 3]")));
+    EXPECT_THAT(mistake(type, {data("x", {3})}, {{"axis", 0}}), HasSubstr("has the samples along axis 0"));
+    EXPECT_THAT(mistake(type, {data("x", {})}, {}), HasSubstr("has no dimension besides the samples"));
+    EXPECT_THAT(mistake(type, {data("x", {3, 0})}, {}),
+                AllOf(HasSubstr("has no elements"), HasSubstr("[samples, 3, 0]")));
   }
-  EXPECT_THAT(error("top_k", {floats({3})}, {{"k", 4}}),
+  EXPECT_THAT(mistake("top_k", {data("x", {3})}, {{"k", 4}}),
               AllOf(HasSubstr("has fewer than 4 elements along axis -1"), HasSubstr("[samples, 3]")));
-  EXPECT_THAT(error("top_k", {floats({3})}, {{"k", 0}}), HasSubstr("k"));
-  EXPECT_THAT(error("gather", {floats({3, 2}), integers({3, 3})}, {{"axis", 1}}),
+  EXPECT_THAT(mistake("top_k", {data("x", {3})}, {{"k", 0}}), HasSubstr("k"));
+  EXPECT_THAT(mistake("gather", {data("x", {3, 2}), data("ids", {3, 3}, TN_I64)}, {{"axis", 1}}),
               AllOf(HasSubstr("indices"), HasSubstr("[samples, 3, 2]"), HasSubstr("[samples, 3, 3]")));
-  EXPECT_THAT(error("gather", {floats({3}), integers({3, 1})}, {}), HasSubstr("indices"));
-  EXPECT_THAT(error("gather", {floats({3}), floats({3}, "y")}, {}),
+  EXPECT_THAT(mistake("gather", {data("x", {3}), data("ids", {3, 1}, TN_I64)}, {}), HasSubstr("indices"));
+  EXPECT_THAT(mistake("gather", {data("x", {3}), data("y", {3})}, {}),
               HasSubstr("expected integers, got float32 [samples, 3]"));
-  EXPECT_THAT(error("index_select", {floats({3})}, {{"indices", std::vector<int64_t>{1, 3}}}),
+  EXPECT_THAT(mistake("index_select", {data("x", {3})}, {{"indices", std::vector<int64_t>{1, 3}}}),
               AllOf(HasSubstr("has no element 3 along axis -1"), HasSubstr("[samples, 3]")));
-  EXPECT_THAT(error("index_select", {floats({3})}, {{"indices", std::vector<int64_t>{}}}), HasSubstr("indices"));
-  EXPECT_THAT(error("one_hot", {floats({3})}, {{"classes", 3}}),
+  EXPECT_THAT(mistake("index_select", {data("x", {3})}, {{"indices", std::vector<int64_t>{}}}), HasSubstr("indices"));
+  EXPECT_THAT(mistake("one_hot", {data("x", {3})}, {{"classes", 3}}),
               HasSubstr("expected integers, got float32 [samples, 3]"));
 }
 

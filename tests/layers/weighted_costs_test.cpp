@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
-#include "tests/support/paths.h"
 
 namespace tenon_tests {
 
@@ -108,23 +108,8 @@ INSTANTIATE_TEST_SUITE_P(Types, WeightedCosts, testing::ValuesIn(weighted_costs(
 
 // ---- weight 0
 
-class MaskedCosts : public testing::Test {
+class MaskedCosts : public LayersOnAHost {
  protected:
-  Layer data(const std::string& name, const Shape& shape, tn_dtype dtype = TN_F32) {
-    DataOptions options;
-    options.name = name, options.dtype = dtype, options.shape = shape;
-    return host_.data(options);
-  }
-  std::string mistake(const std::string& type, const Layers& inputs, const Attributes& attributes = {}) {
-    try {
-      (void)host_.layer(type, inputs, attributes, "bad");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), TN_INVALID);
-      return error.what();
-    }
-    return "no error";
-  }
-
   struct Told {
     double cost;
     std::vector<float> gradient;  // by the bias that is added to the first input of all samples
@@ -161,7 +146,6 @@ class MaskedCosts : public testing::Test {
       EXPECT_EQ(told.gradient, right.gradient) << type << " of " << bad;
     }
   }
-  Host host_{HostOptions{1, {tenon_tests::plugin_folder()}, nullptr, {}}};
 };
 
 constexpr float kHalves[] = {0.5F, 1, 0.25F, 0.5F, 1, 0.25F};
