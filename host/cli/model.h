@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/build.h"
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
 #include "host/cli/job/job.h"
+#include "host/cli/job/topology.h"
 
 namespace tenon::cli {
 

@@ -7,9 +7,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "host/cli/build.h"
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
+#include "host/cli/job/topology.h"
 #include "host/cli/model.h"
 #include "host/cli/options.h"
 #include "host/cli/verbs.h"

@@ -3,8 +3,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "host/cli/build.h"
 #include "host/cli/console.h"
+#include "host/cli/job/topology.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs.h"

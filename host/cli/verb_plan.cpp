@@ -3,10 +3,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "host/cli/build.h"
 #include "host/cli/console.h"
 #include "host/cli/job/fit.h"
 #include "host/cli/job/listing.h"
+#include "host/cli/job/topology.h"
+#include "host/cli/job/updater.h"
 #include "host/cli/options.h"
 #include "host/cli/table.h"
 #include "host/cli/verbs.h"

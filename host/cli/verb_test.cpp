@@ -1,8 +1,8 @@
 // tenon test: measures a saved model on the job's test data. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "host/cli/build.h"
 #include "host/cli/console.h"
+#include "host/cli/job/topology.h"
 #include "host/cli/model.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"

@@ -4,11 +4,12 @@
 #include <csignal>
 #include <optional>
 
-#include "host/cli/build.h"
 #include "host/cli/console.h"
 #include "host/cli/interrupt.h"
 #include "host/cli/job/fit.h"
 #include "host/cli/job/initial.h"
+#include "host/cli/job/topology.h"
+#include "host/cli/job/updater.h"
 #include "host/cli/options.h"
 #include "host/cli/report.h"
 #include "host/cli/saving.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/build.h"
+#include "host/cli/job/topology.h"
 
 namespace tenon::cli {
 

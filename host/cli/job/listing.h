@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <tenon/tenon.hpp>
 
-#include "host/cli/build.h"
+#include "host/cli/job/topology.h"
 
 namespace tenon::cli {
 

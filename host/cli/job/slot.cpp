@@ -30,4 +30,10 @@ std::string to_string(const Slot& slot) {
   return result + "]";
 }
 
+std::vector<std::string> names_of(const std::vector<Slot>& slots) {
+  std::vector<std::string> result;
+  for (const Slot& slot : slots) result.push_back(slot.name);
+  return result;
+}
+
 }  // namespace tenon::cli

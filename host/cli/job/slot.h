@@ -25,4 +25,6 @@ struct Slot {
 // "float32 [3]", "sequences of int64 []", "sparse float32 [1000]"
 [[nodiscard]] std::string to_string(const Slot& slot);
 
+[[nodiscard]] std::vector<std::string> names_of(const std::vector<Slot>& slots);
+
 }  // namespace tenon::cli

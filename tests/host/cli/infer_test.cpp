@@ -3,7 +3,7 @@
 
 #include <tenon/plugin.hpp>
 
-#include "host/cli/build.h"
+#include "host/cli/job/reader.h"
 #include "tests/host/cli/calls.h"
 
 namespace tenon_tests {

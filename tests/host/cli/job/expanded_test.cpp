@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/host/cli/program.h"
+#include "tests/support/sanitized.h"
 
 namespace tenon_tests {
 namespace {
@@ -183,6 +184,14 @@ TEST_F(Expanded, OutputsMayBeBlocks) {
 TEST_F(Expanded, TenThousandLayersAreListedAtOnce) {
   const json listed = listing("job.toml --set layer.tower.repeat=4997");
   EXPECT_EQ(listed.at("totals").at("layers"), 9999);
+}
+
+// The depth of a chain is not limited by the stack of the thread.
+TEST_F(Expanded, AThousandLayersNeedASmallStack) {
+  const unsigned stack = sanitized() ? 1024 : 256;  // KiB
+  const Outcome outcome = shell("ulimit -s " + std::to_string(stack) +
+                                "; exec \"$TENON\" train job.toml --passes 1 --set layer.tower.repeat=500");
+  EXPECT_EQ(outcome.exit, 0) << outcome.error;
 }
 
 TEST_F(Expanded, TheExampleHasTwelveEqualBlocks) {

@@ -1,4 +1,4 @@
-// Makes the library's objects from a job: reader, topology, updater. Failures name the place in the job.
+// The layers of a job. Failures name the place in the job.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,30 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/job/job.h"
-#include "host/cli/job/slot.h"
+#include "host/cli/job/reader.h"
 
 namespace tenon::cli {
-
-// A reader of minibatches, as the job describes it.
-struct OpenReader {
-  Reader reader;
-  std::vector<Slot> slots;
-  int64_t samples = -1;  // in a pass; -1 if unknown
-  int64_t batch = 1;     // the most in a minibatch
-  std::vector<std::pair<std::string, std::string>> feeding;
-};
-
-// in_order: without shuffle, bucket and drop_last, for verbs that print a result per sample. known: the names by data
-// layer that a model was trained with; the reader numbers its own names like these, or fails. schema_alone: the samples
-// will not be read.
-[[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
-                                     const std::vector<Names>& known = {}, bool schema_alone = false);
-// Returns the names of the data layers that a reader feeds.
-[[nodiscard]] std::vector<Names> names_of(const JobReader& reader, const OpenReader& open);
-
-// Refuses a reader whose passes have no samples. samples: of a pass, before or after it was read; -1 if unknown.
-void require_samples(const JobReader& reader, int64_t samples);
 
 enum class Role : int { kLayer, kCost, kMetric };
 
@@ -97,15 +76,24 @@ class Topology {
     bool whole = false;  // the name is that of the layer or of a block, without a number
   };
 
+  // A layer that waits for its inputs to be made.
+  struct Waiting {
+    const JobLayer* layer;
+    size_t checked = 0;  // number of inputs that are made or fed
+  };
+
   [[noreturn]] void rethrow(const Error& error) const;
   // Returns a null layer for an unknown name.
   [[nodiscard]] Output find(const std::string& name) const;
   [[nodiscard]] bool reads_cost(const std::string& name) const;
   Layer layer(const Output& output, const Place& user);
+  Layer whole(const JobLayer& wanted);
   Layer make(const JobLayer& layer);
   // Returns, for the error of a missing attribute, what is known of the integers that feed the layer; else "".
   [[nodiscard]] std::string limits_for(const JobLayer& layer, const Error& error) const;
   void find_saved(const JobLayer& layer);
+  // Returns the output of a layer that an input names; a null layer if a slot feeds it, or nothing.
+  [[nodiscard]] Output source_of(const std::string& input) const;
   Layer input(const JobLayer& layer, const std::string& name);
   Layer data(const JobLayer& user, const std::string& name);
 
@@ -119,13 +107,6 @@ class Topology {
   std::map<std::string, Role> roles_;  // by type
   std::map<std::string, Layer> made_;
   std::map<std::string, DataLayer> data_;
-  std::vector<std::string> path_;  // layers that are being made, each an input of the one before
 };
-
-[[nodiscard]] Updater make_updater(const Host& host, const Job& job);
-[[nodiscard]] std::vector<UpdaterGroup> make_updater_groups(const Host& host, const Job& job);
-
-// Returns the reader called `name`; throws Failure if the job does not have it.
-[[nodiscard]] const JobReader& reader_of(const Job& job, const std::string& name);
 
 }  // namespace tenon::cli

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/cli/build.h"
+#include "host/cli/job/topology.h"
 
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/cli.h"
+#include "host/cli/job/component.h"
 #include "host/cli/suggest.h"
 
 namespace tenon::cli {
@@ -13,37 +14,6 @@ namespace tenon::cli {
 namespace {
 
 using nlohmann::json;
-
-// A component of the job, with the names that messages use.
-struct JobComponent {
-  const char* kind;  // "layer", "updater", "reader"
-  const JobType& type;
-  std::string section;            // for messages: `layer "hidden"`, "[updater]"
-  std::vector<std::string> keys;  // keys of the job file beside the attributes
-  std::string component;          // its name in errors of the library
-  bool named = false;             // the library's messages name the section already
-};
-
-// Returns the names of a type's attributes, host attributes included.
-std::vector<std::string> attributes_of(const Host& host, const JobComponent& wanted) {
-  const json described = json::parse(host.describe_type(wanted.kind, wanted.type.type));
-  std::vector<std::string> result = described.value("host_attributes", std::vector<std::string>());
-  for (const json& attribute : described.at("attributes")) result.push_back(attribute.at("name").get<std::string>());
-  return result;
-}
-
-// Throws an error of the library as a Failure that begins with the place of the component or attribute in the job.
-[[noreturn]] void rethrow_at(const Error& error, const Host& host, const JobComponent& wanted) {
-  const bool own = error.component() == wanted.component;
-  const std::string message = (own && wanted.named ? "" : wanted.section + ": ") + error.what();
-  const auto place = own ? wanted.type.places.find(error.subject()) : wanted.type.places.end();
-  if (place == wanted.type.places.end()) throw Failure(exit_code(error.code()), wanted.type.place + ": " + message);
-  const std::string key = nearest(place->first, wanted.keys);
-  if (!key.empty() && nearest(place->first, attributes_of(host, wanted)).empty())
-    throw Failure(kBadConfig, place->second + ": " + wanted.section + ": unknown key \"" + place->first +
-                                  "\"; did you mean \"" + key + "\"?");
-  throw Failure(exit_code(error.code()), place->second + ": " + message);
-}
 
 // Returns kLayer for an unknown type: it is refused when the layer is made.
 Role role_of(const Host& host, const std::string& type) try {
@@ -65,157 +35,7 @@ tn_dtype dtype_of(const std::string& name) {
   return found->second;
 }
 
-void read_schema(OpenReader& open) {
-  const json schema = json::parse(open.reader.describe());
-  open.samples = schema.at("samples").get<int64_t>();
-  open.batch = schema.at("batch").get<int64_t>();
-  for (const json& entry : schema.at("slots")) open.slots.push_back(slot_of(entry));
-  for (const Names& names : open.reader.names())
-    for (Slot& slot : open.slots) slot.named = slot.named || slot.name == names.slot;
-}
-
-std::vector<std::string> names_of(const std::vector<Slot>& slots) {
-  std::vector<std::string> result;
-  for (const Slot& slot : slots) result.push_back(slot.name);
-  return result;
-}
-
-const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
-  const auto found = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
-  return found == slots.end() ? nullptr : &*found;
-}
-
-// Refuses keys that have no effect on a slot of this kind.
-void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
-  const auto refuse = [&](const char* keys, const char* needed) {
-    throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: slot \"" + use.slot + "\": " + keys +
-                                  " for " + needed + ", but the slot holds " + to_string(slot));
-  };
-  if ((use.scale != 1 || use.offset != 0) && slot.dtype.find("float") != std::string::npos)
-    refuse("scale and offset are", "integers");
-  if (!use.sequence.empty() && slot.storage != TN_RAGGED) refuse("key \"sequence\" is", "sequences");
-}
-
-// Connects slots to data layers as the job says. [reader.test] may lack slots that it takes over from [reader.train],
-// such as labels.
-void use_slots(const JobReader& reader, OpenReader& open) {
-  for (const JobSlot& use : reader.slots) {
-    const Slot* slot = find(open.slots, use.slot);
-    if (slot == nullptr && reader.own_slots)
-      throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: the reader has no slot \"" + use.slot +
-                                    "\"" + suggestion(use.slot, names_of(open.slots)));
-    if (slot == nullptr) continue;
-    check_use(reader, use, *slot);
-    if (use.slot != use.layer) open.feeding.emplace_back(use.slot, use.layer);
-  }
-}
-
-// Returns the job's entry for a slot; without one the slot feeds the data layer of its name.
-JobSlot use_of(const JobReader& reader, const std::string& slot) {
-  for (const JobSlot& use : reader.slots)
-    if (use.slot == slot) return use;
-  JobSlot result;
-  result.slot = result.layer = slot;
-  return result;
-}
-
-// Returns the name of a slot before `choose`, "" if `choose` drops it.
-std::string before(const JobSource& source, const std::string& slot) {
-  if (source.choose.empty()) return slot;
-  for (const auto& [old, chosen] : source.choose)
-    if (chosen == slot) return old;
-  return "";
-}
-
-// Turns names by data layer into names by slot of a source, for the data layers that its slots feed.
-std::vector<Names> names_for(const JobReader& reader, const JobSource& source, const std::vector<Names>& known) {
-  std::vector<Names> result;
-  for (Names names : known) {
-    std::string slot = use_of(reader, names.slot).layer == names.slot ? names.slot : "";
-    for (const JobSlot& use : reader.slots)
-      if (use.layer == names.slot) slot = use.slot;
-    if (&source != &reader) slot = before(reader, slot);
-    names.slot = before(source, slot);
-    if (!names.slot.empty()) result.push_back(std::move(names));
-  }
-  return result;
-}
-
-Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source,
-                   const std::vector<Names>& known, bool schema_alone) {
-  Reader opened = host.reader(source.type, source.attributes, job.directory, static_cast<uint32_t>(reader.shard),
-                              static_cast<uint32_t>(reader.shards), names_for(reader, source, known),
-                              static_cast<uint64_t>(job.seed), schema_alone);
-  return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
-}
-
-Reader open_parts(const Host& host, const Job& job, const JobReader& reader, const std::string& what,
-                  const std::vector<Names>& known, bool schema_alone) {
-  std::vector<Reader> parts;
-  for (const JobSource& part : reader.parts) {
-    try {
-      parts.push_back(open_source(host, job, reader, part, known, schema_alone));
-    } catch (const Error& error) {
-      rethrow_at(error, host,
-                 {"reader",
-                  part,
-                  what + ": part " + std::to_string(parts.size() + 1),
-                  {"type", "choose"},
-                  "reader \"" + part.type + "\""});
-    }
-  }
-  Reader joined = reader.join == "chain"        ? chain(std::move(parts))
-                  : reader.join == "interleave" ? interleave(std::move(parts))
-                                                : compose(std::move(parts));
-  return reader.choose.empty() ? joined : std::move(joined).choose(reader.choose);
-}
-
-Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, bool in_order) {
-  if (in_order || !reader.bucket) return std::move(samples).batch(reader.batch, reader.drop_last && !in_order);
-  BucketOptions options;
-  options.slot = reader.bucket->slot;
-  options.window = reader.bucket->window;
-  options.samples = reader.batch;
-  options.rows = reader.bucket->rows;
-  options.seed = static_cast<uint64_t>(job.seed);
-  return std::move(samples).bucket(options);
-}
-
 }  // namespace
-
-OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
-                       const std::vector<Names>& known, bool schema_alone) {
-  OpenReader open;
-  const std::string what = "[reader." + reader.name + "]";
-  try {
-    Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known, schema_alone)
-                                          : open_parts(host, job, reader, what, known, schema_alone);
-    if (reader.first_n) samples = std::move(samples).first_n(*reader.first_n);
-    if (reader.shuffle && !in_order)
-      samples = std::move(samples).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);
-    open.reader = in_minibatches(std::move(samples), job, reader, in_order);
-    if (reader.prefetch > 0) open.reader = std::move(open.reader).buffered(reader.prefetch);
-    read_schema(open);
-    use_slots(reader, open);
-  } catch (const Error& error) {
-    std::vector<std::string> keys{"type", "part", "join", "choose"};
-    keys.insert(keys.end(), std::begin(kReaderKeys), std::end(kReaderKeys));
-    rethrow_at(error, host, {"reader", reader, what, keys, "reader \"" + reader.type + "\""});
-  }
-  return open;
-}
-
-std::vector<Names> names_of(const JobReader& reader, const OpenReader& open) {
-  std::vector<Names> result = open.reader.names();
-  for (Names& names : result) names.slot = use_of(reader, names.slot).layer;
-  return result;
-}
-
-void require_samples(const JobReader& reader, int64_t samples) {
-  if (samples == 0)
-    throw Failure(kBadData, reader.place + ": [reader." + reader.name +
-                                "] gave no samples: its data is empty, or shards or drop_last leave nothing of it");
-}
 
 Topology::Topology(const Host& host, const Job& job, const JobReader& reader, const OpenReader& open)
     : host_(host), job_(job), reader_(reader), open_(open) {
@@ -261,8 +81,7 @@ Layer Topology::layer(const std::string& name) {
 }
 
 Layer Topology::layer(const Output& output, const Place& user) {
-  const auto known = made_.find(output.layer->name);
-  const Layer made = known != made_.end() ? known->second : made_[output.layer->name] = make(*output.layer);
+  const Layer made = whole(*output.layer);
   if (output.whole && output.number == 0) return made;
   try {
     return made.output(output.number);
@@ -277,21 +96,34 @@ Layers Topology::layers(const std::vector<std::string>& names) {
   return result;
 }
 
-Layer Topology::make(const JobLayer& layer) {
-  const auto begin = std::find(path_.begin(), path_.end(), layer.name);
-  if (begin != path_.end()) {
-    std::string cycle;
-    for (auto step = begin; step != path_.end(); ++step) cycle += "\"" + *step + "\" needs ";
-    throw Failure(kBadConfig, layer.inputs_place + ": the layers form a cycle: " + cycle + "\"" + layer.name + "\"");
+// Layers whose inputs are still to be made wait in a list: a chain may be longer than the thread's stack allows.
+Layer Topology::whole(const JobLayer& wanted) {
+  std::vector<Waiting> path{{&wanted}};
+  while (made_.count(wanted.name) == 0) {
+    const JobLayer& layer = *path.back().layer;
+    if (path.back().checked == layer.inputs.size()) {
+      made_.emplace(layer.name, make(layer));
+      path.pop_back();
+      continue;
+    }
+    const JobLayer* const source = source_of(layer.inputs[path.back().checked++]).layer;
+    if (source == nullptr || made_.count(source->name) != 0) continue;
+    const auto begin =
+        std::find_if(path.begin(), path.end(), [&](const Waiting& each) { return each.layer == source; });
+    if (begin != path.end()) {
+      std::string cycle;
+      for (auto step = begin; step != path.end(); ++step) cycle += "\"" + step->layer->name + "\" needs ";
+      throw Failure(kBadConfig,
+                    source->inputs_place + ": the layers form a cycle: " + cycle + "\"" + source->name + "\"");
+    }
+    path.push_back({source});
   }
-  constexpr size_t kMostDepth = 10000;
-  if (path_.size() == kMostDepth)
-    throw Failure(kBadConfig, layer.place + ": layer \"" + layer.name + "\": a chain of more than " +
-                                  std::to_string(kMostDepth) + " layers");
-  path_.push_back(layer.name);
+  return made_.at(wanted.name);
+}
+
+Layer Topology::make(const JobLayer& layer) {
   Layers inputs;
   for (const std::string& name : layer.inputs) inputs.push_back(input(layer, name));
-  path_.pop_back();
   try {
     find_saved(layer);
     return host_.layer(layer.type, inputs, layer.attributes, layer.name, saved_like(layer.name));
@@ -328,11 +160,16 @@ const Layer* Topology::saved_like(const std::string& name) const {
   return found == like_.end() ? nullptr : &found->second;
 }
 
-Layer Topology::input(const JobLayer& layer, const std::string& name) {
-  const Output output = find(name);
-  const auto feeds = [&](const Slot& slot) { return use_of(reader_, slot.name).layer == name; };
+Topology::Output Topology::source_of(const std::string& input) const {
+  const Output output = find(input);
+  const auto feeds = [&](const Slot& slot) { return use_of(reader_, slot.name).layer == input; };
   const bool slot = !output.whole && std::any_of(open_.slots.begin(), open_.slots.end(), feeds);
-  return output.layer != nullptr && !slot ? this->layer(output, layer.inputs_place) : data(layer, name);
+  return slot ? Output() : output;
+}
+
+Layer Topology::input(const JobLayer& layer, const std::string& name) {
+  const Output source = source_of(name);
+  return source.layer != nullptr ? this->layer(source, layer.inputs_place) : data(layer, name);
 }
 
 Layer Topology::data(const JobLayer& user, const std::string& name) {
@@ -466,35 +303,6 @@ void Topology::rethrow(const Error& error) const {
   }
   if (found == nullptr) throw error;
   throw Failure(exit_code(error.code()), found->place + ": " + error.what());
-}
-
-Updater make_updater(const Host& host, const Job& job) {
-  if (!job.updater) throw Failure(kBadConfig, job.path + ": training needs an [updater]");
-  try {
-    return host.updater(job.updater->type, job.updater->attributes);
-  } catch (const Error& error) {
-    rethrow_at(error, host, {"updater", *job.updater, "[updater]", {"type"}, "updater \"" + job.updater->type + "\""});
-  }
-}
-
-std::vector<UpdaterGroup> make_updater_groups(const Host& host, const Job& job) {
-  std::vector<UpdaterGroup> result;
-  for (size_t i = 0; i < job.updater_groups.size(); ++i) {
-    const JobUpdaterGroup& group = job.updater_groups[i];
-    try {
-      result.push_back({host.updater(group.type, group.attributes), group.parameters});
-    } catch (const Error& error) {
-      rethrow_at(error, host,
-                 {"updater", group, group_name(i), {"type", "parameters"}, "updater \"" + group.type + "\""});
-    }
-  }
-  return result;
-}
-
-const JobReader& reader_of(const Job& job, const std::string& name) {
-  if (name == "train" && job.train) return *job.train;
-  if (name == "test" && job.test) return *job.test;
-  throw Failure(kBadConfig, job.path + ": the job has no [reader." + name + "]");
 }
 
 }  // namespace tenon::cli

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/job/reader.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/cli.h"
+#include "host/cli/job/component.h"
+#include "host/cli/suggest.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+void read_schema(OpenReader& open) {
+  const json schema = json::parse(open.reader.describe());
+  open.samples = schema.at("samples").get<int64_t>();
+  open.batch = schema.at("batch").get<int64_t>();
+  for (const json& entry : schema.at("slots")) open.slots.push_back(slot_of(entry));
+  for (const Names& names : open.reader.names())
+    for (Slot& slot : open.slots) slot.named = slot.named || slot.name == names.slot;
+}
+
+const Slot* find(const std::vector<Slot>& slots, const std::string& name) {
+  const auto found = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+// Refuses keys that have no effect on a slot of this kind.
+void check_use(const JobReader& reader, const JobSlot& use, const Slot& slot) {
+  const auto refuse = [&](const char* keys, const char* needed) {
+    throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: slot \"" + use.slot + "\": " + keys +
+                                  " for " + needed + ", but the slot holds " + to_string(slot));
+  };
+  if ((use.scale != 1 || use.offset != 0) && slot.dtype.find("float") != std::string::npos)
+    refuse("scale and offset are", "integers");
+  if (!use.sequence.empty() && slot.storage != TN_RAGGED) refuse("key \"sequence\" is", "sequences");
+}
+
+// Connects slots to data layers as the job says. [reader.test] may lack slots that it takes over from [reader.train],
+// such as labels.
+void use_slots(const JobReader& reader, OpenReader& open) {
+  for (const JobSlot& use : reader.slots) {
+    const Slot* slot = find(open.slots, use.slot);
+    if (slot == nullptr && reader.own_slots)
+      throw Failure(kBadConfig, use.place + ": [reader." + reader.name + "]: the reader has no slot \"" + use.slot +
+                                    "\"" + suggestion(use.slot, names_of(open.slots)));
+    if (slot == nullptr) continue;
+    check_use(reader, use, *slot);
+    if (use.slot != use.layer) open.feeding.emplace_back(use.slot, use.layer);
+  }
+}
+
+// Returns the job's entry for a slot; without one the slot feeds the data layer of its name.
+std::string before(const JobSource& source, const std::string& slot) {
+  if (source.choose.empty()) return slot;
+  for (const auto& [old, chosen] : source.choose)
+    if (chosen == slot) return old;
+  return "";
+}
+
+// Turns names by data layer into names by slot of a source, for the data layers that its slots feed.
+std::vector<Names> names_for(const JobReader& reader, const JobSource& source, const std::vector<Names>& known) {
+  std::vector<Names> result;
+  for (Names names : known) {
+    std::string slot = use_of(reader, names.slot).layer == names.slot ? names.slot : "";
+    for (const JobSlot& use : reader.slots)
+      if (use.layer == names.slot) slot = use.slot;
+    if (&source != &reader) slot = before(reader, slot);
+    names.slot = before(source, slot);
+    if (!names.slot.empty()) result.push_back(std::move(names));
+  }
+  return result;
+}
+
+Reader open_source(const Host& host, const Job& job, const JobReader& reader, const JobSource& source,
+                   const std::vector<Names>& known, bool schema_alone) {
+  Reader opened = host.reader(source.type, source.attributes, job.directory, static_cast<uint32_t>(reader.shard),
+                              static_cast<uint32_t>(reader.shards), names_for(reader, source, known),
+                              static_cast<uint64_t>(job.seed), schema_alone);
+  return source.choose.empty() ? opened : std::move(opened).choose(source.choose);
+}
+
+Reader open_parts(const Host& host, const Job& job, const JobReader& reader, const std::string& what,
+                  const std::vector<Names>& known, bool schema_alone) {
+  std::vector<Reader> parts;
+  for (const JobSource& part : reader.parts) {
+    try {
+      parts.push_back(open_source(host, job, reader, part, known, schema_alone));
+    } catch (const Error& error) {
+      rethrow_at(error, host,
+                 {"reader",
+                  part,
+                  what + ": part " + std::to_string(parts.size() + 1),
+                  {"type", "choose"},
+                  "reader \"" + part.type + "\""});
+    }
+  }
+  Reader joined = reader.join == "chain"        ? chain(std::move(parts))
+                  : reader.join == "interleave" ? interleave(std::move(parts))
+                                                : compose(std::move(parts));
+  return reader.choose.empty() ? joined : std::move(joined).choose(reader.choose);
+}
+
+Reader in_minibatches(Reader samples, const Job& job, const JobReader& reader, bool in_order) {
+  if (in_order || !reader.bucket) return std::move(samples).batch(reader.batch, reader.drop_last && !in_order);
+  BucketOptions options;
+  options.slot = reader.bucket->slot;
+  options.window = reader.bucket->window;
+  options.samples = reader.batch;
+  options.rows = reader.bucket->rows;
+  options.seed = static_cast<uint64_t>(job.seed);
+  return std::move(samples).bucket(options);
+}
+
+}  // namespace
+
+JobSlot use_of(const JobReader& reader, const std::string& slot) {
+  for (const JobSlot& use : reader.slots)
+    if (use.slot == slot) return use;
+  JobSlot result;
+  result.slot = result.layer = slot;
+  return result;
+}
+
+// Returns the name of a slot before `choose`, "" if `choose` drops it.
+OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
+                       const std::vector<Names>& known, bool schema_alone) {
+  OpenReader open;
+  const std::string what = "[reader." + reader.name + "]";
+  try {
+    Reader samples = reader.parts.empty() ? open_source(host, job, reader, reader, known, schema_alone)
+                                          : open_parts(host, job, reader, what, known, schema_alone);
+    if (reader.first_n) samples = std::move(samples).first_n(*reader.first_n);
+    if (reader.shuffle && !in_order)
+      samples = std::move(samples).shuffle(static_cast<uint64_t>(job.seed), reader.shuffle_buffer);
+    open.reader = in_minibatches(std::move(samples), job, reader, in_order);
+    if (reader.prefetch > 0) open.reader = std::move(open.reader).buffered(reader.prefetch);
+    read_schema(open);
+    use_slots(reader, open);
+  } catch (const Error& error) {
+    std::vector<std::string> keys{"type", "part", "join", "choose"};
+    keys.insert(keys.end(), std::begin(kReaderKeys), std::end(kReaderKeys));
+    rethrow_at(error, host, {"reader", reader, what, keys, "reader \"" + reader.type + "\""});
+  }
+  return open;
+}
+
+std::vector<Names> names_of(const JobReader& reader, const OpenReader& open) {
+  std::vector<Names> result = open.reader.names();
+  for (Names& names : result) names.slot = use_of(reader, names.slot).layer;
+  return result;
+}
+
+void require_samples(const JobReader& reader, int64_t samples) {
+  if (samples == 0)
+    throw Failure(kBadData, reader.place + ": [reader." + reader.name +
+                                "] gave no samples: its data is empty, or shards or drop_last leave nothing of it");
+}
+
+const JobReader& reader_of(const Job& job, const std::string& name) {
+  if (name == "train" && job.train) return *job.train;
+  if (name == "test" && job.test) return *job.test;
+  throw Failure(kBadConfig, job.path + ": the job has no [reader." + name + "]");
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,40 @@
+// Makes the readers of a job. Failures name the place in the job.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/cli/job/job.h"
+#include "host/cli/job/slot.h"
+
+namespace tenon::cli {
+
+// A reader of minibatches, as the job describes it.
+struct OpenReader {
+  Reader reader;
+  std::vector<Slot> slots;
+  int64_t samples = -1;  // in a pass; -1 if unknown
+  int64_t batch = 1;     // the most in a minibatch
+  std::vector<std::pair<std::string, std::string>> feeding;
+};
+
+// in_order: without shuffle, bucket and drop_last, for verbs that print a result per sample. known: the names by data
+// layer that a model was trained with; the reader numbers its own names like these, or fails. schema_alone: the samples
+// will not be read.
+[[nodiscard]] OpenReader open_reader(const Host& host, const Job& job, const JobReader& reader, bool in_order,
+                                     const std::vector<Names>& known = {}, bool schema_alone = false);
+// Returns the names of the data layers that a reader feeds.
+[[nodiscard]] std::vector<Names> names_of(const JobReader& reader, const OpenReader& open);
+
+// Refuses a reader whose passes have no samples. samples: of a pass, before or after it was read; -1 if unknown.
+void require_samples(const JobReader& reader, int64_t samples);
+
+// Returns how the job uses a slot; a slot that it does not mention feeds the data layer of its own name.
+[[nodiscard]] JobSlot use_of(const JobReader& reader, const std::string& slot);
+
+// Returns the reader called `name`; throws Failure if the job does not have it.
+[[nodiscard]] const JobReader& reader_of(const Job& job, const std::string& name);
+
+}  // namespace tenon::cli
