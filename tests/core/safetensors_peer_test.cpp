@@ -1,6 +1,6 @@
 // Model files against the public implementation of safetensors. Python is the one that the environment variable
-// TENON_TEST_PYTHON names, else the one of scripts/test-python, else python3; skipped if it lacks a package of
-// tests/requirements.txt.
+// TENON_TEST_PYTHON names, else the one of scripts/venv, else python3; skipped if it lacks a package of
+// bindings/python/requirements.txt.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class SafetensorsPeer : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* named = std::getenv("TENON_TEST_PYTHON");
-    const std::string made = tenon_tests::source_folder() + "/build-python/bin/python";
+    const std::string made = tenon_tests::source_folder() + "/build/venv/bin/python";
     python_ = named != nullptr ? named : std::filesystem::exists(made) ? made : "python3";
     if (run("import safetensors.numpy, numpy, xxhash; print('here')") != "here\n")
       GTEST_SKIP() << python_ << " lacks safetensors, numpy or xxhash";

@@ -1,0 +1,154 @@
+// Machines, updaters and metrics, for loops of the user's own. SPDX-License-Identifier: Apache-2.0
+#include "core.h"
+
+namespace tenon_python {
+
+namespace {
+
+using tenon::Layer;
+using tenon::Layers;
+using tenon::Machine;
+using tenon::Parameters;
+using tenon::Updater;
+using NamedValues = std::vector<std::pair<std::string, Values*>>;
+
+nb::dict metrics_dict(const std::vector<tenon::Metric>& metrics) {
+  nb::dict result;
+  for (const tenon::Metric& metric : metrics) result[nb::cast(metric.name)] = metric.value;
+  return result;
+}
+
+Machine make_machine(const tenon::Host& host, const Parameters& parameters, const Layers& outputs, int64_t max_samples,
+                     bool training, bool keep_all, uint32_t compute, const std::string& device, uint64_t seed,
+                     const std::vector<std::string>& immutable, bool data_gradients, bool given_gradients) {
+  tenon::MachineOptions options;
+  options.max_samples = max_samples;
+  options.training = training;
+  options.keep_all = keep_all;
+  options.compute = compute;
+  options.device = device;
+  options.seed = seed;
+  options.immutable_parameters = immutable;
+  options.flags = (data_gradients ? uint32_t{TN_MACHINE_DATA_GRADIENTS} : 0) |
+                  (given_gradients ? uint32_t{TN_MACHINE_GIVEN_GRADIENTS} : 0);
+  return unlocked([&] { return host.machine(parameters, outputs, options); });
+}
+
+void backward_from(const Machine& machine, const std::vector<std::pair<Layer, Values*>>& gradients) {
+  std::vector<tenon::OutputGradient> list;
+  for (const auto& [layer, values] : gradients) list.push_back({layer, values->array});
+  unlocked([&] { tenon::backward_from(machine, list); });
+}
+
+nb::object sparse_gradient(const Machine& machine, const std::string& parameter) {
+  const Machine::Rows rows = machine.sparse_gradient(parameter);
+  return nb::make_tuple(python_array(rows.ids), python_array(rows.values));
+}
+
+void bind_machines(nb::module_& module) {
+  module.def("machine", make_machine, nb::arg("host"), nb::arg("parameters"), nb::arg("outputs"),
+             nb::arg("max_samples"), nb::arg("training"), nb::arg("keep_all") = false,
+             nb::arg("compute") = uint32_t{TN_F32}, nb::arg("device") = "", nb::arg("seed") = 0,
+             nb::arg("immutable") = std::vector<std::string>(), nb::arg("data_gradients") = false,
+             nb::arg("given_gradients") = false);
+  nb::class_<Machine>(module, "Machine")
+      .def("forward",
+           [](const Machine& machine, const NamedValues& feeds, bool ignore_unused) {
+             const std::vector<tenon::Feed> list = feeds_from(feeds);
+             unlocked([&] { tenon::forward(machine, list, ignore_unused ? TN_FORWARD_IGNORE_UNUSED : 0); });
+           })
+      .def("backward", [](const Machine& machine) { unlocked([&] { machine.backward(); }); })
+      .def("backward_from", backward_from)
+      .def("output", [](const Machine& machine, const Layer& layer) { return python_array(machine.output(layer)); })
+      .def("view",
+           [](const Machine& machine, const Layer& layer) {
+             const nb::object lease = nb::cast(tenon::Lease(machine, layer));
+             return python_array(nb::cast<const tenon::Lease&>(lease).values(), lease);
+           })
+      .def("gradient",
+           [](const Machine& machine, const std::string& name) { return python_array(machine.gradient(name)); })
+      .def("sparse_gradient", sparse_gradient)
+      .def("data_gradient", [](const Machine& machine,
+                               const std::string& name) { return python_array(tenon::data_gradient(machine, name)); })
+      .def("set_gradient", [](const Machine& machine, const std::string& name,
+                              const Values& values) { tenon::set_gradient(machine, name, values.array); })
+      .def("cost", &Machine::cost)
+      .def("metrics", [](const Machine& machine) { return metrics_dict(machine.metrics()); })
+      .def("plan", &Machine::plan)
+      .def("reset_carried", &Machine::reset_carried)
+      .def("commit", [](const Machine& machine) { tenon::commit(machine); });
+}
+
+void bind_updaters(nb::module_& module) {
+  nb::class_<Updater>(module, "Updater")
+      .def("update", [](const Updater& updater, const Machine& machine) { unlocked([&] { updater.update(machine); }); })
+      .def("update_model", [](const Updater& updater, const Machine& machine,
+                              const Layer& output) { unlocked([&] { updater.update(machine, output); }); })
+      .def("update_parameters",
+           [](const Updater& updater, const Machine& machine, const std::vector<std::string>& names) {
+             unlocked([&] { tenon::update_parameters(updater, machine, names); });
+           })
+      .def("set_learning_rate", &Updater::set_learning_rate)
+      .def("describe", [](const Updater& updater, const Parameters& set) { return updater.describe(set); });
+  nb::class_<tenon::UpdaterState>(module, "UpdaterState")
+      .def(nb::init<Updater, Parameters>())
+      .def("describe", &tenon::UpdaterState::describe)
+      .def("get", [](const tenon::UpdaterState& state, const std::string& name,
+                     const std::string& parameter) { return python_array(state.get(name, parameter)); })
+      .def("set", [](const tenon::UpdaterState& state, const std::string& name, const std::string& parameter,
+                     const Values& values) { state.set(name, parameter, values.array); })
+      .def("steps", &tenon::UpdaterState::steps)
+      .def("set_steps", &tenon::UpdaterState::set_steps)
+      .def("save", &tenon::UpdaterState::save)
+      .def("load", &tenon::UpdaterState::load);
+}
+
+void bind_metrics(nb::module_& module) {
+  nb::class_<tenon::Metrics>(module, "Metrics")
+      .def(nb::init<const Machine&>())
+      .def("append", &tenon::Metrics::append)
+      .def("read",
+           [](const tenon::Metrics& metrics) {
+             const tenon::Metrics::Values values = metrics.read();
+             return nb::make_tuple(values.cost, values.samples, metrics_dict(values.metrics));
+           })
+      .def("flush", &tenon::Metrics::flush);
+}
+
+void bind_prediction(nb::module_& module) {
+  nb::class_<tenon::Predictor>(module, "Predictor")
+      .def(
+          "__init__",
+          [](tenon::Predictor* place, const Parameters& parameters, const Layers& outputs, int64_t max_samples,
+             uint32_t machines) {
+            tenon::PredictorOptions options;
+            options.max_samples = max_samples;
+            options.machines = machines;
+            new (place) tenon::Predictor(unlocked([&] { return tenon::Predictor(parameters, outputs, options); }));
+          },
+          nb::arg("parameters"), nb::arg("outputs"), nb::arg("max_samples"), nb::arg("machines") = 0)
+      .def("predict",
+           [](const tenon::Predictor& predictor, const NamedValues& feeds) {
+             const std::vector<tenon::Feed> list = feeds_from(feeds);
+             nb::list result;
+             unlocked([&] {
+               predictor.predict(list, [&](const std::vector<tenon::Array>& outputs) {
+                 const nb::gil_scoped_acquire lock;
+                 for (const tenon::Array& output : outputs) result.append(python_array(output));
+               });
+             });
+             return result;
+           })
+      .def("refresh", &tenon::Predictor::refresh);
+}
+
+}  // namespace
+
+void bind_machine(nb::module_& module) {
+  bind_machines(module);
+  bind_updaters(module);
+  bind_metrics(module);
+  bind_prediction(module);
+}
+
+}  // namespace tenon_python

@@ -1,0 +1,178 @@
+// Hosts, layers and sets of parameters. SPDX-License-Identifier: Apache-2.0
+#include "core.h"
+
+namespace tenon_python {
+
+namespace {
+
+using tenon::Host;
+using tenon::Layer;
+using tenon::Layers;
+using tenon::Parameters;
+
+nb::tuple names_tuple(const tenon::Names& names) { return nb::make_tuple(names.slot, names.texts, names.count); }
+
+nb::dict dict_of(const tenon::DataOptions& data) {
+  nb::dict result;
+  result["name"] = data.name;
+  result["dtype"] = data.dtype;
+  result["shape"] = data.shape;
+  result["index_limit"] = data.index_limit;
+  result["storage"] = data.storage;
+  result["levels"] = data.levels;
+  result["sequence"] = data.sequence;
+  result["scale"] = data.scale;
+  result["offset"] = data.offset;
+  return result;
+}
+
+std::vector<nb::dict> entries_of(const Parameters& parameters) {
+  std::vector<nb::dict> result;
+  for (const tenon::ParameterInfo& info : tenon::entries(parameters)) {
+    nb::dict& entry = result.emplace_back();
+    entry["name"] = info.name;
+    entry["layer"] = info.layer;
+    entry["dtype"] = info.dtype;
+    entry["shape"] = info.shape;
+    entry["buffer"] = info.buffer;
+  }
+  return result;
+}
+
+void bind_host(nb::module_& module) {
+  nb::class_<Host>(module, "Host")
+      .def(
+          "__init__",
+          [](Host* place, int threads, const std::vector<std::string>& plugin_paths, bool check_finite) {
+            tenon::HostOptions options;
+            options.threads = threads;
+            options.plugin_paths = plugin_paths;
+            options.check_finite = check_finite;
+            new (place) Host(options);
+          },
+          nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(), nb::arg("check_finite") = false)
+      .def("plugins", &Host::plugins)
+      .def("describe_type", &Host::describe_type)
+      .def("threads", [](const Host& host) { return host.count().threads; })
+      .def(
+          "data",
+          [](const Host& host, const std::string& name, uint32_t dtype, const std::vector<int64_t>& shape,
+             int64_t index_limit, int32_t storage, uint32_t levels, const std::string& sequence, double scale,
+             double offset) {
+            tenon::DataOptions options;
+            options.name = name;
+            options.dtype = dtype;
+            options.shape = shape;
+            options.index_limit = index_limit;
+            options.storage = storage;
+            options.levels = levels;
+            options.sequence = sequence;
+            options.scale = scale;
+            options.offset = offset;
+            return host.data(options);
+          },
+          nb::arg("name"), nb::arg("dtype"), nb::arg("shape"), nb::arg("index_limit") = -1, nb::arg("storage") = 0,
+          nb::arg("levels") = 1, nb::arg("sequence") = "", nb::arg("scale") = 1.0, nb::arg("offset") = 0.0)
+      .def(
+          "layer",
+          [](const Host& host, const std::string& type, const Layers& inputs, const nb::dict& attributes,
+             const std::string& name) { return host.layer(type, inputs, attributes_from(attributes), name); },
+          nb::arg("type"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "")
+      .def("parameters", [](const Host& host, const Layers& outputs,
+                            uint64_t seed) { return unlocked([&] { return host.parameters(outputs, seed); }); })
+      .def("declare", &Host::declare)
+      .def("load",
+           [](const Host& host, const std::string& path) {
+             tenon::Model model = unlocked([&] { return host.load(path); });
+             return std::make_pair(model.outputs, model.parameters);
+           })
+      .def("describe_model", &Host::describe_model)
+      .def("updater", [](const Host& host, const std::string& type,
+                         const nb::dict& attributes) { return host.updater(type, attributes_from(attributes)); })
+      .def("read_topology", [](const Host& host, const std::string& json) { return tenon::read_topology(host, json); });
+}
+
+void bind_layer(nb::module_& module) {
+  nb::class_<Layer>(module, "Layer")
+      .def("describe", &Layer::describe)
+      .def("find", &Layer::find)
+      .def("output", &Layer::output)
+      .def("info",
+           [](const Layer& layer) {
+             const tenon::LayerInfo info = tenon::inspect(layer);
+             return nb::make_tuple(info.name, info.type, info.role, info.output, info.inputs, info.outputs);
+           })
+      .def("input", [](const Layer& layer, uint32_t number) { return tenon::input(layer, number); })
+      .def("output_type",
+           [](const Layer& layer) {
+             const tenon::OutputInfo info = tenon::inspect_output(layer, tenon::inspect(layer).output);
+             return nb::make_tuple(info.dtype, info.storage, info.levels);
+           })
+      .def("data_options", [](const Layer& layer) { return dict_of(tenon::inspect_data(layer)); })
+      .def("attributes",
+           [](const Layer& layer) {
+             nb::dict result;
+             for (const tenon::Attribute& each : tenon::attributes(layer))
+               result[nb::cast(each.name)] = python_value(each.value);
+             return result;
+           })
+      .def("same", [](const Layer& a, const Layer& b) {
+        const tn_layer x = a.handle(), y = b.handle();
+        return a.host() == b.host() && x.index == y.index && x.generation == y.generation;
+      });
+  module.def("data_layers", &tenon::data_layers);
+  module.def("topology", &tenon::topology);
+}
+
+void bind_parameters(nb::module_& module) {
+  nb::class_<tenon::Lease>(module, "Lease")
+      .def(nb::init<const Parameters&, const std::string&, int32_t>())
+      .def("values",
+           [](const nb::object& self) { return python_array(nb::cast<const tenon::Lease&>(self).values(), self); });
+  nb::class_<Parameters>(module, "Parameters")
+      .def("entries", entries_of)
+      .def("set",
+           [](const Parameters& set, const std::string& name, const Values& values) { set.set(name, values.array); })
+      .def("names",
+           [](const Parameters& set) {
+             std::vector<nb::tuple> result;
+             for (const tenon::Names& names : set.names()) result.push_back(names_tuple(names));
+             return result;
+           })
+      .def("set_names",
+           [](const Parameters& set, const std::vector<std::pair<std::string, std::vector<std::string>>>& lists) {
+             std::vector<tenon::Names> names;
+             for (const auto& [slot, texts] : lists)
+               names.push_back({slot, texts, static_cast<int64_t>(texts.size()), {}});
+             set.set_names(names);
+           })
+      .def("save", [](const Parameters& set, const Layers& outputs,
+                      const std::string& path) { unlocked([&] { set.save(outputs, path); }); })
+      .def(
+          "copy_from",
+          [](const Parameters& to, const Parameters& from,
+             const std::vector<std::pair<std::string, std::string>>& renames, const std::vector<std::string>& skip,
+             bool partial) {
+            tenon::CopyOptions options;
+            options.renames = renames;
+            options.skip = skip;
+            options.partial = partial;
+            return unlocked([&] { return tenon::copy(to, from, options); });
+          },
+          nb::arg("source"), nb::arg("renames"), nb::arg("skip"), nb::arg("partial"))
+      .def("updates", [](const Parameters& set) { return tenon::updates_of(set); })
+      .def("same", [](const Parameters& a, const Parameters& b) {
+        const tn_parameters x = a.handle(), y = b.handle();
+        return a.host() == b.host() && x.index == y.index && x.generation == y.generation;
+      });
+}
+
+}  // namespace
+
+void bind_model(nb::module_& module) {
+  bind_layer(module);
+  bind_parameters(module);
+  bind_host(module);
+}
+
+}  // namespace tenon_python

@@ -1,0 +1,13 @@
+// The module tenon._core. SPDX-License-Identifier: Apache-2.0
+#include "core.h"
+
+NB_MODULE(_core, module) {
+  using namespace tenon_python;
+  module.doc() = "The public API of C++ as tenon sees it; programs use the package tenon instead.";
+  bind_errors(module);
+  bind_arrays(module);
+  bind_model(module);
+  bind_machine(module);
+  bind_readers(module);
+  bind_training(module);
+}

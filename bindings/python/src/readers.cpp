@@ -1,0 +1,234 @@
+// Readers: of plugins, of Python, and their wrappers. SPDX-License-Identifier: Apache-2.0
+#include "core.h"
+#include "sample.h"
+
+namespace tenon_python {
+
+namespace {
+
+using tenon::Reader;
+
+// Samples of an iterator that `open` returns for each pass. `open` may return None: there is no further pass.
+class Iterated {
+ public:
+  Iterated(nb::object open, tenon::Schema schema) : open_(std::move(open)), schema_(std::move(schema)) {}
+
+  bool operator()(tenon::Sample& sample) {
+    const nb::gil_scoped_acquire lock;
+    if (ended_) {
+      ended_ = false;
+      return false;
+    }
+    if (!iterator_) {
+      const nb::object iterable = open_.get()();
+      const nb::object iterator = nb::steal(PyObject_GetIter(iterable.ptr()));
+      if (!iterator.is_valid()) throw nb::python_error();
+      iterator_.emplace(iterator);
+      number_ = 0;
+    }
+    const nb::object value = nb::steal(PyIter_Next(iterator_->get().ptr()));
+    if (!value.is_valid()) {
+      iterator_.reset();
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      return false;
+    }
+    fill(sample, schema_, value, number_++);
+    // A sample may say that it is the last one of a pass of an endless iterator.
+    if (PyDict_Check(value.ptr())) {
+      PyObject* const last = PyDict_GetItemString(value.ptr(), "end_pass");
+      ended_ = last != nullptr && PyObject_IsTrue(last) == 1;
+      if (ended_) number_ = 0;
+    }
+    return true;
+  }
+
+ private:
+  Held open_;
+  tenon::Schema schema_;
+  std::optional<Held> iterator_;
+  int64_t number_ = 0;
+  bool ended_ = false;
+};
+
+// Samples of a Python sequence, read by index.
+class Indexed {
+ public:
+  Indexed(nb::object samples, tenon::Schema schema)
+      : count_(static_cast<int64_t>(nb::len(samples))), samples_(std::move(samples)), schema_(std::move(schema)) {}
+  [[nodiscard]] int64_t size() const { return count_; }
+  void read(int64_t index, tenon::Sample& sample) const {
+    const nb::gil_scoped_acquire lock;
+    fill(sample, schema_, samples_.get()[index], index);
+  }
+
+ private:
+  int64_t count_;
+  Held samples_;
+  tenon::Schema schema_;
+};
+
+// Rows of dense arrays, one array for each slot.
+class Rows {
+ public:
+  Rows(std::vector<Values> columns, const tenon::Schema& schema)
+      : columns_(std::make_shared<Columns>(std::move(columns))) {
+    for (size_t i = 0; i < schema.size(); ++i) {
+      names_.push_back(schema[i].name);
+      int64_t elements = 1;
+      for (const int64_t extent : schema[i].shape) elements *= extent;
+      elements_.push_back(static_cast<size_t>(elements));
+    }
+  }
+  [[nodiscard]] int64_t size() const { return columns_->list.empty() ? 0 : columns_->list[0].array.shape.at(0); }
+  void read(int64_t index, tenon::Sample& sample) const {
+    for (size_t i = 0; i < names_.size(); ++i) copy(columns_->list[i].array, i, index, sample);
+  }
+
+ private:
+  struct Columns {
+    explicit Columns(std::vector<Values> of) : list(std::move(of)) {}
+    Columns(const Columns&) = delete;
+    Columns& operator=(const Columns&) = delete;
+    ~Columns() {
+      const nb::gil_scoped_acquire lock;
+      list.clear();
+    }
+    std::vector<Values> list;
+  };
+  template <typename Number>
+  struct Row {
+    const Number* first;
+    size_t count;
+    [[nodiscard]] const Number* begin() const { return first; }
+    [[nodiscard]] const Number* end() const { return first + count; }
+  };
+  template <typename Number>
+  void put(const tenon::Array& array, size_t column, int64_t index, tenon::Sample& sample) const {
+    const auto* const first = static_cast<const Number*>(array.data) + static_cast<size_t>(index) * elements_[column];
+    sample.set(names_[column], Row<Number>{first, elements_[column]});
+  }
+  void copy(const tenon::Array& array, size_t column, int64_t index, tenon::Sample& sample) const {
+    switch (array.dtype) {
+      case TN_F32:
+        return put<float>(array, column, index, sample);
+      case TN_F64:
+        return put<double>(array, column, index, sample);
+      case TN_I8:
+        return put<int8_t>(array, column, index, sample);
+      case TN_I16:
+        return put<int16_t>(array, column, index, sample);
+      case TN_I32:
+        return put<int32_t>(array, column, index, sample);
+      case TN_I64:
+        return put<int64_t>(array, column, index, sample);
+      case TN_U8:
+      case TN_BOOL:
+        return put<uint8_t>(array, column, index, sample);
+      case TN_U16:
+        return put<uint16_t>(array, column, index, sample);
+      case TN_U32:
+        return put<uint32_t>(array, column, index, sample);
+      default:
+        throw tenon::Error(TN_INVALID, "slot \"" + names_[column] + "\" has an element type that is not read", "reader",
+                           names_[column]);
+    }
+  }
+
+  std::shared_ptr<Columns> columns_;
+  std::vector<std::string> names_;
+  std::vector<size_t> elements_;
+};
+
+Reader open_plugin(const tenon::Host& host, const std::string& type, const nb::dict& attributes,
+                   const std::string& directory, uint64_t seed, uint32_t shard, uint32_t shards,
+                   const std::vector<std::pair<std::string, std::vector<std::string>>>& names) {
+  const tenon::Attributes list = attributes_from(attributes);
+  std::vector<tenon::Names> known;
+  for (const auto& [slot, texts] : names) known.push_back({slot, texts, static_cast<int64_t>(texts.size()), {}});
+  return unlocked([&] { return host.reader(type, list, directory, shard, shards, known, seed); });
+}
+
+std::vector<nb::dict> slots_of(const Reader& reader) {
+  std::vector<nb::dict> result;
+  for (const tenon::DataOptions& slot : tenon::slots(reader)) {
+    nb::dict& entry = result.emplace_back();
+    entry["name"] = slot.name;
+    entry["dtype"] = slot.dtype;
+    entry["shape"] = slot.shape;
+    entry["index_limit"] = slot.index_limit;
+    entry["storage"] = slot.storage;
+    entry["levels"] = slot.levels;
+  }
+  return result;
+}
+
+// The next minibatch, a list with an array for each slot; None at the end of a pass.
+nb::object next_of(const Reader& reader) {
+  const std::vector<tenon::Array> arrays = unlocked([&] { return reader.next(); });
+  if (arrays.empty()) return nb::none();
+  nb::list result;
+  for (const tenon::Array& array : arrays) result.append(python_array(array));
+  return result;
+}
+
+}  // namespace
+
+void bind_readers(nb::module_& module) {
+  nb::class_<Reader>(module, "Reader")
+      .def("slots", slots_of)
+      .def("describe", &Reader::describe)
+      .def("names",
+           [](const Reader& reader) {
+             std::vector<nb::tuple> result;
+             for (const tenon::Names& names : reader.names())
+               result.push_back(nb::make_tuple(names.slot, names.texts, names.count));
+             return result;
+           })
+      .def("next", next_of)
+      .def("position",
+           [](const Reader& reader) {
+             const Reader::Position position = reader.position();
+             return nb::make_tuple(position.pass, position.samples);
+           })
+      .def("seek",
+           [](const Reader& reader, int64_t pass, int64_t samples) { unlocked([&] {
+                                                                       reader.seek({pass, samples});
+                                                                     }); })
+      .def("shuffle", [](Reader& of, uint64_t seed, int64_t buffer) { return std::move(of).shuffle(seed, buffer); })
+      .def("batch", [](Reader& of, int64_t samples, bool drop_last) { return std::move(of).batch(samples, drop_last); })
+      .def("bucket",
+           [](Reader& of, const std::string& slot, int64_t window, int64_t samples, int64_t rows, uint64_t seed) {
+             return std::move(of).bucket({slot, window, samples, rows, seed});
+           })
+      .def("buffered", [](Reader& of, int64_t minibatches) { return std::move(of).buffered(minibatches); })
+      .def("shard", [](Reader& of, int64_t number, int64_t shards) { return std::move(of).shard(number, shards); })
+      .def("choose",
+           [](Reader& of, const std::vector<std::pair<std::string, std::string>>& slots) {
+             return std::move(of).choose(slots);
+           })
+      .def("first_n", [](Reader& of, int64_t samples) { return std::move(of).first_n(samples); });
+  module.def("open_plugin", open_plugin, nb::arg("host"), nb::arg("type"), nb::arg("attributes"),
+             nb::arg("directory") = "", nb::arg("seed") = 0, nb::arg("shard") = 0, nb::arg("shards") = 1,
+             nb::arg("names") = std::vector<std::pair<std::string, std::vector<std::string>>>());
+  module.def("open_iterated", [](const tenon::Host& host, const std::vector<nb::dict>& slots, nb::object open) {
+    const tenon::Schema schema = schema_from(slots);
+    return host.reader(schema, Iterated(std::move(open), schema));
+  });
+  module.def("open_indexed", [](const tenon::Host& host, const std::vector<nb::dict>& slots, nb::object samples) {
+    const tenon::Schema schema = schema_from(slots);
+    return host.reader(schema, Indexed(std::move(samples), schema));
+  });
+  // columns[i]: the row-major array of slot i, [samples, shape...].
+  module.def("open_rows",
+             [](const tenon::Host& host, const std::vector<nb::dict>& slots, const std::vector<Values*>& columns) {
+               const tenon::Schema schema = schema_from(slots);
+               std::vector<Values> list;
+               for (const Values* column : columns) list.push_back(*column);
+               return host.reader(schema, Rows(std::move(list), schema));
+             });
+  module.def("join", [](const std::string& kind, const std::vector<Reader>& of) {
+    return kind == "chain" ? tenon::chain(of) : kind == "interleave" ? tenon::interleave(of) : tenon::compose(of);
+  });
+}
+
+}  // namespace tenon_python

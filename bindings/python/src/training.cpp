@@ -1,0 +1,178 @@
+// train, test and infer. SPDX-License-Identifier: Apache-2.0
+#include "core.h"
+
+namespace tenon_python {
+
+namespace {
+
+using tenon::Event;
+using tenon::Layers;
+using tenon::TrainOptions;
+
+// An event while its handler runs; stale afterwards.
+struct LiveEvent {
+  Event* event = nullptr;
+  [[nodiscard]] Event& get() const {
+    if (event == nullptr)
+      throw tenon::Error(TN_MISUSE, "the event is over; its machine, stop() and learning rate belong to its handler");
+    return *event;
+  }
+};
+
+// Wraps a Python handler, or None. Signals such as Ctrl-C end the call at the next event.
+tenon::EventHandler handler_from(const nb::object& handler) {
+  return [&handler](Event& event) {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (handler.is_none()) return;
+    const nb::object live = nb::cast(LiveEvent{&event});
+    const auto end = [&] { nb::cast<LiveEvent&>(live).event = nullptr; };
+    try {
+      handler(live);
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
+  };
+}
+
+template <typename Type>
+Type take(const nb::dict& options, const char* name) {
+  return nb::cast<Type>(options[name]);
+}
+template <typename Type>
+std::optional<Type> take_optional(const nb::dict& options, const char* name) {
+  if (!options.contains(name)) return std::nullopt;
+  return nb::cast<Type>(options[name]);
+}
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+tenon::CheckpointOptions checkpoint_from(const nb::dict& given) {
+  tenon::CheckpointOptions options;
+  options.folder = take<std::string>(given, "folder");
+  options.every_batches = take<int64_t>(given, "every_batches");
+  options.every_passes = take<int64_t>(given, "every_passes");
+  options.every_seconds = take<double>(given, "every_seconds");
+  options.keep = take<uint32_t>(given, "keep");
+  options.best = take<std::string>(given, "best");
+  options.best_is_highest = take<bool>(given, "best_is_highest");
+  options.start = take<uint32_t>(given, "start");
+  return options;
+}
+
+TrainOptions options_from(const nb::dict& given) {
+  TrainOptions options;
+  options.outputs = take<Layers>(given, "outputs");
+  options.parameters = take<tenon::Parameters>(given, "parameters");
+  options.reader = take<tenon::Reader>(given, "reader");
+  options.feeding = take<Pairs>(given, "feeding");
+  options.seed = take<uint64_t>(given, "seed");
+  options.device = take<std::string>(given, "device");
+  options.pass_batches = take<int64_t>(given, "pass_batches");
+  if (auto updater = take_optional<tenon::Updater>(given, "updater")) options.updater = *updater;
+  if (auto passes = take_optional<int64_t>(given, "passes")) options.passes = *passes;
+  if (auto names = take_optional<std::vector<std::string>>(given, "immutable_parameters"))
+    options.immutable_parameters = *names;
+  if (auto cancel = take_optional<tenon::Cancel>(given, "cancel")) options.cancel = *cancel;
+  if (auto checkpoint = take_optional<nb::dict>(given, "checkpoint")) options.checkpoint = checkpoint_from(*checkpoint);
+  if (auto test = take_optional<nb::dict>(given, "test")) {
+    tenon::TestOptions& to = options.test.emplace();
+    to.reader = take<tenon::Reader>(*test, "reader");
+    to.outputs = take<Layers>(*test, "outputs");
+    to.feeding = take<Pairs>(*test, "feeding");
+    to.every_passes = take<int64_t>(*test, "every_passes");
+    to.every_batches = take<int64_t>(*test, "every_batches");
+  }
+  if (auto stop = take_optional<nb::dict>(given, "early_stop")) {
+    tenon::EarlyStopOptions& to = options.early_stop.emplace();
+    to.metric = take<std::string>(*stop, "metric");
+    to.best_is_highest = take<bool>(*stop, "best_is_highest");
+    to.patience = take<int64_t>(*stop, "patience");
+    to.min_delta = take<double>(*stop, "min_delta");
+  }
+  if (auto average = take_optional<nb::dict>(given, "average")) {
+    tenon::AverageOptions& to = options.average.emplace();
+    to.parameters = take<tenon::Parameters>(*average, "parameters");
+    to.decay = take<double>(*average, "decay");
+    to.window = take<int64_t>(*average, "window");
+    to.begin = take<int64_t>(*average, "begin");
+  }
+  if (auto groups = take_optional<std::vector<std::pair<tenon::Updater, std::vector<std::string>>>>(given, "groups"))
+    for (const auto& [updater, names] : *groups) options.groups.push_back({updater, names});
+  return options;
+}
+
+nb::dict metrics_dict(const std::vector<tenon::Metric>& metrics) {
+  nb::dict result;
+  for (const tenon::Metric& metric : metrics) result[nb::cast(metric.name)] = metric.value;
+  return result;
+}
+
+void train(const nb::dict& given, const nb::object& handler) {
+  TrainOptions options = options_from(given);
+  options.handler = handler_from(handler);
+  unlocked([&] { tenon::train(options); });
+}
+
+nb::object test(const nb::dict& given) {
+  TrainOptions options = options_from(given);
+  const nb::object none = nb::none();
+  options.handler = handler_from(none);
+  const tenon::TestResult result = unlocked([&] { return tenon::test(options); });
+  return nb::make_tuple(result.cost, result.samples, metrics_dict(result.metrics), result.seconds);
+}
+
+// sink(list of arrays) receives the outputs of each minibatch.
+void infer(const nb::dict& given, const nb::object& sink) {
+  const TrainOptions options = options_from(given);
+  unlocked([&] {
+    tenon::infer(options, [&](const std::vector<tenon::Array>& outputs) {
+      const nb::gil_scoped_acquire lock;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      nb::list list;
+      for (const tenon::Array& output : outputs) list.append(python_array(output));
+      sink(list);
+      return true;
+    });
+  });
+}
+
+void bind_event(nb::module_& module) {
+  nb::class_<LiveEvent>(module, "LiveEvent")
+      .def("read",
+           [](const LiveEvent& live) {
+             const Event& event = live.get();
+             return nb::make_tuple(event.kind(), event.pass(), event.batch(), event.samples(), event.cost(),
+                                   metrics_dict(event.metrics()), event.seconds(), event.learning_rate(),
+                                   event.scheduled_rate(), event.checkpoint(), event.reason());
+           })
+      .def("kind", [](const LiveEvent& live) { return live.get().kind(); })
+      .def("machine", [](const LiveEvent& live) { return live.get().machine(); })
+      .def("stop", [](const LiveEvent& live) { live.get().stop(); })
+      .def("set_learning_rate", [](const LiveEvent& live, double rate) { live.get().set_learning_rate(rate); });
+}
+
+}  // namespace
+
+void bind_training(nb::module_& module) {
+  bind_event(module);
+  nb::class_<tenon::Cancel>(module, "Cancel")
+      .def("__init__", [](tenon::Cancel* place) { new (place) tenon::Cancel(tenon::Cancel::make()); })
+      .def("request", &tenon::Cancel::request)
+      .def("reset", &tenon::Cancel::reset)
+      .def("is_requested", &tenon::Cancel::is_requested);
+  module.def("train", train, nb::arg("options"), nb::arg("handler").none());
+  module.def("test", test);
+  module.def("infer", infer);
+  const std::pair<const char*, int> constants[] = {
+      {"BEGIN_TRAINING", TN_BEGIN_TRAINING},   {"END_TRAINING", TN_END_TRAINING},
+      {"BEGIN_PASS", TN_BEGIN_PASS},           {"END_PASS", TN_END_PASS},
+      {"BEGIN_ITERATION", TN_BEGIN_ITERATION}, {"END_ITERATION", TN_END_ITERATION},
+      {"CHECKPOINT", TN_CHECKPOINT},           {"TEST", TN_TEST},
+      {"START_FRESH", TN_START_FRESH},         {"START_RESUME", TN_START_RESUME}};
+  for (const auto& [name, value] : constants) module.attr(name) = value;
+}
+
+}  // namespace tenon_python

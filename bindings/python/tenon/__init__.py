@@ -1,0 +1,46 @@
+"""Tenon: neural networks made of plugins.
+
+    import tenon
+
+    pixel = tenon.layer.data("pixel", tenon.data_type.dense_vector(784))
+    label = tenon.layer.data("label", tenon.data_type.integer_value(10))
+    score = tenon.layer.fc(tenon.layer.fc(pixel, size=128, act="relu"), size=10)
+    cost = tenon.layer.cross_entropy(score, label, from_logits=True)
+    parameters = tenon.parameters.create(cost)
+    tenon.train(cost, parameters, reader={"pixel": pixels, "label": labels}, passes=5)
+    tenon.infer(score, parameters, pixels[:3])
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tenon import _core, data_type, error, event, layer, parameters, reader, trainer, updater
+from tenon._arrays import Ragged, Sparse
+from tenon._host import Host, host, use
+from tenon._layer import Layer
+from tenon.error import Error
+from tenon.parameters import ParameterSet, load
+from tenon.reader import Reader, batch
+from tenon.trainer import infer, test, train
+
+__all__ = [
+    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "data_type", "error", "event",
+    "host", "infer", "layer", "load", "parameters", "reader", "test", "train", "trainer", "updater", "use",
+]  # fmt: skip
+
+# Parts that not every program needs are imported when they are named.
+_LATE = {"dataset", "gradient_machine", "input", "inspect", "metric", "plot", "sklearn", "callbacks"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return importlib.import_module(f"tenon.{name}")
+    raise AttributeError(f"module 'tenon' has no attribute {name!r}{error.suggestion(name, __dir__())}", name=name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LATE})

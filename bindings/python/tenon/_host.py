@@ -1,0 +1,98 @@
+"""Hosts: what owns plugins, threads and memory. One default host serves programs that make none.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from tenon import _core
+
+KINDS = {"layer": "layers", "updater": "updaters", "reader": "readers"}
+
+
+class Host:
+    """A host with its plugins and threads.
+
+    threads: compute threads, 0 for the cores this process may use; plugin_paths: folders of plugins, in addition to
+    the standard ones if standard_plugins; check_finite: every value of a step must be finite.
+    """
+
+    def __init__(
+        self,
+        threads: int = 0,
+        plugin_paths: Sequence[str] = (),
+        standard_plugins: bool = True,
+        check_finite: bool = False,
+    ) -> None:
+        paths = [str(path) for path in plugin_paths]
+        if paths and standard_plugins:
+            paths.append(_standard_plugins())
+        self.core = _core.Host(threads, paths, check_finite)
+        self._types: dict[str, dict[str, dict[str, Any]]] = {}
+        self._lists: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def threads(self) -> int:
+        """The number of compute threads."""
+        return self.core.threads()
+
+    def plugins(self) -> list[dict[str, Any]]:
+        """Returns everything found in the plugin folders, with the reasons where something was refused."""
+        return json.loads(self.core.plugins())
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Returns the types of a kind ("layer", "updater", "reader") that plugins offer, sorted."""
+        if kind not in self._lists:
+            found = set()
+            for plugin in self.plugins():
+                manifest = plugin["manifest"]
+                if plugin["status"] != "refused" and manifest:
+                    found.update(entry["type"] for entry in manifest[KINDS[kind]])
+            self._lists[kind] = tuple(sorted(found))
+        return self._lists[kind]
+
+    def describe(self, kind: str, name: str) -> dict[str, Any]:
+        """Returns the description of a type in its plugin's manifest."""
+        known = self._types.setdefault(kind, {})
+        if name not in known:
+            known[name] = json.loads(self.core.describe_type(kind, name))
+        return known[name]
+
+    def __repr__(self) -> str:
+        return f"<tenon.Host with {self.threads} threads>"
+
+
+def _standard_plugins() -> str:
+    """Returns the folder of the plugins beside the library."""
+    found = [plugin["file"] for plugin in json.loads(_core.Host().plugins())]
+    for file in found:
+        at = file.rfind("/tenon/plugins/")
+        if at >= 0:
+            return file[: at + len("/tenon/plugins")]
+    raise RuntimeError("the standard plugins were not found beside the library")
+
+
+_lock = threading.Lock()
+_default: Host | None = None
+
+
+def host() -> Host:
+    """Returns the default host, made on first use."""
+    global _default
+    with _lock:
+        if _default is None:
+            _default = Host()
+        return _default
+
+
+def use(replacement: Host) -> Host:
+    """Makes another host the default. Layers and parameters made before stay with theirs."""
+    global _default
+    with _lock:
+        _default = replacement
+    return replacement

@@ -1,0 +1,295 @@
+"""Layers as expressions. A layer is made on its host as soon as the types of its inputs are known.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from tenon import _core, _host, error
+from tenon.data_type import DataType, numpy_dtype, of_options
+
+Number = Union[int, float]
+LayerLike = Union["Layer", str]
+
+_HERE = __file__.rsplit("/", 1)[0]
+
+
+def _place() -> str:
+    """Returns the line of the program that called into this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Layer:
+    """One output of a layer, and an expression of the layers that it depends on.
+
+    Layers are made by the functions of tenon.layer, and by + - * / ** @ on layers and numbers.
+    """
+
+    __slots__ = ("_attributes", "_core", "_inputs", "_model", "_name", "_place", "_type", "__weakref__")
+
+    def __init__(
+        self, type: str, inputs: Sequence[Layer], attributes: Mapping[str, Any], name: str = "", host: Any = None
+    ) -> None:
+        self._type = type
+        self._inputs = tuple(inputs)
+        self._attributes = dict(attributes)
+        self._name = name
+        self._core: Any = None
+        self._model: Any = None
+        self._place = ""
+        if all(each._core is not None for each in self._inputs):
+            self._make(host)
+        else:
+            self._place = _place()
+
+    @classmethod
+    def _wrap(cls, core: Any) -> Layer:
+        """Returns the layer of a handle, such as one of a loaded model."""
+        made = cls.__new__(cls)
+        made._core = core
+        made._name, made._type = core.info()[:2]
+        made._inputs, made._attributes, made._place, made._model = (), {}, "", None
+        return made
+
+    def _make(self, host: Any = None) -> None:
+        core = (host or _host.host()).core
+        try:
+            self._core = core.layer(self._type, [each._core for each in self._inputs], self._attributes, self._name)
+        except error.Error as failure:
+            if self._place:
+                failure.add_note(f"the layer was written at {self._place}")
+            raise
+
+    @property
+    def name(self) -> str:
+        """The name, unique within a topology. Of layers without a given name it is known once the types are."""
+        return self._core.info()[0] if self._core is not None else self._name
+
+    @property
+    def type(self) -> str:
+        """The type, such as "fc"."""
+        return self._type
+
+    @property
+    def role(self) -> str:
+        """ "layer", "cost" or "metric"; of data layers "data"."""
+        return self._made().info()[2]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape: numbers, and texts such as "samples" for dimensions that vary."""
+        text = self._output()["shape"].strip("[]")
+        return tuple(int(each) if each.isdigit() else each for each in text.split(", ")) if text else ()
+
+    @property
+    def dtype(self) -> Any:
+        """The element type, as NumPy has it; float32 for what is computed in the type of the machine."""
+        code = self._made().output_type()[0]
+        return numpy_dtype(code) if code else numpy_dtype(_core.dtype(2, 32))
+
+    @property
+    def inputs(self) -> tuple[Layer, ...]:
+        """The layers that this one reads."""
+        if self._inputs or self._core is None:
+            return self._inputs
+        count = self._core.info()[4]
+        found = [self._core.input(number) for number in range(count)]
+        return tuple(Layer._wrap(each) for each in found if each is not None)
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """The parameters of this layer: name and shape."""
+        return self.describe()["parameters"]
+
+    def describe(self) -> dict[str, Any]:
+        """Returns everything that the library knows of the layer."""
+        return json.loads(self._made().describe())
+
+    def find(self, name: str) -> Layer | None:
+        """Returns the layer called `name` among those that this one depends on; None if there is none."""
+        found = self._made().find(name)
+        return None if found is None else Layer._wrap(found)
+
+    def output(self, number: int) -> Layer:
+        """Returns output `number`, from 0, of a layer with several outputs."""
+        return Layer._wrap(self._made().output(number))
+
+    def __iter__(self) -> Iterator[Layer]:
+        count = self._made().info()[5]
+        if count < 2:
+            raise TypeError(f'layer "{self.name}" has {count} output; only layers with several can be unpacked')
+        return iter([self.output(number) for number in range(count)])
+
+    def _output(self) -> dict[str, Any]:
+        described = self.describe()
+        if "outputs" not in described:
+            return described
+        return described["outputs"][self._core.info()[3]]
+
+    def _made(self) -> Any:
+        if self._core is None:
+            data = sorted({each._name for each in walk([self]) if each._type == "data" and each._core is None})
+            raise error.MisuseError(
+                f"the type of data layer {', '.join(map(repr, data))} is not known yet: give one, as "
+                f"tenon.layer.data({data[0]!r}, tenon.data_type....), or pass reader= to tenon.parameters.create",
+                "layer",
+                data[0],
+            )
+        return self._core
+
+    def __repr__(self) -> str:
+        if self._core is None:
+            return f"<layer {self._name!r} ({self._type}) of yet unknown type>"
+        return f"<layer {self.name!r} ({self._type}) {list(self.shape)}>"
+
+    def _repr_html_(self) -> str:
+        from tenon import inspect
+
+        return inspect.table_html([self]) if self._core is not None else repr(self)
+
+    def __add__(self, other: Layer | Number) -> Layer:
+        return _shift(self, 1, other) if _is_number(other) else _binary("add", self, other)
+
+    def __radd__(self, other: Number) -> Layer:
+        return _shift(self, 1, other)
+
+    def __sub__(self, other: Layer | Number) -> Layer:
+        return _shift(self, 1, -other) if _is_number(other) else _binary("sub", self, other)  # type: ignore[operator]
+
+    def __rsub__(self, other: Number) -> Layer:
+        return _shift(self, -1, other)
+
+    def __mul__(self, other: Layer | Number) -> Layer:
+        return _shift(self, other, 0) if _is_number(other) else _binary("mul", self, other)
+
+    def __rmul__(self, other: Number) -> Layer:
+        return _shift(self, other, 0)
+
+    def __truediv__(self, other: Layer | Number) -> Layer:
+        return _shift(self, 1 / other, 0) if _is_number(other) else _binary("div", self, other)  # type: ignore[operator]
+
+    def __rtruediv__(self, other: Number) -> Layer:
+        return _shift(Layer("reciprocal", [self], {}), other, 0)
+
+    def __pow__(self, exponent: Number) -> Layer:
+        return Layer("power", [self], {"exponent": float(exponent)})
+
+    def __matmul__(self, other: Layer) -> Layer:
+        return _binary("matmul", self, other)
+
+    def __neg__(self) -> Layer:
+        return _shift(self, -1, 0)
+
+    def __pos__(self) -> Layer:
+        return self
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, (Layer, str)) and hasattr(value, "__float__")
+
+
+def _shift(layer: Layer, scale: Any, shift: Any) -> Layer:
+    if not (_is_number(scale) and _is_number(shift)):
+        raise TypeError(f"layers are combined with layers and numbers, not with {type(scale if shift == 0 else shift).__name__}")
+    return Layer("scale_shift", [layer], {"scale": float(scale), "shift": float(shift)})
+
+
+def _binary(type: str, a: Layer, b: Any) -> Layer:
+    if not isinstance(b, (Layer, str)):
+        return NotImplemented
+    return Layer(type, [a, as_layer(b)], {})
+
+
+class Data(Layer):
+    """A data layer: an input of the topology. Its type may be found later, from a reader."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, type: DataType | None = None) -> None:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"the name of a data layer is a text that is not empty, not {name!r}")
+        if type is not None and not isinstance(type, DataType):
+            raise TypeError(f"data layer {name!r}: its type is one of tenon.data_type, not {type!r}")
+        self._type, self._inputs, self._attributes, self._name = "data", (), {}, name
+        self._core = self._model = None
+        self._place = _place()
+        if type is not None:
+            self._core = _host.host().core.data(**type.options(name))
+
+
+def as_layer(value: LayerLike) -> Layer:
+    """Returns a layer; a bare text is a data layer of that name."""
+    if isinstance(value, Layer):
+        return value
+    if isinstance(value, str):
+        return Data(value)
+    raise TypeError(f"expected a layer or the name of a data layer, not {type(value).__name__}")
+
+
+def as_layers(value: LayerLike | Iterable[LayerLike]) -> list[Layer]:
+    """Returns a list of layers from one or several."""
+    if isinstance(value, (Layer, str)):
+        return [as_layer(value)]
+    layers = [as_layer(each) for each in value]
+    if not layers:
+        raise error.InvalidError("no layers are given; expected at least one")
+    return layers
+
+
+def walk(outputs: Iterable[Layer]) -> list[Layer]:
+    """Returns the layers of a topology, inputs first; below a layer that is made only itself."""
+    order: list[Layer] = []
+    done: set[int] = set()
+    stack = [(each, False) for each in reversed(list(outputs))]
+    while stack:
+        layer, ready = stack.pop()
+        if id(layer) in done:
+            continue
+        if ready or layer._core is not None:
+            done.add(id(layer))
+            order.append(layer)
+            continue
+        stack.append((layer, True))
+        stack.extend((each, False) for each in reversed(layer._inputs))
+    return order
+
+
+def make(outputs: Sequence[Layer], types: Mapping[str, DataType] | None = None) -> list[Any]:
+    """Makes all layers that the outputs depend on. types: of data layers without one. Returns the handles."""
+    order = walk(outputs)
+    host = _host.host()
+    made = [each._core for each in order if each._core is not None]
+    data = {each.info()[0]: each for each in _core.data_layers(made)} if made else {}
+    for layer in order:
+        if layer._core is not None:
+            continue
+        if layer._type != "data":
+            layer._make(host)
+            continue
+        if layer._name not in data:
+            if types is None or layer._name not in types:
+                known = "" if types is None else error.suggestion(layer._name, types)
+                raise error.InvalidError(
+                    f'the type of data layer "{layer._name}" is not known: give one, as '
+                    f'tenon.layer.data("{layer._name}", tenon.data_type....), or a reader with a slot of that name, as '
+                    f"tenon.parameters.create(..., reader=reader){known}; the layer was written at {layer._place}",
+                    "data",
+                    layer._name,
+                )
+            data[layer._name] = host.core.data(**types[layer._name].options(layer._name))
+        layer._core = data[layer._name]
+    return [each._core for each in outputs]
+
+
+def data_types(outputs: Sequence[Layer]) -> dict[str, DataType]:
+    """Returns the types of the data layers of a made topology, in the order in which the layers use them."""
+    options = [each.data_options() for each in _core.data_layers([each._made() for each in outputs])]
+    return {each["name"]: of_options(each) for each in options}

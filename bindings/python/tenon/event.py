@@ -1,0 +1,98 @@
+"""Events of a training, which its handler receives.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenon import _core
+from tenon._machine import Machine
+
+
+class Event:
+    """The base of all events.
+
+    pass_id, batch_id: from 0; samples: in the minibatch, or in the pass so far; cost: mean over samples; metrics: by
+    name; seconds: since the pass began; learning_rate: before the schedule; scheduled_rate: after it.
+    """
+
+    __slots__ = ("_live", "batch_id", "checkpoint", "cost", "learning_rate", "metrics", "pass_id", "reason", "samples",
+                 "scheduled_rate", "seconds")  # fmt: skip
+
+    def __init__(self, live: Any) -> None:
+        self._live = live
+        (_, self.pass_id, self.batch_id, self.samples, self.cost, self.metrics, self.seconds, self.learning_rate,
+         self.scheduled_rate, self.checkpoint, self.reason) = live.read()  # fmt: skip
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that trains, for reading outputs and gradients inside the handler."""
+        return Machine(self._live.machine())
+
+    @property
+    def gm(self) -> Machine:
+        """The same as machine."""
+        return self.machine
+
+    def stop(self) -> None:
+        """Ends the training after this event."""
+        self._live.stop()
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Changes the learning rate from the next update on."""
+        self._live.set_learning_rate(rate)
+
+    def __repr__(self) -> str:
+        metrics = "".join(f", {name}={value:.6g}" for name, value in self.metrics.items())
+        return f"{type(self).__name__}(pass_id={self.pass_id}, batch_id={self.batch_id}, cost={self.cost:.6g}{metrics})"
+
+
+class BeginTraining(Event):
+    """The training begins."""
+
+
+class EndTraining(Event):
+    """The training ended."""
+
+
+class BeginPass(Event):
+    """A pass over the data begins."""
+
+
+class EndPass(Event):
+    """The reader ended a pass: cost and metrics are those of the pass."""
+
+
+class BeginIteration(Event):
+    """A minibatch is about to be computed."""
+
+
+class EndIteration(Event):
+    """A minibatch was computed and the parameters updated: cost and metrics are those of the minibatch."""
+
+
+class Checkpoint(Event):
+    """A checkpoint was written to the file `checkpoint`."""
+
+
+class Test(Event):
+    """The data of test= was measured: cost and metrics are those of the test."""
+
+
+_KINDS = {
+    _core.BEGIN_TRAINING: BeginTraining,
+    _core.END_TRAINING: EndTraining,
+    _core.BEGIN_PASS: BeginPass,
+    _core.END_PASS: EndPass,
+    _core.BEGIN_ITERATION: BeginIteration,
+    _core.END_ITERATION: EndIteration,
+    _core.CHECKPOINT: Checkpoint,
+    _core.TEST: Test,
+}
+
+
+def of(live: Any) -> Event:
+    """Returns the event of the library's."""
+    return _KINDS[live.kind()](live)

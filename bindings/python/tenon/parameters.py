@@ -1,0 +1,148 @@
+"""Sets of parameters: what topologies share, training changes, and files keep.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenon import _core, _host, error
+from tenon import _layer as layers
+from tenon._arrays import to_core
+from tenon._layer import Layer, LayerLike
+from tenon.data_type import DataType, numpy_dtype
+
+
+class ParameterSet(Mapping[str, NDArray[Any]]):
+    """A mapping from names to the parameters of one or several topologies.
+
+    p["w"] is a read-only array on the set's own memory: it shows the present values, also while a training goes on.
+    p["w"] = x and `with p.edit("w") as w` write. Both raise MisuseError while another thread trains the set.
+    """
+
+    def __init__(self, core: Any, outputs: Iterable[Layer] = ()) -> None:
+        self.core = core
+        self._outputs = list(outputs)
+        self._entries = {each["name"]: each for each in core.entries()}
+
+    @property
+    def outputs(self) -> list[Layer]:
+        """The topologies that the set was made for, or loaded with."""
+        return list(self._outputs)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        self._entry(name)
+        return _core.Lease(self.core, name, 0).values()
+
+    def __setitem__(self, name: str, values: Any) -> None:
+        entry = self._entry(name)
+        dtype, shape = numpy_dtype(entry["dtype"]), tuple(entry["shape"])
+        given = np.asarray(values)
+        if given.shape != shape:
+            raise error.InvalidError(
+                f'parameter "{name}" has shape {list(shape)}; the given values have {list(given.shape)}', "", name
+            )
+        type = DataType(str(dtype), shape[1:])
+        self.core.set(name, to_core(np.ascontiguousarray(given, dtype=dtype), type, name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    @contextmanager
+    def edit(self, name: str) -> Iterator[NDArray[Any]]:
+        """Gives a copy of the values of a parameter, which replaces them at the end of the block, unless that raises."""
+        values = self[name].copy()
+        yield values
+        self[name] = values
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a parameter."""
+        return tuple(self._entry(name)["shape"])
+
+    def is_buffer(self, name: str) -> bool:
+        """Returns whether it is a buffer: kept with the model, but without a gradient."""
+        return bool(self._entry(name)["buffer"])
+
+    def copy_from(
+        self,
+        source: ParameterSet,
+        rename: Mapping[str, str] | None = None,
+        skip: Iterable[str] = (),
+        partial: bool = False,
+    ) -> dict[str, Any]:
+        """Copies values by name. rename: {name in the source: name here}; partial: parameters that are missing or have
+        another shape keep their values. Returns the report of what was copied and what was not."""
+        renames = list((rename or {}).items())
+        return json.loads(self.core.copy_from(source.core, renames, list(skip), partial))
+
+    def save(self, path: str | os.PathLike[str], outputs: LayerLike | Iterable[LayerLike] | None = None) -> None:
+        """Writes the set and a topology as one model file, safetensors. outputs: default the topologies of the set."""
+        chosen = self._outputs if outputs is None else layers.as_layers(outputs)
+        self.core.save(layers.make(chosen), os.fspath(path))
+
+    def names(self) -> dict[str, list[str]]:
+        """Returns the names of the integers of data layers in training, such as words or classes."""
+        return {slot: texts for slot, texts, _ in self.core.names()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.safetensors")
+            self.save(path)
+            with open(path, "rb") as file:
+                return {"model": file.read()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.safetensors")
+            with open(path, "wb") as file:
+                file.write(state["model"])
+            other = load(path)
+        self.__dict__.update(other.__dict__)
+
+    def __repr__(self) -> str:
+        values = sum(int(np.prod(each["shape"])) for each in self._entries.values())
+        return f"<tenon.ParameterSet of {len(self)} parameters, {values} values>"
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        if name not in self._entries:
+            raise error.NotFoundError(
+                f'the set has no parameter "{name}"{error.suggestion(name, self._entries)}', "", name
+            )
+        return self._entries[name]
+
+
+def create(
+    outputs: LayerLike | Iterable[LayerLike], reader: Any = None, seed: int = 0, feeding: Any = None
+) -> ParameterSet:
+    """Makes the parameters of one or several topologies and draws their initial values.
+
+    Layers with one parameter_name share a parameter, within a topology and between topologies. reader: types data
+    layers that have no type by its slots of the same name; feeding: {slot: data layer} where the names differ.
+    """
+    from tenon import reader as readers
+
+    chosen = layers.as_layers(outputs)
+    types = None if reader is None else readers.types(reader, feeding)
+    cores = layers.make(chosen, types)
+    return ParameterSet(_host.host().core.parameters(cores, seed), chosen)
+
+
+def load(path: str | os.PathLike[str]) -> ParameterSet:
+    """Reads a model file. The set's `outputs` are the layers of the model."""
+    outputs, core = _host.host().core.load(os.fspath(path))
+    return ParameterSet(core, [Layer._wrap(each) for each in outputs])

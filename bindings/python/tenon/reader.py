@@ -1,0 +1,359 @@
+"""Readers: where samples come from. Those of plugins, and of Python functions, composed alike.
+
+A reader is a recipe: it can be used in several trainings and tests, each of which reads it from the beginning. Readers
+of plugins are functions of this module, such as tenon.reader.csv(files=["data.csv"]). Any function that returns an
+iterable of samples is a reader, too; a sample is a dict by data layer, or a tuple in the order of the data layers.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from tenon import _core, _functions, _host, error
+from tenon._arrays import Ragged, Sparse, _is_scipy, from_core
+from tenon.data_type import DataType, of_options
+
+Types = Mapping[str, DataType]
+ReaderLike = Union["Reader", Callable[[], Iterable[Any]], Mapping[str, Any], Sequence[Any], Iterable[Any]]
+
+
+class Reader:
+    """A recipe of a stream of samples, or of minibatches."""
+
+    def __init__(self, open: Callable[[Types | None], Any], batched: bool = False) -> None:
+        self._open = open
+        self.batched = batched
+
+    def open(self, types: Types | None = None) -> Any:
+        """Opens the stream. types: of the slots of samples that have none of their own."""
+        return self._open(types)
+
+    def _then(self, wrap: Callable[[Any], Any], batched: bool | None = None) -> Reader:
+        return Reader(lambda types: wrap(self._open(types)), self.batched if batched is None else batched)
+
+    def shuffle(self, buffer: int = 0, seed: int = 0) -> Reader:
+        """A new order of samples in each pass. buffer: samples that are mixed; 0: all, or 65536 of a stream whose
+        length is not known."""
+
+        def wrap(core: Any) -> Any:
+            unknown = buffer == 0 and json.loads(core.describe())["samples"] < 0
+            return core.shuffle(seed, 65536 if unknown else buffer)
+
+        return self._then(wrap)
+
+    def batch(self, size: int, drop_last: bool = False) -> Reader:
+        """Minibatches of `size` samples."""
+        return self._then(lambda core: core.batch(size, drop_last), True)
+
+    def bucket(self, slot: str, window: int, size: int = 0, rows: int = 0, seed: int = 0) -> Reader:
+        """Minibatches of samples of similar length, of at most `size` samples and `rows` rows."""
+        return self._then(lambda core: core.bucket(slot, window, size, rows, seed), True)
+
+    def buffered(self, minibatches: int = 4) -> Reader:
+        """Reads so many minibatches ahead, in the background."""
+        return self._then(lambda core: core.buffered(minibatches))
+
+    def first_n(self, samples: int) -> Reader:
+        """The first samples of each pass."""
+        return self._then(lambda core: core.first_n(samples))
+
+    def shard(self, number: int, shards: int) -> Reader:
+        """The samples i with i % shards == number."""
+        return self._then(lambda core: core.shard(number, shards))
+
+    def choose(self, *slots: str, **renamed: str) -> Reader:
+        """Selects slots; choose(new="old") renames."""
+        pairs = [(slot, slot) for slot in slots] + [(old, new) for new, old in renamed.items()]
+        return self._then(lambda core: core.choose(pairs))
+
+    def map(self, function: Callable[[dict[str, Any]], Any], types: Types | None = None) -> Reader:
+        """Samples computed from samples: function(sample) gets a dict by slot. types: of the new slots, where they
+        differ from those of this reader."""
+
+        def open(known: Types | None) -> Any:
+            given = dict(types) if types is not None else self.types(known)
+            return _iterated(lambda: map(function, self.samples(known)), given)
+
+        if self.batched:
+            raise error.MisuseError("map works on samples: call it before batch")
+        return Reader(open)
+
+    def types(self, known: Types | None = None) -> dict[str, DataType]:
+        """Returns the types of the slots."""
+        return {slot["name"]: of_options(slot) for slot in self._open(known).slots()}
+
+    def samples(self, known: Types | None = None) -> Iterator[dict[str, Any]]:
+        """The samples of one pass."""
+        for minibatch in _one_pass(self._open(known) if self.batched else self._open(known).batch(256, False)):
+            for number in range(_samples_of(minibatch)):
+                yield {name: _sample(values, number) for name, values in minibatch.items()}
+
+    def read(self, passes: int | None = 1) -> Iterator[tuple[dict[str, Any], bool]]:
+        """Yields (minibatch, whether the pass ends with it). passes None: without end. A minibatch is a dict of arrays.
+        Of a reader without minibatches a minibatch is one sample."""
+        core = self._open(None) if self.batched else self._open(None).batch(1, False)
+        count = 0
+        while passes is None or count < passes:
+            last = None
+            for minibatch in _one_pass(core):
+                if last is not None:
+                    yield last, False
+                last = minibatch
+            if last is None:
+                return
+            count += 1
+            yield last, True
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The minibatches, or samples, of one pass."""
+        return _one_pass(self._open(None)) if self.batched else self.samples()
+
+    def describe(self) -> dict[str, Any]:
+        """Returns slots, number of samples and size of minibatches."""
+        return json.loads(self._open(None).describe())
+
+
+def _one_pass(core: Any) -> Iterator[dict[str, Any]]:
+    names = [slot["name"] for slot in core.slots()]
+    while (values := core.next()) is not None:
+        yield dict(zip(names, map(from_core, values)))
+
+
+def _samples_of(minibatch: Mapping[str, Any]) -> int:
+    return len(next(iter(minibatch.values())))
+
+
+def _sample(values: Any, number: int) -> Any:
+    if not isinstance(values, Sparse):
+        return values[number]
+    begin, end = values.offsets[number], values.offsets[number + 1]
+    numbers = np.ones(end - begin) if values.values is None else values.values[begin:end]
+    return list(zip(values.columns[begin:end].tolist(), numbers.tolist()))
+
+
+def _slots(types: Types) -> list[dict[str, Any]]:
+    return [type.options(name) for name, type in types.items()]
+
+
+def _iterated(function: Callable[[], Iterable[Any]], types: Types) -> Any:
+    return _core.open_iterated(_host.host().core, _slots(types), function)
+
+
+def _guess(value: Any, name: str) -> DataType:
+    """Returns the type of a slot from one value, where only one is meant."""
+    if isinstance(value, (bool, np.bool_)):
+        return DataType("bool")
+    if isinstance(value, (int, np.integer)):
+        return DataType("int64")
+    if isinstance(value, (float, np.floating)):
+        return DataType("float32")
+    if isinstance(value, np.ndarray):
+        return DataType("float32" if value.dtype == np.float64 else str(value.dtype), value.shape)
+    raise error.InvalidError(
+        f'the type of slot "{name}" cannot be told from {type(value).__name__} values: give the data layer a type, or '
+        "the reader, as tenon.reader.typed(function, {...})",
+        "reader",
+        name,
+    )
+
+
+def _guessed(function: Callable[[], Iterable[Any]]) -> Types:
+    """Returns the types of the samples of a function by its first sample."""
+    for sample in function():
+        if not isinstance(sample, Mapping):
+            raise error.InvalidError(
+                "the samples of the reader are no dicts, so that the names of their slots are not known: give the data "
+                "layers types, or the reader, as tenon.reader.typed(function, {...})",
+                "reader",
+            )
+        return {name: _guess(value, name) for name, value in sample.items() if name != "end_pass"}
+    raise error.BadDataError("the reader gave no samples", "reader")
+
+
+def typed(function: Callable[[], Iterable[Any]], types: Types) -> Reader:
+    """A reader of the samples that function() returns, with types of its slots: the names of its data layers in the
+    order of its tuples."""
+    return Reader(lambda known: _iterated(function, types))
+
+
+def arrays(columns: Mapping[str, Any]) -> Reader:
+    """A reader of the rows of arrays, one array for each slot, all of equal length. Also of pandas frames and Arrow
+    tables (each column a slot), scipy.sparse matrices and lists of sequences, as tenon.Ragged."""
+
+    def open(types: Types | None) -> Any:
+        columns_of = _columns(columns)
+        lengths = {name: len(values) if not _is_scipy(values) else values.shape[0] for name, values in columns_of.items()}
+        if len(set(lengths.values())) > 1:
+            raise error.InvalidError(f"the arrays of a reader differ in length: {lengths}", "reader")
+        slots = {name: _column_type(name, values, types) for name, values in columns_of.items()}
+        plain = all(type.storage == _core.DENSE for type in slots.values())
+        if plain:
+            values = [_core.dense(np.ascontiguousarray(each)) for each in columns_of.values()]
+            return _core.open_rows(_host.host().core, _slots(slots), values)
+        listed = [_rows(each) for each in columns_of.values()]
+        return _core.open_indexed(_host.host().core, _slots(slots), list(zip(*listed)))
+
+    return Reader(open)
+
+
+def _columns(columns: Any) -> dict[str, Any]:
+    if hasattr(columns, "column_names"):  # an Arrow table
+        columns = {name: columns.column(name).to_numpy() for name in columns.column_names}
+    elif hasattr(columns, "columns") and hasattr(columns, "to_numpy"):  # a frame of pandas
+        columns = {str(name): columns[name].to_numpy() for name in columns.columns}
+    found = {}
+    for name, values in columns.items():
+        if isinstance(values, (Ragged, Sparse)) or _is_scipy(values):
+            found[name] = values
+            continue
+        array = np.asarray(values)
+        if array.dtype.kind not in "iufb" or array.ndim == 0:
+            raise error.InvalidError(
+                f'column "{name}" has elements of type {array.dtype}; expected numbers', "reader", name
+            )
+        found[name] = array
+    return found
+
+
+def _column_type(name: str, values: Any, types: Types | None) -> DataType:
+    known = (types or {}).get(name)
+    if isinstance(values, Ragged):
+        inner = values.values
+        made = DataType(str(inner.dtype), inner.shape[1:], storage=_core.RAGGED, levels=1 if values.inner is None else 2)
+    elif isinstance(values, Sparse) or _is_scipy(values):
+        width = values.width if isinstance(values, Sparse) else values.shape[1]
+        made = DataType("float32", (width,), storage=_core.SPARSE)
+    else:
+        # A float64 column feeds a float32 data layer: that is how NumPy keeps numbers by default.
+        narrow = values.dtype == np.float64 and (known is None or known.dtype != "float64")
+        made = DataType("float32" if narrow else str(values.dtype), values.shape[1:])
+    if known is not None and known.index_limit >= 0:
+        wider = DataType(made.dtype, made.shape, known.index_limit, made.storage, made.levels)
+        return wider
+    return made
+
+
+def _rows(values: Any) -> list[Any]:
+    if _is_scipy(values):
+        matrix = values.tocsr()
+        values = Sparse(matrix.shape[1], matrix.indptr, matrix.indices, matrix.data)
+    return [_sample(values, number) for number in range(len(values))]
+
+
+def as_reader(value: ReaderLike) -> Reader:
+    """Returns a reader of: a reader; a function that returns samples; a dict of arrays, a frame or table; a list of
+    samples; an iterator, for one pass."""
+    if isinstance(value, Reader):
+        return value
+    if isinstance(value, Mapping) or hasattr(value, "column_names") or hasattr(value, "to_numpy"):
+        return arrays(value)  # type: ignore[arg-type]
+    if callable(value):
+        function: Any = value
+        return Reader(lambda types: _iterated(function, types if types is not None else _guessed(function)))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        samples = value
+        return Reader(
+            lambda types: _core.open_indexed(
+                _host.host().core, _slots(types if types is not None else _guessed(lambda: samples)), samples
+            )
+        )
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        return Reader(_once(value))
+    raise TypeError(f"expected a reader or a function that returns samples, not {type(value).__name__}")
+
+
+def _once(iterable: Iterable[Any]) -> Callable[[Types | None], Any]:
+    """Opens an iterator, which has one pass alone."""
+    started = False
+
+    def samples() -> Iterable[Any]:
+        nonlocal started
+        if started and iter(iterable) is iterable:
+            raise error.MisuseError(
+                "the reader is an iterator, which has one pass alone: give a function that returns one", "reader"
+            )
+        started = True
+        return iterable
+
+    def open(types: Types | None) -> Any:
+        if types is None:
+            raise error.InvalidError("the types of an iterator's samples are not known: give the data layers types",
+                                     "reader")  # fmt: skip
+        return _iterated(samples, types)
+
+    return open
+
+
+def types(reader: ReaderLike, feeding: Mapping[str, str] | None = None) -> dict[str, DataType]:
+    """Returns the types of the slots of a reader, by the data layers that they feed."""
+    return {(feeding or {}).get(name, name): type for name, type in as_reader(reader).types().items()}
+
+
+def shuffle(reader: ReaderLike, buffer: int = 0, seed: int = 0) -> Reader:
+    """Reader.shuffle."""
+    return as_reader(reader).shuffle(buffer, seed)
+
+
+def batch(reader: ReaderLike, size: int, drop_last: bool = False) -> Reader:
+    """Reader.batch."""
+    return as_reader(reader).batch(size, drop_last)
+
+
+def buffered(reader: ReaderLike, minibatches: int = 4) -> Reader:
+    """Reader.buffered."""
+    return as_reader(reader).buffered(minibatches)
+
+
+def first_n(reader: ReaderLike, samples: int) -> Reader:
+    """Reader.first_n; also called firstn."""
+    return as_reader(reader).first_n(samples)
+
+
+firstn = first_n
+
+
+def map_readers(function: Callable[[dict[str, Any]], Any], reader: ReaderLike, types: Types | None = None) -> Reader:
+    """Reader.map."""
+    return as_reader(reader).map(function, types)
+
+
+def _joined(kind: str, readers: Sequence[ReaderLike]) -> Reader:
+    list_ = [as_reader(each) for each in readers]
+    return Reader(lambda types: _core.join(kind, [each.open(types) for each in list_]), any(r.batched for r in list_))
+
+
+def chain(*readers: ReaderLike) -> Reader:
+    """One reader after the other."""
+    return _joined("chain", readers)
+
+
+def interleave(*readers: ReaderLike) -> Reader:
+    """One sample of each in turn."""
+    return _joined("interleave", readers)
+
+
+def compose(*readers: ReaderLike) -> Reader:
+    """The slots of several readers side by side."""
+    return _joined("compose", readers)
+
+
+def make(type: str, attributes: dict[str, Any]) -> Reader:
+    """Makes a reader of a plugin."""
+    if isinstance(attributes.get("files"), str):
+        attributes = {**attributes, "files": [attributes["files"]]}
+    return Reader(lambda types: _core.open_plugin(_host.host().core, type, attributes))
+
+
+def __getattr__(name: str) -> Any:
+    return _functions.attribute("reader", name, make)
+
+
+def __dir__() -> list[str]:
+    own = [name for name, value in globals().items() if not name.startswith("_") and callable(value)]
+    return sorted({*own, *_host.host().names("reader")})

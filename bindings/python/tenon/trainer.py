@@ -1,0 +1,316 @@
+"""Trainers: training, testing and inference of a topology on a set of parameters.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenon import _arrays, _core, error, event, updater
+from tenon import _layer as layers
+from tenon import reader as readers
+from tenon._layer import LayerLike
+from tenon.parameters import ParameterSet
+
+Handler = Callable[[event.Event], Any]
+BATCH = 128  # samples of a minibatch where the reader says nothing
+
+
+@dataclass
+class Result:
+    """What a test measured: the mean cost, the metrics by name, the number of samples and the seconds."""
+
+    cost: float
+    metrics: dict[str, float] = field(default_factory=dict)
+    samples: int = 0
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        metrics = "".join(f", {name}={value:.6g}" for name, value in self.metrics.items())
+        return f"Result(cost={self.cost:.6g}{metrics}, samples={self.samples})"
+
+
+@dataclass
+class Checkpoint:
+    """Checkpoints of a training in a folder; resume: continue the newest one of the folder if there is one."""
+
+    folder: str
+    every_passes: int = 1
+    every_batches: int = 0
+    every_seconds: float = 0.0
+    keep: int = 3
+    best: str = ""
+    best_is_highest: bool = False
+    resume: bool = True
+
+
+def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns (slot, data layer) of {slot: data layer}, or of {data layer: place in the tuple}."""
+    if not given:
+        return []
+    pairs = []
+    for slot, layer in given.items():
+        if isinstance(layer, (int, np.integer)):
+            raise error.InvalidError(
+                f"feeding names data layers by slot, as {{slot: layer}}; {slot!r} has the number {layer}. Samples that "
+                "are tuples are in the order of the data layers; a sample that is a dict needs no feeding",
+                "feeding",
+                str(slot),
+            )
+        if layer not in data:
+            raise error.InvalidError(
+                f'feeding names the data layer "{layer}", which the topology does not have'
+                f"{error.suggestion(layer, data)}",
+                "feeding",
+                str(layer),
+            )
+        pairs.append((slot, layer))
+    return pairs
+
+
+def _open(reader: Any, chosen: Sequence[layers.Layer], feeding: Any, batch_size: int) -> tuple[Any, list[Any]]:
+    """Opens a reader for a topology, in minibatches. Returns it with its feeding."""
+    types = layers.data_types(chosen)
+    pairs = _feeding(feeding, list(types))
+    slots = {layer: slot for slot, layer in pairs}
+    recipe = readers.as_reader(reader)
+    core = recipe.open({slots.get(name, name): type for name, type in types.items()})
+    return core if recipe.batched else core.batch(batch_size, False), pairs
+
+
+def _handler(handler: Handler | Iterable[Handler] | None) -> Callable[[Any], None] | None:
+    if handler is None:
+        return None
+    called = [handler] if callable(handler) else list(handler)
+
+    def handle(live: Any) -> None:
+        happened = event.of(live)
+        for each in called:
+            each(happened)
+
+    return handle
+
+
+class SGD:
+    """Trains by stochastic gradient descent with an updater, in minibatches.
+
+    updater: an updater, or the name of one; extra: groups of parameters with another updater, {prefix: updater}.
+    """
+
+    def __init__(self, updater: Any = None, batch_size: int = BATCH, groups: Mapping[str, Any] | None = None) -> None:
+        self.updater = updater
+        self.batch_size = batch_size
+        self.groups = dict(groups or {})
+
+    def train(
+        self,
+        topology: LayerLike | Iterable[LayerLike],
+        parameters: ParameterSet,
+        reader: Any = None,
+        event_handler: Handler | Iterable[Handler] | None = None,
+        *,
+        passes: int = 1,
+        immutable_parameters: Iterable[str] = (),
+        feeding: Mapping[str, str] | None = None,
+        test: Any = None,
+        checkpoint: Checkpoint | str | None = None,
+        early_stop: str | Mapping[str, Any] | None = None,
+        average: Mapping[str, Any] | None = None,
+        pass_batches: int = 0,
+        seed: int = 0,
+        device: str = "",
+        updater: Any = None,
+    ) -> None:
+        """Trains the parameters that the topology depends on.
+
+        topology: costs, metrics, and any layers to compute. reader: of samples, or minibatches. event_handler: one or
+        several functions of an event. passes: over the data. immutable_parameters: names that keep their values; a
+        name includes everything below it. test: a reader that is measured after each pass. checkpoint: a folder.
+        early_stop: a metric, or {"metric", "patience", "min_delta", "best_is_highest"}. pass_batches: minibatches of
+        a pass, for readers without end. seed: of random numbers inside the model, such as dropout.
+        """
+        chosen = layers.as_layers(topology)
+        if reader is None:
+            raise error.InvalidError("training needs a reader", "train", "reader")
+        used = _set(parameters)
+        types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
+        cores = layers.make(chosen, types)
+        self.updater = _updaters.as_updater(self.updater if updater is None else updater) if (
+            self.updater is not None or updater is not None
+        ) else _updaters.make("adam", {})
+        if not hasattr(self.updater, "core"):
+            from tenon import _loop
+
+            _loop.train(self, chosen, parameters, reader, event_handler, passes, feeding)
+            return
+        opened, pairs = _open(reader, chosen, feeding, self.batch_size)
+        options: dict[str, Any] = {
+            "outputs": cores, "parameters": used, "reader": opened, "feeding": pairs, "seed": seed, "device": device,
+            "pass_batches": pass_batches, "updater": self.updater.core, "passes": passes,
+            "immutable_parameters": _names(immutable_parameters, parameters),
+        }  # fmt: skip
+        if self.groups:
+            options["groups"] = [(_updaters.as_updater(each).core, [name]) for name, each in self.groups.items()]
+        if test is not None:
+            tested, fed = _open(test, chosen, feeding, self.batch_size)
+            options["test"] = {"reader": tested, "outputs": [], "feeding": fed, "every_passes": 0, "every_batches": 0}
+        if checkpoint is not None:
+            options["checkpoint"] = _checkpoint(checkpoint)
+        if early_stop is not None:
+            given = {"metric": early_stop} if isinstance(early_stop, str) else early_stop
+            options["early_stop"] = {"metric": "cost", "patience": 1, "min_delta": 0.0, "best_is_highest": False, **given}
+        if average is not None:
+            given = dict(average)
+            given["parameters"] = _set(given["parameters"])
+            options["average"] = {"decay": 1.0, "window": 0, "begin": 0, **given}
+        _core.train(options, _handler(event_handler))
+
+    def test(
+        self,
+        topology: LayerLike | Iterable[LayerLike],
+        parameters: ParameterSet,
+        reader: Any = None,
+        *,
+        feeding: Mapping[str, str] | None = None,
+        device: str = "",
+    ) -> Result:
+        """Measures costs and metrics over one pass of a reader; changes nothing."""
+        chosen = layers.as_layers(topology)
+        if reader is None:
+            raise error.InvalidError("testing needs a reader", "test", "reader")
+        types = None if all(each._core is not None for each in chosen) else readers.types(reader, feeding)
+        cores = layers.make(chosen, types)
+        opened, pairs = _open(reader, chosen, feeding, self.batch_size)
+        cost, samples, metrics, seconds = _core.test(
+            {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
+             "device": device, "pass_batches": 0}
+        )  # fmt: skip
+        return Result(cost, metrics, samples, seconds)
+
+
+_updaters = updater
+
+
+def _set(parameters: Any) -> Any:
+    if not isinstance(parameters, ParameterSet):
+        raise TypeError(f"expected a set of parameters, as tenon.parameters.create makes it, not {type(parameters).__name__}")
+    return parameters.core
+
+
+def _names(given: Iterable[str] | str, parameters: ParameterSet) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        if not any(each == name or each.startswith(name + ".") for each in parameters):
+            heads = {each.split(".")[0] for each in parameters} | set(parameters)
+            raise error.NotFoundError(
+                f'immutable_parameters: the set has no parameter "{name}"{error.suggestion(name, heads)}',
+                "train",
+                name,
+            )
+    return names
+
+
+def _checkpoint(given: Checkpoint | str) -> dict[str, Any]:
+    options = given if isinstance(given, Checkpoint) else Checkpoint(str(given))
+    fields = {name: getattr(options, name) for name in Checkpoint.__dataclass_fields__ if name != "resume"}
+    written = os.path.isdir(options.folder) and any(each.endswith(".safetensors") for each in os.listdir(options.folder))
+    fields["start"] = _core.START_RESUME if options.resume and written else _core.START_FRESH
+    return fields
+
+
+Default = SGD()
+
+
+def train(
+    topology: LayerLike | Iterable[LayerLike],
+    parameters: ParameterSet,
+    reader: Any = None,
+    event_handler: Any = None,
+    **options: Any,
+) -> None:
+    """Trains with tenon.trainer.Default, or with updater=. The arguments are those of SGD.train, and batch_size."""
+    trainer = SGD(options.pop("updater", None) or Default.updater, options.pop("batch_size", Default.batch_size))
+    trainer.train(topology, parameters, reader, event_handler, **options)
+
+
+def test(
+    topology: LayerLike | Iterable[LayerLike], parameters: ParameterSet, reader: Any = None, **options: Any
+) -> Result:
+    """Measures costs and metrics over one pass of a reader."""
+    return SGD(None, options.pop("batch_size", Default.batch_size)).test(topology, parameters, reader, **options)
+
+
+def infer(
+    outputs: LayerLike | Iterable[LayerLike],
+    parameters: ParameterSet,
+    input: Any = None,
+    *,
+    reader: Any = None,
+    feeding: Mapping[str, str] | None = None,
+    batch_size: int = 256,
+) -> Any:
+    """Computes outputs: an array [samples, ...] for one output, a list of them for several.
+
+    input: samples: a dict of arrays by data layer; an array or list of samples for a topology of one data layer; a list
+    of samples, dicts or tuples; or a reader. reader: the same, a reader.
+    """
+    given = reader if reader is not None else input
+    if given is None:
+        raise error.InvalidError("inference needs an input", "infer", "input")
+    single = isinstance(outputs, (layers.Layer, str))
+    chosen = layers.as_layers(outputs)
+    cores = layers.make(chosen)
+    _set(parameters)
+    types = layers.data_types(chosen)
+    results = _infer(chosen, cores, parameters, given, types, feeding, batch_size)
+    return results[0] if single else results
+
+
+def _infer(
+    chosen: Sequence[layers.Layer], cores: list[Any], parameters: ParameterSet, given: Any, types: Any, feeding: Any,
+    batch_size: int,
+) -> list[Any]:  # fmt: skip
+    parts: list[list[Any]] = []
+    recipe = _samples(given, types)
+    if not isinstance(recipe, readers.Reader):
+        feeds = [(name, _arrays.to_core(value, types[name], name)) for name, value in recipe.items()]
+        samples = max((each.samples for _, each in feeds), default=1)
+        predictor = _core.Predictor(parameters.core, cores, max(1, samples), 1)
+        return [_arrays.from_core(each) for each in predictor.predict(feeds)]
+    opened, pairs = _open(recipe, chosen, feeding, batch_size)
+    options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs, "seed": 0,
+               "device": "", "pass_batches": 0}  # fmt: skip
+    _core.infer(options, parts.append)
+    if not parts:
+        raise error.BadDataError("the input of infer has no samples", "infer")
+    return [_arrays.join([_arrays.from_core(part[i]) for part in parts]) for i in range(len(cores))]
+
+
+def _samples(given: Any, types: Mapping[str, Any]) -> Any:
+    """Returns a reader, or feeds by data layer for values of all samples at once."""
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in types]
+        missing = [name for name in types if name not in given]
+        if missing:
+            raise error.InvalidError(
+                f'the input has nothing for data layer "{missing[0]}"; it has {list(given)}', "infer", missing[0]
+            )
+        return {name: value for name, value in given.items() if name not in unknown}
+    arrays = not callable(given) and not isinstance(given, (readers.Reader, Mapping))
+    frame = hasattr(given, "columns") or hasattr(given, "column_names")
+    if arrays and len(types) == 1 and not frame:
+        if isinstance(given, (list, tuple)) and given and isinstance(given[0], (dict, tuple)) and _is_dense(types):
+            return readers.as_reader(given)
+        if not hasattr(given, "__next__"):
+            return {next(iter(types)): given}
+    return readers.as_reader(given)
+
+
+def _is_dense(types: Mapping[str, Any]) -> bool:
+    return all(type.storage == _core.DENSE for type in types.values())

@@ -1,0 +1,87 @@
+"""Updaters: how gradients change parameters. Those of plugins under their names: tenon.updater.adam, or Adam.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tenon import _core, _functions, _host, error
+from tenon._layer import Layer
+
+
+class Updater:
+    """An updater of a plugin. It keeps its state for each set of parameters that it updates."""
+
+    def __init__(self, type: str, attributes: dict[str, Any]) -> None:
+        self.type = type
+        self.attributes = attributes
+        self.core = _host.host().core.updater(type, attributes)
+
+    def update(self, machine: Any, output: Layer | None = None) -> None:
+        """Updates the parameters of a gradient machine by its gradients; with `output` only those it depends on."""
+        if output is None:
+            self.core.update(machine.core)
+        else:
+            self.core.update_model(machine.core, output._made())
+
+    def update_parameters(self, machine: Any, names: Iterable[str]) -> None:
+        """Updates these parameters alone; update(machine) ends the step with all others."""
+        self.core.update_parameters(machine.core, list(names))
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Changes the learning rate from the next update on."""
+        self.core.set_learning_rate(rate)
+
+    def describe(self, parameters: Any) -> dict[str, Any]:
+        """Returns type, learning rate and the size of the state for a set."""
+        return json.loads(self.core.describe(parameters.core))
+
+    def state(self, parameters: Any) -> Any:
+        """Returns the state kept for a set: get, set, steps, save, load."""
+        return _core.UpdaterState(self.core, parameters.core)
+
+    def __repr__(self) -> str:
+        words = ", ".join(f"{name}={value!r}" for name, value in self.attributes.items())
+        return f"tenon.updater.{self.type}({words})"
+
+
+def new_simple(learning_rate: float = 0.01) -> Updater:
+    """Plain stochastic gradient descent."""
+    return Updater("sgd", {"learning_rate": learning_rate})
+
+
+def make(type: str, attributes: dict[str, Any]) -> Updater:
+    """Makes an updater of any type."""
+    return Updater(type, attributes)
+
+
+def as_updater(value: Any) -> Any:
+    """Returns an updater of: an updater, or the name of a type."""
+    if isinstance(value, str):
+        return _functions.attribute("updater", value, make)()
+    if not hasattr(value, "update"):
+        raise TypeError(f"expected an updater, not {type(value).__name__}")
+    return value
+
+
+_FORMER = {"momentum": "sgd", "decayedadagrad": "rmsprop"}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    wanted = name.lower().replace("_", "")
+    for type in _host.host().names("updater"):
+        if type.replace("_", "") == _FORMER.get(wanted, wanted):
+            return _functions.attribute("updater", type, make)
+    known = _host.host().names("updater")
+    raise AttributeError(f'no plugin offers an updater "{name}"{error.suggestion(name, known)}', name=name)
+
+
+def __dir__() -> list[str]:
+    types = _host.host().names("updater")
+    return sorted({"Updater", "new_simple", *types, *["".join(p.title() for p in t.split("_")) for t in types]})

@@ -1,0 +1,171 @@
+"""train, test and infer. SPDX-License-Identifier: Apache-2.0"""
+
+import traceback
+
+import numpy as np
+import pytest
+
+import tenon
+from models import classifier, labels, pixels, samples
+
+ARRAYS = {"pixel": pixels, "label": labels}
+
+
+def trained(reader, passes=3, **options):
+    model = classifier()
+    parameters = tenon.parameters.create([model.cost, model.accuracy])
+    options.setdefault("updater", tenon.updater.Adam(learning_rate=0.02))
+    tenon.train([model.cost, model.accuracy], parameters, reader, passes=passes, **options)
+    return model, parameters
+
+
+@pytest.mark.parametrize("reader", [ARRAYS, samples, list(samples()), tenon.reader.shuffle(samples, 100)])
+def test_each_kind_of_reader_trains(reader):
+    model, parameters = trained(reader, 6, batch_size=32)
+    result = tenon.test([model.cost, model.accuracy], parameters, ARRAYS)
+    assert result.metrics["accuracy"] > 0.9 and result.samples == 400
+
+
+def test_readers_of_equal_samples_train_equally():
+    first, second = trained(ARRAYS)[1], trained(samples)[1]
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_events_come_in_order():
+    kinds = []
+    trained(ARRAYS, 1, event_handler=lambda event: kinds.append(type(event).__name__), batch_size=200)
+    iteration = ["BeginIteration", "EndIteration"]
+    assert kinds == ["BeginTraining", "BeginPass", *iteration, *iteration, "EndPass", "EndTraining"]
+
+
+def test_a_handler_reads_the_machine_and_stops():
+    seen = []
+
+    def handler(event):
+        if isinstance(event, tenon.event.EndIteration):
+            seen.append(event)
+            assert event.machine.output(model.score).shape == (event.samples, 3)
+            if event.batch_id == 1:
+                event.stop()
+
+    model = classifier()
+    parameters = tenon.parameters.create(model.cost)
+    tenon.train([model.cost, model.score], parameters, ARRAYS, handler, batch_size=50)
+    assert len(seen) == 2 and seen[0].cost > 0
+    with pytest.raises(tenon.error.MisuseError, match="the event is over"):
+        seen[0].stop()
+
+
+def test_exceptions_come_out_as_themselves():
+    def broken():
+        yield pixels[0], 1
+        raise KeyError("mine")
+
+    def handler(event):
+        raise ZeroDivisionError
+
+    for reader, options, kind, word in ((broken, {}, KeyError, "in broken"),
+                                        (ARRAYS, {"event_handler": handler}, ZeroDivisionError, "in handler")):  # fmt: skip
+        with pytest.raises(kind) as caught:
+            trained(reader, **options)
+        assert word in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("sample", "words"),
+    [
+        ((pixels[0], "one"), ['sample 1: slot "label" is one number, int64', "str 'one'"]),
+        ((pixels[0][:3], 1), ['sample 1: slot "pixel" is float32 [20]', "ndarray of float32 [3]"]),
+        ((pixels[0], 1.5), ['sample 1: slot "label"', "float"]),
+        ((pixels[0],), ["sample 1 has 1 values; expected 2", '"pixel", "label"']),
+        ({"pixel": pixels[0]}, ['sample 1 has no slot "label"']),
+        (7, ["sample 1 is int"]),
+        ((pixels[0], 3), ['slot "label"', "is 3; the slot's limit is 3"]),
+    ],
+)
+def test_wrong_samples_are_told_by_number_slot_and_types(sample, words):
+    def reader():
+        yield pixels[0], 0
+        yield sample
+
+    with pytest.raises(tenon.Error) as caught:
+        trained(reader)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_immutable_parameters_keep_their_bits():
+    model = classifier()
+    parameters = tenon.parameters.create(model.cost)
+    before = {name: parameters[name].copy() for name in parameters}
+    tenon.train(model.cost, parameters, ARRAYS, immutable_parameters={"hidden"}, updater="sgd")
+    for name in parameters:
+        assert np.array_equal(before[name], parameters[name]) == name.startswith("hidden")
+    with pytest.raises(tenon.error.NotFoundError, match='"hiden"; did you mean "hidden"'):
+        tenon.train(model.cost, parameters, ARRAYS, immutable_parameters={"hiden"})
+
+
+def test_training_one_topology_is_seen_by_another_on_the_same_set():
+    model = classifier()
+    parameters = tenon.parameters.create([model.cost, model.score])
+    before = tenon.infer(model.score, parameters, pixels[:2])
+    tenon.train(model.cost, parameters, ARRAYS)
+    assert not np.array_equal(before, tenon.infer(model.score, parameters, pixels[:2]))
+
+
+def test_inference_takes_arrays_dicts_samples_and_readers():
+    model, parameters = trained(ARRAYS)
+    expected = tenon.infer(model.score, parameters, pixels)
+    assert expected.shape == (400, 3)
+    for given in ({"pixel": pixels}, pixels.tolist(), {"pixel": pixels, "label": labels},
+                  tenon.reader.arrays({"pixel": pixels}), [(row,) for row in pixels]):  # fmt: skip
+        np.testing.assert_allclose(tenon.infer(model.score, parameters, given), expected, rtol=1e-6)
+    score, hidden = tenon.infer([model.score, model.hidden], parameters, pixels)
+    assert hidden.shape == (400, 16)
+    np.testing.assert_array_equal(score, expected)
+    with pytest.raises(tenon.error.InvalidError, match='nothing for data layer "pixel"'):
+        tenon.infer(model.score, parameters, {"pixels": pixels})
+
+
+def test_tests_during_a_training_and_early_stop():
+    events = []
+    trained(ARRAYS, 30, test=ARRAYS, early_stop={"metric": "cost", "min_delta": 1.0}, event_handler=events.append)
+    tests = [event for event in events if isinstance(event, tenon.event.Test)]
+    assert 1 <= len(tests) < 30 and "accuracy" in tests[0].metrics
+
+
+def test_a_training_resumes_from_its_checkpoints(tmp_path):
+    whole = trained(ARRAYS, 4)[1]
+    trained(ARRAYS, 2, checkpoint=str(tmp_path))
+    resumed = trained(ARRAYS, 4, checkpoint=str(tmp_path))[1]
+    for name in whole:
+        np.testing.assert_array_equal(whole[name], resumed[name])
+
+
+def test_ctrl_c_ends_a_training():
+    import signal
+
+    def handler(event):
+        if isinstance(event, tenon.event.EndIteration):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(ARRAYS, 100, event_handler=handler)
+
+
+def test_two_trainings_on_two_threads():
+    import threading
+
+    results = {}
+
+    def run(number):
+        results[number] = trained(ARRAYS)[1]
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for name in results[0]:
+        np.testing.assert_array_equal(results[0][name], results[1][name])
