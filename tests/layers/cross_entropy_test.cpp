@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,7 +73,7 @@ struct Positions {
   bool weighted = false;
   std::vector<double> class_weights = {};
   double smoothing = 0;
-  int64_t ignored = -1;  // a class; -1: none
+  int64_t ignored = -1;  // a class, or a label that does not occur; -1: none
   bool by_weights = false;
 };
 
@@ -82,7 +83,7 @@ LayerCase of_positions(const Positions& p) {
   layer.type = "cross_entropy";
   layer.attributes = {{"from_logits", true}, {"label_smoothing", p.smoothing}};
   if (!p.class_weights.empty()) layer.attributes.push_back({"class_weights", p.class_weights});
-  if (p.ignored >= 0) layer.attributes.push_back({"ignore_index", p.ignored});
+  if (p.ignored != -1) layer.attributes.push_back({"ignore_index", p.ignored});
   if (p.by_weights) layer.attributes.push_back({"average", "weights"});
   std::vector<int64_t> shape = p.shape;
   shape.push_back(4);
@@ -132,6 +133,10 @@ TEST(CrossEntropy, WithWeights) {
   EXPECT_GT(check_layer(of_positions({.shape = {3}, .weighted = true, .class_weights = {1, 0.5, 2, 3}})), 0);
   EXPECT_GT(check_layer(on_rows(of_positions({.class_weights = {1, 0.5, 2, 0.25}}))), 0);
 }
+TEST(CrossEntropy, ChecksLabelsBesideNegativeOnes) {
+  EXPECT_GT(check_layer(of_positions({.shape = {3}, .weighted = true, .ignored = -100})), 0);
+  EXPECT_GT(check_layer(on_rows(of_positions({.ignored = -100}))), 0);
+}
 TEST(CrossEntropy, SmoothsAndIgnoresLabels) {
   EXPECT_GT(check_layer(of_positions({.smoothing = 0.1})), 0);
   EXPECT_GT(check_layer(of_positions({.class_weights = {1, 0.5, 2, 0.25}, .smoothing = 0.3})), 0);
@@ -148,7 +153,7 @@ TEST(CrossEntropy, DividesByTheWeights) {
   EXPECT_GT(check_layer(layer), 0);
 }
 
-// Negative labels are ignored, or make the cost not a number; a minibatch of ignored ones costs nothing.
+// Negative labels are ignored, or end the step; a minibatch of ignored ones costs nothing.
 TEST(CrossEntropy, IgnoresNegativeLabels) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions x, label;
@@ -173,8 +178,11 @@ TEST(CrossEntropy, IgnoresNegativeLabels) {
   EXPECT_FLOAT_EQ(costs({1, -100}, "weights")[0], 2 * log3);
   EXPECT_EQ(costs({-100, -100}, "weights"), (std::vector<float>{0, 0}));
   EXPECT_EQ(costs({-100, -100}, "samples"), (std::vector<float>{0, 0}));
-  EXPECT_TRUE(std::isnan(costs({-1, 0}, "samples")[0]));
-  EXPECT_TRUE(std::isnan(costs({3, 0}, "samples")[0]));
+  for (const char* const average : {"samples", "weights"})
+    for (const int64_t wrong : {int64_t{-1}, int64_t{3}, int64_t{-101}, int64_t{1} << 30}) {
+      const std::string expected = "id " + std::to_string(wrong) + " at position 1 is outside the table of 3 rows";
+      EXPECT_THAT([&] { costs({-100, wrong}, average); }, testing::ThrowsMessage<Error>(testing::HasSubstr(expected)));
+    }
 }
 
 TEST(CrossEntropy, OfProbabilities) { EXPECT_GT(check_layer(cross_entropy(false, 10)), 0); }

@@ -35,8 +35,7 @@ struct CrossEntropy {
     d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a softmax"));
     d.attribute(tn::floats_attribute("class_weights").doc("a weight for each class; without it all are 1"));
     d.attribute(tn::int_attribute("ignore_index")
-                    .doc("a label that does not count; if it is below 0, other labels outside of the classes make the "
-                         "cost not a number"));
+                    .doc("a label that does not count, such as -100; at most the number of classes"));
     d.attribute(tn::float_attribute("label_smoothing")
                     .at_least(0)
                     .at_most(1)
@@ -94,7 +93,7 @@ struct CrossEntropy {
     return attributes.has("label_smoothing") ? attributes.number("label_smoothing") : 0;
   }
 
-  // Labels are checked when they are fed, unless an ignored one is negative: a limit begins at 0.
+  // Labels are checked when they are fed, unless an ignored one is negative, since a limit begins at 0: checked_labels.
   static void plan_limit(tn::Planner& planner, int64_t classes) {
     const bool ignores = planner.attributes().has("ignore_index");
     const int64_t ignored = ignores ? planner.attributes().integer("ignore_index") : 0;
@@ -138,8 +137,10 @@ struct CrossEntropy {
     Float result = -sum_per_row(share * value);
     if (attributes.has("ignore_index")) {
       const int64_t ignored = attributes.integer("ignore_index");
-      if (ignored < 0)  // log(-1) is not a number
-        result = result + log(select(*label >= 0 && *label < shape.back().offset, 1.0, -1.0));
+      if (ignored < 0) {
+        result = result * cost.per_row();
+        operands.push_back(checked_labels(body, labels, ignored, shape));
+      }
       result = select(*label == ignored, 0.0, result);
       counted = select(*label == ignored, 0.0, counted);
     }
@@ -151,6 +152,18 @@ struct CrossEntropy {
     if (by_weights(attributes)) cost.output(counted);
     const std::vector<tn::Tensor> rows = body.pointwise(cost, operands, leading);
     return of_samples(body, rows, shape);
+  }
+
+  // labels [samples, ...] -> ones [samples, ...]. The gather ends the step with an error that names the first label
+  // which is neither a class nor ignored.
+  static tn::Tensor checked_labels(tn::Builder& body, const tn::Tensor& labels, int64_t ignored,
+                                   const tn::Spec& shape) {
+    tn::Program program;
+    const tn::Int label = program.per_row<tn::Int>();
+    program.output(select(label == ignored, tn::Int(0), label));
+    const tn::Tensor ids = body.pointwise(program, {labels}, shape.rank() - 1).front();
+    const std::vector<double> ones(static_cast<size_t>(shape.back().offset), 1.0);
+    return body.gather(body.constant(tn::Spec({shape.back()}), ones), ids);
   }
 
   // The distribution that smoothing makes of a label: `low` for each class, and the rest for the label.
