@@ -5,10 +5,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <random>
 #include <tenon/tenon.hpp>
 
+#include "tests/layers/metered.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
@@ -17,62 +17,6 @@ namespace tenon_tests {
 using namespace tenon;
 
 namespace {
-
-using Values = std::map<std::string, double>;
-
-struct Batch {
-  std::vector<float> scores;
-  std::vector<int64_t> labels;
-};
-
-// A metric over scores of `columns` numbers for each sample (0: shape [samples]) and labels, if it takes them.
-class Metered {
- public:
-  Metered(const std::string& type, const Attributes& attributes, int64_t columns, bool labelled = true, int threads = 2)
-      : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}), columns_(columns), labelled_(labelled) {
-    DataOptions score, label;
-    score.name = "score", score.dtype = TN_F32;
-    if (columns > 0) score.shape = {columns};
-    label.name = "label", label.dtype = TN_I64;
-    Layers inputs{host_.data(score)};
-    if (labelled) inputs.push_back(host_.data(label));
-    metric_ = host_.layer(type, inputs, attributes, "metric");
-    MachineOptions options;
-    options.max_samples = 1000;
-    options.training = false;
-    machine_ = host_.machine(host_.parameters({metric_}, 1), {metric_}, options);
-  }
-
-  Values operator()(const Batch& batch) const {
-    const int64_t width = std::max<int64_t>(columns_, 1);
-    const int64_t samples = static_cast<int64_t>(batch.scores.size()) / width;
-    std::vector<int64_t> shape{samples};
-    if (columns_ > 0) shape.push_back(columns_);
-    std::vector<Feed> feeds{{"score", {TN_F32, shape, batch.scores.data()}}};
-    if (labelled_) feeds.push_back({"label", {TN_I64, {samples}, batch.labels.data()}});
-    machine_.forward(feeds);
-    Values values;
-    for (const Metric& metric : machine_.metrics()) values[metric.name] = metric.value;
-    return values;
-  }
-
- private:
-  Host host_;
-  Layer metric_;
-  Machine machine_;
-  int64_t columns_;
-  bool labelled_;
-};
-
-Batch draw(uint64_t seed, size_t samples, size_t columns, int64_t labels) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> score(0, 1);
-  std::uniform_int_distribution<int64_t> label(0, labels - 1);
-  Batch batch;
-  for (size_t i = 0; i < samples * columns; ++i) batch.scores.push_back(score(random));
-  for (size_t i = 0; i < samples; ++i) batch.labels.push_back(label(random));
-  return batch;
-}
 
 TEST(AverageMetric, IsTheMeanOfAllElements) {
   EXPECT_NEAR(Metered("average", {}, 0, false)({{1, 2, 6}, {}}).at("average"), 3, 1e-7);
@@ -155,6 +99,40 @@ void expect_near(const Values& got, const Values& expected) {
   for (const auto& [name, value] : expected) EXPECT_NEAR(got.at(name), value, 1e-12) << name;
 }
 
+TEST(TopKAccuracyMetric, IsTheOtherShare) {
+  const Batch batch = draw(4, 333, 7, 7);
+  for (const int64_t top : {1, 2, 7})
+    EXPECT_NEAR(Metered("top_k_accuracy", {{"k", top}}, 7)(batch).at("top_k_accuracy"),
+                1 - Metered("classification_error", {{"top", top}}, 7)(batch).at("classification_error"), 1e-12);
+  EXPECT_EQ(Metered("top_k_accuracy", {{"k", 1}}, 4)({{NAN, 1, 0, 0}, {1}}).at("top_k_accuracy"), 0);
+  EXPECT_EQ(Metered("top_k_accuracy", {}, 7)({}).at("top_k_accuracy"), 0);
+}
+
+TEST(ConfusionMatrixMetric, CountsEachPair) {
+  const Batch batch = draw(6, 400, 4, 3);  // class 3 never occurs
+  std::map<std::string, double> expected;
+  std::vector<double> right(4), either(4);
+  for (size_t i = 0; i < 400; ++i) {
+    const float* scores = batch.scores.data() + 4 * i;
+    const auto called = static_cast<size_t>(std::max_element(scores, scores + 4) - scores);
+    const auto label = static_cast<size_t>(batch.labels[i]);
+    ++expected[std::to_string(label) + "_as_" + std::to_string(called)];
+    right[label] += label == called ? 1 : 0;
+    ++either[label], either[called] += label == called ? 0 : 1;
+  }
+  const Values counts = Metered("confusion_matrix", {{"classes", 4}}, 4)(batch);
+  ASSERT_EQ(counts.size(), 16U);
+  for (const auto& [name, value] : counts) EXPECT_EQ(value, expected[name]) << name;
+  double mean = 0;
+  for (size_t k = 0; k < 4; ++k) mean += right[k] / either[k] / 4;
+  EXPECT_NEAR(Metered("mean_iou", {}, 4)(batch).at("mean_iou"), mean, 1e-12);
+  EXPECT_EQ(Metered("mean_iou", {}, 4)({{1, 0, 0, 0, 0, 1, 0, 0}, {0, 0}}).at("mean_iou"), 0.25);  // of 0 and 1 alone
+  const Values odd = Metered("confusion_matrix", {{"classes", 2}}, 2)({{NAN, NAN, NAN, 1, 2, 2}, {1, 1, 1}});
+  EXPECT_EQ(odd, (Values{{"0_as_0", 0}, {"0_as_1", 0}, {"1_as_0", 2 + 1}, {"1_as_1", 0}}));
+  EXPECT_EQ(Metered("confusion_matrix", {{"classes", 2}}, 2)({}).at("1_as_1"), 0);
+  EXPECT_EQ(Metered("mean_iou", {}, 2)({}).at("mean_iou"), 0);
+}
+
 TEST(PrecisionRecallMetric, OfTwo) {
   for (const int64_t columns : {0, 1}) {
     const Metered metric("precision_recall", {{"threshold", 0.3}}, columns);
@@ -234,6 +212,9 @@ TEST(Metrics, MergeOverMinibatches) {
   for (const auto& [type, columns] : std::map<std::string, uint32_t>{{"auc", 0},
                                                                      {"average", 3},
                                                                      {"classification_error", 3},
+                                                                     {"correlation", 0},
+                                                                     {"mean_iou", 3},
+                                                                     {"r2", 0},
                                                                      {"macro_precision_recall", 3},
                                                                      {"precision_recall", 0}}) {
     std::mt19937_64 random(21);
@@ -289,6 +270,13 @@ TEST(Metrics, MistakesAreNamed) {
   };
   EXPECT_NE(message("classification_error", {x, label}, {{"top", 4}}, TN_INVALID).find("above the 3 classes"),
             std::string::npos);
+  EXPECT_NE(message("top_k_accuracy", {x, label}, {}, TN_INVALID).find("above the 3 classes"), std::string::npos);
+  EXPECT_NE(message("confusion_matrix", {x, label}, {{"classes", 4}}, TN_INVALID).find("differs from the 3 classes"),
+            std::string::npos);
+  EXPECT_NE(message("mean_average_precision", {x, x}, {{"bins", 1000}}, TN_UNSUPPORTED).find("above 2048"),
+            std::string::npos);
+  EXPECT_NE(message("mean_average_precision", {x, x}, {{"low", 1.0}}, TN_INVALID).find("high"), std::string::npos);
+  EXPECT_NE(message("r2", {x, score}, {}, TN_INVALID).find("[samples, 3]"), std::string::npos);
   EXPECT_NE(message("precision_recall", {x, label}, {}, TN_INVALID).find("[samples, 3]"), std::string::npos);
   EXPECT_NE(message("auc", {x, label}, {}, TN_INVALID).find("one score for each sample"), std::string::npos);
   EXPECT_NE(message("auc", {score, label}, {{"low", 1.0}}, TN_INVALID).find("high"), std::string::npos);

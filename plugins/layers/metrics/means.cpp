@@ -1,8 +1,8 @@
 // Metrics that are means: of numbers, of errors, and of the cost of a model of language.
 // SPDX-License-Identifier: Apache-2.0
-#include "means.h"
-
 #include <cmath>
+
+#include "metrics.h"
 
 namespace tenon::metrics {
 
@@ -10,7 +10,7 @@ namespace {
 
 using tn::Float;
 
-double mean(const double* state) { return state[1] > 0 ? state[0] / state[1] : 0; }
+double mean(const double* state) { return ratio(state[0], state[1]); }
 
 // Adds the sum of `each` over all elements, as a mean over those of a sample, and the number of samples to the state.
 void add(tn::Builder& body, tn::Program& program, const Float& each, const std::vector<tn::Tensor>& operands) {

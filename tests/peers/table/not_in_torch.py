@@ -7,7 +7,10 @@ SEQUENCES = "of sequences of different lengths, which PyTorch has no operator fo
 
 NOT_IN_TORCH = {
     "auc": METRIC,
+    "confusion_matrix": METRIC,
     "macro_precision_recall": METRIC,
+    "mean_average_precision": METRIC,
+    "mean_iou": METRIC,
     "ndcg": METRIC,
     "pnpair": METRIC,
     "precision_recall": METRIC,

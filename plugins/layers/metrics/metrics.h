@@ -1,0 +1,44 @@
+// The metrics of this plugin, and what they share: sums that the host adds up over minibatches, and the results
+// computed from them at the end. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/plugin.hpp>
+
+namespace tenon::metrics {
+
+// The number of rows for which `each` [rows] is true. Exact for minibatches below 2^24 rows.
+inline tn::Float count(const tn::Logical& each) { return sum_all(to_float(each)); }
+// The number of rows; `row` is any PER_ROW value that is not negative.
+inline tn::Float count_rows(const tn::Int& row) { return count(row >= 0); }
+
+// Makes output k of a program number k of the metric's state.
+inline void put_state(tn::Builder& body, const std::vector<tn::Tensor>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) body.state(static_cast<uint32_t>(i), outputs[i]);
+}
+
+inline double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+struct Quality {
+  double precision, recall, f1;
+};
+inline Quality quality(double right, double named, double real) {
+  const double precision = ratio(right, named);
+  const double recall = ratio(right, real);
+  return {precision, recall, ratio(2 * right, named + real)};
+}
+inline void add_quality(const Quality& q, tn::Results& results) {
+  results.add("precision", q.precision);
+  results.add("recall", q.recall);
+  results.add("f1", q.f1);
+}
+
+// average, mean_squared_error, mean_absolute_error, perplexity
+void add_means(tn::Plugin& plugin);
+// r2, correlation
+void add_agreement(tn::Plugin& plugin);
+// classification_error, top_k_accuracy, macro_precision_recall, mean_iou, confusion_matrix
+void add_classes(tn::Plugin& plugin);
+// precision_recall, auc, mean_average_precision
+void add_decisions(tn::Plugin& plugin);
+
+}  // namespace tenon::metrics
