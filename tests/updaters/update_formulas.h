@@ -162,6 +162,22 @@ inline Rule ftrl(double rate, double l1, double l2) {
   return each(rule, 0);
 }
 
+// Duchi & Singer 2009: the step, then the minimum of the penalties near it, for a step size.
+inline double proximal(double x, double gradient, double rate, double l1, double l2) {
+  const double u = x - rate * gradient;
+  return std::copysign(std::max(std::abs(u) - rate * l1, 0.0), u) / (1 + rate * l2);
+}
+inline Rule proximal_sgd(double rate, double l1, double l2) {
+  return each([=](double& x, double&, double&, double&, double g, double) { x = proximal(x, g, rate, l1, l2); }, 0);
+}
+inline Rule proximal_adagrad(double rate, double initial, double l1, double l2) {
+  const auto rule = [=](double& x, double& v, double&, double&, double g, double) {
+    v += g * g;
+    x = proximal(x, g, rate / (std::sqrt(initial + v) + 1e-10), l1, l2);
+  };
+  return each(rule, 0);
+}
+
 struct LambOptions {
   double rate = 0.01, decay = 0, least = 0, most = std::numeric_limits<double>::infinity(), epsilon = 1e-6;
 };
@@ -242,6 +258,10 @@ inline std::vector<UpdateCase> update_cases() {
       {"radam", "radam", decayed(0.02, {{"beta2", 0.9}}),
        [](double r, double d) { return radam(0.02 * r, 0.2 * d, 0.9); }},
       {"ftrl", "ftrl", rate(0.1, {{"l2_strength", 0.2}}), [](double r, double d) { return ftrl(0.1 * r, 0, 0.2 * d); }},
+      {"proximal_sgd", "proximal_sgd", rate(0.1, {{"l1_strength", 0.05}, {"l2_strength", 0.2}}),
+       [](double r, double d) { return proximal_sgd(0.1 * r, 0.05 * d, 0.2 * d); }},
+      {"proximal_adagrad", "proximal_adagrad", rate(0.05, {{"l1_strength", 0.05}, {"l2_strength", 0.2}}),
+       [](double r, double d) { return proximal_adagrad(0.05 * r, 0.1, 0.05 * d, 0.2 * d); }},
       {"lamb", "lamb", decayed(0.02), [](double r, double d) { return lamb({.rate = 0.02 * r, .decay = 0.2 * d}); },
        true},
   };

@@ -183,6 +183,33 @@ TEST(Ftrl, FollowsTheFormula) {
   expect_follows(ftrl(0.1, 0.3, 0.2), "ftrl", {{"learning_rate", 0.1}, {"l1_strength", 0.3}, {"l2_strength", 0.2}});
 }
 
+TEST(Proximal, FollowsTheFormula) {
+  expect_follows(proximal_sgd(0.1, 0, 0), "proximal_sgd", {{"learning_rate", 0.1}});
+  expect_follows(proximal_sgd(0.1, 0.3, 0.2), "proximal_sgd",
+                 {{"learning_rate", 0.1}, {"l1_strength", 0.3}, {"l2_strength", 0.2}});
+  expect_follows(proximal_adagrad(0.1, 0.1, 0, 0), "proximal_adagrad", {{"learning_rate", 0.1}});
+  expect_follows(proximal_adagrad(0.1, 0.5, 0.3, 0.2), "proximal_adagrad",
+                 {{"learning_rate", 0.1}, {"initial_sum", 0.5}, {"l1_strength", 0.3}, {"l2_strength", 0.2}});
+}
+
+// A step across 0 ends at exactly 0, whatever the sign.
+TEST(Proximal, SmallElementsBecomeZero) {
+  for (const char* type : {"proximal_sgd", "proximal_adagrad"}) {
+    const UpdateModel model(1);
+    const Updater updater = model.updater(type, {{"learning_rate", 0.1}, {"l1_strength", 1.0}});
+    std::vector<std::vector<float>> nothing;
+    for (size_t i = 0; i < UpdateModel::kShapes.size(); ++i) {
+      std::vector<float> small(model.get(i).size());
+      for (size_t k = 0; k < small.size(); ++k) small[k] = k % 2 == 0 ? 0.09F : -0.09F;
+      model.set(i, small);
+      nothing.emplace_back(small.size(), 0.0F);
+    }
+    model.step(updater, nothing);
+    for (size_t i = 0; i < nothing.size(); ++i)
+      for (const double value : model.get(i)) EXPECT_EQ(value, 0) << type;
+  }
+}
+
 TEST(Lamb, FollowsTheFormula) {
   expect_follows(lamb({}), "lamb", {{"learning_rate", 0.01}});
   expect_follows(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}});
@@ -239,8 +266,8 @@ TEST(Lamb, LeavesZero) {
 
 // An element whose gradients were all 0 does not change.
 TEST(Updaters, NoGradientIsNoStep) {
-  for (const char* type :
-       {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "lamb", "sgd", "lion", "nadam", "radam", "ftrl"}) {
+  for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "lamb", "sgd", "lion", "nadam", "radam",
+                           "ftrl", "proximal_sgd", "proximal_adagrad"}) {
     const UpdateModel model(1);
     const Updater updater = model.updater(type, {});
     std::vector<std::vector<float>> nothing;
@@ -277,6 +304,8 @@ TEST(Updaters, RangesAreChecked) {
     for (const char* beta : {"beta1", "beta2"}) refused(type, beta, 1);
   refused("radam", "beta2", 0.7);
   refused("ftrl", "l1_strength", -1);
+  refused("proximal_sgd", "l1_strength", -1);
+  refused("proximal_adagrad", "initial_sum", -1);
   refused("lamb", "beta1", 1);
   refused("lamb", "beta2", 1);
   refused("lamb", "most_norm", 0);

@@ -29,6 +29,8 @@ NOT_IN_TORCH = {
     "ftrl": OPTIMIZER,
     "lamb": OPTIMIZER,
     "lion": OPTIMIZER,
+    "proximal_adagrad": OPTIMIZER,
+    "proximal_sgd": OPTIMIZER,
     "rowwise_adagrad": OPTIMIZER,
     "context_projection": SEQUENCES,
     "sequence_expand": SEQUENCES,
