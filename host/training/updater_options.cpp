@@ -2,107 +2,24 @@
 #include "host/training/updater_options.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <numbers>
-
-#include "core/error.h"
 
 namespace tenon::host {
 
-namespace {
-
-constexpr const char* kSchedule = "schedule.";
-
-double take_number(Values& attributes, const std::string& name, double otherwise, double least) {
-  const auto found = attributes.find(name);
-  if (found == attributes.end()) return otherwise;
-  double number = NAN;
-  if (const auto* f = std::get_if<double>(&found->second)) number = *f;
-  if (const auto* i = std::get_if<int64_t>(&found->second)) number = static_cast<double>(*i);
-  if (!std::isfinite(number) || number < least)
-    fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": expected a number of at least ", least, ", got ",
-         shown(found->second));
-  attributes.erase(found);
-  return number;
-}
-
-Schedule take_schedule(Values& attributes) {
-  const std::map<std::string, Schedule::Kind> kinds = {{"constant", Schedule::Kind::kConstant},
-                                                       {"step", Schedule::Kind::kStep},
-                                                       {"exponential", Schedule::Kind::kExponential},
-                                                       {"polynomial", Schedule::Kind::kPolynomial},
-                                                       {"cosine", Schedule::Kind::kCosine}};
-  Schedule schedule;
-  const std::string name = std::string(kSchedule) + "type";
-  if (const auto found = attributes.find(name); found != attributes.end()) {
-    const auto* text = std::get_if<std::string>(&found->second);
-    const auto kind = text == nullptr ? kinds.end() : kinds.find(*text);
-    std::vector<std::string> known;
-    for (const auto& [each, value] : kinds) known.push_back(each);
-    if (kind == kinds.end())
-      fail(TN_INVALID, SubjectName{name}, "attribute \"", name, "\": unknown schedule ", shown(found->second),
-           suggestion(text == nullptr ? "" : *text, known));
-    schedule.kind = kind->second;
-    attributes.erase(found);
-  }
-  const auto take = [&](const char* key, double otherwise, double least) {
-    return take_number(attributes, kSchedule + std::string(key), otherwise, least);
-  };
-  schedule.steps = take("steps", 0, 1);
-  schedule.rate = take("rate", 0.1, 0);
-  schedule.power = take("power", 1, 0);
-  schedule.end = take("end", 0, 0);
-  schedule.warm_up = take("warm_up", 0, 0);
-  if (schedule.kind != Schedule::Kind::kConstant && schedule.steps == 0)
-    fail(TN_INVALID, SubjectName{"schedule.steps"},
-         "attribute \"schedule.steps\" is missing: this schedule needs a number of steps");
-  return schedule;
-}
-
-}  // namespace
-
-double Schedule::factor(uint64_t step) const {
-  const auto t = static_cast<double>(step);
-  if (t <= warm_up) return t / warm_up;
-  const double u = t - warm_up;
-  const double v = kind == Kind::kConstant ? 0 : std::min(u / steps, 1.0);
-  switch (kind) {
-    case Kind::kConstant:
-      return 1;
-    case Kind::kStep:
-      return std::pow(rate, std::floor(u / steps));
-    case Kind::kExponential:
-      return std::pow(rate, u / steps);
-    case Kind::kPolynomial:
-      return end + (1 - end) * std::pow(1 - v, power);
-    case Kind::kCosine:
-      return end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * v));
-  }
-  return 1;
-}
-
 UpdaterOptions UpdaterOptions::take(Values& attributes) {
   UpdaterOptions options;
-  options.schedule = take_schedule(attributes);
-  options.clip_norm = take_number(attributes, "clip_norm", 0, 0);
-  options.clip_value = take_number(attributes, "clip_value", 0, 0);
-  options.l1 = take_number(attributes, "l1", 0, 0);
-  options.l2 = take_number(attributes, "l2", 0, 0);
+  options.schedule = Schedule::take(attributes);
+  OptionReader reader(attributes);
+  options.clip_norm = reader.number("clip_norm", {}, 0);
+  options.clip_value = reader.number("clip_value", {}, 0);
+  options.l1 = reader.number("l1", {}, 0);
+  options.l2 = reader.number("l2", {}, 0);
   return options;
 }
 
 std::vector<std::string> UpdaterOptions::names() {
-  return {"clip_norm",
-          "clip_value",
-          "l1",
-          "l2",
-          "schedule.type",
-          "schedule.steps",
-          "schedule.rate",
-          "schedule.power",
-          "schedule.end",
-          "schedule.warm_up"};
+  std::vector<std::string> names = {"clip_norm", "clip_value", "l1", "l2"};
+  for (std::string& name : Schedule::names()) names.push_back(std::move(name));
+  return names;
 }
 
 Program with_options(const Program& program, const UpdaterOptions& options, size_t states,

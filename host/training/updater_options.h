@@ -10,25 +10,11 @@
 
 #include "core/attribute.h"
 #include "core/program.h"
+#include "host/training/schedule/schedule.h"
 
 namespace tenon::host {
 
 using namespace core;
-
-// The factor of the learning rate at each step. With w = warm_up, t the step from 1 on, u = max(t - w, 0) and
-// v = min(u / steps, 1), the factor is t / w for t <= w, and then
-//   constant     1
-//   step         rate ^ floor(u / steps)
-//   exponential  rate ^ (u / steps)
-//   polynomial   end + (1 - end) (1 - v) ^ power
-//   cosine       end + (1 - end) (1 + cos(pi v)) / 2     (Loshchilov and Hutter, "SGDR", 2017, equation 5)
-struct Schedule {
-  enum class Kind { kConstant, kStep, kExponential, kPolynomial, kCosine };
-  Kind kind = Kind::kConstant;
-  double steps = 0, rate = 0, power = 1, end = 0, warm_up = 0;
-
-  [[nodiscard]] double factor(uint64_t step) const;
-};
 
 // Applied to the gradient in this order: clip_norm (all gradients of an update are scaled so that their common
 // Euclidean norm is at most this), clip_value (each element to +-this), then l1 sign(parameter) + l2 parameter is

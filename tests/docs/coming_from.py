@@ -1,8 +1,10 @@
-# Types and attributes that docs/coming-from.md names exist. SPDX-License-Identifier: Apache-2.0
+# Types and attributes that docs/coming-from.md names exist, and its schedules are accepted.
+# SPDX-License-Identifier: Apache-2.0
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 SOURCE, BUILD = sys.argv[1:3]
 PAGE = os.path.join(SOURCE, "docs", "coming-from.md")
@@ -23,13 +25,59 @@ def attributes(kind):
     return {line.split()[0] for i in heads for line in lines[i + 1:] if re.match(r"  \S", line)}
 
 
+JOB = """
+[[layer]]
+name = "score"
+type = "fc"
+inputs = "x"
+size = 1
+[[layer]]
+name = "cost"
+type = "square_error"
+inputs = ["score", "y"]
+[reader.train]
+type = "csv"
+files = ["train.csv"]
+columns = ["x: f32", "y: f32"]
+batch = 1
+[updater]
+type = "sgd"
+learning_rate = 0.1
+"""
+
+
+def refusal(schedule):
+    """The message of `tenon plan` about a job with a schedule, "" if the job is accepted."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "train.csv"), "w", encoding="utf-8") as file:
+            file.write("x,y\n1,2\n")
+        job = os.path.join(folder, "job.toml")
+        with open(job, "w", encoding="utf-8") as file:
+            file.write(f"{JOB}schedule = {{ {schedule} }}\n")
+        answer = run("plan", job)
+        return "" if answer.returncode == 0 else answer.stderr.strip() or f"status {answer.returncode}"
+
+
+def schedule_faults():
+    with open(PAGE, encoding="utf-8") as page:
+        found = re.findall(r"^\|[^|]*\| `(type = [^`]*)` \|", page.read(), re.MULTILINE)
+    for schedule in found:
+        message = refusal(schedule)
+        if message:
+            yield f"{schedule}: {message}"
+    if len(found) < 12:
+        yield f"only {len(found)} schedules were found"
+    if "schedule.stepz" not in refusal('type = "step", stepz = 3'):
+        yield "a key that does not exist was accepted"
+
+
 def faults():
     known = {}
     rows = 0
     with open(PAGE, encoding="utf-8") as page:
         for number, line in enumerate(page, 1):
             cells = [cell.strip() for cell in line.split("|")]
-            if len(cells) < 5 or not cells[2].startswith("`"):
+            if len(cells) < 5 or not cells[2].startswith("`") or cells[2].startswith("`type = "):
                 continue
             rows += 1
             for text in re.findall(r"`([^`]*)`", cells[2]):
@@ -49,7 +97,7 @@ def faults():
 
 
 def main():
-    found = list(faults())
+    found = [*faults(), *schedule_faults()]
     for fault in found:
         print(f"docs/coming-from.md: {fault}")
     return 1 if found else 0

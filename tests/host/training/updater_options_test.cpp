@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "core/error.h"
 
@@ -14,41 +13,7 @@ using namespace tenon::host;
 
 namespace {
 
-double factor(const Values& attributes, uint64_t step) {
-  Values given = attributes;
-  const UpdaterOptions options = UpdaterOptions::take(given);
-  EXPECT_TRUE(given.empty());
-  return options.schedule.factor(step);
-}
-
-TEST(Schedules, FollowTheirFormulas) {
-  EXPECT_EQ(factor({}, 1), 1);
-  EXPECT_EQ(factor({}, 1000000), 1);
-  const Values step{{"schedule.type", "step"}, {"schedule.steps", int64_t{10}}, {"schedule.rate", 0.5}};
-  EXPECT_EQ(factor(step, 9), 1);
-  EXPECT_EQ(factor(step, 10), 0.5);
-  EXPECT_EQ(factor(step, 35), 0.125);
-  const Values exponential{{"schedule.type", "exponential"}, {"schedule.steps", int64_t{10}}, {"schedule.rate", 0.5}};
-  EXPECT_DOUBLE_EQ(factor(exponential, 5), std::sqrt(0.5));
-  const Values polynomial{{"schedule.type", "polynomial"},
-                          {"schedule.steps", int64_t{100}},
-                          {"schedule.power", 2.0},
-                          {"schedule.end", 0.1}};
-  EXPECT_DOUBLE_EQ(factor(polynomial, 50), 0.1 + 0.9 * 0.25);
-  EXPECT_DOUBLE_EQ(factor(polynomial, 500), 0.1);
-  const Values cosine{{"schedule.type", "cosine"}, {"schedule.steps", int64_t{100}}};
-  EXPECT_DOUBLE_EQ(factor(cosine, 25), 0.5 * (1 + std::cos(std::numbers::pi / 4)));
-  EXPECT_NEAR(factor(cosine, 100), 0, 1e-15);
-}
-
-TEST(Schedules, WarmUpComesFirst) {
-  const Values given{{"schedule.type", "cosine"}, {"schedule.steps", int64_t{100}}, {"schedule.warm_up", int64_t{4}}};
-  EXPECT_DOUBLE_EQ(factor(given, 1), 0.25);
-  EXPECT_DOUBLE_EQ(factor(given, 4), 1);
-  EXPECT_DOUBLE_EQ(factor(given, 54), 0.5);
-}
-
-TEST(Schedules, MistakesAreNamed) {
+TEST(Options, MistakesAreNamed) {
   const auto message = [](Values given) {
     try {
       (void)UpdaterOptions::take(given);
@@ -57,11 +22,10 @@ TEST(Schedules, MistakesAreNamed) {
     }
     return std::string();
   };
-  EXPECT_NE(message({{"schedule.type", "cosin"}}).find("did you mean \"cosine\"?"), std::string::npos);
   EXPECT_NE(message({{"schedule.type", "step"}}).find("schedule.steps"), std::string::npos);
   EXPECT_NE(message({{"clip_norm", -1.0}}).find("clip_norm"), std::string::npos);
   EXPECT_NE(message({{"l1", "much"}}).find("\"l1\""), std::string::npos);
-  for (const char* name : {"clip_norm", "clip_value", "l1", "l2", "schedule.rate"}) {
+  for (const char* name : {"clip_norm", "clip_value", "l1", "l2"}) {
     const std::string expected = text("attribute \"", name, "\": expected a number of at least 0, got ");
     EXPECT_EQ(message({{name, std::nan("")}}), expected + "nan");
     EXPECT_EQ(message({{name, INFINITY}}), expected + "inf");
