@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,10 +86,11 @@ class Sparse:
 class Constant:
     """One value for all samples of a minibatch; tenon.input.new makes it."""
 
-    __slots__ = ("value",)
+    __slots__ = ("samples", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, samples: int | None = None) -> None:
         self.value = value
+        self.samples = samples
 
 
 def from_core(value: Any) -> Any:
@@ -163,13 +164,40 @@ def _narrowed(array: NDArray[Any], wanted: np.dtype[Any], type: DataType, name: 
 def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
     """Returns what the library is fed for a data layer. samples: of the minibatch, for constants."""
     if isinstance(value, Constant):
-        value = np.broadcast_to(np.asarray(value.value, dtype=type.dtype), (samples, *type.shape))
-        return _core.dense(np.ascontiguousarray(value))
+        return _core.dense(_constant(value, type, name, samples))
     if type.storage == _core.DENSE:
         return _core.dense(_dense(value, type, name))
     if type.storage == _core.SPARSE:
         return _sparse(value, type, name)
     return _ragged(value, type, name)
+
+
+def feeds(values: Mapping[str, Any], types: Mapping[str, DataType]) -> tuple[list[tuple[str, Any]], int]:
+    """Returns what the library is fed for a minibatch, and its number of samples."""
+    constants = {name: value for name, value in values.items() if isinstance(value, Constant)}
+    made = {name: to_core(value, types[name], name) for name, value in values.items() if name not in constants}
+    stated = [each.samples for each in constants.values() if each.samples is not None]
+    samples: int = max((each.samples for each in made.values()), default=max(stated, default=1))
+    for name, value in constants.items():
+        made[name] = to_core(value, types[name], name, samples if value.samples is None else value.samples)
+    return list(made.items()), samples
+
+
+def _constant(constant: Constant, type: DataType, name: str, samples: int) -> NDArray[Any]:
+    """Returns [samples, shape...], every sample of which is the constant."""
+    given = np.asarray(constant.value)
+    if type.storage != _core.DENSE or given.dtype.kind not in "iufb":
+        raise error.InvalidError(
+            f'the feed of data layer "{name}" is the constant {constant.value!r}; expected {type}', "data", name
+        )
+    wanted = np.dtype(type.dtype)
+    value = _narrowed(given, wanted, type, name) if wanted.kind in "iu" else given.astype(wanted)
+    try:
+        return np.ascontiguousarray(np.broadcast_to(value, (samples, *type.shape)))
+    except ValueError:
+        raise error.InvalidError(
+            f'the feed of data layer "{name}" is a constant of shape {list(given.shape)}; expected {type}', "data", name
+        ) from None
 
 
 def _sparse(value: Any, type: DataType, name: str) -> Any:

@@ -16,7 +16,7 @@ from tenon import _host, error
 BOOL, INT, FLOAT, STRING, INTS, FLOATS, STRINGS = range(1, 8)
 _TYPES = {BOOL: "bool", INT: "int", FLOAT: "float", STRING: "str", INTS: "list[int]", FLOATS: "list[float]",
           STRINGS: "list[str]"}  # fmt: skip
-_OPTIONAL, _VARIADIC = 1, 2
+OPTIONAL, _VARIADIC = 1, 2
 _made: dict[tuple[int, str, str], Callable[..., Any]] = {}
 
 
@@ -93,7 +93,7 @@ def signature(kind: str, described: Mapping[str, Any]) -> inspect.Signature:
             form, default = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.empty
         else:
             form = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            default = None if port["flags"] & _OPTIONAL else inspect.Parameter.empty
+            default = None if port["flags"] & OPTIONAL else inspect.Parameter.empty
         parameters.append(inspect.Parameter(python_name(port["name"]), form, default=default, annotation="LayerLike"))
     own = [_parameter(each) for each in described["attributes"]]
     taken = {each.name for each in parameters + own}
@@ -128,7 +128,7 @@ def documentation(kind: str, described: Mapping[str, Any]) -> str:
         if ports:
             lines += ["", title + ":"]
             for port in ports:
-                flags = ["optional"] if port["flags"] & _OPTIONAL else []
+                flags = ["optional"] if port["flags"] & OPTIONAL else []
                 flags += ["one or more"] if port["flags"] & _VARIADIC else []
                 lines.append(entry(port["name"], ", ".join(flags), port["doc"]))
     if described["attributes"]:
@@ -155,7 +155,7 @@ def _inputs(described: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[st
         if port["flags"] & _VARIADIC:
             more = kwargs.pop(name, [])
             given += more if isinstance(more, (list, tuple)) else [more]
-            if not given and not port["flags"] & _OPTIONAL:
+            if not given and not port["flags"] & OPTIONAL:
                 raise TypeError(f'tenon.layer.{type}() needs at least one input "{name}"')
             found += given
             given = []
@@ -165,7 +165,7 @@ def _inputs(described: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[st
             found.append(given.pop(0))
         elif kwargs.get(name) is not None:
             found.append(kwargs.pop(name))
-        elif port["flags"] & _OPTIONAL:
+        elif port["flags"] & OPTIONAL:
             kwargs.pop(name, None)
             found.append(None)
         else:

@@ -120,7 +120,9 @@ class Layer:
 
     def output(self, number: int) -> Layer:
         """Returns output `number`, from 0, of a layer with several outputs."""
-        return Layer._wrap(self._made().output(number))
+        made = Layer._wrap(self._made().output(number))
+        made._inputs, made._attributes, made._model = self._inputs, self._attributes, self._model
+        return made
 
     def __iter__(self) -> Iterator[Layer]:
         count = self._made().info()[5]

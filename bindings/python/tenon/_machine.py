@@ -13,7 +13,20 @@ class Machine:
     """Outputs, gradients, cost and metrics of the last minibatch of a machine."""
 
     def __init__(self, core: Any) -> None:
-        self.core = core
+        self._core = core
+
+    @property
+    def core(self) -> Any:
+        """The handle of the last forward."""
+        return self._core
+
+    @property
+    def backward_core(self) -> Any:
+        """The handle of the last backward, which updaters take the gradients of."""
+        return self._core
+
+    def updated(self) -> None:
+        """Told by updaters: the gradients were used."""
 
     def output(self, layer: Layer) -> Any:
         """Returns a copy of the output of a layer: an array, Ragged or Sparse."""
@@ -21,22 +34,25 @@ class Machine:
 
     def gradient(self, parameter: str) -> Any:
         """Returns a copy of the gradient of a parameter, dense."""
-        return self.core.gradient(parameter)
+        return self.backward_core.gradient(parameter)
 
     def sparse_gradient(self, parameter: str) -> Any:
         """Returns the numbers of the rows of a row-sparse gradient, and their gradients."""
-        return self.core.sparse_gradient(parameter)
+        return self.backward_core.sparse_gradient(parameter)
 
     @property
     def cost(self) -> float:
         """The mean cost over the samples of the minibatch."""
-        return self.core.cost()
+        cost: float = self.core.cost()
+        return cost
 
     @property
     def metrics(self) -> dict[str, float]:
         """The metrics over the minibatch."""
-        return self.core.metrics()
+        metrics: dict[str, float] = self.core.metrics()
+        return metrics
 
     def plan(self) -> dict[str, Any]:
         """Returns the calls of kernels that the machine makes, with layers and bytes."""
-        return json.loads(self.core.plan())
+        plan: dict[str, Any] = json.loads(self.core.plan())
+        return plan

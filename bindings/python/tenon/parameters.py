@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         self.core = core
         self._outputs = list(outputs)
         self._entries = {each["name"]: each for each in core.entries()}
+        self._joined: list[ParameterSet] = []  # sets that have the same memory
+        self.updater_states: WeakKeyDictionary[Any, dict[str, dict[str, Any]]] = WeakKeyDictionary()  # of Python's
 
     @property
     def outputs(self) -> list[Layer]:
@@ -56,6 +59,12 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -99,6 +108,14 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         """Returns the names of the integers of data layers in training, such as words or classes."""
         return {slot: texts for slot, texts, _ in self.core.names()}
 
+    def take_the_place_of(self, sets: Iterable[ParameterSet]) -> None:
+        """Gives the sets the memory and parameters of this one, and those that were given theirs before."""
+        self._joined = [peer for each in sets for peer in (each, *each._joined)]
+        for each in self._joined:
+            own = each._outputs
+            each.__dict__.update(self.__dict__)
+            each._outputs = own + [output for output in self._outputs if all(output is not known for known in own)]
+
     def __getstate__(self) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.safetensors")
@@ -111,8 +128,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
             path = os.path.join(folder, "model.safetensors")
             with open(path, "wb") as file:
                 file.write(state["model"])
-            other = load(path)
-        self.__dict__.update(other.__dict__)
+            self.__dict__.update(load(path).__dict__)
 
     def __repr__(self) -> str:
         values = sum(int(np.prod(each["shape"])) for each in self._entries.values())
@@ -145,4 +161,7 @@ def create(
 def load(path: str | os.PathLike[str]) -> ParameterSet:
     """Reads a model file. The set's `outputs` are the layers of the model."""
     outputs, core = _host.host().core.load(os.fspath(path))
-    return ParameterSet(core, [Layer._wrap(each) for each in outputs])
+    loaded = ParameterSet(core, [Layer._wrap(each) for each in outputs])
+    for output in loaded.outputs:
+        output._model = loaded
+    return loaded

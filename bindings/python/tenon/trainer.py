@@ -100,7 +100,7 @@ def _handler(handler: Handler | Iterable[Handler] | None) -> Callable[[Any], Non
 class SGD:
     """Trains by stochastic gradient descent with an updater, in minibatches.
 
-    updater: an updater, or the name of one; extra: groups of parameters with another updater, {prefix: updater}.
+    updater: an updater, or the name of one; groups: of parameters with another updater, {name or prefix: updater}.
     """
 
     def __init__(self, updater: Any = None, batch_size: int = BATCH, groups: Mapping[str, Any] | None = None) -> None:
@@ -145,9 +145,31 @@ class SGD:
             self.updater is not None or updater is not None
         ) else _updaters.make("adam", {})
         if not hasattr(self.updater, "core"):
+            refused = {"checkpoint": checkpoint, "early_stop": early_stop, "average": average, "groups": self.groups}
+            for name, value in refused.items():
+                if value:
+                    raise error.UnsupportedError(
+                        f"{name} is offered with updaters of plugins alone, such as tenon.updater.Adam(); the updater "
+                        f"is the Python class {type(self.updater).__name__}",
+                        "train",
+                        name,
+                    )
             from tenon import _loop
 
-            _loop.train(self, chosen, parameters, reader, event_handler, passes, feeding)
+            stream = _loop.Stream(*_open(reader, chosen, feeding, self.batch_size))
+            _loop.train(
+                self.updater,
+                chosen,
+                parameters,
+                stream,
+                _handler(event_handler),
+                passes=passes,
+                pass_batches=pass_batches,
+                immutable=_names(immutable_parameters, parameters),
+                test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding),
+                seed=seed,
+                device=device,
+            )
             return
         opened, pairs = _open(reader, chosen, feeding, self.batch_size)
         options: dict[str, Any] = {
@@ -195,6 +217,7 @@ class SGD:
 
 
 _updaters = updater
+Updater = updater.Base
 
 
 def _set(parameters: Any) -> Any:

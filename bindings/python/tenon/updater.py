@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from tenon import _core, _functions, _host, error
 from tenon._layer import Layer
+
+if TYPE_CHECKING:
+    from tenon.parameters import ParameterSet
 
 
 class Updater:
@@ -24,13 +29,14 @@ class Updater:
     def update(self, machine: Any, output: Layer | None = None) -> None:
         """Updates the parameters of a gradient machine by its gradients; with `output` only those it depends on."""
         if output is None:
-            self.core.update(machine.core)
+            self.core.update(machine.backward_core)
         else:
-            self.core.update_model(machine.core, output._made())
+            self.core.update_model(machine.backward_core, output._made())
+        machine.updated()
 
     def update_parameters(self, machine: Any, names: Iterable[str]) -> None:
         """Updates these parameters alone; update(machine) ends the step with all others."""
-        self.core.update_parameters(machine.core, list(names))
+        self.core.update_parameters(machine.backward_core, list(names))
 
     def set_learning_rate(self, rate: float) -> None:
         """Changes the learning rate from the next update on."""
@@ -47,6 +53,72 @@ class Updater:
     def __repr__(self) -> str:
         words = ", ".join(f"{name}={value!r}" for name, value in self.attributes.items())
         return f"tenon.updater.{self.type}({words})"
+
+
+class Base:
+    """The base of updaters written in Python: derive from it, and define update_parameter.
+
+        class Momentum(tenon.updater.Base):
+            def update_parameter(self, name, parameter, gradient, state):
+                velocity = state.setdefault("velocity", np.zeros_like(parameter))
+                velocity *= 0.9
+                velocity += gradient
+                parameter -= self.learning_rate * velocity
+
+        tenon.train(cost, parameters, reader, updater=Momentum(learning_rate=0.1))
+    """
+
+    learning_rate = 0.01
+
+    def __init__(self, learning_rate: float = 0.01) -> None:
+        self.learning_rate = learning_rate
+
+    def update_parameter(
+        self, name: str, parameter: NDArray[Any], gradient: NDArray[Any], state: dict[str, Any]
+    ) -> None:
+        """Changes the array `parameter` in place by its gradient, an array of its shape.
+
+        state: of this parameter, {} before its first update, kept for each set of parameters.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define update_parameter")
+
+    def update(self, machine: Any, output: Layer | None = None) -> None:
+        """Updates the parameters of a gradient machine by its gradients; with `output` only those it depends on.
+
+        Does nothing without a backward since the last update. If update_parameter raises, all parameters keep their
+        values.
+        """
+        if not machine.has_gradients:
+            return
+        chosen = None if output is None else set(_model_names(output))
+        names = [name for name in machine.trained() if chosen is None or name in chosen]
+        states = self.state(machine.parameters)
+        changed = {}
+        for name in names:
+            changed[name] = machine.parameters[name].copy()
+            self.update_parameter(name, changed[name], machine.gradient(name), states.setdefault(name, {}))
+        for name, values in changed.items():
+            machine.parameters[name] = values
+        machine.backward_core.commit()
+        machine.updated()
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Changes the learning rate from the next update on."""
+        self.learning_rate = rate
+
+    def state(self, parameters: ParameterSet) -> dict[str, dict[str, Any]]:
+        """Returns the states kept for a set, by parameter. They may be changed, or filled from a file."""
+        states: dict[str, dict[str, Any]] = parameters.updater_states.setdefault(self, {})
+        return states
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(learning_rate={self.learning_rate!r})"
+
+
+def _model_names(output: Layer) -> list[str]:
+    from tenon import _model
+
+    return _model.parameter_names([output])
 
 
 def new_simple(learning_rate: float = 0.01) -> Updater:
@@ -84,4 +156,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     types = _host.host().names("updater")
-    return sorted({"Updater", "new_simple", *types, *["".join(p.title() for p in t.split("_")) for t in types]})
+    return sorted({"Base", "Updater", "new_simple", *types, *["".join(p.title() for p in t.split("_")) for t in types]})

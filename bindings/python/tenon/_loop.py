@@ -1,0 +1,178 @@
+"""The training loop of updaters written in Python; those of plugins train inside the library.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenon import _arrays, _core, error
+from tenon._layer import Layer
+from tenon.gradient_machine import GradientMachine
+from tenon.parameters import ParameterSet
+
+_PASSES, _HANDLER = 1, 2  # the reasons of EndTraining
+
+
+@dataclass
+class Stream:
+    """An opened reader of minibatches, with {slot: data layer} where the names differ."""
+
+    core: Any
+    feeding: list[tuple[str, str]]
+
+    def samples(self) -> int:
+        """Returns the most samples of a minibatch."""
+        return int(json.loads(self.core.describe())["batch"])
+
+    def next(self) -> dict[str, Any] | None:
+        """Returns a minibatch by data layer; None at the end of a pass."""
+        values = self.core.next()
+        if values is None:
+            return None
+        renamed = dict(self.feeding)
+        names = [renamed.get(slot["name"], slot["name"]) for slot in self.core.slots()]
+        return dict(zip(names, map(_arrays.from_core, values)))
+
+
+@dataclass
+class _State:
+    """Where a training is: what its events tell."""
+
+    pass_id: int = 0
+    batch_id: int = 0
+    samples: int = 0
+    cost: float = 0.0
+    metrics: dict[str, float] = field(default_factory=dict)
+    began: float = field(default_factory=time.perf_counter)
+    seconds: float | None = None  # of a test
+    reason: int = 0
+
+
+class _Live:
+    """What tenon.event.of takes: an event while its handlers run."""
+
+    def __init__(self, kind: int, state: _State, updater: Any, machine: GradientMachine) -> None:
+        self._kind, self._state, self._updater, self._machine = kind, state, updater, machine
+        self._over = self.stopped = False
+
+    def kind(self) -> int:
+        return self._kind
+
+    def read(self) -> tuple[Any, ...]:
+        state, rate = self._state, float(getattr(self._updater, "learning_rate", 0.0))
+        seconds = time.perf_counter() - state.began if state.seconds is None else state.seconds
+        return (self._kind, state.pass_id, state.batch_id, state.samples, state.cost, state.metrics, seconds, rate,
+                rate, "", state.reason)  # fmt: skip
+
+    def machine(self) -> Any:
+        self._check()
+        return self._machine.core
+
+    def stop(self) -> None:
+        self._check()
+        self.stopped = True
+
+    def set_learning_rate(self, rate: float) -> None:
+        self._check()
+        self._updater.set_learning_rate(rate)
+
+    def end(self) -> None:
+        self._over = True
+
+    def _check(self) -> None:
+        if self._over:
+            raise error.MisuseError("the event is over; its machine, stop() and learning rate belong to its handler")
+
+
+class _Stopped(Exception):
+    """A handler called stop()."""
+
+
+def train(
+    updater: Any,
+    outputs: Sequence[Layer],
+    parameters: ParameterSet,
+    stream: Stream,
+    handle: Callable[[Any], None] | None,
+    *,
+    passes: int,
+    pass_batches: int,
+    immutable: Sequence[str],
+    test: Callable[[], Any] | None,
+    seed: int,
+    device: str,
+) -> None:
+    """Trains like the library: the same events in the same order, with the same numbers.
+
+    updater: has update(machine). handle: is given the live event of each event. test: measures after each pass.
+    """
+    options = {"training": True, "max_samples": stream.samples(), "seed": seed, "device": device,
+               "immutable": list(immutable)}  # fmt: skip
+    machine = GradientMachine(outputs, parameters, None, options)
+    total = _core.Metrics(machine.prepare())  # cost and metrics of the pass
+
+    def emit(kind: int, state: _State) -> None:
+        if handle is None:
+            return
+        live = _Live(kind, state, updater, machine)
+        try:
+            handle(live)
+        finally:
+            live.end()
+        if live.stopped:
+            raise _Stopped
+
+    def minibatches() -> Iterator[dict[str, Any]]:
+        """The minibatches of a pass of the training."""
+        count, empty = 0, False
+        while not pass_batches or count < pass_batches:
+            values = stream.next()
+            if values is not None:
+                count, empty = count + 1, False
+                yield values
+            elif not pass_batches or empty:
+                return
+            else:
+                empty = True
+
+    def whole_pass(pass_id: int, batch_id: int, began: float) -> _State:
+        cost, samples, metrics = total.read()
+        return _State(pass_id, batch_id, samples, cost, metrics, began)
+
+    state = _State()
+    try:
+        emit(_core.BEGIN_TRAINING, state)
+        for pass_id in range(passes):
+            state = _State(pass_id)
+            machine.reset_carried()
+            total.flush()
+            emit(_core.BEGIN_PASS, state)
+            for batch_id, values in enumerate(minibatches()):
+                emit(_core.BEGIN_ITERATION, _State(pass_id, batch_id, began=state.began))
+                machine.feed(values)
+                updater.update(machine)
+                total.append(machine.core)
+                state = whole_pass(pass_id, batch_id + 1, state.began)
+                emit(_core.END_ITERATION, _State(pass_id, batch_id, machine.samples, machine.cost, machine.metrics,
+                                                 state.began))  # fmt: skip
+            state = whole_pass(pass_id, state.batch_id, state.began)
+            emit(_core.END_PASS, state)
+            if test is not None:
+                result = test()
+                emit(_core.TEST, _State(pass_id, state.batch_id, result.samples, result.cost, result.metrics,
+                                        seconds=result.seconds))  # fmt: skip
+        state.reason = _PASSES
+    except _Stopped:
+        state.reason = _HANDLER
+    ended = whole_pass(state.pass_id, state.batch_id, state.began)
+    ended.reason = state.reason
+    try:
+        emit(_core.END_TRAINING, ended)
+    except _Stopped:
+        pass

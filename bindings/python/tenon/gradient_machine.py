@@ -1,0 +1,397 @@
+"""Gradient machines, for training loops of the user's own: forward, backward, and an updater's update.
+
+    gm = tenon.gradient_machine.new(output)
+    updater = tenon.updater.new_simple()
+    for minibatch, pass_end in reader.read():
+        gm.feed(minibatch)
+        updater.update(gm)
+
+The output layer stands for its model: all layers that it depends on, and their parameters. Machines of layers that
+depend on one another share parameters; machines of other layers do so where one set is given to both, or after compose.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tenon import _arrays, _core, _host, _model, error
+from tenon import _layer as layers
+from tenon._layer import Data, Layer, LayerLike
+from tenon._machine import Machine
+from tenon.data_type import DataType, integer_value
+from tenon.parameters import ParameterSet
+
+__all__ = ["GradientMachine", "compose", "new"]
+
+
+class _Part:
+    """A machine of the library for fixed outputs, made again for larger minibatches and after the set was joined."""
+
+    def __init__(self, outputs: Sequence[Layer], parameters: ParameterSet, options: Mapping[str, Any]) -> None:
+        self.outputs = list(outputs)
+        self.types = layers.data_types(outputs)
+        self.has_cost = any(each.role == "cost" for each in outputs)
+        self._parameters = parameters
+        self._options = dict(options)
+        self._limit = int(self._options.pop("max_samples"))
+        self._set: Any = None
+        self._core: Any = None
+
+    def core(self, samples: int, has_gradients: bool) -> Any:
+        """Returns the handle, for minibatches of so many samples."""
+        if self._core is not None and self._set is self._parameters.core and samples <= self._limit:
+            return self._core
+        if self._core is not None and has_gradients:
+            what = f"a minibatch of {samples} samples" if samples > self._limit else "its parameters, which were joined"
+            raise error.MisuseError(
+                f"the machine has gradients that no update has used, and must be made again for {what}: call an "
+                f"updater's update before, or give max_samples={max(samples, self._limit)} to gradient_machine.new",
+                "gradient_machine",
+            )
+        if samples > self._limit:
+            self._limit = samples if self._core is None else max(samples, self._limit * 3 // 2)
+        options = dict(self._options)
+        options["given_gradients"] = options["training"] and not self.has_cost
+        cores = [each._made() for each in self.outputs]
+        self._set = self._parameters.core
+        self._core = _core.machine(_host.host().core, self._set, cores, max(1, self._limit), **options)
+        return self._core
+
+
+class GradientMachine(Machine):
+    """Computes outputs and gradients of a model, one minibatch after the other.
+
+    parameters: the set of its parameters; outputs: its output layers; label: the data layer of the default cost, or
+    None. Made by new and compose.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Layer],
+        parameters: ParameterSet,
+        label: str | None,
+        options: Mapping[str, Any],
+        replaced: Mapping[str, Layer] | None = None,
+    ) -> None:
+        super().__init__(None)
+        self.outputs = list(outputs)
+        self.parameters = parameters
+        self._replaced = dict(replaced or {})
+        self._plain = _Part(outputs, parameters, options)
+        self._costly: _Part | None = self._plain if self._plain.has_cost else None
+        self.label: str | None = None
+        alone = self._costly is None and options["training"]
+        if alone and label is not None and (cost := _default_cost(outputs, label)) is not None:
+            self.label = label
+            self._costly = _Part([*outputs, cost], parameters, options)
+        self._options = options
+        self._trained: list[str] | None = None
+        self._used = self._plain  # of the last forward
+        self._with_gradients: Any = None
+        self._has_gradients = False
+        self._fed: tuple[dict[str, Any], int] = ({}, 0)
+
+    @property
+    def types(self) -> dict[str, DataType]:
+        """The types of the data layers, in the order in which the layers use them, the label's last."""
+        return dict((self._costly or self._plain).types)
+
+    @property
+    def core(self) -> Any:
+        if self._core is None:
+            raise error.MisuseError("the machine has computed nothing yet: call forward or feed", "gradient_machine")
+        return self._core
+
+    @property
+    def backward_core(self) -> Any:
+        return self.core if self._with_gradients is None else self._with_gradients
+
+    def layer(self, layer: Layer) -> Layer:
+        """Returns the layer of this machine's topology that computes `layer`: another one in a composed machine."""
+        return self._replaced.get(layer.name, layer)
+
+    def output(self, layer: Layer | None = None) -> Any:
+        """Returns a copy of the output of a layer, default the first one of the machine: an array, Ragged or Sparse."""
+        return super().output(self.layer(self.outputs[0] if layer is None else layer))
+
+    @property
+    def samples(self) -> int:
+        """The samples of the last minibatch."""
+        return self._fed[1]
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether there are gradients that no update has used."""
+        return self._has_gradients
+
+    def trained(self) -> list[str]:
+        """Returns the names of the parameters that have gradients: those of the outputs but the immutable ones."""
+        if self._trained is None:
+            fixed = self._options["immutable"]
+            self._trained = [
+                name
+                for name in _model.parameter_names(self.outputs)
+                if not any(name == each or name.startswith(each + ".") for each in fixed)
+            ]
+        return self._trained
+
+    def forward(self, minibatch: Any) -> Any:
+        """Computes the outputs of a minibatch and returns copies: one array, or a list for several outputs.
+
+        minibatch: a dict by data layer, of which others are ignored; a list in the order of the data layers, in which a
+        dict stands for its slot of that name, or its only slot; or the values of the only data layer. The label of a
+        default cost may be missing.
+        """
+        self._run(minibatch, needs_cost=False)
+        results = [super(GradientMachine, self).output(each) for each in self.outputs]
+        return results[0] if len(results) == 1 else results
+
+    def backward(self, gradients: Mapping[Layer, Any] | None = None) -> None:
+        """Adds the gradients of the last forward's costs to those since the last update.
+
+        gradients: {output: array of its shape}, gradients of a number of the caller's with respect to outputs, for a
+        machine without a cost.
+        """
+        core = self.core
+        if gradients is None:
+            if not self._used.has_cost:
+                raise self._no_cost()
+            core.backward()
+        else:
+            pairs = [(self.layer(layer), values) for layer, values in gradients.items()]
+            core.backward_from([(layer._made(), _arrays.to_core(values, DataType(str(layer.dtype)), layer.name))
+                                for layer, values in pairs])  # fmt: skip
+        self._with_gradients, self._has_gradients = core, True
+
+    def feed(self, minibatch: Any) -> None:
+        """forward and backward."""
+        self._run(minibatch, needs_cost=True)
+        self.backward()
+
+    def data_gradient(self, name: str) -> Any:
+        """Returns the gradient of a data layer by the last backward, of a machine made with data_gradients."""
+        return _arrays.from_core(self.backward_core.data_gradient(name))
+
+    def reset_carried(self) -> None:
+        """Sets the states that layers carry from minibatch to minibatch to zero, as before the first forward."""
+        if self._core is not None:
+            self._core.reset_carried()
+
+    def updated(self) -> None:
+        """Told by updaters: the gradients were used."""
+        self._has_gradients = False
+
+    def fed(self, name: str) -> tuple[Any, int]:
+        """Returns what the last forward was fed for a data layer, and the number of samples."""
+        values, samples = self._fed
+        if name not in values:
+            raise error.NotFoundError(
+                f'the last minibatch of the machine has nothing for "{name}"; it has {list(values)}'
+                f"{error.suggestion(name, values)}",
+                "gradient_machine",
+                name,
+            )
+        return values[name], samples
+
+    def prepare(self) -> Any:
+        """Makes the machine for max_samples and returns its handle; InvalidError without a cost."""
+        if self._costly is None:
+            raise self._no_cost()
+        self._core, self._used = self._costly.core(0, self._has_gradients), self._costly
+        return self._core
+
+    def _run(self, minibatch: Any, needs_cost: bool) -> None:
+        if needs_cost and self._costly is None:
+            raise self._no_cost()
+        types = self.types
+        values = _by_name(minibatch, types, self.label)
+        part = self._plain if self._costly is None or self.label in types and self.label not in values else self._costly
+        for name in part.types:
+            if name not in values:
+                given = list(values)
+                raise error.InvalidError(
+                    f'the minibatch has nothing for data layer "{name}"; it has {given}{error.suggestion(name, given)}',
+                    "gradient_machine",
+                    name,
+                )
+        if needs_cost and not part.has_cost:
+            raise self._no_cost()
+        values = {name: values[name] for name in part.types}
+        feeds, samples = _arrays.feeds(values, part.types)
+        core = part.core(samples, self._has_gradients)
+        core.forward(feeds, False)
+        self._core, self._used, self._fed = core, part, (values, samples)
+
+    def _no_cost(self) -> error.InvalidError:
+        listed = ", ".join(f'"{each.name}" ({each.type})' for each in self.outputs)
+        if self.label is not None:
+            return error.InvalidError(
+                f'gradients of {listed} need a label: feed data layer "{self.label}" for its cross_entropy',
+                "gradient_machine",
+                self.label,
+            )
+        return error.InvalidError(
+            f"the machine's outputs have no cost, of which gradients could be computed: {listed}. Make it of a cost, "
+            "such as tenon.layer.square_error(output, target), or of one softmax of [samples, classes], which takes "
+            "cross_entropy to a fed label",
+            "gradient_machine",
+        )
+
+    def __repr__(self) -> str:
+        return f"<tenon.GradientMachine of {', '.join(each.name for each in self.outputs)}>"
+
+
+def _by_name(minibatch: Any, types: Mapping[str, DataType], label: str | None) -> dict[str, Any]:
+    """Returns the values of a minibatch by data layer."""
+    if isinstance(minibatch, Mapping):
+        return dict(minibatch)
+    names = list(types)
+    if not isinstance(minibatch, (list, tuple)):
+        minibatch = [minibatch]
+    if len(minibatch) not in (len(names), len(names) - (label is not None)):
+        raise error.InvalidError(
+            f"the minibatch is a list of {len(minibatch)} values; the data layers are {', '.join(names)}",
+            "gradient_machine",
+        )
+    values = {}
+    for name, given in zip(names, minibatch):
+        if isinstance(given, Mapping):
+            if name not in given and len(given) != 1:
+                raise error.InvalidError(
+                    f'the dict in the minibatch has no slot "{name}"; it has {list(given)}'
+                    f"{error.suggestion(name, given)}",
+                    "gradient_machine",
+                    name,
+                )
+            given = given[name] if name in given else next(iter(given.values()))
+        values[name] = given
+    return values
+
+
+def _default_cost(outputs: Sequence[Layer], label: str) -> Layer | None:
+    """Returns cross_entropy of the only softmax of [samples, classes] among the outputs; None if there is no one."""
+    softmaxes = [each for each in outputs if _is_softmax(each)]
+    if len(softmaxes) != 1:
+        return None
+    [output] = softmaxes
+    classes = output.shape[1]
+    if output._made().find(label) is not None:
+        raise error.InvalidError(
+            f'the topology has a layer "{label}", so that the label of the default cost needs another name: give '
+            "label= to gradient_machine.new",
+            "gradient_machine",
+            label,
+        )
+    return Layer("cross_entropy", [output, Data(label, integer_value(classes))], {})
+
+
+def _is_softmax(layer: Layer) -> bool:
+    softmax = layer.type == "softmax" or layer._made().attributes().get("act") == "softmax"
+    return softmax and len(layer.shape) == 2 and layer.shape[0] == "samples"
+
+
+def new(
+    output: LayerLike | Iterable[LayerLike],
+    parameters: ParameterSet | None = None,
+    *,
+    reader: Any = None,
+    label: str = "label",
+    training: bool = True,
+    max_samples: int = 0,
+    keep_all: bool = False,
+    data_gradients: bool = False,
+    immutable_parameters: Iterable[str] = (),
+    seed: int = 0,
+    device: str = "",
+) -> GradientMachine:
+    """Makes a gradient machine.
+
+    output: a cost, or several outputs; one softmax without a cost, also by act="softmax", takes cross_entropy to the
+    fed data layer `label`. parameters: default those of the layers of an earlier machine, else new ones, drawn with
+    `seed`. reader: types data layers that have no type. training: False computes as for predictions, without gradients.
+    max_samples: of a minibatch; 0: grows with them. keep_all: the output of every layer can be read. data_gradients:
+    for data_gradient. immutable_parameters: names that keep their values; a name includes everything below it. seed:
+    also of random numbers inside the model, such as dropout.
+    """
+    chosen = layers.as_layers(output)
+    _make(chosen, reader)
+    options = _options(training, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
+    return _machine(chosen, parameters, label, options)
+
+
+def compose(
+    *outputs: LayerLike,
+    parameters: ParameterSet | None = None,
+    connect: Mapping[str, Layer] | None = None,
+    reader: Any = None,
+    label: str = "label",
+    max_samples: int = 0,
+    keep_all: bool = False,
+    data_gradients: bool = False,
+    immutable_parameters: Iterable[str] = (),
+    seed: int = 0,
+    device: str = "",
+) -> GradientMachine:
+    """Makes one machine of several models, in which each output feeds the next one's model.
+
+    The earlier output takes the place of the data layer of the later one that has its shape; connect: {data layer:
+    layer} says which where that is not clear. The models stay as they are, and machines of them too. Their sets of
+    parameters become one: values are copied, and all machines and sets of the parts see the joined set from then on.
+    Updaters begin with new states for it. updater.update(machine, output) updates the model of one output alone. The
+    other arguments are those of new.
+    """
+    given = layers.as_layers(outputs)
+    if len(given) < 2:
+        raise error.InvalidError("compose needs at least two outputs", "compose")
+    _make(given, reader)
+    joined = [given[0]]
+    replaced: dict[str, Layer] = {}
+    wanted = dict(connect or {})
+    for later in given[1:]:
+        types = layers.data_types([later])
+        sources = {name: layer for name, layer in (connect or {}).items() if name in types}
+        for name in sources:
+            wanted.pop(name, None)
+        replaced[later.name] = _model.connect(later, sources or {_model.entry_of(joined[-1], later): joined[-1]})
+        joined.append(replaced[later.name])
+    for name in wanted:
+        raise error.InvalidError(
+            f'connect names the data layer "{name}", which the later outputs do not have'
+            f"{error.suggestion(name, layers.data_types(given[1:]))}",
+            "compose",
+            name,
+        )
+    if parameters is None:
+        parameters = _model.parameters_of(given, seed)
+    options = _options(True, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
+    return _machine(joined, parameters, label, options, replaced)
+
+
+def _make(chosen: Sequence[Layer], reader: Any) -> None:
+    from tenon import reader as readers
+
+    layers.make(chosen, None if reader is None else readers.types(reader))
+
+
+def _options(
+    training: bool, max_samples: int, keep_all: bool, data_gradients: bool, immutable: Iterable[str] | str, seed: int,
+    device: str,
+) -> dict[str, Any]:  # fmt: skip
+    names = [immutable] if isinstance(immutable, str) else list(immutable)
+    return {"training": training, "max_samples": max_samples, "keep_all": keep_all, "seed": seed, "device": device,
+            "data_gradients": data_gradients, "immutable": names}  # fmt: skip
+
+
+def _machine(
+    chosen: Sequence[Layer], parameters: ParameterSet | None, label: str, options: Mapping[str, Any],
+    replaced: Mapping[str, Layer] | None = None,
+) -> GradientMachine:  # fmt: skip
+    if parameters is None:
+        parameters = _model.parameters_of(chosen, options["seed"])
+    elif not isinstance(parameters, ParameterSet):
+        raise TypeError(f"expected a set of parameters, as tenon.parameters.create makes it, not {parameters!r}")
+    _model.attach(chosen, parameters)
+    return GradientMachine(chosen, parameters, label, options, replaced)

@@ -1,0 +1,216 @@
+"""Metrics over many minibatches of a gradient machine.
+
+    accuracy = tenon.metric.new_acc()
+    for minibatch, pass_end in reader.read():
+        gm.feed(minibatch)
+        updater.update(gm)
+        accuracy.append(gm, minibatch)
+        if pass_end:
+            print(accuracy.flush())
+
+Each layer of plugins whose role is "metric" is a function here: tenon.metric.auc(). The values of all minibatches are
+merged as the layer defines it: the AUC of a pass is that of all its samples, not a mean over minibatches.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tenon import _arrays, _core, _functions, _host, error
+from tenon import layer as _layer
+from tenon._layer import Data, Layer, LayerLike
+from tenon.data_type import DataType
+from tenon.gradient_machine import GradientMachine
+
+__all__ = ["MachineMetrics", "Metric", "new", "new_acc"]
+
+_ROOM = 256  # the fewest samples that are measured at once
+
+
+class Metric:
+    """A metric layer of a plugin, measured beside a machine of any topology.
+
+    inputs: of the metric layer: a layer, which the machine must have as an output; None, its first output; or the name
+    of a slot of the minibatch, or of a data layer of the machine. attributes: of the metric layer.
+    """
+
+    def __init__(self, type: str, inputs: tuple[LayerLike | None, ...], attributes: Mapping[str, Any]) -> None:
+        self.type = type
+        self._inputs = inputs
+        self._attributes = dict(attributes)
+        self._types: dict[str, DataType] = {}
+        self._machine: Any = None
+        self._total: Any = None
+        self._room = 0
+
+    def append(self, machine: GradientMachine, minibatch: Any = None) -> None:
+        """Adds the last forward of a machine. minibatch: where slots are taken from, such as the label; default what
+        the machine was fed."""
+        values: dict[str, Any] = {}
+        types: dict[str, DataType] = {}
+        for number, given in enumerate(self._inputs):
+            name = f"input_{number}"
+            if isinstance(given, str):
+                slot = isinstance(minibatch, Mapping) and given in minibatch
+                value = minibatch[given] if slot else machine.fed(given)[0]
+                known = machine.types.get(given)
+                types[name] = _type_of(value) if known is None else known
+            else:
+                value = machine.output(given)
+                types[name] = _type_of(value)
+            values[name] = value
+        samples = machine.samples
+        if self._machine is None:
+            self._make(types, samples)
+        for begin in range(0, samples, self._room):
+            part = values if samples <= self._room else {n: _cut(v, begin, self._room) for n, v in values.items()}
+            many = min(samples - begin, self._room)
+            feeds = [(n, _arrays.to_core(value, self._types[n], n, many)) for n, value in part.items()]
+            self._machine.forward(feeds, False)
+            self._total.append(self._machine)
+
+    def read(self) -> Any:
+        """Returns the value over the minibatches so far, a number; of metrics with several values a dict by name."""
+        if self._total is None or self._total.read()[1] == 0:
+            raise error.MisuseError(f"the metric {self.type} has no minibatch yet: call append", "metric")
+        found = self._total.read()[2]
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def flush(self) -> Any:
+        """Returns the same as read, and forgets the minibatches so far."""
+        value = self.read()
+        self._total.flush()
+        return value
+
+    flash = flush  # as the design document of 2017 spells it
+
+    @property
+    def samples(self) -> int:
+        """The samples so far."""
+        return 0 if self._total is None else int(self._total.read()[1])
+
+    def _make(self, types: dict[str, DataType], samples: int) -> None:
+        data = [Data(name, type) for name, type in types.items()]
+        layer = Layer(self.type, data, self._attributes)
+        host = _host.host().core
+        room = max(samples, _ROOM)
+        parameters = host.parameters([layer._made()], 0)
+        self._machine = _core.machine(host, parameters, [layer._made()], room, False)
+        self._total = _core.Metrics(self._machine)
+        self._types, self._room = types, room
+
+
+class MachineMetrics:
+    """Cost and metrics among the outputs of one machine, over many minibatches."""
+
+    def __init__(self, machine: GradientMachine) -> None:
+        self._machine = machine
+        self._core: Any = None
+        self._total: Any = None
+
+    def append(self, machine: GradientMachine, minibatch: Any = None) -> None:
+        """Adds the last forward of the machine, the one that this was made for."""
+        if machine is not self._machine:
+            raise error.InvalidError("these metrics are those of another machine", "metric")
+        if self._total is None:
+            self._core, self._total = machine.core, _core.Metrics(machine.core)
+        if machine.core is not self._core:
+            raise error.MisuseError(
+                "the machine was made again since the last append, for larger minibatches or without a label: give "
+                "max_samples to gradient_machine.new, and flush the metrics between kinds of minibatches",
+                "metric",
+            )
+        self._total.append(machine.core)
+
+    def read(self) -> dict[str, float]:
+        """Returns {"cost": the mean cost over samples, metric: value} over the minibatches so far."""
+        if self._total is None:
+            raise error.MisuseError("the metrics have no minibatch yet: call append", "metric")
+        cost, _, metrics = self._total.read()
+        return {"cost": cost, **metrics}
+
+    def flush(self) -> dict[str, float]:
+        """Returns the same as read, and forgets the minibatches so far."""
+        values = self.read()
+        self._total = None
+        return values
+
+    flash = flush
+
+    @property
+    def samples(self) -> int:
+        """The samples so far."""
+        return 0 if self._total is None else int(self._total.read()[1])
+
+
+def new(machine: GradientMachine) -> MachineMetrics:
+    """Returns cost and metrics of a machine."""
+    return MachineMetrics(machine)
+
+
+def new_acc(output: Layer | None = None, label: str = "label") -> Metric:
+    """The share of samples whose largest score is that of the label. output: default the machine's first output."""
+    return Metric("accuracy", (output, label), {})
+
+
+def _type_of(value: Any) -> DataType:
+    """Returns the type of a data layer that takes such values."""
+    if isinstance(value, _arrays.Ragged):
+        of = np.asarray(value.values)
+        return DataType(str(of.dtype), of.shape[1:], storage=_core.RAGGED, levels=1 if value.inner is None else 2)
+    if isinstance(value, _arrays.Constant):
+        array = np.asarray(value.value)[None]
+    else:
+        array = np.asarray(value)
+    dtype = {"f": "float32", "b": "int64", "i": "int64", "u": "int64"}.get(array.dtype.kind, str(array.dtype))
+    return DataType(dtype, array.shape[1:])
+
+
+def _cut(value: Any, begin: int, count: int) -> Any:
+    if isinstance(value, _arrays.Constant):
+        return value
+    if not isinstance(value, (np.ndarray, list, tuple)):
+        raise error.UnsupportedError(
+            f"a minibatch of sequences is larger than the first one, of which metrics take at most {count} samples: "
+            "append the largest minibatch first",
+            "metric",
+        )
+    return value[begin : begin + count]
+
+
+def _metrics() -> list[str]:
+    host = _host.host()
+    return [name for name in host.names("layer") if host.describe("layer", name)["role"] == "metric"]
+
+
+def __getattr__(name: str) -> Callable[..., Metric]:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name not in _metrics():
+        raise AttributeError(f'no plugin offers a metric "{name}"{error.suggestion(name, _metrics())}', name=name)
+    described = _host.host().describe("layer", name)
+    ports = [port["name"] for port in described["inputs"] if not port["flags"] & _functions.OPTIONAL]
+
+    def make(*inputs: LayerLike | None, **attributes: Any) -> Metric:
+        given = list(inputs) or [None]
+        given += [attributes.pop(port) for port in ports[len(given) :] if port in attributes]
+        given += ports[len(given) :]
+        return Metric(name, tuple(given), _functions.flatten(attributes))
+
+    make.__name__ = make.__qualname__ = name
+    make.__module__ = "tenon.metric"
+    make.__doc__ = (
+        getattr(_layer, name).__doc__
+        + "\n\nAs a metric: each input is a layer that the machine has as an output, None for its first output, or the "
+        + "name of a slot; default the first output, and slots called as the inputs are."
+    )
+    return make
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_metrics()})

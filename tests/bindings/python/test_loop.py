@@ -1,0 +1,322 @@
+"""Loops of the user's own: gradient machines, updaters and metrics. SPDX-License-Identifier: Apache-2.0"""
+
+import numpy as np
+import pytest
+
+import tenon
+from models import classifier, labels, pixels
+
+ARRAYS = {"pixel": pixels, "label": labels}
+READER = tenon.reader.arrays(ARRAYS).batch(100)
+
+
+def changed(parameters, action):
+    before = {name: parameters[name].copy() for name in parameters}
+    action()
+    return [name for name in parameters if not np.array_equal(before[name], parameters[name])]
+
+
+class Sgd(tenon.updater.Base):
+    def update_parameter(self, name, parameter, gradient, state):
+        state["updates"] = state.get("updates", 0) + 1
+        parameter -= self.learning_rate * gradient
+
+
+def test_a_loop_of_ones_own_trains_like_train():
+    model = classifier()
+    trained, own = (tenon.parameters.create([model.cost, model.accuracy], seed=3) for _ in range(2))
+    tenon.train([model.cost, model.accuracy], trained, READER, passes=2, updater=tenon.updater.Adam(learning_rate=0.01))
+    machine = tenon.gradient_machine.new([model.cost, model.accuracy], own)
+    updater, metrics = tenon.updater.Adam(learning_rate=0.01), tenon.metric.new(machine)
+    for minibatch, _ in READER.read(passes=2):
+        machine.feed(minibatch)
+        updater.update(machine)
+        metrics.append(machine, minibatch)
+    for name in own:
+        np.testing.assert_array_equal(own[name], trained[name])
+    assert metrics.samples == 800 and set(metrics.flush()) == {"cost", "accuracy"}
+
+
+def test_a_softmax_takes_cross_entropy_to_a_fed_label():
+    pixel = tenon.layer.data("pixel", tenon.data_type.dense_vector(20))
+    for score in (tenon.layer.fc(pixel, size=3, act="softmax"), tenon.layer.softmax(pixel, size=3)):
+        machine, updater = tenon.gradient_machine.new(score), tenon.updater.new_simple(0.5)
+        accuracy = tenon.metric.new_acc()
+        for minibatch, pass_end in READER.read(passes=10):
+            machine.feed(minibatch)
+            updater.update(machine)
+            accuracy.append(machine, minibatch)
+            if pass_end:
+                value = accuracy.flash()
+        assert value > 0.9
+        assert machine.forward([pixels[:7]]).shape == (7, 3)  # a label is needed by gradients alone
+        with pytest.raises(tenon.error.InvalidError, match='need a label: feed data layer "label"'):
+            machine.backward()
+        with pytest.raises(tenon.error.InvalidError, match='need a label: feed data layer "label"'):
+            machine.feed([pixels[:7]])
+
+
+def test_without_a_cost_there_are_no_gradients():
+    pixel = tenon.layer.data("pixel", tenon.data_type.dense_vector(20))
+    machine = tenon.gradient_machine.new(tenon.layer.fc(pixel, size=3, name="plain"))
+    assert machine.forward(pixels[:5]).shape == (5, 3)
+    for call in (lambda: machine.feed(pixels[:5]), machine.backward):
+        with pytest.raises(tenon.error.InvalidError, match=r'outputs have no cost.*"plain" \(fc\)'):
+            call()
+
+
+def test_feeds_are_dicts_or_lists_in_the_order_of_the_data_layers():
+    model = classifier()
+    machine = tenon.gradient_machine.new(model.cost)
+    assert list(machine.types) == ["pixel", "label"]
+    costs = []
+    one = tenon.input.new(1)
+    for minibatch in (
+        {"pixel": pixels[:9], "label": np.ones(9, int), "other": 3},
+        [pixels[:9], [1] * 9],
+        [{"pixel": pixels[:9], "label": None}, one],
+        [{"any": pixels[:9]}, tenon.input.new(True)],
+    ):
+        machine.forward(minibatch)
+        costs.append(machine.cost)
+    assert costs[0] > 0 and costs == [costs[0]] * 4
+    for minibatch, message in (
+        ({"pixels": pixels, "label": one}, 'nothing for data layer "pixel".*did you mean "pixels"'),
+        ([pixels], "a list of 1 values; the data layers are pixel, label"),
+        ([{"a": pixels, "pixls": pixels}, one], 'no slot "pixel".*did you mean "pixls"'),
+        ([pixels, tenon.input.new(0.5)], "int64"),
+        ([pixels, tenon.input.new("one")], 'constant "one"|constant \'one\''),
+        ([tenon.input.new(np.zeros(3)), [1]], r"a constant of shape \[3\]; expected float32 \[20\]"),
+    ):
+        with pytest.raises(tenon.error.InvalidError, match=message):
+            machine.forward(minibatch)
+    assert machine.cost == costs[0]
+
+
+def test_machines_of_dependent_layers_share_parameters():
+    model = classifier()
+    hidden, cost = tenon.gradient_machine.new(model.hidden), tenon.gradient_machine.new(model.cost)
+    assert hidden.parameters["hidden.weight"] is not None and "score.weight" in hidden.parameters
+    before = hidden.forward(pixels[:3])
+    cost.feed(ARRAYS)
+    tenon.updater.new_simple(1.0).update(cost)
+    assert not np.array_equal(before, hidden.forward(pixels[:3]))
+    separate = tenon.gradient_machine.new(model.hidden, tenon.parameters.create(model.hidden, seed=9))
+    assert not np.array_equal(hidden.forward(pixels[:3]), separate.forward(pixels[:3]))
+
+
+def test_machines_of_a_file_use_its_parameters(tmp_path):
+    model = classifier()
+    parameters = tenon.parameters.create(model.score)
+    parameters.save(tmp_path / "model.safetensors")
+    loaded = tenon.load(tmp_path / "model.safetensors")
+    machine = tenon.gradient_machine.new(loaded.outputs[0], training=False)
+    np.testing.assert_array_equal(machine.forward(pixels), tenon.infer(model.score, parameters, pixels))
+    pixel = tenon.layer.data("seen", tenon.data_type.dense_vector(20))
+    composed = tenon.gradient_machine.compose(tenon.layer.fc(pixel, size=20, name="front"), loaded.outputs[0])
+    front = composed.forward({"seen": pixels})[0]
+    expected = tenon.infer(model.score, parameters, front)
+    np.testing.assert_allclose(composed.output(loaded.outputs[0]), expected, rtol=1e-5)
+
+
+def test_minibatches_may_grow_between_updates():
+    model = classifier()
+    machine, updater = tenon.gradient_machine.new(model.cost), tenon.updater.new_simple()
+    machine.feed({"pixel": pixels[:10], "label": labels[:10]})
+    machine.feed({"pixel": pixels[:4], "label": labels[:4]})
+    with pytest.raises(tenon.error.MisuseError, match="give max_samples=20"):
+        machine.feed({"pixel": pixels[:20], "label": labels[:20]})
+    updater.update(machine)
+    machine.feed({"pixel": pixels[:20], "label": labels[:20]})
+
+
+def test_gradients_of_the_users_own():
+    model = classifier()
+    machine = tenon.gradient_machine.new(model.score, data_gradients=True)
+    machine.forward(pixels[:4])
+    machine.backward({model.score: np.ones((4, 3))})
+    np.testing.assert_array_equal(machine.gradient("score.bias"), [4, 4, 4])
+    assert machine.data_gradient("pixel").shape == (4, 20)
+    assert changed(machine.parameters, lambda: tenon.updater.new_simple().update(machine))
+
+
+def test_immutable_parameters_have_no_gradients():
+    machine = tenon.gradient_machine.new(classifier().cost, immutable_parameters="hidden")
+    machine.feed(ARRAYS)
+    assert machine.trained() == ["score.weight", "score.bias"]
+    for updater in (tenon.updater.new_simple(), Sgd()):
+        assert all(name.startswith("score") for name in changed(machine.parameters, lambda: updater.update(machine)))
+    with pytest.raises(tenon.error.NotFoundError, match="hidden.weight"):
+        machine.gradient("hidden.weight")
+
+
+@pytest.fixture
+def gan():
+    noise = tenon.layer.input("noise", tenon.data_type.dense_vector(2))
+    image = tenon.layer.input("image", tenon.data_type.dense_vector(3))
+    generator = tenon.layer.fc(tenon.layer.fc(noise, size=8, act="relu", name="g0"), size=3, name="g1")
+    discriminator = tenon.layer.softmax(tenon.layer.fc(image, size=8, act="relu", name="d0"), size=2, name="d1")
+    return generator, discriminator
+
+
+MINIBATCH = {"noise": np.random.default_rng(0).random((16, 2)), "image": np.random.default_rng(1).random((16, 3))}
+
+
+def test_compose_joins_the_models_and_keeps_the_parts(gan):
+    machines = [tenon.gradient_machine.new(each) for each in gan]
+    sets = [each.parameters for each in machines]
+    fake = machines[0].forward(MINIBATCH)
+    apart = machines[1].forward(fake)
+    composed = tenon.gradient_machine.compose(*gan)
+    assert list(composed.types) == ["noise", "label"]
+    assert len(sets[0]) == len(sets[1]) == 8
+    np.testing.assert_array_equal(composed.forward(MINIBATCH)[1], apart)  # the values were copied
+    np.testing.assert_array_equal(composed.output(gan[1]), apart)
+    np.testing.assert_array_equal(machines[0].forward(MINIBATCH), fake)
+
+
+@pytest.mark.parametrize("updater", [tenon.updater.new_simple(), Sgd()])
+def test_an_update_of_one_output_leaves_the_other_model(gan, updater):
+    generator, discriminator = gan
+    composed = tenon.gradient_machine.compose(generator, discriminator)
+    part = tenon.gradient_machine.new(discriminator)
+
+    def step(output, prefix, machine=composed):
+        machine.feed([MINIBATCH, tenon.input.new(True)])
+        found = changed(part.parameters, lambda: updater.update(machine, output))
+        assert found and all(name.startswith(prefix) for name in found)
+
+    step(generator, "g")
+    step(discriminator, "d")
+    step(None, "d", part)
+    before = part.forward(MINIBATCH["image"])
+    step(discriminator, "d")
+    assert not np.array_equal(before, part.forward(MINIBATCH["image"]))
+
+
+def test_compose_refuses_what_is_not_clear(gan):
+    a, b = (tenon.layer.data(name, tenon.data_type.dense_vector(3)) for name in "ab")
+    both = tenon.layer.fc(tenon.layer.concat(a, b), size=1, name="both")
+    with pytest.raises(tenon.error.InvalidError, match=r'fits 2 data layers of output "both": "a" .* "b"'):
+        tenon.gradient_machine.compose(gan[0], both)
+    machine = tenon.gradient_machine.compose(gan[0], both, connect={"b": gan[0]})
+    assert list(machine.types) == ["a", "noise"] or list(machine.types) == ["noise", "a"]
+    with pytest.raises(tenon.error.InvalidError, match='data layer "c"'):
+        tenon.gradient_machine.compose(gan[0], gan[1], connect={"c": gan[0]})
+    with pytest.raises(tenon.error.InvalidError, match="at least two"):
+        tenon.gradient_machine.compose(gan[0])
+
+
+def test_compose_rebuilds_layers_with_several_outputs(gan):
+    x = tenon.layer.data("x", tenon.data_type.dense_vector(3))
+    values, places = tenon.layer.top_k(x, k=2)
+    spread = values - tenon.layer.sum(values, axis=1)
+    machine = tenon.gradient_machine.compose(gan[0], spread)
+    fake = machine.forward(MINIBATCH)[0]
+    top = np.sort(fake, 1)[:, :0:-1]
+    np.testing.assert_allclose(machine.output(spread), top - top.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_metrics_of_plugins_merge_minibatches():
+    model = classifier()
+    parameters = tenon.parameters.create([model.cost, model.accuracy])
+    machine = tenon.gradient_machine.new(model.score, parameters, training=False)
+    accuracy, top = tenon.metric.accuracy(model.score, "label"), tenon.metric.top_k_accuracy(k=2)
+    large = tenon.metric.new_acc()
+    for minibatch, _ in tenon.reader.arrays(ARRAYS).batch(150).read():
+        machine.forward(minibatch)
+        accuracy.append(machine, minibatch)
+        top.append(machine, minibatch)
+    machine.forward(ARRAYS)
+    large.append(machine, {"label": labels[:400]})
+    expected = tenon.test([model.cost, model.accuracy], parameters, ARRAYS).metrics["accuracy"]
+    assert accuracy.read() == large.read() == pytest.approx(expected) and accuracy.samples == 400
+    assert top.flush() > expected
+    with pytest.raises(tenon.error.MisuseError, match="no minibatch yet"):
+        top.read()
+    with pytest.raises(AttributeError, match='metric "acuracy"; did you mean "accuracy"'):
+        tenon.metric.acuracy  # noqa: B018
+    assert {"accuracy", "auc", "new_acc"} <= set(dir(tenon.metric))
+
+
+def test_metrics_need_an_output_that_the_machine_keeps():
+    model = classifier()
+    machine = tenon.gradient_machine.new(model.cost)
+    machine.feed(ARRAYS)
+    with pytest.raises(tenon.error.NotKeptError, match="score"):
+        tenon.metric.new_acc(model.score).append(machine, ARRAYS)
+    with pytest.raises(tenon.error.NotFoundError, match='"lable"; it has.*did you mean "label"'):
+        tenon.metric.new_acc(model.cost, "lable").append(machine)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"test": ARRAYS}, {"stop": "EndIteration"}, {"stop": "BeginPass"}, {"stop": "EndPass"}, {"pass_batches": 5},
+     {"passes": 0}, {"immutable_parameters": {"hidden"}}],
+    ids=str,
+)  # fmt: skip
+def test_updaters_in_python_train_like_those_of_plugins(options):
+    def run(updater):
+        model = classifier()
+        parameters = tenon.parameters.create([model.cost, model.accuracy])
+        events = []
+        given = {"passes": 2, **options}
+        stop = given.pop("stop", None)
+
+        def handler(event):
+            metrics = {name: round(value, 4) for name, value in event.metrics.items()}
+            events.append((type(event), event.pass_id, event.batch_id, event.samples, round(event.cost, 4), metrics,
+                           event.learning_rate, event.scheduled_rate, event.reason))  # fmt: skip
+            if type(event).__name__ == stop:
+                event.stop()
+
+        tenon.train([model.cost, model.accuracy], parameters, ARRAYS, handler, updater=updater, batch_size=150, **given)
+        return events, parameters
+
+    expected, native = run(tenon.updater.Sgd(learning_rate=0.1))
+    events, parameters = run(Sgd(0.1))
+    assert events == expected
+    for name in native:
+        np.testing.assert_allclose(parameters[name], native[name], atol=1e-6)
+
+
+def test_updaters_in_python_keep_state_and_refuse_what_they_cannot():
+    model = classifier()
+    parameters = tenon.parameters.create(model.cost)
+    updater = Sgd(0.1)
+    seen = []
+
+    def handler(event):
+        if isinstance(event, tenon.event.EndIteration):
+            event.set_learning_rate(0.0)
+            seen.append(event)
+            assert event.machine.gradient("score.bias").shape == (3,)
+
+    tenon.train(model.cost, parameters, ARRAYS, handler, updater=updater, batch_size=100)
+    assert updater.state(parameters)["score.bias"] == {"updates": 4} and updater.learning_rate == 0
+    with pytest.raises(tenon.error.MisuseError, match="the event is over"):
+        seen[0].stop()
+    for name, value in {"checkpoint": "folder", "early_stop": "cost", "average": {"decay": 0.9}}.items():
+        with pytest.raises(tenon.error.UnsupportedError, match=f"{name} is offered with updaters of plugins"):
+            tenon.train(model.cost, parameters, ARRAYS, updater=updater, **{name: value})
+    with pytest.raises(tenon.error.InvalidError, match="have no cost"):
+        tenon.train(tenon.layer.softmax(model.score), parameters, {"pixel": pixels}, updater=updater)
+
+
+def test_an_updater_that_fails_changes_no_parameter():
+    class Broken(tenon.trainer.Updater):
+        def update_parameter(self, name, parameter, gradient, state):
+            parameter[:] = 0
+            if name == "score.bias":
+                raise ZeroDivisionError
+
+    model = classifier()
+    parameters = tenon.parameters.create(model.cost)
+
+    def train():
+        with pytest.raises(ZeroDivisionError):
+            tenon.train(model.cost, parameters, ARRAYS, updater=Broken())
+
+    assert changed(parameters, train) == []
+    with pytest.raises(NotImplementedError, match="Base must define update_parameter"):
+        tenon.train(model.cost, parameters, ARRAYS, updater=tenon.updater.Base())
