@@ -106,8 +106,8 @@ def entry_of(earlier: Layer, later: Layer) -> str:
     if len(fitting) != 1:
         listed = ", ".join(f'"{name}" ({type})' for name, type in types.items())
         raise error.InvalidError(
-            f'output "{earlier.name}" {list(shape)} fits {len(fitting)} data layers of output "{later.name}": {listed}; '
-            f'say which, as compose(..., connect={{"{next(iter(types))}": layer}})',
+            f'output "{earlier.name}" {list(shape)} fits {len(fitting)} data layers of output "{later.name}": {listed}'
+            f'; say which, as compose(..., connect={{"{next(iter(types))}": layer}})',
             "compose",
             later.name,
         )

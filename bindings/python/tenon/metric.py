@@ -197,7 +197,7 @@ def __getattr__(name: str) -> Callable[..., Metric]:
     ports = [port["name"] for port in described["inputs"] if not port["flags"] & _functions.OPTIONAL]
 
     def make(*inputs: LayerLike | None, **attributes: Any) -> Metric:
-        given = list(inputs) or [None]
+        given = list(inputs) or [attributes.pop(ports[0], None)]
         given += [attributes.pop(port) for port in ports[len(given) :] if port in attributes]
         given += ports[len(given) :]
         return Metric(name, tuple(given), _functions.flatten(attributes))

@@ -221,7 +221,7 @@ def test_metrics_of_plugins_merge_minibatches():
     model = classifier()
     parameters = tenon.parameters.create([model.cost, model.accuracy])
     machine = tenon.gradient_machine.new(model.score, parameters, training=False)
-    accuracy, top = tenon.metric.accuracy(model.score, "label"), tenon.metric.top_k_accuracy(k=2)
+    accuracy, top = tenon.metric.accuracy(input=model.score, label="label"), tenon.metric.top_k_accuracy(k=2)
     large = tenon.metric.new_acc()
     for minibatch, _ in tenon.reader.arrays(ARRAYS).batch(150).read():
         machine.forward(minibatch)
