@@ -139,6 +139,34 @@ TEST(BatchNorm, FrozenUsesItsBuffers) {
   EXPECT_EQ(static_cast<const float*>(parameters.get("y.moving_mean").data)[1], -2);
   EXPECT_EQ(static_cast<const float*>(parameters.get("y.moving_variance").data)[1], 0.25F);
 }
+// Its variance is 0: a step with one sample gives the shift, without a gradient of what comes before.
+TEST(BatchNorm, OneValueHasNoVariance) {
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  DataOptions data;
+  data.name = "x", data.dtype = TN_F32, data.shape = {2};
+  const Layer before = host.layer("fc", {host.data(data)}, {{"size", 2}}, "before");
+  const Layer y = host.layer("batch_norm", {before}, {}, "y");
+  const Layer cost = host.layer("sum_cost", {y}, {}, "cost");
+  const Parameters parameters = host.parameters({y, cost}, 1);
+  const float shift[] = {0.5F, -3}, x[] = {1e6F, -7};
+  parameters.set("y.shift", {TN_F32, {2}, shift});
+  MachineOptions options;
+  options.training = true;
+  options.max_samples = 1;
+  const Machine machine = host.machine(parameters, {y, cost}, options);
+  machine.forward({{"x", {TN_F32, {1, 2}, x}}});
+  machine.backward();
+  const auto values = [](const Array& array) {
+    const auto* const of = static_cast<const float*>(array.data);
+    return std::vector<float>(of, of + array.count());
+  };
+  EXPECT_EQ(values(machine.output(y)), (std::vector<float>{0.5F, -3}));
+  EXPECT_EQ(values(machine.gradient("before.weight")), (std::vector<float>{0, 0, 0, 0}));
+  EXPECT_EQ(values(machine.gradient("y.scale")), (std::vector<float>{0, 0}));
+  EXPECT_EQ(values(machine.gradient("y.shift")), (std::vector<float>{1, 1}));
+  host.updater("sgd", {{"learning_rate", 0.0}}).update(machine);
+  EXPECT_EQ(values(parameters.get("y.moving_variance")), (std::vector<float>{0.9F, 0.9F}));
+}
 TEST(BatchNorm, RefusesBadInput) {
   Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
   DataOptions data;
@@ -215,8 +243,9 @@ LayerCase unit(size_t dimension, int64_t order, const Attributes& attributes, do
   layer.attributes = attributes;
   layer.inputs = {{{3, 4}}};
   layer.inputs[0].limited = true;  // the square of a huge number is infinite
-  layer.jumps = true;              // a vector of zeros has no direction
-  layer.gradient_rounded = 1;      // the derivative along the vector is 0
+  layer.samples = {1, 2, 7};
+  layer.jumps = true;          // a vector of zeros has no direction
+  layer.gradient_rounded = 1;  // the derivative along the vector is 0
   layer.output_shape = {3, 4};
   layer.formula = [=](const FormulaArguments& a) {
     std::map<size_t, double> lengths;  // by the place of the vector
@@ -249,6 +278,7 @@ LayerCase response(const std::vector<int64_t>& shape, int64_t size, const Attrib
   layer.inputs = {{shape}};
   layer.inputs[0].limited = true;  // the square of a huge number is infinite
   layer.output_shape = shape;
+  layer.samples = {1, 2, 7};
   layer.gradient_rounded = 0.1;
   layer.formula = [=](const FormulaArguments& a) {
     std::vector<double> y;

@@ -16,7 +16,7 @@ struct Normalize {
         "normalize",
         "Vectors along an axis divided by their length: output = x / length, the root of the sum of squares, or with "
         "order 1 the sum of absolute values. Where the length is at most epsilon the output is 0, and so is its "
-        "derivative.");
+        "derivative (PyTorch divides by epsilon there).");
     d.input("input", "[samples, ...]");
     d.output("output", "the shape of the input");
     d.attribute(tn::int_attribute("axis", -1).doc("dimension; negative ones count from the end, 0 is the samples"));
