@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
 #include "tests/support/paths.h"
 
@@ -275,6 +277,57 @@ TEST(Arithmetic, NamesBothShapesWhereTheyDiffer) {
     EXPECT_NE(expand(shape).find("cannot be broadcast"), std::string::npos) << expand(shape);
   EXPECT_NE(expand({INT64_MAX, 3, 4}).find("too many elements"), std::string::npos);
   EXPECT_NE(expand({1, 1, 1, 1, 1, 1, 3, 4}).find("more than 7 dimensions"), std::string::npos);
+}
+
+// ---- multiplex
+
+LayerCase multiplexed(int64_t inputs, const std::vector<int64_t>& shape) {
+  LayerCase layer;
+  layer.type = "multiplex";
+  layer.inputs = {{{}, inputs}};
+  for (int64_t i = 0; i < inputs; ++i) layer.inputs.push_back({shape});
+  layer.output_shape = shape;
+  layer.samples = {1, 2, 7};
+  layer.formula = [=](const FormulaArguments& a) {
+    std::vector<double> y;
+    const size_t width = a.inputs[1].size() / std::max<size_t>(1, static_cast<size_t>(a.samples));
+    for (size_t i = 0; i < a.inputs[1].size(); ++i)
+      y.push_back(a.inputs[1 + static_cast<size_t>(a.inputs[0][i / width])][i]);
+    return y;
+  };
+  return layer;
+}
+
+TEST(Multiplex, ChoosesAnInputForEachSample) {
+  for (const int64_t inputs : {1, 3, 20}) EXPECT_GT(check_layer(multiplexed(inputs, {2, 3})), 0);
+  EXPECT_GT(check_layer(multiplexed(2, {})), 0);
+}
+
+class MultiplexOnAHost : public LayersOnAHost {};
+TEST_F(MultiplexOnAHost, MistakesNameBothShapes) {
+  const Layer index = data("index", {}, TN_I64), a = data("a", {3}), b = data("b", {4});
+  EXPECT_NE(mistake("multiplex", {index, a, b}).find("(expected float [samples, 3], got float [samples, 4])"),
+            std::string::npos)
+      << mistake("multiplex", {index, a, b});
+  EXPECT_NE(mistake("multiplex", {data("wide", {3}, TN_I64), a, a}).find("index: must have one value for each row"),
+            std::string::npos);
+  EXPECT_NE(mistake("multiplex", {a, a, a}).find("index"), std::string::npos);
+}
+// What is not chosen does not matter, even if it is not a number; an index of data is checked.
+TEST_F(MultiplexOnAHost, ReadsOnlyWhatIsChosen) {
+  const Layer y = host_.layer("multiplex", {data("index", {}, TN_I64), data("a", {1}), data("b", {1})}, {}, "y");
+  MachineOptions options;
+  options.max_samples = 2;
+  const Machine machine = host_.machine(host_.parameters({y}, 1), {y}, options);
+  const float a[] = {1, NAN}, b[] = {INFINITY, 2};
+  const auto choose = [&](const std::vector<int64_t>& index) {
+    machine.forward({{"index", {TN_I64, {2}, index.data()}}, {"a", {TN_F32, {2, 1}, a}}, {"b", {TN_F32, {2, 1}, b}}});
+    const auto* const made = static_cast<const float*>(machine.output(y).data);
+    return std::vector<float>(made, made + 2);
+  };
+  EXPECT_EQ(choose({0, 1}), (std::vector<float>{1, 2}));
+  EXPECT_THROW(choose({0, 2}), Error);
+  EXPECT_THROW(choose({-1, 0}), Error);
 }
 
 }  // namespace

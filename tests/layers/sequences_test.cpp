@@ -257,6 +257,33 @@ TEST(ContextProjection, IsInTheMiddleUnlessTold) {
 
 // ---- refusals
 
+LayerCase row_conv(int64_t length, const Shape& shape, uint32_t levels = 1) {
+  LayerCase layer = of_rows("row_conv", shape, levels);
+  layer.attributes = {{"length", length}};
+  const size_t width = width_of(shape);
+  layer.output_shape = {static_cast<int64_t>(width)};
+  layer.samples = {1, 2, 7};
+  layer.formula = [=](const FormulaArguments& a) {
+    const Values& weight = a.parameters.at("weight");
+    Values y(a.inputs[0].size());
+    each_sequence(a.offsets[0], [&](size_t begin, size_t end) {
+      for (size_t row = begin; row < end; ++row)
+        for (size_t j = 0; j < static_cast<size_t>(length) && row + j < end; ++j)
+          for (size_t k = 0; k < width; ++k)
+            y[row * width + k] += a.inputs[0][(row + j) * width + k] * weight[j * width + k];
+    });
+    return y;
+  };
+  return layer;
+}
+
+TEST(RowConv, WeighsTheRowsThatFollow) {
+  EXPECT_GT(check_layer(row_conv(3, {2})), 0);
+  EXPECT_GT(check_layer(row_conv(1, {3})), 0);
+  EXPECT_GT(check_layer(row_conv(9, {})), 0);
+  EXPECT_GT(check_layer(row_conv(2, {2, 2}, 2)), 0);
+}
+
 class SequenceRefusals : public testing::Test {
  protected:
   Layer data(const std::string& name, const Shape& shape, int32_t storage, uint32_t levels = 1) {
@@ -283,6 +310,7 @@ TEST_F(SequenceRefusals, OfWhatIsNoSequence) {
   }
   EXPECT_NE(refusal("sequence_pool", {dense}, {{"kind", "sum"}}).find("input"), std::string::npos);
   EXPECT_NE(refusal("context_projection", {dense}, {{"length", 3}}).find("must be sequences"), std::string::npos);
+  EXPECT_NE(refusal("row_conv", {dense}, {{"length", 3}}).find("must be sequences"), std::string::npos);
 }
 
 TEST_F(SequenceRefusals, OfSequencesThatDoNotFit) {

@@ -212,5 +212,77 @@ TEST_F(SimilarityOnAHost, TheLinearPartIsAnFc) {
   EXPECT_NE(whole.describe().find("[samples, 1]"), std::string::npos) << whole.describe();
 }
 
+// ---- distances and shifts
+
+LayerCase distances(int64_t p, int64_t r, int64_t depth, int64_t order) {
+  LayerCase layer;
+  layer.type = "cdist";
+  layer.attributes = {{"order", order}};
+  layer.inputs = {{{p, depth}}, {{r, depth}}};
+  for (CheckedInput& input : layer.inputs) input.limited = true;  // the square of a huge number is infinite
+  layer.output_shape = {p, r};
+  layer.samples = {1, 2, 7};
+  layer.jumps = true;  // the distance of equal vectors has no derivative
+  layer.gradient_rounded = 1;
+  layer.formula = [=](const FormulaArguments& a) {
+    Values y;
+    const auto d = static_cast<size_t>(depth);
+    for (size_t i = 0; i < a.inputs[0].size() / d; ++i)
+      for (size_t k = 0; k < static_cast<size_t>(r); ++k) {
+        const double* const from = &a.inputs[0][i * d];
+        const double* const to = &a.inputs[1][(i / static_cast<size_t>(p) * static_cast<size_t>(r) + k) * d];
+        double sum = 0;
+        for (size_t at = 0; at < d; ++at) sum += std::pow(std::abs(from[at] - to[at]), static_cast<double>(order));
+        y.push_back(order == 2 ? std::sqrt(sum) : sum);
+      }
+    return y;
+  };
+  return layer;
+}
+
+TEST(Cdist, OfAllPairs) {
+  EXPECT_GT(check_layer(distances(3, 2, 4, 2)), 0);
+  EXPECT_GT(check_layer(distances(1, 3, 1, 2)), 0);
+  EXPECT_GT(check_layer(distances(2, 1, 3, 1)), 0);
+}
+
+LayerCase shifted(int64_t n, int64_t m) {
+  LayerCase layer;
+  layer.type = "conv_shift";
+  layer.inputs = {{{n}}, {{m}}};
+  layer.output_shape = {n};
+  layer.samples = {1, 2, 7};
+  layer.gradient_rounded = 1;
+  layer.formula = [=](const FormulaArguments& a) {
+    Values y;
+    for (int64_t i = 0; i < static_cast<int64_t>(a.inputs[0].size()); ++i) {
+      y.push_back(0);
+      for (int64_t j = -(m / 2); j <= m / 2; ++j) {
+        const int64_t at = i / n * n + ((i % n + j) % n + n) % n;
+        y.back() += a.inputs[0][static_cast<size_t>(at)] * a.inputs[1][static_cast<size_t>(i / n * m + m / 2 + j)];
+      }
+    }
+    return y;
+  };
+  return layer;
+}
+
+TEST(ConvShift, IsCircular) {
+  EXPECT_GT(check_layer(shifted(5, 3)), 0);
+  EXPECT_GT(check_layer(shifted(4, 1)), 0);
+  EXPECT_GT(check_layer(shifted(2, 7)), 0);  // longer than what it moves
+}
+
+TEST_F(SimilarityOnAHost, PairsAndShiftsNameBothShapes) {
+  const Layer a = data("a", {3, 4}), b = data("b", {2, 5}), x = data("x", {3}), even = data("even", {4});
+  const std::string pairs = refusal("cdist", {a, b});
+  EXPECT_NE(pairs.find("b: must have samples and vectors like those of \"a\""), std::string::npos) << pairs;
+  EXPECT_NE(pairs.find("[samples, 3, 4], got float [samples, 2, 5]"), std::string::npos) << pairs;
+  EXPECT_NE(refusal("cdist", {x, x}).find("[samples, P, D]"), std::string::npos);
+  EXPECT_NE(refusal("conv_shift", {x, even}).find("b: must have an odd number"), std::string::npos);
+  EXPECT_NE(refusal("conv_shift", {a, x}).find("a: must be [samples, N]"), std::string::npos);
+  EXPECT_THROW((void)host_.layer("conv_shift", {data("long", {1 << 13}), data("wide", {(1 << 13) + 1})}), Error);
+}
+
 }  // namespace
 }  // namespace tenon_tests

@@ -166,6 +166,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<SequenceSoftmax>();
   add_context(plugin);
   add_padding(plugin);
+  add_row_conv(plugin);
 }
 
 }  // namespace

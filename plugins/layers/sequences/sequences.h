@@ -25,5 +25,6 @@ constexpr int32_t kRows = 1;
 void add_pool(tn::Plugin& plugin);
 void add_context(tn::Plugin& plugin);
 void add_padding(tn::Plugin& plugin);
+void add_row_conv(tn::Plugin& plugin);
 
 }  // namespace tenon::sequences

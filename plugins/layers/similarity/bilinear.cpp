@@ -1,7 +1,7 @@
 // A learned product of two vectors. SPDX-License-Identifier: Apache-2.0
-#include "bilinear.h"
-
 #include <cmath>
+
+#include "similarity.h"
 
 namespace tenon::similarity {
 

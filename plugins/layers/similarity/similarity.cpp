@@ -1,8 +1,8 @@
 // Products of vectors: dot, cosine, bilinear forms, and all pairs of a factorization machine.
 // SPDX-License-Identifier: Apache-2.0
-#include <tenon/plugin.hpp>
+#include "similarity.h"
 
-#include "bilinear.h"
+#include <tenon/plugin.hpp>
 
 namespace {
 
@@ -178,11 +178,12 @@ struct FactorizationMachine {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("tenon.similarity", "0.1.0", "Products of vectors", "Apache-2.0");
+  plugin.about("tenon.similarity", "0.1.0", "Products and distances of vectors", "Apache-2.0");
   plugin.layer<Dot>();
   plugin.layer<CosSim>();
   plugin.layer<FactorizationMachine>();
   tenon::similarity::add_bilinear(plugin);
+  tenon::similarity::add_distance(plugin);
 }
 
 }  // namespace

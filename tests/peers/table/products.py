@@ -23,6 +23,9 @@ ROWS = [
         "3, 1)) / math.sqrt(2)).masked_fill((m == 0)[:, None, None], -1e300), 3)))][0]"),
     row("position_embedding", {}, {"x": real(5, 3, 4)}, "x + weight", parameters={"weight": real(3, 4)}),
     row("scale_shift", {"scale": 2.0, "shift": 0.5}, {"x": real(5, 3)}, "2 * x + 0.5"),
+    row("cdist", {}, {"x": real(5, 3, 4), "y": real(5, 2, 4)}, "torch.cdist(x, y)"),
+    row("cdist", {"order": 1}, {"x": real(5, 3, 4), "y": real(5, 2, 4)}, "torch.cdist(x, y, p=1)"),
+    row("conv_shift", {}, {"x": real(5, 4), "y": real(5, 3)}, "sum(x.roll(1 - j, 1) * y[:, j:j + 1] for j in range(3))"),
     row("bilinear", {"size": 2}, {"x": real(5, 3), "y": real(5, 4)}, "F.bilinear(x, y, weight, bias)",
         parameters={"weight": real(2, 3, 4), "bias": real(2)}),
 ]

@@ -26,6 +26,8 @@ ROWS = [
     row("cumsum", {"axis": 1}, X, "torch.cumsum(x, 1)"),
     row("gather", {}, {"x": real(5, 3), "i": integers(3, 5, 7)}, "torch.gather(x, 1, i)"),
     row("index_select", {"indices": [2, 0, 2]}, X, "torch.index_select(x, 2, torch.tensor([2, 0, 2]))"),
+    row("multiplex", {}, {"i": integers(2, 5), "x": real(5, 3), "y": real(5, 3)},
+        "torch.where(i[:, None] == 0, x, y)"),
     row("one_hot", {"classes": 4}, {"i": integers(4, 5, 3)}, "F.one_hot(i, 4)"),
     row("sequence_softmax", {}, {"x": sequences((3, 1, 4), 2)}, "torch.cat([torch.softmax(s, 0) for s in x])"),
     row("sequence_pool", {"kind": "mean"}, {"x": sequences((3, 1, 4), 2)}, "torch.stack([s.mean(0) for s in x])"),
@@ -33,6 +35,9 @@ ROWS = [
     row("sequence_reverse", {}, {"x": sequences((3, 1, 4), 2)}, "torch.cat([s.flip(0) for s in x])"),
     row("sequence_concat", {}, {"x": sequences((3, 1, 4), 2), "y": sequences((1, 2, 1), 2, sequence="t")},
         "torch.cat([part for pair in zip(x, y) for part in pair])"),
+    row("row_conv", {"length": 2}, {"x": sequences((3, 1, 4), 2)},
+        "torch.cat([s * weight[0] + F.pad(s[1:], (0, 0, 0, 1)) * weight[1] for s in x])",
+        parameters={"weight": real(2, 2)}),
     row("sequence_pad", {"length": 4}, {"x": sequences((3, 1, 4), 2)},
         "[torch.nn.utils.rnn.pad_sequence(x, batch_first=True), "
         "torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]]).double()]"),

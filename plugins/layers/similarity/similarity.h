@@ -1,4 +1,4 @@
-// The layer bilinear. SPDX-License-Identifier: Apache-2.0
+// The layers of bilinear.cpp and distance.cpp. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <tenon/plugin.hpp>
@@ -6,5 +6,6 @@
 namespace tenon::similarity {
 
 void add_bilinear(tn::Plugin& plugin);
+void add_distance(tn::Plugin& plugin);
 
 }  // namespace tenon::similarity
