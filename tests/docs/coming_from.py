@@ -77,7 +77,7 @@ def faults():
     with open(PAGE, encoding="utf-8") as page:
         for number, line in enumerate(page, 1):
             cells = [cell.strip() for cell in line.split("|")]
-            if len(cells) < 5 or not cells[2].startswith("`") or cells[2].startswith("`type = "):
+            if len(cells) != 5 or not cells[2].startswith("`") or cells[2].startswith("`type = "):
                 continue
             rows += 1
             for text in re.findall(r"`([^`]*)`", cells[2]):
