@@ -16,7 +16,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenon import _core, data_type, error, event, layer, parameters, reader, trainer, updater
 from tenon._arrays import Ragged, Sparse
@@ -36,10 +36,14 @@ __all__ = [
 _LATE = {"dataset", "gradient_machine", "input", "inspect", "metric", "plot", "sklearn", "callbacks"}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATE:
-        return importlib.import_module(f"tenon.{name}")
-    raise AttributeError(f"module 'tenon' has no attribute {name!r}{error.suggestion(name, __dir__())}", name=name)
+if TYPE_CHECKING:
+    from tenon import gradient_machine as gradient_machine, input as input, metric as metric
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _LATE:
+            return importlib.import_module(f"tenon.{name}")
+        raise AttributeError(f"module 'tenon' has no attribute {name!r}{error.suggestion(name, __dir__())}", name=name)
 
 
 def __dir__() -> list[str]:

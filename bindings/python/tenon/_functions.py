@@ -16,6 +16,9 @@ from tenon import _host, error
 BOOL, INT, FLOAT, STRING, INTS, FLOATS, STRINGS = range(1, 8)
 _TYPES = {BOOL: "bool", INT: "int", FLOAT: "float", STRING: "str", INTS: "list[int]", FLOATS: "list[float]",
           STRINGS: "list[str]"}  # fmt: skip
+_HOST_TYPES = {"act": "str", "clip_norm": "float", "clip_value": "float", "coefficient": "float", "drop_rate": "float",
+               "l1": "float", "l2": "float", "param": "Mapping[str, Mapping[str, object]]", "parameter_name": "str",
+               "schedule": "Mapping[str, object]"}  # fmt: skip
 OPTIONAL, _VARIADIC = 1, 2
 _made: dict[tuple[int, str, str], Callable[..., Any]] = {}
 
@@ -90,11 +93,16 @@ def signature(kind: str, described: Mapping[str, Any]) -> inspect.Signature:
     ports = described.get("inputs", [])
     for port in ports:
         if port["flags"] & _VARIADIC:
-            form, default = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.empty
-        else:
-            form = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            default = None if port["flags"] & OPTIONAL else inspect.Parameter.empty
-        parameters.append(inspect.Parameter(python_name(port["name"]), form, default=default, annotation="LayerLike"))
+            parameters.append(
+                inspect.Parameter(python_name(port["name"]), inspect.Parameter.VAR_POSITIONAL, annotation="LayerLike")
+            )
+            continue
+        optional: dict[str, Any] = {"annotation": "LayerLike"}
+        if port["flags"] & OPTIONAL:
+            optional = {"annotation": "LayerLike | None", "default": None}
+        parameters.append(
+            inspect.Parameter(python_name(port["name"]), inspect.Parameter.POSITIONAL_OR_KEYWORD, **optional)
+        )
     own = [_parameter(each) for each in described["attributes"]]
     taken = {each.name for each in parameters + own}
     own.sort(key=lambda each: each.default is not inspect.Parameter.empty)
@@ -102,7 +110,8 @@ def signature(kind: str, described: Mapping[str, Any]) -> inspect.Signature:
         own.append(inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="str | None"))
     for name in [*host_parameters(described), *(["param"] if kind == "layer" else [])]:
         if name not in taken:
-            own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation="object"))
+            annotation = f"{_HOST_TYPES.get(name, 'object')} | None"
+            own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
     returns = {"layer": "Layer", "updater": "Updater", "reader": "Reader"}[kind]
     return inspect.Signature(parameters + own, return_annotation=returns)
 

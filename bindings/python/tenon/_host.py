@@ -43,12 +43,13 @@ class Host:
 
     def plugins(self) -> list[dict[str, Any]]:
         """Returns everything found in the plugin folders, with the reasons where something was refused."""
-        return json.loads(self.core.plugins())
+        found: list[dict[str, Any]] = json.loads(self.core.plugins())
+        return found
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Returns the types of a kind ("layer", "updater", "reader") that plugins offer, sorted."""
         if kind not in self._lists:
-            found = set()
+            found: set[str] = set()
             for plugin in self.plugins():
                 manifest = plugin["manifest"]
                 if plugin["status"] != "refused" and manifest:
@@ -69,7 +70,7 @@ class Host:
 
 def _standard_plugins() -> str:
     """Returns the folder of the plugins beside the library."""
-    found = [plugin["file"] for plugin in json.loads(_core.Host().plugins())]
+    found: list[str] = [plugin["file"] for plugin in json.loads(_core.Host().plugins())]
     for file in found:
         at = file.rfind("/tenon/plugins/")
         if at >= 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, TypeGuard, Union
 
 from tenon import _core, _host, error
 from tenon.data_type import DataType, numpy_dtype, of_options
@@ -71,7 +71,7 @@ class Layer:
     @property
     def name(self) -> str:
         """The name, unique within a topology. Of layers without a given name it is known once the types are."""
-        return self._core.info()[0] if self._core is not None else self._name
+        return str(self._core.info()[0]) if self._core is not None else self._name
 
     @property
     def type(self) -> str:
@@ -81,7 +81,7 @@ class Layer:
     @property
     def role(self) -> str:
         """ "layer", "cost" or "metric"; of data layers "data"."""
-        return self._made().info()[2]
+        return str(self._made().info()[2])
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -107,11 +107,13 @@ class Layer:
     @property
     def parameters(self) -> list[dict[str, Any]]:
         """The parameters of this layer: name and shape."""
-        return self.describe()["parameters"]
+        found: list[dict[str, Any]] = self.describe()["parameters"]
+        return found
 
     def describe(self) -> dict[str, Any]:
         """Returns everything that the library knows of the layer."""
-        return json.loads(self._made().describe())
+        described: dict[str, Any] = json.loads(self._made().describe())
+        return described
 
     def find(self, name: str) -> Layer | None:
         """Returns the layer called `name` among those that this one depends on; None if there is none."""
@@ -134,7 +136,8 @@ class Layer:
         described = self.describe()
         if "outputs" not in described:
             return described
-        return described["outputs"][self._core.info()[3]]
+        outputs: list[dict[str, Any]] = described["outputs"]
+        return outputs[int(self._core.info()[3])]
 
     def _made(self) -> Any:
         if self._core is None:
@@ -152,31 +155,26 @@ class Layer:
             return f"<layer {self._name!r} ({self._type}) of yet unknown type>"
         return f"<layer {self.name!r} ({self._type}) {list(self.shape)}>"
 
-    def _repr_html_(self) -> str:
-        from tenon import inspect
-
-        return inspect.table_html([self]) if self._core is not None else repr(self)
-
-    def __add__(self, other: Layer | Number) -> Layer:
+    def __add__(self, other: LayerLike | Number) -> Layer:
         return _shift(self, 1, other) if _is_number(other) else _binary("add", self, other)
 
     def __radd__(self, other: Number) -> Layer:
         return _shift(self, 1, other)
 
-    def __sub__(self, other: Layer | Number) -> Layer:
-        return _shift(self, 1, -other) if _is_number(other) else _binary("sub", self, other)  # type: ignore[operator]
+    def __sub__(self, other: LayerLike | Number) -> Layer:
+        return _shift(self, 1, -other) if _is_number(other) else _binary("sub", self, other)
 
     def __rsub__(self, other: Number) -> Layer:
         return _shift(self, -1, other)
 
-    def __mul__(self, other: Layer | Number) -> Layer:
+    def __mul__(self, other: LayerLike | Number) -> Layer:
         return _shift(self, other, 0) if _is_number(other) else _binary("mul", self, other)
 
     def __rmul__(self, other: Number) -> Layer:
         return _shift(self, other, 0)
 
-    def __truediv__(self, other: Layer | Number) -> Layer:
-        return _shift(self, 1 / other, 0) if _is_number(other) else _binary("div", self, other)  # type: ignore[operator]
+    def __truediv__(self, other: LayerLike | Number) -> Layer:
+        return _shift(self, 1 / other, 0) if _is_number(other) else _binary("div", self, other)
 
     def __rtruediv__(self, other: Number) -> Layer:
         return _shift(Layer("reciprocal", [self], {}), other, 0)
@@ -184,7 +182,7 @@ class Layer:
     def __pow__(self, exponent: Number) -> Layer:
         return Layer("power", [self], {"exponent": float(exponent)})
 
-    def __matmul__(self, other: Layer) -> Layer:
+    def __matmul__(self, other: LayerLike) -> Layer:
         return _binary("matmul", self, other)
 
     def __neg__(self) -> Layer:
@@ -194,7 +192,7 @@ class Layer:
         return self
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return not isinstance(value, (Layer, str)) and hasattr(value, "__float__")
 
 
@@ -206,7 +204,7 @@ def _shift(layer: Layer, scale: Any, shift: Any) -> Layer:
 
 def _binary(type: str, a: Layer, b: Any) -> Layer:
     if not isinstance(b, (Layer, str)):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     return Layer(type, [a, as_layer(b)], {})
 
 

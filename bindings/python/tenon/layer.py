@@ -10,7 +10,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenon import _functions, _host
 from tenon._layer import Data, Layer, LayerLike, as_layer
@@ -29,8 +29,15 @@ def input(name: str, type: DataType | None = None) -> Layer:
     return Data(name, type)
 
 
-def __getattr__(name: str) -> Any:
-    return _functions.attribute("layer", name, make)
+if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
+    from tenon import _layers
+    from tenon._layers import *
+
+    __all__ += _layers.__all__
+else:
+
+    def __getattr__(name: str) -> Any:
+        return _functions.attribute("layer", name, make)
 
 
 def __dir__() -> list[str]:

@@ -44,7 +44,8 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         self._entry(name)
-        return _core.Lease(self.core, name, 0).values()
+        values: NDArray[Any] = _core.Lease(self.core, name, 0).values()
+        return values
 
     def __setitem__(self, name: str, values: Any) -> None:
         entry = self._entry(name)
@@ -97,7 +98,8 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         """Copies values by name. rename: {name in the source: name here}; partial: parameters that are missing or have
         another shape keep their values. Returns the report of what was copied and what was not."""
         renames = list((rename or {}).items())
-        return json.loads(self.core.copy_from(source.core, renames, list(skip), partial))
+        report: dict[str, Any] = json.loads(self.core.copy_from(source.core, renames, list(skip), partial))
+        return report
 
     def save(self, path: str | os.PathLike[str], outputs: LayerLike | Iterable[LayerLike] | None = None) -> None:
         """Writes the set and a topology as one model file, safetensors. outputs: default the topologies of the set."""
@@ -139,7 +141,8 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
             raise error.NotFoundError(
                 f'the set has no parameter "{name}"{error.suggestion(name, self._entries)}', "", name
             )
-        return self._entries[name]
+        entry: dict[str, Any] = self._entries[name]
+        return entry
 
 
 def create(

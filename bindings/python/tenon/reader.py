@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
 from tenon import _core, _functions, _host, error
 from tenon._arrays import Ragged, Sparse, _is_scipy, from_core
 from tenon.data_type import DataType, of_options
+
+__all__ = ["Reader", "arrays", "as_reader", "batch", "buffered", "chain", "compose", "first_n", "firstn", "interleave",
+           "map_readers", "shuffle", "typed", "types"]  # fmt: skip
 
 Types = Mapping[str, DataType]
 ReaderLike = Union["Reader", Callable[[], Iterable[Any]], Mapping[str, Any], Sequence[Any], Iterable[Any]]
@@ -116,7 +119,8 @@ class Reader:
 
     def describe(self) -> dict[str, Any]:
         """Returns slots, number of samples and size of minibatches."""
-        return json.loads(self._open(None).describe())
+        described: dict[str, Any] = json.loads(self._open(None).describe())
+        return described
 
 
 def _one_pass(core: Any) -> Iterator[dict[str, Any]]:
@@ -350,10 +354,16 @@ def make(type: str, attributes: dict[str, Any]) -> Reader:
     return Reader(lambda types: _core.open_plugin(_host.host().core, type, attributes))
 
 
-def __getattr__(name: str) -> Any:
-    return _functions.attribute("reader", name, make)
+if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
+    from tenon import _readers
+    from tenon._readers import *
+
+    __all__ += _readers.__all__
+else:
+
+    def __getattr__(name: str) -> Any:
+        return _functions.attribute("reader", name, make)
 
 
 def __dir__() -> list[str]:
-    own = [name for name, value in globals().items() if not name.startswith("_") and callable(value)]
-    return sorted({*own, *_host.host().names("reader")})
+    return sorted({*__all__, *_host.host().names("reader")})

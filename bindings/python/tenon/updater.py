@@ -17,6 +17,8 @@ from tenon._layer import Layer
 if TYPE_CHECKING:
     from tenon.parameters import ParameterSet
 
+__all__ = ["Base", "Updater", "new_simple"]
+
 
 class Updater:
     """An updater of a plugin. It keeps its state for each set of parameters that it updates."""
@@ -44,7 +46,8 @@ class Updater:
 
     def describe(self, parameters: Any) -> dict[str, Any]:
         """Returns type, learning rate and the size of the state for a set."""
-        return json.loads(self.core.describe(parameters.core))
+        described: dict[str, Any] = json.loads(self.core.describe(parameters.core))
+        return described
 
     def state(self, parameters: Any) -> Any:
         """Returns the state kept for a set: get, set, steps, save, load."""
@@ -143,17 +146,24 @@ def as_updater(value: Any) -> Any:
 _FORMER = {"momentum": "sgd", "decayedadagrad": "rmsprop"}
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    wanted = name.lower().replace("_", "")
-    for type in _host.host().names("updater"):
-        if type.replace("_", "") == _FORMER.get(wanted, wanted):
-            return _functions.attribute("updater", type, make)
-    known = _host.host().names("updater")
-    raise AttributeError(f'no plugin offers an updater "{name}"{error.suggestion(name, known)}', name=name)
+if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
+    from tenon import _updaters
+    from tenon._updaters import *
+
+    __all__ += _updaters.__all__
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        wanted = name.lower().replace("_", "")
+        for type in _host.host().names("updater"):
+            if type.replace("_", "") == _FORMER.get(wanted, wanted):
+                return _functions.attribute("updater", type, make)
+        known = _host.host().names("updater")
+        raise AttributeError(f'no plugin offers an updater "{name}"{error.suggestion(name, known)}', name=name)
 
 
 def __dir__() -> list[str]:
     types = _host.host().names("updater")
-    return sorted({"Base", "Updater", "new_simple", *types, *["".join(p.title() for p in t.split("_")) for t in types]})
+    return sorted({*__all__, *types, *["".join(p.title() for p in t.split("_")) for t in types]})

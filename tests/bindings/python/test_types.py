@@ -1,0 +1,111 @@
+"""Types, signatures and completion. SPDX-License-Identifier: Apache-2.0"""
+
+import inspect
+import os
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tenon
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = Path(tenon.__file__).parent  # in the build: with the stubs, which the sources lack
+
+
+def mypy(*arguments):
+    # One cache for the runs of this file: the first of them reads NumPy's types, which takes seconds.
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(PACKAGE.parent / "mypy"), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent,
+                          env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(autouse=True)
+def _needs_mypy():
+    pytest.importorskip("mypy")
+
+
+def test_the_package_passes():
+    code, report = mypy("-p", "tenon")
+    assert code == 0, report
+
+
+def test_the_examples_pass():
+    programs = sorted((ROOT / "examples/python").glob("*.py"))
+    for program in programs:  # each alone, since they have modules of one name
+        code, report = mypy(program)
+        assert code == 0, report
+
+
+RIGHT = """
+import numpy as np
+import tenon
+
+x = tenon.layer.data("x", tenon.data_type.dense_vector(3))
+y: tenon.Layer = tenon.layer.fc(x, size=3, act="relu", param={"weight": {"l2": 1e-4}}) * 2 + "x"
+parameters = tenon.parameters.create(tenon.layer.fc(input=[x, y], size=3))
+tenon.train(tenon.layer.sum_cost(y), parameters, tenon.reader.csv(files="data.csv").shuffle(),
+            updater=tenon.updater.Adam(learning_rate=0.1, schedule={"type": "constant"}), passes=3)
+rows: int = np.argmax(parameters["weight"], 1).shape[0]
+"""
+
+
+def test_a_right_program_passes(tmp_path):
+    (tmp_path / "right.py").write_text(RIGHT)
+    assert mypy(tmp_path / "right.py") == (0, "Success: no issues found in 1 source file\n")
+
+
+WRONG = {
+    'tenon.layer.fc("x", sise=3)': 'Unexpected keyword argument "sise" for "fc"',
+    'tenon.layer.fc("x")': 'Missing named argument "size" for "fc"',
+    'tenon.layer.fc("x", size="wide")': 'Argument "size" to "fc" has incompatible type "str"; expected "int"',
+    "tenon.layer.fc(3, size=3)": 'Argument 1 to "fc" has incompatible type "int"',
+    'tenon.layer.fcc("x")': 'Module has no attribute "fcc"',
+    "tenon.updater.Adam(learning_rat=0.1)": 'Unexpected keyword argument "learning_rat"',
+    'tenon.reader.csv(header="yes", files=["a"])': 'Argument "header" to "csv" has incompatible type "str"',
+    "tenon.trian()": 'Module has no attribute "trian"',
+}
+
+
+def test_wrong_programs_fail(tmp_path):
+    (tmp_path / "wrong.py").write_text("import tenon\n" + "".join(line + "\n" for line in WRONG))
+    code, report = mypy(tmp_path / "wrong.py")
+    assert code == 1
+    lines = report.splitlines()
+    for number, message in enumerate(WRONG.values(), 2):
+        assert any(f"wrong.py:{number}: error: " in line and message in line for line in lines), (message, report)
+
+
+def test_signatures_and_documentation():
+    signature = inspect.signature(tenon.layer.fc)
+    assert str(signature).startswith("(*inputs: 'LayerLike', size: 'int', axis: 'int | None' = None, bias: 'bool' = True")
+    assert signature.parameters["act"].annotation == "str | None"
+    assert str(inspect.signature(tenon.layer.cross_entropy)).startswith(
+        "(input: 'LayerLike', label: 'LayerLike', weight: 'LayerLike | None' = None, *, "
+    )
+    text = pydoc.plain(pydoc.render_doc(tenon.layer.fc))
+    for words in ("fc in module tenon.layer", "output = x weight + bias", "size (int, from 1, required): number of outputs"):
+        assert words in text
+    assert tenon.layer.fc is tenon.layer.fc
+
+
+def test_completion():
+    for module, names in ((tenon.layer, {"fc", "data", "softmax"}), (tenon.updater, {"Adam", "adam", "Base"}),
+                          (tenon.reader, {"csv", "shuffle", "Reader"}), (tenon, {"train", "metric", "layer"})):  # fmt: skip
+        assert names <= set(dir(module))
+        assert all(hasattr(module, name) for name in names)
+
+
+def test_completion_in_ipython():
+    completer = pytest.importorskip("IPython.core.completer")
+    with completer.provisionalcompleter():
+        for use_jedi in (False, True):
+            found = completer.IPCompleter(namespace={"tenon": tenon})
+            found.use_jedi = use_jedi
+            texts = {each.text.rsplit(".")[-1] for each in found.completions("tenon.layer.soft", 16)}
+            assert {"softmax", "softplus", "softsign"} <= texts
+            names = {each.text for each in found.completions("tenon.layer.fc(x, si", 20)}
+            assert "size=" in names
