@@ -9,6 +9,7 @@
 #include "core/alignment.h"
 #include "core/attribute.h"
 #include "core/checked.h"
+#include "core/initializers/initializers.h"
 #include "core/philox.h"
 #include "core/shape.h"
 
@@ -42,11 +43,14 @@ void check_initializer(const ParameterDeclaration& declaration) {
   const tn_initializer& initializer = declaration.initializer;
   const auto fits = [](double x) { return std::abs(x) <= std::numeric_limits<float>::max(); };  // false for NaN
   const bool two = initializer.kind != TN_INIT_CONSTANT;
-  if (initializer.kind < TN_INIT_CONSTANT || initializer.kind > TN_INIT_NORMAL)
+  const bool of_host = initializer.kind == kInitTruncatedNormal || initializer.kind == kInitOrthogonal;
+  if (!of_host && (initializer.kind < TN_INIT_CONSTANT || initializer.kind > TN_INIT_NORMAL))
     fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an unknown initializer kind ",
                    initializer.kind);
   // Box and Muller's method reaches less than 9 standard deviations.
-  const double reach = initializer.kind == TN_INIT_NORMAL ? std::abs(initializer.a) + 9 * std::abs(initializer.b) : 0;
+  const double reach = initializer.kind == TN_INIT_NORMAL ? std::abs(initializer.a) + 9 * std::abs(initializer.b)
+                       : initializer.kind == kInitTruncatedNormal ? 9 * std::abs(initializer.a)
+                                                                  : 0;
   if (!fits(initializer.a) || (two && !fits(initializer.b)) || !fits(reach))
     fail_parameter(TN_INVALID, declaration.name, described(declaration), " has an initializer that no ",
                    dtype_name(TN_F32), " can hold: ", initializer.a, ", ", initializer.b);
@@ -152,8 +156,8 @@ uint64_t stream_of(const std::string& name) {
   return hash;
 }
 
-// Initialises elements 2k and 2k + 1 from block k of the stream.
-void initialize(const tn_initializer& initializer, const Philox& philox, float* values, uint64_t count) {
+// Initialises elements 2k and 2k + 1 from block k of the stream; `initialize` has the kinds of the host.
+void initialize_plainly(const tn_initializer& initializer, const Philox& philox, float* values, uint64_t count) {
   const double a = initializer.a;
   const double b = initializer.b;
   if (initializer.kind == TN_INIT_CONSTANT) {
@@ -176,6 +180,18 @@ void initialize(const tn_initializer& initializer, const Philox& philox, float* 
     }
     values[i] = pair[0];
     if (i + 1 < count) values[i + 1] = pair[1];
+  }
+}
+
+void initialize(const tn_initializer& initializer, const Philox& philox, const ParameterEntry& entry, float* values) {
+  const auto count = static_cast<uint64_t>(entry.count);
+  if (initializer.kind == kInitTruncatedNormal) {
+    draw_truncated_normal(initializer.a, initializer.b, philox, values, count);
+  } else if (initializer.kind == kInitOrthogonal) {
+    initialize_plainly({TN_INIT_NORMAL, 0, 0, 1}, philox, values, count);
+    orthogonalize(initializer.a, entry.shape, values);
+  } else {
+    initialize_plainly(initializer, philox, values, count);
   }
 }
 
@@ -283,8 +299,8 @@ void ParameterSet::add(const std::vector<ParameterDeclaration>& declarations, ui
   for (size_t i = entries_.size(); i < layout.entries.size(); ++i) {
     const ParameterEntry& entry = layout.entries[i];
     if (entry.count == 0) continue;
-    initialize(layout.first_values[i - entries_.size()].initializer, Philox(seed, stream_of(entry.name)),
-               layout.slabs[entry.slab].data + entry.offset, entry.count);
+    initialize(layout.first_values[i - entries_.size()].initializer, Philox(seed, stream_of(entry.name)), entry,
+               layout.slabs[entry.slab].data + entry.offset);
   }
   take(std::move(layout), std::move(memory));
 }

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/initializers/initializers.h"
 #include "host/layers/host_attributes.h"
 
 namespace tenon::host {
@@ -20,8 +21,16 @@ constexpr const char* kLow = "init_low";
 constexpr const char* kHigh = "init_high";
 constexpr const char* kMean = "init_mean";
 constexpr const char* kStd = "init_std";
+constexpr const char* kBound = "init_bound";
 constexpr const char* kGain = "init_gain";
-constexpr std::array kNumbers{kValue, kLow, kHigh, kMean, kStd, kGain};
+constexpr const char* kNonlinearity = "init_nonlinearity";
+constexpr const char* kSlope = "init_slope";
+constexpr const char* kMode = "init_mode";
+constexpr std::array kKeys{kValue, kLow, kHigh, kMean, kStd, kBound, kGain, kNonlinearity, kSlope, kMode};
+
+constexpr const char* kFanIn = "fan_in";
+constexpr const char* kFanOut = "fan_out";
+constexpr std::array kFans{kFanIn, kFanOut, "fan_average"};
 
 // The attributes of one parameter.
 class Stated {
@@ -59,17 +68,36 @@ class Stated {
     if (result < 0) bad(key, result, " is negative");
     return result;
   }
-  [[nodiscard]] double gain(double otherwise) const { return at_least_0(kGain, otherwise); }
-
-  // Rows and columns of the parameter, [fan_in, fan_out].
-  [[nodiscard]] double fan_in() const { return fan(0); }
-  [[nodiscard]] double fan_sum() const { return fan(0) + fan(1); }
+  [[nodiscard]] double gain(double otherwise) const;
+  // The number of inputs or outputs, or the mean of both, of a matrix [inputs, outputs].
+  [[nodiscard]] double fan(const char* mode) const {
+    const double inputs = dimension(0), outputs = dimension(1);
+    return mode == kFanIn ? inputs : mode == kFanOut ? outputs : (inputs + outputs) / 2;
+  }
+  // The one that init_mode names.
+  [[nodiscard]] double stated_fan() const { return fan(one_of(kMode, kFans)); }
+  // Refuses shapes without a row or a column.
+  void check_two_dimensions() const {
+    if (shape_.size() < 2)
+      bad(kInit, shown(*find(kInit)), " needs at least two dimensions, and the parameter is ", to_string(shape_));
+  }
 
  private:
-  [[nodiscard]] double fan(size_t dimension) const {
+  // The entry of `names` that `key` states, the first one if it is missing.
+  template <size_t N>
+  [[nodiscard]] const char* one_of(const char* key, const std::array<const char*, N>& names) const {
+    const Value* const value = find(key);
+    if (value == nullptr) return names[0];
+    const auto* const given = std::get_if<std::string>(value);
+    for (const char* name : names)
+      if (given != nullptr && *given == name) return name;
+    bad(key, "unknown ", shown(*value),
+        suggestion(given == nullptr ? "" : *given, std::vector<std::string>(names.begin(), names.end())));
+  }
+  [[nodiscard]] double dimension(size_t number) const {
     if (shape_.size() != 2 || shape_[0].offset < 1 || shape_[1].offset < 1)
       bad(kInit, shown(*find(kInit)), " needs a matrix [inputs, outputs], and the parameter is ", to_string(shape_));
-    return static_cast<double>(shape_[dimension].offset);
+    return static_cast<double>(shape_[number].offset);
   }
   [[nodiscard]] std::string name(const char* key) const { return setting_name({suffix_, key}); }
 
@@ -77,6 +105,25 @@ class Stated {
   const std::string suffix_;
   const Shape& shape_;
 };
+
+// The factor that keeps the variance of what passes the nonlinearity, as torch.nn.init.calculate_gain has it.
+double Stated::gain(double otherwise) const {
+  constexpr const char* kLeaky = "leaky_relu";
+  constexpr std::array kNames{"linear", "sigmoid", "tanh", "relu", kLeaky, "selu"};
+  constexpr double kGains[] = {1, 1, 5.0 / 3, std::numbers::sqrt2, 0, 0.75};
+  if (find(kNonlinearity) == nullptr) {
+    if (find(kSlope) != nullptr) bad(kSlope, "is of \"", name(kNonlinearity), "\" = \"", kLeaky, "\" alone");
+    return at_least_0(kGain, otherwise);
+  }
+  if (find(kGain) != nullptr) bad(kGain, "\"", name(kNonlinearity), "\" replaces it");
+  const char* const which = one_of(kNonlinearity, kNames);
+  if (which == kLeaky) {
+    const double slope = number(kSlope, 0.01);
+    return std::sqrt(2 / (1 + slope * slope));
+  }
+  if (find(kSlope) != nullptr) bad(kSlope, "is of \"", name(kNonlinearity), "\" = \"", kLeaky, "\" alone");
+  return kGains[std::find(kNames.begin(), kNames.end(), which) - kNames.begin()];
+}
 
 tn_initializer uniform_within(double limit) { return {TN_INIT_UNIFORM, 0, -limit, limit}; }
 tn_initializer normal_around_0(double deviation) { return {TN_INIT_NORMAL, 0, 0, deviation}; }
@@ -90,33 +137,45 @@ tn_initializer uniform(const Stated& stated) {
 tn_initializer normal(const Stated& stated) {
   return {TN_INIT_NORMAL, 0, stated.number(kMean, 0), stated.at_least_0(kStd)};
 }
+tn_initializer truncated_normal(const Stated& stated) {
+  const double bound = stated.number(kBound, 2);
+  if (bound <= 0) stated.bad(kBound, bound, " is not above 0");
+  return {kInitTruncatedNormal, 0, stated.at_least_0(kStd), bound};
+}
 // X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
 tn_initializer xavier_uniform(const Stated& stated) {
-  return uniform_within(stated.gain(1) * std::sqrt(6 / stated.fan_sum()));
+  return uniform_within(stated.gain(1) * std::sqrt(3 / stated.fan(kFans[2])));
 }
 tn_initializer xavier_normal(const Stated& stated) {
-  return normal_around_0(stated.gain(1) * std::sqrt(2 / stated.fan_sum()));
+  return normal_around_0(stated.gain(1) * std::sqrt(1 / stated.fan(kFans[2])));
 }
 // K. He et al., "Delving deep into rectifiers", 2015.
 tn_initializer kaiming_uniform(const Stated& stated) {
-  return uniform_within(stated.gain(std::numbers::sqrt2) * std::sqrt(3 / stated.fan_in()));
+  return uniform_within(stated.gain(std::numbers::sqrt2) * std::sqrt(3 / stated.stated_fan()));
 }
 tn_initializer kaiming_normal(const Stated& stated) {
-  return normal_around_0(stated.gain(std::numbers::sqrt2) / std::sqrt(stated.fan_in()));
+  return normal_around_0(stated.gain(std::numbers::sqrt2) / std::sqrt(stated.stated_fan()));
+}
+
+tn_initializer orthogonal(const Stated& stated) {
+  stated.check_two_dimensions();
+  return {kInitOrthogonal, 0, stated.gain(1), 0};
 }
 
 struct Rule {
   const char* name;
-  const char* keys[2];  // of its numbers; null: none
+  std::array<const char*, 4> keys;  // null: none
   tn_initializer (*make)(const Stated& stated);
 };
-constexpr Rule kRules[] = {{"constant", {kValue, nullptr}, constant},
+constexpr Rule kRules[] = {{"constant", {kValue}, constant},
                            {"uniform", {kLow, kHigh}, uniform},
                            {"normal", {kMean, kStd}, normal},
-                           {"xavier_uniform", {kGain, nullptr}, xavier_uniform},
-                           {"xavier_normal", {kGain, nullptr}, xavier_normal},
-                           {"kaiming_uniform", {kGain, nullptr}, kaiming_uniform},
-                           {"kaiming_normal", {kGain, nullptr}, kaiming_normal}};
+                           {"truncated_normal", {kStd, kBound}, truncated_normal},
+                           {"xavier_uniform", {kGain, kNonlinearity, kSlope}, xavier_uniform},
+                           {"xavier_normal", {kGain, kNonlinearity, kSlope}, xavier_normal},
+                           {"kaiming_uniform", {kGain, kNonlinearity, kSlope, kMode}, kaiming_uniform},
+                           {"kaiming_normal", {kGain, kNonlinearity, kSlope, kMode}, kaiming_normal},
+                           {"orthogonal", {kGain, kNonlinearity, kSlope}, orthogonal}};
 
 const Rule& rule_of(const Stated& stated, const Value& value) {
   std::vector<std::string> names;
@@ -132,7 +191,7 @@ const Rule& rule_of(const Stated& stated, const Value& value) {
 
 std::vector<std::string> initializer_keys() {
   std::vector<std::string> keys{kInit};
-  keys.insert(keys.end(), kNumbers.begin(), kNumbers.end());
+  keys.insert(keys.end(), kKeys.begin(), kKeys.end());
   return keys;
 }
 
@@ -140,12 +199,14 @@ std::optional<tn_initializer> stated_initializer(const Values& given, const std:
   const Stated stated(given, suffix, shape);
   const Value* const init = stated.find(kInit);
   const Rule* const rule = init == nullptr ? nullptr : &rule_of(stated, *init);
-  for (const char* key : kNumbers) {
+  for (const char* key : kKeys) {
     if (stated.find(key) == nullptr) continue;
     if (rule == nullptr) stated.bad(key, "needs \"", setting_name({suffix, kInit}), "\", which names the initializer");
-    if (key != rule->keys[0] && key != rule->keys[1])
-      stated.bad(key, "the initializer \"", rule->name, "\" has no such number; it has ", rule->keys[0],
-                 rule->keys[1] == nullptr ? "" : text(" and ", rule->keys[1]));
+    if (std::find(rule->keys.begin(), rule->keys.end(), key) != rule->keys.end()) continue;
+    std::string known;
+    for (const char* each : rule->keys)
+      if (each != nullptr) known += (known.empty() ? "" : ", ") + std::string(each);
+    stated.bad(key, "the initializer \"", rule->name, "\" has no such key; it has ", known);
   }
   if (rule == nullptr) return std::nullopt;
   return rule->make(stated);

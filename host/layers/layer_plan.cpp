@@ -86,6 +86,9 @@ int32_t LayerPlan::declare(const tn_parameter* given, std::vector<LayerParameter
                "flags of a tn_parameter, beside the known ones,");
   check_unused(given->reserved, "reserved member of a tn_parameter");
   check_unused(given->initializer.reserved, "reserved member of a tn_initializer");
+  if (given->initializer.kind > TN_INIT_NORMAL)  // others are of the host
+    fail(TN_PLUGIN_FAULT, SubjectName{given->suffix}, "plan declares \"", given->suffix,
+         "\" with unknown initializer kind ", given->initializer.kind);
   if (&list != &layer_.buffers) check_unused(given->merge, "merge of a parameter");
   check_dense(parameter.spec, "a parameter");
   for (const auto* declared : {&layer_.parameters, &layer_.buffers})

@@ -1,4 +1,4 @@
-# Types and attributes that docs/coming-from.md names exist, and its schedules are accepted.
+# Types and attributes that docs/coming-from.md names exist, and its schedules and initializers are accepted.
 # SPDX-License-Identifier: Apache-2.0
 import os
 import re
@@ -31,6 +31,7 @@ name = "score"
 type = "fc"
 inputs = "x"
 size = 1
+%s
 [[layer]]
 name = "cost"
 type = "square_error"
@@ -43,31 +44,36 @@ batch = 1
 [updater]
 type = "sgd"
 learning_rate = 0.1
+schedule = { %s }
 """
 
 
-def refusal(schedule):
-    """The message of `tenon plan` about a job with a schedule, "" if the job is accepted."""
+def refusal(keys):
+    """The message of `tenon plan` about a job with an initializer or a schedule, "" if the job is accepted."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "train.csv"), "w", encoding="utf-8") as file:
             file.write("x,y\n1,2\n")
         job = os.path.join(folder, "job.toml")
         with open(job, "w", encoding="utf-8") as file:
-            file.write(f"{JOB}schedule = {{ {schedule} }}\n")
+            file.write(JOB % (keys.replace(", ", "\n"), "") if keys.startswith(INITIALIZER) else JOB % ("", keys))
         answer = run("plan", job)
         return "" if answer.returncode == 0 else answer.stderr.strip() or f"status {answer.returncode}"
 
 
-def schedule_faults():
+INITIALIZER = "param.weight.init = "
+
+
+def key_faults():
     with open(PAGE, encoding="utf-8") as page:
-        found = re.findall(r"^\|[^|]*\| `(type = [^`]*)` \|", page.read(), re.MULTILINE)
-    for schedule in found:
-        message = refusal(schedule)
+        found = re.findall(r"^\|[^|]*\| `((?:type|param.weight.init) = [^`]*)` \|", page.read(), re.MULTILINE)
+    for keys in found:
+        message = refusal(keys)
         if message:
-            yield f"{schedule}: {message}"
-    if len(found) < 12:
-        yield f"only {len(found)} schedules were found"
-    if "schedule.stepz" not in refusal('type = "step", stepz = 3'):
+            yield f"{keys}: {message}"
+    if len(found) < 24:
+        yield f"only {len(found)} schedules and initializers were found"
+    if "schedule.stepz" not in refusal('type = "step", stepz = 3') or "init_bound" not in refusal(
+            INITIALIZER + '"orthogonal", param.weight.init_bound = 1'):
         yield "a key that does not exist was accepted"
 
 
@@ -77,7 +83,7 @@ def faults():
     with open(PAGE, encoding="utf-8") as page:
         for number, line in enumerate(page, 1):
             cells = [cell.strip() for cell in line.split("|")]
-            if len(cells) != 5 or not cells[2].startswith("`") or cells[2].startswith("`type = "):
+            if len(cells) != 5 or not cells[2].startswith("`") or re.match("`[a-z._]+ = ", cells[2]):
                 continue
             rows += 1
             for text in re.findall(r"`([^`]*)`", cells[2]):
@@ -97,7 +103,7 @@ def faults():
 
 
 def main():
-    found = [*faults(), *schedule_faults()]
+    found = [*faults(), *key_faults()]
     for fault in found:
         print(f"docs/coming-from.md: {fault}")
     return 1 if found else 0

@@ -201,6 +201,9 @@ TEST_F(FaultyPlan, ReservedMembersAndUnknownFlagsAreRefused) {
   EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.flags = 0x10; }), HasSubstr("flags of a tn_parameter"));
   EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.reserved = 5; }), HasSubstr("of a tn_parameter is 5"));
   EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.initializer.reserved = 5; }), HasSubstr("tn_initializer"));
+  for (const int32_t kind : {3, 1000, 1001})
+    EXPECT_THAT(parameter([&](tn_parameter& p, tn_spec&) { p.initializer.kind = kind; }),
+                HasSubstr("unknown initializer kind " + std::to_string(kind)));
   EXPECT_THAT(parameter([](tn_parameter& p, tn_spec&) { p.merge = TN_MERGE_SUM; }), HasSubstr("merge of a parameter"));
   EXPECT_THAT(parameter([](tn_parameter&, tn_spec& spec) { spec.storage = TN_CSR; }), HasSubstr("that is csr"));
   EXPECT_THAT(rule_refusal([](tn_rows_rule& rule, const tn_planner&) { rule.window = 3; }),

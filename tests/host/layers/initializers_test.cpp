@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <set>
 #include <tenon/tenon.hpp>
 
 #include "tests/support/paths.h"
@@ -91,6 +93,107 @@ TEST_F(Initializers, OfTheShape) {
   EXPECT_NEAR(deviation(weight({{"param.weight.init", "kaiming_normal"}})) / std::sqrt(2.0 / 60), 1, 0.06);
   EXPECT_NEAR(deviation(weight({{"param.weight.init", "kaiming_normal"}, {"param.weight.init_gain", 1}})),
               1 / std::sqrt(60.0), 0.01);
+}
+
+// The variance of a normal distribution that is cut at +-bound (Johnson and Kotz, 1970, section 13.10.1).
+double cut_deviation(double bound) {
+  const double density = std::exp(-bound * bound / 2) / std::sqrt(2 * std::numbers::pi);
+  return std::sqrt(1 - 2 * bound * density / std::erf(bound / std::numbers::sqrt2));
+}
+
+TEST_F(Initializers, OfATruncatedNormalDistribution) {
+  for (const double bound : {0.25, 0.999, 1.0, 2.0, 30.0}) {
+    const std::vector<float> x = weight({{"param.weight.init", "truncated_normal"},
+                                         {"param.weight.init_std", 0.5},
+                                         {"param.weight.init_bound", bound}});
+    EXPECT_THAT(x, testing::Each(AllOf(testing::Ge(-0.5 * bound), testing::Le(0.5 * bound))));
+    EXPECT_NEAR(mean(x), 0, 0.03) << bound;
+    EXPECT_NEAR(deviation(x) / (0.5 * cut_deviation(bound)), 1, 0.04) << bound;
+    EXPECT_GT(std::set<float>(x.begin(), x.end()).size(), x.size() - 20) << "each value has random numbers of its own";
+  }
+  const Attributes usual = {{"param.weight.init", "truncated_normal"}, {"param.weight.init_std", 1}};
+  const std::vector<float> two = weight(usual);
+  EXPECT_GT(*std::max_element(two.begin(), two.end()), 1.8F);
+  EXPECT_THAT(two, testing::Each(testing::Le(2.0F)));
+  EXPECT_NE(two, weight(usual, 2));
+}
+
+TEST_F(Initializers, OfAnOrthogonalMatrix) {
+  const auto expect_orthonormal = [](const std::vector<float>& x, int64_t rows, int64_t columns, double gain) {
+    const bool by_rows = rows <= columns;
+    const int64_t vectors = std::min(rows, columns), length = std::max(rows, columns);
+    const auto at = [&](int64_t k, int64_t i) {
+      return static_cast<double>(x[static_cast<size_t>(by_rows ? k * columns + i : i * columns + k)]);
+    };
+    for (int64_t a = 0; a < vectors; ++a)
+      for (int64_t b = 0; b <= a; ++b) {
+        double product = 0;
+        for (int64_t i = 0; i < length; ++i) product += at(a, i) * at(b, i);
+        ASSERT_NEAR(product, a == b ? gain * gain : 0, 1e-6) << rows << " rows, vectors " << a << ", " << b;
+      }
+  };
+  expect_orthonormal(weight({{"param.weight.init", "orthogonal"}}), kInputs, kOutputs, 1);
+  expect_orthonormal(weight({{"param.weight.init", "orthogonal"}, {"param.weight.init_gain", 0.5}}), kInputs, kOutputs,
+                     0.5);
+  const auto of_shape = [&](const std::vector<int64_t>& shape) {
+    const Attributes given = {{"shape", shape}, {"param.value.init", "orthogonal"}};
+    return values(host_.parameters({host_.layer("parameter", {x_}, given, "p")}, 1), "p.value");
+  };
+  expect_orthonormal(of_shape({33, 33}), 33, 33, 1);
+  expect_orthonormal(of_shape({5, 3, 7}), 5, 21, 1);  // all dimensions but the first are columns
+  expect_orthonormal(of_shape({24, 3, 2}), 24, 6, 1);
+  expect_orthonormal(of_shape({1, 1}), 1, 1, 1);
+  // The distribution is uniform: no entry has a preferred sign.
+  double sum = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) sum += weight({{"param.weight.init", "orthogonal"}}, seed)[0] > 0 ? 1 : 0;
+  EXPECT_NEAR(sum, 20, 14);
+}
+
+TEST_F(Initializers, HaveModesAndNonlinearities) {
+  const auto of = [&](const Attributes& more) {
+    Attributes given = {{"param.weight.init", "kaiming_normal"}};
+    given.insert(given.end(), more.begin(), more.end());
+    return deviation(weight(given));
+  };
+  const double one = of({{"param.weight.init_gain", 1}});  // 1 / sqrt(60) and noise, which is the same for all
+  const auto expect = [&](const Attributes& more, double factor) { EXPECT_NEAR(of(more) / one, factor, 1e-5); };
+  expect({}, std::sqrt(2));
+  expect({{"param.weight.init_mode", "fan_in"}}, std::sqrt(2));
+  expect({{"param.weight.init_mode", "fan_out"}}, std::sqrt(2 * 60.0 / 40));
+  expect({{"param.weight.init_mode", "fan_average"}}, std::sqrt(2 * 60.0 / 50));
+  expect({{"param.weight.init_nonlinearity", "linear"}}, 1);
+  expect({{"param.weight.init_nonlinearity", "sigmoid"}}, 1);
+  expect({{"param.weight.init_nonlinearity", "tanh"}}, 5.0 / 3);
+  expect({{"param.weight.init_nonlinearity", "relu"}}, std::sqrt(2));
+  expect({{"param.weight.init_nonlinearity", "selu"}}, 0.75);
+  expect({{"param.weight.init_nonlinearity", "leaky_relu"}}, std::sqrt(2 / 1.0001));
+  expect({{"param.weight.init_nonlinearity", "leaky_relu"}, {"param.weight.init_slope", 0.5}}, std::sqrt(1.6));
+  expect({{"param.weight.init_nonlinearity", "tanh"}, {"param.weight.init_mode", "fan_out"}}, 5.0 / 3 * std::sqrt(1.5));
+}
+
+TEST_F(Initializers, RefuseKeysThatDoNotGoTogether) {
+  const auto of = [&](const char* init, Attributes more) {
+    more.push_back({"param.weight.init", init});
+    return refusal(more);
+  };
+  EXPECT_THAT(of("kaiming_normal", {{"param.weight.init_gain", 1}, {"param.weight.init_nonlinearity", "relu"}}),
+              HasSubstr("\"param.weight.init_gain\": \"param.weight.init_nonlinearity\" replaces it"));
+  for (const char* nonlinearity : {"relu", ""}) {
+    Attributes given = {{"param.weight.init_slope", 1}};
+    if (*nonlinearity != 0) given.push_back({"param.weight.init_nonlinearity", nonlinearity});
+    EXPECT_THAT(of("orthogonal", given), HasSubstr("\"param.weight.init_slope\": is of "));
+  }
+  EXPECT_THAT(of("kaiming_normal", {{"param.weight.init_nonlinearity", "rellu"}}),
+              AllOf(HasSubstr("unknown \"rellu\""), HasSubstr("\"relu\"")));
+  EXPECT_THAT(of("kaiming_normal", {{"param.weight.init_mode", 1}}), HasSubstr("unknown 1; known: fan_in, fan_out"));
+  EXPECT_THAT(of("xavier_normal", {{"param.weight.init_mode", "fan_in"}}),
+              HasSubstr("has no such key; it has init_gain, init_nonlinearity, init_slope"));
+  for (const double bound : {0.0, -1.0})
+    EXPECT_THAT(of("truncated_normal", {{"param.weight.init_std", 1}, {"param.weight.init_bound", bound}}),
+                HasSubstr("is not above 0"));
+  EXPECT_THAT(of("truncated_normal", {}), HasSubstr("needs \"param.weight.init_std\""));
+  EXPECT_THAT(refusal({{"param.bias.init", "orthogonal"}}),
+              AllOf(HasSubstr("needs at least two dimensions"), HasSubstr("[40]")));
 }
 
 TEST_F(Initializers, DependOnSeedAndName) {
