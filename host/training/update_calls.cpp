@@ -40,11 +40,28 @@ std::vector<GradientRun> stretches_of(const Machine& machine, const std::vector<
 
 }  // namespace
 
-RowLayout::RowLayout(const ParameterSet& set) : sizes_(set.slabs().size(), 0) {
-  for (const ParameterEntry& entry : set.entries()) {
-    offsets_.push_back(sizes_[entry.slab]);
-    sizes_[entry.slab] += padded_elements(static_cast<uint64_t>(rows(entry)));
+std::vector<int64_t> StateLayout::shape(const ParameterEntry& entry, uint8_t extent) {
+  if (extent == TN_FULL) return entry.shape;
+  if (extent == TN_PER_ROW) return {rows(entry)};
+  return {entry.shape.empty() ? entry.shape.begin() : entry.shape.begin() + 1, entry.shape.end()};
+}
+
+uint64_t StateLayout::count(const ParameterEntry& entry, uint8_t extent) {
+  uint64_t result = 1;
+  for (const int64_t each : shape(entry, extent)) result *= static_cast<uint64_t>(each);
+  return result;
+}
+
+StateLayout::StateLayout(const ParameterSet& set) {
+  for (const uint8_t extent : {TN_PER_ROW, TN_PER_COLUMN}) {
+    sizes_[extent].resize(set.slabs().size());
+    for (const ParameterEntry& entry : set.entries()) {
+      offsets_[extent].push_back(sizes_[extent][entry.slab]);
+      sizes_[extent][entry.slab] += padded_elements(count(entry, extent));
+    }
   }
+  for (const ParameterEntry& entry : set.entries()) offsets_[TN_FULL].push_back(entry.offset);
+  for (const ParameterSlab& slab : set.slabs()) sizes_[TN_FULL].push_back(slab.padded_elements);
 }
 
 OperandCall::OperandCall(const Device& device, const std::vector<Operand>& inputs,
@@ -109,16 +126,13 @@ UpdateCalls::UpdateCalls(Machine& machine, const UsedNames& used, const UpdatePl
     scalars_.push_back({plan.scalars[i], input.kind == TN_INT ? TN_I64 : TN_F32});
   }
   for (const StateDeclaration& state : plan.states) {
-    if (state.per_row)
-      ++per_row_;
-    else
-      ++full_;
+    ++states_[state.extent];
   }
   for (const GradientRun& run : runs_) {
-    dense_bytes_ += full_ * run.elements * sizeof(float);
+    dense_bytes_ += states_[TN_FULL] * run.elements * sizeof(float);
     for (const size_t entry : run.entries)
-      dense_bytes_ +=
-          per_row_ * static_cast<uint64_t>(RowLayout::rows(machine.set()->entries()[entry])) * sizeof(float);
+      for (const uint8_t extent : {TN_PER_ROW, TN_PER_COLUMN})
+        dense_bytes_ += states_[extent] * StateLayout::count(machine.set()->entries()[entry], extent) * sizeof(float);
   }
   lay_out(stretches_of(machine, runs_, plan.grain).size() + sparse_.size());
   control_ = DeviceMemory(machine.device(), sums_at_ + (runs_.size() + sparse_.size()) * sizeof(float));
@@ -150,15 +164,16 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std:
   for (const GradientRun& part : stretches_of(machine, runs_, plan.grain)) {
     std::vector<OperandCall::Operand> changed{{TN_F32, part.parameters}};
     for (size_t i = 0; i < plan.states.size(); ++i) {
-      const uint64_t offset = plan.states[i].per_row ? layout_.offset(part.entries[0]) : part.offset;
+      // A run of elements begins with its first entry.
+      const uint64_t offset = layout_.offset(part.entries[0], plan.states[i].extent);
       changed.push_back({TN_F32, reinterpret_cast<float*>(states[part.slab][i].data()) + offset});
     }
     std::vector<OperandCall::Operand> inputs = changed;
     inputs.insert(inputs.begin() + 1, {part.gradient_dtype, const_cast<void*>(part.gradients)});
     const auto elements = static_cast<int64_t>(part.elements);
-    const int64_t height = RowLayout::rows(machine.set()->entries()[part.entries[0]]);
+    const int64_t height = StateLayout::rows(machine.set()->entries()[part.entries[0]]);
     const int64_t row_elements = height == 0 ? 0 : elements / height;
-    const bool by_row = plan.grain == TN_GRAIN_ROW;
+    const bool by_row = plan.grain == TN_GRAIN_ROW || plan.grain == TN_GRAIN_MATRIX;
     const Dim rows = tn_dim_constant(by_row ? height : 1);
     const Dim columns = tn_dim_constant(by_row ? row_elements : elements);
     stretches_.push_back({OperandCall::over_grid(*machine.device(), sink, plan.program, rows, columns,
@@ -170,12 +185,12 @@ void UpdateCalls::add_dense(Machine& machine, const UpdatePlan& plan, const std:
 void UpdateCalls::add_sparse(Machine& machine, const SparseGradient& gradient, const UpdatePlan& plan,
                              const std::vector<SlabStates>& states, ErrorSink& sink) {
   const ParameterEntry& entry = machine.set()->entries()[gradient.entry()];
-  if (plan.grain == TN_GRAIN_TENSOR)
+  if (plan.grain == TN_GRAIN_TENSOR || plan.grain == TN_GRAIN_MATRIX)
     fail(TN_UNSUPPORTED, sink.who(), " updates whole tensors, and the gradient of parameter \"", entry.name,
          "\" is of rows; set \"param.<suffix>.sparse\" of its layers to false");
   std::vector<OperandCall::Operand> changed{{TN_F32, machine.set()->data(entry)}};
   for (size_t i = 0; i < plan.states.size(); ++i) {
-    const uint64_t offset = plan.states[i].per_row ? layout_.offset(gradient.entry()) : entry.offset;
+    const uint64_t offset = layout_.offset(gradient.entry(), plan.states[i].extent);
     changed.push_back({TN_F32, reinterpret_cast<float*>(states[entry.slab][i].data()) + offset});
   }
   std::vector<OperandCall::Operand> inputs = changed;
@@ -259,7 +274,8 @@ void UpdateCalls::count_written() {
   for (const SparseGradient* gradient : sparse_) {
     const auto rows = static_cast<uint64_t>(gradient->count());
     written_.rows += rows;
-    written_.bytes += rows * (full_ * static_cast<uint64_t>(gradient->width()) + per_row_) * sizeof(float);
+    written_.bytes +=
+        rows * (states_[TN_FULL] * static_cast<uint64_t>(gradient->width()) + states_[TN_PER_ROW]) * sizeof(float);
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,27 +17,31 @@ namespace tenon::host {
 
 using namespace core;
 
-// A state (slot) of an updater: one float per element of each parameter, or per row of its first dimension.
+// A state (slot) of an updater: one float per element of each parameter (TN_FULL), per row of its first dimension, or
+// per element of a row (TN_PER_COLUMN).
 struct StateDeclaration {
   std::string name;
   double initial = 0;
-  bool per_row = false;
+  uint8_t extent = TN_FULL;
 };
 
-// The states of one slab, by state number: memory in the layout of the slab, or of RowLayout for a state per row. Empty
-// for slabs of buffers.
+// The states of one slab, by state number: memory in the layout of StateLayout. Empty for slabs of buffers.
 using SlabStates = std::vector<Buffer>;
 
-// The layout of states per row: for each entry one float for each of its rows, 64-byte aligned, in the slab's order.
-class RowLayout {
+// The layout of states: for each entry the floats of an extent, 64-byte aligned, in the slab's order; full states lie
+// as the parameters do.
+class StateLayout {
  public:
-  explicit RowLayout(const ParameterSet& set);
-  [[nodiscard]] uint64_t offset(size_t entry) const { return offsets_[entry]; }  // in floats
-  [[nodiscard]] uint64_t size(size_t slab) const { return sizes_[slab]; }
+  explicit StateLayout(const ParameterSet& set);
+  [[nodiscard]] uint64_t offset(size_t entry, uint8_t extent) const { return offsets_[extent][entry]; }  // in floats
+  [[nodiscard]] uint64_t size(size_t slab, uint8_t extent) const { return sizes_[extent][slab]; }
   static int64_t rows(const ParameterEntry& entry) { return entry.shape.empty() ? 1 : entry.shape[0]; }
+  // The shape of the state of an entry.
+  static std::vector<int64_t> shape(const ParameterEntry& entry, uint8_t extent);
+  static uint64_t count(const ParameterEntry& entry, uint8_t extent);
 
  private:
-  std::vector<uint64_t> offsets_, sizes_;
+  std::array<std::vector<uint64_t>, TN_FULL + 1> offsets_, sizes_;  // by extent
 };
 
 // A prepared call that owns its operand structs. Neither copied nor moved, since the call points to them.
@@ -139,9 +144,10 @@ class UpdateCalls {
     tn_dtype dtype;
   };
   std::vector<Scalar> scalars_;
-  RowLayout layout_;
-  uint64_t full_ = 1, per_row_ = 0;  // numbers written per element and per row: the parameter itself and its states
-  uint64_t dense_bytes_ = 0;         // written by each run for dense gradients
+  StateLayout layout_;
+  // Numbers written per element, row and element of a row, by extent: the parameter itself and its states.
+  std::array<uint64_t, TN_FULL + 1> states_ = {0, 0, 0, 1};
+  uint64_t dense_bytes_ = 0;               // written by each run for dense gradients
   uint64_t scalars_at_ = 0, sums_at_ = 0;  // bytes into control_
   size_t next_scalar_ = 0;                 // used by the constructor
   std::vector<std::byte> staged_;          // Control, symbols and scalars, to copy to control_

@@ -100,16 +100,16 @@ int32_t Updater::declare(const tn_state* given) {
   if (recorded_) bad(TN_PLUGIN_FAULT, " after the program");
   for (const StateDeclaration& other : declared_)
     if (other.name == name) bad(TN_PLUGIN_FAULT, " is declared twice");
-  if (given->extent != TN_FULL && given->extent != TN_PER_ROW)
-    bad(TN_UNSUPPORTED, " has extent ", int{given->extent}, "; expected TN_FULL (", int{TN_FULL}, ") or TN_PER_ROW (",
-        int{TN_PER_ROW}, ")");
+  if (given->extent == TN_SCALAR || given->extent > TN_FULL)
+    bad(TN_UNSUPPORTED, " has extent ", int{given->extent}, "; expected TN_FULL (", int{TN_FULL}, "), TN_PER_ROW (",
+        int{TN_PER_ROW}, ") or TN_PER_COLUMN (", int{TN_PER_COLUMN}, ")");
   if (given->dtype != TN_F32)
     bad(TN_UNSUPPORTED, " has type ", dtype_name(given->dtype), "; expected ", dtype_name(TN_F32));
   if (!std::isfinite(static_cast<float>(given->initial)))
     bad(TN_PLUGIN_FAULT, " begins with ", given->initial, ", which float32 does not hold");
   check_unused(given->reserved[0] | given->reserved[1] | given->reserved[2], "reserved member of a tn_state");
   check_unused(given->reserved2, "reserved member of a tn_state");
-  declared_.push_back({name, given->initial, given->extent == TN_PER_ROW});
+  declared_.push_back({name, given->initial, given->extent});
   return static_cast<int32_t>(number);
 }
 
@@ -134,9 +134,10 @@ void Updater::check_program() const {
   if (program_.outputs.size() != 1 + declared_.size())
     fail(TN_PLUGIN_FAULT, "the program has ", program_.outputs.size(), " outputs; expected ", 1 + declared_.size());
   if (program_.draws()) fail(TN_UNSUPPORTED, "the program draws random numbers, which updaters are not given");
-  const auto extent_of_state = [&](size_t state) { return declared_[state].per_row ? TN_PER_ROW : TN_FULL; };
-  const auto extent_of_input = [&](size_t i) {
-    return i >= fulls ? TN_SCALAR : i < 2 ? TN_FULL : extent_of_state(i - 2);
+  const auto extent_of_input = [&](size_t i) -> uint8_t {
+    if (i >= fulls) return TN_SCALAR;
+    if (i < 2) return TN_FULL;
+    return declared_[i - 2].extent;
   };
   const auto is_step = [&](size_t i) { return i >= fulls && scalars_[i - fulls] == TN_SCALAR_STEP; };
   for (size_t i = 0; i < program_.inputs.size(); ++i) {
@@ -146,7 +147,7 @@ void Updater::check_program() const {
       fail(TN_PLUGIN_FAULT, "program input ", i, " has the wrong extent or kind");
   }
   for (size_t i = 0; i < program_.outputs.size(); ++i)
-    if (program_.output_extent(i) != (i == 0 ? TN_FULL : extent_of_state(i - 1)))
+    if (program_.output_extent(i) != extent_of_input(i == 0 ? 0 : i + 1))
       fail(TN_PLUGIN_FAULT, "program output ", i, " has the wrong extent");
   for (size_t i = 0; i < program_.outputs.size(); ++i) {
     const tn_program_output& output = program_.outputs[i];
@@ -158,26 +159,32 @@ void Updater::check_program() const {
   for (const int32_t scalar : scalars_)
     if (scalar < TN_SCALAR_LEARNING_RATE || scalar > TN_SCALAR_ROW_ELEMENTS)
       fail(TN_UNSUPPORTED, "the program reads scalar ", scalar, ", which this host does not offer");
-  if (grain_ < TN_GRAIN_ELEMENT || grain_ > TN_GRAIN_TENSOR) fail(TN_PLUGIN_FAULT, "unknown grain ", grain_);
+  if (grain_ < TN_GRAIN_ELEMENT || grain_ > TN_GRAIN_MATRIX) fail(TN_PLUGIN_FAULT, "unknown grain ", grain_);
   check_grain();
 }
 
 // Checks that the program reads nothing beyond its grain.
 void Updater::check_grain() const {
-  const bool row_states =
-      std::any_of(declared_.begin(), declared_.end(), [](const StateDeclaration& each) { return each.per_row; });
-  if (row_states && grain_ != TN_GRAIN_ROW) fail(TN_PLUGIN_FAULT, "states per row need the grain of a row");
+  const auto has = [this](uint8_t extent) {
+    return std::any_of(declared_.begin(), declared_.end(),
+                       [=](const StateDeclaration& each) { return each.extent == extent; });
+  };
+  if (has(TN_PER_ROW) && grain_ != TN_GRAIN_ROW && grain_ != TN_GRAIN_MATRIX)
+    fail(TN_PLUGIN_FAULT, "states per row need the grain of a row or of a matrix");
+  if (has(TN_PER_COLUMN) && grain_ != TN_GRAIN_MATRIX)
+    fail(TN_PLUGIN_FAULT, "states per column need the grain of a matrix");
   const bool reads_row = std::find(scalars_.begin(), scalars_.end(), TN_SCALAR_ROW_ELEMENTS) != scalars_.end();
   if (reads_row && grain_ == TN_GRAIN_ELEMENT)
     fail(TN_PLUGIN_FAULT, "a program that reads the length of a row needs the grain of a row");
-  if (grain_ == TN_GRAIN_TENSOR) return;
+  if (grain_ == TN_GRAIN_TENSOR || grain_ == TN_GRAIN_MATRIX) return;
   for (size_t i = 0; i < program_.instructions.size(); ++i) {
     const uint16_t op = program_.instructions[i].op;
     const bool reduces = tn_op_info(op).op_class == TN_CLASS_REDUCTION;
     const bool along_row = grain_ == TN_GRAIN_ROW && program_.extents[i] == TN_PER_ROW && op != TN_OP_ROW;
     if (reduces || program_.extents[i] == TN_PER_ROW || program_.extents[i] == TN_PER_COLUMN)
       if (!along_row)
-        fail(TN_PLUGIN_FAULT, "a program with indices, or reductions beyond a row, needs the grain of a tensor");
+        fail(TN_PLUGIN_FAULT,
+             "a program with indices, or reductions beyond a row, needs the grain of a tensor or matrix");
   }
 }
 
@@ -207,11 +214,10 @@ double Updater::scheduled_rate(const std::shared_ptr<ParameterSet>& set) const {
 
 uint64_t Updater::state_bytes(const ParameterSet& set) const {
   uint64_t bytes = 0;
-  const RowLayout layout(set);
+  const StateLayout layout(set);
   for (size_t i = 0; i < set.slabs().size(); ++i)
     for (const StateDeclaration& each : declared_)
-      if (!set.slabs()[i].buffer)
-        bytes += sizeof(float) * (each.per_row ? layout.size(i) : set.slabs()[i].padded_elements);
+      if (!set.slabs()[i].buffer) bytes += sizeof(float) * layout.size(i, each.extent);
   return bytes;
 }
 
@@ -240,14 +246,14 @@ Updater::SetState& Updater::state_for(const std::shared_ptr<ParameterSet>& set) 
 
 // Adds states for the slabs that the set has got since.
 void Updater::add_slabs(SetState& state, const ParameterSet& set) const {
-  const RowLayout layout(set);
+  const StateLayout layout(set);
   while (state.slabs.size() < set.slabs().size()) {
     const size_t number = state.slabs.size();
     const ParameterSlab& slab = set.slabs()[number];
     SlabStates buffers;
     for (const StateDeclaration& each : declared_) {
       if (slab.buffer) break;
-      const uint64_t floats = each.per_row ? layout.size(number) : slab.padded_elements;
+      const uint64_t floats = layout.size(number, each.extent);
       buffers.emplace_back(set.allocator(), floats * sizeof(float));
       std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, static_cast<float>(each.initial));
     }
@@ -269,17 +275,16 @@ nlohmann::json Updater::describe() const {
 // state: null for a list without values.
 std::vector<Updater::StateValues> Updater::views(const SetState* state, const ParameterSet& set) const {
   std::vector<StateValues> result;
-  const RowLayout layout(set);
+  const StateLayout layout(set);
   for (size_t i = 0; i < set.entries().size(); ++i) {
     const ParameterEntry& entry = set.entries()[i];
     if (entry.buffer) continue;
     for (size_t number = 0; number < declared_.size(); ++number) {
-      const bool per_row = declared_[number].per_row;
+      const uint8_t extent = declared_[number].extent;
       auto* const slab = state == nullptr ? nullptr : reinterpret_cast<float*>(state->slabs[entry.slab][number].data());
-      const int64_t rows = RowLayout::rows(entry);
-      result.push_back({declared_[number].name, entry.name, per_row ? std::vector<int64_t>{rows} : entry.shape,
-                        slab == nullptr ? nullptr : slab + (per_row ? layout.offset(i) : entry.offset),
-                        per_row ? static_cast<uint64_t>(rows) : entry.count});
+      result.push_back({declared_[number].name, entry.name, StateLayout::shape(entry, extent),
+                        slab == nullptr ? nullptr : slab + layout.offset(i, extent),
+                        StateLayout::count(entry, extent)});
     }
   }
   return result;

@@ -236,9 +236,11 @@ TEST(RowsUpdate, WhatCannotBeIsSaid) {
   };
   const Table table(20, 4, 2, 1);
   table.backward({1, 2, 2, 3, 1, 7});
-  const std::string lamb = message([&] { table.updater("lamb", {}).update(table.machine()); });
-  EXPECT_NE(lamb.find("table.weight"), std::string::npos) << lamb;
-  EXPECT_NE(lamb.find("sparse"), std::string::npos) << lamb;
+  for (const char* type : {"lamb", "adafactor"}) {
+    const std::string said = message([&] { table.updater(type, {}).update(table.machine()); });
+    EXPECT_NE(said.find("table.weight"), std::string::npos) << said;
+    EXPECT_NE(said.find("sparse"), std::string::npos) << said;
+  }
   const Table dense(20, 4, 2, 1, {{"param.weight.sparse", false}});
   dense.backward({1, 2, 2, 3, 1, 7});
   const std::string rows = message([&] { (void)dense.machine().sparse_gradient("table.weight"); });

@@ -178,6 +178,38 @@ inline Rule proximal_adagrad(double rate, double initial, double l1, double l2) 
   return each(rule, 0);
 }
 
+// Shazeer & Stern 2018, algorithms 4 and 5, of a matrix of `rows` rows, with the floors of PyTorch. The mean squares of
+// rows are the first numbers of `first`, those of columns of `second`.
+inline Rule adafactor(double rate, double decay, size_t rows, double multiplier = 1,
+                      double epsilon = 1.1920928955078125e-7) {
+  return [=](Tensor& x, const std::vector<double>& gradient, double t) {
+    const size_t columns = gradient.size() / rows;
+    const double fresh = std::pow(t, -0.8);
+    const auto rms = [](const std::vector<double>& of) {
+      return std::sqrt(std::inner_product(of.begin(), of.end(), of.begin(), 0.0) / static_cast<double>(of.size()));
+    };
+    std::vector<double> by_row(rows), by_column(columns);
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      by_row[i / columns] += gradient[i] * gradient[i] / static_cast<double>(columns);
+      by_column[i % columns] += gradient[i] * gradient[i] / static_cast<double>(rows);
+    }
+    double mean = 0;
+    for (size_t k = 0; k < rows; ++k) {
+      x.first[k] += fresh * (by_row[k] - x.first[k]);
+      mean += x.first[k] / static_cast<double>(rows);
+    }
+    for (size_t k = 0; k < columns; ++k) x.second[k] += fresh * (by_column[k] - x.second[k]);
+    std::vector<double> direction = gradient;
+    for (size_t i = 0; i < gradient.size(); ++i)
+      direction[i] /=
+          std::max(std::sqrt(x.first[i / columns] * x.second[i % columns] / std::max(mean, epsilon)), epsilon);
+    const double scale = std::max(rms(x.value), 1e-3) * std::min(rate, 1 / std::sqrt(t));
+    const double clip = std::max(rms(direction), 1.0);
+    for (size_t i = 0; i < gradient.size(); ++i)
+      x.value[i] -= rate * multiplier * decay * x.value[i] + scale * multiplier * direction[i] / clip;
+  };
+}
+
 struct LambOptions {
   double rate = 0.01, decay = 0, least = 0, most = std::numeric_limits<double>::infinity(), epsilon = 1e-6;
 };
@@ -262,6 +294,8 @@ inline std::vector<UpdateCase> update_cases() {
        [](double r, double d) { return proximal_sgd(0.1 * r, 0.05 * d, 0.2 * d); }},
       {"proximal_adagrad", "proximal_adagrad", rate(0.05, {{"l1_strength", 0.05}, {"l2_strength", 0.2}}),
        [](double r, double d) { return proximal_adagrad(0.05 * r, 0.1, 0.05 * d, 0.2 * d); }},
+      {"adafactor", "adafactor", decayed(0.05),
+       [](double r, double d) { return adafactor(0.05, 0.2 * d, UpdateModel::kSamples, r); }, true},
       {"lamb", "lamb", decayed(0.02), [](double r, double d) { return lamb({.rate = 0.02 * r, .decay = 0.2 * d}); },
        true},
   };

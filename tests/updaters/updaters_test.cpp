@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <tenon/tenon_updater.hpp>
 
 #include "tests/support/paths.h"
 #include "tests/support/update_model.h"
@@ -210,6 +211,31 @@ TEST(Proximal, SmallElementsBecomeZero) {
   }
 }
 
+TEST(Adafactor, FollowsTheFormula) {
+  expect_follows(adafactor(0.05, 0, UpdateModel::kSamples), "adafactor", {{"learning_rate", 0.05}});
+  expect_follows(adafactor(0.05, 0.1, UpdateModel::kSamples), "adafactor",
+                 {{"learning_rate", 0.05}, {"weight_decay", 0.1}});
+  for (const int threads : {1, 3})
+    EXPECT_LT(distance_to(adafactor(0.05, 0, UpdateModel::kSamples), "adafactor", {{"learning_rate", 0.05}}, false,
+                          threads, {{5000}, {3}, {70, 31}}),
+              kTolerance);
+  EXPECT_GT(distance_to(adafactor(0.05, 0, 1), "adafactor", {{"learning_rate", 0.05}}, false), kTolerance);
+}
+
+// The states are small, and saved in their shapes.
+TEST(Adafactor, KeepsNumbersOfRowsAndColumns) {
+  const UpdateModel model(1);
+  const Updater updater = model.updater("adafactor", {});
+  std::vector<std::vector<float>> weights;
+  for (size_t i = 0; i < UpdateModel::kShapes.size(); ++i) weights.emplace_back(model.get(i).size(), 1.0F);
+  model.step(updater, weights);
+  const UpdaterState state(updater, model.parameters());
+  EXPECT_EQ(state.get("rows", "x1.values").shape, (std::vector<int64_t>{4}));
+  EXPECT_EQ(state.get("columns", "x1.values").shape, (std::vector<int64_t>{3, 4}));
+  const float* const columns = static_cast<const float*>(state.get("columns", "x1.values").data);
+  for (int i = 0; i < 12; ++i) EXPECT_NEAR(columns[i], 1.0 / 16, 1e-7);
+}
+
 TEST(Lamb, FollowsTheFormula) {
   expect_follows(lamb({}), "lamb", {{"learning_rate", 0.01}});
   expect_follows(lamb({.decay = 0.1}), "lamb", {{"learning_rate", 0.01}, {"weight_decay", 0.1}});
@@ -267,7 +293,7 @@ TEST(Lamb, LeavesZero) {
 // An element whose gradients were all 0 does not change.
 TEST(Updaters, NoGradientIsNoStep) {
   for (const char* type : {"adagrad", "rmsprop", "adadelta", "adamax", "adam", "lamb", "sgd", "lion", "nadam", "radam",
-                           "ftrl", "proximal_sgd", "proximal_adagrad"}) {
+                           "ftrl", "proximal_sgd", "proximal_adagrad", "adafactor"}) {
     const UpdateModel model(1);
     const Updater updater = model.updater(type, {});
     std::vector<std::vector<float>> nothing;
@@ -305,6 +331,8 @@ TEST(Updaters, RangesAreChecked) {
   refused("radam", "beta2", 0.7);
   refused("ftrl", "l1_strength", -1);
   refused("proximal_sgd", "l1_strength", -1);
+  refused("adafactor", "epsilon", 0);
+  refused("adafactor", "clip", 0);
   refused("proximal_adagrad", "initial_sum", -1);
   refused("lamb", "beta1", 1);
   refused("lamb", "beta2", 1);

@@ -24,14 +24,21 @@ enum {
 };
 
 /* The smallest part of a parameter that can be updated independently, for example in another shard. A program that
- * reduces along a row needs TN_GRAIN_ROW. Other reductions need TN_GRAIN_TENSOR: the host then runs the program once
- * for each parameter. */
-enum { TN_GRAIN_ELEMENT = 0, TN_GRAIN_ROW = 1, TN_GRAIN_TENSOR = 2 };
+ * reduces along a row needs TN_GRAIN_ROW. Other reductions need TN_GRAIN_TENSOR, or TN_GRAIN_MATRIX where rows and
+ * columns count: the host then runs the program once for each parameter. */
+enum {
+  TN_GRAIN_ELEMENT = 0,
+  TN_GRAIN_ROW = 1,
+  TN_GRAIN_TENSOR = 2,
+  TN_GRAIN_MATRIX = 3 /* since 0.3 */
+};
 
 /* A state of the updater: numbers that the host keeps for each parameter and saves in checkpoints. */
 typedef struct tn_state {
   uint32_t size;
-  uint8_t extent; /* TN_FULL: one number for each element; TN_PER_ROW: one for each row, needs TN_GRAIN_ROW */
+  /* TN_FULL: one number for each element; TN_PER_ROW: one for each row, needs TN_GRAIN_ROW or TN_GRAIN_MATRIX;
+   * TN_PER_COLUMN: one for each element of a row, needs TN_GRAIN_MATRIX */
+  uint8_t extent;
   uint8_t reserved[3];
   tn_dtype dtype; /* TN_F32 */
   uint32_t reserved2;
@@ -63,7 +70,8 @@ typedef struct tn_update_recorder {
    *   outputs: 0 new parameter, then the new states in order, all of kind TN_FLOAT and type TN_COMPUTE or TN_F32
    * The grid: TN_GRAIN_ELEMENT: one row, of which each column is an element of any parameter of the set;
    * TN_GRAIN_ROW: the rows of one parameter, with the elements of a row as columns; TN_GRAIN_TENSOR: one row, with all
-   * elements of one parameter. A row-sparse gradient: its rows, whatever the grain; TN_GRAIN_TENSOR is refused. */
+   * elements of one parameter; TN_GRAIN_MATRIX: as TN_GRAIN_ROW. A row-sparse gradient: its rows, whatever the grain;
+   * TN_GRAIN_TENSOR and TN_GRAIN_MATRIX are refused. */
   tn_status (*program)(void* self, const tn_update* update);
   void* user; /* of the updater type's table */
 } tn_update_recorder;

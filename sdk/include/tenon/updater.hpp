@@ -68,9 +68,14 @@ class UpdateRecorder {
   State state(const char* name, double initial) {
     return declared(name, initial, TN_FULL, [this] { return program_.full(); });
   }
-  // Declares a state with one number per row of the parameter; needs the grain TN_GRAIN_ROW.
+  // Declares a state with one number per row of the parameter; needs the grain TN_GRAIN_ROW or that of matrix().
   State row_state(const char* name, double initial) {
     return declared(name, initial, TN_PER_ROW, [this] { return program_.per_row(); });
+  }
+
+  // Declares a state with one number per element of a row; needs the grain of matrix().
+  State column_state(const char* name, double initial) {
+    return declared(name, initial, TN_PER_COLUMN, [this] { return program_.per_column(); });
   }
 
   // The host's scalars. Each one read becomes an input of the program.
@@ -86,6 +91,13 @@ class UpdateRecorder {
   void state_next(const State& state, const Float& value) { next_.at(state.number) = value; }
   // TN_GRAIN_*: the smallest part that can be updated independently; default TN_GRAIN_ELEMENT.
   void grain(int32_t grain) { grain_ = grain; }
+  // The grain TN_GRAIN_MATRIX: the program reduces along rows and columns of a parameter. Returns the number of rows.
+  template <uint16_t kMinor = 3>
+  Float matrix() {
+    require<kMinor>();
+    grain_ = TN_GRAIN_MATRIX;
+    return sum_all(to_float(program_.row() >= 0));
+  }
 
   // Passes the program to the host; called by the wrapper after record.
   void finish() {

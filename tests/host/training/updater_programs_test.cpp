@@ -118,7 +118,7 @@ TEST(UpdaterPrograms, HaveStatesThatTheHostKeeps) {
     EXPECT_NE(said.find(part), std::string::npos) << said << "\nexpected: " << part;
   };
   tn_state state = sound;
-  for (const uint8_t extent : std::initializer_list<uint8_t>{TN_SCALAR, TN_PER_COLUMN, 200}) {
+  for (const uint8_t extent : std::initializer_list<uint8_t>{TN_SCALAR, 4, 200}) {
     state.extent = extent;
     says(refusal_of(&state, TN_INVALID), "state \"m\" has extent " + std::to_string(extent) + "; expected TN_FULL");
   }
@@ -239,12 +239,30 @@ TEST(UpdaterPrograms, BeyondTheirGrainAreRefused) {
     EXPECT_NE(said.find(part), std::string::npos) << said << "\nexpected: " << part;
   };
   for (const int32_t grain : {TN_GRAIN_ELEMENT, TN_GRAIN_ROW})
-    for (const uint8_t to : {TN_SCALAR, TN_PER_COLUMN}) says({mean(to), {}, grain}, "needs the grain of a tensor");
-  says({mean(TN_PER_ROW), {}, TN_GRAIN_ELEMENT}, "needs the grain of a tensor");
-  says({row_state, {}, TN_GRAIN_TENSOR, true}, "states per row need the grain of a row");
-  says({row_state, {}, TN_GRAIN_ELEMENT, true}, "states per row need the grain of a row");
+    for (const uint8_t to : {TN_SCALAR, TN_PER_COLUMN})
+      says({mean(to), {}, grain}, "needs the grain of a tensor or matrix");
+  says({mean(TN_PER_ROW), {}, TN_GRAIN_ELEMENT}, "needs the grain of a tensor or matrix");
+  says({row_state, {}, TN_GRAIN_TENSOR, true}, "states per row need the grain of a row or of a matrix");
+  says({row_state, {}, TN_GRAIN_ELEMENT, true}, "states per row need the grain of a row or of a matrix");
+  const auto column_state = [](ProgramWriter& writer, int32_t parameter, int32_t) {
+    const int32_t state = writer.input(TN_PER_COLUMN);
+    writer.output(parameter);
+    writer.output(state);
+  };
+  const tn_state by_column = {sizeof by_column, TN_PER_COLUMN, {}, TN_F32, 0, "c", 0};
+  for (const int32_t grain : {TN_GRAIN_ELEMENT, TN_GRAIN_ROW, TN_GRAIN_TENSOR, TN_GRAIN_MATRIX}) {
+    Recording recording = {column_state, {}, grain};
+    recording.states = {&by_column};
+    if (grain == TN_GRAIN_MATRIX)
+      EXPECT_EQ(refusal(recording, TN_OK), "");
+    else
+      says(recording, "states per column need the grain of a matrix");
+  }
+  for (const uint8_t to : {TN_SCALAR, TN_PER_COLUMN, TN_PER_ROW})
+    EXPECT_EQ(refusal({mean(to), {}, TN_GRAIN_MATRIX}, TN_OK), "");
+  EXPECT_EQ(refusal({row_state, {}, TN_GRAIN_MATRIX, true}, TN_OK), "");
   says({row_elements, {TN_SCALAR_ROW_ELEMENTS}, TN_GRAIN_ELEMENT}, "needs the grain of a row");
-  says({kDescent, {}, TN_GRAIN_TENSOR + 1}, "unknown grain 3");
+  says({kDescent, {}, TN_GRAIN_MATRIX + 1}, "unknown grain 4");
   says({kDescent, {}, -1}, "unknown grain -1");
   EXPECT_EQ(refusal({mean(TN_PER_ROW), {}, TN_GRAIN_ROW}, TN_OK), "");
   EXPECT_EQ(refusal({mean(TN_SCALAR), {}, TN_GRAIN_TENSOR}, TN_OK), "");

@@ -12,6 +12,8 @@ ROWS = [
     # twice; 2 does not.
     updater("nadam", {"learning_rate": 0.1}, "torch.optim.NAdam(p, 0.1, momentum_decay=1e5)", since=2),
     updater("radam", {"learning_rate": 0.1}, "torch.optim.RAdam(p, 0.1)"),
+    updater("adafactor", {"learning_rate": 0.1, "weight_decay": 0.1},
+            "torch.optim.Adafactor(p, 0.1, weight_decay=0.1)", since=2),
     updater("adagrad", {"learning_rate": 0.1}, "torch.optim.Adagrad(p, 0.1)"),
     updater("adadelta", {"rho": 0.9}, "torch.optim.Adadelta(p)"),
     updater("rmsprop", {"learning_rate": 0.01, "rho": 0.9, "centered": True, "momentum": 0.5},
