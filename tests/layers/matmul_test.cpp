@@ -45,13 +45,19 @@ TEST(MatMul, NamesBothShapesWhereTheyDoNotFit) {
   a.name = "a", b.name = "b";
   a.dtype = b.dtype = TN_F32;
   a.shape = {3, 5}, b.shape = {4, 5};
-  try {
-    (void)host.layer("matmul", {host.data(a), host.data(b)}, {}, "product");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("[samples, 3, 5]"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("[samples, 4, 5]"), std::string::npos) << error.what();
-  }
+  const auto expect = [&](bool transpose_a, bool transpose_b, const std::string& expected) {
+    try {
+      (void)host.layer("matmul", {host.data(a), host.data(b)},
+                       {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}, "product");
+      FAIL();
+    } catch (const Error& error) {
+      const std::string shapes = "(expected float " + expected + ", got float [samples, 4, 5])";
+      EXPECT_NE(std::string(error.what()).find(shapes), std::string::npos) << error.what();
+    }
+  };
+  expect(false, false, "[samples, 5, 5]");
+  expect(true, false, "[samples, 3, 5]");
+  expect(true, true, "[samples, 4, 3]");
 }
 
 }  // namespace

@@ -18,7 +18,10 @@ struct Multiplex {
   static void plan(tn::Planner& planner) {
     const tn::Spec first = planner.input(1);
     if (first.rank() == 0) throw planner.bad_input(1, "must have a dimension for the samples");
-    for (uint32_t i = 2; i < planner.inputs_count(); ++i) planner.require_shape(i, first);
+    for (uint32_t i = 2; i < planner.inputs_count(); ++i)
+      if (!planner.input(i).same_shape(first))
+        throw planner.bad_input(i, "number " + std::to_string(i - 1) + " must have the shape of number 0")
+            .expected(first);
     planner.require_per_row(0, first.leading(1));
     planner.index_limit(0, planner.inputs_count() - 1);
     planner.output(0, first);

@@ -28,7 +28,7 @@ inline void plan_values(tn::Planner& planner, uint32_t count) {
   planner.elements(0, 1);
   for (uint32_t i = 1; i < count; ++i)
     if (planner.has_input(i) && !without_ones(planner.input(i)).same_shape(without_ones(input)))
-      throw planner.bad_input(i, "must have the shape of the first input").expected(input);
+      throw planner.bad_input(i, "must have the shape of the first input").expected(input.as(planner.input(i).dtype()));
 }
 
 // The first `count` inputs, all in the shape of the first one.

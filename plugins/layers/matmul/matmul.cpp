@@ -33,9 +33,10 @@ struct MatMul {
     const bool ta = (how & TN_TRANSPOSE_A) != 0;
     const bool tb = (how & TN_TRANSPOSE_B) != 0;
     const int32_t rank = a.rank();
-    bool fits = a[rank - (ta ? 2 : 1)].same(b[rank - (tb ? 1 : 2)]);
-    for (int32_t i = 0; i < rank - 2; ++i) fits = fits && a[i].same(b[i]);
-    if (!fits) throw planner.bad_input(1, "does not fit \"a\" for a product").expected(a);
+    tn::Spec fitting = a.leading(rank - 2);
+    fitting.push_back(tb ? b[rank - 2] : a[rank - (ta ? 2 : 1)]);
+    fitting.push_back(tb ? a[rank - (ta ? 2 : 1)] : b[rank - 1]);
+    if (!b.same_shape(fitting)) throw planner.bad_input(1, "does not fit \"a\" for a product").expected(fitting);
     tn::Spec output = a.leading(rank - 2);
     output.push_back(a[rank - (ta ? 1 : 2)]);
     output.push_back(b[rank - (tb ? 2 : 1)]);

@@ -26,7 +26,7 @@ struct Gather {
       throw planner
           .bad_input(1, "must have the shape of the input, but along axis " +
                             std::to_string(planner.attributes().integer("axis")))
-          .expected(input);
+          .expected(input.as(indices.dtype()));
     planner.index_limit(1, input[axis].offset);
     planner.output(0, indices.as(TN_COMPUTE));
   }

@@ -128,7 +128,10 @@ struct Stack {
 
   static void plan(tn::Planner& planner) {
     const int32_t axis = checked_new_axis(planner);
-    for (uint32_t i = 1; i < planner.inputs_count(); ++i) planner.require_shape(i, planner.input(0));
+    for (uint32_t i = 1; i < planner.inputs_count(); ++i)
+      if (!planner.input(i).same_shape(planner.input(0)))
+        throw planner.bad_input(i, "number " + std::to_string(i) + " must have the shape of number 0")
+            .expected(planner.input(0));
     planner.output(0, with_one(planner.input(0), axis).with(axis, planner.inputs_count()));
   }
 

@@ -98,7 +98,11 @@ struct Concat {
       if (planner.axis_of(i, planner.attributes().integer("axis")) != axis)
         throw planner.bad_input(i, "has another number of dimensions than the first").expected(planner.input(0));
       const int64_t own = length_of(planner, i, axis);
-      planner.require_shape(i, planner.input(0).with(axis, own));
+      const tn::Spec fitting = planner.input(0).with(axis, own);
+      if (!planner.input(i).same_shape(fitting))
+        throw planner
+            .bad_input(i, "number " + std::to_string(i) + " differs from number 0 beside axis " + std::to_string(axis))
+            .expected(fitting);
       if (length > INT64_MAX - own) throw planner.bad_input(i, "makes the output longer than 2^63 - 1");
       length += own;
     }
