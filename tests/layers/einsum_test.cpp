@@ -121,7 +121,7 @@ TEST(Einsum, MistakesAreNamed) {
     }
   };
   expect("ij,jk->ik", {x, y}, "\"jk\", has the length 5 along j, which is 4 in an input before it");
-  expect("ij,jk->ik", {x, y}, "[samples, 5, 2]");
+  expect("ij,jk->ik", {x, y}, "(expected float [samples, 4, 2], got float [samples, 5, 2])");
   expect("ij,jk->ik", {x}, "has 2 terms for 1 inputs");
   expect("i->i", {x}, "must have 1 dimensions after the samples");
   expect("ij->ik", {x}, "the letter k in the output and in no input");

@@ -212,6 +212,28 @@ TEST_F(MaskedCosts, OfRows) {
                 {shares, {"alike", {TN_F32, {2}, alike}}, weights});
 }
 
+// Where no label counts the cost is 0, and so are the gradients.
+TEST_F(MaskedCosts, IgnoredLabelsOnlyCostNothing) {
+  const auto expect_nothing = [&](const std::string& type, const Attributes& attributes, const Layer& label,
+                                  const Feed& ignored) {
+    const Told told = run(type, attributes, {label}, {ignored}, 1);
+    EXPECT_EQ(told.cost, 0) << type;
+    EXPECT_EQ(told.gradient, (std::vector<float>{0, 0, 0})) << type;
+  };
+  const Layer label = data("label", {}, TN_I64), answers = data("answers", {3});
+  const int64_t negative[] = {-100, -100}, above[] = {3, 3};
+  const float none[] = {-1, -1, -1, -1, -1, -1};
+  for (const bool logits : {true, false}) {
+    for (const char* const average : {"samples", "weights"})
+      for (const auto& [index, labels] : {std::pair{int64_t{-100}, negative}, {int64_t{3}, above}})
+        expect_nothing("cross_entropy", {{"from_logits", logits}, {"average", average}, {"ignore_index", index}}, label,
+                       {"label", {TN_I64, {2}, labels}});
+    expect_nothing("binary_cross_entropy", {{"from_logits", logits}, {"ignore_index", -1}}, answers,
+                   {"answers", {TN_F32, {2, 3}, none}});
+  }
+  expect_nothing("categorical_focal", {{"ignore_index", 3}}, label, {"label", {TN_I64, {2}, above}});
+}
+
 TEST_F(MaskedCosts, MistakesNameTheWeight) {
   const Layer x = data("a", {3}), label = data("label", {}, TN_I64);
   for (const std::string type : {"square_error", "less_than", "binary_cross_entropy"}) {

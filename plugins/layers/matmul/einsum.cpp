@@ -196,8 +196,10 @@ struct Einsum {
         const int64_t size = input[static_cast<int32_t>(k) + 1].offset;
         const int64_t known = sizes.emplace(letters[k], size).first->second;
         if (known != size)
-          throw planner.bad_input(i, name + " has the length " + std::to_string(size) + " along " + letters[k] +
-                                         ", which is " + std::to_string(known) + " in an input before it");
+          throw planner
+              .bad_input(i, name + " has the length " + std::to_string(size) + " along " + letters[k] + ", which is " +
+                                std::to_string(known) + " in an input before it")
+              .expected(input.with(static_cast<int32_t>(k) + 1, known));
       }
     }
     if (equation.output.size() >= TN_MAX_RANK)
