@@ -28,19 +28,23 @@ from tenon.reader import Reader, batch
 from tenon.trainer import infer, test, train
 
 __all__ = [
-    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "data_type", "error", "event",
-    "host", "infer", "layer", "load", "parameters", "reader", "test", "train", "trainer", "updater", "use",
+    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "data_type", "dist_train", "error",
+    "event", "host", "infer", "layer", "load", "network", "parameters", "reader", "test", "train", "trainer", "updater",
+    "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
-_LATE = {"dataset", "gradient_machine", "input", "inspect", "metric", "plot", "sklearn", "callbacks"}
-
+_LATE = {"config_helpers", "dataset", "gradient_machine", "input", "inspect", "metric", "plot", "sklearn", "callbacks"}
+_LATE_FUNCTIONS = {"network": "_network", "dist_train": "_network"}  # by module
 
 if TYPE_CHECKING:
     from tenon import gradient_machine as gradient_machine, input as input, metric as metric
+    from tenon._network import dist_train, network
 else:
 
     def __getattr__(name: str) -> Any:
+        if name in _LATE_FUNCTIONS:
+            return getattr(importlib.import_module(f"tenon.{_LATE_FUNCTIONS[name]}"), name)
         if name in _LATE:
             return importlib.import_module(f"tenon.{name}")
         raise AttributeError(f"module 'tenon' has no attribute {name!r}{error.suggestion(name, __dir__())}", name=name)
