@@ -35,6 +35,7 @@ ROWS = [
         "F.margin_ranking_loss(a, b, y, margin=0.3, reduction='none')"),
     row("sum_cost", {}, {"x": real(5, 3)}, "x.sum(1)"),
     row("accuracy", {}, CLASSES, "(x.argmax(1) == y).double().mean()", training=False),
+    row("accuracy", {"ignore_index": 1}, CLASSES, "(x.argmax(1) == y)[y != 1].double().mean()", training=False),
     row("classification_error", {}, CLASSES, "(x.argmax(1) != y).double().mean()", training=False),
     row("top_k_accuracy", {"k": 2}, CLASSES, "(x.topk(2).indices == y[:, None]).any(1).double().mean()", training=False),
     row("r2", {}, XY, "1 - ((x - y) ** 2).sum() / ((y - y.mean()) ** 2).sum()", training=False),
