@@ -47,7 +47,8 @@ def parameters_of(outputs: Sequence[Layer], seed: int = 0) -> ParameterSet:
 
 
 def _expression(outputs: Iterable[Layer]) -> list[Layer]:
-    """Returns the layers of an expression, made or not, outputs first; of a file's topology only its outputs."""
+    """Returns the layers of an expression, outputs first: of a file's topology only its outputs, and no data layers,
+    which models may have in common."""
     order: list[Layer] = []
     done: set[int] = set()
     stack = list(outputs)[::-1]
@@ -55,7 +56,8 @@ def _expression(outputs: Iterable[Layer]) -> list[Layer]:
         layer = stack.pop()
         if id(layer) not in done:
             done.add(id(layer))
-            order.append(layer)
+            if layer.type != "data":
+                order.append(layer)
             stack.extend(reversed(layer._inputs))
     return order
 

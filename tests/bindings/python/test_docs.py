@@ -1,15 +1,24 @@
-"""The programs of docs/python.md run, one after the other. SPDX-License-Identifier: Apache-2.0"""
+"""The programs of the pages on Python run, one after the other. SPDX-License-Identifier: Apache-2.0"""
 
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+import pytest
+
+import tenon
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = sorted(path.name for path in DOCS.glob("python*.md")) + ["seeds.md"]
 
 
-def test_the_programs_of_the_page_run():
-    text = (ROOT / "docs/python.md").read_text()
-    programs = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("page", PAGES)
+def test_the_programs_of_a_page_run(page):
+    programs = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
     assert len(programs) >= 6
-    names = {}
-    for program in programs:
-        exec(compile(program, "docs/python.md", "exec"), names)
+    before, names = tenon.host(), {}
+    tenon.use(tenon.Host())  # numbers layers from 0, as in a process of its own
+    try:
+        for program in programs:
+            exec(compile(program, page, "exec"), names)
+    finally:
+        tenon.use(before)

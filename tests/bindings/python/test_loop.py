@@ -101,6 +101,8 @@ def test_machines_of_dependent_layers_share_parameters():
     cost.feed(ARRAYS)
     tenon.updater.new_simple(1.0).update(cost)
     assert not np.array_equal(before, hidden.forward(pixels[:3]))
+    other = tenon.gradient_machine.new(tenon.layer.fc(model.pixel, size=2))
+    assert len(other.parameters) == 2  # data layers are no reason to share
     separate = tenon.gradient_machine.new(model.hidden, tenon.parameters.create(model.hidden, seed=9))
     assert not np.array_equal(hidden.forward(pixels[:3]), separate.forward(pixels[:3]))
 
