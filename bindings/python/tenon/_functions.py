@@ -57,15 +57,12 @@ def attribute(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., A
     host = _host.host()
     key = (id(host), kind, name)
     if key not in _made:
-        names = host.names(kind)
-        type = name[:-1] if name.endswith("_") and name[:-1] in names else name
-        if type not in names:
-            try:
-                host.describe(kind, type)  # a former name of a type
-            except error.Error:
-                raise AttributeError(
-                    f'no plugin offers a {kind} "{name}"{error.suggestion(name, names)}', name=name
-                ) from None
+        type = name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
+        try:
+            host.describe(kind, type)
+        except error.NotFoundError:
+            near = error.suggestion(name, host.names(kind))
+            raise AttributeError(f'no plugin offers a {kind} "{name}"{near}', name=name) from None
         _made[key] = _function(host, kind, type, make)
     return _made[key]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -119,6 +118,8 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
             each._outputs = own + [output for output in self._outputs if all(output is not known for known in own)]
 
     def __getstate__(self) -> dict[str, Any]:
+        import tempfile
+
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.safetensors")
             self.save(path)
@@ -126,6 +127,8 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
                 return {"model": file.read()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        import tempfile
+
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.safetensors")
             with open(path, "wb") as file:
