@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter.h"
+
 namespace tenon_python {
 
 namespace nb = nanobind;
@@ -40,31 +42,19 @@ struct Values {
 
 [[nodiscard]] std::vector<tenon::Feed> feeds_from(const std::vector<std::pair<std::string, Values*>>& feeds);
 
-// A Python object that a thread without the interpreter lock may drop.
-class Held {
+// A reader. Its release waits for its thread, which may wait for the interpreter lock.
+class Reader : public tenon::Reader {
  public:
-  explicit Held(nb::object object) : object_(std::move(object)) {}
-  Held(Held&& other) noexcept = default;
-  Held& operator=(Held&& other) noexcept = default;
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() {
-    if (!object_.is_valid()) return;
-    const nb::gil_scoped_acquire lock;
-    object_.reset();
+  Reader(tenon::Reader of) : tenon::Reader(std::move(of)) {}
+  Reader(const Reader&) = default;
+  Reader(Reader&&) = default;
+  Reader& operator=(const Reader&) = default;
+  Reader& operator=(Reader&&) = default;
+  ~Reader() {
+    if (PyGILState_Check() == 0) return;
+    unlocked([this] { static_cast<tenon::Reader&>(*this) = tenon::Reader(); });
   }
-  [[nodiscard]] const nb::object& get() const { return object_; }
-
- private:
-  nb::object object_;
 };
-
-// Calls `work` without the interpreter lock.
-template <typename Work>
-decltype(auto) unlocked(Work work) {
-  const nb::gil_scoped_release release;
-  return work();
-}
 
 void bind_errors(nb::module_& module);
 void bind_arrays(nb::module_& module);

@@ -41,7 +41,7 @@ void backward_from(const Machine& machine, const std::vector<std::pair<Layer, Va
 }
 
 nb::object sparse_gradient(const Machine& machine, const std::string& parameter) {
-  const Machine::Rows rows = machine.sparse_gradient(parameter);
+  const Machine::Rows rows = unlocked([&] { return machine.sparse_gradient(parameter); });
   return nb::make_tuple(python_array(rows.ids), python_array(rows.values));
 }
 
@@ -59,24 +59,31 @@ void bind_machines(nb::module_& module) {
            })
       .def("backward", [](const Machine& machine) { unlocked([&] { machine.backward(); }); })
       .def("backward_from", backward_from)
-      .def("output", [](const Machine& machine, const Layer& layer) { return python_array(machine.output(layer)); })
+      .def("output", [](const Machine& machine,
+                        const Layer& layer) { return python_array(unlocked([&] { return machine.output(layer); })); })
       .def("view",
            [](const Machine& machine, const Layer& layer) {
-             const nb::object lease = nb::cast(tenon::Lease(machine, layer));
+             const nb::object lease = nb::cast(unlocked([&] { return tenon::Lease(machine, layer); }));
              return python_array(nb::cast<const tenon::Lease&>(lease).values(), lease);
            })
       .def("gradient",
-           [](const Machine& machine, const std::string& name) { return python_array(machine.gradient(name)); })
+           [](const Machine& machine, const std::string& name) {
+             return python_array(unlocked([&] { return machine.gradient(name); }));
+           })
       .def("sparse_gradient", sparse_gradient)
-      .def("data_gradient", [](const Machine& machine,
-                               const std::string& name) { return python_array(tenon::data_gradient(machine, name)); })
-      .def("set_gradient", [](const Machine& machine, const std::string& name,
-                              const Values& values) { tenon::set_gradient(machine, name, values.array); })
-      .def("cost", &Machine::cost)
-      .def("metrics", [](const Machine& machine) { return metrics_dict(machine.metrics()); })
-      .def("plan", &Machine::plan)
-      .def("reset_carried", &Machine::reset_carried)
-      .def("commit", [](const Machine& machine) { tenon::commit(machine); });
+      .def("data_gradient",
+           [](const Machine& machine, const std::string& name) {
+             return python_array(unlocked([&] { return tenon::data_gradient(machine, name); }));
+           })
+      .def("set_gradient",
+           [](const Machine& machine, const std::string& name, const Values& values) {
+             unlocked([&] { tenon::set_gradient(machine, name, values.array); });
+           })
+      .def("cost", released(&Machine::cost))
+      .def("metrics", [](const Machine& machine) { return metrics_dict(unlocked([&] { return machine.metrics(); })); })
+      .def("plan", released(&Machine::plan))
+      .def("reset_carried", released(&Machine::reset_carried))
+      .def("commit", [](const Machine& machine) { unlocked([&] { tenon::commit(machine); }); });
 }
 
 void bind_updaters(nb::module_& module) {
@@ -88,31 +95,35 @@ void bind_updaters(nb::module_& module) {
            [](const Updater& updater, const Machine& machine, const std::vector<std::string>& names) {
              unlocked([&] { tenon::update_parameters(updater, machine, names); });
            })
-      .def("set_learning_rate", &Updater::set_learning_rate)
-      .def("describe", [](const Updater& updater, const Parameters& set) { return updater.describe(set); });
+      .def("set_learning_rate", released(&Updater::set_learning_rate))
+      .def("describe", [](const Updater& updater, const Parameters& set) {
+        return unlocked([&] { return updater.describe(set); });
+      });
   nb::class_<tenon::UpdaterState>(module, "UpdaterState")
       .def(nb::init<Updater, Parameters>())
-      .def("describe", &tenon::UpdaterState::describe)
-      .def("get", [](const tenon::UpdaterState& state, const std::string& name,
-                     const std::string& parameter) { return python_array(state.get(name, parameter)); })
+      .def("describe", released(&tenon::UpdaterState::describe))
+      .def("get",
+           [](const tenon::UpdaterState& state, const std::string& name, const std::string& parameter) {
+             return python_array(unlocked([&] { return state.get(name, parameter); }));
+           })
       .def("set", [](const tenon::UpdaterState& state, const std::string& name, const std::string& parameter,
-                     const Values& values) { state.set(name, parameter, values.array); })
-      .def("steps", &tenon::UpdaterState::steps)
-      .def("set_steps", &tenon::UpdaterState::set_steps)
-      .def("save", &tenon::UpdaterState::save)
-      .def("load", &tenon::UpdaterState::load);
+                     const Values& values) { unlocked([&] { state.set(name, parameter, values.array); }); })
+      .def("steps", released(&tenon::UpdaterState::steps))
+      .def("set_steps", released(&tenon::UpdaterState::set_steps))
+      .def("save", released(&tenon::UpdaterState::save))
+      .def("load", released(&tenon::UpdaterState::load));
 }
 
 void bind_metrics(nb::module_& module) {
   nb::class_<tenon::Metrics>(module, "Metrics")
       .def(nb::init<const Machine&>())
-      .def("append", &tenon::Metrics::append)
+      .def("append", released(&tenon::Metrics::append))
       .def("read",
            [](const tenon::Metrics& metrics) {
-             const tenon::Metrics::Values values = metrics.read();
+             const tenon::Metrics::Values values = unlocked([&] { return metrics.read(); });
              return nb::make_tuple(values.cost, values.samples, metrics_dict(values.metrics));
            })
-      .def("flush", &tenon::Metrics::flush);
+      .def("flush", released(&tenon::Metrics::flush));
 }
 
 void bind_prediction(nb::module_& module) {
@@ -133,13 +144,13 @@ void bind_prediction(nb::module_& module) {
              nb::list result;
              unlocked([&] {
                predictor.predict(list, [&](const std::vector<tenon::Array>& outputs) {
-                 const nb::gil_scoped_acquire lock;
+                 const Entered entered;
                  for (const tenon::Array& output : outputs) result.append(python_array(output));
                });
              });
              return result;
            })
-      .def("refresh", &tenon::Predictor::refresh);
+      .def("refresh", released(&tenon::Predictor::refresh));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ nb::dict dict_of(const tenon::DataOptions& data) {
 
 std::vector<nb::dict> entries_of(const Parameters& parameters) {
   std::vector<nb::dict> result;
-  for (const tenon::ParameterInfo& info : tenon::entries(parameters)) {
+  for (const tenon::ParameterInfo& info : unlocked([&] { return tenon::entries(parameters); })) {
     nb::dict& entry = result.emplace_back();
     entry["name"] = info.name;
     entry["layer"] = info.layer;
@@ -37,6 +37,20 @@ std::vector<nb::dict> entries_of(const Parameters& parameters) {
     entry["buffer"] = info.buffer;
   }
   return result;
+}
+
+// Returns a copy of the values, between two steps if another thread trains the set.
+nb::object read_parameter(const Parameters& parameters, const std::string& name) {
+  for (const tenon::ParameterInfo& info : unlocked([&] { return tenon::entries(parameters); })) {
+    if (info.name != name) continue;
+    const std::vector<float> values = unlocked([&] { return tenon::read(parameters, name); });
+    tenon::Array array;
+    array.dtype = info.dtype;
+    array.shape = info.shape;
+    array.data = values.data();
+    return python_array(array);
+  }
+  throw tenon::Error(TN_NOT_FOUND, "the set has no parameter \"" + name + "\"", {}, name);
 }
 
 void bind_host(nb::module_& module) {
@@ -48,11 +62,11 @@ void bind_host(nb::module_& module) {
             options.threads = threads;
             options.plugin_paths = plugin_paths;
             options.check_finite = check_finite;
-            new (place) Host(options);
+            new (place) Host(unlocked([&] { return Host(options); }));
           },
           nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(), nb::arg("check_finite") = false)
-      .def("plugins", &Host::plugins)
-      .def("describe_type", &Host::describe_type)
+      .def("plugins", released(&Host::plugins))
+      .def("describe_type", released(&Host::describe_type))
       .def("threads", [](const Host& host) { return host.count().threads; })
       .def(
           "data",
@@ -69,14 +83,17 @@ void bind_host(nb::module_& module) {
             options.sequence = sequence;
             options.scale = scale;
             options.offset = offset;
-            return host.data(options);
+            return unlocked([&] { return host.data(options); });
           },
           nb::arg("name"), nb::arg("dtype"), nb::arg("shape"), nb::arg("index_limit") = -1, nb::arg("storage") = 0,
           nb::arg("levels") = 1, nb::arg("sequence") = "", nb::arg("scale") = 1.0, nb::arg("offset") = 0.0)
       .def(
           "layer",
           [](const Host& host, const std::string& type, const Layers& inputs, const nb::dict& attributes,
-             const std::string& name) { return host.layer(type, inputs, attributes_from(attributes), name); },
+             const std::string& name) {
+            const tenon::Attributes list = attributes_from(attributes);
+            return unlocked([&] { return host.layer(type, inputs, list, name); });
+          },
           nb::arg("type"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "")
       .def("parameters", [](const Host& host, const Layers& outputs,
                             uint64_t seed) { return unlocked([&] { return host.parameters(outputs, seed); }); })
@@ -86,15 +103,20 @@ void bind_host(nb::module_& module) {
              tenon::Model model = unlocked([&] { return host.load(path); });
              return std::make_pair(model.outputs, model.parameters);
            })
-      .def("describe_model", &Host::describe_model)
-      .def("updater", [](const Host& host, const std::string& type,
-                         const nb::dict& attributes) { return host.updater(type, attributes_from(attributes)); })
-      .def("read_topology", [](const Host& host, const std::string& json) { return tenon::read_topology(host, json); });
+      .def("describe_model", released(&Host::describe_model))
+      .def("updater",
+           [](const Host& host, const std::string& type, const nb::dict& attributes) {
+             const tenon::Attributes list = attributes_from(attributes);
+             return unlocked([&] { return host.updater(type, list); });
+           })
+      .def("read_topology", [](const Host& host, const std::string& json) {
+        return unlocked([&] { return tenon::read_topology(host, json); });
+      });
 }
 
 void bind_layer(nb::module_& module) {
   nb::class_<Layer>(module, "Layer")
-      .def("describe", &Layer::describe)
+      .def("describe", released(&Layer::describe))
       .def("find", &Layer::find)
       .def("output", &Layer::output)
       .def("info",
@@ -126,13 +148,17 @@ void bind_layer(nb::module_& module) {
 
 void bind_parameters(nb::module_& module) {
   nb::class_<tenon::Lease>(module, "Lease")
-      .def(nb::init<const Parameters&, const std::string&, int32_t>())
+      .def("__init__",
+           [](tenon::Lease* place, const Parameters& set, const std::string& name, int32_t mode) {
+             new (place) tenon::Lease(unlocked([&] { return tenon::Lease(set, name, mode); }));
+           })
       .def("values",
            [](const nb::object& self) { return python_array(nb::cast<const tenon::Lease&>(self).values(), self); });
   nb::class_<Parameters>(module, "Parameters")
       .def("entries", entries_of)
-      .def("set",
-           [](const Parameters& set, const std::string& name, const Values& values) { set.set(name, values.array); })
+      .def("read", read_parameter)
+      .def("set", [](const Parameters& set, const std::string& name,
+                     const Values& values) { unlocked([&] { set.set(name, values.array); }); })
       .def("names",
            [](const Parameters& set) {
              std::vector<nb::tuple> result;
@@ -144,7 +170,7 @@ void bind_parameters(nb::module_& module) {
              std::vector<tenon::Names> names;
              for (const auto& [slot, texts] : lists)
                names.push_back({slot, texts, static_cast<int64_t>(texts.size()), {}});
-             set.set_names(names);
+             unlocked([&] { set.set_names(names); });
            })
       .def("save", [](const Parameters& set, const Layers& outputs,
                       const std::string& path) { unlocked([&] { set.save(outputs, path); }); })
@@ -160,7 +186,7 @@ void bind_parameters(nb::module_& module) {
             return unlocked([&] { return tenon::copy(to, from, options); });
           },
           nb::arg("source"), nb::arg("renames"), nb::arg("skip"), nb::arg("partial"))
-      .def("updates", [](const Parameters& set) { return tenon::updates_of(set); })
+      .def("updates", [](const Parameters& set) { return unlocked([&] { return tenon::updates_of(set); }); })
       .def("same", [](const Parameters& a, const Parameters& b) {
         const tn_parameters x = a.handle(), y = b.handle();
         return a.host() == b.host() && x.index == y.index && x.generation == y.generation;

@@ -4,6 +4,7 @@
 NB_MODULE(_core, module) {
   using namespace tenon_python;
   module.doc() = "The public API of C++ as tenon sees it; programs use the package tenon instead.";
+  bind_interpreter(module);
   bind_errors(module);
   bind_arrays(module);
   bind_model(module);

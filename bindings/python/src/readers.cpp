@@ -6,15 +6,13 @@ namespace tenon_python {
 
 namespace {
 
-using tenon::Reader;
-
 // Samples of an iterator that `open` returns for each pass. `open` may return None: there is no further pass.
 class Iterated {
  public:
   Iterated(nb::object open, tenon::Schema schema) : open_(std::move(open)), schema_(std::move(schema)) {}
 
   bool operator()(tenon::Sample& sample) {
-    const nb::gil_scoped_acquire lock;
+    const Entered entered;
     if (ended_) {
       ended_ = false;
       return false;
@@ -57,7 +55,7 @@ class Indexed {
       : count_(static_cast<int64_t>(nb::len(samples))), samples_(std::move(samples)), schema_(std::move(schema)) {}
   [[nodiscard]] int64_t size() const { return count_; }
   void read(int64_t index, tenon::Sample& sample) const {
-    const nb::gil_scoped_acquire lock;
+    const Entered entered;
     fill(sample, schema_, samples_.get()[index], index);
   }
 
@@ -70,8 +68,11 @@ class Indexed {
 // Rows of dense arrays, one array for each slot.
 class Rows {
  public:
-  Rows(std::vector<Values> columns, const tenon::Schema& schema)
-      : columns_(std::make_shared<Columns>(std::move(columns))) {
+  Rows(const std::vector<Values*>& columns, const tenon::Schema& schema) : columns_(std::make_shared<Columns>()) {
+    for (const Values* column : columns) {
+      columns_->list.push_back(column->array);
+      columns_->owners.emplace_back(column->owners);
+    }
     for (size_t i = 0; i < schema.size(); ++i) {
       names_.push_back(schema[i].name);
       int64_t elements = 1;
@@ -79,21 +80,15 @@ class Rows {
       elements_.push_back(static_cast<size_t>(elements));
     }
   }
-  [[nodiscard]] int64_t size() const { return columns_->list.empty() ? 0 : columns_->list[0].array.shape.at(0); }
+  [[nodiscard]] int64_t size() const { return columns_->list.empty() ? 0 : columns_->list[0].shape.at(0); }
   void read(int64_t index, tenon::Sample& sample) const {
-    for (size_t i = 0; i < names_.size(); ++i) copy(columns_->list[i].array, i, index, sample);
+    for (size_t i = 0; i < names_.size(); ++i) copy(columns_->list[i], i, index, sample);
   }
 
  private:
   struct Columns {
-    explicit Columns(std::vector<Values> of) : list(std::move(of)) {}
-    Columns(const Columns&) = delete;
-    Columns& operator=(const Columns&) = delete;
-    ~Columns() {
-      const nb::gil_scoped_acquire lock;
-      list.clear();
-    }
-    std::vector<Values> list;
+    std::vector<tenon::Array> list;
+    std::vector<Held> owners;
   };
   template <typename Number>
   struct Row {
@@ -145,7 +140,7 @@ Reader open_plugin(const tenon::Host& host, const std::string& type, const nb::d
   const tenon::Attributes list = attributes_from(attributes);
   std::vector<tenon::Names> known;
   for (const auto& [slot, texts] : names) known.push_back({slot, texts, static_cast<int64_t>(texts.size()), {}});
-  return unlocked([&] { return host.reader(type, list, directory, shard, shards, known, seed); });
+  return unlocked([&] { return Reader(host.reader(type, list, directory, shard, shards, known, seed)); });
 }
 
 std::vector<nb::dict> slots_of(const Reader& reader) {
@@ -171,12 +166,18 @@ nb::object next_of(const Reader& reader) {
   return result;
 }
 
+// Calls a wrapper, which consumes the reader.
+template <typename Wrap>
+Reader wrapped(Wrap wrap) {
+  return unlocked([&] { return Reader(wrap()); });
+}
+
 }  // namespace
 
 void bind_readers(nb::module_& module) {
   nb::class_<Reader>(module, "Reader")
       .def("slots", slots_of)
-      .def("describe", &Reader::describe)
+      .def("describe", [](const Reader& reader) { return unlocked([&] { return reader.describe(); }); })
       .def("names",
            [](const Reader& reader) {
              std::vector<nb::tuple> result;
@@ -194,40 +195,48 @@ void bind_readers(nb::module_& module) {
            [](const Reader& reader, int64_t pass, int64_t samples) { unlocked([&] {
                                                                        reader.seek({pass, samples});
                                                                      }); })
-      .def("shuffle", [](Reader& of, uint64_t seed, int64_t buffer) { return std::move(of).shuffle(seed, buffer); })
-      .def("batch", [](Reader& of, int64_t samples, bool drop_last) { return std::move(of).batch(samples, drop_last); })
+      .def("shuffle", [](Reader& of, uint64_t seed,
+                         int64_t buffer) { return wrapped([&] { return std::move(of).shuffle(seed, buffer); }); })
+      .def("batch", [](Reader& of, int64_t samples,
+                       bool drop_last) { return wrapped([&] { return std::move(of).batch(samples, drop_last); }); })
       .def("bucket",
            [](Reader& of, const std::string& slot, int64_t window, int64_t samples, int64_t rows, uint64_t seed) {
-             return std::move(of).bucket({slot, window, samples, rows, seed});
+             return wrapped([&] { return std::move(of).bucket({slot, window, samples, rows, seed}); });
            })
-      .def("buffered", [](Reader& of, int64_t minibatches) { return std::move(of).buffered(minibatches); })
-      .def("shard", [](Reader& of, int64_t number, int64_t shards) { return std::move(of).shard(number, shards); })
+      .def("buffered",
+           [](Reader& of, int64_t minibatches) { return wrapped([&] { return std::move(of).buffered(minibatches); }); })
+      .def("shard", [](Reader& of, int64_t number,
+                       int64_t shards) { return wrapped([&] { return std::move(of).shard(number, shards); }); })
       .def("choose",
            [](Reader& of, const std::vector<std::pair<std::string, std::string>>& slots) {
-             return std::move(of).choose(slots);
+             return wrapped([&] { return std::move(of).choose(slots); });
            })
-      .def("first_n", [](Reader& of, int64_t samples) { return std::move(of).first_n(samples); });
+      .def("first_n",
+           [](Reader& of, int64_t samples) { return wrapped([&] { return std::move(of).first_n(samples); }); });
   module.def("open_plugin", open_plugin, nb::arg("host"), nb::arg("type"), nb::arg("attributes"),
              nb::arg("directory") = "", nb::arg("seed") = 0, nb::arg("shard") = 0, nb::arg("shards") = 1,
              nb::arg("names") = std::vector<std::pair<std::string, std::vector<std::string>>>());
   module.def("open_iterated", [](const tenon::Host& host, const std::vector<nb::dict>& slots, nb::object open) {
     const tenon::Schema schema = schema_from(slots);
-    return host.reader(schema, Iterated(std::move(open), schema));
+    return Reader(host.reader(schema, Iterated(std::move(open), schema)));
   });
   module.def("open_indexed", [](const tenon::Host& host, const std::vector<nb::dict>& slots, nb::object samples) {
     const tenon::Schema schema = schema_from(slots);
-    return host.reader(schema, Indexed(std::move(samples), schema));
+    return Reader(host.reader(schema, Indexed(std::move(samples), schema)));
   });
   // columns[i]: the row-major array of slot i, [samples, shape...].
   module.def("open_rows",
              [](const tenon::Host& host, const std::vector<nb::dict>& slots, const std::vector<Values*>& columns) {
                const tenon::Schema schema = schema_from(slots);
-               std::vector<Values> list;
-               for (const Values* column : columns) list.push_back(*column);
-               return host.reader(schema, Rows(std::move(list), schema));
+               return Reader(host.reader(schema, Rows(columns, schema)));
              });
   module.def("join", [](const std::string& kind, const std::vector<Reader>& of) {
-    return kind == "chain" ? tenon::chain(of) : kind == "interleave" ? tenon::interleave(of) : tenon::compose(of);
+    const std::vector<tenon::Reader> list(of.begin(), of.end());
+    return unlocked([&] {
+      return Reader(kind == "chain"        ? tenon::chain(list)
+                    : kind == "interleave" ? tenon::interleave(list)
+                                           : tenon::compose(list));
+    });
   });
 }
 

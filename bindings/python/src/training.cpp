@@ -22,7 +22,7 @@ struct LiveEvent {
 // Wraps a Python handler, or None. Signals such as Ctrl-C end the call at the next event.
 tenon::EventHandler handler_from(const nb::object& handler) {
   return [&handler](Event& event) {
-    const nb::gil_scoped_acquire lock;
+    const Entered entered;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (handler.is_none()) return;
     const nb::object live = nb::cast(LiveEvent{&event});
@@ -66,7 +66,7 @@ TrainOptions options_from(const nb::dict& given) {
   TrainOptions options;
   options.outputs = take<Layers>(given, "outputs");
   options.parameters = take<tenon::Parameters>(given, "parameters");
-  options.reader = take<tenon::Reader>(given, "reader");
+  options.reader = take<Reader>(given, "reader");
   options.feeding = take<Pairs>(given, "feeding");
   options.seed = take<uint64_t>(given, "seed");
   options.device = take<std::string>(given, "device");
@@ -79,7 +79,7 @@ TrainOptions options_from(const nb::dict& given) {
   if (auto checkpoint = take_optional<nb::dict>(given, "checkpoint")) options.checkpoint = checkpoint_from(*checkpoint);
   if (auto test = take_optional<nb::dict>(given, "test")) {
     tenon::TestOptions& to = options.test.emplace();
-    to.reader = take<tenon::Reader>(*test, "reader");
+    to.reader = take<Reader>(*test, "reader");
     to.outputs = take<Layers>(*test, "outputs");
     to.feeding = take<Pairs>(*test, "feeding");
     to.every_passes = take<int64_t>(*test, "every_passes");
@@ -129,7 +129,7 @@ void infer(const nb::dict& given, const nb::object& sink) {
   const TrainOptions options = options_from(given);
   unlocked([&] {
     tenon::infer(options, [&](const std::vector<tenon::Array>& outputs) {
-      const nb::gil_scoped_acquire lock;
+      const Entered entered;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       nb::list list;
       for (const tenon::Array& output : outputs) list.append(python_array(output));
