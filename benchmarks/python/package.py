@@ -2,7 +2,7 @@
 
     PYTHONPATH=build/python build/venv/bin/python benchmarks/python/package.py [--torch build-peers/bin/python]
 
-Figures are medians. A step is one of the smallest network (16-32-32-2, one sample, SGD, one thread, samples from .npy
+Figures are medians over rounds. A step is one of the smallest network (16-32-32-2, one sample, SGD, one thread, samples from .npy
 files), so that the difference between two ways to drive it is what a step costs beside its arithmetic.
 
 SPDX-License-Identifier: Apache-2.0
@@ -69,8 +69,8 @@ def median(work: Callable[[], float]) -> float:
 
 
 def process(interpreter: str, program: str) -> float:
-    """Returns the median seconds of a process that runs a program, from its start to its end."""
-    return median(lambda: seconds(lambda: subprocess.run([interpreter, "-c", program], check=True)))
+    """Returns the seconds of a process that runs a program, from its start to its end."""
+    return seconds(lambda: subprocess.run([interpreter, "-c", program], check=True))
 
 
 def step(train: Callable[[int], object]) -> float:
@@ -119,8 +119,9 @@ def main() -> None:
             ("import tenon", sys.executable, "import tenon"), ("first step, tenon", sys.executable, FIRST)]  # fmt: skip
     if torch:
         rows += [("import torch", torch, "import torch"), ("first step, torch", torch, FIRST_TORCH)]
-    for name, interpreter, text in rows:
-        print(f"{name:60}{process(interpreter, text) * 1e3:8.0f} ms", flush=True)
+    figures = [[process(interpreter, text) for _, interpreter, text in rows] for _ in range(ROUNDS)]
+    for (name, _, _), values in zip(rows, zip(*figures)):
+        print(f"{name:60}{statistics.median(values) * 1e3:8.0f} ms", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for name, value in steps().items():

@@ -20,7 +20,6 @@ _HOST_TYPES = {"act": "str", "clip_norm": "float", "clip_value": "float", "coeff
                "l1": "float", "l2": "float", "param": "Mapping[str, Mapping[str, object]]", "parameter_name": "str",
                "schedule": "Mapping[str, object]"}  # fmt: skip
 OPTIONAL, _VARIADIC = 1, 2
-_made: dict[tuple[int, str, str], Callable[..., Any]] = {}
 
 
 def python_name(name: str) -> str:
@@ -55,16 +54,16 @@ def attribute(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., A
     if name.startswith("__"):
         raise AttributeError(name)
     host = _host.host()
-    key = (id(host), kind, name)
-    if key not in _made:
+    key = (kind, name)
+    if key not in host.functions:
         type = name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
         try:
             host.describe(kind, type)
         except error.NotFoundError:
             near = error.suggestion(name, host.names(kind))
             raise AttributeError(f'no plugin offers a {kind} "{name}"{near}', name=name) from None
-        _made[key] = _function(host, kind, type, make)
-    return _made[key]
+        host.functions[key] = _function(host, kind, type, make)
+    return host.functions[key]
 
 
 def _annotation(kind: int) -> str:

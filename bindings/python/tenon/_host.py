@@ -5,10 +5,13 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
 
 from tenon import _core
 
@@ -33,6 +36,7 @@ class Host:
         if paths and standard_plugins:
             paths.append(_standard_plugins())
         self.core = _core.Host(threads, paths, check_finite)
+        self.functions: dict[tuple[str, str], Callable[..., Any]] = {}  # made of manifests, by kind and name
         self._types: dict[str, dict[str, dict[str, Any]]] = {}
         self._lists: dict[str, tuple[str, ...]] = {}
 
@@ -80,11 +84,17 @@ def _standard_plugins() -> str:
 
 _lock = threading.Lock()
 _default: Host | None = None
+_present: ContextVar[Host] = ContextVar("tenon host")  # of the set that a call works on
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def host() -> Host:
-    """Returns the default host, made on first use."""
+    """Returns the default host, made on first use; inside of a call on a set of parameters the host of the set."""
     global _default
+    present = _present.get(None)
+    if present is not None:
+        return present
     with _lock:
         if _default is None:
             _default = Host()
@@ -97,3 +107,27 @@ def use(replacement: Host) -> Host:
     with _lock:
         _default = replacement
     return replacement
+
+
+def follows_parameters(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Returns a function that makes readers and updaters on the host of the set of parameters among its arguments."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        hosts = [getattr(each, "host", None) for each in (*args[:3], kwargs.get("parameters"))]
+        token = _present.set(next((each for each in hosts if isinstance(each, Host)), host()))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _present.reset(token)
+
+    return call
+
+
+def _forget() -> None:
+    global _default, _lock
+    _default, _lock = None, threading.Lock()
+
+
+# A host does not work in a child process; programs that named none get a new one there.
+os.register_at_fork(after_in_child=_forget)

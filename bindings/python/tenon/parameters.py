@@ -26,11 +26,13 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
     """A mapping from names to the parameters of one or several topologies.
 
     p["w"] is a read-only array on the set's own memory: it shows the present values, also while a training goes on.
-    p["w"] = x and `with p.edit("w") as w` write. Both raise MisuseError while another thread trains the set.
+    p["w"] = x and `with p.edit("w") as w` write. These raise MisuseError while another thread trains the set; an array
+    taken before stays, and p.read("w") copies the values between two steps.
     """
 
     def __init__(self, core: Any, outputs: Iterable[Layer] = ()) -> None:
         self.core = core
+        self.host = _host.host()
         self._outputs = list(outputs)
         self._entries = {each["name"]: each for each in core.entries()}
         self._joined: list[ParameterSet] = []  # sets that have the same memory
@@ -43,7 +45,11 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         self._entry(name)
-        values: NDArray[Any] = _core.Lease(self.core, name, 0).values()
+        try:
+            values: NDArray[Any] = _core.Lease(self.core, name, 0).values()
+        except error.MisuseError as failure:
+            failure.add_note(f"tenon: parameters.read({name!r}) copies the values, also while another thread trains them")
+            raise
         return values
 
     def __setitem__(self, name: str, values: Any) -> None:
@@ -71,6 +77,12 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Returns a copy of the values of a parameter; while another thread trains the set those after a step."""
+        self._entry(name)
+        values: NDArray[Any] = self.core.read(name)
+        return values
 
     @contextmanager
     def edit(self, name: str) -> Iterator[NDArray[Any]]:

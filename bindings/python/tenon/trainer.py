@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tenon import _arrays, _core, error, event, updater
+from tenon import _arrays, _core, _host, error, event, updater
 from tenon import _layer as layers
 from tenon import reader as readers
 from tenon._layer import LayerLike
@@ -108,6 +108,7 @@ class SGD:
         self.batch_size = batch_size
         self.groups = dict(groups or {})
 
+    @_host.follows_parameters
     def train(
         self,
         topology: LayerLike | Iterable[LayerLike],
@@ -193,6 +194,7 @@ class SGD:
             options["average"] = {"decay": 1.0, "window": 0, "begin": 0, **given}
         _core.train(options, _handler(event_handler))
 
+    @_host.follows_parameters
     def test(
         self,
         topology: LayerLike | Iterable[LayerLike],
@@ -269,6 +271,7 @@ def test(
     return SGD(None, options.pop("batch_size", Default.batch_size)).test(topology, parameters, reader, **options)
 
 
+@_host.follows_parameters
 def infer(
     outputs: LayerLike | Iterable[LayerLike],
     parameters: ParameterSet,
