@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The peer test: layers, costs and updaters compute what PyTorch computes, by the rows of the folder table. Use:
-peers.py DRIVER [TYPE...]; with types, only their rows. Each row is drawn from a seed of its own and evaluated by
+peers.py DRIVER [TYPE...]; with types, only their rows. The driver is a program, or driver.py, which computes with the
+Python package. Each row is drawn from a seed of its own and evaluated by
 PyTorch in float64, with automatic differentiation for gradients; Tenon computes it in float32 and in float64.
 
 Tolerance of an element: a factor times max(1, the largest expected magnitude of its array): 2e-5 in float32, 1e-9 in
@@ -181,7 +182,8 @@ def prepare(row):
 
 
 def ask(driver, cases):
-    done = subprocess.run([driver], input=json.dumps({"cases": cases}), capture_output=True, text=True, check=False)
+    command = [sys.executable, "-B", driver] if driver.endswith(".py") else [driver]
+    done = subprocess.run(command, input=json.dumps({"cases": cases}), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{driver} failed: {done.stderr}")
     return json.loads(done.stdout)

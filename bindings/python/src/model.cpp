@@ -89,10 +89,13 @@ void bind_host(nb::module_& module) {
           nb::arg("levels") = 1, nb::arg("sequence") = "", nb::arg("scale") = 1.0, nb::arg("offset") = 0.0)
       .def(
           "layer",
-          [](const Host& host, const std::string& type, const Layers& inputs, const nb::dict& attributes,
-             const std::string& name) {
+          // None: an optional input that is absent.
+          [](const Host& host, const std::string& type, const std::vector<std::optional<Layer>>& inputs,
+             const nb::dict& attributes, const std::string& name) {
             const tenon::Attributes list = attributes_from(attributes);
-            return unlocked([&] { return host.layer(type, inputs, list, name); });
+            Layers layers;
+            for (const std::optional<Layer>& each : inputs) layers.push_back(each.value_or(Layer()));
+            return unlocked([&] { return host.layer(type, layers, list, name); });
           },
           nb::arg("type"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "")
       .def("parameters", [](const Host& host, const Layers& outputs,

@@ -180,9 +180,6 @@ def _inputs(described: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[st
         raise TypeError(f"tenon.layer.{type}() takes {len(ports)} inputs; {len(given)} more are given")
     while found and found[-1] is None:
         found.pop()
-    if None in found:
-        absent = ports[found.index(None)]["name"]
-        raise error.UnsupportedError(f'tenon.layer.{type}(): the input "{absent}" cannot be left out before others')
     return found
 
 

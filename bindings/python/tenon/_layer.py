@@ -33,13 +33,20 @@ class Layer:
     Layers are made by the functions of tenon.layer, and by + - * / ** @ on layers and numbers.
     """
 
-    __slots__ = ("_attributes", "_core", "_inputs", "_model", "_name", "_place", "_type", "__weakref__")
+    __slots__ = ("_attributes", "_core", "_inputs", "_model", "_name", "_place", "_ports", "_type", "__weakref__")
 
     def __init__(
-        self, type: str, inputs: Sequence[Layer], attributes: Mapping[str, Any], name: str = "", host: Any = None
+        self,
+        type: str,
+        inputs: Sequence[Layer | None],
+        attributes: Mapping[str, Any],
+        name: str = "",
+        host: Any = None,
     ) -> None:
+        """inputs: None for an optional one that is absent."""
         self._type = type
-        self._inputs = tuple(inputs)
+        self._ports = tuple(inputs)
+        self._inputs = tuple(each for each in inputs if each is not None)
         self._attributes = dict(attributes)
         self._name = name
         self._core: Any = None
@@ -56,13 +63,14 @@ class Layer:
         made = cls.__new__(cls)
         made._core = core
         made._name, made._type = core.info()[:2]
-        made._inputs, made._attributes, made._place, made._model = (), {}, "", None
+        made._ports, made._inputs, made._attributes, made._place, made._model = (), (), {}, "", None
         return made
 
     def _make(self, host: Any = None) -> None:
         core = (host or _host.host()).core
         try:
-            self._core = core.layer(self._type, [each._core for each in self._inputs], self._attributes, self._name)
+            inputs = [None if each is None else each._core for each in self._ports]
+            self._core = core.layer(self._type, inputs, self._attributes, self._name)
         except error.Error as failure:
             if self._place:
                 failure.add_note(f"the layer was written at {self._place}")
@@ -123,7 +131,8 @@ class Layer:
     def output(self, number: int) -> Layer:
         """Returns output `number`, from 0, of a layer with several outputs."""
         made = Layer._wrap(self._made().output(number))
-        made._inputs, made._attributes, made._model = self._inputs, self._attributes, self._model
+        made._ports, made._inputs = self._ports, self._inputs
+        made._attributes, made._model = self._attributes, self._model
         return made
 
     def __iter__(self) -> Iterator[Layer]:
@@ -218,7 +227,7 @@ class Data(Layer):
             raise TypeError(f"the name of a data layer is a text that is not empty, not {name!r}")
         if type is not None and not isinstance(type, DataType):
             raise TypeError(f"data layer {name!r}: its type is one of tenon.data_type, not {type!r}")
-        self._type, self._inputs, self._attributes, self._name = "data", (), {}, name
+        self._type, self._ports, self._inputs, self._attributes, self._name = "data", (), (), {}, name
         self._core = self._model = None
         self._place = _place()
         if type is not None:

@@ -72,7 +72,8 @@ def connect(output: Layer, sources: Mapping[str, Layer]) -> Layer:
     while stack:
         core = stack[-1]
         name, type, _, _, count, _ = core.info()
-        inputs = [each for each in map(core.input, range(count)) if each is not None]
+        ports = [core.input(number) for number in range(count)]
+        inputs = [each for each in ports if each is not None]
         waiting = [each for each in inputs if each.info()[0] not in made]
         if name in made:
             stack.pop()
@@ -81,7 +82,7 @@ def connect(output: Layer, sources: Mapping[str, Layer]) -> Layer:
         elif all(made[each.info()[0]] is None for each in inputs):
             made[name] = None
         else:
-            given = [_output(each, made[each.info()[0]]) for each in inputs]
+            given = [None if each is None else _output(each, made[each.info()[0]]) for each in ports]
             made[name] = Layer(type, given, core.attributes(), name)
     return _output(output._made(), made[output.name])
 

@@ -21,7 +21,7 @@ from tenon import _arrays, _core, _host, _model, error
 from tenon import _layer as layers
 from tenon._layer import Data, Layer, LayerLike
 from tenon._machine import Machine
-from tenon.data_type import DataType, integer_value
+from tenon.data_type import DataType, dtype_code, integer_value
 from tenon.parameters import ParameterSet
 
 __all__ = ["GradientMachine", "compose", "new"]
@@ -54,7 +54,8 @@ class _Part:
         if samples > self._limit:
             self._limit = samples if self._core is None else max(samples, self._limit * 3 // 2)
         options = dict(self._options)
-        options["given_gradients"] = options["training"] and not self.has_cost
+        if options.get("given_gradients") is None:
+            options["given_gradients"] = options["training"] and not self.has_cost
         cores = [each._made() for each in self.outputs]
         self._set = self._parameters.core
         self._core = _core.machine(_host.host().core, self._set, cores, max(1, self._limit), **options)
@@ -139,14 +140,15 @@ class GradientMachine(Machine):
         return self._trained
 
     def forward(self, minibatch: Any) -> Any:
-        """Computes the outputs of a minibatch and returns copies: one array, or a list for several outputs.
+        """Computes the outputs of a minibatch and returns copies: one array, or a list for several outputs. Metrics have
+        no output; `metrics` has their values.
 
         minibatch: a dict by data layer, of which others are ignored; a list in the order of the data layers, in which a
         dict stands for its slot of that name, or its only slot; or the values of the only data layer. The label of a
         default cost may be missing.
         """
         self._run(minibatch, needs_cost=False)
-        results = [super(GradientMachine, self).output(each) for each in self.outputs]
+        results = [super(GradientMachine, self).output(each) for each in self.outputs if each.role != "metric"]
         return results[0] if len(results) == 1 else results
 
     def backward(self, gradients: Mapping[Layer, Any] | None = None) -> None:
@@ -161,10 +163,23 @@ class GradientMachine(Machine):
                 raise self._no_cost()
             core.backward()
         else:
-            pairs = [(self.layer(layer), values) for layer, values in gradients.items()]
-            core.backward_from([(layer._made(), _arrays.to_core(values, DataType(str(layer.dtype)), layer.name))
-                                for layer, values in pairs])  # fmt: skip
+            core.backward_from(
+                [(self.layer(layer)._made(), self._values(values, layer.name)) for layer, values in gradients.items()]
+            )
         self._with_gradients, self._has_gradients = core, True
+
+    def set_gradient(self, parameter: str, values: Any) -> None:
+        """Replaces the gradient of a parameter since the last update; later backwards add to it, an update uses it."""
+        core = self._costly.core(0, self._has_gradients) if self._core is None and self._costly else self._core
+        if core is None:
+            core = self._plain.core(0, self._has_gradients)
+        core.set_gradient(parameter, self._values(values, parameter))
+        self._core, self._with_gradients, self._has_gradients = core, core, True
+
+    def _values(self, values: Any, name: str) -> Any:
+        """Returns numbers in the type in which the machine computes."""
+        dtype = "float64" if self._options.get("compute") == dtype_code("float64") else "float32"
+        return _arrays.to_core(values, DataType(dtype), name)
 
     def feed(self, minibatch: Any) -> None:
         """forward and backward."""
@@ -306,6 +321,8 @@ def new(
     immutable_parameters: Iterable[str] = (),
     seed: int = 0,
     device: str = "",
+    compute: str = "float32",
+    given_gradients: bool | None = None,
 ) -> GradientMachine:
     """Makes a gradient machine.
 
@@ -314,11 +331,14 @@ def new(
     `seed`. reader: types data layers that have no type. training: False computes as for predictions, without gradients.
     max_samples: of a minibatch; 0: grows with them. keep_all: the output of every layer can be read. data_gradients:
     for data_gradient. immutable_parameters: names that keep their values; a name includes everything below it. seed:
-    also of random numbers inside the model, such as dropout.
+    also of random numbers inside the model, such as dropout. compute: "float32", or "float64", in which parameters are
+    read and gradients made. given_gradients: backward takes gradients of the outputs, also of costs; None: of machines
+    without a cost.
     """
     chosen = layers.as_layers(output)
     _make(chosen, reader)
     options = _options(training, max_samples, keep_all, data_gradients, immutable_parameters, seed, device)
+    options.update(compute=dtype_code(compute), given_gradients=given_gradients)
     return _machine(chosen, parameters, label, options)
 
 

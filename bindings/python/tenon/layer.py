@@ -44,6 +44,6 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *_host.host().names("layer")})
 
 
-def make(type: str, inputs: list[LayerLike], attributes: dict[str, Any], name: str) -> Layer:
+def make(type: str, inputs: list[LayerLike | None], attributes: dict[str, Any], name: str) -> Layer:
     """Makes a layer of any type."""
-    return Layer(type, [as_layer(each) for each in inputs], attributes, name)
+    return Layer(type, [None if each is None else as_layer(each) for each in inputs], attributes, name)

@@ -322,3 +322,37 @@ def test_an_updater_that_fails_changes_no_parameter():
     assert changed(parameters, train) == []
     with pytest.raises(NotImplementedError, match="Base must define update_parameter"):
         tenon.train(model.cost, parameters, ARRAYS, updater=tenon.updater.Base())
+
+
+def test_gradients_are_given_of_costs_and_set_in_either_type():
+    x = tenon.layer.data("x", tenon.data_type.dense_vector(2))
+    cost = tenon.layer.sum_cost(tenon.layer.fc(x, size=1, bias=False, name="f"))
+    for compute in ("float32", "float64"):
+        gm = tenon.gradient_machine.new(cost, compute=compute, given_gradients=True)
+        gm.forward({"x": [[1.0, 2], [3, 4]]})
+        gm.backward({cost: [1.0, 10]})
+        gradient = gm.gradient("f.weight")
+        assert gradient.dtype == compute and gradient.ravel().tolist() == [31, 42]
+        gm.set_gradient("f.weight", [[1.0], [2]])
+        before = gm.parameters["f.weight"].copy()
+        tenon.updater.Sgd(learning_rate=1.0).update(gm)
+        np.testing.assert_allclose(before - gm.parameters["f.weight"], [[1], [2]], rtol=1e-6)
+
+
+def test_metrics_are_no_outputs_of_forward():
+    x = tenon.layer.data("x", tenon.data_type.dense_vector(1))
+    gm = tenon.gradient_machine.new([x * 2, tenon.layer.average(x)])
+    assert gm.forward({"x": [[1.0], [3]]}).tolist() == [[2], [6]]
+    assert gm.metrics == {"average": 2}
+
+
+def test_optional_inputs_may_be_absent_before_others():
+    q = tenon.layer.data("q", tenon.data_type.dense_array([3, 4]))
+    described = tenon.host().describe("layer", "multi_head_attention")["inputs"]
+    assert [port["flags"] & 1 for port in described][1:] == [1, 1, 1]
+    late = tenon.layer.multi_head_attention("q", None, None, "m", heads=2)
+    mask = tenon.layer.data("m", tenon.data_type.dense_array([3]))
+    made = tenon.layer.multi_head_attention(q, mask=mask, heads=2)
+    assert made.shape == ("samples", 3, 4) and len(made.inputs) == 2
+    tenon.parameters.create(late, reader={"q": np.ones((2, 3, 4)), "m": np.ones((2, 3))})
+    assert late.shape == made.shape
