@@ -38,7 +38,8 @@ _LATE = {"config_helpers", "dataset", "gradient_machine", "input", "inspect", "m
 _LATE_FUNCTIONS = {"network": "_network", "dist_train": "_network"}  # by module
 
 if TYPE_CHECKING:
-    from tenon import gradient_machine as gradient_machine, input as input, metric as metric
+    from tenon import config_helpers as config_helpers, gradient_machine as gradient_machine
+    from tenon import input as input, metric as metric
     from tenon._network import dist_train, network
 else:
 
