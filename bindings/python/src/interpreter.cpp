@@ -26,9 +26,13 @@ struct Gate {
 };
 Gate gate;
 
+bool is_closer() { return gate.closer.load() == std::this_thread::get_id(); }
+
+// Returns whether the present thread may take the interpreter lock. The one that ends the interpreter may while
+// functions of atexit run.
 bool enter() {
   ++gate.inside;
-  if (!gate.closed) return true;
+  if (!gate.closed || (is_closer() && Py_IsInitialized() != 0)) return true;
   --gate.inside;
   return false;
 }
@@ -46,13 +50,10 @@ Entered::~Entered() {
 }
 
 Released::~Released() {
-  if (enter()) {
-    PyEval_RestoreThread(state_);
-    --gate.inside;
-    return;
-  }
-  while (gate.closer.load() != std::this_thread::get_id()) pause();
+  const bool entered = enter();
+  while (!entered && !is_closer()) pause();
   PyEval_RestoreThread(state_);
+  if (entered) --gate.inside;
 }
 
 Held::Held(std::vector<nb::object> objects) : node_(std::make_unique<Node>(std::move(objects))) {}

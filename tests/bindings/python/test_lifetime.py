@@ -57,6 +57,14 @@ def stuck():
         time.sleep(0.001 if sample[1] else 1000)
 core = buffered(stuck).open(); core.next()
 """,
+    "a reader whose end predicts": """
+def predicting():
+    try:
+        yield from slow()
+    finally:
+        tenon.infer(model.score, parameters, ARRAYS)
+core = buffered(predicting).open(); [core.next() for _ in range(9)]
+""",
     "a training on another thread": """
 threading.Thread(target=tenon.train, args=[model.cost, parameters, slow], daemon=True).start(); time.sleep(0.1)
 """,
