@@ -6,6 +6,7 @@ import os
 import pydoc
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ import tenon
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = Path(tenon.__file__).parent  # in the build: with the stubs, which the sources lack
+# One cache for the runs of this file: the first of them reads NumPy's types, which takes seconds. A cache from before the
+# stubs were made would be wrong.
+CACHE = tempfile.TemporaryDirectory()
 
 
 def mypy(*arguments):
-    # One cache for the runs of this file: the first of them reads NumPy's types, which takes seconds.
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(PACKAGE.parent / "mypy"), *map(str, arguments)]
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", CACHE.name, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent,
                           env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})  # fmt: skip
     return done.returncode, done.stdout + done.stderr
