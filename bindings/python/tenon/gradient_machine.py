@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tenon import _arrays, _core, _host, _model, error
+from tenon import _arrays, _core, _model, error
 from tenon import _layer as layers
 from tenon._layer import Data, Layer, LayerLike
 from tenon._machine import Machine
@@ -58,7 +58,7 @@ class _Part:
             options["given_gradients"] = options["training"] and not self.has_cost
         cores = [each._made() for each in self.outputs]
         self._set = self._parameters.core
-        self._core = _core.machine(_host.host().core, self._set, cores, max(1, self._limit), **options)
+        self._core = _core.machine(self._parameters.host.core, self._set, cores, max(1, self._limit), **options)
         return self._core
 
 

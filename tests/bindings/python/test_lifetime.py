@@ -170,6 +170,9 @@ def test_a_set_is_trained_on_its_own_host():
         tenon.train(model.cost, parameters, ARRAYS, updater="adam")
         assert tenon.infer(model.score, parameters, pixels[:1]).shape == (1, 3)
         assert tenon.test(model.cost, parameters, samples).samples == 400
+        machine = tenon.gradient_machine.new(model.cost, parameters)
+        machine.forward(ARRAYS)
+        assert machine.cost > 0
         assert parameters.host.threads == 1 and tenon.host().threads == 2
         with pytest.raises(tenon.error.MisuseError, match="of another host"):
             tenon.layer.fc(model.pixel, size=1)
