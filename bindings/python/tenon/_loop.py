@@ -19,25 +19,19 @@ from tenon.parameters import ParameterSet
 _PASSES, _HANDLER = 1, 2  # the reasons of EndTraining
 
 
-@dataclass
 class Stream:
-    """An opened reader of minibatches, with {slot: data layer} where the names differ."""
+    """An opened reader of minibatches, by data layer. feeding: (slot, data layer) where the names differ."""
 
-    core: Any
-    feeding: list[tuple[str, str]]
-
-    def samples(self) -> int:
-        """Returns the most samples of a minibatch."""
-        return int(json.loads(self.core.describe())["batch"])
+    def __init__(self, core: Any, feeding: Sequence[tuple[str, str]]) -> None:
+        renamed = dict(feeding)
+        self._core = core
+        self._names = [renamed.get(slot["name"], slot["name"]) for slot in core.slots()]
+        self.samples = int(json.loads(core.describe())["batch"])  # the most of a minibatch
 
     def next(self) -> dict[str, Any] | None:
-        """Returns a minibatch by data layer; None at the end of a pass."""
-        values = self.core.next()
-        if values is None:
-            return None
-        renamed = dict(self.feeding)
-        names = [renamed.get(slot["name"], slot["name"]) for slot in self.core.slots()]
-        return dict(zip(names, map(_arrays.from_core, values)))
+        """Returns a minibatch; None at the end of a pass."""
+        values = self._core.next()
+        return None if values is None else dict(zip(self._names, map(_arrays.from_core, values)))
 
 
 @dataclass
@@ -112,7 +106,7 @@ def train(
 
     updater: has update(machine). handle: is given the live event of each event. test: measures after each pass.
     """
-    options = {"training": True, "max_samples": stream.samples(), "seed": seed, "device": device,
+    options = {"training": True, "max_samples": stream.samples, "seed": seed, "device": device,
                "immutable": list(immutable)}  # fmt: skip
     machine = GradientMachine(outputs, parameters, None, options)
     total = _core.Metrics(machine.prepare())  # cost and metrics of the pass

@@ -305,8 +305,7 @@ def _infer(
     parts: list[list[Any]] = []
     recipe = _samples(given, types)
     if not isinstance(recipe, readers.Reader):
-        feeds = [(name, _arrays.to_core(value, types[name], name)) for name, value in recipe.items()]
-        samples = max((each.samples for _, each in feeds), default=1)
+        feeds, samples = _arrays.feeds(recipe, types)
         predictor = _core.Predictor(parameters.core, cores, max(1, samples), 1)
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
     opened, pairs = _open(recipe, chosen, feeding, batch_size)

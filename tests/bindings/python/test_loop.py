@@ -219,6 +219,39 @@ def test_compose_rebuilds_layers_with_several_outputs(gan):
     np.testing.assert_allclose(machine.output(spread), top - top.sum(1, keepdims=True), rtol=1e-5)
 
 
+def test_compose_chains_several_models():
+    inputs = [tenon.layer.data(f"in{i}", tenon.data_type.dense_vector(i + 1)) for i in range(3)]
+    parts = [tenon.layer.fc(each, size=i + 2, bias=False, name=f"part{i}") for i, each in enumerate(inputs)]
+    machine = tenon.gradient_machine.compose(*parts)
+    assert list(machine.types) == ["in0"]
+    outputs = machine.forward(np.ones((2, 1)))
+    expected = np.ones((2, 1))
+    for part, output in zip(parts, outputs):
+        expected = expected @ machine.parameters[f"{part.name}.weight"]
+        np.testing.assert_allclose(output, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("updater", [tenon.updater.new_simple(1.0), Sgd(1.0)])
+def test_sequences_and_sparse_rows(updater):
+    words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(50))
+    vector = tenon.layer.embedding(words, vocabulary=50, size=4, param={"weight": {"sparse": True}}, name="table")
+    model = tenon.layer.softmax(tenon.layer.sequence_pool(vector, kind="mean"), size=2)
+    random = np.random.default_rng(0)
+    samples = [(random.integers(0, 50, random.integers(1, 9)), 0) for _ in range(300)]
+    samples = [(each, int(np.mean(each < 25) > 0.5)) for each, _ in samples]
+    machine, accuracy = tenon.gradient_machine.new(model), tenon.metric.new_acc()
+    reader = tenon.reader.typed(lambda: iter(samples), machine.types).batch(30)
+    for minibatch, pass_end in reader.read(passes=15):
+        machine.feed(minibatch)
+        rows, _ = machine.sparse_gradient("table.weight")
+        assert set(rows.tolist()) == set(minibatch["words"].values.tolist())
+        updater.update(machine)
+        accuracy.append(machine, minibatch)
+        if pass_end:
+            value = accuracy.flush()
+    assert value > 0.9
+
+
 def test_metrics_of_plugins_merge_minibatches():
     model = classifier()
     parameters = tenon.parameters.create([model.cost, model.accuracy])

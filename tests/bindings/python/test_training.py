@@ -114,6 +114,44 @@ def test_training_one_topology_is_seen_by_another_on_the_same_set():
     assert not np.array_equal(before, tenon.infer(model.score, parameters, pixels[:2]))
 
 
+def test_two_topologies_share_one_set_and_freeze_parts_of_it():
+    def network(name, input, size):
+        return tenon.layer.fc(tenon.layer.fc(input, size=8, act="relu", parameter_name=f"{name}.hidden"), size=size,
+                              parameter_name=f"{name}.out")  # fmt: skip
+
+    noise, real = (tenon.layer.data(name, tenon.data_type.dense_vector(2)) for name in ("noise", "real"))
+    drawn = network("G", noise, 2)
+    d0 = tenon.layer.should_be_true(network("D", drawn, 1))
+    score = network("D", real, 1)
+    d1 = tenon.layer.should_be_true(score)
+    parameters = tenon.parameters.create([d0, d1])
+    assert {name.split(".")[0] for name in parameters} == {"G", "D"} and len(parameters) == 8
+    points = np.random.default_rng(0).normal(size=(64, 2))
+
+    def bits():
+        return {name: parameters[name].tobytes() for name in parameters}
+
+    before, seen = bits(), tenon.infer([drawn], parameters, points)[0]
+    tenon.train(d0, parameters, {"noise": points}, passes=3, immutable_parameters={"D"})
+    for name, value in bits().items():
+        assert (value == before[name]) == name.startswith("D.")
+    assert not np.array_equal(tenon.infer(drawn, parameters, points), seen)
+    before, seen = bits(), tenon.infer(network("D", drawn, 1), parameters, points)
+    tenon.train(d1, parameters, {"real": points}, passes=3)
+    for name, value in bits().items():
+        assert (value == before[name]) == name.startswith("G.")
+    # What d1 learned is seen at once through another topology on the same set.
+    assert not np.array_equal(tenon.infer(network("D", drawn, 1), parameters, points), seen)
+
+
+def test_inference_takes_constants():
+    model = classifier()
+    parameters = tenon.parameters.create(model.cost)
+    costs = tenon.infer(model.cost, parameters, {"pixel": pixels[:9], "label": tenon.input.new(2)})
+    expected = tenon.infer(model.cost, parameters, {"pixel": pixels[:9], "label": [2] * 9})
+    np.testing.assert_array_equal(costs, expected)
+
+
 def test_inference_takes_arrays_dicts_samples_and_readers():
     model, parameters = trained(ARRAYS)
     expected = tenon.infer(model.score, parameters, pixels)
