@@ -76,7 +76,7 @@ struct Recorded {
     recorder.attributes = view.get();
     recorder.state = [](void* self, const tn_state* state) {
       std::vector<StateDeclaration>& states = static_cast<Recorded*>(self)->states;
-      states.push_back({state->name, state->initial, false});
+      states.push_back({state->name, state->initial, state->extent});
       return static_cast<int32_t>(states.size() - 1);
     };
     recorder.program = [](void* self, const tn_update* update) {
