@@ -2,8 +2,8 @@
 
     PYTHONPATH=build/python build/venv/bin/python benchmarks/python/package.py [--torch build-peers/bin/python]
 
-Figures are medians over rounds. A step is one of the smallest network (16-32-32-2, one sample, SGD, one thread, samples from .npy
-files), so that the difference between two ways to drive it is what a step costs beside its arithmetic.
+Figures are medians over rounds. A step is one of the smallest network (16-32-32-2, one sample, SGD, one thread, samples
+from .npy files), so that the difference between two ways to drive it is what a step costs beside its arithmetic.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -95,8 +96,11 @@ def steps() -> dict[str, float]:
     def rows() -> object:
         return zip(np.load("x.npy"), np.load("y.npy"))
 
-    def train(reader: object, handler: object) -> float:
-        return step(lambda passes: tenon.train(cost, parameters, reader, handler, passes=passes, batch_size=1, updater="sgd"))
+    def train(reader: Any, handler: tenon.trainer.Handler | None) -> float:
+        def run(passes: int) -> None:
+            tenon.train(cost, parameters, reader, handler, passes=passes, batch_size=1, updater="sgd")
+
+        return step(run)
 
     def program(passes: int) -> object:
         command = [sys.executable, "-m", "tenon", "train", "job.toml", "--passes", str(passes), "--quiet"]

@@ -48,7 +48,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         try:
             values: NDArray[Any] = _core.Lease(self.core, name, 0).values()
         except error.MisuseError as failure:
-            failure.add_note(f"tenon: parameters.read({name!r}) copies the values, also while another thread trains them")
+            failure.add_note(f"parameters.read({name!r}) copies the values, also while another thread trains them")
             raise
         return values
 

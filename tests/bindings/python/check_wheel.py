@@ -1,4 +1,4 @@
-"""Checks an installed wheel, by the Python of an environment that has it and NumPy alone: `env -i .../python check_wheel.py`.
+"""Checks an installed wheel, by the Python of an environment that has it and NumPy alone.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,8 +17,8 @@ import numpy as np
 import tenon
 
 # What manylinux promises, and what Python's own modules load.
-SYSTEM = {"ld-linux-x86-64", "libc", "libdl", "libexpat", "libgcc_s", "libm", "libpthread", "librt", "libstdc++", "libutil",
-          "libz", "libbz2", "libcrypto", "libffi", "liblzma", "libssl"}  # fmt: skip
+SYSTEM = {"ld-linux-x86-64", "libc", "libdl", "libexpat", "libgcc_s", "libm", "libpthread", "librt", "libstdc++",
+          "libutil", "libz", "libbz2", "libcrypto", "libffi", "liblzma", "libssl"}  # fmt: skip
 
 
 def train() -> None:

@@ -86,8 +86,10 @@ assert os.wait()[1] == 0
 def test_the_interpreter_ends_with(ending):
     program = HEAD + ENDINGS[ending] + "\nprint('end')" * ("raise" not in ENDINGS[ending])
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True, timeout=20,
-                          env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    command = [sys.executable, "-X", "faulthandler", "-c", program]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, env={**os.environ, "PYTHONPATH": path}
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
