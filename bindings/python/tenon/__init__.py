@@ -28,18 +28,20 @@ from tenon.reader import Reader, batch
 from tenon.trainer import infer, test, train
 
 __all__ = [
-    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "data_type", "dist_train", "error",
-    "event", "host", "infer", "layer", "load", "network", "parameters", "reader", "test", "train", "trainer", "updater",
+    "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "check_gradient", "data_type",
+    "dist_train", "error", "event", "formula", "host", "infer", "layer", "load", "network", "parameters", "reader", "test", "train", "trainer", "updater",
     "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
-_LATE = {"config_helpers", "dataset", "gradient_machine", "input", "inspect", "metric", "plot", "sklearn", "callbacks"}
-_LATE_FUNCTIONS = {"network": "_network", "dist_train": "_network"}  # by module
+_LATE = {"config_helpers", "gradient_machine", "input", "math", "metric"}
+_LATE_FUNCTIONS = {"check_gradient": "_gradient_check", "dist_train": "_network", "formula": "_formula", "network": "_network"}
 
 if TYPE_CHECKING:
     from tenon import config_helpers as config_helpers, gradient_machine as gradient_machine
-    from tenon import input as input, metric as metric
+    from tenon import input as input, math as math, metric as metric
+    from tenon._formula import formula
+    from tenon._gradient_check import check_gradient
     from tenon._network import dist_train, network
 else:
 

@@ -236,6 +236,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<ScaleShift>();
   add_comparisons(plugin);
   add_expand(plugin);
+  add_formula(plugin);
   add_multiplex(plugin);
 }
 

@@ -37,6 +37,8 @@ tn::Tensor broadcast_to(tn::Builder& body, const tn::Tensor& value, const tn::Sp
 void add_comparisons(tn::Plugin& plugin);
 // Adds the layer of expand.cpp.
 void add_expand(tn::Plugin& plugin);
+// Adds the layer of formula.cpp.
+void add_formula(tn::Plugin& plugin);
 // Adds the layer of multiplex.cpp.
 void add_multiplex(tn::Plugin& plugin);
 

@@ -39,6 +39,7 @@ NOT_IN_TORCH = {
     "parameter": "a value, not a function",
     "dropout": "random: PyTorch draws other numbers",
     "spatial_dropout": "random: PyTorch draws other numbers",
+    "formula": "any function, by a text",
     "expand": "needs a shape alone: broadcasting has rows with add",
     "factorization_machine": "PyTorch has no such layer",
     "mixed": "a sum of projections, which have rows of their own",

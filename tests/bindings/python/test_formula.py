@@ -1,0 +1,140 @@
+"""Formulas in Python, and check_gradient. SPDX-License-Identifier: Apache-2.0"""
+
+import numpy as np
+import pytest
+
+import tenon
+from tenon import math
+
+
+def evaluate(layer, **feeds):
+    return tenon.infer(layer, tenon.parameters.create(layer), feeds)
+
+
+@tenon.formula
+def mish(x):
+    return x * tanh(log(1 + exp(x)))  # noqa: F821  (names of tenon.math)
+
+
+@tenon.formula
+def swish(x, beta=1.0):
+    return x * math.sigmoid(beta * x)
+
+
+@tenon.formula
+def with_numpy(x, y):
+    return np.tanh(x) + np.maximum(x, y) / 2 - np.exp(-(y**2))
+
+
+@tenon.formula
+def branches(x, y):
+    small = (x < y) & ~(y <= 0) | (x == 0)
+    return math.where(small, x + 1, abs(y)) + (x > 0.5)
+
+
+@tenon.formula
+def doubled_often(x):
+    for _ in range(60):
+        x = x + x
+    return x
+
+
+X = np.array([[-1.5, 0.25, 2], [3, -4, 0]], np.float32)
+Y = np.array([[1.0, -2, 3]] * 2, np.float32)
+
+
+@pytest.fixture
+def x():
+    return tenon.layer.data("x", tenon.data_type.dense_vector(3))
+
+
+@pytest.fixture
+def y():
+    return tenon.layer.data("y", tenon.data_type.dense_vector(3))
+
+
+def test_formulas_compute_what_they_say(x, y):
+    np.testing.assert_allclose(evaluate(mish(x), x=X), X * np.tanh(np.log1p(np.exp(X))), rtol=1e-5)
+    np.testing.assert_allclose(evaluate(swish(x, beta=2), x=X), X / (1 + np.exp(-2 * X)), rtol=1e-5)
+    expected = np.tanh(X) + np.maximum(X, Y) / 2 - np.exp(-(Y**2))
+    np.testing.assert_allclose(evaluate(with_numpy(x, y), x=X, y=Y), expected, rtol=1e-5)
+    small = (X < Y) & ~(Y <= 0) | (X == 0)
+    expected = np.where(small, X + 1, abs(Y)) + (X > 0.5)
+    np.testing.assert_allclose(evaluate(branches(x, y), x=X, y=Y), expected, rtol=1e-6)
+
+
+def test_shared_parts_are_recorded_once(x):
+    layer = doubled_often(x)
+    assert len(layer.describe()["attributes"]["formula"]) < 3000
+    np.testing.assert_allclose(evaluate(layer, x=X), X * 2.0**60)
+
+
+def test_inputs_are_broadcast(x):
+    one = tenon.layer.data("one", tenon.data_type.dense_array([]))
+    found = evaluate(with_numpy(x, one), x=X, one=[1.0, 2])
+    second = np.array([[1.0], [2]])
+    np.testing.assert_allclose(found, np.tanh(X) + np.maximum(X, second) / 2 - np.exp(-(second**2)), rtol=1e-5)
+
+
+def test_formulas_are_saved_with_models(x, tmp_path):
+    layer = swish(tenon.layer.fc(x, size=2), beta=3, name="out")
+    parameters = tenon.parameters.create(layer)
+    parameters.save(tmp_path / "model.safetensors")
+    loaded = tenon.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(tenon.infer(loaded.outputs[0], loaded, X), tenon.infer(layer, parameters, X))
+
+
+def test_a_formula_trains_as_the_layer_of_a_plugin_does(x):
+    """The same maths: gradients are those of the native layer, and the plan has as many calls."""
+    label = tenon.layer.data("label", tenon.data_type.integer_value(2))
+    plans, gradients = [], []
+    for activation in (tenon.layer.mish, mish):
+        hidden = activation(tenon.layer.fc(x, size=8, name="hidden"))
+        cost = tenon.layer.cross_entropy(tenon.layer.fc(hidden, size=2, name="score"), label, from_logits=True)
+        gm = tenon.gradient_machine.new(cost, tenon.parameters.create(cost, seed=3))
+        gm.feed({"x": X, "label": [0, 1]})
+        plans.append(len(gm.plan()["calls"]))
+        gradients.append(gm.gradient("hidden.weight"))
+    assert plans[0] == plans[1]
+    np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-4, atol=1e-6)
+
+
+def test_wrong_formulas_are_refused(x):
+    with pytest.raises(TypeError, match="cannot branch"):
+        tenon.formula(lambda x: 1 if x > 0 else 0)(x)
+    with pytest.raises(TypeError, match="not str"):
+        tenon.formula(lambda x: x + "1")(x)
+    with pytest.raises(tenon.error.InvalidError, match="inf"):
+        tenon.formula(lambda x: x * float("inf"))(x)
+    with pytest.raises(TypeError, match="at least one argument"):
+        tenon.formula(lambda: 1)
+    with pytest.raises(TypeError, match="beta is a number"):
+        swish(x, beta=x)
+    with pytest.raises(TypeError, match="unexpected"):
+        swish(x, bta=1)
+    with pytest.raises(tenon.error.InvalidError, match='unknown name "q"'):
+        tenon.layer.formula(x, formula="q + x")
+    with pytest.raises(ZeroDivisionError):
+        tenon.formula(lambda x: x + 1 / 0)(x)
+
+
+def test_check_gradient(x):
+    layer = tenon.layer.fc(mish(tenon.layer.fc(x, size=4, name="a")), size=2, name="b")
+    report = tenon.check_gradient(layer)
+    assert set(report) == {"x", "a.weight", "a.bias", "b.weight", "b.bias"}
+    assert max(report.values()) < 1e-4
+
+
+def test_check_gradient_names_what_is_wrong(x):
+    """stop() takes a part of the derivative away."""
+    half = tenon.formula(lambda x: 0.5 * math.stop(x) ** 2 + 0.5 * x**2)
+    parameters = tenon.parameters.create(half(tenon.layer.fc(x, size=2, name="f")))
+    before = {name: parameters[name].copy() for name in parameters}
+    with pytest.raises(tenon.error.InvalidError, match=r'the gradient of "f.weight" at \[0, 0\] is') as caught:
+        tenon.check_gradient(half(tenon.layer.fc(x, size=2, name="f")), parameters)
+    assert caught.value.subject == "f.weight"
+    for name, values in before.items():
+        np.testing.assert_array_equal(values, parameters[name])
+    words = tenon.layer.data("words", tenon.data_type.integer_value_sequence(5))
+    with pytest.raises(tenon.error.InvalidError, match='needs feeds for data layer "words"'):
+        tenon.check_gradient(tenon.layer.embedding(words, vocabulary=5, size=2))
