@@ -105,6 +105,10 @@ TEST(Agreement, OfConstantsAndOfNothing) {
     EXPECT_EQ(measured("r2", pairs.y, pairs.y, 0, size).at("r2"), 1);
     EXPECT_NEAR(measured("correlation", pairs.y, pairs.y, 0, size).at("correlation"), 1, 1e-6);
   }
+  for (const char* type : {"r2", "correlation"}) {
+    EXPECT_TRUE(std::isnan(measured(type, {1, NAN, 3}, {1, 2, 3}, 0, 3).at(type)));
+    EXPECT_TRUE(std::isnan(measured(type, {1, 2, 3}, {1, 2, NAN}, 0, 2).at(type)));
+  }
   EXPECT_EQ(Metered("r2", {}, 0)({}).at("r2"), 0);
   EXPECT_EQ(Metered("correlation", {}, 0)({}).at("correlation"), 0);
 }

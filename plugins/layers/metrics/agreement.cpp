@@ -1,5 +1,6 @@
 // Metrics of how far predictions agree with labels: the coefficient of determination, correlation.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "metrics.h"
@@ -41,7 +42,7 @@ Parts product(const Float& count, const Float& a, const Float& b) {
 enum : uint32_t { kCount = 0, kX = 2, kY = 4, kXX = 6, kYY = 8, kXY = 10, kDifference = 12, kStates = 14 };
 
 // A sum of squares about a mean that is rounding, of equal numbers: they were squared as `whole`.
-double about_mean(double squares, double whole) { return squares > 1e-13 * whole ? squares : 0; }
+double about_mean(double squares, double whole) { return squares <= 1e-13 * whole ? 0 : squares; }  // NaN stays
 
 struct Moments {
   double count, xx, yy, xy, difference;  // sums of products about the means; of (x - y)^2
@@ -108,7 +109,7 @@ struct R2 {
   static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
     const Moments m = moments_of(state);
     const double none = m.count > 0 && m.difference == 0 ? 1 : 0;
-    results.add("r2", m.yy > 0 ? 1 - m.difference / m.yy : none);
+    results.add("r2", m.yy <= 0 ? none : 1 - m.difference / m.yy);
   }
 };
 
@@ -125,7 +126,7 @@ struct Correlation {
   static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
     const Moments m = moments_of(state);
     const double root = std::sqrt(m.xx) * std::sqrt(m.yy);
-    results.add("correlation", root > 0 ? std::fmax(-1, std::fmin(1, m.xy / root)) : 0);
+    results.add("correlation", root <= 0 ? 0 : std::clamp(m.xy / root, -1.0, 1.0));
   }
 };
 
