@@ -54,3 +54,8 @@ def test_event_handler():
 def test_decorated():
     result = run("decorated")["result"]
     assert result.samples == 300 and result.metrics["accuracy"] > 0.95
+
+
+def test_recognize_clothes():
+    found = run("recognize_clothes")["accuracies"]
+    assert found["softmax_regression"] > 0.82 and found["multilayer_perceptron"] > 0.86
