@@ -1,6 +1,6 @@
 // The interpreter lock between Python and the threads of the library. Once the interpreter begins to end, no thread of
-// the library enters it any more: Python would end such a thread inside of the library. SPDX-License-Identifier:
-// Apache-2.0
+// the library enters it any more: Python would end such a thread inside of the library.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <nanobind/nanobind.h>
