@@ -34,12 +34,12 @@ __all__ = [
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
-_LATE = {"config_helpers", "dataset", "gradient_machine", "input", "math", "metric"}
+_LATE = {"config_helpers", "dataset", "gradient_machine", "input", "math", "metric", "sklearn"}
 _LATE_FUNCTIONS = {"check_gradient": "_gradient_check", "dist_train": "_network", "formula": "_formula", "network": "_network"}
 
 if TYPE_CHECKING:
     from tenon import config_helpers as config_helpers, dataset as dataset, gradient_machine as gradient_machine
-    from tenon import input as input, math as math, metric as metric
+    from tenon import input as input, math as math, metric as metric, sklearn as sklearn
     from tenon._formula import formula
     from tenon._gradient_check import check_gradient
     from tenon._network import dist_train, network
