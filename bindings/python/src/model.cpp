@@ -26,16 +26,27 @@ nb::dict dict_of(const tenon::DataOptions& data) {
   return result;
 }
 
+nb::dict dict_of(const tenon::ParameterInfo& info) {
+  nb::dict entry;
+  entry["name"] = info.name;
+  entry["layer"] = info.layer;
+  entry["dtype"] = info.dtype;
+  entry["shape"] = info.shape;
+  entry["buffer"] = info.buffer;
+  return entry;
+}
+
 std::vector<nb::dict> entries_of(const Parameters& parameters) {
   std::vector<nb::dict> result;
-  for (const tenon::ParameterInfo& info : unlocked([&] { return tenon::entries(parameters); })) {
-    nb::dict& entry = result.emplace_back();
-    entry["name"] = info.name;
-    entry["layer"] = info.layer;
-    entry["dtype"] = info.dtype;
-    entry["shape"] = info.shape;
-    entry["buffer"] = info.buffer;
-  }
+  for (const tenon::ParameterInfo& info : tenon::entries(parameters)) result.push_back(dict_of(info));
+  return result;
+}
+
+// The parameters and buffers of one layer.
+std::vector<nb::dict> parameters_of(const Layer& layer) {
+  std::vector<nb::dict> result;
+  const uint32_t count = tenon::inspect(layer).parameters;
+  for (uint32_t i = 0; i < count; ++i) result.push_back(dict_of(tenon::parameter(layer, i)));
   return result;
 }
 
@@ -133,6 +144,7 @@ void bind_layer(nb::module_& module) {
              const tenon::OutputInfo info = tenon::inspect_output(layer, tenon::inspect(layer).output);
              return nb::make_tuple(info.dtype, info.storage, info.levels);
            })
+      .def("parameters", parameters_of)
       .def("data_options", [](const Layer& layer) { return dict_of(tenon::inspect_data(layer)); })
       .def("attributes",
            [](const Layer& layer) {

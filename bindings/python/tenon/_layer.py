@@ -114,9 +114,11 @@ class Layer:
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
-        """The parameters of this layer: name and shape."""
-        found: list[dict[str, Any]] = self.describe()["parameters"]
-        return found
+        """The parameters and buffers of this layer: name, shape, and whether it is a buffer."""
+        return [
+            {"name": each["name"], "shape": tuple(each["shape"]), "buffer": each["buffer"]}
+            for each in self._made().parameters()
+        ]
 
     def describe(self) -> dict[str, Any]:
         """Returns everything that the library knows of the layer."""

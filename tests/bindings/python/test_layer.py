@@ -126,3 +126,9 @@ def test_chains_may_be_long():
     for _ in range(3000):
         layer = layer + 1
     assert evaluate(layer, x=[[0.0]]).tolist() == [[3000]]
+
+
+def test_parameters_of_a_layer(ab):
+    layer = tenon.layer.batch_norm(ab[0], name="n")
+    found = {each["name"]: (each["shape"], each["buffer"]) for each in layer.parameters}
+    assert found["n.scale"] == ((1,), False) and found["n.moving_mean"] == ((1,), True)
