@@ -29,12 +29,12 @@ from tenon.trainer import infer, test, train
 
 __all__ = [
     "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "check_gradient", "data_type",
-    "dist_train", "draw", "error", "event", "formula", "host", "infer", "layer", "load", "network", "parameters", "reader",
-    "summary", "test", "train", "trainer", "updater", "use",
+    "dist_train", "draw", "error", "event", "formula", "host", "infer", "layer", "load", "network", "parameters",
+    "reader", "summary", "test", "train", "trainer", "updater", "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
-_LATE = {"config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "sklearn"}
+_LATE = {"callbacks", "config_helpers", "dataset", "gradient_machine", "input", "inspect", "math", "metric", "sklearn"}
 _LATE_FUNCTIONS = {  # by module
     "check_gradient": "_gradient_check",
     "dist_train": "_network",
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tenon import input as input, math as math, metric as metric, sklearn as sklearn
     from tenon._formula import formula
     from tenon._gradient_check import check_gradient
-    from tenon import inspect as inspect
+    from tenon import callbacks as callbacks, inspect as inspect
     from tenon._network import dist_train, network
     from tenon.inspect import draw, summary
 else:
