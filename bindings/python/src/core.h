@@ -56,11 +56,44 @@ class Reader : public tenon::Reader {
   }
 };
 
+// Ends an object without the interpreter lock: its release may wait for a thread that needs it.
+template <typename Of>
+void destroy(void* object) noexcept {
+  const auto end = [object] { static_cast<Of*>(object)->~Of(); };
+  if (PyGILState_Check() == 0) return end();
+  unlocked(end);
+}
+
 void bind_errors(nb::module_& module);
 void bind_arrays(nb::module_& module);
+void bind_kernels(nb::module_& module);
 void bind_model(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_readers(nb::module_& module);
 void bind_training(nb::module_& module);
 
 }  // namespace tenon_python
+
+// What has objects of plugins, which are released one at a time with everything else that sets plugins up.
+namespace nanobind::detail {
+template <>
+inline void wrap_destruct<tenon::Machine>(void* object) noexcept {
+  tenon_python::destroy<tenon::Machine>(object);
+}
+template <>
+inline void wrap_destruct<tenon::Predictor>(void* object) noexcept {
+  tenon_python::destroy<tenon::Predictor>(object);
+}
+template <>
+inline void wrap_destruct<tenon::Updater>(void* object) noexcept {
+  tenon_python::destroy<tenon::Updater>(object);
+}
+template <>
+inline void wrap_destruct<tenon::UpdaterState>(void* object) noexcept {
+  tenon_python::destroy<tenon::UpdaterState>(object);
+}
+template <>
+inline void wrap_destruct<tenon::Lease>(void* object) noexcept {
+  tenon_python::destroy<tenon::Lease>(object);
+}
+}  // namespace nanobind::detail

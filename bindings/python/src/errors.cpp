@@ -10,6 +10,11 @@ void translate(const std::exception_ptr& thrown, void*) {
     std::rethrow_exception(thrown);
   } catch (const tenon::Error& error) {
     try {
+      if (const nb::object kept = take_exception(error.subject()); kept.is_valid()) {
+        if (!error.component().empty()) kept.attr("add_note")("in " + error.component());
+        PyErr_SetObject(reinterpret_cast<PyObject*>(kept.ptr()->ob_type), kept.ptr());
+        return;
+      }
       const nb::object make = nb::module_::import_("tenon.error").attr("_make");
       const nb::object made = make(error.code(), error.what(), error.component(), error.subject());
       PyErr_SetObject(reinterpret_cast<PyObject*>(made.ptr()->ob_type), made.ptr());

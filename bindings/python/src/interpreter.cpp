@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <tenon/tenon.hpp>
 #include <thread>
@@ -81,6 +82,36 @@ Held::Node::~Node() {
     return;
   }
   for (nb::object& object : objects) object.release();  // the interpreter is ending, or ended
+}
+
+namespace {
+
+// One for the interpreter, since calls on any host translate their errors alike. The lock of the interpreter guards it.
+struct Exceptions {
+  std::map<uint64_t, Held> kept;
+  uint64_t last = 0;
+};
+Exceptions exceptions;
+
+std::string exception_name(uint64_t number) { return "python exception " + std::to_string(number); }
+
+}  // namespace
+
+std::string keep_exception(nb::object exception) {
+  constexpr size_t kMost = 64;  // those of errors that the library dropped stay here
+  if (exceptions.kept.size() == kMost) exceptions.kept.erase(exceptions.kept.begin());
+  exceptions.kept.emplace(++exceptions.last, Held(std::move(exception)));
+  return exception_name(exceptions.last);
+}
+
+nb::object take_exception(const std::string& name) {
+  for (auto it = exceptions.kept.begin(); it != exceptions.kept.end(); ++it) {
+    if (exception_name(it->first) != name) continue;
+    nb::object found = it->second.get();
+    exceptions.kept.erase(it);
+    return found;
+  }
+  return {};
 }
 
 void end_interpreter() {

@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,14 @@ class Held {
   };
   std::unique_ptr<Node> node_;
 };
+
+// Exceptions of Python that cannot pass through the interface of plugins: an error of the library takes the place of
+// each and has its name as the subject. Both need the interpreter lock.
+//
+// Keeps an exception and returns its name.
+[[nodiscard]] std::string keep_exception(nb::object exception);
+// Returns the exception of that name and forgets it; an invalid object if there is none.
+[[nodiscard]] nb::object take_exception(const std::string& name);
 
 // Keeps the threads of the library out of the interpreter from now on, waits up to a second for those inside, and drops
 // what is held. Called by atexit, with the interpreter lock.

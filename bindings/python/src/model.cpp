@@ -1,5 +1,6 @@
 // Hosts, layers and sets of parameters. SPDX-License-Identifier: Apache-2.0
 #include "core.h"
+#include "kernels.h"
 
 namespace tenon_python {
 
@@ -73,6 +74,7 @@ void bind_host(nb::module_& module) {
             options.threads = threads;
             options.plugin_paths = plugin_paths;
             options.check_finite = check_finite;
+            options.log = KernelTypes::new_log();
             new (place) Host(unlocked([&] { return Host(options); }));
           },
           nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(), nb::arg("check_finite") = false)
@@ -111,7 +113,7 @@ void bind_host(nb::module_& module) {
           nb::arg("type"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "")
       .def("parameters", [](const Host& host, const Layers& outputs,
                             uint64_t seed) { return unlocked([&] { return host.parameters(outputs, seed); }); })
-      .def("declare", &Host::declare)
+      .def("declare", released(&Host::declare))
       .def("load",
            [](const Host& host, const std::string& path) {
              tenon::Model model = unlocked([&] { return host.load(path); });
@@ -177,7 +179,8 @@ void bind_parameters(nb::module_& module) {
       .def("names",
            [](const Parameters& set) {
              std::vector<nb::tuple> result;
-             for (const tenon::Names& names : set.names()) result.push_back(names_tuple(names));
+             for (const tenon::Names& names : unlocked([&] { return set.names(); }))
+               result.push_back(names_tuple(names));
              return result;
            })
       .def("set_names",

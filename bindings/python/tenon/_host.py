@@ -37,6 +37,8 @@ class Host:
             paths.append(_standard_plugins())
         self.core = _core.Host(threads, paths, check_finite)
         self.functions: dict[tuple[str, str], Callable[..., Any]] = {}  # made of manifests, by kind and name
+        self.kernels: dict[str, Any] = {}  # classes of layers and metrics in Python, by type
+        self.lock = threading.Lock()  # of kernels
         self._types: dict[str, dict[str, dict[str, Any]]] = {}
         self._lists: dict[str, tuple[str, ...]] = {}
 

@@ -93,8 +93,8 @@ class Layer:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape: numbers, and texts such as "samples" for dimensions that vary."""
-        text = self._output()["shape"].strip("[]")
+        """The shape: numbers, and texts such as "samples" for dimensions that vary; () of a metric."""
+        text = self._output().get("shape", "").strip("[]")
         return tuple(int(each) if each.isdigit() else each for each in text.split(", ")) if text else ()
 
     @property
@@ -145,7 +145,7 @@ class Layer:
 
     def _output(self) -> dict[str, Any]:
         described = self.describe()
-        if "outputs" not in described:
+        if not described.get("outputs"):
             return described
         outputs: list[dict[str, Any]] = described["outputs"]
         return outputs[int(self._core.info()[3])]

@@ -13,10 +13,51 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tenon import _functions, _host
+from tenon._kernels import Kernel, Parameter
 from tenon._layer import Data, Layer, LayerLike, as_layer
 from tenon.data_type import DataType
 
-__all__ = ["Layer", "data", "input"]
+__all__ = ["Base", "Layer", "Parameter", "data", "input"]
+
+
+class Base(Kernel):
+    """The base of layers written in Python: derive from it, and define forward and, for trainings, backward.
+
+        class Swish(tenon.layer.Base):
+            def __init__(self, beta: float = 1.0) -> None:
+                self.beta = beta
+
+            def forward(self, x):
+                return x / (1 + np.exp(-self.beta * x))
+
+            def backward(self, gradient, x):
+                s = 1 / (1 + np.exp(-self.beta * x))
+                return gradient * s * (1 + self.beta * x * (1 - s))
+
+        hidden = Swish(beta=2)(tenon.layer.fc(pixel, size=128))
+
+    The arguments of forward are the inputs, those with the default None optional, and the `parameters` of the class.
+    The arrays are of all samples of a minibatch; those of floats are float32, or float64 in check_gradient. They belong
+    to the layer, which may change or keep them. It returns an array, or one for each of the `outputs` of the class.
+
+    backward takes by name what it needs of: gradient, of the output (a tuple for several); inputs; parameters; outputs
+    ("output" for one). It returns the gradients of what forward takes, in that order, None where there is none.
+
+    The arguments of __init__ are kept by models: bool, int, float, str, or lists of one of the last three. The library
+    makes objects of its own from them. role = "cost": the output has one value for each sample, [samples].
+    """
+
+    def shape(self, *inputs: Any) -> Any:
+        """Returns the shape of the output for those of the inputs, or a list of shapes for several outputs.
+
+        A shape is a tuple of numbers and of texts for dimensions that vary: "samples" first. Default: of a cost
+        ("samples",), else the shape of the first input.
+        """
+        return ("samples",) if self.role == "cost" else inputs[0]
+
+    def initial_parameters(self, *inputs: Any) -> dict[str, Parameter]:
+        """Returns the `parameters` of the class by name, for these shapes of the inputs."""
+        raise NotImplementedError(f"{type(self).__name__} has parameters, and must define initial_parameters")
 
 
 def data(name: str, type: DataType | None = None) -> Layer:

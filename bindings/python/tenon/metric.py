@@ -23,13 +23,36 @@ import numpy as np
 
 from tenon import _arrays, _core, _functions, _host, error
 from tenon import layer as _layer
+from tenon._kernels import Kernel
 from tenon._layer import Data, Layer, LayerLike
 from tenon.data_type import DataType
 from tenon.gradient_machine import GradientMachine
 
-__all__ = ["MachineMetrics", "Metric", "new", "new_acc"]
+__all__ = ["Base", "MachineMetrics", "Metric", "new", "new_acc"]
 
 _ROOM = 256  # the fewest samples that are measured at once
+
+
+class Base(Kernel):
+    """The base of metrics written in Python: derive from it, and define update and finalize.
+
+        class MeanError(tenon.metric.Base):
+            def update(self, prediction, target):
+                return np.abs(prediction - target).sum(), len(target)
+
+            def finalize(self, total, count):
+                return total / max(count, 1)
+
+        error = MeanError()(prediction, "target")
+        tenon.test([cost, error], parameters, reader).metrics["mean_error"]
+
+    The arguments of update are the inputs, arrays of all samples of a minibatch. It returns a number for each argument
+    of finalize, or a number alone for one; they are summed over minibatches. finalize takes the sums, all 0 before the
+    first minibatch, and returns a number or a dict of numbers by name. Arguments of __init__ are as those of
+    tenon.layer.Base.
+    """
+
+    role = "metric"
 
 
 class Metric:

@@ -178,8 +178,24 @@ def create(
 
 def load(path: str | os.PathLike[str]) -> ParameterSet:
     """Reads a model file. The set's `outputs` are the layers of the model."""
-    outputs, core = _host.host().core.load(os.fspath(path))
+    host = _host.host()
+    try:
+        outputs, core = host.core.load(os.fspath(path))
+    except error.NotFoundError:
+        if not _register_types(host, os.fspath(path)):
+            raise
+        outputs, core = host.core.load(os.fspath(path))
     loaded = ParameterSet(core, [Layer._wrap(each) for each in outputs])
     for output in loaded.outputs:
         output._model = loaded
     return loaded
+
+
+def _register_types(host: _host.Host, path: str) -> bool:
+    """Gives the host the classes written in Python that layers of a file are made of; whether there are any."""
+    if not os.path.exists(path):
+        return False
+    from tenon import _kernels
+
+    topology = json.loads(host.core.describe_model(path))["topology"] or {"layers": []}
+    return _kernels.register_types(host, [(each["name"], each["type"]) for each in topology["layers"]], path)

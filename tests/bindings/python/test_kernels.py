@@ -1,0 +1,372 @@
+"""Layers and metrics written in Python. SPDX-License-Identifier: Apache-2.0"""
+
+import traceback
+
+import numpy as np
+import pytest
+
+import tenon
+from models import classifier, labels, pixels
+
+ARRAYS = {"pixel": pixels, "label": labels}
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class Swish(tenon.layer.Base):
+    """x sigmoid(beta x)."""
+
+    def __init__(self, beta: float = 1.0):
+        self.beta = beta
+
+    def forward(self, x):
+        return x * sigmoid(self.beta * x)
+
+    def backward(self, gradient, x, output):
+        s = sigmoid(self.beta * x)
+        return gradient * (s + self.beta * output * (1 - s))
+
+
+class Affine(tenon.layer.Base):
+    """x weight + bias."""
+
+    parameters = ("weight", "bias")
+
+    def __init__(self, size: int):
+        self.size = size
+
+    def shape(self, x):
+        return x[0], self.size
+
+    def initial_parameters(self, x):
+        return {
+            "weight": tenon.layer.Parameter((x[1], self.size), uniform=(-0.5, 0.5)),
+            "bias": tenon.layer.Parameter((self.size,), constant=0.25),
+        }
+
+    def forward(self, x, weight, bias):
+        return x @ weight + bias
+
+    def backward(self, x, weight, gradient):
+        return gradient @ weight.T, x.T @ gradient, gradient.sum(0)
+
+
+class Polar(tenon.layer.Base):
+    """Length and angle of points."""
+
+    outputs = ("length", "angle")
+
+    def shape(self, x, y):
+        return [x, y]
+
+    def forward(self, x, y):
+        return np.hypot(x, y), np.arctan2(y, x)
+
+    def backward(self, gradient, x, y, length):
+        along, across = gradient
+        return along * x / length - across * y / length**2, along * y / length + across * x / length**2
+
+
+class CrossEntropy(tenon.layer.Base):
+    """-log of the probability of the label."""
+
+    role = "cost"
+
+    def forward(self, probabilities, label, weight=None):
+        cost = -np.log(np.take_along_axis(probabilities, label[:, None], 1))[:, 0]
+        return cost if weight is None else cost * weight[:, 0]
+
+    def backward(self, gradient, probabilities, label, weight):
+        at = (np.arange(len(label)), label)
+        result = np.zeros_like(probabilities)
+        result[at] = -gradient / probabilities[at] * (1 if weight is None else weight[:, 0])
+        return result, None, (-np.log(probabilities[at]) * gradient)[:, None]
+
+
+class Confusion(tenon.metric.Base):
+    """Shares of right and wrong answers, and the number of samples."""
+
+    def __init__(self, scale: float = 1.0):
+        self.scale = scale
+
+    def update(self, score, label):
+        right = (score.argmax(1) == label).sum()
+        return right, len(label)
+
+    def finalize(self, right, count):
+        return {"right": self.scale * right / max(count, 1), "count": count}
+
+
+class Hits(tenon.metric.Base):
+    """The number of right answers."""
+
+    def update(self, score, label):
+        return (score.argmax(1) == label).sum()
+
+    def finalize(self, hits):
+        return hits
+
+
+def vector(name, size=3):
+    return tenon.layer.data(name, tenon.data_type.dense_vector(size))
+
+
+def classes():
+    return tenon.layer.data("label", tenon.data_type.integer_value(3))
+
+
+def infer(layer, *arrays):
+    names = [each.name for each in layer.inputs]
+    return tenon.infer(layer, tenon.parameters.create(layer), dict(zip(names, arrays)))
+
+
+def test_a_layer_computes_what_the_class_says():
+    x = pixels[:7, :3]
+    assert np.array_equal(infer(Swish(beta=2)(vector("x")), x), x * sigmoid(2 * x))
+    layer = Swish(3.0)(vector("x"), name="here")
+    assert (layer.name, layer.type, layer.role, layer.shape) == ("here", "python.swish", "layer", ("samples", 3))
+    assert layer.describe()["attributes"] == {"beta": 3.0}
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Swish(beta=0.5)(tenon.layer.fc(vector("x"), size=4)),
+    lambda: Affine(5)(Affine(4)(vector("x"), act="tanh")),
+    lambda: tenon.layer.fc(tenon.layer.concat(*Polar()(vector("x"), vector("y"))), size=2),
+    lambda: Polar()(vector("x"), vector("y")).output(1),
+    lambda: CrossEntropy()(tenon.layer.softmax(vector("x"), size=3), classes(), vector("w", 1)),
+])  # fmt: skip
+def test_gradients_are_those_of_finite_differences(make):
+    report = tenon.check_gradient(make())
+    assert report and max(report.values()) < 1e-5
+
+
+def test_a_wrong_gradient_is_found():
+    class Wrong(Swish):
+        type = "python.wrong_swish"
+
+        def backward(self, gradient, x, output):
+            return 2 * super().backward(gradient, x, output)
+
+    with pytest.raises(tenon.Error, match='the gradient of "x" at .* but the slope there is'):
+        tenon.check_gradient(Wrong()(vector("x")))
+
+
+def test_python_and_native_layers_train_alike():
+    """The same network of native layers and of classes ends with the same parameters."""
+    results = []
+    for native in (True, False):
+        pixel = vector("pixel", 20)
+        label = classes()
+        if native:
+            hidden = tenon.formula(lambda x: x * tenon.math.sigmoid(x))(tenon.layer.fc(pixel, size=8, name="a"))
+            score = tenon.layer.softmax(hidden, size=3, name="b")
+            cost, metric = tenon.layer.cross_entropy(score, label), tenon.layer.accuracy(score, label)
+        else:
+            hidden = Swish()(Affine(8)(pixel, name="a"))
+            score = tenon.layer.softmax(hidden, size=3, name="b")
+            cost, metric = CrossEntropy()(score, label), Confusion()(score, label)
+        parameters = tenon.parameters.create([cost, metric], seed=1)
+        random = np.random.default_rng(3)
+        for name in sorted(parameters):
+            parameters[name] = random.uniform(-0.3, 0.3, parameters[name].shape)
+        tenon.train([cost, metric], parameters, ARRAYS, passes=3, updater=tenon.updater.Adam(learning_rate=0.01))
+        tested = tenon.test([cost, metric], parameters, ARRAYS)
+        results.append((tested, {name: parameters[name].copy() for name in parameters}))
+    (first, values), (second, others) = results
+    assert first.cost == pytest.approx(second.cost, rel=1e-4)
+    assert second.metrics["count"] == 400 and second.metrics["right"] == pytest.approx(first.metrics["accuracy"])
+    assert values.keys() == others.keys()
+    for name in values:
+        np.testing.assert_allclose(values[name], others[name], rtol=1e-3, atol=1e-5)
+
+
+def test_metrics_are_summed_over_minibatches():
+    model = classifier()
+    parameters = tenon.parameters.create([model.cost])
+    metrics = [model.accuracy, Hits()(model.score, "label"), Confusion(scale=100)(model.score, "label")]
+    found = tenon.test([model.cost, *metrics], parameters, ARRAYS, batch_size=37).metrics
+    assert found["hits"] == round(400 * found["accuracy"])
+    assert found["right"] == pytest.approx(100 * found["accuracy"])
+    seen = []
+    tenon.train([model.cost, *metrics], parameters, ARRAYS, lambda event: seen.append(event.metrics), passes=1)
+    assert seen[-1]["count"] == 400
+
+
+def test_absent_inputs_are_none():
+    label = classes()
+    scores = np.full((2, 3), 1 / 3)
+    assert infer(CrossEntropy()(vector("p"), label), scores, [0, 1]) == pytest.approx(np.log([3, 3]))
+    weighted = CrossEntropy()(vector("p"), label, vector("w", 1))
+    assert infer(weighted, scores, [0, 1], [[0], [2]]) == pytest.approx([0, 2 * np.log(3)])
+    with pytest.raises(TypeError, match="CrossEntropy takes the inputs probabilities, label, weight; 1 are given"):
+        CrossEntropy()("p")
+
+
+def test_arrays_may_be_kept_and_changed():
+    kept = []
+
+    class Keeper(tenon.layer.Base):
+        def forward(self, x):
+            kept.append(x)
+            x *= 2
+            return x
+
+    x = vector("x")
+    layer = tenon.layer.concat(Keeper()(x), x)
+    parameters = tenon.parameters.create(layer)
+    for value in (1, 5):
+        assert tenon.infer(layer, parameters, {"x": np.full((1, 3), value)}).tolist() == [[2 * value] * 3 + [value] * 3]
+    assert [each.tolist() for each in kept] == [[[2] * 3], [[10] * 3]]
+
+
+def test_sequences_come_as_rows():
+    words = tenon.layer.data("x", tenon.data_type.dense_vector_sequence(2))
+    layer = Swish()(words)
+    assert layer.shape[1] == 2 and layer.shape[0] != "samples"
+    rows = np.arange(10, dtype=np.float32).reshape(5, 2)
+    result = tenon.infer(layer, tenon.parameters.create(layer), {"x": tenon.Ragged(rows, [0, 2, 2, 5])})
+    assert np.array_equal(result.values, rows * sigmoid(rows)) and result.offsets.tolist() == [0, 2, 2, 5]
+
+
+class Broken(tenon.layer.Base):
+    """Fails at a place."""
+
+    def __init__(self, at: str = ""):
+        self.at = at
+        self.fail("__init__")
+
+    def fail(self, place):
+        if self.at == place:
+            raise ZeroDivisionError(f"in {place}")
+
+    def shape(self, x):
+        self.fail("shape")
+        return x
+
+    def forward(self, x):
+        self.fail("forward")
+        return x
+
+    def backward(self, gradient):
+        self.fail("backward")
+        return gradient
+
+
+@pytest.mark.parametrize("place", ["__init__", "shape", "forward", "backward"])
+def test_an_exception_comes_out_as_itself(place):
+    model = classifier()
+    with pytest.raises(ZeroDivisionError, match=f"^in {place}") as caught:
+        broken = Broken(at=place)(model.score, name="broken")
+        cost = tenon.layer.cross_entropy(broken, model.cost.inputs[1], from_logits=True)
+        tenon.train(cost, tenon.parameters.create(cost), ARRAYS)
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "fail"
+    if place in ("forward", "backward"):
+        assert 'layer "broken"' in caught.value.__notes__[0]
+
+
+def test_an_exception_of_a_metric_comes_out_as_itself():
+    class Odd(Hits):
+        def finalize(self, hits):
+            raise KeyboardInterrupt
+
+    model = classifier()
+    with pytest.raises(KeyboardInterrupt):
+        tenon.test([model.cost, Odd()(model.score, "label")], tenon.parameters.create(model.cost), ARRAYS)
+
+
+def returning(result, method="forward"):
+    class Returning(tenon.layer.Base):
+        def forward(self, x):
+            return result if method == "forward" else x
+
+        def backward(self, gradient):
+            return result
+
+        def shape(self, x):
+            return result if method == "shape" else x
+
+    return Returning()
+
+
+@pytest.mark.parametrize(("method", "result", "message"), [
+    ("forward", None, 'Returning.forward returned None for "output"; expected an array of float32 of shape [2, 3]'),
+    ("forward", np.ones((2, 4)), "returned an array of float64 of shape [2, 4] for"),
+    ("forward", np.ones((2, 3), complex), "returned an array of complex128 of shape [2, 3] for"),
+    ("forward", (1, 2), "Returning.forward returned 2 values; expected 1: output"),
+    ("backward", np.ones(3), 'Returning.backward returned an array of float64 of shape [3] for "x"; expected'),
+    ("backward", "no", "Returning.backward returned 'no' of type str for \"x\"; expected an array of float"),
+    ("shape", ("rows", 3), "shape returned the shape ('rows', 3); expected a tuple of numbers and of 'samples'"),
+    ("shape", None, "Returning.shape returned the shape None; expected"),
+])  # fmt: skip
+def test_wrong_results_are_named(method, result, message):
+    with pytest.raises(tenon.error.InvalidError) as caught:
+        layer = returning(result, method)(vector("x"))
+        if method == "forward":
+            infer(layer, np.ones((2, 3)))
+        tenon.check_gradient(layer)
+    assert message in str(caught.value)
+    assert "python.returning" in "".join(caught.value.__notes__) or method == "shape"
+
+
+def test_a_layer_without_backward_only_answers():
+    class Sign(tenon.layer.Base):
+        def forward(self, x):
+            return np.sign(x)
+
+    layer = Sign()(tenon.layer.fc(vector("x"), size=2))
+    assert infer(Sign()(vector("x")), [[-2, 0, 3]]).tolist() == [[-1, 0, 1]]
+    with pytest.raises(tenon.error.UnsupportedError, match="the class Sign has no method backward"):
+        tenon.check_gradient(layer)
+
+
+@pytest.mark.parametrize(("body", "message"), [
+    ("forward = lambda self, X: X", "Wrong.forward: the argument 'X' must be of lower case letters, digits and _"),
+    ("forward = lambda self, *x: x", r"Wrong.forward: the argument \*x must have a name"),
+    ("pass", "the class Wrong must define forward"),
+    ("forward = lambda self, x: x; backward = lambda self, gradint: x", "'gradint' is none of gradient, x, output;"),
+    ("forward = lambda self, x: x; parameters = 'weight'", "the parameter 'weight' of the class is no argument of it"),
+    ("forward = lambda self, x: x; outputs = ['The end']", "Wrong.outputs has 'The end'; expected names of lower case"),
+    ("forward = lambda self, x: x\n def __init__(self, table): pass", "the type of the argument 'table' is not known"),
+])  # fmt: skip
+def test_wrong_classes_are_refused(body, message):
+    known = {"tenon": tenon}
+    exec(f"class Wrong(tenon.layer.Base):\n {body}", known)
+    with pytest.raises(TypeError, match=message):
+        known["Wrong"](*[1] * ("table" in body))
+
+
+def test_arguments_are_kept_as_attributes():
+    class Many(tenon.layer.Base):
+        def __init__(self, size: int, rates: list[float], names: tuple[str, ...] = ("a",), flag: bool = False,
+                     mode: str | None = None, factor=2.0):  # fmt: skip
+            self.all = (size, rates, names, flag, mode, factor)
+
+        def forward(self, x):
+            assert self.all == (3, [1.0, 2.0], ["b", "c"], True, None, 0.5), self.all
+            return x
+
+    many = Many(np.int64(3), (1, 2), names=("b", "c"), flag=True, factor=0.5)
+    assert repr(many) == "Many(size=3, rates=[1.0, 2.0], names=['b', 'c'], flag=True, factor=0.5)"
+    assert infer(many(vector("x", 1)), [[1.0]]) == 1
+    with pytest.raises(TypeError, match="Many: the argument 'size' is 'no'; expected int"):
+        Many("no", [])
+    with pytest.raises(TypeError, match="missing a required argument: 'rates'"):
+        Many(1)
+
+
+def test_parameters_must_be_declared():
+    class Careless(Affine):
+        type = "python.careless"
+
+        def initial_parameters(self, x):
+            return {"weight": tenon.layer.Parameter((x[1], self.size))}
+
+    message = "Careless.initial_parameters returned .*; expected a dict of weight, bias"
+    with pytest.raises(tenon.error.InvalidError, match=message):
+        Careless(2)(vector("x"))
+    layer = Affine(4)(vector("x"), name="a", param={"bias": {"init": "constant", "init_value": 1}})
+    parameters = tenon.parameters.create(layer)
+    assert parameters["a.weight"].shape == (3, 4) and abs(parameters["a.weight"]).max() <= 0.5
+    assert parameters["a.bias"].tolist() == [1] * 4
