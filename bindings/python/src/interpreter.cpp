@@ -59,6 +59,11 @@ Released::~Released() {
 
 Held::Held(std::vector<nb::object> objects) : node_(std::make_unique<Node>(std::move(objects))) {}
 
+const nb::object& Held::get() const {
+  if (node_->objects.empty()) throw tenon::Error(TN_CANCELLED, "the interpreter is ending", "python");
+  return node_->objects.front();
+}
+
 Held::Node::Node(std::vector<nb::object> of) : objects(std::move(of)), before(nullptr) {
   const std::lock_guard lock(gate.held_mutex);
   after = static_cast<Node*>(gate.held);
@@ -99,7 +104,9 @@ std::string exception_name(uint64_t number) { return "python exception " + std::
 
 std::string keep_exception(nb::object exception) {
   constexpr size_t kMost = 64;  // those of errors that the library dropped stay here
-  if (exceptions.kept.size() == kMost) exceptions.kept.erase(exceptions.kept.begin());
+  // Dropped last, since the end of an object may run a program.
+  const auto oldest = exceptions.kept.size() < kMost ? decltype(exceptions.kept)::node_type()
+                                                     : exceptions.kept.extract(exceptions.kept.begin());
   exceptions.kept.emplace(++exceptions.last, Held(std::move(exception)));
   return exception_name(exceptions.last);
 }
@@ -107,9 +114,8 @@ std::string keep_exception(nb::object exception) {
 nb::object take_exception(const std::string& name) {
   for (auto it = exceptions.kept.begin(); it != exceptions.kept.end(); ++it) {
     if (exception_name(it->first) != name) continue;
-    nb::object found = it->second.get();
-    exceptions.kept.erase(it);
-    return found;
+    const auto taken = exceptions.kept.extract(it);
+    return taken.mapped().get();
   }
   return {};
 }

@@ -65,7 +65,8 @@ class Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() = default;
-  [[nodiscard]] const nb::object& get() const { return node_->objects.front(); }
+  // Returns the first object. Throws tenon::Error, TN_CANCELLED, after the objects were dropped.
+  [[nodiscard]] const nb::object& get() const;
 
  private:
   friend void end_interpreter();

@@ -107,6 +107,8 @@ class Definition:
         self.arguments = self._arguments()
         self.inputs = self._inputs("update" if kernel.role == "metric" else "forward")
         self.backward = self._backward() if self._has("backward") else None
+        if self.parameters:
+            self._words("initial_parameters")
         self.sums = [each.name for each in self._words("finalize")] if kernel.role == "metric" else []
 
     def description(self) -> dict[str, Any]:
@@ -234,9 +236,11 @@ class Calls:
         layer = self.make(attributes)
         given = [*inputs, *[None] * (len(of.inputs) - len(inputs))]
         known = {"samples", *(dim for shape in given if shape for dim in shape if isinstance(dim, str))}
-        shapes = layer.shape(*given)
-        if len(of.outputs) == 1:
-            shapes = [shapes]
+        if hasattr(layer, "shape"):
+            shapes = layer.shape(*given)
+            shapes = [shapes] if len(of.outputs) == 1 else shapes
+        else:
+            shapes = [("samples",) if of.kernel.role == "cost" else given[0]] * len(of.outputs)
         if not isinstance(shapes, (tuple, list)) or len(shapes) != len(of.outputs):
             raise error.InvalidError(
                 f"{of.name}.shape returned {shapes!r}; expected a shape for each of the outputs {', '.join(of.outputs)}"

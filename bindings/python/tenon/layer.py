@@ -36,28 +36,22 @@ class Base(Kernel):
 
         hidden = Swish(beta=2)(tenon.layer.fc(pixel, size=128))
 
-    The arguments of forward are the inputs, those with the default None optional, and the `parameters` of the class.
-    The arrays are of all samples of a minibatch; those of floats are float32, or float64 in check_gradient. They belong
-    to the layer, which may change or keep them. It returns an array, or one for each of the `outputs` of the class.
+    forward takes the inputs, of which those with the default None may be absent, and the `parameters` of the class, if
+    it lists any. The arrays are of all samples of a minibatch; those of floats are float32, or float64 in
+    check_gradient. They belong to the layer, which may change or keep them. It returns an array, or one for each of the
+    `outputs` that the class lists.
 
     backward takes by name what it needs of: gradient, of the output (a tuple for several); inputs; parameters; outputs
     ("output" for one). It returns the gradients of what forward takes, in that order, None where there is none.
 
+    shape takes the shapes of the inputs, and returns that of the output, or a list of shapes for several outputs. A shape
+    is a tuple of numbers and of texts for dimensions that vary: "samples" first. Without it the output has the shape of
+    the first input, that of a cost is ("samples",). initial_parameters takes the same, and returns a
+    tenon.layer.Parameter for each of the `parameters`, a dict.
+
     The arguments of __init__ are kept by models: bool, int, float, str, or lists of one of the last three. The library
-    makes objects of its own from them. role = "cost": the output has one value for each sample, [samples].
+    makes objects of its own from them. role = "cost": the output has one value for each sample.
     """
-
-    def shape(self, *inputs: Any) -> Any:
-        """Returns the shape of the output for those of the inputs, or a list of shapes for several outputs.
-
-        A shape is a tuple of numbers and of texts for dimensions that vary: "samples" first. Default: of a cost
-        ("samples",), else the shape of the first input.
-        """
-        return ("samples",) if self.role == "cost" else inputs[0]
-
-    def initial_parameters(self, *inputs: Any) -> dict[str, Parameter]:
-        """Returns the `parameters` of the class by name, for these shapes of the inputs."""
-        raise NotImplementedError(f"{type(self).__name__} has parameters, and must define initial_parameters")
 
 
 def data(name: str, type: DataType | None = None) -> Layer:

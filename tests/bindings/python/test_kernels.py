@@ -326,6 +326,7 @@ def test_a_layer_without_backward_only_answers():
     ("forward = lambda self, *x: x", r"Wrong.forward: the argument \*x must have a name"),
     ("pass", "the class Wrong must define forward"),
     ("forward = lambda self, x: x; backward = lambda self, gradint: x", "'gradint' is none of gradient, x, output;"),
+    ("forward = lambda self, x, weight: x; parameters = 'weight'", "the class Wrong must define initial_parameters"),
     ("forward = lambda self, x: x; parameters = 'weight'", "the parameter 'weight' of the class is no argument of it"),
     ("forward = lambda self, x: x; outputs = ['The end']", "Wrong.outputs has 'The end'; expected names of lower case"),
     ("forward = lambda self, x: x\n def __init__(self, table): pass", "the type of the argument 'table' is not known"),
