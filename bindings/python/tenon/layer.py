@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tenon import _functions, _host
-from tenon._kernels import Kernel, Parameter
+from tenon._kernels import Kernel, Parameter, Shape
 from tenon._layer import Data, Layer, LayerLike, as_layer
 from tenon.data_type import DataType
 
-__all__ = ["Base", "Layer", "Parameter", "data", "input"]
+__all__ = ["Base", "Layer", "Parameter", "Shape", "data", "input"]
 
 
 class Base(Kernel):

@@ -62,6 +62,62 @@ def test_a_right_program_passes(tmp_path):
     assert mypy(tmp_path / "right.py") == (0, "Success: no issues found in 1 source file\n")
 
 
+CLASSES = """
+import numpy as np
+from numpy.typing import NDArray
+
+import tenon
+
+Array = NDArray[np.float32]
+
+
+class Scale(tenon.layer.Base):
+    parameters = ("factor",)
+
+    def __init__(self, first: float = 1.0) -> None:
+        self.first = first
+
+    def shape(self, x: tenon.layer.Shape) -> tenon.layer.Shape:
+        return x
+
+    def initial_parameters(self, x: tenon.layer.Shape) -> dict[str, tenon.layer.Parameter]:
+        return {"factor": tenon.layer.Parameter((x[-1],), constant=self.first)}
+
+    def forward(self, x: Array, factor: Array) -> Array:
+        return x * factor
+
+    def backward(self, gradient: Array, x: Array, factor: Array) -> tuple[Array, Array]:
+        return gradient * factor, (gradient * x).sum(0)
+
+
+class Largest(tenon.metric.Base):
+    def update(self, value: Array) -> float:
+        return float(value.max(initial=0))
+
+    def finalize(self, value: float) -> float:
+        return value
+
+
+scaled: tenon.Layer = Scale(first=2)("x", act="relu")
+largest = Largest()(scaled)
+"""
+WRONG_CLASSES = """
+Scale(frst=2)
+Scale("no")
+Scale()(3)
+"""
+
+
+def test_classes_of_layers_and_metrics_pass(tmp_path):
+    (tmp_path / "classes.py").write_text(CLASSES)
+    assert mypy(tmp_path / "classes.py") == (0, "Success: no issues found in 1 source file\n")
+    (tmp_path / "wrong.py").write_text(CLASSES + WRONG_CLASSES)
+    _, report = mypy(tmp_path / "wrong.py")
+    for message in ('Unexpected keyword argument "frst" for "Scale"', 'to "Scale" has incompatible type "str"',
+                    'to "__call__" of "Kernel" has incompatible type "int"'):  # fmt: skip
+        assert message in report
+
+
 def test_modules_imported_late_are_known(tmp_path):
     there = sorted(name for name in tenon._LATE if importlib.util.find_spec(f"tenon.{name}"))
     (tmp_path / "late.py").write_text("import tenon\n" + "".join(f"print(tenon.{name})\n" for name in there))
