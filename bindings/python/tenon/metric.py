@@ -16,14 +16,14 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tenon import _arrays, _core, _functions, _host, error
 from tenon import layer as _layer
-from tenon._kernels import Kernel
+from tenon._kernels import Kernel, definition
 from tenon._layer import Data, Layer, LayerLike
 from tenon.data_type import DataType
 from tenon.gradient_machine import GradientMachine
@@ -46,6 +46,9 @@ class Base(Kernel):
         error = MeanError()(prediction, "target")
         tenon.test([cost, error], parameters, reader).metrics["mean_error"]
 
+        error = MeanError().over(prediction, "target")  # of a gradient machine
+        error.append(machine, minibatch)
+
     The arguments of update are the inputs, arrays of all samples of a minibatch. It returns a number for each argument
     of finalize, or a number alone for one; they are summed over minibatches. finalize takes the sums, all 0 before the
     first minibatch, and returns a number or a dict of numbers by name. Arguments of __init__ are as those of
@@ -53,6 +56,15 @@ class Base(Kernel):
     """
 
     role = "metric"
+
+    def over(self, *inputs: LayerLike | None) -> Metric:
+        """Returns the metric over minibatches of a gradient machine, like those of the functions of this module.
+
+        inputs: layers that the machine has as outputs, None for its first output, or names of slots; default the first
+        output, and slots called as the inputs are.
+        """
+        names = [each.name for each in definition(type(self)).inputs if not each.optional]
+        return _KernelMetric(self, (*(inputs or (None,)), *names[max(1, len(inputs)) :]))
 
 
 class Metric:
@@ -119,13 +131,27 @@ class Metric:
 
     def _make(self, types: dict[str, DataType], samples: int) -> None:
         data = [Data(name, type) for name, type in types.items()]
-        layer = Layer(self.type, data, self._attributes)
+        layer = self._layer(data)
         host = _host.host().core
         room = max(samples, _ROOM)
         parameters = host.parameters([layer._made()], 0)
         self._machine = _core.machine(host, parameters, [layer._made()], room, False)
         self._total = _core.Metrics(self._machine)
         self._types, self._room = types, room
+
+    def _layer(self, data: Sequence[Layer]) -> Layer:
+        return Layer(self.type, data, self._attributes)
+
+
+class _KernelMetric(Metric):
+    """A metric written in Python, measured beside a machine."""
+
+    def __init__(self, kernel: Base, inputs: tuple[LayerLike | None, ...]) -> None:
+        super().__init__(definition(type(kernel)).type, inputs, kernel.arguments)
+        self._kernel = kernel
+
+    def _layer(self, data: Sequence[Layer]) -> Layer:
+        return self._kernel(*data)
 
 
 class MachineMetrics:

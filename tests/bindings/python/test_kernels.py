@@ -194,6 +194,20 @@ def test_metrics_are_summed_over_minibatches():
     assert seen[-1]["count"] == 400
 
 
+def test_metrics_beside_a_machine():
+    model = classifier()
+    machine = tenon.gradient_machine.new(model.score)
+    native = tenon.metric.accuracy()
+    metrics = [Hits().over(), Hits().over(model.score), Confusion(scale=2).over(None, "truth")]
+    for begin in range(0, 400, 100):
+        rows = slice(begin, begin + 100)
+        machine.forward({"pixel": pixels[rows]})
+        for each in (native, *metrics):
+            each.append(machine, {"label": labels[rows], "truth": labels[rows]})
+    hits = round(400 * native.read())
+    assert [each.read() for each in metrics] == [hits, hits, {"right": 2 * hits / 400, "count": 400}]
+
+
 def test_absent_inputs_are_none():
     label = classes()
     scores = np.full((2, 3), 1 / 3)
