@@ -29,8 +29,8 @@ from tenon.trainer import infer, test, train
 
 __all__ = [
     "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "check_gradient", "data_type",
-    "dist_train", "draw", "error", "event", "formula", "host", "infer", "layer", "load", "network", "parameters",
-    "reader", "summary", "test", "train", "trainer", "updater", "use",
+    "dist_train", "draw", "error", "event", "formula", "host", "infer", "layer", "learned", "load", "network",
+    "parameters", "reader", "summary", "test", "train", "trainer", "updater", "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
@@ -40,6 +40,7 @@ _LATE_FUNCTIONS = {  # by module
     "dist_train": "_network",
     "draw": "inspect",
     "formula": "_formula",
+    "learned": "_formula",
     "network": "_network",
     "summary": "inspect",
 }
@@ -47,7 +48,7 @@ _LATE_FUNCTIONS = {  # by module
 if TYPE_CHECKING:
     from tenon import config_helpers as config_helpers, dataset as dataset, gradient_machine as gradient_machine
     from tenon import input as input, math as math, metric as metric, sklearn as sklearn
-    from tenon._formula import formula
+    from tenon._formula import formula, learned
     from tenon._gradient_check import check_gradient
     from tenon import callbacks as callbacks, inspect as inspect
     from tenon._network import dist_train, network

@@ -61,7 +61,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
                 f'parameter "{name}" has shape {list(shape)}; the given values have {list(given.shape)}', "", name
             )
         type = DataType(str(dtype), shape[1:])
-        self.core.set(name, to_core(np.ascontiguousarray(given, dtype=dtype), type, name))
+        self.core.set(name, to_core(np.asarray(given, dtype, order="C"), type, name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

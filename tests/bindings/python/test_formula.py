@@ -99,6 +99,36 @@ def test_a_formula_trains_as_the_layer_of_a_plugin_does(x):
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-4, atol=1e-6)
 
 
+@tenon.formula
+def curve(x, y, slope=tenon.learned(0.25), power=2.0):
+    return math.where(x > 0, x, slope * x) + slope * y**power
+
+
+def test_numbers_may_be_learned(x, y):
+    layer = curve(x, y, name="curve")
+    parameters = tenon.parameters.create(layer)
+    assert {name: values.tolist() for name, values in parameters.items()} == {"curve.slope.value": 0.25}
+    expected = np.where(X > 0, X, X / 4) + Y**2 / 4
+    np.testing.assert_allclose(tenon.infer(layer, parameters, {"x": X, "y": Y}), expected, rtol=1e-6)
+    assert set(tenon.check_gradient(layer, parameters)) == {"x", "y", "curve.slope.value"}
+    parameters["curve.slope.value"] = 0
+    assert np.array_equal(tenon.infer(layer, parameters, {"x": X, "y": Y}), np.maximum(X, 0))
+    unnamed = curve(x, x, slope=tenon.learned(0.5, each=True)) + curve(x, x, slope=0.5)
+    parameters = tenon.parameters.create(unnamed)
+    assert [values.tolist() for values in parameters.values()] == [[0.5] * 3]
+    tenon.check_gradient(unnamed, parameters)
+
+
+def test_a_learned_number_is_found(x):
+    target = tenon.layer.data("y", tenon.data_type.dense_vector(3))
+    cost = tenon.layer.square_error(curve(x, x, name="curve"), target)
+    parameters = tenon.parameters.create(cost)
+    rows = np.random.default_rng(0).normal(size=(1000, 3))
+    wanted = np.where(rows > 0, rows, 0.75 * rows) + 0.75 * rows**2
+    tenon.train(cost, parameters, {"x": rows, "y": wanted}, passes=10, updater=tenon.updater.Adam(learning_rate=0.02))
+    assert abs(parameters["curve.slope.value"] - 0.75) < 0.01
+
+
 def test_wrong_formulas_are_refused(x):
     with pytest.raises(TypeError, match="cannot branch"):
         tenon.formula(lambda x: 1 if x > 0 else 0)(x)
