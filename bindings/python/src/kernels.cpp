@@ -104,13 +104,21 @@ nb::dict python_attributes(const tn_attributes* attributes) {
 std::vector<int64_t> shape_of(const tn_tensor& tensor) { return {tensor.dl.shape, tensor.dl.shape + tensor.dl.ndim}; }
 tn_dtype dtype_of(const tn_tensor& tensor) { return TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits); }
 
-// A copy, so that the layer may keep the array; None for an operand that is absent.
-nb::object array_of(const tn_tensor* tensor) {
+// A copy, so that the layer may keep the array; None for an operand that is absent. sequences: their number, in the
+// form of python_array; -1: the rows alone.
+nb::object array_of(const tn_tensor* tensor, int64_t sequences = -1) {
   if (tensor == nullptr) return nb::none();
   tenon::Array array;
   array.dtype = dtype_of(*tensor);
   array.shape = shape_of(*tensor);
   array.data = tn_data(tensor);
+  if (sequences >= 0) {
+    const auto& ragged = *static_cast<const tn_ragged*>(tensor->part);
+    array.storage = TN_RAGGED;
+    array.levels = ragged.levels;
+    array.samples = sequences;
+    for (uint32_t i = 0; i < ragged.levels; ++i) array.offsets[i] = ragged.offsets[ragged.levels - 1 - i];
+  }
   return python_array(array);
 }
 
@@ -156,8 +164,9 @@ class KernelType {
     const KernelType& type;
     Held instance;
     int32_t direction;
-    uint32_t inputs, parameters;    // of the layer, which may lack optional inputs at the end
-    std::vector<tn::Spec> outputs;  // of the layer
+    uint32_t inputs, parameters;                   // of the layer, which may lack optional inputs at the end
+    std::vector<tn::Spec> outputs;                 // of the layer
+    std::vector<std::optional<tn_dim>> sequences;  // the number of those of each input that the class takes as such
   };
 
   static tn_status plan(const tn_planner* planner);
@@ -166,7 +175,8 @@ class KernelType {
   static tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs);
   static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared);
   static tn_status run(void* binding, const tn_execution* execution, const tn_call* call);
-  void forward(const Binding& binding, const tn_call& call) const;
+  void forward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
+  nb::list operands_of(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   void backward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   // Lists something of the inputs and parameters that the class declares, None for absent inputs. of(number): of those
   // of the layer.
@@ -185,6 +195,7 @@ class KernelType {
   std::vector<tn_attribute> attributes_;
   std::vector<const tn_attribute*> attribute_pointers_;
   std::vector<const char*> parameters_;
+  std::vector<bool> sequences_;                       // of each input, whether the class takes its sequences
   std::vector<bool> reads_operands_, reads_outputs_;  // whether backward takes them
   bool has_backward_;
   std::string name_;  // of the class
@@ -198,7 +209,8 @@ class KernelType {
 };
 
 KernelType::KernelType(const nb::dict& description, nb::object handler)
-    : reads_operands_(nb::cast<std::vector<bool>>(description["reads_operands"])),
+    : sequences_(nb::cast<std::vector<bool>>(description["sequences"])),
+      reads_operands_(nb::cast<std::vector<bool>>(description["reads_operands"])),
       reads_outputs_(nb::cast<std::vector<bool>>(description["reads_outputs"])),
       has_backward_(nb::cast<bool>(description["has_backward"])),
       name_(nb::cast<std::string>(description["name"])),
@@ -286,12 +298,13 @@ tn_status KernelType::plan(const tn_planner* planner) {
   return entered(planner->errors, [&] {
     const KernelType& type = *static_cast<const KernelType*>(planner->user);
     Dims dims;
-    nb::list inputs;
+    nb::list inputs, ragged;
     for (uint32_t i = 0; i < planner->inputs_count; ++i) {
       const tn_spec* const spec = planner->inputs[i];
       inputs.append(spec == nullptr ? nb::none() : nb::object(dims.shape(*spec)));
+      ragged.append(spec != nullptr && spec->storage == TN_RAGGED);
     }
-    const nb::object planned = type.handler().attr("plan")(python_attributes(planner->attributes), inputs);
+    const nb::object planned = type.handler().attr("plan")(python_attributes(planner->attributes), inputs, ragged);
     uint32_t port = 0;
     for (const nb::handle shape : planned[0]) {
       const tn::Spec made = dims.spec(shape, TN_COMPUTE);
@@ -350,9 +363,14 @@ tn_status KernelType::prepare(const tn_kernel_site* site, int32_t direction, tn_
   if (direction != TN_FORWARD && direction != TN_BACKWARD) return TN_UNSUPPORTED;
   return entered(site->errors, [&] {
     const KernelType& type = *static_cast<const KernelType*>(site->user);
-    Held instance(type.handler().attr("make")(python_attributes(site->attributes)));
+    Held instance(type.handler().attr("make")(python_attributes(site->attributes), site->training != 0));
     auto binding = std::make_unique<Binding>(
-        Binding{type, std::move(instance), direction, site->inputs_count, site->parameters_count, {}});
+        Binding{type, std::move(instance), direction, site->inputs_count, site->parameters_count, {}, {}});
+    for (uint32_t i = 0; i < site->inputs_count; ++i) {
+      const tn_spec* const spec = site->inputs[i];
+      const bool taken = spec != nullptr && type.sequences_[i];
+      binding->sequences.push_back(taken ? std::optional(spec->outer[spec->levels - 1]) : std::nullopt);
+    }
     for (uint32_t i = 0; i < site->outputs_count; ++i) binding->outputs.emplace_back(*site->outputs[i]);
     prepared->traits = TN_TRAIT_HOST_CALLBACK;
     prepared->run = run;
@@ -369,8 +387,15 @@ nb::list KernelType::by_operand(const Binding& binding, const std::function<nb::
   return result;
 }
 
-void KernelType::forward(const Binding& binding, const tn_call& call) const {
-  const nb::list operands = by_operand(binding, [&](uint32_t i) { return array_of(call.inputs[i]); });
+nb::list KernelType::operands_of(const Binding& binding, const tn_execution& execution, const tn_call& call) const {
+  return by_operand(binding, [&](uint32_t i) {
+    const bool taken = i < binding.inputs && binding.sequences[i].has_value();
+    return array_of(call.inputs[i], taken ? tn_dim_value(&*binding.sequences[i], execution.symbols) : -1);
+  });
+}
+
+void KernelType::forward(const Binding& binding, const tn_execution& execution, const tn_call& call) const {
+  const nb::list operands = operands_of(binding, execution, call);
   nb::list expected;
   for (uint32_t i = 0; i < call.outputs_count; ++i) expected.append(expected_of(call, i));
   const nb::object results = handler().attr("forward")(binding.instance.get(), operands, expected);
@@ -381,7 +406,7 @@ void KernelType::forward(const Binding& binding, const tn_call& call) const {
 void KernelType::backward(const Binding& binding, const tn_execution& execution, const tn_call& call) const {
   const auto count = static_cast<uint32_t>(binding.outputs.size());
   const uint32_t first = binding.inputs + binding.parameters;
-  const nb::list operands = by_operand(binding, [&](uint32_t i) { return array_of(call.inputs[i]); });
+  const nb::list operands = operands_of(binding, execution, call);
   nb::list outputs, gradients;
   for (uint32_t i = 0; i < count; ++i) {
     outputs.append(array_of(call.inputs[first + i]));
@@ -407,7 +432,7 @@ tn_status KernelType::run(void* bound, const tn_execution* execution, const tn_c
   return entered(execution->errors, [&] {
     const Binding& binding = *static_cast<const Binding*>(bound);
     if (binding.direction == TN_FORWARD)
-      binding.type.forward(binding, *call);
+      binding.type.forward(binding, *execution, *call);
     else
       binding.type.backward(binding, *execution, *call);
   });

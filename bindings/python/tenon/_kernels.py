@@ -1,4 +1,4 @@
-"""Layers and metrics written in Python: what a class declares, and the calls of the library to its methods.
+"""Layers and metrics written in Python: their base, and the calls of the library to their methods.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -6,27 +6,22 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import inspect
-import re
-import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tenon import _core, _functions, _host, error
+from tenon._arrays import from_core
+from tenon._definition import VENDOR, Definition, definition, number_of, type_of
 from tenon._layer import Layer, LayerLike, as_layer
 from tenon.data_type import numpy_dtype
 
 Shape = tuple[Any, ...]  # numbers, and texts such as "samples" for dimensions that vary
 Array = NDArray[Any]
-
-VENDOR = "python."
-_ROLES = {"layer": 0, "cost": 1, "metric": 2}
-_ANY = 8  # the flag of a port that takes integers and floats
-_WORD = re.compile("[a-z][a-z0-9_]*")
 
 
 class Kernel:
@@ -36,6 +31,7 @@ class Kernel:
     type = ""  # the name of the layer type; default that of the class: "python.leaky_swish" for LeakySwish
     outputs: Sequence[str] = ("output",)
     parameters: Sequence[str] = ()
+    training: bool = False  # whether the machine trains, or only answers
     arguments: dict[str, Any]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> typing.Self:
@@ -78,130 +74,6 @@ class KernelLayer(Layer):
 
 
 @dataclass(frozen=True)
-class Input:
-    """An input of a class: an argument of forward or update. optional: it may be absent, and is None then."""
-
-    name: str
-    optional: bool
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument of __init__. kind: the number of its type in tenon._functions."""
-
-    name: str
-    kind: int
-    required: bool
-    default: Any
-
-
-class Definition:
-    """What a class declares, read from the signatures of its methods."""
-
-    def __init__(self, kernel: type[Kernel]) -> None:
-        self.kernel = kernel
-        self.name = kernel.__name__
-        self.type = _type(kernel)
-        self.outputs = [] if kernel.role == "metric" else _names(kernel, "outputs")
-        self.parameters = _names(kernel, "parameters")
-        self.arguments = self._arguments()
-        self.inputs = self._inputs("update" if kernel.role == "metric" else "forward")
-        self.backward = self._backward() if self._has("backward") else None
-        if self.parameters:
-            self._words("initial_parameters")
-        self.sums = [each.name for each in self._words("finalize")] if kernel.role == "metric" else []
-
-    def description(self) -> dict[str, Any]:
-        """Returns what the library is told of the type."""
-        read = self.backward or []
-        return {
-            "type": self.type,
-            "name": self.name,
-            "doc": inspect.cleandoc(self.kernel.__doc__ or f"The class {self.kernel.__qualname__} of the program."),
-            "role": _ROLES[self.kernel.role],
-            "inputs": [(each.name, "", _ANY | (_functions.OPTIONAL if each.optional else 0)) for each in self.inputs],
-            "outputs": [(name, "", 0) for name in self.outputs],
-            "attributes": [(each.name, "", each.kind, each.default, each.required) for each in self.arguments],
-            "parameters": self.parameters,
-            "has_backward": self.backward is not None,
-            "reads_operands": [name in read for name in self.operands],
-            "reads_outputs": [name in read for name in self.outputs],
-        }
-
-    @property
-    def operands(self) -> list[str]:
-        """The names of what forward takes."""
-        return [*(each.name for each in self.inputs), *self.parameters]
-
-    def values(self, given: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        """Returns the arguments of __init__ as models keep them."""
-        kinds = {each.name: each.kind for each in self.arguments}
-        return {name: _value(self.name, name, kinds[name], value) for name, value in given if value is not None}
-
-    def _has(self, method: str) -> bool:
-        return getattr(self.kernel, method, None) is not None
-
-    def _words(self, method: str) -> list[inspect.Parameter]:
-        """Returns the arguments of a method, which are names of the library."""
-        if not self._has(method):
-            raise TypeError(f"the class {self.name} must define {method}")
-        words = list(inspect.signature(getattr(self.kernel, method)).parameters.values())[1:]
-        for each in words:
-            if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
-                raise TypeError(f"{self.name}.{method}: the argument {each} must have a name, without *")
-            if not _WORD.fullmatch(each.name):
-                raise TypeError(
-                    f"{self.name}.{method}: the argument {each.name!r} must be of lower case letters, digits and _"
-                )
-        return words
-
-    def _arguments(self) -> list[Argument]:
-        hints = typing.get_type_hints(self.kernel.__init__)
-        found = []
-        for each in self._words("__init__"):
-            required = each.default is each.empty
-            kind = _kind(hints.get(each.name), None if required else each.default)
-            if kind == 0:
-                raise TypeError(
-                    f"{self.name}.__init__: the type of the argument {each.name!r} is not known; expected an "
-                    "annotation, bool, int, float, str or a list of one of the last three, as model files keep it"
-                )
-            default = None if required or each.default is None else _value(self.name, each.name, kind, each.default)
-            found.append(Argument(each.name, kind, required, default))
-        return found
-
-    def _inputs(self, method: str) -> list[Input]:
-        words = self._words(method)
-        names = [each.name for each in words]
-        missing = [each for each in self.parameters if each not in names]
-        if missing:
-            raise TypeError(f"{self.name}.{method}: the parameter {missing[0]!r} of the class is no argument of it")
-        return [
-            Input(each.name, each.default is not each.empty) for each in words if each.name not in self.parameters
-        ]
-
-    def _backward(self) -> list[str]:
-        names = [each.name for each in self._words("backward")]
-        known = ["gradient", *self.operands, *self.outputs]
-        for name in names:
-            if name not in known:
-                raise TypeError(
-                    f"{self.name}.backward: the argument {name!r} is none of {', '.join(known)}"
-                    f"{error.suggestion(name, known)}"
-                )
-        return names
-
-
-def definition(kernel: type[Kernel]) -> Definition:
-    """Returns what a class declares; TypeError where it cannot be a layer."""
-    found = kernel.__dict__.get("_definition")
-    if not isinstance(found, Definition):
-        found = Definition(kernel)
-        setattr(kernel, "_definition", found)
-    return found
-
-
-@dataclass(frozen=True)
 class Parameter:
     """A parameter that a layer learns: its shape, and its first values: a constant, uniform in [low, high), or normal
     with (mean, standard deviation)."""
@@ -224,13 +96,25 @@ class Calls:
     def __init__(self, of: Definition) -> None:
         self._of = of
 
-    def make(self, attributes: dict[str, Any]) -> Any:
+    def make(self, attributes: dict[str, Any], training: bool = False) -> Any:
         """Returns an object of the class, for the calls of one layer of a machine."""
-        return self._of.kernel(**attributes)
+        made = self._of.kernel(**attributes)
+        made.training = training
+        return made
 
-    def plan(self, attributes: dict[str, Any], inputs: list[Shape | None]) -> tuple[list[Any], list[Any], int]:
-        """Returns the shapes of the outputs; (name, shape, first values) of the parameters; and the number of sums."""
+    def plan(
+        self, attributes: dict[str, Any], inputs: list[Shape | None], ragged: list[bool]
+    ) -> tuple[list[Any], list[Any], int]:
+        """Returns the shapes of the outputs; (name, shape, first values) of the parameters; and the number of sums.
+
+        ragged: of each input, whether it has sequences.
+        """
         of = self._of
+        for input, shape, has in zip(of.inputs, inputs, ragged):
+            if input.sequences and shape is not None and not has:
+                raise error.InvalidError(
+                    f'{of.name}: the input "{input.name}" is {list(shape)}; expected sequences', "layer", input.name
+                )
         if of.kernel.role == "metric":
             return [], [], len(of.sums)
         layer = self.make(attributes)
@@ -247,10 +131,10 @@ class Calls:
             )
         return [self._shape("shape", each, known) for each in shapes], self._parameters(layer, given), 0
 
-    def forward(self, layer: Any, operands: list[Array | None], expected: list[Any]) -> list[Array]:
+    def forward(self, layer: Any, operands: list[Any], expected: list[Any]) -> list[Array]:
         """Returns the outputs, or the sums of a metric."""
         of = self._of
-        named = dict(zip(of.operands, operands))
+        named = dict(zip(of.operands, map(from_core, operands)))
         if of.kernel.role == "metric":
             names, method, results = of.sums, "update", layer.update(**named)
         else:
@@ -261,14 +145,14 @@ class Calls:
         ]
 
     def backward(
-        self, layer: Any, operands: list[Array | None], outputs: list[Array | None], gradients: list[Any],
+        self, layer: Any, operands: list[Any], outputs: list[Array | None], gradients: list[Any],
         expected: list[Any],
     ) -> list[Array | None]:  # fmt: skip
         """Returns the gradients that are expected. gradients: of the outputs; where they are zero, their shapes."""
         of = self._of
         dtype = next(each.dtype for each in gradients if isinstance(each, np.ndarray))
         given = [each if isinstance(each, np.ndarray) else np.zeros(each, dtype) for each in gradients]
-        named: dict[str, Any] = {**dict(zip(of.operands, operands)), **dict(zip(of.outputs, outputs))}
+        named: dict[str, Any] = dict(zip([*of.operands, *of.outputs], map(from_core, [*operands, *outputs])))
         named["gradient"] = given[0] if len(given) == 1 else tuple(given)
         results = layer.backward(**{name: named[name] for name in of.backward or ()})
         return [
@@ -374,7 +258,7 @@ def register_types(host: _host.Host, layers: Sequence[tuple[str, str]], where: s
         for layer, name in layers:
             if name in host.kernels or "." not in name:
                 continue
-            found = [each for each in _concrete(Kernel) if name in (_type(each), _type(each) + _number(name))]
+            found = [each for each in _concrete(Kernel) if name in (type_of(each), type_of(each) + number_of(name))]
             if found:
                 _add(host, found[-1], name)
                 added = True
@@ -394,62 +278,7 @@ def _concrete(of: type[Kernel]) -> list[type[Kernel]]:
     return found + [each for derived in of.__subclasses__() for each in _concrete(derived)]
 
 
-def _type(kernel: type[Kernel]) -> str:
-    return kernel.__dict__.get("type") or VENDOR + _snake(kernel.__name__)
-
-
-def _number(type: str) -> str:
-    """Returns the number at the end of the type of a class that was defined anew."""
-    found = re.search("_[0-9]+$", type)
-    return found.group() if found else ""
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().strip("_")
-
-
-def _names(kernel: type[Kernel], attribute: str) -> list[str]:
-    given = getattr(kernel, attribute)
-    names = [given] if isinstance(given, str) else list(given)
-    for each in names:
-        if not isinstance(each, str) or not _WORD.fullmatch(each):
-            raise TypeError(
-                f"{kernel.__name__}.{attribute} has {each!r}; expected names of lower case letters, digits and _"
-            )
-    return names
-
-
 def _described(result: Any) -> str:
     if isinstance(result, np.ndarray):
         return f"an array of {result.dtype} of shape {list(result.shape)}"
     return "None" if result is None else f"{result!r} of type {type(result).__name__}"
-
-
-def _kind(hint: Any, default: Any) -> int:
-    """Returns the kind of an argument by its annotation, else by its default; 0 if it is none that models keep."""
-    scalars: dict[Any, int] = {bool: _functions.BOOL, int: _functions.INT, float: _functions.FLOAT,
-                               str: _functions.STRING}  # fmt: skip
-    lists = {int: _functions.INTS, float: _functions.FLOATS, str: _functions.STRINGS}
-    origin, args = typing.get_origin(hint), [each for each in typing.get_args(hint) if each is not types.NoneType]
-    if origin in (Union, types.UnionType):
-        return _kind(args[0], default) if len(args) == 1 else 0
-    if origin is not None:
-        return lists.get(args[0], 0) if args and args[0] is not ... else 0
-    if hint is None:
-        of = default[0] if isinstance(default, (list, tuple)) and default else None
-        return lists.get(type(of), 0) if isinstance(default, (list, tuple)) else scalars.get(type(default), 0)
-    return scalars.get(hint, 0)
-
-
-def _value(owner: str, name: str, kind: int, value: Any) -> Any:
-    """Returns an argument as an attribute of its kind."""
-    made: dict[int, Callable[[Any], Any]] = {_functions.BOOL: bool, _functions.STRING: str, _functions.FLOAT: float,
-                                             _functions.INT: int}  # fmt: skip
-    takes = {_functions.BOOL: "__bool__", _functions.INT: "__index__", _functions.FLOAT: "__float__"}
-    entry = {_functions.INTS: _functions.INT, _functions.FLOATS: _functions.FLOAT,
-             _functions.STRINGS: _functions.STRING}  # fmt: skip
-    if kind in entry and isinstance(value, (list, tuple, np.ndarray)):
-        return [_value(owner, name, entry[kind], each) for each in value]
-    if kind in made and (isinstance(value, str) if kind == _functions.STRING else hasattr(value, takes[kind])):
-        return made[kind](value)
-    raise TypeError(f"{owner}: the argument {name!r} is {value!r}; expected {_functions._TYPES[kind]}")

@@ -23,7 +23,8 @@ import numpy as np
 
 from tenon import _arrays, _core, _functions, _host, error
 from tenon import layer as _layer
-from tenon._kernels import Kernel, definition
+from tenon._definition import definition
+from tenon._kernels import Kernel
 from tenon._layer import Data, Layer, LayerLike
 from tenon.data_type import DataType
 from tenon.gradient_machine import GradientMachine

@@ -244,6 +244,72 @@ def test_sequences_come_as_rows():
     assert np.array_equal(result.values, rows * sigmoid(rows)) and result.offsets.tolist() == [0, 2, 2, 5]
 
 
+class Mean(tenon.layer.Base):
+    """The mean of each sequence."""
+
+    def shape(self, x):
+        return "samples", x[1]
+
+    def forward(self, x: tenon.Ragged):
+        return np.stack([each.sum(0) / max(len(each), 1) for each in x]) if len(x) else np.zeros((0, x.values.shape[1]))
+
+    def backward(self, x: tenon.Ragged, gradient):
+        lengths = np.diff(x.offsets)
+        return np.repeat(gradient / np.maximum(lengths, 1)[:, None], lengths, 0)
+
+
+def test_layers_over_sequences():
+    words = tenon.layer.data("x", tenon.data_type.dense_vector_sequence(2))
+    rows = np.arange(10, dtype=np.float32).reshape(5, 2)
+    feeds = {"x": tenon.Ragged(rows, [0, 2, 2, 5])}
+    layer = Mean()(tenon.layer.fc(words, size=2, name="fc"))
+    assert layer.shape == ("samples", 2)
+    parameters = tenon.parameters.create(layer)
+    parameters["fc.weight"] = np.eye(2)
+    assert tenon.infer(layer, parameters, feeds).tolist() == [[1, 2], [0, 0], [6, 7]]
+    assert set(tenon.check_gradient(layer, feeds=feeds)) == {"fc.weight", "fc.bias"}
+    with pytest.raises(tenon.error.InvalidError, match=r"Mean: the input \"x\" is \['samples', 3\]; expected sequences"):
+        Mean()(vector("x"))
+
+
+def test_layers_over_sequences_of_sequences():
+    class Counts(tenon.layer.Base):
+        def shape(self, x):
+            return "samples", 2
+
+        def forward(self, x: tenon.Ragged):
+            return np.array([[len(each), sum(map(len, each))] for each in x])
+
+    texts = tenon.layer.data("x", tenon.data_type.dense_vector_sub_sequence(1))
+    feed = tenon.Ragged(np.ones((6, 1)), [0, 1, 4], [0, 2, 3, 3, 6])
+    layer = Counts()(texts)
+    assert tenon.infer(layer, tenon.parameters.create(layer), {"x": feed}).tolist() == [[1, 2], [3, 4]]
+
+
+def test_layers_know_whether_the_machine_trains():
+    class Noise(tenon.layer.Base):
+        """Adds one in a training. The second output is for backward."""
+
+        outputs = ("noisy", "noise")
+
+        def shape(self, x):
+            return [x, x]
+
+        def forward(self, x):
+            noise = np.ones_like(x) if self.training else np.zeros_like(x)
+            return x + noise, noise
+
+        def backward(self, gradient, noise):
+            return gradient[0] * noise
+
+    layer = Noise()(vector("x")).output(0)
+    assert infer(layer, np.zeros((2, 3))).sum() == 0
+    machine = tenon.gradient_machine.new(layer, data_gradients=True)
+    assert machine.forward({"x": np.zeros((2, 3))}).sum() == 6
+    machine.backward({layer: np.full((2, 3), 5)})
+    assert machine.data_gradient("x").tolist() == [[5] * 3] * 2
+
+
 class Broken(tenon.layer.Base):
     """Fails at a place."""
 
