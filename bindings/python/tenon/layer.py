@@ -39,15 +39,15 @@ class Base(Kernel):
     forward takes the inputs, of which those with the default None may be absent, and the `parameters` of the class, if
     it lists any. The arrays are of all samples of a minibatch; those of floats are float32, or float64 in
     check_gradient. They belong to the layer, which may change or keep them. Of sequences they are the rows; an argument
-    with the annotation tenon.Ragged gets that. forward returns an array, or one for each of the `outputs` that the class
-    lists. self.training tells whether the machine trains.
+    with the annotation tenon.Ragged gets that. forward returns an array, or one for each of the `outputs` that the
+    class lists. self.training tells whether the machine trains.
 
     backward takes by name what it needs of: gradient, of the output (a tuple for several); inputs; parameters; outputs
     ("output" for one). It returns the gradients of what forward takes, in that order, None where there is none.
 
-    shape takes the shapes of the inputs, and returns that of the output, or a list of shapes for several outputs. A shape
-    is a tuple of numbers and of texts for dimensions that vary: "samples" first. Without it the output has the shape of
-    the first input, that of a cost is ("samples",). initial_parameters takes the same, and returns a
+    shape takes the shapes of the inputs, and returns that of the output, or a list of shapes for several outputs. A
+    shape is a tuple of numbers and of texts for dimensions that vary: "samples" first. Without it the output has the
+    shape of the first input, that of a cost is ("samples",). initial_parameters takes the same, and returns a
     tenon.layer.Parameter for each of the `parameters`, a dict.
 
     The arguments of __init__ are kept by models: bool, int, float, str, or lists of one of the last three. The library

@@ -38,7 +38,7 @@ def work(rounds):
 
 
 def test_threads_train_at_once():
-    """Machines of all threads begin and end all the time. In a process, since a dead lock would hold the interpreter."""
+    """Machines of all threads begin and end all the time. In a process: a dead lock would hold the interpreter."""
     done = run("""
 import sys, threading
 from test_kernel_lifetime import work
