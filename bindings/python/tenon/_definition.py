@@ -52,11 +52,14 @@ class Definition:
     def __init__(self, kernel: type[Any]) -> None:
         self.kernel = kernel
         self.name = kernel.__name__
+        if kernel.role not in _ROLES:
+            raise TypeError(f"{self.name}.role is {kernel.role!r}; expected one of {', '.join(_ROLES)}")
         self.type = type_of(kernel)
         self.outputs = [] if kernel.role == "metric" else _names(kernel, "outputs")
         self.parameters = _names(kernel, "parameters")
         self.arguments = self._arguments()
         self.inputs = self._inputs("update" if kernel.role == "metric" else "forward")
+        self._check_names(["gradient", *self.operands, *self.outputs])
         self.backward = self._backward() if self._has("backward") else None
         if self.parameters:
             self._words("initial_parameters")
@@ -89,6 +92,13 @@ class Definition:
         """Returns the arguments of __init__ as models keep them."""
         kinds = {each.name: each.kind for each in self.arguments}
         return {name: _value(self.name, name, kinds[name], value) for name, value in given if value is not None}
+
+    def _check_names(self, names: list[str]) -> None:
+        for name in names:
+            if names.count(name) > 1:
+                raise TypeError(
+                    f"{self.name}: {name!r} names two things among the gradient, inputs, parameters and outputs"
+                )
 
     def _has(self, method: str) -> bool:
         return getattr(self.kernel, method, None) is not None

@@ -55,6 +55,9 @@ class Kernel:
         layers = [None if each is None else as_layer(each) for each in inputs]
         return KernelLayer(type(self), layers, {**self.arguments, **_functions.flatten(options)}, name)
 
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        return (), self.arguments  # of copies
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
 
@@ -86,8 +89,10 @@ class Parameter:
     def initializer(self) -> tuple[int, float, float]:
         """Returns kind and numbers of the first values, as the library has them."""
         if self.uniform is not None:
-            return (1, *self.uniform)
-        return (2, *self.normal) if self.normal is not None else (0, self.constant, 0.0)
+            return 1, float(self.uniform[0]), float(self.uniform[1])
+        if self.normal is not None:
+            return 2, float(self.normal[0]), float(self.normal[1])
+        return 0, float(self.constant), 0.0
 
 
 class Calls:
@@ -202,16 +207,21 @@ class Calls:
                     f"{of.name}.{method} returned the shape {shape!r}; expected a tuple of numbers and of "
                     f"{', '.join(map(repr, sorted(known)))}"
                 )
-        return dims
+        return tuple(dim if isinstance(dim, str) else int(dim) for dim in dims)
 
     def _parameters(self, layer: Any, inputs: list[Shape | None]) -> list[Any]:
         of = self._of
         if not of.parameters:
             return []
         declared = layer.initial_parameters(*inputs)
-        if not isinstance(declared, Mapping) or set(declared) != set(of.parameters):
+        if (
+            not isinstance(declared, Mapping)
+            or set(declared) != set(of.parameters)
+            or not all(isinstance(each, Parameter) for each in declared.values())
+        ):
             raise error.InvalidError(
-                f"{of.name}.initial_parameters returned {declared!r}; expected a dict of {', '.join(of.parameters)}"
+                f"{of.name}.initial_parameters returned {declared!r}; expected a dict of tenon.layer.Parameter by "
+                f"{', '.join(of.parameters)}"
             )
         return [
             (name, self._shape("initial_parameters", declared[name].shape, set()), *declared[name].initializer())

@@ -1,5 +1,6 @@
 """Layers and metrics written in Python. SPDX-License-Identifier: Apache-2.0"""
 
+import copy
 import traceback
 
 import numpy as np
@@ -406,6 +407,9 @@ def test_a_layer_without_backward_only_answers():
     ("forward = lambda self, *x: x", r"Wrong.forward: the argument \*x must have a name"),
     ("pass", "the class Wrong must define forward"),
     ("forward = lambda self, x: x; backward = lambda self, gradint: x", "'gradint' is none of gradient, x, output;"),
+    ("forward = lambda self, x: x; role = 'costs'", "Wrong.role is 'costs'; expected one of layer, cost, metric"),
+    ("forward = lambda self, output: output", "Wrong: 'output' names two things among the gradient, inputs,"),
+    ("forward = lambda self, gradient: gradient", "Wrong: 'gradient' names two things"),
     ("forward = lambda self, x, weight: x; parameters = 'weight'", "the class Wrong must define initial_parameters"),
     ("forward = lambda self, x: x; parameters = 'weight'", "the parameter 'weight' of the class is no argument of it"),
     ("forward = lambda self, x: x; outputs = ['The end']", "Wrong.outputs has 'The end'; expected names of lower case"),
@@ -431,6 +435,7 @@ def test_arguments_are_kept_as_attributes():
     many = Many(np.int64(3), (1, 2), names=("b", "c"), flag=True, factor=0.5)
     assert repr(many) == "Many(size=3, rates=[1.0, 2.0], names=['b', 'c'], flag=True, factor=0.5)"
     assert infer(many(vector("x", 1)), [[1.0]]) == 1
+    assert repr(copy.deepcopy(many)) == repr(many)
     with pytest.raises(TypeError, match="Many: the argument 'size' is 'no'; expected int"):
         Many("no", [])
     with pytest.raises(TypeError, match="missing a required argument: 'rates'"):
@@ -444,7 +449,7 @@ def test_parameters_must_be_declared():
         def initial_parameters(self, x):
             return {"weight": tenon.layer.Parameter((x[1], self.size))}
 
-    message = "Careless.initial_parameters returned .*; expected a dict of weight, bias"
+    message = "Careless.initial_parameters returned .*; expected a dict of tenon.layer.Parameter by weight, bias"
     with pytest.raises(tenon.error.InvalidError, match=message):
         Careless(2)(vector("x"))
     layer = Affine(4)(vector("x"), name="a", param={"bias": {"init": "constant", "init_value": 1}})
