@@ -3,6 +3,7 @@
 
 #include <tenon/plugin.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -178,13 +179,15 @@ class KernelType {
   void forward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   nb::list operands_of(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   void backward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
-  // Lists something of the inputs and parameters that the class declares, None for absent inputs. of(number): of those
+  // Lists something of the inputs and parameters, None for absent inputs at the end. of(number): of those
   // of the layer.
   nb::list by_operand(const Binding& binding, const std::function<nb::object(uint32_t)>& of) const;
 
   const char* keep(nb::handle text) { return texts_.emplace_back(nb::cast<std::string>(text)).c_str(); }
   void add_ports(const nb::handle& from, std::vector<tn_port>& ports, std::vector<const tn_port*>& pointers);
   void add_attributes(const nb::handle& from);
+  // The port of an input: those beyond the last port belong to it.
+  [[nodiscard]] size_t port(uint32_t input) const { return std::min<size_t>(input, inputs_.size() - 1); }
   [[nodiscard]] const nb::object& handler() const { return handler_.get(); }
 
   std::deque<std::string> texts_;
@@ -351,7 +354,7 @@ tn_status KernelType::supports(const tn_kernel_site* site, int32_t*) {
 
 tn_status KernelType::query(const tn_kernel_site* site, tn_kernel_needs* needs) {
   const KernelType& type = *static_cast<const KernelType*>(site->user);
-  for (uint32_t i = 0; i < site->inputs_count; ++i) needs->reads_in[i] = type.reads_operands_[i] ? 1 : 0;
+  for (uint32_t i = 0; i < site->inputs_count; ++i) needs->reads_in[i] = type.reads_operands_[type.port(i)] ? 1 : 0;
   for (uint32_t i = 0; i < site->parameters_count; ++i)
     needs->reads_in[site->inputs_count + i] = type.reads_operands_[type.inputs_.size() + i] ? 1 : 0;
   // Not site->outputs_count, which of a metric is that of its sums.
@@ -368,7 +371,7 @@ tn_status KernelType::prepare(const tn_kernel_site* site, int32_t direction, tn_
         Binding{type, std::move(instance), direction, site->inputs_count, site->parameters_count, {}, {}});
     for (uint32_t i = 0; i < site->inputs_count; ++i) {
       const tn_spec* const spec = site->inputs[i];
-      const bool taken = spec != nullptr && type.sequences_[i];
+      const bool taken = spec != nullptr && type.sequences_[type.port(i)];
       binding->sequences.push_back(taken ? std::optional(spec->outer[spec->levels - 1]) : std::nullopt);
     }
     for (uint32_t i = 0; i < site->outputs_count; ++i) binding->outputs.emplace_back(*site->outputs[i]);
@@ -423,7 +426,8 @@ void KernelType::backward(const Binding& binding, const tn_execution& execution,
   const nb::list expected = by_operand(binding, [&](uint32_t i) { return expected_of(call, i); });
   const nb::object results = handler().attr("backward")(binding.instance.get(), operands, outputs, gradients, expected);
   for (uint32_t i = 0; i < first; ++i) {
-    const size_t operand = i < binding.inputs ? i : i - binding.inputs + inputs_.size();
+    const size_t operand =
+        i < binding.inputs ? i : i - binding.inputs + std::max<size_t>(binding.inputs, inputs_.size());
     if (!expected[operand].is_none()) write(*call.outputs[i], call.requests[i], results[operand]);
   }
 }

@@ -20,7 +20,7 @@ from tenon._arrays import Ragged
 
 VENDOR = "python."
 _ROLES = {"layer": 0, "cost": 1, "metric": 2}
-_ANY = 8  # the flag of a port that takes integers and floats
+_VARIADIC, _ANY = 2, 8  # flags of ports: one or more values; integers and floats
 _WORD = re.compile("[a-z][a-z0-9_]*")
 
 
@@ -28,12 +28,19 @@ _WORD = re.compile("[a-z][a-z0-9_]*")
 class Input:
     """An input of a class: an argument of forward or update.
 
-    optional: it may be absent, and is None then; sequences: it comes as tenon.Ragged, by its annotation.
+    optional: it may be absent, and is None then; sequences: it comes as tenon.Ragged, by its annotation; variadic: it
+    stands for one or more, as *inputs.
     """
 
     name: str
     optional: bool
     sequences: bool
+    variadic: bool
+
+    @property
+    def flags(self) -> int:
+        """The flags of its port."""
+        return _ANY | (_functions.OPTIONAL if self.optional else 0) | (_VARIADIC if self.variadic else 0)
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Definition:
         self._check_names(["gradient", *self.operands, *self.outputs])
         self.backward = self._backward() if self._has("backward") else None
         if self.parameters:
-            self._words("initial_parameters")
+            self._require("initial_parameters")
         self.sums = [each.name for each in self._words("finalize")] if kernel.role == "metric" else []
 
     def description(self) -> dict[str, Any]:
@@ -73,7 +80,7 @@ class Definition:
             "name": self.name,
             "doc": inspect.cleandoc(self.kernel.__doc__ or f"The class {self.kernel.__qualname__} of the program."),
             "role": _ROLES[self.kernel.role],
-            "inputs": [(each.name, "", _ANY | (_functions.OPTIONAL if each.optional else 0)) for each in self.inputs],
+            "inputs": [(each.name, "", each.flags) for each in self.inputs],
             "outputs": [(name, "", 0) for name in self.outputs],
             "attributes": [(each.name, "", each.kind, each.default, each.required) for each in self.arguments],
             "parameters": self.parameters,
@@ -87,6 +94,15 @@ class Definition:
     def operands(self) -> list[str]:
         """The names of what forward takes."""
         return [*(each.name for each in self.inputs), *self.parameters]
+
+    def ports(self, count: int) -> list[Input]:
+        """Returns the input that each of `count` values belongs to."""
+        return [self.inputs[min(number, len(self.inputs) - 1)] for number in range(count)]
+
+    @property
+    def variadic(self) -> bool:
+        """Whether the last input stands for one or more."""
+        return bool(self.inputs) and self.inputs[-1].variadic
 
     def values(self, given: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         """Returns the arguments of __init__ as models keep them."""
@@ -103,13 +119,17 @@ class Definition:
     def _has(self, method: str) -> bool:
         return getattr(self.kernel, method, None) is not None
 
-    def _words(self, method: str) -> list[inspect.Parameter]:
-        """Returns the arguments of a method, which are names of the library."""
+    def _require(self, method: str) -> None:
         if not self._has(method):
             raise TypeError(f"the class {self.name} must define {method}")
+
+    def _words(self, method: str) -> list[inspect.Parameter]:
+        """Returns the arguments of a method, which are names of the library."""
+        self._require(method)
         words = list(inspect.signature(getattr(self.kernel, method)).parameters.values())[1:]
         for each in words:
-            if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+            variadic = each.kind is each.VAR_POSITIONAL and method in ("forward", "update")
+            if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and not variadic:
                 raise TypeError(f"{self.name}.{method}: the argument {each} must have a name, without *")
             if not _WORD.fullmatch(each.name):
                 raise TypeError(
@@ -140,10 +160,11 @@ class Definition:
             raise TypeError(f"{self.name}.{method}: the parameter {missing[0]!r} of the class is no argument of it")
         hints = _hints(getattr(self.kernel, method))
         return [
-            Input(each.name, each.default is not each.empty, _is_ragged(hints.get(each.name)))
+            Input(each.name, each.default is not each.empty, _is_ragged(hints.get(each.name)),
+                  each.kind is each.VAR_POSITIONAL)
             for each in words
             if each.name not in self.parameters
-        ]
+        ]  # fmt: skip
 
     def _backward(self) -> list[str]:
         names = [each.name for each in self._words("backward")]

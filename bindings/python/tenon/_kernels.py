@@ -49,8 +49,8 @@ class Kernel:
         """Makes a layer. options: what every layer takes, such as act="relu", parameter_name, param."""
         of = definition(type(self))
         least = sum(not each.optional for each in of.inputs)
-        if not least <= len(inputs) <= len(of.inputs):
-            listed = ", ".join(each.name for each in of.inputs)
+        if len(inputs) < least or (len(inputs) > len(of.inputs) and not of.variadic):
+            listed = ", ".join("*" * each.variadic + each.name for each in of.inputs)
             raise TypeError(f"{of.name} takes the inputs {listed}; {len(inputs)} are given")
         layers = [None if each is None else as_layer(each) for each in inputs]
         return KernelLayer(type(self), layers, {**self.arguments, **_functions.flatten(options)}, name)
@@ -115,7 +115,7 @@ class Calls:
         ragged: of each input, whether it has sequences.
         """
         of = self._of
-        for input, shape, has in zip(of.inputs, inputs, ragged):
+        for input, shape, has in zip(of.ports(len(inputs)), inputs, ragged):
             if input.sequences and shape is not None and not has:
                 raise error.InvalidError(
                     f'{of.name}: the input "{input.name}" is {list(shape)}; expected sequences', "layer", input.name
@@ -139,11 +139,12 @@ class Calls:
     def forward(self, layer: Any, operands: list[Any], expected: list[Any]) -> list[Array]:
         """Returns the outputs, or the sums of a metric."""
         of = self._of
-        named = dict(zip(of.operands, map(from_core, operands)))
-        if of.kernel.role == "metric":
-            names, method, results = of.sums, "update", layer.update(**named)
-        else:
-            names, method, results = of.outputs, "forward", layer.forward(**named)
+        method, names = ("update", of.sums) if of.kernel.role == "metric" else ("forward", of.outputs)
+        named = self._named(operands)
+        more = named.pop(of.inputs[-1].name) if of.variadic else ()
+        # Those before *inputs by place, since it takes no keyword; parameters follow it.
+        fixed = [named.pop(each.name) for each in of.inputs[:-1]] if of.variadic else []
+        results = getattr(layer, method)(*fixed, *more, **named)
         return [
             self._array(method, name, each, shape)
             for name, each, shape in zip(names, self._each(method, names, results), expected)
@@ -157,14 +158,15 @@ class Calls:
         of = self._of
         dtype = next(each.dtype for each in gradients if isinstance(each, np.ndarray))
         given = [each if isinstance(each, np.ndarray) else np.zeros(each, dtype) for each in gradients]
-        named: dict[str, Any] = dict(zip([*of.operands, *of.outputs], map(from_core, [*operands, *outputs])))
+        named = {**self._named(operands), **dict(zip(of.outputs, outputs))}
         named["gradient"] = given[0] if len(given) == 1 else tuple(given)
         results = layer.backward(**{name: named[name] for name in of.backward or ()})
+        names = [*(each.name for each in of.ports(len(operands) - len(of.parameters))), *of.parameters]
         return [
             None if wanted is None
             else np.zeros(wanted[0], numpy_dtype(wanted[1])) if each is None
             else self._array("backward", name, each, wanted)
-            for name, each, wanted in zip(of.operands, self._each("backward", of.operands, results), expected)
+            for name, each, wanted in zip(names, self._each("backward", names, results), expected)
         ]  # fmt: skip
 
     def finalize(self, attributes: dict[str, Any], sums: list[float]) -> dict[str, float]:
@@ -176,6 +178,15 @@ class Calls:
             if not hasattr(value, "__float__"):
                 raise error.InvalidError(f"{of.name}.finalize returned {value!r} for {name!r}; expected a number")
         return {str(name): float(value) for name, value in named.items()}
+
+    def _named(self, operands: list[Any]) -> dict[str, Any]:
+        """Returns inputs and parameters by name; a tuple for what stands for several inputs."""
+        of = self._of
+        values = [from_core(each) for each in operands]
+        if of.variadic:
+            first, last = len(of.inputs) - 1, len(values) - len(of.parameters)
+            values[first:last] = [tuple(values[first:last])]
+        return dict(zip(of.operands, values))
 
     def _each(self, method: str, names: Sequence[str], results: Any) -> Sequence[Any]:
         if len(names) == 1 and not isinstance(results, (tuple, list)):

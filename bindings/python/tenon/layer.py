@@ -36,11 +36,11 @@ class Base(Kernel):
 
         hidden = Swish(beta=2)(tenon.layer.fc(pixel, size=128))
 
-    forward takes the inputs, of which those with the default None may be absent, and the `parameters` of the class, if
-    it lists any. The arrays are of all samples of a minibatch; those of floats are float32, or float64 in
-    check_gradient. They belong to the layer, which may change or keep them. Of sequences they are the rows; an argument
-    with the annotation tenon.Ragged gets that. forward returns an array, or one for each of the `outputs` that the
-    class lists. self.training tells whether the machine trains.
+    forward takes the inputs, of which those with the default None may be absent (*inputs: one or more), and the
+    `parameters` of the class, if it lists any. The arrays are of all samples of a minibatch; those of floats are
+    float32, or float64 in check_gradient. They belong to the layer, which may change or keep them. Of sequences they
+    are the rows; an argument with the annotation tenon.Ragged gets that. forward returns an array, or one for each of
+    the `outputs` that the class lists. self.training tells whether the machine trains.
 
     backward takes by name what it needs of: gradient, of the output (a tuple for several); inputs; parameters; outputs
     ("output" for one). It returns the gradients of what forward takes, in that order, None where there is none.

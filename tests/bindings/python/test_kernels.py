@@ -311,6 +311,44 @@ def test_layers_know_whether_the_machine_trains():
     assert machine.data_gradient("x").tolist() == [[5] * 3] * 2
 
 
+class Mixture(tenon.layer.Base):
+    """The sum of weight[i] inputs[i] gate."""
+
+    parameters = "weight"
+
+    def initial_parameters(self, gate, *inputs):
+        return {"weight": tenon.layer.Parameter((len(inputs),), uniform=(0, 1))}
+
+    def forward(self, gate, *inputs, weight):
+        return gate * sum(w * each for w, each in zip(weight, inputs))
+
+    def backward(self, gate, inputs, weight, gradient):
+        total = sum(w * each for w, each in zip(weight, inputs))
+        part = gradient * gate
+        return gradient * total, *[w * part for w in weight], np.array([(part * each).sum() for each in inputs])
+
+
+class Sum(tenon.layer.Base):
+    def forward(self, *inputs):
+        return sum(inputs)
+
+    def backward(self, gradient, inputs):
+        return [gradient] * len(inputs)
+
+
+def test_layers_of_any_number_of_inputs():
+    x, y, z = map(vector, "xyz")
+    for inputs in ([x, y], [x, y, z], [x, y, z, tenon.layer.fc(x, size=3)]):
+        layer = Mixture()(*inputs)
+        report = tenon.check_gradient(layer)
+        assert set(report) >= {each.name for each in inputs[:3]} | {f"{layer.name}.weight"}
+    for inputs in ([x], [x, y, z]):
+        report = tenon.check_gradient(Sum()(*inputs))
+        assert set(report) == {each.name for each in inputs}
+    with pytest.raises(TypeError, match=r"Mixture takes the inputs gate, \*inputs; 1 are given"):
+        Mixture()(x)
+
+
 class Broken(tenon.layer.Base):
     """Fails at a place."""
 
@@ -404,7 +442,7 @@ def test_a_layer_without_backward_only_answers():
 
 @pytest.mark.parametrize(("body", "message"), [
     ("forward = lambda self, X: X", "Wrong.forward: the argument 'X' must be of lower case letters, digits and _"),
-    ("forward = lambda self, *x: x", r"Wrong.forward: the argument \*x must have a name"),
+    ("forward = lambda self, **x: x", r"Wrong.forward: the argument \*\*x must have a name"),
     ("pass", "the class Wrong must define forward"),
     ("forward = lambda self, x: x; backward = lambda self, gradint: x", "'gradint' is none of gradient, x, output;"),
     ("forward = lambda self, x: x; role = 'costs'", "Wrong.role is 'costs'; expected one of layer, cost, metric"),
