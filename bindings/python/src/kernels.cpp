@@ -165,7 +165,7 @@ class KernelType {
     const KernelType& type;
     Held instance;
     int32_t direction;
-    uint32_t inputs, parameters;                   // of the layer, which may lack optional inputs at the end
+    uint32_t inputs, parameters, buffers;          // of the layer, which may lack optional inputs at the end
     std::vector<tn::Spec> outputs;                 // of the layer
     std::vector<std::optional<tn_dim>> sequences;  // the number of those of each input that the class takes as such
   };
@@ -179,9 +179,9 @@ class KernelType {
   void forward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   nb::list operands_of(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
   void backward(const Binding& binding, const tn_execution& execution, const tn_call& call) const;
-  // Lists something of the inputs and parameters, None for absent inputs at the end. of(number): of those
-  // of the layer.
-  nb::list by_operand(const Binding& binding, const std::function<nb::object(uint32_t)>& of) const;
+  // Lists something of the first `count` inputs, parameters and buffers, None for absent inputs at the end. of(number):
+  // of those of the layer.
+  nb::list by_operand(const Binding& binding, uint32_t count, const std::function<nb::object(uint32_t)>& of) const;
 
   const char* keep(nb::handle text) { return texts_.emplace_back(nb::cast<std::string>(text)).c_str(); }
   void add_ports(const nb::handle& from, std::vector<tn_port>& ports, std::vector<const tn_port*>& pointers);
@@ -323,7 +323,8 @@ tn_status KernelType::plan(const tn_planner* planner) {
       parameter.suffix = suffix.c_str();
       parameter.spec = &spec;
       parameter.initializer = {nb::cast<int32_t>(each[2]), 0, nb::cast<double>(each[3]), nb::cast<double>(each[4])};
-      if (planner->parameter(planner->self, &parameter) < 0) throw tn::Reported(TN_INVALID);
+      const auto declare = nb::cast<bool>(each[5]) ? planner->buffer : planner->parameter;
+      if (declare(planner->self, &parameter) < 0) throw tn::Reported(TN_INVALID);
     }
     if (type.description_.role == TN_ROLE_METRIC)
       tn::check(planner->state(planner->self, nb::cast<uint32_t>(planned[2])));
@@ -355,7 +356,7 @@ tn_status KernelType::supports(const tn_kernel_site* site, int32_t*) {
 tn_status KernelType::query(const tn_kernel_site* site, tn_kernel_needs* needs) {
   const KernelType& type = *static_cast<const KernelType*>(site->user);
   for (uint32_t i = 0; i < site->inputs_count; ++i) needs->reads_in[i] = type.reads_operands_[type.port(i)] ? 1 : 0;
-  for (uint32_t i = 0; i < site->parameters_count; ++i)
+  for (uint32_t i = 0; i < site->parameters_count + site->buffers_count; ++i)
     needs->reads_in[site->inputs_count + i] = type.reads_operands_[type.inputs_.size() + i] ? 1 : 0;
   // Not site->outputs_count, which of a metric is that of its sums.
   for (size_t i = 0; i < type.reads_outputs_.size(); ++i) needs->reads_out[i] = type.reads_outputs_[i] ? 1 : 0;
@@ -367,8 +368,8 @@ tn_status KernelType::prepare(const tn_kernel_site* site, int32_t direction, tn_
   return entered(site->errors, [&] {
     const KernelType& type = *static_cast<const KernelType*>(site->user);
     Held instance(type.handler().attr("make")(python_attributes(site->attributes), site->training != 0));
-    auto binding = std::make_unique<Binding>(
-        Binding{type, std::move(instance), direction, site->inputs_count, site->parameters_count, {}, {}});
+    auto binding = std::make_unique<Binding>(Binding{
+        type, std::move(instance), direction, site->inputs_count, site->parameters_count, site->buffers_count, {}, {}});
     for (uint32_t i = 0; i < site->inputs_count; ++i) {
       const tn_spec* const spec = site->inputs[i];
       const bool taken = spec != nullptr && type.sequences_[type.port(i)];
@@ -382,16 +383,18 @@ tn_status KernelType::prepare(const tn_kernel_site* site, int32_t direction, tn_
   });
 }
 
-nb::list KernelType::by_operand(const Binding& binding, const std::function<nb::object(uint32_t)>& of) const {
+nb::list KernelType::by_operand(const Binding& binding, uint32_t count,
+                                const std::function<nb::object(uint32_t)>& of) const {
   nb::list result;
   for (uint32_t i = 0; i < binding.inputs; ++i) result.append(of(i));
   for (size_t i = binding.inputs; i < inputs_.size(); ++i) result.append(nb::none());
-  for (uint32_t i = 0; i < binding.parameters; ++i) result.append(of(binding.inputs + i));
+  for (uint32_t i = binding.inputs; i < count; ++i) result.append(of(i));
   return result;
 }
 
 nb::list KernelType::operands_of(const Binding& binding, const tn_execution& execution, const tn_call& call) const {
-  return by_operand(binding, [&](uint32_t i) {
+  const uint32_t count = binding.inputs + binding.parameters + binding.buffers;
+  return by_operand(binding, count, [&](uint32_t i) {
     const bool taken = i < binding.inputs && binding.sequences[i].has_value();
     return array_of(call.inputs[i], taken ? tn_dim_value(&*binding.sequences[i], execution.symbols) : -1);
   });
@@ -408,7 +411,7 @@ void KernelType::forward(const Binding& binding, const tn_execution& execution, 
 
 void KernelType::backward(const Binding& binding, const tn_execution& execution, const tn_call& call) const {
   const auto count = static_cast<uint32_t>(binding.outputs.size());
-  const uint32_t first = binding.inputs + binding.parameters;
+  const uint32_t learned = binding.inputs + binding.parameters, first = learned + binding.buffers;
   const nb::list operands = operands_of(binding, execution, call);
   nb::list outputs, gradients;
   for (uint32_t i = 0; i < count; ++i) {
@@ -423,9 +426,9 @@ void KernelType::backward(const Binding& binding, const tn_execution& execution,
       shape.append(tn_dim_value(&binding.outputs[i][k], execution.symbols));
     gradients.append(nb::tuple(shape));
   }
-  const nb::list expected = by_operand(binding, [&](uint32_t i) { return expected_of(call, i); });
+  const nb::list expected = by_operand(binding, learned, [&](uint32_t i) { return expected_of(call, i); });
   const nb::object results = handler().attr("backward")(binding.instance.get(), operands, outputs, gradients, expected);
-  for (uint32_t i = 0; i < first; ++i) {
+  for (uint32_t i = 0; i < learned; ++i) {
     const size_t operand =
         i < binding.inputs ? i : i - binding.inputs + std::max<size_t>(binding.inputs, inputs_.size());
     if (!expected[operand].is_none()) write(*call.outputs[i], call.requests[i], results[operand]);

@@ -63,7 +63,8 @@ class Definition:
             raise TypeError(f"{self.name}.role is {kernel.role!r}; expected one of {', '.join(_ROLES)}")
         self.type = type_of(kernel)
         self.outputs = [] if kernel.role == "metric" else _names(kernel, "outputs")
-        self.parameters = _names(kernel, "parameters")
+        self.learned = _names(kernel, "parameters")
+        self.buffers = _names(kernel, "buffers")
         self.arguments = self._arguments()
         self.inputs = self._inputs("update" if kernel.role == "metric" else "forward")
         self._check_names(["gradient", *self.operands, *self.outputs])
@@ -89,6 +90,11 @@ class Definition:
             "reads_operands": [name in read for name in self.operands],
             "reads_outputs": [name in read for name in self.outputs],
         }
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of what the layer keeps, parameters first."""
+        return [*self.learned, *self.buffers]
 
     @property
     def operands(self) -> list[str]:

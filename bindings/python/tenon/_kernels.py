@@ -31,6 +31,7 @@ class Kernel:
     type = ""  # the name of the layer type; default that of the class: "python.leaky_swish" for LeakySwish
     outputs: Sequence[str] = ("output",)
     parameters: Sequence[str] = ()
+    buffers: Sequence[str] = ()
     training: bool = False  # whether the machine trains, or only answers
     arguments: dict[str, Any]
 
@@ -132,22 +133,25 @@ class Calls:
             shapes = [("samples",) if of.kernel.role == "cost" else given[0]] * len(of.outputs)
         if not isinstance(shapes, (tuple, list)) or len(shapes) != len(of.outputs):
             raise error.InvalidError(
-                f"{of.name}.shape returned {shapes!r}; expected a shape for each of the outputs {', '.join(of.outputs)}"
+                f"{of.name}.shape returned {shapes!r}; expected a shape for each output: {', '.join(of.outputs)}"
             )
         return [self._shape("shape", each, known) for each in shapes], self._parameters(layer, given), 0
 
-    def forward(self, layer: Any, operands: list[Any], expected: list[Any]) -> list[Array]:
-        """Returns the outputs, or the sums of a metric."""
+    def forward(self, layer: Any, operands: list[Any], expected: list[Any]) -> list[Array | None]:
+        """Returns the outputs and the next values of buffers, or the sums of a metric. None is expected of buffers where
+        they do not change."""
         of = self._of
-        method, names = ("update", of.sums) if of.kernel.role == "metric" else ("forward", of.outputs)
+        method, names = "forward", [*of.outputs, *of.buffers]
+        if of.kernel.role == "metric":
+            method, names = "update", of.sums
         named = self._named(operands)
         more = named.pop(of.inputs[-1].name) if of.variadic else ()
         # Those before *inputs by place, since it takes no keyword; parameters follow it.
         fixed = [named.pop(each.name) for each in of.inputs[:-1]] if of.variadic else []
         results = getattr(layer, method)(*fixed, *more, **named)
         return [
-            self._array(method, name, each, shape)
-            for name, each, shape in zip(names, self._each(method, names, results), expected)
+            None if wanted is None else self._array(method, name, each, wanted)
+            for name, each, wanted in zip(names, self._each(method, names, results), expected)
         ]
 
     def backward(
@@ -161,7 +165,7 @@ class Calls:
         named = {**self._named(operands), **dict(zip(of.outputs, outputs))}
         named["gradient"] = given[0] if len(given) == 1 else tuple(given)
         results = layer.backward(**{name: named[name] for name in of.backward or ()})
-        names = [*(each.name for each in of.ports(len(operands) - len(of.parameters))), *of.parameters]
+        names = [*(each.name for each in of.ports(len(operands) - len(of.parameters))), *of.learned]
         return [
             None if wanted is None
             else np.zeros(wanted[0], numpy_dtype(wanted[1])) if each is None
@@ -235,9 +239,10 @@ class Calls:
                 f"{', '.join(of.parameters)}"
             )
         return [
-            (name, self._shape("initial_parameters", declared[name].shape, set()), *declared[name].initializer())
+            (name, self._shape("initial_parameters", declared[name].shape, set()), *declared[name].initializer(),
+             name in of.buffers)
             for name in of.parameters
-        ]
+        ]  # fmt: skip
 
 
 def register(host: _host.Host, kernel: type[Kernel]) -> str:

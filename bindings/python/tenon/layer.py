@@ -48,7 +48,8 @@ class Base(Kernel):
     shape takes the shapes of the inputs, and returns that of the output, or a list of shapes for several outputs. A
     shape is a tuple of numbers and of texts for dimensions that vary: "samples" first. Without it the output has the
     shape of the first input, that of a cost is ("samples",). initial_parameters takes the same, and returns a
-    tenon.layer.Parameter for each of the `parameters`, a dict.
+    tenon.layer.Parameter for each of the `parameters`, a dict, and for each of the `buffers`: values that forward takes
+    and returns anew after the outputs, and that are kept with the model but not learned.
 
     The arguments of __init__ are kept by models: bool, int, float, str, or lists of one of the last three. The library
     makes objects of its own from them. role = "cost": the output has one value for each sample.
