@@ -142,6 +142,24 @@ def test_gradients_are_those_of_finite_differences(make):
     assert report and max(report.values()) < 1e-5
 
 
+@pytest.mark.parametrize("compute", ["float32", "float64"])
+def test_gradients_add_up(compute):
+    """Those of a layer over minibatches, and those of layers that share a parameter."""
+    x, ones = vector("x"), np.ones((2, 3))
+    for shared in (False, True):
+        layer = Affine(3)(x, parameter_name="w")
+        cost = tenon.layer.sum_cost(Affine(3)(layer, parameter_name="w") if shared else layer)
+        parameters = tenon.parameters.create(cost)
+        machine = tenon.gradient_machine.new(cost, parameters, compute=compute)
+        weight, bias = parameters["w.weight"], parameters["w.bias"]
+        expected = ones.T @ ones / 2  # of the mean cost of two samples
+        if shared:
+            expected = ((ones @ weight + bias).T @ ones + ones.T @ (ones @ weight.T)) / 2
+        for times in (1, 2):
+            machine.feed({"x": ones})
+            np.testing.assert_allclose(machine.gradient("w.weight"), times * expected, rtol=1e-5)
+
+
 def test_a_wrong_gradient_is_found():
     class Wrong(Swish):
         type = "python.wrong_swish"
