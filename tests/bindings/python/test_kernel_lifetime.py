@@ -160,3 +160,22 @@ parameters = tenon.parameters.create(cost)
 """
     done = run(head + ENDINGS[ending])
     assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_layers_after_the_end_of_the_interpreter_are_an_error():
+    """In functions that atexit calls later than that of tenon, which drops the classes."""
+    done = run("""
+import atexit
+def late():
+    try:
+        tenon.infer(layer, parameters, {"pixel": pixels})
+    except tenon.error.CancelledError as failure:
+        print(failure)
+atexit.register(late)
+import tenon
+from models import classifier, pixels
+from test_kernels import Swish
+layer = Swish()(classifier().score)
+parameters = tenon.parameters.create(layer)
+""")
+    assert done.stdout.endswith("the interpreter is ending\n") and done.stderr == "", done.stdout + done.stderr
