@@ -1,4 +1,4 @@
-// Arrays and attributes between Python and the library. SPDX-License-Identifier: Apache-2.0
+// Arrays, attributes and descriptions between Python and the library. SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
 #include "core.h"
@@ -178,6 +178,44 @@ nb::object python_array(const tenon::Array& array, const nb::object& owner) {
   const nb::object outer = offsets(array.offsets[0], array.samples);
   if (array.levels < 2) return nb::make_tuple(values, outer);
   return nb::make_tuple(values, outer, offsets(array.offsets[1], array.offsets[0][array.samples]));
+}
+
+nb::list python_arrays(const std::vector<tenon::Array>& arrays) {
+  nb::list result;
+  for (const tenon::Array& array : arrays) result.append(python_array(array));
+  return result;
+}
+
+nb::dict dict_of(const tenon::DataOptions& data) {
+  nb::dict result;
+  result["name"] = data.name;
+  result["dtype"] = data.dtype;
+  result["shape"] = data.shape;
+  result["index_limit"] = data.index_limit;
+  result["storage"] = data.storage;
+  result["levels"] = data.levels;
+  result["sequence"] = data.sequence;
+  result["scale"] = data.scale;
+  result["offset"] = data.offset;
+  return result;
+}
+
+nb::dict dict_of(const std::vector<tenon::Metric>& metrics) {
+  nb::dict result;
+  for (const tenon::Metric& metric : metrics) result[nb::cast(metric.name)] = metric.value;
+  return result;
+}
+
+std::vector<tenon::Names> names_from(const SlotTexts& given) {
+  std::vector<tenon::Names> result;
+  for (const auto& [slot, texts] : given) result.push_back({slot, texts, static_cast<int64_t>(texts.size()), {}});
+  return result;
+}
+
+std::vector<nb::tuple> python_names(const std::vector<tenon::Names>& names) {
+  std::vector<nb::tuple> result;
+  for (const tenon::Names& each : names) result.push_back(nb::make_tuple(each.slot, each.texts, each.count));
+  return result;
 }
 
 std::vector<tenon::Feed> feeds_from(const std::vector<std::pair<std::string, Values*>>& feeds) {

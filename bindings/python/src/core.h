@@ -40,7 +40,17 @@ struct Values {
 // that cannot be written; else as copies.
 [[nodiscard]] nb::object python_array(const tenon::Array& array, const nb::object& owner = nb::object());
 
+[[nodiscard]] nb::list python_arrays(const std::vector<tenon::Array>& arrays);
+
 [[nodiscard]] std::vector<tenon::Feed> feeds_from(const std::vector<std::pair<std::string, Values*>>& feeds);
+
+[[nodiscard]] nb::dict dict_of(const tenon::DataOptions& data);
+[[nodiscard]] nb::dict dict_of(const std::vector<tenon::Metric>& metrics);
+
+// The names of the numbers of slots: (slot, texts) from Python, (slot, texts, count) to it.
+using SlotTexts = std::vector<std::pair<std::string, std::vector<std::string>>>;
+[[nodiscard]] std::vector<tenon::Names> names_from(const SlotTexts& given);
+[[nodiscard]] std::vector<nb::tuple> python_names(const std::vector<tenon::Names>& names);
 
 // A reader. Its release waits for its thread, which may wait for the interpreter lock.
 class Reader : public tenon::Reader {

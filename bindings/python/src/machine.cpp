@@ -12,12 +12,6 @@ using tenon::Parameters;
 using tenon::Updater;
 using NamedValues = std::vector<std::pair<std::string, Values*>>;
 
-nb::dict metrics_dict(const std::vector<tenon::Metric>& metrics) {
-  nb::dict result;
-  for (const tenon::Metric& metric : metrics) result[nb::cast(metric.name)] = metric.value;
-  return result;
-}
-
 Machine make_machine(const tenon::Host& host, const Parameters& parameters, const Layers& outputs, int64_t max_samples,
                      bool training, bool keep_all, uint32_t compute, const std::string& device, uint64_t seed,
                      const std::vector<std::string>& immutable, bool data_gradients, bool given_gradients) {
@@ -80,7 +74,7 @@ void bind_machines(nb::module_& module) {
              unlocked([&] { tenon::set_gradient(machine, name, values.array); });
            })
       .def("cost", released(&Machine::cost))
-      .def("metrics", [](const Machine& machine) { return metrics_dict(unlocked([&] { return machine.metrics(); })); })
+      .def("metrics", [](const Machine& machine) { return dict_of(unlocked([&] { return machine.metrics(); })); })
       .def("plan", released(&Machine::plan))
       .def("reset_carried", released(&Machine::reset_carried))
       .def("commit", [](const Machine& machine) { unlocked([&] { tenon::commit(machine); }); });
@@ -121,7 +115,7 @@ void bind_metrics(nb::module_& module) {
       .def("read",
            [](const tenon::Metrics& metrics) {
              const tenon::Metrics::Values values = unlocked([&] { return metrics.read(); });
-             return nb::make_tuple(values.cost, values.samples, metrics_dict(values.metrics));
+             return nb::make_tuple(values.cost, values.samples, dict_of(values.metrics));
            })
       .def("flush", released(&tenon::Metrics::flush));
 }
@@ -145,7 +139,7 @@ void bind_prediction(nb::module_& module) {
              unlocked([&] {
                predictor.predict(list, [&](const std::vector<tenon::Array>& outputs) {
                  const Entered entered;
-                 for (const tenon::Array& output : outputs) result.append(python_array(output));
+                 result = python_arrays(outputs);
                });
              });
              return result;

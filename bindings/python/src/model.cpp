@@ -11,23 +11,7 @@ using tenon::Layer;
 using tenon::Layers;
 using tenon::Parameters;
 
-nb::tuple names_tuple(const tenon::Names& names) { return nb::make_tuple(names.slot, names.texts, names.count); }
-
-nb::dict dict_of(const tenon::DataOptions& data) {
-  nb::dict result;
-  result["name"] = data.name;
-  result["dtype"] = data.dtype;
-  result["shape"] = data.shape;
-  result["index_limit"] = data.index_limit;
-  result["storage"] = data.storage;
-  result["levels"] = data.levels;
-  result["sequence"] = data.sequence;
-  result["scale"] = data.scale;
-  result["offset"] = data.offset;
-  return result;
-}
-
-nb::dict dict_of(const tenon::ParameterInfo& info) {
+nb::dict parameter_dict(const tenon::ParameterInfo& info) {
   nb::dict entry;
   entry["name"] = info.name;
   entry["layer"] = info.layer;
@@ -39,7 +23,7 @@ nb::dict dict_of(const tenon::ParameterInfo& info) {
 
 std::vector<nb::dict> entries_of(const Parameters& parameters) {
   std::vector<nb::dict> result;
-  for (const tenon::ParameterInfo& info : tenon::entries(parameters)) result.push_back(dict_of(info));
+  for (const tenon::ParameterInfo& info : tenon::entries(parameters)) result.push_back(parameter_dict(info));
   return result;
 }
 
@@ -47,7 +31,7 @@ std::vector<nb::dict> entries_of(const Parameters& parameters) {
 std::vector<nb::dict> parameters_of(const Layer& layer) {
   std::vector<nb::dict> result;
   const uint32_t count = tenon::inspect(layer).parameters;
-  for (uint32_t i = 0; i < count; ++i) result.push_back(dict_of(tenon::parameter(layer, i)));
+  for (uint32_t i = 0; i < count; ++i) result.push_back(parameter_dict(tenon::parameter(layer, i)));
   return result;
 }
 
@@ -176,18 +160,10 @@ void bind_parameters(nb::module_& module) {
       .def("read", read_parameter)
       .def("set", [](const Parameters& set, const std::string& name,
                      const Values& values) { unlocked([&] { set.set(name, values.array); }); })
-      .def("names",
-           [](const Parameters& set) {
-             std::vector<nb::tuple> result;
-             for (const tenon::Names& names : unlocked([&] { return set.names(); }))
-               result.push_back(names_tuple(names));
-             return result;
-           })
+      .def("names", [](const Parameters& set) { return python_names(unlocked([&] { return set.names(); })); })
       .def("set_names",
-           [](const Parameters& set, const std::vector<std::pair<std::string, std::vector<std::string>>>& lists) {
-             std::vector<tenon::Names> names;
-             for (const auto& [slot, texts] : lists)
-               names.push_back({slot, texts, static_cast<int64_t>(texts.size()), {}});
+           [](const Parameters& set, const SlotTexts& texts) {
+             const std::vector<tenon::Names> names = names_from(texts);
              unlocked([&] { set.set_names(names); });
            })
       .def("save", [](const Parameters& set, const Layers& outputs,

@@ -90,43 +90,14 @@ class Rows {
     std::vector<tenon::Array> list;
     std::vector<Held> owners;
   };
-  template <typename Number>
-  struct Row {
-    const Number* first;
-    size_t count;
-    [[nodiscard]] const Number* begin() const { return first; }
-    [[nodiscard]] const Number* end() const { return first + count; }
-  };
-  template <typename Number>
-  void put(const tenon::Array& array, size_t column, int64_t index, tenon::Sample& sample) const {
-    const auto* const first = static_cast<const Number*>(array.data) + static_cast<size_t>(index) * elements_[column];
-    sample.set(names_[column], Row<Number>{first, elements_[column]});
-  }
   void copy(const tenon::Array& array, size_t column, int64_t index, tenon::Sample& sample) const {
-    switch (array.dtype) {
-      case TN_F32:
-        return put<float>(array, column, index, sample);
-      case TN_F64:
-        return put<double>(array, column, index, sample);
-      case TN_I8:
-        return put<int8_t>(array, column, index, sample);
-      case TN_I16:
-        return put<int16_t>(array, column, index, sample);
-      case TN_I32:
-        return put<int32_t>(array, column, index, sample);
-      case TN_I64:
-        return put<int64_t>(array, column, index, sample);
-      case TN_U8:
-      case TN_BOOL:
-        return put<uint8_t>(array, column, index, sample);
-      case TN_U16:
-        return put<uint16_t>(array, column, index, sample);
-      case TN_U32:
-        return put<uint32_t>(array, column, index, sample);
-      default:
-        throw tenon::Error(TN_INVALID, "slot \"" + names_[column] + "\" has an element type that is not read", "reader",
-                           names_[column]);
-    }
+    const size_t elements = elements_[column];
+    const auto* const row =
+        static_cast<const char*>(array.data) + static_cast<size_t>(index) * elements * tn_dtype_bytes(array.dtype);
+    const auto set = [&](const auto& numbers) { sample.set(names_[column], numbers); };
+    if (!with_elements(array.dtype, row, elements, set))
+      throw tenon::Error(TN_INVALID, "slot \"" + names_[column] + "\" has an element type that is not read", "reader",
+                         names_[column]);
   }
 
   std::shared_ptr<Columns> columns_;
@@ -136,24 +107,15 @@ class Rows {
 
 Reader open_plugin(const tenon::Host& host, const std::string& type, const nb::dict& attributes,
                    const std::string& directory, uint64_t seed, uint32_t shard, uint32_t shards,
-                   const std::vector<std::pair<std::string, std::vector<std::string>>>& names) {
+                   const SlotTexts& names) {
   const tenon::Attributes list = attributes_from(attributes);
-  std::vector<tenon::Names> known;
-  for (const auto& [slot, texts] : names) known.push_back({slot, texts, static_cast<int64_t>(texts.size()), {}});
+  const std::vector<tenon::Names> known = names_from(names);
   return unlocked([&] { return Reader(host.reader(type, list, directory, shard, shards, known, seed)); });
 }
 
 std::vector<nb::dict> slots_of(const Reader& reader) {
   std::vector<nb::dict> result;
-  for (const tenon::DataOptions& slot : tenon::slots(reader)) {
-    nb::dict& entry = result.emplace_back();
-    entry["name"] = slot.name;
-    entry["dtype"] = slot.dtype;
-    entry["shape"] = slot.shape;
-    entry["index_limit"] = slot.index_limit;
-    entry["storage"] = slot.storage;
-    entry["levels"] = slot.levels;
-  }
+  for (const tenon::DataOptions& slot : tenon::slots(reader)) result.push_back(dict_of(slot));
   return result;
 }
 
@@ -161,9 +123,7 @@ std::vector<nb::dict> slots_of(const Reader& reader) {
 nb::object next_of(const Reader& reader) {
   const std::vector<tenon::Array> arrays = unlocked([&] { return reader.next(); });
   if (arrays.empty()) return nb::none();
-  nb::list result;
-  for (const tenon::Array& array : arrays) result.append(python_array(array));
-  return result;
+  return python_arrays(arrays);
 }
 
 // Calls a wrapper, which consumes the reader.
@@ -178,13 +138,7 @@ void bind_readers(nb::module_& module) {
   nb::class_<Reader>(module, "Reader")
       .def("slots", slots_of)
       .def("describe", [](const Reader& reader) { return unlocked([&] { return reader.describe(); }); })
-      .def("names",
-           [](const Reader& reader) {
-             std::vector<nb::tuple> result;
-             for (const tenon::Names& names : reader.names())
-               result.push_back(nb::make_tuple(names.slot, names.texts, names.count));
-             return result;
-           })
+      .def("names", [](const Reader& reader) { return python_names(reader.names()); })
       .def("next", next_of)
       .def("position",
            [](const Reader& reader) {
@@ -215,7 +169,7 @@ void bind_readers(nb::module_& module) {
            [](Reader& of, int64_t samples) { return wrapped([&] { return std::move(of).first_n(samples); }); });
   module.def("open_plugin", open_plugin, nb::arg("host"), nb::arg("type"), nb::arg("attributes"),
              nb::arg("directory") = "", nb::arg("seed") = 0, nb::arg("shard") = 0, nb::arg("shards") = 1,
-             nb::arg("names") = std::vector<std::pair<std::string, std::vector<std::string>>>());
+             nb::arg("names") = SlotTexts());
   module.def("open_iterated", [](const tenon::Host& host, const std::vector<nb::dict>& slots, nb::object open) {
     const tenon::Schema schema = schema_from(slots);
     return Reader(host.reader(schema, Iterated(std::move(open), schema)));

@@ -70,20 +70,6 @@ void flatten(nb::handle value, std::vector<Number>& to) {
   throw Unfit{"it has " + described(value) + " in it"};
 }
 
-template <typename Number>
-struct Span {
-  const Number* first;
-  size_t count;
-  [[nodiscard]] size_t size() const { return count; }
-  [[nodiscard]] const Number* begin() const { return first; }
-  [[nodiscard]] const Number* end() const { return first + count; }
-};
-
-template <typename Number, typename Use>
-void use_array(const Contiguous& array, const Use& use) {
-  use(Span<Number>{static_cast<const Number*>(array.data()), array.size()});
-}
-
 // Calls use(numbers) with the numbers of an array, or of nested lists.
 template <typename Use>
 void with_numbers(const tenon::SlotOptions& slot, nb::handle value, const Use& use) {
@@ -92,29 +78,9 @@ void with_numbers(const tenon::SlotOptions& slot, nb::handle value, const Use& u
     const nb::dlpack::dtype type = array.dtype();
     const bool whole = type.code != 2 && type.code != 4;
     if (is_integer(slot.dtype) && !whole) throw Unfit{"floats are no integers"};
-    switch (TN_DTYPE(type.code, type.bits)) {
-      case TN_F32:
-        return use_array<float>(array, use);
-      case TN_F64:
-        return use_array<double>(array, use);
-      case TN_I8:
-        return use_array<int8_t>(array, use);
-      case TN_I16:
-        return use_array<int16_t>(array, use);
-      case TN_I32:
-        return use_array<int32_t>(array, use);
-      case TN_I64:
-        return use_array<int64_t>(array, use);
-      case TN_U8:
-      case TN_BOOL:
-        return use_array<uint8_t>(array, use);
-      case TN_U16:
-        return use_array<uint16_t>(array, use);
-      case TN_U32:
-        return use_array<uint32_t>(array, use);
-      default:
-        throw Unfit{"arrays of this type are not read"};
-    }
+    if (!with_elements(TN_DTYPE(type.code, type.bits), array.data(), array.size(), use))
+      throw Unfit{"arrays of this type are not read"};
+    return;
   }
   if (is_integer(slot.dtype)) {
     std::vector<int64_t> numbers;

@@ -104,12 +104,6 @@ TrainOptions options_from(const nb::dict& given) {
   return options;
 }
 
-nb::dict metrics_dict(const std::vector<tenon::Metric>& metrics) {
-  nb::dict result;
-  for (const tenon::Metric& metric : metrics) result[nb::cast(metric.name)] = metric.value;
-  return result;
-}
-
 void train(const nb::dict& given, const nb::object& handler) {
   TrainOptions options = options_from(given);
   options.handler = handler_from(handler);
@@ -121,7 +115,7 @@ nb::object test(const nb::dict& given) {
   const nb::object none = nb::none();
   options.handler = handler_from(none);
   const tenon::TestResult result = unlocked([&] { return tenon::test(options); });
-  return nb::make_tuple(result.cost, result.samples, metrics_dict(result.metrics), result.seconds);
+  return nb::make_tuple(result.cost, result.samples, dict_of(result.metrics), result.seconds);
 }
 
 // sink(list of arrays) receives the outputs of each minibatch.
@@ -131,9 +125,7 @@ void infer(const nb::dict& given, const nb::object& sink) {
     tenon::infer(options, [&](const std::vector<tenon::Array>& outputs) {
       const Entered entered;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      nb::list list;
-      for (const tenon::Array& output : outputs) list.append(python_array(output));
-      sink(list);
+      sink(python_arrays(outputs));
       return true;
     });
   });
@@ -145,7 +137,7 @@ void bind_event(nb::module_& module) {
            [](const LiveEvent& live) {
              const Event& event = live.get();
              return nb::make_tuple(event.kind(), event.pass(), event.batch(), event.samples(), event.cost(),
-                                   metrics_dict(event.metrics()), event.seconds(), event.learning_rate(),
+                                   dict_of(event.metrics()), event.seconds(), event.learning_rate(),
                                    event.scheduled_rate(), event.checkpoint(), event.reason());
            })
       .def("kind", [](const LiveEvent& live) { return live.get().kind(); })
