@@ -203,9 +203,7 @@ struct ConfusionMatrix {
     program.output(place, TN_I32);
     program.output(to_float(place >= 0));  // 1 for each sample
     const std::vector<tn::Tensor> made = body.pointwise(program, {body.input(0), body.input(1)});
-    const tn::Tensor histogram = body.scatter_add(made[1], made[0], classes * classes);
-    for (int64_t k = 0; k < classes * classes; ++k)
-      body.state(static_cast<uint32_t>(k), body.slice(histogram, 0, k, 1));
+    put_histogram(body, body.scatter_add(made[1], made[0], classes * classes), classes * classes);
   }
 
   static void finalize(const Attributes& attributes, const double* state, tn::Results& results) {

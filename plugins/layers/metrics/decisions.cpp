@@ -30,6 +30,32 @@ void plan_binary(tn::Planner& planner) {
   planner.index_limit(1, 2);
 }
 
+// Bins of equal width between low and high, in which scores are counted.
+struct Bins {
+  static void describe(tn::LayerDescription& d, int64_t usual) {
+    d.attribute(tn::int_attribute("bins", usual).at_least(2).at_most(1000).doc("number of bins"));
+    d.attribute(tn::float_attribute("low", 0).doc("scores below it count in the first bin"));
+    d.attribute(tn::float_attribute("high", 1).doc("scores above it count in the last bin; above low"));
+  }
+
+  static void check(const Attributes& attributes) {
+    if (!(attributes.number("high") > attributes.number("low")))
+      throw tn::Failure(TN_INVALID, "high", "must be above low");
+  }
+
+  explicit Bins(const Attributes& attributes)
+      : count(attributes.integer("bins")), low(attributes.number("low")), high(attributes.number("high")) {}
+
+  // The bin of a score, from 0; NaN is in the first.
+  [[nodiscard]] Int of(const Float& score) const {
+    const double scale = static_cast<double>(count) / (high - low);
+    return to_int(min(max((select(score == score, score, low) - low) * scale, 0), static_cast<double>(count - 1)));
+  }
+
+  int64_t count;
+  double low, high;
+};
+
 struct PrecisionRecall {
   static void describe(tn::LayerDescription& d) {
     d.type("precision_recall",
@@ -72,34 +98,26 @@ struct Auc {
         "high; scores outside count in the first and the last, NaN in the first. Pairs within one bin count one half; "
         "auc_error bounds that error. Without a sample of each kind the area is 0.5.");
     describe_binary(d);
-    d.attribute(tn::int_attribute("bins", 200).at_least(2).at_most(1000).doc("number of bins"));
-    d.attribute(tn::float_attribute("low", 0).doc("scores below it count in the first bin"));
-    d.attribute(tn::float_attribute("high", 1).doc("scores above it count in the last bin; above low"));
+    Bins::describe(d, 200);
   }
 
   static void plan(tn::Planner& planner) {
-    const Attributes attributes = planner.attributes();
-    if (!(attributes.number("high") > attributes.number("low")))
-      throw tn::Failure(TN_INVALID, "high", "must be above low");
+    Bins::check(planner.attributes());
     plan_binary(planner);
-    planner.state(static_cast<uint32_t>(2 * attributes.integer("bins")));
+    planner.state(static_cast<uint32_t>(2 * planner.attributes().integer("bins")));
   }
 
   // scores [samples], labels 0 or 1 [samples] -> histogram [2 * bins]: state 2k counts the false samples in bin k,
   // state 2k + 1 the true ones.
   static void lower(const Attributes& attributes, tn::Builder& body) {
-    const int64_t bins = attributes.integer("bins");
-    const double low = attributes.number("low");
-    const double scale = static_cast<double>(bins) / (attributes.number("high") - low);
+    const Bins bins(attributes);
     tn::Program program;
     const Float score = program.per_row();
-    const Float place = min(max((select(score == score, score, low) - low) * scale, 0), static_cast<double>(bins - 1));
-    const Int slot = 2 * to_int(place) + program.per_row<Int>();
+    const Int slot = 2 * bins.of(score) + program.per_row<Int>();
     program.output(slot, TN_I32);
     program.output(to_float(slot >= 0));  // 1 for each sample
     const std::vector<tn::Tensor> made = body.pointwise(program, {body.input(0), body.input(1)});
-    const tn::Tensor histogram = body.scatter_add(made[1], made[0], 2 * bins);
-    for (int64_t k = 0; k < 2 * bins; ++k) body.state(static_cast<uint32_t>(k), body.slice(histogram, 0, k, 1));
+    put_histogram(body, body.scatter_add(made[1], made[0], 2 * bins.count), 2 * bins.count);
   }
 
   static void finalize(const Attributes& attributes, const double* state, tn::Results& results) {
@@ -136,17 +154,13 @@ struct MeanAveragePrecision {
     d.role(TN_ROLE_METRIC);
     d.input("input", "[samples, classes]: for each class the score of \"true\"");
     d.input("label", "the shape of the input: 1 for true, 0 for false");
-    d.attribute(tn::int_attribute("bins", 100).at_least(2).at_most(1000).doc("number of bins"));
-    d.attribute(tn::float_attribute("low", 0).doc("scores below it count in the first bin"));
-    d.attribute(tn::float_attribute("high", 1).doc("scores above it count in the last bin; above low"));
+    Bins::describe(d, 100);
   }
 
   static void plan(tn::Planner& planner) {
-    const Attributes attributes = planner.attributes();
-    if (!(attributes.number("high") > attributes.number("low")))
-      throw tn::Failure(TN_INVALID, "high", "must be above low");
+    Bins::check(planner.attributes());
     planner.require_shape(1, planner.input_of_rank(0, 2, "[samples, classes]"));
-    const int64_t bins = attributes.integer("bins"), states = 2 * bins * planner.elements(0, 1);
+    const int64_t bins = planner.attributes().integer("bins"), states = 2 * bins * planner.elements(0, 1);
     if (states > kMostStates)
       throw tn::Failure(TN_UNSUPPORTED, "bins",
                         "times the classes of the input is above " + std::to_string(kMostStates / 2))
@@ -158,14 +172,12 @@ struct MeanAveragePrecision {
   // samples * classes; then for each class and bin the false samples and the true ones.
   static void lower(const Attributes& attributes, tn::Builder& body) {
     const tn::Spec shape = body.input(0).spec();
-    const int64_t bins = attributes.integer("bins"), classes = shape[1].offset;
-    const double low = attributes.number("low");
-    const double scale = static_cast<double>(bins) / (attributes.number("high") - low);
+    const Bins bins(attributes);
+    const int64_t classes = shape[1].offset;
     tn::Program program;
     const Float score = program.full();
     const Logical real = program.full() > 0.5;
-    const Float bin = min(max((select(score == score, score, low) - low) * scale, 0), static_cast<double>(bins - 1));
-    const Int place = 2 * (program.column() * bins + to_int(bin)) + to_int(to_float(real));
+    const Int place = 2 * (program.column() * bins.count + bins.of(score)) + to_int(to_float(real));
     program.output(place, TN_I32);
     program.output(to_float(place >= 0));  // 1 for each number
     const Float samples = count_rows(program.row());
@@ -173,10 +185,9 @@ struct MeanAveragePrecision {
     program.output(samples * static_cast<double>(classes), TN_F64);
     const std::vector<tn::Tensor> made = body.pointwise(program, {body.input(0), body.input(1)});
     const tn::Spec flat({shape[0].times(classes)});
-    const tn::Tensor histogram = body.scatter_add(made[1].view(flat), made[0].view(flat), 2 * bins * classes);
+    const int64_t counts = 2 * bins.count * classes;
     put_state(body, {made[2], made[3]});
-    for (int64_t k = 0; k < 2 * bins * classes; ++k)
-      body.state(static_cast<uint32_t>(2 + k), body.slice(histogram, 0, k, 1));
+    put_histogram(body, body.scatter_add(made[1].view(flat), made[0].view(flat), counts), counts, 2);
   }
 
   static void finalize(const Attributes& attributes, const double* state, tn::Results& results) {

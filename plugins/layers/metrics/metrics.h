@@ -16,6 +16,11 @@ inline void put_state(tn::Builder& body, const std::vector<tn::Tensor>& outputs)
   for (size_t i = 0; i < outputs.size(); ++i) body.state(static_cast<uint32_t>(i), outputs[i]);
 }
 
+// Makes element k of `histogram` [count] number first + k of the state.
+inline void put_histogram(tn::Builder& body, const tn::Tensor& histogram, int64_t count, int64_t first = 0) {
+  for (int64_t k = 0; k < count; ++k) body.state(static_cast<uint32_t>(first + k), body.slice(histogram, 0, k, 1));
+}
+
 inline double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 struct Quality {
