@@ -70,7 +70,7 @@ void copy_elements(const ArrayView& from, std::byte* to) {
 namespace {
 
 template <typename Integer>
-std::optional<IndexBeyond> search(const ArrayView& array, int64_t limit) {
+std::optional<IndexBeyond> search(const ArrayView& array, const IndexLimit& limit) {
   const auto* const data = static_cast<const Integer*>(array.data);
   const bool strided = !is_row_major(array);
   StridedPlaces places(array);
@@ -78,7 +78,7 @@ std::optional<IndexBeyond> search(const ArrayView& array, int64_t limit) {
   for (const int64_t extent : array.shape) count *= extent;
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<int64_t>(data[strided ? places.place() : i]);
-    if (value < 0 || value >= limit) return IndexBeyond{i, value};
+    if ((value < 0 || value >= limit.limit) && limit.exempt != value) return IndexBeyond{i, value};
     if (strided) places.next();
   }
   return std::nullopt;
@@ -86,7 +86,12 @@ std::optional<IndexBeyond> search(const ArrayView& array, int64_t limit) {
 
 }  // namespace
 
-std::optional<IndexBeyond> first_beyond(const ArrayView& array, int64_t limit) {
+std::string to_string(const IndexLimit& limit) {
+  const std::string range = "0 to " + std::to_string(limit.limit - 1);
+  return limit.exempt ? range + ", or " + std::to_string(*limit.exempt) : range;
+}
+
+std::optional<IndexBeyond> first_beyond(const ArrayView& array, const IndexLimit& limit) {
   switch (array.dtype) {
     case TN_U8:
     case TN_BOOL:

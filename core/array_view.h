@@ -50,12 +50,26 @@ class StridedPlaces {
 // Copies the elements of a dense array, or the rows of a ragged one, to `to` in row-major order.
 void copy_elements(const ArrayView& from, std::byte* to);
 
+// Integers that are used as indices: 0 to limit - 1, and one that is not used.
+struct IndexLimit {
+  int64_t limit = -1;  // -1: none
+  std::optional<int64_t> exempt;
+};
+
+// Whether `b` allows all that `a` allows.
+[[nodiscard]] inline bool is_within(const IndexLimit& a, const IndexLimit& b) {
+  return a.limit <= b.limit && (!a.exempt || a.exempt == b.exempt);
+}
+
+// Returns such as "0 to 9", or "0 to 9, or -100".
+[[nodiscard]] std::string to_string(const IndexLimit& limit);
+
 struct IndexBeyond {
   int64_t element = 0;  // its number in row-major order
   int64_t value = 0;
 };
 
-// Returns the first element of an array of integers, or of the rows of a ragged one, that is not in 0 to limit - 1.
-[[nodiscard]] std::optional<IndexBeyond> first_beyond(const ArrayView& array, int64_t limit);
+// Returns the first element of an array of integers, or of the rows of a ragged one, that is beyond the limit.
+[[nodiscard]] std::optional<IndexBeyond> first_beyond(const ArrayView& array, const IndexLimit& limit);
 
 }  // namespace tenon::core

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/array_view.h"
 #include "core/attribute.h"
 #include "core/names.h"
 #include "core/parameter_set.h"
@@ -96,7 +97,7 @@ struct Layer {
   TypeVersion type_version;         // empty for data layers
   std::vector<Spec> outputs;
   std::vector<LayerParameter> parameters, buffers;
-  std::vector<int64_t> index_limits;      // per input; -1: none
+  std::vector<IndexLimit> index_limits;   // per input
   double drop_rate = 0;                   // of output 0, in training
   double coefficient = 1;                 // of a cost: the factor of its mean
   uint32_t state_count = 0;               // metrics

@@ -102,20 +102,20 @@ class Lowerer {
     }
     if (!is_float(feed.spec.dtype) && (layer.data->scale != 1 || layer.data->offset != 0))
       scales_[feed.value] = {layer.data->scale, layer.data->offset};
-    feed.index_limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
-    feed.limited_by = layer.name;
+    const int64_t limit = feed.weights == kNoValue ? layer.data->index_limit : layer.data->shape[0];
+    if (limit >= 0) feed.limits.push_back({{limit, std::nullopt}, layer.name});
     result_.outputs[{&layer, 0}] = feed.value;
     feeds_.emplace(&layer, result_.feeds.size());
     result_.feeds.push_back(std::move(feed));
   }
 
-  void limit_index(const LayerOutput& input, int64_t limit, const Layer& by) {
+  void limit_index(const LayerOutput& input, const IndexLimit& limit, const Layer& by) {
     const auto fed = feeds_.find(resolved(input).layer.get());
     if (fed == feeds_.end()) return;
-    Feed& feed = result_.feeds[fed->second];
-    if (feed.index_limit >= 0 && feed.index_limit <= limit) return;
-    feed.index_limit = limit;
-    feed.limited_by = by.name;
+    auto& limits = result_.feeds[fed->second].limits;
+    if (std::ranges::any_of(limits, [&](const auto& known) { return is_within(known.first, limit); })) return;
+    std::erase_if(limits, [&](const auto& known) { return is_within(limit, known.first); });
+    limits.emplace_back(limit, by.name);
   }
 
   void body(const LayerRef& ref) {
@@ -125,7 +125,7 @@ class Lowerer {
       if (derived.rule != TN_ROWS_DATA) add_rows(derived.rows, derived.outer.at(0), "", derived);
     enter(layer);
     for (size_t i = 0; i < layer.inputs.size(); ++i)
-      if (layer.index_limits[i] >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
+      if (layer.index_limits[i].limit >= 0) limit_index(layer.inputs[i], layer.index_limits[i], layer);
     body_.buffers.clear();
     for (const LayerParameter& buffer : layer.buffers) body_.buffers.push_back(use_buffer(buffer));
     body_.carried.clear();

@@ -34,8 +34,7 @@ struct Feed {
   ValueId gradient = kNoValue;  // in the compute type; set by differentiate_machine; kNoValue if there is none
   std::vector<int32_t> rows;    // ragged symbols by level, as in tn_array.offsets; empty: dense
   Spec spec;                    // as declared
-  int64_t index_limit = -1;     // the smallest limit of the data layer and its readers; -1: none
-  std::string limited_by;       // the layer with that limit
+  std::vector<std::pair<IndexLimit, std::string>> limits;  // of its integers, with the layers that state them
 };
 
 // A parameter of the machine, and its values in the graph.

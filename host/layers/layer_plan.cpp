@@ -9,7 +9,7 @@
 namespace tenon::host {
 
 void LayerPlan::run(const AttributesView& attributes) {
-  layer_.index_limits.assign(layer_.inputs.size(), -1);
+  layer_.index_limits.assign(layer_.inputs.size(), {});
   outputs_.resize(type_.description.outputs.size());
   const Loan<tn_planner> planner(type_.tags, this, "planner", sink_.who());
   planner->inputs_count = inputs_.count();
@@ -19,6 +19,7 @@ void LayerPlan::run(const AttributesView& attributes) {
   planner->user = type_.table.user;
   set_callbacks(*planner.get());
   sink_.check(call_plugin(type_, sink_.who(), {Tag::kSetup, "plan"}, type_.table.plan, planner.get()));
+  check_declared_limits();
   take_outputs();
   check_cost();
 }
@@ -39,6 +40,9 @@ void LayerPlan::set_callbacks(tn_planner& planner) {
   };
   planner.index_limit = [](void* self, uint32_t input, int64_t limit) {
     return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.limit_index(input, limit); });
+  };
+  planner.index_exempt = [](void* self, uint32_t input, int64_t value) {
+    return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.exempt_index(input, value); });
   };
   planner.state = [](void* self, uint32_t count) {
     return lent<LayerPlan>(self, [&](LayerPlan& plan) { plan.set_state_count(count); });
@@ -112,18 +116,35 @@ void LayerPlan::check_dense(const Spec& spec, const char* what) const {
     fail(TN_UNSUPPORTED, "plan declares ", what, " that is ", storage_name(spec.storage), "; expected dense");
 }
 
-// Refuses a data layer whose declared values exceed the limit. The values themselves are checked at each step.
 void LayerPlan::limit_index(uint32_t input, int64_t limit) {
   if (input >= layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan limits input ", input);
   if (layer_.inputs[input].layer == nullptr) fail(TN_PLUGIN_FAULT, "plan limits input ", input, ", which is absent");
   if (limit < 1) fail(TN_PLUGIN_FAULT, "plan limits input ", input, " to ", limit, "; expected at least 1");
   if (const Spec given = Spec::from(*inputs_.get()[input]); is_float(given.dtype) && given.storage != TN_CSR)
     fail(TN_PLUGIN_FAULT, "plan limits input ", input, ", which has floats; expected integers");
-  layer_.index_limits[input] = limit;
-  const Layer& source = *resolved(layer_.inputs[input]).layer;
-  if (source.data && source.data->storage != TN_CSR && source.data->index_limit > limit)
-    fail(TN_INVALID, SubjectName{inputs_.port(input).name}, "input \"", inputs_.port(input).name, "\": data layer \"",
-         source.name, "\" has values from 0 to ", source.data->index_limit - 1, "; expected 0 to ", limit - 1);
+  layer_.index_limits[input].limit = limit;
+}
+
+void LayerPlan::exempt_index(uint32_t input, int64_t value) {
+  if (input >= layer_.index_limits.size()) fail(TN_PLUGIN_FAULT, "plan exempts an integer of input ", input);
+  IndexLimit& limit = layer_.index_limits[input];
+  if (limit.limit < 0) fail(TN_PLUGIN_FAULT, "plan exempts ", value, " of input ", input, ", which it does not limit");
+  if (value < 0 || value >= limit.limit) limit.exempt = value;
+}
+
+// Refuses data layers whose declared values exceed a limit. The values themselves are checked at each step.
+void LayerPlan::check_declared_limits() const {
+  for (uint32_t i = 0; i < layer_.index_limits.size(); ++i) {
+    const IndexLimit& limit = layer_.index_limits[i];
+    if (limit.limit < 0) continue;
+    const Layer& source = *resolved(layer_.inputs[i]).layer;
+    if (!source.data || source.data->storage == TN_CSR || source.data->index_limit <= limit.limit) continue;
+    // Declared values up to the exempt one are those below the limit, and that one.
+    if (limit.exempt && *limit.exempt >= limit.limit && *limit.exempt < source.data->index_limit) continue;
+    fail(TN_INVALID, ComponentName{sink_.who()}, SubjectName{inputs_.port(i).name}, "input \"", inputs_.port(i).name,
+         "\": data layer \"", source.name, "\" has values from 0 to ", source.data->index_limit - 1, "; expected ",
+         to_string(limit));
+  }
 }
 
 void LayerPlan::set_state_count(uint32_t count) {

@@ -36,6 +36,8 @@ class LayerPlan {
   int32_t derive_rows(const tn_rows_rule* rule, tn_dim* rows);
   int32_t carry(const tn_spec* spec);
   void limit_index(uint32_t input, int64_t limit);
+  void exempt_index(uint32_t input, int64_t value);
+  void check_declared_limits() const;
   void set_state_count(uint32_t count);
   [[nodiscard]] DerivedRows derived(const tn_rows_rule& rule) const;
   void check_dense(const Spec& spec, const char* what) const;

@@ -177,25 +177,25 @@ int64_t FeedChecker::check_rows(const Feed& feed, const ArrayView& array, std::v
 }
 
 void FeedChecker::check_indices(const Feed& feed, const ArrayView& array) const {
-  if (feed.index_limit < 0) return;
   const bool sparse = feed.weights != kNoValue;
   if (!sparse && is_float(array.dtype)) return;
   const ArrayView ids = sparse ? ArrayView{TN_I64, {array.offsets[0][array.shape[0]]}, array.ids} : array;
-  const std::optional<IndexBeyond> found = first_beyond(ids, feed.index_limit);
-  if (!found) return;
-  std::string what;
-  if (sparse) {
-    const int64_t* const offsets = array.offsets[0];
-    const int64_t* const next = std::upper_bound(offsets, offsets + array.shape[0] + 1, found->element);
-    what = text("a column of sample ", next - offsets - 1);
-  } else {
-    int64_t per_row = 1;
-    for (size_t i = 1; i < ids.shape.size(); ++i) per_row *= ids.shape[i];
-    what = text(feed.rows.empty() ? "sample " : "row ", found->element / per_row);
+  for (const auto& [limit, by] : feed.limits) {
+    const std::optional<IndexBeyond> found = first_beyond(ids, limit);
+    if (!found) continue;
+    std::string what;
+    if (sparse) {
+      const int64_t* const offsets = array.offsets[0];
+      const int64_t* const next = std::upper_bound(offsets, offsets + array.shape[0] + 1, found->element);
+      what = text("a column of sample ", next - offsets - 1);
+    } else {
+      int64_t per_row = 1;
+      for (size_t i = 1; i < ids.shape.size(); ++i) per_row *= ids.shape[i];
+      what = text(feed.rows.empty() ? "sample " : "row ", found->element / per_row);
+    }
+    fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", what, " of the minibatch is ",
+         found->value, "; ", by == feed.name ? "expected " : "layer \"" + by + "\" needs ", to_string(limit));
   }
-  fail(TN_BAD_DATA, SubjectName{feed.name}, "data layer \"", feed.name, "\": ", what, " of the minibatch is ",
-       found->value, "; ", feed.limited_by == feed.name ? "expected " : "layer \"" + feed.limited_by + "\" needs ",
-       "0 to ", feed.index_limit - 1);
 }
 
 // Throws if data layers with the same `sequence` have sequences of different lengths.

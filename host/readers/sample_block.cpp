@@ -221,7 +221,7 @@ std::string Column::complaint_of_lengths(int64_t count) {
 
 std::string Column::complaint_of_integers(const ArrayView& rows, const std::function<int64_t(int64_t)>& end_of) const {
   if (slot_.index_limit < 0) return "";
-  const std::optional<IndexBeyond> found = first_beyond(rows, slot_.index_limit);
+  const std::optional<IndexBeyond> found = first_beyond(rows, {slot_.index_limit, std::nullopt});
   if (!found) return "";
   const int64_t row = found->element / static_cast<int64_t>(slot_.bytes / tn_dtype_bytes(slot_.dtype));
   int64_t sample = 0;

@@ -180,9 +180,54 @@ TEST(CrossEntropy, IgnoresNegativeLabels) {
   EXPECT_EQ(costs({-100, -100}, "samples"), (std::vector<float>{0, 0}));
   for (const char* const average : {"samples", "weights"})
     for (const int64_t wrong : {int64_t{-1}, int64_t{3}, int64_t{-101}, int64_t{1} << 30}) {
-      const std::string expected = "id " + std::to_string(wrong) + " at position 1 is outside the table of 3 rows";
+      const std::string expected = "data layer \"label\": sample 1 of the minibatch is " + std::to_string(wrong) +
+                                   "; layer \"cost\" needs 0 to 2, or -100";
       EXPECT_THAT([&] { costs({-100, wrong}, average); }, testing::ThrowsMessage<Error>(testing::HasSubstr(expected)));
     }
+}
+
+// The ignored label may be among the declared values of its data layer, and each layer that reads labels is asked.
+TEST(CrossEntropy, IgnoresOneLabelBeyondTheClasses) {
+  using testing::HasSubstr;
+  using testing::ThrowsMessage;
+  Host host({1, {tenon_tests::plugin_folder()}, nullptr, {}});
+  DataOptions x, label;
+  x.name = "x", x.shape = {3};
+  label.name = "label", label.dtype = TN_U8, label.index_limit = 256;
+  const Layers inputs = {host.data(x), host.data(label)};
+  const auto made = [&](int64_t ignored) {
+    return host.layer("cross_entropy", inputs, {{"from_logits", true}, {"ignore_index", ignored}}, "cost");
+  };
+  EXPECT_THAT([&] { (void)made(256); }, ThrowsMessage<Error>(HasSubstr("0 to 255; expected 0 to 2, or 256")));
+  EXPECT_THAT([&] { (void)host.layer("cross_entropy", inputs, {}, "cost"); },
+              ThrowsMessage<Error>(HasSubstr("0 to 255; expected 0 to 2")));
+  const Layer cost = made(255);
+  const Layer other = host.layer("accuracy", inputs, {{"ignore_index", 7}}, "other");
+  const auto run = [&](const Layers& outputs, const std::vector<uint8_t>& labels) {
+    MachineOptions options;
+    options.max_samples = 2;
+    const Machine machine = host.machine(host.parameters(outputs, 1), outputs, options);
+    const float logits[6] = {};
+    machine.forward({{"x", {TN_F32, {2, 3}, logits}}, {"label", {TN_U8, {2}, labels.data()}}});
+    return machine.cost();
+  };
+  EXPECT_NEAR(run({cost}, {1, 255}), std::log(3.0) / 2, 1e-6);
+  EXPECT_THAT(
+      [&] {
+        run({cost}, {1, 7});
+      },
+      ThrowsMessage<Error>(HasSubstr("sample 1 of the minibatch is 7; layer \"cost\" needs 0 to 2, or 255")));
+  EXPECT_THAT(
+      [&] {
+        run({cost, other}, {255, 0});
+      },
+      ThrowsMessage<Error>(HasSubstr("layer \"other\" needs 0 to 2, or 7")));
+  EXPECT_THAT(
+      [&] {
+        run({other, cost}, {0, 7});
+      },
+      ThrowsMessage<Error>(HasSubstr("layer \"cost\" needs 0 to 2, or 255")));
+  EXPECT_NEAR(run({cost, other}, {2, 0}), std::log(3.0), 1e-6);
 }
 
 TEST(CrossEntropy, OfProbabilities) { EXPECT_GT(check_layer(cross_entropy(false, 10)), 0); }

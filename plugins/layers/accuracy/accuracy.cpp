@@ -25,14 +25,15 @@ struct Accuracy {
     if (positions < 1) throw planner.bad_input(kInput, "must be [samples, ..., classes]");
     planner.elements(kInput, 1);
     planner.require_per_row(kLabel, input.leading(positions));
-    if (!planner.attributes().has("ignore_index")) planner.index_limit(kLabel, planner.elements(kInput, positions));
+    planner.index_limit(kLabel, planner.elements(kInput, positions));
+    if (planner.attributes().has("ignore_index"))
+      planner.index_exempt(kLabel, planner.attributes().integer("ignore_index"));
     planner.state(2);
   }
 
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {
     const tn::Tensor input = body.input(kInput);
     const int32_t leading = input.spec().rank() - 1;
-    const tn::Tensor labels = body.input(kLabel);
     const int64_t classes = input.spec().back().offset;
     // scores [samples, ..., classes], labels int [samples, ...] -> two sums over the rows. A NaN score equals no
     // maximum, so that first_best is `classes`, which no label is.
@@ -40,31 +41,17 @@ struct Accuracy {
     const tn::Float score = program.full();
     const tn::Int label = program.per_row<tn::Int>();
     const tn::Int first_best = min_per_row(select(score == max_per_row(score), program.column(), classes));
-    std::vector<tn::Tensor> operands{input, labels};
     if (attributes.has("ignore_index")) {
-      const int64_t ignored = attributes.integer("ignore_index");
-      const tn::Logical counts = label != ignored && program.per_row() > 0;
-      operands.push_back(checked(body, labels, ignored, leading, classes));
+      const tn::Logical counts = label != attributes.integer("ignore_index");
       program.output(sum_all(to_float(first_best == label && counts)));
       program.output(sum_all(to_float(counts)));
     } else {
       program.output(sum_all(to_float(first_best == label)));
       program.output(sum_all(to_float(label == label)));  // 1 for each row
     }
-    const std::vector<tn::Tensor> state = body.pointwise(program, operands, leading);
+    const std::vector<tn::Tensor> state = body.pointwise(program, {input, body.input(kLabel)}, leading);
     body.state(kCorrect, state[kCorrect]);
     body.state(kCount, state[kCount]);
-  }
-
-  // labels -> ones. The gather ends the step with an error that names the first label which is neither a class nor
-  // ignored: the limit of an input has no exception.
-  static tn::Tensor checked(tn::Builder& body, const tn::Tensor& labels, int64_t ignored, int32_t leading,
-                            int64_t classes) {
-    tn::Program program;
-    const tn::Int label = program.per_row<tn::Int>();
-    program.output(select(label == ignored, tn::Int(0), label));
-    const std::vector<double> ones(static_cast<size_t>(classes), 1.0);
-    return body.gather(body.constant(tn::Spec({classes}), ones), body.pointwise(program, {labels}, leading).front());
   }
 
   static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {

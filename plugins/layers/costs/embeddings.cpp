@@ -160,25 +160,22 @@ struct CategoricalFocal {
     d.input("weight", kPositionWeightDoc, TN_PORT_OPTIONAL);
     d.output("output", "[samples]: the cost of each, the sum over its positions");
     d.attribute(tn::float_attribute("gamma", 2).at_least(0).doc("0: cross-entropy"));
-    d.attribute(tn::floats_attribute("class_weights").doc("a weight for each class; without it all are 1"));
-    d.attribute(tn::int_attribute("ignore_index").at_least(0).doc("a class, or the number of classes: does not count"));
+    d.attribute(tn::floats_attribute("class_weights").at_least(0).doc("a weight for each class; without it all are 1"));
+    d.attribute(tn::int_attribute("ignore_index").doc("a label that does not count, such as -100"));
   }
   static void plan(tn::Planner& planner) {
     const Attributes attributes = planner.attributes();
     plan_vectors(planner, 1, kWeight);
     const int64_t classes = planner.input(kInput).back().offset;
-    const auto wrong = [&](const char* name, const std::string& expected, int64_t got) {
-      return tn::Failure(TN_INVALID, name, "expected " + expected + ", got " + std::to_string(got))
-          .actual(planner.input(kInput));
-    };
-    const int64_t ignored = attributes.has("ignore_index") ? attributes.integer("ignore_index") : 0;
-    if (ignored > classes)
-      throw wrong("ignore_index", "at most " + std::to_string(classes) + ", the number of classes", ignored);
-    planner.index_limit(kLabel, ignored == classes ? classes + 1 : classes);
+    planner.index_limit(kLabel, classes);
+    if (attributes.has("ignore_index")) planner.index_exempt(kLabel, attributes.integer("ignore_index"));
     if (!attributes.has("class_weights")) return;
     const auto weights = static_cast<int64_t>(attributes.numbers("class_weights").size());
     if (weights != classes)
-      throw wrong("class_weights", std::to_string(classes) + " numbers, one for each class", weights);
+      throw tn::Failure(
+          TN_INVALID, "class_weights",
+          "expected " + std::to_string(classes) + " numbers, one for each class, got " + std::to_string(weights))
+          .actual(planner.input(kInput));
   }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {

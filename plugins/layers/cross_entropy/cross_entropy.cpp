@@ -33,9 +33,8 @@ struct CrossEntropy {
     d.input("weight", "[samples, ...]: the weight of each position, such as a mask of 1 and 0", TN_PORT_OPTIONAL);
     d.output("output", "[samples]: the cost of each");
     d.attribute(tn::bool_attribute("from_logits", false).doc("the input has not been through a softmax"));
-    d.attribute(tn::floats_attribute("class_weights").doc("a weight for each class; without it all are 1"));
-    d.attribute(tn::int_attribute("ignore_index")
-                    .doc("a label that does not count, such as -100; at most the number of classes"));
+    d.attribute(tn::floats_attribute("class_weights").at_least(0).doc("a weight for each class; without it all are 1"));
+    d.attribute(tn::int_attribute("ignore_index").doc("a label that does not count, such as -100"));
     d.attribute(tn::float_attribute("label_smoothing")
                     .at_least(0)
                     .at_most(1)
@@ -56,7 +55,8 @@ struct CrossEntropy {
     const int64_t classes = planner.elements(kInput, input.rank() - 1);
     if (planner.input(kLabel).is_integer()) {
       planner.require_per_row(kLabel, positions);
-      plan_limit(planner, classes);
+      planner.index_limit(kLabel, classes);
+      if (attributes.has("ignore_index")) planner.index_exempt(kLabel, attributes.integer("ignore_index"));
     } else if (!planner.input(kLabel).same_shape(input)) {
       throw planner.bad_input(kLabel, "are not integers, so they must be a distribution for each sample")
           .expected(input);
@@ -93,17 +93,6 @@ struct CrossEntropy {
     return attributes.has("label_smoothing") ? attributes.number("label_smoothing") : 0;
   }
 
-  // Labels are checked when they are fed, unless an ignored one is negative, since a limit begins at 0: checked_labels.
-  static void plan_limit(tn::Planner& planner, int64_t classes) {
-    const bool ignores = planner.attributes().has("ignore_index");
-    const int64_t ignored = ignores ? planner.attributes().integer("ignore_index") : 0;
-    if (ignored > classes)
-      throw tn::Failure(
-          TN_INVALID, "ignore_index",
-          "expected at most " + std::to_string(classes) + ", the number of classes, got " + std::to_string(ignored));
-    if (ignored >= 0) planner.index_limit(kLabel, ignored == classes ? classes + 1 : classes);
-  }
-
   // input [samples, ..., classes], labels [samples, ...] or distributions, weights [samples, ...] -> costs [samples].
   static tn::Tensor of_positions(const tn::Attributes& attributes, tn::Builder& body, const tn::Tensor& input,
                                  const tn::Tensor& labels, const std::optional<tn::Tensor>& weights) {
@@ -137,10 +126,6 @@ struct CrossEntropy {
     Float result = -sum_per_row(share * value);
     if (attributes.has("ignore_index")) {
       const int64_t ignored = attributes.integer("ignore_index");
-      if (ignored < 0) {
-        result = result * cost.per_row();
-        operands.push_back(checked_labels(body, labels, ignored, shape));
-      }
       result = select(*label == ignored, 0.0, result);
       counted = select(*label == ignored, 0.0, counted);
     }
@@ -152,18 +137,6 @@ struct CrossEntropy {
     if (by_weights(attributes)) cost.output(counted);
     const std::vector<tn::Tensor> rows = body.pointwise(cost, operands, leading);
     return of_samples(body, rows, shape);
-  }
-
-  // labels [samples, ...] -> ones [samples, ...]. The gather ends the step with an error that names the first label
-  // which is neither a class nor ignored.
-  static tn::Tensor checked_labels(tn::Builder& body, const tn::Tensor& labels, int64_t ignored,
-                                   const tn::Spec& shape) {
-    tn::Program program;
-    const tn::Int label = program.per_row<tn::Int>();
-    program.output(select(label == ignored, tn::Int(0), label));
-    const tn::Tensor ids = body.pointwise(program, {labels}, shape.rank() - 1).front();
-    const std::vector<double> ones(static_cast<size_t>(shape.back().offset), 1.0);
-    return body.gather(body.constant(tn::Spec({shape.back()}), ones), ids);
   }
 
   // The distribution that smoothing makes of a label: `low` for each class, and the rest for the label.

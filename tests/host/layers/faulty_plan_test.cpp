@@ -107,6 +107,14 @@ TEST_F(FaultyPlan, ASoundOneIsAccepted) {
   EXPECT_EQ(rule_refusal([](tn_rows_rule&, const tn_planner&) {}), "nothing was refused");
 }
 
+TEST_F(FaultyPlan, ExemptionsWithoutALimitAreRefused) {
+  const auto exempting = [](uint32_t input) {
+    return [input](const tn_planner& planner) { return planner.index_exempt(planner.self, input, -1); };
+  };
+  EXPECT_THAT(refusal(exempting(0)), HasSubstr("plan exempts -1 of input 0, which it does not limit"));
+  EXPECT_THAT(refusal(exempting(7)), HasSubstr("plan exempts an integer of input 7"));
+}
+
 TEST_F(FaultyPlan, StructsOfTooSmallASizeAreRefused) {
   EXPECT_THAT(output_refusal([](tn_spec& spec) { spec.size = 0; }), HasSubstr("a tn_spec states a size of 0 bytes"));
   EXPECT_THAT(output_refusal([](tn_spec& spec) { spec.size = offsetof(tn_spec, outer); }),
