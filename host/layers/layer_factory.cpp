@@ -87,7 +87,7 @@ class LayerMaker {
     layer.parameter_name = parameter_name;
     layer.inputs = std::move(inputs);
     layer.given = std::move(attributes);
-    if (parameter_name == layer_.parameter_name) hand_down_settings(component.description, layer.given);
+    hand_down_settings(component.description, parameter_name, layer.given);
     constexpr int kMostDepth = 32;
     if (depth_ == kMostDepth)
       fail(TN_PLUGIN_FAULT, ComponentName{layer_label(layer)}, "expansions within expansions, more than ", kMostDepth,
@@ -99,12 +99,17 @@ class LayerMaker {
     return output;
   }
 
-  // Copies the param.* settings of parameters that an inner layer declares under this layer's parameter_name.
-  void hand_down_settings(const LayerDescription& inner, Values& attributes) const {
+  // Copies the param.* settings of parameters that an inner layer declares under its parameter_name: that of this
+  // layer, or one below it, such as "mine.query", of which the setting param.query.weight.init is param.weight.init.
+  void hand_down_settings(const LayerDescription& inner, const std::string& parameter_name, Values& attributes) const {
+    const std::string& own = layer_.parameter_name;
+    const std::string below = parameter_name == own ? "" : parameter_name.substr(own.size() + 1) + ".";
     for (const auto& [name, value] : layer_.given) {
       const auto setting = parameter_setting(name);
-      const auto holds = [&](const std::string& suffix) { return setting && setting->suffix == suffix; };
-      if (std::any_of(inner.parameters.begin(), inner.parameters.end(), holds)) attributes.emplace(name, value);
+      if (!setting || !setting->suffix.starts_with(below)) continue;
+      const std::string suffix = setting->suffix.substr(below.size());
+      if (std::find(inner.parameters.begin(), inner.parameters.end(), suffix) != inner.parameters.end())
+        attributes.emplace(setting_name({suffix, setting->key}), value);
     }
   }
 

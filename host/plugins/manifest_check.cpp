@@ -29,6 +29,12 @@ bool is_type_name(std::string_view name) {
   return dot == std::string_view::npos ? is_word(name) : is_word(name.substr(0, dot)) && is_word(name.substr(dot + 1));
 }
 
+// Words with dots between them.
+bool is_path_of_words(std::string_view name) {
+  const size_t dot = name.find('.');
+  return is_word(name.substr(0, dot)) && (dot == std::string_view::npos || is_path_of_words(name.substr(dot + 1)));
+}
+
 using Names = std::set<std::string>;
 
 // The attributes that interface 0.2 keeps for the host, which takes them before the type sees them. Names that a later
@@ -47,11 +53,15 @@ void check_type(const Manifest& of, const char* what, const std::string& name, N
   if (!seen.insert(name).second) fail(TN_REFUSED, "duplicate ", what, " \"", name, "\"");
 }
 
-// Checks the name of an attribute, port or parameter suffix.
+void check_unique(const std::string& owner, const char* what, const std::string& name, Names& seen) {
+  if (!seen.insert(name).second) fail(TN_REFUSED, owner, ": duplicate ", what, " \"", name, "\"");
+}
+
+// Checks the name of an attribute or port.
 void check_word(const std::string& owner, const char* what, const std::string& name, Names& seen) {
   if (!is_word(name))
     fail(TN_REFUSED, owner, ": ", what, " \"", name, "\": the name must be lower case letters, digits and _");
-  if (!seen.insert(name).second) fail(TN_REFUSED, owner, ": duplicate ", what, " \"", name, "\"");
+  check_unique(owner, what, name, seen);
 }
 
 void check_attributes(const std::string& owner, const std::vector<Attribute>& attributes,
@@ -129,7 +139,12 @@ void check_layer(const LayerDescription& layer) {
   check_ports(owner, "input", layer.inputs, 0);
   check_ports(owner, "output", layer.outputs, TN_PORT_OPTIONAL | TN_PORT_SPARSE);
   Names parameters;
-  for (const std::string& suffix : layer.parameters) check_word(owner, "parameter", suffix, parameters);
+  for (const std::string& suffix : layer.parameters) {
+    if (!is_path_of_words(suffix))
+      fail(TN_REFUSED, owner, ": parameter \"", suffix,
+           "\": the name must be words of lower case letters, digits and _, and dots between them");
+    check_unique(owner, "parameter", suffix, parameters);
+  }
   if (layer.refused.empty() && layer.outputs.empty() != (layer.role == TN_ROLE_METRIC))
     fail(TN_REFUSED, owner, layer.outputs.empty() ? " has no output" : " is a metric but has outputs");
 }

@@ -58,7 +58,7 @@ static void write_parameters(text* t, const char* const* suffixes, uint32_t coun
   check_list(t, "parameters", suffixes, count);
   json_open(t, "parameters", '[');
   for (uint32_t i = 0; i < count; ++i) {
-    check_word(t, "parameters", suffixes[i]);
+    check_words(t, "parameters", suffixes[i]);
     for (uint32_t j = 0; j < i; ++j) check_unique(t, "parameter", suffixes[i], suffixes[j]);
     json_string(t, NULL, suffixes[i]);
   }

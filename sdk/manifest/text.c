@@ -149,6 +149,19 @@ void check_word(text* t, const char* what, const char* name) {
     refuse(t, "%s: the name \"%s\" must be lower case letters, digits and _, a letter first", what, name);
 }
 
+void check_words(text* t, const char* what, const char* name) {
+  if (name == NULL) refuse(t, "the name of an entry of its %s is null", what);
+  const char* start = name;
+  const char* end = word_end(start);
+  while (end != start && *end == '.') {
+    start = end + 1;
+    end = word_end(start);
+  }
+  if (end == start || *end != '\0')
+    refuse(t, "%s: the name \"%s\" must be words of lower case letters, digits and _, a letter first, and dots", what,
+           name);
+}
+
 void check_type(text* t, const char* what, const char* name) {
   if (name == NULL) refuse(t, "\"%s\" is null", what);
   const char* end = word_end(name);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tenon/tenon_lease.hpp>
 
 #include "tests/layers/layers_on_a_host.h"
 #include "tests/support/layer_check.h"
@@ -263,6 +264,23 @@ TEST_F(AttentionErrors, NameLayerPortAndShapes) {
 }
 
 // In training dropout keeps the mean; in a machine that only answers it changes nothing.
+// The parameters of the projections are set by their names in the layer.
+TEST_F(AttentionErrors, ParametersOfTheProjections) {
+  const Layer query = data("query", {3, 4});
+  const Layer made = host_.layer("multi_head_attention", {query},
+                                 {{"param.key.weight.init", "constant"},
+                                  {"param.key.weight.init_value", 0.25},
+                                  {"param.output.bias.init", "constant"},
+                                  {"param.output.bias.init_value", 2.0}},
+                                 "mine");
+  const Parameters set = host_.parameters({made}, 1);
+  EXPECT_EQ(read(set, "mine.key.weight"), std::vector<float>(16, 0.25F));
+  EXPECT_EQ(read(set, "mine.output.bias"), std::vector<float>(4, 2.0F));
+  EXPECT_NE(read(set, "mine.query.weight"), std::vector<float>(16, 0.25F));
+  EXPECT_THAT(mistake("multi_head_attention", {query}, {{"param.keys.weight.init", "constant"}}),
+              HasSubstr("no parameter \"keys.weight\"; did you mean \"key.weight\"?"));
+}
+
 TEST_F(AttentionErrors, Dropout) {
   const Layer query = data("query", {16, 2}), key = data("key", {16, 2}), value = data("value", {16, 2});
   const Layer dropped = host_.layer("attention", {query, key, value}, {{"dropout", 0.5}}, "dropped");

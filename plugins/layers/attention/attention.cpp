@@ -199,6 +199,9 @@ struct MultiHeadAttention {
         "features of the projected query, key and value, over all heads; D when absent"));
     d.attribute(tn::int_attribute("output_size").at_least(1).doc("features of the output; D when absent"));
     d.attribute(tn::bool_attribute("bias", true).doc("whether the projections add a bias"));
+    for (const char* suffix : {"query.weight", "query.bias", "key.weight", "key.bias", "value.weight", "value.bias",
+                               "output.weight", "output.bias"})
+      d.parameter(suffix);
   }
 
   static void plan(tn::Planner& planner) {

@@ -85,7 +85,7 @@ static void mutate_layer(const char* wanted) {
   MUTATION("port_flags", first.flags = 64)
   MUTATION("port_doc", first.doc = "")
   MUTATION("suffix_twice", suffixes[1] = "weight")
-  MUTATION("suffix_dot", suffixes[1] = "a.b")
+  MUTATION("suffix_dot", suffixes[1] = "a..b")
   MUTATION("suffix_null", suffixes[1] = NULL)
 }
 

@@ -119,7 +119,7 @@ refused port_variadic 'port "first" is variadic, but not the last of its inputs'
 refused port_flags 'port "first" has unknown flags 0x40'
 refused port_doc 'port "first" has no doc line'
 refused suffix_twice 'duplicate parameter "weight"'
-refused suffix_dot 'parameters: the name "a.b" must be'
+refused suffix_dot 'parameters: the name "a..b" must be words'
 refused suffix_null 'parameters is null'
 
 refused attribute_null 'entry 3 of "attributes" is null'
