@@ -116,6 +116,13 @@ void Report::end_pass(const Event& told) {
   event("end_pass", told, true);
   console_.line(pass_label(passes_done_) + shown(&cost_, told.metrics()) + "  " +
                 rate_text(told.samples(), told.seconds()));
+  check(told.metrics(), "pass " + std::to_string(passes_done_));
+}
+
+void Report::check(const std::vector<Metric>& metrics, const std::string& where) {
+  for (const Metric& metric : metrics)
+    if (!std::isfinite(metric.value) && !warned_ && warned_of_.insert(metric.name).second)
+      console_.warn("the metric \"" + metric.name + "\" is not a finite number in " + where);
 }
 
 // Passes and batches count from 1 here, as in the lines for people.
@@ -148,6 +155,7 @@ void Report::test(const TestResult& result, int64_t passes_done, const std::stri
                   {"test", {{"cost", cost}, {"metrics", metrics_json(result.metrics)}}}});
   console_.line(label + shown(has_cost ? &result.cost : nullptr, result.metrics) + "  (" +
                 std::to_string(result.samples) + " samples, " + shown_seconds(result.seconds) + ")");
+  check(result.metrics, "the test");
 }
 
 void Report::saved(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ class Report {
   void begin_training(const Event& told);
   void end_iteration(const Event& told);
   void end_pass(const Event& told);
+  // Warns once of each metric that is no finite number, unless the cost is none either.
+  void check(const std::vector<Metric>& metrics, const std::string& where);
   void event(const char* name, const Event& told, bool with_result);
   [[nodiscard]] std::string pass_label(int64_t pass) const;
 
@@ -49,7 +52,8 @@ class Report {
   int64_t pass_samples_ = 0;
   double pass_cost_ = 0;  // sum over samples
   double cost_ = 0;
-  bool warned_ = false;
+  bool warned_ = false;              // of the cost
+  std::set<std::string> warned_of_;  // metrics
   std::string checkpoint_;
 };
 

@@ -56,7 +56,7 @@ class Training {
     const std::vector<std::string> trained = topology_.trained();
     if (std::all_of(trained.begin(), trained.end(),
                     [&](const std::string& name) { return topology_.role(name) == Role::kMetric; }))
-      throw Failure(kBadConfig, job_.path + ": training needs a cost among the outputs");
+      throw Failure(kBadConfig, job_.path + ": training needs a cost among the outputs" + missing_cost());
     if (job_.test) {
       test_ = open_reader(host_, job_, *job_.test, true, names_of(*job_.train, train_));
       topology_.check_fed_by(*job_.test, *test_);
@@ -139,6 +139,13 @@ class Training {
     options.outputs = outputs_;
     return options;
   }
+  // Returns the end of a message: where a cost could come from.
+  [[nodiscard]] std::string missing_cost() const {
+    for (const JobLayer& layer : job_.layers)
+      if (topology_.role(layer.name) == Role::kCost) return "; add the layer \"" + layer.name + "\" to them";
+    return "; no layer of the job is a cost, such as one of type cross_entropy or square_error";
+  }
+
   [[nodiscard]] std::optional<Model> load_initial() const {
     if (!job_.init) return std::nullopt;
     if (arguments_.resumes())

@@ -212,7 +212,12 @@ std::vector<std::string> Topology::outputs() const {
   if (!job_.outputs.empty()) return job_.outputs;
   std::set<const JobLayer*> used;
   for (const JobLayer& layer : job_.layers)
-    for (const std::string& input : layer.inputs) used.insert(find(input).layer);
+    for (const std::string& input : layer.inputs) {
+      const Output output = find(input);
+      // A cost that a metric reads is trained as well: a perplexity does not take it out of the model.
+      if (output.layer != nullptr && roles_.at(layer.type) == Role::kMetric && role(input) == Role::kCost) continue;
+      used.insert(output.layer);
+    }
   std::vector<std::string> result;
   for (const JobLayer& layer : job_.layers)
     if (used.count(&layer) == 0) result.push_back(layer.name);

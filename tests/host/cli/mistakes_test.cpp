@@ -140,6 +140,10 @@ TEST_F(MistakesTest, JobKeys) {
               HasSubstr("did you mean \"inputs\"?"));
   EXPECT_THAT(changed(78, "learning_rate = 0.05", "learningrate = 0.05"),
               AllOf(HasSubstr("job.toml:47: [updater]"), HasSubstr("did you mean \"learning_rate\"?")));
+  EXPECT_THAT(changed(78, "learning_rate", "wrong = 1\nlearning_rate"),
+              HasSubstr("unknown attribute \"wrong\"; known: learning_rate"));
+  EXPECT_THAT(changed(78, "learning_rate", "schedule = \"cosine\"\nlearning_rate"),
+              AllOf(HasSubstr("[updater]"), HasSubstr("attribute \"schedule\": expected a table")));
   EXPECT_THAT(changed(78, "batch = 8", "bacth = 8"), HasSubstr("did you mean \"batch\"?"));
   EXPECT_THAT(changed(78, "files = [\"train", "file = [\"train"), HasSubstr("did you mean \"files\"?"));
   EXPECT_THAT(changed(78, "slots.image", "slots.imgae"), HasSubstr("did you mean \"image\"?"));

@@ -53,7 +53,18 @@ TEST_F(HiddenCostTest, IsRefusedByName) {
     }
   }
   halve("outputs = [\"watched\", \"accuracy\"]");
-  EXPECT_THAT(run("train job.toml").error, HasSubstr("training needs a cost among the outputs"));
+  EXPECT_THAT(run("train job.toml").error,
+              HasSubstr("training needs a cost among the outputs; add the layer \"cost\" to them"));
+}
+
+// A metric of a cost does not take it out of the outputs.
+TEST_F(HiddenCostTest, IsTrainedWhereOnlyMetricsReadIt) {
+  change("[[layer]]\nname = \"accuracy\"",
+         "[[layer]]\nname = \"hardness\"\ntype = \"perplexity\"\ninputs = [\"cost\"]\n\n"
+         "[[layer]]\nname = \"accuracy\"");
+  const Outcome outcome = run("train job.toml --passes 1 --no-save");
+  EXPECT_EQ(outcome.exit, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("pass 1/1  cost "), HasSubstr("  perplexity ")));
 }
 
 TEST_F(HiddenCostTest, MayStandBesideTheCost) {

@@ -162,6 +162,16 @@ TEST_F(TrainTest, CostsThatAreNotFiniteAreNullAndWarnOnce) {
   EXPECT_FALSE(exists("model.safetensors"));
 }
 
+TEST_F(TrainTest, MetricsThatAreNotFiniteWarnOnce) {
+  change("[[layer]]\nname = \"accuracy\"",
+         "[[layer]]\nname = \"logs\"\ntype = \"log\"\ninputs = [\"pixel\"]\n\n"
+         "[[layer]]\nname = \"depth\"\ntype = \"average\"\ninputs = [\"logs\"]\n\n[[layer]]\nname = \"accuracy\"");
+  const Outcome outcome = call(run_train, {"job.toml", "--passes", "3"});
+  EXPECT_EQ(outcome.exit, kDone) << outcome.error;
+  EXPECT_EQ(lines_of(outcome.error),
+            std::vector<std::string>{"warning: the metric \"average\" is not a finite number in pass 1"});
+}
+
 TEST_F(TrainTest, CheckFiniteNamesTheLayer) {
   const Arguments wild = {"job.toml",         "--check-finite", "--set",
                           "updater.type=sgd", "--set",          "updater.learning_rate=1e30"};
