@@ -106,8 +106,9 @@ std::vector<std::string> host_attribute_names() { return {kParameterName, kAct, 
 HostAttributes take_attributes(Layer& layer, const LayerDescription& description) {
   HostAttributes result;
   rename_attributes(layer.given);
-  std::vector<std::string> known = host_attribute_names();
+  std::vector<std::string> known;  // in the order of suggestions
   for (const Attribute& attribute : description.attributes) known.push_back(attribute.name);
+  for (std::string& name : host_attribute_names()) known.push_back(std::move(name));
   Values own;
   for (const auto& [name, value] : layer.given) {
     if (name == kParameterName) {

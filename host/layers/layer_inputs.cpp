@@ -7,6 +7,20 @@
 
 namespace tenon::host {
 
+namespace {
+
+// Returns such as "expected 2 inputs", or "expected 1 to 3 inputs" where some are optional.
+std::string expected_count(const std::vector<Port>& ports) {
+  const auto is_required = [](const Port& port) { return (port.flags & TN_PORT_OPTIONAL) == 0; };
+  const auto least = std::count_if(ports.begin(), ports.end(), is_required);
+  const auto most = static_cast<std::ptrdiff_t>(ports.size());
+  if (is_variadic(ports)) return text("expected at least ", least, least == 1 ? " input" : " inputs");
+  if (least == most) return text("expected ", most, most == 1 ? " input" : " inputs");
+  return text("expected ", least, " to ", most, " inputs");
+}
+
+}  // namespace
+
 LayerInputs::LayerInputs(const std::vector<Port>& ports, const std::vector<LayerOutput>& inputs,
                          const SymbolNames& names)
     : ports_(ports), names_(names) {
@@ -29,13 +43,12 @@ const Port& LayerInputs::port(size_t input) const { return port_of(ports_, input
 
 void LayerInputs::check(const std::vector<LayerOutput>& inputs) const {
   const size_t given = inputs.size();
-  if (given > ports_.size() && !is_variadic(ports_))
-    fail(TN_INVALID, "expected ", ports_.size(), " inputs, got ", given);
+  if (given > ports_.size() && !is_variadic(ports_)) fail(TN_INVALID, expected_count(ports_), ", got ", given);
   for (size_t i = 0; i < std::max(given, ports_.size()); ++i) {
     const bool absent = i >= given || inputs[i].layer == nullptr;
     if (absent && (port(i).flags & TN_PORT_OPTIONAL) == 0)
-      fail(TN_INVALID, SubjectName{port(i).name}, "input \"", port(i).name, "\" is missing; expected ", ports_.size(),
-           " inputs, got ", given);
+      fail(TN_INVALID, SubjectName{port(i).name}, "input \"", port(i).name, "\" is missing; ", expected_count(ports_),
+           ", got ", given);
     if (!absent) check(i, inputs[i]);
   }
 }

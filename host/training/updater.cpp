@@ -41,13 +41,19 @@ struct UpdateRecording {
 
 namespace {
 
-// Refuses unknown attributes. Suggestions include the host's options.
+// Refuses unknown attributes. Suggestions are the type's own attributes, then the host's options.
 void check_names(const std::vector<Attribute>& declared, const Values& given) {
-  std::vector<std::string> known = UpdaterOptions::names();
+  std::vector<std::string> known;
   for (const Attribute& attribute : declared) known.push_back(attribute.name);
-  for (const auto& [name, value] : given)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", suggestion(name, known));
+  for (std::string& name : UpdaterOptions::names()) known.push_back(std::move(name));
+  for (const auto& [name, value] : given) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (name == "schedule")
+      fail(TN_INVALID, SubjectName{name},
+           "attribute \"schedule\": expected a table with the type and the attributes of a ",
+           "schedule, such as { type = \"cosine\", steps = 1000 }, got ", shown(value));
+    fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"", suggestion(name, known));
+  }
 }
 
 // Programs read the step as a signed integer.

@@ -127,7 +127,7 @@ struct MaskedFill {
     d.input("input", "[samples, ...]");
     d.input("mask", "[samples, ...]: 1 and 0, such as the output of a comparison");
     d.output("output", "the shapes of the inputs, broadcast to each other");
-    d.attribute(tn::float_attribute("value", 0).doc("the number"));
+    d.attribute(tn::float_attribute("value", 0).doc("the number, which is finite: for scores before a softmax -1e9"));
   }
   static void plan(tn::Planner& planner) { planner.output(0, broadcast_shape(planner)); }
   static void lower(const tn::Attributes& attributes, tn::Builder& body) {

@@ -98,7 +98,9 @@ struct Perplexity {
   static constexpr const char* kType = "perplexity";
   static constexpr const char* kDoc =
       "The exponential of the mean of the input, which is the cross-entropy of each word, as a cost makes it: the "
-      "number of words of equal probability that would be as hard to guess. Without samples it is 1.";
+      "number of words of equal probability that would be as hard to guess. Of a cost of several positions it is that "
+      "of whole samples, unless the cost is an average of positions: cross_entropy with average = \"weights\". Without "
+      "samples it is 1.";
   static constexpr const char* kInput = "[samples, ...]: the cross-entropy of each word, in nats";
   static double of(double mean) { return std::exp(mean); }
 };

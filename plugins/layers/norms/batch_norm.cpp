@@ -16,7 +16,8 @@ struct BatchNorm {
         "variance (divided by the number of values) are those of all values of the feature in the minibatch, and the "
         "buffers moving_mean and moving_variance move towards them: moving = momentum moving + (1 - momentum) new, "
         "the variance divided by one value less. A single value has the variance 0: its output is shift, and its "
-        "gradient 0. Inference, and with frozen training as well, uses the buffers. "
+        "gradient 0; minibatches of one value each teach the buffers nothing, so that a training drops a last one. "
+        "Inference, and with frozen training as well, uses the buffers. "
         "Where a minibatch is divided among devices, each normalises its part, and the buffers become the mean of "
         "those of the parts. scale and shift are parameters, 1 and 0 at first.");
     d.input("input", "[samples, ..., features]");
