@@ -398,7 +398,10 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
     job.outputs_place = tree.find("outputs")->place;
     if (job.outputs.empty()) top.fail(job.outputs_place, "key \"outputs\": the list is empty");
   }
-  if (const auto frozen = top.strings("immutable_parameters")) job.immutable_parameters = *frozen;
+  if (const auto frozen = top.strings("immutable_parameters")) {
+    job.immutable_parameters = *frozen;
+    job.immutable_place = tree.find("immutable_parameters")->place;
+  }
   if (const auto fit = top.strings("fit")) {
     job.fit = *fit;
     job.fit_place = tree.find("fit")->place;

@@ -134,7 +134,8 @@ struct Job {
   std::vector<std::string> outputs;  // empty: every layer that no other layer uses
   Place outputs_place;
   std::vector<std::string> immutable_parameters;  // training does not change them
-  std::vector<std::string> fit;                   // layers whose buffers a pass over the data finds before the training
+  Place immutable_place;
+  std::vector<std::string> fit;  // layers whose buffers a pass over the data finds before the training
   Place fit_place;
   std::vector<JobLayer> layers;
   std::map<std::string, JobBlock> blocks;  // by name

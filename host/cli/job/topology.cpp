@@ -306,8 +306,15 @@ void Topology::rethrow(const Error& error) const {
     const bool longer = found == nullptr || layer.name.size() > found->name.size();
     if ((next == '"' || next == '/') && longer) found = &layer;
   }
-  if (found == nullptr) throw error;
-  throw Failure(exit_code(error.code()), found->place + ": " + error.what());
+  const auto throw_at = [&](const Place& place) {
+    throw Failure(exit_code(error.code()), place + ": " + error.what());
+  };
+  if (found != nullptr) throw_at(found->place);
+  const std::string message = error.what();
+  if (message.starts_with("immutable parameter ")) throw_at(job_.immutable_place);
+  for (size_t i = 0; i < job_.updater_groups.size(); ++i)
+    if (message.starts_with("updater group " + std::to_string(i + 1) + ":")) throw_at(job_.updater_groups[i].place);
+  throw error;
 }
 
 }  // namespace tenon::cli

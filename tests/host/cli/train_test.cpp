@@ -365,7 +365,8 @@ TEST_F(TrainTest, PlacesThatCannotBeSavedTo) {
 TEST_F(TrainTest, JobsThatCannotBeTrained) {
   EXPECT_THAT(refused(kBadConfig, {"--set", "outputs=[\"accuracy\"]"}),
               HasSubstr("job.toml: training needs a cost among the outputs"));
-  EXPECT_THAT(refused(kNotFound, {"--set", "immutable_parameters=[\"hiden\"]"}), HasSubstr("hiden"));
+  EXPECT_THAT(refused(kNotFound, {"--set", "immutable_parameters=[\"hiden\"]"}),
+              HasSubstr("--set immutable_parameters=[\"hiden\"]: immutable parameter \"hiden\""));
   EXPECT_THAT(refused(kBadData, {"--set", "reader.train.drop_last=true", "--set", "reader.train.batch=61"}),
               HasSubstr("[reader.train] gave no samples"));
   EXPECT_THAT(refused(kNotFound, {"--set", "device=abacus"}), HasSubstr("abacus"));
