@@ -145,6 +145,38 @@ TEST(Museum, PresentSourcesTrain) {
   expect_trains(folder);
 }
 
+// A plugin that uses what a version appended requires that version; hosts before it refuse it.
+TEST(Museum, PresentSourcesUseWhatWasAppended) {
+  const std::string present = versions().back().number;
+  const Host host(HostOptions{1, {(kBuilt / present).string(), plugin_folder()}, nullptr, {}, TN_CHECK_ON});
+  size_t found = 0;
+  for (const json& plugin : json::parse(host.plugins())) {
+    const json& manifest = plugin.at("manifest");
+    if (!manifest.at("id").get<std::string>().starts_with("tenon.museum.")) continue;
+    EXPECT_EQ(manifest.at("abi").at("required"), TN_ABI_MINOR) << plugin;
+    ++found;
+  }
+  EXPECT_EQ(found, 2U);
+  DataOptions a, b, label;
+  a.name = "a", b.name = "b", label.name = "label", label.dtype = TN_I32;
+  a.shape = b.shape = {2};
+  const Layer cost = host.layer("museum.distance", {host.data(a), host.data(b), host.data(label)}, {}, "cost");
+  MachineOptions options;
+  options.max_samples = 3;
+  const Machine machine = host.machine(host.parameters({cost}, 1), {cost}, options);
+  const float zeros[6] = {};
+  const auto run = [&](std::vector<int32_t> labels) {
+    machine.forward(
+        {{"a", {TN_F32, {3, 2}, zeros}}, {"b", {TN_F32, {3, 2}, zeros}}, {"label", {TN_I32, {3}, labels.data()}}});
+  };
+  run({0, -1, 1});
+  EXPECT_THAT(
+      [&] {
+        run({0, -2, 1});
+      },
+      testing::ThrowsMessage<Error>(HasSubstr("sample 1 of the minibatch is -2; layer \"cost\" needs 0 to 1, or -1")));
+}
+
 TEST(Museum, VersionsThatThisHostPromisesToRunTrain) {
   for (const Version& version : versions())
     if (!version.refused && !plugins_in(kMuseum / version.number).empty()) expect_trains(kMuseum / version.number);

@@ -247,6 +247,7 @@ struct MultiHeadAttention {
 
 void describe(tn::Plugin& plugin) {
   plugin.about("tenon.attention", "0.1.0", "Attention and the order of positions", "Apache-2.0");
+  plugin.requires_minor(3);  // names of parameters with dots
   plugin.layer<Attention>();
   plugin.layer<MultiHeadAttention>();
   tenon::attention::add_positions(plugin);

@@ -106,7 +106,7 @@ typedef struct tn_planner {
    * had fewer samples. Dense. Copies the spec. Returns its number, or a negative number on failure. */
   int32_t (*carried)(void* self, const tn_spec* spec);
   void* user; /* of the layer type's table */
-  /* Exempts one integer from the limit that is declared for input `input`, such as a label that does not count. */
+  /* Since 0.3: exempts one integer from the limit declared for input `input`, such as a label that does not count. */
   tn_status (*index_exempt)(void* self, uint32_t input, int64_t value);
 } tn_planner;
 
@@ -164,7 +164,7 @@ typedef struct tn_layer_description {
   uint32_t attributes_count;
   uint32_t parameters_count;
   const tn_attribute* const* attributes;
-  const char* const* parameters; /* suffixes that may be declared, buffers included; in expansions "inner.suffix" */
+  const char* const* parameters; /* suffixes that may be declared, buffers too; of expansions "inner.suffix" (0.3) */
   uint32_t state_version; /* rises when model files hold something else: names or meanings of attributes, parameters,
                              buffers (tenon/migrate.h); 1 at first, never 0 */
   uint32_t reserved;

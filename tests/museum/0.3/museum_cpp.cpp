@@ -38,12 +38,17 @@ struct Distance {
     d.role(TN_ROLE_COST);
     d.input("a", "[samples, columns]");
     d.input("b", "as a");
+    d.input("label", "[samples]: 0, 1, or -1 where there is none; not used", TN_PORT_OPTIONAL | TN_PORT_INTEGER);
     d.output("output", "[samples]: the cost of each");
   }
 
   static void plan(tn::Planner& planner) {
     const tn::Spec a = planner.input_of_rank(0, 2, "[samples, columns]");
     planner.require_shape(1, a);
+    if (planner.has_input(2)) {
+      planner.index_limit(2, 2);
+      planner.index_exempt(2, -1);
+    }
     planner.output(0, tn::Spec({a[0]}));
   }
 
