@@ -23,16 +23,18 @@ namespace {
 constexpr uint16_t kOldestBuilt = 2;  // minor version of the oldest headers whose plugins this host still runs
 constexpr size_t kLongestChain = 8;   // of layers that a kernel fuses
 
-// "word" or "vendor.word"
-bool is_type_name(std::string_view name) {
-  const size_t dot = name.find('.');
-  return dot == std::string_view::npos ? is_word(name) : is_word(name.substr(0, dot)) && is_word(name.substr(dot + 1));
-}
-
 // Words with dots between them.
 bool is_path_of_words(std::string_view name) {
-  const size_t dot = name.find('.');
-  return is_word(name.substr(0, dot)) && (dot == std::string_view::npos || is_path_of_words(name.substr(dot + 1)));
+  for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
+    if (!is_word(name.substr(0, dot))) return false;
+    name.remove_prefix(dot + 1);
+  }
+  return is_word(name);
+}
+
+// "word" or "vendor.word"
+bool is_type_name(std::string_view name) {
+  return std::count(name.begin(), name.end(), '.') <= 1 && is_path_of_words(name);
 }
 
 using Names = std::set<std::string>;

@@ -2,6 +2,7 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -142,35 +143,32 @@ static const char* word_end(const char* at) {
   return at;
 }
 
+/* Whether a name is 1 to `most` words with dots between them. */
+static int is_words(const char* name, int most) {
+  const char* end = word_end(name);
+  for (int words = 1; end != name && *end == '.' && words < most; ++words) {
+    name = end + 1;
+    end = word_end(name);
+  }
+  return end != name && *end == '\0';
+}
+
 void check_word(text* t, const char* what, const char* name) {
   if (name == NULL) refuse(t, "the name of an entry of its %s is null", what);
-  const char* end = word_end(name);
-  if (end == name || *end != '\0')
+  if (!is_words(name, 1))
     refuse(t, "%s: the name \"%s\" must be lower case letters, digits and _, a letter first", what, name);
 }
 
 void check_words(text* t, const char* what, const char* name) {
   if (name == NULL) refuse(t, "the name of an entry of its %s is null", what);
-  const char* start = name;
-  const char* end = word_end(start);
-  while (end != start && *end == '.') {
-    start = end + 1;
-    end = word_end(start);
-  }
-  if (end == start || *end != '\0')
+  if (!is_words(name, INT_MAX))
     refuse(t, "%s: the name \"%s\" must be words of lower case letters, digits and _, a letter first, and dots", what,
            name);
 }
 
 void check_type(text* t, const char* what, const char* name) {
   if (name == NULL) refuse(t, "\"%s\" is null", what);
-  const char* end = word_end(name);
-  const char* start = name;
-  if (end != start && *end == '.') {
-    start = end + 1;
-    end = word_end(start);
-  }
-  if (end == start || *end != '\0')
+  if (!is_words(name, 2))
     refuse(t, "the %s \"%s\" must be lower case letters, digits and _, after at most one \"vendor.\"", what, name);
 }
 

@@ -46,7 +46,8 @@ void check_entry(text* t, const char* member, const void* entry, uint32_t index)
 void check_size(text* t, const char* what, uint32_t size, size_t expected);
 /* Lower case letters, digits and _, a letter first. */
 void check_word(text* t, const char* what, const char* name);
-void check_words(text* t, const char* what, const char* name); /* words with dots between them */
+/* Such words with dots between them. */
+void check_words(text* t, const char* what, const char* name);
 /* A word, or "vendor.word". */
 void check_type(text* t, const char* what, const char* name);
 /* Not null, not empty, letters and digits of ASCII and what is in `others`. */
