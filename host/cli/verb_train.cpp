@@ -139,6 +139,7 @@ class Training {
     options.outputs = outputs_;
     return options;
   }
+
   // Returns the end of a message: where a cost could come from.
   [[nodiscard]] std::string missing_cost() const {
     for (const JobLayer& layer : job_.layers)

@@ -13,18 +13,21 @@ UpdaterGroups::UpdaterGroups(const Machine& machine, std::shared_ptr<Updater> re
   std::set<std::string> grouped;
   for (const Group& group : groups) {
     const std::string who = text("updater group ", parts_.size());
-    if (group.names.empty()) fail(TN_INVALID, SubjectName{"parameters"}, who, ": the list of parameters is empty");
+    if (group.names.empty())
+      fail(TN_INVALID, ComponentName{who}, SubjectName{"parameters"}, "the list of parameters is empty");
     if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.updater == group.updater; }))
-      fail(TN_INVALID, SubjectName{"updater"}, who, ": its updater has other parameters already; make another one");
+      fail(TN_INVALID, ComponentName{who}, SubjectName{"updater"},
+           "its updater has other parameters already; make another one");
     std::set<std::string> parameters;
     try {
       parameters = machine.trained(group.names);
     } catch (const Error& error) {
-      throw error.with_context(who);
+      throw error.with_component(who);
     }
     for (const std::string& parameter : parameters)
       if (!grouped.insert(parameter).second)
-        fail(TN_INVALID, SubjectName{parameter}, who, ": parameter \"", parameter, "\" is in an earlier group, too");
+        fail(TN_INVALID, ComponentName{who}, SubjectName{parameter}, "parameter \"", parameter,
+             "\" is in an earlier group, too");
     parts_.push_back({group.updater, parameters, UsedNames(parameters)});
   }
   parts_[0].used = UsedNames().without(grouped);

@@ -310,10 +310,11 @@ void Topology::rethrow(const Error& error) const {
     throw Failure(exit_code(error.code()), place + ": " + error.what());
   };
   if (found != nullptr) throw_at(found->place);
-  const std::string message = error.what();
-  if (message.starts_with("immutable parameter ")) throw_at(job_.immutable_place);
   for (size_t i = 0; i < job_.updater_groups.size(); ++i)
-    if (message.starts_with("updater group " + std::to_string(i + 1) + ":")) throw_at(job_.updater_groups[i].place);
+    if (error.component() == "updater group " + std::to_string(i + 1)) throw_at(job_.updater_groups[i].place);
+  const std::vector<std::string>& frozen = job_.immutable_parameters;
+  if (error.code() == TN_NOT_FOUND && std::find(frozen.begin(), frozen.end(), error.subject()) != frozen.end())
+    throw_at(job_.immutable_place);
   throw error;
 }
 
