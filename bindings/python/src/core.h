@@ -61,17 +61,14 @@ class Reader : public tenon::Reader {
   Reader& operator=(const Reader&) = default;
   Reader& operator=(Reader&&) = default;
   ~Reader() {
-    if (PyGILState_Check() == 0) return;
-    unlocked([this] { static_cast<tenon::Reader&>(*this) = tenon::Reader(); });
+    without_lock([this] { static_cast<tenon::Reader&>(*this) = tenon::Reader(); });
   }
 };
 
 // Ends an object without the interpreter lock: its release may wait for a thread that needs it.
 template <typename Of>
 void destroy(void* object) noexcept {
-  const auto end = [object] { static_cast<Of*>(object)->~Of(); };
-  if (PyGILState_Check() == 0) return end();
-  unlocked(end);
+  without_lock([object] { static_cast<Of*>(object)->~Of(); });
 }
 
 void bind_errors(nb::module_& module);

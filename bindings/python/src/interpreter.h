@@ -46,6 +46,13 @@ decltype(auto) unlocked(Work work) {
   return work();
 }
 
+// The same on a thread that may not hold the lock, such as one that ends an object.
+template <typename Work>
+void without_lock(Work work) {
+  if (PyGILState_Check() == 0) return work();
+  unlocked(work);
+}
+
 // A call of a method without the interpreter lock: the method may wait for a thread that needs it.
 template <typename Class, typename Result, typename... Arguments>
 auto released(Result (Class::*method)(Arguments...) const) {
