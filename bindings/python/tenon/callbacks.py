@@ -6,6 +6,8 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import csv
+import html
+import importlib
 import math
 import os
 import sys
@@ -13,10 +15,12 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from tenon import error, event
+from tenon._event_file import EventFile
 from tenon._layer import LayerLike
+from tenon._notebook import is_notebook
 from tenon.parameters import ParameterSet
 
-__all__ = ["BestModel", "CSVLog", "EarlyStop", "Progress"]
+__all__ = ["BestModel", "CSVLog", "EarlyStop", "Progress", "TensorBoard"]
 
 
 def _value(happened: event.Event, metric: str) -> float:
@@ -137,30 +141,103 @@ class CSVLog:
             writer.writerow({**row, "seconds": f"{happened.seconds:.3f}", **happened.metrics})
 
 
-class Progress:
-    """Writes a line for each pass and test, and in a terminal the state of the pass ten times a second at most.
+class TensorBoard:
+    """Writes event files for TensorBoard: costs and metrics of passes and tests, and those of minibatches.
 
-    file: default standard error.
+    folder: of the files. Its folder `train` has those of passes and minibatches, `test` those of tests, so that
+    TensorBoard shows both in one chart. The step of tags such as "cost" is the pass, from 1; that of "minibatch/cost" and
+    "minibatch/learning_rate" the number of minibatches that this handler has seen. Each training writes new files.
+    every_batches: writes every n-th minibatch; 0: none.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], every_batches: int = 0) -> None:
+        if every_batches < 0:
+            raise error.InvalidError(f"every_batches is {every_batches}; expected at least 0", "callbacks", "every_batches")
+        self.folder = os.fspath(folder)
+        self.every_batches = every_batches
+        self._files: dict[str, EventFile] = {}
+        self._batches = 0
+
+    def __call__(self, happened: event.Event) -> None:
+        if isinstance(happened, (event.BeginTraining, event.EndTraining)):
+            for file in self._files.values():
+                file.close()
+            self._files = {}
+        values = {"cost": happened.cost, **happened.metrics}
+        if isinstance(happened, (event.EndPass, event.Test)):
+            kind = "test" if isinstance(happened, event.Test) else "train"
+            self._file(kind).scalars(happened.pass_id + 1, values)
+        elif isinstance(happened, event.EndIteration):
+            self._batches += 1
+            if self.every_batches and self._batches % self.every_batches == 0:
+                values["learning_rate"] = happened.scheduled_rate
+                self._file("train").scalars(self._batches, {f"minibatch/{name}": each for name, each in values.items()})
+
+    def _file(self, kind: str) -> EventFile:
+        if kind not in self._files:
+            self._files[kind] = EventFile(os.path.join(self.folder, kind))
+        return self._files[kind]
+
+
+class Progress:
+    """Shows a line for each pass and test, and in a terminal or a notebook the state of the pass, ten times a second at
+    most, with a bar from the second pass on, when the number of minibatches is known.
+
+    file: default the cell of a notebook, elsewhere standard error.
     """
 
     def __init__(self, file: TextIO | None = None) -> None:
         self.file = sys.stderr if file is None else file
+        self._cell: Any = None  # the display of a notebook, from the first line on
+        self._in_notebook = file is None and is_notebook()
+        self._lines: list[str] = []
+        self._batch, self._batches = 0, 0  # of the pass, of the pass before
         self._shown = -1.0
 
     def __call__(self, happened: event.Event) -> None:
         metrics = "".join(f"  {name} {value:.4f}" for name, value in happened.metrics.items())
         text = f"pass {happened.pass_id + 1}  cost {happened.cost:.4f}{metrics}"
-        if isinstance(happened, event.EndPass):
-            self._write(f"{text}  {happened.seconds:.1f} s", "\n")
-            self._shown = -1.0
+        if isinstance(happened, event.BeginTraining):
+            self._cell, self._lines, self._batches, self._shown = None, [], 0, -1.0
+        elif isinstance(happened, event.EndPass):
+            self._batches, self._shown = self._batch, -1.0
+            self._line(f"{text}  {happened.seconds:.1f} s")
         elif isinstance(happened, event.Test):
-            self._write(f"test {text}", "\n")
-        elif isinstance(happened, event.EndIteration) and self.file.isatty():
+            self._line(f"test {text}")
+        elif isinstance(happened, event.EndIteration):
+            self._batch = happened.batch_id + 1
             if happened.seconds - self._shown >= 0.1:
                 self._shown = happened.seconds
-                self._write(f"{text}  batch {happened.batch_id + 1}", "")
+                self._state(text)
 
-    def _write(self, text: str, end: str) -> None:
+    def _line(self, text: str) -> None:
+        if self._in_notebook:
+            self._lines.append(text)
+            self._display("")
+        else:
+            self._write(f"{text}\n")
+
+    def _state(self, text: str) -> None:
+        known = self._batch <= self._batches
+        text += f"  batch {self._batch}" + (f" of {self._batches}" if known else "")
+        if self._in_notebook:
+            place = f' value="{self._batch}" max="{self._batches}"' if known else ""
+            self._display(f"<progress{place}></progress> {html.escape(text)}")
+        elif self.file.isatty():
+            bar = "#" * (20 * self._batch // self._batches) if known else ""
+            self._write(f"[{bar:<20}] {text}" if known else text)
+
+    def _write(self, text: str) -> None:
         begin = "\r\x1b[K" if self.file.isatty() else ""
-        self.file.write(begin + text + end)
+        self.file.write(begin + text)
         self.file.flush()
+
+    def _display(self, state: str) -> None:
+        """Shows the lines so far and the state below them, in place of those before."""
+        cell: Any = importlib.import_module("IPython.display")
+        lines = html.escape("\n".join(self._lines))
+        shown = cell.HTML(f"<pre>{lines}</pre>{state}")
+        if self._cell is None:
+            self._cell = cell.display(shown, display_id=True)
+        else:
+            self._cell.update(shown)

@@ -2,13 +2,15 @@
 
 import csv
 import io
+import struct
+import time
 
 import numpy as np
 import pytest
 
 import tenon
 from models import classifier, labels, pixels
-from tenon import callbacks
+from tenon import _event_file, callbacks
 
 ARRAYS = {"pixel": pixels, "label": labels}
 
@@ -75,13 +77,137 @@ def test_a_log_is_a_table(model, parameters, tmp_path):
     assert all(0 < float(row["cost"]) < 2 and 0 < float(row["accuracy"]) <= 1 for row in rows)
 
 
-def test_progress_is_written(model, parameters):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+def test_progress_is_written(model, parameters):
     for file, in_terminal in ((io.StringIO(), False), (Terminal(), True)):
         train(model, parameters, callbacks.Progress(file), 2, test=ARRAYS)
         text = file.getvalue()
         assert ("batch 1" in text) == in_terminal and ("\r" in text) == in_terminal
         assert "pass 2  cost " in text and "test pass 1" in text and text.endswith("\n")
+
+
+def test_progress_has_a_bar_once_the_minibatches_are_known(model, parameters):
+    file = Terminal()
+    train(model, parameters, callbacks.Progress(file), 2, batch_size=100)
+    states = [text.removeprefix("\x1b[K") for text in file.getvalue().split("\r")[1:] if "batch" in text]
+    assert states[0].startswith("pass 1  cost ") and states[0].endswith("  batch 1")
+    assert states[-1].startswith("[" + "#" * 5) and " pass 2  cost " in states[-1] and " of 4" in states[-1]
+
+
+def test_progress_in_a_notebook(model, parameters, cell, capsys):
+    handler = callbacks.Progress()
+    train(model, parameters, handler, 2, test=ARRAYS, batch_size=100)
+    texts = [each["data"]["text/html"] for each in cell]
+    assert "<progress></progress> pass 1  cost " in texts[0]
+    assert any('<progress value="1" max="4"></progress> pass 2  cost ' in text for text in texts)
+    lines = texts[-1].removeprefix("<pre>").removesuffix("</pre>").split("\n")
+    assert [line.split("  cost")[0] for line in lines] == ["pass 1", "test pass 1", "pass 2", "test pass 2"]
+    assert [each["transient"] for each in cell] == [cell[0]["transient"]] * len(cell)  # one place of the cell
+    assert capsys.readouterr() == ("", "")
+    before = len(cell)
+    train(model, parameters, handler, 1)  # a new training begins anew, in another place
+    assert cell[before]["transient"] != cell[0]["transient"] and "test" not in cell[-1]["data"]["text/html"]
+
+
+def crc32c(data):
+    """The definition: the remainder of the polynomial 0x1EDC6F41, least significant bits first."""
+    crc = 0xFFFFFFFF
+    for bit in (byte >> i & 1 for byte in data for i in range(8)):
+        crc = crc >> 1 ^ 0x82F63B78 * (crc & 1 ^ bit)
+    return crc ^ 0xFFFFFFFF
+
+
+def fields(message):
+    """The fields of a protobuf message: (number, value)."""
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value
+
+    at = 0
+    while at < len(message):
+        key = varint()
+        size = {0: None, 1: 8, 5: 4}.get(key & 7, 0)
+        if size is None:
+            yield key >> 3, varint()
+            continue
+        size = size or varint()
+        value, at = message[at : at + size], at + size
+        yield key >> 3, struct.unpack({1: "<d", 5: "<f"}[key & 7], value)[0] if key & 7 != 2 else value
+
+
+def read_events(folder):
+    """The events of the only file of a folder: {"version"}, then (wall time, step, {tag: number})."""
+    [path] = folder.iterdir()
+    data, events, at = path.read_bytes(), [], 0
+    while at < len(data):
+        length = struct.unpack_from("<Q", data, at)[0]
+        parts = [data[at : at + 8], data[at + 12 : at + 12 + length]]
+        for part, end in zip(parts, (at + 8, at + 12 + length)):
+            crc = crc32c(part)
+            assert struct.unpack_from("<I", data, end)[0] == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32
+        at += length + 16
+        event = dict(fields(parts[1]))
+        summary = [dict(fields(value)) for _, value in fields(event.get(5, b""))]
+        events.append(event[3] if 3 in event else (event[1], event[2], {each[1].decode(): each[2] for each in summary}))
+    return events
+
+
+def test_the_checksum_is_crc32c():
+    assert crc32c(b"123456789") == 0xE3069283  # the check value of the catalogue of CRCs
+    rotated = (0xE3069283 >> 15 | 0xE3069283 << 17) % 2**32
+    assert _event_file.masked_crc(b"123456789") == (rotated + 0xA282EAD8) % 2**32
+
+
+def test_tensorboard_files_have_all_measurements(model, parameters, tmp_path):
+    seen = {"train": [], "test": []}
+
+    def note(event):
+        values = {"cost": event.cost, **event.metrics}
+        if isinstance(event, (tenon.event.EndPass, tenon.event.Test)):
+            seen["test" if isinstance(event, tenon.event.Test) else "train"].append((event.pass_id + 1, values))
+        elif isinstance(event, tenon.event.EndIteration) and event.batch_id % 2 == 1:
+            values = {f"minibatch/{name}": value for name, value in values.items()}
+            seen["train"].append((event.pass_id * 4 + event.batch_id + 1,
+                                  {**values, "minibatch/learning_rate": event.scheduled_rate}))  # fmt: skip
+
+    before = time.time()
+    handlers = [note, callbacks.TensorBoard(tmp_path / "runs", every_batches=2)]
+    train(model, parameters, handlers, 100, test=ARRAYS, batch_size=100)
+    for kind, expected in seen.items():
+        version, *events = read_events(tmp_path / "runs" / kind)
+        assert version == b"brain.Event:2" and len(events) == len(expected) >= 100
+        for (wall, step, values), (wanted, numbers) in zip(events, expected):
+            assert before <= wall <= time.time() and step == wanted
+            assert values == {name: np.float32(number) for name, number in numbers.items()}
+    train(model, parameters, callbacks.TensorBoard(tmp_path / "passes"), 1)
+    assert [list(each[2]) for each in read_events(tmp_path / "passes/train")[1:]] == [["cost", "accuracy"]]
+    with pytest.raises(tenon.error.InvalidError, match="every_batches is -1"):
+        callbacks.TensorBoard(tmp_path, every_batches=-1)
+
+
+def test_a_second_training_writes_files_of_its_own(model, parameters, tmp_path):
+    handler = callbacks.TensorBoard(tmp_path, every_batches=1)
+    for _ in range(2):
+        train(model, parameters, handler, 1)
+    assert len(list((tmp_path / "train").iterdir())) == 2
+
+
+def test_tensorboard_reads_the_files(model, parameters, tmp_path):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    costs = []
+    note = lambda event: costs.append(event.cost) if isinstance(event, tenon.event.EndPass) else None  # noqa: E731
+    train(model, parameters, [note, callbacks.TensorBoard(tmp_path)], 3)
+    found = accumulator.EventAccumulator(str(tmp_path / "train"))
+    found.Reload()
+    assert sorted(found.Tags()["scalars"]) == ["accuracy", "cost"]
+    read = found.Scalars("cost")
+    assert [each.step for each in read] == [1, 2, 3] and [each.value for each in read] == [np.float32(c) for c in costs]
