@@ -30,7 +30,7 @@ from tenon.trainer import infer, test, train
 __all__ = [
     "Error", "Host", "Layer", "ParameterSet", "Ragged", "Reader", "Sparse", "batch", "check_gradient", "data_type",
     "dist_train", "draw", "error", "event", "formula", "host", "infer", "layer", "learned", "load", "network",
-    "parameters", "reader", "summary", "test", "train", "trainer", "updater", "use",
+    "parameters", "plan", "reader", "summary", "test", "train", "trainer", "updater", "use",
 ]  # fmt: skip
 
 # Parts that not every program needs are imported when they are named.
@@ -43,6 +43,7 @@ _LATE_FUNCTIONS = {  # by module
     "formula": "_formula",
     "learned": "_formula",
     "network": "_network",
+    "plan": "inspect",
     "summary": "inspect",
 }
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from tenon._gradient_check import check_gradient
     from tenon import callbacks as callbacks, inspect as inspect
     from tenon._network import dist_train, network
-    from tenon.inspect import draw, summary
+    from tenon.inspect import draw, plan, summary
 else:
 
     def __getattr__(name: str) -> Any:

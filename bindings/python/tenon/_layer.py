@@ -273,6 +273,22 @@ def walk(outputs: Iterable[Layer]) -> list[Layer]:
     return order
 
 
+def in_order(outputs: Iterable[Layer]) -> list[Layer]:
+    """Returns the layers that made outputs depend on, inputs first, each once."""
+    order: dict[str, Layer] = {}
+    stack = [(each._made(), False) for each in reversed(list(outputs))]
+    while stack:
+        core, ready = stack.pop()
+        name, count = core.info()[0], core.info()[4]
+        if ready:
+            order.setdefault(name, Layer._wrap(core))
+        elif name not in order:
+            inputs = [core.input(number) for number in range(count)]
+            stack.append((core, True))
+            stack.extend((each, False) for each in reversed(inputs) if each is not None)
+    return list(order.values())
+
+
 def make(outputs: Sequence[Layer], types: Mapping[str, DataType] | None = None) -> list[Any]:
     """Makes all layers that the outputs depend on. types: of data layers without one. Returns the handles."""
     order = walk(outputs)

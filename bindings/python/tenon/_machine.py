@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenon._arrays import from_core
 from tenon._layer import Layer
+
+if TYPE_CHECKING:
+    from tenon.inspect import Plan
 
 
 class Machine:
@@ -52,7 +54,8 @@ class Machine:
         metrics: dict[str, float] = self.core.metrics()
         return metrics
 
-    def plan(self) -> dict[str, Any]:
-        """Returns the calls of kernels that the machine makes, with layers and bytes."""
-        plan: dict[str, Any] = json.loads(self.core.plan())
-        return plan
+    def plan(self) -> Plan:
+        """Returns the calls of kernels that the machine makes, and its memory, as tenon.plan does."""
+        from tenon.inspect import Plan
+
+        return Plan.of(self.core.plan())

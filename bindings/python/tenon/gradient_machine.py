@@ -14,8 +14,8 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tenon import _arrays, _core, _model, error
 from tenon import _layer as layers
@@ -24,7 +24,16 @@ from tenon._machine import Machine
 from tenon.data_type import DataType, dtype_code, integer_value
 from tenon.parameters import ParameterSet
 
-__all__ = ["GradientMachine", "compose", "new"]
+__all__ = ["GradientMachine", "Step", "compose", "new"]
+
+
+class Step(NamedTuple):
+    """A layer that step_through computed. outputs: copies, arrays, Ragged or Sparse; one for most layers, none for
+    metrics. Of a data layer what it was fed."""
+
+    name: str
+    type: str
+    outputs: tuple[Any, ...]
 
 
 class _Part:
@@ -186,6 +195,44 @@ class GradientMachine(Machine):
         self._run(minibatch, needs_cost=True)
         self.backward()
 
+    def step_through(self, minibatch: Any = None) -> Iterator[Step]:
+        """Runs a forward of its own, layer by layer, and yields a Step for each layer, inputs first.
+
+        minibatch: as in forward; default that of the last forward. Where a layer fails, its error is raised after all
+        layers before it were yielded, and names it. The machine itself stays as it is; states that layers carry from
+        minibatch to minibatch begin at zero.
+        """
+        if minibatch is None:
+            if not self._fed[0]:
+                raise error.MisuseError("the machine has computed nothing yet: give a minibatch", "gradient_machine")
+            values = self._fed[0]
+        else:
+            values = _by_name(minibatch, self.types, self.label)
+        part = self._part(values)
+        feeds, samples = _arrays.feeds({name: values[name] for name in part.types}, part.types)
+        return self._steps(part, feeds, samples)
+
+    def _steps(self, part: _Part, feeds: list[tuple[str, Any]], samples: int) -> Iterator[Step]:
+        options = {**self._options, "keep_all": True, "max_samples": samples}
+        whole: Any = _Part(part.outputs, self.parameters, options).core(samples, False)
+        try:
+            whole.forward(feeds, False)
+        except Exception:
+            whole = None  # each layer alone, with what it depends on, up to the one that fails
+        for layer in layers.in_order(part.outputs):
+            core = whole
+            if core is None:
+                alone = _Part([layer], self.parameters, options)
+                core = alone.core(samples, False)
+                try:
+                    core.forward([each for each in feeds if each[0] in alone.types], False)
+                except Exception as failure:
+                    failure.add_note(f'in layer "{layer.name}" ({layer.type})')
+                    raise
+            count = 0 if layer.role == "metric" else layer._made().info()[5]
+            outputs = [_arrays.from_core(core.output(layer._made().output(number))) for number in range(count)]
+            yield Step(layer.name, layer.type, tuple(outputs))
+
     def data_gradient(self, name: str) -> Any:
         """Returns the gradient of a data layer by the last backward, of a machine made with data_gradients."""
         return _arrays.from_core(self.backward_core.data_gradient(name))
@@ -223,7 +270,19 @@ class GradientMachine(Machine):
             raise self._no_cost()
         types = self.types
         values = _by_name(minibatch, types, self.label)
-        part = self._plain if self._costly is None or self.label in types and self.label not in values else self._costly
+        part = self._part(values)
+        if needs_cost and not part.has_cost:
+            raise self._no_cost()
+        values = {name: values[name] for name in part.types}
+        feeds, samples = _arrays.feeds(values, part.types)
+        core = part.core(samples, self._has_gradients)
+        core.forward(feeds, False)
+        self._core, self._used, self._fed = core, part, (values, samples)
+
+    def _part(self, values: Mapping[str, Any]) -> _Part:
+        """Returns the machine that computes a minibatch, which must have values for its data layers."""
+        unlabelled = self.label in self.types and self.label not in values
+        part = self._plain if self._costly is None or unlabelled else self._costly
         for name in part.types:
             if name not in values:
                 given = list(values)
@@ -232,13 +291,7 @@ class GradientMachine(Machine):
                     "gradient_machine",
                     name,
                 )
-        if needs_cost and not part.has_cost:
-            raise self._no_cost()
-        values = {name: values[name] for name in part.types}
-        feeds, samples = _arrays.feeds(values, part.types)
-        core = part.core(samples, self._has_gradients)
-        core.forward(feeds, False)
-        self._core, self._used, self._fed = core, part, (values, samples)
+        return part
 
     def _no_cost(self) -> error.InvalidError:
         listed = ", ".join(f'"{each.name}" ({each.type})' for each in self.outputs)

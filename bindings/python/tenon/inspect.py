@@ -1,19 +1,44 @@
-"""Topologies as tables and graphs, for people. SPDX-License-Identifier: Apache-2.0"""
+"""Topologies and plans as tables and graphs, for people. SPDX-License-Identifier: Apache-2.0"""
 
 from __future__ import annotations
 
 import html
+import json
 import math
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from tenon import _core, _host
 from tenon import _layer as layers
 from tenon._layer import Layer, LayerLike
 
-__all__ = ["Summary", "draw", "summary"]
+__all__ = ["Drawing", "Plan", "Summary", "draw", "plan", "summary"]
+
+_PARTS = ["parameters", "state", "control", "feeds", "gradients", "arena", "workspace", "row_sparse", "machine",
+          "live_bound", "saved for backward"]  # fmt: skip
+_Cells = Sequence[Sequence[str]]  # lines of equal length, the head first
+
+
+def _text_table(cells: _Cells) -> str:
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    numbers = [all(not line[column] or line[column].isdigit() for line in cells[1:]) for column in range(len(widths))]
+    return "\n".join(
+        "  ".join(cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(line, widths, numbers)).rstrip()
+        for line in cells
+    )
+
+
+def _html_table(cells: _Cells) -> str:
+    head, *lines = cells
+
+    def row(tag: str, line: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in line) + "</tr>"
+
+    return f"<table>{row('th', head)}{''.join(row('td', line) for line in lines)}</table>"
 
 
 @dataclass(frozen=True)
@@ -60,43 +85,22 @@ class Summary:
         return [head, *lines]
 
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells]
-        return "\n".join([*lines, f"{len(self.rows)} layers, {self.values} values of parameters"])
+        return f"{_text_table(self._cells())}\n{len(self.rows)} layers, {self.values} values of parameters"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head, *lines = self._cells()
-
-        def row(tag: str, cells: list[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-        body = "".join(row("td", line) for line in lines)
-        return f"<table>{row('th', head)}{body}</table><p>{self.values} values of parameters</p>"
+        return f"{_html_table(self._cells())}<p>{self.values} values of parameters</p>"
 
 
 def _rows(outputs: Iterable[Layer]) -> list[Row]:
     """Returns the layers that the outputs depend on, inputs first, each once."""
-    order: dict[str, Row] = {}
-    stack = [(each._made(), False) for each in reversed(list(outputs))]
-    while stack:
-        core, ready = stack.pop()
-        name, type, role, _, count, _ = core.info()
-        if name in order:
-            continue
-        inputs = [core.input(number) for number in range(count)]
-        present = [each for each in inputs if each is not None]
-        if not ready:
-            stack.append((core, True))
-            stack.extend((each, False) for each in reversed(present))
-            continue
-        layer = Layer._wrap(core)
+    rows = []
+    for layer in layers.in_order(outputs):
         parameters = tuple((each["name"], each["shape"]) for each in layer.parameters if not each["buffer"])
-        shape = "" if role == "metric" else str(list(layer.shape)).replace("'", "")
-        order[name] = Row(name, type, tuple(each.info()[0] for each in present), shape, parameters)
-    return list(order.values())
+        shape = "" if layer.role == "metric" else str(list(layer.shape)).replace("'", "")
+        rows.append(Row(layer.name, layer.type, tuple(each.name for each in layer.inputs), shape, parameters))
+    return rows
 
 
 def summary(outputs: LayerLike | Iterable[LayerLike]) -> Summary:
@@ -104,7 +108,118 @@ def summary(outputs: LayerLike | Iterable[LayerLike]) -> Summary:
     return Summary(tuple(_rows(layers.as_layers(outputs))))
 
 
-def draw(outputs: LayerLike | Iterable[LayerLike], path: str | os.PathLike[str] | None = None) -> str:
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel, as docs/plan.md describes it.
+
+    phase: "forward" or "backward"; layers, types: those that the call serves; call: the primitive, or "native"; kernel:
+    of the device or a plugin; operations: instructions of a program; outputs: types and shapes; reads, writes, workspace:
+    bytes at the largest minibatch; traits: of the kernel.
+    """
+
+    phase: str
+    layers: tuple[str, ...]
+    types: tuple[str, ...]
+    call: str
+    kernel: str
+    operations: int
+    reads: int
+    writes: int
+    workspace: int
+    outputs: tuple[str, ...]
+    traits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The calls that a machine makes for a minibatch, in order, and its memory; printed as tables.
+
+    bytes: {part: bytes}, the parts of docs/plan.md; "machine" is what a machine allocates. saved: (layer, value, bytes) of
+    what forward calls keep for backward calls. max_samples: of the minibatch.
+    """
+
+    rows: tuple[Call, ...]
+    bytes: dict[str, int]
+    saved: tuple[tuple[str, str, int], ...]
+    device: str
+    compute: str
+    max_samples: int
+    training: bool
+
+    @classmethod
+    def of(cls, text: str) -> Plan:
+        """Returns the plan that the library writes as JSON."""
+        given = json.loads(text)
+        types = {each["name"]: each["type"] for each in given["layers"]}
+        rows = []
+        for call in given["calls"]:
+            served = tuple(types.get(name, "") for name in call["layers"])
+            rows.append(
+                Call(call["phase"], tuple(call["layers"]), served, call["call"], call["kernel"], call["operations"],
+                     call["reads"], call["writes"], call["workspace"], tuple(call["outputs"]), tuple(call["traits"]))
+            )  # fmt: skip
+        saved = tuple((each["layer"], each["value"], each["bytes"]) for each in given["saved"])
+        return cls(tuple(rows), given["bytes"], saved, given["device"], given["compute"], given["max_samples"],
+                   given["training"])  # fmt: skip
+
+    def _tables(self) -> list[_Cells]:
+        calls = [["phase", "layer", "type", "call", "kernel", "reads", "writes", "workspace", "outputs"]]
+        calls += [
+            [row.phase, " + ".join(row.layers) or "-", " + ".join(row.types) or "-", row.call, row.kernel,
+             str(row.reads), str(row.writes), str(row.workspace), ", ".join(row.outputs)]
+            for row in self.rows
+        ]  # fmt: skip
+        saved = sum(size for *_, size in self.saved)
+        memory = {**self.bytes, "saved for backward": saved} if self.training else self.bytes
+        parts = [[part, str(memory[part])] for part in sorted(memory, key=_PARTS.index)]
+        return [calls, [["memory", "bytes"], *parts]]
+
+    def _title(self) -> str:
+        phase = "training" if self.training else "inference"
+        return f"device {self.device}, compute {self.compute}, minibatches of at most {self.max_samples} samples, {phase}"
+
+    def __str__(self) -> str:
+        return "\n\n".join([self._title(), *map(_text_table, self._tables())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join([f"<p>{html.escape(self._title())}</p>", *map(_html_table, self._tables())])
+
+
+def plan(
+    outputs: LayerLike | Iterable[LayerLike],
+    samples: int = 128,
+    *,
+    training: bool = True,
+    updater: Any = None,
+    immutable_parameters: Iterable[str] = (),
+    device: str = "",
+) -> Plan:
+    """Returns the plan of a training with these outputs, as `tenon plan` prints it, without memory for its values.
+
+    samples: the most of a minibatch. training: False plans the computation of the outputs. updater: of a plugin, whose
+    state is then a part of `bytes`. The other arguments are those of tenon.train. MisuseError if a data layer has no type.
+    """
+    cores = [each._made() for each in layers.as_layers(outputs)]
+    host = _host.host().core
+    declared = host.declare(cores)
+    immutable = [immutable_parameters] if isinstance(immutable_parameters, str) else list(immutable_parameters)
+    machine = _core.machine(host, declared, cores, samples, training, device=device, immutable=immutable)
+    made = Plan.of(machine.plan())
+    if updater is not None:
+        made.bytes["state"] = json.loads(updater.core.describe(declared))["state_bytes"]
+    return made
+
+
+class Drawing(str):
+    """The graph of a topology: SVG or DOT text. A cell of a notebook that ends with it shows the SVG."""
+
+    def _repr_svg_(self) -> str | None:
+        return None if self.startswith("digraph") else str(self)
+
+
+def draw(outputs: LayerLike | Iterable[LayerLike], path: str | os.PathLike[str] | None = None) -> Drawing:
     """Returns the graph of a topology: SVG where Graphviz (the program dot) is installed, else its DOT text.
 
     path: a file for it. A path that ends with .dot gets DOT text in any case.
@@ -122,7 +237,7 @@ def draw(outputs: LayerLike | Iterable[LayerLike], path: str | os.PathLike[str] 
     if path is not None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-    return text
+    return Drawing(text)
 
 
 def _quoted(text: str) -> str:
