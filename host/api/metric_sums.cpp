@@ -55,6 +55,15 @@ tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sin
   });
 }
 
+tn_status tn_metrics_merge(tn_host* host, tn_metrics metrics, tn_metrics from, tn_error* error) {
+  return call_metrics(host, metrics, error, [&](Host& it, HeldMetrics& held) {
+    const std::shared_ptr<HeldMetrics> of = it.metric_sums.at(from);
+    if (of.get() == &held) fail(TN_INVALID, SubjectName{"from"}, "metrics cannot be merged with themselves");
+    const Use use(of->mark, "metrics");
+    held.sums.add(of->sums);
+  });
+}
+
 tn_status tn_metrics_flush(tn_host* host, tn_metrics metrics, tn_error* error) {
   return call_metrics(host, metrics, error, [](Host&, HeldMetrics& held) { held.sums.clear(); });
 }

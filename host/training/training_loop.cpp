@@ -34,6 +34,19 @@ void ResultSums::add(const Machine& machine) {
   samples_ += machine.samples();
 }
 
+void ResultSums::add(const ResultSums& other) {
+  const auto same = [](const Metric& a, const Metric& b) {
+    return a.layer->type == b.layer->type && a.layer->attributes == b.layer->attributes &&
+           a.state.size() == b.state.size();
+  };
+  if (!std::equal(metrics_.begin(), metrics_.end(), other.metrics_.begin(), other.metrics_.end(), same))
+    fail(TN_INVALID, "the metrics to merge have other types or attributes");
+  for (size_t i = 0; i < metrics_.size(); ++i)
+    for (size_t k = 0; k < metrics_[i].state.size(); ++k) metrics_[i].state[k] += other.metrics_[i].state[k];
+  cost_sum_ += other.cost_sum_;
+  samples_ += other.samples_;
+}
+
 double ResultSums::cost() const { return samples_ == 0 ? 0 : cost_sum_ / static_cast<double>(samples_); }
 
 PassSums ResultSums::sums() const {

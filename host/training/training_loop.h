@@ -71,6 +71,8 @@ class ResultSums {
   void clear();
   // Adds the machine's last minibatch.
   void add(const Machine& machine);
+  // Adds the minibatches of other sums. Throws TN_INVALID if these are of other metrics; changes nothing then.
+  void add(const ResultSums& other);
   [[nodiscard]] int64_t samples() const { return samples_; }
   [[nodiscard]] double cost() const;  // mean over samples; 0 without samples
   [[nodiscard]] PassSums sums() const;

@@ -96,6 +96,10 @@ TENON_API tn_status tn_metrics_append(tn_host* host, tn_metrics metrics, tn_mach
 /* Calls `sink` once with cost, samples and metrics over the minibatches so far. */
 TENON_API tn_status tn_metrics_read(tn_host* host, tn_metrics metrics, tn_metrics_sink sink, void* user,
                                     tn_error* error);
+/* Adds the minibatches of other metrics, of the same machine or another one, whose metrics have the same types and
+ * attributes in the same order: as if they had been appended here. TN_INVALID if they differ, or are these metrics
+ * themselves; then nothing has changed. `from` stays as it is. */
+TENON_API tn_status tn_metrics_merge(tn_host* host, tn_metrics metrics, tn_metrics from, tn_error* error);
 /* Forgets the minibatches so far. */
 TENON_API tn_status tn_metrics_flush(tn_host* host, tn_metrics metrics, tn_error* error);
 TENON_API tn_status tn_metrics_release(tn_host* host, tn_metrics metrics, tn_error* error);

@@ -143,6 +143,10 @@ class Metrics : public detail::Owned<tn_metrics, tn_metrics_release> {
     if (target.failure) std::rethrow_exception(target.failure);
     return std::move(target.values);
   }
+  // Adds the minibatches of other metrics with the same types and attributes.
+  void merge(const Metrics& from) const {
+    detail::checked([&](tn_error* error) { return tn_metrics_merge(host(), handle(), from.handle(), error); });
+  }
   // Forgets the minibatches so far.
   void flush() const {
     detail::checked([this](tn_error* error) { return tn_metrics_flush(host(), handle(), error); });

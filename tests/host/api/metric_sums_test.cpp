@@ -125,6 +125,37 @@ TEST_F(MetricSums, BeginAgainAfterAFlush) {
   EXPECT_EQ(values.metrics.at(0).value, machine_.metrics().at(0).value);
 }
 
+TEST_F(MetricSums, MergeAcrossMachines) {
+  const Machine second = machine();
+  const Metrics whole(machine_), first(machine_), other(second);
+  for (const size_t begin : {0, 4}) {
+    const size_t samples = begin == 0 ? 4 : 3;
+    forward(machine_, begin, samples);
+    whole.append(machine_);
+    if (begin == 0) first.append(machine_);
+  }
+  forward(second, 4, 3);
+  other.append(second);
+  first.merge(other);
+  const Metrics::Values merged = first.read(), expected = whole.read();
+  EXPECT_EQ(merged.samples, 7);
+  EXPECT_EQ(merged.cost, expected.cost);
+  for (size_t i = 0; i < expected.metrics.size(); ++i) EXPECT_EQ(merged.metrics[i].value, expected.metrics[i].value);
+  EXPECT_EQ(other.read().samples, 3) << "what is merged stays";
+}
+
+TEST_F(MetricSums, OfOtherMetricsAreNotMerged) {
+  MachineOptions options;
+  options.max_samples = kSamples;
+  const Machine few = host_.machine(parameters_, {outputs_[0], outputs_[1]}, options);
+  const Metrics metrics(machine_), fewer(few);
+  forward(machine_, 0, 4);
+  metrics.append(machine_);
+  EXPECT_EQ(tn_metrics_merge(metrics.host(), metrics.handle(), fewer.handle(), nullptr), TN_INVALID);
+  EXPECT_EQ(tn_metrics_merge(metrics.host(), metrics.handle(), metrics.handle(), nullptr), TN_INVALID);
+  EXPECT_EQ(metrics.read().samples, 4);
+}
+
 TEST_F(MetricSums, OfAnEmptyMinibatchStay) {
   const Metrics metrics(machine_);
   forward(machine_, 0, 2);

@@ -151,6 +151,7 @@ ORDERS = {
     "tn_predictor_refresh": [("parameters", "world.declared", "without values", "values")],
     "tn_predict": [("feeds_room[0].values.data", "nullptr", "null data", "word")],
     "tn_metrics_append": [("machine", "world.fresh", "another machine", "another machine", "TN_INVALID")],
+    "tn_metrics_merge": [("from", "metrics", "to themselves", "themselves", "TN_INVALID")],
     "tn_layer_input": [("number", "2", "beyond the last", "input 2", "TN_NOT_FOUND")],
     "tn_data_inspect": [("layer", "world.score", "no data layer", "score", "TN_INVALID")],
     "tn_parameters_copy": [("from", "world.declared", "without values", "values"),
