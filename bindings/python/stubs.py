@@ -1,7 +1,7 @@
 """Writes the type stubs of what exists at run time alone: stubs.py FOLDER, by an interpreter that imports tenon.
 
-_core.pyi has the module in C++, as nanobind's stubgen sees it; _layers.pyi, _updaters.pyi and _readers.pyi have the
-functions that tenon.layer, tenon.updater and tenon.reader make from the manifests of the plugins in the build.
+_core.pyi has the module in C++, as nanobind's stubgen sees it; _layers.pyi, _metrics.pyi, _updaters.pyi and _readers.pyi
+have the functions that tenon.layer, tenon.metric, tenon.updater and tenon.reader make from the manifests of the plugins in the build.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,6 +22,7 @@ _IMPORTS = {
     "layer": "from tenon._layer import Layer, LayerLike",
     "updater": "from tenon.updater import Updater",
     "reader": "from tenon.reader import Reader",
+    "metric": "from tenon._layer import LayerLike\nfrom tenon.metric import Metric",
 }
 
 
@@ -51,12 +52,12 @@ def _function(kind: str, name: str) -> str:
         words.append(f"{each.name}: {_type(each, kind)}{default}")
     lines = (inspect.getdoc(function) or "").replace("\\", "\\\\").replace('"""', "'''").splitlines()
     body = "\n".join(f"    {line}".rstrip() for line in lines).lstrip()
-    returned = {"layer": "Layer", "updater": "Updater", "reader": "Reader"}[kind]
+    returned = {"layer": "Layer", "updater": "Updater", "reader": "Reader", "metric": "Metric"}[kind]
     return f'def {function.__name__}({", ".join(words)}) -> {returned}:\n    """{body}\n    """\n'
 
 
 def functions(kind: str) -> str:
-    """Returns the stub of the functions of a kind: "layer", "updater" or "reader"."""
+    """Returns the stub of the functions of a kind: "layer", "updater", "reader" or "metric"."""
     module = getattr(tenon, kind)
     types = [name for name in dir(module) if name not in vars(module)]
     made = {name: getattr(module, name).__name__ for name in types}

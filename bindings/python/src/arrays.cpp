@@ -1,4 +1,6 @@
 // Arrays, attributes and descriptions between Python and the library. SPDX-License-Identifier: Apache-2.0
+#include <dlpack/dlpack.h>
+
 #include <cstring>
 
 #include "core.h"
@@ -178,6 +180,17 @@ nb::object python_array(const tenon::Array& array, const nb::object& owner) {
   const nb::object outer = offsets(array.offsets[0], array.samples);
   if (array.levels < 2) return nb::make_tuple(values, outer);
   return nb::make_tuple(values, outer, offsets(array.offsets[1], array.offsets[0][array.samples]));
+}
+
+nb::object python_capsule(DLManagedTensor* tensor) {
+  const nb::object capsule = nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* object) {
+    // A consumer renames the capsule and ends the tensor itself.
+    if (PyCapsule_IsValid(object, "dltensor") == 0) return;
+    auto* const kept = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object, "dltensor"));
+    without_lock([kept] { kept->deleter(kept); });
+  }));
+  if (!capsule.is_valid()) throw nb::python_error();
+  return capsule;
 }
 
 nb::list python_arrays(const std::vector<tenon::Array>& arrays) {

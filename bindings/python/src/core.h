@@ -40,6 +40,9 @@ struct Values {
 // that cannot be written; else as copies.
 [[nodiscard]] nb::object python_array(const tenon::Array& array, const nb::object& owner = nb::object());
 
+// Returns a capsule that owns a DLPack tensor, for what calls __dlpack__.
+[[nodiscard]] nb::object python_capsule(DLManagedTensor* tensor);
+
 [[nodiscard]] nb::list python_arrays(const std::vector<tenon::Array>& arrays);
 
 [[nodiscard]] std::vector<tenon::Feed> feeds_from(const std::vector<std::pair<std::string, Values*>>& feeds);

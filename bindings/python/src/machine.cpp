@@ -60,6 +60,16 @@ void bind_machines(nb::module_& module) {
              const nb::object lease = nb::cast(unlocked([&] { return tenon::Lease(machine, layer); }));
              return python_array(nb::cast<const tenon::Lease&>(lease).values(), lease);
            })
+      .def("dlpack",
+           [](const Machine& machine, const Layer& layer) {
+             DLManagedTensor* tensor = nullptr;
+             unlocked([&] {
+               tenon::detail::checked([&](tn_error* error) {
+                 return tn_machine_dlpack(machine.host(), machine.handle(), layer.handle(), &tensor, error);
+               });
+             });
+             return python_capsule(tensor);
+           })
       .def("gradient",
            [](const Machine& machine, const std::string& name) {
              return python_array(unlocked([&] { return machine.gradient(name); }));
@@ -117,6 +127,8 @@ void bind_metrics(nb::module_& module) {
              const tenon::Metrics::Values values = unlocked([&] { return metrics.read(); });
              return nb::make_tuple(values.cost, values.samples, dict_of(values.metrics));
            })
+      .def("merge",
+           [](const tenon::Metrics& metrics, const tenon::Metrics& from) { unlocked([&] { metrics.merge(from); }); })
       .def("flush", released(&tenon::Metrics::flush));
 }
 

@@ -158,6 +158,16 @@ void bind_parameters(nb::module_& module) {
   nb::class_<Parameters>(module, "Parameters")
       .def("entries", entries_of)
       .def("read", read_parameter)
+      .def("dlpack",
+           [](const Parameters& set, const std::string& name, int32_t mode) {
+             DLManagedTensor* tensor = nullptr;
+             unlocked([&] {
+               tenon::detail::checked([&](tn_error* error) {
+                 return tn_parameters_dlpack(set.host(), set.handle(), name.c_str(), mode, &tensor, error);
+               });
+             });
+             return python_capsule(tensor);
+           })
       .def("set", [](const Parameters& set, const std::string& name,
                      const Values& values) { unlocked([&] { set.set(name, values.array); }); })
       .def("names", [](const Parameters& set) { return python_names(unlocked([&] { return set.names(); })); })

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,24 @@ class Constant:
     def __init__(self, value: Any, samples: int | None = None) -> None:
         self.value = value
         self.samples = samples
+
+
+class Shared:
+    """What numpy.from_dlpack, torch.from_dlpack and others take: a view without a copy, of the CPU's memory. Each use of
+    it is a lease of its own, which ends with the tensor that the use returned."""
+
+    __slots__ = ("_capsule",)
+
+    def __init__(self, capsule: Callable[[], Any]) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        if copy:
+            raise BufferError("this memory is shared without a copy: copy the tensor")
+        return self._capsule()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU
 
 
 def from_core(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenon._arrays import from_core
+from tenon._arrays import Shared, from_core
 from tenon._layer import Layer
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ class Machine:
     def output(self, layer: Layer) -> Any:
         """Returns a copy of the output of a layer: an array, Ragged or Sparse."""
         return from_core(self.core.output(layer._made()))
+
+    def dlpack(self, layer: Layer) -> Shared:
+        """Returns the memory of a dense output of the last forward for from_dlpack of NumPy, PyTorch and others, without
+        a copy. While a tensor of theirs lives, the next forward is a MisuseError; it must not be written."""
+        return Shared(lambda: self.core.dlpack(layer._made()))
 
     def gradient(self, parameter: str) -> Any:
         """Returns a copy of the gradient of a parameter, dense."""

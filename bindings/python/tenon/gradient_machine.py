@@ -127,6 +127,9 @@ class GradientMachine(Machine):
         """Returns a copy of the output of a layer, default the first one of the machine: an array, Ragged or Sparse."""
         return super().output(self.layer(self.outputs[0] if layer is None else layer))
 
+    def dlpack(self, layer: Layer | None = None) -> _arrays.Shared:
+        return super().dlpack(self.layer(self.outputs[0] if layer is None else layer))
+
     @property
     def samples(self) -> int:
         """The samples of the last minibatch."""

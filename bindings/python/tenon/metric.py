@@ -16,8 +16,9 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -110,6 +111,21 @@ class Metric:
             self._machine.forward(feeds, False)
             self._total.append(self._machine)
 
+    def merge(self, other: Metric) -> None:
+        """Adds the minibatches of another metric of the same type and attributes, as if they had been appended here; the
+        other one stays as it is. InvalidError for another kind of metric."""
+        if other is self or self.type != other.type or self._attributes != other._attributes:
+            raise error.InvalidError(
+                f"the metric {self.type} {self._attributes} merges another one of its type and attributes, not "
+                f"{'itself' if other is self else f'{other.type} {other._attributes}'}",
+                "metric",
+            )
+        if other._total is None:
+            return
+        if self._total is None:
+            self._make(other._types, other._room)
+        self._total.merge(other._total)
+
     def read(self) -> Any:
         """Returns the value over the minibatches so far, a number; of metrics with several values a dict by name."""
         if self._total is None or self._total.read()[1] == 0:
@@ -177,6 +193,15 @@ class MachineMetrics:
             )
         self._total.append(machine.core)
 
+    def merge(self, other: MachineMetrics) -> None:
+        """Adds the minibatches of the metrics of another machine with equal metrics; those stay as they are."""
+        if other._total is None:
+            return
+        if self._total is None:
+            self._core = self._machine.core
+            self._total = _core.Metrics(self._core)
+        self._total.merge(other._total)
+
     def read(self) -> dict[str, float]:
         """Returns {"cost": the mean cost over samples, metric: value} over the minibatches so far."""
         if self._total is None:
@@ -233,16 +258,17 @@ def _cut(value: Any, begin: int, count: int) -> Any:
     return value[begin : begin + count]
 
 
-def _metrics() -> list[str]:
+def _types() -> list[str]:
     host = _host.host()
     return [name for name in host.names("layer") if host.describe("layer", name)["role"] == "metric"]
 
 
-def __getattr__(name: str) -> Callable[..., Metric]:
+def _function(name: str) -> Callable[..., Metric]:
+    """Returns the function of a metric of a plugin."""
     if name.startswith("__"):
         raise AttributeError(name)
-    if name not in _metrics():
-        raise AttributeError(f'no plugin offers a metric "{name}"{error.suggestion(name, _metrics())}', name=name)
+    if name not in _types():
+        raise AttributeError(f'no plugin offers a metric "{name}"{error.suggestion(name, _types())}', name=name)
     described = _host.host().describe("layer", name)
     ports = [port["name"] for port in described["inputs"] if not port["flags"] & _functions.OPTIONAL]
 
@@ -254,6 +280,11 @@ def __getattr__(name: str) -> Callable[..., Metric]:
 
     make.__name__ = make.__qualname__ = name
     make.__module__ = "tenon.metric"
+    own = {*ports, *(_functions.python_name(each["name"]) for each in described["attributes"])}
+    given = [each for each in _functions.signature("layer", described).parameters.values() if each.name in own]
+    for number, port in enumerate(ports):
+        given[number] = given[number].replace(annotation="LayerLike | None", default=port if number else None)
+    make.__signature__ = inspect.Signature(given, return_annotation="Metric")  # type: ignore[attr-defined]
     make.__doc__ = (
         getattr(_layer, name).__doc__
         + "\n\nAs a metric: each input is a layer that the machine has as an output, None for its first output, or the "
@@ -262,5 +293,14 @@ def __getattr__(name: str) -> Callable[..., Metric]:
     return make
 
 
+if TYPE_CHECKING:  # the functions of the plugins in the build, by stubs.py
+    from tenon import _metrics
+    from tenon._metrics import *
+
+    __all__ += _metrics.__all__
+else:
+    __getattr__ = _function
+
+
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_metrics()})
+    return sorted({*__all__, *_types()})

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tenon import _core, _host, error
 from tenon import _layer as layers
-from tenon._arrays import to_core
+from tenon._arrays import Shared, to_core
 from tenon._layer import Layer, LayerLike
 from tenon.data_type import DataType, numpy_dtype
 
@@ -55,7 +55,8 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
     def __setitem__(self, name: str, values: Any) -> None:
         entry = self._entry(name)
         dtype, shape = numpy_dtype(entry["dtype"]), tuple(entry["shape"])
-        given = np.asarray(values)
+        tensor = hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray)
+        given = np.from_dlpack(values) if tensor else np.asarray(values)
         if given.shape != shape:
             raise error.InvalidError(
                 f'parameter "{name}" has shape {list(shape)}; the given values have {list(given.shape)}', "", name
@@ -83,6 +84,15 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         self._entry(name)
         values: NDArray[Any] = self.core.read(name)
         return values
+
+    def dlpack(self, name: str, write: bool = False) -> Shared:
+        """Returns the memory of a parameter for from_dlpack of NumPy, PyTorch and others, without a copy.
+
+        write: their tensor may be written. While it lives, it must be the only view of the set, and trainings and calls
+        of other threads on the set are MisuseErrors. Otherwise it must not be written, which not all of them check.
+        """
+        self._entry(name)
+        return Shared(lambda: self.core.dlpack(name, int(write)))
 
     @contextmanager
     def edit(self, name: str) -> Iterator[NDArray[Any]]:

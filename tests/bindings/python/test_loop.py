@@ -274,6 +274,38 @@ def test_metrics_of_plugins_merge_minibatches():
     assert {"accuracy", "auc", "new_acc"} <= set(dir(tenon.metric))
 
 
+def test_metrics_of_several_machines_are_merged():
+    model = classifier()
+    parameters = tenon.parameters.create([model.cost, model.accuracy])
+    parts = []
+    for part in (slice(0, 100), slice(100, 400)):
+        machine = tenon.gradient_machine.new([model.score, model.cost, model.accuracy], parameters, training=False)
+        machine.forward({name: values[part] for name, values in ARRAYS.items()})
+        metrics = tenon.metric.new_acc(), tenon.metric.new(machine)
+        for metric in metrics:
+            metric.append(machine)
+        parts.append(metrics)
+    accuracy, both = parts[0]
+    accuracy.merge(parts[1][0])
+    both.merge(parts[1][1])
+    expected = tenon.test([model.cost, model.accuracy], parameters, ARRAYS)
+    assert accuracy.read() == pytest.approx(expected.metrics["accuracy"]) and accuracy.samples == 400
+    assert both.read() == pytest.approx({"cost": expected.cost, **expected.metrics}) and parts[1][1].samples == 300
+    empty = tenon.metric.new_acc()
+    empty.merge(tenon.metric.new_acc())
+    assert empty.samples == 0
+    empty.merge(accuracy)
+    assert empty.read() == accuracy.read()
+    top = tenon.metric.top_k_accuracy(k=2)
+    for other in (accuracy, tenon.metric.top_k_accuracy(k=1), top):
+        with pytest.raises(tenon.error.InvalidError, match="of its type and attributes"):
+            top.merge(other)
+    cost = tenon.metric.new(tenon.gradient_machine.new(model.cost, parameters))
+    cost._machine.forward(ARRAYS)
+    with pytest.raises(tenon.error.InvalidError, match="other types or attributes"):
+        cost.merge(both)
+
+
 def test_metrics_need_an_output_that_the_machine_keeps():
     model = classifier()
     machine = tenon.gradient_machine.new(model.cost)

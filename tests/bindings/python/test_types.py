@@ -133,6 +133,7 @@ WRONG = {
     'tenon.layer.fcc("x")': 'Module has no attribute "fcc"',
     "tenon.updater.Adam(learning_rat=0.1)": 'Unexpected keyword argument "learning_rat"',
     'tenon.reader.csv(header="yes", files=["a"])': 'Argument "header" to "csv" has incompatible type "str"',
+    'tenon.metric.auc(binz=3)': 'Unexpected keyword argument "binz" for "auc"',
     "tenon.trian()": 'Module has no attribute "trian"',
 }
 
@@ -153,6 +154,7 @@ def test_signatures_and_documentation():
     assert str(inspect.signature(tenon.layer.cross_entropy)).startswith(
         "(input: 'LayerLike', label: 'LayerLike', weight: 'LayerLike | None' = None, *, "
     )
+    assert str(inspect.signature(tenon.metric.top_k_accuracy)).startswith("(input: 'LayerLike | None' = None, label: ")
     text = pydoc.plain(pydoc.render_doc(tenon.layer.fc))
     for words in ("fc in module tenon.layer", "output = x weight + bias", "size (int, from 1, required): number"):
         assert words in text
