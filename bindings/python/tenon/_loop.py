@@ -6,8 +6,9 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from tenon._layer import Layer
 from tenon.gradient_machine import GradientMachine
 from tenon.parameters import ParameterSet
 
-_PASSES, _HANDLER = 1, 2  # the reasons of EndTraining
+_PASSES, _HANDLER, _EARLY = 1, 2, 4  # the reasons of EndTraining
 
 
 class Stream:
@@ -85,7 +86,41 @@ class _Live:
 
 
 class _Stopped(Exception):
-    """A handler called stop()."""
+    """A handler called stop(), or early stopping did."""
+
+    reason = _HANDLER
+
+
+class _Early:
+    """Early stopping, as tn_early_stop_options defines it."""
+
+    def __init__(self, metric: str, patience: int, min_delta: float, best_is_highest: bool) -> None:
+        if patience < 1 or not min_delta >= 0:
+            wrong, least = ("patience", 1) if patience < 1 else ("min_delta", 0)
+            raise error.InvalidError(f"early_stop: expected {wrong} of at least {least}", "train", wrong)
+        self._metric, self._patience, self._min_delta = metric, patience, min_delta
+        self._sign = 1 if best_is_highest else -1
+        self._best, self._misses = -math.inf, 0
+
+    def measure(self, state: _State) -> None:
+        """Takes a measurement; raises _Stopped after too many without an improvement."""
+        values = {"cost": state.cost, **state.metrics}
+        if self._metric not in values:
+            raise error.NotFoundError(
+                f'early_stop: the training has no metric "{self._metric}"; it has {", ".join(values)}'
+                f"{error.suggestion(self._metric, values)}",
+                "train",
+                self._metric,
+            )
+        value = self._sign * values[self._metric]
+        if math.isfinite(value) and value > self._best + (self._min_delta if math.isfinite(self._best) else 0):
+            self._best, self._misses = value, 0
+            return
+        self._misses += 1
+        if self._misses >= self._patience:
+            stopped = _Stopped()
+            stopped.reason = _EARLY
+            raise stopped
 
 
 def train(
@@ -99,6 +134,7 @@ def train(
     pass_batches: int,
     immutable: Sequence[str],
     test: Callable[[], Any] | None,
+    early_stop: Mapping[str, Any] | None,
     seed: int,
     device: str,
 ) -> None:
@@ -108,6 +144,7 @@ def train(
     """
     options = {"training": True, "max_samples": stream.samples, "seed": seed, "device": device,
                "immutable": list(immutable)}  # fmt: skip
+    early = None if early_stop is None else _Early(**early_stop)
     machine = GradientMachine(outputs, parameters, None, options)
     total = _core.Metrics(machine.prepare())  # cost and metrics of the pass
 
@@ -157,13 +194,17 @@ def train(
                                                  state.began))  # fmt: skip
             state = whole_pass(pass_id, state.batch_id, state.began)
             emit(_core.END_PASS, state)
+            measured = state
             if test is not None:
                 result = test()
-                emit(_core.TEST, _State(pass_id, state.batch_id, result.samples, result.cost, result.metrics,
-                                        seconds=result.seconds))  # fmt: skip
+                measured = _State(pass_id, state.batch_id, result.samples, result.cost, result.metrics,
+                                  seconds=result.seconds)  # fmt: skip
+                emit(_core.TEST, measured)
+            if early is not None:
+                early.measure(measured)
         state.reason = _PASSES
-    except _Stopped:
-        state.reason = _HANDLER
+    except _Stopped as stopped:
+        state.reason = stopped.reason
     ended = whole_pass(state.pass_id, state.batch_id, state.began)
     ended.reason = state.reason
     try:

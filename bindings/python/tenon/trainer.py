@@ -145,8 +145,11 @@ class SGD:
         self.updater = _updaters.as_updater(self.updater if updater is None else updater) if (
             self.updater is not None or updater is not None
         ) else _updaters.make("adam", {})
+        if early_stop is not None:
+            chosen_stop = {"metric": early_stop} if isinstance(early_stop, str) else early_stop
+            early_stop = {"metric": "cost", "patience": 1, "min_delta": 0.0, "best_is_highest": False, **chosen_stop}
         if not hasattr(self.updater, "core"):
-            refused = {"checkpoint": checkpoint, "early_stop": early_stop, "average": average, "groups": self.groups}
+            refused = {"checkpoint": checkpoint, "average": average, "groups": self.groups}
             for name, value in refused.items():
                 if value:
                     raise error.UnsupportedError(
@@ -168,6 +171,7 @@ class SGD:
                 pass_batches=pass_batches,
                 immutable=_names(immutable_parameters, parameters),
                 test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding),
+                early_stop=early_stop,
                 seed=seed,
                 device=device,
             )
@@ -186,8 +190,7 @@ class SGD:
         if checkpoint is not None:
             options["checkpoint"] = _checkpoint(checkpoint)
         if early_stop is not None:
-            given = {"metric": early_stop} if isinstance(early_stop, str) else early_stop
-            options["early_stop"] = {"metric": "cost", "patience": 1, "min_delta": 0.0, "best_is_highest": False, **given}
+            options["early_stop"] = early_stop
         if average is not None:
             given = dict(average)
             given["parameters"] = _set(given["parameters"])

@@ -319,7 +319,9 @@ def test_metrics_need_an_output_that_the_machine_keeps():
 @pytest.mark.parametrize(
     "options",
     [{"test": ARRAYS}, {"stop": "EndIteration"}, {"stop": "BeginPass"}, {"stop": "EndPass"}, {"pass_batches": 5},
-     {"passes": 0}, {"immutable_parameters": {"hidden"}}],
+     {"passes": 0}, {"early_stop": {"min_delta": 1e9, "patience": 2}, "passes": 5},
+     {"early_stop": {"metric": "accuracy", "best_is_highest": True, "min_delta": 0.05}, "passes": 9, "test": ARRAYS},
+     {"immutable_parameters": {"hidden"}}],
     ids=str,
 )  # fmt: skip
 def test_updaters_in_python_train_like_those_of_plugins(options):
@@ -363,9 +365,13 @@ def test_updaters_in_python_keep_state_and_refuse_what_they_cannot():
     assert updater.state(parameters)["score.bias"] == {"updates": 4} and updater.learning_rate == 0
     with pytest.raises(tenon.error.MisuseError, match="the event is over"):
         seen[0].stop()
-    for name, value in {"checkpoint": "folder", "early_stop": "cost", "average": {"decay": 0.9}}.items():
+    for name, value in {"checkpoint": "folder", "average": {"decay": 0.9}}.items():
         with pytest.raises(tenon.error.UnsupportedError, match=f"{name} is offered with updaters of plugins"):
             tenon.train(model.cost, parameters, ARRAYS, updater=updater, **{name: value})
+    with pytest.raises(tenon.error.NotFoundError, match='no metric "csot"; it has cost; did you mean "cost"'):
+        tenon.train(model.cost, parameters, ARRAYS, updater=updater, early_stop="csot")
+    with pytest.raises(tenon.error.InvalidError, match="patience of at least 1"):
+        tenon.train(model.cost, parameters, ARRAYS, updater=updater, early_stop={"patience": 0})
     with pytest.raises(tenon.error.InvalidError, match="have no cost"):
         tenon.train(tenon.layer.softmax(model.score), parameters, {"pixel": pixels}, updater=updater)
 
