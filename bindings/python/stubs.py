@@ -1,7 +1,8 @@
 """Writes the type stubs of what exists at run time alone: stubs.py FOLDER, by an interpreter that imports tenon.
 
-_core.pyi has the module in C++, as nanobind's stubgen sees it; _layers.pyi, _metrics.pyi, _updaters.pyi and _readers.pyi
-have the functions that tenon.layer, tenon.metric, tenon.updater and tenon.reader make from the manifests of the plugins in the build.
+_core.pyi has the module in C++, as nanobind's stubgen sees it; _layers.pyi, _metrics.pyi, _updaters.pyi and
+_readers.pyi have the functions that tenon.layer, tenon.metric, tenon.updater and tenon.reader make from the manifests
+of the plugins in the build.
 
 SPDX-License-Identifier: Apache-2.0
 """
