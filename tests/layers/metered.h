@@ -21,14 +21,17 @@ struct Batch {
   std::vector<int64_t> labels;
 };
 
-// A metric over scores of `columns` numbers for each sample (0: shape [samples]) and labels, if it takes them.
+// A metric over scores of `columns` numbers for each sample (0: shape [samples]) and labels, if it takes them. With
+// `positions` each sample has so many rows of scores, and labels.
 class Metered {
  public:
-  Metered(const std::string& type, const Attributes& attributes, int64_t columns, bool labelled = true, int threads = 2)
-      : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}), columns_(columns), labelled_(labelled) {
+  Metered(const std::string& type, const Attributes& attributes, int64_t columns, bool labelled = true, int threads = 2,
+          int64_t positions = 0)
+      : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}), columns_(columns), labelled_(labelled), positions_(positions) {
     DataOptions score, label;
     score.name = "score", score.dtype = TN_F32;
     if (columns > 0) score.shape = {columns};
+    if (positions > 0) score.shape = {positions, columns}, label.shape = {positions};
     label.name = "label", label.dtype = TN_I64;
     Layers inputs{host_.data(score)};
     if (labelled) inputs.push_back(host_.data(label));
@@ -41,11 +44,13 @@ class Metered {
 
   Values operator()(const Batch& batch) const {
     const int64_t width = std::max<int64_t>(columns_, 1);
-    const int64_t samples = static_cast<int64_t>(batch.scores.size()) / width;
-    std::vector<int64_t> shape{samples};
+    const int64_t samples = static_cast<int64_t>(batch.scores.size()) / width / std::max<int64_t>(positions_, 1);
+    std::vector<int64_t> rows{samples};
+    if (positions_ > 0) rows.push_back(positions_);
+    std::vector<int64_t> shape = rows;
     if (columns_ > 0) shape.push_back(columns_);
     std::vector<Feed> feeds{{"score", {TN_F32, shape, batch.scores.data()}}};
-    if (labelled_) feeds.push_back({"label", {TN_I64, {samples}, batch.labels.data()}});
+    if (labelled_) feeds.push_back({"label", {TN_I64, rows, batch.labels.data()}});
     machine_.forward(feeds);
     Values values;
     for (const Metric& metric : machine_.metrics()) values[metric.name] = metric.value;
@@ -58,6 +63,7 @@ class Metered {
   Machine machine_;
   int64_t columns_;
   bool labelled_;
+  int64_t positions_;
 };
 
 inline Batch draw(uint64_t seed, size_t samples, size_t columns, int64_t labels) {

@@ -35,6 +35,8 @@ TEST(RegressionMetrics, AreMeansOfErrors) {
   EXPECT_NEAR(absolute(few).at("mean_absolute_error"), 5.0 / 3, 1e-6);
   EXPECT_EQ(squared({}).at("mean_squared_error"), 0);
   EXPECT_EQ(absolute({}).at("mean_absolute_error"), 0);
+  for (const char* type : {"mean_squared_error", "mean_absolute_error", "r2", "correlation"})  // [samples, 1], [samples]
+    EXPECT_EQ(Metered(type, {}, 1)(few), Metered(type, {}, 0)(few)) << type;
   const Batch many = draw(5, 999, 1, 3);
   double squares = 0, sizes = 0;
   for (size_t i = 0; i < 999; ++i) {
@@ -106,6 +108,42 @@ TEST(TopKAccuracyMetric, IsTheOtherShare) {
                 1 - Metered("classification_error", {{"top", top}}, 7)(batch).at("classification_error"), 1e-12);
   EXPECT_EQ(Metered("top_k_accuracy", {{"k", 1}}, 4)({{NAN, 1, 0, 0}, {1}}).at("top_k_accuracy"), 0);
   EXPECT_EQ(Metered("top_k_accuracy", {}, 7)({}).at("top_k_accuracy"), 0);
+}
+
+// The classes that metrics count, with what each needs.
+const std::vector<std::pair<std::string, Attributes>> kOfClasses = {
+    {"accuracy", {}},
+    {"classification_error", {{"top", 2}}},
+    {"top_k_accuracy", {{"k", 3}}},
+    {"macro_precision_recall", {}},
+    {"mean_iou", {}},
+    {"confusion_matrix", {{"classes", 5}}},
+};
+
+TEST(MetricsOfClasses, LabelsThatAreIgnoredDoNotCount) {
+  for (const int64_t ignored : {-100, 2})
+    for (auto [type, attributes] : kOfClasses) {
+      const Batch all = draw(9, 300, 5, 5);
+      Batch marked = all, kept;
+      for (size_t i = 0; i < 300; ++i) {
+        if (ignored < 0 && i % 3 == 0) marked.labels[i] = ignored;
+        if (marked.labels[i] == ignored) continue;
+        kept.scores.insert(kept.scores.end(), all.scores.begin() + 5 * i, all.scores.begin() + 5 * i + 5);
+        kept.labels.push_back(all.labels[i]);
+      }
+      const Values expected = Metered(type, attributes, 5)(kept);
+      EXPECT_NE(Metered(type, attributes, 5)(all), expected) << type;
+      attributes.push_back({"ignore_index", ignored});
+      EXPECT_EQ(Metered(type, attributes, 5)(marked), expected) << type;
+      const Values none = Metered(type, attributes, 5)({{1, 2, 3, 4, 5}, {ignored}});
+      for (const auto& [name, value] : none) EXPECT_EQ(value, 0) << type << " " << name;
+    }
+}
+
+TEST(MetricsOfClasses, EachPositionCounts) {
+  const Batch batch = draw(10, 300, 5, 5);
+  for (const auto& [type, attributes] : kOfClasses)
+    EXPECT_EQ(Metered(type, attributes, 5, true, 2, 3)(batch), Metered(type, attributes, 5)(batch)) << type;
 }
 
 TEST(ConfusionMatrixMetric, CountsEachPair) {
@@ -277,6 +315,8 @@ TEST(Metrics, MistakesAreNamed) {
             std::string::npos);
   EXPECT_NE(message("mean_average_precision", {x, x}, {{"low", 1.0}}, TN_INVALID).find("high"), std::string::npos);
   EXPECT_NE(message("r2", {x, score}, {}, TN_INVALID).find("[samples, 3]"), std::string::npos);
+  EXPECT_NE(message("mean_iou", {score, label}, {}, TN_INVALID).find("[samples, ..., classes]"), std::string::npos);
+  EXPECT_NE(message("mean_iou", {x, x}, {}, TN_INVALID).find("label"), std::string::npos);
   EXPECT_NE(message("precision_recall", {x, label}, {}, TN_INVALID).find("[samples, 3]"), std::string::npos);
   EXPECT_NE(message("auc", {x, label}, {}, TN_INVALID).find("one score for each sample"), std::string::npos);
   EXPECT_NE(message("auc", {score, label}, {{"low", 1.0}}, TN_INVALID).find("high"), std::string::npos);

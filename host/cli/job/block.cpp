@@ -123,9 +123,9 @@ class Definition {
 
   void check_layer(const Node& layer) {
     Section section(layer, "block \"" + result_.name + "\": layer \"" + *layer.text("name") + "\"");
-    const std::vector<std::string> inputs = section.strings("inputs").value_or(std::vector<std::string>());
+    const std::vector<std::string> inputs = section.strings("inputs", true).value_or(std::vector<std::string>());
     for (const std::string& input : inputs) {
-      if (inputs_.count(input) > 0 || !layer_named(result_, input).empty()) continue;
+      if (input.empty() || inputs_.count(input) > 0 || !layer_named(result_, input).empty()) continue;
       std::vector<std::string> known = keys_of(result_.names);
       known.insert(known.end(), result_.inputs.begin(), result_.inputs.end());
       section.fail(section.find("inputs")->place,
@@ -255,7 +255,7 @@ Use use_of(const Node& layer, const Blocks& blocks) {
   const std::string whose = " of block \"" + *block + "\" at " + result.block->place;
   result.parameter_name = section.string("parameter_name");
   result.repeat = section.integer("repeat", 1, kMostLayers);
-  result.inputs = section.strings("inputs").value_or(std::vector<std::string>());
+  result.inputs = section.strings("inputs", true).value_or(std::vector<std::string>());
   const std::vector<std::string>& inputs = result.block->inputs;
   if (result.inputs.size() != inputs.size())
     section.fail(section.find("inputs") == nullptr ? section.place() : section.find("inputs")->place,

@@ -51,6 +51,7 @@ struct Instance {
   std::map<std::string, std::string> inputs;  // the names outside of the block for those inside
 
   [[nodiscard]] std::string outside(const std::string& inside) const {
+    if (inside.empty()) return inside;  // an optional input that is left out
     const auto input = inputs.find(inside);
     return input == inputs.end() ? name + "." + inside : input->second;
   }

@@ -37,7 +37,7 @@ JobLayer layer_of(const Node& table) {
   const auto name = section.string("name");
   if (!name) section.missing("name");
   result.name = *name;
-  const auto inputs = section.strings("inputs");
+  const auto inputs = section.strings("inputs", true);
   if (inputs) {
     result.inputs = *inputs;
     result.inputs_place = section.find("inputs")->place;

@@ -26,7 +26,7 @@ constexpr int64_t kPrefetch = 2;
 
 struct JobLayer : JobType {
   std::string name;
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs;  // "": an optional input is left out
   Place inputs_place;
 };
 

@@ -23,8 +23,10 @@ uint64_t count_of(const json& parameter) {
 
 std::string joined(const json& list, const char* key) {
   std::string result;
-  for (const json& each : list)
-    result += (result.empty() ? "" : ", ") + (key == nullptr ? each : each.at(key)).get<std::string>();
+  for (const json& each : list) {
+    const auto text = (key == nullptr ? each : each.at(key)).get<std::string>();
+    result += (result.empty() ? "" : ", ") + (text.empty() ? "-" : text);  // an input that is left out
+  }
   return result;
 }
 

@@ -244,7 +244,7 @@ std::optional<bool> Section::boolean(const std::string& key) {
   return *value;
 }
 
-std::optional<std::vector<std::string>> Section::strings(const std::string& key) {
+std::optional<std::vector<std::string>> Section::strings(const std::string& key, bool gaps) {
   const Node* node = find(key);
   if (node == nullptr) return std::nullopt;
   std::optional<std::vector<std::string>> result;
@@ -253,7 +253,7 @@ std::optional<std::vector<std::string>> Section::strings(const std::string& key)
   if (!result) wrong(key, *node, "a list of names");
   for (const std::string& name : *result) {
     check_text(key, *node, name);
-    if (name.empty()) wrong(key, *node, "a list of names that are not empty");
+    if (name.empty() && !gaps) wrong(key, *node, "a list of names that are not empty");
   }
   return result;
 }

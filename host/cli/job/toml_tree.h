@@ -35,8 +35,8 @@ class Section {
   [[nodiscard]] std::optional<int64_t> integer(const std::string& key, int64_t minimum, int64_t maximum);
   [[nodiscard]] std::optional<double> number(const std::string& key);
   [[nodiscard]] std::optional<bool> boolean(const std::string& key);
-  // A list of texts, or one text. None may be empty.
-  [[nodiscard]] std::optional<std::vector<std::string>> strings(const std::string& key);
+  // A list of texts, or one text. gaps: texts may be empty.
+  [[nodiscard]] std::optional<std::vector<std::string>> strings(const std::string& key, bool gaps = false);
   [[nodiscard]] const Node* table(const std::string& key);
 
   [[noreturn]] void missing(const std::string& key) const;

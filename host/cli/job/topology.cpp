@@ -168,6 +168,7 @@ Topology::Output Topology::source_of(const std::string& input) const {
 }
 
 Layer Topology::input(const JobLayer& layer, const std::string& name) {
+  if (name.empty()) return {};  // an optional input that is left out
   const Output source = source_of(name);
   return source.layer != nullptr ? this->layer(source, layer.inputs_place) : data(layer, name);
 }
@@ -245,7 +246,7 @@ std::set<std::string> Topology::inputs_of(std::vector<std::string> left) const {
     left.pop_back();
     if (layer == nullptr) continue;  // a slot
     for (const std::string& input : layer->inputs)
-      if (inputs.insert(input).second) left.push_back(input);
+      if (!input.empty() && inputs.insert(input).second) left.push_back(input);
   }
   return inputs;
 }

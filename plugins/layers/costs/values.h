@@ -14,21 +14,13 @@ using tn::GradientProgram;
 // The smallest probability whose logarithm is taken, as in cross_entropy.
 inline constexpr double kLeastProbability = 1e-30;
 
-// The shape without trailing ones, so that [samples] and [samples, 1] are equal.
-inline tn::Spec without_ones(const tn::Spec& spec) {
-  int32_t rank = spec.rank();
-  while (rank > 1 && spec[rank - 1].same(1)) --rank;
-  return spec.leading(rank);
-}
-
 // Throws unless the first `count` inputs have the shape of the first, except for trailing ones.
 inline void plan_values(tn::Planner& planner, uint32_t count) {
   const tn::Spec input = planner.input(0);
   if (input.rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
   planner.elements(0, 1);
   for (uint32_t i = 1; i < count; ++i)
-    if (planner.has_input(i) && !without_ones(planner.input(i)).same_shape(without_ones(input)))
-      throw planner.bad_input(i, "must have the shape of the first input").expected(input.as(planner.input(i).dtype()));
+    if (planner.has_input(i)) planner.require_values(i);
 }
 
 // The first `count` inputs, all in the shape of the first one.
@@ -51,13 +43,13 @@ inline constexpr const char* kWeightDoc =
 inline constexpr const char* kRowWeightDoc =
     "[samples]: the weight of each; a sample of weight 0 does not count, whatever it is";
 
-inline bool is_per_sample(const tn::Spec& spec) { return without_ones(spec).rank() == 1; }
+inline bool is_per_sample(const tn::Spec& spec) { return spec.without_trailing_ones().rank() == 1; }
 
 // Throws unless input i, if connected, has the shape of the first input or one number for each sample.
 inline void plan_weight(const tn::Planner& planner, uint32_t i) {
   const tn::Spec input = planner.input(0);
   if (planner.has_input(i) && !(is_per_sample(planner.input(i)) && planner.input(i)[0].same(input[0])) &&
-      !without_ones(planner.input(i)).same_shape(without_ones(input)))
+      !planner.input(i).without_trailing_ones().same_shape(input.without_trailing_ones()))
     throw planner.bad_input(i, "must have the shape of the first input, or be [samples]").expected(input);
 }
 
@@ -68,7 +60,7 @@ class Weights {
   Weights(const tn::Tensor& weight, const tn::Spec& shape, int32_t leading)
       : rank_(shape.rank()),
         leading_(leading),
-        per_row_(without_ones(weight.spec()).rank() <= leading),
+        per_row_(weight.spec().without_trailing_ones().rank() <= leading),
         weight_(weight.view(per_row_ ? shape.leading(leading) : shape)) {}
 
   // The values with 0 where the weight is 0, so that neither what is there nor its derivative counts, not even if it is

@@ -62,14 +62,7 @@ Moments moments_of(const double* state) {
 void describe_pair(tn::LayerDescription& d) {
   d.role(TN_ROLE_METRIC);
   d.input("input", "[samples, ...]: the prediction");
-  d.input("label", "the shape of the input: what is right");
-}
-
-void plan_pair(tn::Planner& planner) {
-  if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-  planner.elements(0, 1);
-  planner.require_shape(1, planner.input(0));
-  planner.state(kStates);
+  d.input("label", "the shape of the input, except for trailing ones: what is right");
 }
 
 void lower_pair(tn::Builder& body) {
@@ -92,7 +85,7 @@ void lower_pair(tn::Builder& body) {
   give(product(count, b, b), 2.0 * b * sy + sum_all(dy * dy));
   give(product(count, a, b), a * sy + b * sx + sum_all(dx * dy));
   give({sum_all(difference * difference), count * 0.0}, count * 0.0);
-  const std::vector<tn::Tensor> outputs = body.pointwise(program, {body.input(0), body.input(1)});
+  const std::vector<tn::Tensor> outputs = body.pointwise(program, pair_of(body));
   for (uint32_t i = 0; i < kStates; ++i) body.state(i, outputs[i]);
 }
 
@@ -104,7 +97,7 @@ struct R2 {
            "prediction. If the labels are all equal it is 1 for predictions without error, else 0; without samples 0.");
     describe_pair(d);
   }
-  static void plan(tn::Planner& planner) { plan_pair(planner); }
+  static void plan(tn::Planner& planner) { plan_values(planner, true, kStates); }
   static void lower(const tn::Attributes&, tn::Builder& body) { lower_pair(body); }
   static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
     const Moments m = moments_of(state);
@@ -121,7 +114,7 @@ struct Correlation {
            "from -1 to 1. If one of them is constant, and without samples, it is 0.");
     describe_pair(d);
   }
-  static void plan(tn::Planner& planner) { plan_pair(planner); }
+  static void plan(tn::Planner& planner) { plan_values(planner, true, kStates); }
   static void lower(const tn::Attributes&, tn::Builder& body) { lower_pair(body); }
   static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
     const Moments m = moments_of(state);

@@ -17,16 +17,32 @@ using tn::Logical;
 
 void describe_classes(tn::LayerDescription& d) {
   d.role(TN_ROLE_METRIC);
-  d.input("input", "[samples, classes]: scores; probabilities or not");
-  d.input("label", "[samples]: the number of the right class, from 0", TN_PORT_INTEGER);
+  d.input("input", "[samples, ..., classes]: scores; probabilities or not");
+  d.input("label", "[samples, ...]: the number of the right class, from 0; with several positions in a sample each counts",
+          TN_PORT_INTEGER);
+  d.attribute(tn::int_attribute("ignore_index").doc("a label that does not count, such as -100"));
 }
 
 int64_t plan_classes(tn::Planner& planner) {
-  const tn::Spec input = planner.input_of_rank(0, 2, "[samples, classes]");
-  const int64_t classes = planner.elements(0, 1);
-  planner.require_per_row(1, input.leading(1));
+  const tn::Spec input = planner.input(0);
+  const int32_t positions = input.rank() - 1;
+  if (positions < 1) throw planner.bad_input(0, "must be [samples, ..., classes]");
+  planner.elements(0, 1);
+  const int64_t classes = planner.elements(0, positions);
+  planner.require_per_row(1, input.leading(positions));
   planner.index_limit(1, classes);
+  if (planner.attributes().has("ignore_index")) planner.index_exempt(1, planner.attributes().integer("ignore_index"));
   return classes;
+}
+
+// Whether the label of a row counts.
+Logical counts_of(const Attributes& attributes, const Int& label) {
+  return attributes.has("ignore_index") ? label != attributes.integer("ignore_index") : label == label;
+}
+
+std::vector<tn::Tensor> over_rows(tn::Builder& body, const tn::Program& program) {
+  const tn::Tensor input = body.input(0);
+  return body.pointwise(program, {input, body.input(1)}, input.spec().rank() - 1);
 }
 
 // The share of samples for which Formula decides by the number of classes before the label.
@@ -47,7 +63,7 @@ struct Top {
   }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
-    // scores [samples, classes], labels int [samples]. `before` is the number of classes before the label in the order
+    // scores [samples, ..., classes], labels int [samples, ...]. `before` is the number of classes before the label in the order
     // of scores; NaN compares false, so that it counts as before.
     tn::Program program;
     const Float score = program.full();
@@ -55,9 +71,11 @@ struct Top {
     const Float own = sum_per_row(select(program.column() == label, score, 0.0));
     const Logical behind = score < own || (score == own && program.column() >= label);  // true of the label itself
     const Float before = sum_per_row(to_float(!behind));
-    program.output(count(Formula::counts(before, static_cast<double>(attributes.integer(Formula::kTop)))), TN_F64);
-    program.output(count_rows(label), TN_F64);
-    put_state(body, body.pointwise(program, {body.input(0), body.input(1)}));
+    const Logical counts = counts_of(attributes, label);
+    const auto top = static_cast<double>(attributes.integer(Formula::kTop));
+    program.output(count(Formula::counts(before, top) && counts), TN_F64);
+    program.output(count(counts), TN_F64);
+    put_state(body, over_rows(body, program));
   }
 
   static void finalize(const Attributes&, const double* state, tn::Results& results) {
@@ -100,25 +118,25 @@ struct ClassCounts {
     planner.state(static_cast<uint32_t>(2 + 3 * classes));
   }
 
-  static void lower(const Attributes&, tn::Builder& body) {
-    const tn::Tensor input = body.input(0);
-    const int64_t classes = input.spec()[1].offset;
-    // scores [samples, classes], labels int [samples]
+  static void lower(const Attributes& attributes, tn::Builder& body) {
+    const int64_t classes = body.input(0).spec().back().offset;
+    // scores [samples, ..., classes], labels int [samples, ...]
     tn::Program program;
     const Float score = program.full();
     const Int label = program.per_row<Int>();
     const Int column = program.column();
     const Int first_best = min_per_row(select(score == max_per_row(score), column, classes));
-    const Logical named = first_best == column;
-    const Logical real = label == column;
-    const Float samples = count_rows(label);
+    const Logical counts = counts_of(attributes, label);
+    const Logical named = first_best == column && counts;
+    const Logical real = label == column && counts;
+    const Float samples = count(counts);
     program.output(samples, TN_F64);
     program.output(samples * static_cast<double>(classes), TN_F64);  // finalize derives the number of classes from it
     const Float sums[] = {sum_per_column(to_float(named && real)), sum_per_column(to_float(named)),
                           sum_per_column(to_float(real))};
     for (int64_t k = 0; k < classes; ++k)
       for (const Float& sum : sums) program.output(sum_all(select(column == k, sum, 0.0)), TN_F64);
-    put_state(body, body.pointwise(program, {input, body.input(1)}));
+    put_state(body, over_rows(body, program));
   }
 
  protected:
@@ -192,17 +210,17 @@ struct ConfusionMatrix {
   }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
-    // scores [samples, classes], labels int [samples] -> histogram [classes * classes] of label * classes + prediction
+    // scores [samples, ..., classes], labels int [samples, ...] -> histogram [classes * classes] of label * classes + prediction
     const int64_t classes = attributes.integer("classes");
     tn::Program program;
     const Float score = program.full();
     const Int label = program.per_row<Int>();
     const Int first_best = min_per_row(select(score == max_per_row(score), program.column(), classes));
     const Int called = select(first_best < classes, first_best, 0);
-    const Int place = label * classes + called;
-    program.output(place, TN_I32);
-    program.output(to_float(place >= 0));  // 1 for each sample
-    const std::vector<tn::Tensor> made = body.pointwise(program, {body.input(0), body.input(1)});
+    const Logical counts = counts_of(attributes, label);
+    program.output(select(counts, label * classes + called, 0), TN_I32);
+    program.output(to_float(counts));
+    const std::vector<tn::Tensor> made = over_rows(body, program);
     put_histogram(body, body.scatter_add(made[1], made[0], classes * classes), classes * classes);
   }
 

@@ -30,18 +30,13 @@ struct MeanError {
     d.type(Formula::kType, Formula::kDoc);
     d.role(TN_ROLE_METRIC);
     d.input("input", "[samples, ...]: the prediction");
-    d.input("label", "the shape of the input: what is right");
+    d.input("label", "the shape of the input, except for trailing ones: what is right");
   }
-  static void plan(tn::Planner& planner) {
-    if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-    planner.elements(0, 1);
-    planner.require_shape(1, planner.input(0));
-    planner.state(2);
-  }
+  static void plan(tn::Planner& planner) { plan_values(planner, true, 2); }
   static void lower(const tn::Attributes&, tn::Builder& body) {
     tn::Program program;
     const Float input = program.full();
-    add(body, program, Formula::of(input - program.full()), {body.input(0), body.input(1)});
+    add(body, program, Formula::of(input - program.full()), pair_of(body));
   }
   static void finalize(const tn::Attributes&, const double* state, tn::Results& results) {
     results.add(Formula::kType, mean(state));
@@ -70,11 +65,7 @@ struct Mean {
     d.role(TN_ROLE_METRIC);
     d.input("input", Formula::kInput);
   }
-  static void plan(tn::Planner& planner) {
-    if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
-    planner.elements(0, 1);
-    planner.state(2);
-  }
+  static void plan(tn::Planner& planner) { plan_values(planner, false, 2); }
   static void lower(const tn::Attributes&, tn::Builder& body) {
     tn::Program program;
     const Float input = program.full();

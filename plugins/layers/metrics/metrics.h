@@ -21,6 +21,19 @@ inline void put_histogram(tn::Builder& body, const tn::Tensor& histogram, int64_
   for (int64_t k = 0; k < count; ++k) body.state(static_cast<uint32_t>(first + k), body.slice(histogram, 0, k, 1));
 }
 
+// Throws unless input 0 has samples and, if `pair`, input 1 has as many values; `states` numbers are added up.
+inline void plan_values(tn::Planner& planner, bool pair, uint32_t states) {
+  if (planner.input(0).rank() == 0) throw planner.bad_input(0, "must have a dimension for the samples");
+  planner.elements(0, 1);
+  if (pair) planner.require_values(1);
+  planner.state(states);
+}
+
+// The two inputs, in the shape of the first.
+inline std::vector<tn::Tensor> pair_of(tn::Builder& body) {
+  return {body.input(0), body.input(1).view(body.input(0).spec())};
+}
+
 inline double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 struct Quality {

@@ -94,6 +94,12 @@ class Spec {
     result.rank_ = count;
     return result;
   }
+  // The shape without trailing ones, so that [samples] and [samples, 1] are equal.
+  Spec without_trailing_ones() const {
+    int32_t rank = rank_;
+    while (rank > 1 && (*this)[rank - 1].same(1)) --rank;
+    return leading(rank);
+  }
 
   // The same with another dimension number `axis`.
   Spec with(int32_t axis, const Dim& dim) const {

@@ -127,6 +127,13 @@ class Planner {
   void require_shape(uint32_t i, const Spec& expected) const {
     if (!input(i).same_shape(expected)) throw bad_input(i, "has the wrong shape").expected(expected);
   }
+  // The input must have as many values as input 0, in the same order: its shape, except for trailing ones, so that
+  // [samples] and [samples, 1] fit each other. Bodies view it in the shape of input 0.
+  void require_values(uint32_t i) const {
+    const Spec first = input(0);
+    if (!input(i).without_trailing_ones().same_shape(first.without_trailing_ones()))
+      throw bad_input(i, "must have the shape of the first input").expected(first.as(input(i).dtype()));
+  }
   // The input must have one value for each row, where the rows are all dimensions of `rows`; ones may follow.
   void require_per_row(uint32_t i, const Spec& rows) const {
     const Spec spec = input(i);

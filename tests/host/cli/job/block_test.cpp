@@ -110,6 +110,15 @@ TEST(Blocks, OnlyTheFirstInputIsFed) {
   EXPECT_EQ(job.blocks.at("a").output, "a.1.l") << "the last layer is the output by default";
 }
 
+TEST(Blocks, OptionalInputsAreLeftOut) {
+  const Job job = parse(
+      "[[block]]\nname = \"b\"\ninputs = [\"x\", \"mask\"]\n[[block.layer]]\nname = \"l\"\ntype = \"t\"\n"
+      "inputs = [\"x\", \"\", \"mask\"]\n" +
+      use("inputs = [\"p\", \"\"]", "a", "b") + use("inputs = [\"a\", \"m\"]", "c", "b"));
+  EXPECT_THAT(layer(job, "a.l").inputs, ElementsAre("p", "", ""));
+  EXPECT_THAT(layer(job, "c.l").inputs, ElementsAre("a", "", "m"));
+}
+
 TEST(Blocks, ParametersKeepTheirKind) {
   const char* block =
       "[[block]]\nname = \"b\"\nparameters = [\"p\"]\ninputs = \"x\"\n[[block.layer]]\nname = \"l\"\ntype = \"t\"\n"
