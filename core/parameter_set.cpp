@@ -271,7 +271,16 @@ std::vector<Buffer> ParameterSet::memory_for(std::vector<ParameterSlab>& slabs, 
                                              const std::vector<ParameterEntry>& entries) const {
   std::vector<Buffer> memory;
   for (size_t i = first; i < slabs.size(); ++i) {
-    memory.emplace_back(allocator_, slabs[i].padded_elements * sizeof(float));
+    try {
+      memory.emplace_back(allocator_, slabs[i].padded_elements * sizeof(float));
+    } catch (const Error& error) {
+      if (error.code() != TN_OUT_OF_MEMORY) throw;
+      const auto size = [i](const ParameterEntry& entry) { return entry.slab == i ? entry.count : 0; };
+      const ParameterEntry& largest = *std::max_element(
+          entries.begin(), entries.end(), [&](const auto& a, const auto& b) { return size(a) < size(b); });
+      fail_parameter(TN_OUT_OF_MEMORY, largest.name, "the largest parameter, \"", largest.name, "\", has ",
+                     largest.count, " values: ", error.what());
+    }
     slabs[i].data = reinterpret_cast<float*>(memory.back().data());
   }
   for (const ParameterEntry& entry : entries)

@@ -83,7 +83,8 @@ tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void*
                                  {"dtype", dtype_name(described.outputs[i].dtype)}});
     json["parameters"] = nlohmann::json::array();
     for (const LayerRef& leaf : leaves_of(output.layer))
-      for (const LayerParameter& parameter : leaf->parameters) json["parameters"].push_back(parameter.name);
+      for (const auto* list : {&leaf->parameters, &leaf->buffers})
+        for (const LayerParameter& parameter : *list) json["parameters"].push_back(parameter.name);
     api::write_json(json, write, user);
   });
 }

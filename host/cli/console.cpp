@@ -104,6 +104,7 @@ size_t output_width() {
 }
 
 std::string shown(double number) {
+  if (std::isnan(number)) return "nan";  // its sign means nothing
   const double size = std::fabs(number);
   return printed(size == 0 || (size >= 0.01 && size < 1e6) ? "%.4f" : "%.4g", number);
 }

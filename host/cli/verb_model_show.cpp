@@ -55,7 +55,10 @@ void print_topology(const json& topology) {
   for (const json& layer : topology.at("layers")) {
     std::string inputs;
     if (layer.contains("inputs"))
-      for (const json& input : layer.at("inputs")) inputs += (inputs.empty() ? "" : ", ") + input.get<std::string>();
+      for (const json& input : layer.at("inputs")) {
+        const auto name = input.get<std::string>();
+        inputs += (inputs.empty() ? "" : ", ") + (name.empty() ? "-" : name);  // an input that is left out
+      }
     table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(), plugin_of(layer),
                state_version_of(layer), inputs,
                layer.contains("dtype") ? to_string(slot_of(layer)) + names_of(layer) : attributes_of(layer)});

@@ -27,7 +27,10 @@ class Metered {
  public:
   Metered(const std::string& type, const Attributes& attributes, int64_t columns, bool labelled = true, int threads = 2,
           int64_t positions = 0)
-      : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}), columns_(columns), labelled_(labelled), positions_(positions) {
+      : host_({threads, {tenon_tests::plugin_folder()}, nullptr, {}}),
+        columns_(columns),
+        labelled_(labelled),
+        positions_(positions) {
     DataOptions score, label;
     score.name = "score", score.dtype = TN_F32;
     if (columns > 0) score.shape = {columns};

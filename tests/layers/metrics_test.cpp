@@ -35,7 +35,8 @@ TEST(RegressionMetrics, AreMeansOfErrors) {
   EXPECT_NEAR(absolute(few).at("mean_absolute_error"), 5.0 / 3, 1e-6);
   EXPECT_EQ(squared({}).at("mean_squared_error"), 0);
   EXPECT_EQ(absolute({}).at("mean_absolute_error"), 0);
-  for (const char* type : {"mean_squared_error", "mean_absolute_error", "r2", "correlation"})  // [samples, 1], [samples]
+  for (const char* type :
+       {"mean_squared_error", "mean_absolute_error", "r2", "correlation"})  // [samples, 1], [samples]
     EXPECT_EQ(Metered(type, {}, 1)(few), Metered(type, {}, 0)(few)) << type;
   const Batch many = draw(5, 999, 1, 3);
   double squares = 0, sizes = 0;

@@ -37,14 +37,16 @@ std::string shown_shape(const json& shape) {
   return "[" + result + "]";
 }
 
-// "weight [16, 8], bias [8]"; a parameter that is named after another layer has its full name.
+bool is_buffer(const json& parameter) { return parameter.at("kind") == "buffer"; }
+
+// "weight [16, 8], mean [8] (buffer)"; a parameter that is named after another layer has its full name.
 std::string shown_parameters(const json& layer) {
   const std::string own = layer.at("name").get<std::string>() + ".";
   std::string result;
   for (const json& parameter : layer.at("parameters")) {
     const auto name = parameter.at("name").get<std::string>();
     result += (result.empty() ? "" : ", ") + (name.rfind(own, 0) == 0 ? name.substr(own.size()) : name) + " " +
-              shown_shape(parameter.at("shape"));
+              shown_shape(parameter.at("shape")) + (is_buffer(parameter) ? " (buffer)" : "");
   }
   return result;
 }
@@ -62,7 +64,7 @@ json list_layers(const Job& job, const JobReader& reader, const OpenReader& open
   std::map<std::string, json> declared;
   json totals = {{"layers", job.layers.size()}, {"parameters", 0}, {"values", 0}, {"buffers", 0}, {"buffer_values", 0}};
   for (const json& parameter : json::parse(parameters.describe())) {
-    const bool buffer = parameter.at("kind") == "buffer";
+    const bool buffer = is_buffer(parameter);
     json& number = totals[buffer ? "buffers" : "parameters"];
     json& values = totals[buffer ? "buffer_values" : "values"];
     number = number.get<uint64_t>() + 1;
@@ -103,7 +105,8 @@ void print_layers(const json& listing) {
   Table table({"layer", "type", "inputs", "output", "parameters", ">values", "from"});
   for (const json& layer : listing.at("layers")) {
     uint64_t values = 0;
-    for (const json& parameter : layer.at("parameters")) values += count_of(parameter);
+    for (const json& parameter : layer.at("parameters"))
+      if (!is_buffer(parameter)) values += count_of(parameter);
     const std::string outputs = joined(layer.at("outputs"), "shape");
     table.row({layer.at("name").get<std::string>(), layer.at("type").get<std::string>(),
                joined(layer.at("inputs"), nullptr), layer.at("computed").get<bool>() ? outputs : "not computed",

@@ -18,7 +18,8 @@ using tn::Logical;
 void describe_classes(tn::LayerDescription& d) {
   d.role(TN_ROLE_METRIC);
   d.input("input", "[samples, ..., classes]: scores; probabilities or not");
-  d.input("label", "[samples, ...]: the number of the right class, from 0; with several positions in a sample each counts",
+  d.input("label",
+          "[samples, ...]: the number of the right class, from 0; with several positions in a sample each counts",
           TN_PORT_INTEGER);
   d.attribute(tn::int_attribute("ignore_index").doc("a label that does not count, such as -100"));
 }
@@ -63,8 +64,8 @@ struct Top {
   }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
-    // scores [samples, ..., classes], labels int [samples, ...]. `before` is the number of classes before the label in the order
-    // of scores; NaN compares false, so that it counts as before.
+    // scores [samples, ..., classes], labels int [samples, ...]. `before` is the number of classes before the label in
+    // the order of scores; NaN compares false, so that it counts as before.
     tn::Program program;
     const Float score = program.full();
     const Int label = program.per_row<Int>();
@@ -210,7 +211,8 @@ struct ConfusionMatrix {
   }
 
   static void lower(const Attributes& attributes, tn::Builder& body) {
-    // scores [samples, ..., classes], labels int [samples, ...] -> histogram [classes * classes] of label * classes + prediction
+    // scores [samples, ..., classes], labels int [samples, ...] -> histogram [classes * classes] of label * classes +
+    // prediction
     const int64_t classes = attributes.integer("classes");
     tn::Program program;
     const Float score = program.full();

@@ -23,7 +23,9 @@ struct Adafactor {
                     .at_least(0)
                     .doc("the most that p changes by, as a share of "
                          "rms(p)"));
-    d.attribute(tn::float_attribute("beta2_decay", 0.8).at_least(0).doc("how fast old squares come to be kept"));
+    d.attribute(tn::float_attribute("beta2_decay", 0.8)
+                    .at_least(0)
+                    .doc("how fast old squares come to be kept; PyTorch has it with a minus"));
     d.attribute(tn::float_attribute("epsilon", 1.1920928955078125e-7).at_least(0).doc("the least root of v; above 0"));
     d.attribute(tn::float_attribute("least_scale", 0.001).at_least(0).doc("a smaller rms(p) counts as this"));
     d.attribute(tn::float_attribute("clip", 1).at_least(0).doc("the most rms(u); above 0"));
