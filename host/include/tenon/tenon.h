@@ -144,9 +144,9 @@ TENON_API tn_status tn_layer_create(tn_host* host, const tn_layer_options* optio
 /* The layer called `name` among those that `layer` depends on, itself included; TN_NOT_FOUND if there is none. */
 TENON_API tn_status tn_layer_find(tn_host* host, tn_layer layer, const char* name, tn_layer* found, tn_error* error);
 /* JSON: {name, type, role: "layer" | "cost" | "metric", inputs, attributes, shape, dtype, outputs: [{name, shape,
- * dtype}], parameters: names, those of buffers included}. shape and dtype are those of the output that `layer` is; outputs are all of the layer, and are
+ * dtype}], parameters}. shape and dtype are those of the output that `layer` is; outputs are all of the layer, and are
  * named "layer", "layer:1", "layer:2", as in job and model files. attributes are those of the type, defaults
- * included, and those of the host that were given. */
+ * included, and those of the host that were given. parameters: names, those of buffers included. */
 TENON_API tn_status tn_layer_describe(tn_host* host, tn_layer layer, tn_write write, void* user, tn_error* error);
 /* Output `number`, from 0, of a layer with several outputs, as a handle for use like that of a layer. */
 TENON_API tn_status tn_layer_output(tn_host* host, tn_layer layer, uint32_t number, tn_layer* output, tn_error* error);
