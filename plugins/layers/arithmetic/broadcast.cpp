@@ -77,7 +77,8 @@ tn::Spec broadcast_shape(const tn::Planner& planner) {
       joined.push_back(before[k].same(1) ? own[k] : before[k]);
     }
     if (!fits)
-      throw planner.bad_input(i, "number " + std::to_string(i) + " cannot be broadcast to the shape of those before it")
+      throw planner
+          .bad_input(i, "input " + std::to_string(i) + ", from 0, cannot be broadcast to the shape of those before it")
           .expected(result);
     result = joined;
   }
