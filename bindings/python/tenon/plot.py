@@ -35,6 +35,8 @@ class Plotter:
         self.titles = titles
         self.file = os.fspath(file)
         self.points: dict[str, list[tuple[float, float]]] = {}  # by title: (step, value)
+        self._display: Any = None  # the picture in the output of a cell
+        self._cell = 0  # the number of that cell
         self.reset()
 
     def append(self, title: str, step: float, value: float) -> None:
@@ -49,19 +51,26 @@ class Plotter:
         self.points[title].append((float(step), float(value)))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Draws the curves: in a notebook in place of the output of the cell, elsewhere as the picture `file`.
+        """Draws the curves: in a notebook in place of the picture before in the cell, elsewhere as the picture `file`.
 
         path: a picture to write instead, also in a notebook. ImportError without matplotlib.
         """
         figure = self.figure()
         if path is None and is_notebook():
-            cell: Any = importlib.import_module("IPython.display")
             picture = BytesIO()
             figure.savefig(picture, format="png")
-            cell.clear_output(wait=True)
-            cell.display(cell.Image(picture.getvalue()))
+            self._show(picture.getvalue())
         else:
             figure.savefig(self.file if path is None else os.fspath(path))
+
+    def _show(self, picture: bytes) -> None:
+        """Shows a picture in the cell that runs, whose other output, such as that of callbacks.Progress, remains."""
+        ipython: Any = importlib.import_module("IPython")
+        cell, image = ipython.get_ipython().execution_count, ipython.display.Image(picture)
+        if self._display is not None and self._cell == cell:
+            self._display.update(image)
+        else:
+            self._display, self._cell = ipython.display.display(image, display_id=True), cell
 
     def figure(self) -> Any:
         """Returns the curves as a matplotlib.figure.Figure."""

@@ -47,16 +47,25 @@ def test_points_are_forgotten(tmp_path):
 
 def test_a_plot_is_live_in_a_notebook(cell, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
+    from IPython.core.interactiveshell import InteractiveShell
+
     monkeypatch.chdir(tmp_path)
     plotter = tenon.plot.Plotter("cost")
-    for step in range(2):
+
+    def plot(step):
         plotter.append("cost", step, 1 / (step + 1))
         plotter.plot()
-    assert [each.get("clear") for each in cell] == [True, None, True, None]
-    assert all(each["data"]["image/png"].startswith("iVBORw0KGgo") for each in cell[1::2])
-    assert cell[1]["data"] != cell[3]["data"] and list(tmp_path.iterdir()) == []
+
+    plot(0)
+    plot(1)
+    assert all(each["data"]["image/png"].startswith("iVBORw0KGgo") for each in cell) and list(tmp_path.iterdir()) == []
+    assert [each["update"] for each in cell] == [False, True] and cell[0]["data"] != cell[1]["data"]
+    assert cell[0]["transient"] == cell[1]["transient"]  # one place of the cell
+    InteractiveShell.instance().execution_count += 1
+    plot(2)
+    assert not cell[2]["update"] and cell[2]["transient"] != cell[0]["transient"]  # another cell
     plotter.plot("curves.png")
-    assert Path("curves.png").exists() and len(cell) == 4
+    assert Path("curves.png").exists() and len(cell) == 3
 
 
 def test_wrong_titles():
