@@ -1,5 +1,7 @@
-"""Frames of pandas, tables of Arrow, matrices of SciPy and tensors of PyTorch as readers and feeds; what is not installed
-is skipped. SPDX-License-Identifier: Apache-2.0"""
+"""Frames of pandas, tables of Arrow and matrices of SciPy as readers and feeds, memory shared with NumPy.
+
+SPDX-License-Identifier: Apache-2.0
+"""
 
 import ctypes
 
@@ -7,12 +9,8 @@ import numpy as np
 import pytest
 
 import tenon
+from sharing import Kept, check_sharing, doubled
 from tenon import data_type
-
-
-def doubled(feeds):
-    layer = tenon.layer.data("a", data_type.dense_array([])) * 2
-    return tenon.infer(layer, tenon.parameters.create(layer), feeds).tolist()
 
 
 def test_frames_of_pandas():
@@ -47,43 +45,6 @@ def test_matrices_of_scipy():
         tenon.infer(layer, parameters, {"x": sparse.random(6, 11, 0.3)})
 
 
-def test_tensors_of_pytorch():
-    torch = pytest.importorskip("torch")
-    assert doubled({"a": torch.tensor([1.0, 2, 3])}) == [2, 4, 6]
-    layer = tenon.layer.fc(tenon.layer.data("x", data_type.dense_vector(2)), size=1, name="f")
-    parameters = tenon.parameters.create(layer)
-    parameters["f.weight"] = torch.tensor([[3.0], [4.0]])
-    assert torch.from_dlpack(parameters["f.weight"].copy()).ravel().tolist() == [3, 4]
-
-
-def shared(from_dlpack):
-    """What either side writes, the other one reads: no copy was made. Returns what was read."""
-    layer = tenon.layer.fc(tenon.layer.data("x", data_type.dense_vector(2)), size=1, bias=False, name="f")
-    parameters = tenon.parameters.create(layer)
-    parameters["f.weight"] = [[3.0], [4.0]]
-    seen = from_dlpack(parameters.dlpack("f.weight"))
-    assert seen.__array_interface__["data"][0] == parameters["f.weight"].__array_interface__["data"][0]
-    del seen
-    written = from_dlpack(parameters.dlpack("f.weight", write=True))
-    written[0, 0] = 5
-    with pytest.raises(tenon.error.MisuseError):
-        parameters.dlpack("f.weight").__dlpack__()  # a writing lease is alone
-    del written
-    assert parameters["f.weight"].tolist() == [[5], [4]]
-    machine = tenon.gradient_machine.new(layer, parameters, training=False)
-    machine.forward({"x": [[1.0, 10]]})
-    output = from_dlpack(machine.dlpack())
-    with pytest.raises(tenon.error.MisuseError):
-        machine.forward({"x": [[2.0, 10]]})
-    assert output.tolist() == [[45]]
-    del output
-    machine.forward({"x": [[2.0, 10]]})
-    with pytest.raises(BufferError, match="without a copy"):
-        parameters.dlpack("f.weight").__dlpack__(copy=True)
-    machine.dlpack().__dlpack__()  # a capsule that nothing takes ends its lease
-    machine.forward({"x": [[2.0, 10]]})
-
-
 def test_memory_is_shared_with_numpy():
     def from_dlpack(value):
         # NumPy makes all arrays of tensors without a version read-only; the memory itself may be written.
@@ -92,31 +53,7 @@ def test_memory_is_shared_with_numpy():
         view = np.ctypeslib.as_array(pointer, array.shape)
         return Kept(view, array)
 
-    shared(from_dlpack)
-
-
-def test_memory_is_shared_with_pytorch():
-    torch = pytest.importorskip("torch")
-
-    def from_dlpack(value):
-        tensor = torch.from_dlpack(value)
-        return Kept(tensor.numpy(), tensor)
-
-    shared(from_dlpack)
-
-
-class Kept:
-    """An array, and what keeps its memory."""
-
-    def __init__(self, array, keeper):
-        self.array, self.keeper = array, keeper
-        self.__array_interface__ = array.__array_interface__
-
-    def __setitem__(self, place, value):
-        self.array[place] = value
-
-    def tolist(self):
-        return self.array.tolist()
+    check_sharing(from_dlpack)
 
 
 def test_arrays_of_any_layout():
