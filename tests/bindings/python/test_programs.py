@@ -59,3 +59,31 @@ def test_decorated():
 def test_recognize_clothes():
     found = run("recognize_clothes")["accuracies"]
     assert found["softmax_regression"] > 0.82 and found["multilayer_perceptron"] > 0.86
+
+
+def least_squares():
+    """Returns the squared error on the test part of the line that fits the training part best."""
+    data = tenon.dataset.housing()
+    train, test = (
+        [np.array([sample[slot] for sample in part.samples()]) for slot in ("features", "price")]
+        for part in (data.train, data.test)
+    )
+    (features, price), (test_features, test_price) = train, test
+    weight = np.linalg.lstsq(features, price - price.mean(), rcond=None)[0]
+    return float(np.mean((test_features @ weight + price.mean() - test_price) ** 2))
+
+
+def test_fit_a_line():
+    error, least = run("fit_a_line")["error"], least_squares()
+    assert abs(error / least - 1) < 0.03 and error < 26  # the mean price has 75
+
+
+def test_recognize_digits():
+    found = run("recognize_digits")
+    assert found["softmax_accuracy"] > 0.95 and found["multilayer_accuracy"] > 0.965
+
+
+def test_word2vec():
+    found = run("word2vec")
+    assert found["test_cost"] < 2.7 and found["entropy"] > 5
+    assert len({"can", "must", "shall", "will", "would"}.intersection(found["near"]["may"])) >= 2
