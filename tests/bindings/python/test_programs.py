@@ -87,3 +87,8 @@ def test_word2vec():
     found = run("word2vec")
     assert found["test_cost"] < 2.7 and found["entropy"] > 5
     assert len({"can", "must", "shall", "will", "would"}.intersection(found["near"]["may"])) >= 2
+
+
+def test_recommender():
+    found = run("recommender")
+    assert found["error"] < 0.8 and 3 < found["given"].var() and -5 <= found["rating"][0] <= 5
