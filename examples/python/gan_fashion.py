@@ -23,7 +23,7 @@ from tenon import dataset
 
 Bytes = NDArray[np.uint8]
 
-NOISE, BATCH, PASSES = 100, 128, 5
+NOISE, BATCH, PASSES = 100, 128, 3
 random = np.random.default_rng(1)
 data = dataset.fashion_mnist()
 
