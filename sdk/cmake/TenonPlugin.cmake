@@ -11,7 +11,11 @@
 # The plugin exports tenon_plugin and nothing else, and must leave nothing undefined but what its libraries have.
 # INCLUDES are searched as system folders, without warnings.
 #
-# Targets: tenon_<kind>_<name> is the plugin, tenon_<kind>_<name>_objects its objects, for properties of your own.
+# A single source in Rust, <name>.rs, is compiled by rustc with the binding of the SDK as the crate tenon_plugin, and
+# sealed by the program (TENON_PROGRAM, that of this installation); LIBRARIES and INCLUDES are for C and C++.
+#
+# Targets: tenon_<kind>_<name> is the plugin, tenon_<kind>_<name>_objects its objects, for properties of your own (not
+# in Rust).
 # The global property TENON_PLUGINS lists all plugins of the build.
 #
 # Variables, read at the call
@@ -19,6 +23,7 @@
 #                                   calls functions of it and, if it is in C++, libgcc_s.so.1
 #   TENON_PLUGIN_OUTPUT_DIRECTORY   default: lib/tenon/plugins in the build folder
 #   TENON_PLUGIN_INSTALL_DIRECTORY  default: <libdir>/tenon/plugins; empty: the plugin is not installed
+#   TENON_RUSTC                     the compiler of plugins in Rust; default: the rustc that is found
 
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH _tenon_sdk)
 # tenon_manifest makes the text of a manifest; tenon_manifest_writer is the program of step 2 over it.
@@ -42,6 +47,47 @@ function(_tenon_plugin_language result)
   set(${result} ${language} PARENT_SCOPE)
 endfunction()
 
+# The binding of plugins in Rust, built once for all of them, and the command that compiles Rust.
+function(_tenon_rust_binding command library)
+  find_program(TENON_RUSTC rustc)
+  if(NOT TENON_RUSTC)
+    message(FATAL_ERROR "tenon_add_plugin: no rustc was found for a plugin in Rust; TENON_RUSTC names one")
+  endif()
+  set(rustc "${TENON_RUSTC}" --edition 2021 -O -C panic=unwind)
+  set(file "${CMAKE_BINARY_DIR}/CMakeFiles/libtenon_plugin.rlib")
+  if(NOT TARGET tenon_rust_binding)
+    cmake_path(GET CMAKE_CURRENT_FUNCTION_LIST_DIR PARENT_PATH sdk)
+    file(GLOB sources CONFIGURE_DEPENDS "${sdk}/rust/*.rs")
+    add_custom_command(OUTPUT "${file}" COMMAND ${rustc} --crate-type rlib --crate-name tenon_plugin
+      --remap-path-prefix "${sdk}/=" "${sdk}/rust/tenon_plugin.rs" -o "${file}"
+      DEPENDS ${sources} VERBATIM COMMENT "Building the binding of plugins in Rust")
+    add_custom_target(tenon_rust_binding DEPENDS "${file}")
+  endif()
+  set(${command} "${rustc}" PARENT_SCOPE)
+  set(${library} "${file}" PARENT_SCOPE)
+endfunction()
+
+# The plugin of one source in Rust. Its file is made under another name, and gets its own once it is sealed.
+function(_tenon_add_rust_plugin kind name source)
+  _tenon_rust_binding(rustc binding)
+  set(plugin "tenon_${kind}_${name}")
+  set(made "${CMAKE_CURRENT_BINARY_DIR}/${plugin}.so")
+  set(file "${TENON_PLUGIN_OUTPUT_DIRECTORY}/${kind}/${name}.so")
+  cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  cmake_path(GET source PARENT_PATH folder)
+  add_custom_command(OUTPUT "${file}"
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${TENON_PLUGIN_OUTPUT_DIRECTORY}/${kind}"
+    COMMAND ${rustc} --crate-type cdylib --crate-name plugin -C strip=symbols --remap-path-prefix "${folder}/="
+      --extern "tenon_plugin=${binding}" "${source}" -o "${made}"
+    COMMAND "${TENON_PROGRAM}" plugins seal "${made}"
+    COMMAND "${CMAKE_COMMAND}" -E rename "${made}" "${file}"
+    DEPENDS "${source}" tenon_rust_binding VERBATIM COMMENT "Building ${kind}/${name} with rustc")
+  add_custom_target(${plugin} ALL DEPENDS "${file}")
+  if(TENON_PLUGIN_INSTALL_DIRECTORY)
+    install(PROGRAMS "${file}" DESTINATION "${TENON_PLUGIN_INSTALL_DIRECTORY}/${kind}")
+  endif()
+endfunction()
+
 function(tenon_add_plugin kind name)
   cmake_parse_arguments(PARSE_ARGV 2 plugin "" "" "LIBRARIES;INCLUDES")
   set(sources ${plugin_UNPARSED_ARGUMENTS})
@@ -63,6 +109,11 @@ function(tenon_add_plugin kind name)
   if(NOT DEFINED TENON_PLUGIN_INSTALL_DIRECTORY)
     include(GNUInstallDirs)
     set(TENON_PLUGIN_INSTALL_DIRECTORY "${CMAKE_INSTALL_LIBDIR}/tenon/plugins")
+  endif()
+  if(sources MATCHES "\\.rs$")
+    _tenon_add_rust_plugin(${kind} ${name} ${sources})
+    set_property(GLOBAL APPEND PROPERTY TENON_PLUGINS tenon_${kind}_${name})
+    return()
   endif()
   _tenon_plugin_language(language ${sources})
   set(map "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map")

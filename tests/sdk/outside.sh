@@ -29,13 +29,27 @@ cp "$work/build/lib/tenon/plugins/layers/"*.so "$plugins/"
 
 # One by the Rust of Debian 12, without crates. Its panics need the unwinder of libgcc_s.
 "$rustc" --version
-"$rustc" --edition 2021 --crate-type cdylib -O -C panic=unwind -C strip=symbols -D warnings \
-  --remap-path-prefix "$work/source/=" "$work/source/rust/swish.rs" -o "$plugins/swish.so"
+rust=("$rustc" --edition 2021 -O -C panic=unwind -D warnings --remap-path-prefix "$work/source/=")
+sdk="$work/prefix/share/tenon/sdk/rust"
+"${rust[@]}" --crate-type rlib --crate-name tenon_plugin "$sdk/tenon_plugin.rs" -o "$work/libtenon_plugin.rlib"
+"${rust[@]}" --crate-type cdylib -C strip=symbols --extern "tenon_plugin=$work/libtenon_plugin.rlib" \
+  "$work/source/rust/swish.rs" -o "$plugins/swish.so"
 "$readelf" -d "$plugins/swish.so" | grep -q 'NEEDED.*libgcc_s' || {
   echo "the plugin in Rust does not need libgcc_s"
   exit 1
 }
 "$tenon" plugins seal "$plugins/swish.so"
+
+# The structs and numbers of the binding are those of the C headers.
+"${rust[@]}" --extern "tenon_plugin=$work/libtenon_plugin.rlib" "$work/source/rust/layout.rs" -o "$work/layout"
+"$work/layout" >"$work/layout.c"
+"$c" -std=c11 -fsyntax-only "-I$work/prefix/include" "$work/layout.c"
+for sign in '(tn_plugin) == ' '(tn_reader_type, seek) == ' 'TN_OP_SIGN == '; do
+  grep -qF -- "$sign" "$work/layout.c" || {
+    echo "the layouts of the binding in Rust lack \"$sign\""
+    exit 1
+  }
+done
 
 for plugin in batch_norm max_pool lstm swish; do
   bash "$here/exports.sh" "$nm" plugin "$plugins/$plugin.so"

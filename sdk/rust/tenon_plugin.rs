@@ -1,0 +1,140 @@
+//! Tenon's plugin interface for Rust, without crates: layers with recorded bodies and native kernels, costs, metrics,
+//! updaters, and readers of dense samples. Needs Rust 1.61.
+//!
+//!   rustc --edition 2021 -O --crate-type rlib --crate-name tenon_plugin .../share/tenon/sdk/rust/tenon_plugin.rs
+//!   rustc --edition 2021 -O -C strip=symbols --crate-type cdylib --extern tenon_plugin=libtenon_plugin.rlib mine.rs
+//!   tenon plugins seal libmine.so
+//!
+//! A component is a type that implements `Layer`, `Kernel`, `Updater` or `Reader`; the macros `layer!`, `kernel!`,
+//! `updater!` and `reader!` make its table, and `plugin!` the descriptor. A panic in any callback, also in a task of the
+//! host's threads, becomes a report to the host and ends the call alone. Functions return `Done`, whose failure names
+//! what is wrong. What this binding does not wrap is in the C headers; `tables.rs` has their structs.
+//! SPDX-License-Identifier: MIT
+mod failure;
+mod kernel;
+mod layer;
+mod program;
+mod reader;
+mod tables;
+mod updater;
+mod values;
+
+pub use failure::*;
+pub use kernel::*;
+pub use layer::*;
+pub use program::*;
+pub use reader::*;
+pub use tables::*;
+pub use updater::*;
+pub use values::*;
+
+#[cfg(not(panic = "unwind"))]
+compile_error!("a panic must not end the process: -C panic=unwind");
+
+/// Room for the manifest, which `tenon plugins seal` fills in: TN_RESERVE_NOTE of tenon/plugin.h.
+#[repr(C, align(4))]
+pub struct Note {
+    owner_bytes: u32,
+    text_bytes: u32,
+    kind: u32,
+    owner: [u8; 8],
+    text: [u8; 4096],
+}
+impl Note {
+    pub const fn reserved() -> Note {
+        Note { owner_bytes: 6, text_bytes: 4096, kind: NOTE_RESERVED, owner: *b"Tenon\0\0\0", text: [0; 4096] }
+    }
+}
+
+/// Pointers to tables, as the C tables hold them.
+pub struct List<T> {
+    pub items: *const *const T,
+    pub count: u32,
+}
+
+/// A text of a table: a literal with a NUL behind it.
+#[macro_export]
+macro_rules! text {
+    ($text:expr) => {
+        concat!($text, "\0").as_ptr() as $crate::Text
+    };
+}
+/// Makes static tables of a type, and the list of them.
+#[macro_export]
+macro_rules! list {
+    ($type:ty; $($item:expr),*) => {{
+        const COUNT: usize = {
+            let names: &[&str] = &[$(stringify!($item)),*];
+            names.len()
+        };
+        static ITEMS: $crate::Table<[*const $type; COUNT]> = $crate::Table([$({
+            static ITEM: $crate::Table<$type> = $crate::Table($item);
+            &ITEM.0 as *const $type
+        }),*]);
+        $crate::List { items: &ITEMS.0 as *const [*const $type; COUNT] as *const *const $type, count: COUNT as u32 }
+    }};
+}
+/// Makes the list of tables that are there already.
+#[macro_export]
+macro_rules! listed {
+    ($type:ty; $($table:ident),*) => {{
+        const COUNT: usize = {
+            let names: &[&str] = &[$(stringify!($table)),*];
+            names.len()
+        };
+        static ITEMS: $crate::Table<[*const $type; COUNT]> = $crate::Table([$(&$table.0 as *const $type),*]);
+        $crate::List { items: &ITEMS.0 as *const [*const $type; COUNT] as *const *const $type, count: COUNT as u32 }
+    }};
+}
+
+/// Makes the descriptor from the tables of the components, the note, and the one symbol that a plugin exports:
+///
+///   plugin! { "vendor.name", "1.0.0", "one line", "MIT", layers [LAYER], kernels [], updaters [], readers [] }
+#[macro_export]
+macro_rules! plugin {
+    ($id:literal, $version:literal, $doc:literal, $license:literal, layers [$($layer:ident),*],
+     kernels [$($kernel:ident),*], updaters [$($updater:ident),*], readers [$($reader:ident),*]) => {
+        static PLUGIN: $crate::Table<$crate::Plugin> = $crate::Table({
+            const NOTHING: $crate::Unused = std::ptr::null();
+            let (layers, kernels) =
+                ($crate::listed!($crate::LayerType; $($layer),*), $crate::listed!($crate::KernelTable; $($kernel),*));
+            let (updaters, readers) =
+                ($crate::listed!($crate::UpdaterType; $($updater),*), $crate::listed!($crate::ReaderType; $($reader),*));
+            $crate::Plugin {
+                size: std::mem::size_of::<$crate::Plugin>() as u32,
+                reserved: 0,
+                // Nothing that was appended after 0.2 is used.
+                abi: $crate::Abi { major: $crate::ABI_MAJOR, built: $crate::ABI_MINOR, required: 2, reserved: 0 },
+                id: $crate::text!($id),
+                version: $crate::text!($version),
+                doc: $crate::text!($doc),
+                license: $crate::text!($license),
+                isa: $crate::text!(""),
+                layers_count: layers.count,
+                kernels_count: kernels.count,
+                layers: layers.items,
+                kernels: kernels.items,
+                updaters_count: updaters.count,
+                readers_count: readers.count,
+                updaters: updaters.items,
+                readers: readers.items,
+                devices_count: 0,
+                libraries_count: 0,
+                devices: NOTHING,
+                libraries: NOTHING,
+                providers_count: 0,
+                reserved2: 0,
+                providers: NOTHING,
+            }
+        });
+
+        #[used]
+        #[link_section = ".note.tenon"]
+        static NOTE: $crate::Note = $crate::Note::reserved();
+
+        #[no_mangle]
+        pub extern "C" fn tenon_plugin() -> *const $crate::Plugin {
+            &PLUGIN.0
+        }
+    };
+}
