@@ -62,3 +62,29 @@ if "$work/embed_cpp/embed_cpp" "$work/nowhere" "$work/cpp.safetensors" 2>"$work/
   exit 1
 fi
 expect "$work/error" '^embed_cpp: reader "idx": .*nowhere'
+
+# The plugins of examples/plugins, each in less than 100 lines, and the job that trains with them.
+for plugin in "$source"/examples/plugins/*.cpp; do
+  if [[ "$(wc -l <"$plugin")" -ge 100 ]]; then
+    echo "$plugin has 100 lines or more"
+    exit 1
+  fi
+done
+cp -r "$source/examples/plugins" "$work/sound"
+"$cmake" -S "$work/sound" -B "$work/sound-build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$c" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="-O0 $warnings" >"$work/sound.log"
+"$cmake" --build "$work/sound-build" >"$work/sound.log" || {
+  cat "$work/sound.log"
+  exit 1
+}
+"$cmake" --install "$work/sound-build" --prefix "$work/prefix" >"$work/sound.log"
+"$python" -B "$work/sound/generate" "$work/sound/tones.wav"
+"$work/prefix/bin/tenon" train "$work/sound/forecast.toml" --check --no-save >"$work/sound.out"
+expect "$work/sound.out" '^test  cost 0.00[0-9]+  snr 1[0-9]\.[0-9]+  \(248 samples'
+head -c 3000 "$work/sound/tones.wav" >"$work/sound/short.wav"
+if "$work/prefix/bin/tenon" train "$work/sound/forecast.toml" --no-save --set 'reader.train.files=["short.wav"]' \
+  2>"$work/error"; then
+  echo "a WAV file without its end is read"
+  exit 1
+fi
+expect "$work/error" 'short.wav: ends within a chunk'
