@@ -18,6 +18,7 @@ int run_infer(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_plugins_list(const Arguments& arguments);
 int run_plugins_info(const Arguments& arguments);
+int run_plugins_new(const Arguments& arguments);
 int run_plugins_seal(const Arguments& arguments);
 int run_model_show(const Arguments& arguments);
 int run_version(const Arguments& arguments);
@@ -29,6 +30,7 @@ inline constexpr Verb kVerbs[] = {
     {"plan", run_plan, "show what would run where, and the bytes it takes"},
     {"plugins list", run_plugins_list, "list the plugins that are found"},
     {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},
+    {"plugins new", run_plugins_new, "make the project of a new plugin"},
     {"plugins seal", run_plugins_seal, "complete the file of a plugin that another build system built"},
     {"model show", run_model_show, "describe a model file"},
     {"version", run_version, "print the version"},

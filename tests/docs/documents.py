@@ -3,6 +3,7 @@ compiler. SPDX-License-Identifier: Apache-2.0
 
 A fenced block is checked when the line above it is  <!-- snippet: KIND ARGUMENT... -->
   file PATH [PART]            equals the file, or its lines between "docs: PART" and "docs: end"
+  template PATH NAME          equals the file that `tenon plugins new NAME` makes of this one below sdk/templates
   cpp plugin [KIND/NAME [F]]  compiles against the SDK alone; with KIND/NAME it is part of that plugin's source file F
                               (default NAME.cpp), which is built with tenon_add_plugin and loaded. Likewise c plugin
   cpp app [NAME]              compiles against libtenon; with NAME it is part of a program, which is run. Likewise c app
@@ -19,7 +20,7 @@ import re
 import rules
 
 NEED_SNIPPET = {"c", "cpp", "c++", "h", "hpp", "toml"}
-KINDS = {"file", "cpp", "c", "cmake", "toml", "sh", "output", "manifest"}
+KINDS = {"file", "template", "cpp", "c", "cmake", "toml", "sh", "output", "manifest"}
 ROOMS = (*rules.ROOMS, "docs")
 
 
@@ -81,6 +82,12 @@ def marked_part(path, part):
     return "\n".join(line[shared:] for line in chosen) + "\n"
 
 
+def from_template(root, path, name):
+    """The text that `tenon plugins new` makes of a template; its own tests compare more."""
+    text = (root / "sdk/templates" / path).read_text(encoding="utf-8")
+    return text.replace("example.my_plugin", name).replace("my_plugin", name.partition(".")[2])
+
+
 def check_block(root, block):
     if not block.snippet:
         if block.language.lower() in NEED_SNIPPET:
@@ -94,10 +101,13 @@ def check_block(root, block):
         yield f"{block.where}: a snippet \"{block.kind}\" in a block of {block.language}"
     if block.kind in ("cpp", "c") and block.snippet[1:2] not in (["plugin"], ["app"]):
         yield f"{block.where}: \"{block.kind}\" must be followed by plugin or app"
-    if block.kind == "file":
+    if block.kind in ("file", "template"):
         try:
-            path = root / block.snippet[1]
-            text = marked_part(path, block.snippet[2]) if len(block.snippet) > 2 else path.read_text(encoding="utf-8")
+            if block.kind == "template":
+                text = from_template(root, *block.snippet[1:])
+            else:
+                path = root / block.snippet[1]
+                text = marked_part(path, block.snippet[2]) if len(block.snippet) > 2 else path.read_text(encoding="utf-8")
         except (OSError, ValueError, IndexError) as error:
             yield f"{block.where}: {error}"
             return

@@ -105,7 +105,8 @@ class Walkthrough:
         self.data = work / "data"
         for file, name in (("train-images.gz", "train-images-idx3"), ("train-labels.gz", "train-labels-idx1")):
             (self.folder / file).symlink_to(self.data / f"{name}-ubyte.gz")
-        self.environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1",
+        # Debian's rustc: a newer one of a user may need the HOME of that user.
+        self.environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1", "RUSTC": "/usr/bin/rustc",
                             "PATH": f"{self.home}/tenon/bin:{os.environ['PATH']}"}
 
     def shell(self, script, where):
@@ -149,7 +150,8 @@ def check(cmake, root, build, work, cc, cxx, launcher=""):
     blocks = documents.all_blocks(root)
     project = Project(work / "source")
     project.write(blocks)
-    shutil.copytree(root / "sdk/template", work / "source/template")  # the tutorial's first plugin
+    run([home / "tenon/bin/tenon", "plugins", "new", "example.swish", "--kind", "layer", "--language", "c++", "--folder",
+         work / "source/template"], "making the tutorial's first plugin")
     shutil.copy(root / "tests/docs/gradients.cpp", work / "source")
     with open(work / "source/CMakeLists.txt", "a", encoding="utf-8") as out:
         out.write("add_subdirectory(template)\nadd_executable(gradients gradients.cpp)\n"

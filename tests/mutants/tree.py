@@ -19,8 +19,8 @@ def tracked():
 
 
 def product(path):
-    """Whether mutants are drawn from the file. The test machines cannot run the device cuda, and the template is a
-    plugin to copy."""
+    """Whether mutants are drawn from the file. The test machines cannot run the device cuda, and the templates are
+    plugins to copy."""
     return path.endswith((".cpp", ".c", ".h", ".hpp")) and path.startswith(("core/", "host/", "sdk/", "plugins/")) and \
         not path.startswith(("plugins/devices/cuda/", "sdk/template"))
 

@@ -383,5 +383,50 @@ TEST_F(VerbsTest, InterruptedTrainingSavesWhereItIsTold) {
   done("test job.toml --model kept.safetensors");
 }
 
+TEST_F(VerbsTest, PluginsNewMakesAProjectWithTheGivenNames) {
+  const Outcome outcome = done("plugins new acme.soft_clip --kind updater --language c");
+  EXPECT_THAT(outcome.out, StartsWith("made the updater acme.soft_clip in soft_clip"));
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path("soft_clip")))
+    names.push_back(entry.path().filename());
+  EXPECT_THAT(names, testing::UnorderedElementsAre("CMakeLists.txt", "Makefile", "README.md", "job.toml", "points.csv",
+                                                   "run.sh", "soft_clip.c", "test.sh", "testing.sh"));
+  EXPECT_THAT(read("soft_clip/CMakeLists.txt"), HasSubstr("tenon_add_plugin(updaters soft_clip soft_clip.c)"));
+  EXPECT_THAT(read("soft_clip/Makefile"), HasSubstr("plugins/updaters/soft_clip.so"));
+  EXPECT_THAT(read("soft_clip/job.toml"), HasSubstr("type = \"acme.soft_clip\""));
+}
+
+TEST_F(VerbsTest, PluginsNewChangesNoFolderThatExists) {
+  std::filesystem::create_directory(path("there"));
+  for (const std::string folder : {"there", "absent/below"}) {
+    const Outcome outcome = run("plugins new acme.clip --kind layer --language c++ --folder " + folder);
+    EXPECT_EQ(outcome.exit, 74) << folder;
+    EXPECT_THAT(outcome.error, HasSubstr("\"" + folder + "\""));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(path("there")));
+}
+
+TEST_F(VerbsTest, PluginsNewChecksNamesKindsAndLanguages) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"clip --kind layer --language c", "the name \"clip\": expected VENDOR.NAME"},
+      {"Acme.clip --kind layer --language c", "the name \"Acme.clip\": expected"},
+      {"acme.1d --kind layer --language c", "the name \"acme.1d\": expected"},
+      {"acme.a.b --kind layer --language c", "the name \"acme.a.b\": expected"},
+      {"acme. --kind layer --language c", "the name \"acme.\": expected"},
+      {"tenon.clip --kind layer --language c", "the vendor tenon is that of Tenon's own plugins"},
+      {"acme.clip --kind cost --language c", "--kind: expected one of layer, kernel"},
+      {"acme.clip --language c", "--kind: expected one of"},
+      {"acme.clip --kind layer", "--language: expected one of c, c++, rust"},
+      {"acme.clip --kind layer --language go", "got \"go\""},
+      {"acme.clip --kind device --language rust", "no template of a device in rust"},
+  };
+  for (const auto& [arguments, message] : wrong) {
+    const Outcome outcome = run(std::string("plugins new ") + arguments);
+    EXPECT_EQ(outcome.exit, 64) << arguments;
+    EXPECT_THAT(outcome.error, HasSubstr(message)) << arguments;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("clip")));
+}
+
 }  // namespace
 }  // namespace tenon_tests

@@ -1,13 +1,15 @@
-// A layer from outside of Tenon: out = in * sigmoid(beta * in), after P. Ramachandran, B. Zoph, Q. V. Le, "Searching
-// for activation functions", 2017. The formula is written once; the host derives the gradient, fuses it with its
-// neighbours and runs it on any device. SPDX-License-Identifier: MIT
+// A layer: out = in * sigmoid(beta * in), after P. Ramachandran, B. Zoph, Q. V. Le, "Searching for activation
+// functions", 2017. The formula is written once; the host derives the gradient, fuses it with its neighbours and runs
+// it on any device. SPDX-License-Identifier: MIT
 #include <tenon/plugin.hpp>
+
+TN_RESERVE_NOTE(4096);  // room for the manifest, if the plugin is built without CMake
 
 namespace {
 
-struct Swish {
+struct Layer {
   static void describe(tn::LayerDescription& d) {
-    d.type("example.swish", "out = in * sigmoid(beta * in)");
+    d.type("example.my_plugin", "out = in * sigmoid(beta * in)");
     d.input("in", "[samples, ...]");
     d.output("out", "as in");
     d.attribute(tn::float_attribute("beta", 1.0).doc("steepness; 0 gives in / 2"));
@@ -24,8 +26,8 @@ struct Swish {
 };
 
 void describe(tn::Plugin& plugin) {
-  plugin.about("org.example.swish", "0.1.0", "The activation swish", "MIT");
-  plugin.layer<Swish>();
+  plugin.about("example.my_plugin", "0.1.0", "The activation swish", "MIT");
+  plugin.layer<Layer>();
 }
 
 }  // namespace
