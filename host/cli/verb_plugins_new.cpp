@@ -63,8 +63,9 @@ const Row& chosen(const Row (&table)[kCount], const Options& options, const char
     if (given == row.name) return row;
     names.emplace_back(row.name);
   }
-  if (given.empty()) options.fail(std::string(option) + ": expected one of " + listed(names));
-  options.fail(std::string(option) + ": expected one of " + listed(names) + ", got \"" + given + "\"");
+  const std::string expected = std::string(option) + ": expected one of " + listed(names), near = nearest(given, names);
+  if (given.empty()) options.fail(expected);
+  options.fail(expected + ", got \"" + given + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }
 
 // Returns the folder of the templates, which lies at the same place beside the program in each installation.

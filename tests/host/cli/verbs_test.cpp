@@ -415,6 +415,7 @@ TEST_F(VerbsTest, PluginsNewChecksNamesKindsAndLanguages) {
       {"acme. --kind layer --language c", "the name \"acme.\": expected"},
       {"tenon.clip --kind layer --language c", "the vendor tenon is that of Tenon's own plugins"},
       {"acme.clip --kind cost --language c", "--kind: expected one of layer, kernel"},
+      {"acme.clip --kind lair --language c", "did you mean \"layer\"?"},
       {"acme.clip --language c", "--kind: expected one of"},
       {"acme.clip --kind layer", "--language: expected one of c, c++, rust"},
       {"acme.clip --kind layer --language go", "got \"go\""},

@@ -318,7 +318,7 @@ void lstm(const tenon::Host& host) {
 // ---- the plugin in Rust: in float32 its kernel, in float64 its body
 
 void check_panic(const tenon::Host& host) {
-  const Model model(host, host.layer("outside.swish", {data(host, "x", {4})}, {{"panic", true}}, "broken"));
+  const Model model(host, host.layer("outside.swish", {data(host, "x", {4})}, {{"panic", 1}}, "broken"));
   const Machine machine(model, TN_F32, true);
   try {
     machine.forward({draw(4, 1), {1}});

@@ -1,14 +1,19 @@
 //! A plugin in Rust with the binding of the SDK: out = in * sigmoid(beta * in), as a recorded body and as a native kernel
-//! of the device cpu in float32, which panics on request. SPDX-License-Identifier: Apache-2.0
+//! of the device cpu in float32. It panics on request. SPDX-License-Identifier: Apache-2.0
 use tenon_plugin::*;
 
 const BLOCK: usize = 1024;
+const IN_KERNEL: i64 = 1;
+const IN_PLAN: i64 = 2;
 
 struct Swish;
 
 impl Layer for Swish {
     fn plan(plan: &Planning) -> Done {
         let input = plan.input(0)?;
+        if plan.given().integer("panic") == IN_PLAN {
+            panic!("the attribute \"panic\" asks for it");
+        }
         if input.storage() != DENSE {
             return fail(INVALID, "in", "must be dense");
         }
@@ -45,7 +50,7 @@ impl Kernel for SwishKernel {
     fn prepare(site: &Site, direction: i32) -> Done<SwishKernel> {
         let given = site.given();
         let beta = given.number("beta") as f32;
-        Ok(SwishKernel { beta, panics: given.truth("panic"), backward: direction == BACKWARD })
+        Ok(SwishKernel { beta, panics: given.integer("panic") == IN_KERNEL, backward: direction == BACKWARD })
     }
 
     /// Forward: in; out. Backward: in, out (absent), gradient of out; gradient of in.
@@ -75,7 +80,7 @@ layer! {
     outputs [("out", "as in", 0)],
     attributes [
         Attribute::float(text!("beta"), text!("steepness; 0 gives in / 2"), 1.0),
-        Attribute::truth(text!("panic"), text!("whether the kernel panics instead of computing"), false),
+        Attribute::int(text!("panic"), text!("what panics: 1 the kernel, 2 plan"), 0).at_least(0.0).at_most(2.0),
     ],
     parameters []
 }
