@@ -1,4 +1,5 @@
 //! Failures, and the barrier that no panic passes. SPDX-License-Identifier: MIT
+use crate::memory::enough;
 use crate::tables::*;
 use std::any::Any;
 use std::cell::RefCell;
@@ -36,7 +37,7 @@ thread_local! {
     static PLACE: RefCell<String> = RefCell::new(String::new());
 }
 
-/// Calls `work`. Panics become failures; their place and message are not printed but reported.
+/// Calls `work`. Panics and refused memory become failures; their place and message are not printed but reported.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Done<T>) -> Done<T> {
     // The hook is that of this plugin's own copy of the standard library.
     static QUIET: Once = Once::new();
@@ -46,9 +47,10 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Done<T>) -> Done<T> {
             PLACE.with(|last| last.replace(place));
         }))
     });
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         fail(PLUGIN_FAULT, "", format!("panic{}: {}", PLACE.with(|last| last.take()), text_of(&*panic)))
-    })
+    });
+    enough().and(done)
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {

@@ -1,5 +1,6 @@
 //! Native kernels. SPDX-License-Identifier: MIT
 use crate::failure::*;
+use crate::memory::enough;
 use crate::tables::*;
 use crate::values::*;
 use std::ffi::c_void;
@@ -149,7 +150,9 @@ unsafe extern "C" fn prepare<T: Kernel>(site: *const KernelSite, direction: i32,
         if direction != FORWARD && direction != BACKWARD {
             return fail(UNSUPPORTED, "", "is neither forward nor backward");
         }
-        (*prepared).binding = Box::into_raw(Box::new(T::prepare(&Site(&*site), direction)?)) as *mut c_void;
+        let made = Box::new(T::prepare(&Site(&*site), direction)?);
+        enough()?;
+        (*prepared).binding = Box::into_raw(made) as *mut c_void;
         (*prepared).run = Some(run::<T>);
         (*prepared).destroy = Some(destroy::<T>);
         Ok(())

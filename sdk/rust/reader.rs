@@ -1,5 +1,6 @@
 //! Readers of dense samples whose number is known. SPDX-License-Identifier: MIT
 use crate::failure::*;
+use crate::memory::enough;
 use crate::tables::*;
 use crate::values::*;
 use crate::List;
@@ -163,7 +164,9 @@ unsafe fn of<'a, T>(instance: *mut c_void) -> &'a mut Instance<T> {
 }
 unsafe extern "C" fn open<T: Reader>(open: *const ReaderOpen, instance: *mut *mut c_void) -> Status {
     guarded((*open).errors, || {
-        *instance = Box::into_raw(Instance::<T>::new(&*open)?) as *mut c_void;
+        let made = Instance::<T>::new(&*open)?;
+        enough()?;
+        *instance = Box::into_raw(made) as *mut c_void;
         Ok(())
     })
 }

@@ -60,6 +60,7 @@ numbers! {
     NOT_FOUND: Status = 3, "TN_NOT_FOUND";
     UNSUPPORTED: Status = 4, "TN_UNSUPPORTED";
     BAD_DATA: Status = 5, "TN_BAD_DATA";
+    OUT_OF_MEMORY: Status = 7, "TN_OUT_OF_MEMORY";
     IO: Status = 8, "TN_IO";
     NEED_CAPACITY: Status = 10, "TN_NEED_CAPACITY";
     END: Status = 11, "TN_END";
