@@ -12,7 +12,8 @@
 # INCLUDES are searched as system folders, without warnings.
 #
 # A single source in Rust, <name>.rs, is compiled by rustc with the binding of the SDK as the crate tenon_plugin, and
-# sealed by the program (TENON_PROGRAM, that of this installation); LIBRARIES and INCLUDES are for C and C++.
+# sealed by the program (TENON_PROGRAM, that of this installation); with optimisation, unless CMAKE_BUILD_TYPE is Debug.
+# LIBRARIES and INCLUDES are for C and C++.
 #
 # Targets: tenon_<kind>_<name> is the plugin, tenon_<kind>_<name>_objects its objects, for properties of your own (not
 # in Rust).
@@ -53,7 +54,12 @@ function(_tenon_rust_binding command library)
   if(NOT TENON_RUSTC)
     message(FATAL_ERROR "tenon_add_plugin: no rustc was found for a plugin in Rust; TENON_RUSTC names one")
   endif()
-  set(rustc "${TENON_RUSTC}" --edition 2021 -O -C panic=unwind)
+  set(rustc "${TENON_RUSTC}" --edition 2021 -C panic=unwind)
+  if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    list(APPEND rustc -g)
+  else()
+    list(APPEND rustc -O -C strip=symbols)
+  endif()
   set(file "${CMAKE_BINARY_DIR}/CMakeFiles/libtenon_plugin.rlib")
   if(NOT TARGET tenon_rust_binding)
     cmake_path(GET CMAKE_CURRENT_FUNCTION_LIST_DIR PARENT_PATH sdk)
@@ -77,7 +83,7 @@ function(_tenon_add_rust_plugin kind name source)
   cmake_path(GET source PARENT_PATH folder)
   add_custom_command(OUTPUT "${file}"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${TENON_PLUGIN_OUTPUT_DIRECTORY}/${kind}"
-    COMMAND ${rustc} --crate-type cdylib --crate-name plugin -C strip=symbols --remap-path-prefix "${folder}/="
+    COMMAND ${rustc} --crate-type cdylib --crate-name plugin --remap-path-prefix "${folder}/="
       --extern "tenon_plugin=${binding}" "${source}" -o "${made}"
     COMMAND "${TENON_PROGRAM}" plugins seal "${made}"
     COMMAND "${CMAKE_COMMAND}" -E rename "${made}" "${file}"

@@ -3,7 +3,8 @@
 set -eu
 export LC_ALL=C
 PLUGINS=$(cd "${1:-build/lib/tenon/plugins}" && pwd)
-export PLUGINS
+INSTALLED=$("${TENON:-tenon}" plugins list --json | sed -n 's|.*"file": "\(.*\)/devices/cpu.so".*|\1|p')
+export PLUGINS INSTALLED
 project=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
