@@ -104,7 +104,12 @@ impl<'a> Operands<'a> {
     }
     /// Calls body(i, chunk i) on the host's threads for each chunk of `size` elements of an output; the last one may be
     /// shorter. A failure or panic of one is that of the run.
-    pub fn chunks<T: Element>(&self, number: u32, size: usize, body: &(dyn Fn(usize, &mut [T]) -> Done + Sync)) -> Done {
+    pub fn chunks<T: Element>(
+        &self,
+        number: u32,
+        size: usize,
+        body: &(dyn Fn(usize, &mut [T]) -> Done + Sync),
+    ) -> Done {
         if self.output_shape(number).is_none() {
             return Ok(());
         }
@@ -112,7 +117,9 @@ impl<'a> Operands<'a> {
         let to = Chunks { first, count, size: size.max(1), body, failed: Mutex::new(None) };
         let chunks = (count + to.size - 1) / to.size;
         let parallel = unsafe { &*self.execution.parallel };
-        unsafe { (parallel.for_each)(parallel.this, chunks as i64, chunk::<T>, &to as *const Chunks<T> as *mut c_void) };
+        unsafe {
+            (parallel.for_each)(parallel.this, chunks as i64, chunk::<T>, &to as *const Chunks<T> as *mut c_void)
+        };
         to.failed.into_inner().unwrap_or(None).map_or(Ok(()), Err)
     }
 }

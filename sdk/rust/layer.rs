@@ -47,7 +47,7 @@ impl<'a> Planning<'a> {
     pub fn output(&self, port: u32, dims: &[Dim]) -> Done {
         check(unsafe { (self.0.output)(self.0.this, port, &spec_of(dims)) })
     }
-    /// Declares the next parameter; `suffix` is text! of one that `layer!` lists. Its values are drawn as `initializer` says.
+    /// Declares the next parameter; `suffix` is text! of one that `layer!` lists. `initializer` has the first values.
     pub fn parameter(&self, suffix: Text, sizes: &[i64], initializer: Initializer) -> Done {
         let dims: Vec<Dim> = sizes.iter().map(|size| Dim::constant(*size)).collect();
         let spec = spec_of(&dims);
@@ -100,7 +100,11 @@ impl<'a> Body<'a> {
     }
     pub fn shape(&self, value: BodyValue) -> Done<Shape<'a>> {
         let spec = unsafe { (self.0.spec)(self.0.this, value.0) };
-        if spec.is_null() { fail(PLUGIN_FAULT, "", "a value has no shape") } else { Ok(Shape(unsafe { &*spec })) }
+        if spec.is_null() {
+            fail(PLUGIN_FAULT, "", "a value has no shape")
+        } else {
+            Ok(Shape(unsafe { &*spec }))
+        }
     }
     /// The same elements in another shape.
     pub fn view(&self, value: BodyValue, shape: &Shape) -> Done<BodyValue> {
@@ -160,7 +164,8 @@ unsafe extern "C" fn lower<T: Layer>(given: *const Attributes, builder: *const B
 unsafe extern "C" fn finalize<T: Layer>(finalizer: *const Finalizer) -> Status {
     let it = &*finalizer;
     guarded(it.errors, || {
-        let state = if it.state_count == 0 { &[] } else { std::slice::from_raw_parts(it.state, it.state_count as usize) };
+        let state =
+            if it.state_count == 0 { &[] } else { std::slice::from_raw_parts(it.state, it.state_count as usize) };
         T::finalize(&Given(&*it.attributes), state, &Results(it))
     })
 }
@@ -213,7 +218,8 @@ pub const fn layer_type<T: Layer>(description: &'static LayerDescription) -> Lay
 ///       attributes [Attribute::float(text!("beta"), text!("steepness"), 1.0)], parameters ["weight"] }
 #[macro_export]
 macro_rules! layer {
-    ($table:ident: $type:ty, $name:literal, $doc:expr, $version:literal, inputs [$(($in:literal, $in_doc:literal, $in_flags:expr)),*],
+    ($table:ident: $type:ty, $name:literal, $doc:expr, $version:literal,
+     inputs [$(($in:literal, $in_doc:literal, $in_flags:expr)),*],
      outputs [$(($out:literal, $out_doc:literal, $out_flags:expr)),*], attributes [$($attribute:expr),* $(,)?],
      parameters [$($parameter:literal),*]) => {
         static $table: $crate::Table<$crate::LayerType> = $crate::Table({
@@ -222,7 +228,8 @@ macro_rules! layer {
                 names.len()
             };
             static PARAMETERS: $crate::Table<[$crate::Text; COUNT]> = $crate::Table([$($crate::text!($parameter)),*]);
-            static DESCRIPTION: $crate::Table<$crate::LayerDescription> = $crate::Table($crate::layer_description::<$type>(
+            type Description = $crate::Table<$crate::LayerDescription>;
+            static DESCRIPTION: Description = $crate::Table($crate::layer_description::<$type>(
                 $crate::text!($name),
                 $crate::text!($doc),
                 $version,

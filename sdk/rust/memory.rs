@@ -82,7 +82,11 @@ impl Reserve {
 
 /// Fails if an allocation of this thread was refused since the last call.
 pub(crate) fn enough() -> Done {
-    if SHORT.with(|short| short.replace(false)) { fail(OUT_OF_MEMORY, "", "out of memory") } else { Ok(()) }
+    if SHORT.with(|short| short.replace(false)) {
+        fail(OUT_OF_MEMORY, "", "out of memory")
+    } else {
+        Ok(())
+    }
 }
 
 struct Memory;
@@ -94,10 +98,18 @@ static MEMORY: Memory = Memory;
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let made = System.alloc(layout);
-        if made.is_null() { RESERVE.take(layout) } else { made }
+        if made.is_null() {
+            RESERVE.take(layout)
+        } else {
+            made
+        }
     }
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        if RESERVE.has(memory) { RESERVE.give_back() } else { System.dealloc(memory, layout) }
+        if RESERVE.has(memory) {
+            RESERVE.give_back()
+        } else {
+            System.dealloc(memory, layout)
+        }
     }
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let moved = if RESERVE.has(memory) { std::ptr::null_mut() } else { System.realloc(memory, layout, bytes) };

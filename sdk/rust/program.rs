@@ -55,7 +55,10 @@ impl Program {
     }
     /// Makes the value the next output, in the compute type.
     pub fn output(&self, value: Float) {
-        self.0.borrow_mut().outputs.push(ProgramOutput { value: self.own(value.program, value.number), dtype: COMPUTE });
+        self.0
+            .borrow_mut()
+            .outputs
+            .push(ProgramOutput { value: self.own(value.program, value.number), dtype: COMPUTE });
     }
     pub(crate) fn counts(&self) -> (usize, usize) {
         let of = self.0.borrow();

@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null;
 
-/// A reader type; an object has opened its data. `reader!` makes its table. Positions, seeking and shuffling follow from
-/// `samples` and `read`.
+/// A reader type; an object has opened its data. `reader!` makes its table. Positions, seeking and shuffling follow
+/// from `samples` and `read`.
 pub trait Reader: Sized + Send {
     fn open(open: &Opening) -> Done<Self>;
     /// Called once, after `open`.
@@ -69,13 +69,21 @@ impl Sample<'_> {
         // SAFETY: the host's buffer has room for `capacity` samples, and `number` is below it.
         unsafe {
             let first = *self.buffers.data.add(slot) as *mut T;
-            if count == 0 { &mut [] } else { std::slice::from_raw_parts_mut(first.add(self.number * count), count) }
+            if count == 0 {
+                &mut []
+            } else {
+                std::slice::from_raw_parts_mut(first.add(self.number * count), count)
+            }
         }
     }
 }
 fn shape(of: &SlotTable) -> &[i64] {
     // SAFETY: `Instance::new` set shape and rank.
-    if of.rank == 0 { &[] } else { unsafe { std::slice::from_raw_parts(of.shape, of.rank as usize) } }
+    if of.rank == 0 {
+        &[]
+    } else {
+        unsafe { std::slice::from_raw_parts(of.shape, of.rank as usize) }
+    }
 }
 
 /// An object with what the C table needs of it. The pointers lead into the vectors beside them, which do not change.

@@ -6,10 +6,10 @@
 //!   tenon plugins seal libmine.so
 //!
 //! A component is a type that implements `Layer`, `Kernel`, `Updater` or `Reader`; the macros `layer!`, `kernel!`,
-//! `updater!` and `reader!` make its table, and `plugin!` the descriptor. A panic in any callback, also in a task of the
-//! host's threads, becomes a report to the host and ends the call alone, and so does memory that runs out (`memory.rs`,
-//! which sets the global allocator). Functions return `Done`, whose failure names what is wrong. What this binding does
-//! not wrap is in the C headers; `tables.rs` has their structs.
+//! `updater!` and `reader!` make its table, and `plugin!` the descriptor. A panic in any callback, also in a task of
+//! the host's threads, becomes a report to the host and ends the call alone, and so does memory that runs out
+//! (`memory.rs`, which sets the global allocator). Functions return `Done`, whose failure names what is wrong. What this
+//! binding does not wrap is in the C headers; `tables.rs` has their structs.
 //! SPDX-License-Identifier: MIT
 mod failure;
 mod kernel;
@@ -98,10 +98,10 @@ macro_rules! plugin {
      kernels [$($kernel:ident),*], updaters [$($updater:ident),*], readers [$($reader:ident),*]) => {
         static PLUGIN: $crate::Table<$crate::Plugin> = $crate::Table({
             const NOTHING: $crate::Unused = std::ptr::null();
-            let (layers, kernels) =
-                ($crate::listed!($crate::LayerType; $($layer),*), $crate::listed!($crate::KernelTable; $($kernel),*));
-            let (updaters, readers) =
-                ($crate::listed!($crate::UpdaterType; $($updater),*), $crate::listed!($crate::ReaderType; $($reader),*));
+            let layers = $crate::listed!($crate::LayerType; $($layer),*);
+            let kernels = $crate::listed!($crate::KernelTable; $($kernel),*);
+            let updaters = $crate::listed!($crate::UpdaterType; $($updater),*);
+            let readers = $crate::listed!($crate::ReaderType; $($reader),*);
             $crate::Plugin {
                 size: std::mem::size_of::<$crate::Plugin>() as u32,
                 reserved: 0,

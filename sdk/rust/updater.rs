@@ -47,13 +47,18 @@ impl Recorder<'_> {
     pub fn gradient(&self) -> Float<'_> {
         self.input(Input::Gradient, FULL)
     }
-    /// Declares the next state, a number for each element, which the host keeps; `name` comes from text!. Returns the current value.
+    /// Declares the next state, a number for each element, which the host keeps, and returns its current value; `name`
+    /// comes from text!.
     pub fn state(&self, name: Text, initial: f64) -> Done<Float<'_>> {
         let size = size_of::<StateTable>() as u32;
         let state = StateTable { size, extent: FULL, reserved: [0; 3], dtype: F32, reserved2: 0, name, initial };
         // SAFETY: the host copies the declaration.
         let number = unsafe { (self.to.state)(self.to.this, &state) };
-        if number < 0 { Err(Failure::Reported(INVALID)) } else { Ok(self.input(Input::State(number as usize), FULL)) }
+        if number < 0 {
+            Err(Failure::Reported(INVALID))
+        } else {
+            Ok(self.input(Input::State(number as usize), FULL))
+        }
     }
     /// The learning rate after the schedule.
     pub fn learning_rate(&self) -> Float<'_> {
@@ -124,7 +129,12 @@ unsafe extern "C" fn record<T: Updater>(recorder: *const UpdateRecorder) -> Stat
     })
 }
 
-pub const fn updater_description(name: Text, doc: Text, version: u32, attributes: List<Attribute>) -> UpdaterDescription {
+pub const fn updater_description(
+    name: Text,
+    doc: Text,
+    version: u32,
+    attributes: List<Attribute>,
+) -> UpdaterDescription {
     UpdaterDescription {
         size: size_of::<UpdaterDescription>() as u32,
         attributes_count: attributes.count,

@@ -10,7 +10,18 @@ use std::ptr::null;
 impl Attribute {
     const fn new(kind: i32, name: Text, doc: Text, initial: Value) -> Attribute {
         let size = size_of::<Attribute>() as u32;
-        Attribute { size, kind, name, doc, flags: 0, has_range: 0, initial, minimum: 0.0, maximum: 0.0, choices: null() }
+        Attribute {
+            size,
+            kind,
+            name,
+            doc,
+            flags: 0,
+            has_range: 0,
+            initial,
+            minimum: 0.0,
+            maximum: 0.0,
+            choices: null(),
+        }
     }
     const fn absent() -> Value {
         Value { kind: 0, count: 0, r#as: ValueOf { i: 0 } }
@@ -121,7 +132,11 @@ pub struct Shape<'a>(pub(crate) &'a Spec);
 impl<'a> Shape<'a> {
     pub fn dims(&self) -> &'a [Dim] {
         // SAFETY: a spec of the host has `rank` dimensions.
-        if self.0.rank == 0 { &[] } else { unsafe { std::slice::from_raw_parts(self.0.dims, self.0.rank as usize) } }
+        if self.0.rank == 0 {
+            &[]
+        } else {
+            unsafe { std::slice::from_raw_parts(self.0.dims, self.0.rank as usize) }
+        }
     }
     pub fn dtype(&self) -> u32 {
         self.0.dtype
@@ -158,7 +173,11 @@ unsafe impl Element for u8 {
 impl Tensor {
     pub fn shape(&self) -> &[i64] {
         // SAFETY: a tensor of the host has `ndim` sizes.
-        if self.dl.ndim == 0 { &[] } else { unsafe { std::slice::from_raw_parts(self.dl.shape, self.dl.ndim as usize) } }
+        if self.dl.ndim == 0 {
+            &[]
+        } else {
+            unsafe { std::slice::from_raw_parts(self.dl.shape, self.dl.ndim as usize) }
+        }
     }
     pub fn dtype(&self) -> u32 {
         let of = self.dl.dtype;
@@ -167,7 +186,11 @@ impl Tensor {
     /// The first element and the number of elements, which must be of this type.
     pub(crate) fn elements<T: Element>(&self) -> Done<(*mut T, usize)> {
         if self.dtype() != T::DTYPE {
-            return fail(PLUGIN_FAULT, "", format!("a tensor of the element type {:#x} is used as {:#x}", self.dtype(), T::DTYPE));
+            return fail(
+                PLUGIN_FAULT,
+                "",
+                format!("a tensor of the element type {:#x} is used as {:#x}", self.dtype(), T::DTYPE),
+            );
         }
         let count = self.shape().iter().product::<i64>() as usize;
         // SAFETY: the offset lies within the memory of the tensor.

@@ -77,7 +77,8 @@ typedef struct rows {
 
 static void compute_row(void* argument, int64_t row, int32_t worker) {
   const rows* it = (const rows*)argument;
-  const uint8_t *from = tn_data(it->from), *to = tn_data(it->to);
+  const uint8_t* from = tn_data(it->from);
+  uint8_t* to = tn_data(it->to);
   const int64_t first = row * it->columns;
   (void)worker;
   if (it->to->dl.dtype.bits == 64)

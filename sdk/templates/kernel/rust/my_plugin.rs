@@ -49,8 +49,8 @@ impl Kernel for SmoothingKernel {
 }
 
 impl SmoothingKernel {
-    /// Forward: inputs in; outputs out. Backward: inputs in and out, both absent here, gradient of out; outputs gradient
-    /// of in. The tasks of the host's threads compute one row each.
+    /// Forward: inputs in; outputs out. Backward: inputs in and out, both absent here, gradient of out; outputs
+    /// gradient of in. The tasks of the host's threads compute one row each.
     fn rows<T>(&self, operands: &Operands, keep: T, take: T) -> Done
     where
         T: Element + Default + Send + Sync + Add<Output = T> + Mul<Output = T>,

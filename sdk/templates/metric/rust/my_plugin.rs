@@ -1,5 +1,5 @@
-//! A metric: the relative squared error, the sum of (prediction - label)^2 over that of (label - mean label)^2. Its sums
-//! are added over minibatches and devices, so the value does not depend on how the data is split.
+//! A metric: the relative squared error, the sum of (prediction - label)^2 over that of (label - mean label)^2. Its
+//! sums are added over minibatches and devices, so the value does not depend on how the data is split.
 //! SPDX-License-Identifier: MIT
 use tenon_plugin::*;
 
