@@ -58,6 +58,7 @@ pub struct Sample<'a> {
     slots: &'a [SlotTable],
     buffers: &'a ReaderBuffers,
     number: usize,
+    written: &'a mut [bool],
 }
 
 impl Sample<'_> {
@@ -65,6 +66,7 @@ impl Sample<'_> {
     pub fn dense<T: Element>(&mut self, slot: usize) -> &mut [T] {
         let of = &self.slots[slot];
         assert_eq!(of.dtype, T::DTYPE, "slot {} has another element type", slot);
+        self.written[slot] = true;
         let count = shape(of).iter().product::<i64>() as usize;
         // SAFETY: the host's buffer has room for `capacity` samples, and `number` is below it.
         unsafe {
@@ -93,7 +95,8 @@ struct Instance<T> {
     samples: usize,
     position: usize,
     slots: Vec<SlotTable>,
-    _names: Vec<CString>,
+    written: Vec<bool>, // of the current sample
+    names: Vec<CString>,
     _shapes: Vec<Vec<i64>>,
     _pointers: Vec<*const SlotTable>,
     schema: ReaderSchema,
@@ -127,15 +130,21 @@ impl<T: Reader> Instance<T> {
             errors: open.errors,
             samples,
             position: 0,
+            written: vec![false; slots.len()],
             slots,
-            _names: names,
+            names,
             _shapes: shapes,
             _pointers: pointers,
             schema,
         }))
     }
     fn read(&mut self, index: usize, buffers: &ReaderBuffers, number: usize) -> Done {
-        self.reader.read(index, &mut Sample { slots: &self.slots, buffers, number })
+        self.written.fill(false);
+        self.reader.read(index, &mut Sample { slots: &self.slots, buffers, number, written: &mut self.written })?;
+        match self.written.iter().position(|written| !written) {
+            Some(slot) => fail(PLUGIN_FAULT, self.names[slot].to_string_lossy(), "is not written for every sample"),
+            None => Ok(()),
+        }
     }
     /// Reads until the buffers are full. After a failure the samples before it are returned first; the call after that
     /// fails again, and the next one skips a damaged record.

@@ -8,8 +8,8 @@
 //! A component is a type that implements `Layer`, `Kernel`, `Updater` or `Reader`; the macros `layer!`, `kernel!`,
 //! `updater!` and `reader!` make its table, and `plugin!` the descriptor. A panic in any callback, also in a task of
 //! the host's threads, becomes a report to the host and ends the call alone, and so does memory that runs out
-//! (`memory.rs`, which sets the global allocator). Functions return `Done`, whose failure names what is wrong. What this
-//! binding does not wrap is in the C headers; `tables.rs` has their structs.
+//! (`memory.rs`, which sets the global allocator). Functions return `Done`, whose failure names what is wrong. What
+//! this binding does not wrap is in the C headers; `tables.rs` has their structs.
 //! SPDX-License-Identifier: MIT
 mod failure;
 mod kernel;

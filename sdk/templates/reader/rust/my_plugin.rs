@@ -1,6 +1,6 @@
 //! A reader of lines of numbers: the features of a sample, then its class, from 0, with spaces between them. Empty
-//! lines and those that begin with # are left out. The binding and the host derive positions, exact resuming, shuffling and
-//! shards. SPDX-License-Identifier: MIT
+//! lines and those that begin with # are left out. The binding and the host derive positions, exact resuming and
+//! shuffling. SPDX-License-Identifier: MIT
 use std::io::ErrorKind;
 use tenon_plugin::*;
 
