@@ -15,8 +15,8 @@ namespace tenon::cli {
 // The options of one verb. Add options to `list`, then parse.
 class Options {
  public:
-  // operands: the names of the required operands, one word each: {"JOB.toml"}. The last one may be given several times
-  // if its name ends with "...".
+  // operands: the names of the operands, one word each: {"JOB.toml"}. The last one may be given several times if its
+  // name ends with "...", and may be left out if it is in brackets: "[TYPE]".
   Options(std::string verb, std::vector<std::string> operands, std::string about);
 
   boost::program_options::options_description list;

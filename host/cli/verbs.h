@@ -19,6 +19,7 @@ int run_plan(const Arguments& arguments);
 int run_plugins_list(const Arguments& arguments);
 int run_plugins_info(const Arguments& arguments);
 int run_plugins_new(const Arguments& arguments);
+int run_plugins_check(const Arguments& arguments);
 int run_plugins_seal(const Arguments& arguments);
 int run_model_show(const Arguments& arguments);
 int run_version(const Arguments& arguments);
@@ -31,6 +32,7 @@ inline constexpr Verb kVerbs[] = {
     {"plugins list", run_plugins_list, "list the plugins that are found"},
     {"plugins info", run_plugins_info, "describe a plugin, or a layer, updater or reader type"},
     {"plugins new", run_plugins_new, "make the project of a new plugin"},
+    {"plugins check", run_plugins_check, "check a plugin against the rules of the interface"},
     {"plugins seal", run_plugins_seal, "complete the file of a plugin that another build system built"},
     {"model show", run_model_show, "describe a model file"},
     {"version", run_version, "print the version"},

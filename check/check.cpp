@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <tenon/check.hpp>
+#include <tenon/tenon.hpp>
+
+#include "check/child.h"
+#include "check/file_checks.h"
+#include "check/layer_checks.h"
+#include "check/subject.h"
+
+namespace tenon::check {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// ---- the kinds of components
+
+struct Kind {
+  const char* list;  // of the manifest
+  const char* name;  // key of a component's name
+  const std::vector<Check>& (*checks)();
+};
+const Kind kKinds[] = {{"layers", "type", layer_checks}};
+
+std::string kind_of(const Kind& kind, const json& component) {
+  if (std::string(kind.list) == "layers") {
+    const int role = component.at("role").get<int>();
+    return role == TN_ROLE_COST ? "cost" : role == TN_ROLE_METRIC ? "metric" : "layer";
+  }
+  const std::string list = kind.list;
+  return list.substr(0, list.size() - 1);
+}
+
+// ---- one component in a child
+
+// The child writes a line of JSON before each check, {begin}, and one after it, the result. If it dies, the handler of
+// its last signal writes a line that is not JSON: the call of a plugin that it was in.
+class Writer {
+ public:
+  explicit Writer(int to) : to_(to) {}
+  void write(const json& line) const {
+    write_all(to_, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  }
+
+ private:
+  int to_;
+};
+
+// The descriptor that a handler of signals writes to. A handler has no argument, so this is a static variable: of a
+// child process, which is made for one component and ends with it.
+volatile sig_atomic_t last_words_to = -1;
+
+void write_last_words(int signal) {
+  char text[900] = "call: ";
+  const size_t begin = std::strlen(text);
+  tn_plugin_call(text + begin, sizeof text - begin - 1);
+  const size_t length = std::strlen(text);
+  text[length] = '\n';
+  if (write(static_cast<int>(last_words_to), text, length + 1) < 0) return;
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+void tell_last_words(int to) {
+  last_words_to = to;
+  static char stack[64 * 1024];
+  stack_t alternative = {};
+  alternative.ss_sp = stack;
+  alternative.ss_size = sizeof stack;
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = write_last_words;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_ONSTACK | SA_NODEFER);
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) sigaction(signal, &action, nullptr);
+}
+
+json result_of(const Check& check, Context& context) {
+  const int64_t before = context.comparisons();
+  const auto result = [&](const char* outcome, const std::string& message) {
+    return json{{"check", check.name},
+                {"outcome", outcome},
+                {"message", message},
+                {"comparisons", context.comparisons() - before}};
+  };
+  try {
+    check.run(context);
+    return result("passed", "");
+  } catch (const Skip& skip) {
+    return result("skipped", skip.what());
+  } catch (const std::exception& fault) {
+    return result("failed", fault.what());
+  } catch (...) {
+    return result("failed", "an exception of unknown type");
+  }
+}
+
+Outcome outcome_of(const std::string& name) {
+  return name == "passed" ? Outcome::kPassed : name == "skipped" ? Outcome::kSkipped : Outcome::kFailed;
+}
+
+// Runs the checks of one component, in as many children as it takes: after the death of one the next begins with the
+// check after that.
+class ComponentRun {
+ public:
+  ComponentRun(const Options& options, const Subject& subject, std::vector<Check> checks,
+               const std::function<void(const Result&)>& done)
+      : options_(options), subject_(subject), checks_(std::move(checks)), done_(done) {}
+
+  void run() {
+    constexpr int kMostDeaths = 3;
+    for (int deaths = 0; next_ < checks_.size() && deaths < kMostDeaths; ++deaths) run_some();
+    for (; next_ < checks_.size(); ++next_)
+      give(Outcome::kSkipped, "not run, since the plugin has ended three processes", 0);
+  }
+
+ private:
+  void run_some() {
+    const auto seconds = static_cast<unsigned>(options_.seconds);
+    const ChildEnd end = run_child([this, seconds](int to) { work(to, seconds); }, seconds, seconds + 5);
+    std::string call;
+    bool begun = false;
+    for (size_t at = 0; at < end.text.size();) {
+      const size_t stop = std::min(end.text.find('\n', at), end.text.size());
+      const std::string line = end.text.substr(at, stop - at);
+      at = stop + 1;
+      const json read = json::parse(line, nullptr, false);
+      if (line.rfind("call: ", 0) == 0) call = line.substr(6);
+      if (!read.is_object()) continue;
+      begun = read.contains("begin");
+      if (begun) continue;
+      give(outcome_of(read.at("outcome")), read.at("message"), read.at("comparisons"));
+      ++next_;
+    }
+    if (next_ >= checks_.size()) return;
+    std::string why = end.timed_out ? "it did not end within " + std::to_string(options_.seconds) + " seconds"
+                                    : "it ended the process by " + end.how();
+    if (!call.empty()) why += ", in " + call;
+    if (!begun) why += ", before the check began";
+    give(Outcome::kFailed, why, 0);
+    ++next_;
+  }
+  void work(int to, unsigned seconds) const {
+    tell_last_words(to);
+    const Writer writer(to);
+    Context context(subject_);
+    for (size_t i = next_; i < checks_.size(); ++i) {
+      alarm(seconds);
+      writer.write({{"begin", checks_[i].name}});
+      writer.write(result_of(checks_[i], context));
+    }
+  }
+  void give(Outcome outcome, const std::string& message, int64_t comparisons) const {
+    done_({subject_.kind, subject_.type, checks_[next_].name, outcome, message, comparisons});
+  }
+
+  const Options& options_;
+  const Subject& subject_;
+  std::vector<Check> checks_;
+  const std::function<void(const Result&)>& done_;
+  size_t next_ = 0;
+};
+
+// ---- the file
+
+std::string default_folder() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&tn_version), &info) == 0 || info.dli_fname == nullptr) return "";
+  std::error_code error;
+  return (fs::canonical(info.dli_fname, error).parent_path() / "tenon" / "plugins").string();
+}
+
+// A folder with a link to the plugin, which hosts search before all others. Removed again.
+class OwnFolder {
+ public:
+  explicit OwnFolder(const fs::path& file) {
+    std::string path = (fs::temp_directory_path() / "tenon_check_XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr)
+      throw Error(TN_IO, "cannot make a folder in " + fs::temp_directory_path().string());
+    path_ = path;
+    fs::create_symlink(file, path_ / file.filename());
+  }
+  ~OwnFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+fs::path existing(const std::string& given) {
+  std::error_code error;
+  const fs::path file = fs::canonical(given, error);
+  if (error == std::errc::no_such_file_or_directory) throw Error(TN_NOT_FOUND, "no file \"" + given + "\"");
+  if (error) throw Error(TN_IO, given + ": " + error.message());
+  if (!fs::is_regular_file(file, error)) throw Error(TN_IO, given + ": is not a regular file");
+  return file;
+}
+
+// Returns the manifest of the plugin as a host reads it. Throws TN_REFUSED if the host does not admit the file.
+json manifest_of(const std::string& given, const fs::path& file, const std::vector<std::string>& folders) {
+  HostOptions options;
+  options.threads = 1;
+  options.plugin_paths = folders;
+  const Host host(options);
+  for (const json& plugin : json::parse(host.plugins())) {
+    if (plugin.at("file") != file.string()) continue;
+    if (plugin.at("status") == "refused")
+      throw Error(TN_REFUSED,
+                  given + ": is not a plugin that this host admits: " + plugin.at("reason").get<std::string>());
+    return plugin.at("manifest");
+  }
+  throw Error(TN_REFUSED, given + ": is not a plugin: its name does not end with \".so\"");
+}
+
+json cases_of(const json& cases, const std::string& type) {
+  json result = json::array();
+  for (const json& each : cases)
+    if (each.value("type", "") == type) result.push_back(each);
+  return result;
+}
+
+json parsed_cases(const std::string& text) {
+  if (text.empty()) return json::array();
+  const json cases = json::parse(text, nullptr, false);
+  if (!cases.is_array()) throw Error(TN_INVALID, "cases: expected a JSON list of objects with \"type\"");
+  for (const json& each : cases)
+    if (!each.is_object() || !each.contains("type") || !each.at("type").is_string())
+      throw Error(TN_INVALID, "cases: an entry has no \"type\": " + each.dump());
+  return cases;
+}
+
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options), file_(existing(options.file)), own_(file_), cases_(parsed_cases(options.cases)) {
+    if (options.seconds < 1)
+      throw Error(TN_INVALID, "seconds: expected at least 1, got " + std::to_string(options.seconds));
+    subject_.file = file_.string();
+    subject_.folders = {own_.path()};
+    std::vector<std::string> more = options.plugin_paths;
+    if (more.empty()) more.push_back(default_folder());
+    subject_.folders.insert(subject_.folders.end(), more.begin(), more.end());
+    subject_.manifest = manifest_of(options.file, file_, subject_.folders);
+    subject_.seed = options.seed;
+    subject_.folder = options.folder.empty() ? fs::current_path().string() : options.folder;
+    report_.file = options.file;
+    report_.plugin = subject_.manifest.at("id");
+    report_.seed = options.seed;
+    check_names();
+  }
+
+  Report run() {
+    if (options_.type.empty()) run_component("plugin", report_.plugin, subject_.manifest, file_checks());
+    bool found = options_.type.empty();
+    for (const Kind& kind : kKinds)
+      for (const json& component : subject_.manifest.value(kind.list, json::array())) {
+        const std::string name = component.at(kind.name);
+        if (!options_.type.empty() && options_.type != name) continue;
+        found = true;
+        run_component(kind_of(kind, component), name, component, kind.checks());
+      }
+    if (!found)
+      throw Error(TN_NOT_FOUND,
+                  options_.file + ": plugin \"" + report_.plugin + "\" has no component \"" + options_.type + "\"");
+    return std::move(report_);
+  }
+
+ private:
+  void check_names() const {
+    std::set<std::string> known;
+    for (const Listed& listed : list_checks()) known.insert(listed.check);
+    for (const std::string& name : options_.checks)
+      if (known.count(name) == 0) throw Error(TN_NOT_FOUND, "no check is called \"" + name + "\"");
+  }
+  void run_component(const std::string& kind, const std::string& type, const json& described,
+                     const std::vector<Check>& all) {
+    std::vector<Check> checks;
+    for (const Check& check : all)
+      if (options_.checks.empty() ||
+          std::find(options_.checks.begin(), options_.checks.end(), check.name) != options_.checks.end())
+        checks.push_back(check);
+    subject_.kind = kind;
+    subject_.type = type;
+    subject_.described = described;
+    subject_.cases = cases_of(cases_, type);
+    const std::function<void(const Result&)> done = [this](const Result& result) {
+      report_.results.push_back(result);
+      if (options_.progress) options_.progress(result);
+    };
+    ComponentRun(options_, subject_, std::move(checks), done).run();
+  }
+
+  const Options& options_;
+  const fs::path file_;
+  const OwnFolder own_;
+  const json cases_;
+  Subject subject_;
+  Report report_;
+};
+
+}  // namespace
+
+const std::vector<LayerCase>& Context::cases() {
+  constexpr size_t kMost = 6;
+  if (!searched_) {
+    searched_ = true;
+    cases_ = layer_cases(subject_, kMost);
+  }
+  if (cases_.empty()) throw Skip("there is no case");
+  return cases_;
+}
+
+const Host& Context::host(int threads, bool checking) {
+  const auto found = hosts_.find({threads, checking});
+  if (found != hosts_.end()) return found->second;
+  return hosts_.emplace(std::pair{threads, checking}, subject_.host({threads, checking})).first->second;
+}
+
+void Context::expect(bool good, const std::string& text) {
+  ++comparisons_;
+  if (!good) throw Fault(text);
+}
+
+Report run(const Options& options) { return Run(options).run(); }
+
+std::vector<Listed> list_checks() {
+  std::vector<Listed> result;
+  const auto add = [&](const char* kind, const std::vector<Check>& checks) {
+    for (const Check& check : checks) result.push_back({kind, check.name, check.meaning});
+  };
+  add("plugin", file_checks());
+  for (const Kind& kind : kKinds) {
+    const std::string list = kind.list;
+    add(list.substr(0, list.size() - 1).c_str(), kind.checks());
+  }
+  return result;
+}
+
+}  // namespace tenon::check

@@ -1,0 +1,44 @@
+// A list of checks, and the state that those of one component share. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "check/layer_case.h"
+#include "check/subject.h"
+
+namespace tenon::check {
+
+// What the checks of one component use. Lives in the child process.
+class Context {
+ public:
+  explicit Context(const Subject& subject) : subject_(subject) {}
+
+  [[nodiscard]] const Subject& subject() const { return subject_; }
+  // Found at the first call, which throws Fault if there are none; later ones throw Skip then.
+  [[nodiscard]] const std::vector<LayerCase>& cases();
+  // A host that the checks share. A call with other choices than before makes one.
+  [[nodiscard]] const Host& host(int threads, bool checking);
+  // Throws Fault with the text, which names the case, unless `good`; counts the comparison.
+  void expect(bool good, const std::string& text);
+  void count(int64_t comparisons) { comparisons_ += comparisons; }
+  [[nodiscard]] int64_t comparisons() const { return comparisons_; }
+
+ private:
+  const Subject& subject_;
+  bool searched_ = false;
+  std::vector<LayerCase> cases_;
+  std::map<std::pair<int, bool>, Host> hosts_;
+  int64_t comparisons_ = 0;
+};
+
+// A check throws Fault or tenon::Error if the component fails it, Skip if it does not apply.
+struct Check {
+  const char* name;
+  const char* meaning;
+  void (*run)(Context& context);
+};
+
+}  // namespace tenon::check

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/file_checks.h"
+
+#include "check/loaded.h"
+#include "sdk/manifest/manifest.h"
+
+namespace tenon::check {
+
+namespace {
+
+// The first place in which two JSON values differ.
+std::string difference(const json& code, const json& note, const std::string& path) {
+  if (code.is_object() && note.is_object()) {
+    for (const auto& [key, value] : code.items()) {
+      if (!note.contains(key)) return path + "/" + key + " is in the code alone";
+      if (const std::string found = difference(value, note.at(key), path + "/" + key); !found.empty()) return found;
+    }
+    for (const auto& [key, value] : note.items())
+      if (!code.contains(key)) return path + "/" + key + " is in the note alone";
+    return "";
+  }
+  if (code.is_array() && note.is_array() && code.size() == note.size()) {
+    for (size_t i = 0; i < code.size(); ++i)
+      if (const std::string found = difference(code[i], note[i], path + "/" + std::to_string(i)); !found.empty())
+        return found;
+    return "";
+  }
+  return code == note ? "" : path + " is " + code.dump() + " in the code and " + note.dump() + " in the note";
+}
+
+void check_note(Context& context) {
+  const Loaded loaded(context.subject().file);
+  const auto manifest = std::make_unique<tn_manifest>();
+  const int accepted = tn_manifest_write(manifest.get(), loaded.descriptor());
+  context.expect(accepted == 1, std::string("its descriptor is refused: ") + manifest->error);
+  const json code = json::parse(std::string(manifest->text, manifest->length));
+  const std::string found = difference(code, context.subject().manifest, "");
+  context.expect(found.empty(), "note and descriptor differ: " + found);
+}
+
+void check_symbols(Context& context) {
+  const Loaded::Symbols symbols = Loaded(context.subject().file).symbols();
+  for (const std::string& name : symbols.exported)
+    context.expect(name == TN_ENTRY_NAME, "it exports \"" + name + "\"; expected " TN_ENTRY_NAME " alone");
+  for (const std::string& name : symbols.imported)
+    context.expect(name.rfind("tn_", 0) != 0, "it imports \"" + name + "\" of the host; expected none");
+}
+
+void check_load(Context& context) {
+  const Loaded loaded(context.subject().file);
+  const tn_plugin* const first = loaded.descriptor();
+  for (int times = 0; times < 3; ++times)
+    context.expect(loaded.descriptor() == first, TN_ENTRY_NAME " returns another descriptor at another call");
+}
+
+}  // namespace
+
+const std::vector<Check>& file_checks() {
+  static const std::vector<Check> checks = {
+      {"note", "note and descriptor agree", check_note},
+      {"symbols", "it exports tenon_plugin alone, and imports nothing of the host", check_symbols},
+      {"entry", "tenon_plugin returns one descriptor", check_load},
+  };
+  return checks;
+}
+
+}  // namespace tenon::check

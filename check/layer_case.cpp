@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/layer_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "check/layer_bench.h"
+
+namespace tenon::check {
+
+namespace {
+
+constexpr int kMostTries = 30'000;
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string result;
+  for (const int64_t extent : shape) result += (result.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + result + "]";
+}
+
+std::string input_text(const InputSpec& input) {
+  std::string result = input.sparse ? "sparse " : "";
+  if (!input.sequence.empty()) result = input.levels == 2 ? "sequences of sequences of " : "sequences of ";
+  if (input.below > 0) result += "int ";
+  result += shape_text(input.shape);
+  if (input.below > 0) result += " below " + std::to_string(input.below);
+  return result;
+}
+
+// ---- attributes
+
+// Plausible values of a declared attribute, the default first; null stands for "not given".
+std::vector<json> values_of(const json& attribute) {
+  std::vector<json> result;
+  if (!attribute.value("required", false)) result.emplace_back(nullptr);
+  const json choices = attribute.value("choices", json::array());
+  const auto bound = [&](const char* key, double otherwise) {
+    return attribute.contains(key) && attribute.at(key).is_number() ? attribute.at(key).get<double>() : otherwise;
+  };
+  const double low = bound("minimum", -1e300), high = bound("maximum", 1e300);
+  const auto fits = [&](double value) { return value >= low && value <= high; };
+  const auto add_if = [&](bool fit, json value) {
+    if (fit && std::find(result.begin(), result.end(), value) == result.end()) result.push_back(std::move(value));
+  };
+  switch (attribute.at("kind").get<int>()) {
+    case TN_ATTR_BOOL:
+      for (const bool value : {false, true}) add_if(value != attribute.value("initial", json(nullptr)), value);
+      break;
+    case TN_ATTR_INT:
+      for (const int64_t value : {2, 3, 1, 4, 0, -1}) add_if(fits(static_cast<double>(value)), value);
+      break;
+    case TN_ATTR_FLOAT:
+      for (const double value : {0.5, 1.0, 2.0, 0.25, 1.5}) add_if(fits(value), value);
+      break;
+    case TN_ATTR_STRING:
+      for (const json& choice : choices) add_if(true, choice);
+      break;
+    case TN_ATTR_INTS:
+      for (const std::vector<int64_t>& list : {std::vector<int64_t>{1}, {2}, {0}, {2, 2}, {1, 2}, {0, 1}, {-1}})
+        add_if(std::all_of(list.begin(), list.end(), [&](int64_t i) { return fits(static_cast<double>(i)); }), list);
+      break;
+    case TN_ATTR_FLOATS:
+      for (const std::vector<double>& list : {std::vector<double>{0.5}, {0.5, 1.5}, {0.5, 1.5, 1.0, 0.75}})
+        add_if(std::all_of(list.begin(), list.end(), fits), list);
+      break;
+    default:
+      for (const json& choice : choices) add_if(true, json::array({choice}));
+      break;
+  }
+  return result;
+}
+
+// Sets of attributes: the first values of all required ones; then with one attribute changed; then drawn ones.
+std::vector<json> attribute_sets(const json& schema, std::mt19937_64& random) {
+  std::vector<std::vector<json>> values;
+  for (const json& attribute : schema) values.push_back(values_of(attribute));
+  for (const auto& list : values)
+    if (list.empty()) return {};  // a required text without choices: only its author can give it
+  const auto made = [&](const std::vector<size_t>& choice) {
+    json result = json::object();
+    for (size_t i = 0; i < choice.size(); ++i)
+      if (!values[i][choice[i]].is_null()) result[schema[i].at("name").get<std::string>()] = values[i][choice[i]];
+    return result;
+  };
+  std::vector<json> result = {made(std::vector<size_t>(values.size()))};
+  for (size_t i = 0; i < values.size(); ++i)
+    for (size_t k = 1; k < values[i].size(); ++k) {
+      std::vector<size_t> choice(values.size());
+      choice[i] = k;
+      result.push_back(made(choice));
+    }
+  for (int drawn = 0; drawn < 24 && !values.empty(); ++drawn) {
+    std::vector<size_t> choice;
+    for (const auto& list : values) choice.push_back(random() % list.size());
+    result.push_back(made(choice));
+  }
+  return result;
+}
+
+// ---- inputs
+
+struct Port {
+  uint32_t flags;
+  [[nodiscard]] bool is(uint32_t flag) const { return (flags & flag) != 0; }
+};
+
+// The shapes that a port may have beside an input of the shape `base`, the likeliest first.
+std::vector<std::vector<int64_t>> shapes_beside(const std::vector<int64_t>& base, bool integers) {
+  std::vector<std::vector<int64_t>> result;
+  std::vector<int64_t> shorter = base;
+  if (!shorter.empty()) shorter.pop_back();
+  std::vector<int64_t> longer = base;
+  longer.insert(longer.begin(), 2);
+  if (integers)
+    result = {shorter, base, {}};
+  else
+    result = {base, shorter, {}, longer};
+  if (base.size() == 2) result.push_back({base[1], base[0]});
+  if (!base.empty()) {
+    std::vector<int64_t> other = base;
+    other.back() = 3;
+    result.push_back(other);
+  }
+  std::vector<std::vector<int64_t>> unique;
+  for (const auto& shape : result)
+    if (std::find(unique.begin(), unique.end(), shape) == unique.end()) unique.push_back(shape);
+  return unique;
+}
+
+// How the inputs are stored.
+enum class Storage { kDense, kSequences, kFirstSequences, kLastSequences, kNested, kSparse };
+
+// All lists of inputs for these ports over one base shape.
+void add_inputs(const std::vector<Port>& ports, const std::vector<int64_t>& base, Storage storage, int64_t below,
+                std::vector<std::vector<InputSpec>>& to) {
+  std::vector<std::vector<InputSpec>> lists = {{}};
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const bool integers = ports[i].is(TN_PORT_INTEGER);
+    std::vector<InputSpec> choices;
+    const auto add = [&](const std::vector<int64_t>& shape, bool integer) {
+      InputSpec input;
+      input.shape = shape;
+      input.below = integer ? below : 0;
+      const bool rows = storage == Storage::kSequences || storage == Storage::kNested ||
+                        (storage == Storage::kFirstSequences && i == 0) ||
+                        (storage == Storage::kLastSequences && i + 1 == ports.size());
+      if (rows) input.sequence = "rows", input.levels = storage == Storage::kNested ? 2 : 1;
+      if (storage == Storage::kSparse && ports[i].is(TN_PORT_SPARSE)) {
+        input.sparse = true;
+        input.below = 0;
+        input.shape = {4};
+      }
+      choices.push_back(input);
+    };
+    if (i == 0) {
+      add(base, integers);
+    } else {
+      for (const auto& shape : shapes_beside(base, integers)) add(shape, integers);
+    }
+    if (ports[i].is(TN_PORT_ANY))
+      for (const auto& shape : shapes_beside(base, true)) add(shape, true);
+    std::vector<std::vector<InputSpec>> longer;
+    for (const InputSpec& choice : choices)
+      for (const auto& list : lists) {
+        longer.push_back(list);
+        longer.back().push_back(choice);
+      }
+    lists = std::move(longer);
+  }
+  to.insert(to.end(), lists.begin(), lists.end());
+}
+
+// The ports that are connected: all required ones, two values of a variadic port; with `optional` the optional ones.
+std::vector<Port> ports_of(const json& inputs, bool optional, size_t variadic) {
+  std::vector<Port> result;
+  for (const json& input : inputs) {
+    const Port port = {input.at("flags").get<uint32_t>()};
+    if (port.is(TN_PORT_OPTIONAL) && !optional) break;
+    for (size_t i = 0; i < (port.is(TN_PORT_VARIADIC) ? variadic : 1); ++i) result.push_back(port);
+  }
+  return result;
+}
+
+// ---- search
+
+class Search {
+ public:
+  Search(const Subject& subject, size_t most) : subject_(subject), most_(most), random_(subject.seed) {}
+
+  std::vector<LayerCase> run() {
+    const json& schema = subject_.described.at("attributes");
+    const std::vector<json> sets = attribute_sets(schema, random_);
+    const std::vector<std::vector<int64_t>> bases = {{4}, {3, 4}, {}, {2, 3, 4}, {1}, {5}, {2}};
+    // First one case at all, whatever it takes; then others near it.
+    for (const json& attributes : sets) {
+      if (!found_.empty()) break;
+      for (const Storage storage :
+           {Storage::kDense, Storage::kSequences, Storage::kLastSequences, Storage::kFirstSequences, Storage::kSparse})
+        if (first(attributes, storage, bases)) break;
+    }
+    if (found_.empty()) return {};
+    more(sets, bases);
+    return std::move(found_);
+  }
+  [[nodiscard]] int tries() const { return tries_; }
+  [[nodiscard]] const std::string& last_reason() const { return reason_; }
+
+ private:
+  bool first(const json& attributes, Storage storage, const std::vector<std::vector<int64_t>>& bases) {
+    for (const auto& base : bases)
+      for (const int64_t below : {int64_t{2}, int64_t{4}})
+        for (const auto& inputs : inputs_of(base, storage, below, false, 2))
+          if (accept(attributes, inputs)) return true;
+    return false;
+  }
+  void more(const std::vector<json>& sets, const std::vector<std::vector<int64_t>>& bases) {
+    const auto any_of = [&](const json& attributes, const std::vector<std::vector<InputSpec>>& lists) {
+      if (found_.size() >= most_) return;
+      for (const auto& inputs : lists)
+        if (accept(attributes, inputs)) return;
+    };
+    const LayerCase found = found_.front();
+    const int64_t below =
+        std::any_of(found.inputs.begin(), found.inputs.end(), [](const InputSpec& i) { return i.below == 4; }) ? 4 : 2;
+    for (const auto& base : bases)  // another rank
+      if (found.inputs.empty() || base != found.inputs[0].shape) {
+        any_of(found.attributes, inputs_of(base, Storage::kDense, below, false, 2));
+        if (found_.size() > 1) break;
+      }
+    any_of(found.attributes, inputs_of({4}, Storage::kSequences, below, false, 2));
+    any_of(found.attributes, inputs_of({4}, Storage::kNested, below, false, 2));
+    any_of(found.attributes, inputs_of({4}, Storage::kSparse, below, false, 2));
+    any_of(found.attributes, inputs_of({4}, Storage::kDense, below, true, 2));
+    any_of(found.attributes, inputs_of({4}, Storage::kDense, below, false, 1));
+    std::vector<json> others(sets.begin() + 1, sets.end());
+    std::shuffle(others.begin(), others.end(), random_);
+    for (const json& attributes : others) {
+      if (found_.size() >= most_) return;
+      if (!accept(attributes, found.inputs)) any_of(attributes, inputs_of({3, 4}, Storage::kDense, below, false, 2));
+    }
+  }
+  [[nodiscard]] std::vector<std::vector<InputSpec>> inputs_of(const std::vector<int64_t>& base, Storage storage,
+                                                              int64_t below, bool optional, size_t variadic) const {
+    const json& ports = subject_.described.at("inputs");
+    std::vector<std::vector<InputSpec>> result;
+    const std::vector<Port> connected = ports_of(ports, optional, variadic);
+    if (optional && connected.size() == ports_of(ports, false, variadic).size()) return result;
+    add_inputs(connected, base, storage, below, result);
+    return result;
+  }
+
+  bool accept(const json& attributes, const std::vector<InputSpec>& inputs) {
+    LayerCase candidate;
+    candidate.attributes = attributes;
+    candidate.inputs = inputs;
+    if (tries_ >= kMostTries || !tried_.insert(candidate.text()).second) return false;
+    ++tries_;
+    static constexpr double kRanges[][2] = {{-2, 2}, {0.125, 0.875}, {0.5, 2.5}};
+    for (const auto& range : kRanges) {
+      for (InputSpec& input : candidate.inputs) input.low = range[0], input.high = range[1];
+      if (!plans(candidate)) return false;
+      if (!finite(candidate)) continue;
+      found_.push_back(candidate);
+      return true;
+    }
+    return false;
+  }
+  bool plans(const LayerCase& candidate) try {
+    const Bench bench(host_, subject_.type, candidate, subject_.seed);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == TN_PLUGIN_FAULT || error.code() == TN_INTERNAL || error.code() == TN_REFUSED) throw;
+    reason_ = error.what();
+    return false;
+  }
+  // A layer that fails later than in plan, by a fault, has a case: the checks show the fault.
+  bool finite(const LayerCase& candidate) try {
+    const Bench bench(host_, subject_.type, candidate, subject_.seed);
+    const Machine machine = bench.machine(TN_F32, false);
+    bench.forward(machine, TN_F32, Bench::all());
+    for (const Numbers& output : bench.read(machine))
+      for (const double value : output)
+        if (!std::isfinite(value)) {
+          reason_ = "its outputs are not finite for " + candidate.text();
+          return false;
+        }
+    (void)bench.machine(TN_F32, true);  // fails where an output is an input: there is no gradient to compute
+    return true;
+  } catch (const Error& error) {
+    reason_ = error.what();
+    return error.code() == TN_PLUGIN_FAULT;
+  }
+
+  const Subject& subject_;
+  size_t most_;
+  std::mt19937_64 random_;
+  Host host_ = subject_.host();
+  std::vector<LayerCase> found_;
+  std::set<std::string> tried_;
+  int tries_ = 0;
+  std::string reason_;
+};
+
+}  // namespace
+
+std::string LayerCase::text() const {
+  std::string result = text_of(attributes), list;
+  for (const InputSpec& input : inputs) list += (list.empty() ? "" : ", ") + input_text(input);
+  if (!list.empty()) result += (result.empty() ? "inputs " : "; inputs ") + list;
+  return result.empty() ? "no inputs" : result;
+}
+
+LayerCase read_layer_case(const json& given) {
+  LayerCase result;
+  for (const auto& [key, value] : given.items()) try {
+      if (key == "attributes") {
+        result.attributes = value;
+      } else if (key == "couples_samples") {
+        result.couples_samples = value.get<bool>();
+      } else if (key == "differentiable") {
+        result.differentiable = value.get<bool>();
+      } else if (key == "zeros") {
+        result.zeros = value.get<bool>();
+      } else if (key == "huge") {
+        result.huge = value.get<bool>();
+      } else if (key == "inputs") {
+        for (const json& each : value) {
+          InputSpec input;
+          for (const auto& [of, what] : each.items()) {
+            if (of == "shape")
+              input.shape = what.get<std::vector<int64_t>>();
+            else if (of == "below")
+              input.below = what.get<int64_t>();
+            else if (of == "range")
+              input.low = what.at(0).get<double>(), input.high = what.at(1).get<double>();
+            else if (of == "sequence")
+              input.sequence = what.get<std::string>();
+            else if (of == "levels")
+              input.levels = what.get<uint32_t>();
+            else if (of == "gradient")
+              input.gradient = what.get<bool>();
+            else if (of == "sparse")
+              input.sparse = what.get<bool>();
+            else
+              throw Fault("a case has an input with the unknown key \"" + of + "\"");
+          }
+          result.inputs.push_back(std::move(input));
+        }
+      } else if (key != "type") {
+        throw Fault("a case has the unknown key \"" + key + "\"");
+      }
+    } catch (const json::exception&) {
+      throw Fault("a case has a wrong value of \"" + key + "\": " + value.dump());
+    }
+  return result;
+}
+
+std::vector<LayerCase> layer_cases(const Subject& subject, size_t most) {
+  std::vector<LayerCase> given;
+  for (const json& each : subject.cases) given.push_back(read_layer_case(each));
+  for (const LayerCase& each : given) try {
+      const Bench planned(subject.host(), subject.type, each, subject.seed);
+    } catch (const Error& error) {
+      throw Fault("the case (" + each.text() + ") is refused: " + error.what());
+    }
+  if (!given.empty()) return given;
+  Search search(subject, most);
+  std::vector<LayerCase> found = search.run();
+  if (found.empty())
+    throw Fault("no inputs are accepted; tried " + std::to_string(search.tries()) +
+                " of shapes and attributes that its schema allows; give some by --cases" +
+                (search.last_reason().empty() ? "" : "; the last try: " + search.last_reason()));
+  return found;
+}
+
+}  // namespace tenon::check

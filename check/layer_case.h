@@ -1,0 +1,42 @@
+// Cases of a layer type: attributes and inputs that its plan accepts, of the author or drawn from the schema.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "check/subject.h"
+
+namespace tenon::check {
+
+struct InputSpec {
+  std::vector<int64_t> shape = {};  // of one sample, or of one row
+  int64_t below = 0;                // 0: floats; else integers in [0, below)
+  double low = -2, high = 2;        // range of floats
+  std::string sequence = {};        // not empty: sequences; equal names have equal lengths
+  uint32_t levels = 1;              // of a sequence
+  bool sparse = false;              // TN_CSR of shape[0] columns
+  bool gradient = true;             // false: the layer has no derivative there, on purpose
+};
+
+struct LayerCase {
+  json attributes = json::object();
+  std::vector<InputSpec> inputs;
+  bool couples_samples = false;  // an output of one sample depends on others, also without a training
+  bool differentiable = true;    // false: its own gradient is not the derivative, on purpose
+  bool zeros = true;             // false: equal numbers and zeros may give NaN
+  bool huge = true;              // false: huge numbers may give NaN
+
+  // "size = 3; inputs [4], int [] below 2"
+  [[nodiscard]] std::string text() const;
+};
+
+// Returns the author's case. Throws Fault with the key that is wrong.
+[[nodiscard]] LayerCase read_layer_case(const json& given);
+
+// Finds cases: the author's if there are any, else at most `most` that are drawn from the schema and that the layer's
+// plan and a first forward accept. Throws Fault if there are none.
+[[nodiscard]] std::vector<LayerCase> layer_cases(const Subject& subject, size_t most);
+
+}  // namespace tenon::check

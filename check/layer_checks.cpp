@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/layer_checks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <tenon/tenon_updater.hpp>
+
+#include "check/layer_bench.h"
+#include "check/layer_gradients.h"
+
+namespace tenon::check {
+
+void each_case(Context& context, const std::function<void(const LayerCase&)>& one) {
+  std::string skipped;
+  size_t ran = 0;
+  for (const LayerCase& of : context.cases()) {
+    const std::string prefix = "(" + of.text() + ") ";
+    try {
+      one(of);
+      ++ran;
+    } catch (const Skip& skip) {
+      skipped = skip.what();
+    } catch (const Fault& fault) {
+      throw Fault(prefix + fault.what());
+    } catch (const Error& error) {
+      throw Fault(prefix + error.what());
+    }
+  }
+  if (ran == 0) throw Skip(skipped);
+}
+
+Bench bench_of(Context& context, const LayerCase& of, const BenchChoice& choice) {
+  return {context.host(choice.threads, choice.checking),
+          context.subject().type,
+          of,
+          context.subject().seed,
+          choice.draw,
+          choice.passed};
+}
+
+namespace {
+
+std::string at(const Numbers& a, const Numbers& b) {
+  if (a.size() != b.size()) return std::to_string(a.size()) + " elements against " + std::to_string(b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!identical({a[i]}, {b[i]}))
+      return "element " + std::to_string(i) + " is " + shown(a[i]) + " against " + shown(b[i]);
+  return "";
+}
+
+// Throws Fault unless both steps have the same bits.
+void expect_same(Context& context, const Step& a, const Step& b, const std::string& what) {
+  for (size_t k = 0; k < a.outputs.size(); ++k)
+    context.expect(identical(a.outputs[k], b.outputs.at(k)),
+                   "output " + std::to_string(k) + " " + what + ": " + at(a.outputs[k], b.outputs[k]));
+  for (const auto& [name, gradient] : a.gradients)
+    context.expect(identical(gradient, b.gradients.at(name)),
+                   "the gradient of " + name + " " + what + ": " + at(gradient, b.gradients.at(name)));
+}
+
+// ---- the checks
+
+void find_cases(Context& context) { context.count(static_cast<int64_t>(context.cases().size())); }
+
+void check_plan(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    std::vector<std::string> described;
+    for (int times = 0; times < 2; ++times) {
+      const Bench bench = bench_of(context, of);
+      described.push_back(bench.layer().describe() + bench.parameters().describe());
+      const Bench again(bench.host(), context.subject().type, of, context.subject().seed);
+      described.push_back(again.layer().describe() + again.parameters().describe());
+    }
+    for (const std::string& text : described)
+      context.expect(text == described[0], "plan gives other shapes or parameters for the same arguments");
+  });
+}
+
+void check_step(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of);
+    for (const tn_dtype compute : {TN_F32, TN_F64})
+      for (const int64_t samples : {Bench::kSamples, int64_t{1}, int64_t{3}}) {
+        if (compute == TN_F64 && !offers_fp64(bench)) continue;
+        const Step step = bench.step(compute, {0, samples});
+        for (size_t k = 0; k < step.outputs.size(); ++k)
+          for (const double value : step.outputs[k])
+            context.expect(std::isfinite(value), "output " + std::to_string(k) + " is not finite");
+        for (const auto& [name, gradient] : step.gradients)
+          for (const double value : gradient)
+            context.expect(!of.differentiable || std::isfinite(value), "the gradient of " + name + " is not finite");
+      }
+  });
+}
+
+void check_operands(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of, {2, true});
+    for (const int64_t samples : {Bench::kSamples, int64_t{1}}) {
+      context.count(2);
+      (void)bench.step(TN_F32, {0, samples});
+      if (offers_fp64(bench)) (void)bench.step(TN_F64, {0, samples});
+    }
+  });
+}
+
+void check_repeat(Context& context) {
+  const Host second = context.subject().host();
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of);
+    const Step first = bench.step(TN_F32, Bench::all());
+    expect_same(context, first, bench.step(TN_F32, Bench::all()), "of a second machine differs");
+    const Machine machine = bench.machine(TN_F32, true);
+    for (int times = 0; times < 3; ++times) {
+      bench.forward(machine, TN_F32, Bench::all());
+      Step again;
+      again.outputs = bench.read(machine);
+      for (size_t k = 0; k < again.outputs.size(); ++k)
+        context.expect(identical(first.outputs[k], again.outputs[k]),
+                       "output " + std::to_string(k) + " differs when the same minibatch is computed again: " +
+                           at(first.outputs[k], again.outputs[k]));
+    }
+    const Bench other(second, context.subject().type, of, context.subject().seed);
+    expect_same(context, first, other.step(TN_F32, Bench::all()), "of a second host differs");
+  });
+}
+
+void check_threads(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    const Step one = bench_of(context, of).step(TN_F32, Bench::all());
+    for (const int threads : {2, 3, 8})
+      expect_same(context, one, bench_of(context, of, {threads}).step(TN_F32, Bench::all()),
+                  "of " + std::to_string(threads) + " threads differs from that of one");
+  });
+}
+
+// The elements of an array of all samples that belong to samples [first, first + count), if its rows are those of an
+// input or the samples themselves; else Skip.
+Numbers part_of(const Bench& bench, const Array& whole, const Part& part) {
+  const Numbers values = numbers_of(whole);
+  const int64_t rows = whole.shape.empty() ? -1 : whole.shape[0];
+  const auto cut = [&](int64_t begin, int64_t end) {
+    const int64_t width = rows == 0 ? 0 : static_cast<int64_t>(values.size()) / rows;
+    return Numbers(values.begin() + begin * width, values.begin() + end * width);
+  };
+  if (whole.storage == TN_RAGGED && whole.offsets[0] != nullptr) {
+    int64_t begin = whole.offsets[0][part.first], end = whole.offsets[0][part.first + part.count];
+    if (whole.levels == 2) begin = whole.offsets[1][begin], end = whole.offsets[1][end];
+    return cut(begin, end);
+  }
+  for (const InputSpec& input : bench.of().inputs)
+    if (!input.sequence.empty() && rows == bench.rows_before(input, Bench::kSamples) && rows != Bench::kSamples)
+      return cut(bench.rows_before(input, part.first), bench.rows_before(input, part.first + part.count));
+  if (rows != Bench::kSamples) throw Skip("the rows of an output are not those of its samples");
+  return cut(part.first, part.first + part.count);
+}
+
+void check_batch(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    if (of.couples_samples) throw Skip("the author's cases say that samples depend on each other");
+    const Bench bench = bench_of(context, of);
+    if (bench.is_metric()) throw Skip("a metric has no outputs; see the check sums");
+    const Machine machine = bench.machine(TN_F32, false);
+    bench.forward(machine, TN_F32, Bench::all());
+    std::vector<Part> parts = {{0, Bench::kSamples - 1}, {1, Bench::kSamples - 1}};
+    for (int64_t i = 0; i < Bench::kSamples; ++i) parts.push_back({i, 1});
+    std::vector<std::vector<Numbers>> expected(parts.size());
+    for (size_t p = 0; p < parts.size(); ++p)
+      for (const Layer& output : bench.outputs())
+        expected[p].push_back(part_of(bench, machine.output(output), parts[p]));
+    for (size_t p = 0; p < parts.size(); ++p) {
+      bench.forward(machine, TN_F32, parts[p]);
+      const std::vector<Numbers> got = bench.read(machine);
+      for (size_t k = 0; k < got.size(); ++k)
+        context.expect(identical(got[k], expected[p][k]), "samples " + std::to_string(parts[p].first) + " to " +
+                                                              std::to_string(parts[p].first + parts[p].count - 1) +
+                                                              " have other values of output " + std::to_string(k) +
+                                                              " alone than among " + std::to_string(Bench::kSamples) +
+                                                              ": " + at(got[k], expected[p][k]));
+    }
+  });
+}
+
+void check_empty(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of);
+    const Machine machine = bench.machine(TN_F32, true);
+    const auto step = [&](const Part& part) {
+      bench.forward(machine, TN_F32, part);
+      const std::vector<Numbers> outputs = bench.read(machine);
+      if (bench.can_go_back()) bench.backward(machine, TN_F32);
+      return outputs;
+    };
+    const std::vector<Numbers> before = step(Bench::all());
+    const std::vector<Numbers> none = step({0, 0});
+    for (size_t k = 0; k < none.size() && !bench.is_metric(); ++k)
+      context.expect(none[k].empty(), "output " + std::to_string(k) + " of an empty minibatch has " +
+                                          std::to_string(none[k].size()) + " elements; expected none");
+    if (bench.has_sequences())
+      for (const Numbers& output : step({0, Bench::kSamples, true}))
+        context.expect(std::all_of(output.begin(), output.end(), [](double x) { return !std::isnan(x); }),
+                       "samples without rows give NaN");
+    const std::vector<Numbers> after = step(Bench::all());
+    for (size_t k = 0; k < after.size(); ++k)
+      context.expect(identical(before[k], after[k]),
+                     "output " + std::to_string(k) + " differs after an empty minibatch: " + at(before[k], after[k]));
+  });
+}
+
+void check_numbers(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    const bool limited = std::any_of(of.inputs.begin(), of.inputs.end(), [](const InputSpec& i) { return i.low >= 0; });
+    if (of.inputs.empty()) throw Skip("the layer has no inputs");
+    for (const auto& [draw, name] : {std::pair{Draw::kZeros, "zeros"}, std::pair{Draw::kEqual, "equal numbers"},
+                                     std::pair{Draw::kTiny, "tiny numbers"}, std::pair{Draw::kHuge, "huge numbers"}}) {
+      if (limited && draw != Draw::kEqual) continue;
+      if (!of.huge && draw == Draw::kHuge) continue;
+      if (!of.zeros && (draw == Draw::kZeros || draw == Draw::kEqual)) continue;
+      const Bench bench = bench_of(context, of, {1, false, draw});
+      const Step step = bench.step(TN_F32, Bench::all());
+      const auto expect_numbers = [&](const Numbers& values, const std::string& what) {
+        for (size_t i = 0; i < values.size(); ++i)
+          context.expect(!std::isnan(values[i]),
+                         "element " + std::to_string(i) + " of " + what + " is NaN for " + name);
+      };
+      for (size_t k = 0; k < step.outputs.size(); ++k) expect_numbers(step.outputs[k], "output " + std::to_string(k));
+      if (draw == Draw::kHuge || !of.differentiable) continue;  // gradients may overflow
+      for (const auto& [input, gradient] : step.gradients) expect_numbers(gradient, "the gradient of " + input);
+    }
+  });
+}
+
+// A copy of a value adds its gradients, which turns -0 into 0.
+Step without_signs_of_zero(Step step) {
+  for (auto& [name, gradient] : step.gradients)
+    for (double& value : gradient) value += 0.0;
+  return step;
+}
+
+void check_kept(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of, {1, false, Draw::kDrawn, true});
+    expect_same(context, bench.step(TN_F32, Bench::all(), true), bench.step(TN_F32, Bench::all(), false),
+                "differs when memory is shared");
+    const Bench plain = bench_of(context, of);
+    expect_same(context, without_signs_of_zero(plain.step(TN_F32, Bench::all())),
+                without_signs_of_zero(bench.step(TN_F32, Bench::all(), false)),
+                "differs when inputs are values of other layers");
+  });
+}
+
+// A folder that is removed again.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string path = (std::filesystem::temp_directory_path() / "tenon_check_XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+    path_ = path;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void check_file(Context& context) {
+  const Host host = context.subject().host();
+  each_case(context, [&](const LayerCase& of) {
+    const TemporaryFolder folder;
+    const Bench bench = bench_of(context, of);
+    const Machine machine = bench.machine(TN_F32, false);
+    bench.forward(machine, TN_F32, Bench::all());
+    const std::vector<Numbers> before = bench.read(machine);
+    bench.parameters().save(bench.outputs(), folder.file("model"));
+    const Model model = host.load(folder.file("model"));
+    MachineOptions options;
+    options.max_samples = Bench::kSamples;
+    options.seed = 7;
+    const Machine loaded = host.machine(model.parameters, model.outputs, options);
+    bench.forward(loaded, TN_F32, Bench::all());
+    const std::vector<Numbers> after = bench.read(loaded, model.outputs);
+    for (size_t k = 0; k < before.size(); ++k)
+      context.expect(identical(before[k], after.at(k)),
+                     "output " + std::to_string(k) + " of a loaded model differs: " + at(before[k], after[k]));
+    for (const std::string& name : bench.buffers())
+      context.expect(identical(numbers_of(bench.parameters().get(name)), numbers_of(model.parameters.get(name))),
+                     "buffer " + name + " is not saved");
+  });
+}
+
+// The host's allocator, which refuses its allocations one after the other.
+struct Refusing {
+  int64_t calls = 0, refuse = -1;
+  static void* allocate(void* self, uint64_t bytes, uint64_t alignment) {
+    auto& it = *static_cast<Refusing*>(self);
+    if (it.calls++ == it.refuse) return nullptr;
+    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  }
+  static void release(void*, void* memory, uint64_t) { std::free(memory); }
+};
+
+void check_memory(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    Refusing refusing;
+    const tn_allocator table = {sizeof table, 0, &refusing, &Refusing::allocate, &Refusing::release};
+    const Bench bench(context.subject().host({1, false, &table}), context.subject().type, of, context.subject().seed);
+    const Step before = bench.step(TN_F32, Bench::all());
+    refusing.calls = 0;
+    (void)bench.step(TN_F32, Bench::all());
+    const int64_t calls = std::min<int64_t>(refusing.calls, 24);
+    for (int64_t refuse = 0; refuse < calls; ++refuse) {
+      refusing.calls = 0;
+      refusing.refuse = refuse;
+      tn_status status = TN_OK;
+      try {
+        (void)bench.step(TN_F32, Bench::all());
+      } catch (const Error& error) {
+        status = error.code();
+      }
+      refusing.refuse = -1;
+      context.expect(status == TN_OUT_OF_MEMORY, "allocation " + std::to_string(refuse) +
+                                                     " is refused, and the step gives \"" + tn_status_text(status) +
+                                                     "\"; expected \"" + tn_status_text(TN_OUT_OF_MEMORY) + "\"");
+    }
+    expect_same(context, before, bench.step(TN_F32, Bench::all()), "differs after memory was refused");
+  });
+}
+
+void check_sums(Context& context) {
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of);
+    if (!bench.is_metric()) throw Skip("only a metric is summed over minibatches");
+    const Machine machine = bench.machine(TN_F64, false);
+    const auto values_of = [&](const std::vector<Part>& parts) {
+      const tenon::Metrics sums(machine);
+      for (const Part& part : parts) {
+        bench.forward(machine, TN_F64, part);
+        sums.append(machine);
+      }
+      Numbers values;
+      for (const Metric& metric : sums.read().metrics) values.push_back(metric.value);
+      return values;
+    };
+    const Numbers whole = values_of({Bench::all()});
+    const Numbers split = values_of({{0, 2}, {2, 0}, {2, 3}});
+    context.expect(!whole.empty() && whole.size() == split.size(), "the metric gives no values");
+    for (size_t i = 0; i < whole.size(); ++i)
+      context.expect(of.couples_samples || std::abs(whole[i] - split[i]) <= 1e-9 * std::max(1.0, std::abs(whole[i])),
+                     "value " + std::to_string(i) + " of two minibatches is " + shown(split[i]) +
+                         ", of one with the same samples " + shown(whole[i]));
+  });
+}
+
+}  // namespace
+
+const std::vector<Check>& layer_checks() {
+  static const std::vector<Check> checks = {
+      {"cases", "attributes and inputs are found that its plan accepts", find_cases},
+      {"plan", "plan gives the same for the same arguments", check_plan},
+      {"step", "forward and backward succeed with finite numbers, without exception, crash or hang", check_step},
+      {"operands", "the host's checks of operands, memory and threads pass (TN_CHECK_ON)", check_operands},
+      {"gradient", "each gradient agrees with central differences of the forward in fp64", check_gradient},
+      {"request", "a gradient alone is that among all; a second backward adds", check_request},
+      {"float32", "fp32 agrees with fp64, within what rounding of the inputs changes", check_float32},
+      {"repeat", "the same minibatch gives the same bits, in any machine and host", check_repeat},
+      {"threads", "1, 2, 3 and 8 threads give the same bits", check_threads},
+      {"batch", "a sample has the same bits alone and among others", check_batch},
+      {"empty", "no samples, and sequences without rows", check_empty},
+      {"numbers", "zeros, equal, tiny and huge numbers give no NaN", check_numbers},
+      {"memory sharing", "the same bits where outputs may share the memory of inputs, and where not", check_kept},
+      {"save", "a saved model gives the same bits in another host", check_file},
+      {"memory", "the host refuses each allocation in turn: a status, and no damage", check_memory},
+      {"sums", "a metric over two minibatches is that over one", check_sums},
+  };
+  return checks;
+}
+
+}  // namespace tenon::check

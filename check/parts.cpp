@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/parts.h"
+
+#include <tenon/plugin.hpp>
+
+namespace tenon::check {
+
+namespace {
+
+struct Copy {
+  static void describe(tn::LayerDescription& d) {
+    d.type("check.copy", "output = input");
+    d.input("input", "any shape");
+    d.output("output", "as the input");
+  }
+  static void plan(tn::Planner& planner) { planner.output(0, planner.input(0)); }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    // A sum with zeros of the same shape would be folded; a transpose to and fro is a value in memory of its own.
+    const tn::Tensor input = body.input(0);
+    tn::Program p;
+    p.output(p.full() * 1.0);
+    body.output(0, body.pointwise(p, {input}).front());
+  }
+};
+
+struct Rows {
+  static void describe(tn::LayerDescription& d) {
+    d.type("check.rows", "output = the rows of a parameter that the ids name");
+    d.input("ids", "[samples]", TN_PORT_INTEGER);
+    d.output("output", "[samples, width]");
+    d.attribute(tn::int_attribute("height").required().at_least(1).doc("rows of the parameter"));
+    d.attribute(tn::int_attribute("width").required().at_least(1).doc("elements of a row"));
+    d.attribute(tn::bool_attribute("sparse", false).doc("whether the gradient may be row-sparse"));
+    d.parameter("values");
+  }
+  static void plan(tn::Planner& planner) {
+    const tn::Attributes attributes = planner.attributes();
+    const int64_t height = attributes.integer("height"), width = attributes.integer("width");
+    planner.index_limit(0, height);
+    planner.parameter("values", tn::Spec({height, width}), tn::uniform_initializer(-1, 1),
+                      attributes.flag("sparse") ? TN_PARAMETER_SPARSE_GRADIENT : 0);
+    planner.output(0, tn::Spec({planner.input(0)[0], width}));
+  }
+  static void lower(const tn::Attributes&, tn::Builder& body) {
+    body.output(0, body.gather(body.parameter(0), body.input(0)));
+  }
+};
+
+void describe(tn::Plugin& plugin) {
+  plugin.about("check.parts", "1.0.0", "Layers of the conformance kit", "Apache-2.0");
+  plugin.layer<Copy>();
+  plugin.layer<Rows>();
+}
+
+}  // namespace
+
+const tn_plugin& parts() { return *tn::entry<describe>(); }
+
+}  // namespace tenon::check

@@ -1,0 +1,13 @@
+// Layers of the kit itself, which hosts of checks get as components of the application.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tenon/plugin.h>
+
+namespace tenon::check {
+
+// "check.copy": output = input, as a value of its own. "check.rows": rows of a parameter, by fed ids; with the
+// attribute `sparse` its gradient may be row-sparse. The table lives as long as the process.
+[[nodiscard]] const tn_plugin& parts();
+
+}  // namespace tenon::check
