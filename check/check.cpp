@@ -12,6 +12,7 @@
 
 #include "check/child.h"
 #include "check/file_checks.h"
+#include "check/kernel_checks.h"
 #include "check/layer_checks.h"
 #include "check/subject.h"
 
@@ -28,7 +29,7 @@ struct Kind {
   const char* name;  // key of a component's name
   const std::vector<Check>& (*checks)();
 };
-const Kind kKinds[] = {{"layers", "type", layer_checks}};
+const Kind kKinds[] = {{"layers", "type", layer_checks}, {"kernels", "name", kernel_checks}};
 
 std::string kind_of(const Kind& kind, const json& component) {
   if (std::string(kind.list) == "layers") {
@@ -159,7 +160,8 @@ class ComponentRun {
     }
   }
   void give(Outcome outcome, const std::string& message, int64_t comparisons) const {
-    done_({subject_.kind, subject_.type, checks_[next_].name, outcome, message, comparisons});
+    done_({subject_.kind, subject_.kernel.empty() ? subject_.type : subject_.kernel, checks_[next_].name, outcome,
+           message, comparisons});
   }
 
   const Options& options_;
@@ -178,26 +180,30 @@ std::string default_folder() {
   return (fs::canonical(info.dli_fname, error).parent_path() / "tenon" / "plugins").string();
 }
 
-// A folder with a link to the plugin, which hosts search before all others. Removed again.
-class OwnFolder {
+// A folder with links to plugins. Removed again.
+class Links {
  public:
-  explicit OwnFolder(const fs::path& file) {
+  Links() {
     std::string path = (fs::temp_directory_path() / "tenon_check_XXXXXX").string();
     if (mkdtemp(path.data()) == nullptr)
       throw Error(TN_IO, "cannot make a folder in " + fs::temp_directory_path().string());
     path_ = path;
-    fs::create_symlink(file, path_ / file.filename());
   }
-  ~OwnFolder() {
+  ~Links() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+  // Links are in the order of the calls, which is that of a search.
+  void add(const fs::path& file) {
+    fs::create_symlink(file, path_ / (std::to_string(1000 + count_++) + "_" + file.filename().string()));
+  }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
  private:
   fs::path path_;
+  int count_ = 0;
 };
 
 fs::path existing(const std::string& given) {
@@ -210,12 +216,8 @@ fs::path existing(const std::string& given) {
 }
 
 // Returns the manifest of the plugin as a host reads it. Throws TN_REFUSED if the host does not admit the file.
-json manifest_of(const std::string& given, const fs::path& file, const std::vector<std::string>& folders) {
-  HostOptions options;
-  options.threads = 1;
-  options.plugin_paths = folders;
-  const Host host(options);
-  for (const json& plugin : json::parse(host.plugins())) {
+json manifest_of(const std::string& given, const fs::path& file, const json& plugins) {
+  for (const json& plugin : plugins) {
     if (plugin.at("file") != file.string()) continue;
     if (plugin.at("status") == "refused")
       throw Error(TN_REFUSED,
@@ -223,6 +225,13 @@ json manifest_of(const std::string& given, const fs::path& file, const std::vect
     return plugin.at("manifest");
   }
   throw Error(TN_REFUSED, given + ": is not a plugin: its name does not end with \".so\"");
+}
+
+json plugins_in(const std::vector<std::string>& folders) {
+  HostOptions options;
+  options.threads = 1;
+  options.plugin_paths = folders;
+  return json::parse(Host(options).plugins());
 }
 
 json cases_of(const json& cases, const std::string& type) {
@@ -245,15 +254,21 @@ json parsed_cases(const std::string& text) {
 class Run {
  public:
   explicit Run(const Options& options)
-      : options_(options), file_(existing(options.file)), own_(file_), cases_(parsed_cases(options.cases)) {
+      : options_(options), file_(existing(options.file)), cases_(parsed_cases(options.cases)) {
     if (options.seconds < 1)
       throw Error(TN_INVALID, "seconds: expected at least 1, got " + std::to_string(options.seconds));
     subject_.file = file_.string();
+    own_.add(file_);
     subject_.folders = {own_.path()};
     std::vector<std::string> more = options.plugin_paths;
     if (more.empty()) more.push_back(default_folder());
     subject_.folders.insert(subject_.folders.end(), more.begin(), more.end());
-    subject_.manifest = manifest_of(options.file, file_, subject_.folders);
+    const json plugins = plugins_in(subject_.folders);
+    subject_.manifest = manifest_of(options.file, file_, plugins);
+    for (const json& plugin : plugins)
+      if (plugin.at("status") != "refused" && plugin.at("file") != file_.string())
+        others_.add(plugin.at("file").get<std::string>());
+    subject_.others = others_.path();
     subject_.seed = options.seed;
     subject_.folder = options.folder.empty() ? fs::current_path().string() : options.folder;
     report_.file = options.file;
@@ -270,7 +285,10 @@ class Run {
         const std::string name = component.at(kind.name);
         if (!options_.type.empty() && options_.type != name) continue;
         found = true;
-        run_component(kind_of(kind, component), name, component, kind.checks());
+        if (kind_of(kind, component) == "kernel")
+          run_kernel(component, kind.checks());
+        else
+          run_component(kind_of(kind, component), name, component, kind.checks());
       }
     if (!found)
       throw Error(TN_NOT_FOUND,
@@ -284,6 +302,32 @@ class Run {
     for (const Listed& listed : list_checks()) known.insert(listed.check);
     for (const std::string& name : options_.checks)
       if (known.count(name) == 0) throw Error(TN_NOT_FOUND, "no check is called \"" + name + "\"");
+  }
+  // The layer type may be that of another plugin.
+  void run_kernel(const json& kernel, const std::vector<Check>& checks) {
+    const std::string type = kernel.at("type");
+    HostOptions options;
+    options.threads = 1;
+    options.plugin_paths = subject_.folders;
+    json layer;
+    try {
+      layer = json::parse(Host(options).describe_type("layer", type));
+    } catch (const Error& error) {
+      skip(kernel.at("name"), std::string("its layer type is not found: ") + error.what());
+      return;
+    }
+    if (kernel.at("device") != "cpu") {
+      skip(kernel.at("name"),
+           "it is for the device \"" + kernel.at("device").get<std::string>() + "\"; the kit computes on cpu alone");
+      return;
+    }
+    subject_.kernel = kernel.at("name");
+    run_component("kernel", type, layer, checks);
+    subject_.kernel.clear();
+  }
+  void skip(const std::string& kernel, const std::string& why) {
+    report_.results.push_back({"kernel", kernel, "chosen", Outcome::kSkipped, why, 0});
+    if (options_.progress) options_.progress(report_.results.back());
   }
   void run_component(const std::string& kind, const std::string& type, const json& described,
                      const std::vector<Check>& all) {
@@ -305,7 +349,7 @@ class Run {
 
   const Options& options_;
   const fs::path file_;
-  const OwnFolder own_;
+  Links own_, others_;
   const json cases_;
   Subject subject_;
   Report report_;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <tenon/tenon_updater.hpp>
 
+#include "check/kernel_checks.h"
 #include "check/layer_bench.h"
 #include "check/layer_gradients.h"
 
@@ -369,6 +370,8 @@ const std::vector<Check>& layer_checks() {
       {"plan", "plan gives the same for the same arguments", check_plan},
       {"step", "forward and backward succeed with finite numbers, without exception, crash or hang", check_step},
       {"operands", "the host's checks of operands, memory and threads pass (TN_CHECK_ON)", check_operands},
+      {"guard pages", "native kernels run on operands between pages without access", check_guard_pages},
+      {"run", "native kernels neither allocate nor lock nor wait nor start threads nor print", check_run},
       {"gradient", "each gradient agrees with central differences of the forward in fp64", check_gradient},
       {"request", "a gradient alone is that among all; a second backward adds", check_request},
       {"float32", "fp32 agrees with fp64, within what rounding of the inputs changes", check_float32},
@@ -380,6 +383,8 @@ const std::vector<Check>& layer_checks() {
       {"memory sharing", "the same bits where outputs may share the memory of inputs, and where not", check_kept},
       {"save", "a saved model gives the same bits in another host", check_file},
       {"memory", "the host refuses each allocation in turn: a status, and no damage", check_memory},
+      {"own memory", "each allocation of the plugin itself is refused in turn: a status, and no crash",
+       check_own_memory},
       {"sums", "a metric over two minibatches is that over one", check_sums},
   };
   return checks;

@@ -35,10 +35,12 @@ struct HostChoice {
 struct Subject {
   std::string file;                  // canonical
   std::vector<std::string> folders;  // of hosts: the file's own first
+  std::string others;                // a folder with all other plugins that the hosts find
   json manifest;                     // of the plugin
   std::string kind;                  // as in Result
   std::string type;
-  json described;  // the component's entry of the manifest
+  std::string kernel;  // of a native kernel its name; `type` is then that of the layer
+  json described;      // the component's entry of the manifest
   uint64_t seed = 1;
   json cases;          // those of the author for this type, a list
   std::string folder;  // of files of cases

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/kernel_checks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "check/kernel_guard.h"
+#include "check/layer_bench.h"
+#include "check/layer_checks.h"
+#include "check/layer_gradients.h"
+#include "check/loaded.h"
+#include "check/parts.h"
+#include "check/watch.h"
+
+namespace tenon::check {
+
+namespace {
+
+bool has_kernels(const Context& context) {
+  for (const json& kernel : context.subject().manifest.value("kernels", json::array()))
+    if (kernel.at("type") == context.subject().type) return true;
+  return false;
+}
+
+// A host without the plugin's file, with this descriptor in its place.
+Host host_of(const Context& context, const tn_plugin* plugin) {
+  HostOptions options;
+  options.threads = 2;
+  options.plugin_paths = {context.subject().others};
+  options.check = TN_CHECK_OFF;
+  Host host(options);
+  host.add_plugin(&parts());
+  host.add_plugin(plugin);
+  return host;
+}
+
+Bench bench_in(const Host& host, const Context& context, const LayerCase& of) {
+  return {host, context.subject().type, of, context.subject().seed};
+}
+
+double largest(const Numbers& values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+void expect_close(Context& context, const Numbers& kernel, const Numbers& body, double tolerance,
+                  const std::string& what) {
+  context.expect(kernel.size() == body.size(), what + " has another size than by the recorded body");
+  const double scale = std::max(largest(body), 1e-3);
+  for (size_t i = 0; i < body.size(); ++i)
+    context.expect(std::abs(kernel[i] - body[i]) <= tolerance * scale || identical({kernel[i]}, {body[i]}),
+                   "element " + std::to_string(i) + " of " + what + " is " + shown(kernel[i]) +
+                       "; by the recorded body " + shown(body[i]));
+}
+
+void check_body(Context& context) {
+  const Loaded loaded(context.subject().file);
+  const Host without = host_of(context, plugin_without_kernels(*loaded.descriptor()));
+  each_case(context, [&](const LayerCase& of) {
+    const Bench by_body = bench_in(without, context, of);
+    try {
+      (void)by_body.machine(TN_F32, true);
+    } catch (const Error& error) {
+      throw Skip(std::string("without its kernels: ") + error.what());
+    }
+    const Bench bench = bench_of(context, of);
+    for (const auto& [compute, tolerance] : {std::pair{TN_F32, 1e-4}, std::pair{TN_F64, 1e-10}}) {
+      if (compute == TN_F64 && !offers_fp64(bench)) continue;
+      const Step got = bench.step(compute, Bench::all()), expected = by_body.step(compute, Bench::all());
+      for (size_t k = 0; k < got.outputs.size(); ++k)
+        expect_close(context, got.outputs[k], expected.outputs[k], tolerance, "output " + std::to_string(k));
+      for (const auto& [name, gradient] : got.gradients)
+        expect_close(context, gradient, expected.gradients.at(name), tolerance, "the gradient of " + name);
+    }
+  });
+}
+
+void check_chosen(Context& context) {
+  const std::string kernel = context.subject().kernel;
+  bool chosen = false;
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of);
+    for (const tn_dtype compute : {TN_F32, TN_F64}) {
+      if (compute == TN_F64 && !offers_fp64(bench)) continue;
+      context.count(1);
+      chosen = chosen || bench.machine(compute, true).plan().find("\"" + kernel + "\"") != std::string::npos;
+    }
+  });
+  context.expect(chosen, "no case is computed by it; give one by --cases");
+}
+
+}  // namespace
+
+void check_guard_pages(Context& context) {
+  if (!has_kernels(context)) throw Skip("the plugin has no native kernel for it");
+  const Loaded loaded(context.subject().file);
+  const Host guarded = host_of(context, guarded_plugin(*loaded.descriptor()));
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_in(guarded, context, of);
+    const Bench plain = bench_of(context, of);
+    for (const tn_dtype compute : {TN_F32, TN_F64})
+      for (const int64_t samples : {Bench::kSamples, int64_t{1}}) {
+        if (compute == TN_F64 && !offers_fp64(bench)) continue;
+        const Step step = bench.step(compute, {0, samples}), expected = plain.step(compute, {0, samples});
+        const std::string fault = guard_fault();
+        context.expect(fault.empty(), fault);
+        for (size_t k = 0; k < step.outputs.size(); ++k)
+          context.expect(identical(step.outputs[k], expected.outputs[k]),
+                         "output " + std::to_string(k) + " depends on memory outside of its operands");
+        for (const auto& [name, gradient] : step.gradients)
+          context.expect(identical(gradient, expected.gradients.at(name)),
+                         "the gradient of " + name + " depends on memory outside of its operands");
+      }
+  });
+  if (guarded_runs() == 0) throw Skip("no native kernel has run");
+}
+
+void check_run(Context& context) {
+  if (!has_kernels(context)) throw Skip("the plugin has no native kernel for it");
+  const Loaded loaded(context.subject().file);
+  watch(loaded);
+  each_case(context, [&](const LayerCase& of) {
+    const Bench bench = bench_of(context, of, {2});
+    watch_again();
+    (void)bench.step(TN_F32, Bench::all());
+    const std::string seen = seen_in_run();
+    context.expect(seen.empty(), "it " + seen + " in [run]");
+  });
+}
+
+void check_own_memory(Context& context) {
+  constexpr int64_t kMost = 40;
+  const Loaded loaded(context.subject().file);
+  watch(loaded);
+  each_case(context, [&](const LayerCase& of) {
+    refuse_allocation(-1);
+    (void)bench_of(context, of).step(TN_F32, Bench::all());
+    const int64_t count = allocations_seen();
+    if (count == 0) throw Skip("it allocates nothing by malloc or new");
+    const int64_t stride = std::max<int64_t>(1, count / kMost);
+    for (int64_t i = 0; i < count; i += stride) {
+      refuse_allocation(i);
+      tn_status status = TN_OK;
+      try {
+        (void)bench_of(context, of).step(TN_F32, Bench::all());
+      } catch (const Error& error) {
+        status = error.code();
+      }
+      refuse_allocation(-1);
+      context.expect(status == TN_OK || status == TN_OUT_OF_MEMORY,
+                     "allocation " + std::to_string(i) + " of the plugin is refused, and the call gives \"" +
+                         tn_status_text(status) + "\"; expected \"" + tn_status_text(TN_OUT_OF_MEMORY) + "\"");
+    }
+  });
+}
+
+const std::vector<Check>& kernel_checks() {
+  static const std::vector<Check> checks = [] {
+    std::vector<Check> result = {
+        {"chosen", "a case is computed by it", check_chosen},
+        {"body", "outputs and gradients are those of the recorded body, where there is one", check_body}};
+    // What holds for a layer holds where the kernel computes it, also for a layer of another plugin.
+    for (const Check& check : layer_checks())
+      for (const char* name : {"step", "operands", "guard pages", "run", "gradient", "request", "float32", "repeat",
+                               "threads", "batch", "empty", "memory sharing", "memory", "own memory"})
+        if (std::string(check.name) == name) result.push_back(check);
+    return result;
+  }();
+  return checks;
+}
+
+}  // namespace tenon::check

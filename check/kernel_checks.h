@@ -1,0 +1,15 @@
+// The checks of native kernels, and of what plugins do while they run. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "check/check_list.h"
+
+namespace tenon::check {
+
+[[nodiscard]] const std::vector<Check>& kernel_checks();
+
+// Checks of layers too: what the file does in [run], its own allocations, and its kernels between guard pages.
+void check_run(Context& context);
+void check_own_memory(Context& context);
+void check_guard_pages(Context& context);
+
+}  // namespace tenon::check
