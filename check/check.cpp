@@ -14,7 +14,9 @@
 #include "check/file_checks.h"
 #include "check/kernel_checks.h"
 #include "check/layer_checks.h"
+#include "check/reader_checks.h"
 #include "check/subject.h"
+#include "check/updater_checks.h"
 
 namespace tenon::check {
 
@@ -29,7 +31,10 @@ struct Kind {
   const char* name;  // key of a component's name
   const std::vector<Check>& (*checks)();
 };
-const Kind kKinds[] = {{"layers", "type", layer_checks}, {"kernels", "name", kernel_checks}};
+const Kind kKinds[] = {{"layers", "type", layer_checks},
+                       {"kernels", "name", kernel_checks},
+                       {"updaters", "type", updater_checks},
+                       {"readers", "type", reader_checks}};
 
 std::string kind_of(const Kind& kind, const json& component) {
   if (std::string(kind.list) == "layers") {
@@ -59,19 +64,30 @@ class Writer {
 // child process, which is made for one component and ends with it.
 volatile sig_atomic_t last_words_to = -1;
 
-void write_last_words(int signal) {
+void write_call() {
   char text[900] = "call: ";
   const size_t begin = std::strlen(text);
-  tn_plugin_call(text + begin, sizeof text - begin - 1);
+  if (tn_plugin_call(text + begin, sizeof text - begin - 1) == 0) return;
   const size_t length = std::strlen(text);
   text[length] = '\n';
   if (write(static_cast<int>(last_words_to), text, length + 1) < 0) return;
+}
+
+void write_last_words(int signal) {
+  write_call();
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
 
+// A plugin has called exit.
+void write_exit() {
+  write_call();
+  _exit(1);
+}
+
 void tell_last_words(int to) {
   last_words_to = to;
+  std::atexit(write_exit);
   static char stack[64 * 1024];
   stack_t alternative = {};
   alternative.ss_sp = stack;
@@ -118,15 +134,15 @@ class ComponentRun {
 
   void run() {
     constexpr int kMostDeaths = 3;
-    for (int deaths = 0; next_ < checks_.size() && deaths < kMostDeaths; ++deaths) run_some();
+    for (int deaths = 0; next_ < checks_.size() && deaths < kMostDeaths; ++deaths) run_some(deaths > 0);
     for (; next_ < checks_.size(); ++next_)
       give(Outcome::kSkipped, "not run, since the plugin has ended three processes", 0);
   }
 
  private:
-  void run_some() {
+  void run_some(bool after_death) {
     const auto seconds = static_cast<unsigned>(options_.seconds);
-    const ChildEnd end = run_child([this, seconds](int to) { work(to, seconds); }, seconds, seconds + 5);
+    const ChildEnd end = run_child([&](int to) { work(to, seconds, after_death); }, seconds, seconds + 5);
     std::string call;
     bool begun = false;
     for (size_t at = 0; at < end.text.size();) {
@@ -149,10 +165,10 @@ class ComponentRun {
     give(Outcome::kFailed, why, 0);
     ++next_;
   }
-  void work(int to, unsigned seconds) const {
+  void work(int to, unsigned seconds, bool after_death) const {
     tell_last_words(to);
     const Writer writer(to);
-    Context context(subject_);
+    Context context(subject_, after_death);
     for (size_t i = next_; i < checks_.size(); ++i) {
       alarm(seconds);
       writer.write({{"begin", checks_[i].name}});
@@ -361,7 +377,7 @@ const std::vector<LayerCase>& Context::cases() {
   constexpr size_t kMost = 6;
   if (!searched_) {
     searched_ = true;
-    cases_ = layer_cases(subject_, kMost);
+    cases_ = layer_cases(subject_, kMost, plans_alone_);
   }
   if (cases_.empty()) throw Skip("there is no case");
   return cases_;

@@ -14,7 +14,8 @@ namespace tenon::check {
 // What the checks of one component use. Lives in the child process.
 class Context {
  public:
-  explicit Context(const Subject& subject) : subject_(subject) {}
+  // `plans_alone`: cases are found without computing anything, as after the death of a process.
+  Context(const Subject& subject, bool plans_alone) : subject_(subject), plans_alone_(plans_alone) {}
 
   [[nodiscard]] const Subject& subject() const { return subject_; }
   // Found at the first call, which throws Fault if there are none; later ones throw Skip then.
@@ -28,7 +29,7 @@ class Context {
 
  private:
   const Subject& subject_;
-  bool searched_ = false;
+  bool plans_alone_, searched_ = false;
   std::vector<LayerCase> cases_;
   std::map<std::pair<int, bool>, Host> hosts_;
   int64_t comparisons_ = 0;

@@ -174,8 +174,8 @@ Layer Bench::data(size_t i) const {
   return host_.data(options);
 }
 
-Machine Bench::machine(tn_dtype compute, bool training, bool keep_all,
-                       const std::vector<std::string>& immutable) const {
+Machine Bench::machine(tn_dtype compute, bool training, bool keep_all, const std::vector<std::string>& immutable,
+                       bool of_inputs) const {
   MachineOptions options;
   options.compute = compute;
   options.max_samples = kSamples;
@@ -183,7 +183,8 @@ Machine Bench::machine(tn_dtype compute, bool training, bool keep_all,
   options.keep_all = keep_all;
   options.seed = 7;
   options.immutable_parameters = immutable;
-  if (options.training) options.flags = TN_MACHINE_DATA_GRADIENTS | TN_MACHINE_GIVEN_GRADIENTS;
+  if (options.training) options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+  if (options.training && of_inputs) options.flags |= TN_MACHINE_DATA_GRADIENTS;
   return host_.machine(parameters_, outputs_, options);
 }
 

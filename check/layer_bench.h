@@ -83,9 +83,9 @@ class Bench {
   [[nodiscard]] Numbers& values(size_t i) { return values_[i]; }
   [[nodiscard]] static Part all() { return {0, kSamples}; }
 
-  // For training only if the layer has gradients.
+  // For training only if the layer has gradients; `of_inputs`: those of data layers too.
   [[nodiscard]] Machine machine(tn_dtype compute, bool training, bool keep_all = false,
-                                const std::vector<std::string>& immutable = {}) const;
+                                const std::vector<std::string>& immutable = {}, bool of_inputs = true) const;
   [[nodiscard]] Feeds feeds(tn_dtype compute, const Part& part) const;
   void forward(const Machine& machine, tn_dtype compute, const Part& part) const;
   // Backward from drawn gradients of all float outputs, which objective() weighs.

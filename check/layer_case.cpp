@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "check/drawn_attributes.h"
 #include "check/layer_bench.h"
 
 namespace tenon::check {
@@ -26,76 +27,6 @@ std::string input_text(const InputSpec& input) {
   if (input.below > 0) result += "int ";
   result += shape_text(input.shape);
   if (input.below > 0) result += " below " + std::to_string(input.below);
-  return result;
-}
-
-// ---- attributes
-
-// Plausible values of a declared attribute, the default first; null stands for "not given".
-std::vector<json> values_of(const json& attribute) {
-  std::vector<json> result;
-  if (!attribute.value("required", false)) result.emplace_back(nullptr);
-  const json choices = attribute.value("choices", json::array());
-  const auto bound = [&](const char* key, double otherwise) {
-    return attribute.contains(key) && attribute.at(key).is_number() ? attribute.at(key).get<double>() : otherwise;
-  };
-  const double low = bound("minimum", -1e300), high = bound("maximum", 1e300);
-  const auto fits = [&](double value) { return value >= low && value <= high; };
-  const auto add_if = [&](bool fit, json value) {
-    if (fit && std::find(result.begin(), result.end(), value) == result.end()) result.push_back(std::move(value));
-  };
-  switch (attribute.at("kind").get<int>()) {
-    case TN_ATTR_BOOL:
-      for (const bool value : {false, true}) add_if(value != attribute.value("initial", json(nullptr)), value);
-      break;
-    case TN_ATTR_INT:
-      for (const int64_t value : {2, 3, 1, 4, 0, -1}) add_if(fits(static_cast<double>(value)), value);
-      break;
-    case TN_ATTR_FLOAT:
-      for (const double value : {0.5, 1.0, 2.0, 0.25, 1.5}) add_if(fits(value), value);
-      break;
-    case TN_ATTR_STRING:
-      for (const json& choice : choices) add_if(true, choice);
-      break;
-    case TN_ATTR_INTS:
-      for (const std::vector<int64_t>& list : {std::vector<int64_t>{1}, {2}, {0}, {2, 2}, {1, 2}, {0, 1}, {-1}})
-        add_if(std::all_of(list.begin(), list.end(), [&](int64_t i) { return fits(static_cast<double>(i)); }), list);
-      break;
-    case TN_ATTR_FLOATS:
-      for (const std::vector<double>& list : {std::vector<double>{0.5}, {0.5, 1.5}, {0.5, 1.5, 1.0, 0.75}})
-        add_if(std::all_of(list.begin(), list.end(), fits), list);
-      break;
-    default:
-      for (const json& choice : choices) add_if(true, json::array({choice}));
-      break;
-  }
-  return result;
-}
-
-// Sets of attributes: the first values of all required ones; then with one attribute changed; then drawn ones.
-std::vector<json> attribute_sets(const json& schema, std::mt19937_64& random) {
-  std::vector<std::vector<json>> values;
-  for (const json& attribute : schema) values.push_back(values_of(attribute));
-  for (const auto& list : values)
-    if (list.empty()) return {};  // a required text without choices: only its author can give it
-  const auto made = [&](const std::vector<size_t>& choice) {
-    json result = json::object();
-    for (size_t i = 0; i < choice.size(); ++i)
-      if (!values[i][choice[i]].is_null()) result[schema[i].at("name").get<std::string>()] = values[i][choice[i]];
-    return result;
-  };
-  std::vector<json> result = {made(std::vector<size_t>(values.size()))};
-  for (size_t i = 0; i < values.size(); ++i)
-    for (size_t k = 1; k < values[i].size(); ++k) {
-      std::vector<size_t> choice(values.size());
-      choice[i] = k;
-      result.push_back(made(choice));
-    }
-  for (int drawn = 0; drawn < 24 && !values.empty(); ++drawn) {
-    std::vector<size_t> choice;
-    for (const auto& list : values) choice.push_back(random() % list.size());
-    result.push_back(made(choice));
-  }
   return result;
 }
 
@@ -187,11 +118,12 @@ std::vector<Port> ports_of(const json& inputs, bool optional, size_t variadic) {
 
 class Search {
  public:
-  Search(const Subject& subject, size_t most) : subject_(subject), most_(most), random_(subject.seed) {}
+  Search(const Subject& subject, size_t most, bool plans_alone)
+      : subject_(subject), most_(most), plans_alone_(plans_alone), random_(subject.seed) {}
 
   std::vector<LayerCase> run() {
     const json& schema = subject_.described.at("attributes");
-    const std::vector<json> sets = attribute_sets(schema, random_);
+    const std::vector<json> sets = drawn_attributes(schema, random_);
     const std::vector<std::vector<int64_t>> bases = {{4}, {3, 4}, {}, {2, 3, 4}, {1}, {5}, {2}};
     // First one case at all, whatever it takes; then others near it.
     for (const json& attributes : sets) {
@@ -261,7 +193,7 @@ class Search {
     for (const auto& range : kRanges) {
       for (InputSpec& input : candidate.inputs) input.low = range[0], input.high = range[1];
       if (!plans(candidate)) return false;
-      if (!finite(candidate)) continue;
+      if (!plans_alone_ && !finite(candidate)) continue;
       found_.push_back(candidate);
       return true;
     }
@@ -295,6 +227,7 @@ class Search {
 
   const Subject& subject_;
   size_t most_;
+  bool plans_alone_;
   std::mt19937_64 random_;
   Host host_ = subject_.host();
   std::vector<LayerCase> found_;
@@ -357,7 +290,7 @@ LayerCase read_layer_case(const json& given) {
   return result;
 }
 
-std::vector<LayerCase> layer_cases(const Subject& subject, size_t most) {
+std::vector<LayerCase> layer_cases(const Subject& subject, size_t most, bool plans_alone) {
   std::vector<LayerCase> given;
   for (const json& each : subject.cases) given.push_back(read_layer_case(each));
   for (const LayerCase& each : given) try {
@@ -366,7 +299,7 @@ std::vector<LayerCase> layer_cases(const Subject& subject, size_t most) {
       throw Fault("the case (" + each.text() + ") is refused: " + error.what());
     }
   if (!given.empty()) return given;
-  Search search(subject, most);
+  Search search(subject, most, plans_alone);
   std::vector<LayerCase> found = search.run();
   if (found.empty())
     throw Fault("no inputs are accepted; tried " + std::to_string(search.tries()) +

@@ -36,7 +36,7 @@ struct LayerCase {
 [[nodiscard]] LayerCase read_layer_case(const json& given);
 
 // Finds cases: the author's if there are any, else at most `most` that are drawn from the schema and that the layer's
-// plan and a first forward accept. Throws Fault if there are none.
-[[nodiscard]] std::vector<LayerCase> layer_cases(const Subject& subject, size_t most);
+// plan and, unless `plans_alone`, a first forward accept. Throws Fault if there are none.
+[[nodiscard]] std::vector<LayerCase> layer_cases(const Subject& subject, size_t most, bool plans_alone);
 
 }  // namespace tenon::check

@@ -12,6 +12,8 @@
 #include "check/kernel_checks.h"
 #include "check/layer_bench.h"
 #include "check/layer_gradients.h"
+#include "check/refusing.h"
+#include "check/temporary.h"
 
 namespace tenon::check {
 
@@ -254,26 +256,6 @@ void check_kept(Context& context) {
   });
 }
 
-// A folder that is removed again.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string path = (std::filesystem::temp_directory_path() / "tenon_check_XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
-    path_ = path;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 void check_file(Context& context) {
   const Host host = context.subject().host();
   each_case(context, [&](const LayerCase& of) {
@@ -299,40 +281,13 @@ void check_file(Context& context) {
   });
 }
 
-// The host's allocator, which refuses its allocations one after the other.
-struct Refusing {
-  int64_t calls = 0, refuse = -1;
-  static void* allocate(void* self, uint64_t bytes, uint64_t alignment) {
-    auto& it = *static_cast<Refusing*>(self);
-    if (it.calls++ == it.refuse) return nullptr;
-    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  }
-  static void release(void*, void* memory, uint64_t) { std::free(memory); }
-};
-
 void check_memory(Context& context) {
   each_case(context, [&](const LayerCase& of) {
     Refusing refusing;
-    const tn_allocator table = {sizeof table, 0, &refusing, &Refusing::allocate, &Refusing::release};
-    const Bench bench(context.subject().host({1, false, &table}), context.subject().type, of, context.subject().seed);
+    const Host host = context.subject().host({1, false, refusing.table()});
+    const Bench bench(host, context.subject().type, of, context.subject().seed);
     const Step before = bench.step(TN_F32, Bench::all());
-    refusing.calls = 0;
-    (void)bench.step(TN_F32, Bench::all());
-    const int64_t calls = std::min<int64_t>(refusing.calls, 24);
-    for (int64_t refuse = 0; refuse < calls; ++refuse) {
-      refusing.calls = 0;
-      refusing.refuse = refuse;
-      tn_status status = TN_OK;
-      try {
-        (void)bench.step(TN_F32, Bench::all());
-      } catch (const Error& error) {
-        status = error.code();
-      }
-      refusing.refuse = -1;
-      context.expect(status == TN_OUT_OF_MEMORY, "allocation " + std::to_string(refuse) +
-                                                     " is refused, and the step gives \"" + tn_status_text(status) +
-                                                     "\"; expected \"" + tn_status_text(TN_OUT_OF_MEMORY) + "\"");
-    }
+    refusing.refuse_each(context, 24, [&] { (void)bench.step(TN_F32, Bench::all()); });
     expect_same(context, before, bench.step(TN_F32, Bench::all()), "differs after memory was refused");
   });
 }

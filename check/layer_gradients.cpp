@@ -202,7 +202,7 @@ void check_request(Context& context) {
     for (const std::string& name : bench.trained()) {
       std::vector<std::string> others = bench.trained();
       others.erase(std::find(others.begin(), others.end(), name));
-      const Machine alone = bench.machine(TN_F32, true, false, others);
+      const Machine alone = bench.machine(TN_F32, true, false, others, false);
       bench.forward(alone, TN_F32, Bench::all());
       bench.backward(alone, TN_F32);
       context.expect(near(numbers_of(alone.gradient(name)), all.at(name), 1),

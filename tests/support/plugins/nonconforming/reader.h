@@ -49,6 +49,7 @@ static tn_status fill(reader* it, const char* path) {
     if (read == head && fgetc(file) != EOF) read = -1;
   }
   fclose(file);
+  if (read < 0 && head > 0 && head < 1000 && it->values == NULL) return TN_OUT_OF_MEMORY;
   if (it->values == NULL || DAMAGED(read, it->count)) return TN_BAD_DATA;
   for (int64_t i = 0; i < it->count; ++i)
     if (it->values[i] < 0 || it->values[i] >= 100) return TN_BAD_DATA;

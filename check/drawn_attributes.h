@@ -1,0 +1,15 @@
+// Attributes drawn from a component's own schema. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "check/subject.h"
+
+namespace tenon::check {
+
+// Sets of attributes that the schema allows: the first values of all required ones; then with one attribute changed;
+// then drawn ones. Empty if a required text has no choices: only its author can give it.
+[[nodiscard]] std::vector<json> drawn_attributes(const json& schema, std::mt19937_64& random);
+
+}  // namespace tenon::check
