@@ -10,6 +10,7 @@
 #include <tenon/check.hpp>
 #include <tenon/tenon.hpp>
 
+#include "check/case_file.h"
 #include "check/child.h"
 #include "check/file_checks.h"
 #include "check/kernel_checks.h"
@@ -257,20 +258,12 @@ json cases_of(const json& cases, const std::string& type) {
   return result;
 }
 
-json parsed_cases(const std::string& text) {
-  if (text.empty()) return json::array();
-  const json cases = json::parse(text, nullptr, false);
-  if (!cases.is_array()) throw Error(TN_INVALID, "cases: expected a JSON list of objects with \"type\"");
-  for (const json& each : cases)
-    if (!each.is_object() || !each.contains("type") || !each.at("type").is_string())
-      throw Error(TN_INVALID, "cases: an entry has no \"type\": " + each.dump());
-  return cases;
-}
-
 class Run {
  public:
   explicit Run(const Options& options)
-      : options_(options), file_(existing(options.file)), cases_(parsed_cases(options.cases)) {
+      : options_(options),
+        file_(existing(options.file)),
+        cases_(options.cases.empty() ? json::array() : read_cases(options.cases)) {
     if (options.seconds < 1)
       throw Error(TN_INVALID, "seconds: expected at least 1, got " + std::to_string(options.seconds));
     subject_.file = file_.string();
@@ -286,7 +279,7 @@ class Run {
         others_.add(plugin.at("file").get<std::string>());
     subject_.others = others_.path();
     subject_.seed = options.seed;
-    subject_.folder = options.folder.empty() ? fs::current_path().string() : options.folder;
+    subject_.folder = options.cases.empty() ? "" : fs::absolute(options.cases).parent_path().string();
     report_.file = options.file;
     report_.plugin = subject_.manifest.at("id");
     report_.seed = options.seed;

@@ -36,10 +36,10 @@ struct Options {
   std::vector<std::string> checks = {};
   // Folders with the plugins that FILE works with, such as the device; empty: tenon/plugins beside libtenon.so.
   std::vector<std::string> plugin_paths = {};
-  uint64_t seed = 1;   // of all numbers that are drawn; the same seed draws the same
-  int seconds = 20;    // the longest time of one check, at least 1
-  std::string cases;   // JSON as docs/plugin-check.md defines it; empty: only drawn cases
-  std::string folder;  // that files of cases are relative to; empty: the working directory
+  uint64_t seed = 1;  // of all numbers that are drawn; the same seed draws the same
+  int seconds = 20;   // the longest time of one check, at least 1
+  // A file of cases, TOML or JSON, as docs/plugin-check.md defines it; empty: only drawn cases.
+  std::string cases = {};
   // Called after each check, on the calling thread; may be empty.
   std::function<void(const Result&)> progress = nullptr;
 };

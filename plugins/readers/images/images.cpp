@@ -1,9 +1,13 @@
 // The reader "images": a folder with one folder of JPEG and PNG files for each class.
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <tenon/plugin.hpp>
@@ -51,42 +55,58 @@ bool is_image(const fs::path& path) {
   throw tn::Failure(absent ? TN_NOT_FOUND : TN_IO, path.string(), "cannot list it: " + error.message());
 }
 
+// The paths of everything in a folder, unsorted. The iterators of std::filesystem end the process if memory runs out.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  const auto close = [](DIR* open) { closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> open(opendir(folder.c_str()), close);
+  std::vector<fs::path> entries;
+  if (open) errno = 0;
+  while (const dirent* const entry = open ? readdir(open.get()) : nullptr) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") entries.push_back(folder / name);
+    errno = 0;  // readdir returns null at the end, with errno unchanged, and on failure
+  }
+  if (errno != 0) fail_system(folder, std::error_code(errno, std::generic_category()));
+  return entries;
+}
+
+bool is_hidden(const fs::path& path) { return path.filename().string().front() == '.'; }
+
 std::vector<std::string> class_folders(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator at(folder, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    const std::string name = at->path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
     std::error_code unknown;
-    if (name.front() != '.' && at->is_directory(unknown)) names.push_back(name);
+    if (!is_hidden(entry) && fs::is_directory(entry, unknown)) names.push_back(entry.filename().string());
   }
-  if (error) fail_system(folder, error);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 // Whether the entry is a file or a link to one. Anything else with the name of an image would fail whenever it is read.
-bool is_file(const fs::directory_entry& entry) {
+bool is_file(const fs::path& entry) {
   std::error_code error;
-  const fs::file_status status = entry.status(error);
+  const fs::file_status status = fs::status(entry, error);
   const bool broken_link =
       error == std::errc::too_many_symbolic_link_levels || status.type() == fs::file_type::not_found;
-  if (error && !broken_link) fail_system(entry.path(), error);
+  if (error && !broken_link) fail_system(entry, error);
   return fs::is_regular_file(status);
+}
+
+// Adds the paths of the images in a folder and its subfolders, links to folders excepted.
+void add_image_files(const fs::path& folder, const volatile int32_t* cancel, std::vector<std::string>& paths) {
+  for (const fs::path& entry : entries_of(folder)) {
+    files::check_cancel(cancel, folder.string());
+    std::error_code unknown;
+    if (!is_hidden(entry) && fs::symlink_status(entry, unknown).type() == fs::file_type::directory)
+      add_image_files(entry, cancel, paths);
+    if (is_image(entry) && is_file(entry)) paths.push_back(entry.string());
+  }
 }
 
 // The paths of the images in a folder and its subfolders, sorted.
 std::vector<std::string> image_files(const std::string& folder, const volatile int32_t* cancel) {
   std::vector<std::string> paths;
-  std::error_code error;
-  fs::recursive_directory_iterator at(folder, error);
-  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    files::check_cancel(cancel, folder);
-    std::error_code unknown;
-    if (at->path().filename().string().front() == '.' && at->is_directory(unknown)) at.disable_recursion_pending();
-    if (is_image(at->path()) && is_file(*at)) paths.push_back(at->path().string());
-  }
-  if (error) fail_system(folder, error);
+  add_image_files(folder, cancel, paths);
   std::sort(paths.begin(), paths.end());
   return paths;
 }

@@ -1,0 +1,133 @@
+// Every plugin that breaks one rule is found by the check that is meant for it, and their twins pass all checks.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <tenon/check_gtest.hpp>
+#include <vector>
+
+#include "tests/support/paths.h"
+
+namespace tenon_tests {
+
+namespace {
+
+using tenon::check::Outcome;
+
+struct Broken {
+  const char* name;
+  const char* check;    // that must fail
+  const char* message;  // a part of its message
+};
+const Broken kBroken[] = {
+    {"aborts", "step", "signal 6"},
+    {"adds_for_writes", "operands", "did not write"},
+    {"allocates", "run", "allocates memory"},
+    {"alone_differs", "request", "where it alone is wanted"},
+    {"batch_differs", "batch", "other values of output 0 alone"},
+    {"body_changes", "repeat", "of a second machine differs"},
+    {"body_differs", "body", "by the recorded body"},
+    {"body_gradient", "gradient", "differences of its forward"},
+    {"changes_input", "operands", "changed input 0"},
+    {"counts_calls", "repeat", "differs"},
+    {"crashes", "step", "signal 11"},
+    {"empty_fails", "empty", "no rows"},
+    {"entry_differs", "entry", "another descriptor"},
+    {"exits", "step", "ended the process by exit code"},
+    {"fails", "step", "backward does not work"},
+    {"float32_differs", "float32", "in fp64"},
+    {"frozen_differs", "request", "where no parameter's is wanted"},
+    {"futex", "run", "makes a system call"},
+    {"gradient_rows", "gradient", "parameter checked.w"},
+    {"gradient_scaled", "gradient", "input 0"},
+    {"gradient_sign", "gradient", "parameter checked.w"},
+    {"gradient_unset", "operands", "did not write element 0 of gradient of input 0"},
+    {"hangs", "step", "did not end within 1 seconds, in layer"},
+    {"input_gradient", "gradient", "input 0"},
+    {"locks", "run", "locks (1 time)"},
+    {"malloc_unchecked", "own memory", "prepare [setup]"},
+    {"memory_unchecked", "memory", "prepare [setup]"},
+    {"metric_means", "sums", "of two minibatches"},
+    {"nan_for_zero", "numbers", "is NaN for zeros"},
+    {"note_differs", "note", "/layers/0/doc"},
+    {"output_unset", "operands", "did not write element"},
+    {"place_differs", "batch", "other values of output 0 alone"},
+    {"plan_differs", "plan", "plan gives other shapes or parameters"},
+    {"prints", "run", "writes output"},
+    {"reader_count", "schema", "a pass ended after 7 samples; expected 8"},
+    {"reader_damage", "damage", "without an error"},
+    {"reader_opens", "repeat", "a second instance gives other samples"},
+    {"reader_pass", "pass", "other samples than the first"},
+    {"reader_resume", "resume", "expected 7"},
+    {"reader_schema", "schema", "the slot's limit is 100"},
+    {"reader_shards", "shards", "sample 0 of shard 1 of 2 is not sample 1"},
+    {"reads_behind", "guard pages", "memory outside of its operands"},
+    {"reads_far", "guard pages", "signal 11"},
+    {"reads_unasked", "step", "signal 11"},
+    {"reads_workspace", "operands", "did not write"},
+    {"remembers", "repeat", "differs"},
+    {"shares_wrongly", "memory sharing", "differs when memory is shared"},
+    {"sleeps", "run", "waits or sleeps"},
+    {"starts_thread", "run", "starts a thread"},
+    {"thread_gradient", "threads", "gradient of checked.w of 2 threads"},
+    {"threads_differ", "threads", "output 0 of 2 threads"},
+    {"two_symbols", "symbols", "bad_second_symbol"},
+    {"updater_history", "repeat", "gives other parameters"},
+    {"updater_place", "step", "indices"},
+    {"updater_state_name", "save", "differences"},
+    {"updater_zero", "numbers", "not finite after gradients of 0"},
+    {"writes_before", "operands", "before output 0"},
+    {"writes_behind", "guard pages", "outside of operand 0"},
+    {"writes_behind_workspace", "guard pages", "signal 11"},
+    {"writes_for_adds", "request", "does not add"},
+};
+
+std::string folder() { return test_plugin_folder() + "/nonconforming"; }
+
+tenon::check::Options options_for(const std::string& name) {
+  tenon::check::Options options;
+  options.file = folder() + "/" + name + ".so";
+  options.plugin_paths = {plugin_folder()};
+  options.cases = source_folder() + "/tests/check/cases.toml";
+  return options;
+}
+
+class Nonconforming : public testing::TestWithParam<Broken> {};
+
+TEST_P(Nonconforming, IsFoundByTheCheckThatIsMeantForIt) {
+  tenon::check::Options options = options_for(GetParam().name);
+  options.checks = {GetParam().check};
+  options.seconds = std::string(GetParam().name) == "hangs" ? 1 : 20;
+  const tenon::check::Report report = tenon::check::run(options);
+  std::string messages;
+  for (const tenon::check::Result& result : report.results) {
+    EXPECT_EQ(result.check, GetParam().check);
+    if (result.outcome == Outcome::kFailed) messages += result.message + "\n";
+  }
+  EXPECT_NE(messages.find(GetParam().message), std::string::npos) << "found instead: " << messages;
+}
+
+INSTANTIATE_TEST_SUITE_P(Plugins, Nonconforming, testing::ValuesIn(kBroken),
+                         [](const auto& it) { return std::string(it.param.name); });
+
+// Without a row above, a plugin would be one that nothing must find.
+TEST(Nonconforming, EachPluginHasARowOrPasses) {
+  std::set<std::string> listed;
+  for (const Broken& broken : kBroken) listed.insert(broken.name);
+  EXPECT_GE(listed.size(), 40U);
+  for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+    const std::string name = entry.path().stem().string();
+    if (listed.erase(name) > 0) continue;
+    EXPECT_NE(name.find("conforming"), std::string::npos) << name;
+    tenon::check::expect_conforming(options_for(name));
+  }
+  for (const std::string& name : listed) ADD_FAILURE() << "there is no plugin " << name;
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
