@@ -155,9 +155,12 @@ void refuse_own_allocations(Context& context, const std::function<void()>& work)
 }
 
 void check_own_memory(Context& context) {
-  each_case(context, [&](const LayerCase& of) {
-    refuse_own_allocations(context, [&] { (void)bench_of(context, of).step(TN_F32, Bench::all()); });
-  });
+  each_case(
+      context,
+      [&](const LayerCase& of) {
+        refuse_own_allocations(context, [&] { (void)bench_of(context, of).step(TN_F32, Bench::all()); });
+      },
+      1);
 }
 
 const std::vector<Check>& kernel_checks() {

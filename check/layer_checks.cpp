@@ -17,10 +17,11 @@
 
 namespace tenon::check {
 
-void each_case(Context& context, const std::function<void(const LayerCase&)>& one) {
+void each_case(Context& context, const std::function<void(const LayerCase&)>& one, size_t most) {
   std::string skipped;
-  size_t ran = 0;
+  size_t ran = 0, tried = 0;
   for (const LayerCase& of : context.cases()) {
+    if (tried++ == most) break;
     const std::string prefix = "(" + of.text() + ") ";
     try {
       one(of);
@@ -133,12 +134,15 @@ void check_repeat(Context& context) {
 }
 
 void check_threads(Context& context) {
-  each_case(context, [&](const LayerCase& of) {
-    const Step one = bench_of(context, of).step(TN_F32, Bench::all());
-    for (const int threads : {2, 3, 8})
-      expect_same(context, one, bench_of(context, of, {threads}).step(TN_F32, Bench::all()),
-                  "of " + std::to_string(threads) + " threads differs from that of one");
-  });
+  each_case(
+      context,
+      [&](const LayerCase& of) {
+        const Step one = bench_of(context, of).step(TN_F32, Bench::all());
+        for (const int threads : {2, 3, 8})
+          expect_same(context, one, bench_of(context, of, {threads}).step(TN_F32, Bench::all()),
+                      "of " + std::to_string(threads) + " threads differs from that of one");
+      },
+      4);
 }
 
 // The elements of an array of all samples that belong to samples [first, first + count), if its rows are those of an
@@ -258,38 +262,44 @@ void check_kept(Context& context) {
 
 void check_file(Context& context) {
   const Host host = context.subject().host();
-  each_case(context, [&](const LayerCase& of) {
-    const TemporaryFolder folder;
-    const Bench bench = bench_of(context, of);
-    const Machine machine = bench.machine(TN_F32, false);
-    bench.forward(machine, TN_F32, Bench::all());
-    const std::vector<Numbers> before = bench.read(machine);
-    bench.parameters().save(bench.outputs(), folder.file("model"));
-    const Model model = host.load(folder.file("model"));
-    MachineOptions options;
-    options.max_samples = Bench::kSamples;
-    options.seed = 7;
-    const Machine loaded = host.machine(model.parameters, model.outputs, options);
-    bench.forward(loaded, TN_F32, Bench::all());
-    const std::vector<Numbers> after = bench.read(loaded, model.outputs);
-    for (size_t k = 0; k < before.size(); ++k)
-      context.expect(identical(before[k], after.at(k)),
-                     "output " + std::to_string(k) + " of a loaded model differs: " + at(before[k], after[k]));
-    for (const std::string& name : bench.buffers())
-      context.expect(identical(numbers_of(bench.parameters().get(name)), numbers_of(model.parameters.get(name))),
-                     "buffer " + name + " is not saved");
-  });
+  each_case(
+      context,
+      [&](const LayerCase& of) {
+        const TemporaryFolder folder;
+        const Bench bench = bench_of(context, of);
+        const Machine machine = bench.machine(TN_F32, false);
+        bench.forward(machine, TN_F32, Bench::all());
+        const std::vector<Numbers> before = bench.read(machine);
+        bench.parameters().save(bench.outputs(), folder.file("model"));
+        const Model model = host.load(folder.file("model"));
+        MachineOptions options;
+        options.max_samples = Bench::kSamples;
+        options.seed = 7;
+        const Machine loaded = host.machine(model.parameters, model.outputs, options);
+        bench.forward(loaded, TN_F32, Bench::all());
+        const std::vector<Numbers> after = bench.read(loaded, model.outputs);
+        for (size_t k = 0; k < before.size(); ++k)
+          context.expect(identical(before[k], after.at(k)),
+                         "output " + std::to_string(k) + " of a loaded model differs: " + at(before[k], after[k]));
+        for (const std::string& name : bench.buffers())
+          context.expect(identical(numbers_of(bench.parameters().get(name)), numbers_of(model.parameters.get(name))),
+                         "buffer " + name + " is not saved");
+      },
+      2);
 }
 
 void check_memory(Context& context) {
-  each_case(context, [&](const LayerCase& of) {
-    Refusing refusing;
-    const Host host = context.subject().host({1, false, refusing.table()});
-    const Bench bench(host, context.subject().type, of, context.subject().seed);
-    const Step before = bench.step(TN_F32, Bench::all());
-    refusing.refuse_each(context, 24, [&] { (void)bench.step(TN_F32, Bench::all()); });
-    expect_same(context, before, bench.step(TN_F32, Bench::all()), "differs after memory was refused");
-  });
+  each_case(
+      context,
+      [&](const LayerCase& of) {
+        Refusing refusing;
+        const Host host = context.subject().host({1, false, refusing.table()});
+        const Bench bench(host, context.subject().type, of, context.subject().seed);
+        const Step before = bench.step(TN_F32, Bench::all());
+        refusing.refuse_each(context, 24, [&] { (void)bench.step(TN_F32, Bench::all()); });
+        expect_same(context, before, bench.step(TN_F32, Bench::all()), "differs after memory was refused");
+      },
+      2);
 }
 
 void check_sums(Context& context) {

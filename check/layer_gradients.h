@@ -6,8 +6,8 @@
 
 namespace tenon::check {
 
-// Calls one(case) for each case; a fault then names the case. Throws Skip if every case does.
-void each_case(Context& context, const std::function<void(const LayerCase&)>& one);
+// Calls one(case) for each case, or the first `most`; a fault then names the case. Throws Skip if every case does.
+void each_case(Context& context, const std::function<void(const LayerCase&)>& one, size_t most = SIZE_MAX);
 // A bench of the case in a host of the context.
 struct BenchChoice {
   int threads = 1;

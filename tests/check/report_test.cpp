@@ -1,0 +1,189 @@
+// The report of the conformance kit, its errors, and its use as a program. SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <tenon/check.hpp>
+#include <tenon/tenon.hpp>
+
+#include "tests/support/paths.h"
+
+namespace tenon_tests {
+
+namespace {
+
+using tenon::check::Outcome;
+using testing::HasSubstr;
+
+std::string plugin(const std::string& name) { return test_plugin_folder() + "/nonconforming/" + name + ".so"; }
+
+struct Ran {
+  int exit = -1;
+  std::string output;
+};
+// Runs the program with both outputs in one text.
+Ran check(const std::string& arguments) {
+  const std::string command = program() + " plugins check " + arguments + " 2>&1";
+  Ran ran;
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return ran;
+  std::array<char, 4096> part;
+  while (const size_t got = std::fread(part.data(), 1, part.size(), pipe)) ran.output.append(part.data(), got);
+  ran.exit = WEXITSTATUS(pclose(pipe));
+  return ran;
+}
+
+tenon::check::Options options_for(const std::string& file, std::vector<std::string> checks = {"step"}) {
+  tenon::check::Options options;
+  options.file = file;
+  options.checks = std::move(checks);
+  options.plugin_paths = {plugin_folder()};
+  return options;
+}
+
+tn_status code_of(const tenon::check::Options& options) {
+  try {
+    (void)tenon::check::run(options);
+    return TN_OK;
+  } catch (const tenon::Error& error) {
+    return error.code();
+  }
+}
+
+// A file that the destructor removes.
+class Scratch {
+ public:
+  Scratch(const std::string& name, const std::string& content)
+      : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)) {
+    std::ofstream(path_) << content;
+  }
+  ~Scratch() { std::filesystem::remove(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(Report, SaysHowToRepeatAFailure) {
+  const tenon::check::Report report = tenon::check::run(options_for(plugin("fails")));
+  ASSERT_EQ(report.results.size(), 2U);  // the layer, and its kernel
+  EXPECT_EQ(report.plugin, "bad.fails");
+  EXPECT_EQ(report.count(Outcome::kFailed), 2);
+  EXPECT_EQ(report.results[0].kind, "layer");
+  EXPECT_EQ(report.results[1].kind, "kernel");
+  EXPECT_EQ(report.results[1].component, "bad_scale");
+  EXPECT_EQ(tenon::check::reproduce(report, report.results[0]),
+            "tenon plugins check " + plugin("fails") + " bad.scale --only step --seed 1");
+  const std::string json = tenon::check::to_json(report);
+  EXPECT_THAT(json, HasSubstr("\"failed\": 2"));
+  EXPECT_THAT(json, HasSubstr("\"reproduce\": \"tenon plugins check"));
+}
+
+TEST(Report, TheSameSeedGivesTheSameResults) {
+  tenon::check::Options options = options_for(plugin("gradient_scaled"), {"gradient"});
+  options.seed = 5;
+  const std::string first = tenon::check::to_json(tenon::check::run(options));
+  EXPECT_EQ(first, tenon::check::to_json(tenon::check::run(options)));
+  options.seed = 6;
+  EXPECT_NE(first, tenon::check::to_json(tenon::check::run(options)));
+}
+
+TEST(Report, TellsProgress) {
+  tenon::check::Options options = options_for(plugin("conforming"), {"step", "repeat"});
+  std::string told;
+  options.progress = [&](const tenon::check::Result& result) { told += result.kind + "." + result.check + " "; };
+  (void)tenon::check::run(options);
+  EXPECT_EQ(told, "layer.step layer.repeat kernel.step kernel.repeat ");
+}
+
+TEST(Report, RefusesWrongOptions) {
+  EXPECT_EQ(code_of(options_for("/nowhere/x.so")), TN_NOT_FOUND);
+  EXPECT_EQ(code_of(options_for(source_folder())), TN_IO);
+  EXPECT_EQ(code_of(options_for(program())), TN_REFUSED);
+  EXPECT_EQ(code_of(options_for(plugin("conforming"), {"grdient"})), TN_NOT_FOUND);
+  tenon::check::Options options = options_for(plugin("conforming"));
+  options.type = "bad.other";
+  EXPECT_EQ(code_of(options), TN_NOT_FOUND);
+  options = options_for(plugin("conforming"));
+  options.seconds = 0;
+  EXPECT_EQ(code_of(options), TN_INVALID);
+}
+
+TEST(Cases, AreThoseOfTheAuthor) {
+  const Scratch toml(".toml", "[[case]]\ntype = \"bad.scale\"\ninputs = [{ shape = [2, 7] }]\n");
+  const Scratch json(".json", R"([{"type": "bad.scale", "inputs": [{"shape": [2, 7]}]}])");
+  for (const Scratch* file : {&toml, &json}) {
+    tenon::check::Options options = options_for(plugin("input_gradient"), {"gradient"});
+    options.cases = file->path();
+    EXPECT_THAT(tenon::check::run(options).results.at(0).message, HasSubstr("(inputs [2, 7])"));
+  }
+}
+
+TEST(Cases, AreRefusedWithTheirPlace) {
+  const auto message = [](const std::string& text, const char* name = ".toml") {
+    const Scratch file(name, text);
+    tenon::check::Options options = options_for(plugin("conforming"), {"cases"});
+    options.cases = file.path();
+    try {
+      return tenon::check::run(options).results.at(0).message;
+    } catch (const tenon::Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(message("[[case]]\ntype = 1\n"), HasSubstr("a case has no text \"type\""));
+  EXPECT_THAT(message("[[case]]\ntype = \n"), HasSubstr("line 2"));
+  EXPECT_THAT(message("[[layer]]\n"), HasSubstr("unknown key \"layer\""));
+  EXPECT_THAT(message("{}", ".json"), HasSubstr("expected a list of cases"));
+  const std::string begin = "[[case]]\ntype = \"bad.scale\"\n";
+  EXPECT_THAT(message(begin + "input = []\n"), HasSubstr("unknown key \"input\""));
+  EXPECT_THAT(message(begin + "inputs = [{ size = 3 }]\n"), HasSubstr("unknown key \"size\""));
+  EXPECT_THAT(message(begin + "inputs = [{ shape = 3 }]\n"), HasSubstr("wrong value of \"inputs\""));
+  EXPECT_THAT(message(begin + "attributes = { slope = 1 }\n"), HasSubstr("which is not declared"));
+  EXPECT_THAT(message(begin + "inputs = [{ shape = [] }]\n"), HasSubstr("must be [samples, ..., columns]"));
+}
+
+TEST(Program, PrintsAndReturnsWhatWasFound) {
+  const std::string plugins = " --plugins " + plugin_folder();
+  const Ran good = check(plugin("conforming") + " bad.scale --only step" + plugins);
+  EXPECT_EQ(good.exit, 0) << good.output;
+  EXPECT_THAT(good.output, HasSubstr("layer bad.scale: 1 passed, 0 failed, 0 skipped"));
+  const Ran bad = check(plugin("fails") + " --only step --seed 3" + plugins);
+  EXPECT_EQ(bad.exit, 70) << bad.output;
+  EXPECT_THAT(bad.output, HasSubstr("FAILED step: (inputs [4]) layer \"checked\""));
+  EXPECT_THAT(bad.output,
+              HasSubstr("to repeat step: tenon plugins check " + plugin("fails") + " bad.scale --only step --seed 3"));
+  const Ran json = check(plugin("fails") + " bad_scale --only step --json" + plugins);
+  EXPECT_EQ(json.exit, 70);
+  EXPECT_EQ(json.output.front(), '{');
+  EXPECT_THAT(json.output, HasSubstr("\"component\": \"bad_scale\""));
+}
+
+TEST(Program, RefusesWhatIsNotAPlugin) {
+  const Ran none = check("/nowhere/x.so");
+  EXPECT_EQ(none.exit, 66);
+  EXPECT_THAT(none.output, HasSubstr("no file \"/nowhere/x.so\""));
+  const Scratch text(".so", "not a plugin");
+  const Ran refused = check(text.path());
+  EXPECT_EQ(refused.exit, 77);
+  EXPECT_THAT(refused.output, HasSubstr("is not a plugin that this host admits: "));
+  EXPECT_EQ(check("").exit, 64);
+  EXPECT_EQ(check(plugin("conforming") + " --seconds 0").exit, 64);
+  EXPECT_EQ(check(plugin("conforming") + " --cases /nowhere.toml").exit, 66);
+  EXPECT_EQ(check(plugin("conforming") + " bad.scale more").exit, 64);
+  const Ran list = check("--list");
+  EXPECT_EQ(list.exit, 0);
+  EXPECT_THAT(list.output, HasSubstr("gradient"));
+}
+
+}  // namespace
+
+}  // namespace tenon_tests
