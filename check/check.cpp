@@ -12,8 +12,11 @@
 
 #include "check/case_file.h"
 #include "check/child.h"
+#include "check/device_checks.h"
+#include "check/device_statements.h"
 #include "check/file_checks.h"
 #include "check/kernel_checks.h"
+#include "check/layer_bench.h"
 #include "check/layer_checks.h"
 #include "check/reader_checks.h"
 #include "check/subject.h"
@@ -35,7 +38,8 @@ struct Kind {
 const Kind kKinds[] = {{"layers", "type", layer_checks},
                        {"kernels", "name", kernel_checks},
                        {"updaters", "type", updater_checks},
-                       {"readers", "type", reader_checks}};
+                       {"readers", "type", reader_checks},
+                       {"devices", "kind", device_checks}};
 
 std::string kind_of(const Kind& kind, const json& component) {
   if (std::string(kind.list) == "layers") {
@@ -177,8 +181,10 @@ class ComponentRun {
     }
   }
   void give(Outcome outcome, const std::string& message, int64_t comparisons) const {
-    done_({subject_.kind, subject_.kernel.empty() ? subject_.type : subject_.kernel, checks_[next_].name, outcome,
-           message, comparisons});
+    const std::string& name = !subject_.kernel.empty()   ? subject_.kernel
+                              : !subject_.device.empty() ? subject_.device
+                                                         : subject_.type;
+    done_({subject_.kind, name, checks_[next_].name, outcome, message, comparisons});
   }
 
   const Options& options_;
@@ -296,6 +302,8 @@ class Run {
         found = true;
         if (kind_of(kind, component) == "kernel")
           run_kernel(component, kind.checks());
+        else if (kind_of(kind, component) == "device")
+          run_device(name, component, kind.checks());
         else
           run_component(kind_of(kind, component), name, component, kind.checks());
       }
@@ -334,6 +342,12 @@ class Run {
     run_component("kernel", type, layer, checks);
     subject_.kernel.clear();
   }
+  // Layers of the kit, each one primitive, run on the device.
+  void run_device(const std::string& name, const json& device, const std::vector<Check>& checks) {
+    subject_.device = name;
+    run_component("device", "check.primitive", device, checks);
+    subject_.device.clear();
+  }
   void skip(const std::string& kernel, const std::string& why) {
     report_.results.push_back({"kernel", kernel, "chosen", Outcome::kSkipped, why, 0});
     if (options_.progress) options_.progress(report_.results.back());
@@ -366,11 +380,32 @@ class Run {
 
 }  // namespace
 
+namespace {
+
+// One case for each primitive. Throws Skip if machines do not run on the device, as on one without its hardware.
+std::vector<LayerCase> device_cases(const Subject& subject) {
+  std::vector<LayerCase> result;
+  for (size_t i = 0; i < statements_count(); ++i) {
+    result.push_back(statement_case(i));
+    result.back().device = subject.device;
+  }
+  try {
+    const Bench bench(subject.host(), subject.type, result.front(), subject.seed);
+    (void)bench.machine(TN_F32, false);
+  } catch (const Error& error) {
+    if (error.code() == TN_PLUGIN_FAULT || error.code() == TN_INTERNAL) throw;
+    throw Skip(std::string("machines do not run on it here: ") + error.what());
+  }
+  return result;
+}
+
+}  // namespace
+
 const std::vector<LayerCase>& Context::cases() {
   constexpr size_t kMost = 6;
   if (!searched_) {
     searched_ = true;
-    cases_ = layer_cases(subject_, kMost, plans_alone_);
+    cases_ = subject_.device.empty() ? layer_cases(subject_, kMost, plans_alone_) : device_cases(subject_);
   }
   if (cases_.empty()) throw Skip("there is no case");
   return cases_;

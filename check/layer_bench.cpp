@@ -183,6 +183,7 @@ Machine Bench::machine(tn_dtype compute, bool training, bool keep_all, const std
   options.keep_all = keep_all;
   options.seed = 7;
   options.immutable_parameters = immutable;
+  options.device = case_.device;
   if (options.training) options.flags = TN_MACHINE_GIVEN_GRADIENTS;
   if (options.training && of_inputs) options.flags |= TN_MACHINE_DATA_GRADIENTS;
   return host_.machine(parameters_, outputs_, options);

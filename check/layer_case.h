@@ -23,6 +23,7 @@ struct InputSpec {
 struct LayerCase {
   json attributes = json::object();
   std::vector<InputSpec> inputs;
+  std::string device = {};       // empty: cpu
   bool couples_samples = false;  // an output of one sample depends on others, also without a training
   bool differentiable = true;    // false: its own gradient is not the derivative, on purpose
   bool zeros = true;             // false: equal numbers and zeros may give NaN

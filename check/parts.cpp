@@ -3,6 +3,8 @@
 
 #include <tenon/plugin.hpp>
 
+#include "check/device_statements.h"
+
 namespace tenon::check {
 
 namespace {
@@ -50,6 +52,7 @@ void describe(tn::Plugin& plugin) {
   plugin.about("check.parts", "1.0.0", "Layers of the conformance kit", "Apache-2.0");
   plugin.layer<Copy>();
   plugin.layer<Rows>();
+  plugin.layer(primitive_layer());
 }
 
 }  // namespace

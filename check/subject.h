@@ -40,6 +40,7 @@ struct Subject {
   std::string kind;                  // as in Result
   std::string type;
   std::string kernel;  // of a native kernel its name; `type` is then that of the layer
+  std::string device;  // the kind of a device under check; `type` is then "check.primitive"
   json described;      // the component's entry of the manifest
   uint64_t seed = 1;
   json cases;          // those of the author for this type, a list

@@ -4,9 +4,9 @@
 
 #include <random>
 
+#include "check/program_reference.h"
 #include "core/error.h"
 #include "core/program.h"
-#include "tests/support/graphs/program_reference.h"
 
 namespace tenon_tests {
 
@@ -25,7 +25,7 @@ Values random_inputs(const Program& program, const Grid& grid, double low, doubl
   std::uniform_real_distribution<double> draw(low, high);
   Values inputs;
   for (const tn_program_input& input : program.inputs) {
-    inputs.emplace_back(static_cast<size_t>(reference::elements(input.extent, grid.rows, grid.columns)));
+    inputs.emplace_back(static_cast<size_t>(tenon::check::reference::elements(input.extent, grid.rows, grid.columns)));
     for (double& value : inputs.back())
       value = input.kind == TN_FLOAT ? draw(random) : static_cast<double>(random() % 3);
   }
@@ -33,7 +33,7 @@ Values random_inputs(const Program& program, const Grid& grid, double low, doubl
 }
 
 double weighted(const Program& program, const Grid& grid, const Values& inputs, const Values& weights) {
-  const Values outputs = reference::evaluate(program.view(), grid.rows, grid.columns, inputs);
+  const Values outputs = tenon::check::reference::evaluate(program.view(), grid.rows, grid.columns, inputs);
   double sum = 0;
   for (size_t i = 0; i < outputs.size(); ++i)
     for (size_t k = 0; k < outputs[i].size(); ++k) sum += outputs[i][k] * weights[i][k];
@@ -46,7 +46,8 @@ size_t check(const Program& program, const Grid& grid, double low = 0.2, double 
   Values weights;
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> draw(-1, 1);
-  for (const std::vector<double>& output : reference::evaluate(program.view(), grid.rows, grid.columns, inputs)) {
+  for (const std::vector<double>& output :
+       tenon::check::reference::evaluate(program.view(), grid.rows, grid.columns, inputs)) {
     weights.emplace_back(output.size());
     for (double& weight : weights.back()) weight = draw(random);
   }
@@ -56,10 +57,11 @@ size_t check(const Program& program, const Grid& grid, double low = 0.2, double 
   const Program gradient = derive_gradient(program, std::vector<bool>(program.outputs.size(), true), wanted);
   EXPECT_NO_THROW(Program::from(gradient.view()));  // the gradient program is valid
   Values arguments = inputs;
-  for (const std::vector<double>& output : reference::evaluate(program.view(), grid.rows, grid.columns, inputs))
+  for (const std::vector<double>& output :
+       tenon::check::reference::evaluate(program.view(), grid.rows, grid.columns, inputs))
     arguments.push_back(output);
   arguments.insert(arguments.end(), weights.begin(), weights.end());
-  const Values derived = reference::evaluate(gradient.view(), grid.rows, grid.columns, arguments);
+  const Values derived = tenon::check::reference::evaluate(gradient.view(), grid.rows, grid.columns, arguments);
 
   size_t compared = 0;
   for (size_t w = 0; w < wanted.size(); ++w) {
@@ -145,7 +147,7 @@ TEST(ProgramGradient, SelectAndStop) {
   const int32_t z = stopped.input(TN_FULL);
   stopped.output(stopped.apply(TN_OP_MUL, z, stopped.apply(TN_OP_STOP, z)));
   const Program gradient = derive_gradient(stopped.finish(), {true}, {0});
-  const Values result = reference::evaluate(gradient.view(), 1, 1, {{3.0}, {9.0}, {1.0}});
+  const Values result = tenon::check::reference::evaluate(gradient.view(), 1, 1, {{3.0}, {9.0}, {1.0}});
   EXPECT_EQ(result[0][0], 3.0) << "only the path that is not stopped";
 }
 
@@ -179,7 +181,7 @@ TEST(ProgramGradient, TiesShareTheMaximum) {
   ProgramWriter writer;
   writer.output(writer.reduce(TN_OP_REDUCE_MAX, writer.input(TN_FULL), TN_PER_ROW));
   const Program gradient = derive_gradient(writer.finish(), {true}, {0});
-  const Values result = reference::evaluate(gradient.view(), 1, 3, {{2, 2, 1}, {2}, {1}});
+  const Values result = tenon::check::reference::evaluate(gradient.view(), 1, 3, {{2, 2, 1}, {2}, {1}});
   EXPECT_EQ(result[0], (std::vector<double>{0.5, 0.5, 0}));
 }
 
@@ -189,9 +191,9 @@ Values gradients_at(const Program& program, const Values& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) wanted.push_back(static_cast<int32_t>(i));
   const auto columns = static_cast<int64_t>(inputs[0].size());
   Values arguments = inputs;
-  arguments.push_back(reference::evaluate(program.view(), 1, columns, inputs)[0]);
+  arguments.push_back(tenon::check::reference::evaluate(program.view(), 1, columns, inputs)[0]);
   arguments.emplace_back(inputs[0].size(), 1.0);
-  return reference::evaluate(derive_gradient(program, {true}, wanted).view(), 1, columns, arguments);
+  return tenon::check::reference::evaluate(derive_gradient(program, {true}, wanted).view(), 1, columns, arguments);
 }
 
 // The derivatives that tenon/program.h defines for MIN, MAX and ABS at their kinks.
@@ -231,9 +233,10 @@ TEST(ProgramGradient, WholeNumbersHaveNone) {
   const Program gradient = derive_gradient(program, {true}, {0});
   EXPECT_NO_THROW(Program::from(gradient.view()));
   const Values inputs = {{7.5, -7.5}, {2, 2}};  // 7 = 3 * 2 + 1, -7 = -4 * 2 + 1
-  const Values values = reference::evaluate(program.view(), 1, 2, inputs);
+  const Values values = tenon::check::reference::evaluate(program.view(), 1, 2, inputs);
   EXPECT_EQ(values, (Values{{7.5 * 4, -7.5 * -3}}));
-  EXPECT_EQ(reference::evaluate(gradient.view(), 1, 2, {inputs[0], inputs[1], values[0], {1, 1}}), (Values{{4, -3}}));
+  EXPECT_EQ(tenon::check::reference::evaluate(gradient.view(), 1, 2, {inputs[0], inputs[1], values[0], {1, 1}}),
+            (Values{{4, -3}}));
 }
 
 // A power has a derivative in its base of either sign if the exponent is whole, and none of its derivatives is NaN
@@ -284,7 +287,9 @@ TEST(ProgramGradient, OfAnAuthorWhereAnOutputHasNone) {
   const auto restricted = [&](const std::vector<bool>& given, const std::vector<int32_t>& wanted) {
     return restrict_gradient(author, forward, given, wanted);
   };
-  const auto result = [&](const Program& program) { return reference::evaluate(program.view(), 1, 1, arguments); };
+  const auto result = [&](const Program& program) {
+    return tenon::check::reference::evaluate(program.view(), 1, 1, arguments);
+  };
   EXPECT_EQ(result(restricted({true, true}, {0, 1})), (Values{{150}, {130}}));
   EXPECT_EQ(result(restricted({true, false}, {0, 1})), (Values{{50}, {30}}));
   EXPECT_EQ(result(restricted({false, true}, {1})), (Values{{100}}));
@@ -299,7 +304,7 @@ TEST(ProgramGradient, DrawsHaveNone) {
   const int32_t x = writer.input(TN_FULL);
   writer.output(writer.apply(TN_OP_MUL, x, writer.apply(TN_OP_ADD, x, writer.uniform(kDraw, TN_FULL))));
   const Program program = writer.finish();
-  const Values x_and_y{{3}, reference::evaluate(program.view(), 1, 1, {{3}})[0]};
+  const Values x_and_y{{3}, tenon::check::reference::evaluate(program.view(), 1, 1, {{3}})[0]};
   const double draw = x_and_y[1][0] / 3 - 3;
   EXPECT_NEAR(gradients_at(program, {{3}})[0][0], 2 * 3 + draw, 1e-12);
 }

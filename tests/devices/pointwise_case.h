@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "check/program_reference.h"
 #include "core/program.h"
 #include "tests/devices/cpu_device.h"
-#include "tests/support/graphs/program_reference.h"
 
 namespace tenon_tests {
 
@@ -84,7 +84,7 @@ inline PointwiseOutcome run_case(CpuDevice& device, const PointwiseCase& c, int3
   for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(write_all(input_type(c, i), c.inputs[i]));
   for (Guarded& memory : inputs) in.push_back(memory.data());
   for (size_t k = 0; k < c.program.outputs.size(); ++k) {
-    const int64_t count = reference::elements(c.program.output_extent(k), c.rows, c.columns);
+    const int64_t count = tenon::check::reference::elements(c.program.output_extent(k), c.rows, c.columns);
     outputs.push_back(write_all(output_type(c, k), std::vector<double>(static_cast<size_t>(count), held(c, k))));
     requests.push_back(request(c, k));
   }
@@ -109,7 +109,8 @@ inline PointwiseOutcome run_case(CpuDevice& device, const PointwiseCase& c, int3
 // Returns the expected outputs.
 inline std::vector<std::vector<double>> expected(const PointwiseCase& c) {
   const tn_program program = c.program.view();
-  std::vector<std::vector<double>> result = reference::evaluate(program, c.rows, c.columns, c.inputs, kTestStep);
+  std::vector<std::vector<double>> result =
+      tenon::check::reference::evaluate(program, c.rows, c.columns, c.inputs, kTestStep);
   for (size_t k = 0; k < result.size(); ++k)
     for (size_t i = 0; i < result[k].size(); ++i) {
       const double before = alias(c, k) >= 0 ? c.inputs[static_cast<size_t>(alias(c, k))][i] : held(c, k);

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "check/program_reference.h"
 #include "core/program.h"
-#include "tests/support/graphs/program_reference.h"
 
 namespace {
 
@@ -23,7 +23,7 @@ Values evaluate(const Program& program, const Values& inputs) {
   const tenon::core::Program checked = tenon::core::Program::from(*program.get());
   for (size_t i = 0; i < checked.instructions.size(); ++i)
     EXPECT_EQ(program.get()->instructions[i].extent, checked.extents[i]) << "instruction " << i;
-  return tenon_tests::reference::evaluate(*program.get(), 2, 3, inputs);
+  return tenon::check::reference::evaluate(*program.get(), 2, 3, inputs);
 }
 
 const std::vector<double> kX = {-1.5, -0.25, 0, 0.25, 2, 3};
@@ -152,7 +152,7 @@ TEST(LayerOutput, NoDerivativeFlowsThroughStop) {
   p.output(x * stop(x));
   const tenon::core::Program gradient = tenon::core::derive_gradient(tenon::core::Program::from(*p.get()), {true}, {0});
   const std::vector<double> ones(6, 1.0);
-  EXPECT_EQ(tenon_tests::reference::evaluate(gradient.view(), 2, 3, {kX, ones, ones})[0], kX);  // and not 2 x
+  EXPECT_EQ(tenon::check::reference::evaluate(gradient.view(), 2, 3, {kX, ones, ones})[0], kX);  // and not 2 x
 }
 
 TEST(LayerOutput, EqualConstantsAreOneInstruction) {

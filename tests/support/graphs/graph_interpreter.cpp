@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/support/graphs/program_reference.h"
+#include "check/program_reference.h"
 
 namespace tenon_tests {
 
@@ -55,8 +55,8 @@ class Evaluation {
   }
 
   [[nodiscard]] std::vector<Numbers> program(const Pointwise& pointwise, const std::vector<Numbers>& inputs) const {
-    return reference::evaluate(pointwise.program->view(), size(pointwise.rows), size(pointwise.columns), inputs,
-                               tn_random{11, 3});
+    return tenon::check::reference::evaluate(pointwise.program->view(), size(pointwise.rows), size(pointwise.columns),
+                                             inputs, tn_random{11, 3});
   }
 
   std::vector<Numbers> gemm(const Gemm& product) {

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace tenon_tests::reference {
+namespace tenon::check::reference {
 
 inline int64_t elements(uint8_t extent, int64_t rows, int64_t columns) {
   switch (extent) {
@@ -193,4 +193,4 @@ inline std::vector<std::vector<double>> evaluate(const tn_program& program, int6
   return outputs;
 }
 
-}  // namespace tenon_tests::reference
+}  // namespace tenon::check::reference

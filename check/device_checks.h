@@ -1,0 +1,10 @@
+// The checks of devices. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "check/check_list.h"
+
+namespace tenon::check {
+
+[[nodiscard]] const std::vector<Check>& device_checks();
+
+}  // namespace tenon::check
