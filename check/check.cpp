@@ -35,11 +35,9 @@ struct Kind {
   const char* name;  // key of a component's name
   const std::vector<Check>& (*checks)();
 };
-const Kind kKinds[] = {{"layers", "type", layer_checks},
-                       {"kernels", "name", kernel_checks},
-                       {"updaters", "type", updater_checks},
-                       {"readers", "type", reader_checks},
-                       {"devices", "kind", device_checks}};
+const Kind kKinds[] = {{"layers", "type", layer_checks},     {"kernels", "name", kernel_checks},
+                       {"updaters", "type", updater_checks}, {"readers", "type", reader_checks},
+                       {"devices", "kind", device_checks},   {"providers", "name", device_checks}};
 
 std::string kind_of(const Kind& kind, const json& component) {
   if (std::string(kind.list) == "layers") {
@@ -181,10 +179,8 @@ class ComponentRun {
     }
   }
   void give(Outcome outcome, const std::string& message, int64_t comparisons) const {
-    const std::string& name = !subject_.kernel.empty()   ? subject_.kernel
-                              : !subject_.device.empty() ? subject_.device
-                                                         : subject_.type;
-    done_({subject_.kind, name, checks_[next_].name, outcome, message, comparisons});
+    done_({subject_.kind, subject_.shown.empty() ? subject_.type : subject_.shown, checks_[next_].name, outcome,
+           message, comparisons});
   }
 
   const Options& options_;
@@ -304,6 +300,8 @@ class Run {
           run_kernel(component, kind.checks());
         else if (kind_of(kind, component) == "device")
           run_device(name, component, kind.checks());
+        else if (kind_of(kind, component) == "provider")
+          run_provider(name, component, kind.checks());
         else
           run_component(kind_of(kind, component), name, component, kind.checks());
       }
@@ -338,15 +336,25 @@ class Run {
            "it is for the device \"" + kernel.at("device").get<std::string>() + "\"; the kit computes on cpu alone");
       return;
     }
-    subject_.kernel = kernel.at("name");
+    subject_.shown = kernel.at("name");
     run_component("kernel", type, layer, checks);
-    subject_.kernel.clear();
+    subject_.shown.clear();
   }
   // Layers of the kit, each one primitive, run on the device.
   void run_device(const std::string& name, const json& device, const std::vector<Check>& checks) {
     subject_.device = name;
+    subject_.shown = name;
     run_component("device", "check.primitive", device, checks);
     subject_.device.clear();
+    subject_.shown.clear();
+  }
+  // The same on the device that has the provider's tables.
+  void run_provider(const std::string& name, const json& provider, const std::vector<Check>& checks) {
+    subject_.device = provider.at("device");
+    subject_.shown = name;
+    run_component("provider", "check.primitive", provider, checks);
+    subject_.device.clear();
+    subject_.shown.clear();
   }
   void skip(const std::string& kernel, const std::string& why) {
     report_.results.push_back({"kernel", kernel, "chosen", Outcome::kSkipped, why, 0});

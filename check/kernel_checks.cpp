@@ -78,7 +78,7 @@ void check_body(Context& context) {
 }
 
 void check_chosen(Context& context) {
-  const std::string kernel = context.subject().kernel;
+  const std::string kernel = context.subject().shown;
   bool chosen = false;
   each_case(context, [&](const LayerCase& of) {
     const Bench bench = bench_of(context, of);

@@ -39,8 +39,8 @@ struct Subject {
   json manifest;                     // of the plugin
   std::string kind;                  // as in Result
   std::string type;
-  std::string kernel;  // of a native kernel its name; `type` is then that of the layer
-  std::string device;  // the kind of a device under check; `type` is then "check.primitive"
+  std::string shown;   // the name in results, if it is not `type`: of a kernel, provider or device
+  std::string device;  // the device under check, or that of a provider; `type` is then "check.primitive"
   json described;      // the component's entry of the manifest
   uint64_t seed = 1;
   json cases;          // those of the author for this type, a list
