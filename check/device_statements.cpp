@@ -394,6 +394,7 @@ Numbers stated(size_t number, const StatementArguments& arguments) { return stat
 
 LayerCase statement_case(size_t number) {
   LayerCase result;
+  result.name = statements()[number].name;
   result.attributes = {{"number", number}};
   result.inputs = statements()[number].inputs;
   result.couples_samples = statements()[number].couples_samples;

@@ -239,7 +239,7 @@ class Search {
 }  // namespace
 
 std::string LayerCase::text() const {
-  std::string result = text_of(attributes), list;
+  std::string result = name.empty() ? text_of(attributes) : name, list;
   for (const InputSpec& input : inputs) list += (list.empty() ? "" : ", ") + input_text(input);
   if (!list.empty()) result += (result.empty() ? "inputs " : "; inputs ") + list;
   return result.empty() ? "no inputs" : result;

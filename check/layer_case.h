@@ -21,6 +21,7 @@ struct InputSpec {
 };
 
 struct LayerCase {
+  std::string name = {};  // shown in place of the attributes
   json attributes = json::object();
   std::vector<InputSpec> inputs;
   std::string device = {};       // empty: cpu

@@ -59,7 +59,7 @@ const Broken kBroken[] = {
     {"plan_differs", "plan", "plan gives other shapes or parameters"},
     {"prints", "run", "writes output"},
     {"provider_batch", "batch", "have other values of output 0 alone"},
-    {"provider_threads", "threads", "of 3 threads differs"},
+    {"provider_threads", "threads", "of 2 threads differs"},
     {"provider_value", "primitives", "of gemm in fp64"},
     {"reader_count", "schema", "a pass ended after 7 samples; expected 8"},
     {"reader_damage", "damage", "without an error"},

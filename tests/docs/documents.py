@@ -163,7 +163,7 @@ def check_paths(root, build, path, prose):
                 elif first == "build" and "/" in word:
                     places, word = [build], word.partition("/")[2]
                 elif re.fullmatch(r"<?tenon/[\w]+\.(h|hpp)>?", word):
-                    places = [root / "sdk/include", root / "host/include"]
+                    places = [root / "sdk/include", root / "host/include", root / "check/include"]
                 else:
                     continue
                 for each in braces(word):

@@ -3,7 +3,7 @@ SPDX-License-Identifier: Apache-2.0"""
 import re
 
 SOURCES = ("*.c", "*.cpp", "*.cu", "*.h", "*.hpp", "*.py", "*.rs", "*.sh", "*.cmake", "CMakeLists.txt", "Makefile")
-ROOMS = ("sdk", "core", "host", "plugins", "tests", "examples", "scripts", "cmake", "benchmarks", "bindings")
+ROOMS = ("sdk", "core", "check", "host", "plugins", "tests", "examples", "scripts", "cmake", "benchmarks", "bindings")
 IDENTIFIER = "SPDX-License-" + "Identifier:"  # in two parts, so that this line is not found as the identifier
 HEADER_FOLDERS = ("sdk/include/tenon", "host/include/tenon")
 
