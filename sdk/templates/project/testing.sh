@@ -29,5 +29,13 @@ same() {
     END { if (NR == 0) print what ": no numbers"; exit bad || NR == 0 }' "$3" >&2 || fail "$1"
 }
 
+# The rules of the plugin interface; a reader needs cases with its attributes.
+set --
+[ ! -f "$project/cases.toml" ] || set -- --cases "$project/cases.toml"
+"${TENON:-tenon}" plugins check "$PLUGINS"/*/my_plugin.so "$@" >check.out 2>&1 || {
+  cat check.out >&2
+  fail "tenon plugins check"
+}
+
 # costs: the cost of each pass, from the events of a training (--log-format json).
 costs() { sed -n '/"event":"end_pass"/s/.*"cost":\([-0-9.e+]*\).*/\1/p'; }
