@@ -390,13 +390,23 @@ class Run {
 
 namespace {
 
-// One case for each primitive. Throws Skip if machines do not run on the device, as on one without its hardware.
+// Whether the device under check lists the table. A provider's device is one that has all of them.
+bool offers(const Subject& subject, const std::string& table) {
+  if (!subject.described.contains("tables")) return true;
+  const json& tables = subject.described.at("tables");
+  return std::find(tables.begin(), tables.end(), table) != tables.end();
+}
+
+// One case for each primitive of the tables that the device lists. Throws Skip if machines do not run on the device, as
+// on one without its hardware.
 std::vector<LayerCase> device_cases(const Subject& subject) {
   std::vector<LayerCase> result;
   for (size_t i = 0; i < statements_count(); ++i) {
+    if (!offers(subject, statement_table(i))) continue;
     result.push_back(statement_case(i));
     result.back().device = subject.device;
   }
+  if (result.empty()) throw Skip("the device lists no table whose primitives have a plain statement");
   try {
     const Bench bench(subject.host(), subject.type, result.front(), subject.seed);
     (void)bench.machine(TN_F32, false);

@@ -23,6 +23,7 @@ struct Statement {
   std::function<Numbers(const StatementArguments&)> value;
   std::function<tn::Spec(const tn::Planner&)> plan = nullptr;  // null: as input 0
   bool couples_samples = false;
+  const char* table = "";  // that offers the primitive
 };
 
 InputSpec floats(std::vector<int64_t> shape = {kWidth}) {
@@ -259,7 +260,7 @@ void add_moves(std::vector<Statement>& to) {
                 }});
 }
 
-void add_order(std::vector<Statement>& to) {
+void add_argsort(std::vector<Statement>& to) {
   for (const uint32_t flags : {0U, static_cast<uint32_t>(TN_SORT_DESCENDING)})
     to.push_back({flags == 0 ? "argsort" : "argsort from the largest",
                   {floats()},
@@ -277,6 +278,9 @@ void add_order(std::vector<Statement>& to) {
                     return result;
                   },
                   [](const tn::Planner& planner) { return planner.input(0).as(TN_I64); }});
+}
+
+void add_prefix_sum(std::vector<Statement>& to) {
   for (uint32_t flags = 0; flags < 4; ++flags)
     to.push_back({"prefix_sum with flags " + std::to_string(flags),
                   {floats()},
@@ -346,12 +350,18 @@ void add_segments(std::vector<Statement>& to) {
 const std::vector<Statement>& statements() {
   static const std::vector<Statement> all = [] {
     std::vector<Statement> made;
-    add_pointwise(made);
-    add_gemm(made);
-    add_rows(made);
-    add_moves(made);
-    add_order(made);
-    add_segments(made);
+    const auto add = [&made](const char* table, void (*statements_of)(std::vector<Statement>&)) {
+      const size_t before = made.size();
+      statements_of(made);
+      for (size_t i = before; i < made.size(); ++i) made[i].table = table;
+    };
+    add(TN_POINTWISE, add_pointwise);
+    add(TN_GEMM, add_gemm);
+    add(TN_GATHER, add_rows);
+    add(TN_MOVE, add_moves);
+    add(TN_ARGSORT, add_argsort);
+    add(TN_PREFIX_SUM, add_prefix_sum);
+    add(TN_SEGMENT, add_segments);
     return made;
   }();
   return all;
@@ -390,6 +400,7 @@ tn_status lower(const tn_attributes* attributes, const tn_builder* builder) {
 
 size_t statements_count() { return statements().size(); }
 std::string statement_name(size_t number) { return statements()[number].name; }
+std::string statement_table(size_t number) { return statements()[number].table; }
 Numbers stated(size_t number, const StatementArguments& arguments) { return statements()[number].value(arguments); }
 
 LayerCase statement_case(size_t number) {

@@ -21,7 +21,8 @@ struct StatementArguments {
 
 // The number of statements, and their parts by number.
 [[nodiscard]] size_t statements_count();
-[[nodiscard]] std::string statement_name(size_t number);  // "gemm", "pointwise log1p"
+[[nodiscard]] std::string statement_name(size_t number);   // "gemm", "pointwise log1p"
+[[nodiscard]] std::string statement_table(size_t number);  // the id of the table that offers the primitive
 [[nodiscard]] LayerCase statement_case(size_t number);
 [[nodiscard]] Numbers stated(size_t number, const StatementArguments& arguments);
 
