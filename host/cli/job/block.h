@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/job/node.h"
+#include "host/toml/node.h"
 
 namespace tenon::cli {
+
+using toml_file::Node;
+using toml_file::Place;
 
 constexpr int64_t kMostLayers = 10'000;  // of a job with blocks
 

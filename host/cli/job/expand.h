@@ -6,7 +6,7 @@
 #include <string>
 
 #include "host/cli/job/job.h"
-#include "host/cli/job/node.h"
+#include "host/toml/node.h"
 
 namespace tenon::cli {
 

@@ -4,9 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "host/cli/job/node.h"
+#include "host/toml/node.h"
 
 namespace tenon::cli {
+
+using toml_file::Node;
+using toml_file::Place;
 
 constexpr size_t kLargestJob = 4 << 20;  // bytes of all files of a job; far more than any job has
 

@@ -10,9 +10,12 @@
 #include <tenon/tenon.hpp>
 #include <vector>
 
-#include "host/cli/job/node.h"
+#include "host/toml/node.h"
 
 namespace tenon::cli {
+
+using toml_file::Node;
+using toml_file::Place;
 
 // A type and its attributes.
 struct JobType {

@@ -1,4 +1,4 @@
-// The values of a job file. SPDX-License-Identifier: Apache-2.0
+// The values of a TOML file. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace tenon::cli {
+namespace tenon::toml_file {
 
 // The place of a value, for messages: "mlp.toml:12" or "--set layer.hidden.size=64"; of a layer of a block
 // "mlp.toml:12: in block "tower" at blocks.toml:3".
@@ -57,4 +57,4 @@ struct Node {
   }
 };
 
-}  // namespace tenon::cli
+}  // namespace tenon::toml_file
