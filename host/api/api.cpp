@@ -216,6 +216,19 @@ std::filesystem::path default_plugin_path() {
   return std::filesystem::absolute(info.dli_fname).parent_path() / "tenon" / "plugins";
 }
 
+void read_plugin_options(const tn_host_options& from, HostOptions& to) {
+  if (from.added_plugin_paths_count > 0) required(from.added_plugin_paths, "options.added_plugin_paths");
+  for (uint32_t i = 0; i < from.added_plugin_paths_count; ++i)
+    to.plugin_paths.emplace_back(string(from.added_plugin_paths[i], "options.added_plugin_paths", i));
+  if (from.plugin_paths == nullptr) {
+    to.installed_plugins = default_plugin_path();
+  } else {
+    for (uint32_t i = 0; i < from.plugin_paths_count; ++i)
+      to.plugin_paths.emplace_back(string(from.plugin_paths[i], "options.plugin_paths", i));
+  }
+  if (from.plugin_set != nullptr) to.plugin_set = string(from.plugin_set, "options.plugin_set");
+}
+
 HostOptions host_options(const tn_host_options* given) {
   HostOptions options;
   const tn_host_options none = {};
@@ -233,12 +246,7 @@ HostOptions host_options(const tn_host_options* given) {
 #endif
   options.check = from.check == TN_CHECK_ON || (kDebug && from.check == TN_CHECK_DEFAULT);
   options.check_finite = from.check_finite != 0;
-  if (from.plugin_paths == nullptr) {
-    options.plugin_paths = {default_plugin_path()};
-  } else {
-    for (uint32_t i = 0; i < from.plugin_paths_count; ++i)
-      options.plugin_paths.emplace_back(string(from.plugin_paths[i], "options.plugin_paths", i));
-  }
+  read_plugin_options(from, options);
   if (from.allocator != nullptr) {
     const tn_allocator table = sized(from.allocator, "options.allocator");
     required(table.allocate, "options.allocator.allocate");

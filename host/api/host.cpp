@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <random>
 
+#include "host/plugins/set/plugin_set.h"
+
 namespace tenon::host {
 
 namespace {
@@ -11,6 +13,14 @@ namespace {
 template <typename T>
 std::shared_ptr<T> or_else(std::shared_ptr<T> given, std::shared_ptr<T> (*otherwise)()) {
   return given ? std::move(given) : otherwise();
+}
+
+Registry make_registry(const HostOptions& options, std::shared_ptr<FileSystem> files, ThreadTags* tags) {
+  std::shared_ptr<const PluginSet> set;
+  if (options.plugin_set) set = std::make_shared<const PluginSet>(read_plugin_set(*options.plugin_set, *files));
+  std::vector<std::filesystem::path> paths = options.plugin_paths;
+  if (!options.installed_plugins.empty() && (!set || set->installed)) paths.push_back(options.installed_plugins);
+  return Registry(std::move(paths), std::move(files), tags, std::move(set));
 }
 
 uint32_t first_generation() { return static_cast<uint32_t>(std::random_device{}()); }
@@ -52,7 +62,7 @@ Host::Host(const HostOptions& options)
       pool(options.threads),
       parallel(tags ? tags->guard(*pool.parallel()) : pool.parallel()),
       alone(tags ? tags->guard(calling_thread()) : &calling_thread()),
-      registry(options.plugin_paths, files, tags.get()),
+      registry(make_registry(options, files, tags.get())),
       factory(registry),
       layers("layer", first_generation()),
       parameters("parameters", first_generation()),

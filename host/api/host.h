@@ -39,6 +39,8 @@ using namespace core;
 struct HostOptions {
   int32_t threads = 0;
   std::vector<std::filesystem::path> plugin_paths;
+  std::filesystem::path installed_plugins;  // searched after them, unless the set says otherwise; empty: none
+  std::optional<std::filesystem::path> plugin_set;
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<FileSystem> files;     // likewise
   std::shared_ptr<Clock> clock;

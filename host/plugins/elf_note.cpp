@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint64_t kMostNotes = 1024;             // of a file; a plugin has about four
 constexpr uint64_t kMostDynamicBytes = 1u << 20;  // a plugin has about 500
+constexpr uint64_t kLongestText = 4096;           // of a library's name, or of a list of folders
 
 #if defined(__x86_64__)
 constexpr uint16_t kMachine = EM_X86_64;
@@ -176,19 +177,60 @@ class LinkReader : ElfFile {
   // Returns whether the loader loads this library with the file.
   bool needs(std::string_view library) {
     const std::vector<Elf64_Dyn> entries = dynamic_entries();
-    const auto value = [&](int64_t tag) {
-      const auto found =
-          std::find_if(entries.begin(), entries.end(), [&](const Elf64_Dyn& entry) { return entry.d_tag == tag; });
-      return found == entries.end() ? 0 : found->d_un.d_val;
-    };
-    const std::optional<Range> names = mapped(value(DT_STRTAB), value(DT_STRSZ));
+    const std::optional<Range> names = texts(entries);
     return names && std::any_of(entries.begin(), entries.end(), [&](const Elf64_Dyn& entry) {
              return entry.d_tag == DT_NEEDED && entry.d_un.d_val < names->end - names->begin &&
                     is_text(names->begin + entry.d_un.d_val, names->end, library);
            });
   }
 
+  Links links() {
+    Links result;
+    const std::vector<Elf64_Dyn> entries = dynamic_entries();
+    const std::optional<Range> names = texts(entries);
+    for (const Elf64_Dyn& entry : entries) {
+      const auto name = [&] {
+        if (!names) fail(TN_REFUSED, "its table of texts lies outside of its segments");
+        return read_text(*names, entry.d_un.d_val);
+      };
+      if (entry.d_tag == DT_SONAME) result.soname = name();
+      if (entry.d_tag == DT_NEEDED || entry.d_tag == DT_FILTER || entry.d_tag == DT_AUXILIARY)
+        result.needed.push_back(name());
+      if (entry.d_tag == DT_RPATH || entry.d_tag == DT_RUNPATH) add_folders(name(), result.search);
+    }
+    return result;
+  }
+
  private:
+  // Returns the place of the texts that the dynamic segment names.
+  std::optional<Range> texts(const std::vector<Elf64_Dyn>& entries) {
+    const auto value = [&](int64_t tag) {
+      const auto found =
+          std::find_if(entries.begin(), entries.end(), [&](const Elf64_Dyn& entry) { return entry.d_tag == tag; });
+      return found == entries.end() ? 0 : found->d_un.d_val;
+    };
+    return mapped(value(DT_STRTAB), value(DT_STRSZ));
+  }
+
+  std::string read_text(const Range& names, uint64_t offset) {
+    if (offset >= names.end - names.begin) fail(TN_REFUSED, "a text at ", offset, " lies outside of its table");
+    std::string text(std::min(kLongestText, names.end - names.begin - offset), '\0');
+    file_.read(names.begin + offset, text.data(), text.size());
+    const size_t end = text.find('\0');
+    if (end == std::string::npos)
+      fail(TN_REFUSED, "the text at ", offset, " of its table does not end within ", text.size(), " bytes");
+    text.resize(end);
+    return text;
+  }
+
+  static void add_folders(const std::string& list, std::vector<std::string>& to) {
+    for (size_t begin = 0; begin < list.size();) {
+      const size_t end = std::min(list.find(':', begin), list.size());
+      if (end > begin) to.push_back(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
   template <typename Struct>
   std::vector<Struct> read_array(const Range& range) {
     std::vector<Struct> result((range.end - range.begin) / sizeof(Struct));
@@ -230,6 +272,8 @@ class LinkReader : ElfFile {
 }  // namespace
 
 std::string read_note(InputFile& file) { return NoteReader(file).read(); }
+
+Links read_links(InputFile& file) { return LinkReader(file).links(); }
 
 void check_unwinder(InputFile& file) {
   LinkReader reader(file);

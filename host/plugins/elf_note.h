@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/system.h"
 
@@ -19,5 +20,14 @@ using namespace core;
 // its own, which does not find the host's handlers: an exception that leaves the plugin ends the process. Reads the
 // file as read_note does; accepts a file without section headers.
 void check_unwinder(InputFile& file);
+
+// What the system's loader reads of a shared object to find the libraries that it loads with it.
+struct Links {
+  std::string soname;               // "" if it has none
+  std::vector<std::string> needed;  // names of libraries; of those that DT_FILTER and DT_AUXILIARY name, too
+  std::vector<std::string> search;  // folders of DT_RPATH and DT_RUNPATH, as they are written: "$ORIGIN/../lib"
+};
+// Reads the file as read_note does. TN_REFUSED if a text lies outside of the mapped segments or is too long.
+[[nodiscard]] Links read_links(InputFile& file);
 
 }  // namespace tenon::host

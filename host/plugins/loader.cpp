@@ -42,18 +42,19 @@ bool lacks_memory(const std::filesystem::path& file) {
 
 }  // namespace
 
-const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note, ThreadTags* tags) {
+const tn_plugin& load_plugin(const LoadFrom& plugin, const Manifest& note, ThreadTags* tags) {
   namespace dll = boost::dll;
+  const std::filesystem::path& file = plugin.from;
   if (!file.is_absolute()) fail(TN_INTERNAL, "the path of plugin ", file.string(), " is not absolute");
   // RTLD_NODELETE pins the image, so that tables and strings stay valid after this handle is closed.
-  const auto mode = static_cast<dll::load_mode::type>(static_cast<unsigned>(dll::load_mode::rtld_now) |
-                                                      static_cast<unsigned>(dll::load_mode::rtld_local) |
-                                                      static_cast<unsigned>(RTLD_NODELETE));
+  const auto mode = static_cast<dll::load_mode::type>(
+      static_cast<unsigned>(dll::load_mode::rtld_now) | static_cast<unsigned>(dll::load_mode::rtld_local) |
+      static_cast<unsigned>(RTLD_NODELETE) | static_cast<unsigned>(plugin.loaded ? RTLD_NOLOAD : 0));
   dll::fs::error_code error;
   dll::shared_library library;
   errno = 0;  // set by malloc, which the loader calls
   {
-    const std::string path = file.string();  // a damaged file can crash the system's loader
+    const std::string path = plugin.file.string();  // a damaged file can crash the system's loader
     const PluginCall record = {note.id.c_str(), path.c_str(), "dlopen", tag_text(Tag::kLoad)};
     const PluginCallMark mark(&record);
     library.load(file, mode, error);
@@ -67,15 +68,15 @@ const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& 
     fail(TN_REFUSED, "it does not export the symbol ", TN_ENTRY_NAME, "; a plugin is built with tenon_add_plugin");
   // A std::bad_alloc of the entry is passed on unchanged: it is not the file's fault, and loading may be tried again.
   const tn_entry entry = &library.get<const tn_plugin*()>(TN_ENTRY_NAME);
-  const tn_plugin* const plugin = call_plugin({note.id, tags}, "the entry", {Tag::kLoad, TN_ENTRY_NAME}, entry);
-  if (plugin == nullptr) fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " returned no descriptor");
-  if (plugin->size < offsetof(tn_plugin, abi) + sizeof plugin->abi)
-    fail(TN_REFUSED, "its descriptor of ", plugin->size, " bytes ends before \"abi\"");
-  check_abi({plugin->abi.major, plugin->abi.built, plugin->abi.required});
-  const std::string differs = difference(note, describe(*plugin));
+  const tn_plugin* const made = call_plugin({note.id, tags}, "the entry", {Tag::kLoad, TN_ENTRY_NAME}, entry);
+  if (made == nullptr) fail(TN_REFUSED, "its ", TN_ENTRY_NAME, " returned no descriptor");
+  if (made->size < offsetof(tn_plugin, abi) + sizeof made->abi)
+    fail(TN_REFUSED, "its descriptor of ", made->size, " bytes ends before \"abi\"");
+  check_abi({made->abi.major, made->abi.built, made->abi.required});
+  const std::string differs = difference(note, describe(*made));
   if (!differs.empty())
     fail(TN_REFUSED, "its code is not what its note says: ", differs, "; build it again with tenon_add_plugin");
-  return *plugin;
+  return *made;
 }
 
 }  // namespace tenon::host

@@ -13,11 +13,18 @@
 
 namespace tenon::host {
 
-// Loads `file` (an absolute path) and returns its descriptor, which is valid until the process ends: a plugin is never
+// A plugin's file and the file from which it is loaded, both absolute.
+struct LoadFrom {
+  std::filesystem::path file;
+  std::filesystem::path from;  // the file itself, or a copy of it
+  bool loaded = false;         // whether `from` is the name of an image that is loaded already
+};
+
+// Loads a file and returns its descriptor, which is valid until the process ends: a plugin is never
 // unmapped. Throws TN_REFUSED if one of these steps fails, each with its own message: load the file, find the symbol,
 // call it, check the interface version, compare the rest with `note`. If a library is missing, the message ends with
 // the manifest's hint. Throws TN_OUT_OF_MEMORY if memory is too short to load the file. tags: null if checking is off.
-[[nodiscard]] const tn_plugin& load_plugin(const std::filesystem::path& file, const Manifest& note, ThreadTags* tags);
+[[nodiscard]] const tn_plugin& load_plugin(const LoadFrom& file, const Manifest& note, ThreadTags* tags);
 
 // Returns a descriptor as a manifest, checked like one. TN_REFUSED, naming component and member, if a table is too
 // short or lacks a required member.

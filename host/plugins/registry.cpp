@@ -2,17 +2,14 @@
 #include "host/plugins/registry.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 
 #include "core/error.h"
-#include "core/folder.h"
 #include "host/plugins/elf_note.h"
-#include "host/plugins/loader.h"
-#include "host/plugins/manifest.h"
+#include "host/plugins/registry_state.h"
+#include "host/plugins/set/admission.h"
+#include "host/plugins/set/checked_load.h"
+#include "host/plugins/set/lock.h"
 #include "host/plugins/type_json.h"
 
 namespace tenon::host {
@@ -28,107 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-enum class Kind : size_t { kLayer, kUpdater, kReader, kDevice };
-constexpr std::array<const char*, 4> kKindNames = {"layer type", "updater type", "reader type", "device"};
-constexpr std::array<Kind, 4> kKinds = {Kind::kLayer, Kind::kUpdater, Kind::kReader, Kind::kDevice};
-
-const char* kind_name(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
-
-// A component of a manifest: its name, and why it is refused, "" if it is not.
-struct Offer {
-  std::string name;
-  std::string refused;
-};
-
-std::vector<Offer> offers(const Manifest& manifest, Kind kind) {
-  std::vector<Offer> result;
-  const auto collect = [&result](const auto& descriptions) {
-    for (const auto& description : descriptions) result.push_back({description.type, description.refused});
-  };
-  switch (kind) {
-    case Kind::kLayer:
-      collect(manifest.layers);
-      break;
-    case Kind::kUpdater:
-      collect(manifest.updaters);
-      break;
-    case Kind::kReader:
-      collect(manifest.readers);
-      break;
-    case Kind::kDevice:
-      for (const DeviceDescription& device : manifest.devices) result.push_back({device.kind, ""});
-      break;
-  }
-  return result;
-}
-
-// Returns the names of the components that can be used.
-std::vector<std::string> names(const Manifest& manifest, Kind kind) {
-  std::vector<std::string> result;
-  for (Offer& offer : offers(manifest, kind))
-    if (offer.refused.empty()) result.push_back(std::move(offer.name));
-  return result;
-}
-
-// A plugin: a file, or a descriptor that the application added (then `path` is empty).
-struct Plugin {
-  [[nodiscard]] std::string where() const { return path.empty() ? "the application" : path.string(); }
-  [[nodiscard]] bool refused() const { return !reason.empty(); }
-
-  fs::path path;       // resolved, absolute
-  size_t folder = 0;   // index of the search path
-  std::string note;    // text of the note as it was found
-  json manifest_json;  // null if `manifest` is absent
-  std::optional<Manifest> manifest;
-  std::string reason;  // why it is refused, beginning with the file
-  bool loaded = false;
-  Components components;  // once loaded; never changed afterwards
-};
-
-// A folder that cannot be read: a search path, or one below it.
-struct Unreadable {
-  fs::path path;
-  std::string reason;  // beginning with the folder
-};
-
-struct Folder {
-  fs::path path;
-  bool exists = false;
-  std::vector<Unreadable> unreadable;
-};
-
-// Adds every *.so below `path` to `found`, and the folders that cannot be read to those of `of`. Does not follow links
-// to folders, so the recursion ends.
-void collect(const fs::path& path, std::vector<fs::path>& found, Folder& of) {
-  std::error_code error, ignored;
-  for (const std::string& name : names_in(path, error)) {
-    const fs::path inner = path / name;
-    if (fs::symlink_status(inner, ignored).type() == fs::file_type::directory)
-      collect(inner, found, of);
-    else if (inner.extension() == ".so" && !fs::is_directory(inner, ignored))
-      found.push_back(inner);
-  }
-  if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, path.string(), ": ", error.message());
-  if (error) of.unreadable.push_back({path, text(path.string(), ": the folder cannot be read: ", error.message())});
-}
-
-// Returns every *.so below the folder in sorted order.
-std::vector<fs::path> shared_objects(Folder& folder) {
-  std::vector<fs::path> result;
-  std::error_code error;
-  folder.exists = fs::is_directory(folder.path, error);
-  if (folder.exists) collect(folder.path, result, folder);
-  std::sort(result.begin(), result.end());
-  return result;
-}
-
 // Returns whether a failure is one of the system at this moment, not of the plugin: loading may succeed later.
 bool passes(const Error& failure) { return failure.code() == TN_OUT_OF_MEMORY || failure.code() == TN_IO; }
-
-// Returns the message with the file in front of it, unless it names the file already, as system failures do.
-std::string reason_of(const fs::path& file, const Error& refusal) {
-  return refusal.subject() == file.string() ? refusal.message() : file.string() + ": " + refusal.message();
-}
 
 // Replaces invalid UTF-8: file names may hold any bytes, JSON strings may not.
 json valid_utf8(const std::string& bytes) {
@@ -137,99 +35,9 @@ json valid_utf8(const std::string& bytes) {
 
 }  // namespace
 
-struct Registry::State {
-  using Owners = std::array<std::map<std::string, Plugin*>, kKinds.size()>;
-
-  void scan();
-  void examine(Plugin& plugin) const;
-  void add_plugin(std::unique_ptr<Plugin> plugin);
-  [[nodiscard]] std::string conflict(const Plugin& plugin) const;
-  void load(Plugin& plugin);
-  // Loads it; false if that fails for a reason of the plugin, which list() shows.
-  bool try_load(Plugin& plugin);
-  Plugin& find(Kind kind, const std::string& name);
-  template <typename Wanted>
-  std::vector<const Kernel*> kernels(const std::string& device, tn_dtype compute, Wanted wanted);
-  [[noreturn]] void not_found(Kind kind, const std::string& name) const;
-  [[nodiscard]] std::string searched() const;
-
-  std::vector<Folder> folders;
-  std::shared_ptr<FileSystem> files;
-  ThreadTags* tags = nullptr;
-  std::recursive_mutex mutex;
-  std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then those added
-  Owners owners;                                 // by name; a plugin that is refused when it is loaded stays here
-};
-
-// Examines the search paths in the given order, and the files of each in sorted order. If two plugins offer the same
-// name, the second one is refused.
-void Registry::State::scan() {
-  std::set<fs::path> seen;
-  for (size_t i = 0; i < folders.size(); ++i) {
-    for (const fs::path& found : shared_objects(folders[i])) {
-      auto plugin = std::make_unique<Plugin>();
-      plugin->folder = i;
-      std::error_code error;
-      plugin->path = fs::canonical(found, error);
-      if (error) plugin->path = found;
-      if (!seen.insert(plugin->path).second) continue;  // the same file by another name
-      try {
-        if (error == std::errc::not_enough_memory) fail(TN_OUT_OF_MEMORY, found.string(), ": ", error.message());
-        if (error) fail(TN_REFUSED, "it cannot be resolved: ", error.message());
-        examine(*plugin);
-        plugin->reason = conflict(*plugin);
-      } catch (const Error& refusal) {
-        if (refusal.code() == TN_OUT_OF_MEMORY) throw;
-        plugin->reason = reason_of(plugin->path, refusal);
-      }
-      add_plugin(std::move(plugin));
-    }
-  }
-}
-
-// Reads and checks the note. If a check throws, a manifest that could be read stays in `plugin`, for list().
-void Registry::State::examine(Plugin& plugin) const {
-  const std::unique_ptr<InputFile> file = files->open(plugin.path);
-  plugin.note = read_note(*file);
-  json note = parse_note(plugin.note);
-  const AbiInterval abi = abi_from(note);
-  try {
-    plugin.manifest = manifest_from(note);
-    plugin.manifest_json = std::move(note);
-  } catch (const Error&) {
-    check_abi(abi);  // comes first: the manifest of another version may look different
-    throw;
-  }
-  check_abi(abi);
-  check_isa(plugin.manifest->isa);
-  check_unwinder(*file);
-}
-
-// Returns how `plugin` conflicts with the plugins found before it, "" if it does not.
-std::string Registry::State::conflict(const Plugin& plugin) const {
-  for (const auto& other : plugins)
-    if (!other->refused() && other->manifest->id == plugin.manifest->id)
-      return text(plugin.where(), ": its id \"", plugin.manifest->id, "\" is also that of ", other->where(),
-                  ", which comes first");
-  for (const Kind kind : kKinds) {
-    const auto& owned = owners[static_cast<size_t>(kind)];
-    for (const std::string& name : names(*plugin.manifest, kind))
-      if (const auto found = owned.find(name); found != owned.end())
-        return text(plugin.where(), ": it offers the ", kind_name(kind), " \"", name, "\", as ", found->second->where(),
-                    " does, which comes first");
-  }
-  return "";
-}
-
-// Adds the plugin and the names of its components that can be used; changes nothing if it throws.
-void Registry::State::add_plugin(std::unique_ptr<Plugin> plugin) {
-  Owners after = owners;
-  if (!plugin->refused())
-    for (const Kind kind : kKinds)
-      for (const std::string& name : names(*plugin->manifest, kind))
-        after[static_cast<size_t>(kind)].emplace(name, plugin.get());
-  plugins.push_back(std::move(plugin));
-  owners.swap(after);
+const char* kind_name(Kind kind) {
+  constexpr std::array<const char*, 4> kNames = {"layer type", "updater type", "reader type", "device"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 // Loads the plugin if needed. A refusal is final: its reason is kept and thrown again by the next call.
@@ -237,10 +45,20 @@ void Registry::State::load(Plugin& plugin) {
   if (plugin.loaded) return;
   if (!plugin.refused()) {
     try {
-      if (read_note(*files->open(plugin.path)) != plugin.note)
-        fail(TN_REFUSED, "it has changed since it was found; make a new host to use the new file");
-      plugin.components = adopt(load_plugin(plugin.path, *plugin.manifest, tags), *plugin.manifest, tags, &mutex);
+      const bool checked = !plugin.sha256.empty();
+      const tn_plugin* made = nullptr;
+      if (checked) {
+        const SetPlugin& entry = *plugin.set->find(plugin.manifest->id);
+        made = &load_checked({*plugin.set, entry, plugin.path, plugin.sha256, plugin.note, *plugin.manifest}, *files,
+                             tags);
+      } else {
+        if (read_note(*files->open(plugin.path)) != plugin.note)
+          fail(TN_REFUSED, "it has changed since it was found; make a new host to use the new file");
+        made = &load_plugin({plugin.path, plugin.path}, *plugin.manifest, tags);
+      }
+      plugin.components = adopt(*made, *plugin.manifest, tags, &mutex);
       plugin.loaded = true;
+      plugin.checked = checked;
       return;
     } catch (const Error& refusal) {
       std::string reason = reason_of(plugin.path, refusal);
@@ -254,17 +72,15 @@ void Registry::State::load(Plugin& plugin) {
 std::string Registry::State::searched() const {
   std::string result;
   for (size_t i = 0; i < folders.size(); ++i) {
-    size_t used = 0, refused = 0;
+    size_t used = 0, refused = 0, unused = 0;
     for (const auto& plugin : plugins) {
       if (plugin->path.empty() || plugin->folder != i) continue;
-      if (plugin->refused())
-        ++refused;
-      else
-        ++used;
+      ++(plugin->refused() ? refused : plugin->usable() ? used : unused);
     }
     result += (i ? ", " : "") + folders[i].path.string() + " (";
     result += folders[i].exists ? text(used, used == 1 ? " plugin" : " plugins") : "no such folder";
     if (refused > 0) result += text(", ", refused, " refused");
+    if (unused > 0) result += text(", ", unused, " unused");
     if (const size_t count = folders[i].unreadable.size(); count > 0)
       result += text(", ", count, count == 1 ? " folder" : " folders", " that cannot be read");
     result += ")";
@@ -281,6 +97,8 @@ void Registry::State::not_found(Kind kind, const std::string& name) const {
       const SubjectName file{plugin->path.string()};
       if (plugin->refused())
         fail(TN_REFUSED, ComponentName{who}, file, "the plugin that offers it was refused: ", plugin->reason);
+      if (!plugin->usable())
+        fail(TN_REFUSED, ComponentName{who}, file, "the plugin that offers it is not used: ", plugin->unused);
       fail(TN_REFUSED, ComponentName{who}, file, plugin->where(), " offers it, but ", offer.refused);
     }
   }
@@ -303,14 +121,18 @@ Plugin& Registry::State::find(Kind kind, const std::string& name) {
   return *found->second;
 }
 
-Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags)
+Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags,
+                   std::shared_ptr<const PluginSet> set)
     : state_(std::make_unique<State>()) {
   state_->files = std::move(files);
   state_->tags = tags;
+  if (set) paths.insert(paths.begin(), set->folders.begin(), set->folders.end());
+  if (set && set->mode == SetMode::kLocked) paths.clear();
+  state_->set = std::move(set);
   for (const fs::path& path : paths) {
     std::error_code error;
     const fs::path absolute = fs::absolute(path, error);
-    state_->folders.push_back({error ? path : absolute.lexically_normal(), false, {}});
+    state_->folders.push_back({error ? path : absolute.lexically_normal(), false, false, {}});
   }
   state_->scan();
 }
@@ -329,10 +151,23 @@ void Registry::add(const tn_plugin& plugin) {
   } catch (const Error& refusal) {
     throw refusal.with_component("the application's plugin");
   }
+  const std::string& id = added->manifest->id;
+  for (const auto& other : state_->plugins)
+    if (other->usable() && other->manifest->id == id)
+      fail(TN_INVALID, added->where(), ": its id \"", id, "\" is also that of ", other->where(), ", which comes first");
   if (const std::string taken = state_->conflict(*added); !taken.empty()) fail(TN_INVALID, taken);
+  std::string digest;
+  if (state_->set)
+    if (const std::string why = state_->refusal_by(*state_->set, *added, digest); !why.empty())
+      fail(TN_REFUSED, "the application's plugin: ", why);
   added->components = adopt(plugin, *added->manifest, state_->tags, &state_->mutex);
   added->loaded = true;
   state_->add_plugin(std::move(added));
+}
+
+void Registry::use(std::shared_ptr<const PluginSet> set) {
+  const SetupLock lock = setup();
+  state_->use(std::move(set));
 }
 
 const LayerType& Registry::layer(const std::string& type) {
@@ -373,7 +208,7 @@ template <typename Wanted>
 std::vector<const Kernel*> Registry::State::kernels(const std::string& device, tn_dtype compute, Wanted wanted) {
   std::vector<const Kernel*> result;
   for (const auto& plugin : plugins) {
-    if (plugin->refused()) continue;
+    if (!plugin->usable()) continue;
     const std::vector<KernelDescription>& offered = plugin->manifest->kernels;
     for (size_t i = 0; i < offered.size(); ++i) {
       const auto& dtypes = offered[i].dtypes;
@@ -399,7 +234,7 @@ std::vector<const Provider*> Registry::providers(const std::string& device) {
   const SetupLock lock = setup();
   std::vector<const Provider*> result;
   for (const auto& plugin : state_->plugins) {
-    if (plugin->refused()) continue;
+    if (!plugin->usable()) continue;
     const std::vector<ProviderDescription>& offered = plugin->manifest->providers;
     for (size_t i = 0; i < offered.size(); ++i) {
       if (offered[i].device != device || offered[i].score <= 0) continue;
@@ -456,6 +291,12 @@ json refused_components(const Plugin& plugin) {
   return result;
 }
 
+const char* status_of(const Plugin& plugin) {
+  if (plugin.refused()) return "refused";
+  if (!plugin.usable()) return "unused";
+  return plugin.loaded ? "loaded" : "found";
+}
+
 }  // namespace
 
 json Registry::list() const {
@@ -464,8 +305,8 @@ json Registry::list() const {
   for (const auto& plugin : state_->plugins) {
     if (plugin->path.empty()) continue;  // added by the application
     result.push_back({{"file", valid_utf8(plugin->path.string())},
-                      {"status", plugin->refused() ? "refused" : (plugin->loaded ? "loaded" : "found")},
-                      {"reason", valid_utf8(plugin->reason)},
+                      {"status", status_of(*plugin)},
+                      {"reason", valid_utf8(plugin->refused() ? plugin->reason : plugin->unused)},
                       {"refused", refused_components(*plugin)},
                       {"manifest", plugin->manifest_json}});
   }
@@ -477,6 +318,24 @@ json Registry::list() const {
                         {"refused", json::array()},
                         {"manifest", nullptr}});
   return result;
+}
+
+std::string Registry::lock(const fs::path& folder) const {
+  const SetupLock lock = setup();
+  std::vector<LockedPlugin> result;
+  for (const auto& plugin : state_->plugins) {
+    if (!plugin->loaded) continue;
+    const std::string &id = plugin->manifest->id, &version = plugin->manifest->version;
+    if (plugin->path.empty()) {
+      result.push_back({id, version, {}, "", {}, {}, true});
+      continue;
+    }
+    result.push_back(lock_plugin(id, version, plugin->path, *state_->files));
+    const bool changed = plugin->checked ? result.back().sha256 != plugin->sha256
+                                         : read_note(*state_->files->open(plugin->path)) != plugin->note;
+    if (changed) fail(TN_REFUSED, plugin->where(), ": it has changed since it was loaded");
+  }
+  return lock_text(result, folder);
 }
 
 }  // namespace tenon::host

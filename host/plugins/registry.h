@@ -91,13 +91,18 @@ struct Kernel : Origin {
   std::vector<std::string> chain;  // the layer types that it fuses; empty: a kernel of one layer
 };
 
+struct PluginSet;
+
 // The plugins of a host. Its functions may be called from any thread; all of them, and every [setup] call of a plugin,
 // hold one lock.
 class Registry {
  public:
   // Scans `paths` (folders, with sub-folders) for *.so files and reads their notes; runs no plugin code. A file that
-  // is refused stays in list() with the reason. tags: those of all components; null if checking is off.
-  Registry(std::vector<std::filesystem::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags = nullptr);
+  // is refused stays in list() with the reason. Of several plugins with one id the newest is used, of equal versions
+  // the one found first; the others stay in list(). tags: those of all components; null if checking is off. set: what
+  // may load, null: everything; the files that it names come before `paths`, which mode "locked" ignores.
+  Registry(std::vector<std::filesystem::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags = nullptr,
+           std::shared_ptr<const PluginSet> set = nullptr);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -105,8 +110,14 @@ class Registry {
   // Takes that lock, for work that must not overlap with [setup] calls.
   [[nodiscard]] SetupLock setup() const;
 
-  // Adds the application's own components. The tables must outlive the registry.
+  // Adds the application's own components. The tables must outlive the registry. TN_REFUSED if the set does not admit
+  // them.
   void add(const tn_plugin& plugin);
+
+  // Refuses what `set` does not admit from now on, beside what is refused already; searches for nothing new. TN_REFUSED
+  // if its mode is looser than that of the present set, or if it does not admit a plugin that is loaded already; then
+  // nothing changes.
+  void use(std::shared_ptr<const PluginSet> set);
 
   // Return a component; load its plugin if needed. TN_NOT_FOUND for an unknown name, with a suggestion and the folders
   // searched; TN_REFUSED with the reason if the component is refused, or the only plugin that offers it was refused or
@@ -129,6 +140,9 @@ class Registry {
   [[nodiscard]] nlohmann::json describe_type(const std::string& kind, const std::string& name) const;
   // Returns the JSON of tn_host_plugins. Runs no plugin code.
   [[nodiscard]] nlohmann::json list() const;
+  // Returns the text of a plugin set of mode "locked" with the plugins that are loaded, for a file in `folder`, which
+  // is absolute and without links.
+  [[nodiscard]] std::string lock(const std::filesystem::path& folder) const;
 
  private:
   struct State;

@@ -8,8 +8,8 @@
  * TN_MISUSE.
  *
  * Further calls have headers of their own: tenon_topology.h (layers, topologies and sets as data), tenon_machine.h
- * (gradients in and out, inference on arrays), tenon_updater.h (states of updaters, steps in parts, metrics over
- * minibatches), tenon_predictor.h and tenon_lease.h (several threads).
+ * (gradients in and out, inference on arrays), tenon_plugins.h (plugin sets, signatures), tenon_updater.h (states of
+ * updaters, steps in parts, metrics over minibatches), tenon_predictor.h and tenon_lease.h (several threads).
  *
  * Every call returns a tn_status. A call that fails fills *error (if not null) and changes nothing: all handles stay
  * usable. No call prints, aborts or exits. Returned pointers are borrowed until the moment that the call states. */
@@ -72,10 +72,17 @@ typedef struct tn_host_options {
   uint32_t check_finite; /* 1: every float that is fed or computed in a step must be finite; an error names the layers
                             whose values are not, and the element. For trainings that go wrong; takes time. */
   uint32_t reserved;
+  /* Path of a plugin set, which says which plugins may load (docs/plugin-sets.md); null: all that are found. A set of
+   * mode "locked" ignores all paths of this struct; one with `installed = false` the default of plugin_paths. */
+  const char* plugin_set;
+  const char* const* added_plugin_paths; /* folders that are searched before plugin_paths, or before its default */
+  uint32_t added_plugin_paths_count;
+  uint32_t reserved2;
 } tn_host_options;
 
 /* options may be null. Reads the notes of the plugins found; loads none. A broken plugin file does not fail the call:
- * tn_host_plugins lists it with the reason. */
+ * tn_host_plugins lists it with the reason. A wrong plugin set does: TN_NOT_FOUND if it or a file that it names does
+ * not exist, TN_BAD_CONFIG if its text is wrong, TN_REFUSED if others may change it. */
 TENON_API tn_status tn_host_create(const tn_host_options* options, tn_host** host, tn_error* error);
 /* Frees everything of the host. Null is ignored. */
 TENON_API void tn_host_destroy(tn_host* host);
@@ -89,8 +96,9 @@ typedef struct tn_host_counters {
 } tn_host_counters;
 TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
 
-/* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused", reason, refused,
- * manifest}; `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
+/* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused" | "unused", reason,
+ * refused, manifest}. "unused": another file with the same id has a newer version, or the same and was found first.
+ * `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
  * "kernel", index in the manifest's list, name, reason}. A folder that cannot be read is listed as a refused file, with
  * the manifest null. Runs no plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
@@ -101,7 +109,8 @@ TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, t
  * code. */
 TENON_API tn_status tn_type_describe(tn_host* host, const char* kind, const char* type, tn_write write, void* user,
                                      tn_error* error);
-/* Registers components of the application, in the tables that a plugin has. The tables must outlive the host. */
+/* Registers components of the application, in the tables that a plugin has. The tables must outlive the host. A plugin
+ * set of mode "allow" or "locked" must list the plugin's id with `application = true`, else TN_REFUSED. */
 TENON_API tn_status tn_host_add_plugin(tn_host* host, const struct tn_plugin* plugin, tn_error* error);
 
 /* ---- layers ---------------------------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #include <string>
 #include <tenon/tenon_base.hpp>
 #include <tenon/tenon_model.hpp>
+#include <tenon/tenon_plugins.hpp>
 #include <tenon/tenon_reader.hpp>
 #include <tenon/tenon_training.hpp>
 #include <type_traits>
@@ -38,6 +39,9 @@ struct HostOptions {
   std::function<void(int level, const char* message)> log;
   uint32_t check = TN_CHECK_DEFAULT;  // TN_CHECK_*: checking of plugins
   bool check_finite = false;          // whether every float of a step must be finite, as in tn_host_options
+  std::string plugin_set = {};        // path of the set that says which plugins may load; empty: none
+  std::vector<std::string> added_plugin_paths = {};  // folders that are searched before plugin_paths
+  bool installed_plugins = true;                     // false: no plugin_paths means no folder
 };
 
 class Host {
@@ -45,13 +49,19 @@ class Host {
   explicit Host(const HostOptions& options = {}) {
     host_ = std::make_shared<detail::HostState>();
     host_->log = options.log;
-    std::vector<const char*> paths;
+    std::vector<const char*> paths, added;
     for (const std::string& path : options.plugin_paths) paths.push_back(detail::c_text(path, "options.plugin_paths"));
+    for (const std::string& path : options.added_plugin_paths)
+      added.push_back(detail::c_text(path, "options.added_plugin_paths"));
+    const char* const none = nullptr;
     tn_host_options c = {};
     c.size = sizeof c;
     c.threads = options.threads;
-    c.plugin_paths = paths.empty() ? nullptr : paths.data();
+    c.plugin_paths = !paths.empty() ? paths.data() : options.installed_plugins ? nullptr : &none;
     c.plugin_paths_count = detail::count_of(paths.size());
+    c.added_plugin_paths = added.data();
+    c.added_plugin_paths_count = detail::count_of(added.size());
+    if (!options.plugin_set.empty()) c.plugin_set = detail::c_text(options.plugin_set, "options.plugin_set");
     c.check = options.check;
     c.check_finite = options.check_finite ? 1 : 0;
     c.allocator = options.allocator;
@@ -81,6 +91,18 @@ class Host {
     const char* const name = detail::c_text(type, "type");
     return detail::written([&](tn_write write, void* user, tn_error* error) {
       return tn_type_describe(get(), of, name, write, user, error);
+    });
+  }
+  // Restricts the host to the plugin set at `path`, as tn_host_use_plugin_set does.
+  void use_plugin_set(const std::string& path) const {
+    const char* const given = detail::c_text(path, "path");
+    detail::checked([&](tn_error* error) { return tn_host_use_plugin_set(get(), given, error); });
+  }
+  // Text of a set of mode "locked" with the plugins that are loaded; `folder`: where it will lie.
+  [[nodiscard]] std::string lock_plugins(const std::string& folder) const {
+    const char* const in = detail::c_text(folder, "folder");
+    return detail::written([&](tn_write write, void* user, tn_error* error) {
+      return tn_host_lock_plugins(get(), in, write, user, error);
     });
   }
   void add_plugin(const struct tn_plugin* plugin) const {

@@ -289,8 +289,10 @@ TEST_F(RegistryTest, OfTwoThatOfferTheSameTheFirstWins) {
   Registry found = registry();
   const json all = found.list();
   EXPECT_EQ(all[0]["status"], "found");
-  EXPECT_THAT(all[1]["reason"].get<std::string>(),
-              AllOf(HasSubstr(same_id.string()), HasSubstr("id \"tenon.test.good\""), HasSubstr(first.string())));
+  EXPECT_EQ(all[1]["status"], "unused");
+  EXPECT_EQ(all[1]["reason"], same_id.string() + ": its id \"tenon.test.good\" is also that of " + first.string() +
+                                  ", which has the same version and comes first");
+  EXPECT_EQ(all[2]["status"], "refused");
   EXPECT_THAT(all[2]["reason"].get<std::string>(),
               AllOf(HasSubstr(same_type.string()), HasSubstr("layer type \"good\""), HasSubstr(first.string())));
   EXPECT_EQ(found.layer("good").plugin, "tenon.test.good");
@@ -298,6 +300,25 @@ TEST_F(RegistryTest, OfTwoThatOfferTheSameTheFirstWins) {
   // The order of the search paths comes before that of the names.
   Registry other({folder_ / "c", folder_ / "a"}, system_files());
   EXPECT_EQ(other.layer("good").plugin, "tenon.test.bad_type");
+}
+
+TEST_F(RegistryTest, OfTwoVersionsTheNewerWins) {
+  const auto version = [&](const fs::path& file, const std::string& to) {
+    std::string bytes = content(file);
+    const std::string from = "1.2.3";
+    for (size_t at = bytes.find(from); at != std::string::npos; at = bytes.find(from, at)) bytes.replace(at, 5, to);
+    write(file, bytes);
+  };
+  install("good", "a/good.so");
+  version(install("good", "b/good.so"), "1.10.");
+  version(install("good", "c/good.so"), "1.9.9");
+  Registry found = registry();
+  EXPECT_EQ(found.list().at(0)["status"], "unused");
+  EXPECT_THAT(found.list().at(0)["reason"].get<std::string>(), HasSubstr("whose version 1.10. is newer than 1.2.3"));
+  EXPECT_EQ(found.list().at(2)["status"], "unused");
+  EXPECT_EQ(found.layer("good").version, "1.10.");
+  EXPECT_EQ(error_of([&] { (void)found.layer("bad"); }).message(),
+            "layer type \"bad\" not found; known: good; searched: " + folder_.string() + " (1 plugin, 2 unused)");
 }
 
 TEST_F(RegistryTest, NotFoundNamesTheNearestAndEveryPlaceSearched) {

@@ -57,6 +57,8 @@ VALUES = {
     "tn_bucket_options.samples": "4",
     # parameters of single functions
     "tn_host_add_plugin.plugin": "&test_layers()",
+    "tn_host_use_plugin_set.path": "world.set.c_str()",
+    "tn_host_lock_plugins.folder": '"/"',
     "tn_layer_find.name": '"score"',
     "tn_layer_attributes.take": "take_attribute",
     "tn_layer_parameter.layer": "world.score",
@@ -209,8 +211,20 @@ AFTER = {
     "tn_machine_dlpack": "tensor_room->deleter(tensor_room);",
 }
 
-# Functions without a status.
+# Functions without a status or without a host.
 OTHERS = {
+    "tn_plugin_set_verify": """EXPECT_EQ(tn_plugin_set_verify(nullptr, write_nothing, nullptr, nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_set_verify("set", nullptr, nullptr, nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_set_verify("/none/set", write_nothing, nullptr, nullptr), TN_NOT_FOUND);""",
+    "tn_plugin_create_key": """EXPECT_EQ(tn_plugin_create_key(nullptr, "public", nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_create_key("secret", nullptr, nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_create_key("/none/secret", "/none/public", nullptr), TN_NOT_FOUND);""",
+    "tn_plugin_sign": """EXPECT_EQ(tn_plugin_sign(nullptr, "secret", nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_sign("file", nullptr, nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_sign("/none/file", "/none/secret", nullptr), TN_NOT_FOUND);""",
+    "tn_plugin_verify": """EXPECT_EQ(tn_plugin_verify(nullptr, "public", nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_verify("file", nullptr, nullptr), TN_MISUSE);
+EXPECT_EQ(tn_plugin_verify("/none/file", "/none/public", nullptr), TN_NOT_FOUND);""",
     "tn_version": "EXPECT_STREQ(tn_version(), TENON_VERSION);",
     "tn_status_text": 'EXPECT_STREQ(tn_status_text(-1), "unknown status");',
     "tn_plugin_call": "EXPECT_EQ(tn_plugin_call(nullptr, 0), 0U);\nEXPECT_EQ(tn_plugin_call(nullptr, 9), 0U);",

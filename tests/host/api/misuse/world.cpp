@@ -169,6 +169,8 @@ World::World() {
   must(&tn_host_create, &options, &host);
   model = folder.file("model.safetensors");
   new_model = folder.file("new.safetensors");
+  set = folder.file("set.toml");
+  std::ofstream(set) << "mode = \"dev\"\n";
   new_folder = folder.file("checkpoints");
   updater_file = folder.file("updater.safetensors");
 

@@ -72,6 +72,7 @@ struct World {
   tn_reader sequences = {};     // samples with a TN_RAGGED slot "words"
   std::string model;            // a model file
   std::string new_model;        // a path without a file
+  std::string set;              // a plugin set that admits every plugin
   std::string new_folder;
   std::string updater_file;
   std::string topology;  // JSON

@@ -1,0 +1,70 @@
+// A plugin set: which plugins a host may load, as docs/plugin-sets.md describes the file.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/system.h"
+#include "host/plugins/set/version.h"
+
+namespace tenon::host {
+
+// In the order in which they tighten.
+enum class SetMode {
+  kDev,    // every plugin that is found; an entry constrains the plugin of its id
+  kAllow,  // plugins that are listed
+  kLocked  // files that are listed, with their SHA-256; no folder is searched
+};
+[[nodiscard]] const char* mode_name(SetMode mode);
+
+struct SetKey {
+  std::string name;
+  std::string bytes;  // of the public key
+};
+
+// A library that a plugin brings.
+struct SetLibrary {
+  std::filesystem::path file;  // absolute, without links
+  std::string sha256;
+};
+
+struct SetPlugin {
+  std::string place;  // in the set's file, for messages
+  std::string id;
+  VersionInterval version;
+  std::filesystem::path file;          // absolute, without links; empty: any
+  std::string sha256;                  // in lower-case hex; empty: any
+  std::vector<std::string> signed_by;  // names of keys, of which one must have signed it; empty: it need not be signed
+  std::vector<SetLibrary> libraries;
+  std::vector<std::string> system;  // names of libraries that the system's loader finds
+  bool application = false;         // the application itself adds it
+
+  // Whether only bytes that were checked may run.
+  [[nodiscard]] bool names_bytes() const { return !sha256.empty() || !signed_by.empty(); }
+};
+
+struct PluginSet {
+  std::filesystem::path path;  // absolute, without links
+  SetMode mode = SetMode::kDev;
+  bool installed = true;                       // whether the folder of the installed plugins is searched
+  std::vector<std::filesystem::path> folders;  // searched, too; absolute, without links
+  std::vector<SetKey> keys;
+  std::vector<SetPlugin> plugins;
+
+  // Null if the set does not list the id.
+  [[nodiscard]] const SetPlugin* find(const std::string& id) const;
+};
+
+// Reads and checks a set. Every message names file and line. TN_NOT_FOUND: the set, or a file or folder that it names,
+// does not exist. TN_BAD_CONFIG: the text is wrong. TN_REFUSED: others than root and the user of this process may
+// change the set, a folder that it names, or in mode "locked" a file that it names. TN_IO: it cannot be read.
+[[nodiscard]] PluginSet read_plugin_set(const std::filesystem::path& path, FileSystem& files);
+
+// Throws TN_REFUSED, naming the path, if others than root and the user of this process may change a file or folder: if
+// its mode lets them write, or they own it; the folder around a file likewise. A folder further above may be one in
+// which everybody may create files and nobody may rename those of others, such as /tmp. path: absolute, without links.
+void check_guarded(const std::filesystem::path& path);
+
+}  // namespace tenon::host
