@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 
 namespace tenon::cli {
 
@@ -56,6 +57,20 @@ int exit_code(tn_status status) noexcept {
       return kSignalled + 2;
     default:
       return kInternal;
+  }
+}
+
+Ending ending_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Failure& failure) {
+    return {failure.exit(), failure.what()};
+  } catch (const Error& error) {
+    return {exit_code(error.code()), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {kSystem, "out of memory"};
+  } catch (const std::exception& error) {
+    return {kInternal, std::string("internal error: ") + error.what()};
   }
 }
 

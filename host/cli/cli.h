@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <tenon/tenon.hpp>
@@ -41,6 +42,13 @@ class Failure : public std::runtime_error {
 };
 
 [[nodiscard]] int exit_code(tn_status status) noexcept;
+
+// How an exception ends the program.
+struct Ending {
+  int exit;
+  std::string message;
+};
+[[nodiscard]] Ending ending_of(const std::exception_ptr& thrown);
 
 using Arguments = std::vector<std::string>;  // those after the verb
 

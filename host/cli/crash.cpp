@@ -74,6 +74,19 @@ void tell_exit() {
 
 }  // namespace
 
+void tell_late(int /*signal*/) {
+  char call[800];
+  const bool in_plugin = tn_plugin_call(call, sizeof call) > 0;
+  Line line;
+  line.append("tenon: the deadline has passed");
+  if (in_plugin) {
+    line.append(" in ");
+    line.append(call);
+  }
+  line.print();
+  _exit(kInternal);
+}
+
 void tell_crashes() {
   std::atexit(tell_exit);
   static char stack[64 * 1024];  // more than MINSIGSTKSZ of any machine with AVX-512

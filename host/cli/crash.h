@@ -9,4 +9,8 @@ namespace tenon::cli {
 // process with the code of a defect.
 void tell_crashes();
 
+// A handler of SIGALRM for a process that must end by then: prints one line to standard error, with the call of a
+// plugin that the thread is in, and ends the process with the code of a defect.
+void tell_late(int signal);
+
 }  // namespace tenon::cli

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
-#include <new>
 
 #include "host/cli/cli.h"
 #include "host/cli/console.h"
@@ -86,14 +85,9 @@ int guarded(const Arguments& arguments) {
     const int exit = run(arguments);
     if (!std::cout.flush()) return report(kIo, "cannot write to standard output");
     return exit;
-  } catch (const Failure& failure) {
-    return report(failure.exit(), failure.what());
-  } catch (const Error& error) {
-    return report(exit_code(error.code()), error.what());
-  } catch (const std::bad_alloc&) {
-    return report(kSystem, "out of memory");
-  } catch (const std::exception& error) {
-    return report(kInternal, std::string("internal error: ") + error.what());
+  } catch (...) {
+    const Ending ending = ending_of(std::current_exception());
+    return report(ending.exit, ending.message);
   }
 }
 

@@ -2,9 +2,11 @@
 #include "host/cli/options.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "host/cli/suggest.h"
 
@@ -78,7 +80,7 @@ void JobOptions::add_to(Options& options) {
                              "override a key of the job, such as updater.learning_rate=0.01 or "
                              "layer.hidden.size=64; may be repeated")(
       "threads", po::value(&threads)->value_name("N"), "compute threads; 0: all cores this process may use");
-  add_plugins_option(options, plugins);
+  plugins.add_to(options);
   options.list.add_options()("check", po::bool_switch(&check),
                              "check what plugins do: threads and lifetimes, and that native kernels write their own "
                              "results, all of them, and nothing else; slow")(
@@ -114,44 +116,76 @@ LogFormat JobOptions::format(const Options& options) const {
   options.fail("--log-format: expected text or json, got \"" + log_format + "\"");
 }
 
-void add_plugins_option(Options& options, std::vector<std::string>& plugins) {
-  options.list.add_options()("plugins", po::value(&plugins)->value_name("DIR"),
-                             "search this folder and those below it for plugins, instead of the installed ones; may "
-                             "be repeated");
+void PluginOptions::add_to(Options& options) {
+  options.list.add_options()("plugins", po::value(&folders)->value_name("DIR"),
+                             "search this folder and those below it for plugins, too; may be repeated")(
+      "plugin-set", po::value(&set)->value_name("SET.toml")->notifier([&options](const std::string& file) {
+        if (file.empty()) options.fail("--plugin-set: expected the name of a file, got an empty text");
+      }),
+      "use only plugins that this file admits (docs/plugin-sets.md)")(
+      "no-installed-plugins", po::bool_switch(&not_installed), "leave out the plugins that are installed with Tenon");
 }
 
 namespace {
 
-Host warned_host(const HostOptions& options) {
-  for (const std::string& folder : options.plugin_paths) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(folder, error))
-      throw Failure(kNotFound, "--plugins: there is no folder \"" + folder + "\"");
-  }
-  Host host(options);
-  // Warns of refused plugins: a refusal is seldom intended, for example in favour of an older copy of the plugin.
-  for (const nlohmann::json& plugin : nlohmann::json::parse(host.plugins()))
-    if (plugin.at("status") == "refused")
-      std::cerr << "warning: " << shortened(plain(plugin.at("reason").get<std::string>())) << "\n";
-  return host;
+// Returns the folders of the environment, which need not exist.
+std::vector<std::string> folders_of_environment() {
+  std::vector<std::string> result;
+  const char* const given = std::getenv("TENON_PLUGIN_PATH");
+  std::istringstream list(given == nullptr ? "" : given);
+  for (std::string folder; std::getline(list, folder, ':');)
+    if (!folder.empty()) result.push_back(folder);
+  return result;
+}
+
+void require_folder(const char* what, const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw Failure(kNotFound, std::string(what) + ": there is no folder \"" + folder + "\"");
 }
 
 }  // namespace
 
-Host JobOptions::host(int64_t count) const {
-  HostOptions options;
-  options.threads = static_cast<int>(count);
-  options.plugin_paths = plugins;
-  options.check = check ? TN_CHECK_ON : TN_CHECK_DEFAULT;
-  options.check_finite = check_finite;
-  return warned_host(options);
+Host PluginOptions::host(HostOptions options, const std::vector<std::string>& of_job) const {
+  for (const std::string& folder : folders) require_folder("--plugins", folder);
+  for (const std::string& folder : of_job) require_folder("key \"plugin_folders\"", folder);
+  options.added_plugin_paths = folders;
+  for (const std::vector<std::string>& more : {of_job, folders_of_environment()})
+    options.added_plugin_paths.insert(options.added_plugin_paths.end(), more.begin(), more.end());
+  options.installed_plugins = !not_installed;
+  options.plugin_set = set;
+  Host host(options);
+  // Warns of refused plugins: a refusal is seldom intended. A set is a decision; what it refuses, `plugins list` shows.
+  for (const nlohmann::json& plugin : nlohmann::json::parse(host.plugins()))
+    if (plugin.at("status") == "refused" && set.empty())
+      std::cerr << "warning: " << shortened(plain(plugin.at("reason").get<std::string>())) << "\n";
+  return host;
 }
 
-Host make_host(const std::vector<std::string>& plugins) {
+Host PluginOptions::host() const {
   HostOptions options;
   options.threads = 1;
-  options.plugin_paths = plugins;
-  return warned_host(options);
+  return host(std::move(options));
+}
+
+Host JobOptions::host(const Job& job) const {
+  HostOptions options;
+  options.threads = static_cast<int>(job.threads);
+  options.check = check ? TN_CHECK_ON : TN_CHECK_DEFAULT;
+  options.check_finite = check_finite;
+  return plugins.host(std::move(options), job.plugin_folders);
+}
+
+void Deadline::add_to(Options& options) {
+  options.list.add_options()("deadline", po::value(&given)->value_name("SECONDS"),
+                             "end with an error if the code of plugins takes longer (300); 0: never");
+}
+
+unsigned Deadline::seconds(const Options& options) const {
+  constexpr int64_t kMost = 1'000'000;
+  if (given < 0 || given > kMost)
+    options.fail("--deadline: expected 0 to " + std::to_string(kMost) + ", got " + std::to_string(given));
+  return static_cast<unsigned>(given);
 }
 
 }  // namespace tenon::cli

@@ -43,10 +43,24 @@ class Options {
 
 enum class LogFormat { kText, kJson };
 
+// Which plugins the program may use.
+struct PluginOptions {
+  std::vector<std::string> folders;
+  std::string set;
+  bool not_installed = false;
+
+  void add_to(Options& options);  // --plugins, --plugin-set, --no-installed-plugins
+  // Makes a host. Its plugins: those of these folders, which must exist, of the folders of a job, of TENON_PLUGIN_PATH,
+  // and the installed ones, as far as the set admits them. Prints refused plugins.
+  [[nodiscard]] Host host(HostOptions options, const std::vector<std::string>& of_job = {}) const;
+  // Makes a host of one thread.
+  [[nodiscard]] Host host() const;
+};
+
 // The options of the verbs that run a job.
 struct JobOptions {
   std::vector<std::string> sets;
-  std::vector<std::string> plugins;
+  PluginOptions plugins;
   static constexpr int64_t kNotGiven = INT64_MIN;  // keeps the job's value
   int64_t threads = kNotGiven;
   int64_t seed = kNotGiven;
@@ -55,21 +69,22 @@ struct JobOptions {
   std::string log_format = "text";
   bool check = false, check_finite = false;
 
-  void add_to(Options& options);       // --set, --plugins, --threads, --check, --check-finite
+  void add_to(Options& options);       // --set, --threads, --check, --check-finite, and those of plugins
   void add_log_to(Options& options);   // --quiet, --log-format
   void add_seed_to(Options& options);  // --seed
   // Loads the job and applies these options.
   [[nodiscard]] Job load(const Options& options, const std::string& path) const;
   [[nodiscard]] LogFormat format(const Options& options) const;
-  // Makes a host with these options and `count` threads. Prints refused plugins.
-  [[nodiscard]] Host host(int64_t count) const;
+  // Makes a host for the job with these options. Prints refused plugins.
+  [[nodiscard]] Host host(const Job& job) const;
 };
 
-// --plugins alone, for verbs without a job.
-void add_plugins_option(Options& options, std::vector<std::string>& plugins);
+// The deadline of verbs that run code of plugins in a process of its own.
+struct Deadline {
+  int64_t given = 300;
 
-// Makes a host of one thread for these plugin folders, which must exist (none: the default folder). Prints refused
-// plugins.
-[[nodiscard]] Host make_host(const std::vector<std::string>& plugins);
+  void add_to(Options& options);  // --deadline
+  [[nodiscard]] unsigned seconds(const Options& options) const;
+};
 
 }  // namespace tenon::cli

@@ -196,7 +196,7 @@ struct InferArguments {
 
 int infer_job(const InferArguments& given, const Job& job, bool csv) {
   Console console(LogFormat::kText, given.common.quiet);
-  const Host host = given.common.host(job.threads);
+  const Host host = given.common.host(job);
   const JobReader& source = reader_of(job, given.reader);
   OpenReader open;
   Topology topology(host, job, source, open);

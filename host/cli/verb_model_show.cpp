@@ -101,7 +101,7 @@ int run_model_show(const Arguments& arguments) {
       "Describes a model file: whether its checksum is right, its layers, its tensors. Runs no plugin code.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
   if (!options.parse(arguments)) return kDone;
-  const json model = json::parse(make_host({}).describe_model(options.operand(0)));
+  const json model = json::parse(PluginOptions().host().describe_model(options.operand(0)));
   if (as_json) {
     std::cout << model.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
     return kDone;

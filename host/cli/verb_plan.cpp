@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/child.h"
 #include "host/cli/console.h"
 #include "host/cli/job/fit.h"
 #include "host/cli/job/listing.h"
@@ -55,6 +56,12 @@ void print(const json& plan) {
                std::to_string(call.at("workspace").get<uint64_t>()), outputs_of(call)});
   table.print(std::cout, output_width());
   std::cout << "\n";
+  Table plugins({"plugin", "version", "interface", "file"});
+  for (const json& plugin : plan.at("plugins"))
+    plugins.row({plugin.at("id").get<std::string>(), plugin.at("version").get<std::string>(),
+                 plugin.at("interface").get<std::string>(), plugin.at("file").get<std::string>()});
+  plugins.print(std::cout, output_width());
+  std::cout << "\n";
   Table bytes({"memory", ">bytes", ""});
   const json& parts = plan.at("bytes");
   for (const char* part :
@@ -86,31 +93,34 @@ uint64_t state_bytes(const Host& host, const Job& job, const Parameters& paramet
   return bytes;
 }
 
-}  // namespace
-
-int run_plan(const Arguments& arguments) {
-  JobOptions common;
+struct PlanArguments {
   bool as_json = false, inference = false, list = false;
-  Options options("plan", {"JOB.toml"},
-                  "Shows the calls that training the job would make, which layers were fused into one call, and the\n"
-                  "bytes it takes. Nothing is trained.");
-  namespace po = boost::program_options;
-  options.list.add_options()("json", po::bool_switch(&as_json), "print JSON, as docs/plan.md describes it")(
-      "inference", po::bool_switch(&inference), "plan the computation of the outputs instead, without training")(
-      "layers", po::bool_switch(&list),
-      "show the layers instead: what includes and blocks expand to, shapes, parameters, and the place of each");
-  common.add_to(options);
-  if (!options.parse(arguments)) return kDone;
-  const Job job = common.load(options, options.operand(0));
-  const Host host = common.host(job.threads);
-  const JobReader& reader = reader_of(job, inference && job.test ? "test" : "train");
-  const OpenReader open = open_reader(host, job, reader, inference, {}, true);
+};
+
+// Returns the plugins that are loaded: {id, version, interface, file}.
+json plugins_of(const Host& host) {
+  json result = json::array();
+  for (const json& plugin : json::parse(host.plugins())) {
+    if (plugin.at("status") != "loaded") continue;
+    const json &manifest = plugin.at("manifest"), &abi = manifest.at("abi");
+    result.push_back({{"id", manifest.at("id")},
+                      {"version", manifest.at("version")},
+                      {"interface", abi.at("major").dump() + "." + abi.at("built").dump()},
+                      {"file", plugin.at("file")}});
+  }
+  return result;
+}
+
+int plan_here(const Job& job, const JobOptions& common, const PlanArguments& given) {
+  const Host host = common.host(job);
+  const JobReader& reader = reader_of(job, given.inference && job.test ? "test" : "train");
+  const OpenReader open = open_reader(host, job, reader, given.inference, {}, true);
   Topology topology(host, job, reader, open);
   const Layers outputs = topology.layers(topology.outputs());
   const Parameters parameters = host.declare(outputs);
-  if (list) {
+  if (given.list) {
     const json listing = list_layers(job, reader, open, topology, parameters);
-    if (as_json)
+    if (given.as_json)
       std::cout << listing.dump(2) << "\n";
     else
       print_layers(listing);
@@ -118,17 +128,41 @@ int run_plan(const Arguments& arguments) {
   }
   MachineOptions wanted;
   wanted.max_samples = open.batch;
-  wanted.training = !inference;
+  wanted.training = !given.inference;
   wanted.device = job.device;
-  if (!inference) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
-  const Layers computed = inference ? outputs : topology.layers(topology.trained());
+  if (!given.inference) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
+  const Layers computed = given.inference ? outputs : topology.layers(topology.trained());
   json plan = json::parse(topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); }));
-  if (!inference) plan["bytes"]["state"] = state_bytes(host, job, parameters);
-  if (as_json)
+  if (!given.inference) plan["bytes"]["state"] = state_bytes(host, job, parameters);
+  plan["plugins"] = plugins_of(host);
+  if (given.as_json)
     std::cout << plan.dump(2) << "\n";
   else
     print(plan);
   return kDone;
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  JobOptions common;
+  Deadline deadline;
+  PlanArguments given;
+  Options options(
+      "plan", {"JOB.toml"},
+      "Shows the calls that training the job would make, which layers were fused into one call, and the\n"
+      "bytes it takes. Nothing is trained. The code of plugins runs in a process of its own: if it crashes or\n"
+      "does not end, a message names layer, plugin and call, and the exit code is 70.");
+  namespace po = boost::program_options;
+  options.list.add_options()("json", po::bool_switch(&given.as_json), "print JSON, as docs/plan.md describes it")(
+      "inference", po::bool_switch(&given.inference), "plan the computation of the outputs instead, without training")(
+      "layers", po::bool_switch(&given.list),
+      "show the layers instead: what includes and blocks expand to, shapes, parameters, and the place of each");
+  common.add_to(options);
+  deadline.add_to(options);
+  if (!options.parse(arguments)) return kDone;
+  return run_verb_in_child(deadline.seconds(options),
+                           [&] { return plan_here(common.load(options, options.operand(0)), common, given); });
 }
 
 }  // namespace tenon::cli

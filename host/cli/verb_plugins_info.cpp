@@ -171,6 +171,7 @@ void print_plugin(const json& plugin, const std::string& only) {
   print_line(manifest.at("id").get<std::string>() + " " + manifest.value("version", "") + ": " +
              manifest.value("doc", ""));
   print_line("  file " + plugin.at("file").get<std::string>());
+  if (plugin.at("status") == "unused") print_line("  not used: " + plugin.at("reason").get<std::string>());
   print_line("  license " + manifest.value("license", "-") + "; interface " + abi.at("major").dump() + "." +
              abi.at("built").dump() + ", needs at least " + abi.at("major").dump() + "." + abi.at("required").dump());
   if (const std::string isa = manifest.value("isa", ""); !isa.empty()) print_line("  needs CPU features " + isa);
@@ -212,7 +213,9 @@ void show(const json& plugin, const std::string& only, bool as_json) {
   }
 }
 
-// A refused plugin is shown only if no other one fits the name: mostly it is another copy of one that is used.
+bool is_used(const json& plugin) { return plugin.at("status") != "refused" && plugin.at("status") != "unused"; }
+
+// A plugin that is not used is shown only if no other one fits the name: mostly it is another copy of one that is used.
 void show_named(const json& plugins, const std::string& name, bool as_json) {
   std::vector<std::string> names;
   struct Fit {
@@ -223,7 +226,7 @@ void show_named(const json& plugins, const std::string& name, bool as_json) {
   for (const json& plugin : plugins) {
     const bool called = is_called(plugin, name, names);
     if (called || offers(plugin, name, names))
-      (plugin.at("status") == "refused" && !as_json ? refused : used).push_back({&plugin, called});
+      (!is_used(plugin) && !as_json ? refused : used).push_back({&plugin, called});
   }
   const std::vector<Fit>& shown = used.empty() ? refused : used;
   for (const auto& [plugin, called] : shown) {
@@ -239,7 +242,7 @@ void show_named(const json& plugins, const std::string& name, bool as_json) {
 }  // namespace
 
 int run_plugins_info(const Arguments& arguments) {
-  std::vector<std::string> folders;
+  PluginOptions plugins_from;
   bool as_json = false;
   Options options(
       "plugins info", {"NAME..."},
@@ -247,9 +250,9 @@ int run_plugins_info(const Arguments& arguments) {
       "of that name: inputs, attributes, defaults. Runs no plugin code.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json),
                              "print JSON: file, status, manifest");
-  add_plugins_option(options, folders);
+  plugins_from.add_to(options);
   if (!options.parse(arguments)) return kDone;
-  const json plugins = json::parse(make_host(folders).plugins());
+  const json plugins = json::parse(plugins_from.host().plugins());
   for (const std::string& name : options.given()) {
     if (!as_json && &name != &options.operand(0)) std::cout << "\n";
     show_named(plugins, name, as_json);

@@ -45,6 +45,14 @@ std::string offers(const json& plugin) {
   return result;
 }
 
+// Returns a line for each plugin in whose place another of its id is used.
+std::vector<std::string> unused(const json& plugins) {
+  std::vector<std::string> result;
+  for (const json& plugin : plugins)
+    if (plugin.at("status") == "unused") result.push_back(plugin.at("reason"));  // begins with the file
+  return result;
+}
+
 // Returns a line for each plugin that is refused, and for each refused component of the others.
 std::vector<std::string> refusals(const json& plugins) {
   std::vector<std::string> result;
@@ -53,6 +61,7 @@ std::vector<std::string> refusals(const json& plugins) {
       result.push_back(plugin.at("reason"));  // begins with the file
       continue;
     }
+    if (plugin.at("status") == "unused") continue;
     for (const json& component : plugin.at("refused"))
       result.push_back(plugin.at("file").get<std::string>() + ": " + component.at("kind").get<std::string>() + " \"" +
                        component.at("name").get<std::string>() + "\": " + component.at("reason").get<std::string>());
@@ -63,29 +72,33 @@ std::vector<std::string> refusals(const json& plugins) {
 void print(const json& plugins) {
   Table table({"plugin", "version", "offers", "file"});
   for (const json& plugin : plugins) {
-    if (plugin.at("status") == "refused") continue;
+    if (plugin.at("status") == "refused" || plugin.at("status") == "unused") continue;
     const json& manifest = plugin.at("manifest");
     table.row({manifest.value("id", ""), manifest.value("version", ""), offers(plugin),
                plugin.at("file").get<std::string>()});
   }
   table.print(std::cout, output_width());
-  const std::vector<std::string> refused = refusals(plugins);
-  if (!refused.empty()) std::cout << "\nrefused:\n";
-  for (const std::string& line : refused) std::cout << plain("  " + line) << "\n";
+  const auto print_lines = [](const char* heading, const std::vector<std::string>& lines) {
+    if (!lines.empty()) std::cout << "\n" << heading << ":\n";
+    for (const std::string& line : lines) std::cout << plain("  " + line) << "\n";
+  };
+  print_lines("unused", unused(plugins));
+  print_lines("refused", refusals(plugins));
 }
 
 }  // namespace
 
 int run_plugins_list(const Arguments& arguments) {
-  std::vector<std::string> folders;
+  PluginOptions plugins_from;
   bool as_json = false;
   Options options("plugins list", {},
-                  "Lists the plugins that are found, and the plugins and components that are refused, with reasons.\n"
+                  "Lists the plugins that are found, those in whose place a newer one is used, and the plugins and\n"
+                  "components that are refused, with reasons.\n"
                   "Runs no plugin code.");
   options.list.add_options()("json", boost::program_options::bool_switch(&as_json), "print JSON");
-  add_plugins_option(options, folders);
+  plugins_from.add_to(options);
   if (!options.parse(arguments)) return kDone;
-  const json plugins = json::parse(make_host(folders).plugins());
+  const json plugins = json::parse(plugins_from.host().plugins());
   if (as_json)
     std::cout << plugins.dump(2) << "\n";
   else

@@ -25,7 +25,7 @@ int run_test(const Arguments& arguments) {
   const LogFormat format = common.format(options);
   const Job job = common.load(options, options.operand(0));
   Console console(format, common.quiet);
-  const Host host = common.host(job.threads);
+  const Host host = common.host(job);
   const JobReader& source = reader_of(job, reader);
   OpenReader open;
   Topology topology(host, job, source, open);

@@ -38,7 +38,7 @@ class Training {
         console_(format, arguments.common.quiet),
         save_(save_path()),
         average_save_(job_.average && !arguments.no_save ? job_.average->save : std::nullopt),
-        host_(arguments.common.host(job_.threads)),
+        host_(arguments.common.host(job_)),
         initial_(load_initial()),
         train_(open_reader(host_, job_, reader_of(job_, "train"), false,
                            initial_ ? initial_->parameters.names() : std::vector<Names>())),

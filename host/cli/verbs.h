@@ -21,6 +21,10 @@ int run_plugins_info(const Arguments& arguments);
 int run_plugins_new(const Arguments& arguments);
 int run_plugins_check(const Arguments& arguments);
 int run_plugins_seal(const Arguments& arguments);
+int run_plugins_lock(const Arguments& arguments);
+int run_plugins_key(const Arguments& arguments);
+int run_plugins_sign(const Arguments& arguments);
+int run_plugins_verify(const Arguments& arguments);
 int run_model_show(const Arguments& arguments);
 int run_version(const Arguments& arguments);
 
@@ -34,6 +38,10 @@ inline constexpr Verb kVerbs[] = {
     {"plugins new", run_plugins_new, "make the project of a new plugin"},
     {"plugins check", run_plugins_check, "check a plugin against the rules of the interface"},
     {"plugins seal", run_plugins_seal, "complete the file of a plugin that another build system built"},
+    {"plugins lock", run_plugins_lock, "write the plugin set that a job needs"},
+    {"plugins key", run_plugins_key, "make keys for signing plugins"},
+    {"plugins sign", run_plugins_sign, "sign plugins"},
+    {"plugins verify", run_plugins_verify, "check the files of a plugin set, or signatures"},
     {"model show", run_model_show, "describe a model file"},
     {"version", run_version, "print the version"},
 };

@@ -53,15 +53,19 @@ void bind_host(nb::module_& module) {
   nb::class_<Host>(module, "Host")
       .def(
           "__init__",
-          [](Host* place, int threads, const std::vector<std::string>& plugin_paths, bool check_finite) {
+          [](Host* place, int threads, const std::vector<std::string>& plugin_paths, bool installed_plugins,
+             const std::string& plugin_set, bool check_finite) {
             tenon::HostOptions options;
             options.threads = threads;
-            options.plugin_paths = plugin_paths;
+            options.added_plugin_paths = plugin_paths;
+            options.installed_plugins = installed_plugins;
+            options.plugin_set = plugin_set;
             options.check_finite = check_finite;
             options.log = KernelTypes::new_log();
             new (place) Host(unlocked([&] { return Host(options); }));
           },
-          nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(), nb::arg("check_finite") = false)
+          nb::arg("threads") = 0, nb::arg("plugin_paths") = std::vector<std::string>(),
+          nb::arg("installed_plugins") = true, nb::arg("plugin_set") = std::string(), nb::arg("check_finite") = false)
       .def("plugins", released(&Host::plugins))
       .def("describe_type", released(&Host::describe_type))
       .def("threads", [](const Host& host) { return host.count().threads; })

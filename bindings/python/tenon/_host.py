@@ -22,7 +22,9 @@ class Host:
     """A host with its plugins and threads.
 
     threads: compute threads, 0 for the cores this process may use; plugin_paths: folders of plugins, in addition to
-    the standard ones if standard_plugins; check_finite: every value of a step must be finite.
+    those of the environment variable TENON_PLUGIN_PATH (colons between them) and, if standard_plugins, to the standard
+    ones; check_finite: every value of a step must be finite; plugin_set: the path of a file that says which plugins may
+    load (docs/plugin-sets.md), "" for all.
     """
 
     def __init__(
@@ -31,11 +33,11 @@ class Host:
         plugin_paths: Sequence[str] = (),
         standard_plugins: bool = True,
         check_finite: bool = False,
+        plugin_set: str = "",
     ) -> None:
         paths = [str(path) for path in plugin_paths]
-        if paths and standard_plugins:
-            paths.append(_standard_plugins())
-        self.core = _core.Host(threads, paths, check_finite)
+        paths += [path for path in os.environ.get("TENON_PLUGIN_PATH", "").split(":") if path]
+        self.core = _core.Host(threads, paths, standard_plugins, str(plugin_set), check_finite)
         self.functions: dict[tuple[str, str], Callable[..., Any]] = {}  # made of manifests, by kind and name
         self.kernels: dict[str, Any] = {}  # classes of layers and metrics in Python, by type
         self.lock = threading.Lock()  # of kernels
@@ -58,7 +60,7 @@ class Host:
             found: set[str] = set()
             for plugin in self.plugins():
                 manifest = plugin["manifest"]
-                if plugin["status"] != "refused" and manifest:
+                if plugin["status"] in ("found", "loaded") and manifest:
                     found.update(entry["type"] for entry in manifest[KINDS[kind]])
             self._lists[kind] = tuple(sorted(found))
         return self._lists[kind]
@@ -72,16 +74,6 @@ class Host:
 
     def __repr__(self) -> str:
         return f"<tenon.Host with {self.threads} threads>"
-
-
-def _standard_plugins() -> str:
-    """Returns the folder of the plugins beside the library."""
-    found: list[str] = [plugin["file"] for plugin in json.loads(_core.Host().plugins())]
-    for file in found:
-        at = file.rfind("/tenon/plugins/")
-        if at >= 0:
-            return file[: at + len("/tenon/plugins")]
-    raise RuntimeError("the standard plugins were not found beside the library")
 
 
 _lock = threading.Lock()

@@ -392,6 +392,8 @@ Job parse_job(std::string_view text, const std::string& path, const std::vector<
   job.seed = top.integer("seed", 0, INT64_MAX).value_or(0);
   job.threads = top.integer("threads", 0, kMostThreads).value_or(0);
   job.device = top.string("device").value_or("");
+  for (const std::string& folder : top.strings("plugin_folders").value_or(std::vector<std::string>()))
+    job.plugin_folders.push_back(relative_to(job.directory, folder));
   if (const auto save = top.string("save")) job.save = relative_to(job.directory, *save);
   if (const auto outputs = top.strings("outputs")) {
     job.outputs = *outputs;

@@ -132,9 +132,10 @@ struct Job {
   int64_t test_every = 0;    // passes; 0: only at the end
   int64_t seed = 0;
   int64_t threads = 0;
-  std::string device;                // empty: cpu
-  std::optional<std::string> save;   // absolute, or relative to the working directory
-  std::vector<std::string> outputs;  // empty: every layer that no other layer uses
+  std::string device;                       // empty: cpu
+  std::vector<std::string> plugin_folders;  // absolute, or relative to the working directory
+  std::optional<std::string> save;          // absolute, or relative to the working directory
+  std::vector<std::string> outputs;         // empty: every layer that no other layer uses
   Place outputs_place;
   std::vector<std::string> immutable_parameters;  // training does not change them
   Place immutable_place;

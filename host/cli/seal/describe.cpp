@@ -3,16 +3,12 @@
 
 #include <dlfcn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
+#include "host/cli/child.h"
 #include "host/cli/cli.h"
 #include "host/cli/seal/replace.h"
 #include "sdk/manifest/manifest.h"
@@ -71,74 +67,21 @@ json describe_here(const fs::path& file, const Image& image) try {
   return {{"error", failure.what()}};
 }
 
-void write_all(int to, const std::string& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = write(to, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return;  // the parent finds the text incomplete
-    if (wrote > 0) done += static_cast<size_t>(wrote);
-  }
-}
-
-std::string read_all(int from) {
-  std::string result;
-  char part[4096];
-  for (;;) {
-    const ssize_t got = read(from, part, sizeof part);
-    if (got > 0) result.append(part, static_cast<size_t>(got));
-    if (got == 0 || (got < 0 && errno != EINTR)) return result;
-  }
-}
-
-// Waits for the child, which gave no description, and returns the reason.
-std::string failure_of(pid_t child, unsigned seconds) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+// Returns why the child gave no description.
+std::string failure_of(int status, unsigned seconds) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
     return "its code did not return within " + std::to_string(seconds) + " seconds when it was loaded and described";
-  const std::string how = WIFSIGNALED(status)
-                              ? "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")"
-                              : "exit code " + std::to_string(WEXITSTATUS(status));
-  return "its code ended the process in which it was loaded and described, by " + how;
-}
-
-// Ends this process by SIGALRM in so many seconds.
-void end_in(unsigned seconds) {
-  std::signal(SIGALRM, SIG_DFL);
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  sigprocmask(SIG_UNBLOCK, &alarms, nullptr);
-  alarm(seconds);
-}
-
-[[noreturn]] void fail_system(const char* what) {
-  throw Failure(kIo, std::string(what) + ": " + std::generic_category().message(errno));
+  return "its code ended the process in which it was loaded and described, by " + how_it_ended(status);
 }
 
 }  // namespace
 
 Described describe_plugin(const fs::path& file, const Image& image, unsigned seconds) {
-  int ends[2];
-  if (pipe(ends) != 0) fail_system("cannot create a pipe");
-  std::cout.flush();  // else the child might print it again
-  std::cerr.flush();
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    end_in(seconds);
-    write_all(ends[1], describe_here(file, image).dump(-1, ' ', false, json::error_handler_t::replace));
-    _exit(0);
-  }
-  close(ends[1]);
-  const int failure = errno;
-  const std::string answer = child < 0 ? "" : read_all(ends[0]);
-  close(ends[0]);
-  errno = failure;
-  if (child < 0) fail_system("cannot start a process");
-  const std::string failed = failure_of(child, seconds);
-  const json described = json::parse(answer, nullptr, false);
-  if (described.is_discarded()) refuse(failed);
+  const Ended ended = run_in_child(seconds, SIG_DFL, [&] {
+    return describe_here(file, image).dump(-1, ' ', false, json::error_handler_t::replace);
+  });
+  const json described = json::parse(ended.answer, nullptr, false);
+  if (described.is_discarded()) refuse(failure_of(ended.status, seconds));
   if (described.contains("error")) refuse(described.at("error"));
   return {described.at("manifest"), described.at("without")};
 }

@@ -36,6 +36,11 @@ class DescribeTest : public CallTest {
     write("mine/bad.so", "no");
     write("mine/note.txt", "no plugin by its name");
   }
+  // Options for the plugins of this folder alone.
+  static Arguments only(const std::string& folder, Arguments before = {}) {
+    before.insert(before.end(), {"--no-installed-plugins", "--plugins", folder});
+    return before;
+  }
 };
 
 // ---- plan
@@ -120,7 +125,7 @@ TEST_F(DescribeTest, PlanMistakes) {
 
 TEST_F(DescribeTest, PluginsOfAFolderAndThoseBelow) {
   make_plugins();
-  const Outcome outcome = done(run_plugins_list, {"--plugins", "mine"});
+  const Outcome outcome = done(run_plugins_list, only("mine"));
   const std::vector<std::string> text = lines_of(outcome.out);
   ASSERT_EQ(text.size(), 6u) << outcome.out;
   EXPECT_THAT(text.at(0), ContainsRegex("^plugin +version +offers +file$"));
@@ -131,36 +136,52 @@ TEST_F(DescribeTest, PluginsOfAFolderAndThoseBelow) {
   EXPECT_THAT(text.at(5), ContainsRegex("^  [^ ]*" + bad));
   EXPECT_EQ(text.at(5).find("bad.so"), text.at(5).rfind("bad.so")) << "the file is named once";
   EXPECT_THAT(outcome.error, AllOf(StartsWith("warning: "), HasSubstr(bad)));
-  const json described = json::parse(done(run_plugins_list, {"--plugins", "mine", "--json"}).out);
+  const json described = json::parse(done(run_plugins_list, only("mine", {"--json"})).out);
   EXPECT_EQ(described.size(), 3u);
-  EXPECT_EQ(json::parse(done(run_plugins_list, {"--plugins", "mine/below", "--json"}).out).size(), 1u);
+  EXPECT_EQ(json::parse(done(run_plugins_list, only("mine/below", {"--json"})).out).size(), 1u);
   const Arguments both = {"--plugins", "mine/below", "--plugins", tenon_tests::plugin_folder() + "/layers", "--json"};
   EXPECT_GT(json::parse(done(run_plugins_list, both).out).size(), 10u);
   std::filesystem::create_directory(path("empty"));
-  EXPECT_EQ(done(run_plugins_list, {"--plugins", "empty"}).out, "plugin  version  offers  file\n");
-  EXPECT_EQ(done(run_plugins_list, {"--plugins", "empty", "--json"}).out, "[]\n");
+  EXPECT_EQ(done(run_plugins_list, only("empty")).out, "plugin  version  offers  file\n");
+  EXPECT_EQ(done(run_plugins_list, only("empty", {"--json"})).out, "[]\n");
 }
 
-TEST_F(DescribeTest, TheFoldersReplaceTheInstalledOnes) {
+TEST_F(DescribeTest, FoldersAddToTheInstalledOnes) {
   make_plugins();
-  const Outcome outcome = call(run_train, {"job.toml", "--plugins", "mine"});
+  const Outcome outcome = call(run_train, only("mine", {"job.toml"}));
   EXPECT_EQ(outcome.exit, kNotFound);
   EXPECT_THAT(outcome.error, HasSubstr("reader type \"idx\" not found"));
-  EXPECT_EQ(done(run_train, {"job.toml", "--plugins", tenon_tests::plugin_folder(), "--passes", "1"}).error, "");
+  std::filesystem::remove(path("mine/bad.so"));
+  EXPECT_EQ(done(run_train, {"job.toml", "--plugins", "mine", "--passes", "1"}).error, "")
+      << "that one of two copies is not used is no warning";
+  const auto files = [](const Arguments& arguments) {
+    std::vector<std::string> result;
+    for (const json& plugin : json::parse(done(run_plugins_list, arguments).out))
+      result.push_back(plugin.at("file").get<std::string>());
+    return result;
+  };
+  const std::string mine = path("mine/fc.so");
+  EXPECT_THAT(files({"--json"}), testing::Not(testing::Contains(mine)));
+  EXPECT_THAT(files({"--json", "--plugins", "mine"}), testing::Contains(mine));
+  setenv("TENON_PLUGIN_PATH", (":" + path("gone") + ":" + path("mine")).c_str(), 1);
+  EXPECT_THAT(files({"--json"}), testing::Contains(mine));
+  EXPECT_GT(files({"--json"}).size(), 10u);
+  unsetenv("TENON_PLUGIN_PATH");
 }
 
-// The second copy is refused, which is no reason to fail.
+// The second copy is not used, which is no reason to fail.
 TEST_F(DescribeTest, InfoOfOneOfTwoCopies) {
   make_plugins();
-  const Arguments both = {"fc", "--plugins", "mine", "--plugins", tenon_tests::plugin_folder() + "/layers"};
-  const Outcome outcome = done(run_plugins_info, both);
-  EXPECT_EQ(outcome.out, done(run_plugins_info, {"fc", "--plugins", "mine"}).out);
-  EXPECT_THAT(outcome.error, HasSubstr("/layers/fc.so: its id \"tenon.fc\" is also that of"));
+  const Outcome outcome = done(run_plugins_info, {"fc", "--plugins", "mine"});
+  EXPECT_EQ(outcome.out, done(run_plugins_info, only("mine", {"fc"})).out);
+  EXPECT_THAT(done(run_plugins_list, {"--plugins", "mine"}).out,
+              ContainsRegex("\nunused:\n  [^ ]*/layers/fc.so: its id \"tenon.fc\" is also that of [^ ]*/mine/fc.so, "
+                            "which has the same version"));
 }
 
 TEST_F(DescribeTest, InfoByAnyName) {
   make_plugins();
-  const auto info = [](const std::string& name) { return done(run_plugins_info, {name, "--plugins", "mine"}).out; };
+  const auto info = [](const std::string& name) { return done(run_plugins_info, only("mine", {name})).out; };
   const std::string fc = info("fc");
   EXPECT_EQ(info("fc.so"), fc);
   EXPECT_EQ(info("tenon.fc"), fc);
@@ -219,8 +240,7 @@ TEST_F(DescribeTest, InfoOfSeveralNames) {
 TEST_F(DescribeTest, InfoOfWhatIsNotThereOrRefused) {
   make_plugins();
   const auto fails = [](int exit, Arguments arguments) {
-    arguments.insert(arguments.end(), {"--plugins", "mine"});
-    return failure(exit, run_plugins_info, arguments);
+    return failure(exit, run_plugins_info, only("mine", std::move(arguments)));
   };
   EXPECT_THAT(fails(kNotFound, {"tenon.fcc"}), EndsWith("is called \"tenon.fcc\"; did you mean \"tenon.fc\"?"));
   EXPECT_THAT(fails(kNotFound, {"adma"}), EndsWith("did you mean \"adam\"?"));
@@ -228,7 +248,7 @@ TEST_F(DescribeTest, InfoOfWhatIsNotThereOrRefused) {
   EXPECT_THAT(fails(kNotFound, {"quite another", "--json"}), EndsWith("; see 'tenon plugins list'"));
   EXPECT_THAT(fails(kRefused, {"bad.so"}),
               ContainsRegex("the plugin is refused: [^ ]*/bad.so: it is not a shared object"));
-  const json described = json::parse(done(run_plugins_info, {"bad.so", "--json", "--plugins", "mine"}).out);
+  const json described = json::parse(done(run_plugins_info, only("mine", {"bad.so", "--json"})).out);
   EXPECT_EQ(described.at("status"), "refused");
   EXPECT_TRUE(described.at("manifest").is_null());
   EXPECT_EQ(json::parse(done(run_plugins_info, {"fc", "--json"}).out).at("manifest").at("id"), "tenon.fc");

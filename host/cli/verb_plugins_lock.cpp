@@ -1,0 +1,83 @@
+// tenon plugins lock: writes the plugin set that a job needs. SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "host/cli/child.h"
+#include "host/cli/job/fit.h"
+#include "host/cli/job/topology.h"
+#include "host/cli/job/updater.h"
+#include "host/cli/options.h"
+#include "host/cli/verbs.h"
+
+namespace tenon::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Plans what a verb does with one reader, which loads every plugin that the verb needs; trains nothing.
+void load_plugins(const Host& host, const Job& job, const JobReader& reader, bool training) {
+  const OpenReader open = open_reader(host, job, reader, !training, {}, true);
+  Topology topology(host, job, reader, open);
+  const Parameters parameters = host.declare(topology.layers(topology.outputs()));
+  MachineOptions wanted;
+  wanted.max_samples = open.batch;
+  wanted.training = training;
+  wanted.device = job.device;
+  if (training) wanted.immutable_parameters = immutable_parameters(job, topology, parameters);
+  const Layers computed = topology.layers(training ? topology.trained() : topology.outputs());
+  (void)topology.placed([&] { return host.machine(parameters, computed, wanted).plan(); });
+  if (!training) return;
+  (void)make_updater(host, job).describe(parameters);
+  for (const UpdaterGroup& group : make_updater_groups(host, job)) (void)group.updater.describe(parameters);
+}
+
+int lock_here(const Job& job, const JobOptions& common, const std::string& output) {
+  const Host host = common.host(job);
+  if (!job.train && !job.test) (void)reader_of(job, "train");  // says that it is missing
+  if (job.train) load_plugins(host, job, *job.train, job.updater.has_value());
+  if (job.train && job.updater) load_plugins(host, job, *job.train, false);
+  if (job.test) load_plugins(host, job, *job.test, false);
+  fs::path folder = fs::path(output).parent_path();
+  if (folder.empty()) folder = ".";
+  const std::string text = host.lock_plugins(folder.string());
+  if (output.empty()) {
+    std::cout << text;
+    return kDone;
+  }
+  const fs::path part = output + ".part";
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  std::error_code error;
+  // Whatever the umask: a set that others may write is refused.
+  if (file)
+    fs::permissions(
+        part, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read | fs::perms::others_read, error);
+  if (file && !error) fs::rename(part, output, error);
+  if (!file || error) throw Failure(kIo, output + ": it cannot be written" + (error ? ": " + error.message() : ""));
+  std::cout << plain("locked " + output) << "\n";
+  return kDone;
+}
+
+}  // namespace
+
+int run_plugins_lock(const Arguments& arguments) {
+  JobOptions common;
+  Deadline deadline;
+  std::string output;
+  Options options(
+      "plugins lock", {"JOB.toml"},
+      "Writes a plugin set of mode \"locked\" with the plugins that training, testing and inference of the job\n"
+      "load, each with its file, SHA-256 and libraries. Plans the job in a process of its own; trains nothing.");
+  options.list.add_options()("output,o", boost::program_options::value(&output)->value_name("SET.toml"),
+                             "the file of the set; default: standard output, with paths relative to this folder");
+  common.add_to(options);
+  deadline.add_to(options);
+  if (!options.parse(arguments)) return kDone;
+  return run_verb_in_child(deadline.seconds(options),
+                           [&] { return lock_here(common.load(options, options.operand(0)), common, output); });
+}
+
+}  // namespace tenon::cli

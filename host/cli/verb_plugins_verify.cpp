@@ -1,0 +1,61 @@
+// tenon plugins verify: checks the files of a plugin set, or signatures. SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "host/cli/console.h"
+#include "host/cli/options.h"
+#include "host/cli/table.h"
+#include "host/cli/verbs.h"
+
+namespace tenon::cli {
+
+namespace {
+
+using nlohmann::json;
+
+int verify_set(const std::string& set, bool as_json) {
+  const json found = json::parse(verify_plugin_set(set));
+  size_t refused = 0;
+  for (const json& file : found) refused += file.at("status") == "ok" ? 0 : 1;
+  if (as_json) {
+    std::cout << found.dump(2) << "\n";
+  } else {
+    Table table({"plugin", "version", "status", "file"});
+    for (const json& file : found)
+      table.row({file.at("id").get<std::string>(), file.at("version").get<std::string>(),
+                 file.at("status").get<std::string>(), file.at("file").get<std::string>()});
+    table.print(std::cout, output_width());
+    if (refused > 0) std::cout << "\nrefused:\n";
+    for (const json& file : found)
+      if (file.at("status") != "ok") std::cout << plain("  " + file.at("reason").get<std::string>()) << "\n";
+  }
+  if (refused == 0) return kDone;
+  throw Failure(kRefused, set + ": " + std::to_string(refused) + " of " + std::to_string(found.size()) +
+                              (found.size() == 1 ? " file is refused" : " files are refused"));
+}
+
+}  // namespace
+
+int run_plugins_verify(const Arguments& arguments) {
+  std::string key;
+  bool as_json = false;
+  Options options("plugins verify", {"FILE..."},
+                  "Checks the files that a plugin set (FILE.toml) names, or with --public the signature of plugins\n"
+                  "(FILE.so). Runs no plugin code. Exit code 77 if a file is not as it should be.");
+  options.list.add_options()("public", boost::program_options::value(&key)->value_name("NAME.pub"),
+                             "check that the plugins are signed with this key")(
+      "json", boost::program_options::bool_switch(&as_json), "print JSON: id, file, version, sha256, status, reason");
+  if (!options.parse(arguments)) return kDone;
+  if (!key.empty() && as_json) options.fail("--public and --json exclude each other");
+  for (const std::string& file : options.given()) {
+    if (key.empty()) {
+      verify_set(file, as_json);
+      continue;
+    }
+    verify_plugin(file, key);
+    std::cout << plain(file + ": signed with " + key) << "\n";
+  }
+  return kDone;
+}
+
+}  // namespace tenon::cli

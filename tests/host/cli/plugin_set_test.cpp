@@ -1,0 +1,130 @@
+// Plugin sets in the program: lock, key, sign, verify, --plugin-set, plugin_folders, and plans in a child process.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "host/cli/child.h"
+#include "tests/host/cli/calls.h"
+#include "tests/support/paths.h"
+
+namespace tenon_tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+class PluginSetTest : public CallTest {
+ protected:
+  // Copies the installed plugins to a folder of the test, to change them.
+  void copy_plugins() const { fs::copy(plugin_folder(), path("plugins"), fs::copy_options::recursive); }
+  void change_bit(const std::string& file) const {
+    std::fstream bytes(path(file), std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekg(-1, std::ios::end);
+    const char last = static_cast<char>(bytes.get());
+    bytes.seekp(-1, std::ios::end);
+    bytes.put(static_cast<char>(last ^ 1));
+  }
+  static Arguments ours(Arguments arguments) {
+    arguments.insert(arguments.end(), {"--no-installed-plugins", "--plugins", "plugins"});
+    return arguments;
+  }
+};
+
+TEST_F(PluginSetTest, ALockedJobRunsWithItsSetAlone) {
+  copy_plugins();
+  EXPECT_EQ(done(run_plugins_lock, ours({"job.toml", "-o", "set.toml"})).out, "locked set.toml\n");
+  const json checked = json::parse(done(run_plugins_verify, {"set.toml", "--json"}).out);
+  EXPECT_GE(checked.size(), 5u);
+  const std::string trained = done(run_train, {"job.toml", "--passes", "1", "--plugin-set", "set.toml"}).out;
+  EXPECT_EQ(trained,
+            done(run_train, {"job.toml", "--passes", "1", "--plugin-set", "set.toml", "--plugins", "plugins"}).out);
+  EXPECT_EQ(json::parse(done(run_plugins_list, {"--json", "--plugin-set", "set.toml"}).out).size(), checked.size());
+  // A plugin that the job does not use is not there, installed or not.
+  EXPECT_THAT(failure(kNotFound, run_plan, {"job.toml", "--plugin-set", "set.toml", "--set", "updater.type=adagrad"}),
+              HasSubstr("updater type \"adagrad\" not found"));
+}
+
+TEST_F(PluginSetTest, AChangedBitIsRefusedEverywhere) {
+  copy_plugins();
+  (void)done(run_plugins_lock, ours({"job.toml", "-o", "set.toml"}));
+  change_bit("plugins/layers/fc.so");
+  const Outcome verified = call(run_plugins_verify, {"set.toml"});
+  EXPECT_EQ(verified.exit, kRefused);
+  EXPECT_THAT(verified.out, ContainsRegex("tenon.fc +[0-9.]+ +refused"));
+  EXPECT_THAT(verified.error, HasSubstr("set.toml: 1 of "));
+  for (const Call verb : {run_train, run_plan})
+    EXPECT_THAT(failure(kRefused, verb, {"job.toml", "--plugin-set", "set.toml"}),
+                AllOf(HasSubstr("layer type \"fc\""), HasSubstr("its SHA-256 is")));
+  ASSERT_EQ(chmod(path("set.toml").c_str(), 0666), 0);
+  EXPECT_THAT(failure(kRefused, run_train, {"job.toml", "--plugin-set", "set.toml"}), HasSubstr("has mode 0666"));
+  EXPECT_THAT(failure(kNotFound, run_train, {"job.toml", "--plugin-set", "none.toml"}), HasSubstr("none.toml"));
+}
+
+TEST_F(PluginSetTest, SignedPluginsAreVerified) {
+  copy_plugins();
+  const std::string entry = done(run_plugins_key, {"release"}).out;
+  EXPECT_THAT(entry, ContainsRegex("^\\[\\[key\\]\\]\nname = \"release\"\npublic = \"[0-9a-f]+\"\n$"));
+  EXPECT_EQ(failure(kBadConfig, run_plugins_key, {"release"}).find("release.pub exists"), 0u);
+  const std::string file = "plugins/layers/fc.so";
+  EXPECT_THAT(failure(kRefused, run_plugins_verify, {file, "--public", "release.pub"}), HasSubstr("it is not signed"));
+  EXPECT_THAT(failure(kUsage, run_plugins_sign, {file}), HasSubstr("--key: expected the file of a secret key"));
+  (void)done(run_plugins_sign, {file, "--key", "release.key"});
+  EXPECT_EQ(done(run_plugins_verify, {file, "--public", "release.pub"}).out, file + ": signed with release.pub\n");
+  write("set.toml", "mode = \"dev\"\n" + entry + "[[plugin]]\nid = \"tenon.fc\"\nsigned_by = \"release\"\nfile = \"" +
+                        file + "\"\n");
+  EXPECT_EQ(done(run_train, {"job.toml", "--passes", "1", "--plugin-set", "set.toml"}).error, "");
+  change_bit(file);
+  EXPECT_THAT(failure(kRefused, run_plugins_verify, {file, "--public", "release.pub"}), HasSubstr("over these bytes"));
+  EXPECT_THAT(failure(kRefused, run_train, {"job.toml", "--plugin-set", "set.toml"}), HasSubstr("is not one of key"));
+}
+
+TEST_F(PluginSetTest, AJobAddsFolders) {
+  copy_plugins();
+  write("more.toml", "plugin_folders = [\"plugins/layers\"]\n" + read("job.toml"));
+  const json plan = json::parse(done(run_plan, {"more.toml", "--json"}).out);
+  std::string file;
+  for (const json& plugin : plan.at("plugins"))
+    if (plugin.at("id") == "tenon.fc") file = plugin.at("file");
+  EXPECT_EQ(file, path("plugins/layers/fc.so"));
+  write("gone.toml", "plugin_folders = [\"nowhere\"]\n" + read("job.toml"));
+  EXPECT_THAT(failure(kNotFound, run_plan, {"gone.toml"}), HasSubstr("key \"plugin_folders\": there is no folder"));
+}
+
+// ---- the child process
+
+TEST(ChildTest, TellsHowAVerbEnded) {
+  EXPECT_EQ(run_verb_in_child(10, [] { return 3; }), 3);
+  const auto failed = [](const std::function<int()>& verb, unsigned seconds = 10) {
+    try {
+      (void)run_verb_in_child(seconds, verb);
+    } catch (const Failure& failure) {
+      return std::to_string(failure.exit()) + " " + failure.what();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(failed([]() -> int { throw Failure(kBadData, "why"); }), "65 why");
+  EXPECT_EQ(failed([]() -> int { _exit(9); }),
+            "70 the process that ran the code of plugins ended early, by exit code 9");
+  EXPECT_THAT(failed([]() -> int {
+                std::raise(SIGKILL);
+                return 0;
+              }),
+              HasSubstr("by signal 9"));
+  EXPECT_THAT(failed(
+                  []() -> int {
+                    for (;;) pause();
+                  },
+                  1),
+              HasSubstr("by exit code 70"));
+}
+
+}  // namespace
+}  // namespace tenon_tests
