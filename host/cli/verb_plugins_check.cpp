@@ -83,8 +83,9 @@ int run_plugins_check(const Arguments& arguments) {
       "only", po::value(&checked.checks)->value_name("CHECK"), "run this check alone; may be repeated")(
       "seconds", po::value(&checked.seconds)->value_name("N"), "the longest time of one check; default 20")(
       "cases", po::value(&checked.cases)->value_name("FILE"),
-      "TOML with attributes and inputs of components, where those that are drawn do not do");
-  add_plugins_option(options, checked.plugin_paths);
+      "TOML with attributes and inputs of components, where those that are drawn do not do")(
+      "plugins", po::value(&checked.plugin_paths)->value_name("DIR"),
+      "a folder of the plugins that FILE works with, in place of the installed ones; may be repeated");
   if (!options.parse(arguments)) return kDone;
   if (list) {
     print_list();
