@@ -42,7 +42,7 @@ class CudaRun {
     symbols.emplace_back(device_, std::vector<uint8_t>(first, first + values.size() * sizeof values[0]));
     for (size_t i = 0; i < c.inputs.size(); ++i) inputs.emplace_back(device_, bytes_of(input_type(c, i), c.inputs[i]));
     for (size_t k = 0; k < c.program.outputs.size(); ++k) {
-      const int64_t count = reference::elements(c.program.output_extent(k), c.rows, c.columns);
+      const int64_t count = tenon::check::reference::elements(c.program.output_extent(k), c.rows, c.columns);
       outputs.emplace_back(device_,
                            bytes_of(output_type(c, k), std::vector<double>(static_cast<size_t>(count), held(c, k))));
     }
@@ -86,7 +86,7 @@ class CudaRun {
     EXPECT_EQ(device_.type()->stream_wait(device_.device(), device_.errors(), stream), TN_OK) << device_.message;
     std::vector<std::vector<uint8_t>> result;
     for (size_t k = 0; k < outputs.size(); ++k) {
-      const int64_t count = reference::elements(c.program.output_extent(k), c.rows, c.columns);
+      const int64_t count = tenon::check::reference::elements(c.program.output_extent(k), c.rows, c.columns);
       result.push_back(memory(k).read());
       result.back().resize(static_cast<size_t>(count) * tn_dtype_bytes(output_type(c, k)));
     }
@@ -208,7 +208,7 @@ TEST(CudaPointwise, BoundsDoNotMatter) {
     fewer.rows = 3;
     for (size_t i = 0; i < fewer.inputs.size(); ++i)
       fewer.inputs[i].resize(
-          static_cast<size_t>(reference::elements(fewer.program.inputs[i].extent, 3, fewer.columns)));
+          static_cast<size_t>(tenon::check::reference::elements(fewer.program.inputs[i].extent, 3, fewer.columns)));
     expect_close(fewer, wide.run(fewer, stream), 1e-4);
     device.type()->stream_destroy(device.device(), stream);
   }

@@ -37,7 +37,7 @@ class CudaPrograms {
   // Returns random numbers that an f32 can hold, one for each element of the extent.
   std::vector<double> numbers(uint8_t extent, double low, double high) {
     std::uniform_real_distribution<float> any(static_cast<float>(low), static_cast<float>(high));
-    std::vector<double> list(static_cast<size_t>(reference::elements(extent, case_.rows, case_.columns)));
+    std::vector<double> list(static_cast<size_t>(tenon::check::reference::elements(extent, case_.rows, case_.columns)));
     for (double& each : list) each = static_cast<double>(any(random_));
     return list;
   }

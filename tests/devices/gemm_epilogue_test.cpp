@@ -84,8 +84,9 @@ class GemmEpilogue : public testing::Test {
     for (double& number : product) number *= 0.5;
     std::vector<Numbers> arguments{product};
     for (size_t i = 1; i < program.inputs.size(); ++i)
-      arguments.push_back(numbers(reference::elements(program.inputs[i].extent, c.batch * c.m, c.n), 2 + i));
-    const std::vector<Numbers> want = reference::evaluate(program.view(), c.batch * c.m, c.n, arguments);
+      arguments.push_back(
+          numbers(tenon::check::reference::elements(program.inputs[i].extent, c.batch * c.m, c.n), 2 + i));
+    const std::vector<Numbers> want = tenon::check::reference::evaluate(program.view(), c.batch * c.m, c.n, arguments);
     std::vector<std::vector<uint8_t>> first;
     for (const int32_t workers : {1, 2, 3, 8}) {
       PreparedCall call(device_);

@@ -32,7 +32,7 @@ class RandomProgram {
       c.input_types.push_back(kind == TN_LOGICAL ? (pick(2) == 0 ? TN_BOOL : TN_U8)
                               : pick(2) == 0     ? c.compute
                                                  : kNumbers[pick(11)]);
-      std::vector<double> numbers(static_cast<size_t>(reference::elements(extent, c.rows, c.columns)));
+      std::vector<double> numbers(static_cast<size_t>(tenon::check::reference::elements(extent, c.rows, c.columns)));
       for (double& number : numbers)
         number = static_cast<double>(kind == TN_LOGICAL ? pick(2) : pick(6)) -
                  (kind != TN_LOGICAL && c.input_types.back() != TN_U8 ? 3.0 : 0.0);

@@ -77,8 +77,8 @@ TEST_F(Pointwise, BinaryOperationsOfEveryPairOfExtents) {
                  size.rows,
                  size.columns,
                  TN_F32,
-                 {random_numbers(reference::elements(a, size.rows, size.columns), -3, 3, 1),
-                  random_numbers(reference::elements(b, size.rows, size.columns), 0.5, 3, 2)}});
+                 {random_numbers(tenon::check::reference::elements(a, size.rows, size.columns), -3, 3, 1),
+                  random_numbers(tenon::check::reference::elements(b, size.rows, size.columns), 0.5, 3, 2)}});
         }
 }
 
@@ -100,7 +100,7 @@ TEST_F(Pointwise, ComparisonsLogicAndSelectOfFloatsAndInts) {
                size.columns,
                TN_F32,
                {random_labels(size.rows * size.columns, 4, 3),
-                random_labels(reference::elements(extent, size.rows, size.columns), 4, 4)}},
+                random_labels(tenon::check::reference::elements(extent, size.rows, size.columns), 4, 4)}},
               0, 0);
       }
 }

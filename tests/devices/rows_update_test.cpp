@@ -81,7 +81,8 @@ class RowsUpdate : public testing::Test {
 
   // Returns an operand before the call: a table of `height` rows if it is indexed, else `count` rows of the grid.
   static Numbers before(uint8_t extent, bool indexed, const Site& s, int64_t height, int64_t count, uint64_t seed) {
-    return numbers(indexed ? height * step(extent, s.width) : reference::elements(extent, count, s.width), seed);
+    return numbers(indexed ? height * step(extent, s.width) : tenon::check::reference::elements(extent, count, s.width),
+                   seed);
   }
 
   // Returns the expected outputs.
@@ -91,7 +92,8 @@ class RowsUpdate : public testing::Test {
     for (size_t i = 0; i < inputs.size(); ++i)
       dense.push_back(s.indexed_inputs[i] != 0 ? gathered(inputs[i], ids, step(s.program.inputs[i].extent, s.width))
                                                : inputs[i]);
-    const auto results = reference::evaluate(s.program.view(), static_cast<int64_t>(ids.size()), s.width, dense);
+    const auto results =
+        tenon::check::reference::evaluate(s.program.view(), static_cast<int64_t>(ids.size()), s.width, dense);
     std::vector<Numbers> all = held;
     for (size_t k = 0; k < results.size(); ++k) {
       const int64_t of_row = step(s.program.output_extent(k), s.width);
