@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/child.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
 
+#include "check/child.h"
 #include "host/cli/cli.h"
 #include "host/cli/crash.h"
 
@@ -22,24 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-void write_all(int to, const std::string& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = write(to, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return;  // the parent finds the text incomplete
-    if (wrote > 0) done += static_cast<size_t>(wrote);
-  }
-}
-
-std::string read_all(int from) {
-  std::string result;
-  char part[4096];
-  for (;;) {
-    const ssize_t got = read(from, part, sizeof part);
-    if (got > 0) result.append(part, static_cast<size_t>(got));
-    if (got == 0 || (got < 0 && errno != EINTR)) return result;
-  }
-}
-
 // Sends SIGALRM to this process in so many seconds.
 void alarm_in(unsigned seconds, void (*late)(int)) {
   std::signal(SIGALRM, late);
@@ -48,10 +28,6 @@ void alarm_in(unsigned seconds, void (*late)(int)) {
   sigaddset(&alarms, SIGALRM);
   sigprocmask(SIG_UNBLOCK, &alarms, nullptr);
   alarm(seconds);
-}
-
-[[noreturn]] void fail_system(const char* what) {
-  throw Failure(kIo, std::string(what) + ": " + std::generic_category().message(errno));
 }
 
 // What a verb printed and how it ended, as JSON.
@@ -74,33 +50,18 @@ std::string answer_of(const std::function<int()>& verb) {
 
 }  // namespace
 
-std::string how_it_ended(int status) {
-  if (!WIFSIGNALED(status)) return "exit code " + std::to_string(WEXITSTATUS(status));
-  return "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
-}
+std::string how_it_ended(int status) { return check::ChildEnd{{}, status, false}.how(); }
 
-Ended run_in_child(unsigned seconds, void (*late)(int), const std::function<std::string()>& work) {
-  int ends[2];
-  if (pipe(ends) != 0) fail_system("cannot create a pipe");
-  std::cout.flush();  // else the child might print it again
-  std::cerr.flush();
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    alarm_in(seconds, late);
-    write_all(ends[1], work());
-    _exit(0);
-  }
-  const int failure = errno;
-  close(ends[1]);
-  Ended result;
-  if (child > 0) result.answer = read_all(ends[0]);
-  close(ends[0]);
-  errno = failure;
-  if (child < 0) fail_system("cannot start a process");
-  while (waitpid(child, &result.status, 0) < 0 && errno == EINTR) {
-  }
-  return result;
+Ended run_in_child(unsigned seconds, void (*late)(int), const std::function<std::string()>& work) try {
+  const check::ChildEnd end = check::run_child(
+      [&](int to) {
+        alarm_in(seconds, late);
+        check::write_all(to, work());
+      },
+      seconds);
+  return {end.text, end.status};
+} catch (const std::system_error& error) {
+  throw Failure(kIo, error.what());
 }
 
 int run_verb_in_child(unsigned seconds, const std::function<int()>& verb) {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/component_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "check/child.h"
+
+namespace tenon::check {
+
+namespace {
+
+// The child writes a line of JSON before each check, {begin}, and one after it, the result. If it dies, the handler of
+// its last signal writes a line that is not JSON: the call of a plugin that it was in.
+class Writer {
+ public:
+  explicit Writer(int to) : to_(to) {}
+  void write(const json& line) const {
+    write_all(to_, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  }
+
+ private:
+  int to_;
+};
+
+// The descriptor that a handler of signals writes to. A handler has no argument, so this is a static variable: of a
+// child process, which is made for one component and ends with it.
+volatile sig_atomic_t last_words_to = -1;
+
+void write_call() {
+  char text[900] = "call: ";
+  const size_t begin = std::strlen(text);
+  if (tn_plugin_call(text + begin, sizeof text - begin - 1) == 0) return;
+  const size_t length = std::strlen(text);
+  text[length] = '\n';
+  if (write(static_cast<int>(last_words_to), text, length + 1) < 0) return;
+}
+
+void write_last_words(int signal) {
+  write_call();
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+// A plugin has called exit.
+void write_exit() {
+  write_call();
+  _exit(1);
+}
+
+void tell_last_words(int to) {
+  last_words_to = to;
+  std::atexit(write_exit);
+  static char stack[64 * 1024];
+  stack_t alternative = {};
+  alternative.ss_sp = stack;
+  alternative.ss_size = sizeof stack;
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = write_last_words;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_ONSTACK | SA_NODEFER);
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) sigaction(signal, &action, nullptr);
+}
+
+json result_of(const Check& check, Context& context) {
+  const int64_t before = context.comparisons();
+  const auto result = [&](const char* outcome, const std::string& message) {
+    return json{{"check", check.name},
+                {"outcome", outcome},
+                {"message", message},
+                {"comparisons", context.comparisons() - before}};
+  };
+  try {
+    check.run(context);
+    return result("passed", "");
+  } catch (const Skip& skip) {
+    return result("skipped", skip.what());
+  } catch (const std::exception& fault) {
+    return result("failed", fault.what());
+  } catch (...) {
+    return result("failed", "an exception of unknown type");
+  }
+}
+
+Outcome outcome_of(const std::string& name) {
+  return name == "passed" ? Outcome::kPassed : name == "skipped" ? Outcome::kSkipped : Outcome::kFailed;
+}
+
+// Runs the checks of one component, in as many children as it takes: after the death of one the next begins with the
+// check after that.
+class ComponentRun {
+ public:
+  ComponentRun(int seconds, const Subject& subject, std::vector<Check> checks,
+               const std::function<void(const Result&)>& done)
+      : seconds_(static_cast<unsigned>(seconds)), subject_(subject), checks_(std::move(checks)), done_(done) {}
+
+  void run() {
+    constexpr int kMostDeaths = 3;
+    for (int deaths = 0; next_ < checks_.size() && deaths < kMostDeaths; ++deaths) run_some(deaths > 0);
+    for (; next_ < checks_.size(); ++next_)
+      give(Outcome::kSkipped, "not run, since the plugin has ended three processes", 0);
+  }
+
+ private:
+  void run_some(bool after_death) {
+    const ChildEnd end = run_child([&](int to) { work(to, after_death); }, seconds_, seconds_ + 5);
+    std::string call;
+    bool begun = false;
+    for (size_t at = 0; at < end.text.size();) {
+      const size_t stop = std::min(end.text.find('\n', at), end.text.size());
+      const std::string line = end.text.substr(at, stop - at);
+      at = stop + 1;
+      const json read = json::parse(line, nullptr, false);
+      if (line.rfind("call: ", 0) == 0) call = line.substr(6);
+      if (!read.is_object()) continue;
+      begun = read.contains("begin");
+      if (begun) continue;
+      give(outcome_of(read.at("outcome")), read.at("message"), read.at("comparisons"));
+      ++next_;
+    }
+    if (next_ >= checks_.size()) return;
+    std::string why = end.timed_out ? "it did not end within " + std::to_string(seconds_) + " seconds"
+                                    : "it ended the process by " + end.how();
+    if (!call.empty()) why += ", in " + call;
+    if (!begun) why += ", before the check began";
+    give(Outcome::kFailed, why, 0);
+    ++next_;
+  }
+  void work(int to, bool after_death) const {
+    tell_last_words(to);
+    const Writer writer(to);
+    Context context(subject_, after_death);
+    for (size_t i = next_; i < checks_.size(); ++i) {
+      alarm(seconds_);
+      writer.write({{"begin", checks_[i].name}});
+      writer.write(result_of(checks_[i], context));
+    }
+  }
+  void give(Outcome outcome, const std::string& message, int64_t comparisons) const {
+    done_({subject_.kind, subject_.shown.empty() ? subject_.type : subject_.shown, checks_[next_].name, outcome,
+           message, comparisons});
+  }
+
+  unsigned seconds_;
+  const Subject& subject_;
+  std::vector<Check> checks_;
+  const std::function<void(const Result&)>& done_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+void run_checks(int seconds, const Subject& subject, const std::vector<Check>& checks,
+                const std::function<void(const Result&)>& done) {
+  ComponentRun(seconds, subject, checks, done).run();
+}
+
+}  // namespace tenon::check
