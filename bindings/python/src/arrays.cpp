@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core.h"
+#include "sample.h"
 
 namespace tenon_python {
 
@@ -246,6 +247,7 @@ void bind_arrays(nb::module_& module) {
   module.def("ragged", ragged, nb::arg("values"), nb::arg("offsets"), nb::arg("inner").none() = nb::none());
   module.def("sparse", sparse, nb::arg("width"), nb::arg("offsets"), nb::arg("columns"),
              nb::arg("values").none() = nb::none());
+  module.def("gather", gather, nb::arg("slot"), nb::arg("samples"));
   module.def("dtype", [](uint32_t code, uint32_t bits) { return TN_DTYPE(code, bits); });
   module.attr("DENSE") = int(TN_DENSE);
   module.attr("RAGGED") = int(TN_RAGGED);

@@ -68,21 +68,21 @@ class Indexed {
 // Rows of dense arrays, one array for each slot.
 class Rows {
  public:
-  Rows(const std::vector<Values*>& columns, const tenon::Schema& schema) : columns_(std::make_shared<Columns>()) {
+  Rows(const std::vector<Values*>& columns, tenon::Schema schema)
+      : columns_(std::make_shared<Columns>()), schema_(std::move(schema)) {
     for (const Values* column : columns) {
       columns_->list.push_back(column->array);
       columns_->owners.emplace_back(column->owners);
     }
-    for (size_t i = 0; i < schema.size(); ++i) {
-      names_.push_back(schema[i].name);
+    for (const tenon::SlotOptions& slot : schema_) {
       int64_t elements = 1;
-      for (const int64_t extent : schema[i].shape) elements *= extent;
+      for (const int64_t extent : slot.shape) elements *= extent;
       elements_.push_back(static_cast<size_t>(elements));
     }
   }
   [[nodiscard]] int64_t size() const { return columns_->list.empty() ? 0 : columns_->list[0].shape.at(0); }
   void read(int64_t index, tenon::Sample& sample) const {
-    for (size_t i = 0; i < names_.size(); ++i) copy(columns_->list[i], i, index, sample);
+    for (size_t i = 0; i < schema_.size(); ++i) copy(columns_->list[i], i, index, sample);
   }
 
  private:
@@ -92,16 +92,26 @@ class Rows {
   };
   void copy(const tenon::Array& array, size_t column, int64_t index, tenon::Sample& sample) const {
     const size_t elements = elements_[column];
+    const tenon::SlotOptions& slot = schema_[column];
     const auto* const row =
         static_cast<const char*>(array.data) + static_cast<size_t>(index) * elements * tn_dtype_bytes(array.dtype);
-    const auto set = [&](const auto& numbers) { sample.set(names_[column], numbers); };
-    if (!with_elements(array.dtype, row, elements, set))
-      throw tenon::Error(TN_INVALID, "slot \"" + names_[column] + "\" has an element type that is not read", "reader",
-                         names_[column]);
+    std::string why;
+    const auto set = [&](const auto& numbers) {
+      why = complaint_of(slot, numbers);
+      if (why.empty()) sample.set(slot.name, numbers);
+    };
+    try {
+      if (!with_elements(array.dtype, row, elements, set)) why = "its element type is not read";
+    } catch (const tenon::Error& error) {
+      why = error.what();
+    }
+    if (!why.empty())
+      throw tenon::Error(TN_BAD_DATA, "sample " + std::to_string(index) + ": slot \"" + slot.name + "\": " + why,
+                         "reader", slot.name);
   }
 
   std::shared_ptr<Columns> columns_;
-  std::vector<std::string> names_;
+  tenon::Schema schema_;
   std::vector<size_t> elements_;
 };
 

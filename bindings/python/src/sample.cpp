@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sample.h"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 
 namespace tenon_python {
 
 namespace {
 
 using Contiguous = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+bool is_sequence(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
+
+// A list, a tuple, or an array of at least one dimension.
+bool is_list(nb::handle value) {
+  return is_sequence(value) ||
+         (nb::ndarray_check(value) && nb::hasattr(value, "ndim") && nb::cast<int64_t>(value.attr("ndim")) > 0);
+}
 
 std::string name_of(tn_dtype dtype) {
   const char* const kinds[] = {"int", "uint", "float", "", "bfloat", "", "bool"};
@@ -24,22 +34,26 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 std::string described(const tenon::SlotOptions& slot) {
   if (slot.storage == TN_CSR) return "a sparse vector of " + std::to_string(slot.shape.at(0)) + " numbers";
+  const std::string limit = slot.index_limit > 0 ? " below " + std::to_string(slot.index_limit) : "";
   if (slot.storage == TN_RAGGED)
     return std::string(slot.levels > 1 ? "a sequence of sequences" : "a sequence") + " of rows " + name_of(slot.dtype) +
-           " " + shape_text(slot.shape);
-  if (slot.shape.empty()) return "one number, " + name_of(slot.dtype);
-  return name_of(slot.dtype) + " " + shape_text(slot.shape);
+           " " + shape_text(slot.shape) + limit;
+  if (slot.shape.empty()) return "one number, " + name_of(slot.dtype) + limit;
+  return name_of(slot.dtype) + " " + shape_text(slot.shape) + limit;
 }
 
 std::string described(nb::handle value) {
   if (value.is_none()) return "None";
-  std::string text = nb::cast<std::string>(nb::str(nb::handle(Py_TYPE(value.ptr())).attr("__name__")));
+  PyObject* const object = value.ptr();
+  std::string text = nb::cast<std::string>(nb::str(nb::handle(Py_TYPE(object)).attr("__name__")));
+  if (PyUnicode_Check(object) || PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object))
+    return text + " " + nb::cast<std::string>(nb::repr(value));
+  if (nb::hasattr(value, "dtype") && nb::hasattr(value, "shape") && !is_list(value))
+    return text + " " + nb::cast<std::string>(nb::str(value));
   if (nb::hasattr(value, "dtype") && nb::hasattr(value, "shape"))
     return text + " of " + nb::cast<std::string>(nb::str(nb::handle(nb::object(value.attr("dtype"))))) + " " +
            shape_text(nb::cast<std::vector<int64_t>>(value.attr("shape")));
-  if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()))
-    return text + " of " + std::to_string(nb::len(value)) + " entries";
-  if (PyUnicode_Check(value.ptr())) return text + " " + nb::cast<std::string>(nb::repr(value));
+  if (is_sequence(value)) return text + " of " + std::to_string(nb::len(value)) + " entries";
   return text;
 }
 
@@ -50,129 +64,157 @@ struct Unfit {
 
 bool is_integer(tn_dtype dtype) { return tn_dtype_code(dtype) < 2 || dtype == TN_BOOL; }
 
-bool is_sequence(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
-
-// Appends the numbers of nested lists in row-major order.
-template <typename Number>
-void flatten(nb::handle value, std::vector<Number>& to) {
-  if (is_sequence(value) || nb::isinstance<nb::ndarray<>>(value)) {
-    for (const nb::handle entry : value) flatten(entry, to);
-    return;
-  }
-  if constexpr (std::is_same_v<Number, int64_t>) {
-    const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-    if (index.is_valid()) to.push_back(PyLong_AsLongLong(index.ptr()));
-  } else {
-    to.push_back(PyFloat_AsDouble(value.ptr()));
-  }
-  if (PyErr_Occurred() == nullptr) return;
-  PyErr_Clear();
-  throw Unfit{"it has " + described(value) + " in it"};
+// The kind of the element type of a scalar or array of NumPy, such as 'f'; 0 of what has none.
+char kind_of(nb::handle value) {
+  if (!nb::hasattr(value, "dtype")) return 0;
+  const nb::object dtype = value.attr("dtype");
+  return nb::hasattr(dtype, "kind") ? nb::cast<std::string>(dtype.attr("kind")).at(0) : '?';
 }
 
-// Calls use(numbers) with the numbers of an array, or of nested lists.
+[[noreturn]] void refuse_entry(nb::handle value, const char* why = "") {
+  PyErr_Clear();
+  throw Unfit{"it has " + described(value) + " in it" + why};
+}
+
+double number_from(nb::handle value, double) {
+  const char kind = kind_of(value);  // those of NumPy turn texts and complex numbers into floats
+  if (kind != 0 && std::strchr("iufb", kind) == nullptr) refuse_entry(value);
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (PyErr_Occurred() != nullptr) refuse_entry(value);
+  return number;
+}
+
+int64_t number_from(nb::handle value, int64_t) {
+  if (!PyLong_CheckExact(value.ptr()) && kind_of(value) == 'b') return PyObject_IsTrue(value.ptr());
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) refuse_entry(value);
+  int beyond = 0;
+  const int64_t number = PyLong_AsLongLongAndOverflow(index.ptr(), &beyond);
+  if (beyond != 0) refuse_entry(value, ", which no integer of 64 bits with a sign holds");
+  return number;
+}
+
+// The extents of nested lists by their first entries; empty of a number.
+std::vector<int64_t> extents_of(nb::handle value) {
+  std::vector<int64_t> extents;
+  nb::object at = nb::borrow(value);
+  while (is_list(at)) {
+    extents.push_back(static_cast<int64_t>(nb::len(at)));
+    if (extents.back() == 0) break;
+    at = nb::object(at[0]);
+  }
+  return extents;
+}
+
+// Appends the numbers of nested lists in row-major order. extents: of all lists, from `level` on.
+template <typename Number>
+void flatten(nb::handle value, const std::vector<int64_t>& extents, size_t level, std::vector<Number>& to) {
+  if (level == extents.size()) return to.push_back(number_from(value, Number{}));
+  if (!is_list(value)) refuse_entry(value, " beside lists");
+  if (static_cast<int64_t>(nb::len(value)) != extents[level])
+    throw Unfit{"its lists differ in length: " + std::to_string(extents[level]) + " and " +
+                std::to_string(nb::len(value))};
+  if (!is_sequence(value)) {
+    for (const nb::handle entry : value) flatten(entry, extents, level + 1, to);
+    return;
+  }
+  PyObject* const* const entries = PySequence_Fast_ITEMS(value.ptr());
+  for (int64_t i = 0; i < extents[level]; ++i)
+    if (PyFloat_CheckExact(entries[i]) && std::is_same_v<Number, double> && level + 1 == extents.size())
+      to.push_back(static_cast<Number>(PyFloat_AS_DOUBLE(entries[i])));
+    else
+      flatten(entries[i], extents, level + 1, to);
+}
+
+std::vector<int64_t> row_shape(const tenon::SlotOptions& slot, const std::vector<int64_t>& extents) {
+  if (slot.storage != TN_RAGGED || extents.empty()) return extents;
+  return {extents.begin() + 1, extents.end()};
+}
+
+// Shapes must agree but for the number of rows. A flattened dense sample is as good as one in shape.
+void check_shape(const tenon::SlotOptions& slot, const std::vector<int64_t>& extents) {
+  if (slot.storage == TN_RAGGED && !extents.empty() && extents[0] == 0) return;  // no rows
+  if (row_shape(slot, extents) == slot.shape) return;
+  int64_t needed = 1, given = 1;
+  for (const int64_t extent : slot.shape) needed *= extent;
+  for (const int64_t extent : row_shape(slot, extents)) given *= extent;
+  if (slot.storage == TN_RAGGED) throw Unfit{"the shapes differ: its rows are " + shape_text(row_shape(slot, extents))};
+  if (extents.size() <= 1 && given == needed) return;
+  if (extents.size() <= 1)
+    throw Unfit{"the shapes differ: it has " + std::to_string(given) + " numbers; expected " + std::to_string(needed)};
+  throw Unfit{"the shapes differ: it is " + shape_text(extents)};
+}
+
+// Calls use(numbers) with the numbers of an array, or of nested lists, that fit the slot.
 template <typename Use>
 void with_numbers(const tenon::SlotOptions& slot, nb::handle value, const Use& use) {
+  const auto checked = [&](const auto& numbers) {
+    if (const std::string why = complaint_of(slot, numbers); !why.empty()) throw Unfit{why};
+    use(numbers);
+  };
+  if (nb::hasattr(value, "mask") && nb::cast<bool>(nb::bool_(nb::object(value.attr("mask").attr("any")()))))
+    throw Unfit{"it has masked elements"};
   Contiguous array;
   if (!is_sequence(value) && nb::ndarray_check(value) && nb::try_cast(value, array)) {
     const nb::dlpack::dtype type = array.dtype();
-    const bool whole = type.code != 2 && type.code != 4;
-    if (is_integer(slot.dtype) && !whole) throw Unfit{"floats are no integers"};
-    if (!with_elements(TN_DTYPE(type.code, type.bits), array.data(), array.size(), use))
+    std::vector<int64_t> extents;
+    for (size_t i = 0; i < array.ndim(); ++i) extents.push_back(static_cast<int64_t>(array.shape(i)));
+    check_shape(slot, extents);
+    if (!with_elements(TN_DTYPE(type.code, type.bits), array.data(), array.size(), checked))
       throw Unfit{"arrays of this type are not read"};
     return;
   }
-  if (is_integer(slot.dtype)) {
-    std::vector<int64_t> numbers;
-    flatten(value, numbers);
-    return use(numbers);
-  }
-  std::vector<double> numbers;
-  flatten(value, numbers);
-  use(numbers);
-}
-
-// The number of numbers in one row, or one dense sample.
-size_t elements_of(const tenon::SlotOptions& slot) {
-  size_t elements = 1;
-  for (const int64_t extent : slot.shape) elements *= static_cast<size_t>(extent);
-  return elements;
-}
-
-// Shapes must agree but for the number of rows; nested lists are judged by their number of entries alone.
-void check_shape(const tenon::SlotOptions& slot, nb::handle value) {
-  Contiguous array;
-  if (is_sequence(value) || !nb::ndarray_check(value) || !nb::try_cast(value, array)) return;
-  const size_t rows = slot.storage == TN_RAGGED ? 1 : 0;
-  bool equal = array.ndim() == slot.shape.size() + rows;
-  for (size_t i = 0; equal && i < slot.shape.size(); ++i)
-    equal = static_cast<int64_t>(array.shape(i + rows)) == slot.shape[i];
-  // A flattened sample is as good as one in shape.
-  const bool flat = rows == 0 && array.ndim() <= 1 && array.size() == elements_of(slot);
-  if (!equal && !flat) throw Unfit{"the shapes differ"};
+  const std::vector<int64_t> extents = extents_of(value);
+  const auto listed = [&](auto number) {
+    std::vector<decltype(number)> numbers;
+    flatten(value, extents, 0, numbers);
+    check_shape(slot, extents);
+    checked(numbers);
+  };
+  return is_integer(slot.dtype) ? listed(int64_t{}) : listed(double{});
 }
 
 void fill_sparse(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::handle value) {
-  const auto column_of = [&](nb::handle entry) {
-    std::vector<int64_t> column;
-    flatten(entry, column);
-    if (column.size() != 1) throw Unfit{"it has " + described(entry) + " in it"};
-    if (column[0] < 0 || column[0] >= slot.shape.at(0))
-      throw Unfit{"column " + std::to_string(column[0]) + " is outside"};
-    return column[0];
+  std::vector<int64_t> columns;
+  const auto add = [&](nb::handle entry, double number) {
+    const int64_t column = number_from(entry, int64_t{});
+    if (column < 0 || column >= slot.shape.at(0)) throw Unfit{"column " + std::to_string(column) + " is outside"};
+    const std::vector<double> numbers{number};
+    if (const std::string why = complaint_of(slot, numbers); !why.empty()) throw Unfit{why};
+    sample.add_entry(slot.name, column, static_cast<float>(number));
+    columns.push_back(column);
   };
   if (PyDict_Check(value.ptr())) {
-    for (const auto& [column, number] : nb::cast<nb::dict>(value)) {
-      std::vector<double> numbers;
-      flatten(number, numbers);
-      if (numbers.size() != 1) throw Unfit{"it has " + described(number) + " in it"};
-      sample.add_entry(slot.name, column_of(column), static_cast<float>(numbers[0]));
+    for (const auto& [column, number] : nb::cast<nb::dict>(value)) add(column, number_from(number, double{}));
+  } else if (is_list(value)) {
+    for (const nb::handle entry : value) {
+      if (!is_sequence(entry)) {
+        add(entry, 1);
+        continue;
+      }
+      if (nb::len(entry) != 2) refuse_entry(entry, ", which is no (column, value)");
+      add(entry[0], number_from(entry[1], double{}));
     }
-    return;
+  } else {
+    throw Unfit{"it is no list of columns or (column, value)"};
   }
-  if (!is_sequence(value) && !nb::ndarray_check(value)) throw Unfit{"it is no list of columns or (column, value)"};
-  for (const nb::handle entry : value) {
-    if (!is_sequence(entry)) {
-      sample.add_entry(slot.name, column_of(entry));
-      continue;
-    }
-    std::vector<double> numbers;
-    if (nb::len(entry) == 2) flatten(entry[1], numbers);
-    if (numbers.size() != 1) throw Unfit{"it has " + described(entry) + " in it, which is no (column, value)"};
-    sample.add_entry(slot.name, column_of(entry[0]), static_cast<float>(numbers[0]));
-  }
-}
-
-void check_rows(const tenon::SlotOptions& slot, size_t numbers) {
-  const size_t elements = elements_of(slot);
-  if (slot.storage == TN_RAGGED ? elements != 0 && numbers % elements != 0 : numbers != elements)
-    throw Unfit{"it has " + std::to_string(numbers) + " numbers; " +
-                (slot.storage == TN_RAGGED ? "a row has " : "expected ") + std::to_string(elements)};
+  std::sort(columns.begin(), columns.end());
+  if (const auto twice = std::adjacent_find(columns.begin(), columns.end()); twice != columns.end())
+    throw Unfit{"it has column " + std::to_string(*twice) + " twice"};
 }
 
 void fill_slot(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::handle value) {
   if (slot.storage == TN_CSR) return fill_sparse(sample, slot, value);
-  const auto check_list = [](nb::handle list, const char* why) {
-    if (!is_sequence(list) && !nb::ndarray_check(list)) throw Unfit{why};
-  };
   if (slot.storage == TN_RAGGED && slot.levels > 1) {
     if (!is_sequence(value)) throw Unfit{"it is no list of sequences"};
     for (const nb::handle inner : value) {
-      check_list(inner, "it has an entry that is no list of rows");
-      check_shape(slot, inner);
-      with_numbers(slot, inner, [&](const auto& numbers) {
-        check_rows(slot, numbers.size());
-        sample.add_sequence(slot.name, numbers);
-      });
+      if (!is_list(inner)) refuse_entry(inner, ", which is no list of rows");
+      with_numbers(slot, inner, [&](const auto& numbers) { sample.add_sequence(slot.name, numbers); });
     }
     return;
   }
-  if (slot.storage == TN_RAGGED) check_list(value, "it is no list of rows");
-  check_shape(slot, value);
-  with_numbers(slot, value, [&](const auto& numbers) {
-    check_rows(slot, numbers.size());
-    sample.set(slot.name, numbers);
-  });
+  if (slot.storage == TN_RAGGED && !is_list(value)) throw Unfit{"it is no list of rows"};
+  with_numbers(slot, value, [&](const auto& numbers) { sample.set(slot.name, numbers); });
 }
 
 void fill_checked(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::handle value, int64_t number) {
@@ -192,6 +234,38 @@ void fill_checked(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::han
 }
 
 }  // namespace
+
+Values gather(const nb::dict& slot, nb::handle samples) {
+  struct Gathered {
+    explicit Gathered(const tenon::Schema& schema) : maker(schema) {}
+    tenon::detail::Maker maker;
+    tn_array values = {};
+  };
+  const tenon::Schema schema = schema_from({slot});
+  auto made = std::make_unique<Gathered>(schema);
+  made->maker.clear();
+  int64_t count = 0;
+  for (const nb::handle value : samples)
+    made->maker.add([&](tenon::Sample& sample) {
+      fill_checked(sample, schema[0], value, count++);
+      return true;
+    });
+  made->maker.lend(&made->values);
+  tenon::Array array;
+  array.dtype = schema[0].dtype;
+  array.storage = schema[0].storage;
+  array.levels = schema[0].storage == TN_RAGGED ? schema[0].levels : 0;
+  array.data = made->values.data;
+  array.ids = made->values.ids;
+  array.offsets[0] = made->values.offsets[0];
+  array.offsets[1] = made->values.offsets[1];
+  array.samples = count;
+  array.shape = {schema[0].storage == TN_RAGGED ? made->values.shape[0] : count};
+  array.shape.insert(array.shape.end(), schema[0].shape.begin(), schema[0].shape.end());
+  const nb::capsule owner(made.get(), [](void* kept) noexcept { delete static_cast<Gathered*>(kept); });
+  (void)made.release();
+  return {array, {owner}};
+}
 
 tenon::Schema schema_from(const std::vector<nb::dict>& slots) {
   tenon::Schema schema;

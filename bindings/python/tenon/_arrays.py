@@ -26,8 +26,8 @@ class Ragged:
 
     def __init__(self, values: Any, offsets: Any, inner: Any = None) -> None:
         self.values: NDArray[Any] = np.asarray(values)
-        self.offsets: NDArray[np.int64] = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.inner: NDArray[np.int64] | None = None if inner is None else np.ascontiguousarray(inner, dtype=np.int64)
+        self.offsets: NDArray[np.int64] = _integers(offsets, "the offsets of sequences")
+        self.inner: NDArray[np.int64] | None = None if inner is None else _integers(inner, "the inner offsets")
 
     @classmethod
     def of(cls, sequences: Sequence[Any], dtype: Any = None, row_shape: tuple[int, ...] = ()) -> Ragged:
@@ -65,9 +65,11 @@ class Sparse:
 
     def __init__(self, width: int, offsets: Any, columns: Any, values: Any = None) -> None:
         self.width = int(width)
-        self.offsets: NDArray[np.int64] = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.columns: NDArray[np.int64] = np.ascontiguousarray(columns, dtype=np.int64)
-        self.values = None if values is None else np.ascontiguousarray(values, dtype=np.float32)
+        self.offsets: NDArray[np.int64] = _integers(offsets, "the offsets of sparse vectors")
+        self.columns: NDArray[np.int64] = _integers(columns, "the columns of sparse vectors")
+        self.values: NDArray[np.float32] | None = None
+        if values is not None:
+            self.values = np.ascontiguousarray(numbers(values, DataType(), "a sparse vector"), np.float32)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -141,53 +143,128 @@ def _is_scipy(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "scipy" and hasattr(value, "tocsr")
 
 
-def _dense(value: Any, type: DataType, name: str) -> Any:
-    if hasattr(value, "to_numpy"):  # frames, series, Arrow arrays
-        value = value.to_numpy()
-    elif not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
-        value = np.from_dlpack(value)
+def is_frame(value: Any) -> bool:
+    """Whether it is a frame of pandas or a table of Arrow, whose columns have names."""
+    return hasattr(value, "column_names") or (hasattr(value, "columns") and hasattr(value, "to_numpy"))
+
+
+def _refusal(where: str, what: str, expected: object, name: str) -> error.InvalidError:
+    return error.InvalidError(f"{where} {what}; expected {expected}", "data", name)
+
+
+_FOREIGN = {"c": "complex numbers", "U": "texts", "S": "texts", "T": "texts", "M": "times", "m": "times"}
+
+
+def numbers(value: Any, type: DataType, where: str, name: str = "") -> NDArray[Any]:
+    """Returns numbers as an array in the element type of `type`, or in one that the library widens to it. Arrays of the
+    right type are returned as they are, and their numbers are not read. InvalidError for what the type cannot hold.
+    where: begins the message, such as 'slot "x"'; name: of the slot."""
+    array = checked(value if isinstance(value, np.ndarray) else np.asarray(value), type, where, name)
     wanted = np.dtype(type.dtype)
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)
-    if array.dtype.kind not in "iufb":
-        array_type = array.dtype
+    if array.dtype == wanted or _widens(array.dtype, wanted):
+        return np.asarray(array).astype(array.dtype.newbyteorder("="), copy=False)
+    if wanted.kind == "f" and array.dtype.kind == "f":
         try:
-            array = np.asarray(array.tolist(), dtype=wanted)
-        except (TypeError, ValueError):
-            raise error.InvalidError(
-                f'the feed of data layer "{name}" has elements of type {array_type}; expected {type}', "data", name
-            ) from None
-    if array.dtype != wanted and not isinstance(value, np.ndarray):
-        if wanted.kind in "iu" and array.dtype.kind == "f" and array.size:
-            raise error.InvalidError(f'the feed of data layer "{name}" has floats; expected {type}', "data", name)
-        array = array.astype(wanted)
-    elif array.dtype == np.float64 and wanted == np.float32:
-        array = array.astype(wanted)
-    elif array.dtype.kind in "iub" and array.dtype != wanted and not np.can_cast(array.dtype, wanted):
-        array = _narrowed(array, wanted, type, name)
-    elif array.dtype.kind == "b":
-        array = array.astype(wanted)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+            with np.errstate(over="raise"):
+                return array.astype(wanted)
+        except FloatingPointError:
+            raise _refusal(where, f"has numbers that {wanted} cannot hold", type, name) from None
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = array.astype(wanted)
+        if array.dtype.kind == "b" or (_fits(array, wanted) and np.array_equal(cast.astype(array.dtype), array)):
+            return cast
+    raise _refusal(where, f"has {array.dtype} that {wanted} cannot hold", type, name)
 
 
-def _narrowed(array: NDArray[Any], wanted: np.dtype[Any], type: DataType, name: str) -> NDArray[Any]:
-    """Returns integers in a narrower type; refuses those that it cannot hold."""
-    cast = array.astype(wanted)
-    if not np.array_equal(cast, array):
-        raise error.InvalidError(
-            f'the feed of data layer "{name}" has {array.dtype} that {wanted} cannot hold; expected {type}', "data", name
-        )
-    return cast
+def checked(array: NDArray[Any], type: DataType, where: str, name: str) -> NDArray[Any]:
+    """Returns the array if its elements are numbers of the right kind, whatever their values; else an InvalidError."""
+    kind, wanted = array.dtype.kind, np.dtype(type.dtype)
+    if kind not in "iufb":
+        what = _FOREIGN.get(kind, f"elements of type {array.dtype}")
+        raise _refusal(where, f"has {what}", type, name)
+    if kind == "f" and wanted.kind in "iub":
+        missing = ", some of which are missing or NaN" if array.size and np.isnan(array).any() else ""
+        raise _refusal(where, f"has floats{missing}", type, name)
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise _refusal(where, "has masked elements", type, name)
+    return array
+
+
+def _widens(of: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Whether the library reads the type as the wider one, without a loss."""
+    if of.kind == "f":
+        return of == np.float32 and to == np.float64
+    return of.kind in "iu" and np.can_cast(of, to) and not (of.kind == "u" and to.kind == "i")
+
+
+def _fits(array: NDArray[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether integers are within a type; always so of floats."""
+    if wanted.kind not in "iu" or array.size == 0:
+        return True
+    limits = np.iinfo(wanted)
+    return int(array.min()) >= limits.min and int(array.max()) <= limits.max
+
+
+def _integers(value: Any, where: str) -> NDArray[np.int64]:
+    array = np.asarray(value)
+    if array.size == 0:
+        return np.zeros(array.shape, np.int64)
+    return np.ascontiguousarray(numbers(array, DataType("int64"), where), np.int64)
+
+
+def plain(value: Any) -> Any:
+    """Returns the array of a tensor, a series or column of a frame or table, or a masked array; other values as they are.
+    InvalidError for masked elements."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "to_numpy"):
+        return value.to_numpy()
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    if hasattr(value, "__array__"):
+        return np.asarray(value)
+    return value
+
+
+def column(array: NDArray[Any], type: DataType) -> NDArray[Any]:
+    """Returns numbers as [samples, 1] where samples are vectors of one number; other arrays as they are."""
+    return array[:, None] if array.ndim == 1 and type.shape == (1,) and type.storage == _core.DENSE else array
+
+
+def _where(name: str) -> str:
+    return f'the feed of data layer "{name}"'
 
 
 def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
-    """Returns what the library is fed for a data layer. samples: of the minibatch, for constants."""
+    """Returns what the library is fed for a data layer. samples: of the minibatch, for constants.
+
+    Arrays are taken whole. Everything else is a list of samples, each of which is converted as a sample of a reader is,
+    with the same errors."""
+    if isinstance(value, np.ndarray) and value.dtype.char == "f" and type.dtype == "float32" and value.ndim > 1:
+        if type.storage == _core.DENSE and value.dtype.isnative and not isinstance(value, np.ma.MaskedArray):
+            return _core.dense(value)  # nothing to convert
     if isinstance(value, Constant):
         return _core.dense(_constant(value, type, name, samples))
-    if type.storage == _core.DENSE:
-        return _core.dense(_dense(value, type, name))
-    if type.storage == _core.SPARSE:
-        return _sparse(value, type, name)
-    return _ragged(value, type, name)
+    if _is_scipy(value):
+        value = of_scipy(value, name)
+    if isinstance(value, (Ragged, Sparse)):
+        return _packed(value, type, name)
+    value = plain(value)
+    if isinstance(value, np.ndarray) and (type.storage == _core.DENSE or value.ndim == 0) and value.dtype != object:
+        return _core.dense(column(numbers(value, type, _where(name), name), type))
+    check_storage(value, type, _where(name), name)
+    if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+        if hasattr(value, "__float__"):
+            return _core.dense(numbers(value, type, _where(name), name))
+        raise _refusal(_where(name), f"is a {value.__class__.__name__}", f"samples of {type}", name)
+    return _core.gather(type.options(name), value)
+
+
+def check_storage(value: Any, type: DataType, where: str, name: str) -> None:
+    """InvalidError for a dense array of several dimensions where samples are sparse: its rows are no lists of columns."""
+    if isinstance(value, np.ndarray) and type.storage == _core.SPARSE and value.dtype != object:
+        raise _refusal(where, f"is a dense array {value.dtype} {list(value.shape)}",
+                       f"{type}: a matrix of scipy.sparse, tenon.Sparse, or lists of columns", name)  # fmt: skip
 
 
 def feeds(values: Mapping[str, Any], types: Mapping[str, DataType]) -> tuple[list[tuple[str, Any]], int]:
@@ -208,8 +285,7 @@ def _constant(constant: Constant, type: DataType, name: str, samples: int) -> ND
         raise error.InvalidError(
             f'the feed of data layer "{name}" is the constant {constant.value!r}; expected {type}', "data", name
         )
-    wanted = np.dtype(type.dtype)
-    value = _narrowed(given, wanted, type, name) if wanted.kind in "iu" else given.astype(wanted)
+    value = numbers(given, type, _where(name), name)
     try:
         return np.ascontiguousarray(np.broadcast_to(value, (samples, *type.shape)))
     except ValueError:
@@ -218,53 +294,44 @@ def _constant(constant: Constant, type: DataType, name: str, samples: int) -> ND
         ) from None
 
 
-def _sparse(value: Any, type: DataType, name: str) -> Any:
-    width = type.shape[0]
-    if _is_scipy(value):
+def of_scipy(value: Any, name: str) -> Sparse:
+    """Returns a matrix of scipy.sparse, whose indices are checked before SciPy uses them; it stays as it is."""
+    if value.ndim != 2:
+        raise _refusal(_where(name), f"is a sparse array of shape {list(value.shape)}", "a matrix", name)
+    try:
+        if hasattr(value, "check_format"):
+            value.check_format()
+        elif value.format == "coo":
+            for indices, extent in ((value.row, value.shape[0]), (value.col, value.shape[1])):
+                if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < extent:
+                    raise ValueError(f"its indices go from {indices.min()} to {indices.max()} of {extent}")
         matrix = value.tocsr()
+        matrix.check_format()
+    except (TypeError, ValueError) as failure:
+        raise error.InvalidError(f'{_where(name)} is a damaged sparse matrix: {failure}', "data", name) from None
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
         matrix.sum_duplicates()
-        if matrix.shape[1] != width:
-            raise error.InvalidError(
-                f'the feed of data layer "{name}" has {matrix.shape[1]} columns; expected {width}', "data", name
-            )
-        value = Sparse(width, matrix.indptr, matrix.indices, matrix.data)
-    if not isinstance(value, Sparse):
-        offsets, columns, values = [0], [], []
-        for row in value:
-            for entry in row.items() if isinstance(row, dict) else row:
-                pair = entry if isinstance(entry, (tuple, list)) else (entry, 1.0)
-                columns.append(int(pair[0]))
-                values.append(float(pair[1]))
-            offsets.append(len(columns))
-        value = Sparse(width, offsets, columns, values)
-    if value.width != width:
-        raise error.InvalidError(
-            f'the feed of data layer "{name}" has vectors of {value.width} numbers; expected {width}', "data", name
-        )
-    return _core.sparse(width, value.offsets, value.columns, value.values)
+    return Sparse(matrix.shape[1], matrix.indptr, matrix.indices, matrix.data)
 
 
-def _ragged(value: Any, type: DataType, name: str) -> Any:
-    if not isinstance(value, Ragged):
-        try:
-            value = _ragged_of(value, type)
-        except (TypeError, ValueError) as failure:
-            raise error.InvalidError(
-                f'the feed of data layer "{name}" is no list of sequences: {failure}; expected {type}', "data", name
-            ) from None
-    if (value.inner is not None) != (type.levels == 2):
+def _packed(value: Ragged | Sparse, type: DataType, name: str) -> Any:
+    """Returns sequences or sparse vectors that are arrays already."""
+    try:
+        if isinstance(value, Sparse):
+            if type.storage != _core.SPARSE:
+                raise _refusal(_where(name), "has sparse vectors", type, name)
+            if value.width != type.shape[0]:
+                raise _refusal(_where(name), f"has vectors of {value.width} numbers", type.shape[0], name)
+            return _core.sparse(value.width, value.offsets, value.columns, value.values)
         levels = 1 if value.inner is None else 2
-        raise error.InvalidError(
-            f'the feed of data layer "{name}" has {levels} levels of sequences; expected {type}', "data", name
-        )
-    values = np.ascontiguousarray(_dense(value.values, type, name))
-    return _core.ragged(values, value.offsets, value.inner)
-
-
-def _ragged_of(value: Any, type: DataType) -> Ragged:
-    if type.levels < 2:
-        return Ragged.of(value, type.dtype, type.shape)
-    samples = [list(each) for each in value]
-    rows = Ragged.of([inner for each in samples for inner in each], type.dtype, type.shape)
-    offsets = np.cumsum([0, *[len(each) for each in samples]])
-    return Ragged(rows.values, offsets, rows.offsets)
+        if type.storage != _core.RAGGED or type.levels != levels:
+            raise _refusal(_where(name), f"has {levels} levels of sequences", type, name)
+        rows = numbers(value.values, type, _where(name), name)
+        if rows.shape[1:] != type.shape:
+            raise _refusal(_where(name), f"has rows of shape {list(rows.shape[1:])}", type, name)
+        return _core.ragged(np.ascontiguousarray(rows), value.offsets, value.inner)
+    except error.InvalidError as failure:
+        if failure.subject == name:
+            raise
+        raise error.InvalidError(f"{_where(name)}: {failure}", "data", name) from None

@@ -34,6 +34,7 @@ class Layer:
     """
 
     __slots__ = ("_attributes", "_core", "_inputs", "_model", "_name", "_place", "_ports", "_type", "__weakref__")
+    __array_ufunc__ = None  # array * layer is this class's to answer, not an array of layers
 
     def __init__(
         self,
@@ -120,6 +121,12 @@ class Layer:
             for each in self._made().parameters()
         ]
 
+    @property
+    def data_types(self) -> dict[str, DataType]:
+        """The types of the data layers that this one depends on, in the order in which it uses them: that of the values
+        of samples that are tuples."""
+        return data_types([self])
+
     def describe(self) -> dict[str, Any]:
         """Returns everything that the library knows of the layer."""
         described: dict[str, Any] = json.loads(self._made().describe())
@@ -204,7 +211,7 @@ class Layer:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return not isinstance(value, (Layer, str)) and hasattr(value, "__float__")
+    return not isinstance(value, (Layer, str)) and hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
 
 
 def _shift(layer: Layer, scale: Any, shift: Any) -> Layer:

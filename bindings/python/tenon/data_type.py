@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tenon import _core
+from tenon import _core, error
 
 _KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}
 _NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
@@ -20,9 +21,13 @@ _NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
 
 def dtype_code(dtype: DTypeLike) -> int:
     """Returns the library's number for a type of NumPy."""
-    kind = np.dtype(dtype)
-    if kind.kind not in _KINDS:
-        raise TypeError(f"data layers have numbers; {kind} is none")
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind.kind not in _KINDS or kind.itemsize > 8:
+        known = "bool, int8 to int64, uint8 to uint64, float16, float32 and float64"
+        raise error.InvalidError(f"{dtype!r} is no element type of numbers; those are {known}", "data", "dtype")
     return _core.dtype(_KINDS[kind.kind], 8 * kind.itemsize)
 
 
@@ -44,6 +49,17 @@ class DataType:
     scale: float = 1.0
     offset: float = 0.0
     sequence: str = ""
+
+    def __post_init__(self) -> None:
+        dtype_code(self.dtype)
+        if any(extent < 0 for extent in self.shape):
+            raise error.InvalidError(
+                f"a sample of shape {list(self.shape)}: expected numbers from 0 on", "data", "shape"
+            )
+        if self.index_limit < -1 or self.index_limit == 0:
+            raise error.InvalidError(
+                f"integers below {self.index_limit}: there are none; expected a limit from 1 on", "data", "index_limit"
+            )
 
     def options(self, name: str) -> dict[str, Any]:
         """Returns the options of a data layer `name` of this type."""
@@ -84,24 +100,34 @@ def of_options(options: dict[str, Any]) -> DataType:
     )
 
 
+def _extent(number: int) -> int:
+    """Returns an integer of Python; InvalidError for anything else, such as 2.5."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise error.InvalidError(f"the size {number!r} is no integer", "data", "size") from None
+
+
 def dense_array(shape: Sequence[int], dtype: str = "float32", scale: float = 1.0, offset: float = 0.0) -> DataType:
     """Arrays of this shape. Integers become scale * x + offset where floats are needed."""
-    return DataType(dtype, tuple(int(extent) for extent in shape), scale=scale, offset=offset)
+    return DataType(dtype, tuple(_extent(extent) for extent in shape), scale=scale, offset=offset)
 
 
 def dense_vector(size: int, dtype: str = "float32") -> DataType:
     """Vectors of `size` numbers."""
-    return DataType(dtype, (int(size),))
+    return DataType(dtype, (_extent(size),))
 
 
 def integer_value(limit: int) -> DataType:
     """One integer of [0, limit), such as a label or the number of a word."""
-    return DataType("int64", (), int(limit))
+    if (whole := _extent(limit)) < 1:
+        raise error.InvalidError(f"integers below {limit}: there are none; expected a limit from 1 on", "data", "limit")
+    return DataType("int64", (), whole)
 
 
 def sparse_binary_vector(size: int) -> DataType:
     """Vectors of `size` numbers that are 0 but for some 1; a sample lists the columns that are 1."""
-    return DataType("float32", (int(size),), storage=_core.SPARSE)
+    return DataType("float32", (_extent(size),), storage=_core.SPARSE)
 
 
 def sparse_float_vector(size: int) -> DataType:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tenon import _arrays, _core, _model, error
 from tenon import _layer as layers
 from tenon._layer import Data, Layer, LayerLike
@@ -191,7 +193,8 @@ class GradientMachine(Machine):
     def _values(self, values: Any, name: str) -> Any:
         """Returns numbers in the type in which the machine computes."""
         dtype = "float64" if self._options.get("compute") == dtype_code("float64") else "float32"
-        return _arrays.to_core(values, DataType(dtype), name)
+        array = _arrays.plain(values)
+        return _arrays.to_core(array if hasattr(array, "dtype") else np.asarray(array), DataType(dtype), name)
 
     def feed(self, minibatch: Any) -> None:
         """forward and backward."""

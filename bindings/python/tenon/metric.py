@@ -91,7 +91,8 @@ class Metric:
         values: dict[str, Any] = {}
         types: dict[str, DataType] = {}
         for number, given in enumerate(self._inputs):
-            name = f"input_{number}"
+            name = given if isinstance(given, str) else (given or machine.outputs[0]).name
+            name = f"{name}_{number}" if name in types else name
             if isinstance(given, str):
                 slot = isinstance(minibatch, Mapping) and given in minibatch
                 value = minibatch[given] if slot else machine.fed(given)[0]

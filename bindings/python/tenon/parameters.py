@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tenon import _core, _host, error
 from tenon import _layer as layers
-from tenon._arrays import Shared, to_core
+from tenon._arrays import Shared, numbers, plain, to_core
 from tenon._layer import Layer, LayerLike
 from tenon.data_type import DataType, numpy_dtype
 
@@ -55,13 +55,13 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
     def __setitem__(self, name: str, values: Any) -> None:
         entry = self._entry(name)
         dtype, shape = numpy_dtype(entry["dtype"]), tuple(entry["shape"])
-        tensor = hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray)
-        given = np.from_dlpack(values) if tensor else np.asarray(values)
+        given = np.asarray(plain(values))
         if given.shape != shape:
             raise error.InvalidError(
                 f'parameter "{name}" has shape {list(shape)}; the given values have {list(given.shape)}', "", name
             )
         type = DataType(str(dtype), shape[1:])
+        given = numbers(plain(values), type, f'parameter "{name}"', name)
         self.core.set(name, to_core(np.asarray(given, dtype, order="C"), type, name))
 
     def __iter__(self) -> Iterator[str]:

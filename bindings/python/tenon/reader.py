@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tenon import _core, _functions, _host, error
-from tenon._arrays import Ragged, Sparse, _is_scipy, from_core
+from tenon._arrays import Ragged, Sparse, _is_scipy, check_storage, checked, column, from_core, is_frame, of_scipy, plain
 from tenon.data_type import DataType, of_options
 
 __all__ = ["Reader", "arrays", "as_reader", "batch", "buffered", "chain", "compose", "first_n", "firstn", "interleave",
@@ -100,6 +101,11 @@ class Reader:
     def read(self, passes: int | None = 1) -> Iterator[tuple[dict[str, Any], bool]]:
         """Yields (minibatch, whether the pass ends with it). passes None: without end. A minibatch is a dict of arrays.
         Of a reader without minibatches a minibatch is one sample."""
+        if passes is not None and (not isinstance(passes, (int, np.integer)) or passes < 0):
+            raise error.InvalidError(f"passes is {passes!r}; expected an integer from 0 on, or None", "reader", "passes")
+        return self._read(passes)
+
+    def _read(self, passes: int | None) -> Iterator[tuple[dict[str, Any], bool]]:
         core = self._open(None) if self.batched else self._open(None).batch(1, False)
         count = 0
         while passes is None or count < passes:
@@ -188,66 +194,119 @@ def typed(function: Callable[[], Iterable[Any]], types: Types) -> Reader:
 
 def arrays(columns: Mapping[str, Any]) -> Reader:
     """A reader of the rows of arrays, one array for each slot, all of equal length. Also of pandas frames and Arrow
-    tables (each column a slot), scipy.sparse matrices and lists of sequences, as tenon.Ragged."""
+    tables (each column a slot), scipy.sparse matrices and lists of sequences, as tenon.Ragged. Columns of arrays of equal
+    length are vectors, categories are integers with names."""
 
     def open(types: Types | None) -> Any:
-        columns_of = _columns(columns)
-        lengths = {name: len(values) if not _is_scipy(values) else values.shape[0] for name, values in columns_of.items()}
+        given = _columns(columns)
+        found = {name: _column(name, values, (types or {}).get(name)) for name, values in given.items()}
+        lengths = {name: len(values) for name, (values, _) in found.items()}
         if len(set(lengths.values())) > 1:
             raise error.InvalidError(f"the arrays of a reader differ in length: {lengths}", "reader")
-        slots = {name: _column_type(name, values, types) for name, values in columns_of.items()}
-        plain = all(type.storage == _core.DENSE for type in slots.values())
-        if plain:
-            values = [_core.dense(np.ascontiguousarray(each)) for each in columns_of.values()]
-            return _core.open_rows(_host.host().core, _slots(slots), values)
-        listed = [_rows(each) for each in columns_of.values()]
-        return _core.open_indexed(_host.host().core, _slots(slots), list(zip(*listed)))
+        slots = [options for _, options in found.values()]
+        if all(isinstance(values, np.ndarray) and values.dtype != object for values, _ in found.values()):
+            return _core.open_rows(
+                _host.host().core, slots, [_core.dense(np.ascontiguousarray(values)) for values, _ in found.values()]
+            )
+        listed = [[_sample(values, number) for number in range(len(values))] for values, _ in found.values()]
+        return _core.open_indexed(_host.host().core, slots, list(zip(*listed)))
 
     return Reader(open)
 
 
 def _columns(columns: Any) -> dict[str, Any]:
-    if hasattr(columns, "column_names"):  # an Arrow table
-        columns = {name: columns.column(name).to_numpy() for name in columns.column_names}
-    elif hasattr(columns, "columns") and hasattr(columns, "to_numpy"):  # a frame of pandas
-        columns = {str(name): columns[name].to_numpy() for name in columns.columns}
-    found = {}
-    for name, values in columns.items():
-        if isinstance(values, (Ragged, Sparse)) or _is_scipy(values):
-            found[name] = values
-            continue
-        array = np.asarray(values)
-        if array.dtype.kind not in "iufb" or array.ndim == 0:
-            raise error.InvalidError(
-                f'column "{name}" has elements of type {array.dtype}; expected numbers', "reader", name
-            )
-        found[name] = array
-    return found
+    """Returns the columns by slot."""
+    if not is_frame(columns):
+        return dict(columns)
+    table = hasattr(columns, "column_names")
+    given = list(columns.column_names if table else columns.columns)
+    names = [str(name) for name in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise error.InvalidError(f'{names.count(name)} columns are called "{name}"; expected one', "reader", name)
+    return {name: columns.column(number) if table else columns[given[number]] for number, name in enumerate(names)}
 
 
-def _column_type(name: str, values: Any, types: Types | None) -> DataType:
-    known = (types or {}).get(name)
-    if isinstance(values, Ragged):
-        inner = values.values
-        made = DataType(str(inner.dtype), inner.shape[1:], storage=_core.RAGGED, levels=1 if values.inner is None else 2)
-    elif isinstance(values, Sparse) or _is_scipy(values):
-        width = values.width if isinstance(values, Sparse) else values.shape[1]
-        made = DataType("float32", (width,), storage=_core.SPARSE)
-    else:
-        # A float64 column feeds a float32 data layer: that is how NumPy keeps numbers by default.
-        narrow = values.dtype == np.float64 and (known is None or known.dtype != "float64")
-        made = DataType("float32" if narrow else str(values.dtype), values.shape[1:])
-    if known is not None and known.index_limit >= 0:
-        wider = DataType(made.dtype, made.shape, known.index_limit, made.storage, made.levels)
-        return wider
-    return made
+def _categories(values: Any) -> tuple[NDArray[Any], list[str]] | None:
+    """Returns the numbers and names of categories of pandas, or of a dictionary of Arrow; None of anything else."""
+    if hasattr(values, "cat") and hasattr(values.cat, "codes"):
+        return values.cat.codes.to_numpy(), [str(each) for each in values.cat.categories]
+    if hasattr(values, "unify_dictionaries") and str(values.type).startswith("dictionary"):  # chunks of Arrow
+        values = values.unify_dictionaries().combine_chunks()
+    if hasattr(values, "indices") and hasattr(values, "dictionary"):
+        return values.indices.fill_null(-1).to_numpy(), [str(each) for each in values.dictionary.to_pylist()]
+    return None
 
 
-def _rows(values: Any) -> list[Any]:
+def _column(name: str, values: Any, known: DataType | None) -> tuple[Any, dict[str, Any]]:
+    """Returns the values of a slot, and its options. known: the type of the data layer that the slot feeds."""
+    where, limit = f'slot "{name}"', -1 if known is None else known.index_limit
     if _is_scipy(values):
-        matrix = values.tocsr()
-        values = Sparse(matrix.shape[1], matrix.indptr, matrix.indices, matrix.data)
-    return [_sample(values, number) for number in range(len(values))]
+        values = of_scipy(values, name)
+    if isinstance(values, Sparse):
+        return values, DataType("float32", (values.width,), storage=_core.SPARSE).options(name)
+    if isinstance(values, Ragged):
+        rows = values.values
+        levels = 1 if values.inner is None else 2
+        return values, DataType(str(rows.dtype), rows.shape[1:], limit, _core.RAGGED, levels).options(name)
+    if (categories := _categories(values)) is not None:
+        numbers, texts = categories
+        if (numbers < 0).any():
+            raise error.BadDataError(f'sample {int((numbers < 0).argmax())}: slot "{name}" has no category', "reader", name)
+        type = DataType("int64", (), len(texts) if limit < 0 else limit)
+        return numbers, {**type.options(name), "texts": texts}
+    values = plain(values)
+    array = values if isinstance(values, np.ndarray) else _array(values, known)
+    foreign = array.dtype.kind not in "iufb" if known is None else known.storage != _core.DENSE
+    if foreign or array.dtype == object:
+        return _listed(name, array, known)
+    if array.ndim == 0:
+        raise error.InvalidError(f'column "{name}" is one number; expected an array of samples', "reader", name)
+    if known is not None:
+        array = column(array, known)
+    array = np.asarray(checked(array, known or DataType(_narrow(array.dtype)), where, name))
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        array = array.astype(_narrow(array.dtype))
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    dtype = _narrow(array.dtype) if known is None else known.dtype
+    return array, DataType(dtype, array.shape[1:], limit).options(name)
+
+
+def _array(values: Any, known: DataType | None) -> NDArray[Any]:
+    """Returns a list as an array; of objects where it is none of numbers, or where its samples are no arrays."""
+    if known is None or known.storage == _core.DENSE:
+        try:
+            return np.asarray(values)
+        except ValueError:  # of several lengths
+            pass
+    listed = list(values)
+    array = np.empty(len(listed), object)
+    array[:] = listed
+    return array
+
+
+def _narrow(dtype: np.dtype[Any]) -> str:
+    """Returns the type of a slot for that of a column: float32 for float64, which is how NumPy keeps numbers by default."""
+    if dtype.kind == "f":
+        return "float32"
+    return "int64" if dtype == np.uint64 or dtype.kind not in "iub" else str(dtype.newbyteorder("="))
+
+
+def _listed(name: str, values: NDArray[Any], known: DataType | None) -> tuple[Any, dict[str, Any]]:
+    """Returns a column of objects, each a sample, and the options of its slot; of the first sample's type where none is
+    known."""
+    if known is not None:
+        check_storage(values, known, f'slot "{name}"', name)
+        return values, known.options(name)
+    first = plain(values[0]) if len(values) else None
+    if isinstance(first, (list, tuple)):
+        first = np.asarray(first)
+    if not isinstance(first, (int, float, np.ndarray, np.number)) or np.asarray(first).dtype.kind not in "iufb":
+        found = "texts" if isinstance(first, str) else f"elements of type {type(first).__name__}"
+        more = '; .astype("category") makes texts integers with names' if isinstance(first, str) else ""
+        raise error.InvalidError(f'column "{name}" has {found}; expected numbers{more}', "reader", name)
+    made = np.asarray(first)
+    return values, DataType(_narrow(made.dtype), made.shape).options(name)
 
 
 def as_reader(value: ReaderLike) -> Reader:
@@ -255,7 +314,7 @@ def as_reader(value: ReaderLike) -> Reader:
     samples; an iterator, for one pass."""
     if isinstance(value, Reader):
         return value
-    if isinstance(value, Mapping) or hasattr(value, "column_names") or hasattr(value, "to_numpy"):
+    if isinstance(value, Mapping) or is_frame(value):
         return arrays(value)  # type: ignore[arg-type]
     if callable(value):
         function: Any = value

@@ -293,8 +293,12 @@ def infer(
     if given is None:
         raise error.InvalidError("inference needs an input", "infer", "input")
     single = isinstance(outputs, (layers.Layer, str))
+    if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
+        raise error.InvalidError(f"batch_size is {batch_size!r}; expected an integer from 1 on", "infer", "batch_size")
     chosen = layers.as_layers(outputs)
-    cores = layers.make(chosen)
+    typed = isinstance(given, (Mapping, readers.Reader)) or _arrays.is_frame(given)  # by its slots
+    unknown = typed and any(each._core is None for each in chosen)
+    cores = layers.make(chosen, readers.types(given, feeding) if unknown else None)
     _set(parameters)
     types = layers.data_types(chosen)
     results = _infer(chosen, cores, parameters, given, types, feeding, batch_size)
@@ -331,8 +335,7 @@ def _samples(given: Any, types: Mapping[str, Any]) -> Any:
             )
         return {name: value for name, value in given.items() if name not in unknown}
     arrays = not callable(given) and not isinstance(given, (readers.Reader, Mapping))
-    frame = hasattr(given, "columns") or hasattr(given, "column_names")
-    if arrays and len(types) == 1 and not frame:
+    if arrays and len(types) == 1 and not _arrays.is_frame(given):
         if isinstance(given, (list, tuple)) and given and isinstance(given[0], (dict, tuple)) and _is_dense(types):
             return readers.as_reader(given)
         if not hasattr(given, "__next__"):

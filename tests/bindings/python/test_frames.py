@@ -20,8 +20,48 @@ def test_frames_of_pandas():
     assert types["a"].dtype == "float32" and types["y"].dtype == "int64"
     assert [len(batch["y"]) for batch in tenon.batch(frame, 2)] == [2, 1]
     assert doubled(frame) == doubled({"a": frame["a"]}) == [2, 4, 6]
-    with pytest.raises(tenon.error.InvalidError, match='column "s" has elements of type'):
+    with pytest.raises(tenon.error.InvalidError, match='column "s" has texts; expected numbers'):
         tenon.reader.arrays(pandas.DataFrame({"s": ["x", "y"]})).types()
+
+
+def test_columns_of_vectors_and_categories():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"v": [np.array([1.0, 2]), np.array([3.0, 4])], "t": [1.5, 2.5],
+                              "c": pandas.Categorical(["red", "blue"], ["red", "green", "blue"])})  # fmt: skip
+    reader = tenon.reader.as_reader(frame)
+    types = reader.types()
+    assert types["v"].shape == (2,) and types["c"].index_limit == 3
+    batch = next(iter(reader.batch(2)))
+    assert batch["v"].tolist() == [[1, 2], [3, 4]] and batch["c"].tolist() == [0, 2]
+    assert reader.open().names() == [("c", ["red", "green", "blue"], 3)]
+    y = tenon.layer.data("v", data_type.dense_vector(2)) * 2
+    for fed in (frame, {"v": frame["v"]}):
+        assert tenon.infer(y, tenon.parameters.create(y), fed).tolist() == [[2, 4], [6, 8]]
+    target = tenon.layer.data("t", data_type.dense_vector(1)) * 2
+    assert tenon.infer(target, tenon.parameters.create(target), frame[["t"]]).tolist() == [[3], [5]]
+    untyped = tenon.layer.fc("t", size=1)
+    tenon.parameters.create(untyped, reader=frame)
+    assert tenon.infer(tenon.layer.data("t") * 2, tenon.parameters.create(target), frame[["t"]]).tolist() == [3, 5]
+    with pytest.raises(tenon.error.BadDataError, match='sample 1: slot "c" has no category'):
+        tenon.reader.as_reader(pandas.DataFrame({"c": pandas.Categorical(["red", None])})).types()
+    with pytest.raises(tenon.error.BadDataError, match='sample 1: slot "v" is float32 .2.'):
+        list(tenon.reader.as_reader(pandas.DataFrame({"v": [np.ones(2), np.ones(3)]})))
+
+
+def test_columns_of_one_name_are_refused():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(tenon.error.InvalidError, match='2 columns are called "a"'):
+        tenon.reader.as_reader(pandas.DataFrame([[1, 2]], columns=["a", "a"])).types()
+
+
+def test_columns_of_integers_with_missing_ones_say_so():
+    pandas = pytest.importorskip("pandas")
+    layer = tenon.layer.embedding(tenon.layer.data("y", data_type.integer_value(3)), vocabulary=3, size=2)
+    parameters = tenon.parameters.create(layer)
+    with pytest.raises(tenon.error.InvalidError, match='slot "y" has floats, some of which are missing'):
+        tenon.infer(layer, parameters, pandas.DataFrame({"y": [0, None]}))
+    with pytest.raises(tenon.error.Error, match='slot "y".*(missing|NAType)'):
+        tenon.infer(layer, parameters, pandas.DataFrame({"y": pandas.array([0, None], "Int64")}))
 
 
 def test_tables_of_arrow():
@@ -29,6 +69,50 @@ def test_tables_of_arrow():
     table = pyarrow.table({"a": [1.0, 2, 3], "y": [0, 1, 0]})
     assert sorted(tenon.reader.as_reader(table).types()) == ["a", "y"]
     assert doubled(table) == doubled({"a": table["a"]}) == [2, 4, 6]
+
+
+def test_columns_of_vectors_and_categories_of_arrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    vectors = pyarrow.array([[1.0, 2], [3.0, 4]], pyarrow.list_(pyarrow.float32(), 2))
+    table = pyarrow.table({"v": vectors, "c": pyarrow.array(["a", "b"]).dictionary_encode()})
+    batch = next(iter(tenon.reader.as_reader(table).batch(2)))
+    assert batch["v"].tolist() == [[1, 2], [3, 4]] and batch["c"].tolist() == [0, 1]
+    with pytest.raises(tenon.error.InvalidError, match='2 columns are called "a"'):
+        tenon.reader.as_reader(pyarrow.table([vectors, vectors], names=["a", "a"])).types()
+
+
+def test_damaged_sparse_matrices_are_refused():
+    sparse = pytest.importorskip("scipy.sparse")
+    x = tenon.layer.data("x", data_type.sparse_float_vector(4))
+    layer = tenon.layer.fc(x, size=2)
+    parameters = tenon.parameters.create(layer)
+    for place, value in ((1, 10**6), (1, -5), (0, 1), (2, 3)):
+        matrix = sparse.csr_matrix(np.ones((2, 4), np.float32))
+        matrix.indptr[place] = value
+        for given in (matrix, {"x": matrix}, tenon.reader.arrays({"x": matrix})):
+            with pytest.raises(tenon.error.InvalidError, match='"x"'):
+                tenon.infer(layer, parameters, given)
+        with pytest.raises(tenon.error.InvalidError):
+            tenon.infer(layer, parameters, {"x": tenon.Sparse(4, matrix.indptr, matrix.indices, matrix.data)})
+    for form in ("csr", "csc", "coo"):
+        matrix = sparse.csr_matrix(np.ones((2, 4), np.float32)).asformat(form)
+        (matrix.col if form == "coo" else matrix.indices)[0] = 9
+        with pytest.raises(tenon.error.InvalidError, match='"x"'):
+            tenon.infer(layer, parameters, matrix)
+
+
+def test_sparse_vectors_alone_and_twice():
+    """infer takes Sparse as the only input, and the caller's matrix stays as it is."""
+    sparse = pytest.importorskip("scipy.sparse")
+    x = tenon.layer.data("x", data_type.sparse_float_vector(4))
+    layer = tenon.layer.fc(x, size=2, name="alone")
+    parameters = tenon.parameters.create(layer)
+    twice = sparse.csr_matrix((np.ones(2, np.float32), [1, 1], [0, 2]), (1, 4))
+    expected = 2 * parameters["alone.weight"][1:2] + parameters["alone.bias"]
+    np.testing.assert_allclose(tenon.infer(layer, parameters, twice), expected, rtol=1e-6)
+    assert twice.nnz == 2
+    given = tenon.Sparse(4, [0, 1], [1], [2.0])
+    np.testing.assert_allclose(tenon.infer(layer, parameters, given), expected, rtol=1e-6)
 
 
 def test_matrices_of_scipy():
@@ -41,7 +125,7 @@ def test_matrices_of_scipy():
     np.testing.assert_allclose(tenon.infer(layer, parameters, {"x": matrix}), expected, atol=1e-6)
     reader = tenon.reader.arrays({"x": matrix})
     np.testing.assert_allclose(tenon.infer(layer, parameters, reader), expected, atol=1e-6)
-    with pytest.raises(tenon.error.InvalidError, match="has 11 columns; expected 10"):
+    with pytest.raises(tenon.error.InvalidError, match="has vectors of 11 numbers; expected 10"):
         tenon.infer(layer, parameters, {"x": sparse.random(6, 11, 0.3)})
 
 

@@ -96,7 +96,27 @@ def test_sequences_and_sparse_vectors():
         ("words", 3, "no list of rows"),
         ("words", [1.5], "float"),
         ("rows", np.ones((2, 3)), "the shapes differ"),
-        ("rows", [[1, 2], [3]], "a row has 2"),
+        ("rows", [[1, 2], [3]], "its lists differ in length: 2 and 1"),
+        ("rows", [[1, 2, 3], [4, 5, 6]], "its rows are .3."),
+        ("words", [2**70], "int 1180591620717411303424 in it"),
+        ("words", [np.uint64(2**63)], "9223372036854775808"),
+        ("words", ["3"], "str '3' in it"),
+        ("words", [10], "10 is not below 10"),
+        ("words", np.array([-1]), "-1 is not below 10, from 0 on"),
+        ("rows", [["1", "2"]], "str '1' in it"),
+        ("rows", np.array([["1", "2"]]), "str"),
+        ("rows", [[1, 1e300]], "float32 cannot hold"),
+        ("rows", np.ones((1, 2)) * 1j, "not read"),
+        ("rows", [[np.complex64(1), 2]], "complex64"),
+        ("rows", [[1, [2]]], "list of 1 entries in it"),
+        ("rows", np.ma.masked_array(np.ones((1, 2)), mask=True), "masked"),
+        ("bag", [1, 1], "column 1 twice"),
+        ("bag", [None], "None in it"),
+        ("bag", np.array([0.5, 1]), "0.5"),
+        ("weighted", [(1,)], "tuple of 1 entries in it, which is no .column, value."),
+        ("weighted", {1.5: 2}, "float 1.5"),
+        ("weighted", {"1": 2}, "str '1'"),
+        ("weighted", {1: "a"}, "str 'a'"),
         ("nested", [1, 2], "int"),
         ("bag", [10], "column 10 is outside"),
         ("weighted", [(1, 2, 3)], "no .column, value."),
@@ -104,10 +124,15 @@ def test_sequences_and_sparse_vectors():
     ],
 )
 def test_wrong_values(slot, value, words):
-    reader = tenon.reader.typed(lambda: [SAMPLES[0], {**SAMPLES[1], slot: value}], SEQUENCES)
+    """What readers refuse, feeds refuse with the same words."""
+    samples = [SAMPLES[0], {**SAMPLES[1], slot: value}]
     with pytest.raises(tenon.error.BadDataError, match=f'sample 1: slot "{slot}".*{words}') as caught:
-        list(reader)
+        list(tenon.reader.typed(lambda: samples, SEQUENCES))
     assert caught.value.subject == slot
+    layer = tenon.layer.data(slot, SEQUENCES[slot])
+    with pytest.raises(tenon.error.BadDataError) as fed:
+        tenon.infer(layer, tenon.parameters.create(layer), {slot: [sample[slot] for sample in samples]})
+    assert str(fed.value) == str(caught.value)
 
 
 def test_types_that_cannot_be_told_are_asked_for():
@@ -133,6 +158,91 @@ def test_readers_of_plugins(tmp_path):
     assert values(reader, "a") == [1, 3]
     with pytest.raises(tenon.Error, match="missing.csv"):
         tenon.reader.csv(files="missing.csv").types()
+
+
+def refusal(type, values, read):
+    """The message about values of a data layer "x": of a reader of arrays, or of infer."""
+    x = tenon.layer.data("x", type)
+    parameters = tenon.parameters.create(x)
+    with pytest.raises(tenon.error.Error) as caught:
+        tenon.infer(x, parameters, tenon.reader.arrays({"x": values}) if read else {"x": values})
+    assert isinstance(caught.value, ValueError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize(
+    ("type", "values", "words"),
+    [
+        (data_type.integer_value(3), np.array([0.0, 1.0]), "has floats; expected int64 [] below 3"),
+        (data_type.integer_value(3), np.array([0, np.nan]), "missing or NaN"),
+        (data_type.integer_value(3), np.array([0, 7]), "sample 1"),
+        (data_type.dense_vector(4, dtype="uint8"), np.array([[300, 1, 1, 1]]), "cannot hold"),
+        (data_type.dense_vector(4, dtype="uint8"), [[-1, 1, 1, 1]], "cannot hold -1"),
+        (data_type.dense_vector(4), [[1, 2, [3], 4]], "list of 1 entries in it"),
+        (data_type.dense_vector(2), [["1", "2"]], "text"),
+        (data_type.dense_vector(2), np.array([["1", "2"]]), "text"),
+        (data_type.dense_vector(2), np.array([[1, 2j]]), "complex"),
+        (data_type.dense_vector(2), np.array([[1, 1e300]]), "cannot hold"),
+        (data_type.dense_vector(2), np.ma.masked_array([[1.0, 2]], [[0, 1]]), "masked"),
+        (data_type.sparse_float_vector(4), np.array([[0.5, 1, 2, 3]]), "dense array float64 [1, 4]"),
+        (data_type.sparse_binary_vector(4), np.array([[0, 0, 1, 1]]), "dense array int64 [1, 4]"),
+    ],
+)  # fmt: skip
+def test_wrong_arrays(type, values, words, read, recwarn):
+    found = refusal(type, values, read)
+    assert words in found or (words == "text" and "str" in found) or (words == "complex" and "complex128" in found)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("type", [bool, np.uint64, np.uint8, np.int32])
+def test_labels_of_every_type_of_integers(type):
+    """Feeds and readers take whole numbers in any type that has no floats."""
+    label = tenon.layer.data("label", data_type.integer_value(3))
+    vector = tenon.layer.embedding(label, vocabulary=3, size=2)
+    parameters = tenon.parameters.create(vector)
+    given = np.array([0, 1, 1], type)
+    expected = tenon.infer(vector, parameters, [0, 1, 1])
+    for each in ({"label": given}, tenon.reader.arrays({"label": given}), list(given)):
+        np.testing.assert_array_equal(tenon.infer(vector, parameters, each), expected)
+
+
+def test_wrong_numbers_are_told_by_their_sample_of_the_pass():
+    labels = np.zeros(1001, np.int64)
+    labels[1000] = 7
+    label = tenon.layer.data("label", data_type.integer_value(3))
+    vector = tenon.layer.embedding(label, vocabulary=3, size=2)
+    parameters = tenon.parameters.create(vector)
+    for reader in (tenon.reader.arrays({"label": labels}), lambda: ({"label": each} for each in labels)):
+        with pytest.raises(tenon.error.BadDataError, match='sample 1000: slot "label".*7 is not below 3'):
+            tenon.infer(vector, parameters, reader=reader)
+
+
+def test_a_column_of_numbers_is_one_of_vectors_of_one_number():
+    x = tenon.layer.data("x", data_type.dense_vector(1))
+    layer = x * 2
+    parameters = tenon.parameters.create(layer)
+    column = np.arange(3, dtype=np.float32)
+    for each in ({"x": column}, tenon.reader.arrays({"x": column}), tenon.reader.arrays({"x": np.arange(3)})):
+        np.testing.assert_array_equal(tenon.infer(layer, parameters, each), [[0], [2], [4]])
+    pair = tenon.layer.data("y", data_type.dense_vector(2)) * 2
+    with pytest.raises(tenon.error.InvalidError, match="expected float32 .samples, 2."):
+        tenon.infer(pair, tenon.parameters.create(pair), {"y": column})
+
+
+def test_arguments_out_of_range():
+    x = tenon.layer.data("x", data_type.dense_vector(1))
+    with pytest.raises(tenon.error.InvalidError, match="batch_size is 0"):
+        tenon.infer(x * 2, tenon.parameters.create(x * 2), [[1.0]], batch_size=0)
+    with pytest.raises(tenon.error.InvalidError, match="passes is -1"):
+        tenon.reader.arrays({"x": [1.0]}).read(passes=-1)
+    for wrong in (lambda: data_type.dense_vector(-1), lambda: data_type.dense_vector(2.5),
+                  lambda: data_type.dense_vector(2, dtype="float128"), lambda: data_type.dense_vector(2, dtype="text"),
+                  lambda: data_type.integer_value(0), lambda: data_type.integer_value(-1)):  # fmt: skip
+        with pytest.raises(tenon.error.InvalidError):
+            wrong()
+    with pytest.raises(tenon.error.InvalidError, match='column "x" is one number'):
+        tenon.reader.arrays({"x": 5}).types()
 
 
 def test_arrays_of_different_length_are_refused():
