@@ -1,5 +1,5 @@
-// Plugin sets and signatures in C++, over tenon_plugins.h; Host has the calls on a host. SPDX-License-Identifier:
-// Apache-2.0
+// Plugin sets and signatures in C++, over tenon_plugins.h; Host has the calls on a host.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TENON_TENON_PLUGINS_HPP
 #define TENON_TENON_PLUGINS_HPP
 

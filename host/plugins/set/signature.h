@@ -1,5 +1,5 @@
-// Signatures of plugins: Ed25519 over the SHA-256 of a file, in a file of their own. SPDX-License-Identifier:
-// Apache-2.0
+// Signatures of plugins: Ed25519 over the SHA-256 of a file, in a file of their own.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <filesystem>

@@ -83,7 +83,7 @@ learning_rate = 0.1
 )";
   }
   [[nodiscard]] std::vector<float> values(const std::string& file, const std::string& name) const {
-    const Host host = make_host({});
+    const Host host = PluginOptions().host();
     const Model model = host.load(path(file));
     const Array array = model.parameters.get(name);
     const auto* const data = static_cast<const float*>(array.data);

@@ -40,7 +40,7 @@ class InitialTest : public CallTest {
     return values("kept.safetensors");
   }
   [[nodiscard]] std::map<std::string, std::vector<float>> values(const std::string& file) const {
-    const Host host = make_host({});
+    const Host host = PluginOptions().host();
     const Model model = host.load(path(file));
     std::map<std::string, std::vector<float>> result;
     for (const json& each : json::parse(model.parameters.describe())) {

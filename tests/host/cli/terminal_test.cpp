@@ -378,7 +378,7 @@ TEST_F(TerminalTest, TheVerbTable) {
   EXPECT_EQ(nothing.exit, 64);
   EXPECT_EQ(nothing.out, "");
   EXPECT_THAT(nothing.error,
-              StartsWith("usage: tenon <verb> [options] ...\n\nverbs:\n  train         train the model"));
+              StartsWith("usage: tenon <verb> [options] ...\n\nverbs:\n  train           train the model"));
   for (const char* word : {"--help", "-h", "help"}) {
     const Outcome help = run(word);
     EXPECT_EQ(help.exit, 0);
