@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,7 @@ using namespace tenon::host;
 class PluginSetTest : public testing::Test {
  protected:
   PluginSetTest() {
+    umask(022);  // sets, and folders beside them, that others may write are refused
     std::filesystem::create_directory(folder_);
     setenv("TENON_TEST_MARKER", (root_ / "marker").c_str(), 1);
   }

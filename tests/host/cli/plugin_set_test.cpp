@@ -23,6 +23,8 @@ using testing::HasSubstr;
 
 class PluginSetTest : public CallTest {
  protected:
+  PluginSetTest() { umask(022); }  // sets, and folders beside them, that others may write are refused
+
   // Copies the installed plugins to a folder of the test, to change them.
   void copy_plugins() const { fs::copy(plugin_folder(), path("plugins"), fs::copy_options::recursive); }
   void change_bit(const std::string& file) const {
