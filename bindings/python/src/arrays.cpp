@@ -2,6 +2,7 @@
 #include <dlpack/dlpack.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "core.h"
 #include "sample.h"
@@ -183,15 +184,46 @@ nb::object python_array(const tenon::Array& array, const nb::object& owner) {
   return nb::make_tuple(values, outer, offsets(array.offsets[1], array.offsets[0][array.samples]));
 }
 
-nb::object python_capsule(DLManagedTensor* tensor) {
-  const nb::object capsule = nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* object) {
-    // A consumer renames the capsule and ends the tensor itself.
-    if (PyCapsule_IsValid(object, "dltensor") == 0) return;
-    auto* const kept = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object, "dltensor"));
+namespace {
+
+// DLManagedTensorVersioned of DLPack 1.0, which the header of Debian 12 does not have.
+struct VersionedTensor {
+  uint32_t major, minor;
+  void* manager;
+  void (*deleter)(VersionedTensor* self);
+  uint64_t flags;
+  DLTensor tensor;
+};
+
+// A capsule whose tensor ends with it, unless a consumer renames the capsule and ends the tensor itself.
+template <typename Tensor>
+nb::object capsule_of(Tensor* tensor, const char* name) {
+  const nb::object capsule = nb::steal(PyCapsule_New(tensor, name, [](PyObject* object) {
+    const char* const own = std::is_same_v<Tensor, VersionedTensor> ? "dltensor_versioned" : "dltensor";
+    if (PyCapsule_IsValid(object, own) == 0) return;
+    auto* const kept = static_cast<Tensor*>(PyCapsule_GetPointer(object, own));
     without_lock([kept] { kept->deleter(kept); });
   }));
   if (!capsule.is_valid()) throw nb::python_error();
   return capsule;
+}
+
+}  // namespace
+
+nb::object python_capsule(DLManagedTensor* tensor, bool versioned, bool writable) {
+  if (!versioned) return capsule_of(tensor, "dltensor");
+  constexpr uint64_t kReadOnly = 1;
+  auto* const made = new VersionedTensor{1,
+                                         0,
+                                         tensor,
+                                         [](VersionedTensor* self) {
+                                           auto* const inner = static_cast<DLManagedTensor*>(self->manager);
+                                           inner->deleter(inner);
+                                           delete self;
+                                         },
+                                         writable ? 0 : kReadOnly,
+                                         tensor->dl_tensor};
+  return capsule_of(made, "dltensor_versioned");
 }
 
 nb::list python_arrays(const std::vector<tenon::Array>& arrays) {

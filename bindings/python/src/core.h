@@ -40,8 +40,9 @@ struct Values {
 // that cannot be written; else as copies.
 [[nodiscard]] nb::object python_array(const tenon::Array& array, const nb::object& owner = nb::object());
 
-// Returns a capsule that owns a DLPack tensor, for what calls __dlpack__.
-[[nodiscard]] nb::object python_capsule(DLManagedTensor* tensor);
+// Returns a capsule that owns a DLPack tensor, for what calls __dlpack__. versioned: as DLPack 1.0 has it, which tells
+// whether the tensor is writable.
+[[nodiscard]] nb::object python_capsule(DLManagedTensor* tensor, bool versioned, bool writable);
 
 [[nodiscard]] nb::list python_arrays(const std::vector<tenon::Array>& arrays);
 

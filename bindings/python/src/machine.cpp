@@ -61,14 +61,14 @@ void bind_machines(nb::module_& module) {
              return python_array(nb::cast<const tenon::Lease&>(lease).values(), lease);
            })
       .def("dlpack",
-           [](const Machine& machine, const Layer& layer) {
+           [](const Machine& machine, const Layer& layer, bool versioned) {
              DLManagedTensor* tensor = nullptr;
              unlocked([&] {
                tenon::detail::checked([&](tn_error* error) {
                  return tn_machine_dlpack(machine.host(), machine.handle(), layer.handle(), &tensor, error);
                });
              });
-             return python_capsule(tensor);
+             return python_capsule(tensor, versioned, false);
            })
       .def("gradient",
            [](const Machine& machine, const std::string& name) {

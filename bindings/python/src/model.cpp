@@ -163,14 +163,14 @@ void bind_parameters(nb::module_& module) {
       .def("entries", entries_of)
       .def("read", read_parameter)
       .def("dlpack",
-           [](const Parameters& set, const std::string& name, int32_t mode) {
+           [](const Parameters& set, const std::string& name, int32_t mode, bool versioned) {
              DLManagedTensor* tensor = nullptr;
              unlocked([&] {
                tenon::detail::checked([&](tn_error* error) {
                  return tn_parameters_dlpack(set.host(), set.handle(), name.c_str(), mode, &tensor, error);
                });
              });
-             return python_capsule(tensor);
+             return python_capsule(tensor, versioned, mode != 0);
            })
       .def("set", [](const Parameters& set, const std::string& name,
                      const Values& values) { unlocked([&] { set.set(name, values.array); }); })

@@ -2,6 +2,7 @@
 #include "sample.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -13,10 +14,15 @@ using Contiguous = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 bool is_sequence(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
 
+// What has DLPack or a buffer, but bytes, whose buffer is no numbers.
+bool is_array(nb::handle value) {
+  return nb::ndarray_check(value) && !PyBytes_Check(value.ptr()) && !PyByteArray_Check(value.ptr());
+}
+
 // A list, a tuple, or an array of at least one dimension.
 bool is_list(nb::handle value) {
   return is_sequence(value) ||
-         (nb::ndarray_check(value) && nb::hasattr(value, "ndim") && nb::cast<int64_t>(value.attr("ndim")) > 0);
+         (is_array(value) && nb::hasattr(value, "ndim") && nb::cast<int64_t>(value.attr("ndim")) > 0);
 }
 
 std::string name_of(tn_dtype dtype) {
@@ -155,7 +161,7 @@ void with_numbers(const tenon::SlotOptions& slot, nb::handle value, const Use& u
   if (nb::hasattr(value, "mask") && nb::cast<bool>(nb::bool_(nb::object(value.attr("mask").attr("any")()))))
     throw Unfit{"it has masked elements"};
   Contiguous array;
-  if (!is_sequence(value) && nb::ndarray_check(value) && nb::try_cast(value, array)) {
+  if (!is_sequence(value) && is_array(value) && nb::try_cast(value, array)) {
     const nb::dlpack::dtype type = array.dtype();
     std::vector<int64_t> extents;
     for (size_t i = 0; i < array.ndim(); ++i) extents.push_back(static_cast<int64_t>(array.shape(i)));
@@ -265,6 +271,12 @@ Values gather(const nb::dict& slot, nb::handle samples) {
   const nb::capsule owner(made.get(), [](void* kept) noexcept { delete static_cast<Gathered*>(kept); });
   (void)made.release();
   return {array, {owner}};
+}
+
+std::string brief(double number) {
+  char text[32];
+  (void)std::snprintf(text, sizeof text, "%g", number);
+  return text;
 }
 
 tenon::Schema schema_from(const std::vector<nb::dict>& slots) {

@@ -20,6 +20,8 @@ void fill(tenon::Sample& sample, const tenon::Schema& schema, nb::handle value, 
 // Returns the samples of one slot, each a value as `fill` takes it, as one array with its memory. Errors as of `fill`.
 [[nodiscard]] Values gather(const nb::dict& slot, nb::handle samples);
 
+[[nodiscard]] std::string brief(double number);  // in few digits, as %g has it
+
 // Returns why numbers do not fit a slot, "" if they do: floats of an integer slot, integers that reach its limit, and
 // floats that its float32 cannot hold. Integers beyond its element type are the sample's to refuse.
 template <typename Numbers>
@@ -31,7 +33,7 @@ template <typename Numbers>
     if constexpr (sizeof(Number) > sizeof(float))
       for (const Number number : numbers)
         if (slot.dtype == TN_F32 && std::isfinite(number) && std::isinf(static_cast<float>(number)))
-          return "float32 cannot hold " + std::to_string(number);
+          return "float32 cannot hold " + brief(number);
   } else if (slot.index_limit > 0) {
     for (const Number number : numbers)
       if (std::cmp_less(number, 0) || std::cmp_greater_equal(number, slot.index_limit))

@@ -26,8 +26,8 @@ class Ragged:
 
     def __init__(self, values: Any, offsets: Any, inner: Any = None) -> None:
         self.values: NDArray[Any] = np.asarray(values)
-        self.offsets: NDArray[np.int64] = _integers(offsets, "the offsets of sequences")
-        self.inner: NDArray[np.int64] | None = None if inner is None else _integers(inner, "the inner offsets")
+        self.offsets: NDArray[np.int64] = _integers(offsets, 'the array "offsets" of tenon.Ragged')
+        self.inner: NDArray[np.int64] | None = None if inner is None else _integers(inner, 'the array "inner" of tenon.Ragged')
 
     @classmethod
     def of(cls, sequences: Sequence[Any], dtype: Any = None, row_shape: tuple[int, ...] = ()) -> Ragged:
@@ -65,11 +65,11 @@ class Sparse:
 
     def __init__(self, width: int, offsets: Any, columns: Any, values: Any = None) -> None:
         self.width = int(width)
-        self.offsets: NDArray[np.int64] = _integers(offsets, "the offsets of sparse vectors")
-        self.columns: NDArray[np.int64] = _integers(columns, "the columns of sparse vectors")
+        self.offsets: NDArray[np.int64] = _integers(offsets, 'the array "offsets" of tenon.Sparse')
+        self.columns: NDArray[np.int64] = _integers(columns, 'the array "columns" of tenon.Sparse')
         self.values: NDArray[np.float32] | None = None
         if values is not None:
-            self.values = np.ascontiguousarray(numbers(values, DataType(), "a sparse vector"), np.float32)
+            self.values = np.ascontiguousarray(numbers(values, DataType(), 'the array "values" of tenon.Sparse'), np.float32)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -101,13 +101,15 @@ class Shared:
 
     __slots__ = ("_capsule",)
 
-    def __init__(self, capsule: Callable[[], Any]) -> None:
+    def __init__(self, capsule: Callable[[bool], Any]) -> None:
         self._capsule = capsule
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
         if copy:
             raise BufferError("this memory is shared without a copy: copy the tensor")
-        return self._capsule()
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"this memory is the CPU's, {self.__dlpack_device__()}; {tuple(dl_device)} was asked for")
+        return self._capsule(max_version is not None and max_version[0] >= 1)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # kDLCPU
@@ -308,7 +310,7 @@ def of_scipy(value: Any, name: str) -> Sparse:
         matrix = value.tocsr()
         matrix.check_format()
     except (TypeError, ValueError) as failure:
-        raise error.InvalidError(f'{_where(name)} is a damaged sparse matrix: {failure}', "data", name) from None
+        raise error.InvalidError(f"{_where(name)} is a damaged sparse matrix: {failure}", "data", name) from None
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

@@ -221,6 +221,8 @@ def _shift(layer: Layer, scale: Any, shift: Any) -> Layer:
 
 
 def _binary(type: str, a: Layer, b: Any) -> Layer:
+    if hasattr(b, "ndim"):
+        raise TypeError(f"layers are combined with layers and numbers, not with {b.__class__.__name__}")
     if not isinstance(b, (Layer, str)):
         return NotImplemented  # type: ignore[no-any-return]
     return Layer(type, [a, as_layer(b)], {})

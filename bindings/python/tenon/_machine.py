@@ -37,7 +37,7 @@ class Machine:
     def dlpack(self, layer: Layer) -> Shared:
         """Returns the memory of a dense output of the last forward for from_dlpack of NumPy, PyTorch and others, without
         a copy. While a tensor of theirs lives, the next forward is a MisuseError; it must not be written."""
-        return Shared(lambda: self.core.dlpack(layer._made()))
+        return Shared(lambda versioned: self.core.dlpack(layer._made(), versioned))
 
     def gradient(self, parameter: str) -> Any:
         """Returns a copy of the gradient of a parameter, dense."""

@@ -388,9 +388,9 @@ def new(
     output: a cost, or several outputs; one softmax without a cost, also by act="softmax", takes cross_entropy to the
     fed data layer `label`. parameters: default those of the layers of an earlier machine, else new ones, drawn with
     `seed`. reader: types data layers that have no type. training: False computes as for predictions, without gradients.
-    max_samples: of a minibatch; 0: grows with them. keep_all: the output of every layer can be read. data_gradients:
-    for data_gradient. immutable_parameters: names that keep their values; a name includes everything below it. seed:
-    also of random numbers inside the model, such as dropout. compute: "float32", or "float64", in which parameters are
+    max_samples: of the minibatches that the machine is made for at first; for a larger one it is made again. keep_all:
+    the output of every layer can be read. data_gradients: for data_gradient. immutable_parameters: names that keep
+    their values; a name includes everything below it. seed: also of random numbers inside the model, such as dropout. compute: "float32", or "float64", in which parameters are
     read and gradients made. given_gradients: backward takes gradients of the outputs, also of costs; None: of machines
     without a cost.
     """

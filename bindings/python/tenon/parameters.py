@@ -92,7 +92,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         of other threads on the set are MisuseErrors. Otherwise it must not be written, which not all of them check.
         """
         self._entry(name)
-        return Shared(lambda: self.core.dlpack(name, int(write)))
+        return Shared(lambda versioned: self.core.dlpack(name, int(write), versioned))
 
     @contextmanager
     def edit(self, name: str) -> Iterator[NDArray[Any]]:

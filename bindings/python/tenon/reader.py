@@ -298,7 +298,7 @@ def _listed(name: str, values: NDArray[Any], known: DataType | None) -> tuple[An
     if known is not None:
         check_storage(values, known, f'slot "{name}"', name)
         return values, known.options(name)
-    first = plain(values[0]) if len(values) else None
+    first = values[0].item() if len(values) and isinstance(values[0], np.generic) else plain(values[0]) if len(values) else None
     if isinstance(first, (list, tuple)):
         first = np.asarray(first)
     if not isinstance(first, (int, float, np.ndarray, np.number)) or np.asarray(first).dtype.kind not in "iufb":

@@ -129,15 +129,34 @@ def test_matrices_of_scipy():
         tenon.infer(layer, parameters, {"x": sparse.random(6, 11, 0.3)})
 
 
+def capsule_name(capsule):
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return name(capsule).decode()
+
+
+def test_capsules_have_the_version_that_is_asked_for():
+    layer = tenon.layer.fc(tenon.layer.data("x", data_type.dense_vector(2)), size=1, name="f")
+    shared = tenon.parameters.create(layer).dlpack("f.bias")
+    assert capsule_name(shared.__dlpack__()) == capsule_name(shared.__dlpack__(max_version=(0, 1))) == "dltensor"
+    assert capsule_name(shared.__dlpack__(max_version=(1, 0), dl_device=(1, 0))) == "dltensor_versioned"
+    with pytest.raises(BufferError, match="CPU"):
+        shared.__dlpack__(dl_device=(2, 0))
+
+
 def test_memory_is_shared_with_numpy():
     def from_dlpack(value):
-        # NumPy makes all arrays of tensors without a version read-only; the memory itself may be written.
         array = np.from_dlpack(value)
+        if array.flags.writeable or np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+            return Kept(array, array)
+        # Older ones make all arrays of tensors read-only; the memory itself may be written.
         pointer = ctypes.cast(array.ctypes.data, ctypes.POINTER(ctypes.c_float))
-        view = np.ctypeslib.as_array(pointer, array.shape)
-        return Kept(view, array)
+        return Kept(np.ctypeslib.as_array(pointer, array.shape), array)
 
     check_sharing(from_dlpack)
+    layer = tenon.layer.fc(tenon.layer.data("x", data_type.dense_vector(2)), size=1, name="f")
+    parameters = tenon.parameters.create(layer)
+    assert not np.from_dlpack(parameters.dlpack("f.bias")).flags.writeable
 
 
 def test_arrays_of_any_layout():

@@ -132,3 +132,18 @@ def test_parameters_of_a_layer(ab):
     layer = tenon.layer.batch_norm(ab[0], name="n")
     found = {each["name"]: (each["shape"], each["buffer"]) for each in layer.parameters}
     assert found["n.scale"] == ((1,), False) and found["n.moving_mean"] == ((1,), True)
+
+
+def test_arrays_are_not_combined_with_layers():
+    """An array of NumPy would become an array of layers."""
+    x = tenon.layer.data("x", tenon.data_type.dense_vector(4))
+    for combined in (lambda: np.ones(4) * x, lambda: x * np.ones(4), lambda: np.ones((4, 4)) @ x, lambda: x @ np.ones(4)):
+        with pytest.raises(TypeError):
+            combined()
+    assert (np.float32(2) * x).type == "scale_shift"
+
+
+def test_the_order_of_data_layers_is_that_of_tuples():
+    a, b, q = (tenon.layer.data(name, tenon.data_type.dense_vector(2)) for name in "ABQ")
+    order = (tenon.layer.square_error(a, q) + tenon.layer.square_error(b, q)).data_types
+    assert list(order) == ["A", "Q", "B"] and order["A"].shape == (2,)

@@ -93,3 +93,16 @@ def test_seeds_give_other_values(model):
     first, again, other = (tenon.parameters.create(model.cost, seed=seed)["score.weight"] for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [(np.ones(2) * 1j, "complex numbers"), (np.full(2, 1e300), "float32 cannot hold"), (["1", "2"], "texts"),
+     (np.ma.masked_array([1.0, 2], [0, 1]), "masked"), (np.array([2**24 + 1, 0]), "int64 that float32 cannot hold")],
+)  # fmt: skip
+def test_values_that_a_parameter_cannot_hold(values, words, recwarn):
+    layer = tenon.layer.fc(tenon.layer.data("x", tenon.data_type.dense_vector(2)), size=2, name="f")
+    parameters = tenon.parameters.create(layer)
+    with pytest.raises(tenon.error.InvalidError, match=f'parameter "f.bias" has .*{words}') as caught:
+        parameters["f.bias"] = values
+    assert caught.value.subject == "f.bias" and not recwarn.list

@@ -108,6 +108,7 @@ def test_sequences_and_sparse_vectors():
         ("rows", [[1, 1e300]], "float32 cannot hold"),
         ("rows", np.ones((1, 2)) * 1j, "not read"),
         ("rows", [[np.complex64(1), 2]], "complex64"),
+        ("rows", [b"ab"], "bytes"),
         ("rows", [[1, [2]]], "list of 1 entries in it"),
         ("rows", np.ma.masked_array(np.ones((1, 2)), mask=True), "masked"),
         ("bag", [1, 1], "column 1 twice"),
@@ -243,6 +244,8 @@ def test_arguments_out_of_range():
             wrong()
     with pytest.raises(tenon.error.InvalidError, match='column "x" is one number'):
         tenon.reader.arrays({"x": 5}).types()
+    with pytest.raises(tenon.error.InvalidError, match='column "x" has texts; expected numbers'):
+        tenon.reader.arrays({"x": ["a"]}).types()
 
 
 def test_arrays_of_different_length_are_refused():
