@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tenon import _host, error
+from tenon import _check, _host, error
 
 BOOL, INT, FLOAT, STRING, INTS, FLOATS, STRINGS = range(1, 8)
 _TYPES = {BOOL: "bool", INT: "int", FLOAT: "float", STRING: "str", INTS: "list[int]", FLOATS: "list[float]",
@@ -61,7 +61,8 @@ def attribute(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., A
             host.describe(kind, type)
         except error.NotFoundError:
             near = error.suggestion(name, host.names(kind))
-            raise AttributeError(f'no plugin offers a {kind} "{name}"{near}', name=name) from None
+            article = "an" if kind[0] in "aeiou" else "a"
+            raise AttributeError(f'no plugin offers {article} {kind} "{name}"{near}', name=name) from None
         host.functions[key] = _function(host, kind, type, make)
     return host.functions[key]
 
@@ -205,6 +206,9 @@ def _function(host: _host.Host, kind: str, type: str, make: Callable[..., Any]) 
             kwargs = {**dict(zip(first, args)), **kwargs}
         name = kwargs.pop("name", None) if kind == "layer" else None
         check(kwargs)
+        param = kwargs.get("param")
+        for inner in () if param is None else _check.mapping(param, "param", f"{kind} ({type})").values():
+            _check.mapping(inner, "param", f"{kind} ({type})")
         attributes = flatten({each[:-1] if keyword.iskeyword(each[:-1]) else each: value
                               for each, value in kwargs.items()})  # fmt: skip
         if kind == "layer":

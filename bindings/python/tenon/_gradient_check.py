@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _core, error, gradient_machine
+from tenon import _check, _core, error, gradient_machine
 from tenon import _layer as layers
 from tenon._arrays import Ragged
 from tenon._layer import Layer, LayerLike
@@ -35,6 +35,8 @@ def check_gradient(
     names the worst element where one is above the tolerance, relative to the largest gradient of its array.
     """
     chosen = layers.as_layer(output)
+    samples, most = _check.whole(samples, "samples", "check_gradient", 1), _check.whole(most, "most", "check_gradient", 1)
+    seed = _check.seed(seed, "check_gradient")
     used = create(chosen, seed=seed) if parameters is None else parameters
     layers.make([chosen])
     random = np.random.default_rng(seed)

@@ -9,11 +9,11 @@ import functools
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
-from tenon import _core
+from tenon import _check, _core, error
 
 KINDS = {"layer": "layers", "updater": "updaters", "reader": "readers"}
 
@@ -24,7 +24,7 @@ class Host:
     threads: compute threads, 0 for the cores this process may use; plugin_paths: folders of plugins, in addition to
     those of the environment variable TENON_PLUGIN_PATH (colons between them) and, if standard_plugins, to the standard
     ones; check_finite: every value of a step must be finite; plugin_set: the path of a file that says which plugins may
-    load (docs/plugin-sets.md), "" for all.
+    load (docs/plugin-sets.md), "" for all. NotFoundError for a folder of plugin_paths that does not exist.
     """
 
     def __init__(
@@ -35,9 +35,16 @@ class Host:
         check_finite: bool = False,
         plugin_set: str = "",
     ) -> None:
-        paths = [str(path) for path in plugin_paths]
+        threads = _check.whole(threads, "threads", "host", 0, 2**31 - 1)
+        if isinstance(plugin_paths, (str, bytes)) or not isinstance(plugin_paths, Iterable):
+            _check.refuse(plugin_paths, "a list of folders", "plugin_paths", "host")
+        paths = [_check.path(each, "plugin_paths", "host") for each in plugin_paths]
+        for each in paths:
+            if not os.path.isdir(each):
+                raise error.NotFoundError(f'host: the folder of plugins "{each}" does not exist', "host", each)
         paths += [path for path in os.environ.get("TENON_PLUGIN_PATH", "").split(":") if path]
-        self.core = _core.Host(threads, paths, standard_plugins, str(plugin_set), check_finite)
+        chosen = plugin_set and _check.path(plugin_set, "plugin_set", "host")
+        self.core = _core.Host(threads, paths, bool(standard_plugins), chosen, bool(check_finite))
         self.functions: dict[tuple[str, str], Callable[..., Any]] = {}  # made of manifests, by kind and name
         self.kernels: dict[str, Any] = {}  # classes of layers and metrics in Python, by type
         self.lock = threading.Lock()  # of kernels
@@ -98,6 +105,7 @@ def host() -> Host:
 def use(replacement: Host) -> Host:
     """Makes another host the default. Layers and parameters made before stay with theirs."""
     global _default
+    _check.instance(replacement, Host, "a tenon.Host", "host", "use")
     with _lock:
         _default = replacement
     return replacement

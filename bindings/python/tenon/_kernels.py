@@ -166,6 +166,11 @@ class Calls:
         named["gradient"] = given[0] if len(given) == 1 else tuple(given)
         results = layer.backward(**{name: named[name] for name in of.backward or ()})
         names = [*(each.name for each in of.ports(len(operands) - len(of.parameters))), *of.learned]
+        if results is None and any(each is not None for each in expected):
+            raise error.InvalidError(
+                f"{of.name}.backward returned None; expected the gradients of {', '.join(names)}; a layer without "
+                "gradients defines no backward"
+            )
         return [
             None if wanted is None
             else np.zeros(wanted[0], numpy_dtype(wanted[1])) if each is None
@@ -179,6 +184,8 @@ class Calls:
         results = self.make(attributes).finalize(*sums)
         named = results if isinstance(results, Mapping) else {of.type.rpartition(".")[2]: results}
         for name, value in named.items():
+            if not isinstance(name, str) or not name:
+                raise error.InvalidError(f"{of.name}.finalize returned the name {name!r}; expected a text, not empty")
             if not hasattr(value, "__float__"):
                 raise error.InvalidError(f"{of.name}.finalize returned {value!r} for {name!r}; expected a number")
         return {str(name): float(value) for name, value in named.items()}

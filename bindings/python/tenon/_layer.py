@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, Union
 
-from tenon import _core, _host, error
+from tenon import _check, _core, _host, error
 from tenon.data_type import DataType, numpy_dtype, of_options
 
 Number = Union[int, float]
@@ -49,7 +49,8 @@ class Layer:
         self._ports = tuple(inputs)
         self._inputs = tuple(each for each in inputs if each is not None)
         self._attributes = dict(attributes)
-        self._name = name
+        self._name = _check.text(name, "name", f"layer ({type})")
+        _check.attributes(self._attributes, f'layer "{name}" ({type})')
         self._core: Any = None
         self._model: Any = None
         self._place = ""
@@ -89,7 +90,7 @@ class Layer:
 
     @property
     def role(self) -> str:
-        """ "layer", "cost" or "metric"; of data layers "data"."""
+        """ "layer", "cost" or "metric"; data layers are layers of the type "data"."""
         return str(self._made().info()[2])
 
     @property
@@ -134,11 +135,13 @@ class Layer:
 
     def find(self, name: str) -> Layer | None:
         """Returns the layer called `name` among those that this one depends on; None if there is none."""
-        found = self._made().find(name)
+        found = self._made().find(_check.text(name, "name", f'layer "{self.name}" ({self.type})'))
         return None if found is None else Layer._wrap(found)
 
     def output(self, number: int) -> Layer:
         """Returns output `number`, from 0, of a layer with several outputs."""
+        count = self._made().info()[5]
+        number = _check.whole(number, "output", f'layer "{self.name}" ({self.type})', 0, count - 1)
         made = Layer._wrap(self._made().output(number))
         made._ports, made._inputs = self._ports, self._inputs
         made._attributes, made._model = self._attributes, self._model
@@ -251,13 +254,15 @@ def as_layer(value: LayerLike) -> Layer:
         return value
     if isinstance(value, str):
         return Data(value)
-    raise TypeError(f"expected a layer or the name of a data layer, not {type(value).__name__}")
+    _check.refuse(value, "a layer or the name of a data layer", "input", "layer")
 
 
 def as_layers(value: LayerLike | Iterable[LayerLike]) -> list[Layer]:
     """Returns a list of layers from one or several."""
     if isinstance(value, (Layer, str)):
         return [as_layer(value)]
+    if not isinstance(value, Iterable):
+        _check.refuse(value, "a layer or several", "outputs", "layer")
     layers = [as_layer(each) for each in value]
     if not layers:
         raise error.InvalidError("no layers are given; expected at least one")

@@ -14,6 +14,7 @@ from typing import Any
 
 from tenon import _arrays, _core, error
 from tenon._layer import Layer
+from tenon.event import unmeasured
 from tenon.gradient_machine import GradientMachine
 from tenon.parameters import ParameterSet
 
@@ -95,9 +96,6 @@ class _Early:
     """Early stopping, as tn_early_stop_options defines it."""
 
     def __init__(self, metric: str, patience: int, min_delta: float, best_is_highest: bool) -> None:
-        if patience < 1 or not min_delta >= 0:
-            wrong, least = ("patience", 1) if patience < 1 else ("min_delta", 0)
-            raise error.InvalidError(f"early_stop: expected {wrong} of at least {least}", "train", wrong)
         self._metric, self._patience, self._min_delta = metric, patience, min_delta
         self._sign = 1 if best_is_highest else -1
         self._best, self._misses = -math.inf, 0
@@ -174,6 +172,8 @@ def train(
 
     def whole_pass(pass_id: int, batch_id: int, began: float) -> _State:
         cost, samples, metrics = total.read()
+        if not samples:
+            cost, metrics = unmeasured(metrics)
         return _State(pass_id, batch_id, samples, cost, metrics, began)
 
     state = _State()

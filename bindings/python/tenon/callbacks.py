@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from tenon import error, event
+from tenon import _check, error, event
 from tenon._event_file import EventFile
 from tenon._layer import LayerLike
 from tenon._notebook import is_notebook
@@ -41,7 +41,7 @@ class _Best:
     """The best value so far. Measured by tests where the training has them (test=), else by passes."""
 
     def __init__(self, metric: str, highest: bool | None, min_delta: float) -> None:
-        self.metric = metric
+        self.metric = _check.text(metric, "metric", "callbacks")
         self.highest = metric != "cost" if highest is None else highest
         self.min_delta = min_delta
         self.value = math.nan
@@ -56,6 +56,8 @@ class _Best:
         elif not isinstance(happened, event.EndPass) or self.tested:
             return None
         found = _value(happened, self.metric)
+        if math.isnan(found):
+            return False
         gain = found - self.value if self.highest else self.value - found
         if not math.isnan(self.value) and not gain > self.min_delta:
             return False
@@ -73,10 +75,8 @@ class EarlyStop:
     def __init__(
         self, metric: str = "cost", patience: int = 1, min_delta: float = 0.0, highest: bool | None = None
     ) -> None:
-        if patience < 1:
-            raise error.InvalidError(f"patience is {patience}; expected at least 1", "callbacks", "patience")
-        self.best = _Best(metric, highest, min_delta)
-        self.patience = patience
+        self.best = _Best(metric, highest, _check.number(min_delta, "min_delta", "callbacks"))
+        self.patience = _check.whole(patience, "patience", "callbacks", 1)
         self.waited = 0
 
     def __call__(self, happened: event.Event) -> None:
@@ -103,8 +103,8 @@ class BestModel:
         metric: str = "cost",
         highest: bool | None = None,
     ) -> None:
-        self.path = os.fspath(path)
-        self.parameters = parameters
+        self.path = _check.path(path, "path", "callbacks")
+        self.parameters = _check.instance(parameters, ParameterSet, "a set of parameters", "parameters", "callbacks")
         self.outputs = outputs
         self.best = _Best(metric, highest, 0.0)
 
@@ -120,7 +120,7 @@ class CSVLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None:
-        self.path = os.fspath(path)
+        self.path = _check.path(path, "path", "callbacks")
         self.append = append
         self._columns: list[str] = []
 
@@ -132,7 +132,8 @@ class CSVLog:
         first = not self._columns
         self._columns = self._columns or ["event", "pass", "cost", "seconds", *happened.metrics]
         fresh = first and not (self.append and os.path.exists(self.path))
-        with open(self.path, "w" if fresh else "a", newline="", encoding="utf-8") as file:
+        mode = "w" if fresh else "a"
+        with _check.files(self.path, "callbacks"), open(self.path, mode, newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self._columns, extrasaction="ignore")
             if fresh:
                 writer.writeheader()
@@ -151,10 +152,8 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | os.PathLike[str], every_batches: int = 0) -> None:
-        if every_batches < 0:
-            raise error.InvalidError(f"every_batches is {every_batches}; expected at least 0", "callbacks", "every_batches")
-        self.folder = os.fspath(folder)
-        self.every_batches = every_batches
+        self.folder = _check.path(folder, "folder", "callbacks")
+        self.every_batches = _check.whole(every_batches, "every_batches", "callbacks")
         self._files: dict[str, EventFile] = {}
         self._batches = 0
 
@@ -175,7 +174,8 @@ class TensorBoard:
 
     def _file(self, kind: str) -> EventFile:
         if kind not in self._files:
-            self._files[kind] = EventFile(os.path.join(self.folder, kind))
+            with _check.files(self.folder, "callbacks"):
+                self._files[kind] = EventFile(os.path.join(self.folder, kind))
         return self._files[kind]
 
 
@@ -241,3 +241,7 @@ class Progress:
             self._cell = cell.display(shown, display_id=True)
         else:
             self._cell.update(shown)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

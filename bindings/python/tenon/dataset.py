@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _core, _host, error
+from tenon import _check, _core, _host, error
 from tenon import reader as readers
 from tenon.data_type import DataType, dense_array, dense_vector, integer_value, integer_value_sequence
 from tenon.reader import Reader
@@ -225,7 +225,10 @@ class Reviews:
 
 def _texts(path: str | os.PathLike[str], labelled: bool) -> Iterator[tuple[int, list[str]]]:
     """Yields the lines of a file, each a text, with its label before a tab where they have one."""
-    with open(path, encoding="utf-8") as file:
+    path = _check.path(path, "file", "dataset")
+    if not os.path.exists(path):
+        raise error.NotFoundError(f'dataset: the file "{path}" does not exist', "dataset", path)
+    with _check.files(path, "dataset"), open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             label, tab, text = line.rstrip("\n").partition("\t")
             if labelled and (not tab or not label.isdigit()):

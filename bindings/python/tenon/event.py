@@ -5,17 +5,30 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import enum
+import math
 from typing import Any
 
-from tenon import _core
+from tenon import _check, _core
 from tenon._machine import Machine
+
+
+class Reason(enum.IntEnum):
+    """Why a training ended."""
+
+    NONE = 0  # it has not
+    PASSES = 1  # all passes are done
+    HANDLER = 2  # a handler called stop()
+    CANCEL = 3  # the library was asked to cancel
+    EARLY_STOP = 4  # no improvement for `patience` measurements
 
 
 class Event:
     """The base of all events.
 
     pass_id, batch_id: from 0; samples: in the minibatch, or in the pass so far; cost: mean over samples; metrics: by
-    name; seconds: since the pass began; learning_rate: before the schedule; scheduled_rate: after it.
+    name; seconds: since the pass began; learning_rate: before the schedule; scheduled_rate: after it; reason: of
+    EndTraining, a Reason. Cost and metrics of a pass or a test without samples are nan.
     """
 
     __slots__ = ("_live", "batch_id", "checkpoint", "cost", "learning_rate", "metrics", "pass_id", "reason", "samples",
@@ -25,6 +38,10 @@ class Event:
         self._live = live
         (_, self.pass_id, self.batch_id, self.samples, self.cost, self.metrics, self.seconds, self.learning_rate,
          self.scheduled_rate, self.checkpoint, self.reason) = live.read()  # fmt: skip
+        if self.reason:
+            self.reason = Reason(self.reason)
+        if not self.samples and isinstance(self, (EndPass, Test, EndTraining)):
+            self.cost, self.metrics = unmeasured(self.metrics)
 
     @property
     def machine(self) -> Machine:
@@ -42,11 +59,16 @@ class Event:
 
     def set_learning_rate(self, rate: float) -> None:
         """Changes the learning rate from the next update on."""
-        self._live.set_learning_rate(rate)
+        self._live.set_learning_rate(_check.number(rate, "learning_rate", "event"))
 
     def __repr__(self) -> str:
         metrics = "".join(f", {name}={value:.6g}" for name, value in self.metrics.items())
         return f"{type(self).__name__}(pass_id={self.pass_id}, batch_id={self.batch_id}, cost={self.cost:.6g}{metrics})"
+
+
+def unmeasured(metrics: dict[str, float]) -> tuple[float, dict[str, float]]:
+    """Returns cost and metrics over no samples: nan."""
+    return math.nan, dict.fromkeys(metrics, math.nan)
 
 
 class BeginTraining(Event):

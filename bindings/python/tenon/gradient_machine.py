@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenon import _arrays, _core, _model, error
+from tenon import _arrays, _check, _core, _model, error
 from tenon import _layer as layers
 from tenon._layer import Data, Layer, LayerLike
 from tenon._machine import Machine
@@ -123,7 +123,7 @@ class GradientMachine(Machine):
 
     def layer(self, layer: Layer) -> Layer:
         """Returns the layer of this machine's topology that computes `layer`: another one in a composed machine."""
-        return self._replaced.get(layer.name, layer)
+        return self._replaced.get(_check.instance(layer, Layer, "a layer", "layer", "gradient_machine").name, layer)
 
     def output(self, layer: Layer | None = None) -> Any:
         """Returns a copy of the output of a layer, default the first one of the machine: an array, Ragged or Sparse."""
@@ -172,6 +172,8 @@ class GradientMachine(Machine):
         machine without a cost.
         """
         core = self.core
+        for layer in () if gradients is None else _check.mapping(gradients, "gradients", "backward"):
+            _check.instance(layer, Layer, "layers, the outputs of the machine, as its keys", "gradients", "backward")
         if gradients is None:
             if not self._used.has_cost:
                 raise self._no_cost()
@@ -225,10 +227,16 @@ class GradientMachine(Machine):
             whole.forward(feeds, False)
         except Exception:
             whole = None  # each layer alone, with what it depends on, up to the one that fails
+        anchor: Layer | None = None
         for layer in layers.in_order(part.outputs):
             core = whole
             if core is None:
-                alone = _Part([layer], self.parameters, options)
+                # Gradients go to floats alone: what has none is computed beside a layer before it that has.
+                float_like = layer.role != "metric" and layer.type != "data" and np.dtype(layer.dtype).kind == "f"
+                with_it = [layer] if float_like or anchor is None else [layer, anchor]
+                trains = options["training"] and (float_like or anchor is not None)
+                alone = _Part(with_it, self.parameters, {**options, "training": trains})
+                anchor = layer if float_like else anchor
                 core = alone.core(samples, False)
                 try:
                     core.forward([each for each in feeds if each[0] in alone.types], False)
@@ -459,9 +467,16 @@ def _options(
     training: bool, max_samples: int, keep_all: bool, data_gradients: bool, immutable: Iterable[str] | str, seed: int,
     device: str,
 ) -> dict[str, Any]:  # fmt: skip
-    names = [immutable] if isinstance(immutable, str) else list(immutable)
-    return {"training": training, "max_samples": max_samples, "keep_all": keep_all, "seed": seed, "device": device,
-            "data_gradients": data_gradients, "immutable": names}  # fmt: skip
+    of = "gradient_machine"
+    return {
+        "training": bool(training),
+        "max_samples": _check.whole(max_samples, "max_samples", of, 0, 2**31 - 1),
+        "keep_all": bool(keep_all),
+        "seed": _check.seed(seed, of),
+        "device": _check.text(device, "device", of),
+        "data_gradients": bool(data_gradients),
+        "immutable": _check.texts(immutable, "immutable_parameters", of),
+    }
 
 
 def _machine(
@@ -470,7 +485,7 @@ def _machine(
 ) -> GradientMachine:  # fmt: skip
     if parameters is None:
         parameters = _model.parameters_of(chosen, options["seed"])
-    elif not isinstance(parameters, ParameterSet):
-        raise TypeError(f"expected a set of parameters, as tenon.parameters.create makes it, not {parameters!r}")
+    expected = "a set of parameters, as tenon.parameters.create makes it"
+    _check.instance(parameters, ParameterSet, expected, "parameters", "gradient_machine")
     _model.attach(chosen, parameters)
     return GradientMachine(chosen, parameters, label, options, replaced)

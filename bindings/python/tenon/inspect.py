@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenon import _core, _host
+from tenon import _check, _core, _host
 from tenon import _layer as layers
 from tenon._layer import Layer, LayerLike
 
@@ -224,6 +224,7 @@ def draw(outputs: LayerLike | Iterable[LayerLike], path: str | os.PathLike[str] 
 
     path: a file for it. A path that ends with .dot gets DOT text in any case.
     """
+    file = None if path is None else _check.path(path, "path", "draw")
     lines = ["digraph topology {", "  rankdir=BT; node [shape=box, fontname=sans];"]
     for row in _rows(layers.as_layers(outputs)):
         label = "\\n".join(part for part in (row.name, row.type, row.output) if part)
@@ -232,11 +233,11 @@ def draw(outputs: LayerLike | Iterable[LayerLike], path: str | os.PathLike[str] 
         lines += [f"  {_quoted(each)} -> {_quoted(row.name)};" for each in row.inputs]
     text = "\n".join([*lines, "}"]) + "\n"
     program = shutil.which("dot")
-    if program is not None and not (path is not None and os.fspath(path).endswith(".dot")):
+    if program is not None and not (file is not None and file.endswith(".dot")):
         text = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, check=True).stdout
-    if path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+    if file is not None:
+        with _check.files(file, "draw"), open(file, "w", encoding="utf-8") as opened:
+            opened.write(text)
     return Drawing(text)
 
 

@@ -3,7 +3,7 @@
 Each function has the signature, the defaults and the description that the manifest of its plugin gives. Inputs are
 layers, or names of data layers. Beside its own attributes each layer takes: name; parameter_name, by which layers share
 parameters; act, an activation; drop_rate; coefficient, of costs; param, options of parameters by name, such as
-param={"weight": {"l2": 1e-4}}.
+param={"weight": {"decay_multiplier": 0.5}}; an unknown option is an error that lists those known.
 
 SPDX-License-Identifier: Apache-2.0
 """

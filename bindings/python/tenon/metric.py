@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenon import _arrays, _core, _functions, _host, error
+from tenon import _arrays, _check, _core, _functions, _host, error
 from tenon import layer as _layer
 from tenon._definition import definition
 from tenon._kernels import Kernel
@@ -88,6 +88,7 @@ class Metric:
     def append(self, machine: GradientMachine, minibatch: Any = None) -> None:
         """Adds the last forward of a machine. minibatch: where slots are taken from, such as the label; default what
         the machine was fed."""
+        _check.instance(machine, GradientMachine, "a gradient machine", "machine", "metric")
         values: dict[str, Any] = {}
         types: dict[str, DataType] = {}
         for number, given in enumerate(self._inputs):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -15,11 +16,34 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tenon import _core, _host, error
+from tenon import _check, _core, _host, error
 from tenon import _layer as layers
 from tenon._arrays import Shared, numbers, plain, to_core
 from tenon._layer import Layer, LayerLike
 from tenon.data_type import DataType, numpy_dtype
+
+__all__ = ["ParameterSet", "create", "load"]
+
+
+class _Training:
+    """The training of a set, by updaters of plugins or of Python: its thread alone views and writes the set."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread = 0  # none
+
+    def begin(self, of: object) -> None:
+        with self._lock:
+            if self._thread:
+                raise error.MisuseError(f"{of}: a training of these parameters has not ended", "parameters")
+            self._thread = threading.get_ident()
+
+    def end(self) -> None:
+        self._thread = 0
+
+    def require_none_elsewhere(self, of: object, advice: str) -> None:
+        if self._thread and self._thread != threading.get_ident():
+            raise error.MisuseError(f"{of}: a training on another thread writes the parameters{advice}", "parameters")
 
 
 class ParameterSet(Mapping[str, NDArray[Any]]):
@@ -36,6 +60,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         self._outputs = list(outputs)
         self._entries = {each["name"]: each for each in core.entries()}
         self._joined: list[ParameterSet] = []  # sets that have the same memory
+        self._training = _Training()
         self.updater_states: WeakKeyDictionary[Any, dict[str, dict[str, Any]]] = WeakKeyDictionary()  # of Python's
 
     @property
@@ -45,15 +70,13 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         self._entry(name)
-        try:
-            values: NDArray[Any] = _core.Lease(self.core, name, 0).values()
-        except error.MisuseError as failure:
-            failure.add_note(f"parameters.read({name!r}) copies the values, also while another thread trains them")
-            raise
+        self._training.require_none_elsewhere(self, f"; parameters.read({name!r}) copies the values between two steps")
+        values: NDArray[Any] = _core.Lease(self.core, name, 0).values()
         return values
 
     def __setitem__(self, name: str, values: Any) -> None:
         entry = self._entry(name)
+        self.require_writable()
         dtype, shape = numpy_dtype(entry["dtype"]), tuple(entry["shape"])
         given = np.asarray(plain(values))
         if given.shape != shape:
@@ -76,6 +99,27 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Returns p[name], or the default where the set has no such parameter."""
+        return self[name] if name in self else default
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """The time of a training by the calling thread. MisuseError if the set is trained already."""
+        training = self._training
+        training.begin(self)
+        try:
+            yield
+        finally:
+            training.end()
+
+    def require_writable(self) -> None:
+        """MisuseError while another thread trains the set."""
+        self._training.require_none_elsewhere(self, ", which cannot be written before it has ended")
+
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
@@ -92,7 +136,12 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         of other threads on the set are MisuseErrors. Otherwise it must not be written, which not all of them check.
         """
         self._entry(name)
-        return Shared(lambda versioned: self.core.dlpack(name, int(write), versioned))
+
+        def capsule(versioned: bool) -> Any:
+            self._training.require_none_elsewhere(self, f"; parameters.read({name!r}) copies the values between two steps")
+            return self.core.dlpack(name, int(write), versioned)
+
+        return Shared(capsule)
 
     @contextmanager
     def edit(self, name: str) -> Iterator[NDArray[Any]]:
@@ -118,14 +167,20 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
     ) -> dict[str, Any]:
         """Copies values by name. rename: {name in the source: name here}; partial: parameters that are missing or have
         another shape keep their values. Returns the report of what was copied and what was not."""
-        renames = list((rename or {}).items())
-        report: dict[str, Any] = json.loads(self.core.copy_from(source.core, renames, list(skip), partial))
+        _check.instance(source, ParameterSet, "a set of parameters", "source", "copy_from")
+        renames = list(_check.mapping(rename or {}, "rename", "copy_from").items())
+        for each in renames:
+            _check.texts(each, "rename", "copy_from")
+        self.require_writable()
+        report: dict[str, Any] = json.loads(
+            self.core.copy_from(source.core, renames, _check.texts(skip, "skip", "copy_from"), bool(partial))
+        )
         return report
 
     def save(self, path: str | os.PathLike[str], outputs: LayerLike | Iterable[LayerLike] | None = None) -> None:
         """Writes the set and a topology as one model file, safetensors. outputs: default the topologies of the set."""
         chosen = self._outputs if outputs is None else layers.as_layers(outputs)
-        self.core.save(layers.make(chosen), os.fspath(path))
+        self.core.save(layers.make(chosen), _check.path(path, "path", "save"))
 
     def names(self) -> dict[str, list[str]]:
         """Returns the names of the integers of data layers in training, such as words or classes."""
@@ -155,7 +210,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
             path = os.path.join(folder, "model.safetensors")
             with open(path, "wb") as file:
                 file.write(state["model"])
-            self.__dict__.update(load(path).__dict__)
+            self.__dict__.update(_load(path, "the pickled set").__dict__)
 
     def __repr__(self) -> str:
         values = sum(int(np.prod(each["shape"])) for each in self._entries.values())
@@ -163,8 +218,9 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
 
     def _entry(self, name: str) -> dict[str, Any]:
         if name not in self._entries:
+            shown = f'"{name}"' if isinstance(name, str) else repr(name)
             raise error.NotFoundError(
-                f'the set has no parameter "{name}"{error.suggestion(name, self._entries)}', "", name
+                f"the set has no parameter {shown}{error.suggestion(str(name), self._entries)}", "parameters", str(name)
             )
         entry: dict[str, Any] = self._entries[name]
         return entry
@@ -183,29 +239,39 @@ def create(
     chosen = layers.as_layers(outputs)
     types = None if reader is None else readers.types(reader, feeding)
     cores = layers.make(chosen, types)
-    return ParameterSet(_host.host().core.parameters(cores, seed), chosen)
+    return ParameterSet(_host.host().core.parameters(cores, _check.seed(seed, "create")), chosen)
 
 
 def load(path: str | os.PathLike[str]) -> ParameterSet:
     """Reads a model file. The set's `outputs` are the layers of the model."""
+    file = _check.path(path, "path", "load")
+    return _load(file, file)
+
+
+def _load(file: str, what: str) -> ParameterSet:
+    """Reads a model file. what: its name in errors."""
     host = _host.host()
     try:
-        outputs, core = host.core.load(os.fspath(path))
+        outputs, core = host.core.load(file)
     except error.NotFoundError:
-        if not _register_types(host, os.fspath(path)):
+        if not _register_types(host, file, what):
             raise
-        outputs, core = host.core.load(os.fspath(path))
+        outputs, core = host.core.load(file)
     loaded = ParameterSet(core, [Layer._wrap(each) for each in outputs])
     for output in loaded.outputs:
         output._model = loaded
     return loaded
 
 
-def _register_types(host: _host.Host, path: str) -> bool:
+def _register_types(host: _host.Host, path: str, what: str) -> bool:
     """Gives the host the classes written in Python that layers of a file are made of; whether there are any."""
     if not os.path.exists(path):
         return False
     from tenon import _kernels
 
     topology = json.loads(host.core.describe_model(path))["topology"] or {"layers": []}
-    return _kernels.register_types(host, [(each["name"], each["type"]) for each in topology["layers"]], path)
+    return _kernels.register_types(host, [(each["name"], each["type"]) for each in topology["layers"]], what)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,7 +17,7 @@ import os
 from io import BytesIO
 from typing import Any
 
-from tenon import error
+from tenon import _check, error
 from tenon._notebook import is_notebook
 
 __all__ = ["Plotter", "Ploter"]
@@ -33,7 +33,7 @@ class Plotter:
         if not titles:
             raise error.InvalidError("a plot needs at least one title", "plot", "titles")
         self.titles = titles
-        self.file = os.fspath(file)
+        self.file = _check.path(file, "file", "plot")
         self.points: dict[str, list[tuple[float, float]]] = {}  # by title: (step, value)
         self._display: Any = None  # the picture in the output of a cell
         self._cell = 0  # the number of that cell
@@ -61,7 +61,9 @@ class Plotter:
             figure.savefig(picture, format="png")
             self._show(picture.getvalue())
         else:
-            figure.savefig(self.file if path is None else os.fspath(path))
+            file = self.file if path is None else _check.path(path, "path", "plot")
+            with _check.files(file, "plot"):
+                figure.savefig(file)
 
     def _show(self, picture: bytes) -> None:
         """Shows a picture in the cell that runs, whose other output, such as that of callbacks.Progress, remains."""

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tenon import _arrays, _core, _host, error, event, updater
+from tenon import _arrays, _check, _core, _host, error, event, updater
 from tenon import _layer as layers
 from tenon import reader as readers
 from tenon._layer import LayerLike
 from tenon.parameters import ParameterSet
+
+__all__ = ["Checkpoint", "Default", "Result", "SGD", "Updater", "infer", "test", "train"]
 
 Handler = Callable[[event.Event], Any]
 BATCH = 128  # samples of a minibatch where the reader says nothing
@@ -55,6 +57,7 @@ def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> list[tuple
     if not given:
         return []
     pairs = []
+    _check.mapping(given, "feeding", "feeding")
     for slot, layer in given.items():
         if isinstance(layer, (int, np.integer)):
             raise error.InvalidError(
@@ -63,6 +66,7 @@ def _feeding(given: Mapping[Any, Any] | None, data: Sequence[str]) -> list[tuple
                 "feeding",
                 str(slot),
             )
+        _check.text(slot, "feeding", "feeding")
         if layer not in data:
             raise error.InvalidError(
                 f'feeding names the data layer "{layer}", which the topology does not have'
@@ -87,7 +91,12 @@ def _open(reader: Any, chosen: Sequence[layers.Layer], feeding: Any, batch_size:
 def _handler(handler: Handler | Iterable[Handler] | None) -> Callable[[Any], None] | None:
     if handler is None:
         return None
-    called = [handler] if callable(handler) else list(handler)
+    given = [handler] if callable(handler) else handler
+    called = list(given) if isinstance(given, Iterable) else [given]
+    for each in called:
+        if not callable(each) or isinstance(each, type):
+            hint = f": make an object of it, as {each.__name__}()" if isinstance(each, type) else ""
+            _check.refuse(each, f"a function of an event, or several{hint}", "event_handler", "train")
 
     def handle(live: Any) -> None:
         happened = event.of(live)
@@ -105,8 +114,8 @@ class SGD:
 
     def __init__(self, updater: Any = None, batch_size: int = BATCH, groups: Mapping[str, Any] | None = None) -> None:
         self.updater = updater
-        self.batch_size = batch_size
-        self.groups = dict(groups or {})
+        self.batch_size = _check.whole(batch_size, "batch_size", "train", 1)
+        self.groups = dict(_check.mapping(groups or {}, "groups", "train"))
 
     @_host.follows_parameters
     def train(
@@ -133,8 +142,12 @@ class SGD:
         topology: costs, metrics, and any layers to compute. reader: of samples, or minibatches. event_handler: one or
         several functions of an event. passes: over the data. immutable_parameters: names that keep their values; a
         name includes everything below it. test: a reader that is measured after each pass. checkpoint: a folder.
-        early_stop: a metric, or {"metric", "patience", "min_delta", "best_is_highest"}. pass_batches: minibatches of
-        a pass, for readers without end. seed: of random numbers inside the model, such as dropout.
+        early_stop: a metric, or {"metric", "patience", "min_delta", "best_is_highest"}. average: {"parameters": another set
+        of the same topology, which receives the averages of the values after each update, "decay": of moving averages,
+        1 for plain means, "window": updates that count at most, 0 for all, "begin": updates before the first that
+        counts}. pass_batches: minibatches of a pass, for readers without end, 0: the reader ends it. seed: of random
+        numbers inside the model, such as dropout. A pass without samples costs nan. MisuseError while the set is
+        trained by another call.
         """
         chosen = layers.as_layers(topology)
         if reader is None:
@@ -145,9 +158,10 @@ class SGD:
         self.updater = _updaters.as_updater(self.updater if updater is None else updater) if (
             self.updater is not None or updater is not None
         ) else _updaters.make("adam", {})
-        if early_stop is not None:
-            chosen_stop = {"metric": early_stop} if isinstance(early_stop, str) else early_stop
-            early_stop = {"metric": "cost", "patience": 1, "min_delta": 0.0, "best_is_highest": False, **chosen_stop}
+        seed, passes = _check.seed(seed, "train"), _check.whole(passes, "passes", "train")
+        pass_batches, device = _check.whole(pass_batches, "pass_batches", "train"), _check.text(device, "device", "train")
+        handle = _handler(event_handler)
+        early_stop = None if early_stop is None else _early_stop(early_stop)
         if not hasattr(self.updater, "core"):
             refused = {"checkpoint": checkpoint, "average": average, "groups": self.groups}
             for name, value in refused.items():
@@ -161,20 +175,21 @@ class SGD:
             from tenon import _loop
 
             stream = _loop.Stream(*_open(reader, chosen, feeding, self.batch_size))
-            _loop.train(
-                self.updater,
-                chosen,
-                parameters,
-                stream,
-                _handler(event_handler),
-                passes=passes,
-                pass_batches=pass_batches,
-                immutable=_names(immutable_parameters, parameters),
-                test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding),
-                early_stop=early_stop,
-                seed=seed,
-                device=device,
-            )
+            with parameters.training():
+                _loop.train(
+                    self.updater,
+                    chosen,
+                    parameters,
+                    stream,
+                    handle,
+                    passes=passes,
+                    pass_batches=pass_batches,
+                    immutable=_names(immutable_parameters, parameters),
+                    test=None if test is None else lambda: self.test(chosen, parameters, test, feeding=feeding),
+                    early_stop=early_stop,
+                    seed=seed,
+                    device=device,
+                )
             return
         opened, pairs = _open(reader, chosen, feeding, self.batch_size)
         options: dict[str, Any] = {
@@ -192,10 +207,9 @@ class SGD:
         if early_stop is not None:
             options["early_stop"] = early_stop
         if average is not None:
-            given = dict(average)
-            given["parameters"] = _set(given["parameters"])
-            options["average"] = {"decay": 1.0, "window": 0, "begin": 0, **given}
-        _core.train(options, _handler(event_handler))
+            options["average"] = _average(average)
+        with parameters.training():
+            _core.train(options, handle)
 
     @_host.follows_parameters
     def test(
@@ -218,6 +232,8 @@ class SGD:
             {"outputs": cores, "parameters": _set(parameters), "reader": opened, "feeding": pairs, "seed": 0,
              "device": device, "pass_batches": 0}
         )  # fmt: skip
+        if not samples:
+            cost, metrics = event.unmeasured(metrics)
         return Result(cost, metrics, samples, seconds)
 
 
@@ -226,13 +242,12 @@ Updater = updater.Base
 
 
 def _set(parameters: Any) -> Any:
-    if not isinstance(parameters, ParameterSet):
-        raise TypeError(f"expected a set of parameters, as tenon.parameters.create makes it, not {type(parameters).__name__}")
-    return parameters.core
+    expected = "a set of parameters, as tenon.parameters.create makes it"
+    return _check.instance(parameters, ParameterSet, expected, "parameters", "tenon").core
 
 
 def _names(given: Iterable[str] | str, parameters: ParameterSet) -> list[str]:
-    names = [given] if isinstance(given, str) else list(given)
+    names = _check.texts(given, "immutable_parameters", "train")
     for name in names:
         if not any(each == name or each.startswith(name + ".") for each in parameters):
             heads = {each.split(".")[0] for each in parameters} | set(parameters)
@@ -245,11 +260,44 @@ def _names(given: Iterable[str] | str, parameters: ParameterSet) -> list[str]:
 
 
 def _checkpoint(given: Checkpoint | str) -> dict[str, Any]:
-    options = given if isinstance(given, Checkpoint) else Checkpoint(str(given))
-    fields = {name: getattr(options, name) for name in Checkpoint.__dataclass_fields__ if name != "resume"}
+    of = "checkpoint"
+    options = given if isinstance(given, Checkpoint) else Checkpoint(_check.path(given, "folder", of))
+    fields: dict[str, Any] = {
+        "folder": _check.path(options.folder, "folder", of),
+        "every_seconds": _check.number(options.every_seconds, "every_seconds", of),
+        "keep": _check.whole(options.keep, "keep", of, 0, 2**32 - 1),
+        "best": _check.text(options.best, "best", of),
+        "best_is_highest": bool(options.best_is_highest),
+    }
+    for name in ("every_passes", "every_batches"):
+        fields[name] = _check.whole(getattr(options, name), name, of)
     written = os.path.isdir(options.folder) and any(each.endswith(".safetensors") for each in os.listdir(options.folder))
     fields["start"] = _core.START_RESUME if options.resume and written else _core.START_FRESH
     return fields
+
+
+def _early_stop(given: Any) -> dict[str, Any]:
+    defaults: dict[str, Any] = {"metric": "cost", "patience": 1, "min_delta": 0.0, "best_is_highest": False}
+    chosen = {"metric": given} if isinstance(given, str) else _check.mapping(given, "early_stop", "train", defaults)
+    options = {**defaults, **chosen}
+    return {
+        "metric": _check.text(options["metric"], "metric", "early_stop"),
+        "patience": _check.whole(options["patience"], "patience", "early_stop", 1),
+        "min_delta": _check.number(options["min_delta"], "min_delta", "early_stop", 0),
+        "best_is_highest": bool(options["best_is_highest"]),
+    }
+
+
+def _average(given: Any) -> dict[str, Any]:
+    known = ("parameters", "decay", "window", "begin")
+    options = {"parameters": None, "decay": 1.0, "window": 0, "begin": 0, **_check.mapping(given, "average", "train", known)}
+    expected = "a set of parameters, which receives the averages"
+    return {
+        "parameters": _check.instance(options["parameters"], ParameterSet, expected, "parameters", "average").core,
+        "decay": _check.number(options["decay"], "decay", "average"),
+        "window": _check.whole(options["window"], "window", "average"),
+        "begin": _check.whole(options["begin"], "begin", "average"),
+    }
 
 
 Default = SGD()
@@ -300,6 +348,14 @@ def infer(
     unknown = typed and any(each._core is None for each in chosen)
     cores = layers.make(chosen, readers.types(given, feeding) if unknown else None)
     _set(parameters)
+    for each in chosen:
+        if each.role == "metric":
+            raise error.InvalidError(
+                f'layer "{each.name}" ({each.type}) is a metric, which has no output to infer; tenon.test measures it. '
+                'Give the other outputs, as [each for each in outputs if each.role != "metric"]',
+                "infer",
+                each.name,
+            )
     types = layers.data_types(chosen)
     results = _infer(chosen, cores, parameters, given, types, feeding, batch_size)
     return results[0] if single else results
@@ -341,6 +397,10 @@ def _samples(given: Any, types: Mapping[str, Any]) -> Any:
         if not hasattr(given, "__next__"):
             return {next(iter(types)): given}
     return readers.as_reader(given)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def _is_dense(types: Mapping[str, Any]) -> bool:

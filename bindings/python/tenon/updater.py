@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from tenon import _core, _functions, _host, error
+from tenon import _check, _core, _functions, _host, error
 from tenon._layer import Layer
 
 if TYPE_CHECKING:
@@ -26,23 +26,25 @@ class Updater:
     def __init__(self, type: str, attributes: dict[str, Any]) -> None:
         self.type = type
         self.attributes = attributes
+        _check.attributes(attributes, f"updater {type}")
         self.core = _host.host().core.updater(type, attributes)
 
     def update(self, machine: Any, output: Layer | None = None) -> None:
         """Updates the parameters of a gradient machine by its gradients; with `output` only those it depends on."""
+        core = _gradients_of(machine)
         if output is None:
-            self.core.update(machine.backward_core)
+            self.core.update(core)
         else:
-            self.core.update_model(machine.backward_core, output._made())
+            self.core.update_model(core, _check.instance(output, Layer, "a layer", "output", "update")._made())
         machine.updated()
 
     def update_parameters(self, machine: Any, names: Iterable[str]) -> None:
         """Updates these parameters alone; update(machine) ends the step with all others."""
-        self.core.update_parameters(machine.backward_core, list(names))
+        self.core.update_parameters(_gradients_of(machine), _check.texts(names, "names", "update_parameters"))
 
     def set_learning_rate(self, rate: float) -> None:
         """Changes the learning rate from the next update on."""
-        self.core.set_learning_rate(rate)
+        self.core.set_learning_rate(_check.number(rate, "learning_rate", f"updater {self.type}"))
 
     def describe(self, parameters: Any) -> dict[str, Any]:
         """Returns type, learning rate and the size of the state for a set."""
@@ -74,12 +76,12 @@ class Base:
     learning_rate = 0.01
 
     def __init__(self, learning_rate: float = 0.01) -> None:
-        self.learning_rate = learning_rate
+        self.learning_rate = _check.number(learning_rate, "learning_rate", f"updater {type(self).__name__}")
 
     def update_parameter(
         self, name: str, parameter: NDArray[Any], gradient: NDArray[Any], state: dict[str, Any]
-    ) -> None:
-        """Changes the array `parameter` in place by its gradient, an array of its shape.
+    ) -> Any:
+        """Changes the array `parameter` in place by its gradient, an array of its shape; returns nothing.
 
         state: of this parameter, {} before its first update, kept for each set of parameters.
         """
@@ -91,6 +93,7 @@ class Base:
         Does nothing without a backward since the last update. If update_parameter raises, all parameters keep their
         values.
         """
+        _gradients_of(machine)
         if not machine.has_gradients:
             return
         chosen = None if output is None else set(_model_names(output))
@@ -99,7 +102,14 @@ class Base:
         changed = {}
         for name in names:
             changed[name] = machine.parameters[name].copy()
-            self.update_parameter(name, changed[name], machine.gradient(name), states.setdefault(name, {}))
+            given = self.update_parameter(name, changed[name], machine.gradient(name), states.setdefault(name, {}))
+            if given is not None:
+                raise error.InvalidError(
+                    f"{type(self).__name__}.update_parameter returned a value for {name!r}; expected None: it changes "
+                    "the array `parameter` in place",
+                    f"updater {type(self).__name__}",
+                    name,
+                )
         for name, values in changed.items():
             machine.parameters[name] = values
         machine.backward_core.commit()
@@ -107,7 +117,7 @@ class Base:
 
     def set_learning_rate(self, rate: float) -> None:
         """Changes the learning rate from the next update on."""
-        self.learning_rate = rate
+        self.learning_rate = _check.number(rate, "learning_rate", f"updater {type(self).__name__}")
 
     def state(self, parameters: ParameterSet) -> dict[str, dict[str, Any]]:
         """Returns the states kept for a set, by parameter. They may be changed, or filled from a file."""
@@ -116,6 +126,16 @@ class Base:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(learning_rate={self.learning_rate!r})"
+
+
+def _gradients_of(machine: Any) -> Any:
+    """Returns the handle of a machine that holds its gradients. MisuseError while another thread trains its set."""
+    if not hasattr(machine, "backward_core"):
+        _check.refuse(machine, "a gradient machine", "machine", "update")
+    parameters = getattr(machine, "parameters", None)
+    if parameters is not None:
+        parameters.require_writable()
+    return machine.backward_core
 
 
 def _model_names(output: Layer) -> list[str]:
@@ -137,9 +157,12 @@ def make(type: str, attributes: dict[str, Any]) -> Updater:
 def as_updater(value: Any) -> Any:
     """Returns an updater of: an updater, or the name of a type."""
     if isinstance(value, str):
-        return _functions.attribute("updater", value, make)()
-    if not hasattr(value, "update"):
-        raise TypeError(f"expected an updater, not {type(value).__name__}")
+        try:
+            return _functions.attribute("updater", value, make)()
+        except AttributeError as failure:
+            raise error.NotFoundError(str(failure), "train", value) from None
+    if not callable(getattr(value, "update", None)) or isinstance(value, type):
+        _check.refuse(value, "an updater or the name of one", "updater", "train")
     return value
 
 

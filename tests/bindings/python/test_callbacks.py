@@ -211,3 +211,34 @@ def test_tensorboard_reads_the_files(model, parameters, tmp_path):
     assert sorted(found.Tags()["scalars"]) == ["accuracy", "cost"]
     read = found.Scalars("cost")
     assert [each.step for each in read] == [1, 2, 3] and [each.value for each in read] == [np.float32(c) for c in costs]
+
+
+@pytest.mark.parametrize("updater", [tenon.updater.Sgd(), "python"], ids=["plugin", "python"])
+def test_costs_that_are_nan_or_of_no_samples_are_no_improvement(model, parameters, updater, tmp_path):
+    class Sgd(tenon.updater.Base):
+        def update_parameter(self, name, parameter, gradient, state):
+            parameter -= self.learning_rate * gradient
+
+    used = Sgd() if updater == "python" else updater
+    for data in ({"pixel": pixels * np.nan, "label": labels}, lambda: iter([])):
+        passes = []
+
+        def count(event):
+            if isinstance(event, tenon.event.EndPass):
+                passes.append(event.cost)
+
+        best = callbacks.BestModel(tmp_path / "best", parameters)
+        tenon.train([model.cost, model.accuracy], parameters, data, [count, best, callbacks.EarlyStop(patience=2)],
+                    passes=6, updater=used)  # fmt: skip
+        assert len(passes) == 2 and np.isnan(passes).all() and not list(tmp_path.iterdir())
+
+
+def test_a_test_of_no_samples_is_nan(model, parameters):
+    result = tenon.test([model.cost, model.accuracy], parameters, lambda: iter([]))
+    assert result.samples == 0 and np.isnan(result.cost) and np.isnan(result.metrics["accuracy"])
+
+
+def test_a_training_tells_why_it_ended(model, parameters):
+    events = []
+    train(model, parameters, [events.append, callbacks.EarlyStop("accuracy", patience=1)], 9, rate=0.0)
+    assert events[-1].reason is tenon.event.Reason.HANDLER and repr(events[-1].reason) == "<Reason.HANDLER: 2>"

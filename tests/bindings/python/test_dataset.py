@@ -165,7 +165,7 @@ def test_reviews_are_read_from_a_file(tmp_path):
     file.write_text("")
     with pytest.raises(tenon.error.BadDataError, match="has no texts"):
         dataset.wikipedia.articles.new(file)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(tenon.error.NotFoundError, match="missing"):
         dataset.wikipedia.articles.new(tmp_path / "missing")
 
 

@@ -154,7 +154,7 @@ def test_a_view_during_a_training_of_another_thread_is_refused_with_a_hint():
     try:
         with pytest.raises(tenon.error.MisuseError) as caught:
             parameters["score.bias"]
-        assert "parameters.read('score.bias')" in caught.value.__notes__[0]
+        assert "parameters.read('score.bias')" in str(caught.value) and "tn_" not in str(caught.value)
     finally:
         done.set()
         thread.join()
@@ -206,3 +206,64 @@ def test_child_processes_get_a_host_of_their_own():
     expected = _bias(0)
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map(_bias, range(3)) == [expected] * 3
+
+
+class Held(tenon.updater.Base):
+    """An updater that waits in its second update for the test."""
+
+    def __init__(self):
+        super().__init__(0.1)
+        self.inside, self.go, self.calls = threading.Event(), threading.Event(), 0
+
+    def update_parameter(self, name, parameter, gradient, state):
+        self.calls += 1
+        if self.calls == 6:
+            self.inside.set()
+            self.go.wait(10)
+        parameter -= self.learning_rate * gradient
+
+
+def test_a_training_by_an_updater_in_python_holds_its_set():
+    model, parameters = created()
+    held = Held()
+    before = parameters.read("score.bias")
+    thread = threading.Thread(target=tenon.train, args=[model.cost, parameters, samples], kwargs={"updater": held})
+    thread.start()
+    held.inside.wait(10)
+    machine = tenon.gradient_machine.new(model.cost, parameters)
+    machine.feed({"pixel": pixels, "label": labels})
+
+    def edit():
+        with parameters.edit("score.bias"):
+            pass
+
+    calls = [
+        lambda: parameters["score.bias"], lambda: parameters.__setitem__("score.bias", before), edit,
+        lambda: parameters.copy_from(parameters), lambda: tenon.train(model.cost, parameters, samples),
+        lambda: tenon.train(model.cost, parameters, samples, updater=Held()),
+        lambda: np.from_dlpack(parameters.dlpack("score.bias")), lambda: tenon.updater.Adam().update(machine),
+        lambda: Held().update(machine),
+    ]  # fmt: skip
+    try:
+        for call in calls:
+            with pytest.raises(tenon.error.MisuseError) as caught:
+                call()
+            assert caught.value.component == "parameters" and "tn_" not in str(caught.value)
+        assert not np.array_equal(parameters.read("score.bias"), before)
+    finally:
+        held.go.set()
+        thread.join()
+    parameters["score.bias"] = before
+    tenon.train(model.cost, parameters, samples)
+
+
+def test_an_updater_cannot_train_the_set_that_it_updates():
+    model, parameters = created()
+
+    class Nested(tenon.updater.Base):
+        def update_parameter(self, name, parameter, gradient, state):
+            tenon.train(model.cost, parameters, samples)
+
+    with pytest.raises(tenon.error.MisuseError, match="a training of these parameters has not ended"):
+        tenon.train(model.cost, parameters, samples, updater=Nested())
+    tenon.train(model.cost, parameters, samples)

@@ -344,7 +344,7 @@ def test_updaters_in_python_train_like_those_of_plugins(options):
 
     expected, native = run(tenon.updater.Sgd(learning_rate=0.1))
     events, parameters = run(Sgd(0.1))
-    assert events == expected
+    assert repr(events) == repr(expected)  # nan is nan
     for name in native:
         np.testing.assert_allclose(parameters[name], native[name], atol=1e-6)
 
@@ -370,7 +370,7 @@ def test_updaters_in_python_keep_state_and_refuse_what_they_cannot():
             tenon.train(model.cost, parameters, ARRAYS, updater=updater, **{name: value})
     with pytest.raises(tenon.error.NotFoundError, match='no metric "csot"; it has cost; did you mean "cost"'):
         tenon.train(model.cost, parameters, ARRAYS, updater=updater, early_stop="csot")
-    with pytest.raises(tenon.error.InvalidError, match="patience of at least 1"):
+    with pytest.raises(tenon.error.InvalidError, match="patience is 0; expected a whole number from 1 on"):
         tenon.train(model.cost, parameters, ARRAYS, updater=updater, early_stop={"patience": 0})
     with pytest.raises(tenon.error.InvalidError, match="have no cost"):
         tenon.train(tenon.layer.softmax(model.score), parameters, {"pixel": pixels}, updater=updater)

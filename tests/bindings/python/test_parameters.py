@@ -106,3 +106,11 @@ def test_values_that_a_parameter_cannot_hold(values, words, recwarn):
     with pytest.raises(tenon.error.InvalidError, match=f'parameter "f.bias" has .*{words}') as caught:
         parameters["f.bias"] = values
     assert caught.value.subject == "f.bias" and not recwarn.list
+
+
+def test_a_set_is_a_mapping_also_for_names_that_it_does_not_have():
+    model = classifier()
+    parameters = tenon.parameters.create(model.cost)
+    assert parameters.get("nope") is None and parameters.get("nope", 5) == 5 and parameters.get(0, 1) == 1
+    np.testing.assert_array_equal(parameters.get("score.bias"), parameters["score.bias"])
+    assert parameters._ipython_key_completions_() == list(parameters)

@@ -73,3 +73,32 @@ def test_a_minibatch_is_needed():
         machine.step_through()
     with pytest.raises(tenon.error.InvalidError, match='nothing for data layer "label"'):
         machine.step_through({"pixel": pixels[:2]})
+
+
+class Unsound(tenon.layer.Base):
+    def forward(self, x):
+        raise KeyError("mine")
+
+    def backward(self, gradient, x):
+        return gradient
+
+
+def test_a_machine_that_trains_names_the_layer_that_fails():
+    x = tenon.layer.data("x", tenon.data_type.dense_vector(4))
+    label = tenon.layer.data("label", tenon.data_type.integer_value(3))
+    good = tenon.layer.fc(x, size=3, name="good")
+    bad = Unsound()(good, name="bad")
+    cost = tenon.layer.cross_entropy(bad, label, from_logits=True, name="cost")
+    for outputs in (bad, [cost, tenon.layer.accuracy(bad, label)]):
+        seen = []
+        minibatch = {"x": np.ones((2, 4)), "label": [0, 1]}
+        with pytest.raises(KeyError, match="mine") as caught:
+            for step in tenon.gradient_machine.new(outputs).step_through(minibatch):
+                seen.append(step.name)
+        assert seen[-1] == "good" and any('"bad"' in note for note in caught.value.__notes__)
+    sound = tenon.layer.cross_entropy(good, label, from_logits=True, name="cost")
+    seen = []
+    with pytest.raises(tenon.error.Error) as caught:
+        for step in tenon.gradient_machine.new(sound).step_through({"x": np.ones((2, 4)), "label": [0, 9]}):
+            seen.append(step.name)
+    assert "label" in str(caught.value)

@@ -1,0 +1,130 @@
+"""Options that programs give, checked before the library gets them: InvalidError names the call and the option.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+from tenon import error
+
+_MOST = 2**63 - 1
+_Of = TypeVar("_Of")
+
+
+def refuse(value: object, expected: str, name: str, component: str) -> NoReturn:
+    """Raises InvalidError for an option. expected: such as "a text"."""
+    given = repr(value)
+    if len(given) > 100:
+        given = f"{given[:90]}... of type {type(value).__name__}"
+    raise error.InvalidError(f"{component}: {name} is {given}; expected {expected}", component, name)
+
+
+def whole(value: Any, name: str, component: str, least: int = 0, most: int = _MOST) -> int:
+    """Returns a whole number within bounds, of Python or NumPy."""
+    found = None if isinstance(value, bool) or not hasattr(value, "__index__") else _index(value)
+    if found is None or not least <= found <= most:
+        bounds = f"from {least} to {most}" if most != _MOST else f"from {least} on"
+        refuse(value, f"a whole number {bounds}", name, component)
+    return found
+
+
+def _index(value: Any) -> int | None:
+    try:
+        return operator.index(value)
+    except TypeError:  # an array of several numbers
+        return None
+
+
+def seed(value: Any, component: str) -> int:
+    """Returns a seed, a whole number of 64 bits."""
+    return whole(value, "seed", component, 0, 2**64 - 1)
+
+
+def number(value: Any, name: str, component: str, least: float | None = None) -> float:
+    """Returns a number as a float."""
+    expected = "a number" if least is None else f"a number from {least:g} on"
+    try:
+        found = None if isinstance(value, (str, bytes, bool)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if found is None or (least is not None and not found >= least):
+        refuse(value, expected, name, component)
+    return found
+
+
+def text(value: Any, name: str, component: str) -> str:
+    """Returns a text that can be written as UTF-8."""
+    if not isinstance(value, str):
+        refuse(value, "a text", name, component)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        refuse(value, "a text without lone surrogates", name, component)
+    return value
+
+
+def path(value: Any, name: str, component: str) -> str:
+    """Returns a path as a text: not a number, which would be the descriptor of an open file."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        refuse(value, "a path", name, component)
+    return text(os.fspath(value), name, component)
+
+
+def mapping(value: Any, name: str, component: str, known: Iterable[str] | None = None) -> Mapping[Any, Any]:
+    """Returns a dict. known: its keys."""
+    if not isinstance(value, Mapping):
+        refuse(value, "a dict", name, component)
+    if known is not None:
+        keys = list(known)
+        for key in value:
+            if key not in keys:
+                near = error.suggestion(str(key), keys)
+                raise error.InvalidError(
+                    f"{component}: {name} has no key {key!r}; it has {', '.join(keys)}{near}", component, name
+                )
+    return value
+
+
+def texts(value: Any, name: str, component: str) -> list[str]:
+    """Returns a list of one text or of several."""
+    if isinstance(value, str):
+        return [text(value, name, component)]
+    if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
+        refuse(value, "a text or several", name, component)
+    return [text(each, name, component) for each in value]
+
+
+def instance(value: Any, of: type[_Of] | tuple[type[_Of], ...], expected: str, name: str, component: str) -> _Of:
+    """Returns an object of a class."""
+    if not isinstance(value, of):
+        refuse(value, expected, name, component)
+    return value
+
+
+def attributes(values: Mapping[str, Any], component: str) -> None:
+    """Checks the attributes of a layer, an updater or a reader for what no plugin can take: whole numbers that do not
+    fit into 64 bits, and texts that are not UTF-8."""
+    for name, value in values.items():
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(each, str):
+                text(each, name, component)
+            elif isinstance(each, int) and not -_MOST - 1 <= each <= _MOST:
+                refuse(value, "whole numbers of 64 bits", name, component)
+
+
+@contextmanager
+def files(file: str | os.PathLike[str], component: str) -> Iterator[None]:
+    """Makes errors of the system about a file errors of the library that name it."""
+    try:
+        yield
+    except OSError as failure:
+        if isinstance(failure, error.Error):
+            raise
+        reason = failure.strerror or str(failure)
+        raise error.FileError(f"{component}: {os.fspath(file)}: {reason}", component, os.fspath(file)) from failure
