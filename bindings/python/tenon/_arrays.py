@@ -27,7 +27,9 @@ class Ragged:
     def __init__(self, values: Any, offsets: Any, inner: Any = None) -> None:
         self.values: NDArray[Any] = np.asarray(values)
         self.offsets: NDArray[np.int64] = _integers(offsets, 'the array "offsets" of tenon.Ragged')
-        self.inner: NDArray[np.int64] | None = None if inner is None else _integers(inner, 'the array "inner" of tenon.Ragged')
+        self.inner: NDArray[np.int64] | None = None
+        if inner is not None:
+            self.inner = _integers(inner, 'the array "inner" of tenon.Ragged')
 
     @classmethod
     def of(cls, sequences: Sequence[Any], dtype: Any = None, row_shape: tuple[int, ...] = ()) -> Ragged:
@@ -69,7 +71,8 @@ class Sparse:
         self.columns: NDArray[np.int64] = _integers(columns, 'the array "columns" of tenon.Sparse')
         self.values: NDArray[np.float32] | None = None
         if values is not None:
-            self.values = np.ascontiguousarray(numbers(values, DataType(), 'the array "values" of tenon.Sparse'), np.float32)
+            made = numbers(values, DataType(), 'the array "values" of tenon.Sparse')
+            self.values = np.ascontiguousarray(made, np.float32)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -215,8 +218,7 @@ def _integers(value: Any, where: str) -> NDArray[np.int64]:
 
 
 def plain(value: Any) -> Any:
-    """Returns the array of a tensor, a series or column of a frame or table, or a masked array; other values as they are.
-    InvalidError for masked elements."""
+    """Returns the array of a tensor, or of a column of a frame or table; other values as they are."""
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "to_numpy"):
@@ -248,9 +250,9 @@ def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
     if isinstance(value, Constant):
         return _core.dense(_constant(value, type, name, samples))
     if _is_scipy(value):
-        value = of_scipy(value, name)
+        value = of_scipy(value, _where(name), name)
     if isinstance(value, (Ragged, Sparse)):
-        return _packed(value, type, name)
+        return packed(value, type, _where(name), name)
     value = plain(value)
     if isinstance(value, np.ndarray) and (type.storage == _core.DENSE or value.ndim == 0) and value.dtype != object:
         return _core.dense(column(numbers(value, type, _where(name), name), type))
@@ -263,7 +265,7 @@ def to_core(value: Any, type: DataType, name: str, samples: int = 1) -> Any:
 
 
 def check_storage(value: Any, type: DataType, where: str, name: str) -> None:
-    """InvalidError for a dense array of several dimensions where samples are sparse: its rows are no lists of columns."""
+    """InvalidError for a dense array where samples are sparse: its rows are no lists of columns."""
     if isinstance(value, np.ndarray) and type.storage == _core.SPARSE and value.dtype != object:
         raise _refusal(where, f"is a dense array {value.dtype} {list(value.shape)}",
                        f"{type}: a matrix of scipy.sparse, tenon.Sparse, or lists of columns", name)  # fmt: skip
@@ -296,10 +298,10 @@ def _constant(constant: Constant, type: DataType, name: str, samples: int) -> ND
         ) from None
 
 
-def of_scipy(value: Any, name: str) -> Sparse:
+def of_scipy(value: Any, where: str, name: str) -> Sparse:
     """Returns a matrix of scipy.sparse, whose indices are checked before SciPy uses them; it stays as it is."""
     if value.ndim != 2:
-        raise _refusal(_where(name), f"is a sparse array of shape {list(value.shape)}", "a matrix", name)
+        raise _refusal(where, f"is a sparse array of shape {list(value.shape)}", "a matrix", name)
     try:
         if hasattr(value, "check_format"):
             value.check_format()
@@ -310,30 +312,39 @@ def of_scipy(value: Any, name: str) -> Sparse:
         matrix = value.tocsr()
         matrix.check_format()
     except (TypeError, ValueError) as failure:
-        raise error.InvalidError(f"{_where(name)} is a damaged sparse matrix: {failure}", "data", name) from None
+        raise error.InvalidError(f"{where} is a damaged sparse matrix: {failure}", "data", name) from None
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return Sparse(matrix.shape[1], matrix.indptr, matrix.indices, matrix.data)
 
 
-def _packed(value: Ragged | Sparse, type: DataType, name: str) -> Any:
+def type_of(value: Ragged | Sparse) -> DataType:
+    """Returns the type of a data layer that takes such values."""
+    if isinstance(value, Sparse):
+        return DataType("float32", (value.width,), storage=_core.SPARSE)
+    rows = value.values
+    levels = 1 if value.inner is None else 2
+    return DataType(str(rows.dtype), rows.shape[1:], storage=_core.RAGGED, levels=levels)
+
+
+def packed(value: Ragged | Sparse, type: DataType, where: str, name: str) -> Any:
     """Returns sequences or sparse vectors that are arrays already."""
     try:
         if isinstance(value, Sparse):
             if type.storage != _core.SPARSE:
-                raise _refusal(_where(name), "has sparse vectors", type, name)
+                raise _refusal(where, "has sparse vectors", type, name)
             if value.width != type.shape[0]:
-                raise _refusal(_where(name), f"has vectors of {value.width} numbers", type.shape[0], name)
+                raise _refusal(where, f"has vectors of {value.width} numbers", type.shape[0], name)
             return _core.sparse(value.width, value.offsets, value.columns, value.values)
         levels = 1 if value.inner is None else 2
         if type.storage != _core.RAGGED or type.levels != levels:
-            raise _refusal(_where(name), f"has {levels} levels of sequences", type, name)
-        rows = numbers(value.values, type, _where(name), name)
+            raise _refusal(where, f"has {levels} levels of sequences", type, name)
+        rows = numbers(value.values, type, where, name)
         if rows.shape[1:] != type.shape:
-            raise _refusal(_where(name), f"has rows of shape {list(rows.shape[1:])}", type, name)
+            raise _refusal(where, f"has rows of shape {list(rows.shape[1:])}", type, name)
         return _core.ragged(np.ascontiguousarray(rows), value.offsets, value.inner)
     except error.InvalidError as failure:
         if failure.subject == name:
             raise
-        raise error.InvalidError(f"{_where(name)}: {failure}", "data", name) from None
+        raise error.InvalidError(f"{where}: {failure}", "data", name) from None

@@ -237,9 +237,8 @@ def new_acc(output: Layer | None = None, label: str = "label") -> Metric:
 
 def _type_of(value: Any) -> DataType:
     """Returns the type of a data layer that takes such values."""
-    if isinstance(value, _arrays.Ragged):
-        of = np.asarray(value.values)
-        return DataType(str(of.dtype), of.shape[1:], storage=_core.RAGGED, levels=1 if value.inner is None else 2)
+    if isinstance(value, (_arrays.Ragged, _arrays.Sparse)):
+        return _arrays.type_of(value)
     if isinstance(value, _arrays.Constant):
         array = np.asarray(value.value)[None]
     else:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenon import _core, _functions, _host, error
-from tenon._arrays import Ragged, Sparse, _is_scipy, check_storage, checked, column, from_core, is_frame, of_scipy, plain
+from tenon._arrays import (Ragged, Sparse, _is_scipy, check_storage, checked, column, from_core, is_frame, of_scipy, packed,
+                           plain, type_of)  # fmt: skip
 from tenon.data_type import DataType, of_options
 
 __all__ = ["Reader", "arrays", "as_reader", "batch", "buffered", "chain", "compose", "first_n", "firstn", "interleave",
@@ -205,9 +206,8 @@ def arrays(columns: Mapping[str, Any]) -> Reader:
             raise error.InvalidError(f"the arrays of a reader differ in length: {lengths}", "reader")
         slots = [options for _, options in found.values()]
         if all(isinstance(values, np.ndarray) and values.dtype != object for values, _ in found.values()):
-            return _core.open_rows(
-                _host.host().core, slots, [_core.dense(np.ascontiguousarray(values)) for values, _ in found.values()]
-            )
+            rows = [_core.dense(np.ascontiguousarray(values)) for values, _ in found.values()]
+            return _core.open_rows(_host.host().core, slots, rows)
         listed = [[_sample(values, number) for number in range(len(values))] for values, _ in found.values()]
         return _core.open_indexed(_host.host().core, slots, list(zip(*listed)))
 
@@ -242,17 +242,17 @@ def _column(name: str, values: Any, known: DataType | None) -> tuple[Any, dict[s
     """Returns the values of a slot, and its options. known: the type of the data layer that the slot feeds."""
     where, limit = f'slot "{name}"', -1 if known is None else known.index_limit
     if _is_scipy(values):
-        values = of_scipy(values, name)
-    if isinstance(values, Sparse):
-        return values, DataType("float32", (values.width,), storage=_core.SPARSE).options(name)
-    if isinstance(values, Ragged):
-        rows = values.values
-        levels = 1 if values.inner is None else 2
-        return values, DataType(str(rows.dtype), rows.shape[1:], limit, _core.RAGGED, levels).options(name)
+        values = of_scipy(values, where, name)
+    if isinstance(values, (Sparse, Ragged)):
+        own = type_of(values)
+        packed(values, own, where, name)  # refuses damaged ones
+        dtype = own.dtype if known is None else known.dtype
+        return values, DataType(dtype, own.shape, limit, own.storage, own.levels).options(name)
     if (categories := _categories(values)) is not None:
         numbers, texts = categories
         if (numbers < 0).any():
-            raise error.BadDataError(f'sample {int((numbers < 0).argmax())}: slot "{name}" has no category', "reader", name)
+            first = int((numbers < 0).argmax())
+            raise error.BadDataError(f'sample {first}: slot "{name}" has no category', "reader", name)
         type = DataType("int64", (), len(texts) if limit < 0 else limit)
         return numbers, {**type.options(name), "texts": texts}
     values = plain(values)
@@ -286,7 +286,7 @@ def _array(values: Any, known: DataType | None) -> NDArray[Any]:
 
 
 def _narrow(dtype: np.dtype[Any]) -> str:
-    """Returns the type of a slot for that of a column: float32 for float64, which is how NumPy keeps numbers by default."""
+    """Returns the type of a slot for that of a column: float32 for float64, which NumPy has by default."""
     if dtype.kind == "f":
         return "float32"
     return "int64" if dtype == np.uint64 or dtype.kind not in "iub" else str(dtype.newbyteorder("="))
@@ -298,9 +298,10 @@ def _listed(name: str, values: NDArray[Any], known: DataType | None) -> tuple[An
     if known is not None:
         check_storage(values, known, f'slot "{name}"', name)
         return values, known.options(name)
-    first = values[0].item() if len(values) and isinstance(values[0], np.generic) else plain(values[0]) if len(values) else None
-    if isinstance(first, (list, tuple)):
-        first = np.asarray(first)
+    first = values[0] if len(values) else None
+    if isinstance(first, np.generic):
+        first = first.item()
+    first = np.asarray(first) if isinstance(first, (list, tuple)) else plain(first)
     if not isinstance(first, (int, float, np.ndarray, np.number)) or np.asarray(first).dtype.kind not in "iufb":
         found = "texts" if isinstance(first, str) else f"elements of type {type(first).__name__}"
         more = '; .astype("category") makes texts integers with names' if isinstance(first, str) else ""

@@ -231,6 +231,24 @@ def test_a_column_of_numbers_is_one_of_vectors_of_one_number():
         tenon.infer(pair, tenon.parameters.create(pair), {"y": column})
 
 
+def test_sequences_and_sparse_vectors_as_columns():
+    rows = data_type.dense_vector_sequence(2)
+    q = tenon.layer.data("q", rows)
+    parameters = tenon.parameters.create(q)
+    given = tenon.Ragged(np.arange(6.0).reshape(3, 2), [0, 2, 3])  # float64
+    for each in ({"q": given}, tenon.reader.arrays({"q": given}), {"q": list(given)}):
+        assert [row.tolist() for row in tenon.infer(q, parameters, each)] == [[[0, 1], [2, 3]], [[4, 5]]]
+    for each in (tenon.reader.arrays({"q": tenon.Ragged(np.ones((2, 2)), [0, 5])}),
+                 {"q": tenon.Ragged(np.ones((2, 2)), [0, 5])}, {"q": tenon.Ragged(np.ones((2, 3)), [0, 2])},
+                 tenon.reader.arrays({"q": tenon.Sparse(4, [0, 9], [1])})):  # fmt: skip
+        with pytest.raises(tenon.error.InvalidError, match='"q"'):
+            tenon.infer(q, parameters, each)
+    for wrong in (lambda: tenon.Sparse(4, [0, 1], [1.5]), lambda: tenon.Sparse(4, [0, 1], [1], ["a"]),
+                  lambda: tenon.Ragged(np.ones(2), [0, 0.5])):  # fmt: skip
+        with pytest.raises(tenon.error.InvalidError, match="the array .* of tenon"):
+            wrong()
+
+
 def test_arguments_out_of_range():
     x = tenon.layer.data("x", data_type.dense_vector(1))
     with pytest.raises(tenon.error.InvalidError, match="batch_size is 0"):
