@@ -2,6 +2,7 @@
 #include "sample.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -185,7 +186,7 @@ void fill_sparse(tenon::Sample& sample, const tenon::SlotOptions& slot, nb::hand
   const auto add = [&](nb::handle entry, double number) {
     const int64_t column = number_from(entry, int64_t{});
     if (column < 0 || column >= slot.shape.at(0)) throw Unfit{"column " + std::to_string(column) + " is outside"};
-    const std::vector<double> numbers{number};
+    const std::array<double, 1> numbers{number};
     if (const std::string why = complaint_of(slot, numbers); !why.empty()) throw Unfit{why};
     sample.add_entry(slot.name, column, static_cast<float>(number));
     columns.push_back(column);

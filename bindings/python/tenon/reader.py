@@ -295,17 +295,24 @@ def _narrow(dtype: np.dtype[Any]) -> str:
 def _listed(name: str, values: NDArray[Any], known: DataType | None) -> tuple[Any, dict[str, Any]]:
     """Returns a column of objects, each a sample, and the options of its slot; of the first sample's type where none is
     known."""
-    if known is not None:
-        check_storage(values, known, f'slot "{name}"', name)
-        return values, known.options(name)
     first = values[0] if len(values) else None
     if isinstance(first, np.generic):
         first = first.item()
-    first = np.asarray(first) if isinstance(first, (list, tuple)) else plain(first)
+    first = np.asarray(first) if isinstance(first, (list, tuple)) and known is None else plain(first)
+    if isinstance(first, str):
+        raise error.InvalidError(
+            f'column "{name}" has texts; expected {known or "numbers"}; .astype("category") of pandas makes them integers '
+            "with names",
+            "reader",
+            name,
+        )
+    if known is not None:
+        check_storage(values, known, f'slot "{name}"', name)
+        return values, known.options(name)
     if not isinstance(first, (int, float, np.ndarray, np.number)) or np.asarray(first).dtype.kind not in "iufb":
-        found = "texts" if isinstance(first, str) else f"elements of type {type(first).__name__}"
-        more = '; .astype("category") makes texts integers with names' if isinstance(first, str) else ""
-        raise error.InvalidError(f'column "{name}" has {found}; expected numbers{more}', "reader", name)
+        raise error.InvalidError(
+            f'column "{name}" has elements of type {type(first).__name__}; expected numbers', "reader", name
+        )
     made = np.asarray(first)
     return values, DataType(_narrow(made.dtype), made.shape).options(name)
 

@@ -22,6 +22,8 @@ def test_frames_of_pandas():
     assert doubled(frame) == doubled({"a": frame["a"]}) == [2, 4, 6]
     with pytest.raises(tenon.error.InvalidError, match='column "s" has texts; expected numbers'):
         tenon.reader.arrays(pandas.DataFrame({"s": ["x", "y"]})).types()
+    with pytest.raises(tenon.error.InvalidError, match='column "s" has texts; expected int64 .. below 3'):
+        tenon.reader.arrays(pandas.DataFrame({"s": ["x", "y"]})).open({"s": data_type.integer_value(3)})
 
 
 def test_columns_of_vectors_and_categories():
