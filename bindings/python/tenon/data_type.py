@@ -26,7 +26,7 @@ def dtype_code(dtype: DTypeLike) -> int:
     except TypeError:
         kind = np.dtype(object)
     if kind.kind not in _KINDS or kind.itemsize > 8:
-        known = "bool, int8 to int64, uint8 to uint64, float16, float32 and float64"
+        known = "bool, int8 to int64, uint8 to uint32, float16, float32 and float64"
         raise error.InvalidError(f"{dtype!r} is no element type of numbers; those are {known}", "data", "dtype")
     return _core.dtype(_KINDS[kind.kind], 8 * kind.itemsize)
 
@@ -52,6 +52,7 @@ class DataType:
 
     def __post_init__(self) -> None:
         dtype_code(self.dtype)
+        object.__setattr__(self, "dtype", str(np.dtype(self.dtype)))  # also given as numpy.float32
         if any(extent < 0 for extent in self.shape):
             raise error.InvalidError(
                 f"a sample of shape {list(self.shape)}: expected numbers from 0 on", "data", "shape"

@@ -250,6 +250,7 @@ def test_sequences_and_sparse_vectors_as_columns():
 
 
 def test_arguments_out_of_range():
+    assert data_type.dense_vector(1, dtype=np.float32) == data_type.dense_vector(1)
     x = tenon.layer.data("x", data_type.dense_vector(1))
     with pytest.raises(tenon.error.InvalidError, match="batch_size is 0"):
         tenon.infer(x * 2, tenon.parameters.create(x * 2), [[1.0]], batch_size=0)
