@@ -5,15 +5,20 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data  # type: ignore
+from sklearn.utils.validation import (  # type: ignore
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from tenon import data_type, event, layer, parameters, trainer, updater
+from tenon import _check, data_type, event, layer, parameters, trainer, updater
 from tenon import reader as readers
 from tenon._arrays import _is_scipy
 from tenon._layer import Layer
@@ -46,30 +51,43 @@ class _Network(BaseEstimator):  # type: ignore
         self.l2 = l2
         self.seed = seed
 
-    def _fit(self, rows: Any, size: int, label: data_type.DataType, labels: Any, cost: Callable[..., Layer]) -> None:
+    def _fit(
+        self, rows: Any, size: int, label: data_type.DataType, labels: Any, cost: Callable[..., Layer], weights: Any
+    ) -> None:
+        name = type(self).__name__
+        seed = _check.seed(self.seed, name)
+        passes, batch_size = _check.whole(self.passes, "passes", name), _check.whole(self.batch_size, "batch_size", name, 1)
+        if not isinstance(self.hidden, Iterable):
+            _check.refuse(self.hidden, "a sequence of sizes", "hidden", name)
+        hidden = [_check.whole(each, "hidden", name, 1) for each in self.hidden]
         width = rows.shape[1]
-        type = data_type.sparse_float_vector(width) if _is_scipy(rows) else data_type.dense_vector(width)
-        values = layer.data("x", type)
+        of = data_type.sparse_float_vector(width) if _is_scipy(rows) else data_type.dense_vector(width)
+        values = layer.data("x", of)
         if self.network is None:
-            for number, units in enumerate(self.hidden):
+            for number, units in enumerate(hidden):
                 values = layer.fc(values, size=units, act=self.act, name=f"hidden_{number}")
         else:
             values = self.network(values)
         output = layer.fc(values, size=size, name="output")
-        costs = cost(output, layer.data("y", label))
-        self.parameters_ = parameters.create([output, costs], seed=self.seed)
+        columns = {"x": rows, "y": labels}
+        inputs = [output, layer.data("y", label)]
+        if weights is not None:
+            columns["weight"] = _check_sample_weight(weights, rows, dtype=np.float32)[:, None]
+            inputs.append(layer.data("weight", data_type.dense_vector(1)))
+        costs = cost(*inputs)
+        self.parameters_ = parameters.create([output, costs], seed=seed)
         options: dict[str, Any] = {"learning_rate": self.learning_rate}
         if self.l2:
             options["l2"] = self.l2
         used = updater.Updater(self.updater, options)
-        stream = readers.arrays({"x": rows, "y": labels}).shuffle(seed=self.seed).batch(self.batch_size)
+        stream = readers.arrays(columns).shuffle(seed=seed).batch(batch_size)
         self.history_: list[float] = []
 
         def note(happened: event.Event) -> None:
             if isinstance(happened, event.EndPass):
                 self.history_.append(happened.cost)
 
-        trainer.train(costs, self.parameters_, stream, note, passes=self.passes, updater=used, seed=self.seed)
+        trainer.train(costs, self.parameters_, stream, note, passes=passes, updater=used, seed=seed)
 
     def _output(self, rows: Any) -> Any:
         check_is_fitted(self, "parameters_")
@@ -96,17 +114,18 @@ class TenonClassifier(ClassifierMixin, _Network):  # type: ignore
     classes_: the labels, of any type; history_: the mean cost of each pass; parameters_: the trained parameters.
     """
 
-    def fit(self, X: Any, y: Any) -> TenonClassifier:
-        """Trains on the rows of X, [samples, features], dense or sparse, with labels y, [samples]."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TenonClassifier:
+        """Trains on the rows of X, [samples, features], dense or sparse, with labels y, [samples]. sample_weight: by
+        which the cost of each sample is multiplied, [samples]."""
         check_classification_targets(y)
         rows, labels = self._rows(X, y)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         count = max(2, len(self.classes_))
 
-        def cost(output: Layer, label: Layer) -> Layer:
-            return layer.cross_entropy(output, label, from_logits=True, name="cost")
+        def cost(*inputs: Layer) -> Layer:
+            return layer.cross_entropy(*inputs, from_logits=True, name="cost")
 
-        self._fit(rows, count, data_type.integer_value(count), numbers, cost)
+        self._fit(rows, count, data_type.integer_value(count), numbers, cost, sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -128,8 +147,9 @@ class TenonRegressor(RegressorMixin, _Network):  # type: ignore
     Labels are standardised for the training; predictions have their units.
     """
 
-    def fit(self, X: Any, y: Any) -> TenonRegressor:
-        """Trains on the rows of X, [samples, features], with numbers y, [samples] or [samples, outputs]."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TenonRegressor:
+        """Trains on the rows of X, [samples, features], with numbers y, [samples] or [samples, outputs]. sample_weight:
+        by which the cost of each sample is multiplied, [samples]."""
         rows, labels = self._rows(X, y, multi_output=True, y_numeric=True)
         if np.ndim(labels) == 2 and labels.shape[1] == 1:
             labels = column_or_1d(labels, warn=True)
@@ -140,10 +160,10 @@ class TenonRegressor(RegressorMixin, _Network):  # type: ignore
         scaled = ((numbers - self._mean) / self._scale).astype(np.float32)
         size = scaled.shape[1]
 
-        def cost(output: Layer, label: Layer) -> Layer:
-            return layer.square_error(output, label, name="cost")
+        def cost(*inputs: Layer) -> Layer:
+            return layer.square_error(*inputs, name="cost")
 
-        self._fit(rows, size, data_type.dense_vector(size), scaled, cost)
+        self._fit(rows, size, data_type.dense_vector(size), scaled, cost, sample_weight)
         return self
 
     def predict(self, X: Any) -> Any:
