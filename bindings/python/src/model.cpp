@@ -122,6 +122,7 @@ void bind_layer(nb::module_& module) {
   nb::class_<Layer>(module, "Layer")
       .def("describe", released(&Layer::describe))
       .def("find", &Layer::find)
+      .def("is_of", [](const Layer& layer, const Host& host) { return layer.host_ref() == host.host_ref(); })
       .def("output", &Layer::output)
       .def("info",
            [](const Layer& layer) {

@@ -72,6 +72,7 @@ class Layer:
         core = (host or _host.host()).core
         try:
             inputs = [None if each is None else each._core for each in self._ports]
+            require_host([each for each in inputs if each is not None], core, f'layer "{self._name}" ({self._type})')
             self._core = core.layer(self._type, inputs, self._attributes, self._name)
         except error.Error as failure:
             if self._place:
@@ -246,6 +247,19 @@ class Data(Layer):
         self._place = _place()
         if type is not None:
             self._core = _host.host().core.data(**type.options(name))
+
+
+def require_host(cores: Iterable[Any], host: Any, component: str) -> None:
+    """MisuseError for handles of layers of another host than that of a call."""
+    for core in cores:
+        if not core.is_of(host):
+            name = core.info()[0]
+            raise error.MisuseError(
+                f'{component}: layer "{name}" was made on another host than this call works on: layers, sets and '
+                "readers that are used together are of one host, that of tenon.use or tenon.host",
+                component,
+                name,
+            )
 
 
 def as_layer(value: LayerLike) -> Layer:

@@ -239,6 +239,7 @@ def create(
     chosen = layers.as_layers(outputs)
     types = None if reader is None else readers.types(reader, feeding)
     cores = layers.make(chosen, types)
+    layers.require_host(cores, _host.host().core, "create")
     return ParameterSet(_host.host().core.parameters(cores, _check.seed(seed, "create")), chosen)
 
 

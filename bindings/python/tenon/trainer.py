@@ -348,6 +348,7 @@ def infer(
     unknown = typed and any(each._core is None for each in chosen)
     cores = layers.make(chosen, readers.types(given, feeding) if unknown else None)
     _set(parameters)
+    layers.require_host(cores, parameters.host.core, "infer")
     for each in chosen:
         if each.role == "metric":
             raise error.InvalidError(
@@ -369,15 +370,35 @@ def _infer(
     recipe = _samples(given, types)
     if not isinstance(recipe, readers.Reader):
         feeds, samples = _arrays.feeds(recipe, types)
-        predictor = _core.Predictor(parameters.core, cores, max(1, samples), 1)
+        predictor = _with_parameters(
+            parameters, cores, lambda: _core.Predictor(parameters.core, cores, max(1, samples), 1)
+        )
         return [_arrays.from_core(each) for each in predictor.predict(feeds)]
     opened, pairs = _open(recipe, chosen, feeding, batch_size)
     options = {"outputs": cores, "parameters": parameters.core, "reader": opened, "feeding": pairs, "seed": 0,
                "device": "", "pass_batches": 0}  # fmt: skip
-    _core.infer(options, parts.append)
+    _with_parameters(parameters, cores, lambda: _core.infer(options, parts.append))
     if not parts:
         raise error.BadDataError("the input of infer has no samples", "infer")
     return [_arrays.join([_arrays.from_core(part[i]) for part in parts]) for i in range(len(cores))]
+
+
+def _with_parameters(parameters: ParameterSet, cores: list[Any], call: Callable[[], Any]) -> Any:
+    """Calls the library. A parameter that the set lacks is often one of a network that was built again."""
+    try:
+        return call()
+    except (error.NotFoundError, error.InvalidError):
+        entries = parameters.host.core.declare(cores).entries()
+        missing = [each["name"] for each in entries if each["name"] not in parameters]
+        if not missing:
+            raise
+        raise error.NotFoundError(
+            f'infer: the set has no parameter "{missing[0]}", which the network needs. Automatic names of layers count '
+            "on over the host, so that a network that is built again has others: name its layers, or begin with "
+            "tenon.use(tenon.Host())",
+            "infer",
+            missing[0],
+        ) from None
 
 
 def _samples(given: Any, types: Mapping[str, Any]) -> Any:

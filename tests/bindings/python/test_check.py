@@ -121,3 +121,62 @@ def test_a_host_without_the_standard_plugins_has_none():
 def test_modules_complete_to_their_own_names():
     for module in (tenon.callbacks, tenon.trainer, tenon.parameters):
         assert set(dir(module)) == set(module.__all__)
+
+
+def test_layers_of_another_host_are_named(model, parameters):
+    before = tenon.host()
+    try:
+        tenon.use(tenon.Host(threads=1))
+        for call in (lambda: tenon.layer.fc(model.hidden, size=3, name="s"), lambda: tenon.parameters.create(model.hidden)):
+            with pytest.raises(tenon.error.MisuseError, match='layer "hidden" was made on another host') as caught:
+                call()
+            assert caught.value.subject == "hidden" and "handle" not in str(caught.value)
+    finally:
+        tenon.use(before)
+
+
+def test_a_network_that_is_built_again_is_told_of_names():
+    pixel = tenon.layer.data("pixel", tenon.data_type.dense_vector(20))
+    parameters = tenon.parameters.create(tenon.layer.fc(pixel, size=2))
+    again = tenon.layer.fc(pixel, size=2)
+    for given in (pixels[:2], tenon.reader.arrays({"pixel": pixels})):
+        with pytest.raises(tenon.error.NotFoundError, match="Automatic names.*name its layers") as caught:
+            tenon.infer(again, parameters, given)
+        assert caught.value.subject
+
+
+def test_a_metric_among_what_is_inferred_is_named(model, parameters, tmp_path):
+    parameters.save(tmp_path / "m", [model.score, model.accuracy])
+    loaded = tenon.load(tmp_path / "m")
+    with pytest.raises(tenon.error.InvalidError, match='"accuracy" .* is a metric, which has no output'):
+        tenon.infer(loaded.outputs, loaded, pixels)
+
+
+def test_what_methods_of_classes_return(model, parameters):
+    class Wrong(tenon.updater.Base):
+        def update_parameter(self, name, parameter, gradient, state):
+            return parameter * 2
+
+    with pytest.raises(tenon.error.InvalidError, match="update_parameter returned a value"):
+        tenon.train(model.cost, parameters, ARRAYS, updater=Wrong())
+
+    class Forgets(tenon.layer.Base):
+        def forward(self, x):
+            return x
+
+        def backward(self, gradient, x):
+            pass
+
+    cost = tenon.layer.cross_entropy(Forgets()(model.score), model.cost.inputs[1], from_logits=True)
+    with pytest.raises(tenon.Error, match="Forgets.backward returned None"):
+        tenon.train(cost, parameters, ARRAYS)
+
+    class Nameless(tenon.metric.Base):
+        def update(self, score):
+            return 1.0
+
+        def finalize(self, total):
+            return {"": 2}
+
+    with pytest.raises(tenon.error.InvalidError, match="Nameless.finalize returned the name ''"):
+        tenon.test([model.cost, Nameless()(model.score)], parameters, ARRAYS)

@@ -176,7 +176,7 @@ def test_a_set_is_trained_on_its_own_host():
         machine.forward(ARRAYS)
         assert machine.cost > 0
         assert parameters.host.threads == 1 and tenon.host().threads == 2
-        with pytest.raises(tenon.error.MisuseError, match="of another host"):
+        with pytest.raises(tenon.error.MisuseError, match="on another host"):
             tenon.layer.fc(model.pixel, size=1)
     finally:
         tenon.use(before)
