@@ -148,6 +148,10 @@ class Metric:
         """The samples so far."""
         return 0 if self._total is None else int(self._total.read()[1])
 
+    def __repr__(self) -> str:
+        words = "".join(f" {name}={value!r}" for name, value in self._attributes.items())
+        return f"<tenon metric {self.type}{words} over {self.samples} samples>"
+
     def _make(self, types: dict[str, DataType], samples: int) -> None:
         data = [Data(name, type) for name, type in types.items()]
         layer = self._layer(data)

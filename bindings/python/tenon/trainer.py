@@ -117,6 +117,9 @@ class SGD:
         self.batch_size = _check.whole(batch_size, "batch_size", "train", 1)
         self.groups = dict(_check.mapping(groups or {}, "groups", "train"))
 
+    def __repr__(self) -> str:
+        return f"SGD(updater={self.updater!r}, batch_size={self.batch_size})"
+
     @_host.follows_parameters
     def train(
         self,

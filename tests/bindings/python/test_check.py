@@ -180,3 +180,8 @@ def test_what_methods_of_classes_return(model, parameters):
 
     with pytest.raises(tenon.error.InvalidError, match="Nameless.finalize returned the name ''"):
         tenon.test([model.cost, Nameless()(model.score)], parameters, ARRAYS)
+
+
+def test_trainers_and_metrics_show_what_they_are():
+    assert repr(tenon.trainer.SGD(batch_size=8)) == "SGD(updater=None, batch_size=8)"
+    assert repr(tenon.metric.auc()) == "<tenon metric auc over 0 samples>"
