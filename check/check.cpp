@@ -141,6 +141,8 @@ class Run {
     report_.file = options.file;
     report_.plugin = subject_.manifest.at("id");
     report_.seed = options.seed;
+    report_.cases = options.cases;
+    report_.plugin_paths = options.plugin_paths;
     check_names();
   }
 

@@ -30,7 +30,10 @@ int64_t Report::count(Outcome outcome) const {
 std::string reproduce(const Report& report, const Result& result) {
   std::string command = "tenon plugins check " + quoted(report.file);
   if (result.kind != "plugin") command += " " + quoted(result.component);
-  return command + " --only " + quoted(result.check) + " --seed " + std::to_string(report.seed);
+  command += " --only " + quoted(result.check) + " --seed " + std::to_string(report.seed);
+  if (!report.cases.empty()) command += " --cases " + quoted(report.cases);
+  for (const std::string& folder : report.plugin_paths) command += " --plugins " + quoted(folder);
+  return command;
 }
 
 std::string to_json(const Report& report) {

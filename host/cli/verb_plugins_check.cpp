@@ -73,13 +73,14 @@ int run_plugins_check(const Arguments& arguments) {
   namespace po = boost::program_options;
   check::Options checked;
   bool as_json = false, list = false;
+  int64_t seed = 1;
   Options options(
       "plugins check", {"[FILE.so]", "[TYPE]"},
       "Checks the components of a plugin, or the one called TYPE, against the rules of the plugin interface.\n"
       "Runs plugin code in child processes. Exit code 0: all checks pass; 70: a check fails.");
   options.list.add_options()("json", po::bool_switch(&as_json), "print JSON: counts and all results")(
       "list", po::bool_switch(&list), "print the checks and their meanings, and exit")(
-      "seed", po::value(&checked.seed)->value_name("N"), "seed of all numbers that are drawn; default 1")(
+      "seed", po::value(&seed)->value_name("N"), "seed of all numbers that are drawn; default 1")(
       "only", po::value(&checked.checks)->value_name("CHECK"), "run this check alone; may be repeated")(
       "seconds", po::value(&checked.seconds)->value_name("N"), "the longest time of one check; default 20")(
       "cases", po::value(&checked.cases)->value_name("FILE"),
@@ -93,6 +94,8 @@ int run_plugins_check(const Arguments& arguments) {
   }
   if (options.given().empty()) options.fail("expected FILE.so");
   if (checked.seconds < 1) options.fail("--seconds: expected at least 1, got " + std::to_string(checked.seconds));
+  if (seed < 0) options.fail("--seed: expected at least 0, got " + std::to_string(seed));
+  checked.seed = static_cast<uint64_t>(seed);
   checked.file = options.operand(0);
   if (options.given().size() > 1) checked.type = options.operand(1);
   Printer printer;

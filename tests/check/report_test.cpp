@@ -82,7 +82,7 @@ TEST(Report, SaysHowToRepeatAFailure) {
   EXPECT_EQ(report.results[1].kind, "kernel");
   EXPECT_EQ(report.results[1].component, "bad_scale");
   EXPECT_EQ(tenon::check::reproduce(report, report.results[0]),
-            "tenon plugins check " + plugin("fails") + " bad.scale --only step --seed 1");
+            "tenon plugins check " + plugin("fails") + " bad.scale --only step --seed 1 --plugins " + plugin_folder());
   const std::string json = tenon::check::to_json(report);
   EXPECT_THAT(json, HasSubstr("\"failed\": 2"));
   EXPECT_THAT(json, HasSubstr("\"reproduce\": \"tenon plugins check"));
@@ -177,6 +177,7 @@ TEST(Program, RefusesWhatIsNotAPlugin) {
   EXPECT_THAT(refused.output, HasSubstr("is not a plugin that this host admits: "));
   EXPECT_EQ(check("").exit, 64);
   EXPECT_EQ(check(plugin("conforming") + " --seconds 0").exit, 64);
+  EXPECT_EQ(check(plugin("conforming") + " --seed -1").exit, 64);
   EXPECT_EQ(check(plugin("conforming") + " --cases /nowhere.toml").exit, 66);
   EXPECT_EQ(check(plugin("conforming") + " bad.scale more").exit, 64);
   const Ran list = check("--list");

@@ -48,6 +48,8 @@ struct Report {
   std::string file;
   std::string plugin;  // its id
   uint64_t seed = 0;
+  std::string cases;  // as in Options, likewise plugin_paths
+  std::vector<std::string> plugin_paths;
   std::vector<Result> results;
 
   [[nodiscard]] int64_t count(Outcome outcome) const;
