@@ -136,6 +136,7 @@ class Run {
       if (plugin.at("status") != "refused" && plugin.at("file") != file_.string())
         others_.add(plugin.at("file").get<std::string>());
     subject_.others = others_.path();
+    subject_.scratch = scratch_.path();
     subject_.seed = options.seed;
     subject_.folder = options.cases.empty() ? "" : fs::absolute(options.cases).parent_path().string();
     report_.file = options.file;
@@ -238,7 +239,7 @@ class Run {
 
   const Options& options_;
   const fs::path file_;
-  Links own_, others_;
+  Links own_, others_, scratch_;
   const json cases_;
   Subject subject_;
   Report report_;

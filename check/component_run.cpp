@@ -135,6 +135,7 @@ class ComponentRun {
   }
   void work(int to, bool after_death) const {
     tell_last_words(to);
+    setenv("TMPDIR", subject_.scratch.c_str(), 1);
     const Writer writer(to);
     Context context(subject_, after_death);
     for (size_t i = next_; i < checks_.size(); ++i) {

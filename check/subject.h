@@ -36,6 +36,7 @@ struct Subject {
   std::string file;                  // canonical
   std::vector<std::string> folders;  // of hosts: the file's own first
   std::string others;                // a folder with all other plugins that the hosts find
+  std::string scratch;               // the folder for temporary files of children, which may die
   json manifest;                     // of the plugin
   std::string kind;                  // as in Result
   std::string type;
