@@ -44,7 +44,7 @@ Manifest from_code(const fs::path& path) {
 TEST(ManifestWriter, NoteAndDescriptorOfEachPluginAgree) {
   std::vector<fs::path> files = plugins_under(tenon_tests::plugin_folder());
   EXPECT_GE(files.size(), 9u);
-  files.push_back(fs::path(tenon_tests::test_plugin_folder()) / "layers" / "scale.so");
+  files.push_back(fs::path(tenon_tests::test_plugin_folder()) / "layers" / "my_plugin.so");
   files.push_back(fs::path(tenon_tests::test_plugin_folder()) / "layers" / "rich.so");
   for (const fs::path& file : files) {
     const Manifest note = from_note(file);
