@@ -111,6 +111,27 @@ struct PrefixSum {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
+// A convolution, TN_CONV_*; inputs as in tenon/window.h.
+struct Conv {
+  static constexpr const char* kName = "conv";
+  int32_t op = TN_CONV_RESULTS;
+  tn_window window = {};
+  int64_t groups = 1;
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+// Pooling, TN_POOL_*; inputs and outputs as in tenon/window.h.
+struct Pool {
+  static constexpr const char* kName = "pool";
+  int32_t op = TN_POOL_SUM;
+  tn_window window = {};
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+struct Resize {
+  static constexpr const char* kName = "resize";
+  tn_resize how = {};
+  void derive(Differentiator& gradients, const Node& node) const;
+};
+
 // Three inputs per contribution: values, ids, offsets (or kNoValue). The output is TN_ROW_SPARSE.
 struct Coalesce {
   static constexpr const char* kName = "coalesce";
@@ -142,8 +163,8 @@ struct NativeCall {
   void derive(Differentiator& gradients, const Node& node) const;
 };
 
-using Operation =
-    std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Coalesce, NativeCall>;
+using Operation = std::variant<Pointwise, Gemm, Gather, ScatterAdd, Move, View, Segment, Argsort, PrefixSum, Conv, Pool,
+                               Resize, Coalesce, NativeCall>;
 [[nodiscard]] inline const char* primitive_name(const Operation& operation) {
   return std::visit([](const auto& each) { return each.kName; }, operation);
 }
@@ -233,6 +254,10 @@ class GraphWriter {
   // count: -1: all elements of a row.
   ValueId argsort(ValueId value, uint32_t flags, int64_t count);
   ValueId prefix_sum(ValueId value, uint32_t flags);
+  ValueId conv(int32_t op, const tn_window& window, int64_t groups, ValueId a, ValueId b);
+  // Returns the outputs: one, of a maximum two.
+  std::vector<ValueId> pool(int32_t op, const tn_window& window, ValueId value, ValueId positions);
+  ValueId resize(const tn_resize& how, ValueId value);
   // A contribution to the gradient of some rows of a table, as in tn_row_sparse_table.
   struct Contribution {
     ValueId values, ids, offsets;

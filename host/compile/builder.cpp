@@ -35,6 +35,7 @@ class BodyRecorder {
     set_moves(builder);
     set_segments(builder);
     set_orders(builder);
+    set_images(builder);
     set_results(builder);
     const AttributesView attributes(body_.type->description.attributes, body_.layer->attributes);
     const tn_status status = call_plugin(*body_.type, sink_.who(), {Tag::kSetup, "lower"}, body_.type->table.lower,
@@ -211,6 +212,38 @@ class BodyRecorder {
     builder.prefix_sum = [](void* self, tn_ref value, uint32_t flags) {
       return recorded(
           self, [&](BodyRecorder& it) -> tn_ref { return it.known(value) ? it.writer_.prefix_sum(value, flags) : -1; });
+    };
+  }
+
+  // Returns what a plugin gave, whose size it states.
+  template <typename Given>
+  static const Given& given(const Given* from, const char* what) {
+    if (from == nullptr || from->size < sizeof(Given)) fail(TN_PLUGIN_FAULT, what, " is not there, or too short");
+    return *from;
+  }
+  static void set_images(tn_builder& builder) {
+    builder.conv = [](void* self, int32_t op, const tn_window* window, int64_t groups, tn_ref a, tn_ref b) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
+        if (!it.known(a) || !it.known(b)) return -1;
+        return it.writer_.conv(op, given(window, "the window of a conv"), groups, a, b);
+      });
+    };
+    builder.pool = [](void* self, int32_t op, const tn_window* window, tn_ref value, tn_ref positions,
+                      tn_ref* outputs) {
+      return done(self, [&](BodyRecorder& it) {
+        if (outputs == nullptr) fail(TN_PLUGIN_FAULT, "pool without outputs");
+        outputs[0] = -1;
+        const bool reads_positions = op == TN_POOL_SCATTER || op == TN_POOL_TAKE;
+        if (!it.known(value) || (reads_positions && !it.known(positions))) return;
+        const tn_window& moved = given(window, "the window of a pool");
+        const std::vector<ValueId> made = it.writer_.pool(op, moved, value, reads_positions ? positions : kNoValue);
+        std::copy(made.begin(), made.end(), outputs);
+      });
+    };
+    builder.resize = [](void* self, const tn_resize* resize, tn_ref value) {
+      return recorded(self, [&](BodyRecorder& it) -> tn_ref {
+        return it.known(value) ? it.writer_.resize(given(resize, "the map of a resize"), value) : -1;
+      });
     };
   }
 

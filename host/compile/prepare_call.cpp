@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/compile/prepare_call.h"
 
+#include <tenon/device_images.h>
+
 #include "core/error.h"
 #include "host/compile/native_kernel.h"
 #include "host/compile/pointwise_site.h"
@@ -75,6 +77,9 @@ class CallPreparer {
   void prepare(const Segment& segment);
   void prepare(const Argsort& argsort);
   void prepare(const PrefixSum& sum);
+  void prepare(const Conv& conv);
+  void prepare(const Pool& pool);
+  void prepare(const Resize& resize);
   void prepare(const Coalesce& coalesce);
   void prepare(const NativeCall& native);
   void prepare_rows(int32_t op, const Spec& tall);
@@ -198,6 +203,42 @@ void CallPreparer::prepare(const PrefixSum& sum) {
   const auto [rows, columns] = grid_of(node_.inputs[0]);
   const tn_prefix_sum site = {sizeof site, graph_.spec(node_.inputs[0]).dtype, sum.flags, 0, rows, columns};
   prepare_by(TN_PREFIX_SUM, &tn_prefix_sum_table::prepare, &site);
+}
+
+void CallPreparer::prepare(const Conv& conv) {
+  // Of the images, and of the weights, one may be the output.
+  const ValueId images = conv.op == TN_CONV_IMAGES ? node_.outputs[0] : node_.inputs[0];
+  const ValueId weights = conv.op == TN_CONV_WEIGHTS ? node_.outputs[0] : node_.inputs[1];
+  const Spec& spec = graph_.spec(images);
+  tn_conv site = {};
+  site.size = sizeof site;
+  site.dtype = spec.dtype;
+  site.op = conv.op;
+  site.samples = bound(spec.shape[0], bounds_);
+  site.channels = spec.shape.back().offset;
+  site.filters = graph_.spec(weights).shape[0].offset;
+  site.groups = conv.groups;
+  site.window = &conv.window;
+  prepare_by(TN_CONV, &tn_conv_table::prepare, &site);
+}
+
+void CallPreparer::prepare(const Pool& pool) {
+  const Spec& spec = graph_.spec(node_.inputs[0]);
+  tn_pool site = {};
+  site.size = sizeof site;
+  site.dtype = spec.dtype;
+  site.op = pool.op;
+  site.samples = bound(spec.shape[0], bounds_);
+  site.channels = spec.shape.back().offset;
+  site.window = &pool.window;
+  prepare_by(TN_POOL, &tn_pool_table::prepare, &site);
+}
+
+void CallPreparer::prepare(const Resize& resize) {
+  const Spec& spec = graph_.spec(node_.inputs[0]);
+  const tn_resize_site site = {sizeof site, spec.dtype, bound(spec.shape[0], bounds_), spec.shape.back().offset,
+                               &resize.how};
+  prepare_by(TN_RESIZE, &tn_resize_table::prepare, &site);
 }
 
 void CallPreparer::prepare(const Coalesce& /*coalesce*/) {

@@ -31,7 +31,7 @@ inline constexpr tn_random kTestStep = {0x9876543210abcdef, 0x100000005};
 class RandomPool {
  public:
   RandomPool(int32_t workers, uint64_t seed)
-      : random_(seed), parallel_{sizeof(tn_parallel), workers, this, &for_each, nullptr} {}
+      : random_(seed), parallel_{sizeof(tn_parallel), workers, this, &for_each, &phases} {}
   RandomPool(const RandomPool&) = delete;
   RandomPool& operator=(const RandomPool&) = delete;
   [[nodiscard]] const tn_parallel* parallel() const { return &parallel_; }
@@ -51,6 +51,23 @@ class RandomPool {
     for (int32_t worker = 1; worker < most; ++worker) threads.emplace_back(work, worker);
     work(0);
     for (std::thread& thread : threads) thread.join();
+  }
+
+  static void phases(void* self, int32_t count, const int64_t* sizes, void (*task)(void*, int32_t, int64_t, int32_t),
+                     void* argument) {
+    struct Phase {
+      void (*task)(void*, int32_t, int64_t, int32_t);
+      void* argument;
+      int32_t phase;
+    };
+    for (int32_t i = 0; i < count; ++i) {
+      Phase phase = {task, argument, i};
+      const auto run = [](void* given, int64_t index, int32_t worker) {
+        const Phase& of = *static_cast<Phase*>(given);
+        of.task(of.argument, of.phase, index, worker);
+      };
+      for_each(self, sizes[i], run, &phase);
+    }
   }
 
   std::mt19937_64 random_;

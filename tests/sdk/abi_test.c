@@ -178,6 +178,26 @@ AT(tn_prepared, workspace_bytes, 16);
 AT(tn_prepared, run, 24);
 AT(tn_prepared, destroy, 32);
 
+/* tenon/window.h */
+GROWS(tn_window, 152);
+AT(tn_window, size, 0);
+AT(tn_window, rank, 4);
+AT(tn_window, images, 8);
+AT(tn_window, kernel, 32);
+AT(tn_window, stride, 56);
+AT(tn_window, dilation, 80);
+AT(tn_window, before, 104);
+AT(tn_window, after, 128);
+GROWS(tn_resize, 112);
+AT(tn_resize, size, 0);
+AT(tn_resize, rank, 4);
+AT(tn_resize, from, 8);
+AT(tn_resize, to, 32);
+AT(tn_resize, scale, 56);
+AT(tn_resize, offset, 80);
+AT(tn_resize, flags, 104);
+AT(tn_resize, reserved, 108);
+
 /* tenon/builder.h */
 GROWS(tn_pointwise, 32);
 AT(tn_pointwise, size, 0);
@@ -185,7 +205,7 @@ AT(tn_pointwise, leading, 4);
 AT(tn_pointwise, program, 8);
 AT(tn_pointwise, inputs, 16);
 AT(tn_pointwise, gradient, 24);
-GROWS(tn_builder, 232);
+GROWS(tn_builder, 256);
 AT(tn_builder, size, 0);
 AT(tn_builder, training, 4);
 AT(tn_builder, self, 8);
@@ -216,6 +236,9 @@ AT(tn_builder, constant, 200);
 AT(tn_builder, user, 208);
 AT(tn_builder, argsort, 216);
 AT(tn_builder, prefix_sum, 224);
+AT(tn_builder, conv, 232);
+AT(tn_builder, pool, 240);
+AT(tn_builder, resize, 248);
 
 /* tenon/layer.h */
 GROWS(tn_port, 24);

@@ -50,6 +50,19 @@ IS(TN_ROW_SPARSE, 1);
 IS(TN_RAGGED, 2);
 IS(TN_CSR, 3);
 
+/* tenon/window.h */
+IS(TN_MAX_SPACE, 3);
+IS(TN_CONV_RESULTS, 0);
+IS(TN_CONV_IMAGES, 1);
+IS(TN_CONV_WEIGHTS, 2);
+IS(TN_POOL_SUM, 0);
+IS(TN_POOL_SPREAD, 1);
+IS(TN_POOL_MAX, 2);
+IS(TN_POOL_SCATTER, 3);
+IS(TN_POOL_TAKE, 4);
+IS(TN_RESIZE_LINEAR, 1);
+IS(TN_RESIZE_TRANSPOSED, 2);
+
 /* tenon/attribute.h */
 IS(TN_ATTR_BOOL, 1);
 IS(TN_ATTR_INT, 2);
@@ -244,7 +257,8 @@ int main(void) {
   return differ(TN_ENTRY_NAME, "tenon_plugin") || differ(TN_NOTE_SECTION, ".note.tenon") ||
          differ(TN_NOTE_OWNER, "Tenon") || TN_NOTE_TYPE != 1 || TN_NOTE_LIMIT != 1048576 || TN_NOTE_RESERVED != 2 ||
          differ(TN_LOG, "tenon.log/1") || differ(TN_MEMORY, "tenon.memory/1") || differ(TN_PASS, "tenon.pass/1") ||
-         differ(TN_GEMM, "tenon.gemm/1") || differ(TN_POINTWISE, "tenon.pointwise/1") ||
-         differ(TN_GATHER, "tenon.gather/1") || differ(TN_NATIVE, "tenon.native/1") || opcodes_differ() ||
-         data_differs();
+         differ(TN_GEMM, "tenon.gemm/1") || differ(TN_CONV, "tenon.conv/1") || differ(TN_POOL, "tenon.pool/1") ||
+         differ(TN_CONV_EPILOGUE, "tenon.conv_epilogue/1") || differ(TN_RESIZE, "tenon.resize/1") ||
+         differ(TN_POINTWISE, "tenon.pointwise/1") || differ(TN_GATHER, "tenon.gather/1") ||
+         differ(TN_NATIVE, "tenon.native/1") || opcodes_differ() || data_differs();
 }

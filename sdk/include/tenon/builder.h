@@ -4,6 +4,7 @@
 
 #include <tenon/program.h>
 #include <tenon/services.h>
+#include <tenon/window.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -121,6 +122,14 @@ typedef struct tn_builder {
   /* Since 0.3. out[r, i] = sum over j <= i of value[r, j], of floats [R..., n]; flags: TN_SUM_EXCLUSIVE: j < i;
    * TN_SUM_REVERSE: j >= i, with both j > i. Added in the order of j, reversed: from the last element on. */
   tn_ref (*prefix_sum)(void* self, tn_ref value, uint32_t flags);
+  /* Since 0.3. TN_CONV_* of window.h: `a` and `b` are the two tensors that the operation reads, in the order stated
+   * there, floats of one type. `groups` is at least 1 and divides channels and filters, which are constant. */
+  tn_ref (*conv)(void* self, int32_t op, const tn_window* window, int64_t groups, tn_ref a, tn_ref b);
+  /* Since 0.3. TN_POOL_* of window.h. `positions`: of SCATTER and TAKE; else ignored. Writes outputs[0], and of MAX the
+   * positions, which have no derivative, to outputs[1]. Every window of a maximum holds an element of the images. */
+  tn_status (*pool)(void* self, int32_t op, const tn_window* window, tn_ref value, tn_ref positions, tn_ref* outputs);
+  /* Since 0.3. The value [N, from..., C] resized: [N, to..., C]; with TN_RESIZE_TRANSPOSED the reverse. */
+  tn_ref (*resize)(void* self, const tn_resize* resize, tn_ref value);
 } tn_builder;
 
 #ifdef __cplusplus

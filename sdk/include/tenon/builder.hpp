@@ -101,6 +101,42 @@ class Builder {
     return made(builder_->prefix_sum(builder_->self, value.ref(), flags));
   }
 
+  // TN_CONV_*: makes one of images, weights and results from the other two.
+  template <uint16_t kMinor = 3>
+  Tensor conv(int32_t op, const tn_window& window, int64_t groups, const Tensor& a, const Tensor& b) {
+    require<kMinor>();
+    return made(builder_->conv(builder_->self, op, &window, groups, a.ref(), b.ref()));
+  }
+  // TN_POOL_SUM and TN_POOL_SPREAD.
+  template <uint16_t kMinor = 3>
+  Tensor pool(int32_t op, const tn_window& window, const Tensor& value) {
+    require<kMinor>();
+    tn_ref results[2] = {-1, -1};
+    check(builder_->pool(builder_->self, op, &window, value.ref(), -1, results));
+    return made(results[0]);
+  }
+  // TN_POOL_SCATTER and TN_POOL_TAKE.
+  template <uint16_t kMinor = 3>
+  Tensor pool(int32_t op, const tn_window& window, const Tensor& value, const Tensor& positions) {
+    require<kMinor>();
+    tn_ref results[2] = {-1, -1};
+    check(builder_->pool(builder_->self, op, &window, value.ref(), positions.ref(), results));
+    return made(results[0]);
+  }
+  // The maximum of each window, and its position in the image.
+  template <uint16_t kMinor = 3>
+  std::pair<Tensor, Tensor> pool_max(const tn_window& window, const Tensor& value) {
+    require<kMinor>();
+    tn_ref results[2] = {-1, -1};
+    check(builder_->pool(builder_->self, TN_POOL_MAX, &window, value.ref(), -1, results));
+    return {made(results[0]), made(results[1])};
+  }
+  template <uint16_t kMinor = 3>
+  Tensor resize(const tn_resize& resize, const Tensor& value) {
+    require<kMinor>();
+    return made(builder_->resize(builder_->self, &resize, value.ref()));
+  }
+
   // The value with two dimensions exchanged; itself if they are one.
   Tensor exchange(const Tensor& value, int32_t a, int32_t b) {
     if (a == b) return value;

@@ -6,7 +6,7 @@
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
 
-#include <tenon/device.h>
+#include <tenon/device_images.h>
 #include <tenon/fusion.h>
 #include <tenon/kernel.h>
 #include <tenon/layer.h>

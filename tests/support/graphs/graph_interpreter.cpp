@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "check/image_reference.h"
 #include "check/program_reference.h"
 
 namespace tenon_tests {
@@ -36,6 +37,26 @@ class Evaluation {
   std::vector<Numbers> outputs_of(const Segment& over) { return {segment(over)}; }
   std::vector<Numbers> outputs_of(const Argsort& argsort) { return {sorted(argsort.flags)}; }
   std::vector<Numbers> outputs_of(const PrefixSum& sum) { return {summed_up(sum.flags)}; }
+  std::vector<Numbers> outputs_of(const Conv& conv) {
+    const bool images = conv.op == TN_CONV_IMAGES, weights = conv.op == TN_CONV_WEIGHTS;
+    const Shape& of_images = shape(images ? node_.outputs[0] : node_.inputs[0]);
+    const Shape& of_weights = shape(weights ? node_.outputs[0] : node_.inputs[1]);
+    return {tenon::check::reference::conv(
+        conv.op, conv.window, {size(of_images[0]), size(of_images.back()), size(of_weights[0]), conv.groups},
+        inputs_[0], inputs_[1])};
+  }
+  std::vector<Numbers> outputs_of(const Pool& pool) {
+    const Shape& given = shape(node_.inputs[0]);
+    auto [results, positions] =
+        tenon::check::reference::pool(pool.op, pool.window, {size(given[0]), size(given.back()), size(given.back()), 1},
+                                      inputs_[0], inputs_.size() > 1 ? inputs_[1] : Numbers());
+    if (pool.op != TN_POOL_MAX) return {results};
+    return {results, positions};
+  }
+  std::vector<Numbers> outputs_of(const Resize& resize) {
+    const Shape& given = shape(node_.inputs[0]);
+    return {tenon::check::reference::resize(resize.how, size(given[0]), size(given.back()), inputs_[0])};
+  }
   std::vector<Numbers> outputs_of(const Coalesce& /*coalesce*/) { return {coalesced()}; }
   std::vector<Numbers> outputs_of(const NativeCall& native) {
     const auto& kernel = *static_cast<const TestKernel*>(native.site.get());

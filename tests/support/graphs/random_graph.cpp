@@ -170,7 +170,7 @@ class Maker {
   // ---- nodes
 
   void step() {
-    switch (pick(17)) {
+    switch (pick(18)) {
       case 0:
       case 1:
         return product();
@@ -193,6 +193,8 @@ class Maker {
         return native();
       case 12:
         return along_rows();
+      case 13:
+        return image();
       default:
         return pointwise(one_in(6) ? external(other_type(), any_shape()) : any_value());
     }
@@ -422,6 +424,80 @@ class Maker {
       default: {
         constexpr int32_t kCounts[] = {TN_SEGMENT_POSITION, TN_SEGMENT_LENGTH, TN_SEGMENT_START};
         known(writer_.segment(kCounts[pick(3)], kNoValue, rows, 0));
+      }
+    }
+  }
+
+  // A window over small images, whose places are at least one.
+  tn_window window(int32_t rank) {
+    tn_window made = {};
+    made.size = sizeof made;
+    made.rank = rank;
+    for (int32_t i = 0; i < rank; ++i) {
+      made.images[i] = 1 + static_cast<int64_t>(pick(4));
+      made.stride[i] = 1 + static_cast<int64_t>(pick(2));
+      made.dilation[i] = 1 + static_cast<int64_t>(pick(2));
+      made.kernel[i] = 1 + static_cast<int64_t>(pick(2));
+      if (made.dilation[i] * (made.kernel[i] - 1) + 1 > made.images[i]) made.kernel[i] = 1;
+      made.after[i] = made.kernel[i] > 1 ? static_cast<int64_t>(pick(2)) : 0;
+    }
+    return made;
+  }
+  static Shape images_of(const Dim& first, const int64_t* sizes, int32_t rank, size_t channels) {
+    Shape made{first};
+    for (int32_t i = 0; i < rank; ++i) made.push_back(tn_dim_constant(sizes[i]));
+    made.push_back(fixed(channels));
+    return made;
+  }
+
+  void image() {
+    const auto rank = static_cast<int32_t>(1 + pick(2));
+    const tn_window over = window(rank);
+    const Dim samples = tn_dim_symbol(TN_SYMBOL_SAMPLES);
+    int64_t places[TN_MAX_SPACE] = {};
+    for (int32_t i = 0; i < rank; ++i) places[i] = tn_window_places(&over, i);
+    const size_t groups = 1 + pick(2), channels = groups * (1 + pick(2)), filters = groups * (1 + pick(2));
+    const auto images = [&] { return number_of(images_of(samples, over.images, rank, channels)); };
+    const auto results = [&](size_t last) { return number_of(images_of(samples, places, rank, last)); };
+    const auto weights = [&] { return number_of(images_of(fixed(filters), over.kernel, rank, channels / groups)); };
+    const auto by = static_cast<int64_t>(groups);
+    switch (pick(result_.smooth ? 6 : 7)) {
+      case 0:
+      case 1:
+        known(writer_.conv(TN_CONV_RESULTS, over, by, images(), weights()));
+        return;
+      case 2:
+        known(writer_.conv(TN_CONV_IMAGES, over, by, results(filters), weights()));
+        return;
+      case 3:
+        known(writer_.conv(TN_CONV_WEIGHTS, over, by, images(), results(filters)));
+        return;
+      case 4:
+        if (one_in(2)) {
+          known(writer_.pool(TN_POOL_SUM, over, images(), kNoValue)[0]);
+        } else {
+          known(writer_.pool(TN_POOL_SPREAD, over, results(channels), kNoValue)[0]);
+        }
+        return;
+      case 5: {
+        tn_resize how = {};
+        how.size = sizeof how;
+        how.rank = rank;
+        how.flags = static_cast<uint32_t>(pick(2));
+        for (int32_t i = 0; i < rank; ++i) {
+          how.from[i] = over.images[i];
+          how.to[i] = 1 + static_cast<int64_t>(pick(4));
+          how.scale[i] = static_cast<double>(how.from[i]) / static_cast<double>(how.to[i]);
+          how.offset[i] = static_cast<double>(pick(3)) / 4;
+        }
+        known(writer_.resize(how, images()));
+        return;
+      }
+      default: {
+        const std::vector<ValueId> most = writer_.pool(TN_POOL_MAX, over, images(), kNoValue);
+        known(most[0]);
+        if (one_in(2)) known(writer_.pool(TN_POOL_SCATTER, over, results(channels), most[1])[0]);
+        if (one_in(2)) known(writer_.pool(TN_POOL_TAKE, over, images(), most[1])[0]);
       }
     }
   }

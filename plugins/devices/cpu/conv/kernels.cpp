@@ -1,0 +1,291 @@
+// Sums of convolutions in vector registers. An element of a target is a chain of fused multiply-adds in the order of
+// its taps, from 0, wherever it is and whatever is computed with it. A strip is a few positions by a panel of columns.
+// SPDX-License-Identifier: Apache-2.0
+#include "conv/kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "conv/kernels.cpp"
+// clang-format off: Highway needs this order
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "pointwise/targets.h"
+// clang-format on
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "pointwise/loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_AVX3
+constexpr int kSums = 24, kPanelVectors = 3;  // of 32 registers
+#else
+constexpr int kSums = 12, kPanelVectors = 2;  // of 16 registers
+#endif
+constexpr int kMostRows = 8;  // each has a pointer in a register
+
+template <class T>
+constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
+template <class T>
+constexpr int64_t kPanel = kPanelVectors* kWidth<T>;
+
+constexpr int most_rows(int vectors) { return std::min(kSums / vectors, kMostRows); }
+
+// A table of kernels by rows and vectors, from a template with those parameters.
+template <class Kernel, class Make>
+constexpr auto kernel_table(Make make) {
+  return [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    return std::array<Kernel, sizeof...(kIndex)>{
+        make(std::integer_sequence<int, kIndex / kPanelVectors + 1, kIndex % kPanelVectors + 1>())...};
+  }
+  (std::make_integer_sequence<int, kMostRows * kPanelVectors>());
+}
+constexpr size_t in_table(int64_t rows, int64_t vectors) {
+  return static_cast<size_t>((rows - 1) * kPanelVectors + vectors - 1);
+}
+
+template <class T>
+HWY_INLINE Vector<T> load(const T* from, int64_t count) {
+  return count >= kWidth<T> ? hn::LoadU(Tag<T>(), from) : load_part(from, count);
+}
+template <class T>
+HWY_INLINE void store(Vector<T> value, T* to, int64_t count) {
+  if (count >= kWidth<T>) {
+    hn::StoreU(value, Tag<T>(), to);
+  } else {
+    store_part(value, to, count);
+  }
+}
+
+// ---- dense
+
+template <class T>
+struct Strip {
+  std::array<const T*, kMostRows> sources;
+  std::array<T*, kMostRows> targets;
+  const T* panel;
+  const int64_t* segments;
+  int64_t segments_count, depth;
+  int64_t columns;
+  bool add;
+};
+
+template <class T, int kRows, int kVectors>
+void multiply_strip(const Strip<T>& s) {
+  const Tag<T> d;
+  constexpr int64_t kLanes = kWidth<T>;
+  Vector<T> sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  const T* panel = s.panel;
+  for (int64_t i = 0; i < s.segments_count; ++i) {
+    const T* from[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) from[r] = s.sources[static_cast<size_t>(r)] + s.segments[i];
+    for (int64_t l = 0; l < s.depth; ++l, panel += kPanel<T>) {
+      Vector<T> row[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, panel + v * kLanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Vector<T> factor = hn::Set(d, from[r][l]);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      T* const to = s.targets[static_cast<size_t>(r)] + v * kLanes;
+      const int64_t left = s.columns - v * kLanes;
+      store(s.add ? hn::Add(load(to, left), sums[r][v]) : sums[r][v], to, left);
+    }
+}
+
+template <class T>
+using StripKernel = void (*)(const Strip<T>&);
+
+template <class T>
+void dense(const DenseBand& work) {
+  static constexpr auto kKernels = kernel_table<StripKernel<T>>(
+      []<int kRows, int kVectors>(std::integer_sequence<int, kRows, kVectors>) -> StripKernel<T> {
+        if constexpr (kRows <= most_rows(kVectors)) return &multiply_strip<T, kRows, kVectors>;
+        return nullptr;
+      });
+  const Band& band = work.band;
+  const int64_t terms = band.segments_count * band.depth, positions = band.rows * band.columns;
+  Strip<T> s = {};
+  s.segments = band.segments;
+  s.segments_count = band.segments_count;
+  s.depth = band.depth;
+  s.add = work.add;
+  for (int64_t column = 0; column < work.width; column += kPanel<T>) {
+    s.panel = static_cast<const T*>(work.panels) + column * terms;
+    s.columns = std::min(kPanel<T>, work.width - column);
+    const int64_t vectors = (s.columns + kWidth<T> - 1) / kWidth<T>, most = most_rows(static_cast<int>(vectors));
+    int64_t row = 0, place = 0;
+    for (int64_t strips = (positions + most - 1) / most, done = 0; strips > 0; --strips) {
+      const int64_t height = (positions - done + strips - 1) / strips;  // strips of about equal height
+      for (int64_t r = 0; r < height; ++r) {
+        s.sources[static_cast<size_t>(r)] =
+            static_cast<const T*>(band.source) + row * band.source_row + place * band.source_column;
+        s.targets[static_cast<size_t>(r)] =
+            static_cast<T*>(band.target) + row * band.target_row + place * band.target_column + column;
+        if (++place == band.columns) place = 0, ++row;
+      }
+      done += height;
+      kKernels[in_table(height, vectors)](s);
+    }
+  }
+}
+
+// ---- weights
+
+// Columns [0, columns) of a segment of some rows of weights.
+template <class T>
+struct Block {
+  const T* source;
+  const T* target;
+  T* weights;
+  int64_t row;  // elements between rows of weights
+  int64_t columns;
+};
+
+template <class T, int kRows, int kVectors>
+void add_products(const Band& band, const Block<T>& b) {
+  const Tag<T> d;
+  constexpr int64_t kLanes = kWidth<T>;
+  constexpr int kLast = kVectors - 1;
+  const int64_t left = b.columns - kLast * kLanes;
+  const bool part = left < kLanes;
+  Vector<T> sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  for (int64_t row = 0; row < band.rows; ++row) {
+    const T* from = b.source + row * band.source_row;
+    const T* by = b.target + row * band.target_row;
+    const auto add = [&](const auto last) {
+      for (int64_t place = 0; place < band.columns; ++place, from += band.source_column, by += band.target_column) {
+        Vector<T> taps[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kLast; ++v) taps[v] = hn::LoadU(d, from + v * kLanes);
+        taps[kLast] = last(from + kLast * kLanes);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const Vector<T> factor = hn::Set(d, by[r]);
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, taps[v], sums[r][v]);
+        }
+      }
+    };
+    if (part) {
+      add([&](const T* at) HWY_ATTR { return load_part(at, left); });
+    } else {
+      add([&](const T* at) HWY_ATTR { return hn::LoadU(d, at); });
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      T* const to = b.weights + r * b.row + v * kLanes;
+      const int64_t count = b.columns - v * kLanes;
+      store(hn::Add(load(to, count), sums[r][v]), to, count);
+    }
+}
+
+template <class T>
+using BlockKernel = void (*)(const Band&, const Block<T>&);
+
+template <class T>
+void weights(const WeightsBand& work) {
+  static constexpr auto kKernels = kernel_table<BlockKernel<T>>(
+      []<int kRows, int kVectors>(std::integer_sequence<int, kRows, kVectors>) -> BlockKernel<T> {
+        if constexpr (kRows <= most_rows(kVectors)) return &add_products<T, kRows, kVectors>;
+        return nullptr;
+      });
+  const Band& band = work.band;
+  Block<T> b = {};
+  b.row = band.segments_count * band.depth;
+  for (int64_t i = 0; i < band.segments_count; ++i)
+    for (int64_t column = 0; column < band.depth; column += b.columns) {
+      b.columns = std::min(kPanel<T>, band.depth - column);
+      const int64_t vectors = (b.columns + kWidth<T> - 1) / kWidth<T>, most = most_rows(static_cast<int>(vectors));
+      b.source = static_cast<const T*>(band.source) + band.segments[i] + column;
+      int64_t row = 0;
+      for (int64_t strips = (work.width + most - 1) / most; strips > 0; --strips) {
+        const int64_t height = (work.width - row + strips - 1) / strips;
+        b.target = static_cast<const T*>(band.target) + row;
+        b.weights = static_cast<T*>(work.weights) + row * b.row + i * band.depth + column;
+        kKernels[in_table(height, vectors)](band, b);
+        row += height;
+      }
+    }
+}
+
+// ---- channels by themselves
+
+template <class T>
+void channels(const ChannelBand& work) {
+  const Band& band = work.band;
+  for (int64_t row = 0; row < band.rows; ++row)
+    for (int64_t place = 0; place < band.columns; ++place) {
+      const T* const from = static_cast<const T*>(band.source) + row * band.source_row + place * band.source_column;
+      T* const to = static_cast<T*>(band.target) + row * band.target_row + place * band.target_column;
+      for (int64_t c = 0; c < band.depth; c += kWidth<T>) {
+        const int64_t left = band.depth - c;
+        Vector<T> sum = hn::Zero(Tag<T>());
+        const T* by = static_cast<const T*>(work.weights) + c;
+        for (int64_t i = 0; i < band.segments_count; ++i, by += band.depth)
+          sum = hn::MulAdd(load(from + band.segments[i] + c, left), load(by, left), sum);
+        store(work.add ? hn::Add(load(to + c, left), sum) : sum, to + c, left);
+      }
+    }
+}
+
+template <class T>
+void channel_weights(const ChannelBand& work) {
+  const Band& band = work.band;
+  for (int64_t i = 0; i < band.segments_count; ++i)
+    for (int64_t c = 0; c < band.depth; c += kWidth<T>) {
+      const int64_t left = band.depth - c;
+      Vector<T> sum = hn::Zero(Tag<T>());
+      for (int64_t row = 0; row < band.rows; ++row) {
+        const T* from = static_cast<const T*>(band.source) + row * band.source_row + band.segments[i] + c;
+        const T* by = static_cast<const T*>(band.target) + row * band.target_row + c;
+        for (int64_t place = 0; place < band.columns; ++place, from += band.source_column, by += band.target_column)
+          sum = hn::MulAdd(load(from, left), load(by, left), sum);
+      }
+      T* const to = static_cast<T*>(work.weights) + i * band.depth + c;
+      store(hn::Add(load(to, left), sum), to, left);
+    }
+}
+
+template <class T>
+constexpr ConvKernels kConvKernels = {kPanel<T>, &dense<T>, &weights<T>, &channels<T>, &channel_weights<T>};
+
+}  // namespace
+
+const ConvKernels& find_conv(bool wide) { return wide ? kConvKernels<double> : kConvKernels<float>; }
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+const ConvKernels& conv_kernels(Isa isa, bool wide) { TENON_CHOOSE(isa, find_conv(wide)); }
+
+}  // namespace tenon::cpu
+#endif

@@ -1,0 +1,56 @@
+// Kernels of convolutions over a band: some rows of positions of one sample. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "pointwise/kernels.h"
+
+namespace tenon::cpu {
+
+// Positions, rows x columns of them. Position (r, q) is at source + r * source_row + q * source_column and
+// target + r * target_row + q * target_column; all distances are in elements. The taps of a position lie in
+// `segments_count` segments of `depth` elements, which begin at its source plus segments[i].
+struct Band {
+  const void* source;
+  void* target;
+  int64_t rows, columns;
+  int64_t source_row, source_column, target_row, target_column;
+  const int64_t* segments;
+  int64_t segments_count, depth;
+};
+
+// target [position, width] = sum over taps of source[tap] * panels[tap, width]; or += if `add`. A panel holds, for each
+// tap in the order of the segments, panel_width(isa, wide) columns; behind column `width` they are 0.
+struct DenseBand {
+  Band band;
+  const void* panels;
+  int64_t width;
+  bool add;
+};
+// weights [width, segments_count * depth] += sum over positions of target[width] * source[tap].
+struct WeightsBand {
+  Band band;
+  void* weights;
+  int64_t width;
+};
+// Each channel by itself: depth is the number of channels, and a segment a tap.
+//   target[position, c] = sum over taps of source[tap, c] * weights[tap, c]; or += if `add`
+//   weights[tap, c] += sum over positions of target[position, c] * source[tap, c]
+struct ChannelBand {
+  Band band;
+  void* weights;
+  bool add;
+};
+
+// The functions of an instruction set and type.
+struct ConvKernels {
+  int64_t panel_width;
+  void (*dense)(const DenseBand& work);
+  void (*weights)(const WeightsBand& work);
+  void (*channels)(const ChannelBand& work);
+  void (*channel_weights)(const ChannelBand& work);
+};
+// wide: of float64, else of float32.
+[[nodiscard]] const ConvKernels& conv_kernels(Isa isa, bool wide);
+
+}  // namespace tenon::cpu

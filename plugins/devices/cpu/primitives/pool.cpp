@@ -1,0 +1,252 @@
+// "tenon.pool/1". A task is some places of a sample, or, where results spread over images, some channels of one. Sums
+// are in the order of the elements of a window, or of the places. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "conv/geometry.h"
+#include "primitives.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+constexpr int64_t kChannels = 64;     // that a loop handles at once
+constexpr int64_t kTaskWork = 32768;  // elements that a task reads at least
+
+struct Binding {
+  tn_pool pool;
+  Phase phase;                   // of results from images
+  int64_t images, places, taps;  // elements of a sample, of one channel
+  int64_t line;                  // places of a task of SUM, MAX and TAKE
+};
+
+struct Run {
+  const Binding* binding;
+  const uint8_t* from;
+  const int32_t* at;  // positions that are read
+  uint8_t* to;
+  int32_t* made;  // positions that are written, or null
+  bool write, add;
+  int64_t tasks;                         // of a sample
+  mutable std::atomic<int64_t> bad{-1};  // 1 + an index of a position outside of its image, from 0
+};
+
+// Calls work(element of the image) for the elements of the window at a place, in their order.
+template <class Work>
+inline void each_tap(const Binding& b, int64_t place, Work work) {
+  const auto& [x, y, z] = b.phase.axes;
+  const int64_t k = place % z.count, j = place / z.count % y.count, i = place / z.count / y.count;
+  for (const int64_t a : x.offsets) {
+    const int64_t d = x.low(i) + a;
+    if (d < 0 || d >= x.source) continue;
+    for (const int64_t e : y.offsets) {
+      const int64_t h = y.low(j) + e;
+      if (h < 0 || h >= y.source) continue;
+      for (const int64_t f : z.offsets) {
+        const int64_t w = z.low(k) + f;
+        if (w >= 0 && w < z.source) work((d * y.source + h) * z.source + w);
+      }
+    }
+  }
+}
+
+template <class T>
+void put(const T* from, int64_t count, bool add, T* to) {
+  if (!add) {
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+    return;
+  }
+  for (int64_t c = 0; c < count; ++c) to[c] += from[c];
+}
+
+// `count` channels, from the first, of the window at a place. image: of the sample, from that channel.
+template <class T>
+void sum_window(const Binding& b, const T* image, int64_t place, int64_t count, T* sums) {
+  std::fill_n(sums, count, T{0});
+  each_tap(b, place, [&](int64_t at) {
+    const T* const read = image + at * b.pool.channels;
+    for (int64_t c = 0; c < count; ++c) sums[c] += read[c];
+  });
+}
+
+template <class T>
+void largest(const Binding& b, const T* image, int64_t place, int64_t count, T* most, int32_t* where) {
+  bool first = true;
+  each_tap(b, place, [&](int64_t at) {
+    const T* const read = image + at * b.pool.channels;
+    const auto number = static_cast<int32_t>(at);
+    if (first) {
+      std::memcpy(most, read, static_cast<size_t>(count) * sizeof(T));
+      std::fill_n(where, count, number);
+      first = false;
+      return;
+    }
+    for (int64_t c = 0; c < count; ++c) {
+      // A NaN is larger than every number, and stays.
+      const bool larger = !(read[c] <= most[c]) & (most[c] == most[c]);
+      most[c] = larger ? read[c] : most[c];
+      where[c] = larger ? number : where[c];
+    }
+  });
+}
+
+// Records a position that is not in its image, the first one of the call.
+void refuse(const Run& run, int64_t index) {
+  int64_t seen = run.bad.load(std::memory_order_relaxed);
+  while ((seen < 0 || index < seen) && !run.bad.compare_exchange_weak(seen, index, std::memory_order_relaxed)) {
+  }
+}
+
+template <class T>
+void take(const Run& run, const T* image, int64_t first, int64_t count, T* taken) {
+  const Binding& b = *run.binding;
+  for (int64_t c = 0; c < count; ++c) {
+    const int64_t at = run.at[first + c];
+    const bool known = at >= 0 && at < b.images;
+    if (!known) refuse(run, first + c);
+    taken[c] = known ? image[at * b.pool.channels + c] : T{0};
+  }
+}
+
+// Places of one sample: SUM, MAX, TAKE.
+template <class T>
+void pool_places(const Run& run, int64_t index) {
+  const Binding& b = *run.binding;
+  const int64_t sample = index / run.tasks, begin = index % run.tasks * b.line;
+  const int64_t channels = b.pool.channels;
+  const T* const image = reinterpret_cast<const T*>(run.from) + sample * b.images * channels;
+  T results[kChannels];
+  int32_t where[kChannels];
+  for (int64_t place = begin; place < std::min(begin + b.line, b.places); ++place)
+    for (int64_t c = 0; c < channels; c += kChannels) {
+      const int64_t count = std::min(kChannels, channels - c);
+      const int64_t at = (sample * b.places + place) * channels + c;
+      if (b.pool.op == TN_POOL_SUM) {
+        sum_window(b, image + c, place, count, results);
+      } else if (b.pool.op == TN_POOL_MAX) {
+        largest(b, image + c, place, count, results, where);
+        if (run.made != nullptr) std::memcpy(run.made + at, where, static_cast<size_t>(count) * sizeof where[0]);
+      } else {
+        take(run, image + c, at, count, results);
+      }
+      if (run.write) put(results, count, run.add, reinterpret_cast<T*>(run.to) + at);
+    }
+}
+
+// Some channels of one sample: SPREAD, SCATTER.
+template <class T>
+void spread_channels(const Run& run, int64_t index) {
+  const Binding& b = *run.binding;
+  const int64_t channels = b.pool.channels;
+  const int64_t sample = index / run.tasks, c = index % run.tasks * kChannels;
+  const int64_t count = std::min(kChannels, channels - c);
+  T* const image = reinterpret_cast<T*>(run.to) + sample * b.images * channels + c;
+  if (!run.add)
+    for (int64_t i = 0; i < b.images; ++i) std::fill_n(image + i * channels, count, T{0});
+  for (int64_t place = 0; place < b.places; ++place) {
+    const int64_t first = (sample * b.places + place) * channels + c;
+    const T* const read = reinterpret_cast<const T*>(run.from) + first;
+    if (b.pool.op == TN_POOL_SPREAD) {
+      each_tap(b, place, [&](int64_t at) {
+        T* const to = image + at * channels;
+        for (int64_t i = 0; i < count; ++i) to[i] += read[i];
+      });
+      continue;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = run.at[first + i];
+      if (at < 0 || at >= b.images) {
+        refuse(run, first + i);
+      } else {
+        image[at * channels + i] += read[i];
+      }
+    }
+  }
+}
+
+bool spreads(const tn_pool& pool) { return pool.op == TN_POOL_SPREAD || pool.op == TN_POOL_SCATTER; }
+bool reads_positions(const tn_pool& pool) { return pool.op == TN_POOL_SCATTER || pool.op == TN_POOL_TAKE; }
+
+void run_task(void* argument, int64_t index, int32_t) {
+  const Run& run = *static_cast<const Run*>(argument);
+  const tn_pool& pool = run.binding->pool;
+  if (pool.dtype == TN_F64)
+    return spreads(pool) ? spread_channels<double>(run, index) : pool_places<double>(run, index);
+  return spreads(pool) ? spread_channels<float>(run, index) : pool_places<float>(run, index);
+}
+
+tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
+  const Binding& b = *static_cast<const Binding*>(self);
+  const tn_errors* const errors = execution->errors;
+  const uint32_t inputs = reads_positions(b.pool) ? 2 : 1, outputs = b.pool.op == TN_POOL_MAX ? 2 : 1;
+  if (call->inputs_count != inputs || call->outputs_count != outputs || call->inputs[0] == nullptr ||
+      call->inputs[inputs - 1] == nullptr)
+    return tn_fail(errors, TN_MISUSE, nullptr, "pooling with another number of operands");
+  Run run = {};
+  run.binding = &b;
+  run.write = call->requests[0] != TN_REQUEST_NONE;
+  const bool writes_positions = outputs == 2 && call->requests[1] != TN_REQUEST_NONE;
+  if (!run.write && !writes_positions) return TN_OK;
+  if ((run.write && call->outputs[0] == nullptr) || (writes_positions && call->outputs[1] == nullptr))
+    return tn_fail(errors, TN_MISUSE, "outputs", "pooling without its output");
+  if (writes_positions && call->requests[1] == TN_REQUEST_ADD)
+    return tn_fail(errors, TN_UNSUPPORTED, "outputs", "positions cannot be added");
+  const int64_t samples = tn_dim_value(&b.pool.samples, execution->symbols);
+  if (samples < 0) return tn_fail(errors, TN_MISUSE, nullptr, "pooling of a negative number of samples");
+  run.from = tn_data(call->inputs[0]);
+  if (reads_positions(b.pool)) run.at = reinterpret_cast<const int32_t*>(tn_data(call->inputs[1]));
+  run.to = tn_data(call->outputs[0]);
+  run.made = writes_positions ? reinterpret_cast<int32_t*>(tn_data(call->outputs[1])) : nullptr;
+  run.add = call->requests[0] == TN_REQUEST_ADD;
+  run.tasks = spreads(b.pool) ? (b.pool.channels + kChannels - 1) / kChannels : (b.places + b.line - 1) / b.line;
+  execution->parallel->for_each(execution->parallel->self, samples * run.tasks, &run_task, &run);
+  if (const int64_t bad = run.bad.load(); bad >= 0) {
+    char message[120];
+    std::snprintf(message, sizeof message, "position %d of a pooled image is outside of it: it has %lld elements",
+                  run.at[bad], static_cast<long long>(b.images));
+    return tn_fail(errors, TN_BAD_DATA, "positions", message);
+  }
+  return TN_OK;
+}
+
+void destroy(void* self) { delete static_cast<Binding*>(self); }
+
+tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_pool* pool, tn_prepared* prepared) {
+  if (pool->dtype != TN_F32 && pool->dtype != TN_F64)
+    return tn_fail(errors, TN_UNSUPPORTED, "dtype", "the cpu pools float32 and float64 only");
+  if (pool->op < TN_POOL_SUM || pool->op > TN_POOL_TAKE)
+    return tn_fail(errors, TN_UNSUPPORTED, "op", "the cpu does not offer this form of pooling");
+  try {
+    auto binding = std::make_unique<Binding>();
+    binding->pool = *pool;
+    binding->pool.window = nullptr;  // borrowed
+    binding->phase = phases_of(*pool->window, false).front();
+    const auto& [x, y, z] = binding->phase.axes;
+    binding->images = x.source * y.source * z.source;
+    binding->places = x.count * y.count * z.count;
+    binding->taps = static_cast<int64_t>(binding->phase.taps.size());
+    const int64_t reads = pool->op == TN_POOL_TAKE ? pool->channels : pool->channels * binding->taps;
+    binding->line = std::clamp<int64_t>(kTaskWork / std::max<int64_t>(reads, 1), 1, binding->places);
+    prepared->binding = binding.release();
+  } catch (const std::exception&) {
+    return tn_fail(errors, TN_OUT_OF_MEMORY, nullptr, "no memory for the binding of pooling");
+  }
+  prepared->traits = 0;
+  prepared->workspace_bytes = 0;
+  prepared->run = &run;
+  prepared->destroy = &destroy;
+  return TN_OK;
+}
+
+}  // namespace
+
+const char pool_id[] = TN_POOL;
+const tn_pool_table pool_table = {sizeof(tn_pool_table), 0, &prepare};
+
+}  // namespace tenon::cpu
