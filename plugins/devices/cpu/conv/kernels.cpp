@@ -73,6 +73,7 @@ struct Strip {
   int64_t segments_count, depth;
   int64_t columns;
   bool add;
+  const T* end;  // elements below it may be overwritten
 };
 
 template <class T, int kRows, int kVectors>
@@ -106,7 +107,7 @@ void multiply_strip(const Strip<T>& s) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       T* const to = s.targets[static_cast<size_t>(r)] + v * kLanes;
-      const int64_t left = s.columns - v * kLanes;
+      const int64_t left = to + kLanes <= s.end ? kLanes : s.columns - v * kLanes;
       store(s.add ? hn::Add(load(to, left), sums[r][v]) : sums[r][v], to, left);
     }
 }
@@ -128,6 +129,7 @@ void dense(const DenseBand& work) {
   s.segments_count = band.segments_count;
   s.depth = band.depth;
   s.add = work.add;
+  s.end = static_cast<T*>(band.target) + work.writable;
   for (int64_t column = 0; column < work.width; column += kPanel<T>) {
     s.panel = static_cast<const T*>(work.panels) + column * terms;
     s.columns = std::min(kPanel<T>, work.width - column);
@@ -158,6 +160,7 @@ struct Block {
   T* weights;
   int64_t row;  // elements between rows of weights
   int64_t columns;
+  int64_t readable;  // elements from `source` that may be read
 };
 
 template <class T, int kRows, int kVectors>
@@ -166,7 +169,6 @@ void add_products(const Band& band, const Block<T>& b) {
   constexpr int64_t kLanes = kWidth<T>;
   constexpr int kLast = kVectors - 1;
   const int64_t left = b.columns - kLast * kLanes;
-  const bool part = left < kLanes;
   Vector<T> sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
@@ -189,10 +191,12 @@ void add_products(const Band& band, const Block<T>& b) {
         }
       }
     };
-    if (part) {
-      add([&](const T* at) HWY_ATTR { return load_part(at, left); });
-    } else {
+    // What a whole vector reads behind the last column is not stored.
+    const int64_t end = row * band.source_row + (band.columns - 1) * band.source_column + kVectors * kLanes;
+    if (end <= b.readable) {
       add([&](const T* at) HWY_ATTR { return hn::LoadU(d, at); });
+    } else {
+      add([&](const T* at) HWY_ATTR { return load(at, left); });
     }
   }
 #pragma GCC unroll 8
@@ -223,6 +227,7 @@ void weights(const WeightsBand& work) {
       b.columns = std::min(kPanel<T>, band.depth - column);
       const int64_t vectors = (b.columns + kWidth<T> - 1) / kWidth<T>, most = most_rows(static_cast<int>(vectors));
       b.source = static_cast<const T*>(band.source) + band.segments[i] + column;
+      b.readable = band.readable - band.segments[i] - column;
       int64_t row = 0;
       for (int64_t strips = (work.width + most - 1) / most; strips > 0; --strips) {
         const int64_t height = (work.width - row + strips - 1) / strips;

@@ -9,7 +9,8 @@ namespace tenon::cpu {
 
 // Positions, rows x columns of them. Position (r, q) is at source + r * source_row + q * source_column and
 // target + r * target_row + q * target_column; all distances are in elements. The taps of a position lie in
-// `segments_count` segments of `depth` elements, which begin at its source plus segments[i].
+// `segments_count` segments of `depth` elements, which begin at its source plus segments[i]. From `source` on
+// `readable` elements may be read.
 struct Band {
   const void* source;
   void* target;
@@ -17,15 +18,18 @@ struct Band {
   int64_t source_row, source_column, target_row, target_column;
   const int64_t* segments;
   int64_t segments_count, depth;
+  int64_t readable;
 };
 
 // target [position, width] = sum over taps of source[tap] * panels[tap, width]; or += if `add`. A panel holds, for each
-// tap in the order of the segments, panel_width(isa, wide) columns; behind column `width` they are 0.
+// tap in the order of the segments, panel_width columns; behind column `width` they are 0. The positions are computed
+// in their order, row by row; elements of the target below `writable` may be overwritten before they are computed.
 struct DenseBand {
   Band band;
   const void* panels;
   int64_t width;
   bool add;
+  int64_t writable;
 };
 // weights [width, segments_count * depth] += sum over positions of target[width] * source[tap].
 struct WeightsBand {

@@ -22,6 +22,7 @@ constexpr int64_t kTasks = 16;             // that compute bands, each with memo
 constexpr int64_t kParts = 8;              // of the sums of weights
 constexpr int64_t kBandBytes = 256 << 10;  // of the source; about half of a second-level cache
 constexpr int64_t kPartsBytes = 64 << 20;  // of all parts
+constexpr int64_t kSlack = 64;             // bytes behind a copy that may be read
 constexpr double kTaskWork = 65536;        // fewer multiplications than this are one task
 
 // A phase, laid out for this convolution.
@@ -170,9 +171,11 @@ Band band_of(const Run& run, const Block& block, uint8_t* copy) {
     const int64_t at =
         axes[0].low(block.plane) * whole[0] + axes[1].low(block.first) * whole[1] + axes[2].low(0) * whole[2];
     band.source = sample + at * b.element;
+    band.readable = (run.samples - block.sample) * b.source_space * b.source_last - at;
   } else {
     copy_source(run, block, sample, copy);
     band.source = copy;
+    band.readable = b.copy_elements;
   }
   const auto at = [&](size_t i, int64_t position) { return (axes[i].first + axes[i].step * position) * target[i]; };
   band.target =
@@ -195,6 +198,10 @@ void compute_block(const Run& run, const Block& block, uint8_t* copy) {
   const Band whole = band_of(run, block, copy);
   uint8_t* const panels = run.panels + block.layout->panels * b.element;
   if (b.each) return b.kernels->channels({whole, panels, run.add});
+  // A panel that holds whole positions, which follow each other, may be stored in whole vectors.
+  const bool flows = b.target_last <= b.kernels->panel_width && b.conv.groups == 1 && !run.add &&
+                     whole.target_column == b.target_last && whole.target_row == whole.columns * b.target_last;
+  const int64_t writable = flows ? whole.rows * whole.columns * b.target_last : 0;
   // The columns of the target are those of the filters, or of the channels, of a group.
   const int64_t width = b.target_last / b.conv.groups, depth = b.source_last / b.conv.groups;
   const int64_t group = panels_of(width, b.kernels->panel_width) * b.kernels->panel_width * block.layout->terms();
@@ -202,7 +209,7 @@ void compute_block(const Run& run, const Block& block, uint8_t* copy) {
     Band band = whole;
     band.source = static_cast<const uint8_t*>(whole.source) + g * depth * b.element;
     band.target = static_cast<uint8_t*>(whole.target) + g * width * b.element;
-    b.kernels->dense({band, panels + g * group * b.element, width, run.add});
+    b.kernels->dense({band, panels + g * group * b.element, width, run.add, writable});
   }
 }
 
@@ -290,6 +297,7 @@ void sum_part(const Run& run, int64_t index) {
     for (int64_t g = 0; g < b.conv.groups; ++g) {
       Band band = whole;
       band.source = static_cast<const uint8_t*>(whole.source) + g * b.inner * b.element;
+      band.readable = whole.readable - g * b.inner;
       band.target = static_cast<uint8_t*>(whole.target) + (g * b.outer + first) * b.element;
       b.kernels->weights({band, sums + (g * b.outer + first) * filter * b.element, last - first});
     }
@@ -404,7 +412,7 @@ void lay_out(Binding& b) {
         layout.terms() *
         (b.each ? 1 : conv.groups * panels_of(columns, b.kernels->panel_width) * b.kernels->panel_width);
   }
-  b.copy_elements = lines(b.copy_elements * b.element) / b.element;
+  b.copy_elements = lines(b.copy_elements * b.element + kSlack) / b.element;
   b.work = static_cast<double>(places) * static_cast<double>(b.kernel_size) * static_cast<double>(b.inner) *
            static_cast<double>(conv.filters);
   if (conv.op != TN_CONV_WEIGHTS) return;

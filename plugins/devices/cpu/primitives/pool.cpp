@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "conv/geometry.h"
+#include "conv/pool_kernels.h"
 #include "primitives.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-constexpr int64_t kChannels = 64;     // that a loop handles at once
+constexpr int64_t kChannels = 64;     // of a task that spreads results
 constexpr int64_t kTaskWork = 32768;  // elements that a task reads at least
 
 struct Binding {
@@ -24,6 +25,7 @@ struct Binding {
   Phase phase;                   // of results from images
   int64_t images, places, taps;  // elements of a sample, of one channel
   int64_t line;                  // places of a task of SUM, MAX and TAKE
+  const PoolKernels* kernels;
 };
 
 struct Run {
@@ -33,67 +35,31 @@ struct Run {
   uint8_t* to;
   int32_t* made;  // positions that are written, or null
   bool write, add;
+  int64_t samples;
   int64_t tasks;                         // of a sample
   mutable std::atomic<int64_t> bad{-1};  // 1 + an index of a position outside of its image, from 0
 };
 
-// Calls work(element of the image) for the elements of the window at a place, in their order.
-template <class Work>
-inline void each_tap(const Binding& b, int64_t place, Work work) {
-  const auto& [x, y, z] = b.phase.axes;
-  const int64_t k = place % z.count, j = place / z.count % y.count, i = place / z.count / y.count;
-  for (const int64_t a : x.offsets) {
-    const int64_t d = x.low(i) + a;
-    if (d < 0 || d >= x.source) continue;
-    for (const int64_t e : y.offsets) {
-      const int64_t h = y.low(j) + e;
-      if (h < 0 || h >= y.source) continue;
-      for (const int64_t f : z.offsets) {
-        const int64_t w = z.low(k) + f;
-        if (w >= 0 && w < z.source) work((d * y.source + h) * z.source + w);
-      }
-    }
+// Returns the elements of the window at a place that lie in the image. image: of the sample, or null.
+PoolWindow window_at(const Binding& b, const void* image, int64_t place) {
+  const auto& axes = b.phase.axes;
+  const int64_t k = place % axes[2].count, rest = place / axes[2].count;
+  const int64_t positions[] = {rest / axes[1].count, rest % axes[1].count, k};
+  PoolWindow window = {image, b.pool.channels, 0, 0, 0, {}, {}};
+  int64_t step = 1;
+  for (size_t i = TN_MAX_SPACE; i-- > 0;) {
+    const Axis& axis = axes[i];
+    const auto taps = static_cast<int64_t>(axis.offsets.size());
+    const int64_t apart = taps > 1 ? axis.offsets[1] : 1, start = axis.low(positions[i]);
+    const int64_t skipped = start < 0 ? std::min(taps, (-start + apart - 1) / apart) : 0;
+    const int64_t room = axis.source - start;  // taps at offsets below it are in the image
+    const int64_t end = room > 0 ? std::min(taps, (room + apart - 1) / apart) : 0;
+    window.count[i] = std::max<int64_t>(0, end - skipped);
+    window.step[i] = apart * step;
+    window.first += (start + skipped * apart) * step;
+    step *= axis.source;
   }
-}
-
-template <class T>
-void put(const T* from, int64_t count, bool add, T* to) {
-  if (!add) {
-    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
-    return;
-  }
-  for (int64_t c = 0; c < count; ++c) to[c] += from[c];
-}
-
-// `count` channels, from the first, of the window at a place. image: of the sample, from that channel.
-template <class T>
-void sum_window(const Binding& b, const T* image, int64_t place, int64_t count, T* sums) {
-  std::fill_n(sums, count, T{0});
-  each_tap(b, place, [&](int64_t at) {
-    const T* const read = image + at * b.pool.channels;
-    for (int64_t c = 0; c < count; ++c) sums[c] += read[c];
-  });
-}
-
-template <class T>
-void largest(const Binding& b, const T* image, int64_t place, int64_t count, T* most, int32_t* where) {
-  bool first = true;
-  each_tap(b, place, [&](int64_t at) {
-    const T* const read = image + at * b.pool.channels;
-    const auto number = static_cast<int32_t>(at);
-    if (first) {
-      std::memcpy(most, read, static_cast<size_t>(count) * sizeof(T));
-      std::fill_n(where, count, number);
-      first = false;
-      return;
-    }
-    for (int64_t c = 0; c < count; ++c) {
-      // A NaN is larger than every number, and stays.
-      const bool larger = !(read[c] <= most[c]) & (most[c] == most[c]);
-      most[c] = larger ? read[c] : most[c];
-      where[c] = larger ? number : where[c];
-    }
-  });
+  return window;
 }
 
 // Records a position that is not in its image, the first one of the call.
@@ -103,14 +69,16 @@ void refuse(const Run& run, int64_t index) {
   }
 }
 
+// The channels of a place, whose first one is number `first` of all positions.
 template <class T>
-void take(const Run& run, const T* image, int64_t first, int64_t count, T* taken) {
+void take(const Run& run, const T* image, int64_t first, T* to) {
   const Binding& b = *run.binding;
-  for (int64_t c = 0; c < count; ++c) {
+  for (int64_t c = 0; c < b.pool.channels; ++c) {
     const int64_t at = run.at[first + c];
     const bool known = at >= 0 && at < b.images;
     if (!known) refuse(run, first + c);
-    taken[c] = known ? image[at * b.pool.channels + c] : T{0};
+    const T taken = known ? image[at * b.pool.channels + c] : T{0};
+    to[c] = run.add ? to[c] + taken : taken;
   }
 }
 
@@ -121,22 +89,23 @@ void pool_places(const Run& run, int64_t index) {
   const int64_t sample = index / run.tasks, begin = index % run.tasks * b.line;
   const int64_t channels = b.pool.channels;
   const T* const image = reinterpret_cast<const T*>(run.from) + sample * b.images * channels;
-  T results[kChannels];
-  int32_t where[kChannels];
-  for (int64_t place = begin; place < std::min(begin + b.line, b.places); ++place)
-    for (int64_t c = 0; c < channels; c += kChannels) {
-      const int64_t count = std::min(kChannels, channels - c);
-      const int64_t at = (sample * b.places + place) * channels + c;
-      if (b.pool.op == TN_POOL_SUM) {
-        sum_window(b, image + c, place, count, results);
-      } else if (b.pool.op == TN_POOL_MAX) {
-        largest(b, image + c, place, count, results, where);
-        if (run.made != nullptr) std::memcpy(run.made + at, where, static_cast<size_t>(count) * sizeof where[0]);
-      } else {
-        take(run, image + c, at, count, results);
-      }
-      if (run.write) put(results, count, run.add, reinterpret_cast<T*>(run.to) + at);
+  const int64_t end = std::min(begin + b.line, b.places);
+  for (int64_t place = begin; place < end; ++place) {
+    const int64_t at = (sample * b.places + place) * channels;
+    T* const to = run.write ? reinterpret_cast<T*>(run.to) + at : nullptr;
+    if (b.pool.op == TN_POOL_TAKE) {
+      take(run, image, at, to);
+      continue;
     }
+    PoolWindow window = window_at(b, image, place);
+    window.readable = (run.samples - sample) * b.images * channels;
+    window.spare = (end - place - 1) * channels;  // of the task itself, which writes it next
+    if (b.pool.op == TN_POOL_SUM) {
+      b.kernels->sum(window, to, run.add);
+    } else {
+      b.kernels->max(window, to, run.add, run.made == nullptr ? nullptr : run.made + at);
+    }
+  }
 }
 
 // Some channels of one sample: SPREAD, SCATTER.
@@ -153,10 +122,11 @@ void spread_channels(const Run& run, int64_t index) {
     const int64_t first = (sample * b.places + place) * channels + c;
     const T* const read = reinterpret_cast<const T*>(run.from) + first;
     if (b.pool.op == TN_POOL_SPREAD) {
-      each_tap(b, place, [&](int64_t at) {
-        T* const to = image + at * channels;
-        for (int64_t i = 0; i < count; ++i) to[i] += read[i];
-      });
+      const PoolWindow window = window_at(b, nullptr, place);
+      for (int64_t i = 0, x = window.first; i < window.count[0]; ++i, x += window.step[0])
+        for (int64_t j = 0, y = x; j < window.count[1]; ++j, y += window.step[1])
+          for (int64_t k = 0, z = y; k < window.count[2]; ++k, z += window.step[2])
+            for (int64_t at = 0; at < count; ++at) image[z * channels + at] += read[at];
       continue;
     }
     for (int64_t i = 0; i < count; ++i) {
@@ -199,6 +169,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
     return tn_fail(errors, TN_UNSUPPORTED, "outputs", "positions cannot be added");
   const int64_t samples = tn_dim_value(&b.pool.samples, execution->symbols);
   if (samples < 0) return tn_fail(errors, TN_MISUSE, nullptr, "pooling of a negative number of samples");
+  run.samples = samples;
   run.from = tn_data(call->inputs[0]);
   if (reads_positions(b.pool)) run.at = reinterpret_cast<const int32_t*>(tn_data(call->inputs[1]));
   run.to = tn_data(call->outputs[0]);
@@ -230,6 +201,7 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_p
     const auto& [x, y, z] = binding->phase.axes;
     binding->images = x.source * y.source * z.source;
     binding->places = x.count * y.count * z.count;
+    binding->kernels = &pool_kernels(detect_isa(), pool->dtype == TN_F64);
     binding->taps = static_cast<int64_t>(binding->phase.taps.size());
     const int64_t reads = pool->op == TN_POOL_TAKE ? pool->channels : pool->channels * binding->taps;
     binding->line = std::clamp<int64_t>(kTaskWork / std::max<int64_t>(reads, 1), 1, binding->places);
