@@ -1,5 +1,6 @@
 // The layer standardize: formulas, and statistics of the data that do not depend on minibatches.
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +17,12 @@ namespace tenon_tests {
 using namespace tenon;
 
 namespace {
+
+using testing::Each;
+using testing::FloatEq;
+using testing::Truly;
+
+bool is_finite(float value) { return std::isfinite(value); }
 
 using Column = std::vector<double>;
 
@@ -132,6 +139,15 @@ struct Fitted {
     const int64_t rows = static_cast<int64_t>(x.size()) / columns_;
     return output(made(rows, false), x.data(), rows);
   }
+  // The gradient of x in the first step of a training, from that of y.
+  [[nodiscard]] std::vector<float> gradient(const std::vector<float>& x, const std::vector<float>& of_y) const {
+    const int64_t rows = static_cast<int64_t>(x.size()) / columns_;
+    const Machine machine = made(rows, true);
+    output(machine, x.data(), rows);
+    backward_from(machine, {{y, {TN_F32, {rows, columns_}, of_y.data()}}});
+    const auto* const values = static_cast<const float*>(data_gradient(machine, "x").data);
+    return {values, values + x.size()};
+  }
   [[nodiscard]] std::vector<float> buffer(const std::string& suffix) const {
     const Array array = parameters.get("y." + suffix);
     const auto* const values = static_cast<const float*>(array.data);
@@ -147,7 +163,7 @@ struct Fitted {
     MachineOptions options;
     options.max_samples = samples;
     options.training = training;
-    options.flags = training ? TN_MACHINE_GIVEN_GRADIENTS : 0;
+    options.flags = training ? TN_MACHINE_GIVEN_GRADIENTS | TN_MACHINE_DATA_GRADIENTS : 0;
     return host.machine(parameters, {y}, options);
   }
   std::vector<float> output(const Machine& machine, const float* x, int64_t rows) const {
@@ -218,6 +234,23 @@ TEST(Standardize, TheFirstStepUsesItsOwnStatistics) {
   EXPECT_EQ(range.infer({10, 16}), (std::vector<float>{0, 1}));
   EXPECT_EQ(fitted.buffer("mean"), std::vector<float>{13});
   EXPECT_EQ(fitted.buffer("variance"), std::vector<float>{5});
+}
+
+// In the first step the statistics depend on the rows. The root of the variance of a constant column, and of a single
+// row, has no derivative; the column is divided by 1, so that only the mean depends on it.
+TEST(Standardize, TheFirstStepHasGradients) {
+  for (const char* kind : {"deviation", "range"}) {
+    const Fitted fitted(2, {{"kind", kind}});
+    EXPECT_THAT(fitted.gradient({1, 7, 3, 7, 5, 7}, {1, 2, 3, 4, 8, 6}), Each(Truly(is_finite))) << kind;
+    EXPECT_THAT(fitted.gradient({1, 7}, {1, 2}), Each(FloatEq(0))) << kind;
+  }
+  const std::vector<float> slopes = Fitted(2).gradient({1, 7, 3, 7, 5, 7}, {1, 2, 3, 4, 8, 6});
+  const double deviation = std::sqrt(8.0 / 3);
+  const std::vector<double> y = {-2 / deviation, 0, 2 / deviation}, g = {1, 3, 8};
+  for (size_t i = 0; i < 3; ++i) {  // (g - mean g - y mean(g y)) / deviation
+    EXPECT_NEAR(slopes[2 * i], (g[i] - 4 - y[i] * (7 * 2 / deviation / 3)) / deviation, 1e-5);
+    EXPECT_FLOAT_EQ(slopes[2 * i + 1], static_cast<float>(2 * static_cast<int>(i) - 2));
+  }
 }
 
 TEST(Standardize, RefusesBadInput) {

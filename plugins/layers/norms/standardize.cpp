@@ -86,9 +86,10 @@ struct Standardize {
       const Float span = of.first + of.second;
       return (x + of.second) * (1 / select(span > 0, span, 1.0));
     }
-    // float32 rounds the mean, so that the variance of a constant column need not be exactly 0.
-    const Float deviation = sqrt(of.second);
-    return (x - of.first) * (1 / select(deviation > 1e-6 * abs(of.first), deviation, 1.0));
+    // float32 rounds the mean, so that the variance of a constant column need not be exactly 0. Where it is 0, its root
+    // has an infinite derivative, so that select chooses among the variances.
+    const Float divided = select(sqrt(of.second) > 1e-6 * abs(of.first), of.second, 1.0);
+    return (x - of.first) * (1 / sqrt(divided));
   }
 
   // The statistics of all values so far and those of the minibatch. A minibatch without rows leaves them.
