@@ -26,7 +26,7 @@ void check_gradient(const std::string& who, const std::string& subject, const Ar
 // Returns the number of the given gradient of an output.
 size_t Machine::given_gradient(const LayerOutput& output) const {
   const std::string name = output_name(output);
-  const ValueId value = model_.lowered.value_of(output);
+  const ValueId value = value_with_gradient(model_.calls->graph(), model_.lowered, output);
   const auto found = std::find_if(model_.given.begin(), model_.given.end(),
                                   [&](const GivenGradient& given) { return given.value == value; });
   if (value == kNoValue || found == model_.given.end())
@@ -42,7 +42,7 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string name = output_name(outputs[i]);
     const size_t number = given_gradient(outputs[i]);
-    check_gradient("layer \"" + name + "\"", name, gradients[i], view(model_.given[number].value));
+    check_gradient("layer \"" + name + "\"", name, gradients[i], view(model_.given[number].gradient));
     if (by_number[number] != nullptr)
       fail(TN_INVALID, SubjectName{name}, "the gradient of layer \"", name, "\" is given twice");
     by_number[number] = &gradients[i];
@@ -50,7 +50,7 @@ void Machine::backward_from(const std::vector<LayerOutput>& outputs, const std::
   if (samples_ > 0) {
     for (size_t i = 0; i < by_number.size(); ++i) {
       auto* const to = static_cast<std::byte*>(model_.calls->memory(model_.given[i].gradient));
-      const ArrayView like = view(model_.given[i].value);
+      const ArrayView like = view(model_.given[i].gradient);
       uint64_t elements = 1;
       for (const int64_t extent : like.shape) elements *= static_cast<uint64_t>(extent);
       if (by_number[i] == nullptr)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/machine/gradients.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -42,19 +43,50 @@ std::shared_ptr<const Program> slope_of_mean(double coefficient) {
   return std::make_shared<Program>(writer.finish());
 }
 
+// Returns the value of a data layer of dense or ragged floats in the compute type; kNoValue for other data layers.
+ValueId differentiable(const Lowered& lowered, const Feed& feed) {
+  if (!is_float(feed.spec.dtype) || feed.weights != kNoValue) return kNoValue;
+  const auto converted = lowered.converted.find(feed.value);
+  return converted == lowered.converted.end() ? feed.value : converted->second;
+}
+
+// Throws TN_INVALID: none of the outputs has a gradient.
+[[noreturn]] void refuse_given(const std::vector<LayerOutput>& outputs) {
+  std::string listed;
+  for (const LayerOutput& output : outputs) {
+    const LayerOutput leaf = resolved(output);
+    std::string kind = "a metric";
+    if (leaf.layer->role != TN_ROLE_METRIC) {
+      const Spec& spec = leaf.layer->outputs.at(leaf.output);
+      kind = (spec.storage == TN_CSR ? "sparse " : "") + to_string(spec);
+    }
+    listed += text(listed.empty() ? "" : ", ", "\"", output_name(output), "\" (", kind, ")");
+  }
+  fail(TN_INVALID, "gradients can be given for outputs of dense or ragged floats alone; the outputs are ", listed);
+}
+
 }  // namespace
+
+ValueId value_with_gradient(const Graph& graph, const Lowered& lowered, const LayerOutput& output) {
+  const LayerOutput leaf = resolved(output);
+  const ValueId value = lowered.value_of(leaf);
+  if (value == kNoValue) return kNoValue;
+  if (!leaf.layer->data) return is_float(graph.spec(value).dtype) ? value : kNoValue;
+  const auto feed =
+      std::find_if(lowered.feeds.begin(), lowered.feeds.end(), [&](const Feed& each) { return each.value == value; });
+  return feed == lowered.feeds.end() ? kNoValue : differentiable(lowered, *feed);
+}
 
 std::vector<GivenGradient> add_given_gradients(Graph& graph, const Topology& topology, const Lowered& lowered) {
   std::vector<GivenGradient> given;
   std::set<ValueId> known;
   for (const LayerOutput& output : topology.outputs) {
-    const LayerOutput leaf = resolved(output);
-    if (leaf.layer->role == TN_ROLE_METRIC || leaf.layer->data) continue;
-    const ValueId value = lowered.value_of(leaf);
+    const ValueId value = value_with_gradient(graph, lowered, output);
+    if (value == kNoValue || !known.insert(value).second) continue;
     const Spec spec{graph.spec(value).dtype, graph.spec(value).shape, TN_DENSE, 0, {}};
-    if (!is_float(spec.dtype) || !known.insert(value).second) continue;
     given.push_back({value, graph.add_external(spec, "gradient of " + output_name(output))});
   }
+  if (given.empty()) refuse_given(topology.outputs);
   return given;
 }
 
@@ -76,20 +108,12 @@ std::vector<GradientSeed> seeds_of(Graph& graph, const std::vector<Cost>& costs,
   return seeds;
 }
 
-// Returns the value of a data layer of dense or ragged floats in the compute type; kNoValue for other data layers.
-ValueId differentiable(const Lowered& lowered, const Feed& feed) {
-  if (!is_float(feed.spec.dtype) || feed.weights != kNoValue) return kNoValue;
-  const auto converted = lowered.converted.find(feed.value);
-  return converted == lowered.converted.end() ? feed.value : converted->second;
-}
-
 }  // namespace
 
 void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& start, const MachineOptions& options,
                            Inverses& inverses) {
   std::vector<GradientSeed> seeds;
   if (options.given_gradients) {
-    if (start.given.empty()) fail(TN_INVALID, "gradients can be given for outputs of floats alone; there is none");
     for (const GivenGradient& given : start.given) seeds.push_back({given.value, given.gradient});
   } else {
     if (start.costs.empty()) fail(TN_INVALID, "training needs a cost among the outputs; none of them has that role");

@@ -21,7 +21,10 @@ struct GivenGradient {
   ValueId value = kNoValue;
   ValueId gradient = kNoValue;
 };
-// Adds a gradient to the graph for each output of floats that a layer computes.
+// Returns the value of an output whose gradient can be given: of dense or ragged floats, also those of a data layer,
+// then in the compute type where a layer reads them in it. kNoValue for other outputs.
+[[nodiscard]] ValueId value_with_gradient(const Graph& graph, const Lowered& lowered, const LayerOutput& output);
+// Adds a gradient to the graph for each such output. TN_INVALID if there is none.
 [[nodiscard]] std::vector<GivenGradient> add_given_gradients(Graph& graph, const Topology& topology,
                                                              const Lowered& lowered);
 
@@ -32,7 +35,7 @@ struct BackwardStart {
 };
 
 // Appends the backward nodes of all parameters that are not immutable and, if they are wanted, of data layers of
-// floats; sets ParameterUse::gradient and Feed::gradient. Throws TN_INVALID if there is nowhere to begin, or if all
+// floats; sets ParameterUse::gradient and Feed::gradient. Throws TN_INVALID if there is no cost to begin at, or if all
 // parameters are immutable and no other gradient is wanted.
 void differentiate_machine(Graph& graph, Lowered& lowered, const BackwardStart& start, const MachineOptions& options,
                            Inverses& inverses);

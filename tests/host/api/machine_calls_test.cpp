@@ -358,7 +358,41 @@ TEST_F(Gradients, ThatDoNotFitAreRefused) {
   plain.forward(feeds());
   EXPECT_EQ(error_of([&] { backward_from(plain, {}); }).code(), TN_MISUSE);
   EXPECT_EQ(error_of([&] { machine(parameters_, {hidden_}, true); }).code(), TN_INVALID);
-  EXPECT_EQ(error_of([&] { machine(parameters_, {x_}, true, TN_MACHINE_GIVEN_GRADIENTS); }).code(), TN_INVALID);
+  const Layer ids = data("ids", TN_I64, {}, TN_DENSE, 4), bag = data("bag", TN_F32, {9}, TN_CSR);
+  EXPECT_STREQ(error_of([&] {
+                 machine(parameters_, {ids, bag}, true, TN_MACHINE_GIVEN_GRADIENTS);
+               }).what(),
+               "gradients can be given for outputs of dense or ragged floats alone; the outputs are \"ids\" (int64 "
+               "[samples]), \"bag\" (sparse float32 [samples, 9])");
+}
+
+// A data layer, and a layer that is the data layer: a tile of one copy expands to its input.
+TEST_F(Gradients, AreGivenForDataLayers) {
+  const Layer tile = host_.layer("tile", {x_}, {{"copies", Ids{1}}}, "tile");
+  const Floats values = {1, 2, 3, 4, 5, 6}, ones(kSamples * 4, 1);
+  const Array given = {TN_F32, {kSamples, 2}, values.data()}, one = {TN_F32, {kSamples, 4}, ones.data()};
+  const auto slopes = [&](const Layers& outputs, const std::vector<OutputGradient>& gradients, tn_dtype compute) {
+    const uint32_t flags = TN_MACHINE_GIVEN_GRADIENTS | TN_MACHINE_DATA_GRADIENTS;
+    const Machine made = machine(parameters_, outputs, true, flags, compute);
+    made.forward({feeds()[0]});
+    backward_from(made, gradients);
+    const Array found = data_gradient(made, "x");
+    if (found.dtype == TN_F32) return numbers(found);
+    const std::vector<double> wide = numbers<double>(found);
+    return Floats(wide.begin(), wide.end());
+  };
+  for (const tn_dtype compute : {TN_F32, TN_F64}) {  // in float64 hidden reads a converted x
+    for (const Layer& output : {x_, tile}) {
+      EXPECT_EQ(slopes({output}, {{output, given}}, compute), values);
+      EXPECT_THAT(slopes({output}, {}, compute), testing::Each(0));
+    }
+    const Floats part = slopes({hidden_}, {{hidden_, one}}, compute);
+    const Floats sum = slopes({hidden_, tile}, {{hidden_, one}, {x_, given}}, compute);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_FLOAT_EQ(sum[i], part[i] + values[i]) << i;
+  }
+  const Machine plain = machine(parameters_, {tile}, true, TN_MACHINE_GIVEN_GRADIENTS);  // nothing depends on it
+  plain.forward({feeds()[0]});
+  EXPECT_EQ(error_of([&] { backward_from(plain, {{tile, given}}); }).code(), TN_OK);
 }
 
 TEST_F(Gradients, OfParametersCanBeSet) {
