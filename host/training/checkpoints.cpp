@@ -218,7 +218,7 @@ std::string Checkpoints::write(const LoopState& state) {
 void Checkpoints::keep_best(const TestResult& measured, const LoopState& state) {
   if (options_.best.empty()) return;
   // Before the other checkpoint of this place, which contains the value.
-  if (!best_.take(value_of(options_.best, measured).value_or(NAN))) return;
+  if (!best_.take(compared(options_.best, measured))) return;
   write_file(options_.folder / kBest, state);
   if (training_.averages == nullptr) return;
   write_model_of(training_.files, options_.folder / kBestAverage, training_.topology, *training_.averages->set());

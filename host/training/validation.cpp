@@ -15,6 +15,10 @@ std::optional<double> value_of(const std::string& name, const TestResult& measur
   return std::nullopt;
 }
 
+double compared(const std::string& name, const TestResult& measured) {
+  return measured.samples == 0 ? NAN : value_of(name, measured).value_or(NAN);
+}
+
 void require_value(const std::string& name, const TestResult& measured, const char* where, const char* option) {
   if (value_of(name, measured)) return;
   std::vector<std::string> known = {"cost"};
@@ -46,7 +50,7 @@ EarlyStop::EarlyStop(const EarlyStopOptions& options, bool of_test)
 }
 
 void EarlyStop::take(const TestResult& measured) {
-  const bool better = best_.take(value_of(options_.metric, measured).value_or(NAN));
+  const bool better = best_.take(compared(options_.metric, measured));
   misses_ = better ? 0 : misses_ + 1;
 }
 

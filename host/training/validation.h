@@ -14,6 +14,8 @@ using namespace core;
 
 // Returns "cost" or a metric of that name; empty if there is none.
 [[nodiscard]] std::optional<double> value_of(const std::string& name, const TestResult& measured);
+// Returns the value for comparisons: NaN if there is none, or if nothing was measured because there were no samples.
+[[nodiscard]] double compared(const std::string& name, const TestResult& measured);
 // Throws TN_INVALID if there is none. where, option: the option that names the value: "early_stop", "metric".
 void require_value(const std::string& name, const TestResult& measured, const char* where, const char* option);
 // Returns a text that is equal for equal measurements: "test accuracy max". of_test: of tests, else of passes.

@@ -263,6 +263,40 @@ TEST_F(Validation, AnEndedTrainingStaysEnded) {
   }
 }
 
+// The second of three passes has no samples, and so no cost, which is not one of 0.
+TEST_F(Validation, APassWithoutSamplesIsNotTheBest) {
+  for (const int64_t patience : {1, 2}) {
+    const TemporaryFolder folder;
+    TrainOptions options = training();
+    options.passes = 3;
+    int calls = 0;
+    const auto next = [&calls](Sample& sample) {
+      const int call = calls++;  // a pass ends by a call that gives no sample
+      sample.set("x", {4.0});
+      return call != 2 && call != 3 && call < 6;
+    };
+    options.reader = host_.reader({{"x", TN_F32, {1}}}, next).batch(kBatch);
+    options.early_stop.emplace();
+    options.early_stop->patience = patience;
+    options.checkpoint.emplace();
+    options.checkpoint->folder = folder.file("saves");
+    options.checkpoint->best = "cost";
+    std::vector<std::pair<int64_t, double>> passes;
+    std::vector<Floats> after;
+    options.handler = [&](Event& event) {
+      if (event.kind() == TN_END_TRAINING) reason_ = event.reason();
+      if (event.kind() != TN_END_PASS) return;
+      passes.emplace_back(event.samples(), event.cost());
+      after.push_back(values(options));
+    };
+    train(options);
+    ASSERT_THAT(passes, SizeIs(patience == 1 ? 2 : 3));
+    EXPECT_EQ(passes[1].first, 0);
+    EXPECT_EQ(reason_, patience == 1 ? TN_REASON_EARLY : TN_REASON_PASSES) << "it is one without improvement";
+    EXPECT_EQ(values(host_.load(folder.file("saves/best.safetensors")).parameters), after[patience == 1 ? 0 : 2]);
+  }
+}
+
 TEST_F(Validation, BadOptionsAreRefused) {
   const auto refused = [&](const std::function<void(TrainOptions&)>& change, tn_status code = TN_INVALID) {
     TrainOptions options = tested(1, 1, 0);
