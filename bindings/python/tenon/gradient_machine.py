@@ -15,62 +15,20 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tenon import _arrays, _check, _core, _model, error
+from tenon import _arrays, _check, _model, error
 from tenon import _layer as layers
-from tenon._layer import Data, Layer, LayerLike
+from tenon._layer import Layer, LayerLike
 from tenon._machine import Machine
-from tenon.data_type import DataType, dtype_code, integer_value
+from tenon._machine_part import Part, default_cost
+from tenon._step_through import Step, steps
+from tenon.data_type import DataType, dtype_code
 from tenon.parameters import ParameterSet
 
 __all__ = ["GradientMachine", "Step", "compose", "new"]
-
-
-class Step(NamedTuple):
-    """A layer that step_through computed. outputs: copies, arrays, Ragged or Sparse; one for most layers, none for
-    metrics. Of a data layer what it was fed."""
-
-    name: str
-    type: str
-    outputs: tuple[Any, ...]
-
-
-class _Part:
-    """A machine of the library for fixed outputs, made again for larger minibatches and after the set was joined."""
-
-    def __init__(self, outputs: Sequence[Layer], parameters: ParameterSet, options: Mapping[str, Any]) -> None:
-        self.outputs = list(outputs)
-        self.types = layers.data_types(outputs)
-        self.has_cost = any(each.role == "cost" for each in outputs)
-        self._parameters = parameters
-        self._options = dict(options)
-        self._limit = int(self._options.pop("max_samples"))
-        self._set: Any = None
-        self._core: Any = None
-
-    def core(self, samples: int, has_gradients: bool) -> Any:
-        """Returns the handle, for minibatches of so many samples."""
-        if self._core is not None and self._set is self._parameters.core and samples <= self._limit:
-            return self._core
-        if self._core is not None and has_gradients:
-            what = f"a minibatch of {samples} samples" if samples > self._limit else "its parameters, which were joined"
-            raise error.MisuseError(
-                f"the machine has gradients that no update has used, and must be made again for {what}: call an "
-                f"updater's update before, or give max_samples={max(samples, self._limit)} to gradient_machine.new",
-                "gradient_machine",
-            )
-        if samples > self._limit:
-            self._limit = samples if self._core is None else max(samples, self._limit * 3 // 2)
-        options = dict(self._options)
-        if options.get("given_gradients") is None:
-            options["given_gradients"] = options["training"] and not self.has_cost
-        cores = [each._made() for each in self.outputs]
-        self._set = self._parameters.core
-        self._core = _core.machine(self._parameters.host.core, self._set, cores, max(1, self._limit), **options)
-        return self._core
 
 
 class GradientMachine(Machine):
@@ -92,13 +50,13 @@ class GradientMachine(Machine):
         self.outputs = list(outputs)
         self.parameters = parameters
         self._replaced = dict(replaced or {})
-        self._plain = _Part(outputs, parameters, options)
-        self._costly: _Part | None = self._plain if self._plain.has_cost else None
+        self._plain = Part(outputs, parameters, options)
+        self._costly: Part | None = self._plain if self._plain.has_cost else None
         self.label: str | None = None
         alone = self._costly is None and options["training"]
-        if alone and label is not None and (cost := _default_cost(outputs, label)) is not None:
+        if alone and label is not None and (cost := default_cost(outputs, label)) is not None:
             self.label = label
-            self._costly = _Part([*outputs, cost], parameters, options)
+            self._costly = Part([*outputs, cost], parameters, options)
         self._options = options
         self._trained: list[str] | None = None
         self._used = self._plain  # of the last forward
@@ -218,34 +176,7 @@ class GradientMachine(Machine):
             values = _by_name(minibatch, self.types, self.label)
         part = self._part(values)
         feeds, samples = _arrays.feeds({name: values[name] for name in part.types}, part.types)
-        return self._steps(part, feeds, samples)
-
-    def _steps(self, part: _Part, feeds: list[tuple[str, Any]], samples: int) -> Iterator[Step]:
-        options = {**self._options, "keep_all": True, "max_samples": samples}
-        whole: Any = _Part(part.outputs, self.parameters, options).core(samples, False)
-        try:
-            whole.forward(feeds, False)
-        except Exception:
-            whole = None  # each layer alone, with what it depends on, up to the one that fails
-        anchor: Layer | None = None
-        for layer in layers.in_order(part.outputs):
-            core = whole
-            if core is None:
-                # Gradients go to floats alone: what has none is computed beside a layer before it that has.
-                float_like = layer.role != "metric" and layer.type != "data" and np.dtype(layer.dtype).kind == "f"
-                with_it = [layer] if float_like or anchor is None else [layer, anchor]
-                trains = options["training"] and (float_like or anchor is not None)
-                alone = _Part(with_it, self.parameters, {**options, "training": trains})
-                anchor = layer if float_like else anchor
-                core = alone.core(samples, False)
-                try:
-                    core.forward([each for each in feeds if each[0] in alone.types], False)
-                except Exception as failure:
-                    failure.add_note(f'in layer "{layer.name}" ({layer.type})')
-                    raise
-            count = 0 if layer.role == "metric" else layer._made().info()[5]
-            outputs = [_arrays.from_core(core.output(layer._made().output(number))) for number in range(count)]
-            yield Step(layer.name, layer.type, tuple(outputs))
+        return steps(part.outputs, self.parameters, self._options, feeds, samples)
 
     def data_gradient(self, name: str) -> Any:
         """Returns the gradient of a data layer by the last backward, of a machine made with data_gradients."""
@@ -293,7 +224,7 @@ class GradientMachine(Machine):
         core.forward(feeds, False)
         self._core, self._used, self._fed = core, part, (values, samples)
 
-    def _part(self, values: Mapping[str, Any]) -> _Part:
+    def _part(self, values: Mapping[str, Any]) -> Part:
         """Returns the machine that computes a minibatch, which must have values for its data layers."""
         unlabelled = self.label in self.types and self.label not in values
         part = self._plain if self._costly is None or unlabelled else self._costly
@@ -351,28 +282,6 @@ def _by_name(minibatch: Any, types: Mapping[str, DataType], label: str | None) -
             given = given[name] if name in given else next(iter(given.values()))
         values[name] = given
     return values
-
-
-def _default_cost(outputs: Sequence[Layer], label: str) -> Layer | None:
-    """Returns cross_entropy of the only softmax of [samples, classes] among the outputs; None if there is no one."""
-    softmaxes = [each for each in outputs if _is_softmax(each)]
-    if len(softmaxes) != 1:
-        return None
-    [output] = softmaxes
-    classes = output.shape[1]
-    if output._made().find(label) is not None:
-        raise error.InvalidError(
-            f'the topology has a layer "{label}", so that the label of the default cost needs another name: give '
-            "label= to gradient_machine.new",
-            "gradient_machine",
-            label,
-        )
-    return Layer("cross_entropy", [output, Data(label, integer_value(classes))], {})
-
-
-def _is_softmax(layer: Layer) -> bool:
-    softmax = layer.type == "softmax" or layer._made().attributes().get("act") == "softmax"
-    return softmax and len(layer.shape) == 2 and layer.shape[0] == "samples"
 
 
 def new(
