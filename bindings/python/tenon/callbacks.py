@@ -37,6 +37,12 @@ def _value(happened: event.Event, metric: str) -> float:
     return float(happened.metrics[metric])
 
 
+def _shown(handler: object, **arguments: Any) -> str:
+    """Returns the call that makes a handler."""
+    words = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return f"{type(handler).__name__}({words})"
+
+
 class _Best:
     """The best value so far. Measured by tests where the training has them (test=), else by passes."""
 
@@ -88,6 +94,12 @@ class EarlyStop:
             if self.waited >= self.patience:
                 happened.stop()
 
+    def __repr__(self) -> str:
+        best = self.best
+        return _shown(
+            self, metric=best.metric, patience=self.patience, min_delta=best.min_delta, highest=best.highest
+        )
+
 
 class BestModel:
     """Saves the model after each measurement that is the best one so far; the file is replaced at once.
@@ -111,6 +123,11 @@ class BestModel:
     def __call__(self, happened: event.Event) -> None:
         if self.best.improves(happened):
             self.parameters.save(self.path, self.outputs)
+
+    def __repr__(self) -> str:
+        return _shown(
+            self, path=self.path, parameters=self.parameters, metric=self.best.metric, highest=self.best.highest
+        )
 
 
 class CSVLog:
@@ -140,6 +157,9 @@ class CSVLog:
             kind = "test" if isinstance(happened, event.Test) else "pass"
             row: dict[str, Any] = {"event": kind, "pass": happened.pass_id, "cost": happened.cost}
             writer.writerow({**row, "seconds": f"{happened.seconds:.3f}", **happened.metrics})
+
+    def __repr__(self) -> str:
+        return _shown(self, path=self.path, append=self.append)
 
 
 class TensorBoard:
@@ -177,6 +197,9 @@ class TensorBoard:
             with _check.files(self.folder, "callbacks"):
                 self._files[kind] = EventFile(os.path.join(self.folder, kind))
         return self._files[kind]
+
+    def __repr__(self) -> str:
+        return _shown(self, folder=self.folder, every_batches=self.every_batches)
 
 
 class Progress:
@@ -241,6 +264,9 @@ class Progress:
             self._cell = cell.display(shown, display_id=True)
         else:
             self._cell.update(shown)
+
+    def __repr__(self) -> str:
+        return _shown(self, **({} if self.file is sys.stderr else {"file": self.file}))
 
 
 def __dir__() -> list[str]:

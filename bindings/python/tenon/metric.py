@@ -228,6 +228,11 @@ class MachineMetrics:
         """The samples so far."""
         return 0 if self._total is None else int(self._total.read()[1])
 
+    def __repr__(self) -> str:
+        values = {} if self._total is None else self.read()
+        shown = "".join(f", {name} {value:.6g}" for name, value in values.items())
+        return f"<tenon metrics of {self._machine!r} over {self.samples} samples{shown}>"
+
 
 def new(machine: GradientMachine) -> MachineMetrics:
     """Returns cost and metrics of a machine."""

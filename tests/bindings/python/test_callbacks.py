@@ -49,6 +49,21 @@ def test_training_ends_without_improvement(model, parameters):
         callbacks.EarlyStop(patience=0)
 
 
+def test_handlers_show_how_they_were_made(parameters, tmp_path):
+    assert repr(callbacks.EarlyStop("accuracy", patience=2)) == (
+        "EarlyStop(metric='accuracy', patience=2, min_delta=0.0, highest=True)"
+    )
+    best = callbacks.BestModel("best.safetensors", parameters)
+    assert repr(best) == f"BestModel(path='best.safetensors', parameters={parameters!r}, metric='cost', highest=False)"
+    assert repr(callbacks.CSVLog(tmp_path / "log.csv", append=True)) == (
+        f"CSVLog(path={str(tmp_path / 'log.csv')!r}, append=True)"
+    )
+    assert repr(callbacks.TensorBoard("board")) == "TensorBoard(folder='board', every_batches=0)"
+    assert repr(callbacks.Progress()) == "Progress()"
+    file = io.StringIO()
+    assert repr(callbacks.Progress(file)) == f"Progress(file={file!r})"
+
+
 def test_the_best_model_is_saved(model, parameters, tmp_path):
     path = tmp_path / "best.safetensors"
     best = callbacks.BestModel(path, parameters, model.score)

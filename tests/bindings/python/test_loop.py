@@ -34,7 +34,13 @@ def test_a_loop_of_ones_own_trains_like_train():
         metrics.append(machine, minibatch)
     for name in own:
         np.testing.assert_array_equal(own[name], trained[name])
+    values = metrics.read()
+    assert repr(metrics) == (
+        "<tenon metrics of <tenon.GradientMachine of cost, accuracy> over 800 samples, "
+        f"cost {values['cost']:.6g}, accuracy {values['accuracy']:.6g}>"
+    )
     assert metrics.samples == 800 and set(metrics.flush()) == {"cost", "accuracy"}
+    assert repr(metrics) == "<tenon metrics of <tenon.GradientMachine of cost, accuracy> over 0 samples>"
 
 
 def test_a_softmax_takes_cross_entropy_to_a_fed_label():
