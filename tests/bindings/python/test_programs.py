@@ -2,20 +2,23 @@
 
 import runpy
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 import tenon
 
 PROGRAMS = Path(__file__).parents[3] / "examples/python"
 
 
-def run(name):
+def run(name, *arguments):
     """Runs a program as in a process of its own: the host numbers layers, and first values depend on their names."""
-    before = tenon.host()
+    before, path = tenon.host(), str(PROGRAMS / f"{name}.py")
     tenon.use(tenon.Host())
     try:
-        return runpy.run_path(str(PROGRAMS / f"{name}.py"), run_name="__main__")
+        with patch("sys.argv", [path, *arguments]):
+            return runpy.run_path(path, run_name="__main__")
     finally:
         tenon.use(before)
 
@@ -57,8 +60,8 @@ def test_decorated():
 
 
 def test_recognize_clothes():
-    found = run("recognize_clothes")["accuracies"]
-    assert found["softmax_regression"] > 0.82 and found["multilayer_perceptron"] > 0.86
+    found = run("recognize_images", "clothes")
+    assert found["softmax_accuracy"] > 0.82 and found["multilayer_accuracy"] > 0.86
 
 
 def least_squares():
@@ -79,8 +82,10 @@ def test_fit_a_line():
 
 
 def test_recognize_digits():
-    found = run("recognize_digits")
+    found = run("recognize_images")
     assert found["softmax_accuracy"] > 0.95 and found["multilayer_accuracy"] > 0.965
+    with pytest.raises(SystemExit, match=r"\[digits\|clothes\], got \['shoes'\]"):
+        run("recognize_images", "shoes")
 
 
 def test_word2vec():
