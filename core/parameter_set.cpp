@@ -356,16 +356,20 @@ float* ParameterSet::data(const ParameterEntry& entry) const {
   return values_of(slabs_, entry);
 }
 
-void ParameterSet::set(const std::string& name, const ArrayView& values) {
+void ParameterSet::check(const std::string& name, const ArrayView& values) const {
   const ParameterEntry& entry = find(name);
   if (values.dtype != entry.dtype || values.shape != entry.shape)
     fail_parameter(TN_INVALID, name, described(kind_of(entry.buffer), name, entry.owner), " is ",
                    dtype_name(entry.dtype), " ", to_string(entry.shape), "; given ", dtype_name(values.dtype), " ",
                    to_string(values.shape));
-  if (entry.count == 0) return;
-  if (values.data == nullptr)
+  if (entry.count > 0 && values.data == nullptr)
     fail_parameter(TN_MISUSE, name, "null values for ", described(kind_of(entry.buffer), name, entry.owner));
-  copy_elements(values, reinterpret_cast<std::byte*>(data(entry)));
+}
+
+void ParameterSet::set(const std::string& name, const ArrayView& values) {
+  check(name, values);
+  const ParameterEntry& entry = find(name);
+  if (entry.count > 0) copy_elements(values, reinterpret_cast<std::byte*>(data(entry)));
 }
 
 }  // namespace tenon::core

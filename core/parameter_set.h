@@ -119,7 +119,10 @@ class ParameterSet {
   // Returns the values of an entry, [count]; null if its slab is empty. Throws TN_MISUSE if the set has no values.
   [[nodiscard]] float* data(const ParameterEntry& entry) const;
   [[nodiscard]] float* data(const std::string& name) const { return data(find(name)); }
-  // Copies `values` into an entry. Throws TN_INVALID naming expected and actual shape and type if they differ.
+  // Throws unless `set` takes these values: TN_INVALID naming expected and actual shape and type if they differ,
+  // TN_NOT_FOUND, TN_MISUSE for null values.
+  void check(const std::string& name, const ArrayView& values) const;
+  // Copies `values` into an entry, after that check.
   void set(const std::string& name, const ArrayView& values);
 
   // The number of updates of the set so far: the step in the counters of random draws.

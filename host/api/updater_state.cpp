@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "host/api/api.h"
 #include "host/training/updater_file.h"
@@ -148,9 +149,27 @@ tn_status tn_updater_update_parameters(tn_host* host, tn_updater updater, tn_mac
 }
 
 tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_error* error) {
+  return tn_machine_commit_values(host, machine, nullptr, nullptr, 0, error);
+}
+
+tn_status tn_machine_commit_values(tn_host* host, tn_machine machine, const char* const* names, const tn_array* values,
+                                   uint32_t count, tn_error* error) {
   return api::call_machine(host, machine, error, [&](Host&, HeldMachine& held) {
     api::require_updatable(*held.machine);
+    const std::vector<std::string> written = api::strings(names, count, "names");
+    if (count > 0) api::required(values, "values");
+    ParameterSet& set = *held.parameters->set;
+    std::vector<ArrayView> arrays;
+    std::set<std::string> once;
+    for (uint32_t i = 0; i < count; ++i) {
+      arrays.push_back(api::view(values[i], [&] { return "the values of parameter \"" + written[i] + "\""; }));
+      set.check(written[i], arrays[i]);
+      if (!once.insert(written[i]).second)
+        fail(TN_INVALID, SubjectName{written[i]}, "parameter \"", written[i], "\" is given twice");
+    }
     const SetWrite write(held.parameters->gate);
+    if (!held.machine->has_gradients()) return;
+    for (uint32_t i = 0; i < count; ++i) set.set(written[i], arrays[i]);
     held.machine->commit(UsedNames());
   });
 }

@@ -87,7 +87,11 @@ void bind_machines(nb::module_& module) {
       .def("metrics", [](const Machine& machine) { return dict_of(unlocked([&] { return machine.metrics(); })); })
       .def("plan", released(&Machine::plan))
       .def("reset_carried", released(&Machine::reset_carried))
-      .def("commit", [](const Machine& machine) { unlocked([&] { tenon::commit(machine); }); });
+      .def("commit", [](const Machine& machine, const NamedValues& parameters) {
+        std::vector<tenon::ParameterValues> list;
+        for (const auto& [name, values] : parameters) list.push_back({name, values->array});
+        unlocked([&] { tenon::commit(machine, list); });
+      });
 }
 
 void bind_updaters(nb::module_& module) {

@@ -75,8 +75,13 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
         return values
 
     def __setitem__(self, name: str, values: Any) -> None:
-        entry = self._entry(name)
+        given = self.values_for(name, values)
         self.require_writable()
+        self.core.set(name, given)
+
+    def values_for(self, name: str, values: Any) -> Any:
+        """Returns values for a parameter as the library takes them. InvalidError if their shape is another one."""
+        entry = self._entry(name)
         dtype, shape = numpy_dtype(entry["dtype"]), tuple(entry["shape"])
         given = np.asarray(plain(values))
         if given.shape != shape:
@@ -85,7 +90,7 @@ class ParameterSet(Mapping[str, NDArray[Any]]):
             )
         type = DataType(str(dtype), shape[1:])
         given = numbers(plain(values), type, f'parameter "{name}"', name)
-        self.core.set(name, to_core(np.asarray(given, dtype, order="C"), type, name))
+        return to_core(np.asarray(given, dtype, order="C"), type, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

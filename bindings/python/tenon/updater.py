@@ -90,8 +90,8 @@ class Base:
     def update(self, machine: Any, output: Layer | None = None) -> None:
         """Updates the parameters of a gradient machine by its gradients; with `output` only those it depends on.
 
-        Does nothing without a backward since the last update. If update_parameter raises, all parameters keep their
-        values.
+        Does nothing without a backward since the last update. Other threads read the set as it was before the update or
+        after it. If update_parameter raises, all parameters keep their values.
         """
         _gradients_of(machine)
         if not machine.has_gradients:
@@ -110,9 +110,7 @@ class Base:
                     f"updater {type(self).__name__}",
                     name,
                 )
-        for name, values in changed.items():
-            machine.parameters[name] = values
-        machine.backward_core.commit()
+        machine.backward_core.commit([(name, machine.parameters.values_for(name, changed[name])) for name in names])
         machine.updated()
 
     def set_learning_rate(self, rate: float) -> None:

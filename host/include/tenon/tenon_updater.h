@@ -71,6 +71,12 @@ TENON_API tn_status tn_updater_update_parameters(tn_host* host, tn_updater updat
  * is counted. Does nothing without a backward since the last step. TN_MISUSE if the machine was made without
  * `training`. */
 TENON_API tn_status tn_machine_commit(tn_host* host, tn_machine machine, tn_error* error);
+/* Ends a step whose updates the application computed: writes the values of parameters and buffers of the set, then does
+ * what tn_machine_commit does, as one unit: other threads read the set as it was before the step, or after it.
+ * values[i] is for names[i], as in tn_parameters_set. Everything is checked before anything is written. Writes and does
+ * nothing without a backward since the last step. Errors are those of both calls, and TN_INVALID for a second value. */
+TENON_API tn_status tn_machine_commit_values(tn_host* host, tn_machine machine, const char* const* names,
+                                             const tn_array* values, uint32_t count, tn_error* error);
 
 /* ---- metrics over many minibatches ------------------------------------------------------------------------------- */
 

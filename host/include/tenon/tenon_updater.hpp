@@ -106,6 +106,23 @@ inline void update_parameters(const Updater& updater, const Machine& machine, co
 inline void commit(const Machine& machine) {
   detail::checked([&](tn_error* error) { return tn_machine_commit(machine.host(), machine.handle(), error); });
 }
+struct ParameterValues {
+  std::string name;
+  Array values;  // in the shape of the parameter
+};
+// Writes values of parameters and ends the step, as one unit for those who read the set.
+inline void commit(const Machine& machine, const std::vector<ParameterValues>& parameters) {
+  std::vector<const char*> names;
+  std::vector<tn_array> arrays;
+  for (const ParameterValues& each : parameters) {
+    names.push_back(detail::c_text(each.name, "names"));
+    arrays.push_back(detail::c_array(each.values));
+  }
+  detail::checked([&](tn_error* error) {
+    return tn_machine_commit_values(machine.host(), machine.handle(), names.data(), arrays.data(),
+                                    detail::count_of(names.size()), error);
+  });
+}
 
 // Cost and metrics of one machine, summed over minibatches.
 class Metrics : public detail::Owned<tn_metrics, tn_metrics_release> {

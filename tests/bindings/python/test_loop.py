@@ -1,5 +1,7 @@
 """Loops of the user's own: gradient machines, updaters and metrics. SPDX-License-Identifier: Apache-2.0"""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,41 @@ def test_a_loop_of_ones_own_trains_like_train():
     )
     assert metrics.samples == 800 and set(metrics.flush()) == {"cost", "accuracy"}
     assert repr(metrics) == "<tenon metrics of <tenon.GradientMachine of cost, accuracy> over 0 samples>"
+
+
+def test_other_threads_read_whole_steps():
+    """All parameters have one value after each step of an updater in Python; copy_from reads them all at once."""
+
+    class Count(tenon.updater.Base):
+        def update_parameter(self, name, parameter, gradient, state):
+            parameter += 1
+
+    x = tenon.layer.data("x", tenon.data_type.dense_vector(2))
+    layers = [tenon.layer.fc(x, size=20_000, bias=False, name=f"part{number}") for number in range(8)]
+    cost = tenon.layer.sum_cost(tenon.layer.concat(*layers))
+    parameters, copy = tenon.parameters.create(cost), tenon.parameters.create(cost)
+    for name in parameters:
+        parameters[name] = np.zeros_like(parameters[name])
+    machine, updater = tenon.gradient_machine.new(cost, parameters), Count()
+    machine.feed({"x": [[0.0, 0.0]]})
+    updater.update(machine)
+    seen, over = [], threading.Event()
+
+    def look():
+        while not over.is_set():
+            copy.copy_from(parameters)
+            seen.append([copy.read(name).flat[-1] for name in copy])
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    try:
+        for _ in range(60):
+            machine.feed({"x": [[0.0, 0.0]]})
+            updater.update(machine)
+    finally:
+        over.set()
+        reader.join()
+    assert seen and all(len(set(step)) == 1 for step in seen), [step for step in seen if len(set(step)) > 1][:3]
 
 
 def test_a_softmax_takes_cross_entropy_to_a_fed_label():

@@ -30,6 +30,12 @@ Error error_of(const std::function<void()>& work) {
   return {TN_OK, ""};
 }
 
+// The values in the shape of a parameter.
+Array reshaped(const Parameters& of, const std::string& name, Array values) {
+  values.shape = of.get(name).shape;
+  return values;
+}
+
 class Parts : public testing::Test {
  protected:
   explicit Parts() {
@@ -68,6 +74,32 @@ TEST_F(Parts, EndWithACommit) {
   commit(model_.machine());
   update_parameters(one, model_.machine(), {"x1"});
   expect({0, -1, 0});
+}
+
+// An update that the application computed.
+TEST_F(Parts, EndWithValues) {
+  const std::vector<float> twos(20, 2), threes(48, 3);
+  const Array two = {TN_F32, {20}, twos.data()}, three = {TN_F32, {48}, threes.data()};
+  const auto now = [&] { return model_.parameters(); };
+  const std::vector<ParameterValues> both = {{"x0.values", reshaped(now(), "x0.values", two)},
+                                             {"x1.values", reshaped(now(), "x1.values", three)}};
+  commit(model_.machine(), both);  // without a backward
+  expect({0, 0, 0});
+  model_.backward(all(4));
+  const auto refused = [&](const ParameterValues& last) {
+    return error_of([&] { commit(model_.machine(), {both[0], last}); });
+  };
+  EXPECT_EQ(refused({"x1.values", two}).code(), TN_INVALID);
+  EXPECT_EQ(refused({"x3.values", two}).code(), TN_NOT_FOUND);
+  EXPECT_THAT(refused(both[0]).what(), HasSubstr("\"x0.values\" is given twice"));
+  expect({0, 0, 0});
+  commit(model_.machine(), both);
+  expect({2, 3, 0});
+  sgd(1).update(model_.machine());  // there are no gradients
+  expect({2, 3, 0});
+  model_.backward(all(4));
+  sgd(1).update(model_.machine());
+  expect({1, 2, -1});
 }
 
 TEST_F(Parts, CountOneUpdateOfTheSet) {

@@ -95,6 +95,8 @@ VALUES = {
     "tn_updater_save.path": "world.new_model.c_str()",
     "tn_updater_set_state.values": "world.weight",
     "tn_updater_update_parameters.names": '{"score"}',
+    "tn_machine_commit_values.names": '{"score.weight"}',
+    "tn_machine_commit_values.values": "{world.weight}",
     "tn_infer.sink": "take_outputs",
     "tn_infer_parts.sink": "take_part",
     "tn_predict.sink": "take_predictions",
@@ -112,6 +114,7 @@ SKIPPED = {
     **{f"{function}.options.{member}": "train only" for function in ("tn_test", "tn_infer")
        for member in ("updater", "immutable_parameters", "checkpoint", "test", "early_stop", "average", "groups")},
     "tn_machine_backward_from.gradients: zero": "an array of a wrong type, not a wrong call",
+    "tn_machine_commit_values.values: zero": "an array of a wrong type, not a wrong call",
     "tn_host_add_plugin.plugin: size": "a table of the plugin interface, which has rules of its own",
     "tn_host_options.plugin_paths: list": "null is the default folder, whatever the count",
 }
@@ -175,6 +178,7 @@ ORDERS = {
     "tn_updater_update_parameters": [("machine", "world.inference", "not for training", "training"),
                                      ("names_count", "0", "no names", "names", "TN_INVALID")],
     "tn_machine_commit": [("machine", "world.inference", "not for training", "training")],
+    "tn_machine_commit_values": [("machine", "world.inference", "not for training", "training")],
     "tn_updater_update": [("machine", "world.inference", "not for training", "training")],
     "tn_updater_update_model": [("machine", "world.inference", "not for training", "training")],
     "tn_parameters_get": [("parameters", "world.declared", "without values", "values")],
