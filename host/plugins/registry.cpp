@@ -102,11 +102,17 @@ void Registry::State::not_found(Kind kind, const std::string& name) const {
       fail(TN_REFUSED, ComponentName{who}, file, plugin->where(), " offers it, but ", offer.refused);
     }
   }
-  std::vector<std::string> known;
-  for (const auto& [owned, plugin] : owners[static_cast<size_t>(kind)]) known.push_back(owned);
-  const bool asks = !nearest(name, known).empty();  // the suggestion ends with a question mark
+  std::vector<std::string> known, meant;
+  for (const auto& [owned, plugin] : owners[static_cast<size_t>(kind)]) {
+    known.push_back(owned);
+    for (const Offer& offer : offers(*plugin->manifest, kind)) {
+      const std::vector<std::string> others = other_names(offer.doc);
+      if (offer.name == owned && std::find(others.begin(), others.end(), name) != others.end()) meant.push_back(owned);
+    }
+  }
+  const std::string near = meant.empty() ? suggestion(name, known) : "; did you mean \"" + meant[0] + "\"?";
   throw Error(TN_NOT_FOUND,
-              text(who, " not found", suggestion(name, known), asks ? " searched: " : "; searched: ", searched()), who);
+              text(who, " not found", near, near.ends_with('?') ? " searched: " : "; searched: ", searched()), who);
 }
 
 Plugin& Registry::State::find(Kind kind, const std::string& name) {

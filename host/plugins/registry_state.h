@@ -23,9 +23,10 @@ enum class Kind : size_t { kLayer, kUpdater, kReader, kDevice };
 constexpr std::array<Kind, 4> kKinds = {Kind::kLayer, Kind::kUpdater, Kind::kReader, Kind::kDevice};
 [[nodiscard]] const char* kind_name(Kind kind);
 
-// A component of a manifest: its name, and why it is refused, "" if it is not.
+// A component of a manifest: its name, its documentation, and why it is refused, "" if it is not.
 struct Offer {
   std::string name;
+  std::string doc;
   std::string refused;
 };
 [[nodiscard]] std::vector<Offer> offers(const Manifest& manifest, Kind kind);

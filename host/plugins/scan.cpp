@@ -52,7 +52,7 @@ std::vector<std::string> names(const Manifest& manifest, Kind kind) {
 std::vector<Offer> offers(const Manifest& manifest, Kind kind) {
   std::vector<Offer> result;
   const auto collect = [&result](const auto& descriptions) {
-    for (const auto& description : descriptions) result.push_back({description.type, description.refused});
+    for (const auto& description : descriptions) result.push_back({description.type, description.doc, description.refused});
   };
   switch (kind) {
     case Kind::kLayer:
@@ -65,7 +65,7 @@ std::vector<Offer> offers(const Manifest& manifest, Kind kind) {
       collect(manifest.readers);
       break;
     case Kind::kDevice:
-      for (const DeviceDescription& device : manifest.devices) result.push_back({device.kind, ""});
+      for (const DeviceDescription& device : manifest.devices) result.push_back({device.kind, device.doc, ""});
       break;
   }
   return result;

@@ -2,6 +2,7 @@
 #include "host/plugins/type_json.h"
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace tenon::host {
 
@@ -31,10 +32,28 @@ json list_of(const std::vector<Entry>& entries) {
 // Returns the members that every kind of type has.
 template <typename Description>
 json common(const Description& described) {
-  return {{"type", described.type}, {"doc", described.doc}, {"attributes", list_of(described.attributes)}};
+  return {{"type", described.type},
+          {"doc", described.doc},
+          {"other_names", other_names(described.doc)},
+          {"attributes", list_of(described.attributes)}};
 }
 
 }  // namespace
+
+std::vector<std::string> other_names(const std::string& doc) {
+  constexpr std::string_view kBefore = "Other names: ";
+  const size_t at = doc.rfind(kBefore);
+  std::vector<std::string> names;
+  if (at == std::string::npos) return names;
+  names.emplace_back();
+  for (size_t i = at + kBefore.size(); i < doc.size() && doc[i] != '.'; ++i) {
+    if (doc[i] == ',')
+      names.emplace_back();
+    else if (doc[i] != ' ')
+      names.back() += doc[i];
+  }
+  return names;
+}
 
 const char* role_name(int32_t role) {
   return role == TN_ROLE_COST ? "cost" : role == TN_ROLE_METRIC ? "metric" : "layer";

@@ -60,7 +60,9 @@ def attribute(kind: str, name: str, make: Callable[..., Any]) -> Callable[..., A
         try:
             host.describe(kind, type)
         except error.NotFoundError:
-            near = error.suggestion(name, host.names(kind))
+            known = host.names(kind)
+            meant = [each for each in known if name in host.describe(kind, each)["other_names"]]
+            near = f'; did you mean "{meant[0]}"?' if meant else error.suggestion(name, known)
             article = "an" if kind[0] in "aeiou" else "a"
             raise AttributeError(f'no plugin offers {article} {kind} "{name}"{near}', name=name) from None
         host.functions[key] = _function(host, kind, type, make)

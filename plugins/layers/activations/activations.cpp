@@ -89,7 +89,7 @@ struct Silu : Plain {
   static constexpr const char* kDoc =
       "Sigmoid-weighted linear unit: output = x / (1 + exp(-x)), with derivative s + x s (1 - s) where s = 1 / (1 + "
       "exp(-x)) (Elfwing, Uchibe and Doya, \"Sigmoid-weighted linear units for neural network function approximation "
-      "in reinforcement learning\", 2018).";
+      "in reinforcement learning\", 2018). Other names: swish.";
   static Float value(const Float& x, const Attributes&) { return x / (1 + exp(-x)); }
   static Float gradient(GradientProgram& g, const Attributes&) {
     const Float x = g.input();

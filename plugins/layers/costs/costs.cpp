@@ -17,7 +17,7 @@ struct SquareError : CostOfValues<2> {
     d.type("square_error",
            "Squared error, one cost for each sample: sum_k (input_k - label_k)^2 over its values, without a factor "
            "1/2 (Legendre, \"Nouvelles methodes pour la determination des orbites des cometes\", 1805). "
-           "Differentiable in both inputs.");
+           "Differentiable in both inputs. Other names: mse, mse_loss.");
     d.role(TN_ROLE_COST);
     d.input("input", "[samples, ...]: the prediction");
     d.input("label", "the shape of the input: what is right");

@@ -18,7 +18,9 @@ struct FullyConnected {
         "called weight_1. Of a sparse input only the rows of weight that it names are read, and have a gradient, "
         "which may be row-sparse. A weight starts uniform in +-sqrt(6 / (D + size)) (Glorot and Bengio, "
         "\"Understanding the "
-        "difficulty of training deep feedforward neural networks\", 2010, equation 16), the bias at 0.");
+        "difficulty of training deep feedforward neural networks\", 2010, equation 16), the bias at 0. Other names: "
+        "dense, "
+        "linear.");
     d.input("inputs", "[samples, ...]; all dimensions from axis on are flattened", TN_PORT_VARIADIC | TN_PORT_SPARSE);
     d.output("output", "[samples, size]; with axis the dimensions before it, then size");
     d.attribute(tn::int_attribute("size").required().at_least(1).doc("number of outputs for each sample"));

@@ -118,6 +118,12 @@ def test_a_host_without_the_standard_plugins_has_none():
     assert tenon.Host(threads=1, standard_plugins=False).plugins() == []
 
 
+def test_names_of_other_frameworks_are_understood():
+    for name, meant in {"swish": "silu", "linear": "fc", "clamp": "clip", "softmx": "softmax"}.items():
+        with pytest.raises(AttributeError, match=f'no plugin offers a layer "{name}"; did you mean "{meant}"'):
+            getattr(tenon.layer, name)
+
+
 def test_modules_complete_to_their_own_names():
     for module in (tenon.callbacks, tenon.trainer, tenon.parameters):
         assert set(dir(module)) == set(module.__all__)

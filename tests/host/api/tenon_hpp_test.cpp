@@ -146,8 +146,10 @@ TEST_F(WrapperTest, TypesAreDescribed) {
   const nlohmann::json fc = describe("layer", "fc");
   EXPECT_EQ(fc.at("type"), "fc");
   EXPECT_EQ(fc.at("role"), "layer");
+  EXPECT_EQ(fc.at("other_names"), (std::vector<std::string>{"dense", "linear"}));
   EXPECT_EQ(fc.at("host_attributes"), (std::vector<std::string>{"parameter_name", "act", "drop_rate", "coefficient"}));
   EXPECT_EQ(describe("layer", "cross_entropy").at("role"), "cost");
+  EXPECT_EQ(describe("layer", "cross_entropy").at("other_names"), nlohmann::json::array());
   EXPECT_EQ(describe("layer", "accuracy").at("role"), "metric");
   EXPECT_TRUE(describe("updater", "sgd").at("host_attributes").is_array());
   EXPECT_FALSE(describe("reader", "idx").contains("host_attributes"));

@@ -277,6 +277,7 @@ TEST(Errors, NameTheThing) {
     return message([&] { static_cast<void>(host.layer(type, inputs, attributes, "mine")); });
   };
   EXPECT_THAT(layer("relo", {model.image}, {}), HasSubstr("did you mean \"relu\""));
+  EXPECT_THAT(layer("swish", {model.image}, {}), HasSubstr("did you mean \"silu\"?"));  // not "mish", its neighbour
   EXPECT_THAT(layer("fc", {model.image}, {{"sise", 3}}), HasSubstr("did you mean \"size\""));
   EXPECT_THAT(layer("fc", {model.image}, {}), testing::AllOf(HasSubstr("size"), HasSubstr("\"mine\"")));
   EXPECT_THAT(layer("fc", {model.image}, {{"size", 0}}), HasSubstr("size"));
