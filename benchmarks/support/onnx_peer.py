@@ -21,7 +21,12 @@ def bound_run(x, *sizes):
         if not last:
             nodes.append(helper.make_node("Relu", [f"{name}.sum"], [result]))
         value = result
-    samples, outputs = x.shape[0], sizes[-1][2]
+    return bound_model(nodes, weights, x, sizes[-1][2])
+
+
+def bound_model(nodes, weights, x, outputs):
+    """The same for nodes that make y [samples, outputs] from x."""
+    samples = x.shape[0]
     graph = helper.make_graph(
         nodes, "chain", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, list(x.shape))],
         [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [samples, outputs])], weights)
