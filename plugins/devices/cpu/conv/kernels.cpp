@@ -160,8 +160,14 @@ struct Block {
   T* weights;
   int64_t row;  // elements between rows of weights
   int64_t columns;
-  int64_t readable;  // elements from `source` that may be read
 };
+
+// The number of places, of those that begin at `from`, at which `elements` elements can be read.
+template <class T>
+int64_t places_within(const Band& band, const T* from, int64_t elements) {
+  const int64_t room = static_cast<const T*>(band.source_end) - from - elements;
+  return room < 0 ? 0 : std::min(band.columns, room / band.source_column + 1);
+}
 
 template <class T, int kRows, int kVectors>
 void add_products(const Band& band, const Block<T>& b) {
@@ -169,6 +175,7 @@ void add_products(const Band& band, const Block<T>& b) {
   constexpr int64_t kLanes = kWidth<T>;
   constexpr int kLast = kVectors - 1;
   const int64_t left = b.columns - kLast * kLanes;
+  const bool part = left < kLanes;
   Vector<T> sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
@@ -177,8 +184,8 @@ void add_products(const Band& band, const Block<T>& b) {
   for (int64_t row = 0; row < band.rows; ++row) {
     const T* from = b.source + row * band.source_row;
     const T* by = b.target + row * band.target_row;
-    const auto add = [&](const auto last) {
-      for (int64_t place = 0; place < band.columns; ++place, from += band.source_column, by += band.target_column) {
+    const auto add = [&](int64_t places, const auto last) {
+      for (int64_t place = 0; place < places; ++place, from += band.source_column, by += band.target_column) {
         Vector<T> taps[kVectors];
 #pragma GCC unroll 8
         for (int v = 0; v < kLast; ++v) taps[v] = hn::LoadU(d, from + v * kLanes);
@@ -191,13 +198,11 @@ void add_products(const Band& band, const Block<T>& b) {
         }
       }
     };
-    // What a whole vector reads behind the last column is not stored.
-    const int64_t end = row * band.source_row + (band.columns - 1) * band.source_column + kVectors * kLanes;
-    if (end <= b.readable) {
-      add([&](const T* at) HWY_ATTR { return hn::LoadU(d, at); });
-    } else {
-      add([&](const T* at) HWY_ATTR { return load(at, left); });
-    }
+    // Lanes behind the columns are computed from what lies there, and not stored: loading a part takes several times as
+    // long as a vector. Only the places at the end of the memory load a part.
+    const int64_t whole = part ? places_within(band, from, kVectors * kLanes) : band.columns;
+    add(whole, [&](const T* at) HWY_ATTR { return hn::LoadU(d, at); });
+    add(band.columns - whole, [&](const T* at) HWY_ATTR { return load_part(at, left); });
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
@@ -227,7 +232,6 @@ void weights(const WeightsBand& work) {
       b.columns = std::min(kPanel<T>, band.depth - column);
       const int64_t vectors = (b.columns + kWidth<T> - 1) / kWidth<T>, most = most_rows(static_cast<int>(vectors));
       b.source = static_cast<const T*>(band.source) + band.segments[i] + column;
-      b.readable = band.readable - band.segments[i] - column;
       int64_t row = 0;
       for (int64_t strips = (work.width + most - 1) / most; strips > 0; --strips) {
         const int64_t height = (work.width - row + strips - 1) / strips;
@@ -241,40 +245,83 @@ void weights(const WeightsBand& work) {
 
 // ---- channels by themselves
 
+constexpr int64_t kAtOnce = 4;  // places, or taps, whose sums do not wait for each other
+
+// Up to a vector of channels, from c, of kPlaces places from the given ones.
+template <class T, int64_t kPlaces>
+HWY_INLINE void filter_places(const ChannelBand& work, const T* from, T* to, int64_t c) {
+  const Band& band = work.band;
+  const int64_t left = band.depth - c;
+  Vector<T> sums[kPlaces];
+#pragma GCC unroll 8
+  for (int64_t p = 0; p < kPlaces; ++p) sums[p] = hn::Zero(Tag<T>());
+  const T* by = static_cast<const T*>(work.weights) + c;
+  for (int64_t i = 0; i < band.segments_count; ++i, by += band.depth) {
+    const Vector<T> weight = load(by, left);
+    const T* const tap = from + band.segments[i] + c;
+#pragma GCC unroll 8
+    for (int64_t p = 0; p < kPlaces; ++p)
+      sums[p] = hn::MulAdd(load(tap + p * band.source_column, left), weight, sums[p]);
+  }
+#pragma GCC unroll 8
+  for (int64_t p = 0; p < kPlaces; ++p) {
+    T* const at = to + p * band.target_column + c;
+    store(work.add ? hn::Add(load(at, left), sums[p]) : sums[p], at, left);
+  }
+}
+
 template <class T>
 void channels(const ChannelBand& work) {
   const Band& band = work.band;
-  for (int64_t row = 0; row < band.rows; ++row)
-    for (int64_t place = 0; place < band.columns; ++place) {
-      const T* const from = static_cast<const T*>(band.source) + row * band.source_row + place * band.source_column;
-      T* const to = static_cast<T*>(band.target) + row * band.target_row + place * band.target_column;
-      for (int64_t c = 0; c < band.depth; c += kWidth<T>) {
-        const int64_t left = band.depth - c;
-        Vector<T> sum = hn::Zero(Tag<T>());
-        const T* by = static_cast<const T*>(work.weights) + c;
-        for (int64_t i = 0; i < band.segments_count; ++i, by += band.depth)
-          sum = hn::MulAdd(load(from + band.segments[i] + c, left), load(by, left), sum);
-        store(work.add ? hn::Add(load(to + c, left), sum) : sum, to + c, left);
+  for (int64_t row = 0; row < band.rows; ++row) {
+    const T* from = static_cast<const T*>(band.source) + row * band.source_row;
+    T* to = static_cast<T*>(band.target) + row * band.target_row;
+    int64_t place = 0;
+    const auto filter = [&]<int64_t kPlaces>(std::integral_constant<int64_t, kPlaces>) HWY_ATTR {
+      for (; place + kPlaces <= band.columns; place += kPlaces) {
+        for (int64_t c = 0; c < band.depth; c += kWidth<T>) filter_places<T, kPlaces>(work, from, to, c);
+        from += kPlaces * band.source_column;
+        to += kPlaces * band.target_column;
       }
+    };
+    filter(std::integral_constant<int64_t, kAtOnce>());
+    filter(std::integral_constant<int64_t, 1>());
+  }
+}
+
+// Up to a vector of channels, from c, of kTaps taps from the given one.
+template <class T, int64_t kTaps>
+HWY_INLINE void add_taps(const ChannelBand& work, int64_t tap, int64_t c) {
+  const Band& band = work.band;
+  const int64_t left = band.depth - c;
+  Vector<T> sums[kTaps];
+#pragma GCC unroll 8
+  for (int64_t t = 0; t < kTaps; ++t) sums[t] = hn::Zero(Tag<T>());
+  for (int64_t row = 0; row < band.rows; ++row) {
+    const T* from = static_cast<const T*>(band.source) + row * band.source_row + c;
+    const T* by = static_cast<const T*>(band.target) + row * band.target_row + c;
+    for (int64_t place = 0; place < band.columns; ++place, from += band.source_column, by += band.target_column) {
+      const Vector<T> factor = load(by, left);
+#pragma GCC unroll 8
+      for (int64_t t = 0; t < kTaps; ++t)
+        sums[t] = hn::MulAdd(load(from + band.segments[tap + t], left), factor, sums[t]);
     }
+  }
+#pragma GCC unroll 8
+  for (int64_t t = 0; t < kTaps; ++t) {
+    T* const to = static_cast<T*>(work.weights) + (tap + t) * band.depth + c;
+    store(hn::Add(load(to, left), sums[t]), to, left);
+  }
 }
 
 template <class T>
 void channel_weights(const ChannelBand& work) {
   const Band& band = work.band;
-  for (int64_t i = 0; i < band.segments_count; ++i)
-    for (int64_t c = 0; c < band.depth; c += kWidth<T>) {
-      const int64_t left = band.depth - c;
-      Vector<T> sum = hn::Zero(Tag<T>());
-      for (int64_t row = 0; row < band.rows; ++row) {
-        const T* from = static_cast<const T*>(band.source) + row * band.source_row + band.segments[i] + c;
-        const T* by = static_cast<const T*>(band.target) + row * band.target_row + c;
-        for (int64_t place = 0; place < band.columns; ++place, from += band.source_column, by += band.target_column)
-          sum = hn::MulAdd(load(from, left), load(by, left), sum);
-      }
-      T* const to = static_cast<T*>(work.weights) + i * band.depth + c;
-      store(hn::Add(load(to, left), sum), to, left);
-    }
+  for (int64_t c = 0; c < band.depth; c += kWidth<T>) {
+    int64_t tap = 0;
+    for (; tap + kAtOnce <= band.segments_count; tap += kAtOnce) add_taps<T, kAtOnce>(work, tap, c);
+    for (; tap < band.segments_count; ++tap) add_taps<T, 1>(work, tap, c);
+  }
 }
 
 template <class T>

@@ -9,16 +9,16 @@ namespace tenon::cpu {
 
 // Positions, rows x columns of them. Position (r, q) is at source + r * source_row + q * source_column and
 // target + r * target_row + q * target_column; all distances are in elements. The taps of a position lie in
-// `segments_count` segments of `depth` elements, which begin at its source plus segments[i]. From `source` on
-// `readable` elements may be read.
+// `segments_count` segments of `depth` elements, which begin at its source plus segments[i]. The memory behind them can
+// be read up to source_end.
 struct Band {
   const void* source;
+  const void* source_end;
   void* target;
   int64_t rows, columns;
   int64_t source_row, source_column, target_row, target_column;
   const int64_t* segments;
   int64_t segments_count, depth;
-  int64_t readable;
 };
 
 // target [position, width] = sum over taps of source[tap] * panels[tap, width]; or += if `add`. A panel holds, for each

@@ -171,11 +171,11 @@ Band band_of(const Run& run, const Block& block, uint8_t* copy) {
     const int64_t at =
         axes[0].low(block.plane) * whole[0] + axes[1].low(block.first) * whole[1] + axes[2].low(0) * whole[2];
     band.source = sample + at * b.element;
-    band.readable = (run.samples - block.sample) * b.source_space * b.source_last - at;
+    band.source_end = run.source + run.samples * b.source_space * b.source_last * b.element;
   } else {
     copy_source(run, block, sample, copy);
     band.source = copy;
-    band.readable = b.copy_elements;
+    band.source_end = copy + b.copy_elements * b.element;
   }
   const auto at = [&](size_t i, int64_t position) { return (axes[i].first + axes[i].step * position) * target[i]; };
   band.target =
@@ -297,7 +297,6 @@ void sum_part(const Run& run, int64_t index) {
     for (int64_t g = 0; g < b.conv.groups; ++g) {
       Band band = whole;
       band.source = static_cast<const uint8_t*>(whole.source) + g * b.inner * b.element;
-      band.readable = whole.readable - g * b.inner;
       band.target = static_cast<uint8_t*>(whole.target) + (g * b.outer + first) * b.element;
       b.kernels->weights({band, sums + (g * b.outer + first) * filter * b.element, last - first});
     }
