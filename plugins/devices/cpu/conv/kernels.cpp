@@ -247,26 +247,43 @@ void weights(const WeightsBand& work) {
 
 constexpr int64_t kAtOnce = 4;  // places, or taps, whose sums do not wait for each other
 
-// Up to a vector of channels, from c, of kPlaces places from the given ones.
+// A vector of channels from `at`, of which the last `keep` are stored: the last vector of more channels than lanes
+// overlaps the one before, since a load of a part takes several times as long.
+struct Channels {
+  int64_t at, left, keep;
+};
+template <class T>
+Channels channels_from(int64_t c, int64_t depth) {
+  const int64_t at = std::min(c, std::max<int64_t>(0, depth - kWidth<T>));
+  return {at, depth - at, std::min(kWidth<T>, depth - c)};
+}
+template <class T>
+HWY_INLINE void store_channels(Vector<T> value, T* to, const Channels& of) {
+  if (of.keep >= kWidth<T> || of.left < kWidth<T>) return store(value, to, of.left);
+  HWY_ALIGN T all[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(value, Tag<T>(), all);
+  const int64_t skip = kWidth<T> - of.keep;
+  std::copy_n(all + skip, of.keep, to + skip);
+}
+
 template <class T, int64_t kPlaces>
-HWY_INLINE void filter_places(const ChannelBand& work, const T* from, T* to, int64_t c) {
+HWY_INLINE void filter_places(const ChannelBand& work, const T* from, T* to, const Channels& of) {
   const Band& band = work.band;
-  const int64_t left = band.depth - c;
   Vector<T> sums[kPlaces];
 #pragma GCC unroll 8
   for (int64_t p = 0; p < kPlaces; ++p) sums[p] = hn::Zero(Tag<T>());
-  const T* by = static_cast<const T*>(work.weights) + c;
+  const T* by = static_cast<const T*>(work.weights) + of.at;
   for (int64_t i = 0; i < band.segments_count; ++i, by += band.depth) {
-    const Vector<T> weight = load(by, left);
-    const T* const tap = from + band.segments[i] + c;
+    const Vector<T> weight = load(by, of.left);
+    const T* const tap = from + band.segments[i] + of.at;
 #pragma GCC unroll 8
     for (int64_t p = 0; p < kPlaces; ++p)
-      sums[p] = hn::MulAdd(load(tap + p * band.source_column, left), weight, sums[p]);
+      sums[p] = hn::MulAdd(load(tap + p * band.source_column, of.left), weight, sums[p]);
   }
 #pragma GCC unroll 8
   for (int64_t p = 0; p < kPlaces; ++p) {
-    T* const at = to + p * band.target_column + c;
-    store(work.add ? hn::Add(load(at, left), sums[p]) : sums[p], at, left);
+    T* const at = to + p * band.target_column + of.at;
+    store_channels(work.add ? hn::Add(load(at, of.left), sums[p]) : sums[p], at, of);
   }
 }
 
@@ -279,7 +296,8 @@ void channels(const ChannelBand& work) {
     int64_t place = 0;
     const auto filter = [&]<int64_t kPlaces>(std::integral_constant<int64_t, kPlaces>) HWY_ATTR {
       for (; place + kPlaces <= band.columns; place += kPlaces) {
-        for (int64_t c = 0; c < band.depth; c += kWidth<T>) filter_places<T, kPlaces>(work, from, to, c);
+        for (int64_t c = 0; c < band.depth; c += kWidth<T>)
+          filter_places<T, kPlaces>(work, from, to, channels_from<T>(c, band.depth));
         from += kPlaces * band.source_column;
         to += kPlaces * band.target_column;
       }
@@ -289,28 +307,26 @@ void channels(const ChannelBand& work) {
   }
 }
 
-// Up to a vector of channels, from c, of kTaps taps from the given one.
 template <class T, int64_t kTaps>
-HWY_INLINE void add_taps(const ChannelBand& work, int64_t tap, int64_t c) {
+HWY_INLINE void add_taps(const ChannelBand& work, int64_t tap, const Channels& of) {
   const Band& band = work.band;
-  const int64_t left = band.depth - c;
   Vector<T> sums[kTaps];
 #pragma GCC unroll 8
   for (int64_t t = 0; t < kTaps; ++t) sums[t] = hn::Zero(Tag<T>());
   for (int64_t row = 0; row < band.rows; ++row) {
-    const T* from = static_cast<const T*>(band.source) + row * band.source_row + c;
-    const T* by = static_cast<const T*>(band.target) + row * band.target_row + c;
+    const T* from = static_cast<const T*>(band.source) + row * band.source_row + of.at;
+    const T* by = static_cast<const T*>(band.target) + row * band.target_row + of.at;
     for (int64_t place = 0; place < band.columns; ++place, from += band.source_column, by += band.target_column) {
-      const Vector<T> factor = load(by, left);
+      const Vector<T> factor = load(by, of.left);
 #pragma GCC unroll 8
       for (int64_t t = 0; t < kTaps; ++t)
-        sums[t] = hn::MulAdd(load(from + band.segments[tap + t], left), factor, sums[t]);
+        sums[t] = hn::MulAdd(load(from + band.segments[tap + t], of.left), factor, sums[t]);
     }
   }
 #pragma GCC unroll 8
   for (int64_t t = 0; t < kTaps; ++t) {
-    T* const to = static_cast<T*>(work.weights) + (tap + t) * band.depth + c;
-    store(hn::Add(load(to, left), sums[t]), to, left);
+    T* const to = static_cast<T*>(work.weights) + (tap + t) * band.depth + of.at;
+    store_channels(hn::Add(load(to, of.left), sums[t]), to, of);
   }
 }
 
@@ -318,9 +334,10 @@ template <class T>
 void channel_weights(const ChannelBand& work) {
   const Band& band = work.band;
   for (int64_t c = 0; c < band.depth; c += kWidth<T>) {
+    const Channels of = channels_from<T>(c, band.depth);
     int64_t tap = 0;
-    for (; tap + kAtOnce <= band.segments_count; tap += kAtOnce) add_taps<T, kAtOnce>(work, tap, c);
-    for (; tap < band.segments_count; ++tap) add_taps<T, 1>(work, tap, c);
+    for (; tap + kAtOnce <= band.segments_count; tap += kAtOnce) add_taps<T, kAtOnce>(work, tap, of);
+    for (; tap < band.segments_count; ++tap) add_taps<T, 1>(work, tap, of);
   }
 }
 

@@ -51,7 +51,7 @@ struct Binding {
   bool each;                           // every channel has a filter of its own
   int64_t kernel_size, inner, outer;   // elements of the kernel; channels and filters of a group
   int64_t blocks;                      // of a sample, over all phases
-  int64_t parts, splits;               // of the sums of weights, and of the filters of each
+  int64_t parts;                       // of the sums of weights at most
   int64_t panel_elements, copy_elements, weights_elements;
   double work;  // multiplications of a sample
 };
@@ -108,6 +108,7 @@ struct Run {
   uint8_t* partial;  // [parts, weights]
   bool add;
   int64_t samples, tasks;
+  int64_t parts, splits;  // of the sums of weights, and of the filters of each
 };
 
 // A block: a band of positions of one sample.
@@ -274,12 +275,12 @@ void run_task(void* argument, int32_t phase, int64_t index, int32_t) {
 // Task `index` of the sums of weights: some blocks, and some of the filters.
 void sum_part(const Run& run, int64_t index) {
   const Binding& b = *run.binding;
-  const int64_t part = index / b.splits, split = index % b.splits;
+  const int64_t part = index / run.splits, split = index % run.splits;
   const int64_t all = run.samples * b.blocks;
   uint8_t* const sums = run.partial + part * b.weights_elements * b.element;
   uint8_t* const copy = run.copies + index * b.copy_elements * b.element;
   // Filters [first, last) of each group.
-  const int64_t first = b.outer * split / b.splits, last = b.outer * (split + 1) / b.splits;
+  const int64_t first = b.outer * split / run.splits, last = b.outer * (split + 1) / run.splits;
   const int64_t filter = b.kernel_size * b.inner;
   if (b.each) {
     std::memset(sums, 0, static_cast<size_t>(b.weights_elements * b.element));
@@ -288,7 +289,7 @@ void sum_part(const Run& run, int64_t index) {
       std::memset(sums + (g * b.outer + first) * filter * b.element, 0,
                   static_cast<size_t>((last - first) * filter * b.element));
   }
-  for (int64_t i = all * part / b.parts; i < all * (part + 1) / b.parts; ++i) {
+  for (int64_t i = all * part / run.parts; i < all * (part + 1) / run.parts; ++i) {
     const Band whole = band_of(run, block_at(b, i), copy);
     if (b.each) {
       b.kernels->channel_weights({whole, sums, true});
@@ -314,7 +315,7 @@ void sum_parts(const Run& run, int64_t piece) {
     // Sums by channel are [kernel, channels].
     const int64_t at = b.each ? i % b.kernel_size * b.source_last + i / b.kernel_size : i;
     T sum = parts[at];
-    for (int64_t p = 1; p < b.parts; ++p) sum += parts[p * b.weights_elements + at];
+    for (int64_t p = 1; p < run.parts; ++p) sum += parts[p * b.weights_elements + at];
     to[i] = run.add ? to[i] + sum : sum;
   }
 }
@@ -354,7 +355,9 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   if (b.conv.op == TN_CONV_WEIGHTS) {
     run.target = tn_data(call->inputs[1]);
     run.weights = tn_data(call->outputs[0]);
-    const int64_t sizes[2] = {b.parts * b.splits, (b.weights_elements + kSumPiece - 1) / kSumPiece};
+    run.parts = std::clamp<int64_t>(run.samples * b.blocks, 1, b.parts);
+    run.splits = b.each ? 1 : std::clamp<int64_t>(kParts / run.parts, 1, b.outer);
+    const int64_t sizes[2] = {run.parts * run.splits, (b.weights_elements + kSumPiece - 1) / kSumPiece};
     if (!small) {
       parallel->phases(parallel->self, 2, sizes, &weights_task, &run);
       return TN_OK;
@@ -417,7 +420,6 @@ void lay_out(Binding& b) {
   if (conv.op != TN_CONV_WEIGHTS) return;
   b.weights_elements = conv.filters * b.kernel_size * b.inner;
   b.parts = std::clamp<int64_t>(kPartsBytes / (b.weights_elements * b.element), 1, kParts);
-  b.splits = b.each ? 1 : std::clamp<int64_t>(kParts / b.parts, 1, b.outer);
 }
 
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_conv* conv, tn_prepared* prepared) {
