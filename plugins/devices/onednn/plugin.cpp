@@ -1,0 +1,49 @@
+// The provider onednn: convolutions of oneDNN for the device cpu. SPDX-License-Identifier: Apache-2.0
+#include <tenon/plugin.h>
+
+#include "conv.h"
+#include "library.h"
+
+namespace tenon::onednn {
+
+namespace {
+
+tn_status open(const tn_services*, const tn_errors* errors, const tn_device*, void*, void** shared) {
+  return tn::guarded(errors, [&] { *shared = new Library(); });
+}
+void close(void* shared) { delete static_cast<Library*>(shared); }
+
+constexpr tn_shared kShared = {sizeof(tn_shared), 0, &open, &close, nullptr};
+const tn_provider kConv = {sizeof(tn_provider), 100, "cpu", TN_CONV, "onednn_conv", &conv_table, &kShared};
+const tn_provider* const kProviders[] = {&kConv};
+constexpr tn_library kOneDnn = {sizeof(tn_library), 0, kLibraryName, kLibraryHint};
+constexpr const tn_library* kLibraries[] = {&kOneDnn};
+const tn_plugin kPlugin = {sizeof(tn_plugin),
+                           0,
+                           {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
+                           "tenon.onednn",
+                           "0.1.0",
+                           "convolutions of oneDNN for the device cpu",
+                           "Apache-2.0",
+                           "",
+                           0,
+                           0,
+                           nullptr,
+                           nullptr,
+                           0,
+                           0,
+                           nullptr,
+                           nullptr,
+                           0,
+                           1,
+                           nullptr,
+                           kLibraries,
+                           1,
+                           0,
+                           kProviders};
+
+}  // namespace
+
+}  // namespace tenon::onednn
+
+extern "C" const tn_plugin* tenon_plugin(void) { return &tenon::onednn::kPlugin; }
