@@ -150,6 +150,80 @@ void dense(const DenseBand& work) {
   }
 }
 
+// ---- narrow
+
+// Positions [0, count) of a row, as kVectors vectors, of kColumns columns. weights: of the first of these columns.
+template <class T>
+struct Piece {
+  const T* source;
+  const T* weights;
+  T* target;
+  int64_t count;
+  bool add;
+};
+
+template <class T, int kColumns, int kVectors>
+void multiply_piece(const Band& band, const Piece<T>& piece) {
+  const Tag<T> d;
+  constexpr int64_t kLanes = kWidth<T>;
+  Vector<T> sums[kColumns][kVectors];
+#pragma GCC unroll 8
+  for (int c = 0; c < kColumns; ++c)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[c][v] = hn::Zero(d);
+  const T* weights = piece.weights;
+  for (int64_t i = 0; i < band.segments_count; ++i, weights += kNarrow) {
+    const T* const from = piece.source + band.segments[i];
+    Vector<T> x[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) x[v] = hn::LoadU(d, from + v * kLanes);
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) {
+      const Vector<T> factor = hn::Set(d, weights[c]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[c][v] = hn::MulAdd(factor, x[v], sums[c][v]);
+    }
+  }
+  HWY_ALIGN T turned[kColumns][kVectors * kLanes];
+#pragma GCC unroll 8
+  for (int c = 0; c < kColumns; ++c)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) hn::Store(sums[c][v], d, turned[c] + v * kLanes);
+  T* to = piece.target;
+  for (int64_t p = 0; p < piece.count; ++p, to += band.target_column)
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) to[c] = piece.add ? to[c] + turned[c][p] : turned[c][p];
+}
+
+template <class T>
+using PieceKernel = void (*)(const Band&, const Piece<T>&);
+
+template <class T>
+void narrow(const NarrowBand& work) {
+  constexpr int kMostColumns = kSums / 2;  // at two vectors each
+  static constexpr auto kKernels = []<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    return std::array<PieceKernel<T>, sizeof...(kIndex)>{&multiply_piece<T, kIndex / 2 + 1, kIndex % 2 + 1>...};
+  }
+  (std::make_integer_sequence<int, 2 * std::min<int>(kMostColumns, kNarrow)>());
+  const Band& band = work.band;
+  const int64_t groups = (work.width + kMostColumns - 1) / kMostColumns;
+  for (int64_t row = 0; row < band.rows; ++row)
+    for (int64_t place = 0; place < band.columns; place += 2 * kWidth<T>) {
+      Piece<T> piece = {};
+      piece.source = static_cast<const T*>(band.source) + row * band.source_row + place;
+      piece.count = std::min(2 * kWidth<T>, band.columns - place);
+      piece.add = work.add;
+      T* const target = static_cast<T*>(band.target) + row * band.target_row + place * band.target_column;
+      for (int64_t column = 0, left = groups; left > 0; --left) {
+        const int64_t columns = (work.width - column + left - 1) / left;  // groups of about equal size
+        piece.weights = static_cast<const T*>(work.weights) + column;
+        piece.target = target + column;
+        kKernels[static_cast<size_t>(2 * (columns - 1) + (piece.count > kWidth<T> ? 1 : 0))](band, piece);
+        column += columns;
+      }
+    }
+}
+
 // ---- weights
 
 // Columns [0, columns) of a segment of some rows of weights.
@@ -342,7 +416,7 @@ void channel_weights(const ChannelBand& work) {
 }
 
 template <class T>
-constexpr ConvKernels kConvKernels = {kPanel<T>, &dense<T>, &weights<T>, &channels<T>, &channel_weights<T>};
+constexpr ConvKernels kConvKernels = {kPanel<T>, &dense<T>, &narrow<T>, &weights<T>, &channels<T>, &channel_weights<T>};
 
 }  // namespace
 

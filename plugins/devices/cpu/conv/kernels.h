@@ -31,6 +31,16 @@ struct DenseBand {
   bool add;
   int64_t writable;
 };
+// The same where the target has few columns, at most kNarrow. The source is planar: positions of a row are neighbours
+// (source_column is 1), and term i of a position is at its source plus segments[i]; depth is 1. A vector holds
+// positions: whole vectors are read behind the last one. weights: for each term kNarrow columns.
+constexpr int64_t kNarrow = 8;
+struct NarrowBand {
+  Band band;
+  const void* weights;
+  int64_t width;
+  bool add;
+};
 // weights [width, segments_count * depth] += sum over positions of target[width] * source[tap].
 struct WeightsBand {
   Band band;
@@ -50,6 +60,7 @@ struct ChannelBand {
 struct ConvKernels {
   int64_t panel_width;
   void (*dense)(const DenseBand& work);
+  void (*narrow)(const NarrowBand& work);
   void (*weights)(const WeightsBand& work);
   void (*channels)(const ChannelBand& work);
   void (*channel_weights)(const ChannelBand& work);

@@ -10,96 +10,20 @@
 #include <memory>
 #include <vector>
 
-#include "conv/geometry.h"
 #include "conv/kernels.h"
+#include "conv/layout.h"
 #include "primitives.h"
 
 namespace tenon::cpu {
 
 namespace {
 
-constexpr int64_t kTasks = 16;             // that compute bands, each with memory of its own
-constexpr int64_t kParts = 8;              // of the sums of weights
-constexpr int64_t kBandBytes = 256 << 10;  // of the source; about half of a second-level cache
-constexpr int64_t kPartsBytes = 64 << 20;  // of all parts
-constexpr int64_t kSlack = 64;             // bytes behind a copy that may be read
-constexpr double kTaskWork = 65536;        // fewer multiplications than this are one task
-
-// A phase, laid out for this convolution.
-struct Layout {
-  Phase phase;
-  std::array<int64_t, TN_MAX_SPACE> width;  // of the source that a band reads, in elements of space
-  int64_t band;                             // rows of positions in a band
-  int64_t bands;                            // for each position along the first axis
-  bool merged;                              // the taps along the last axis are one segment
-  int64_t depth;                            // of a segment
-  std::vector<int64_t> segments, copied;    // offsets of the taps in the source, and in a copy of it
-  int64_t panels;                           // the first element of its panels; with `each` of its weights by channel
-
-  [[nodiscard]] int64_t blocks() const { return phase.axes[0].count * bands; }
-  [[nodiscard]] int64_t terms() const { return static_cast<int64_t>(segments.size()) * depth; }
-};
-
-struct Binding {
-  tn_conv conv;
-  tn_window window;
-  const ConvKernels* kernels;
-  std::vector<Layout> layouts;
-  int64_t element;                     // bytes
-  int64_t source_last, target_last;    // channels of source and target
-  int64_t source_space, target_space;  // elements of space of a sample
-  bool each;                           // every channel has a filter of its own
-  int64_t kernel_size, inner, outer;   // elements of the kernel; channels and filters of a group
-  int64_t blocks;                      // of a sample, over all phases
-  int64_t parts;                       // of the sums of weights at most
-  int64_t panel_elements, copy_elements, weights_elements;
-  double work;  // multiplications of a sample
-};
-
-int64_t panels_of(int64_t columns, int64_t width) { return (columns + width - 1) / width; }
-
-// The distance of neighbours along the three axes of a row-major tensor with these sizes.
-std::array<int64_t, TN_MAX_SPACE> steps(const std::array<int64_t, TN_MAX_SPACE>& sizes, int64_t channels) {
-  return {sizes[1] * sizes[2] * channels, sizes[2] * channels, channels};
-}
-
-std::vector<int64_t> segments_of(const Phase& phase, bool merged, const std::array<int64_t, TN_MAX_SPACE>& step) {
-  std::vector<int64_t> segments;
-  for (const int64_t a : phase.axes[0].offsets)
-    for (const int64_t b : phase.axes[1].offsets)
-      for (const int64_t c : phase.axes[2].offsets) {
-        if (merged && c != 0) continue;
-        segments.push_back(a * step[0] + b * step[1] + c * step[2]);
-      }
-  return segments;
-}
-
-Layout layout_of(const Binding& binding, Phase phase) {
-  Layout layout = {};
-  const auto& axes = phase.axes;
-  const auto& last = axes[2].offsets;
-  layout.merged = binding.conv.groups == 1 && !last.empty() && last.back() == static_cast<int64_t>(last.size()) - 1;
-  layout.depth = binding.each ? binding.source_last
-                              : (layout.merged ? static_cast<int64_t>(last.size()) : 1) * binding.source_last /
-                                    binding.conv.groups;
-  const auto extent = [&](size_t i, int64_t positions) { return axes[i].high(positions) - axes[i].low(0); };
-  const int64_t line = extent(0, 1) * extent(2, axes[2].count) * binding.source_last * binding.element;
-  layout.band = 1;
-  while (layout.band < axes[1].count && line * extent(1, layout.band + 1) <= kBandBytes) ++layout.band;
-  layout.bands = (axes[1].count + layout.band - 1) / layout.band;
-  layout.band = (axes[1].count + layout.bands - 1) / layout.bands;
-  layout.bands = (axes[1].count + layout.band - 1) / layout.band;
-  layout.width = {extent(0, 1), extent(1, layout.band), extent(2, axes[2].count)};
-  layout.segments =
-      segments_of(phase, layout.merged, steps({axes[0].source, axes[1].source, axes[2].source}, binding.source_last));
-  layout.copied = segments_of(phase, layout.merged, steps(layout.width, binding.source_last));
-  layout.phase = std::move(phase);
-  return layout;
-}
+constexpr int64_t kTasks = 16;       // that compute bands, each with memory of its own
+constexpr double kTaskWork = 65536;  // fewer multiplications than this are one task
 
 // Where a run finds its memory.
 struct Run {
-  const Binding* binding;
+  const ConvPlan* binding;
   const uint8_t* source;
   uint8_t* target;   // of TN_CONV_WEIGHTS the results, which are only read
   uint8_t* weights;  // of TN_CONV_WEIGHTS the output
@@ -117,7 +41,7 @@ struct Block {
   int64_t sample, plane, first, last;  // positions: `plane` along axis 0, [first, last) along axis 1
 };
 
-Block block_at(const Binding& binding, int64_t index) {
+Block block_at(const ConvPlan& binding, int64_t index) {
   Block block = {};
   block.sample = index / binding.blocks;
   int64_t rest = index % binding.blocks;
@@ -130,34 +54,67 @@ Block block_at(const Binding& binding, int64_t index) {
   return block;
 }
 
-// Copies what the block reads of the source, zeros where it reaches over the edges.
-void copy_source(const Run& run, const Block& block, const uint8_t* sample, uint8_t* copy) {
-  const Binding& b = *run.binding;
-  const auto& axes = block.layout->phase.axes;
-  const int64_t bytes = b.source_last * b.element;
-  const int64_t left = axes[2].low(0), width = block.layout->width[2];
-  const int64_t begin = std::clamp<int64_t>(-left, 0, width);
-  const int64_t end = std::clamp<int64_t>(axes[2].source - left, begin, width);
-  const int64_t top = axes[1].low(block.first), bottom = axes[1].high(block.last);
-  for (int64_t d = 0; d < block.layout->width[0]; ++d) {
-    const int64_t plane = axes[0].low(block.plane) + d;
-    for (int64_t h = top; h < bottom; ++h) {
-      uint8_t* const to = copy + (d * block.layout->width[1] + h - top) * width * bytes;
-      if (plane < 0 || plane >= axes[0].source || h < 0 || h >= axes[1].source) {
-        std::memset(to, 0, static_cast<size_t>(width * bytes));
-        continue;
+// The rows of the source that a block reads, each `width` elements of space; of those [begin, end) lie in the source.
+struct SourceRows {
+  const Block& block;
+  const std::array<Axis, TN_MAX_SPACE>& axes;
+  int64_t width, begin, end;
+
+  explicit SourceRows(const Block& of) : block(of), axes(of.layout->phase.axes), width(of.layout->width[2]) {
+    const int64_t left = axes[2].low(0);
+    begin = std::clamp<int64_t>(-left, 0, width);
+    end = std::clamp<int64_t>(axes[2].source - left, begin, width);
+  }
+
+  // Calls work(first element of the row in a copy, element `begin` of it in the source), with -1 for a row that lies
+  // outside of the source.
+  template <class Work>
+  void each(Work work) const {
+    const int64_t top = axes[1].low(block.first), bottom = axes[1].high(block.last);
+    for (int64_t d = 0; d < block.layout->width[0]; ++d) {
+      const int64_t plane = axes[0].low(block.plane) + d;
+      for (int64_t h = top; h < bottom; ++h) {
+        const bool inside = plane >= 0 && plane < axes[0].source && h >= 0 && h < axes[1].source;
+        work((d * block.layout->width[1] + h - top) * width,
+             inside ? (plane * axes[1].source + h) * axes[2].source + axes[2].low(0) + begin : -1);
       }
-      const int64_t at = (plane * axes[1].source + h) * axes[2].source + left + begin;
-      std::memset(to, 0, static_cast<size_t>(begin * bytes));
-      std::memcpy(to + begin * bytes, sample + at * bytes, static_cast<size_t>((end - begin) * bytes));
-      std::memset(to + end * bytes, 0, static_cast<size_t>((width - end) * bytes));
     }
   }
+};
+
+// Copies what the block reads of the source, zeros where it reaches over the edges.
+void copy_source(const Run& run, const Block& block, const uint8_t* sample, uint8_t* copy) {
+  const SourceRows rows(block);
+  const int64_t bytes = run.binding->source_last * run.binding->element;
+  rows.each([&](int64_t at, int64_t from) {
+    uint8_t* const to = copy + at * bytes;
+    const int64_t begin = from < 0 ? rows.width : rows.begin, end = from < 0 ? rows.width : rows.end;
+    std::memset(to, 0, static_cast<size_t>(begin * bytes));
+    if (begin < end) std::memcpy(to + begin * bytes, sample + from * bytes, static_cast<size_t>((end - begin) * bytes));
+    std::memset(to + end * bytes, 0, static_cast<size_t>((rows.width - end) * bytes));
+  });
+}
+
+// The positions of a block in the target.
+Band targets_of(const Run& run, const Block& block) {
+  const ConvPlan& b = *run.binding;
+  const auto& axes = block.layout->phase.axes;
+  const auto step = steps({axes[0].target, axes[1].target, axes[2].target}, b.target_last);
+  const auto at = [&](size_t i, int64_t position) { return (axes[i].first + axes[i].step * position) * step[i]; };
+  Band band = {};
+  band.target =
+      run.target +
+      (block.sample * b.target_space * b.target_last + at(0, block.plane) + at(1, block.first) + at(2, 0)) * b.element;
+  band.rows = block.last - block.first;
+  band.columns = axes[2].count;
+  band.target_row = axes[1].step * step[1];
+  band.target_column = axes[2].step * step[2];
+  return band;
 }
 
 // Returns the positions of a block, its source in place or copied to `copy`.
 Band band_of(const Run& run, const Block& block, uint8_t* copy) {
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
   const Layout& layout = *block.layout;
   const auto& axes = layout.phase.axes;
   const uint8_t* const sample = run.source + block.sample * b.source_space * b.source_last * b.element;
@@ -165,9 +122,8 @@ Band band_of(const Run& run, const Block& block, uint8_t* copy) {
                       axes[1].low(block.first) >= 0 && axes[1].high(block.last) <= axes[1].source &&
                       axes[2].low(0) >= 0 && axes[2].high(axes[2].count) <= axes[2].source;
   const auto whole = steps({axes[0].source, axes[1].source, axes[2].source}, b.source_last);
-  const auto target = steps({axes[0].target, axes[1].target, axes[2].target}, b.target_last);
   const auto step = inside ? whole : steps(layout.width, b.source_last);
-  Band band = {};
+  Band band = targets_of(run, block);
   if (inside) {
     const int64_t at =
         axes[0].low(block.plane) * whole[0] + axes[1].low(block.first) * whole[1] + axes[2].low(0) * whole[2];
@@ -178,34 +134,65 @@ Band band_of(const Run& run, const Block& block, uint8_t* copy) {
     band.source = copy;
     band.source_end = copy + b.copy_elements * b.element;
   }
-  const auto at = [&](size_t i, int64_t position) { return (axes[i].first + axes[i].step * position) * target[i]; };
-  band.target =
-      run.target +
-      (block.sample * b.target_space * b.target_last + at(0, block.plane) + at(1, block.first) + at(2, 0)) * b.element;
-  band.rows = block.last - block.first;
-  band.columns = axes[2].count;
   band.source_row = axes[1].stride * step[1];
   band.source_column = axes[2].stride * step[2];
-  band.target_row = axes[1].step * target[1];
-  band.target_column = axes[2].step * target[2];
   band.segments = inside ? layout.segments.data() : layout.copied.data();
   band.segments_count = static_cast<int64_t>(layout.segments.size());
   band.depth = layout.depth;
   return band;
 }
 
+// Copies what the block reads of the source by planes, [channels, width...].
+template <class T>
+void copy_planes(const Run& run, const Block& block, const T* sample, T* copy) {
+  const SourceRows rows(block);
+  const auto& width = block.layout->width;
+  const int64_t plane = width[0] * width[1] * width[2], channels = run.binding->source_last;
+  rows.each([&](int64_t at, int64_t from) {
+    const int64_t begin = from < 0 ? rows.width : rows.begin, end = from < 0 ? rows.width : rows.end;
+    for (int64_t c = 0; c < channels; ++c) {
+      T* const to = copy + c * plane + at;
+      std::fill_n(to, begin, T{0});
+      const T* read = sample + from * channels + c;
+      for (int64_t w = begin; w < end; ++w, read += channels) to[w] = *read;
+      std::fill_n(to + end, rows.width - end, T{0});
+    }
+  });
+}
+
+void compute_narrow(const Run& run, const Block& block, uint8_t* copy) {
+  const ConvPlan& b = *run.binding;
+  const Layout& layout = *block.layout;
+  const uint8_t* const sample = run.source + block.sample * b.source_space * b.source_last * b.element;
+  if (b.conv.dtype == TN_F64) {
+    copy_planes(run, block, reinterpret_cast<const double*>(sample), reinterpret_cast<double*>(copy));
+  } else {
+    copy_planes(run, block, reinterpret_cast<const float*>(sample), reinterpret_cast<float*>(copy));
+  }
+  Band band = targets_of(run, block);
+  band.source = copy;
+  band.source_end = copy + b.copy_elements * b.element;
+  band.source_row = layout.phase.axes[1].stride * layout.width[2];
+  band.source_column = 1;
+  band.segments = layout.planar.data();
+  band.segments_count = static_cast<int64_t>(layout.planar.size());
+  band.depth = 1;
+  b.kernels->narrow({band, run.panels + layout.panels * b.element, b.target_last, run.add});
+}
+
 void compute_block(const Run& run, const Block& block, uint8_t* copy) {
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
+  if (b.narrow) return compute_narrow(run, block, copy);
   const Band whole = band_of(run, block, copy);
   uint8_t* const panels = run.panels + block.layout->panels * b.element;
   if (b.each) return b.kernels->channels({whole, panels, run.add});
   // A panel that holds whole positions, which follow each other, may be stored in whole vectors.
-  const bool flows = b.target_last <= b.kernels->panel_width && b.conv.groups == 1 && !run.add &&
+  const bool flows = b.target_last <= b.panel_width && b.conv.groups == 1 && !run.add &&
                      whole.target_column == b.target_last && whole.target_row == whole.columns * b.target_last;
   const int64_t writable = flows ? whole.rows * whole.columns * b.target_last : 0;
   // The columns of the target are those of the filters, or of the channels, of a group.
   const int64_t width = b.target_last / b.conv.groups, depth = b.source_last / b.conv.groups;
-  const int64_t group = panels_of(width, b.kernels->panel_width) * b.kernels->panel_width * block.layout->terms();
+  const int64_t group = panels_of(width, b.panel_width) * b.panel_width * block.layout->terms();
   for (int64_t g = 0; g < b.conv.groups; ++g) {
     Band band = whole;
     band.source = static_cast<const uint8_t*>(whole.source) + g * depth * b.element;
@@ -217,9 +204,9 @@ void compute_block(const Run& run, const Block& block, uint8_t* copy) {
 // Copies the weights of panel `index` of a layout, counted over the groups.
 template <class T>
 void pack_panel(const Run& run, const Layout& layout, int64_t index) {
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
   const bool images = b.conv.op == TN_CONV_IMAGES;
-  const int64_t kernel_width = b.kernels->panel_width;
+  const int64_t kernel_width = b.panel_width;
   const int64_t width = b.target_last / b.conv.groups, depth = b.source_last / b.conv.groups;
   const int64_t panels = panels_of(width, kernel_width);
   const int64_t group = index / panels, column = index % panels * kernel_width;
@@ -240,7 +227,7 @@ void pack_panel(const Run& run, const Layout& layout, int64_t index) {
 // The weights [channels, kernel, 1] as [tap, channels].
 template <class T>
 void pack_channels(const Run& run, const Layout& layout) {
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
   T* to = reinterpret_cast<T*>(run.panels) + layout.panels;
   for (const int64_t tap : layout.phase.taps)
     for (int64_t c = 0; c < b.source_last; ++c)
@@ -248,14 +235,14 @@ void pack_channels(const Run& run, const Layout& layout) {
 }
 
 // The number of pieces in which the weights are copied.
-int64_t pieces_of(const Binding& b) {
+int64_t pieces_of(const ConvPlan& b) {
   const auto layouts = static_cast<int64_t>(b.layouts.size());
   if (b.each) return layouts;
-  return layouts * b.conv.groups * panels_of(b.target_last / b.conv.groups, b.kernels->panel_width);
+  return layouts * b.conv.groups * panels_of(b.target_last / b.conv.groups, b.panel_width);
 }
 
 void pack(const Run& run, int64_t piece) {
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
   const int64_t share = pieces_of(b) / static_cast<int64_t>(b.layouts.size());
   const Layout& layout = b.layouts[static_cast<size_t>(piece / share)];
   const bool wide = b.conv.dtype == TN_F64;
@@ -266,7 +253,7 @@ void pack(const Run& run, int64_t piece) {
 // Phase 0 copies the weights, phase 1 computes the blocks.
 void run_task(void* argument, int32_t phase, int64_t index, int32_t) {
   const Run& run = *static_cast<const Run*>(argument);
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
   if (phase == 0) return pack(run, index);
   uint8_t* const copy = run.copies + index * b.copy_elements * b.element;
   for (int64_t i = index; i < run.samples * b.blocks; i += run.tasks) compute_block(run, block_at(b, i), copy);
@@ -274,7 +261,7 @@ void run_task(void* argument, int32_t phase, int64_t index, int32_t) {
 
 // Task `index` of the sums of weights: some blocks, and some of the filters.
 void sum_part(const Run& run, int64_t index) {
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
   const int64_t part = index / run.splits, split = index % run.splits;
   const int64_t all = run.samples * b.blocks;
   uint8_t* const sums = run.partial + part * b.weights_elements * b.element;
@@ -308,7 +295,7 @@ constexpr int64_t kSumPiece = 4096;  // elements of weights that a task sums
 
 template <class T>
 void sum_parts(const Run& run, int64_t piece) {
-  const Binding& b = *run.binding;
+  const ConvPlan& b = *run.binding;
   auto* const to = reinterpret_cast<T*>(run.weights);
   const auto* const parts = reinterpret_cast<const T*>(run.partial);
   for (int64_t i = piece * kSumPiece; i < std::min((piece + 1) * kSumPiece, b.weights_elements); ++i) {
@@ -326,10 +313,8 @@ void weights_task(void* argument, int32_t phase, int64_t index, int32_t) {
   return run.binding->conv.dtype == TN_F64 ? sum_parts<double>(run, index) : sum_parts<float>(run, index);
 }
 
-int64_t lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
-  const Binding& b = *static_cast<const Binding*>(self);
+  const ConvPlan& b = *static_cast<const ConvPlan*>(self);
   const tn_errors* const errors = execution->errors;
   if (call->inputs_count != 2 || call->outputs_count != 1 || call->inputs[0] == nullptr || call->inputs[1] == nullptr)
     return tn_fail(errors, TN_MISUSE, nullptr, "a convolution needs two inputs and one output");
@@ -356,7 +341,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
     run.target = tn_data(call->inputs[1]);
     run.weights = tn_data(call->outputs[0]);
     run.parts = std::clamp<int64_t>(run.samples * b.blocks, 1, b.parts);
-    run.splits = b.each ? 1 : std::clamp<int64_t>(kParts / run.parts, 1, b.outer);
+    run.splits = b.each ? 1 : std::clamp<int64_t>(kSumParts / run.parts, 1, b.outer);
     const int64_t sizes[2] = {run.parts * run.splits, (b.weights_elements + kSumPiece - 1) / kSumPiece};
     if (!small) {
       parallel->phases(parallel->self, 2, sizes, &weights_task, &run);
@@ -380,47 +365,7 @@ tn_status run(void* self, const tn_execution* execution, const tn_call* call) {
   return TN_OK;
 }
 
-void destroy(void* self) { delete static_cast<Binding*>(self); }
-
-// Fills in what follows from the shapes.
-void lay_out(Binding& b) {
-  const tn_conv& conv = b.conv;
-  const tn_window& window = b.window;
-  const bool transposed = conv.op == TN_CONV_IMAGES;
-  b.element = tn_dtype_bytes(conv.dtype);
-  b.kernels = &conv_kernels(detect_isa(), conv.dtype == TN_F64);
-  b.each = conv.groups > 1 && conv.channels == conv.groups && conv.filters == conv.groups;
-  b.source_last = transposed ? conv.filters : conv.channels;
-  b.target_last = transposed ? conv.channels : conv.filters;
-  b.inner = conv.channels / conv.groups;
-  b.outer = conv.filters / conv.groups;
-  int64_t images = 1, places = 1;
-  b.kernel_size = 1;
-  for (int32_t i = 0; i < window.rank; ++i) {
-    images *= window.images[i];
-    places *= tn_window_places(&window, i);
-    b.kernel_size *= window.kernel[i];
-  }
-  b.source_space = transposed ? places : images;
-  b.target_space = transposed ? images : places;
-  for (Phase& phase : phases_of(window, transposed)) b.layouts.push_back(layout_of(b, std::move(phase)));
-  const int64_t columns = b.target_last / conv.groups;
-  for (Layout& layout : b.layouts) {
-    b.blocks += layout.blocks();
-    b.copy_elements = std::max(b.copy_elements, layout.width[0] * layout.width[1] * layout.width[2] * b.source_last);
-    layout.panels = b.panel_elements;
-    if (conv.op == TN_CONV_WEIGHTS) continue;
-    b.panel_elements +=
-        layout.terms() *
-        (b.each ? 1 : conv.groups * panels_of(columns, b.kernels->panel_width) * b.kernels->panel_width);
-  }
-  b.copy_elements = lines(b.copy_elements * b.element + kSlack) / b.element;
-  b.work = static_cast<double>(places) * static_cast<double>(b.kernel_size) * static_cast<double>(b.inner) *
-           static_cast<double>(conv.filters);
-  if (conv.op != TN_CONV_WEIGHTS) return;
-  b.weights_elements = conv.filters * b.kernel_size * b.inner;
-  b.parts = std::clamp<int64_t>(kPartsBytes / (b.weights_elements * b.element), 1, kParts);
-}
+void destroy(void* self) { delete static_cast<ConvPlan*>(self); }
 
 tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_conv* conv, tn_prepared* prepared) {
   if (conv->dtype != TN_F32 && conv->dtype != TN_F64)
@@ -428,12 +373,8 @@ tn_status prepare(void*, const tn_services*, const tn_errors* errors, const tn_c
   if (conv->op < TN_CONV_RESULTS || conv->op > TN_CONV_WEIGHTS)
     return tn_fail(errors, TN_UNSUPPORTED, "op", "the cpu does not offer this form of a convolution");
   try {
-    auto binding = std::make_unique<Binding>();
-    binding->conv = *conv;
-    binding->window = *conv->window;
-    binding->conv.window = nullptr;  // borrowed
-    lay_out(*binding);
-    const Binding& b = *binding;
+    auto binding = std::make_unique<ConvPlan>(plan_conv(*conv));
+    const ConvPlan& b = *binding;
     prepared->workspace_bytes =
         static_cast<uint64_t>(lines(b.panel_elements * b.element) + lines(b.copy_elements * kTasks * b.element) +
                               lines(b.weights_elements * b.parts * b.element));
