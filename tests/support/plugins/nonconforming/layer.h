@@ -207,10 +207,12 @@ static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .license = "Apache-2.0",
                                  .isa = "",
                                  .layers_count = 1,
-                                 .layers = layers,
 #ifndef WITHOUT_KERNEL
                                  .kernels_count = 1,
+                                 .layers = layers,
                                  .kernels = kernels
+#else
+                                 .layers = layers
 #endif
 };
 
