@@ -35,7 +35,7 @@ struct Kind {
 };
 const Kind kKinds[] = {{"layers", "type", layer_checks},     {"kernels", "name", kernel_checks},
                        {"updaters", "type", updater_checks}, {"readers", "type", reader_checks},
-                       {"devices", "kind", device_checks},   {"providers", "name", device_checks}};
+                       {"devices", "kind", device_checks},   {"providers", "name", provider_checks}};
 
 std::string kind_of(const Kind& kind, const json& component) {
   if (std::string(kind.list) == "layers") {
@@ -249,19 +249,12 @@ class Run {
 
 namespace {
 
-// Whether the device under check lists the table. A provider's device is one that has all of them.
-bool offers(const Subject& subject, const std::string& table) {
-  if (!subject.described.contains("tables")) return true;
-  const json& tables = subject.described.at("tables");
-  return std::find(tables.begin(), tables.end(), table) != tables.end();
-}
-
 // One case for each primitive of the tables that the device lists. Throws Skip if machines do not run on the device, as
 // on one without its hardware.
 std::vector<LayerCase> device_cases(const Subject& subject) {
   std::vector<LayerCase> result;
   for (size_t i = 0; i < statements_count(); ++i) {
-    if (!offers(subject, statement_table(i))) continue;
+    if (!is_offered(i, [&](const std::string& table) { return subject.offers(table); })) continue;
     result.push_back(statement_case(i));
     result.back().device = subject.device;
   }

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <random>
 
+#include "check/device_memory.h"
 #include "check/device_statements.h"
 #include "check/layer_bench.h"
 #include "check/layer_checks.h"
 #include "check/layer_gradients.h"
+#include "check/table_bench.h"
 
 namespace tenon::check {
 
@@ -44,17 +48,98 @@ void check_primitives(Context& context) {
   });
 }
 
+// A table with row-sparse gradients, and the updates of "check.descent" in plain fp64.
+class PlainTable {
+ public:
+  explicit PlainTable(Numbers values) : values_(std::move(values)), m_(values_.size()), v_(TableBench::kHeight) {}
+  void add(const std::vector<int32_t>& ids, const std::vector<float>& gradients) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      Numbers& row = gradient_.try_emplace(ids[i], TableBench::kWidth).first->second;
+      for (size_t c = 0; c < row.size(); ++c) row[c] += static_cast<double>(gradients[i * row.size() + c]);
+    }
+  }
+  [[nodiscard]] Numbers gradient() const {
+    Numbers result(values_.size());
+    for (const auto& [id, row] : gradient_) std::copy(row.begin(), row.end(), result.begin() + id * TableBench::kWidth);
+    return result;
+  }
+  void update() {
+    for (const auto& [id, row] : gradient_) {
+      double& v = v_[static_cast<size_t>(id)];
+      for (const double g : row) v += g * g;
+      for (size_t c = 0; c < row.size(); ++c) {
+        const size_t i = static_cast<size_t>(id) * row.size() + c;
+        m_[i] = 0.5 * m_[i] + row[c];
+        values_[i] -= 0.125 * m_[i] / (1 + v);
+      }
+    }
+    gradient_.clear();
+  }
+  [[nodiscard]] const Numbers& values() const { return values_; }
+
+ private:
+  Numbers values_, m_, v_;
+  std::map<int32_t, Numbers> gradient_;  // by id
+};
+
+void check_rows(Context& context) {
+  const Subject& subject = context.subject();
+  if (!subject.offers(TN_ROW_SPARSE_TABLE)) throw Skip("it does not list the table " TN_ROW_SPARSE_TABLE);
+  (void)context.cases();  // skips if machines do not run on it
+  const Host& host = context.host(2, false);
+  const TableBench table(host, true, subject.device);
+  const Updater updater = host.updater("check.descent", {});
+  PlainTable plain(table.values());
+  std::mt19937_64 random(subject.seed);
+  const auto compare = [&](const Numbers& got, const Numbers& expected, const std::string& what, int step) {
+    for (size_t i = 0; i < expected.size(); ++i)
+      context.expect(std::abs(got.at(i) - expected[i]) <= 1e-5 * std::max(1.0, std::abs(expected[i])),
+                     "element " + std::to_string(i) + " of " + what + " is " + shown(got[i]) + " in step " +
+                         std::to_string(step) + "; expected " + shown(expected[i]));
+  };
+  for (int step = 1; step <= 5; ++step) {
+    for (int times = 0; times < 1 + step % 2; ++times) {  // the gradients of two backward passes add up
+      std::vector<int32_t> ids;
+      std::vector<float> gradients;
+      for (int i = 0; i < step + 2; ++i) ids.push_back(static_cast<int32_t>(random() % (TableBench::kHeight - 1)));
+      for (size_t i = 0; i < ids.size() * TableBench::kWidth; ++i)
+        gradients.push_back(static_cast<float>(random() % 2048) / 1024 - 1);
+      table.add(ids, gradients);
+      plain.add(ids, gradients);
+    }
+    compare(table.gradient(), plain.gradient(), "the row-sparse gradient", step);
+    table.update(updater);
+    plain.update();
+    compare(table.values(), plain.values(), "the table after an update by rows", step);
+  }
+}
+
+std::vector<Check> made(const std::vector<Check>& own) {
+  std::vector<Check> result = own;
+  for (const Check& check : layer_checks())
+    for (const char* name : {"step", "guard pages", "gradient", "float32", "repeat", "threads", "batch", "empty"})
+      if (std::string(check.name) == name) result.push_back(check);
+  return result;
+}
+
+const Check kPrimitives = {"primitives", "each primitive gives what its plain statement in fp64 does",
+                           check_primitives};
+const Check kRows = {"rows", "row-sparse gradients and their updates are those of a plain statement in fp64",
+                     check_rows};
+
 }  // namespace
 
 const std::vector<Check>& device_checks() {
-  static const std::vector<Check> checks = [] {
-    std::vector<Check> result = {
-        {"primitives", "each primitive gives what its plain statement in fp64 does", check_primitives}};
-    for (const Check& check : layer_checks())
-      for (const char* name : {"step", "gradient", "float32", "repeat", "threads", "batch", "empty"})
-        if (std::string(check.name) == name) result.push_back(check);
-    return result;
-  }();
+  static const std::vector<Check> checks =
+      made({{"copies", "memory is aligned, and keeps what is copied and filled, byte by byte", check_copies},
+            {"streams", "a stream works in order, and after the events that it waits for", check_streams},
+            kPrimitives,
+            kRows});
+  return checks;
+}
+
+const std::vector<Check>& provider_checks() {
+  static const std::vector<Check> checks = made({kPrimitives, kRows});
   return checks;
 }
 

@@ -1,4 +1,4 @@
-// The checks of devices. SPDX-License-Identifier: Apache-2.0
+// The checks of devices, and of providers of tables. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "check/check_list.h"
@@ -6,5 +6,6 @@
 namespace tenon::check {
 
 [[nodiscard]] const std::vector<Check>& device_checks();
+[[nodiscard]] const std::vector<Check>& provider_checks();
 
 }  // namespace tenon::check

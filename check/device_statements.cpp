@@ -3,158 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
-#include <tenon/plugin.hpp>
 
-#include "check/program_reference.h"
+#include "check/statement.h"
 
 namespace tenon::check {
 
 namespace {
 
-constexpr int64_t kWidth = 4, kHeight = 3;
-
-struct Statement {
-  std::string name;
-  std::vector<InputSpec> inputs;
-  std::function<tn_ref(tn::Builder&, const tn_builder&)> lower;
-  std::function<Numbers(const StatementArguments&)> value;
-  std::function<tn::Spec(const tn::Planner&)> plan = nullptr;  // null: as input 0
-  bool couples_samples = false;
-  const char* table = "";  // that offers the primitive
-};
-
-InputSpec floats(std::vector<int64_t> shape = {kWidth}) {
-  InputSpec input;
-  input.shape = std::move(shape);
-  input.low = 0.25, input.high = 1.75;
-  return input;
-}
-InputSpec ids() {
-  InputSpec input;
-  input.below = kHeight;
-  return input;
-}
-InputSpec sequences(std::vector<int64_t> shape = {kWidth}) {
-  InputSpec input = floats(std::move(shape));
-  input.sequence = "rows";
-  return input;
-}
-
-// ---- pointwise programs
-
-// A program over [rows, kWidth] floats: the opcode applied to its inputs; where it takes bools, to whether their floors
-// are not 0; a reduction to `extent`, subtracted from the input.
-struct OpcodeProgram {
-  std::vector<tn_instruction> code;
-  std::vector<tn_program_input> inputs;
-  tn_program_output output = {0, TN_COMPUTE};
-
-  OpcodeProgram(uint16_t op, uint8_t extent) {
-    const tn_opcode info = tn_op_info(op);
-    int32_t operands[3] = {-1, -1, -1};
-    const bool selects = info.op_class == TN_CLASS_SELECTION;
-    for (int k = 0; k < info.operands; ++k) {
-      inputs.push_back({TN_FULL, TN_FLOAT, 0});
-      operands[k] = add(TN_OP_INPUT, TN_FLOAT, k);
-      if (!(selects ? k == 0 : info.op_class == TN_CLASS_LOGIC)) continue;
-      const int32_t floor = add(TN_OP_FLOOR, TN_FLOAT, operands[k]);
-      operands[k] = add(TN_OP_CAST, TN_LOGICAL, floor);
-    }
-    const uint8_t kind = info.result < 0 ? uint8_t{TN_FLOAT} : static_cast<uint8_t>(info.result);
-    const uint8_t made = info.op_class == TN_CLASS_LOGIC ? uint8_t{TN_LOGICAL} : kind;
-    int32_t result = add(op, made, operands[0], operands[1], operands[2], extent);
-    if (made != TN_FLOAT) result = add(TN_OP_CAST, TN_FLOAT, result);
-    if (info.op_class == TN_CLASS_REDUCTION) result = add(TN_OP_SUB, TN_FLOAT, operands[0], result);
-    output.value = result;
-  }
-  [[nodiscard]] tn_program get() const {
-    return {sizeof(tn_program),
-            static_cast<uint32_t>(code.size()),
-            code.data(),
-            static_cast<uint32_t>(inputs.size()),
-            1,
-            inputs.data(),
-            &output};
-  }
-
- private:
-  int32_t add(uint16_t op, uint8_t kind, int32_t a, int32_t b = -1, int32_t c = -1, uint8_t extent = 0) {
-    code.push_back({op, kind, extent, a, b, c, 0});
-    return static_cast<int32_t>(code.size()) - 1;
-  }
-};
-
-void add_opcode(std::vector<Statement>& to, uint16_t op, uint8_t extent, const char* suffix) {
-  Statement made;
-  made.name = std::string("pointwise ") + tn_op_info(op).name + suffix;
-  made.couples_samples = extent == TN_PER_COLUMN;
-  for (int k = 0; k < tn_op_info(op).operands; ++k) made.inputs.push_back(floats());
-  made.lower = [op, extent](tn::Builder& body, const tn_builder& raw) {
-    const OpcodeProgram program(op, extent);
-    const tn_program view = program.get();
-    std::vector<tn_ref> refs;
-    for (uint32_t i = 0; i < program.inputs.size(); ++i) refs.push_back(body.input(0, i).ref());
-    tn_pointwise call = {};
-    call.size = sizeof call;
-    call.leading = 1;
-    call.program = &view;
-    call.inputs = refs.data();
-    tn_ref result = -1;
-    if (const tn_status status = raw.pointwise(raw.self, &call, &result); status != TN_OK) throw tn::Reported(status);
-    return result;
-  };
-  made.value = [op, extent](const StatementArguments& arguments) {
-    const OpcodeProgram program(op, extent);
-    return reference::evaluate(program.get(), arguments.samples, kWidth, arguments.inputs).front();
-  };
-  to.push_back(std::move(made));
-}
-
-void add_pointwise(std::vector<Statement>& to) {
-  for (uint16_t op = 0; op < 256; ++op) {
-    const tn_opcode info = tn_op_info(op);
-    const bool of_floats = (info.accepts & (1U << TN_FLOAT)) != 0 || info.op_class == TN_CLASS_LOGIC;
-    if (info.op_class < TN_CLASS_ARITHMETIC || !of_floats) continue;
-    if (info.op_class == TN_CLASS_REDUCTION) {
-      add_opcode(to, op, TN_PER_ROW, " of rows");
-      add_opcode(to, op, TN_PER_COLUMN, " of columns");
-    } else {
-      add_opcode(to, op, 0, "");
-    }
-  }
-}
-
-// ---- products, rows, moves
-
-double table(int64_t row, int64_t column) {
-  return 0.25 * static_cast<double>(row) - 0.5 * static_cast<double>(column) + 1;
-}
-
-tn::Tensor constant(tn::Builder& body, int64_t rows, int64_t columns) {
-  std::vector<double> values;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) values.push_back(table(r, c));
-  return body.constant(tn::Spec({rows, columns}), values);
-}
-
-Numbers mapped(const StatementArguments& arguments, int64_t width, const std::function<double(int64_t, int64_t)>& at) {
-  const int64_t rows = arguments.offsets.empty() ? arguments.samples : arguments.offsets.back();
-  Numbers result;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < width; ++c) result.push_back(at(r, c));
-  return result;
-}
-double in(const StatementArguments& arguments, size_t input, int64_t row, int64_t column, int64_t width = kWidth) {
-  return arguments.inputs[input][static_cast<size_t>(row * width + column)];
-}
-double sum_over(int64_t count, const std::function<double(int64_t)>& term) {
-  double result = 0;
-  for (int64_t i = 0; i < count; ++i) result += term(i);
-  return result;
-}
+constexpr int64_t kLong = 300;  // so that a product is split into blocks
 
 void add_gemm(std::vector<Statement>& to) {
   const auto wide = [](const tn::Planner& planner) { return tn::Spec({planner.input(0)[0], kHeight}); };
@@ -166,6 +24,17 @@ void add_gemm(std::vector<Statement>& to) {
                 [](const StatementArguments& a) {
                   return mapped(a, kHeight, [&](int64_t r, int64_t c) {
                     return 0.5 * sum_over(kWidth, [&](int64_t k) { return in(a, 0, r, k) * table(k, c); });
+                  });
+                },
+                wide});
+  to.push_back({"gemm of long rows",
+                {floats({kLong})},
+                [](tn::Builder& body, const tn_builder&) {
+                  return body.gemm(body.input(0), constant(body, kLong, kHeight)).ref();
+                },
+                [](const StatementArguments& a) {
+                  return mapped(a, kHeight, [&](int64_t r, int64_t c) {
+                    return sum_over(kLong, [&](int64_t k) { return in(a, 0, r, k, kLong) * table(k, c); });
                   });
                 },
                 wide});
@@ -197,6 +66,15 @@ void add_gemm(std::vector<Statement>& to) {
                 true});
 }
 
+// Rows of `width` numbers, one row for each segment.
+Numbers of_segments(const StatementArguments& a, int64_t width,
+                    const std::function<double(int64_t begin, int64_t end, int64_t column)>& at) {
+  Numbers result;
+  for (size_t i = 0; i + 1 < a.offsets.size(); ++i)
+    for (int64_t c = 0; c < width; ++c) result.push_back(at(a.offsets[i], a.offsets[i + 1], c));
+  return result;
+}
+
 void add_rows(std::vector<Statement>& to) {
   to.push_back({"gather",
                 {ids()},
@@ -211,6 +89,25 @@ void add_rows(std::vector<Statement>& to) {
                 [](const tn::Planner& planner) {
                   return tn::Spec({planner.input(0)[0], kWidth});
                 }});
+  to.push_back(
+      {"gather and segment sum",  // by gather_sum
+       {ids("rows")},
+       [](tn::Builder& body, const tn_builder&) {
+         const tn::Tensor of = body.input(0);
+         return body.segment(TN_SEGMENT_SUM, body.gather(constant(body, kHeight, kWidth), of), of.spec()[0]).ref();
+       },
+       [](const StatementArguments& a) {
+         return of_segments(a, kWidth, [&](int64_t begin, int64_t end, int64_t c) {
+           return sum_over(end - begin,
+                           [&](int64_t k) { return table(static_cast<int64_t>(in(a, 0, begin + k, 0, 1)), c); });
+         });
+       },
+       [](const tn::Planner& planner) {
+         return tn::Spec({planner.input(0).outer(0), kWidth});
+       },
+       false,
+       "",
+       TN_SEGMENT});
   to.push_back({"scatter_add",
                 {floats(), ids()},  // then a gather: the sum of the rows with the same id
                 [](tn::Builder& body, const tn_builder&) {
@@ -305,6 +202,16 @@ std::pair<int64_t, int64_t> segment_of(const StatementArguments& arguments, int6
   return {0, 0};
 }
 
+// The place of a row in its segment, sorted from the largest.
+double rank(const StatementArguments& a, int64_t row) {
+  const auto [begin, end] = segment_of(a, row);
+  std::vector<int64_t> order(static_cast<size_t>(end - begin));
+  std::iota(order.begin(), order.end(), begin);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t x, int64_t y) { return in(a, 0, x, 0, 1) > in(a, 0, y, 0, 1); });
+  return static_cast<double>(std::find(order.begin(), order.end(), row) - order.begin());
+}
+
 void add_segments(std::vector<Statement>& to) {
   for (const int32_t op : {TN_SEGMENT_SUM, TN_SEGMENT_MAX})
     to.push_back({op == TN_SEGMENT_SUM ? "segment sum and broadcast" : "segment max and broadcast",
@@ -345,6 +252,27 @@ void add_segments(std::vector<Statement>& to) {
                                 [&](int64_t r, int64_t) { return static_cast<double>(r - segment_of(a, r).first); });
                 },
                 [](const tn::Planner& planner) { return tn::Spec({planner.input(0)[0]}, TN_I64); }});
+  for (const int32_t op : {TN_SEGMENT_LENGTH, TN_SEGMENT_START})
+    to.push_back(
+        {op == TN_SEGMENT_LENGTH ? "segment length" : "segment start",
+         {sequences()},
+         [op](tn::Builder& body, const tn_builder&) { return body.segment(op, body.input(0).spec()[0]).ref(); },
+         [op](const StatementArguments& a) {
+           return of_segments(a, 1, [op](int64_t begin, int64_t end, int64_t) {
+             return static_cast<double>(op == TN_SEGMENT_LENGTH ? end - begin : begin);
+           });
+         },
+         [](const tn::Planner& planner) { return tn::Spec({planner.input(0).outer(0)}, TN_I64); },
+         op == TN_SEGMENT_START});
+  to.push_back(
+      {"segment rank",
+       {sequences({})},
+       [](tn::Builder& body, const tn_builder&) {
+         const tn::Tensor x = body.input(0);
+         return body.segment(TN_SEGMENT_RANK, x, x.spec()[0]).ref();
+       },
+       [](const StatementArguments& a) { return mapped(a, 1, [&](int64_t r, int64_t) { return rank(a, r); }); },
+       [](const tn::Planner& planner) { return planner.input(0).as(TN_I64); }});
 }
 
 const std::vector<Statement>& statements() {
@@ -357,6 +285,7 @@ const std::vector<Statement>& statements() {
     };
     add(TN_POINTWISE, add_pointwise);
     add(TN_GEMM, add_gemm);
+    add(TN_GEMM_EPILOGUE, add_epilogues);
     add(TN_GATHER, add_rows);
     add(TN_MOVE, add_moves);
     add(TN_ARGSORT, add_argsort);
@@ -400,7 +329,10 @@ tn_status lower(const tn_attributes* attributes, const tn_builder* builder) {
 
 size_t statements_count() { return statements().size(); }
 std::string statement_name(size_t number) { return statements()[number].name; }
-std::string statement_table(size_t number) { return statements()[number].table; }
+bool is_offered(size_t number, const std::function<bool(const std::string& table)>& has) {
+  const Statement& of = statements()[number];
+  return has(of.table) && (of.also[0] == 0 || has(of.also));
+}
 Numbers stated(size_t number, const StatementArguments& arguments) { return statements()[number].value(arguments); }
 
 LayerCase statement_case(size_t number) {

@@ -4,6 +4,7 @@
 
 #include <tenon/plugin.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ struct StatementArguments {
 
 // The number of statements, and their parts by number.
 [[nodiscard]] size_t statements_count();
-[[nodiscard]] std::string statement_name(size_t number);   // "gemm", "pointwise log1p"
-[[nodiscard]] std::string statement_table(size_t number);  // the id of the table that offers the primitive
+[[nodiscard]] std::string statement_name(size_t number);  // "gemm", "pointwise log1p"
+// Whether a device with these tables offers the primitive.
+[[nodiscard]] bool is_offered(size_t number, const std::function<bool(const std::string& table)>& has);
 [[nodiscard]] LayerCase statement_case(size_t number);
 [[nodiscard]] Numbers stated(size_t number, const StatementArguments& arguments);
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "check/kernel_guard.h"
+#include "check/guard.h"
 #include "check/layer_bench.h"
 #include "check/layer_checks.h"
 #include "check/layer_gradients.h"
@@ -93,10 +93,19 @@ void check_chosen(Context& context) {
 
 }  // namespace
 
+namespace {
+
+const tn_plugin* guarded_of(const Subject& subject, const tn_plugin& plugin) {
+  if (subject.kind == "device") return guarded_device(plugin, subject.device);
+  return subject.kind == "provider" ? guarded_provider(plugin, subject.shown) : guarded_plugin(plugin);
+}
+
+}  // namespace
+
 void check_guard_pages(Context& context) {
-  if (!has_kernels(context)) throw Skip("the plugin has no native kernel for it");
+  if (context.subject().device.empty() && !has_kernels(context)) throw Skip("the plugin has no native kernel for it");
   const Loaded loaded(context.subject().file);
-  const Host guarded = host_of(context, guarded_plugin(*loaded.descriptor()));
+  const Host guarded = host_of(context, guarded_of(context.subject(), *loaded.descriptor()));
   each_case(context, [&](const LayerCase& of) {
     const Bench bench = bench_in(guarded, context, of);
     const Bench plain = bench_of(context, of);
@@ -114,7 +123,7 @@ void check_guard_pages(Context& context) {
                          "the gradient of " + name + " depends on memory outside of its operands");
       }
   });
-  if (guarded_runs() == 0) throw Skip("no native kernel has run");
+  if (guarded_runs() == 0) throw Skip("no call of it has run");
 }
 
 void check_run(Context& context) {

@@ -181,7 +181,7 @@ Machine Bench::machine(tn_dtype compute, bool training, bool keep_all, const std
   options.max_samples = kSamples;
   options.training = training && can_go_back();
   options.keep_all = keep_all;
-  options.seed = 7;
+  options.seed = kSeed;
   options.immutable_parameters = immutable;
   options.device = case_.device;
   if (options.training) options.flags = TN_MACHINE_GIVEN_GRADIENTS;

@@ -275,7 +275,7 @@ void check_file(Context& context) {
         const Model model = host.load(folder.file("model"));
         MachineOptions options;
         options.max_samples = Bench::kSamples;
-        options.seed = 7;
+        options.seed = Bench::kSeed;
         const Machine loaded = host.machine(model.parameters, model.outputs, options);
         bench.forward(loaded, TN_F32, Bench::all());
         const std::vector<Numbers> after = bench.read(loaded, model.outputs);
@@ -336,7 +336,7 @@ const std::vector<Check>& layer_checks() {
       {"plan", "plan gives the same for the same arguments", check_plan},
       {"step", "forward and backward succeed with finite numbers, without exception, crash or hang", check_step},
       {"operands", "the host's checks of operands, memory and threads pass (TN_CHECK_ON)", check_operands},
-      {"guard pages", "native kernels run on operands between pages without access", check_guard_pages},
+      {"guard pages", "native kernels and primitives run on operands between pages without access", check_guard_pages},
       {"run", "native kernels neither allocate nor lock nor wait nor start threads nor print", check_run},
       {"gradient", "each gradient agrees with central differences of the forward in fp64", check_gradient},
       {"request", "a gradient alone is that among all; a second backward adds", check_request},

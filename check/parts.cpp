@@ -48,11 +48,27 @@ struct Rows {
   }
 };
 
+struct Descent {
+  static void describe(tn::UpdaterDescription& d) {
+    d.type("check.descent", "v = v + sum(g g) of a row; m = m / 2 + g; p = p - m / (8 (1 + v))");
+  }
+  static void record(tn::UpdateRecorder& update) {
+    update.grain(TN_GRAIN_ROW);
+    const tn::State m = update.state("m", 0), v = update.row_state("v", 0);
+    const tn::Float g = update.gradient();
+    const tn::Float m_next = 0.5 * m + g, v_next = v + sum_per_row(g * g);
+    update.state_next(m, m_next);
+    update.state_next(v, v_next);
+    update.parameter_next(update.parameter() - 0.125 * m_next / (1 + v_next));
+  }
+};
+
 void describe(tn::Plugin& plugin) {
-  plugin.about("check.parts", "1.0.0", "Layers of the conformance kit", "Apache-2.0");
+  plugin.about("check.parts", "1.0.0", "Layers and an updater of the conformance kit", "Apache-2.0");
   plugin.layer<Copy>();
   plugin.layer<Rows>();
   plugin.layer(primitive_layer());
+  plugin.updater<Descent>();
 }
 
 }  // namespace

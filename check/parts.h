@@ -1,4 +1,4 @@
-// Layers of the kit itself, which hosts of checks get as components of the application.
+// Layers and an updater of the kit itself, which hosts of checks get as components of the application.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,8 @@
 namespace tenon::check {
 
 // "check.copy": output = input, as a value of its own. "check.rows": rows of a parameter, by fed ids; with the
-// attribute `sparse` its gradient may be row-sparse. The table lives as long as the process.
+// attribute `sparse` its gradient may be row-sparse. "check.primitive": one of device_statements.h. "check.descent": an
+// updater with a state for each element and one for each row. The table lives as long as the process.
 [[nodiscard]] const tn_plugin& parts();
 
 }  // namespace tenon::check

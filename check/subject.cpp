@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/subject.h"
 
+#include <algorithm>
+
 #include "check/parts.h"
 
 namespace tenon::check {
@@ -39,6 +41,12 @@ Host Subject::host(const HostChoice& choice) const {
   Host host(options);
   host.add_plugin(&parts());
   return host;
+}
+
+bool Subject::offers(const std::string& table) const {
+  if (!described.contains("tables")) return true;
+  const json& tables = described.at("tables");
+  return std::find(tables.begin(), tables.end(), table) != tables.end();
 }
 
 Attributes attributes_of(const json& given, const json& schema) {

@@ -49,6 +49,8 @@ struct Subject {
 
   // Makes a host that finds the plugin as a file and has the layers of parts.h.
   [[nodiscard]] Host host(const HostChoice& choice = {}) const;
+  // Whether the device under check lists the table. A provider's device has all of them.
+  [[nodiscard]] bool offers(const std::string& table) const;
 };
 
 // Returns the attributes of a JSON object as a component of the schema declares them ("attributes" of a manifest).

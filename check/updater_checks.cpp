@@ -5,54 +5,20 @@
 #include <cmath>
 #include <optional>
 #include <random>
-#include <tenon/tenon_machine.hpp>
 #include <tenon/tenon_updater.hpp>
 
 #include "check/drawn_attributes.h"
 #include "check/layer_bench.h"
 #include "check/refusing.h"
+#include "check/table_bench.h"
 #include "check/temporary.h"
 
 namespace tenon::check {
 
 namespace {
 
-constexpr int64_t kHeight = 6, kWidth = 3;
-
-// One table whose rows are read by ids, with given gradients of the rows that were read.
-class Table {
- public:
-  Table(const Host& host, bool sparse) : host_(host) {
-    DataOptions ids;
-    ids.name = "ids", ids.dtype = TN_I32, ids.index_limit = kHeight;
-    rows_ = host.layer("check.rows", {host.data(ids)}, {{"height", kHeight}, {"width", kWidth}, {"sparse", sparse}},
-                       "table");
-    parameters_ = host.parameters({rows_}, 11);
-    MachineOptions options;
-    options.max_samples = kHeight;
-    options.training = true;
-    options.flags = TN_MACHINE_GIVEN_GRADIENTS;
-    machine_ = host.machine(parameters_, {rows_}, options);
-  }
-  void step(const Updater& updater, const std::vector<int32_t>& ids, const std::vector<float>& gradients) const {
-    const auto count = static_cast<int64_t>(ids.size());
-    machine_.forward({{"ids", {TN_I32, {count}, ids.data()}}});
-    backward_from(machine_, {{rows_, {TN_F32, {count, kWidth}, gradients.data()}}});
-    updater.update(machine_);
-  }
-  [[nodiscard]] Numbers values() const { return numbers_of(parameters_.get("table.values")); }
-  void set(const Numbers& values) const {
-    const std::vector<float> narrow(values.begin(), values.end());
-    parameters_.set("table.values", {TN_F32, {kHeight, kWidth}, narrow.data()});
-  }
-  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
-
- private:
-  Host host_;
-  Layer rows_;
-  Parameters parameters_;
-  Machine machine_;
-};
+using Table = TableBench;
+constexpr int64_t kHeight = Table::kHeight, kWidth = Table::kWidth;
 
 // The ids and gradients of one step.
 struct StepFeed {
@@ -76,7 +42,8 @@ Numbers trajectory(const Context& context, const Table& table, const Updater& up
   Numbers result;
   for (int t = 0; t < steps; ++t) {
     const StepFeed feed = drawn_step(random, all_rows, scale);
-    table.step(updater, feed.ids, feed.gradients);
+    table.add(feed.ids, feed.gradients);
+    table.update(updater);
     const Numbers values = table.values();
     result.insert(result.end(), values.begin(), values.end());
   }

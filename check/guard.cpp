@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check/kernel_guard.h"
+#include "check/guard.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace tenon::check {
 
 namespace {
 
-// Of the process, which checks one plugin: a kernel's functions have no argument that leads to the kit.
+// Of the process, which checks one component: the functions of its tables have no argument that leads to the kit.
 std::mutex fault_lock;
 std::string first_fault;
 std::atomic<int64_t> runs;
@@ -68,35 +68,17 @@ class Block {
   unsigned char *base_ = nullptr, *begin_ = nullptr, *data_ = nullptr;
 };
 
-struct GuardedKernel {
-  const tn_kernel* given;
-  tn_kernel table;
-};
-
-struct GuardedBinding {
-  tn_prepared given;
-};
-
-// The site as the given kernel expects it.
-tn_kernel_site site_of(const tn_kernel_site* site) {
-  tn_kernel_site result = *site;
-  result.user = static_cast<const GuardedKernel*>(site->user)->given->user;
-  return result;
-}
-const tn_kernel& given_of(const tn_kernel_site* site) { return *static_cast<const GuardedKernel*>(site->user)->given; }
-
-tn_status supports(const tn_kernel_site* site, int32_t* score) {
-  const tn_kernel_site with = site_of(site);
-  return given_of(site).supports == nullptr ? TN_OK : given_of(site).supports(&with, score);
-}
-tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
-  const tn_kernel_site with = site_of(site);
-  return given_of(site).query == nullptr ? TN_OK : given_of(site).query(&with, needs);
-}
+// ---- calls
 
 uint64_t bytes_of(const tn_tensor& tensor) {
   return tn_dtype_storage(TN_DTYPE(tensor.dl.dtype.code, tensor.dl.dtype.bits),
                           static_cast<uint64_t>(tn_elements(&tensor)));
+}
+
+// Whether the values of a tensor are all that a call needs of it. Row-sparse tensors, and those of an update, which
+// have no shape, are left where they are.
+bool is_copied(const tn_tensor* tensor) {
+  return tensor != nullptr && (tensor->storage == TN_DENSE || tensor->storage == TN_RAGGED);
 }
 
 // The copies of the operands of one run.
@@ -104,25 +86,25 @@ class Operands {
  public:
   Operands(const tn_call& call, uint64_t workspace) : call_(call), workspace_(workspace) {
     for (uint32_t i = 0; i < call.inputs_count; ++i) {
-      inputs_.push_back(call.inputs[i] == nullptr ? nullptr : copy(*call.inputs[i], true));
-      if (inputs_.back() != nullptr) blocks_.back()->protect();
+      inputs_.push_back(is_copied(call.inputs[i]) ? copy(*call.inputs[i], true) : call.inputs[i]);
+      if (is_copied(call.inputs[i])) blocks_.back()->protect();
     }
     first_output_ = blocks_.size();
     for (uint32_t i = 0; i < call.outputs_count; ++i)
-      outputs_.push_back(call.outputs[i] == nullptr ? nullptr
-                                                    : copy(*call.outputs[i], call.requests[i] == TN_REQUEST_ADD));
+      outputs_.push_back(is_copied(call.outputs[i]) ? copy(*call.outputs[i], call.requests[i] == TN_REQUEST_ADD)
+                                                    : call.outputs[i]);
     call_.inputs = inputs_.data();
     call_.outputs = outputs_.data();
     call_.workspace = workspace == 0 ? nullptr : workspace_.data();
   }
   [[nodiscard]] const tn_call* call() const { return &call_; }
   void finish(const tn_call& given) const {
-    if (workspace_.overrun()) blame("a kernel writes outside of its workspace");
+    if (workspace_.overrun()) blame("a call writes outside of its workspace");
     size_t block = first_output_;
     for (uint32_t i = 0; i < given.outputs_count; ++i) {
-      if (given.outputs[i] == nullptr) continue;
+      if (!is_copied(given.outputs[i])) continue;
       const Block& from = *blocks_[block++];
-      if (from.overrun()) blame("a kernel writes outside of operand " + std::to_string(i) + " of its results");
+      if (from.overrun()) blame("a call writes outside of operand " + std::to_string(i) + " of its results");
       if (from.bytes() > 0) std::memcpy(tn_data(given.outputs[i]), from.data(), from.bytes());
     }
   }
@@ -147,6 +129,10 @@ class Operands {
   std::vector<tn_tensor*> outputs_;
 };
 
+struct GuardedBinding {
+  tn_prepared given;
+};
+
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) try {
   const tn_prepared& given = static_cast<GuardedBinding*>(binding)->given;
   const Operands operands(*call, given.workspace_bytes);
@@ -163,11 +149,12 @@ void destroy(void* binding) {
   if (owned->given.destroy != nullptr) owned->given.destroy(owned->given.binding);
 }
 
-tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
-  const tn_kernel_site with = site_of(site);
+// Prepares by `prepare_given(tn_prepared*)` a call that runs on copies of its operands.
+template <typename Prepare>
+tn_status prepare_guarded(tn_prepared* prepared, Prepare&& prepare_given) {
   auto made = std::make_unique<GuardedBinding>();
   made->given.size = sizeof(tn_prepared);
-  const tn_status status = given_of(site).prepare(&with, direction, &made->given);
+  const tn_status status = prepare_given(&made->given);
   if (status != TN_OK) return status;
   prepared->traits = made->given.traits;
   prepared->workspace_bytes = made->given.workspace_bytes;
@@ -176,6 +163,82 @@ tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* pr
   prepared->binding = made.release();
   return TN_OK;
 }
+
+// ---- kernels
+
+struct GuardedKernel {
+  const tn_kernel* given;
+  tn_kernel table;
+};
+
+// The site as the given kernel expects it.
+tn_kernel_site site_of(const tn_kernel_site* site) {
+  tn_kernel_site result = *site;
+  result.user = static_cast<const GuardedKernel*>(site->user)->given->user;
+  return result;
+}
+const tn_kernel& given_of(const tn_kernel_site* site) { return *static_cast<const GuardedKernel*>(site->user)->given; }
+
+tn_status supports(const tn_kernel_site* site, int32_t* score) {
+  const tn_kernel_site with = site_of(site);
+  return given_of(site).supports == nullptr ? TN_OK : given_of(site).supports(&with, score);
+}
+tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
+  const tn_kernel_site with = site_of(site);
+  return given_of(site).query == nullptr ? TN_OK : given_of(site).query(&with, needs);
+}
+tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
+  const tn_kernel_site with = site_of(site);
+  return prepare_guarded(prepared, [&](tn_prepared* given) { return given_of(site).prepare(&with, direction, given); });
+}
+
+// ---- tables of primitives
+
+// The table of one family, whose calls run on copies of their operands. The functions of a table get nothing that leads
+// to the given one, so that is a static variable: one for each family of the one component that the process checks.
+template <typename Table, typename Site>
+struct GuardedTable {
+  static inline Table given, made;
+
+  static tn_status prepare(void* device, const tn_services* services, const tn_errors* errors, const Site* site,
+                           tn_prepared* prepared) {
+    return prepare_guarded(prepared,
+                           [&](tn_prepared* to) { return given.prepare(device, services, errors, site, to); });
+  }
+  static const void* of(const void* table) {
+    given = {};
+    std::memcpy(&given, table, std::min<size_t>(*static_cast<const uint32_t*>(table), sizeof given));
+    made = given;
+    if (given.prepare != nullptr) made.prepare = prepare;
+    return &made;
+  }
+};
+
+const void* guarded_table(const std::string& id, const void* given) {
+  const std::pair<const char*, const void* (*)(const void*)> families[] = {
+      {TN_GEMM, GuardedTable<tn_gemm_table, tn_gemm>::of},
+      {TN_GEMM_EPILOGUE, GuardedTable<tn_gemm_epilogue_table, tn_gemm_epilogue>::of},
+      {TN_POINTWISE, GuardedTable<tn_pointwise_table, tn_pointwise_site>::of},
+      {TN_GATHER, GuardedTable<tn_gather_table, tn_gather>::of},
+      {TN_MOVE, GuardedTable<tn_move_table, tn_move>::of},
+      {TN_SEGMENT, GuardedTable<tn_segment_table, tn_segment>::of},
+      {TN_ARGSORT, GuardedTable<tn_argsort_table, tn_argsort>::of},
+      {TN_PREFIX_SUM, GuardedTable<tn_prefix_sum_table, tn_prefix_sum>::of},
+  };
+  if (given == nullptr) return nullptr;
+  for (const auto& [family, guarded] : families)
+    if (id == family) return guarded(given);
+  return given;
+}
+
+// Of the one device that the process checks, like the tables.
+const tn_device_type* given_device = nullptr;
+
+const void* guarded_extension(void* user, const char* id) {
+  return guarded_table(id, given_device->extension(user, id));
+}
+
+// ---- descriptors
 
 // A table of full size: an older plugin's may end early.
 template <typename Table>
@@ -191,6 +254,10 @@ struct Kept {
   std::deque<tn_plugin> plugins;
   std::deque<GuardedKernel> kernels;
   std::deque<std::vector<const tn_kernel*>> lists;
+  std::vector<const tn_device_type*> devices;
+  tn_device_type device;
+  std::vector<const tn_provider*> providers;
+  tn_provider provider;
 };
 Kept& kept() {
   static Kept result;
@@ -204,15 +271,40 @@ const tn_plugin* guarded_plugin(const tn_plugin& plugin) {
   std::vector<const tn_kernel*>& list = kept().lists.emplace_back();
   for (uint32_t i = 0; i < made.kernels_count; ++i) {
     GuardedKernel& kernel = kept().kernels.emplace_back(GuardedKernel{plugin.kernels[i], whole(*plugin.kernels[i])});
-    if (kernel.table.fusion == nullptr) {
-      kernel.table.supports = supports;
-      kernel.table.query = query;
-      kernel.table.prepare = prepare;
-      kernel.table.user = &kernel;
-    }
+    kernel.table.supports = supports;
+    kernel.table.query = query;
+    kernel.table.prepare = prepare;
+    kernel.table.user = &kernel;
     list.push_back(&kernel.table);
   }
   made.kernels = list.data();
+  return &made;
+}
+
+const tn_plugin* guarded_device(const tn_plugin& plugin, const std::string& kind) {
+  tn_plugin& made = kept().plugins.emplace_back(whole(plugin));
+  for (uint32_t i = 0; i < made.devices_count; ++i) {
+    kept().devices.push_back(plugin.devices[i]);
+    if (kind != plugin.devices[i]->description->kind || plugin.devices[i]->extension == nullptr) continue;
+    given_device = plugin.devices[i];
+    kept().device = whole(*given_device);
+    kept().device.extension = guarded_extension;
+    kept().devices.back() = &kept().device;
+  }
+  made.devices = kept().devices.data();
+  return &made;
+}
+
+const tn_plugin* guarded_provider(const tn_plugin& plugin, const std::string& name) {
+  tn_plugin& made = kept().plugins.emplace_back(whole(plugin));
+  for (uint32_t i = 0; i < made.providers_count; ++i) {
+    kept().providers.push_back(plugin.providers[i]);
+    if (name != plugin.providers[i]->name) continue;
+    kept().provider = whole(*plugin.providers[i]);
+    kept().provider.table = guarded_table(kept().provider.id, kept().provider.table);
+    kept().providers.back() = &kept().provider;
+  }
+  made.providers = kept().providers.data();
   return &made;
 }
 
