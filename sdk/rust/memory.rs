@@ -1,12 +1,16 @@
 //! Memory that runs out. The standard library ends the process when an allocation fails, which a plugin must not do. So
 //! an allocation that the system refuses comes from a small reserve, and the callback that asked for it fails with
 //! OUT_OF_MEMORY once its code returns, which frees the reserve. An allocation for which that is too small, such as a
-//! large vector, still ends the process: `Vec::try_reserve_exact` makes it a failure. SPDX-License-Identifier: MIT
+//! large vector, still ends the process. So what is as large as the data grows by `push`, `extend` and `read_file`, which
+//! fail with OUT_OF_MEMORY instead. SPDX-License-Identifier: MIT
 use crate::failure::*;
 use crate::tables::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
+use std::fs::File;
 use std::hint::spin_loop;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const BYTES: usize = 1 << 18;
@@ -87,6 +91,50 @@ pub(crate) fn enough() -> Done {
     } else {
         Ok(())
     }
+}
+
+/// Makes room for `more` elements.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Done {
+    list.try_reserve(more).or_else(|_| fail(OUT_OF_MEMORY, "", "out of memory"))
+}
+/// Appends an element.
+pub fn push<T>(list: &mut Vec<T>, element: T) -> Done {
+    reserve(list, 1)?;
+    list.push(element);
+    Ok(())
+}
+/// Appends elements.
+pub fn extend<T>(list: &mut Vec<T>, elements: impl IntoIterator<Item = T>) -> Done {
+    elements.into_iter().try_for_each(|element| push(list, element))
+}
+
+/// The bytes of a file. A failure names the file.
+pub fn read_file(path: &Path) -> Done<Vec<u8>> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => Failure::New(NOT_FOUND, path.display().to_string(), String::from("cannot be opened")),
+        _ => Failure::New(IO, path.display().to_string(), error.to_string()),
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let (mut bytes, mut end) = (Vec::new(), 0);
+    loop {
+        if end == bytes.len() {
+            let more = bytes.len().max(1 << 16);
+            reserve(&mut bytes, more)?;
+            bytes.resize(end + more, 0);
+        }
+        match file.read(&mut bytes[end..]) {
+            Ok(0) => break,
+            Ok(got) => end += got,
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    bytes.truncate(end);
+    Ok(bytes)
+}
+/// The text of a file in UTF-8. A failure names the file.
+pub fn read_text(path: &Path) -> Done<String> {
+    String::from_utf8(read_file(path)?).or_else(|_| fail(BAD_DATA, path.display().to_string(), "is not a text"))
 }
 
 struct Memory;

@@ -8,7 +8,8 @@
 //! A component is a type that implements `Layer`, `Kernel`, `Updater` or `Reader`; the macros `layer!`, `kernel!`,
 //! `updater!` and `reader!` make its table, and `plugin!` the descriptor. A panic in any callback, also in a task of
 //! the host's threads, becomes a report to the host and ends the call alone, and so does memory that runs out
-//! (`memory.rs`, which sets the global allocator). Functions return `Done`, whose failure names what is wrong. What
+//! (`memory.rs`, which sets the global allocator): what is as large as the data should grow by `push`, `extend` and
+//! `read_text`. Functions return `Done`, whose failure names what is wrong. What
 //! this binding does not wrap is in the C headers; `tables.rs` has their structs.
 //! SPDX-License-Identifier: MIT
 mod failure;
@@ -24,6 +25,7 @@ mod values;
 pub use failure::*;
 pub use kernel::*;
 pub use layer::*;
+pub use memory::{extend, push, read_file, read_text, reserve};
 pub use program::*;
 pub use reader::*;
 pub use tables::*;

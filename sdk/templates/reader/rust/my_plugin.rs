@@ -1,7 +1,6 @@
 //! A reader of lines of numbers: the features of a sample, then its class, from 0, with spaces between them. Empty
 //! lines and those that begin with # are left out. The binding and the host derive positions, exact resuming and
 //! shuffling. SPDX-License-Identifier: MIT
-use std::io::ErrorKind;
 use tenon_plugin::*;
 
 const MOST_CLASSES: f64 = 1048576.0;
@@ -18,7 +17,7 @@ fn numbers(line: &str, place: &str, expected: Option<usize>) -> Done<Vec<f64>> {
     let mut result = Vec::new();
     for word in line.split_ascii_whitespace() {
         match word.parse::<f64>() {
-            Ok(number) => result.push(number),
+            Ok(number) => push(&mut result, number)?,
             Err(_) => return fail(BAD_DATA, place, format!("expected numbers, got {:?}", word)),
         }
     }
@@ -37,12 +36,7 @@ impl Reader for Lines {
     fn open(open: &Opening) -> Done<Lines> {
         let path = open.path(open.given().text("file").unwrap_or_default());
         let name = path.display().to_string();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return fail(NOT_FOUND, name, "cannot be opened"),
-            Err(error) if error.kind() == ErrorKind::InvalidData => return fail(BAD_DATA, name, "is not a text"),
-            Err(error) => return fail(IO, name, error.to_string()),
-        };
+        let text = read_text(&path)?;
         let mut made = Lines { width: 0, classes: 0, features: Vec::new(), labels: Vec::new() };
         let mut count = 0;
         for (i, line) in text.lines().enumerate() {
@@ -55,8 +49,8 @@ impl Reader for Lines {
             made.width = values.len();
             made.classes = made.classes.max(label + 1);
             if open.has(count) {
-                made.features.extend(values.iter().map(|value| *value as f32));
-                made.labels.push(label);
+                extend(&mut made.features, values.iter().map(|value| *value as f32))?;
+                push(&mut made.labels, label)?;
             }
             count += 1;
         }
