@@ -86,7 +86,7 @@ TEST_F(SealTest, FillsTheReservedNote) {
 
 // The checks and the text are those of the build step: what tenon_add_plugin made stays the same, byte for byte.
 TEST_F(SealTest, WritesWhatTheBuildStepWrites) {
-  for (const char* made : {"layers/rich.so", "layers/raw_throw.so"}) {
+  for (const char* made : {"layers/rich.so", "layers/fusion.so", "layers/bad_threads.so", "layers/raw_throw.so"}) {
     const std::string file = install(made);
     const std::string before = read(file);
     done(run_plugins_seal, {file});
