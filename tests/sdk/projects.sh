@@ -79,6 +79,17 @@ for name in "${projects[@]}"; do
   fi
 done
 
+# Memory for data of more than the reserve of the binding for Rust: refused, it must not end the process.
+awk 'BEGIN { for (i = 0; i < 60000; ++i) print i % 7, i % 5, i % 3 }' >"$work/many.txt"
+for language in c cpp rust; do
+  printf '[[case]]\ntype = "maker.reader_%s"\nattributes = { file = "many.txt" }\n' "$language" >"$work/many.toml"
+  "$tenon" plugins check "$(find "$work/build/lib/tenon/plugins" -name "reader_$language.so")" --seconds 120 \
+    --cases "$work/many.toml" --only 'own memory' >"$work/many.log" || {
+    cat "$work/many.log"
+    exit 1
+  }
+done
+
 # noticed <project> <sed script>: the project's own test fails once its source is changed.
 noticed() {
   local source="$work/all/$1/$1.c"
