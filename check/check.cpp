@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <tenon/tenon.hpp>
 
 #include "check/case_file.h"
+#include "check/chain_case.h"
 #include "check/component_run.h"
 #include "check/device_checks.h"
 #include "check/device_statements.h"
@@ -16,8 +16,10 @@
 #include "check/kernel_checks.h"
 #include "check/layer_bench.h"
 #include "check/layer_checks.h"
+#include "check/process.h"
 #include "check/reader_checks.h"
 #include "check/subject.h"
+#include "check/temporary.h"
 #include "check/updater_checks.h"
 
 namespace tenon::check {
@@ -55,29 +57,17 @@ std::string default_folder() {
   return (fs::canonical(info.dli_fname, error).parent_path() / "tenon" / "plugins").string();
 }
 
-// A folder with links to plugins. Removed again.
+// A folder with links to plugins.
 class Links {
  public:
-  Links() {
-    std::string path = (fs::temp_directory_path() / "tenon_check_XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr)
-      throw Error(TN_IO, "cannot make a folder in " + fs::temp_directory_path().string());
-    path_ = path;
-  }
-  ~Links() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Links(const Links&) = delete;
-  Links& operator=(const Links&) = delete;
   // Links are in the order of the calls, which is that of a search.
   void add(const fs::path& file) {
-    fs::create_symlink(file, path_ / (std::to_string(1000 + count_++) + "_" + file.filename().string()));
+    fs::create_symlink(file, folder_.file(std::to_string(1000 + count_++) + "_" + file.filename().string()));
   }
-  [[nodiscard]] std::string path() const { return path_.string(); }
+  [[nodiscard]] std::string path() const { return folder_.path(); }
 
  private:
-  fs::path path_;
+  TemporaryFolder folder_;
   int count_ = 0;
 };
 
@@ -177,7 +167,7 @@ class Run {
     for (const std::string& name : options_.checks)
       if (known.count(name) == 0) throw Error(TN_NOT_FOUND, "no check is called \"" + name + "\"");
   }
-  // The layer type may be that of another plugin.
+  // The layer types may be those of other plugins.
   void run_kernel(const json& kernel, const std::vector<Check>& checks) {
     const std::string type = kernel.at("type");
     HostOptions options;
@@ -185,9 +175,11 @@ class Run {
     options.plugin_paths = subject_.folders;
     json layer;
     try {
-      layer = json::parse(Host(options).describe_type("layer", type));
+      const Host host(options);
+      for (const std::string& each : kernel.value("fuses", std::vector<std::string>{type}))
+        layer = json::parse(host.describe_type("layer", each));  // at the end that of `type`
     } catch (const Error& error) {
-      skip(kernel.at("name"), std::string("its layer type is not found: ") + error.what());
+      skip(kernel.at("name"), std::string("a layer type of it is not found: ") + error.what());
       return;
     }
     if (kernel.at("device") != "cpu") {
@@ -196,8 +188,10 @@ class Run {
       return;
     }
     subject_.shown = kernel.at("name");
+    subject_.chain = kernel.value("fuses", std::vector<std::string>());
     run_component("kernel", type, layer, checks);
     subject_.shown.clear();
+    subject_.chain.clear();
   }
   // Layers of the kit, each one primitive, run on the device.
   void run_device(const std::string& name, const json& device, const std::vector<Check>& checks) {
@@ -239,7 +233,8 @@ class Run {
 
   const Options& options_;
   const fs::path file_;
-  Links own_, others_, scratch_;
+  Links own_, others_;
+  TemporaryFolder scratch_;
   const json cases_;
   Subject subject_;
   Report report_;
@@ -271,11 +266,16 @@ std::vector<LayerCase> device_cases(const Subject& subject) {
 
 }  // namespace
 
+Context::Context(const Subject& subject, bool plans_alone)
+    : subject_(subject), process_((confine_process(), ProcessState())), plans_alone_(plans_alone) {}
+
 const std::vector<LayerCase>& Context::cases() {
   constexpr size_t kMost = 6;
   if (!searched_) {
     searched_ = true;
-    cases_ = subject_.device.empty() ? layer_cases(subject_, kMost, plans_alone_) : device_cases(subject_);
+    cases_ = !subject_.device.empty()  ? device_cases(subject_)
+             : !subject_.chain.empty() ? chain_cases(subject_, kMost / 2, plans_alone_)
+                                       : layer_cases(subject_, kMost, plans_alone_);
   }
   if (cases_.empty()) throw Skip("there is no case");
   return cases_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check/layer_case.h"
+#include "check/process.h"
 #include "check/subject.h"
 
 namespace tenon::check {
@@ -14,8 +15,9 @@ namespace tenon::check {
 // What the checks of one component use. Lives in the child process.
 class Context {
  public:
-  // `plans_alone`: cases are found without computing anything, as after the death of a process.
-  Context(const Subject& subject, bool plans_alone) : subject_(subject), plans_alone_(plans_alone) {}
+  // Confines the process (process.h). `plans_alone`: cases are found without computing anything, as after the death of
+  // a process.
+  Context(const Subject& subject, bool plans_alone);
 
   [[nodiscard]] const Subject& subject() const { return subject_; }
   // Found at the first call, which throws Fault if there are none; later ones throw Skip then.
@@ -24,11 +26,14 @@ class Context {
   [[nodiscard]] const Host& host(int threads, bool checking);
   // Throws Fault with the text, which names the case, unless `good`; counts the comparison.
   void expect(bool good, const std::string& text);
+  // The state of the process before the component was used.
+  [[nodiscard]] const ProcessState& process() const { return process_; }
   void count(int64_t comparisons) { comparisons_ += comparisons; }
   [[nodiscard]] int64_t comparisons() const { return comparisons_; }
 
  private:
   const Subject& subject_;
+  ProcessState process_;
   bool plans_alone_, searched_ = false;
   std::vector<LayerCase> cases_;
   std::map<std::pair<int, bool>, Host> hosts_;

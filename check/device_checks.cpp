@@ -17,12 +17,6 @@ namespace tenon::check {
 
 namespace {
 
-double largest(const Numbers& values) {
-  double result = 1e-3;
-  for (const double value : values) result = std::max(result, std::abs(value));
-  return result;
-}
-
 void check_primitives(Context& context) {
   each_case(context, [&](const LayerCase& of) {
     const auto number = of.attributes.at("number").get<size_t>();
@@ -41,7 +35,7 @@ void check_primitives(Context& context) {
       context.expect(got.size() == expected.size(), name + " gives " + std::to_string(got.size()) +
                                                         " elements; expected " + std::to_string(expected.size()));
       for (size_t i = 0; i < got.size(); ++i)
-        context.expect(std::abs(got[i] - expected[i]) <= tolerance * largest(expected),
+        context.expect(std::abs(got[i] - expected[i]) <= tolerance * std::max(largest_of(expected), 1e-3),
                        "element " + std::to_string(i) + " of " + name + " is " + shown(got[i]) + "; expected " +
                            shown(expected[i]));
     }
@@ -117,7 +111,8 @@ void check_rows(Context& context) {
 std::vector<Check> made(const std::vector<Check>& own) {
   std::vector<Check> result = own;
   for (const Check& check : layer_checks())
-    for (const char* name : {"step", "guard pages", "gradient", "float32", "repeat", "threads", "batch", "empty"})
+    for (const char* name :
+         {"step", "process", "guard pages", "gradient", "float32", "repeat", "threads", "batch", "empty"})
       if (std::string(check.name) == name) result.push_back(check);
   return result;
 }

@@ -2,6 +2,7 @@
 #include "check/file_checks.h"
 
 #include "check/loaded.h"
+#include "check/process.h"
 #include "sdk/manifest/manifest.h"
 
 namespace tenon::check {
@@ -53,10 +54,15 @@ void check_load(Context& context) {
     context.expect(loaded.descriptor() == first, TN_ENTRY_NAME " returns another descriptor at another call");
 }
 
+void check_process(Context& context) {
+  expect_unchanged(context, [&] { (void)Loaded(context.subject().file).descriptor(); });
+}
+
 }  // namespace
 
 const std::vector<Check>& file_checks() {
   static const std::vector<Check> checks = {
+      {"process", kProcessMeaning, check_process},  // first, since the others load the file
       {"note", "note and descriptor agree", check_note},
       {"symbols", "it exports tenon_plugin alone, and imports nothing of the host", check_symbols},
       {"entry", "tenon_plugin returns one descriptor", check_load},

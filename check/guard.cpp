@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "check/floating_point.h"
+
 namespace tenon::check {
 
 namespace {
@@ -21,7 +23,7 @@ namespace {
 // Of the process, which checks one component: the functions of its tables have no argument that leads to the kit.
 std::mutex fault_lock;
 std::string first_fault;
-std::atomic<int64_t> runs;
+std::atomic<int64_t> runs, draws;
 
 void blame(const std::string& fault) {
   const std::lock_guard<std::mutex> lock(fault_lock);
@@ -136,7 +138,10 @@ struct GuardedBinding {
 tn_status run(void* binding, const tn_execution* execution, const tn_call* call) try {
   const tn_prepared& given = static_cast<GuardedBinding*>(binding)->given;
   const Operands operands(*call, given.workspace_bytes);
+  const FloatingPoint mode = floating_point();
   const tn_status status = given.run(given.binding, execution, operands.call());
+  if (!(floating_point() == mode)) blame("a call changes the floating-point mode");
+  set_floating_point(mode);
   operands.finish(*call);
   ++runs;
   return status;
@@ -185,7 +190,9 @@ tn_status supports(const tn_kernel_site* site, int32_t* score) {
 }
 tn_status query(const tn_kernel_site* site, tn_kernel_needs* needs) {
   const tn_kernel_site with = site_of(site);
-  return given_of(site).query == nullptr ? TN_OK : given_of(site).query(&with, needs);
+  const tn_status status = given_of(site).query == nullptr ? TN_OK : given_of(site).query(&with, needs);
+  draws += needs->draws;
+  return status;
 }
 tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepared* prepared) {
   const tn_kernel_site with = site_of(site);
@@ -321,5 +328,6 @@ std::string guard_fault() {
 }
 
 int64_t guarded_runs() { return runs; }
+int64_t guarded_draws() { return draws; }
 
 }  // namespace tenon::check

@@ -23,5 +23,7 @@ namespace tenon::check {
 [[nodiscard]] std::string guard_fault();
 // The number of guarded runs so far.
 [[nodiscard]] int64_t guarded_runs();
+// The number of draws that guarded kernels have asked for so far.
+[[nodiscard]] int64_t guarded_draws();
 
 }  // namespace tenon::check

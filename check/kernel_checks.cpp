@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "check/guard.h"
 #include "check/layer_bench.h"
@@ -39,16 +40,10 @@ Bench bench_in(const Host& host, const Context& context, const LayerCase& of) {
   return {host, context.subject().type, of, context.subject().seed};
 }
 
-double largest(const Numbers& values) {
-  double result = 0;
-  for (const double value : values) result = std::max(result, std::abs(value));
-  return result;
-}
-
 void expect_close(Context& context, const Numbers& kernel, const Numbers& body, double tolerance,
                   const std::string& what) {
   context.expect(kernel.size() == body.size(), what + " has another size than by the recorded body");
-  const double scale = std::max(largest(body), 1e-3);
+  const double scale = std::max(largest_of(body), 1e-3);
   for (size_t i = 0; i < body.size(); ++i)
     context.expect(std::abs(kernel[i] - body[i]) <= tolerance * scale || identical({kernel[i]}, {body[i]}),
                    "element " + std::to_string(i) + " of " + what + " is " + shown(kernel[i]) +
@@ -77,6 +72,38 @@ void check_body(Context& context) {
   });
 }
 
+const tn_plugin* guarded_of(const Subject& subject, const tn_plugin& plugin) {
+  if (subject.kind == "device") return guarded_device(plugin, subject.device);
+  return subject.kind == "provider" ? guarded_provider(plugin, subject.shown) : guarded_plugin(plugin);
+}
+
+void check_draws(Context& context) {
+  const Loaded loaded(context.subject().file);
+  const Host guarded = host_of(context, guarded_of(context.subject(), *loaded.descriptor()));
+  each_case(context, [&](const LayerCase& of) {
+    const int64_t before = guarded_draws();
+    const Bench asked = bench_in(guarded, context, of);
+    if (!asked.can_go_back()) throw Skip("it has no float outputs");
+    (void)asked.machine(TN_F32, true);
+    if (guarded_draws() == before) throw Skip("it asks for no draws");
+    const Bench bench = bench_of(context, of);
+    const auto expect = [&](bool equal, const std::vector<Numbers>& a, const std::vector<Numbers>& b,
+                            const std::string& what) {
+      bool same = true;
+      for (size_t k = 0; k < a.size(); ++k) same = same && identical(a[k], b.at(k));
+      context.expect(same == equal,
+                     "it asks for draws, and " + what + " gives " + (same ? "equal" : "other") + " outputs");
+    };
+    const std::vector<Numbers> first = bench.drawn(Bench::kSeed, 0);
+    expect(true, first, bench.drawn(Bench::kSeed, 0), "the same seed and update");
+    expect(false, first, bench.drawn(Bench::kSeed + 1, 0), "another seed");
+    expect(false, first, bench.drawn(Bench::kSeed, 1), "the next update");
+    if (!of.chain.empty()) return;
+    const auto [one, twin] = bench.of_twins();
+    expect(false, one, twin, "a second layer in the same machine");
+  });
+}
+
 void check_chosen(Context& context) {
   const std::string kernel = context.subject().shown;
   bool chosen = false;
@@ -89,15 +116,6 @@ void check_chosen(Context& context) {
     }
   });
   context.expect(chosen, "no case is computed by it; give one by --cases");
-}
-
-}  // namespace
-
-namespace {
-
-const tn_plugin* guarded_of(const Subject& subject, const tn_plugin& plugin) {
-  if (subject.kind == "device") return guarded_device(plugin, subject.device);
-  return subject.kind == "provider" ? guarded_provider(plugin, subject.shown) : guarded_plugin(plugin);
 }
 
 }  // namespace
@@ -136,6 +154,8 @@ void check_run(Context& context) {
     (void)bench.step(TN_F32, Bench::all());
     const std::string seen = seen_in_run();
     context.expect(seen.empty(), "it " + seen + " in [run]");
+    const bool own = bench.machine(TN_F32, true).plan().find("own_threads") != std::string::npos;
+    context.expect(own || threads_seen() == 0, "it starts a thread or process outside of [run]");
   });
 }
 
@@ -147,8 +167,11 @@ void refuse_own_allocations(Context& context, const std::function<void()>& work)
   work();
   const int64_t count = allocations_seen();
   if (count == 0) throw Skip("it allocates nothing by malloc or new");
+  std::set<int64_t> numbers;
+  for (const int64_t number : large_allocations_seen()) numbers.insert(number);
   const int64_t stride = std::max<int64_t>(1, count / kMost);
-  for (int64_t i = 0; i < count; i += stride) {
+  for (int64_t i = 0; i < count; i += stride) numbers.insert(i);
+  for (const int64_t i : numbers) {
     refuse_allocation(i);
     tn_status status = TN_OK;
     try {
@@ -176,11 +199,12 @@ const std::vector<Check>& kernel_checks() {
   static const std::vector<Check> checks = [] {
     std::vector<Check> result = {
         {"chosen", "a case is computed by it", check_chosen},
+        {"draws", "draws differ by seed, update and layer, and by nothing else", check_draws},
         {"body", "outputs and gradients are those of the recorded body, where there is one", check_body}};
     // What holds for a layer holds where the kernel computes it, also for a layer of another plugin.
     for (const Check& check : layer_checks())
-      for (const char* name : {"step", "operands", "guard pages", "run", "gradient", "request", "float32", "repeat",
-                               "threads", "batch", "empty", "memory sharing", "memory", "own memory"})
+      for (const char* name : {"step", "process", "operands", "guard pages", "run", "gradient", "request", "float32",
+                               "repeat", "threads", "batch", "empty", "memory sharing", "memory", "own memory"})
         if (std::string(check.name) == name) result.push_back(check);
     return result;
   }();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <random>
+#include <tenon/tenon_updater.hpp>
 
 namespace tenon::check {
 
@@ -64,6 +65,12 @@ std::string shown(double value) {
   return text;
 }
 
+double largest_of(const Numbers& values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
 bool identical(const Numbers& a, const Numbers& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
@@ -79,16 +86,24 @@ Bench::Bench(Host host, std::string type, const LayerCase& of, uint64_t seed, Dr
     const bool copied = passed && case_.inputs[i].below == 0 && !case_.inputs[i].sparse;
     inputs.push_back(copied ? host_.layer("check.copy", {fed}, {}, "copy" + std::to_string(i)) : fed);
   }
-  const json schema = json::parse(host_.describe_type("layer", type_));
-  layer_ = host_.layer(type_, inputs, attributes_of(case_.attributes, schema.at("attributes")), "checked");
-  const json described = json::parse(layer_.describe());
-  role_ = described.at("role");
-  const size_t count = described.at("outputs").size();
-  for (size_t k = 0; k < count; ++k) outputs_.push_back(layer_.output(static_cast<uint32_t>(k)));
+  if (case_.chain.empty()) {
+    const json schema = json::parse(host_.describe_type("layer", type_));
+    attributes_ = attributes_of(case_.attributes, schema.at("attributes"));
+    inputs_ = inputs;
+    layer_ = host_.layer(type_, inputs_, attributes_, "checked");
+  }
+  for (size_t k = 0; k < case_.chain.size(); ++k) {
+    const ChainLayer& link = case_.chain[k];
+    Layers from;
+    for (const int64_t i : link.inputs)
+      from.push_back(i == ChainLayer::kBefore ? layer_.output(0) : inputs.at(static_cast<size_t>(i)));
+    const json schema = json::parse(host_.describe_type("layer", link.type));
+    layer_ = host_.layer(link.type, from, attributes_of(link.attributes, schema.at("attributes")),
+                         "checked" + std::to_string(k));
+    if (case_.reads_inner && k + 1 < case_.chain.size()) add_outputs();
+  }
+  role_ = add_outputs();
   if (outputs_.empty()) outputs_.push_back(layer_);
-  for (const json& output : described.at("outputs"))
-    if (const std::string dtype = output.at("dtype").dump(); dtype.find("int") == std::string::npos)
-      has_float_output_ = true;
   parameters_ = host_.parameters(outputs_, seed);
   for (const json& entry : json::parse(parameters_.describe()))
     (entry.at("kind") == "buffer" ? buffers_ : trained_).push_back(entry.at("name"));
@@ -104,6 +119,16 @@ Bench::Bench(Host host, std::string type, const LayerCase& of, uint64_t seed, Dr
   }
   for (size_t i = 0; i < case_.inputs.size(); ++i)
     if (case_.inputs[i].below == 0 && !case_.inputs[i].sparse) variables_.push_back(i);
+}
+
+std::string Bench::add_outputs() {
+  const json described = json::parse(layer_.describe());
+  uint32_t number = 0;
+  for (const json& output : described.at("outputs")) {
+    outputs_.push_back(layer_.output(number++));
+    if (output.at("dtype").dump().find("int") == std::string::npos) has_float_output_ = true;
+  }
+  return described.at("role");
 }
 
 void Bench::draw_lengths(std::mt19937_64& random) {
@@ -187,6 +212,35 @@ Machine Bench::machine(tn_dtype compute, bool training, bool keep_all, const std
   if (options.training) options.flags = TN_MACHINE_GIVEN_GRADIENTS;
   if (options.training && of_inputs) options.flags |= TN_MACHINE_DATA_GRADIENTS;
   return host_.machine(parameters_, outputs_, options);
+}
+
+std::vector<Numbers> Bench::drawn(uint64_t seed, uint64_t updates) const {
+  MachineOptions options;
+  options.max_samples = kSamples;
+  options.training = can_go_back();
+  options.seed = seed;
+  if (options.training) options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+  set_updates(parameters_, updates);
+  const Machine machine = host_.machine(parameters_, outputs_, options);
+  forward(machine, TN_F32, all());
+  set_updates(parameters_, 0);
+  return read(machine);
+}
+
+std::pair<std::vector<Numbers>, std::vector<Numbers>> Bench::of_twins() const {
+  Attributes attributes = attributes_;
+  if (!trained_.empty()) attributes.push_back({"parameter_name", "checked"});
+  const Layer twin = host_.layer(type_, inputs_, attributes, "twin");
+  Layers twins, both = outputs_;
+  for (size_t k = 0; k < outputs_.size(); ++k) twins.push_back(twin.output(static_cast<uint32_t>(k)));
+  both.insert(both.end(), twins.begin(), twins.end());
+  MachineOptions options;
+  options.max_samples = kSamples;
+  options.training = true;
+  options.flags = TN_MACHINE_GIVEN_GRADIENTS;
+  const Machine machine = host_.machine(host_.parameters(both, kSeed), both, options);
+  forward(machine, TN_F32, all());
+  return {read(machine, outputs_), read(machine, twins)};
 }
 
 void Bench::add_feed(Feeds& to, size_t i, tn_dtype compute, const Part& part) const {

@@ -20,6 +20,9 @@ using Numbers = std::vector<double>;
 // Whether both have the same bits, NaN included.
 [[nodiscard]] bool identical(const Numbers& a, const Numbers& b);
 
+// The largest absolute value; 0 of none.
+[[nodiscard]] double largest_of(const Numbers& values);
+
 // "0.53125", with all digits that tell it from its neighbours in fp32.
 [[nodiscard]] std::string shown(double value);
 
@@ -87,6 +90,10 @@ class Bench {
   // For training only if the layer has gradients; `of_inputs`: those of data layers too.
   [[nodiscard]] Machine machine(tn_dtype compute, bool training, bool keep_all = false,
                                 const std::vector<std::string>& immutable = {}, bool of_inputs = true) const;
+  // The outputs of a machine for training with this seed, after so many updates of the parameters.
+  [[nodiscard]] std::vector<Numbers> drawn(uint64_t seed, uint64_t updates) const;
+  // The outputs of the layer, and of a second one with equal inputs and parameters in the same machine for training.
+  [[nodiscard]] std::pair<std::vector<Numbers>, std::vector<Numbers>> of_twins() const;
   [[nodiscard]] Feeds feeds(tn_dtype compute, const Part& part) const;
   void forward(const Machine& machine, tn_dtype compute, const Part& part) const;
   // Backward from drawn gradients of all float outputs, which objective() weighs.
@@ -105,6 +112,8 @@ class Bench {
   [[nodiscard]] int64_t rows_before(const InputSpec& input, int64_t sample) const;
 
  private:
+  // Adds the outputs of `layer_`. Returns its role.
+  std::string add_outputs();
   void draw_lengths(std::mt19937_64& random);
   void draw_values(std::mt19937_64& random, Draw draw);
   [[nodiscard]] Layer data(size_t i) const;
@@ -115,6 +124,8 @@ class Bench {
   std::string type_;
   LayerCase case_;
   std::string role_;
+  Layers inputs_;          // of the layer; empty for a chain
+  Attributes attributes_;  // likewise
   Layer layer_;
   Layers outputs_;
   bool has_float_output_ = false;

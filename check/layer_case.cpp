@@ -7,6 +7,7 @@
 #include <set>
 
 #include "check/drawn_attributes.h"
+#include "check/drawn_inputs.h"
 #include "check/layer_bench.h"
 
 namespace tenon::check {
@@ -27,90 +28,6 @@ std::string input_text(const InputSpec& input) {
   if (input.below > 0) result += "int ";
   result += shape_text(input.shape);
   if (input.below > 0) result += " below " + std::to_string(input.below);
-  return result;
-}
-
-// ---- inputs
-
-struct Port {
-  uint32_t flags;
-  [[nodiscard]] bool is(uint32_t flag) const { return (flags & flag) != 0; }
-};
-
-// The shapes that a port may have beside an input of the shape `base`, the likeliest first.
-std::vector<std::vector<int64_t>> shapes_beside(const std::vector<int64_t>& base, bool integers) {
-  std::vector<std::vector<int64_t>> result;
-  std::vector<int64_t> shorter = base;
-  if (!shorter.empty()) shorter.pop_back();
-  std::vector<int64_t> longer = base;
-  longer.insert(longer.begin(), 2);
-  if (integers)
-    result = {shorter, base, {}};
-  else
-    result = {base, shorter, {}, longer};
-  if (base.size() == 2) result.push_back({base[1], base[0]});
-  if (!base.empty()) {
-    std::vector<int64_t> other = base;
-    other.back() = 3;
-    result.push_back(other);
-  }
-  std::vector<std::vector<int64_t>> unique;
-  for (const auto& shape : result)
-    if (std::find(unique.begin(), unique.end(), shape) == unique.end()) unique.push_back(shape);
-  return unique;
-}
-
-// How the inputs are stored.
-enum class Storage { kDense, kSequences, kFirstSequences, kLastSequences, kNested, kSparse };
-
-// All lists of inputs for these ports over one base shape.
-void add_inputs(const std::vector<Port>& ports, const std::vector<int64_t>& base, Storage storage, int64_t below,
-                std::vector<std::vector<InputSpec>>& to) {
-  std::vector<std::vector<InputSpec>> lists = {{}};
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const bool integers = ports[i].is(TN_PORT_INTEGER);
-    std::vector<InputSpec> choices;
-    const auto add = [&](const std::vector<int64_t>& shape, bool integer) {
-      InputSpec input;
-      input.shape = shape;
-      input.below = integer ? below : 0;
-      const bool rows = storage == Storage::kSequences || storage == Storage::kNested ||
-                        (storage == Storage::kFirstSequences && i == 0) ||
-                        (storage == Storage::kLastSequences && i + 1 == ports.size());
-      if (rows) input.sequence = "rows", input.levels = storage == Storage::kNested ? 2 : 1;
-      if (storage == Storage::kSparse && ports[i].is(TN_PORT_SPARSE)) {
-        input.sparse = true;
-        input.below = 0;
-        input.shape = {4};
-      }
-      choices.push_back(input);
-    };
-    if (i == 0) {
-      add(base, integers);
-    } else {
-      for (const auto& shape : shapes_beside(base, integers)) add(shape, integers);
-    }
-    if (ports[i].is(TN_PORT_ANY))
-      for (const auto& shape : shapes_beside(base, true)) add(shape, true);
-    std::vector<std::vector<InputSpec>> longer;
-    for (const InputSpec& choice : choices)
-      for (const auto& list : lists) {
-        longer.push_back(list);
-        longer.back().push_back(choice);
-      }
-    lists = std::move(longer);
-  }
-  to.insert(to.end(), lists.begin(), lists.end());
-}
-
-// The ports that are connected: all required ones, two values of a variadic port; with `optional` the optional ones.
-std::vector<Port> ports_of(const json& inputs, bool optional, size_t variadic) {
-  std::vector<Port> result;
-  for (const json& input : inputs) {
-    const Port port = {input.at("flags").get<uint32_t>()};
-    if (port.is(TN_PORT_OPTIONAL) && !optional) break;
-    for (size_t i = 0; i < (port.is(TN_PORT_VARIADIC) ? variadic : 1); ++i) result.push_back(port);
-  }
   return result;
 }
 
@@ -240,10 +157,60 @@ class Search {
 
 std::string LayerCase::text() const {
   std::string result = name.empty() ? text_of(attributes) : name, list;
+  for (const ChainLayer& layer : chain)
+    result += (result.empty() ? "" : ", ") + layer.type +
+              (layer.attributes.empty() ? "" : "(" + text_of(layer.attributes) + ")");
   for (const InputSpec& input : inputs) list += (list.empty() ? "" : ", ") + input_text(input);
   if (!list.empty()) result += (result.empty() ? "inputs " : "; inputs ") + list;
   return result.empty() ? "no inputs" : result;
 }
+
+namespace {
+
+InputSpec read_input(const json& given) {
+  InputSpec input;
+  for (const auto& [of, what] : given.items()) {
+    if (of == "shape")
+      input.shape = what.get<std::vector<int64_t>>();
+    else if (of == "below")
+      input.below = what.get<int64_t>();
+    else if (of == "range")
+      input.low = what.at(0).get<double>(), input.high = what.at(1).get<double>();
+    else if (of == "sequence")
+      input.sequence = what.get<std::string>();
+    else if (of == "levels")
+      input.levels = what.get<uint32_t>();
+    else if (of == "gradient")
+      input.gradient = what.get<bool>();
+    else if (of == "sparse")
+      input.sparse = what.get<bool>();
+    else
+      throw Fault("a case has an input with the unknown key \"" + of + "\"");
+  }
+  return input;
+}
+
+ChainLayer read_chain_layer(const json& given, bool first) {
+  ChainLayer layer;
+  for (const auto& [of, what] : given.items()) {
+    if (of == "type")
+      layer.type = what.get<std::string>();
+    else if (of == "attributes")
+      layer.attributes = what;
+    else if (of == "inputs")
+      layer.inputs = what.get<std::vector<int64_t>>();
+    else
+      throw Fault("a case has a layer of a chain with the unknown key \"" + of + "\"");
+  }
+  const bool reads = std::count(layer.inputs.begin(), layer.inputs.end(), ChainLayer::kBefore) > 0;
+  if (layer.type.empty() || layer.inputs.empty() || reads == first)
+    throw Fault(
+        "a layer of the chain of a case needs a type and inputs: numbers of inputs of the case, and, of each "
+        "layer but the first, -1 for the output of the layer before");
+  return layer;
+}
+
+}  // namespace
 
 LayerCase read_layer_case(const json& given) {
   LayerCase result;
@@ -259,46 +226,37 @@ LayerCase read_layer_case(const json& given) {
       } else if (key == "huge") {
         result.huge = value.get<bool>();
       } else if (key == "inputs") {
-        for (const json& each : value) {
-          InputSpec input;
-          for (const auto& [of, what] : each.items()) {
-            if (of == "shape")
-              input.shape = what.get<std::vector<int64_t>>();
-            else if (of == "below")
-              input.below = what.get<int64_t>();
-            else if (of == "range")
-              input.low = what.at(0).get<double>(), input.high = what.at(1).get<double>();
-            else if (of == "sequence")
-              input.sequence = what.get<std::string>();
-            else if (of == "levels")
-              input.levels = what.get<uint32_t>();
-            else if (of == "gradient")
-              input.gradient = what.get<bool>();
-            else if (of == "sparse")
-              input.sparse = what.get<bool>();
-            else
-              throw Fault("a case has an input with the unknown key \"" + of + "\"");
-          }
-          result.inputs.push_back(std::move(input));
-        }
+        for (const json& each : value) result.inputs.push_back(read_input(each));
+      } else if (key == "chain") {
+        for (const json& each : value) result.chain.push_back(read_chain_layer(each, result.chain.empty()));
       } else if (key != "type") {
         throw Fault("a case has the unknown key \"" + key + "\"");
       }
     } catch (const json::exception&) {
       throw Fault("a case has a wrong value of \"" + key + "\": " + value.dump());
     }
+  for (const ChainLayer& layer : result.chain)
+    for (const int64_t input : layer.inputs)
+      if (input < ChainLayer::kBefore || input >= static_cast<int64_t>(result.inputs.size()))
+        throw Fault("a layer of the chain of a case reads input " + std::to_string(input) + "; the case has " +
+                    std::to_string(result.inputs.size()));
   return result;
 }
 
-std::vector<LayerCase> layer_cases(const Subject& subject, size_t most, bool plans_alone) {
+std::vector<LayerCase> given_cases(const Subject& subject, bool chains) {
   std::vector<LayerCase> given;
-  for (const json& each : subject.cases) given.push_back(read_layer_case(each));
+  for (const json& each : subject.cases)
+    if (each.contains("chain") == chains) given.push_back(read_layer_case(each));
   for (const LayerCase& each : given) try {
       const Bench planned(subject.host(), subject.type, each, subject.seed);
     } catch (const Error& error) {
       throw Fault("the case (" + each.text() + ") is refused: " + error.what());
     }
-  if (!given.empty()) return given;
+  return given;
+}
+
+std::vector<LayerCase> layer_cases(const Subject& subject, size_t most, bool plans_alone) {
+  if (std::vector<LayerCase> given = given_cases(subject, false); !given.empty()) return given;
   Search search(subject, most, plans_alone);
   std::vector<LayerCase> found = search.run();
   if (found.empty())

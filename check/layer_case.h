@@ -20,15 +20,25 @@ struct InputSpec {
   bool gradient = true;             // false: the layer has no derivative there, on purpose
 };
 
+// A layer of a chain that one kernel computes (tenon/fusion.h).
+struct ChainLayer {
+  static constexpr int64_t kBefore = -1;  // output 0 of the layer before
+  std::string type = {};
+  json attributes = json::object();
+  std::vector<int64_t> inputs = {};  // numbers of inputs of the case, or kBefore
+};
+
 struct LayerCase {
   std::string name = {};  // shown in place of the attributes
   json attributes = json::object();
   std::vector<InputSpec> inputs;
-  std::string device = {};       // empty: cpu
-  bool couples_samples = false;  // an output of one sample depends on others, also without a training
-  bool differentiable = true;    // false: its own gradient is not the derivative, on purpose
-  bool zeros = true;             // false: equal numbers and zeros may give NaN
-  bool huge = true;              // false: huge numbers may give NaN
+  std::vector<ChainLayer> chain = {};  // not empty: these layers in place of one
+  bool reads_inner = false;            // of a chain: outputs inside it have other readers
+  std::string device = {};             // empty: cpu
+  bool couples_samples = false;        // an output of one sample depends on others, also without a training
+  bool differentiable = true;          // false: its own gradient is not the derivative, on purpose
+  bool zeros = true;                   // false: equal numbers and zeros may give NaN
+  bool huge = true;                    // false: huge numbers may give NaN
 
   // "size = 3; inputs [4], int [] below 2"
   [[nodiscard]] std::string text() const;
@@ -36,6 +46,9 @@ struct LayerCase {
 
 // Returns the author's case. Throws Fault with the key that is wrong.
 [[nodiscard]] LayerCase read_layer_case(const json& given);
+
+// The author's cases for the type that have a chain, or those that have none. Throws Fault for one that plan refuses.
+[[nodiscard]] std::vector<LayerCase> given_cases(const Subject& subject, bool chains);
 
 // Finds cases: the author's if there are any, else at most `most` that are drawn from the schema and that the layer's
 // plan and, unless `plans_alone`, a first forward accept. Throws Fault if there are none.

@@ -9,32 +9,19 @@
 #include <functional>
 #include <tenon/tenon_updater.hpp>
 
+#include "check/each.h"
 #include "check/kernel_checks.h"
 #include "check/layer_bench.h"
 #include "check/layer_gradients.h"
+#include "check/process.h"
 #include "check/refusing.h"
 #include "check/temporary.h"
 
 namespace tenon::check {
 
 void each_case(Context& context, const std::function<void(const LayerCase&)>& one, size_t most) {
-  std::string skipped;
-  size_t ran = 0, tried = 0;
-  for (const LayerCase& of : context.cases()) {
-    if (tried++ == most) break;
-    const std::string prefix = "(" + of.text() + ") ";
-    try {
-      one(of);
-      ++ran;
-    } catch (const Skip& skip) {
-      skipped = skip.what();
-    } catch (const Fault& fault) {
-      throw Fault(prefix + fault.what());
-    } catch (const Error& error) {
-      throw Fault(prefix + error.what());
-    }
-  }
-  if (ran == 0) throw Skip(skipped);
+  each(
+      context.cases(), [](const LayerCase& of) { return of.text(); }, one, most);
 }
 
 Bench bench_of(Context& context, const LayerCase& of, const BenchChoice& choice) {
@@ -98,6 +85,14 @@ void check_step(Context& context) {
           for (const double value : gradient)
             context.expect(!of.differentiable || std::isfinite(value), "the gradient of " + name + " is not finite");
       }
+  });
+}
+
+void check_process(Context& context) {
+  (void)context.cases();
+  (void)context.host(2, false);
+  each_case(context, [&](const LayerCase& of) {
+    expect_unchanged(context, [&] { (void)bench_of(context, of, {2}).step(TN_F32, Bench::all()); });
   });
 }
 
@@ -335,6 +330,7 @@ const std::vector<Check>& layer_checks() {
       {"cases", "attributes and inputs are found that its plan accepts", find_cases},
       {"plan", "plan gives the same for the same arguments", check_plan},
       {"step", "forward and backward succeed with finite numbers, without exception, crash or hang", check_step},
+      {"process", kProcessMeaning, check_process},
       {"operands", "the host's checks of operands, memory and threads pass (TN_CHECK_ON)", check_operands},
       {"guard pages", "native kernels and primitives run on operands between pages without access", check_guard_pages},
       {"run", "native kernels neither allocate nor lock nor wait nor start threads nor print", check_run},

@@ -83,12 +83,6 @@ bool between_slopes(Slope& slope, size_t element, double gradient, double room) 
   return gradient >= std::min(left, right) - room && gradient <= std::max(left, right) + room;
 }
 
-double largest_of(const Numbers& values) {
-  double result = 0;
-  for (const double value : values) result = std::max(result, std::abs(value));
-  return result;
-}
-
 void compare(Context& context, Slope& slope, const Numbers& gradient, const std::string& name,
              const Precision& precision, std::mt19937_64& random) {
   constexpr size_t kMost = 10;

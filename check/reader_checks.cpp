@@ -9,7 +9,9 @@
 #include <iterator>
 #include <random>
 
+#include "check/each.h"
 #include "check/loaded.h"
+#include "check/process.h"
 #include "check/refusing.h"
 #include "check/temporary.h"
 
@@ -19,34 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The author's attributes for the reader, and the folder of its files.
-struct ReaderCase {
-  json attributes = json::object();
-};
-
-std::vector<ReaderCase> cases_of(const Context& context) {
-  std::vector<ReaderCase> result;
+// The attributes of the author's cases.
+std::vector<json> cases_of(const Context& context) {
+  std::vector<json> result;
   for (const json& each : context.subject().cases) {
     for (const auto& [key, value] : each.items())
       if (key != "type" && key != "attributes") throw Fault("a case of a reader has the unknown key \"" + key + "\"");
-    result.push_back({each.value("attributes", json::object())});
+    result.push_back(each.value("attributes", json::object()));
   }
   return result;
 }
 
-void each_case(Context& context, const std::function<void(const ReaderCase&)>& one) {
-  const std::vector<ReaderCase> cases = cases_of(context);
-  if (cases.empty()) throw Skip("there is no case");
-  for (const ReaderCase& of : cases) {
-    const std::string prefix = "(" + text_of(of.attributes) + ") ";
-    try {
-      one(of);
-    } catch (const Fault& fault) {
-      throw Fault(prefix + fault.what());
-    } catch (const Error& error) {
-      throw Fault(prefix + error.what());
-    }
-  }
+void each_case(Context& context, const std::function<void(const json& attributes)>& one) {
+  each(cases_of(context), text_of, one);
 }
 
 Reader open(const Context& context, const Host& host, const json& attributes, uint32_t shard = 0, uint32_t shards = 1) {
@@ -126,12 +113,12 @@ int64_t largest_of(const Array& array) {
 }
 
 void check_schema(Context& context) {
-  each_case(context, [&](const ReaderCase& of) {
+  each_case(context, [&](const json& attributes) {
     const Host& host = context.host(1, true);
-    const Reader reader = open(context, host, of.attributes);
+    const Reader reader = open(context, host, attributes);
     const json described = json::parse(reader.describe());
     const json& slots = described.at("slots");
-    const Reader samples = one_by_one(context, host, of.attributes);
+    const Reader samples = one_by_one(context, host, attributes);
     size_t count = 0;
     for (; count < kMostSamples; ++count) {
       const std::vector<Array> arrays = samples.next();
@@ -154,13 +141,20 @@ void check_schema(Context& context) {
   });
 }
 
+void check_process(Context& context) {
+  each_case(context, [&](const json& attributes) {
+    const Host& host = context.host(1, false);
+    expect_unchanged(context, [&] { (void)rest_of(one_by_one(context, host, attributes)); });
+  });
+}
+
 void check_repeat(Context& context) {
   const Host other = context.subject().host();
-  each_case(context, [&](const ReaderCase& of) {
-    const std::vector<std::string> first = rest_of(one_by_one(context, context.host(1, false), of.attributes));
-    context.expect(first == rest_of(one_by_one(context, context.host(1, false), of.attributes)),
+  each_case(context, [&](const json& attributes) {
+    const std::vector<std::string> first = rest_of(one_by_one(context, context.host(1, false), attributes));
+    context.expect(first == rest_of(one_by_one(context, context.host(1, false), attributes)),
                    "a second instance gives other samples");
-    context.expect(first == rest_of(one_by_one(context, other, of.attributes)), "a second host gets other samples");
+    context.expect(first == rest_of(one_by_one(context, other, attributes)), "a second host gets other samples");
   });
 }
 
@@ -177,9 +171,9 @@ bool varies_by_pass(const Context& context) {
 
 void check_pass(Context& context) {
   const bool varies = varies_by_pass(context);
-  each_case(context, [&](const ReaderCase& of) {
+  each_case(context, [&](const json& attributes) {
     const Host& host = context.host(1, false);
-    const Reader one = one_by_one(context, host, of.attributes), two = one_by_one(context, host, of.attributes);
+    const Reader one = one_by_one(context, host, attributes), two = one_by_one(context, host, attributes);
     const std::vector<std::string> first = rest_of(one), second = rest_of(one);
     if (first.size() == kMostSamples) throw Skip("a pass has too many samples");
     (void)rest_of(two);
@@ -192,13 +186,13 @@ void check_pass(Context& context) {
 }
 
 void check_shards(Context& context) {
-  each_case(context, [&](const ReaderCase& of) {
+  each_case(context, [&](const json& attributes) {
     const Host& host = context.host(1, false);
-    const std::vector<std::string> all = rest_of(one_by_one(context, host, of.attributes));
+    const std::vector<std::string> all = rest_of(one_by_one(context, host, attributes));
     for (const uint32_t shards : {2U, 3U}) {
       size_t found = 0;
       for (uint32_t shard = 0; shard < shards; ++shard) {
-        const std::vector<std::string> mine = rest_of(one_by_one(context, host, of.attributes, shard, shards));
+        const std::vector<std::string> mine = rest_of(one_by_one(context, host, attributes, shard, shards));
         for (size_t i = 0; i < mine.size(); ++i)
           context.expect(i * shards + shard < all.size() && mine[i] == all[i * shards + shard],
                          "sample " + std::to_string(i) + " of shard " + std::to_string(shard) + " of " +
@@ -213,12 +207,12 @@ void check_shards(Context& context) {
 }
 
 void check_resume(Context& context) {
-  each_case(context, [&](const ReaderCase& of) {
+  each_case(context, [&](const json& attributes) {
     const Host& host = context.host(1, false);
-    const std::vector<std::string> all = rest_of(one_by_one(context, host, of.attributes));
+    const std::vector<std::string> all = rest_of(one_by_one(context, host, attributes));
     const size_t stride = std::max<size_t>(1, all.size() / 12);
     for (size_t from = 0; from <= all.size(); from += stride) {
-      const Reader reader = one_by_one(context, host, of.attributes);
+      const Reader reader = one_by_one(context, host, attributes);
       reader.seek({0, static_cast<int64_t>(from)});
       const std::vector<std::string> rest = rest_of(reader);
       const std::vector<std::string> expected(all.begin() + static_cast<ptrdiff_t>(from), all.end());
@@ -248,15 +242,15 @@ std::string content_of(const fs::path& file) {
 }
 
 void check_damage(Context& context) {
-  each_case(context, [&](const ReaderCase& of) {
+  each_case(context, [&](const json& attributes) {
     const Host& host = context.host(1, false);
-    const std::vector<std::string> whole = rest_of(one_by_one(context, host, of.attributes));
+    const std::vector<std::string> whole = rest_of(one_by_one(context, host, attributes));
     std::mt19937_64 random(context.subject().seed);
     const TemporaryFolder folder;
     int files = 0;
     // Reads with damaged copies of all files. Returns the number of samples, -1 if they are refused.
     const auto read = [&](const std::function<void(std::string&)>& damage, const std::string& what) {
-      const json attributes = replaced(of.attributes, context.subject().folder, [&](const fs::path& file) {
+      const json damaged = replaced(attributes, context.subject().folder, [&](const fs::path& file) {
         std::string content = content_of(file);
         damage(content);
         const std::string made = folder.file(std::to_string(files++) + "_" + file.filename().string());
@@ -266,7 +260,7 @@ void check_damage(Context& context) {
       if (files == 0) throw Skip("no attribute of the case names a file");
       try {
         context.count(1);
-        return static_cast<int64_t>(rest_of(one_by_one(context, host, attributes)).size());
+        return static_cast<int64_t>(rest_of(one_by_one(context, host, damaged)).size());
       } catch (const Error& error) {
         context.expect(error.code() != TN_INTERNAL && error.code() != TN_PLUGIN_FAULT,
                        what + ": a defect is reported instead of damage: " + error.what());
@@ -291,16 +285,16 @@ void check_damage(Context& context) {
 }
 
 void check_memory(Context& context) {
-  each_case(context, [&](const ReaderCase& of) {
+  each_case(context, [&](const json& attributes) {
     Refusing refusing;
     const Host host = context.subject().host({1, false, refusing.table()});
-    refusing.refuse_each(context, 24, [&] { (void)rest_of(one_by_one(context, host, of.attributes)); });
+    refusing.refuse_each(context, 24, [&] { (void)rest_of(one_by_one(context, host, attributes)); });
   });
 }
 
 void check_own_allocations(Context& context) {
-  each_case(context, [&](const ReaderCase& of) {
-    refuse_own_allocations(context, [&] { (void)rest_of(one_by_one(context, context.host(1, false), of.attributes)); });
+  each_case(context, [&](const json& attributes) {
+    refuse_own_allocations(context, [&] { (void)rest_of(one_by_one(context, context.host(1, false), attributes)); });
   });
 }
 
@@ -310,6 +304,7 @@ const std::vector<Check>& reader_checks() {
   static const std::vector<Check> checks = {
       {"cases", "the author gives attributes", find_cases},
       {"schema", "samples fit the schema, and a pass has as many as it says", check_schema},
+      {"process", kProcessMeaning, check_process},
       {"repeat", "another instance or host gives the same samples", check_repeat},
       {"pass", "passes are equal, or those of " TN_PASS, check_pass},
       {"shards", "the shards together are the whole", check_shards},

@@ -48,7 +48,8 @@ class Refusing {
   tn_allocator table_ = {sizeof(tn_allocator), 0, this, &allocate, &release};
 };
 
-// Runs the work, then again with the plugin's own allocations refused, one each time and at most 40. Throws Fault
+// Runs the work, then again with the plugin's own allocations refused, one each time: about 40 of all, and the large
+// ones. Throws Fault
 // unless each ends with TN_OK or TN_OUT_OF_MEMORY; Skip if the plugin allocates nothing by itself. Loads and watches
 // the file.
 void refuse_own_allocations(Context& context, const std::function<void()>& work);

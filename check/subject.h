@@ -40,9 +40,10 @@ struct Subject {
   json manifest;                     // of the plugin
   std::string kind;                  // as in Result
   std::string type;
-  std::string shown;   // the name in results, if it is not `type`: of a kernel, provider or device
-  std::string device;  // the device under check, or that of a provider; `type` is then "check.primitive"
-  json described;      // the component's entry of the manifest
+  std::string shown;               // the name in results, if it is not `type`: of a kernel, provider or device
+  std::string device;              // the device under check, or that of a provider; `type` is then "check.primitive"
+  std::vector<std::string> chain;  // of a kernel with a fusion pattern: the types, the last of which is `type`
+  json described;                  // the component's entry of the manifest
   uint64_t seed = 1;
   json cases;          // those of the author for this type, a list
   std::string folder;  // of files of cases

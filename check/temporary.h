@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
+#include <tenon/tenon.hpp>
 
 namespace tenon::check {
 
@@ -15,7 +15,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string path = (std::filesystem::temp_directory_path() / "tenon_check_XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+    if (mkdtemp(path.data()) == nullptr)
+      throw Error(TN_IO, "cannot make a folder in " + std::filesystem::temp_directory_path().string());
     path_ = path;
   }
   ~TemporaryFolder() {
@@ -24,6 +25,7 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] std::string path() const { return path_.string(); }
   [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
 
  private:

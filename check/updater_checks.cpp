@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <random>
 #include <tenon/tenon_updater.hpp>
 
 #include "check/drawn_attributes.h"
+#include "check/each.h"
 #include "check/layer_bench.h"
+#include "check/process.h"
 #include "check/refusing.h"
 #include "check/table_bench.h"
 #include "check/temporary.h"
@@ -78,22 +79,8 @@ std::vector<json> sets_of(Context& context) {
 }
 
 void each_set(Context& context, const std::function<void(const Attributes&)>& one) {
-  std::optional<std::string> skipped;
-  bool ran = false;
-  for (const json& set : sets_of(context)) {
-    const std::string prefix = set.empty() ? "" : "(" + text_of(set) + ") ";
-    try {
-      one(attributes_of(set, context.subject().described.at("attributes")));
-      ran = true;
-    } catch (const Skip& skip) {
-      skipped = skip.what();
-    } catch (const Fault& fault) {
-      throw Fault(prefix + fault.what());
-    } catch (const Error& error) {
-      throw Fault(prefix + error.what());
-    }
-  }
-  if (!ran) throw Skip(skipped.value_or(""));
+  const json& schema = context.subject().described.at("attributes");
+  each(sets_of(context), text_of, [&](const json& set) { one(attributes_of(set, schema)); });
 }
 
 void expect_finite(Context& context, const Numbers& values, const std::string& what) {
@@ -111,6 +98,14 @@ void check_step(Context& context) {
     const Numbers before = table.values();
     expect_finite(context, trajectory(context, table, updater_of(context, host, attributes), 5), "5 updates");
     context.expect(!identical(before, table.values()), "5 updates with gradients leave the parameter as it was");
+  });
+}
+
+void check_process(Context& context) {
+  each_set(context, [&](const Attributes& attributes) {
+    const Host& host = context.host(2, true);
+    expect_unchanged(context,
+                     [&] { (void)trajectory(context, Table(host, false), updater_of(context, host, attributes), 1); });
   });
 }
 
@@ -212,6 +207,7 @@ void check_own_allocations(Context& context) {
 const std::vector<Check>& updater_checks() {
   static const std::vector<Check> checks = {
       {"step", "updates succeed, give finite numbers and change the parameter", check_step},
+      {"process", kProcessMeaning, check_process},
       {"repeat", "the same updates give the same bits, by any updater and host", check_repeat},
       {"threads", "1, 2, 3 and 8 threads give the same bits", check_threads},
       {"rows", "row-sparse gradients of all rows update as a dense one; rows not read keep their bits", check_rows},

@@ -8,6 +8,7 @@
 #include <tenon/tenon.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -27,8 +28,11 @@ constexpr const char* kNames[] = {
     "allocates memory",    "maps memory",  "starts a thread or process", "locks", "waits or sleeps",
     "makes a system call", "writes output"};
 std::atomic<int64_t> seen[kSeenCount];
-std::atomic<int64_t> allocations;
+std::atomic<int64_t> allocations, threads;
 std::atomic<int64_t> refused{-1};
+constexpr size_t kMostLarge = 64;
+std::atomic<int64_t> large[kMostLarge];
+std::atomic<size_t> large_count;
 
 bool ends_with(const char* text, const char* end) {
   const size_t length = std::strlen(text), wanted = std::strlen(end);
@@ -43,32 +47,39 @@ Place place() {
 }
 
 void note(Seen what) {
-  if (place() == Place::kRun) ++seen[what];
+  const Place where = place();
+  if (where == Place::kRun) ++seen[what];
+  if (where == Place::kCall && what == kThread) ++threads;
 }
 
 // Returns whether this allocation is to be refused.
-bool refuses() {
+bool refuses(size_t bytes) {
   const Place where = place();
   if (where == Place::kOutside) return false;
   if (where == Place::kRun) ++seen[kMalloc];
-  return allocations++ == refused.load();
+  const int64_t number = allocations++;
+  if (bytes >= kLarge)
+    if (const size_t at = large_count++; at < kMostLarge) large[at] = number;
+  return number == refused.load();
 }
 
-void* watched_malloc(size_t bytes) { return refuses() ? nullptr : std::malloc(bytes); }
-void* watched_calloc(size_t count, size_t bytes) { return refuses() ? nullptr : std::calloc(count, bytes); }
-void* watched_realloc(void* memory, size_t bytes) { return refuses() ? nullptr : std::realloc(memory, bytes); }
+void* watched_malloc(size_t bytes) { return refuses(bytes) ? nullptr : std::malloc(bytes); }
+void* watched_calloc(size_t count, size_t bytes) {
+  return refuses(count * bytes) ? nullptr : std::calloc(count, bytes);
+}
+void* watched_realloc(void* memory, size_t bytes) { return refuses(bytes) ? nullptr : std::realloc(memory, bytes); }
 void* watched_aligned(size_t alignment, size_t bytes) {
-  return refuses() ? nullptr : std::aligned_alloc(alignment, bytes);
+  return refuses(bytes) ? nullptr : std::aligned_alloc(alignment, bytes);
 }
 int watched_posix_memalign(void** memory, size_t alignment, size_t bytes) {
-  return refuses() ? ENOMEM : posix_memalign(memory, alignment, bytes);
+  return refuses(bytes) ? ENOMEM : posix_memalign(memory, alignment, bytes);
 }
 void* watched_new(size_t bytes) {
-  if (refuses()) throw std::bad_alloc();
+  if (refuses(bytes)) throw std::bad_alloc();
   return ::operator new(bytes);
 }
 void* watched_new_array(size_t bytes) {
-  if (refuses()) throw std::bad_alloc();
+  if (refuses(bytes)) throw std::bad_alloc();
   return ::operator new[](bytes);
 }
 void* watched_mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
@@ -212,6 +223,8 @@ void watch(const Loaded& loaded) {
 void watch_again() {
   for (std::atomic<int64_t>& each : seen) each = 0;
   allocations = 0;
+  threads = 0;
+  large_count = 0;
 }
 
 std::string seen_in_run() {
@@ -223,7 +236,10 @@ std::string seen_in_run() {
   return result;
 }
 
+int64_t threads_seen() { return threads; }
+
 int64_t allocations_seen() { return allocations; }
+std::vector<int64_t> large_allocations_seen() { return {large, large + std::min<size_t>(large_count, kMostLarge)}; }
 
 void refuse_allocation(int64_t number) {
   watch_again();

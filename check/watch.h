@@ -4,8 +4,10 @@
 // plugin uses. Spin locks and system calls by instruction are not seen. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "check/loaded.h"
 
@@ -20,8 +22,14 @@ void watch_again();
 // What was seen in [run] since then: "malloc (3 times)"; "" if nothing.
 [[nodiscard]] std::string seen_in_run();
 
+// The threads and processes that the file has started since then in calls of the plugin outside of [run].
+[[nodiscard]] int64_t threads_seen();
+
 // The number of allocations of the file inside of calls of the plugin since watch_again.
 [[nodiscard]] int64_t allocations_seen();
+// The numbers, from 0, of the first of them that have at least kLarge bytes, at most 64.
+constexpr size_t kLarge = 64 * 1024;
+[[nodiscard]] std::vector<int64_t> large_allocations_seen();
 // Refuses allocation `number`, from 0, of those that are counted from now on; -1: none.
 void refuse_allocation(int64_t number);
 

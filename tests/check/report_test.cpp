@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <tenon/check.hpp>
 #include <tenon/tenon.hpp>
@@ -183,6 +185,91 @@ TEST(Program, RefusesWhatIsNotAPlugin) {
   const Ran list = check("--list");
   EXPECT_EQ(list.exit, 0);
   EXPECT_THAT(list.output, HasSubstr("gradient"));
+}
+
+// ---- files that lie
+
+std::string content_of(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// The verdict about a file with these bytes: "refused", or the names of the checks of the file that failed.
+std::string verdict(const std::string& bytes) {
+  const Scratch file("_lies.so", bytes);
+  try {
+    const tenon::check::Report report =
+        tenon::check::run(options_for(file.path(), {"note", "symbols", "entry", "step"}));
+    std::string failed;
+    for (const tenon::check::Result& result : report.results)
+      if (result.outcome == Outcome::kFailed) failed += result.check + " ";
+    return failed;
+  } catch (const tenon::Error& error) {
+    EXPECT_EQ(error.code(), TN_REFUSED) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("is not a plugin that this host admits: "));
+    return "refused";
+  }
+}
+
+TEST(Files, CutOnesAreRefusedOrFail) {
+  const std::string whole = content_of(plugin("conforming"));
+  ASSERT_EQ(verdict(whole), "");
+  for (const size_t hundredths : {0U, 1U, 10U, 30U, 50U, 70U, 85U, 95U, 99U})
+    EXPECT_NE(verdict(whole.substr(0, whole.size() * hundredths / 100)), "") << hundredths << " %";
+}
+
+TEST(Files, OfOtherMachinesAreRefused) {
+  const std::string whole = content_of(plugin("conforming"));
+  const auto changed = [&](size_t at, char to) {
+    std::string bytes = whole;
+    bytes[at] = to;
+    return bytes;
+  };
+  EXPECT_EQ(verdict(changed(18, '\xB7')), "refused");  // e_machine: EM_AARCH64
+  EXPECT_EQ(verdict(changed(4, 1)), "refused");        // e_ident: ELFCLASS32
+  EXPECT_EQ(verdict(changed(5, 2)), "refused");        // big-endian
+  EXPECT_NE(verdict(changed(16, 2)), "");              // e_type: ET_EXEC
+}
+
+// A note that says another thing than the code, in each of its numbers and texts.
+TEST(Files, AWrongNoteIsFoundInEachField) {
+  const std::string whole = content_of(plugin("conforming"));
+  const size_t begin = whole.find("{\"note\"");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string note = whole.substr(begin, whole.find('\0', begin) - begin);
+  int fields = 0;
+  for (size_t at = 1; at < note.size(); ++at) {
+    // The first character of a value: of a number or a text that is not empty. A key is followed by a colon.
+    const bool text = note[at - 1] == '"' && std::isalnum(static_cast<unsigned char>(note[at])) != 0;
+    const bool number = std::isdigit(static_cast<unsigned char>(note[at])) != 0 && note[at - 1] == ':';
+    if (!number && (!text || note[note.find('"', at) + 1] == ':')) continue;
+    std::string lie = whole;
+    lie[begin + at] = number ? static_cast<char>(note[at] == '9' ? '8' : note[at] + 1) : note[at] == 'a' ? 'b' : 'a';
+    EXPECT_NE(verdict(lie), "") << note.substr(at > 30 ? at - 30 : 0, 60);
+    ++fields;
+  }
+  EXPECT_GT(fields, 20);
+}
+
+TEST(Program, RefusesFolders) {
+  const Ran folder = check(source_folder());
+  EXPECT_EQ(folder.exit, 74) << folder.output;
+  EXPECT_THAT(folder.output, HasSubstr("is not a regular file"));
+}
+
+// What a plugin prints does not get between the lines of the report.
+TEST(Program, KeepsItsOutputApart) {
+  const std::string command = program() + " plugins check " + plugin("writes_stdout") + " --json --plugins " +
+                              plugin_folder() + " 2>/dev/null | tail -c +1";
+  FILE* const pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string output;
+  std::array<char, 4096> part;
+  while (const size_t got = std::fread(part.data(), 1, part.size(), pipe)) output.append(part.data(), got);
+  pclose(pipe);
+  EXPECT_EQ(output.front(), '{');
+  EXPECT_THAT(output, HasSubstr("\"plugin\": \"bad.writes_stdout\""));
+  EXPECT_EQ(output.find("made"), output.find("made\\\": true"));  // in the message of the check alone
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ TN_RESERVE_NOTE(4096);
 #ifndef WORKSPACE
 #define WORKSPACE 0
 #endif
+#ifndef BINDING
+#define BINDING NULL
+#endif
 #ifndef DOC
 #define DOC "y = x * w"
 #endif
@@ -49,6 +52,9 @@ TN_RESERVE_NOTE(4096);
 #define AFTER_BACKWARD
 #endif
 
+#ifdef KERNELS
+#define WITHOUT_KERNEL
+#endif
 #ifndef WITHOUT_KERNEL
 static inline double get(const tn_tensor* tensor, int64_t i) {
   return tensor->dl.dtype.bits == 64 ? ((const double*)tn_data(tensor))[i] : (double)((const float*)tn_data(tensor))[i];
@@ -145,6 +151,8 @@ static tn_status lower(const tn_attributes* given, const tn_builder* builder) {
 #endif
 
 #ifndef WITHOUT_KERNEL
+static const tn_dtype dtypes[] = {TN_F32, TN_F64};
+
 static tn_status supports(const tn_kernel_site* site, int32_t* score) {
   (void)site, (void)score;
   return TN_OK;
@@ -160,9 +168,9 @@ static tn_status prepare(const tn_kernel_site* site, int32_t direction, tn_prepa
   PREPARE
   prepared->run = direction == TN_FORWARD ? forward : backward;
   prepared->workspace_bytes = WORKSPACE;
+  prepared->binding = BINDING;
   return TN_OK;
 }
-static const tn_dtype dtypes[] = {TN_F32, TN_F64};
 static const tn_kernel kernel = {.size = sizeof(tn_kernel),
                                  .score = 10,
                                  .type = "bad.scale",
@@ -211,6 +219,10 @@ static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .kernels_count = 1,
                                  .layers = layers,
                                  .kernels = kernels
+#elif defined(KERNELS) /* those of the source */
+                                 .kernels_count = 1,
+                                 .layers = layers,
+                                 .kernels = KERNELS
 #else
                                  .layers = layers
 #endif
