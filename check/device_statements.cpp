@@ -291,6 +291,10 @@ const std::vector<Statement>& statements() {
     add(TN_ARGSORT, add_argsort);
     add(TN_PREFIX_SUM, add_prefix_sum);
     add(TN_SEGMENT, add_segments);
+    add(TN_CONV, add_conv);
+    add(TN_CONV_EPILOGUE, add_conv_epilogue);
+    add(TN_POOL, add_pool);
+    add(TN_RESIZE, add_resize);
     return made;
   }();
   return all;

@@ -231,6 +231,10 @@ const void* guarded_table(const std::string& id, const void* given) {
       {TN_SEGMENT, GuardedTable<tn_segment_table, tn_segment>::of},
       {TN_ARGSORT, GuardedTable<tn_argsort_table, tn_argsort>::of},
       {TN_PREFIX_SUM, GuardedTable<tn_prefix_sum_table, tn_prefix_sum>::of},
+      {TN_CONV, GuardedTable<tn_conv_table, tn_conv>::of},
+      {TN_CONV_EPILOGUE, GuardedTable<tn_conv_epilogue_table, tn_conv_epilogue>::of},
+      {TN_POOL, GuardedTable<tn_pool_table, tn_pool>::of},
+      {TN_RESIZE, GuardedTable<tn_resize_table, tn_resize_site>::of},
   };
   if (given == nullptr) return nullptr;
   for (const auto& [family, guarded] : families)

@@ -65,6 +65,11 @@ inline double sum_over(int64_t count, const std::function<double(int64_t)>& term
 // Programs over [samples, columns]; products with a program behind them.
 void add_pointwise(std::vector<Statement>& to);
 void add_epilogues(std::vector<Statement>& to);
+// Over images.
+void add_conv(std::vector<Statement>& to);
+void add_conv_epilogue(std::vector<Statement>& to);
+void add_pool(std::vector<Statement>& to);
+void add_resize(std::vector<Statement>& to);
 
 // The element of a constant table.
 inline double table(int64_t row, int64_t column) {
