@@ -130,6 +130,28 @@ TEST(Cases, AreThoseOfTheAuthor) {
   }
 }
 
+TEST(Cases, MayBeChainsOfLayers) {
+  const auto messages = [](const char* name, const std::string& second) {
+    const Scratch file(".toml",
+                       "[[case]]\ntype = \"bad.scale\"\ninputs = [{ shape = [7] }]\n"
+                       "chain = [{ type = \"bad.scale\", inputs = [0] }, " +
+                           second + "]\n");
+    tenon::check::Options options = options_for(plugin(name), {"body"});
+    options.type = "bad_fused";
+    options.cases = file.path();
+    std::string result;
+    for (const tenon::check::Result& each : tenon::check::run(options).results) result += each.message;
+    return result;
+  };
+  const std::string good = "{ type = \"bad.scale\", inputs = [-1] }";
+  EXPECT_EQ(messages("fused_conforming", good), "");
+  EXPECT_THAT(messages("fused_value", good), HasSubstr("(bad.scale, bad.scale; inputs [7]) element 0"));
+  EXPECT_THAT(messages("fused_conforming", "{ type = \"bad.scale\", inputs = [3] }"), HasSubstr("-1 for the output"));
+  EXPECT_THAT(messages("fused_conforming", "{ type = \"bad.scale\", inputs = [-1, 3] }"),
+              HasSubstr("reads input 3; the case has 1"));
+  EXPECT_THAT(messages("fused_conforming", "{ kind = \"bad.scale\" }"), HasSubstr("unknown key \"kind\""));
+}
+
 TEST(Cases, AreRefusedWithTheirPlace) {
   const auto message = [](const std::string& text, const char* name = ".toml") {
     const Scratch file(name, text);
