@@ -242,6 +242,10 @@ void add_segments(std::vector<Statement>& to) {
                       return r + by >= begin && r + by < end ? in(a, 0, r + by, c) : 0;
                     });
                   }});
+}
+
+// Integers that follow from the segments, or from the order of their rows.
+void add_places(std::vector<Statement>& to) {
   to.push_back({"segment position",
                 {sequences()},
                 [](tn::Builder& body, const tn_builder&) {
@@ -291,6 +295,7 @@ const std::vector<Statement>& statements() {
     add(TN_ARGSORT, add_argsort);
     add(TN_PREFIX_SUM, add_prefix_sum);
     add(TN_SEGMENT, add_segments);
+    add(TN_SEGMENT, add_places);
     add(TN_CONV, add_conv);
     add(TN_CONV_EPILOGUE, add_conv_epilogue);
     add(TN_POOL, add_pool);
