@@ -4,6 +4,9 @@
 // on its stack. Nothing but the text of a crash depends on it.
 #pragma once
 
+#include <atomic>
+#include <utility>
+
 namespace tenon::core {
 
 struct PluginCall {
@@ -13,14 +16,26 @@ struct PluginCall {
   const char* tag;       // "[run]"
 };
 
-// Returns the innermost call of this thread, null outside of calls. Safe in a signal handler.
-[[nodiscard]] const PluginCall* current_plugin_call() noexcept;
+namespace detail {
+// The innermost call of this thread. The model of access needs no call of the loader, which would not be safe in a
+// signal handler; __thread promises that no access runs an initialiser, so that a mark is two moves.
+extern __attribute__((tls_model("initial-exec"))) __thread const PluginCall* innermost_call;
+}  // namespace detail
 
-// Makes `call`, which may be null, the innermost call of this thread while the mark lives. Borrows it.
+// Returns the innermost call of this thread, null outside of calls. Safe in a signal handler.
+[[nodiscard]] inline const PluginCall* current_plugin_call() noexcept { return detail::innermost_call; }
+
+// Makes `call`, which may be null, the innermost call of this thread while the mark lives. Borrows it. The fences keep
+// the compiler from moving what it marks out of it.
 class PluginCallMark {
  public:
-  explicit PluginCallMark(const PluginCall* call) noexcept;
-  ~PluginCallMark();
+  explicit PluginCallMark(const PluginCall* call) noexcept : before_(std::exchange(detail::innermost_call, call)) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~PluginCallMark() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    detail::innermost_call = before_;
+  }
   PluginCallMark(const PluginCallMark&) = delete;
   PluginCallMark& operator=(const PluginCallMark&) = delete;
 
