@@ -12,6 +12,8 @@
 #include <iostream>
 #include <system_error>
 
+#include "check/last_words.h"
+
 namespace tenon::check {
 
 namespace {
@@ -48,15 +50,6 @@ void write_all(int to, const std::string& bytes) noexcept {
   }
 }
 
-void end_in(unsigned seconds) noexcept {
-  std::signal(SIGALRM, SIG_DFL);
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  sigprocmask(SIG_UNBLOCK, &alarms, nullptr);
-  alarm(seconds);
-}
-
 ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, unsigned silence) {
   int ends[2];
   if (pipe(ends) != 0) fail_system("cannot create a pipe");
@@ -73,7 +66,7 @@ ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, un
   }
   if (child == 0) {
     close(ends[0]);
-    end_in(seconds);
+    alarm_in(seconds, SIG_DFL);
     try {
       work(ends[1]);
     } catch (...) {

@@ -21,11 +21,8 @@ struct ChildEnd {
 // Writes all bytes to a descriptor. Errors are ignored: the reader finds the text incomplete.
 void write_all(int to, const std::string& bytes) noexcept;
 
-// Ends this process by SIGALRM in so many seconds, counted from now.
-void end_in(unsigned seconds) noexcept;
-
 // Calls work(to) in a child made by fork(); what it writes to the descriptor `to` is the text. The child ends after the
-// work with code 0, without destructors of static objects; by SIGALRM after `seconds`, unless the work calls end_in
+// work with code 0, without destructors of static objects; by SIGALRM after `seconds`, unless the work calls alarm_in
 // again; and at the latest `silence` seconds after its last output, 0: never. Throws std::system_error without a child.
 [[nodiscard]] ChildEnd run_child(const std::function<void(int to)>& work, unsigned seconds, unsigned silence = 0);
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "check/child.h"
+#include "check/last_words.h"
 
 namespace tenon::check {
 
@@ -55,21 +56,6 @@ void write_last_words(int signal) {
 void write_exit() {
   write_call();
   _exit(1);
-}
-
-void tell_last_words(int to) {
-  last_words_to = to;
-  std::atexit(write_exit);
-  static char stack[64 * 1024];
-  stack_t alternative = {};
-  alternative.ss_sp = stack;
-  alternative.ss_size = sizeof stack;
-  sigaltstack(&alternative, nullptr);
-  struct sigaction action = {};
-  action.sa_handler = write_last_words;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_ONSTACK | SA_NODEFER);
-  sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) sigaction(signal, &action, nullptr);
 }
 
 json result_of(const Check& check, Context& context) {
@@ -139,12 +125,13 @@ class ComponentRun {
     ++next_;
   }
   void work(int to, bool after_death) const {
-    tell_last_words(to);
+    last_words_to = to;
+    watch_end(write_last_words, write_exit);
     setenv("TMPDIR", subject_.scratch.c_str(), 1);
     const Writer writer(to);
     Context context(subject_, after_death);
     for (size_t i = next_; i < checks_.size(); ++i) {
-      alarm(seconds_);
+      alarm_in(seconds_, write_last_words);
       writer.write({{"begin", checks_[i].name}});
       writer.write(result_of(checks_[i], context));
     }

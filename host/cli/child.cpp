@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include <system_error>
 
 #include "check/child.h"
+#include "check/last_words.h"
 #include "host/cli/cli.h"
 #include "host/cli/crash.h"
 
@@ -19,16 +19,6 @@ namespace tenon::cli {
 namespace {
 
 using nlohmann::json;
-
-// Sends SIGALRM to this process in so many seconds.
-void alarm_in(unsigned seconds, void (*late)(int)) {
-  std::signal(SIGALRM, late);
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  sigprocmask(SIG_UNBLOCK, &alarms, nullptr);
-  alarm(seconds);
-}
 
 // What a verb printed and how it ended, as JSON.
 std::string answer_of(const std::function<int()>& verb) {
@@ -55,7 +45,7 @@ std::string how_it_ended(int status) { return check::ChildEnd{{}, status, false}
 Ended run_in_child(unsigned seconds, void (*late)(int), const std::function<std::string()>& work) try {
   const check::ChildEnd end = check::run_child(
       [&](int to) {
-        alarm_in(seconds, late);
+        check::alarm_in(seconds, late);
         check::write_all(to, work());
       },
       seconds);

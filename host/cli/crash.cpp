@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 
+#include "check/last_words.h"
 #include "host/cli/cli.h"
 
 namespace tenon::cli {
@@ -87,18 +87,6 @@ void tell_late(int /*signal*/) {
   _exit(kInternal);
 }
 
-void tell_crashes() {
-  std::atexit(tell_exit);
-  static char stack[64 * 1024];  // more than MINSIGSTKSZ of any machine with AVX-512
-  stack_t alternative = {};
-  alternative.ss_sp = stack;
-  alternative.ss_size = sizeof stack;
-  sigaltstack(&alternative, nullptr);
-  struct sigaction action = {};
-  action.sa_handler = tell;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_ONSTACK | SA_NODEFER);
-  sigemptyset(&action.sa_mask);
-  for (const Crash& crash : kCrashes) sigaction(crash.signal, &action, nullptr);
-}
+void tell_crashes() { check::watch_end(tell, tell_exit); }
 
 }  // namespace tenon::cli

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/options.h"
-#include "host/cli/seal/describe.h"
-#include "host/cli/seal/image.h"
-#include "host/cli/seal/replace.h"
+#include "host/cli/plugins/seal/describe.h"
+#include "host/cli/plugins/seal/image.h"
+#include "host/cli/plugins/seal/replace.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {

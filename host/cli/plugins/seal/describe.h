@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "host/cli/seal/image.h"
+#include "host/cli/plugins/seal/image.h"
 
 namespace tenon::cli {
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <tenon/tenon.hpp>
 
-#include "host/cli/seal/describe.h"
-#include "host/cli/seal/image.h"
+#include "host/cli/plugins/seal/describe.h"
+#include "host/cli/plugins/seal/image.h"
 #include "tests/host/cli/calls.h"
 
 namespace tenon_tests {

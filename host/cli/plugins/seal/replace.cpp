@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/cli/seal/replace.h"
+#include "host/cli/plugins/seal/replace.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "host/cli/options.h"
-#include "host/cli/seal/replace.h"
+#include "host/cli/plugins/seal/replace.h"
 #include "host/cli/suggest.h"
 #include "host/cli/verbs.h"
 

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "host/cli/options.h"
-#include "host/cli/seal/replace.h"
+#include "host/cli/plugins/seal/replace.h"
 #include "host/cli/verbs.h"
 
 namespace tenon::cli {

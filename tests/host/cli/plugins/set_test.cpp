@@ -1,13 +1,11 @@
-// Plugin sets in the program: lock, key, sign, verify, --plugin-set, plugin_folders, and plans in a child process.
+// Plugin sets in the program: lock, key, sign, verify, --plugin-set, plugin_folders.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "host/cli/child.h"
 #include "tests/host/cli/calls.h"
 #include "tests/support/paths.h"
 
@@ -98,34 +96,6 @@ TEST_F(PluginSetTest, AJobAddsFolders) {
   EXPECT_EQ(file, path("plugins/layers/fc.so"));
   write("gone.toml", "plugin_folders = [\"nowhere\"]\n" + read("job.toml"));
   EXPECT_THAT(failure(kNotFound, run_plan, {"gone.toml"}), HasSubstr("key \"plugin_folders\": there is no folder"));
-}
-
-// ---- the child process
-
-TEST(ChildTest, TellsHowAVerbEnded) {
-  EXPECT_EQ(run_verb_in_child(10, [] { return 3; }), 3);
-  const auto failed = [](const std::function<int()>& verb, unsigned seconds = 10) {
-    try {
-      (void)run_verb_in_child(seconds, verb);
-    } catch (const Failure& failure) {
-      return std::to_string(failure.exit()) + " " + failure.what();
-    }
-    return std::string();
-  };
-  EXPECT_EQ(failed([]() -> int { throw Failure(kBadData, "why"); }), "65 why");
-  EXPECT_EQ(failed([]() -> int { _exit(9); }),
-            "70 the process that ran the code of plugins ended early, by exit code 9");
-  EXPECT_THAT(failed([]() -> int {
-                std::raise(SIGKILL);
-                return 0;
-              }),
-              HasSubstr("by signal 9"));
-  EXPECT_THAT(failed(
-                  []() -> int {
-                    for (;;) pause();
-                  },
-                  1),
-              HasSubstr("by exit code 70"));
 }
 
 }  // namespace

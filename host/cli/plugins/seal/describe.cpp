@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/cli/seal/describe.h"
+#include "host/cli/plugins/seal/describe.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 
 #include "host/cli/child.h"
 #include "host/cli/cli.h"
-#include "host/cli/seal/replace.h"
+#include "host/cli/plugins/seal/replace.h"
 #include "sdk/manifest/manifest.h"
 
 namespace tenon::cli {

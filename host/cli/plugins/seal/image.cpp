@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/cli/seal/image.h"
+#include "host/cli/plugins/seal/image.h"
 
 #include <elf.h>
 #include <tenon/plugin.h>
