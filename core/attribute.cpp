@@ -315,27 +315,27 @@ std::string suggestion(const std::string& name, const std::vector<std::string>& 
   return result;
 }
 
-std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values& given) {
+std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values& given, const char* word) {
   for (const auto& [name, value] : given) {
     std::vector<std::string> known;
     for (const Attribute& attribute : declared) known.push_back(attribute.name);
     if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(TN_INVALID, SubjectName{name}, "unknown attribute \"", name, "\"",
-           known.empty() ? "; there are no attributes here" : suggestion(name, known));
+      fail(TN_INVALID, SubjectName{name}, "unknown ", word, " \"", name, "\"",
+           known.empty() ? text("; there are no ", word, "s here") : suggestion(name, known));
   }
   std::vector<Value> result;
   for (const Attribute& attribute : declared) {
     const auto found = given.find(attribute.name);
     if (found == given.end() || std::holds_alternative<Absent>(found->second)) {
       if (attribute.required && std::holds_alternative<Absent>(attribute.initial))
-        fail(TN_INVALID, SubjectName{attribute.name}, "attribute \"", attribute.name, "\" is missing: expected ",
+        fail(TN_INVALID, SubjectName{attribute.name}, word, " \"", attribute.name, "\" is missing: expected ",
              expectation(attribute));
       result.push_back(attribute.initial);
       continue;
     }
     std::optional<Value> value = accepted(attribute, found->second);
     if (!value)
-      fail(TN_INVALID, SubjectName{attribute.name}, "attribute \"", attribute.name, "\": expected ",
+      fail(TN_INVALID, SubjectName{attribute.name}, word, " \"", attribute.name, "\": expected ",
            expectation(attribute), ", got ", shown(found->second));
     result.push_back(std::move(*value));
   }

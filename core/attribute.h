@@ -63,8 +63,9 @@ struct Attribute {
 
 // Checks `given` against `declared` and fills in defaults; returns the values in the order of `declared`. Errors name
 // the attribute, the expected and the actual value; for an unknown name they suggest one. Accepts an int for a float
-// and a single value for a list of its kind.
-[[nodiscard]] std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values& given);
+// and a single value for a list of its kind. word: what the messages call an attribute.
+[[nodiscard]] std::vector<Value> resolve(const std::vector<Attribute>& declared, const Values& given,
+                                         const char* word = "attribute");
 
 // A tn_attributes over resolved values. Borrows `declared` and `values`. Not movable: the view points into this object.
 class AttributesView {

@@ -15,12 +15,13 @@ std::shared_ptr<T> or_else(std::shared_ptr<T> given, std::shared_ptr<T> (*otherw
   return given ? std::move(given) : otherwise();
 }
 
-Registry make_registry(const HostOptions& options, std::shared_ptr<FileSystem> files, ThreadTags* tags) {
+Registry make_registry(const HostOptions& options, std::shared_ptr<FileSystem> files, ThreadTags* tags,
+                       std::shared_ptr<OptionTable> table) {
   std::shared_ptr<const PluginSet> set;
   if (options.plugin_set) set = std::make_shared<const PluginSet>(read_plugin_set(*options.plugin_set, *files));
   std::vector<std::filesystem::path> paths = options.plugin_paths;
   if (!options.installed_plugins.empty() && (!set || set->installed)) paths.push_back(options.installed_plugins);
-  return Registry(std::move(paths), std::move(files), tags, std::move(set));
+  return Registry(std::move(paths), std::move(files), tags, std::move(set), std::move(table));
 }
 
 uint32_t first_generation() { return static_cast<uint32_t>(std::random_device{}()); }
@@ -58,11 +59,12 @@ Host::Host(const HostOptions& options)
       clock(or_else(options.clock, &system_clock)),
       tags(options.check ? std::make_unique<ThreadTags>(options.log) : nullptr),
       checks{options.check, options.check_finite},
-      services(allocator, options.log, tags.get()),
+      plugin_options(std::make_shared<OptionTable>()),
+      services(allocator, options.log, tags.get(), plugin_options),
       pool(options.threads),
       parallel(tags ? tags->guard(*pool.parallel()) : pool.parallel()),
       alone(tags ? tags->guard(calling_thread()) : &calling_thread()),
-      registry(make_registry(options, files, tags.get())),
+      registry(make_registry(options, files, tags.get(), plugin_options)),
       factory(registry),
       layers("layer", first_generation()),
       parameters("parameters", first_generation()),

@@ -172,8 +172,9 @@ class Host {
   std::shared_ptr<CountingAllocator> allocator;
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Clock> clock;
-  std::unique_ptr<ThreadTags> tags;  // null if checking is off
-  Checks checks;                     // of every machine
+  std::unique_ptr<ThreadTags> tags;             // null if checking is off
+  Checks checks;                                // of every machine
+  std::shared_ptr<OptionTable> plugin_options;  // of the registry's plugins
   Services services;
   ThreadPool pool;
   const tn_parallel* parallel;  // the pool, as plugins get it

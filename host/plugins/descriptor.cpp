@@ -229,6 +229,11 @@ Manifest describe(const tn_plugin& descriptor) {
   result.kernels = context.list(plugin.kernels, plugin.kernels_count, "kernels", with(kernel_of));
   result.libraries = context.list(plugin.libraries, plugin.libraries_count, "libraries", with(library_of));
   result.providers = context.list(plugin.providers, plugin.providers_count, "providers", with(provider_of));
+  if (TN_HAS(&plugin, tn_plugin, options)) {
+    require_zero(context, plugin.reserved3, "reserved member");
+    result.options = context.list(plugin.options, plugin.options_count, "options",
+                                  [&](const tn_attribute* entry) { return attribute_of(context, entry); });
+  }
   check_manifest(result);
   return result;
 }

@@ -275,6 +275,7 @@ Manifest manifest_from(const json& note) {
   result.kernels = node.list("kernels", kernel_from);
   result.libraries = node.list("libraries", library_from);
   result.providers = node.list("providers", provider_from);
+  result.options = node.list("options", attribute_from);
   check_manifest(result);
   return result;
 }

@@ -61,6 +61,7 @@ struct Manifest {
   std::vector<KernelDescription> kernels;
   std::vector<NeededLibrary> libraries;
   std::vector<ProviderDescription> providers;
+  std::vector<Attribute> options;  // what a plugin set may set
   bool operator==(const Manifest&) const = default;
 };
 

@@ -261,8 +261,17 @@ std::string unknown_value(const std::string& what) {
               " of the plugin interface; update Tenon to use it");
 }
 
+// Options are of the whole plugin, so an unknown kind refuses all of it.
+static void check_options(const std::vector<Attribute>& options) {
+  for (const Attribute& option : options)
+    if (option.kind < TN_ATTR_BOOL || option.kind > TN_ATTR_STRING)
+      fail(TN_REFUSED, unknown_value(text("kind ", option.kind, " of option \"", option.name, "\"")));
+  check_attributes("the options of the plugin", options);
+}
+
 void check_manifest(Manifest& manifest) {
   if (manifest.id.empty()) fail(TN_REFUSED, "the plugin has no id");
+  check_options(manifest.options);
   mark_unknown(manifest.layers);
   mark_unknown(manifest.updaters);
   mark_unknown(manifest.readers);
@@ -317,6 +326,7 @@ std::string difference(const Manifest& note, const Manifest& plugin) {
            list_difference("kernel", note.kernels, plugin.kernels, [](const auto& kernel) { return kernel.name; }),
            list_difference("library", note.libraries, plugin.libraries, [](const auto& need) { return need.name; }),
            list_difference("provider", note.providers, plugin.providers, [](const auto& offer) { return offer.name; }),
+           list_difference("option", note.options, plugin.options, [](const auto& option) { return option.name; }),
        })
     if (!found.empty()) return found;
   return "";

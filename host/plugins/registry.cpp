@@ -128,8 +128,9 @@ Plugin& Registry::State::find(Kind kind, const std::string& name) {
 }
 
 Registry::Registry(std::vector<fs::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags,
-                   std::shared_ptr<const PluginSet> set)
+                   std::shared_ptr<const PluginSet> set, std::shared_ptr<OptionTable> options)
     : state_(std::make_unique<State>()) {
+  state_->options = options ? std::move(options) : std::make_shared<OptionTable>();
   state_->files = std::move(files);
   state_->tags = tags;
   if (set) paths.insert(paths.begin(), set->folders.begin(), set->folders.end());
@@ -166,6 +167,11 @@ void Registry::add(const tn_plugin& plugin) {
   if (state_->set)
     if (const std::string why = state_->refusal_by(*state_->set, *added, digest); !why.empty())
       fail(TN_REFUSED, "the application's plugin: ", why);
+  try {
+    added->options = State::options_under(state_->set.get(), *added);
+  } catch (const Error& refusal) {
+    throw refusal.with_component("the application's plugin");
+  }
   added->components = adopt(plugin, *added->manifest, state_->tags, &state_->mutex);
   added->loaded = true;
   state_->add_plugin(std::move(added));
@@ -314,6 +320,7 @@ json Registry::list() const {
                       {"status", status_of(*plugin)},
                       {"reason", valid_utf8(plugin->refused() ? plugin->reason : plugin->unused)},
                       {"refused", refused_components(*plugin)},
+                      {"options", plugin->options ? plugin->options->json() : json::object()},
                       {"manifest", plugin->manifest_json}});
   }
   for (const Folder& folder : state_->folders)
@@ -322,6 +329,7 @@ json Registry::list() const {
                         {"status", "refused"},
                         {"reason", valid_utf8(inner.reason)},
                         {"refused", json::array()},
+                        {"options", json::object()},
                         {"manifest", nullptr}});
   return result;
 }
@@ -332,11 +340,13 @@ std::string Registry::lock(const fs::path& folder) const {
   for (const auto& plugin : state_->plugins) {
     if (!plugin->loaded) continue;
     const std::string &id = plugin->manifest->id, &version = plugin->manifest->version;
-    if (plugin->path.empty()) {
-      result.push_back({id, version, {}, "", {}, {}, true});
-      continue;
-    }
-    result.push_back(lock_plugin(id, version, plugin->path, *state_->files));
+    if (plugin->path.empty())
+      result.push_back({id, version, {}, "", {}, {}, {}, true});
+    else
+      result.push_back(lock_plugin(id, version, plugin->path, *state_->files));
+    if (const SetPlugin* const entry = state_->set ? state_->set->find(id) : nullptr; entry != nullptr)
+      result.back().options = entry->options;
+    if (plugin->path.empty()) continue;
     const bool changed = plugin->checked ? result.back().sha256 != plugin->sha256
                                          : read_note(*state_->files->open(plugin->path)) != plugin->note;
     if (changed) fail(TN_REFUSED, plugin->where(), ": it has changed since it was loaded");

@@ -92,6 +92,7 @@ struct Kernel : Origin {
 };
 
 struct PluginSet;
+class OptionTable;
 
 // The plugins of a host. Its functions may be called from any thread; all of them, and every [setup] call of a plugin,
 // hold one lock.
@@ -101,8 +102,9 @@ class Registry {
   // is refused stays in list() with the reason. Of several plugins with one id the newest is used, of equal versions
   // the one found first; the others stay in list(). tags: those of all components; null if checking is off. set: what
   // may load, null: everything; the files that it names come before `paths`, which mode "locked" ignores.
+  // options: receives the options of the plugins; null: they are checked alone.
   Registry(std::vector<std::filesystem::path> paths, std::shared_ptr<FileSystem> files, ThreadTags* tags = nullptr,
-           std::shared_ptr<const PluginSet> set = nullptr);
+           std::shared_ptr<const PluginSet> set = nullptr, std::shared_ptr<OptionTable> options = nullptr);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -115,8 +117,8 @@ class Registry {
   void add(const tn_plugin& plugin);
 
   // Refuses what `set` does not admit from now on, beside what is refused already; searches for nothing new. TN_REFUSED
-  // if its mode is looser than that of the present set, or if it does not admit a plugin that is loaded already; then
-  // nothing changes.
+  // if its mode is looser than that of the present set, or if it does not admit a plugin that is loaded already or sets
+  // other options of one; then nothing changes.
   void use(std::shared_ptr<const PluginSet> set);
 
   // Return a component; load its plugin if needed. TN_NOT_FOUND for an unknown name, with a suggestion and the folders

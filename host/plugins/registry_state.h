@@ -15,6 +15,7 @@
 #include "host/plugins/loader.h"
 #include "host/plugins/manifest.h"
 #include "host/plugins/registry.h"
+#include "host/plugins/set/plugin_options.h"
 #include "host/plugins/set/plugin_set.h"
 
 namespace tenon::host {
@@ -46,6 +47,7 @@ struct Plugin {
   std::string unused;                    // why another plugin of its id is used instead, beginning with the file
   std::string sha256;                    // of the bytes that `set` admitted; "" if none names bytes
   std::shared_ptr<const PluginSet> set;  // the last one that names its bytes
+  std::shared_ptr<const PluginOptions> options;  // once examined
   bool loaded = false;
   bool checked = false;   // whether it was loaded from bytes that were checked
   Components components;  // once loaded; never changed afterwards
@@ -88,12 +90,18 @@ struct Registry::State {
   [[nodiscard]] std::string searched() const;
   // Returns why a set does not admit a plugin that was found, added or loaded, "" if it does. sha256: as of Plugin.
   [[nodiscard]] std::string refusal_by(const PluginSet& by, const Plugin& plugin, std::string& sha256) const;
+  // Returns the options of a plugin under a set, null for none; TN_REFUSED if it does not take them.
+  [[nodiscard]] static std::shared_ptr<const PluginOptions> options_under(const PluginSet* by, const Plugin& plugin);
+  // Returns why a plugin cannot have the options that a set states, "" if it can; then writes them.
+  [[nodiscard]] static std::string other_options(const PluginSet& by, const Plugin& plugin,
+                                                 std::shared_ptr<const PluginOptions>& options);
   void use(std::shared_ptr<const PluginSet> next);
 
   std::vector<Folder> folders;
   std::shared_ptr<FileSystem> files;
   ThreadTags* tags = nullptr;
   std::shared_ptr<const PluginSet> set;  // null: none
+  std::shared_ptr<OptionTable> options;
   std::recursive_mutex mutex;
   std::vector<std::unique_ptr<Plugin>> plugins;  // in search order, then those added
   Owners owners;                                 // by name; a plugin that is refused when it is loaded stays here

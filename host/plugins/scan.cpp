@@ -92,6 +92,10 @@ void Registry::State::scan() {
     plugin->reason = conflict(*plugin);
     if (!plugin->refused()) own(*plugin, owners);
   }
+  OptionTable::Items used;
+  for (const auto& plugin : plugins)
+    if (plugin->usable()) used.emplace_back(plugin->manifest->id, plugin->options);
+  options->set(used);
 }
 
 // Adds a file with the reason if it is refused, unless it was found before by another name.
@@ -133,6 +137,7 @@ void Registry::State::examine(Plugin& plugin) const {
   check_unwinder(*file);
   if (set) plugin.sha256 = admit_file(*set, plugin.manifest->id, plugin.manifest->version, plugin.path, *file, *files);
   plugin.set = plugin.sha256.empty() ? nullptr : set;
+  plugin.options = options_under(set.get(), plugin);
 }
 
 void Registry::State::choose_versions() {
@@ -175,6 +180,8 @@ void Registry::State::own(Plugin& plugin, Owners& to) {
 void Registry::State::add_plugin(std::unique_ptr<Plugin> plugin) {
   Owners after = owners;
   own(*plugin, after);
+  plugins.reserve(plugins.size() + 1);
+  options->set({{plugin->manifest->id, plugin->options}});
   plugins.push_back(std::move(plugin));
   owners.swap(after);
 }
@@ -194,26 +201,51 @@ std::string Registry::State::refusal_by(const PluginSet& by, const Plugin& plugi
   return "";
 }
 
+std::shared_ptr<const PluginOptions> Registry::State::options_under(const PluginSet* by, const Plugin& plugin) {
+  return std::make_shared<const PluginOptions>(plugin.manifest->options,
+                                               by == nullptr ? nullptr : by->find(plugin.manifest->id));
+}
+
+std::string Registry::State::other_options(const PluginSet& by, const Plugin& plugin,
+                                           std::shared_ptr<const PluginOptions>& options) {
+  try {
+    options = options_under(&by, plugin);
+  } catch (const Error& error) {
+    if (error.code() != TN_REFUSED) throw;
+    return error.message();
+  }
+  if (!plugin.loaded || options->values() == plugin.options->values()) return "";
+  return "it was loaded with other options";
+}
+
 void Registry::State::use(std::shared_ptr<const PluginSet> next) {
   if (set && next->mode < set->mode)
     fail(TN_REFUSED, "the plugin set ", next->path.string(), " has the mode \"", mode_name(next->mode),
          "\", which is looser than the mode \"", mode_name(set->mode), "\" of this host; modes only tighten");
   std::vector<std::string> reasons, digests;
+  std::vector<std::shared_ptr<const PluginOptions>> values;
+  OptionTable::Items used;
   for (const auto& plugin : plugins) {
     std::string digest, why;
+    std::shared_ptr<const PluginOptions> value = plugin->options;
     if (plugin->usable()) why = refusal_by(*next, *plugin, digest);
+    if (plugin->usable() && why.empty()) why = other_options(*next, *plugin, value);
     if (!why.empty() && plugin->loaded)
       fail(TN_REFUSED, "the plugin set ", next->path.string(),
            " does not admit a plugin that is loaded already: ", plugin->where(), ": ", why);
+    if (plugin->usable() && why.empty() && !plugin->loaded) used.emplace_back(plugin->manifest->id, value);
     reasons.push_back(why.empty() ? "" : plugin->where() + ": " + why);
     digests.push_back(std::move(digest));
+    values.push_back(std::move(value));
   }
   Owners after;
   for (size_t i = 0; i < plugins.size(); ++i)
     if (plugins[i]->usable() && reasons[i].empty()) own(*plugins[i], after);
+  options->set(used);
   for (size_t i = 0; i < plugins.size(); ++i) {  // none of this throws
     if (!plugins[i]->usable()) continue;
     plugins[i]->reason.swap(reasons[i]);
+    plugins[i]->options.swap(values[i]);
     if (digests[i].empty()) continue;  // an earlier set may name the bytes
     plugins[i]->sha256.swap(digests[i]);
     plugins[i]->set = next;

@@ -7,8 +7,9 @@
 
 namespace tenon::host {
 
-Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, ThreadTags* tags)
-    : allocator_(std::move(allocator)), log_function_(std::move(log)), tags_(tags) {
+Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, ThreadTags* tags,
+                   std::shared_ptr<const OptionTable> options)
+    : allocator_(std::move(allocator)), log_function_(std::move(log)), tags_(tags), option_table_(std::move(options)) {
   services_.size = sizeof services_;
   services_.abi_major = TN_ABI_MAJOR;
   services_.abi_minor = TN_ABI_MINOR;
@@ -18,6 +19,7 @@ Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, Thread
     if (id == nullptr) return nullptr;
     if (std::strcmp(id, TN_LOG) == 0) return &services.log_;
     if (std::strcmp(id, TN_MEMORY) == 0) return &services.memory_;
+    if (std::strcmp(id, TN_OPTIONS) == 0) return &services.options_;
     return nullptr;
   };
   log_.size = sizeof log_;
@@ -45,6 +47,12 @@ Services::Services(std::shared_ptr<Allocator> allocator, LogFunction log, Thread
     const auto& services = *static_cast<const Services*>(self);
     if (services.tags_ != nullptr) services.tags_->expect({Tag::kSetup, Tag::kIo}, "tenon.memory/1 release");
     if (memory != nullptr) services.allocator_->release(memory, bytes);
+  };
+  options_.size = sizeof options_;
+  options_.self = this;
+  options_.of = [](void* self, const char* plugin) -> const tn_attributes* {
+    const auto& services = *static_cast<const Services*>(self);
+    return services.option_table_ == nullptr || plugin == nullptr ? nullptr : services.option_table_->find(plugin);
   };
 }
 

@@ -123,11 +123,12 @@ static void write_attribute(text* t, const tn_attribute* a) {
   json_close(t, '}');
 }
 
-void write_attributes(text* t, const tn_attribute* const* attributes, uint32_t count, const char* const* of_host) {
-  check_list(t, "attributes", attributes, count);
-  json_open(t, "attributes", '[');
+void write_attributes(text* t, const char* member, const tn_attribute* const* attributes, uint32_t count,
+                      const char* const* of_host) {
+  check_list(t, member, attributes, count);
+  json_open(t, member, '[');
   for (uint32_t i = 0; i < count; ++i) {
-    check_entry(t, "attributes", attributes[i], i);
+    check_entry(t, member, attributes[i], i);
     write_attribute(t, attributes[i]);
     for (const char* const* name = of_host; name != NULL && *name != NULL; ++name)
       if (strcmp(attributes[i]->name, *name) == 0) refuse(t, "the attribute \"%s\" is one of the host", *name);

@@ -4,7 +4,8 @@
 
 #include "text.h"
 
-/* Writes "attributes": [...], or refuses. */
-void write_attributes(text* t, const tn_attribute* const* attributes, uint32_t count, const char* const* of_host);
+/* Writes `member`: [...], or refuses. of_host: names that the host takes, or null. */
+void write_attributes(text* t, const char* member, const tn_attribute* const* attributes, uint32_t count,
+                      const char* const* of_host);
 
 #endif

@@ -105,7 +105,7 @@ static void write_layer(text* t, const tn_plugin* plugin, const tn_layer_type* t
   json_string(t, "doc", d->doc);
   write_ports(t, "inputs", d->inputs, d->inputs_count);
   write_ports(t, "outputs", d->outputs, d->outputs_count);
-  write_attributes(t, d->attributes, d->attributes_count, of_layers);
+  write_attributes(t, "attributes", d->attributes, d->attributes_count, of_layers);
   write_parameters(t, d->parameters, d->parameters_count);
   write_state_version(t, d->state_version);
   json_close(t, '}');
@@ -122,7 +122,7 @@ static void write_updater(text* t, const tn_plugin* plugin, const tn_updater_typ
   json_open(t, NULL, '{');
   json_string(t, "type", d->type);
   json_string(t, "doc", d->doc);
-  write_attributes(t, d->attributes, d->attributes_count, of_updaters);
+  write_attributes(t, "attributes", d->attributes, d->attributes_count, of_updaters);
   write_state_version(t, d->state_version);
   json_close(t, '}');
 }
@@ -143,7 +143,7 @@ static void write_reader(text* t, const tn_plugin* plugin, const tn_reader_type*
   json_open(t, NULL, '{');
   json_string(t, "type", d->type);
   json_string(t, "doc", d->doc);
-  write_attributes(t, d->attributes, d->attributes_count, NULL);
+  write_attributes(t, "attributes", d->attributes, d->attributes_count, NULL);
   json_integer(t, "traits", d->traits);
   json_close(t, '}');
 }
@@ -333,6 +333,19 @@ static void write_providers(text* t, const tn_plugin* plugin) {
   json_close(t, ']');
 }
 
+/* Values of one kind that a line of a plugin set can state. */
+static void write_options(text* t, const tn_plugin* plugin) {
+  set_owner(t, "plugin \"%s\"", plugin->id);
+  check_list(t, "options", plugin->options, plugin->options_count);
+  for (uint32_t i = 0; i < plugin->options_count; ++i) {
+    check_entry(t, "options", plugin->options[i], i);
+    if (plugin->options[i]->kind > TN_ATTR_STRING)
+      refuse(t, "entry %" PRIu32 " of \"options\" is a list; an option is a bool, int, float or string", i);
+  }
+  set_owner(t, "the options of plugin \"%s\"", plugin->id);
+  write_attributes(t, "options", plugin->options, plugin->options_count, NULL);
+}
+
 /* The versions come first: a descriptor of other headers has another size. */
 static void check_plugin(text* t, const tn_plugin* plugin) {
   if (!TN_HAS(plugin, tn_plugin, abi)) check_size(t, "descriptor", plugin->size, sizeof *plugin);
@@ -376,6 +389,7 @@ static void write_plugin(text* t, const tn_plugin* plugin) {
   write_kernels(t, plugin);
   WRITE_LIST(t, plugin, libraries, "library", name, write_library(t, plugin->libraries[i]));
   write_providers(t, plugin);
+  write_options(t, plugin);
   json_close(t, '}');
   if (t->length > TN_NOTE_LIMIT)
     refuse(t, "its manifest takes %zu bytes; at most %d fit the note. Shorten doc lines", t->length, TN_NOTE_LIMIT);

@@ -32,6 +32,10 @@ impl<'a> Site<'a> {
         // SAFETY: here and below the host's pointers are valid until the callback returns.
         Given(unsafe { &*self.0.attributes })
     }
+    /// The options of this plugin, whose id is given; None on a host that has none.
+    pub fn options(&self, id: Text) -> Option<Given<'a>> {
+        unsafe { options_of(self.0.services, id) }
+    }
     /// The float type of the machine.
     pub fn compute(&self) -> u32 {
         self.0.compute

@@ -40,6 +40,10 @@ impl<'a> Opening<'a> {
         // SAFETY: here and below the host's pointers are valid until open returns.
         Given(unsafe { &*self.0.attributes })
     }
+    /// The options of this plugin, whose id is given; None on a host that has none.
+    pub fn options(&self, id: Text) -> Option<Given<'a>> {
+        unsafe { options_of(self.0.services, id) }
+    }
     /// Whether sample `number` of the data belongs to this shard.
     pub fn has(&self, number: usize) -> bool {
         number % self.0.shards as usize == self.0.shard as usize

@@ -174,6 +174,14 @@ structs! {
         maximum: f64, choices: *const Text,
     }
     Attributes = "tn_attributes" { size: u32, count: u32, declared: *const *const Attribute, values: *const Value, }
+    Services = "tn_services" {
+        size: u32, abi_major: u16, abi_minor: u16, this: *mut c_void,
+        extension: unsafe extern "C" fn(*mut c_void, Text) -> *const c_void,
+    }
+    Options = "tn_options" {
+        size: u32, reserved: u32, this: *mut c_void,
+        of: unsafe extern "C" fn(*mut c_void, Text) -> *const Attributes,
+    }
     Instruction = "tn_instruction" { op: u16, kind: u8, extent: u8, a: i32, b: i32, c: i32, number: f64, }
     ProgramInput = "tn_program_input" { extent: u8, kind: u8, reserved: u16, }
     ProgramOutput = "tn_program_output" { value: i32, dtype: u32, }
@@ -250,7 +258,7 @@ structs! {
         parameters_count: u32, buffers_count: u32, carried_count: u32, training: u32, inputs: *const *const Spec,
         outputs: *const *const Spec, parameters: *const *const Spec, buffers: *const *const Spec,
         carried: *const *const Spec, gradients: *const u8, fusion: Unused, device: Unused, shared: *mut c_void,
-        services: Unused, errors: *const Errors, user: *const c_void, state_version: u32, reserved: u32,
+        services: *const Services, errors: *const Errors, user: *const c_void, state_version: u32, reserved: u32,
     }
     KernelNeeds = "tn_kernel_needs" {
         size: u32, draws: u32, reads_in: *mut u8, reads_out: *mut u8, in_place: *mut i32, backward_in_place: *mut i32,
@@ -288,7 +296,7 @@ structs! {
     }
     ReaderSchema = "tn_reader_schema" { size: u32, slots_count: u32, slots: *const *const SlotTable, }
     ReaderOpen = "tn_reader_open" {
-        size: u32, shard: u32, shards: u32, flags: u32, services: Unused, errors: *const Errors,
+        size: u32, shard: u32, shards: u32, flags: u32, services: *const Services, errors: *const Errors,
         attributes: *const Attributes, directory: Text, cancel: *const i32, names: Unused, names_count: u32,
         names_reserved: u32, seed: u64, user: *const c_void,
     }
@@ -312,6 +320,7 @@ structs! {
         layers_count: u32, kernels_count: u32, layers: *const *const LayerType, kernels: *const *const KernelTable,
         updaters_count: u32, readers_count: u32, updaters: *const *const UpdaterType,
         readers: *const *const ReaderType, devices_count: u32, libraries_count: u32, devices: Unused,
-        libraries: Unused, providers_count: u32, reserved2: u32, providers: Unused,
+        libraries: Unused, providers_count: u32, reserved2: u32, providers: Unused, options_count: u32, reserved3: u32,
+        options: *const *const Attribute,
     }
 }

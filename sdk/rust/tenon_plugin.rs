@@ -94,21 +94,31 @@ macro_rules! listed {
 /// Makes the descriptor from the tables of the components, the note, and the one symbol that a plugin exports:
 ///
 ///   plugin! { "vendor.name", "1.0.0", "one line", "MIT", layers [LAYER], kernels [], updaters [], readers [] }
+///
+/// At the end may stand what a plugin set may set, `options [Attribute::int(text!("limit"), text!("bytes"), 64)]`, which
+/// `options` of a site or an opening reads.
 #[macro_export]
 macro_rules! plugin {
     ($id:literal, $version:literal, $doc:literal, $license:literal, layers [$($layer:ident),*],
-     kernels [$($kernel:ident),*], updaters [$($updater:ident),*], readers [$($reader:ident),*]) => {
+     kernels [$($kernel:ident),*], updaters [$($updater:ident),*], readers [$($reader:ident),*]
+     $(, options [$($option:expr),* $(,)?])?) => {
         static PLUGIN: $crate::Table<$crate::Plugin> = $crate::Table({
             const NOTHING: $crate::Unused = std::ptr::null();
             let layers = $crate::listed!($crate::LayerType; $($layer),*);
             let kernels = $crate::listed!($crate::KernelTable; $($kernel),*);
             let updaters = $crate::listed!($crate::UpdaterType; $($updater),*);
             let readers = $crate::listed!($crate::ReaderType; $($reader),*);
+            let options = $crate::list!($crate::Attribute; $($($option),*)?);
             $crate::Plugin {
                 size: std::mem::size_of::<$crate::Plugin>() as u32,
                 reserved: 0,
-                // Nothing that was appended after 0.2 is used.
-                abi: $crate::Abi { major: $crate::ABI_MAJOR, built: $crate::ABI_MINOR, required: 2, reserved: 0 },
+                abi: $crate::Abi {
+                    major: $crate::ABI_MAJOR,
+                    built: $crate::ABI_MINOR,
+                    // Options are all that is used of what was appended after 0.2.
+                    required: if options.count > 0 { 3 } else { 2 },
+                    reserved: 0,
+                },
                 id: $crate::text!($id),
                 version: $crate::text!($version),
                 doc: $crate::text!($doc),
@@ -129,6 +139,9 @@ macro_rules! plugin {
                 providers_count: 0,
                 reserved2: 0,
                 providers: NOTHING,
+                options_count: options.count,
+                reserved3: 0,
+                options: options.items,
             }
         });
 

@@ -68,6 +68,17 @@ impl Port {
 
 // ---- what the host passes
 
+/// The options of the plugin with this id on the host of these services, None if that has none.
+///
+/// # Safety
+/// `services` and `id` are valid for 'a.
+pub(crate) unsafe fn options_of<'a>(services: *const Services, id: Text) -> Option<Given<'a>> {
+    let services = &*services;
+    let table = (services.extension)(services.this, crate::text!("tenon.options/1")) as *const Options;
+    let table = table.as_ref()?;
+    (table.of)(table.this, id).as_ref().map(Given)
+}
+
 /// The checked values of attributes. Reading one that is not declared with this kind panics.
 pub struct Given<'a>(pub(crate) &'a Attributes);
 

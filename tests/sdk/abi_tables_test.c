@@ -425,7 +425,7 @@ AT(tn_library, size, 0);
 AT(tn_library, reserved, 4);
 AT(tn_library, name, 8);
 AT(tn_library, hint, 16);
-GROWS(tn_plugin, 144);
+GROWS(tn_plugin, 160);
 AT(tn_plugin, size, 0);
 AT(tn_plugin, reserved, 4);
 AT(tn_plugin, abi, 8);
@@ -449,6 +449,9 @@ AT(tn_plugin, libraries, 120);
 AT(tn_plugin, providers_count, 128);
 AT(tn_plugin, reserved2, 132);
 AT(tn_plugin, providers, 136);
+AT(tn_plugin, options_count, 144);
+AT(tn_plugin, reserved3, 148);
+AT(tn_plugin, options, 152);
 
 int main(void) { return 0; }
 

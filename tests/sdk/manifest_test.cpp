@@ -75,6 +75,9 @@ TEST(ManifestWriter, ValuesThatAreHardToWriteComeBackExactly) {
   EXPECT_EQ(note.kernels[0].chain, (std::vector<std::string>{"fc", "relu"}));
   EXPECT_EQ(note.providers, (std::vector<ProviderDescription>{{"cpu", TN_GEMM, "rich.gemm-1", -5},
                                                               {"cpu", TN_GATHER, "rich.gemm-1", 1}}));
+  ASSERT_EQ(note.options.size(), 2u);
+  EXPECT_EQ(note.options[0].choices, (std::vector<std::string>{"small", "large"}));
+  EXPECT_EQ(note.options[1].minimum, 0.0);
 }
 
 }  // namespace

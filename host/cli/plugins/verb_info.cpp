@@ -70,6 +70,21 @@ void print_list(const json& component, const char* key, const char* word) {
   }
 }
 
+// Prints the options of the plugin with the values on this host, which a plugin set may state.
+void print_options(const json& plugin) {
+  const json& manifest = plugin.at("manifest");
+  if (!manifest.contains("options") || manifest.at("options").empty()) return;
+  std::cout << "\n";
+  Table table({"  option", "type", "default", "value", "meaning"});
+  for (const json& option : manifest.at("options")) {
+    const std::string name = option.at("name");
+    const json value = plugin.at("options").value(name, json());
+    table.row({"  " + name, type_of(option), default_of(option), value.is_null() ? "-" : value.dump(),
+               option.value("doc", "")});
+  }
+  table.print(std::cout);
+}
+
 // Returns the line about the host's own attributes of a kind, null if it has none; docs/formats.md describes them.
 const char* common_attributes(const Kind& kind) {
   const std::string_view word = kind.word;
@@ -178,6 +193,7 @@ void print_plugin(const json& plugin, const std::string& only) {
   if (manifest.contains("libraries"))
     for (const json& library : manifest.at("libraries"))
       print_line("  needs library " + library.at("name").get<std::string>() + ": " + library.value("hint", ""));
+  if (only.empty()) print_options(plugin);
   for (const Kind& kind : kKinds) print_components(kind, plugin, only);
   print_kernels(plugin, only);
 }

@@ -1,4 +1,4 @@
-// tenon plugins sign: signs plugins. SPDX-License-Identifier: Apache-2.0
+// tenon plugins sign: signs plugins and plugin sets. SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
 #include "host/cli/options.h"
@@ -9,9 +9,9 @@ namespace tenon::cli {
 int run_plugins_sign(const Arguments& arguments) {
   std::string key;
   Options options(
-      "plugins sign", {"FILE.so..."},
-      "Signs plugins: writes FILE.so.sig beside each, which 'tenon plugins verify' and the key \"signed_by\"\n"
-      "of a plugin set check. Runs no plugin code.");
+      "plugins sign", {"FILE..."},
+      "Signs plugins or plugin sets: writes FILE.sig beside each, which 'tenon plugins verify' checks, and of\n"
+      "plugins the key \"signed_by\" of a plugin set. Runs no plugin code.");
   options.list.add_options()("key", boost::program_options::value(&key)->value_name("NAME.key"),
                              "the secret key, of 'tenon plugins key'; required");
   if (!options.parse(arguments)) return kDone;

@@ -41,9 +41,9 @@ int run_plugins_verify(const Arguments& arguments) {
   bool as_json = false;
   Options options("plugins verify", {"FILE..."},
                   "Checks the files that a plugin set (FILE.toml) names, or with --public the signature of plugins\n"
-                  "(FILE.so). Runs no plugin code. Exit code 77 if a file is not as it should be.");
+                  "and sets. Runs no plugin code. Exit code 77 if a file is not as it should be.");
   options.list.add_options()("public", boost::program_options::value(&key)->value_name("NAME.pub"),
-                             "check that the plugins are signed with this key")(
+                             "check that the files are signed with this key")(
       "json", boost::program_options::bool_switch(&as_json), "print JSON: id, file, version, sha256, status, reason");
   if (!options.parse(arguments)) return kDone;
   if (!key.empty() && as_json) options.fail("--public and --json exclude each other");

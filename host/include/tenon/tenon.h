@@ -97,9 +97,10 @@ typedef struct tn_host_counters {
 TENON_API tn_status tn_host_count(tn_host* host, tn_host_counters* counters, tn_error* error);
 
 /* JSON array of everything found in the search paths: {file, status: "found" | "loaded" | "refused" | "unused", reason,
- * refused, manifest}. "unused": another file with the same id has a newer version, or the same and was found first.
+ * refused, options, manifest}. "unused": another file with the same id has a newer version, or the same and was found first.
  * `refused` lists the single components that this host cannot use: {kind: "layer" | "updater" | "reader" |
- * "kernel", index in the manifest's list, name, reason}. A folder that cannot be read is listed as a refused file, with
+ * "kernel", index in the manifest's list, name, reason}; `options` has the values of the plugin's options on this
+ * host: {name: value}. A folder that cannot be read is listed as a refused file, with
  * the manifest null. Runs no plugin code. */
 TENON_API tn_status tn_host_plugins(tn_host* host, tn_write write, void* user, tn_error* error);
 /* JSON of a type that a plugin offers. kind: "layer", "updater" or "reader". {type, doc, other_names: [name], as other
@@ -168,7 +169,7 @@ TENON_API tn_status tn_layer_release(tn_host* host, tn_layer layer, tn_error* er
 TENON_API tn_status tn_parameters_create(tn_host* host, const tn_layer* outputs, uint32_t outputs_count, uint64_t seed,
                                          tn_parameters* parameters, tn_error* error);
 /* The same parameters without values and without memory, for planning: a machine on such a set allocates nothing and
- * offers only its plan. Calls that need values return TN_MISUSE. */
+ * offers only its plan, which also lists layers that cannot be trained. Calls that need values return TN_MISUSE. */
 TENON_API tn_status tn_parameters_declare(tn_host* host, const tn_layer* outputs, uint32_t outputs_count,
                                           tn_parameters* parameters, tn_error* error);
 /* JSON array of {name, shape, dtype, kind: "parameter" | "buffer"} in a fixed order. */

@@ -36,18 +36,26 @@ void check_one(const fs::path& path, const struct stat& found, bool shared) {
   }
 }
 
-}  // namespace
-
-void check_guarded(const fs::path& path) {
-  struct stat found = status_of(path);
-  check_one(path, found, false);
-  bool around_file = !S_ISDIR(found.st_mode);
+// around_file: whether `path` is a file, in whose folder others may not create files.
+void check_around(const fs::path& path, bool around_file) {
   for (fs::path folder = path.parent_path();; folder = folder.parent_path()) {
-    found = status_of(folder);
-    check_one(folder, found, !around_file);
+    check_one(folder, status_of(folder), !around_file);
     around_file = false;
     if (folder == folder.parent_path()) return;
   }
+}
+
+}  // namespace
+
+void check_guarded(const fs::path& path) {
+  const struct stat found = status_of(path);
+  check_one(path, found, false);
+  check_around(path, !S_ISDIR(found.st_mode));
+}
+
+void check_unchangeable(const fs::path& folder) {
+  check_one(folder, status_of(folder), true);
+  check_around(folder, false);
 }
 
 }  // namespace tenon::host

@@ -56,7 +56,23 @@ class Locking {
   std::set<std::string> names_;
 };
 
-std::string quoted(const std::string& text) { return json(text).dump(); }  // a string of JSON is one of TOML
+// Returns a text as TOML: as JSON, but for the character DEL.
+std::string quoted(const std::string& text) {
+  if (!is_utf8(text)) fail(TN_INVALID, "a set cannot state the path ", text, ", which is not UTF-8");
+  std::string result;
+  for (const char c : json(text).dump()) result += c == '\x7f' ? "\\u007f" : std::string(1, c);
+  return result;
+}
+
+std::string options_of(const LockedPlugin& plugin) {
+  std::string result;
+  for (const auto& [name, option] : plugin.options) {
+    const auto* const text = std::get_if<std::string>(&option.value);
+    result += (result.empty() ? "" : ", ") + quoted(name) + " = ";
+    result += text != nullptr ? quoted(*text) : to_json(option.value).dump();
+  }
+  return result.empty() ? "" : "options = { " + result + " }\n";
+}
 
 // Returns a path relative to the folder, unless both have only the root in common.
 std::string place_of(const fs::path& file, const fs::path& folder) {
@@ -77,7 +93,7 @@ std::string names_of(const std::vector<std::string>& names) {
 }  // namespace
 
 LockedPlugin lock_plugin(const std::string& id, const std::string& version, const fs::path& file, FileSystem& files) {
-  LockedPlugin result{id, version, file, "", {}, {}, false};
+  LockedPlugin result{id, version, file, "", {}, {}, {}, false};
   const std::unique_ptr<InputFile> opened = files.open(file);
   result.sha256 = digest_of(*opened);
   Locking(result, files).add(file, read_links(*opened));
@@ -90,6 +106,7 @@ std::string lock_text(const std::vector<LockedPlugin>& plugins, const fs::path& 
   for (const LockedPlugin& plugin : plugins) {
     result += "\n[[plugin]]\nid = " + quoted(plugin.id) + "\n";
     if (VersionInterval::is_version(plugin.version)) result += "version = " + quoted("=" + plugin.version) + "\n";
+    result += options_of(plugin);
     if (plugin.application) {
       result += "application = true\n";
       continue;

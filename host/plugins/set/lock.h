@@ -18,6 +18,7 @@ struct LockedPlugin {
   std::string sha256;
   std::vector<SetLibrary> libraries;
   std::vector<std::string> system;
+  std::map<std::string, SetOption> options;  // that the set of the host states
   bool application = false;
 };
 

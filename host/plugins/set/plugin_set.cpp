@@ -2,7 +2,9 @@
 #include "host/plugins/set/plugin_set.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "core/attribute.h"
 #include "host/plugins/set/hex.h"
@@ -51,6 +53,7 @@ class SetReader {
   void read_plugin(const Node& table);
   void read_bytes(Section& section, SetPlugin& plugin);
   void read_libraries(Section& section, SetPlugin& plugin);
+  static void read_options(Section& section, SetPlugin& plugin);
   void check_plugin(Section& section, const SetPlugin& plugin);
 
   // Returns an existing path without links; relative ones are relative to the set.
@@ -60,6 +63,9 @@ class SetReader {
 
   const Speaker speaker_;
   PluginSet set_;
+  // A set may have many entries, so each is found without a look at all others.
+  std::set<std::string> key_names_;
+  std::map<std::string, std::string> places_;  // by id
 };
 
 void SetReader::read(const fs::path& path, FileSystem& files) {
@@ -117,6 +123,8 @@ fs::path SetReader::existing(const Section& section, const Node& node, const std
                 text(node.place, ": the ", folder ? "folder" : "file", " ", whole.lexically_normal().string(), ": ",
                      error.message()),
                 {}, whole.string());
+  if (!is_utf8(result.string()))
+    section.fail(node.place, text("the path \"", path, "\" leads to one that is not UTF-8"));
   if (folder ? !fs::is_directory(result, error) : !fs::is_regular_file(result, error))
     section.fail(node.place, text(result.string(), " is not a ", folder ? "folder" : "regular file"));
   return result;
@@ -145,8 +153,8 @@ void SetReader::read_keys(Section& top) {
     if (!name) section.missing("name");
     if (digits.empty()) section.missing("public");
     section.finish();
-    for (const SetKey& other : set_.keys)
-      if (other.name == *name) section.fail(section.place(), "the name \"" + *name + "\" is that of another key");
+    if (!key_names_.insert(*name).second)
+      section.fail(section.place(), "the name \"" + *name + "\" is that of another key");
     set_.keys.push_back({*name, bytes_of(digits)});
   }
 }
@@ -166,8 +174,8 @@ void SetReader::read_plugin(const Node& table) {
   const auto id = section.string("id");
   if (!id) section.missing("id");
   plugin.id = *id;
-  if (const SetPlugin* other = set_.find(plugin.id))
-    section.fail(section.place(), "the id is listed already, at " + other->place);
+  if (const auto [other, first] = places_.emplace(plugin.id, plugin.place); !first)
+    section.fail(section.place(), "the id is listed already, at " + other->second);
   if (const auto version = section.string("version")) try {
       plugin.version = VersionInterval(*version);
     } catch (const Error& error) {
@@ -176,6 +184,7 @@ void SetReader::read_plugin(const Node& table) {
     }
   read_bytes(section, plugin);
   plugin.application = section.boolean("application").value_or(false);
+  read_options(section, plugin);
   section.finish();
   check_plugin(section, plugin);
   set_.plugins.push_back(std::move(plugin));
@@ -186,11 +195,10 @@ void SetReader::read_bytes(Section& section, SetPlugin& plugin) {
   plugin.sha256 = hex(section, "sha256", kDigestBytes, "a SHA-256");
   if (const auto keys = section.strings("signed_by")) {
     plugin.signed_by = *keys;
-    std::vector<std::string> known;
-    for (const SetKey& key : set_.keys) known.push_back(key.name);
     for (const std::string& key : *keys)
-      if (std::find(known.begin(), known.end(), key) == known.end())
-        section.fail(section.find("signed_by")->place, "the set has no key \"" + key + "\"" + suggestion(key, known));
+      if (!key_names_.contains(key))
+        section.fail(section.find("signed_by")->place,
+                     "the set has no key \"" + key + "\"" + suggestion(key, {key_names_.begin(), key_names_.end()}));
   }
   read_libraries(section, plugin);
   if (const auto names = section.strings("system")) plugin.system = *names;
@@ -212,6 +220,30 @@ void SetReader::read_libraries(Section& section, SetPlugin& plugin) {
     library.finish();
     if (set_.mode == SetMode::kLocked) check_guarded(result.file);
     plugin.libraries.push_back(std::move(result));
+  }
+}
+
+// Which options there are, the plugin's manifest says.
+void SetReader::read_options(Section& section, SetPlugin& plugin) {
+  const Node* const table = section.find("options");
+  if (table == nullptr) return;
+  const auto* const members = table->get<Node::Members>();
+  if (members == nullptr) section.wrong("options", *table, "a table of names and values");
+  for (const auto& [name, node] : *members) {
+    Value value;
+    if (const auto* text = node.get<std::string>()) {
+      if (toml_file::has_nul(*text)) section.fail(node.place, "option \"" + name + "\": the text has a NUL in it");
+      value = *text;
+    } else if (const auto* integer = node.get<int64_t>()) {
+      value = *integer;
+    } else if (const auto* number = node.get<double>()) {
+      value = *number;
+    } else if (const auto* flag = node.get<bool>()) {
+      value = *flag;
+    } else {
+      section.fail(node.place, "option \"" + name + "\": expected a text, a number, true or false");
+    }
+    plugin.options.emplace(name, SetOption{std::move(value), node.place});
   }
 }
 

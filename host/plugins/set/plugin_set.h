@@ -3,9 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "core/attribute.h"
 #include "core/system.h"
 #include "host/plugins/set/version.h"
 
@@ -30,6 +32,12 @@ struct SetLibrary {
   std::string sha256;
 };
 
+// The value of an option of a plugin: a bool, int, float or string.
+struct SetOption {
+  Value value;
+  std::string place;  // in the set's file, for messages
+};
+
 struct SetPlugin {
   std::string place;  // in the set's file, for messages
   std::string id;
@@ -38,8 +46,9 @@ struct SetPlugin {
   std::string sha256;                  // in lower-case hex; empty: any
   std::vector<std::string> signed_by;  // names of keys, of which one must have signed it; empty: it need not be signed
   std::vector<SetLibrary> libraries;
-  std::vector<std::string> system;  // names of libraries that the system's loader finds
-  bool application = false;         // the application itself adds it
+  std::vector<std::string> system;           // names of libraries that the system's loader finds
+  bool application = false;                  // the application itself adds it
+  std::map<std::string, SetOption> options;  // by name
 
   // Whether only bytes that were checked may run.
   [[nodiscard]] bool names_bytes() const { return !sha256.empty() || !signed_by.empty(); }
@@ -66,5 +75,7 @@ struct PluginSet {
 // its mode lets them write, or they own it; the folder around a file likewise. A folder further above may be one in
 // which everybody may create files and nobody may rename those of others, such as /tmp. path: absolute, without links.
 void check_guarded(const std::filesystem::path& path);
+// The same for a folder in which everybody may create files, if nobody may rename those of others.
+void check_unchangeable(const std::filesystem::path& folder);
 
 }  // namespace tenon::host

@@ -175,6 +175,9 @@ constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
                                nullptr,
                                0,
                                0,
+                               nullptr,
+                               0,
+                               0,
                                nullptr};
 
 }  // namespace

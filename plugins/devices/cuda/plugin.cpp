@@ -205,6 +205,9 @@ constexpr tn_plugin kPlugin = {sizeof(tn_plugin),
                                kLibraries,
                                0,
                                0,
+                               nullptr,
+                               0,
+                               0,
                                nullptr};
 
 }  // namespace

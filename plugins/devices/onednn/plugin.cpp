@@ -40,7 +40,10 @@ const tn_plugin kPlugin = {sizeof(tn_plugin),
                            kLibraries,
                            1,
                            0,
-                           kProviders};
+                           kProviders,
+                           0,
+                           0,
+                           nullptr};
 
 }  // namespace
 

@@ -43,6 +43,12 @@ class Plugin {
   void requires_minor(uint16_t minor) {
     if (table_.abi.required < minor) table_.abi.required = minor;
   }
+  // An option that a plugin set may set, a bool, int, float or string; tn::options reads it.
+  template <uint16_t kMinor = 3>
+  void option(const Attribute& attribute) {
+    require<kMinor>();
+    options_.add(attribute);
+  }
   void library(const char* name, const char* hint) { libraries_.add({sizeof(tn_library), 0, name, hint}); }
 
   // Costs and metrics are layers.
@@ -84,6 +90,8 @@ class Plugin {
     table_.libraries = libraries_.data();
     table_.providers_count = providers_.count();
     table_.providers = providers_.data();
+    table_.options_count = options_.count();
+    table_.options = options_.data();
     return &table_;
   }
 
@@ -95,8 +103,20 @@ class Plugin {
   detail::Pointers<tn_device_type, 16> devices_;
   detail::List<tn_library, 32> libraries_;
   detail::Pointers<tn_provider, 64> providers_;
+  detail::AttributeList<32> options_;
   tn_plugin table_ = {};
 };
+
+// The options of the plugin with this id, on the host of these services: "tenon.options/1". Valid as long as they.
+// Throws tn::Failure, TN_UNSUPPORTED, if the host uses no such plugin.
+template <uint16_t kMinor = 3>
+Attributes options(const tn_services* services, const char* id) {
+  require<kMinor>();
+  const tn_attributes* const found = tn_options_of(services, id);
+  if (found == nullptr)
+    throw Failure(TN_UNSUPPORTED, "", "the host has no options of the plugin \"" + std::string(id) + "\"");
+  return Attributes(found);
+}
 
 namespace detail {
 

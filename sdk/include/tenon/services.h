@@ -3,6 +3,7 @@
 #ifndef TENON_SERVICES_H
 #define TENON_SERVICES_H
 
+#include <tenon/attribute.h>
 #include <tenon/tensor.h>
 
 #ifdef __cplusplus
@@ -76,6 +77,24 @@ typedef struct tn_log {
   /* [any] level: 0 debug, 1 info, 2 warning, 3 error. The text is copied. */
   void (*write)(void* self, int32_t level, const char* message);
 } tn_log;
+
+/* "tenon.options/1": the options of plugins, as the deployer of this host set them in its plugin set. Since 0.3. */
+#define TN_OPTIONS "tenon.options/1"
+typedef struct tn_options {
+  uint32_t size;
+  uint32_t reserved;
+  void* self;
+  /* [any] The options of the plugin with this id, in the order of tn_plugin.options: the values of the plugin set, else
+   * the defaults. Null if this host uses no plugin of that id. They never change on a host that has loaded the plugin,
+   * and live as long as these services. Each host has values of its own. */
+  const tn_attributes* (*of)(void* self, const char* plugin);
+} tn_options;
+
+/* [any] The options of a plugin on the host of these services; null if it has none, as every host of 0.2. */
+static inline const tn_attributes* tn_options_of(const tn_services* services, const char* plugin) {
+  const tn_options* options = (const tn_options*)services->extension(services->self, TN_OPTIONS);
+  return options == NULL ? NULL : options->of(options->self, plugin);
+}
 
 /* An open device, for the kernels and providers that run on it. Lives as long as the objects made with it. */
 typedef struct tn_device {

@@ -60,7 +60,7 @@ std::vector<Described> verbs() {
            {"--json", "--plugins DIR", "--plugin-set SET.toml", "--no-installed-plugins"}},
           {"plugins lock", run_plugins_lock, {"JOB.toml"}, with({"-o [ --output ] SET.toml", "--deadline SECONDS"})},
           {"plugins key", run_plugins_key, {"NAME"}, {}},
-          {"plugins sign", run_plugins_sign, {"FILE.so..."}, {"--key NAME.key"}},
+          {"plugins sign", run_plugins_sign, {"FILE..."}, {"--key NAME.key"}},
           {"plugins verify", run_plugins_verify, {"FILE..."}, {"--public NAME.pub", "--json"}},
           {"model show", run_model_show, {"FILE"}, {"--json"}},
           {"version", run_version, {}, {}}};

@@ -136,8 +136,17 @@ static void destroy(void* self) {
   memory->release(memory->self, self, sizeof(binding));
 }
 
+/* A deployer may turn the kernel off; the recorded body computes the same. */
+static const tn_attribute offers_kernel = {.size = sizeof(tn_attribute),
+                                           .kind = TN_ATTR_BOOL,
+                                           .name = "kernel",
+                                           .doc = "whether the native kernel is offered",
+                                           .initial = {.kind = TN_ATTR_BOOL, .count = 1, .as = {.i = 1}}};
+
 static tn_status supports(const tn_kernel_site* site, int32_t* score) {
+  const tn_attributes* options = tn_options_of(site->services, "tenon.museum.c");
   (void)score;
+  if (options != NULL && tn_int(options, "kernel", 1) == 0) return TN_UNSUPPORTED;
   return tn_int(site->attributes, "native", 0) != 0 ? TN_OK : TN_UNSUPPORTED;
 }
 
@@ -238,6 +247,7 @@ static const tn_updater_type updater = {
 static const tn_layer_type* const layers[] = {&layer};
 static const tn_kernel* const kernels[] = {&kernel};
 static const tn_updater_type* const updaters[] = {&updater};
+static const tn_attribute* const options[] = {&offers_kernel};
 static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
                                  .id = "tenon.museum.c",
@@ -250,6 +260,8 @@ static const tn_plugin plugin = {.size = sizeof(tn_plugin),
                                  .layers = layers,
                                  .kernels = kernels,
                                  .updaters_count = 1,
-                                 .updaters = updaters};
+                                 .updaters = updaters,
+                                 .options_count = 1,
+                                 .options = options};
 
 const tn_plugin* tenon_plugin(void) { return &plugin; }

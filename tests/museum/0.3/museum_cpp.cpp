@@ -12,7 +12,10 @@ class Line {
     d.attribute(tn::int_attribute("samples", 8).at_least(1).doc("number of points"));
   }
 
-  explicit Line(const tn::ReaderOpen& open) : count_(open.attributes().integer("samples")), shard_(open.shard()) {}
+  explicit Line(const tn::ReaderOpen& open) : count_(open.attributes().integer("samples")), shard_(open.shard()) {
+    const int64_t most = tn::options(open.get()->services, "tenon.museum.cpp").integer("most_samples");
+    if (count_ > most) throw tn::Failure(TN_INVALID, "samples", "the deployer allows " + std::to_string(most));
+  }
 
   const std::vector<tn::ReaderSlot>& slots() const { return slots_; }
   int64_t samples() const { return shard_.samples(count_); }
@@ -86,6 +89,7 @@ void describe(tn::Plugin& plugin) {
   plugin.layer<Distance>();
   plugin.updater<Descent>();
   plugin.reader<Line>();
+  plugin.option(tn::int_attribute("most_samples", 1000000).at_least(1).doc("the largest number of points"));
 }
 
 }  // namespace

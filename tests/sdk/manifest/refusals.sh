@@ -92,6 +92,11 @@ refused provider_id 'provider "rich.gemm-1": "the id of its table" is "tenon gem
 refused provider_table 'provider "rich.gemm-1": its table is null'
 refused provider_twice 'duplicate provider "rich.gemm-1"'
 refused shared_close 'provider "rich.gemm-1": the function "close" is missing'
+refused options_null 'plugin "tenon.test.rich": "options" is null, but counts 2'
+refused option_null 'plugin "tenon.test.rich": entry 1 of "options" is null'
+refused option_list 'entry 0 of "options" is a list; an option is a bool, int, float or string'
+refused option_doc 'the options of plugin "tenon.test.rich": attribute "size": it has no doc line'
+refused option_twice 'the options of plugin "tenon.test.rich": duplicate attribute "limit"'
 refused kernel_shared 'kernel "rich.relu-1": "size" of its shared is 4'
 refused too_long 'at most 1048576 fit the note'
 

@@ -318,6 +318,21 @@ static tn_provider other_provider = {.size = sizeof(tn_provider),
                                      .table = &provided};
 static const tn_provider* providers[] = {&provider, &other_provider};
 
+static const char* const sizes[] = {"small", "large", NULL};
+static tn_attribute size_option = {.size = sizeof(tn_attribute),
+                                   .kind = TN_ATTR_STRING,
+                                   .name = "size",
+                                   .doc = "which buffers it has",
+                                   .initial = {.kind = TN_ATTR_STRING, .count = 1, .as = {.s = "small"}},
+                                   .choices = sizes};
+static const tn_attribute limit_option = {.size = sizeof(tn_attribute),
+                                          .kind = TN_ATTR_INT,
+                                          .name = "limit",
+                                          .doc = "bytes",
+                                          .has_range = 1,
+                                          .initial = {.kind = TN_ATTR_INT, .count = 1, .as = {.i = 64}}};
+static const tn_attribute* options[] = {&size_option, &limit_option};
+
 static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .abi = {TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_MINOR, 0},
                            .id = "tenon.test.rich",
@@ -338,7 +353,9 @@ static tn_plugin plugin = {.size = sizeof(tn_plugin),
                            .devices = devices,
                            .libraries = libraries,
                            .providers_count = 2,
-                           .providers = providers};
+                           .providers = providers,
+                           .options_count = 2,
+                           .options = options};
 
 #ifdef TENON_TEST_MUTATIONS
 #include "mutations.h"

@@ -103,6 +103,9 @@
                                    NULL,                                       \
                                    0,                                          \
                                    0,                                          \
+                                   NULL,                                       \
+                                   0,                                          \
+                                   0,                                          \
                                    NULL};
 
 /* A valid plan: the output has the spec of the input. */

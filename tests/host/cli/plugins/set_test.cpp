@@ -86,6 +86,32 @@ TEST_F(PluginSetTest, SignedPluginsAreVerified) {
   EXPECT_THAT(failure(kRefused, run_train, {"job.toml", "--plugin-set", "set.toml"}), HasSubstr("is not one of key"));
 }
 
+TEST_F(PluginSetTest, OptionsAreShownCheckedAndSigned) {
+  fs::create_directory(path("options"));
+  fs::copy(test_plugin_folder() + "/readers/options.so", path("options"));
+  const std::string entry = "mode = \"dev\"\n[[plugin]]\nid = \"tenon.test.options\"\nfile = \"options/options.so\"\n";
+  write("set.toml", entry + "options = { samples = 7, unit = \"thousand\" }\n");
+  EXPECT_THAT(done(run_plugins_info, {"tenon.test.options", "--plugin-set", "set.toml"}).out,
+              AllOf(ContainsRegex("option +type +default +value +meaning\n"),
+                    ContainsRegex("samples +int >= 1 <= 100 +2 +7 +how many samples there are"),
+                    ContainsRegex("rate +float +0.5 +0.5 +the number"),
+                    ContainsRegex("unit +text: one \\| thousand +\"one\" +\"thousand\" +the unit")));
+  const json info =
+      json::parse(done(run_plugins_info, {"tenon.test.options", "--plugin-set", "set.toml", "--json"}).out);
+  EXPECT_EQ(info.at("options"), json({{"samples", 7}, {"rate", 0.5}, {"unit", "thousand"}, {"negative", false}}));
+  // A set is signed with its options.
+  (void)done(run_plugins_key, {"release"});
+  (void)done(run_plugins_sign, {"set.toml", "--key", "release.key"});
+  (void)done(run_plugins_verify, {"set.toml", "--public", "release.pub"});
+  write("set.toml", entry + "options = { samples = 8, unit = \"thousand\" }\n");
+  EXPECT_THAT(failure(kRefused, run_plugins_verify, {"set.toml", "--public", "release.pub"}),
+              HasSubstr("over these bytes"));
+  write("set.toml", entry + "options = { sample = 8 }\n");
+  const Outcome wrong = call(run_plugins_verify, {"set.toml"});
+  EXPECT_EQ(wrong.exit, kRefused);
+  EXPECT_THAT(wrong.out, HasSubstr(path("set.toml") + ":5: unknown option \"sample\"; did you mean \"samples\"?"));
+}
+
 TEST_F(PluginSetTest, AJobAddsFolders) {
   copy_plugins();
   write("more.toml", "plugin_folders = [\"plugins/layers\"]\n" + read("job.toml"));

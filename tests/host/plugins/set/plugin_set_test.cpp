@@ -180,5 +180,31 @@ TEST_F(PluginSetTest, VerifyChecksEveryFile) {
   EXPECT_EQ(ran(), "");
 }
 
+// Reading takes a time in proportion to the entries.
+TEST_F(PluginSetTest, MayHaveManyEntries) {
+  std::string text = "mode = \"allow\"\n";
+  constexpr int kEntries = 40000;
+  for (int i = 0; i < 5000; ++i)
+    text += "[[key]]\nname = \"k" + std::to_string(i) + "\"\npublic = \"" + kDigest + "\"\n";
+  for (int i = 0; i < kEntries; ++i) text += "[[plugin]]\nid = \"p" + std::to_string(i) + "\"\nsigned_by = \"k9\"\n";
+  EXPECT_EQ(set(text)->plugins.size(), size_t{kEntries});
+  EXPECT_THAT(wrong(text + "[[plugin]]\nid = \"p7\"\n").message(), HasSubstr("the id is listed already, at"));
+  text.resize(size_t{5} << 20, '\n');
+  EXPECT_THAT(wrong(text).message(), HasSubstr("has 5242880 bytes; at most 4194304 are allowed"));
+}
+
+TEST_F(PluginSetTest, NamesPathsThatTextsCanState) {
+  const fs::path odd = install("good", "odd\xff.so"), link = root_ / "link.so";
+  fs::create_symlink(odd, link);
+  EXPECT_THAT(wrong("mode = \"dev\"\n[[plugin]]\nid = \"x\"\nfile = \"link.so\"").message(),
+              HasSubstr("set.toml:4: plugin \"x\": the path \"link.so\" leads to one that is not UTF-8"));
+  const Error lock = error_of([&] { (void)locked("good", odd); });
+  EXPECT_EQ(lock.code(), TN_INVALID);
+  EXPECT_THAT(lock.message(), HasSubstr("which is not UTF-8"));
+  EXPECT_EQ(wrong(std::string("mode = \"dev\"\n[[plugin]]\nid = \"\xff\"")).code(), TN_BAD_CONFIG);
+  EXPECT_EQ(wrong(std::string(1, '\0')).code(), TN_BAD_CONFIG);
+  EXPECT_EQ(wrong("mode = " + std::string(100000, '[')).code(), TN_BAD_CONFIG);
+}
+
 }  // namespace
 }  // namespace tenon_tests
